@@ -1,0 +1,54 @@
+//! The forwarding information base: longest-prefix match and multipath.
+
+use core::net::IpAddr;
+
+/// What a route look-up is asked (`struct flowi4` / `flowi6`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteKey {
+    /// Source address.
+    pub src: IpAddr,
+    /// Destination address.
+    pub dst: IpAddr,
+    /// Incoming interface; `None` for locally made packets.
+    pub iif: Option<u16>,
+    /// Outgoing interface demanded by the socket, if any.
+    pub oif: Option<u16>,
+    /// DSCP and ECN byte.
+    pub tos: u8,
+    /// fwmark.
+    pub mark: u32,
+    /// Protocol number.
+    pub protocol: u8,
+    /// Source port, or ICMP type in the upper byte.
+    pub src_port: u16,
+    /// Destination port.
+    pub dst_port: u16,
+    /// IPv6 flow label.
+    pub flow_label: u32,
+}
+
+/// The answer of a look-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Send it out there.
+    Forward(Hop),
+    /// It is for this node.
+    Local,
+    /// `blackhole`: drop without a word.
+    Blackhole,
+    /// `unreachable`: drop and say so.
+    Unreachable,
+    /// `prohibit`: drop and say so.
+    Prohibit,
+    /// No route matches.
+    NoRoute,
+}
+
+/// Where to send a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The port.
+    pub port: u16,
+    /// The next router, or `None` when the destination is on the link.
+    pub gateway: Option<IpAddr>,
+}

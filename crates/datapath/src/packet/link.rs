@@ -1,0 +1,52 @@
+//! The link layer: Ethernet II, or nothing (TUN, raw IP).
+
+/// A 48-bit IEEE 802 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub struct MacAddr(pub [u8; 6]);
+
+/// The link-layer header in front of the network header, without VLAN tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Link {
+    /// No link-layer header (`ARPHRD_NONE`, TUN).
+    #[default]
+    None,
+    /// Ethernet II. The EtherType follows from [`super::Network`].
+    Ethernet {
+        /// Destination address.
+        dst: MacAddr,
+        /// Source address.
+        src: MacAddr,
+    },
+}
+
+/// An EtherType value (IEEE 802 numbers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EtherType(pub u16);
+
+impl EtherType {
+    /// IPv4.
+    pub const IPV4: Self = Self(0x0800);
+    /// ARP.
+    pub const ARP: Self = Self(0x0806);
+    /// IPv6.
+    pub const IPV6: Self = Self(0x86dd);
+    /// 802.1Q VLAN tag.
+    pub const VLAN: Self = Self(0x8100);
+    /// 802.1ad service tag.
+    pub const QINQ: Self = Self(0x88a8);
+}
+
+impl Link {
+    /// Bytes of the header: 14 (`ETH_HLEN`) or 0.
+    pub const fn len(&self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Ethernet { .. } => 14,
+        }
+    }
+
+    /// True where there is no header.
+    pub const fn is_empty(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}

@@ -1,0 +1,143 @@
+//! Packets: parsed headers plus an opaque body.
+//!
+//! A [`Packet`] is what the kernel calls an `sk_buff`: headers that the datapath reads and edits,
+//! a [`Body`] that it can cut but not look into, and the few words of metadata (`skb->priority`,
+//! `gso_size`, …) that the layers pass to each other. In simulation a body is only a length;
+//! live it is a window on a frame.
+//!
+//! The hot headers fit in 128 bytes. Whatever does not fit (VLAN tags, long or unknown options,
+//! IPv6 extension headers, tunnels, fragments, and the raw bytes of any chain that our canonical
+//! form would not reproduce) lies in [`Extra`], so that bytes → packet → bytes is exact for any
+//! input.
+
+mod link;
+mod network;
+mod transport;
+
+pub use link::{EtherType, Link, MacAddr};
+pub use network::{Ecn, Ipv4, Ipv6, Network};
+pub use transport::{
+    Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
+};
+
+use crate::units::Instant;
+
+/// One packet: possibly a super-packet (`meta.gso_segs > 1`) that the device will cut.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Packet {
+    /// Link-layer header, without VLAN tags (those lie in [`Extra`]).
+    pub link: Link,
+    /// Network-layer header.
+    pub network: Network,
+    /// Transport header.
+    pub transport: Transport,
+    /// What follows the parsed headers.
+    pub body: Body,
+    /// What the layers tell each other about the packet; never on the wire.
+    pub meta: Meta,
+    /// What the hot headers cannot hold; `None` for every ordinary packet.
+    pub extra: Option<Box<Extra>>,
+}
+
+/// An opaque payload: `len` bytes at `offset` of frame store `store`.
+///
+/// Store 0 is the empty store of the simulator: only the length exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Body {
+    /// Which frame store the bytes lie in; 0 = nowhere (simulation).
+    pub store: u32,
+    /// Where they begin, in bytes.
+    pub offset: u32,
+    /// How many there are.
+    pub len: u32,
+}
+
+/// Metadata that travels with a packet inside one machine (`struct sk_buff`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Meta {
+    /// `skb->len`: bytes from the link-layer header on, without FCS. For a super-packet this is
+    /// the length of the one big packet, not of its segments on the wire.
+    pub len: u32,
+    /// `gso_size`: payload bytes of each segment of a super-packet; 0 when not one.
+    pub gso_size: u16,
+    /// `gso_segs`: how many wire packets this stands for; 0 and 1 both mean one.
+    pub gso_segs: u16,
+    /// `skb->priority` (class selection by qdiscs).
+    pub priority: u32,
+    /// `skb->mark` (fwmark).
+    pub mark: u32,
+    /// `skb->truesize`: bytes of memory this packet is charged as.
+    pub truesize: u32,
+    /// The socket that is told when the packet has left (`skb->sk`); [`Meta::NO_OWNER`] if none.
+    pub owner: u32,
+    /// `skb->tstamp`: when the packet entered the queue it is in (qdiscs measure sojourn by it).
+    pub enqueued_at: Instant,
+}
+
+/// Everything unusual about a packet. See the module documentation.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Extra {
+    /// 802.1Q/802.1ad tags, outermost first: (TPID, TCI).
+    pub vlan: Vec<(u16, u16)>,
+    /// The exact header bytes (everything before the body) of a chain whose canonical form would
+    /// differ: long options, extension headers, tunnels, fragments, anything malformed.
+    /// Edits (ECN, DSCP, TTL) are applied here as well.
+    pub raw: Vec<u8>,
+    /// Offset in `raw` of the network header that `Packet::network` describes.
+    pub network_offset: u16,
+    /// Offset in `raw` of the transport header; equal to `raw.len()` if there is none.
+    pub transport_offset: u16,
+}
+
+impl Meta {
+    /// `owner` of a packet that no socket waits for.
+    pub const NO_OWNER: u32 = u32::MAX;
+}
+
+impl Packet {
+    /// How many wire packets this one stands for: at least 1.
+    pub fn segments(&self) -> u32 {
+        u32::from(self.meta.gso_segs.max(1))
+    }
+
+    /// Bytes before the body: link, network and transport headers as they go on the wire.
+    pub fn header_len(&self) -> u32 {
+        match &self.extra {
+            Some(extra) if !extra.raw.is_empty() => extra.raw.len() as u32,
+            extra => {
+                let tags = extra.as_ref().map_or(0, |extra| 4 * extra.vlan.len() as u32);
+                self.link.len() + tags + self.network.len() + self.transport.len()
+            }
+        }
+    }
+
+    /// Sets `meta.len` from the headers and the body, as `skb->len` when the packet is built.
+    pub fn finish(mut self) -> Self {
+        self.meta.len = self.header_len() + self.body.len;
+        self
+    }
+
+    /// `skb->len` at a device with link-layer headers: what qdiscs count.
+    pub fn len(&self) -> u32 {
+        self.meta.len
+    }
+
+    /// True for a packet of no bytes at all, which no driver hands in.
+    pub fn is_empty(&self) -> bool {
+        self.meta.len == 0
+    }
+
+    /// Bytes that cross the wire: each segment of a super-packet carries its own headers
+    /// (`qdisc_pkt_len_init`).
+    pub fn wire_len(&self) -> u32 {
+        self.meta.len + (self.segments() - 1) * self.header_len()
+    }
+
+    /// The TCP header, if this is TCP.
+    pub fn tcp(&self) -> Option<&Tcp> {
+        match &self.transport {
+            Transport::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+}

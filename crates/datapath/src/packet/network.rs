@@ -1,0 +1,139 @@
+//! Network-layer headers: IPv4 and IPv6 in canonical form, ARP and anything else by type only.
+
+use super::link::EtherType;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The two ECN bits (RFC 3168 section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable transport.
+    #[default]
+    NotEct = 0,
+    /// ECN-capable, codepoint 01.
+    Ect1 = 1,
+    /// ECN-capable, codepoint 10.
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+/// The network-layer header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// IPv4 without options (options lie in `Extra::raw`).
+    Ipv4(Ipv4),
+    /// IPv6 without extension headers (those lie in `Extra::raw`).
+    Ipv6(Ipv6),
+    /// Anything else (ARP included): its bytes are in `Extra::raw` or in the body.
+    Other(EtherType),
+}
+
+/// IPv4 header fields (RFC 791). Lengths and checksum follow from the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv4 {
+    /// Source address.
+    pub src: Ipv4Addr,
+    /// Destination address.
+    pub dst: Ipv4Addr,
+    /// Type of service: DSCP in the upper six bits, ECN in the lower two.
+    pub tos: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// Protocol number of what follows.
+    pub protocol: u8,
+    /// Identification.
+    pub id: u16,
+    /// Don't fragment.
+    pub dont_fragment: bool,
+    /// More fragments follow.
+    pub more_fragments: bool,
+    /// Fragment offset in units of 8 bytes.
+    pub fragment_offset: u16,
+}
+
+/// IPv6 header fields (RFC 8200). The payload length follows from the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6 {
+    /// Source address.
+    pub src: Ipv6Addr,
+    /// Destination address.
+    pub dst: Ipv6Addr,
+    /// Traffic class: DSCP in the upper six bits, ECN in the lower two.
+    pub traffic_class: u8,
+    /// Hop limit.
+    pub hop_limit: u8,
+    /// Protocol number of the transport header, after any extension headers.
+    pub next_header: u8,
+    /// 20-bit flow label.
+    pub flow_label: u32,
+}
+
+impl Ecn {
+    /// The codepoint in the lower two bits of a TOS or traffic-class byte.
+    pub const fn from_bits(tos: u8) -> Self {
+        match tos & 3 {
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+}
+
+impl Network {
+    /// Bytes of the canonical header.
+    pub const fn len(&self) -> u32 {
+        match self {
+            Self::Ipv4(_) => 20,
+            Self::Ipv6(_) => 40,
+            Self::Other(_) => 0,
+        }
+    }
+
+    /// True where no header was parsed.
+    pub const fn is_empty(&self) -> bool {
+        matches!(self, Self::Other(_))
+    }
+
+    /// The DSCP and ECN byte; 0 for what is not IP.
+    pub const fn tos(&self) -> u8 {
+        match self {
+            Self::Ipv4(ip) => ip.tos,
+            Self::Ipv6(ip) => ip.traffic_class,
+            Self::Other(_) => 0,
+        }
+    }
+
+    /// The ECN codepoint.
+    pub const fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.tos())
+    }
+
+    /// Source address.
+    pub const fn src(&self) -> Option<IpAddr> {
+        match self {
+            Self::Ipv4(ip) => Some(IpAddr::V4(ip.src)),
+            Self::Ipv6(ip) => Some(IpAddr::V6(ip.src)),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Destination address.
+    pub const fn dst(&self) -> Option<IpAddr> {
+        match self {
+            Self::Ipv4(ip) => Some(IpAddr::V4(ip.dst)),
+            Self::Ipv6(ip) => Some(IpAddr::V6(ip.dst)),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Protocol number of the transport header.
+    pub const fn protocol(&self) -> Option<u8> {
+        match self {
+            Self::Ipv4(ip) => Some(ip.protocol),
+            Self::Ipv6(ip) => Some(ip.next_header),
+            Self::Other(_) => None,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Queueing disciplines, shaped as the kernel's `Qdisc_ops`.
+//!
+//! A qdisc is a pure queue: packets go in by `enqueue`, come out by `dequeue`, and what it drops
+//! goes to the [`Cx`] with a reason. It never sends; the node asks it when the port has credit.
+
+use crate::packet::Packet;
+use crate::reason::Reason;
+use crate::units::Instant;
+
+/// What a qdisc is lent for one call: the time, and where its drops go.
+pub struct Cx<'a> {
+    /// Now.
+    pub now: Instant,
+    /// Dropped packets with their reasons, for the node to account and to tell their owners.
+    pub dropped: &'a mut Vec<(Reason, Packet)>,
+}
+
+/// The verdict of an enqueue (`NET_XMIT_SUCCESS`, `NET_XMIT_CN`, `NET_XMIT_DROP`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueue {
+    /// The packet is in the queue.
+    Queued,
+    /// This or another packet was dropped for congestion, but the packet's flow should only slow
+    /// down (`NET_XMIT_CN`).
+    Congested,
+    /// The packet was dropped.
+    Dropped,
+}
+
+/// What waits in a qdisc.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Backlog {
+    /// `qlen`: packets; a super-packet counts as one.
+    pub packets: u32,
+    /// `backlog`: bytes of [`Packet::wire_len`].
+    pub bytes: u32,
+}
+
+/// The counters that every qdisc keeps (`gnet_stats_basic`, `gnet_stats_queue`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets sent (segments of super-packets counted one by one).
+    pub packets: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Times the qdisc had packets but had to wait.
+    pub overlimits: u64,
+    /// Packets put back by the device.
+    pub requeues: u64,
+}
+
+/// A queueing discipline (`struct Qdisc_ops`).
+pub trait Qdisc {
+    /// Takes a packet in. What is dropped, this packet or another, goes to `cx.dropped`.
+    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue;
+
+    /// Gives the next packet to send now, if there is one and its time has come.
+    fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
+
+    /// When a `dequeue` that gave nothing should be tried again, without any new packet
+    /// (`qdisc_watchdog`). `None`: only after an enqueue.
+    fn wake_at(&self) -> Option<Instant>;
+
+    /// What waits inside.
+    fn backlog(&self) -> Backlog;
+
+    /// The common counters.
+    fn stats(&self) -> Stats;
+}
+
+impl Cx<'_> {
+    /// Drops `packet` for `reason`.
+    pub fn drop(&mut self, reason: Reason, packet: Packet) {
+        self.dropped.push((reason, packet));
+    }
+}

@@ -1,0 +1,65 @@
+//! Why a packet was dropped: the kernel's `enum skb_drop_reason`, by name.
+
+/// A drop reason. [`Reason::name`] gives the kernel's spelling where the kernel has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// The qdisc was full or refused the packet (`QDISC_DROP`).
+    QdiscDrop,
+    /// The qdisc's limit was exceeded (`QDISC_OVERLIMIT`).
+    QdiscOverlimit,
+    /// An AQM decided to drop (`QDISC_CONGESTED`).
+    QdiscCongested,
+    /// CAKE's BLUE dropped an unresponsive flow's packet (`CAKE_FLOOD`).
+    CakeFlood,
+    /// A policer dropped it (`TC_INGRESS` action verdict).
+    Police,
+    /// The ACK filter removed a redundant ACK (no kernel reason: `ack_drops` counts it).
+    AckFilter,
+    /// Random or ruled loss on a link (the emulated wire's doing).
+    LinkLoss,
+    /// The frame was damaged on the link and failed its checksum (`TCP_CSUM`, `IP_CSUM`).
+    Checksum,
+    /// No route to the destination (`IP_OUTNOROUTES`).
+    NoRoute,
+    /// A blackhole, unreachable or prohibit route (`IP_INNOROUTES`).
+    RouteDenied,
+    /// TTL or hop limit reached zero (`IP_TTL_EXPIRED` in spirit: `IP_INHDR`).
+    TtlExpired,
+    /// Larger than the MTU and must not be fragmented (`PKT_TOO_BIG`).
+    PacketTooBig,
+    /// No socket for it (`NO_SOCKET`).
+    NoSocket,
+    /// The socket's receive buffer is full (`SOCKET_RCVBUFF`).
+    SocketReceiveBuffer,
+    /// Not for this host (`OTHERHOST`).
+    OtherHost,
+    /// Malformed headers (`IP_INHDR`).
+    Malformed,
+    /// The interface or link is down (`DEV_READY`).
+    LinkDown,
+}
+
+impl Reason {
+    /// The kernel's name (`SKB_DROP_REASON_…` without the prefix) or ours in the same style.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::QdiscDrop => "QDISC_DROP",
+            Self::QdiscOverlimit => "QDISC_OVERLIMIT",
+            Self::QdiscCongested => "QDISC_CONGESTED",
+            Self::CakeFlood => "CAKE_FLOOD",
+            Self::Police => "TC_INGRESS",
+            Self::AckFilter => "ACK_FILTER",
+            Self::LinkLoss => "LINK_LOSS",
+            Self::Checksum => "IP_CSUM",
+            Self::NoRoute => "IP_OUTNOROUTES",
+            Self::RouteDenied => "IP_INNOROUTES",
+            Self::TtlExpired => "IP_INHDR_TTL",
+            Self::PacketTooBig => "PKT_TOO_BIG",
+            Self::NoSocket => "NO_SOCKET",
+            Self::SocketReceiveBuffer => "SOCKET_RCVBUFF",
+            Self::OtherHost => "OTHERHOST",
+            Self::Malformed => "IP_INHDR",
+            Self::LinkDown => "DEV_READY",
+        }
+    }
+}

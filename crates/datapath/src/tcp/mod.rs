@@ -1,0 +1,3 @@
+//! TCP as Linux does it. The connection is split by responsibility; see each module.
+
+pub mod seq;
