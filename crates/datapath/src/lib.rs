@@ -21,12 +21,14 @@
 //! | [`reason`] | why packets are dropped, by the kernel's names |
 //! | [`packet`] | headers, parsing and emission, checksums, super-packets |
 //! | [`tcp`] | the connection |
+//! | [`host`] | ports, routes and sockets as one node |
 //! | [`node`] | the seam: what a driver may do |
 //! | [`trace`] | the event stream |
 //! | [`qdisc`] | queueing disciplines |
 //! | [`fib`] | routes and multipath |
 
 pub mod fib;
+pub mod host;
 pub mod node;
 pub mod packet;
 pub mod qdisc;

@@ -1,0 +1,200 @@
+//! ICMP and ICMPv6: echo, and the errors a network layer reports.
+
+use super::Host;
+use super::socket::{Datagram, Socket, SocketError};
+use super::udp::{DEFAULT_TTL, PROTO_ICMP, PROTO_ICMPV6, network_header, truesize_of};
+use crate::node::SocketReady;
+use crate::packet::{Body, Icmp, Link, Meta, Network, Packet, Transport};
+use crate::qdisc::Enqueue;
+use crate::reason::Reason;
+use crate::units::{Duration, Instant};
+use core::net::{IpAddr, SocketAddr};
+use std::collections::VecDeque;
+
+/// The host's ICMP state: who listens for echo replies, and how many errors may still be sent.
+#[derive(Debug, Default)]
+pub(super) struct Icmpd {
+    /// Ping sockets by echo identifier.
+    pings: Vec<(u16, u32)>,
+    next_ident: u16,
+    /// Errors sent in the second that began at `second`.
+    sent: u32,
+    second: Instant,
+}
+
+/// `net.ipv4.icmp_msgs_per_sec`: errors a host sends per second at most.
+const ERRORS_PER_SECOND: u32 = 1000;
+/// Bytes that an ICMP error may have in all (RFC 1812 section 4.3.2.3).
+const ERROR_MAX_V4: u32 = 576;
+/// The same for ICMPv6: the minimum MTU (RFC 4443 section 2.4).
+const ERROR_MAX_V6: u32 = 1280;
+
+/// An error to report, with its type and code in ICMP and ICMPv6.
+#[derive(Clone, Copy)]
+struct Report {
+    v4: (u8, u8),
+    v6: (u8, u8),
+    rest: u32,
+}
+
+impl Icmpd {
+    /// Whether one more error may be sent now (`icmp_global_allow`).
+    fn allow(&mut self, now: Instant) -> bool {
+        if now.saturating_since(self.second) >= Duration::from_secs(1) {
+            self.second = now;
+            self.sent = 0;
+        }
+        self.sent += 1;
+        self.sent <= ERRORS_PER_SECOND
+    }
+}
+
+impl Host {
+    /// Opens a ping socket: echo requests out, replies in.
+    pub fn ping_open(&mut self) -> u32 {
+        let id = self.sockets.insert(Socket::Ping(Box::default()));
+        self.icmp.next_ident = self.icmp.next_ident.wrapping_add(1);
+        self.icmp.pings.retain(|(_, other)| *other != id);
+        self.icmp.pings.push((self.icmp.next_ident, id));
+        id
+    }
+
+    /// Sends an echo request with `len` bytes of payload.
+    ///
+    /// # Errors
+    /// No such ping socket, or no way to send to `remote`.
+    pub fn ping_send(
+        &mut self,
+        now: Instant,
+        id: u32,
+        remote: IpAddr,
+        seq: u16,
+        len: u32,
+    ) -> Result<Enqueue, SocketError> {
+        let pings = &self.icmp.pings;
+        let ident = pings.iter().find(|(_, socket)| *socket == id).ok_or(SocketError::BadSocket)?.0;
+        let src = self.source_address(remote).ok_or(SocketError::Unreachable)?;
+        let kind = if remote.is_ipv4() { ECHO_REQUEST_V4 } else { ECHO_REQUEST_V6 };
+        let icmp = Icmp { kind, code: 0, rest: u32::from(ident) << 16 | u32::from(seq) };
+        let body = Body { len, ..Body::default() };
+        self.icmp_send(now, src, remote, 0, icmp, body).ok_or(SocketError::AddressNotAvailable)
+    }
+
+    fn icmp_send(
+        &mut self,
+        now: Instant,
+        src: IpAddr,
+        dst: IpAddr,
+        tos: u8,
+        icmp: Icmp,
+        body: Body,
+    ) -> Option<Enqueue> {
+        let protocol = if dst.is_ipv4() { PROTO_ICMP } else { PROTO_ICMPV6 };
+        let packet = Packet {
+            link: Link::None,
+            network: network_header(src, dst, tos, DEFAULT_TTL, protocol)?,
+            transport: Transport::Icmp(icmp),
+            body,
+            meta: Meta {
+                owner: Meta::NO_OWNER,
+                truesize: truesize_of(body.len),
+                ..Meta::default()
+            },
+            extra: None,
+        };
+        Some(self.ip_output(now, packet))
+    }
+
+    /// An ICMP message for this host (`icmp_rcv`).
+    pub(super) fn deliver_icmp(&mut self, now: Instant, icmp: Icmp, packet: Packet) {
+        let (Some(src), Some(dst)) = (packet.network.src(), packet.network.dst()) else {
+            return self.drop_packet(Reason::Malformed, packet);
+        };
+        let (request, reply) = match packet.network {
+            Network::Ipv4(_) => (ECHO_REQUEST_V4, ECHO_REPLY_V4),
+            _ => (ECHO_REQUEST_V6, ECHO_REPLY_V6),
+        };
+        let tos = packet.network.tos();
+        if icmp.kind == request {
+            let answer = Icmp { kind: reply, ..icmp };
+            self.icmp_send(now, dst, src, tos, answer, packet.body);
+        } else if icmp.kind == reply {
+            let from = SocketAddr::new(src, icmp.rest as u16);
+            let datagram = Datagram { from, body: packet.body, tos, at: now };
+            self.deliver_echo_reply((icmp.rest >> 16) as u16, datagram);
+        }
+    }
+
+    fn deliver_echo_reply(&mut self, ident: u16, datagram: Datagram) {
+        let Some(&(_, id)) = self.icmp.pings.iter().find(|(known, _)| *known == ident) else {
+            return;
+        };
+        if let Some(Socket::Ping(replies)) = self.sockets.get_mut(id) {
+            let replies: &mut VecDeque<Datagram> = replies;
+            replies.push_back(datagram);
+            self.notify(id, SocketReady::READABLE);
+        }
+    }
+
+    pub(super) fn icmp_time_exceeded(&mut self, now: Instant, about: &Packet) {
+        self.icmp_report(now, Report { v4: (11, 0), v6: (3, 0), rest: 0 }, about);
+    }
+
+    pub(super) fn icmp_port_unreachable(&mut self, now: Instant, about: &Packet) {
+        self.icmp_report(now, Report { v4: (3, 3), v6: (1, 4), rest: 0 }, about);
+    }
+
+    pub(super) fn icmp_net_unreachable(&mut self, now: Instant, about: &Packet) {
+        self.icmp_report(now, Report { v4: (3, 0), v6: (1, 0), rest: 0 }, about);
+    }
+
+    pub(super) fn icmp_prohibited(&mut self, now: Instant, about: &Packet) {
+        self.icmp_report(now, Report { v4: (3, 13), v6: (1, 1), rest: 0 }, about);
+    }
+
+    pub(super) fn icmp_too_big(&mut self, now: Instant, mtu: u32, about: &Packet) {
+        self.icmp_report(now, Report { v4: (3, 4), v6: (2, 0), rest: mtu }, about);
+    }
+
+    /// Sends an error about a packet to whoever sent it, unless RFC 1122 section 3.2.2 forbids
+    /// it: never about an error, about a fragment other than the first, or to everybody.
+    fn icmp_report(&mut self, now: Instant, report: Report, about: &Packet) {
+        let Some(remote) = about.network.src() else { return };
+        if !may_report(about) || !self.icmp.allow(now) {
+            return;
+        }
+        let Some(src) = self.source_address(remote) else { return };
+        let ((kind, code), max) = match about.network {
+            Network::Ipv4(_) => (report.v4, ERROR_MAX_V4 - 28),
+            _ => (report.v6, ERROR_MAX_V6 - 48),
+        };
+        let quoted = about.network.len() + about.transport.len() + about.body.len;
+        let body = Body { len: quoted.min(max), ..Body::default() };
+        self.stats.icmp_errors += 1;
+        let icmp = Icmp { kind, code, rest: report.rest };
+        self.icmp_send(now, src, remote, PRECEDENCE_INTERNETCONTROL, icmp, body);
+    }
+}
+
+fn may_report(about: &Packet) -> bool {
+    let first = match about.network {
+        Network::Ipv4(ip) => ip.fragment_offset == 0 && !ip.dst.is_broadcast(),
+        Network::Ipv6(_) => true,
+        Network::Other(_) => false,
+    };
+    let error = match (&about.network, &about.transport) {
+        (Network::Ipv4(_), Transport::Icmp(icmp)) => !matches!(icmp.kind, 0 | 8 | 13 | 14),
+        (_, Transport::Icmp(icmp)) => icmp.kind < 128,
+        _ => false,
+    };
+    let sender =
+        about.network.src().is_some_and(|src| !src.is_unspecified() && !src.is_multicast());
+    first && !error && sender && about.network.dst().is_some_and(|dst| !dst.is_multicast())
+}
+
+/// TOS of the errors that Linux makes for IPv4 (`IPTOS_PREC_INTERNETCONTROL`).
+const PRECEDENCE_INTERNETCONTROL: u8 = 0xc0;
+const ECHO_REQUEST_V4: u8 = 8;
+const ECHO_REPLY_V4: u8 = 0;
+const ECHO_REQUEST_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;

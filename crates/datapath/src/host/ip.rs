@@ -1,0 +1,161 @@
+//! The network layer of a host: receive, deliver, forward, send.
+
+use super::Host;
+use crate::fib::Decision;
+use crate::node::Port;
+use crate::packet::{Meta, Network, Packet, Transport};
+use crate::qdisc::{Cx, Enqueue};
+use crate::reason::Reason;
+use crate::units::Instant;
+use core::net::IpAddr;
+
+impl Host {
+    /// A packet arrived on a port (`ip_rcv`).
+    #[inline]
+    pub(super) fn ip_receive(&mut self, now: Instant, port: Port, mut packet: Packet) {
+        self.stats.in_receives += 1;
+        let stats = &mut self.ports[usize::from(port.0)].stats;
+        stats.rx_packets += u64::from(packet.segments());
+        stats.rx_bytes += u64::from(packet.wire_len());
+        packet.meta.owner = Meta::NO_OWNER;
+        packet.meta.priority = 0;
+        packet.meta.mark = 0;
+        if !self.ingress.is_empty()
+            && let Err(reason) = self.admit(now, port, &mut packet)
+        {
+            return self.drop_packet(reason, packet);
+        }
+        let Some(dst) = packet.network.dst() else {
+            return self.drop_packet(Reason::Malformed, packet);
+        };
+        match self.routes.look_up(dst) {
+            Decision::Local => self.deliver(now, packet),
+            decision => self.forward(now, decision, packet),
+        }
+    }
+
+    fn admit(&mut self, now: Instant, port: Port, packet: &mut Packet) -> Result<(), Reason> {
+        match self.ingress.iter_mut().find(|(at, _)| *at == port) {
+            Some((_, judge)) => judge.admit(now, packet),
+            None => Ok(()),
+        }
+    }
+
+    /// For this host (`ip_local_deliver`).
+    fn deliver(&mut self, now: Instant, packet: Packet) {
+        self.stats.in_delivers += 1;
+        match packet.transport {
+            Transport::Tcp(_) => self.deliver_tcp(now, packet),
+            Transport::Udp(udp) => self.deliver_udp(now, udp, packet),
+            Transport::Icmp(icmp) => self.deliver_icmp(now, icmp, packet),
+            Transport::None => self.drop_packet(Reason::NoSocket, packet),
+        }
+    }
+
+    /// For someone else (`ip_forward`).
+    #[inline]
+    fn forward(&mut self, now: Instant, decision: Decision, mut packet: Packet) {
+        if !self.forwarding {
+            return self.drop_packet(Reason::OtherHost, packet);
+        }
+        let Decision::Forward(hop) = decision else {
+            return self.refuse(now, decision, packet);
+        };
+        if !decrement_ttl(&mut packet.network) {
+            self.icmp_time_exceeded(now, &packet);
+            return self.drop_packet(Reason::TtlExpired, packet);
+        }
+        let mtu = self.ports[usize::from(hop.port)].config.mtu;
+        if too_big(&packet, mtu) {
+            self.icmp_too_big(now, mtu, &packet);
+            return self.drop_packet(Reason::PacketTooBig, packet);
+        }
+        self.stats.forwarded += 1;
+        self.transmit(now, hop.port, packet);
+    }
+
+    /// No way on: say so where the route demands it, and drop.
+    fn refuse(&mut self, now: Instant, decision: Decision, packet: Packet) {
+        match decision {
+            Decision::Blackhole => {}
+            Decision::Prohibit => self.icmp_prohibited(now, &packet),
+            _ => self.icmp_net_unreachable(now, &packet),
+        }
+        let denied =
+            matches!(decision, Decision::Blackhole | Decision::Prohibit | Decision::Unreachable);
+        let reason = if denied { Reason::RouteDenied } else { Reason::NoRoute };
+        self.drop_packet(reason, packet);
+    }
+
+    /// Sends a packet made here: looks up the route, fills in the link header and queues it
+    /// (`ip_queue_xmit`, `ip_send_skb`). What is dropped comes out of `poll`.
+    pub fn ip_output(&mut self, now: Instant, packet: Packet) -> Enqueue {
+        self.stats.out_requests += 1;
+        let dst = packet.network.dst().unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        match self.routes.look_up(dst) {
+            Decision::Forward(hop) => {
+                let mtu = self.ports[usize::from(hop.port)].config.mtu;
+                if too_big(&packet, mtu) {
+                    self.drop_packet(Reason::PacketTooBig, packet);
+                    return Enqueue::Dropped;
+                }
+                self.transmit(now, hop.port, packet)
+            }
+            Decision::Local => {
+                self.loop_back(now, packet);
+                Enqueue::Queued
+            }
+            _ => {
+                self.stats.out_no_routes += 1;
+                self.drop_packet(Reason::NoRoute, packet);
+                Enqueue::Dropped
+            }
+        }
+    }
+
+    /// Into the queue of a port (`ip_finish_output2`, `__dev_queue_xmit`).
+    #[inline]
+    fn transmit(&mut self, now: Instant, index: u16, mut packet: Packet) -> Enqueue {
+        let port = &mut self.ports[usize::from(index)];
+        packet.link = port.link_header();
+        packet.meta.len = packet.header_len() + packet.body.len;
+        packet.meta.enqueued_at = now;
+        let mut cx = Cx { now, dropped: &mut self.dropped };
+        let verdict = port.enqueue(packet, &mut cx);
+        self.list_port(index);
+        verdict
+    }
+
+    /// A packet from this host to itself (`loopback_xmit`): its owner is told at once.
+    fn loop_back(&mut self, now: Instant, mut packet: Packet) {
+        let Meta { owner, truesize, .. } = packet.meta;
+        packet.meta.owner = Meta::NO_OWNER;
+        packet.meta.len = packet.header_len() + packet.body.len;
+        self.give_back(now, owner, truesize);
+        self.deliver(now, packet);
+    }
+}
+
+/// One hop less to live; false if that was the last one (`ip_decrease_ttl`).
+#[inline]
+fn decrement_ttl(network: &mut Network) -> bool {
+    let ttl = match network {
+        Network::Ipv4(ip) => &mut ip.ttl,
+        Network::Ipv6(ip) => &mut ip.hop_limit,
+        Network::Other(_) => return false,
+    };
+    if *ttl <= 1 {
+        return false;
+    }
+    *ttl -= 1;
+    true
+}
+
+/// Whether the network-layer packet, or each segment of a super-packet, is larger than `mtu`
+/// (`ip_exceeds_mtu`, `skb_gso_validate_network_len`).
+#[inline]
+fn too_big(packet: &Packet, mtu: u32) -> bool {
+    let payload =
+        if packet.meta.gso_size > 0 { u32::from(packet.meta.gso_size) } else { packet.body.len };
+    packet.header_len() - packet.link.len() + payload > mtu
+}

@@ -1,0 +1,255 @@
+//! A host or a router: ports with queues, routes and sockets, as one [`Node`].
+//!
+//! The path of a packet, by the kernel's names: `receive` is `ip_rcv`; what is not for this host
+//! goes through [`ip`] (`ip_forward`) to [`Host::ip_output`] and into the queue of a port
+//! (`__dev_queue_xmit`); what is for this host goes to [`icmp`], [`udp`] or [`tcp`].
+//!
+//! `poll` is O(1) amortised: ports that may send stand in a list, sockets that have become ready
+//! and packets that were dropped in queues of their own. An idle host costs less than 2 KiB.
+
+mod icmp;
+mod ip;
+mod port;
+mod routes;
+mod socket;
+mod tcp;
+mod timers;
+mod udp;
+
+pub use port::{HostPort, Offloads, PortConfig, PortStats};
+pub use routes::Routes;
+pub use socket::{Datagram, Socket, SocketError, Sockets};
+pub use tcp::{TcpRead, TcpSocket};
+pub use timers::LazyTimers;
+pub use udp::{UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
+
+use crate::fib::Decision;
+use crate::node::{Done, Node, Output, Port, SocketReady};
+use crate::packet::{Meta, Packet};
+use crate::qdisc::Cx;
+use crate::reason::Reason;
+use crate::trace::Event;
+use crate::units::Instant;
+use core::net::IpAddr;
+use std::collections::VecDeque;
+
+/// Judges packets that arrive on a port before anything else sees them (`tc filter … ingress`).
+pub trait Ingress: core::fmt::Debug + Send {
+    /// Whether the packet may go on.
+    ///
+    /// # Errors
+    /// Why it is dropped.
+    fn admit(&mut self, now: Instant, packet: &mut Packet) -> Result<(), Reason>;
+}
+
+/// Counters of the network layer (`/proc/net/snmp`, `Ip` and `Icmp`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct IpStats {
+    /// `InReceives`.
+    pub in_receives: u64,
+    /// `InDelivers`.
+    pub in_delivers: u64,
+    /// `ForwDatagrams`.
+    pub forwarded: u64,
+    /// `OutRequests`.
+    pub out_requests: u64,
+    /// `OutNoRoutes`.
+    pub out_no_routes: u64,
+    /// ICMP error messages made.
+    pub icmp_errors: u64,
+}
+
+/// A host or router.
+#[derive(Debug, Default)]
+pub struct Host {
+    ports: Vec<HostPort>,
+    ingress: Vec<(Port, Box<dyn Ingress>)>,
+    /// The route table.
+    pub routes: Routes,
+    /// What this host has open.
+    pub sockets: Sockets,
+    /// When sockets want to be called.
+    pub socket_timers: LazyTimers,
+    /// Whether packets for others are passed on (`net.ipv4.ip_forward`).
+    pub forwarding: bool,
+    /// Network-layer counters.
+    pub stats: IpStats,
+    icmp: icmp::Icmpd,
+    /// Ports that have something to send and credit to send it with.
+    sending: VecDeque<u16>,
+    /// Where queues and layers put what they drop, until `poll` hands it out.
+    dropped: Vec<(Reason, Packet)>,
+    dropped_out: VecDeque<(Reason, Packet)>,
+    ready: VecDeque<SocketReady>,
+    events: VecDeque<Event>,
+}
+
+impl Host {
+    /// A host without ports.
+    pub fn new() -> Self {
+        let mut host = Self::default();
+        let v4 = IpAddr::from([127, 0, 0, 0]);
+        host.routes.add(v4, 8, Decision::Local);
+        host
+    }
+
+    /// Adds an interface; its addresses become local, their prefixes on-link
+    /// (`inet_insert_ifa`).
+    pub fn add_port(&mut self, config: PortConfig) -> Port {
+        let index = u16::try_from(self.ports.len()).expect("a host has at most 65536 ports");
+        for &(address, prefix_len) in &config.addresses {
+            let full = if address.is_ipv4() { 32 } else { 128 };
+            self.routes.add(address, full, Decision::Local);
+            if prefix_len < full {
+                self.routes.via(address, prefix_len, index, None);
+            }
+        }
+        self.ports.push(HostPort::new(config));
+        Port(index)
+    }
+
+    /// An interface.
+    pub fn port(&self, port: Port) -> &HostPort {
+        &self.ports[usize::from(port.0)]
+    }
+
+    /// How many interfaces there are.
+    pub fn port_count(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Puts a judge in front of what arrives on `port`.
+    pub fn set_ingress(&mut self, port: Port, judge: Box<dyn Ingress>) {
+        self.ingress.retain(|(at, _)| *at != port);
+        self.ingress.push((port, judge));
+    }
+
+    /// Takes an interface up or down.
+    pub fn set_port_up(&mut self, now: Instant, port: Port, up: bool) {
+        let mut cx = Cx { now, dropped: &mut self.dropped };
+        self.ports[usize::from(port.0)].set_up(up, &mut cx);
+    }
+
+    /// The first address of the host, of the family of `remote`, to use towards `remote`
+    /// (`fib_select_default` source selection: the address of the outgoing interface).
+    pub fn source_address(&self, remote: IpAddr) -> Option<IpAddr> {
+        match self.routes.look_up(remote) {
+            Decision::Forward(hop) => self.ports[usize::from(hop.port)].address_like(remote),
+            Decision::Local => Some(remote),
+            _ => None,
+        }
+    }
+
+    /// Says that a socket has become ready for something.
+    pub fn notify(&mut self, socket: u32, bits: u8) {
+        self.ready.push_back(SocketReady { socket, bits });
+    }
+
+    /// Puts something into the event stream.
+    pub fn trace(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Drops a packet: `poll` hands it out with its reason.
+    pub fn drop_packet(&mut self, reason: Reason, packet: Packet) {
+        self.dropped.push((reason, packet));
+    }
+
+    fn list_port(&mut self, index: u16) {
+        let port = &mut self.ports[usize::from(index)];
+        if !port.listed && port.can_send() {
+            port.listed = true;
+            self.sending.push_back(index);
+        }
+    }
+
+    /// The next packet of any port that may send; ports take turns packet by packet.
+    fn next_send(&mut self) -> Option<(Port, Packet)> {
+        while let Some(&index) = self.sending.front() {
+            let port = &mut self.ports[usize::from(index)];
+            if let Some(packet) = port.dequeue() {
+                return Some((Port(index), packet));
+            }
+            port.listed = false;
+            self.sending.pop_front();
+        }
+        None
+    }
+
+    fn next_drop(&mut self) -> Option<(Reason, Packet)> {
+        if !self.dropped.is_empty() {
+            self.dropped_out.extend(self.dropped.drain(..));
+        }
+        self.dropped_out.pop_front()
+    }
+
+    fn run_timers(&mut self, now: Instant) {
+        while let Some(id) = self.socket_timers.pop_due(now) {
+            self.on_socket_timer(now, id);
+        }
+    }
+
+    fn on_socket_timer(&mut self, now: Instant, id: u32) {
+        if matches!(self.sockets.get(id), Some(Socket::Tcp(_))) {
+            self.tcp_timer(now, id);
+        }
+    }
+
+    /// A packet is gone from this machine, sent or dropped: its owner gets the memory back
+    /// (`sock_wfree`, `tcp_wfree`).
+    fn give_back(&mut self, now: Instant, owner: u32, truesize: u32) {
+        if owner == Meta::NO_OWNER {
+            return;
+        }
+        match self.sockets.get_mut(owner) {
+            Some(Socket::Udp(socket)) => {
+                if socket.give_back(truesize) {
+                    self.notify(owner, SocketReady::WRITABLE);
+                }
+            }
+            Some(Socket::Tcp(_)) => self.tcp_wfree(now, owner, truesize),
+            Some(Socket::Ping(_)) | None => {}
+        }
+    }
+}
+
+impl Node for Host {
+    #[inline]
+    fn receive(&mut self, now: Instant, port: Port, packet: Packet) {
+        self.ip_receive(now, port, packet);
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Instant) -> Option<Output> {
+        if self.socket_timers.next_at() <= now {
+            self.run_timers(now);
+        }
+        if let Some((port, packet)) = self.next_send() {
+            return Some(Output::Send(port, packet));
+        }
+        if let Some((reason, packet)) = self.next_drop() {
+            self.give_back(now, packet.meta.owner, packet.meta.truesize);
+            return Some(Output::Drop(reason, packet));
+        }
+        if let Some(ready) = self.ready.pop_front() {
+            return Some(Output::Ready(ready));
+        }
+        self.events.pop_front().map(Output::Event)
+    }
+
+    fn credit(&mut self, now: Instant, port: Port, done: Option<Done>) {
+        self.ports[usize::from(port.0)].grant();
+        self.list_port(port.0);
+        if let Some(done) = done {
+            self.give_back(now, done.owner, done.truesize);
+        }
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        let at = self.socket_timers.next_at();
+        (at < Instant::FAR_FUTURE).then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The sockets of one host, by number.
+
+use super::tcp::TcpSocket;
+use super::udp::UdpSocket;
+use crate::packet::Body;
+use crate::units::Instant;
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+
+/// Why a socket call failed (`errno` names).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketError {
+    /// `EADDRINUSE`.
+    AddressInUse,
+    /// `EADDRNOTAVAIL`: no local port is free, or no such local address.
+    AddressNotAvailable,
+    /// `EBADF`: there is no such socket, or it is of another kind.
+    BadSocket,
+    /// `EAGAIN`: the send buffer is full; wait for `WRITABLE`.
+    WouldBlock,
+    /// `EMSGSIZE`: does not fit in a datagram.
+    MessageSize,
+    /// `ENETUNREACH`: no route.
+    Unreachable,
+}
+
+/// One datagram, or one echo reply, as read from a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Who sent it. The port of an echo reply is the sequence number of its request.
+    pub from: SocketAddr,
+    /// Its payload.
+    pub body: Body,
+    /// The DSCP and ECN byte that it arrived with (`IP_RECVTOS`).
+    pub tos: u8,
+    /// When it arrived (`SO_TIMESTAMPNS`).
+    pub at: Instant,
+}
+
+/// A socket of any kind.
+#[derive(Debug)]
+pub enum Socket {
+    /// UDP.
+    Udp(Box<UdpSocket>),
+    /// ICMP echo (`SOCK_DGRAM`, `IPPROTO_ICMP`).
+    Ping(Box<VecDeque<Datagram>>),
+    /// TCP: listener or connection.
+    Tcp(Box<TcpSocket>),
+}
+
+/// What a host has open. Numbers of closed sockets are used again, the latest first.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    slots: Vec<Option<Socket>>,
+    free: Vec<u32>,
+    /// UDP sockets by local port, several to a port if their addresses differ.
+    pub(super) udp: BTreeMap<(u16, core::net::IpAddr), u32>,
+    /// The last ephemeral port given out.
+    pub(super) last_ephemeral: u16,
+}
+
+impl Sockets {
+    /// Opens a socket and gives its number.
+    pub fn insert(&mut self, socket: Socket) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.slots[id as usize] = Some(socket);
+            return id;
+        }
+        self.slots.push(Some(socket));
+        self.slots.len() as u32 - 1
+    }
+
+    /// The socket with that number.
+    pub fn get(&self, id: u32) -> Option<&Socket> {
+        self.slots.get(id as usize)?.as_ref()
+    }
+
+    /// The socket with that number, to change.
+    pub fn get_mut(&mut self, id: u32) -> Option<&mut Socket> {
+        self.slots.get_mut(id as usize)?.as_mut()
+    }
+
+    /// Takes a socket out; its number is free from now on.
+    pub fn remove(&mut self, id: u32) -> Option<Socket> {
+        let socket = self.slots.get_mut(id as usize)?.take()?;
+        self.free.push(id);
+        Some(socket)
+    }
+
+    /// How many are open.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// True if none is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,238 @@
+//! Step lists for one host, without a world around it.
+
+use super::*;
+use crate::packet::{Body, Icmp, Link, Transport, Udp};
+use crate::units::Duration;
+use core::net::SocketAddr;
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+fn at(text: &str) -> SocketAddr {
+    text.parse().expect("an address with a port")
+}
+
+fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+fn port_with(address: &str) -> PortConfig {
+    PortConfig { addresses: vec![(ip(address), 24)], ..PortConfig::default() }
+}
+
+fn router() -> Host {
+    let mut host = Host::new();
+    host.forwarding = true;
+    host.add_port(port_with("10.0.1.1"));
+    host.add_port(port_with("10.0.2.1"));
+    host
+}
+
+fn datagram(src: &str, dst: &str, ttl: u8, len: u32) -> Packet {
+    let (src, dst) = (at(src), at(dst));
+    Packet {
+        link: Link::None,
+        network: udp::network_header(src.ip(), dst.ip(), 0, ttl, 17).expect("one family"),
+        transport: Transport::Udp(Udp { src_port: src.port(), dst_port: dst.port() }),
+        body: Body { len, ..Body::default() },
+        meta: Meta { owner: Meta::NO_OWNER, ..Meta::default() },
+        extra: None,
+    }
+    .finish()
+}
+
+fn sent(host: &mut Host, now: Instant) -> Vec<(u16, Packet)> {
+    outputs(host, now)
+        .into_iter()
+        .filter_map(|output| match output {
+            Output::Send(port, packet) => Some((port.0, packet)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn outputs(host: &mut Host, now: Instant) -> Vec<Output> {
+    std::iter::from_fn(|| host.poll(now)).collect()
+}
+
+fn drops(outputs: &[Output]) -> Vec<Reason> {
+    outputs
+        .iter()
+        .filter_map(|output| match output {
+            Output::Drop(reason, _) => Some(*reason),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn an_idle_host_is_small() {
+    let heap = size_of::<HostPort>() + 3 * 128;
+    assert!(size_of::<Host>() + heap <= 2048, "{} bytes", size_of::<Host>());
+}
+
+#[test]
+fn a_router_takes_one_hop_off_and_sends_only_with_credit() {
+    let mut host = router();
+    host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
+    assert!(outputs(&mut host, ms(0)).is_empty(), "no credit, no packet");
+    host.credit(ms(1), Port(1), None);
+    let sent = sent(&mut host, ms(1));
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].0, 1);
+    assert!(matches!(sent[0].1.network, crate::packet::Network::Ipv4(ip) if ip.ttl == 63));
+    assert_eq!(sent[0].1.len(), 14 + 20 + 8 + 100);
+}
+
+#[test]
+fn credits_are_used_up_one_by_one() {
+    let mut host = router();
+    host.credit(ms(0), Port(1), None);
+    for _ in 0..3 {
+        host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
+    }
+    assert_eq!(sent(&mut host, ms(0)).len(), 1);
+    assert_eq!(host.port(Port(1)).backlog().packets, 2);
+    host.credit(ms(0), Port(1), None);
+    host.credit(ms(0), Port(1), None);
+    assert_eq!(sent(&mut host, ms(0)).len(), 2);
+}
+
+/// What a router answers, and why it drops.
+#[test]
+fn errors_are_reported_to_the_sender() {
+    struct Case {
+        what: &'static str,
+        packet: Packet,
+        icmp: Option<(u8, u8, u32)>,
+        reason: Reason,
+    }
+    let cases = [
+        Case {
+            what: "the last hop",
+            packet: datagram("10.0.1.2:5", "10.0.2.2:6", 1, 100),
+            icmp: Some((11, 0, 0)),
+            reason: Reason::TtlExpired,
+        },
+        Case {
+            what: "larger than the next link takes",
+            packet: datagram("10.0.1.2:5", "10.0.2.2:6", 9, 1480),
+            icmp: Some((3, 4, 1500)),
+            reason: Reason::PacketTooBig,
+        },
+        Case {
+            what: "no route",
+            packet: datagram("10.0.1.2:5", "10.9.9.9:6", 9, 100),
+            icmp: Some((3, 0, 0)),
+            reason: Reason::NoRoute,
+        },
+        Case {
+            what: "nobody listens",
+            packet: datagram("10.0.1.2:5", "10.0.1.1:6", 9, 100),
+            icmp: Some((3, 3, 0)),
+            reason: Reason::NoSocket,
+        },
+        Case {
+            what: "an error about an error",
+            packet: Packet {
+                transport: Transport::Icmp(Icmp { kind: 3, code: 1, rest: 0 }),
+                ..datagram("10.0.1.2:5", "10.0.2.2:6", 1, 100)
+            },
+            icmp: None,
+            reason: Reason::TtlExpired,
+        },
+    ];
+    for Case { what, packet, icmp, reason } in cases {
+        let mut host = router();
+        host.credit(ms(0), Port(0), None);
+        host.receive(ms(0), Port(0), packet);
+        let outputs = outputs(&mut host, ms(0));
+        assert_eq!(drops(&outputs), [reason], "{what}");
+        let answers: Vec<_> = outputs
+            .iter()
+            .filter_map(|output| match output {
+                Output::Send(Port(0), packet) => Some(packet.transport),
+                _ => None,
+            })
+            .collect();
+        let expected: Vec<_> = icmp
+            .map(|(kind, code, rest)| Transport::Icmp(Icmp { kind, code, rest }))
+            .into_iter()
+            .collect();
+        assert_eq!(answers, expected, "{what}");
+    }
+}
+
+#[test]
+fn an_echo_request_is_answered_and_the_reply_read() {
+    let mut a = Host::new();
+    a.add_port(port_with("10.0.1.2"));
+    let mut b = Host::new();
+    b.add_port(port_with("10.0.1.3"));
+    a.credit(ms(0), Port(0), None);
+    b.credit(ms(0), Port(0), None);
+    let ping = a.ping_open();
+    a.ping_send(ms(0), ping, ip("10.0.1.3"), 7, 56).expect("a route");
+    let (_, request) = sent(&mut a, ms(0)).remove(0);
+    b.receive(ms(5), Port(0), request);
+    let (_, reply) = sent(&mut b, ms(5)).remove(0);
+    a.receive(ms(10), Port(0), reply);
+    let expected = SocketReady { socket: ping, bits: SocketReady::READABLE };
+    assert_eq!(outputs(&mut a, ms(10)), [Output::Ready(expected)]);
+    let reply = a.datagram_read(ping).expect("a reply");
+    assert_eq!((reply.from.port(), reply.body.len, reply.at), (7, 56, ms(10)));
+}
+
+#[test]
+fn udp_goes_to_the_socket_bound_there_and_overflow_is_counted() {
+    let mut host = router();
+    let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
+    assert_eq!(host.udp_bind(at("0.0.0.0:6")), Err(SocketError::AddressInUse));
+    host.udp_socket(id).expect("open").receive_buffer = 2000;
+    for _ in 0..4 {
+        host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.1.1:6", 9, 100));
+    }
+    let outputs = outputs(&mut host, ms(0));
+    assert_eq!(drops(&outputs), [Reason::SocketReceiveBuffer; 2]);
+    assert_eq!(host.datagram_read(id).expect("one").from, at("10.0.1.2:5"));
+    assert!(host.datagram_read(id).is_some() && host.datagram_read(id).is_none());
+    assert_eq!(host.udp_socket(id).expect("open").receive_drops, 2);
+}
+
+#[test]
+fn a_full_send_buffer_blocks_until_half_has_left() {
+    let mut host = router();
+    let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
+    host.udp_socket(id).expect("open").send_buffer = 3 * 1280;
+    let body = Body { len: 100, ..Body::default() };
+    let send = |host: &mut Host| host.udp_send(ms(0), id, at("10.0.2.2:9"), body);
+    for _ in 0..3 {
+        assert!(send(&mut host).is_ok());
+    }
+    assert_eq!(send(&mut host), Err(SocketError::WouldBlock));
+    let done = Done { owner: id, truesize: 1280 };
+    host.credit(ms(1), Port(1), Some(done));
+    assert_eq!(sent(&mut host, ms(1)).len(), 1);
+    host.credit(ms(2), Port(1), Some(done));
+    let ready = SocketReady { socket: id, bits: SocketReady::WRITABLE };
+    assert!(outputs(&mut host, ms(2)).contains(&Output::Ready(ready)));
+}
+
+#[test]
+fn packets_in_a_queue_that_goes_down_are_dropped_with_a_reason() {
+    let mut host = router();
+    host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
+    host.set_port_up(ms(0), Port(1), false);
+    host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
+    assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::LinkDown; 2]);
+}
+
+#[test]
+fn a_packet_to_itself_comes_straight_back() {
+    let mut host = router();
+    let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
+    let body = Body { len: 10, ..Body::default() };
+    host.udp_send(ms(0), id, at("10.0.1.1:6"), body).expect("local");
+    assert_eq!(host.datagram_read(id).expect("looped").from, at("10.0.1.1:6"));
+}

@@ -1,0 +1,103 @@
+//! Lazy timers: a heap of (when, what) in which a timer is only ever moved to an earlier place.
+//!
+//! TCP moves its retransmission timer later with every ACK. A timer that had to be moved in the
+//! heap each time would cost more than the ACK. So an entry stays where it is; when it comes up
+//! its owner is called, looks at its own deadlines, and arms again for what is still ahead.
+
+use crate::units::Instant;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// One earliest wake-up per identifier (socket or port), all in one heap.
+#[derive(Debug, Default)]
+pub struct LazyTimers {
+    heap: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// By identifier: the earliest entry in the heap, `FAR_FUTURE` if none.
+    armed: Vec<Instant>,
+}
+
+impl LazyTimers {
+    /// Makes sure that `id` comes up no later than `at`.
+    pub fn arm(&mut self, id: u32, at: Instant) {
+        if at == Instant::FAR_FUTURE {
+            return;
+        }
+        let index = id as usize;
+        if index >= self.armed.len() {
+            self.armed.resize(index + 1, Instant::FAR_FUTURE);
+        }
+        if at < self.armed[index] {
+            self.armed[index] = at;
+            self.heap.push(Reverse((at, id)));
+        }
+    }
+
+    /// When the next entry comes up; `FAR_FUTURE` if there is none. O(1).
+    pub fn next_at(&self) -> Instant {
+        self.heap.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at)
+    }
+
+    /// The next identifier that is due at `now`, each armed identifier once.
+    pub fn pop_due(&mut self, now: Instant) -> Option<u32> {
+        while let Some(&Reverse((at, id))) = self.heap.peek() {
+            if at > now {
+                return None;
+            }
+            self.heap.pop();
+            let armed = &mut self.armed[id as usize];
+            if *armed == at {
+                *armed = Instant::FAR_FUTURE;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// Forgets what was armed for `id` (its owner is gone and the number may be used again).
+    pub fn forget(&mut self, id: u32) {
+        if let Some(armed) = self.armed.get_mut(id as usize) {
+            *armed = Instant::FAR_FUTURE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn only_the_earliest_deadline_of_an_id_comes_up() {
+        let mut timers = LazyTimers::default();
+        timers.arm(3, at(50));
+        timers.arm(3, at(70));
+        timers.arm(3, at(20));
+        timers.arm(1, at(30));
+        assert_eq!(timers.next_at(), at(20));
+        assert_eq!(timers.pop_due(at(10)), None);
+        assert_eq!(timers.pop_due(at(60)), Some(3));
+        assert_eq!(timers.pop_due(at(60)), Some(1));
+        assert_eq!(timers.pop_due(at(60)), None, "the entry at 50 had been superseded");
+        assert_eq!(timers.next_at(), Instant::FAR_FUTURE);
+    }
+
+    #[test]
+    fn an_owner_that_arms_again_comes_up_again() {
+        let mut timers = LazyTimers::default();
+        timers.arm(0, at(5));
+        assert_eq!(timers.pop_due(at(5)), Some(0));
+        timers.arm(0, at(9));
+        assert_eq!(timers.pop_due(at(9)), Some(0));
+    }
+
+    #[test]
+    fn a_forgotten_owner_does_not_come_up() {
+        let mut timers = LazyTimers::default();
+        timers.arm(0, at(5));
+        timers.forget(0);
+        assert_eq!(timers.pop_due(at(9)), None);
+    }
+}

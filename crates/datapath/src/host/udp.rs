@@ -1,0 +1,279 @@
+//! UDP sockets: datagrams in, datagrams out, buffers counted in `truesize`.
+
+use super::Host;
+use super::socket::{Datagram, Socket, SocketError};
+use crate::node::SocketReady;
+use crate::packet::{Body, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp};
+use crate::qdisc::Enqueue;
+use crate::reason::Reason;
+use crate::units::Instant;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::VecDeque;
+
+/// `net.core.rmem_default`.
+pub const UDP_RECEIVE_BUFFER: u32 = 212_992;
+/// `net.core.wmem_default`.
+pub const UDP_SEND_BUFFER: u32 = 212_992;
+
+/// First and last port of `net.ipv4.ip_local_port_range`.
+const EPHEMERAL: core::ops::RangeInclusive<u16> = 32_768..=60_999;
+/// `struct sk_buff` and the shared info that every packet in memory is charged for.
+pub(super) const SKB_OVERHEAD: u32 = 768;
+/// Default hop limit (`net.ipv4.ip_default_ttl`).
+pub(super) const DEFAULT_TTL: u8 = 64;
+
+/// One UDP socket.
+#[derive(Debug)]
+pub struct UdpSocket {
+    /// Where it is bound.
+    pub local: SocketAddr,
+    /// Receive buffer in bytes of truesize (`SO_RCVBUF`).
+    pub receive_buffer: u32,
+    /// Send buffer in bytes of truesize (`SO_SNDBUF`).
+    pub send_buffer: u32,
+    /// Traffic class of what it sends (`IP_TOS`).
+    pub tos: u8,
+    /// Time to live of what it sends (`IP_TTL`).
+    pub ttl: u8,
+    /// `skb->priority` of what it sends (`SO_PRIORITY`).
+    pub priority: u32,
+    /// Datagrams that did not fit in the receive buffer (`RcvbufErrors`).
+    pub receive_drops: u64,
+    received: VecDeque<Datagram>,
+    received_truesize: u32,
+    /// `sk_wmem_alloc`: truesize of what is queued below and not yet sent.
+    unsent_truesize: u32,
+    wants_room: bool,
+}
+
+impl UdpSocket {
+    fn new(local: SocketAddr) -> Self {
+        Self {
+            local,
+            receive_buffer: UDP_RECEIVE_BUFFER,
+            send_buffer: UDP_SEND_BUFFER,
+            tos: 0,
+            ttl: DEFAULT_TTL,
+            priority: 0,
+            receive_drops: 0,
+            received: VecDeque::new(),
+            received_truesize: 0,
+            unsent_truesize: 0,
+            wants_room: false,
+        }
+    }
+
+    /// A packet of this socket has left or was dropped. True if a writer waits and there is now
+    /// room (`sock_def_write_space`: half of the buffer free).
+    pub(super) fn give_back(&mut self, truesize: u32) -> bool {
+        self.unsent_truesize =
+            self.unsent_truesize.checked_sub(truesize).expect("more given back than was taken");
+        let woken = self.wants_room && self.unsent_truesize * 2 <= self.send_buffer;
+        self.wants_room &= !woken;
+        woken
+    }
+
+    /// Queues what arrived; false if the receive buffer is full (`__udp_enqueue_schedule_skb`).
+    fn accept(&mut self, datagram: Datagram) -> bool {
+        if self.received_truesize > self.receive_buffer {
+            self.receive_drops += 1;
+            return false;
+        }
+        self.received_truesize += truesize_of(datagram.body.len);
+        self.received.push_back(datagram);
+        true
+    }
+
+    fn read(&mut self) -> Option<Datagram> {
+        let datagram = self.received.pop_front()?;
+        self.received_truesize -= truesize_of(datagram.body.len);
+        Some(datagram)
+    }
+}
+
+/// What a packet with `payload` bytes is charged as: its buffer rounded up to a power of two as
+/// the slab allocator does, and the packet's own record.
+pub(super) fn truesize_of(payload: u32) -> u32 {
+    (payload + 64).next_power_of_two().max(512) + SKB_OVERHEAD
+}
+
+impl Host {
+    /// Opens a UDP socket at `local`; port 0 means any free port, an unspecified address means
+    /// all addresses.
+    ///
+    /// # Errors
+    /// The address is in use, or no port is free.
+    pub fn udp_bind(&mut self, local: SocketAddr) -> Result<u32, SocketError> {
+        let port = match local.port() {
+            0 => self.free_udp_port(local.ip())?,
+            port if self.sockets.udp.contains_key(&(port, local.ip())) => {
+                return Err(SocketError::AddressInUse);
+            }
+            port => port,
+        };
+        let local = SocketAddr::new(local.ip(), port);
+        let id = self.sockets.insert(Socket::Udp(Box::new(UdpSocket::new(local))));
+        self.sockets.udp.insert((port, local.ip()), id);
+        Ok(id)
+    }
+
+    fn free_udp_port(&mut self, ip: IpAddr) -> Result<u16, SocketError> {
+        for _ in EPHEMERAL {
+            let last = self.sockets.last_ephemeral;
+            let port = if EPHEMERAL.contains(&last) && last < *EPHEMERAL.end() {
+                last + 1
+            } else {
+                *EPHEMERAL.start()
+            };
+            self.sockets.last_ephemeral = port;
+            if !self.sockets.udp.contains_key(&(port, ip)) {
+                return Ok(port);
+            }
+        }
+        Err(SocketError::AddressNotAvailable)
+    }
+
+    /// The UDP socket with that number, to set its options.
+    ///
+    /// # Errors
+    /// It is not a UDP socket.
+    pub fn udp_socket(&mut self, id: u32) -> Result<&mut UdpSocket, SocketError> {
+        match self.sockets.get_mut(id) {
+            Some(Socket::Udp(socket)) => Ok(socket),
+            _ => Err(SocketError::BadSocket),
+        }
+    }
+
+    /// Sends one datagram (`udp_sendmsg`). The verdict is that of the queue of the port.
+    ///
+    /// # Errors
+    /// What `sendmsg(2)` would give; `WouldBlock` is followed by a `WRITABLE`.
+    pub fn udp_send(
+        &mut self,
+        now: Instant,
+        id: u32,
+        remote: SocketAddr,
+        body: Body,
+    ) -> Result<Enqueue, SocketError> {
+        if body.len > u32::from(u16::MAX) - 8 - 20 {
+            return Err(SocketError::MessageSize);
+        }
+        let src = match self.udp_socket(id)?.local.ip() {
+            ip if ip.is_unspecified() => {
+                self.source_address(remote.ip()).ok_or(SocketError::Unreachable)?
+            }
+            ip => ip,
+        };
+        let socket = self.udp_socket(id)?;
+        if socket.unsent_truesize >= socket.send_buffer {
+            socket.wants_room = true;
+            return Err(SocketError::WouldBlock);
+        }
+        let truesize = truesize_of(body.len);
+        socket.unsent_truesize += truesize;
+        let network = network_header(src, remote.ip(), socket.tos, socket.ttl, PROTO_UDP)
+            .ok_or(SocketError::AddressNotAvailable)?;
+        let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
+        let priority = socket.priority;
+        let meta = Meta { truesize, owner: id, priority, ..Meta::default() };
+        let packet = Packet {
+            link: Link::None,
+            network,
+            transport: Transport::Udp(ports),
+            body,
+            meta,
+            extra: None,
+        };
+        Ok(self.ip_output(now, packet))
+    }
+
+    /// The next datagram that arrived on a UDP or ping socket.
+    pub fn datagram_read(&mut self, id: u32) -> Option<Datagram> {
+        match self.sockets.get_mut(id)? {
+            Socket::Udp(socket) => socket.read(),
+            Socket::Ping(replies) => replies.pop_front(),
+            Socket::Tcp(_) => None,
+        }
+    }
+
+    /// Closes a UDP or ping socket.
+    pub fn datagram_close(&mut self, id: u32) {
+        match self.sockets.get(id) {
+            Some(Socket::Udp(socket)) => {
+                let key = (socket.local.port(), socket.local.ip());
+                self.sockets.udp.remove(&key);
+                self.sockets.remove(id);
+            }
+            Some(Socket::Ping(_)) => {
+                self.sockets.remove(id);
+            }
+            Some(Socket::Tcp(_)) | None => {}
+        }
+    }
+
+    /// A datagram for this host (`udp_rcv`).
+    pub(super) fn deliver_udp(&mut self, now: Instant, udp: Udp, packet: Packet) {
+        let (Some(src), Some(dst)) = (packet.network.src(), packet.network.dst()) else {
+            return self.drop_packet(Reason::Malformed, packet);
+        };
+        let Some(id) = self.udp_lookup(dst, udp.dst_port) else {
+            self.icmp_port_unreachable(now, &packet);
+            return self.drop_packet(Reason::NoSocket, packet);
+        };
+        let from = SocketAddr::new(src, udp.src_port);
+        let datagram = Datagram { from, body: packet.body, tos: packet.network.tos(), at: now };
+        let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else {
+            return self.drop_packet(Reason::NoSocket, packet);
+        };
+        if !socket.accept(datagram) {
+            self.drop_packet(Reason::SocketReceiveBuffer, packet);
+        } else if socket.received.len() == 1 {
+            self.notify(id, SocketReady::READABLE);
+        }
+    }
+
+    fn udp_lookup(&self, dst: IpAddr, port: u16) -> Option<u32> {
+        let any = match dst {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(core::net::Ipv6Addr::UNSPECIFIED),
+        };
+        let sockets = &self.sockets.udp;
+        sockets.get(&(port, dst)).or_else(|| sockets.get(&(port, any))).copied()
+    }
+}
+
+pub(super) const PROTO_ICMP: u8 = 1;
+pub(super) const PROTO_UDP: u8 = 17;
+pub(super) const PROTO_ICMPV6: u8 = 58;
+
+/// The header of a packet made here; `None` if the families of the addresses differ.
+pub(super) fn network_header(
+    src: IpAddr,
+    dst: IpAddr,
+    tos: u8,
+    ttl: u8,
+    protocol: u8,
+) -> Option<Network> {
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => Some(Network::Ipv4(Ipv4 {
+            src,
+            dst,
+            tos,
+            ttl,
+            protocol,
+            id: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+        })),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => Some(Network::Ipv6(Ipv6 {
+            src,
+            dst,
+            traffic_class: tos,
+            hop_limit: ttl,
+            next_header: protocol,
+            flow_label: 0,
+        })),
+        _ => None,
+    }
+}
