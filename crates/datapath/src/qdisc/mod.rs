@@ -3,9 +3,24 @@
 //! A qdisc is a pure queue: packets go in by `enqueue`, come out by `dequeue`, and what it drops
 //! goes to the [`Cx`] with a reason. It never sends; the node asks it when the port has credit.
 
+mod any;
+mod counted;
+pub mod fifo;
+mod handle;
+mod queue;
+pub mod rate;
+pub mod tbf;
+#[cfg(test)]
+mod testing;
+
+pub use any::{AnyQdisc, Sched};
+pub use counted::Counted;
+pub use handle::Handle;
+
 use crate::packet::Packet;
 use crate::reason::Reason;
 use crate::units::Instant;
+use core::ops::Add;
 
 /// What a qdisc is lent for one call: the time, and where its drops go.
 pub struct Cx<'a> {
@@ -74,5 +89,27 @@ impl Cx<'_> {
     /// Drops `packet` for `reason`.
     pub fn drop(&mut self, reason: Reason, packet: Packet) {
         self.dropped.push((reason, packet));
+    }
+}
+
+impl Backlog {
+    /// One packet.
+    pub fn of(packet: &Packet) -> Self {
+        Self { packets: 1, bytes: packet.wire_len() }
+    }
+}
+
+impl Add for Backlog {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Stats {
+    /// Counts a packet that left (`qdisc_bstats_update`).
+    pub fn count_sent(&mut self, packet: &Packet) {
+        self.bytes += u64::from(packet.wire_len());
+        self.packets += u64::from(packet.segments());
     }
 }

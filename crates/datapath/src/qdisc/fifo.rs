@@ -1,0 +1,228 @@
+//! First in, first out: pfifo, bfifo, pfifo_head_drop, pfifo_fast and noqueue.
+//!
+//! Linux `net/sched/sch_fifo.c` and `sch_generic.c`: names, limits and counters are theirs.
+
+use super::queue::PacketQueue;
+use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
+use crate::packet::Packet;
+use crate::reason::Reason;
+use crate::units::Instant;
+
+/// `dev->tx_queue_len` of a fresh Ethernet device: packets in a pfifo unless told otherwise.
+pub const TX_QUEUE_LEN: u32 = 1000;
+
+/// `psched_mtu()` of an Ethernet device: 1500 bytes and the link header.
+pub const PSCHED_MTU: u32 = 1514;
+
+/// What a [`Fifo`] counts against its limit, and what it does when full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FifoKind {
+    /// `pfifo`: at most this many packets, tail drop.
+    Packets(u32),
+    /// `bfifo`: at most this many bytes, tail drop.
+    Bytes(u32),
+    /// `pfifo_head_drop`: at most this many packets; the oldest makes room for the newest.
+    HeadDrop(u32),
+    /// `noqueue`: no limit. The kernel hands packets straight to the device; here they lie in
+    /// the qdisc only while the port has no credit.
+    NoQueue,
+}
+
+/// pfifo, bfifo, pfifo_head_drop and noqueue.
+#[derive(Clone, Debug)]
+pub struct Fifo {
+    kind: FifoKind,
+    queue: PacketQueue,
+    stats: Stats,
+}
+
+impl Fifo {
+    /// An empty queue of `kind`.
+    pub fn new(kind: FifoKind) -> Self {
+        Self { kind, queue: PacketQueue::default(), stats: Stats::default() }
+    }
+
+    /// `pfifo` with the limit that tc leaves to the kernel: the device's queue length.
+    pub fn pfifo_default() -> Self {
+        Self::new(FifoKind::Packets(TX_QUEUE_LEN))
+    }
+
+    /// What is limited, and to how much.
+    pub fn kind(&self) -> FifoKind {
+        self.kind
+    }
+
+    /// The packet that `dequeue` would give (`qdisc_peek_head`).
+    pub fn peek(&self) -> Option<&Packet> {
+        self.queue.front()
+    }
+
+    /// `pfifo_tail_enqueue` when full: the head goes, its flow and the newcomer's are told to
+    /// slow down. A limit of zero takes nothing.
+    fn replace_head(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let Some(oldest) = self.queue.pop_front() else {
+            return self.refuse(packet, cx);
+        };
+        self.stats.drops += 1;
+        cx.drop(Reason::QdiscOverlimit, oldest);
+        self.queue.push_back(packet);
+        Enqueue::Congested
+    }
+
+    fn refuse(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.stats.drops += 1;
+        cx.drop(Reason::QdiscOverlimit, packet);
+        Enqueue::Dropped
+    }
+}
+
+impl Qdisc for Fifo {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let waiting = self.queue.backlog();
+        let fits = match self.kind {
+            FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => waiting.packets < limit,
+            FifoKind::Bytes(limit) => waiting.bytes.saturating_add(packet.wire_len()) <= limit,
+            FifoKind::NoQueue => true,
+        };
+        match self.kind {
+            _ if fits => {
+                self.queue.push_back(packet);
+                Enqueue::Queued
+            }
+            FifoKind::HeadDrop(_) => self.replace_head(packet, cx),
+            _ => self.refuse(packet, cx),
+        }
+    }
+
+    fn dequeue(&mut self, _cx: &mut Cx<'_>) -> Option<Packet> {
+        let packet = self.queue.pop_front()?;
+        self.stats.count_sent(&packet);
+        Some(packet)
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+/// `prio2band`: the band of each `skb->priority & 15`, for pfifo_fast and as prio's default.
+pub const PRIORITY_TO_BAND: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+
+/// `pfifo_fast`: three bands by priority, each of [`TX_QUEUE_LEN`] packets, lower bands first.
+#[derive(Clone, Debug)]
+pub struct PfifoFast {
+    bands: [PacketQueue; 3],
+    limit: u32,
+    stats: Stats,
+}
+
+impl PfifoFast {
+    /// Three empty bands of `limit` packets each (`dev->tx_queue_len`).
+    pub fn new(limit: u32) -> Self {
+        Self { bands: Default::default(), limit, stats: Stats::default() }
+    }
+}
+
+impl Default for PfifoFast {
+    fn default() -> Self {
+        Self::new(TX_QUEUE_LEN)
+    }
+}
+
+impl Qdisc for PfifoFast {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let band = PRIORITY_TO_BAND[(packet.meta.priority & 15) as usize];
+        let queue = &mut self.bands[usize::from(band)];
+        if queue.backlog().packets >= self.limit {
+            self.stats.drops += 1;
+            cx.drop(Reason::QdiscOverlimit, packet);
+            return Enqueue::Dropped;
+        }
+        queue.push_back(packet);
+        Enqueue::Queued
+    }
+
+    fn dequeue(&mut self, _cx: &mut Cx<'_>) -> Option<Packet> {
+        let packet = self.bands.iter_mut().find_map(PacketQueue::pop_front)?;
+        self.stats.count_sent(&packet);
+        Some(packet)
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        None
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.bands.iter().fold(Backlog::default(), |sum, band| sum + band.backlog())
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::testing::{Bench, frame};
+
+    #[test]
+    fn pfifo_counts_packets_and_drops_the_tail() {
+        let mut bench = Bench::new(Fifo::new(FifoKind::Packets(2)));
+        assert_eq!(bench.enqueue(0, frame(100)), Enqueue::Queued);
+        assert_eq!(bench.enqueue(0, frame(9000)), Enqueue::Queued);
+        assert_eq!(bench.enqueue(0, frame(60)), Enqueue::Dropped);
+        assert_eq!(bench.drain_lengths(0), [100, 9000]);
+        assert_eq!(bench.dropped_lengths(), [60]);
+    }
+
+    #[test]
+    fn bfifo_counts_bytes() {
+        let mut bench = Bench::new(Fifo::new(FifoKind::Bytes(3000)));
+        for (len, verdict) in [
+            (1514, Enqueue::Queued),
+            (1487, Enqueue::Dropped),
+            (1486, Enqueue::Queued),
+            (60, Enqueue::Dropped),
+        ] {
+            assert_eq!(bench.enqueue(0, frame(len)), verdict, "{len}");
+        }
+        assert_eq!(bench.qdisc().backlog(), Backlog { packets: 2, bytes: 3000 });
+        assert_eq!(bench.qdisc().stats().drops, 2);
+    }
+
+    #[test]
+    fn head_drop_keeps_the_newest() {
+        let mut bench = Bench::new(Fifo::new(FifoKind::HeadDrop(2)));
+        bench.enqueue(0, frame(100));
+        bench.enqueue(0, frame(101));
+        assert_eq!(bench.enqueue(0, frame(102)), Enqueue::Congested);
+        assert_eq!(bench.drain_lengths(0), [101, 102]);
+        assert_eq!(bench.dropped_lengths(), [100]);
+        let mut none = Bench::new(Fifo::new(FifoKind::HeadDrop(0)));
+        assert_eq!(none.enqueue(0, frame(100)), Enqueue::Dropped);
+    }
+
+    #[test]
+    fn pfifo_fast_serves_bands_by_priority() {
+        let mut bench = Bench::new(PfifoFast::new(2));
+        // TC_PRIO_BESTEFFORT, BULK, INTERACTIVE, CONTROL: bands 1, 2, 0, 0.
+        for (priority, len) in [(0, 100), (2, 200), (6, 300), (7, 400)] {
+            let mut packet = frame(len);
+            packet.meta.priority = priority;
+            bench.enqueue(0, packet);
+        }
+        let mut third = frame(500);
+        third.meta.priority = 6;
+        assert_eq!(bench.enqueue(0, third), Enqueue::Dropped, "each band has its own limit");
+        assert_eq!(bench.drain_lengths(0), [300, 400, 100, 200]);
+    }
+}
