@@ -1,1 +1,19 @@
-//! sim
+//! A deterministic simulated world that drives the datapath in virtual time.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`topology`] | nodes, links, addresses and routes by name: how a world is made |
+//! | [`world`] | the event loop: virtual time, and who is called when |
+//! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
+//! | [`app`] | what runs on hosts: bulk senders, sinks, probes |
+//! | [`record`] | what is written down: counters, drops, fingerprints |
+//!
+//! The same world with the same seed gives the same packets at the same nanoseconds, on every
+//! machine, in debug and in release.
+
+pub mod app;
+mod heap;
+pub mod link;
+pub mod record;
+pub mod topology;
+pub mod world;

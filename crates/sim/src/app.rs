@@ -1,0 +1,102 @@
+//! What runs on hosts. An application is called when it starts, when one of its sockets becomes
+//! ready, when its timer comes up, and when it is stopped; it acts through [`AppCx`].
+
+mod cbr;
+mod ping;
+mod udp_sink;
+
+pub use cbr::Cbr;
+pub use ping::Ping;
+pub use udp_sink::{UdpEcho, UdpSink};
+
+use datapath::host::Host;
+use datapath::node::SocketReady;
+use datapath::rng::Rng;
+use datapath::units::{Duration, Instant};
+
+/// An application.
+pub trait App {
+    /// The start time has come.
+    fn start(&mut self, cx: &mut AppCx<'_>);
+
+    /// One of its sockets has become ready for something. All of it must be done: readiness is
+    /// told only when it changes.
+    fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
+        let _ = (cx, ready);
+    }
+
+    /// The time set by [`AppCx::wake_at`] has come.
+    fn timer(&mut self, cx: &mut AppCx<'_>) {
+        let _ = cx;
+    }
+
+    /// The stop time has come: it ceases to send. It is not woken again, but its sockets may
+    /// still become ready.
+    fn stop(&mut self, cx: &mut AppCx<'_>) {
+        let _ = cx;
+    }
+
+    /// What it has to show.
+    fn report(&self) -> AppReport;
+}
+
+/// What an application has to show: whatever applies to its kind.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct AppReport {
+    /// Payload bytes given to its sockets.
+    pub sent_bytes: u64,
+    /// Payload bytes read from its sockets.
+    pub received_bytes: u64,
+    /// Datagrams, requests or chunks sent.
+    pub sent: u64,
+    /// Datagrams, requests or chunks that arrived.
+    pub received: u64,
+    /// When it began.
+    pub started: Option<Instant>,
+    /// When the first byte arrived.
+    pub first_received: Option<Instant>,
+    /// When the last byte so far arrived.
+    pub last_received: Option<Instant>,
+    /// When its work was done.
+    pub finished: Option<Instant>,
+    /// Round trips or response times: when each ended, and how long it took.
+    pub round_trips: Vec<(Instant, Duration)>,
+}
+
+/// What an application may do while it is called.
+pub struct AppCx<'a> {
+    /// The time.
+    pub now: Instant,
+    /// The host it runs on.
+    pub host: &'a mut Host,
+    /// Its own random stream.
+    pub rng: &'a mut Rng,
+    pub(crate) timer: &'a mut Instant,
+    pub(crate) owners: &'a mut Vec<u32>,
+    pub(crate) index: u32,
+}
+
+impl AppCx<'_> {
+    /// Sets its timer, in place of an earlier setting.
+    pub fn wake_at(&mut self, at: Instant) {
+        *self.timer = at;
+    }
+
+    /// Says that a socket belongs to this application, which is then called when it is ready.
+    pub fn own(&mut self, socket: u32) {
+        let index = socket as usize;
+        if index >= self.owners.len() {
+            self.owners.resize(index + 1, u32::MAX);
+        }
+        self.owners[index] = self.index;
+    }
+}
+
+impl AppReport {
+    /// Notes that `bytes` arrived at `now`.
+    pub(crate) fn receive(&mut self, now: Instant, bytes: u64) {
+        self.received_bytes += bytes;
+        self.first_received.get_or_insert(now);
+        self.last_received = Some(now);
+    }
+}

@@ -1,0 +1,132 @@
+//! Round-trip probes: ICMP echo, or UDP to an echo server.
+
+use super::{App, AppCx, AppReport};
+use core::net::{IpAddr, SocketAddr};
+use datapath::node::SocketReady;
+use datapath::packet::Body;
+use datapath::units::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// Sends a probe at every interval and times the answers.
+#[derive(Debug)]
+pub struct Ping {
+    way: Way,
+    size: u32,
+    interval: Duration,
+    tos: u8,
+    socket: Option<u32>,
+    next: Instant,
+    /// Probes without an answer so far: their number and when they left.
+    waiting: VecDeque<(u16, Instant)>,
+    report: AppReport,
+}
+
+#[derive(Debug)]
+enum Way {
+    Icmp(IpAddr),
+    Udp { local: SocketAddr, remote: SocketAddr },
+}
+
+/// Probes that are remembered without an answer; older ones count as lost.
+const WAITING_MAX: usize = 4096;
+
+impl Ping {
+    /// ICMP echo requests with `size` bytes of payload to `remote`.
+    pub fn icmp(remote: IpAddr, size: u32, interval: Duration) -> Self {
+        Self::new(Way::Icmp(remote), size, interval)
+    }
+
+    /// Datagrams from `local` to an echo server at `remote`.
+    pub fn udp(local: SocketAddr, remote: SocketAddr, size: u32, interval: Duration) -> Self {
+        Self::new(Way::Udp { local, remote }, size, interval)
+    }
+
+    /// Sets the DSCP and ECN byte of UDP probes.
+    pub fn tos(mut self, tos: u8) -> Self {
+        self.tos = tos;
+        self
+    }
+
+    fn new(way: Way, size: u32, interval: Duration) -> Self {
+        assert!(interval > Duration::ZERO, "probes need some time between them");
+        Self {
+            way,
+            size,
+            interval,
+            tos: 0,
+            socket: None,
+            next: Instant::ZERO,
+            waiting: VecDeque::new(),
+            report: AppReport::default(),
+        }
+    }
+
+    fn send(&mut self, cx: &mut AppCx<'_>) {
+        let Some(socket) = self.socket else { return };
+        let number = self.report.sent as u16;
+        let sent = match self.way {
+            Way::Icmp(remote) => cx.host.ping_send(cx.now, socket, remote, number, self.size),
+            Way::Udp { remote, .. } => {
+                let body = Body { len: self.size, offset: u32::from(number), ..Body::default() };
+                cx.host.udp_send(cx.now, socket, remote, body)
+            }
+        };
+        if sent.is_ok() {
+            if self.waiting.len() == WAITING_MAX {
+                self.waiting.pop_front();
+            }
+            self.waiting.push_back((number, cx.now));
+            self.report.sent += 1;
+            self.report.sent_bytes += u64::from(self.size);
+        }
+        self.next += self.interval;
+        cx.wake_at(self.next);
+    }
+}
+
+impl App for Ping {
+    fn start(&mut self, cx: &mut AppCx<'_>) {
+        let socket = match self.way {
+            Way::Icmp(_) => cx.host.ping_open(),
+            Way::Udp { local, .. } => {
+                let socket = cx.host.udp_bind(local).expect("the local address is free");
+                cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
+                socket
+            }
+        };
+        cx.own(socket);
+        self.socket = Some(socket);
+        self.report.started = Some(cx.now);
+        self.next = cx.now;
+        self.send(cx);
+    }
+
+    fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
+        while let Some(answer) = cx.host.datagram_read(ready.socket) {
+            let number = match self.way {
+                Way::Icmp(_) => answer.from.port(),
+                Way::Udp { .. } => answer.body.offset as u16,
+            };
+            let Some(place) = self.waiting.iter().position(|(sent, _)| *sent == number) else {
+                continue;
+            };
+            let (_, sent_at) = self.waiting.remove(place).expect("found there");
+            self.report.received += 1;
+            self.report.receive(answer.at, u64::from(answer.body.len));
+            self.report.round_trips.push((answer.at, answer.at - sent_at));
+        }
+    }
+
+    fn timer(&mut self, cx: &mut AppCx<'_>) {
+        self.send(cx);
+    }
+
+    fn stop(&mut self, cx: &mut AppCx<'_>) {
+        cx.wake_at(Instant::FAR_FUTURE);
+        self.report.finished = Some(cx.now);
+    }
+
+    fn report(&self) -> AppReport {
+        self.report.clone()
+    }
+}

@@ -1,0 +1,186 @@
+//! The event queue: a 4-ary heap of 16-byte entries.
+//!
+//! # The order of equals
+//!
+//! Events are totally ordered by (time, kind, index), so that what happens never depends on the
+//! history of the heap. At one instant the kinds follow each other as [`Kind`] lists them: first
+//! links go up or down, then transmissions end (room before new work), then packets arrive, then
+//! nodes wake for their timers (an ACK that arrives at the very moment of a timeout wins), then
+//! applications start, stop and wake. Within a kind the lower index comes first: links, nodes and
+//! applications are numbered in the order in which they were made. Packets on one link that
+//! arrive at the same instant keep the order in which they were sent.
+
+use datapath::units::Instant;
+
+/// What an event is about, in the order of equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A command of the experiment: a link goes up or down.
+    Command,
+    /// A link has finished serialising a packet.
+    Sent,
+    /// A packet reaches the far end of a link.
+    Arrival,
+    /// A node asked to be polled.
+    Wake,
+    /// An application starts.
+    Start,
+    /// An application stops.
+    Stop,
+    /// An application asked to be called.
+    Timer,
+}
+
+const KINDS: [Kind; 7] =
+    [Kind::Command, Kind::Sent, Kind::Arrival, Kind::Wake, Kind::Start, Kind::Stop, Kind::Timer];
+
+/// A moment, a kind and an index in one number that sorts as the documentation says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry(u128);
+
+impl Entry {
+    #[inline]
+    pub fn new(at: Instant, kind: Kind, index: u32) -> Self {
+        Self(u128::from(at.as_nanos()) << 64 | u128::from(kind as u8) << 32 | u128::from(index))
+    }
+
+    #[inline]
+    pub fn at(self) -> Instant {
+        Instant::from_nanos((self.0 >> 64) as u64)
+    }
+
+    #[inline]
+    pub fn kind(self) -> Kind {
+        KINDS[(self.0 >> 32) as usize & 7]
+    }
+
+    #[inline]
+    pub fn index(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// A minimum heap with four children to a node: fewer levels, and the children of a node lie in
+/// one cache line.
+#[derive(Debug, Default)]
+pub(crate) struct Heap {
+    entries: Vec<Entry>,
+}
+
+impl Heap {
+    #[inline]
+    pub fn peek(&self) -> Option<Entry> {
+        self.entries.first().copied()
+    }
+
+    #[inline]
+    pub fn push(&mut self, entry: Entry) {
+        self.entries.push(entry);
+        self.sift_up(self.entries.len() - 1, entry);
+    }
+
+    /// Takes the first entry out.
+    #[inline]
+    pub fn pop(&mut self) {
+        let last = self.entries.pop().expect("only a heap that was peeked is popped");
+        if !self.entries.is_empty() {
+            self.sift_down(last);
+        }
+    }
+
+    /// Puts `entry` where the first one was: cheaper than `pop` and `push`.
+    #[inline]
+    pub fn replace_first(&mut self, entry: Entry) {
+        self.sift_down(entry);
+    }
+
+    #[inline]
+    fn sift_up(&mut self, mut place: usize, entry: Entry) {
+        while place > 0 {
+            let parent = (place - 1) / 4;
+            if self.entries[parent] <= entry {
+                break;
+            }
+            self.entries[place] = self.entries[parent];
+            place = parent;
+        }
+        self.entries[place] = entry;
+    }
+
+    #[inline]
+    fn sift_down(&mut self, entry: Entry) {
+        let len = self.entries.len();
+        let mut place = 0;
+        loop {
+            let first = 4 * place + 1;
+            if first >= len {
+                break;
+            }
+            let mut least = first;
+            let mut value = self.entries[first];
+            for child in first + 1..len.min(first + 4) {
+                let candidate = self.entries[child];
+                if candidate < value {
+                    least = child;
+                    value = candidate;
+                }
+            }
+            if entry <= value {
+                break;
+            }
+            self.entries[place] = value;
+            place = least;
+        }
+        self.entries[place] = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn an_entry_keeps_its_parts_and_sorts_by_them() {
+        let at = Instant::from_nanos(u64::MAX - 1);
+        let entry = Entry::new(at, Kind::Timer, u32::MAX);
+        assert_eq!((entry.at(), entry.kind(), entry.index()), (at, Kind::Timer, u32::MAX));
+        let earlier = Instant::from_nanos(5);
+        assert!(Entry::new(earlier, Kind::Timer, 9) < entry);
+        assert!(Entry::new(at, Kind::Sent, u32::MAX) < Entry::new(at, Kind::Arrival, 0));
+        assert!(Entry::new(at, Kind::Wake, 3) < Entry::new(at, Kind::Wake, 4));
+        assert_eq!(size_of::<Entry>(), 16);
+    }
+
+    proptest! {
+        /// Against a sorted multiset.
+        #[test]
+        fn it_is_a_priority_queue(steps in prop::collection::vec((0u8..4, 0u64..50, 0u32..4), 1..400)) {
+            let mut heap = Heap::default();
+            let mut oracle: BTreeMap<Entry, u32> = BTreeMap::new();
+            for (step, at, index) in steps {
+                let entry = Entry::new(Instant::from_nanos(at), Kind::Sent, index);
+                let first = oracle.keys().next().copied();
+                match (step, first) {
+                    (0, Some(_)) => heap.pop(),
+                    (1, Some(_)) => heap.replace_first(entry),
+                    _ => heap.push(entry),
+                }
+                if let (0 | 1, Some(first)) = (step, first) {
+                    let count = oracle.get_mut(&first).expect("it is there");
+                    *count -= 1;
+                    if *count == 0 {
+                        oracle.remove(&first);
+                    }
+                }
+                if step != 0 || first.is_none() {
+                    *oracle.entry(entry).or_default() += 1;
+                }
+                prop_assert_eq!(heap.peek(), oracle.keys().next().copied());
+                prop_assert_eq!(heap.entries.len() as u32, oracle.values().sum::<u32>());
+            }
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! How a world is made: nodes and wires by name, addresses and routes found by themselves.
+//!
+//! Unless said otherwise, wire number n gets the network 10.0.0.0 + 4n with a prefix of 30 bits,
+//! its ends the first and second address in it. Routes are shortest paths by number of wires;
+//! among equals the port that was made first wins. Hosts do not forward.
+
+use crate::link::{LinkConfig, NodeId};
+use crate::world::World;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr};
+use datapath::fib::Decision;
+use datapath::host::{Host, PortConfig};
+use datapath::node::Port;
+use datapath::packet::MacAddr;
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+
+/// Index of a wire (both directions) in its topology. Its directions become links 2n and 2n + 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WireId(pub u32);
+
+/// Why a topology cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TopologyError {
+    /// Two nodes have the same name.
+    DuplicateName(String),
+    /// A name that no node has.
+    UnknownNode(String),
+    /// A wire from a node to itself.
+    SelfLink(String),
+    /// A node without any wire.
+    Unconnected(String),
+    /// No path leads from one node to the other.
+    NoRoute {
+        /// Where packets would start.
+        from: String,
+        /// Where they should go.
+        to: String,
+    },
+    /// The routes from one node to the other lead round in a circle.
+    RoutingLoop {
+        /// Where packets would start.
+        from: String,
+        /// Where they should go.
+        to: String,
+    },
+}
+
+/// A world to be.
+#[derive(Debug, Default)]
+pub struct Topology {
+    nodes: Vec<NodePlan>,
+    names: BTreeMap<String, NodeId>,
+    wires: Vec<Wire>,
+}
+
+/// One wire, both directions.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    /// The end that was named first.
+    pub a: End,
+    /// The other end.
+    pub b: End,
+}
+
+/// One end of a wire.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// Whose end it is.
+    pub node: NodeId,
+    /// Its port number there.
+    pub port: Port,
+    /// The interface.
+    pub interface: PortConfig,
+    /// The direction that begins here.
+    pub link: LinkConfig,
+}
+
+#[derive(Debug)]
+struct NodePlan {
+    name: String,
+    router: bool,
+    /// By port: the wire, and whether this node is its end `a`.
+    ports: Vec<(WireId, bool)>,
+    routes: Vec<(IpAddr, u8, Decision)>,
+}
+
+impl Topology {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a host: it sends and receives, and does not forward.
+    pub fn host(&mut self, name: &str) -> NodeId {
+        self.node(name, false)
+    }
+
+    /// Adds a router: a host that forwards.
+    pub fn router(&mut self, name: &str) -> NodeId {
+        self.node(name, true)
+    }
+
+    fn node(&mut self, name: &str, router: bool) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        let name = name.to_owned();
+        self.names.entry(name.clone()).or_insert(id);
+        self.nodes.push(NodePlan { name, router, ports: Vec::new(), routes: Vec::new() });
+        id
+    }
+
+    /// The node with that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(&self, name: &str) -> Result<NodeId, TopologyError> {
+        let unknown = || TopologyError::UnknownNode(name.to_owned());
+        self.names.get(name).copied().ok_or_else(unknown)
+    }
+
+    /// Joins two nodes by a wire that is the same in both directions.
+    pub fn wire(&mut self, a: NodeId, b: NodeId, link: LinkConfig) -> WireId {
+        self.wire_with(a, b, link.clone(), link)
+    }
+
+    /// Joins two nodes by a wire with a direction from `a` and one from `b`.
+    pub fn wire_with(
+        &mut self,
+        a: NodeId,
+        b: NodeId,
+        from_a: LinkConfig,
+        from_b: LinkConfig,
+    ) -> WireId {
+        let id = WireId(self.wires.len() as u32);
+        let network = 0x0a00_0000 + 4 * id.0;
+        let a = self.end(a, id, true, network, from_a);
+        let b = self.end(b, id, false, network, from_b);
+        self.wires.push(Wire { a, b });
+        id
+    }
+
+    fn end(
+        &mut self,
+        node: NodeId,
+        wire: WireId,
+        is_a: bool,
+        network: u32,
+        link: LinkConfig,
+    ) -> End {
+        let ports = &mut self.nodes[node.0 as usize].ports;
+        let port = Port(u16::try_from(ports.len()).expect("a node has at most 65536 ports"));
+        ports.push((wire, is_a));
+        let (own, peer) = if is_a { (1, 2) } else { (2, 1) };
+        let address = IpAddr::V4(Ipv4Addr::from_bits(network + own));
+        let interface = PortConfig {
+            addresses: vec![(address, 30)],
+            mac: mac(wire, own as u8),
+            peer_mac: mac(wire, peer),
+            ..PortConfig::default()
+        };
+        End { node, port, interface, link }
+    }
+
+    /// A wire, to change its interfaces, addresses and directions before the world is built.
+    pub fn wire_mut(&mut self, wire: WireId) -> &mut Wire {
+        &mut self.wires[wire.0 as usize]
+    }
+
+    /// Gives both ends of a wire an address, in place of those found by themselves.
+    pub fn addresses(&mut self, wire: WireId, a: (IpAddr, u8), b: (IpAddr, u8)) {
+        let wire = self.wire_mut(wire);
+        wire.a.interface.addresses = vec![a];
+        wire.b.interface.addresses = vec![b];
+    }
+
+    /// Adds a route by hand; it goes before those found by themselves.
+    pub fn route(&mut self, node: NodeId, prefix: IpAddr, len: u8, decision: Decision) {
+        self.nodes[node.0 as usize].routes.push((prefix, len, decision));
+    }
+
+    /// The first address of a node.
+    ///
+    /// # Errors
+    /// The node has no wire, or its first interface no address.
+    pub fn address(&self, node: NodeId) -> Result<IpAddr, TopologyError> {
+        self.addresses_of(node).next().ok_or_else(|| TopologyError::Unconnected(self.name(node)))
+    }
+
+    fn addresses_of(&self, node: NodeId) -> impl Iterator<Item = IpAddr> {
+        let ports = self.nodes[node.0 as usize].ports.iter();
+        ports.flat_map(|&(wire, is_a)| {
+            self.near_end(wire, is_a).interface.addresses.iter().map(|(address, _)| *address)
+        })
+    }
+
+    fn near_end(&self, wire: WireId, is_a: bool) -> &End {
+        let wire = &self.wires[wire.0 as usize];
+        if is_a { &wire.a } else { &wire.b }
+    }
+
+    fn name(&self, node: NodeId) -> String {
+        self.nodes[node.0 as usize].name.clone()
+    }
+
+    /// Builds the world.
+    ///
+    /// # Errors
+    /// Names that occur twice, wires from a node to itself, nodes without a wire.
+    pub fn build(&self, seed: u64) -> Result<World, TopologyError> {
+        self.check()?;
+        let mut world = World::new(seed);
+        for (index, plan) in self.nodes.iter().enumerate() {
+            world.add_node(self.make_host(NodeId(index as u32), plan));
+        }
+        for Wire { a, b } in &self.wires {
+            world.add_link(a.link.clone(), (a.node, a.port), (b.node, b.port));
+            world.add_link(b.link.clone(), (b.node, b.port), (a.node, a.port));
+        }
+        Ok(world)
+    }
+
+    fn check(&self) -> Result<(), TopologyError> {
+        for (index, plan) in self.nodes.iter().enumerate() {
+            if self.names[&plan.name] != NodeId(index as u32) {
+                return Err(TopologyError::DuplicateName(plan.name.clone()));
+            }
+            if plan.ports.is_empty() {
+                return Err(TopologyError::Unconnected(plan.name.clone()));
+            }
+        }
+        match self.wires.iter().find(|wire| wire.a.node == wire.b.node) {
+            Some(wire) => Err(TopologyError::SelfLink(self.name(wire.a.node))),
+            None => Ok(()),
+        }
+    }
+
+    fn make_host(&self, id: NodeId, plan: &NodePlan) -> Host {
+        let mut host = Host::new();
+        host.forwarding = plan.router;
+        for &(wire, is_a) in &plan.ports {
+            host.add_port(self.near_end(wire, is_a).interface.clone());
+        }
+        for &(prefix, len, decision) in &plan.routes {
+            host.routes.add(prefix, len, decision);
+        }
+        if plan.ports.len() == 1 {
+            host.routes.via(Ipv4Addr::UNSPECIFIED.into(), 0, 0, None);
+            host.routes.via(core::net::Ipv6Addr::UNSPECIFIED.into(), 0, 0, None);
+        } else {
+            self.add_shortest_paths(id, &mut host);
+        }
+        host
+    }
+
+    /// One breadth-first search gives the first port towards every other node.
+    fn add_shortest_paths(&self, from: NodeId, host: &mut Host) {
+        let mut first_port: Vec<Option<Port>> = vec![None; self.nodes.len()];
+        let mut queue = VecDeque::new();
+        for (port, &(wire, is_a)) in self.nodes[from.0 as usize].ports.iter().enumerate() {
+            let near = self.near_end(wire, !is_a).node;
+            if near != from && first_port[near.0 as usize].is_none() {
+                first_port[near.0 as usize] = Some(Port(port as u16));
+                queue.push_back(near);
+            }
+        }
+        while let Some(node) = queue.pop_front() {
+            let port = first_port[node.0 as usize].expect("set before it was queued");
+            for address in self.addresses_of(node) {
+                let full = if address.is_ipv4() { 32 } else { 128 };
+                host.routes.via(address, full, port.0, None);
+            }
+            if !self.nodes[node.0 as usize].router {
+                continue;
+            }
+            for &(wire, is_a) in &self.nodes[node.0 as usize].ports {
+                let next = self.near_end(wire, !is_a).node;
+                if next != from && first_port[next.0 as usize].is_none() {
+                    first_port[next.0 as usize] = Some(port);
+                    queue.push_back(next);
+                }
+            }
+        }
+    }
+
+    /// Follows the routes of a built world from one node to another.
+    ///
+    /// # Errors
+    /// They end before they are there, or lead round in a circle.
+    pub fn trace(
+        &self,
+        world: &World,
+        from: NodeId,
+        to: NodeId,
+    ) -> Result<Vec<NodeId>, TopologyError> {
+        let target = self.address(to)?;
+        let names = || (self.name(from), self.name(to));
+        let mut path = vec![from];
+        loop {
+            let at = path[path.len() - 1];
+            let Decision::Forward(hop) = world.host(at).routes.look_up(target) else {
+                if at == to {
+                    return Ok(path);
+                }
+                let (from, to) = names();
+                return Err(TopologyError::NoRoute { from, to });
+            };
+            let (wire, is_a) = self.nodes[at.0 as usize].ports[usize::from(hop.port)];
+            let next = self.near_end(wire, !is_a).node;
+            if path.contains(&next) {
+                let (from, to) = names();
+                return Err(TopologyError::RoutingLoop { from, to });
+            }
+            path.push(next);
+        }
+    }
+}
+
+/// A locally administered address for one end of a wire.
+fn mac(wire: WireId, end: u8) -> MacAddr {
+    let [a, b, c, d] = wire.0.to_be_bytes();
+    MacAddr([0x02, a, b, c, d, end])
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DuplicateName(name) => write!(f, "two nodes are called \"{name}\""),
+            Self::UnknownNode(name) => write!(f, "there is no node called \"{name}\""),
+            Self::SelfLink(name) => write!(f, "a link leads from \"{name}\" to itself"),
+            Self::Unconnected(name) => write!(f, "no link leads to \"{name}\""),
+            Self::NoRoute { from, to } => write!(f, "no route leads from \"{from}\" to \"{to}\""),
+            Self::RoutingLoop { from, to } => {
+                write!(f, "the routes from \"{from}\" to \"{to}\" lead round in a circle")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TopologyError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_topologies_are_named() {
+        let mut twice = Topology::new();
+        let (a, b) = (twice.host("A"), twice.host("A"));
+        twice.wire(a, b, LinkConfig::default());
+        assert_eq!(twice.build(1).err(), Some(TopologyError::DuplicateName("A".into())));
+
+        let mut lone = Topology::new();
+        lone.host("A");
+        assert_eq!(lone.build(1).err(), Some(TopologyError::Unconnected("A".into())));
+
+        let mut knot = Topology::new();
+        let a = knot.host("A");
+        knot.wire(a, a, LinkConfig::default());
+        assert_eq!(knot.build(1).err(), Some(TopologyError::SelfLink("A".into())));
+        assert_eq!(knot.find("B"), Err(TopologyError::UnknownNode("B".into())));
+    }
+
+    /// A - R1 - R2 - B, and C - D apart.
+    #[test]
+    fn routes_are_shortest_paths_and_their_absence_is_an_error() {
+        let mut net = Topology::new();
+        let [a, r1, r2, r3, b] = ["A", "R1", "R2", "R3", "B"]
+            .map(|name| if name.starts_with('R') { net.router(name) } else { net.host(name) });
+        let (c, d) = (net.host("C"), net.host("D"));
+        for (x, y) in [(a, r1), (r1, r3), (r3, r2), (r1, r2), (r2, b), (c, d)] {
+            net.wire(x, y, LinkConfig::default());
+        }
+        let world = net.build(1).expect("possible");
+        assert_eq!(net.trace(&world, a, b), Ok(vec![a, r1, r2, b]));
+        let none = TopologyError::NoRoute { from: "A".into(), to: "C".into() };
+        assert_eq!(net.trace(&world, a, c), Err(none));
+    }
+
+    #[test]
+    fn a_circle_of_routes_is_an_error() {
+        let mut net = Topology::new();
+        let (a, b) = (net.router("A"), net.router("B"));
+        let c = net.host("C");
+        net.wire(a, b, LinkConfig::default());
+        net.wire(b, c, LinkConfig::default());
+        let target = net.address(c).expect("wired");
+        let hop = datapath::fib::Hop { port: 0, gateway: None };
+        net.route(b, target, 32, Decision::Forward(hop));
+        let world = net.build(1).expect("possible");
+        let circle = TopologyError::RoutingLoop { from: "A".into(), to: "C".into() };
+        assert_eq!(net.trace(&world, a, c), Err(circle));
+    }
+}

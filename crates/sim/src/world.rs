@@ -1,0 +1,422 @@
+//! The event loop: virtual time, and who is called when.
+//!
+//! Three things have events: links (a transmission ends, a packet arrives), nodes (a timer), and
+//! applications. A link of fixed delay keeps its packets in a queue of its own and only the head
+//! stands in the heap, so the heap grows with links and timers, not with packets in flight. A
+//! node's wake-up is never removed from the heap: one that has been superseded is dropped when it
+//! comes up. See [`crate::heap`] for the order of events at one instant.
+
+use crate::app::{App, AppCx, AppReport};
+use crate::heap::{Entry, Heap, Kind};
+use crate::link::{Link, LinkConfig, LinkId, NodeId};
+use crate::record::{Observer, Place};
+use datapath::host::Host;
+use datapath::node::{Node as _, Output, Port, SocketReady};
+use datapath::packet::Packet;
+use datapath::reason::Reason;
+use datapath::rng::Rng;
+use datapath::units::Instant;
+
+/// Index of an application in its world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AppId(pub u32);
+
+/// What happened in a world so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct WorldStats {
+    /// Events taken from the queue.
+    pub events: u64,
+    /// Packets put on links: the packet-hops. Each segment of a super-packet counts.
+    pub hops: u64,
+    /// Those of [`HOP_BYTES`] or more: the hops that speed is measured in.
+    pub full_hops: u64,
+    /// Packets that nodes dropped.
+    pub node_drops: u64,
+    /// Packets that links lost.
+    pub link_drops: u64,
+}
+
+/// From this wire length on a packet counts as MTU-sized.
+pub const HOP_BYTES: u32 = 1400;
+
+/// Nodes, links, applications, and what is to happen.
+pub struct World {
+    now: Instant,
+    heap: Heap,
+    nodes: Vec<NodeState>,
+    links: Vec<Link>,
+    apps: Vec<AppState>,
+    commands: Vec<(LinkId, bool)>,
+    observers: Vec<Box<dyn Observer>>,
+    seed: u64,
+    stats: WorldStats,
+}
+
+struct NodeState {
+    host: Host,
+    /// The wake-up in the heap that counts; `FAR_FUTURE` if none.
+    wake: Instant,
+    /// The link behind each port.
+    links: Vec<LinkId>,
+    /// The application that each socket belongs to.
+    owners: Vec<u32>,
+}
+
+struct AppState {
+    /// Out of its place only while it is being called.
+    app: Option<Box<dyn App>>,
+    node: NodeId,
+    timer: Instant,
+    running: bool,
+    rng: Rng,
+}
+
+/// The link behind a port that has none yet.
+const NO_LINK: LinkId = LinkId(u32::MAX);
+/// The owner of a socket that no application has claimed.
+const NO_APP: u32 = u32::MAX;
+
+impl World {
+    /// An empty world at time zero.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            now: Instant::ZERO,
+            heap: Heap::default(),
+            nodes: Vec::new(),
+            links: Vec::new(),
+            apps: Vec::new(),
+            commands: Vec::new(),
+            observers: Vec::new(),
+            seed,
+            stats: WorldStats::default(),
+        }
+    }
+
+    /// The current virtual time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> &WorldStats {
+        &self.stats
+    }
+
+    /// Adds a node.
+    pub fn add_node(&mut self, host: Host) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        let links = vec![NO_LINK; host.port_count()];
+        self.nodes.push(NodeState { host, wake: Instant::FAR_FUTURE, links, owners: Vec::new() });
+        id
+    }
+
+    /// A node's host.
+    pub fn host(&self, node: NodeId) -> &Host {
+        &self.nodes[node.0 as usize].host
+    }
+
+    /// Changes a node from outside; what it then has to say is heard at once.
+    pub fn with_host<R>(&mut self, node: NodeId, act: impl FnOnce(Instant, &mut Host) -> R) -> R {
+        let result = act(self.now, &mut self.nodes[node.0 as usize].host);
+        self.pump(node);
+        result
+    }
+
+    /// Adds one direction of a wire and grants its port the first credits.
+    pub fn add_link(
+        &mut self,
+        config: LinkConfig,
+        from: (NodeId, Port),
+        to: (NodeId, Port),
+    ) -> LinkId {
+        let id = LinkId(self.links.len() as u32);
+        let ring = config.ring;
+        self.links.push(Link::new(config, from, to));
+        let node = &mut self.nodes[from.0.0 as usize];
+        let ports = node.host.port_count();
+        assert!(usize::from(from.1.0) < ports, "a link from a port that does not exist");
+        node.links.resize(ports, NO_LINK);
+        let slot = &mut node.links[usize::from(from.1.0)];
+        assert!(*slot == NO_LINK, "a port has one link");
+        *slot = id;
+        for _ in 0..ring {
+            node.host.credit(self.now, from.1, None);
+        }
+        id
+    }
+
+    /// A link.
+    pub fn link(&self, link: LinkId) -> &Link {
+        &self.links[link.0 as usize]
+    }
+
+    /// All links, in the order in which they were made.
+    pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
+        self.links.iter().enumerate().map(|(index, link)| (LinkId(index as u32), link))
+    }
+
+    /// How many nodes there are.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The link behind a port.
+    pub fn link_of(&self, node: NodeId, port: Port) -> LinkId {
+        self.nodes[node.0 as usize].links[usize::from(port.0)]
+    }
+
+    /// Lets somebody see what happens.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.observers.push(observer);
+    }
+
+    /// Puts an application on a node, to run from `start` to `stop`.
+    pub fn add_app(
+        &mut self,
+        node: NodeId,
+        app: Box<dyn App>,
+        start: Instant,
+        stop: Option<Instant>,
+    ) -> AppId {
+        let index = self.apps.len() as u32;
+        self.apps.push(AppState {
+            app: Some(app),
+            node,
+            timer: Instant::FAR_FUTURE,
+            running: false,
+            rng: Rng::stream(self.seed, APP_STREAMS + u64::from(index)),
+        });
+        self.schedule(start, Kind::Start, index);
+        if let Some(stop) = stop {
+            self.schedule(stop, Kind::Stop, index);
+        }
+        AppId(index)
+    }
+
+    /// What an application has to show.
+    pub fn report(&self, app: AppId) -> AppReport {
+        let app = self.apps[app.0 as usize].app.as_ref();
+        app.expect("nobody asks in the middle of a call").report()
+    }
+
+    /// Takes both ends' view of a link up or down at `at`: what is on it and in the queue before
+    /// it is lost.
+    pub fn set_link_up_at(&mut self, at: Instant, link: LinkId, up: bool) {
+        self.commands.push((link, up));
+        self.schedule(at, Kind::Command, self.commands.len() as u32 - 1);
+    }
+
+    fn schedule(&mut self, at: Instant, kind: Kind, index: u32) {
+        assert!(at >= self.now, "nothing can be scheduled for the past");
+        self.heap.push(Entry::new(at, kind, index));
+    }
+
+    /// Runs until `end`, events at `end` included. The time is then `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        while let Some(entry) = self.heap.peek() {
+            if entry.at() > end {
+                break;
+            }
+            self.step(entry);
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// Runs until nothing is left to happen, or `end`.
+    pub fn run_to_quiet(&mut self, end: Instant) {
+        while let Some(entry) = self.heap.peek() {
+            if entry.at() > end {
+                self.now = end;
+                break;
+            }
+            self.step(entry);
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, entry: Entry) {
+        assert!(entry.at() >= self.now, "time ran backwards");
+        self.now = entry.at();
+        self.stats.events += 1;
+        let index = entry.index();
+        match entry.kind() {
+            Kind::Sent => self.on_sent(LinkId(index)),
+            Kind::Arrival => self.on_arrival(LinkId(index)),
+            Kind::Wake => {
+                self.heap.pop();
+                self.on_wake(NodeId(index));
+            }
+            Kind::Command => {
+                self.heap.pop();
+                let (link, up) = self.commands[index as usize];
+                self.set_link_up(link, up);
+            }
+            Kind::Start => {
+                self.heap.pop();
+                self.apps[index as usize].running = true;
+                self.call_app(index, |app, cx| app.start(cx));
+            }
+            Kind::Stop => {
+                self.heap.pop();
+                self.call_app(index, |app, cx| app.stop(cx));
+                self.apps[index as usize].running = false;
+            }
+            Kind::Timer => {
+                self.heap.pop();
+                self.on_app_timer(index);
+            }
+        }
+    }
+
+    /// A transmission has ended: the node gets its credit back.
+    fn on_sent(&mut self, id: LinkId) {
+        let link = &mut self.links[id.0 as usize];
+        let (node, port) = link.from;
+        let host = &mut self.nodes[node.0 as usize].host;
+        while let Some(done) = link.take_sent(self.now) {
+            host.credit(self.now, port, Some(done));
+        }
+        match link.next_sent() {
+            Some(next) => self.heap.replace_first(Entry::new(next, Kind::Sent, id.0)),
+            None => self.heap.pop(),
+        }
+        self.pump(node);
+    }
+
+    /// A packet has arrived.
+    fn on_arrival(&mut self, id: LinkId) {
+        let link = &mut self.links[id.0 as usize];
+        let arrived = link.take_arrival(self.now);
+        let (node, port) = link.to;
+        match link.next_arrival() {
+            Some(next) => self.heap.replace_first(Entry::new(next, Kind::Arrival, id.0)),
+            None => self.heap.pop(),
+        }
+        let Some(packet) = arrived else { return };
+        for observer in &mut self.observers {
+            observer.delivered(self.now, id, &packet);
+        }
+        self.nodes[node.0 as usize].host.receive(self.now, port, packet);
+        self.pump(node);
+    }
+
+    fn on_wake(&mut self, node: NodeId) {
+        let state = &mut self.nodes[node.0 as usize];
+        if state.wake == self.now {
+            state.wake = Instant::FAR_FUTURE;
+            self.pump(node);
+        }
+    }
+
+    fn on_app_timer(&mut self, index: u32) {
+        let state = &mut self.apps[index as usize];
+        if state.timer == self.now && state.running {
+            state.timer = Instant::FAR_FUTURE;
+            self.call_app(index, |app, cx| app.timer(cx));
+        }
+    }
+
+    /// Hears everything that a node has to say, then asks when it wants to be called: the law of
+    /// the datapath.
+    fn pump(&mut self, node: NodeId) {
+        loop {
+            let host = &mut self.nodes[node.0 as usize].host;
+            match host.poll(self.now) {
+                Some(Output::Send(port, packet)) => self.put_on_link(node, port, packet),
+                Some(Output::Drop(reason, packet)) => self.on_node_drop(node, reason, &packet),
+                Some(Output::Ready(ready)) => self.on_ready(node, ready),
+                Some(Output::Event(event)) => {
+                    for observer in &mut self.observers {
+                        observer.event(self.now, node, &event);
+                    }
+                }
+                None => break,
+            }
+        }
+        let state = &mut self.nodes[node.0 as usize];
+        if let Some(at) = state.host.wake_at() {
+            let at = at.max(self.now);
+            if at < state.wake {
+                state.wake = at;
+                self.heap.push(Entry::new(at, Kind::Wake, node.0));
+            }
+        }
+    }
+
+    #[inline]
+    fn put_on_link(&mut self, node: NodeId, port: Port, packet: Packet) {
+        let id = self.nodes[node.0 as usize].links[usize::from(port.0)];
+        let segments = u64::from(packet.segments());
+        self.stats.hops += segments;
+        if packet.len() >= HOP_BYTES {
+            self.stats.full_hops += segments;
+        }
+        for observer in &mut self.observers {
+            observer.sent(self.now, id, &packet);
+        }
+        let link = &mut self.links[id.0 as usize];
+        let arm = link.put(self.now, packet);
+        if let Some(at) = arm.sent {
+            self.heap.push(Entry::new(at, Kind::Sent, id.0));
+        }
+        if let Some(at) = arm.arrival {
+            self.heap.push(Entry::new(at, Kind::Arrival, id.0));
+        }
+        if let Some(done) = arm.done {
+            self.nodes[node.0 as usize].host.credit(self.now, port, Some(done));
+        }
+    }
+
+    fn on_node_drop(&mut self, node: NodeId, reason: Reason, packet: &Packet) {
+        self.stats.node_drops += u64::from(packet.segments());
+        for observer in &mut self.observers {
+            observer.dropped(self.now, Place::Node(node), reason, packet);
+        }
+    }
+
+    fn set_link_up(&mut self, id: LinkId, up: bool) {
+        let link = &mut self.links[id.0 as usize];
+        link.up = up;
+        let (node, port) = link.from;
+        self.with_host(node, |now, host| host.set_port_up(now, port, up));
+    }
+
+    /// A socket has become ready: its application is called. What the node then has to say is
+    /// heard by the caller.
+    fn on_ready(&mut self, node: NodeId, ready: SocketReady) {
+        let owners = &self.nodes[node.0 as usize].owners;
+        let owner = owners.get(ready.socket as usize).copied().unwrap_or(NO_APP);
+        if owner != NO_APP {
+            self.enter_app(owner, |app, cx| app.ready(cx, ready));
+        }
+    }
+
+    fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+        self.enter_app(index, call);
+        self.pump(self.apps[index as usize].node);
+    }
+
+    fn enter_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+        let state = &mut self.apps[index as usize];
+        let mut app = state.app.take().expect("an application does not call itself");
+        let node = &mut self.nodes[state.node.0 as usize];
+        let before = state.timer;
+        let mut cx = AppCx {
+            now: self.now,
+            host: &mut node.host,
+            rng: &mut state.rng,
+            timer: &mut state.timer,
+            owners: &mut node.owners,
+            index,
+        };
+        call(&mut *app, &mut cx);
+        state.app = Some(app);
+        let timer = state.timer;
+        if timer != before && timer != Instant::FAR_FUTURE {
+            self.schedule(timer, Kind::Timer, index);
+        }
+    }
+}
+
+/// Random streams of applications are numbered from here, away from those of links.
+const APP_STREAMS: u64 = 1 << 40;
