@@ -1,0 +1,63 @@
+//! What a multipath hash may look at: the fields of a packet, of the packet inside it, and of the
+//! packet that an ICMP error quotes.
+
+use super::RouteKey;
+use core::net::IpAddr;
+
+/// The fields of one header chain (`struct flow_keys`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fields {
+    /// Source address.
+    pub src: IpAddr,
+    /// Destination address.
+    pub dst: IpAddr,
+    /// Protocol number.
+    pub protocol: u8,
+    /// Source port; 0 for what has none and for fragments.
+    pub src_port: u16,
+    /// Destination port; 0 likewise.
+    pub dst_port: u16,
+    /// IPv6 flow label.
+    pub flow_label: u32,
+}
+
+/// Everything about a packet that some hash policy reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The packet itself.
+    pub outer: Fields,
+    /// The packet inside an IPIP, GRE or 6in4 tunnel.
+    pub inner: Option<Fields>,
+    /// The packet that an ICMP error quotes.
+    pub quoted: Option<Fields>,
+    /// Don't-fragment is set and the packet is no fragment: its flow always has ports.
+    pub dont_fragment: bool,
+}
+
+impl From<&RouteKey> for Flow {
+    /// The flow of a packet made here, or of an `ip route get` question.
+    fn from(key: &RouteKey) -> Self {
+        let outer = Fields {
+            src: key.src,
+            dst: key.dst,
+            protocol: key.protocol,
+            src_port: key.src_port,
+            dst_port: key.dst_port,
+            flow_label: key.flow_label,
+        };
+        Self { outer, inner: None, quoted: None, dont_fragment: true }
+    }
+}
+
+impl Fields {
+    /// The flow in the other direction.
+    pub const fn reversed(self) -> Self {
+        Self {
+            src: self.dst,
+            dst: self.src,
+            src_port: self.dst_port,
+            dst_port: self.src_port,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What routes share (`struct fib_info`): a million routes over eight next hops hold eight of
+//! these.
+
+use super::multipath::PathSet;
+use super::route::{Algorithm, Prefix, Protocol, Route, Scope, TableId, Target};
+use super::table::Alias;
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
+/// The configured part, by which equal infos are found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shared {
+    /// How far.
+    pub scope: Scope,
+    /// Who says so.
+    pub protocol: Protocol,
+    /// Preferred source.
+    pub prefsrc: Option<IpAddr>,
+    /// Which next hop of several.
+    pub algorithm: Algorithm,
+    /// Where to.
+    pub target: Target,
+}
+
+/// The shared part of a route, with the state of its next hops.
+#[derive(Debug)]
+pub struct Info {
+    /// As configured.
+    pub shared: Shared,
+    /// The next hops, if they are the route's own.
+    pub paths: PathSet,
+    users: u32,
+}
+
+/// All infos.
+#[derive(Debug, Default)]
+pub struct Infos {
+    slots: Vec<Option<Info>>,
+    free: Vec<u32>,
+    by_config: BTreeMap<Shared, u32>,
+}
+
+impl Shared {
+    /// The shared part of a configured route.
+    pub fn of(route: &Route) -> Self {
+        Self {
+            scope: route.scope,
+            protocol: route.protocol,
+            prefsrc: route.prefsrc,
+            algorithm: route.algorithm,
+            target: route.target.clone(),
+        }
+    }
+
+    fn paths(&self) -> PathSet {
+        match &self.target {
+            Target::Hops(hops) if self.algorithm == Algorithm::Credit => {
+                PathSet::new(hops).with_credits()
+            }
+            Target::Hops(hops) => PathSet::new(hops),
+            Target::Object(_) => PathSet::default(),
+        }
+    }
+}
+
+impl Info {
+    /// The route as configured, put together again.
+    pub fn route(&self, prefix: Prefix, table: TableId, alias: &Alias) -> Route {
+        Route {
+            prefix,
+            table,
+            tos: alias.tos,
+            metric: alias.metric,
+            kind: alias.kind,
+            scope: self.shared.scope,
+            protocol: self.shared.protocol,
+            prefsrc: self.shared.prefsrc,
+            algorithm: self.shared.algorithm,
+            target: self.shared.target.clone(),
+        }
+    }
+}
+
+impl Infos {
+    /// The info with this index.
+    #[inline]
+    pub fn get(&self, index: u32) -> &Info {
+        self.slots[index as usize].as_ref().expect("an alias refers to a freed info")
+    }
+
+    /// The index of an info that exists already.
+    pub fn find(&self, shared: &Shared) -> Option<u32> {
+        self.by_config.get(shared).copied()
+    }
+
+    /// One more user of the info with this configuration; `prepare` sets the state of a new one.
+    pub fn obtain(&mut self, shared: Shared, prepare: impl FnOnce(&mut PathSet)) -> u32 {
+        if let Some(&index) = self.by_config.get(&shared) {
+            self.slots[index as usize].as_mut().expect("an indexed info").users += 1;
+            return index;
+        }
+        let mut paths = shared.paths();
+        prepare(&mut paths);
+        let info = Some(Info { shared: shared.clone(), paths, users: 1 });
+        let index = if let Some(index) = self.free.pop() {
+            self.slots[index as usize] = info;
+            index
+        } else {
+            self.slots.push(info);
+            self.slots.len() as u32 - 1
+        };
+        self.by_config.insert(shared, index);
+        index
+    }
+
+    /// One user less; the last one frees the info.
+    pub fn release(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let info = slot.as_mut().expect("a freed info is released");
+        info.users -= 1;
+        if info.users == 0 {
+            self.by_config.remove(&info.shared);
+            *slot = None;
+            self.free.push(index);
+        }
+    }
+
+    /// The next hops of every info.
+    pub fn each_paths(&mut self) -> impl Iterator<Item = &mut PathSet> {
+        self.slots.iter_mut().flatten().map(|info| &mut info.paths)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}

@@ -1,0 +1,322 @@
+//! Which of several next hops: hash-threshold (RFC 2992) and its rivals.
+//!
+//! The 31-bit hash space is cut into regions in the order of the next hops; each hop has the
+//! region that ends at its *inclusive* upper bound. A hop out of service has the bound −1, which
+//! no hash is below, and the regions of the others are cut anew.
+
+use super::Hop;
+use super::route::NextHop;
+use core::hint::spin_loop;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+/// One next hop in service or out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Port and next router.
+    pub hop: Hop,
+    /// Share.
+    pub weight: u16,
+    /// Largest 31-bit hash that falls to this hop; −1 = none.
+    pub bound: i32,
+    /// `onlink` was said.
+    pub onlink: bool,
+    /// `RTNH_F_DEAD`: the device is down.
+    pub dead: bool,
+    /// `RTNH_F_LINKDOWN`: the device has no carrier.
+    pub linkdown: bool,
+    /// In service: neither dead nor without carrier where that counts.
+    pub usable: bool,
+}
+
+/// The next hops of one route or group.
+#[derive(Debug, Default)]
+pub struct PathSet {
+    paths: Box<[Path]>,
+    /// Sum of the weights of usable paths.
+    total: u32,
+    turn: AtomicU32,
+    credits: Option<Box<Credits>>,
+}
+
+impl Path {
+    const fn new(configured: &NextHop) -> Self {
+        Self {
+            hop: configured.hop,
+            weight: configured.weight,
+            bound: -1,
+            onlink: configured.onlink,
+            dead: false,
+            linkdown: false,
+            usable: true,
+        }
+    }
+}
+
+impl PathSet {
+    /// The paths in order of configuration, all in service.
+    pub fn new(hops: &[NextHop]) -> Self {
+        let paths = hops.iter().map(Path::new).collect();
+        let mut set = Self { paths, ..Self::default() };
+        set.rebalance();
+        set
+    }
+
+    /// Turns on the credit scheduler (see [`PathSet::by_credit`]).
+    pub fn with_credits(mut self) -> Self {
+        self.credits = Some(Box::new(Credits::new(&self.paths)));
+        self
+    }
+
+    /// All paths, in order of configuration.
+    pub fn paths(&self) -> &[Path] {
+        &self.paths
+    }
+
+    /// True while some path is in service.
+    pub fn is_usable(&self) -> bool {
+        self.total > 0
+    }
+
+    /// Sets the state of every path anew and cuts the regions.
+    pub fn update(&mut self, mut state: impl FnMut(&mut Path)) {
+        self.paths.iter_mut().for_each(&mut state);
+        self.rebalance();
+    }
+
+    /// `fib_rebalance()`: bound = ⌊2³¹ · (weights so far) / (all weights)⌉ − 1.
+    fn rebalance(&mut self) {
+        self.total = self.paths.iter().filter(|p| p.usable).map(|p| u32::from(p.weight)).sum();
+        let total = u64::from(self.total);
+        let mut so_far = 0;
+        for path in &mut self.paths {
+            path.bound = -1;
+            if path.usable && total > 0 {
+                so_far += u64::from(path.weight);
+                path.bound = (((so_far << 31) + total / 2) / total) as u32 as i32;
+                path.bound = path.bound.wrapping_sub(1);
+            }
+        }
+        if let Some(credits) = &mut self.credits {
+            **credits = Credits::new(&self.paths);
+        }
+    }
+
+    /// `fib_select_multipath()`: the first path whose region the hash does not lie beyond.
+    #[inline]
+    pub fn by_hash(&self, hash: u32) -> Option<&Path> {
+        let hash31 = (hash >> 1) as i32;
+        self.paths.iter().find(|path| hash31 <= path.bound)
+    }
+
+    /// The same with `fib_multipath_use_neigh`: a path whose next router is known to be
+    /// unreachable is passed over and its share goes to the next good one, from the last round
+    /// to the first.
+    pub fn by_hash_among(&self, hash: u32, good: impl Fn(&Path) -> bool) -> Option<&Path> {
+        let hash31 = (hash >> 1) as i32;
+        let mut candidates = self.paths.iter().filter(|path| path.usable && good(path));
+        let first = candidates.next();
+        match first {
+            Some(path) if hash31 > path.bound => {
+                candidates.find(|path| hash31 <= path.bound).or(first)
+            }
+            Some(_) => first,
+            None => self.paths.iter().find(|path| path.usable),
+        }
+    }
+
+    /// Round-robin by weight: each call takes the next of `total` turns, of which a path has as
+    /// many in a row as its weight.
+    #[inline]
+    pub fn by_turn(&self) -> Option<&Path> {
+        if self.total == 0 {
+            return None;
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.total;
+        self.by_share(turn)
+    }
+
+    /// Modulo-N: the hash modulo the total weight.
+    pub fn by_modulo(&self, hash: u32) -> Option<&Path> {
+        (self.total > 0).then(|| self.by_share((hash >> 1) % self.total)).flatten()
+    }
+
+    /// The scheduler of Linux 3.6 to 4.3: each path holds credits; a random one of those left is
+    /// spent under a spin lock; when none are left every path gets its weight again.
+    pub fn by_credit(&self) -> Option<&Path> {
+        let credits = self.credits.as_ref().expect("the credit scheduler was not turned on");
+        (self.total > 0).then(|| &self.paths[credits.spend(&self.paths)])
+    }
+
+    /// The path that owns share number `share` of `total`.
+    #[inline]
+    fn by_share(&self, mut share: u32) -> Option<&Path> {
+        self.paths.iter().filter(|path| path.usable).find(|path| {
+            let weight = u32::from(path.weight);
+            let found = share < weight;
+            share = share.wrapping_sub(weight);
+            found
+        })
+    }
+}
+
+/// State of the credit scheduler, shared by all processors and therefore behind a lock.
+#[derive(Debug)]
+struct Credits {
+    locked: AtomicBool,
+    left: AtomicU32,
+    of_path: Box<[AtomicU32]>,
+    random: AtomicU64,
+}
+
+impl Credits {
+    fn new(paths: &[Path]) -> Self {
+        Self {
+            locked: AtomicBool::new(false),
+            left: AtomicU32::new(0),
+            of_path: paths.iter().map(|_| AtomicU32::new(0)).collect(),
+            random: AtomicU64::new(RANDOM_START),
+        }
+    }
+
+    /// Spends a random credit and returns the index of its path.
+    fn spend(&self, paths: &[Path]) -> usize {
+        while self.locked.swap(true, Ordering::Acquire) {
+            spin_loop();
+        }
+        let index = self.spend_locked(paths);
+        self.locked.store(false, Ordering::Release);
+        index
+    }
+
+    fn spend_locked(&self, paths: &[Path]) -> usize {
+        if self.left.load(Ordering::Relaxed) == 0 {
+            self.refill(paths);
+        }
+        let left = self.left.load(Ordering::Relaxed);
+        self.left.store(left - 1, Ordering::Relaxed);
+        let mut drawn = self.draw(left);
+        for (index, credits) in self.of_path.iter().enumerate() {
+            let held = credits.load(Ordering::Relaxed);
+            if drawn < held {
+                credits.store(held - 1, Ordering::Relaxed);
+                return index;
+            }
+            drawn -= held;
+        }
+        panic!("{left} credits were left, but no path had them");
+    }
+
+    fn refill(&self, paths: &[Path]) {
+        let mut left = 0;
+        for (credits, path) in self.of_path.iter().zip(paths) {
+            let share = if path.usable { u32::from(path.weight) } else { 0 };
+            credits.store(share, Ordering::Relaxed);
+            left += share;
+        }
+        self.left.store(left, Ordering::Relaxed);
+    }
+
+    /// A number below `bound` (an LCG stands in for `jiffies`, which the kernel used).
+    fn draw(&self, bound: u32) -> u32 {
+        let next = self
+            .random
+            .load(Ordering::Relaxed)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.random.store(next, Ordering::Relaxed);
+        (((next >> 32) * u64::from(bound)) >> 32) as u32
+    }
+}
+
+const RANDOM_START: u64 = 0x4d59_5df4_d0f3_3173;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(weights: &[u16]) -> PathSet {
+        let hops: Vec<_> = (1..)
+            .zip(weights)
+            .map(|(port, &weight)| NextHop::new(port, None).weight(weight))
+            .collect();
+        PathSet::new(&hops)
+    }
+
+    fn bounds(set: &PathSet) -> Vec<i32> {
+        set.paths().iter().map(|path| path.bound).collect()
+    }
+
+    #[test]
+    fn bounds_are_inclusive_and_rounded() {
+        assert_eq!(
+            bounds(&set(&[1, 1, 1, 1])),
+            [0x1fff_ffff, 0x3fff_ffff, 0x5fff_ffff, 0x7fff_ffff]
+        );
+        assert_eq!(bounds(&set(&[1, 1, 1])), [715_827_882, 1_431_655_764, i32::MAX]);
+        assert_eq!(bounds(&set(&[256, 1])), [2_139_127_680 - 1, i32::MAX]);
+        assert_eq!(bounds(&set(&[7])), [i32::MAX]);
+    }
+
+    #[test]
+    fn a_path_out_of_service_has_no_region() {
+        let mut set = set(&[1, 1, 1]);
+        set.update(|path| path.usable = path.hop.port != 2);
+        assert_eq!(bounds(&set), [0x3fff_ffff, -1, 0x7fff_ffff]);
+        set.update(|path| path.usable = false);
+        assert!(!set.is_usable());
+        assert!(set.by_hash(0).is_none() && set.by_turn().is_none() && set.by_modulo(3).is_none());
+        set.update(|path| path.usable = true);
+        assert_eq!(bounds(&set), [715_827_882, 1_431_655_764, i32::MAX]);
+    }
+
+    #[test]
+    fn turns_follow_the_weights() {
+        let set = set(&[1, 3, 2]);
+        let ports: Vec<_> = (0..12).map(|_| set.by_turn().unwrap().hop.port).collect();
+        assert_eq!(ports, [1, 2, 2, 2, 3, 3, 1, 2, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn credits_are_spent_by_weight_in_every_round() {
+        let set = set(&[1, 3, 2]).with_credits();
+        for _ in 0..50 {
+            let mut counts = [0; 4];
+            for _ in 0..6 {
+                counts[usize::from(set.by_credit().unwrap().hop.port)] += 1;
+            }
+            assert_eq!(counts, [0, 1, 3, 2]);
+        }
+    }
+
+    #[test]
+    fn a_bad_neighbour_leaves_its_share_to_the_next() {
+        let set = set(&[1, 1, 1, 1]);
+        let port = |hash: u32| set.by_hash_among(hash, |path| path.hop.port != 2).unwrap().hop.port;
+        assert_eq!([0, 0x4000_0000, 0x8000_0000, 0xc000_0000].map(port), [1, 3, 3, 4]);
+        let last = |hash: u32| set.by_hash_among(hash, |path| path.hop.port != 4).unwrap().hop.port;
+        assert_eq!(last(0xc000_0000), 1, "the last one's share goes round to the first");
+        assert_eq!(set.by_hash_among(0xc000_0000, |_| false).unwrap().hop.port, 1);
+    }
+
+    /// RFC 2992 section 3: the share of flows that change path when one of `n` goes.
+    #[test]
+    fn disruption_is_that_of_rfc_2992() {
+        for n in 2u64..=8 {
+            for gone in 1..=n {
+                let all = set(&vec![1; n as usize]);
+                let mut without = set(&vec![1; n as usize]);
+                without.update(|path| path.usable = u64::from(path.hop.port) != gone);
+                let samples = 100_000u64;
+                let moved = (0..samples)
+                    .map(|sample| (sample * (u64::from(u32::MAX) + 1) / samples) as u32)
+                    .filter(|&h| all.by_hash(h).unwrap().hop != without.by_hash(h).unwrap().hop)
+                    .count() as u64;
+                let (left, right) = (gone - 1, n - gone);
+                let pairs = left * left.saturating_sub(1) / 2 + right * right.saturating_sub(1) / 2;
+                // 1/n + pairs / (n (n - 1)), in parts of `samples`.
+                let expected = samples * (n - 1 + pairs) / (n * (n - 1));
+                assert!(moved.abs_diff(expected) <= n * n, "n {n} gone {gone}: {moved} {expected}");
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Policy rules: which packets look in which table (`ip rule`).
+
+use super::RouteKey;
+use super::route::{Prefix, TableId};
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+
+/// One rule. A packet must fit every condition that is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Order; lower is first.
+    pub priority: u32,
+    /// `not`: the rule is for packets that do *not* fit.
+    pub invert: bool,
+    /// `from`.
+    pub from: Option<Prefix>,
+    /// `to`.
+    pub to: Option<Prefix>,
+    /// `tos`: 0 = any.
+    pub tos: u8,
+    /// `fwmark`: value and mask.
+    pub mark: Option<(u32, u32)>,
+    /// `iif`: the interface it came in by.
+    pub iif: Option<InputPort>,
+    /// `oif`: the interface that the socket demands.
+    pub oif: Option<u16>,
+    /// `ipproto`.
+    pub protocol: Option<u8>,
+    /// `sport`.
+    pub src_ports: Option<RangeInclusive<u16>>,
+    /// `dport`.
+    pub dst_ports: Option<RangeInclusive<u16>>,
+    /// `suppress_prefixlength`: ignore what was found if its prefix is this short.
+    pub suppress_prefix_len: Option<u8>,
+    /// What to do.
+    pub action: Action,
+}
+
+/// The interface that a rule's `iif` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputPort {
+    /// `iif lo`: packets made here.
+    Loopback,
+    /// A port.
+    Port(u16),
+}
+
+/// What a rule does (`FR_ACT_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Look in a table; go on if nothing is found there.
+    Table(TableId),
+    /// Go on at the first rule of at least this priority.
+    Goto(u32),
+    /// Nothing.
+    Nop,
+    /// Drop without a word.
+    Blackhole,
+    /// Drop and answer "unreachable".
+    Unreachable,
+    /// Drop and answer "prohibited".
+    Prohibit,
+}
+
+impl Rule {
+    /// A rule for every packet.
+    pub const fn all(priority: u32, action: Action) -> Self {
+        Self {
+            priority,
+            invert: false,
+            from: None,
+            to: None,
+            tos: 0,
+            mark: None,
+            iif: None,
+            oif: None,
+            protocol: None,
+            src_ports: None,
+            dst_ports: None,
+            suppress_prefix_len: None,
+            action,
+        }
+    }
+
+    /// The rules that a namespace starts with; IPv6 has no table `default`.
+    pub fn defaults(v6: bool) -> Vec<Self> {
+        let mut rules = vec![
+            Self::all(0, Action::Table(TableId::LOCAL)),
+            Self::all(32766, Action::Table(TableId::MAIN)),
+        ];
+        if !v6 {
+            rules.push(Self::all(32767, Action::Table(TableId::DEFAULT)));
+        }
+        rules
+    }
+
+    /// True if the rule is for this packet (`fib_rule_match`).
+    pub fn matches(&self, key: &RouteKey) -> bool {
+        self.fits(key) != self.invert
+    }
+
+    fn fits(&self, key: &RouteKey) -> bool {
+        let within =
+            |prefix: &Option<Prefix>, addr: IpAddr| prefix.is_none_or(|p| p.contains(addr));
+        let ports = |range: &Option<RangeInclusive<u16>>, port: u16| {
+            range.as_ref().is_none_or(|range| range.contains(&port))
+        };
+        within(&self.from, key.src)
+            && within(&self.to, key.dst)
+            && (self.tos == 0 || self.tos == key.tos & super::TOS_MASK)
+            && self.mark.is_none_or(|(mark, mask)| (key.mark ^ mark) & mask == 0)
+            && self.iif.is_none_or(|iif| iif.matches(key.iif))
+            && self.oif.is_none_or(|oif| key.oif == Some(oif))
+            && self.protocol.is_none_or(|protocol| protocol == key.protocol)
+            && ports(&self.src_ports, key.src_port)
+            && ports(&self.dst_ports, key.dst_port)
+    }
+}
+
+impl InputPort {
+    fn matches(self, iif: Option<u16>) -> bool {
+        match self {
+            Self::Loopback => iif.is_none(),
+            Self::Port(port) => iif == Some(port),
+        }
+    }
+}

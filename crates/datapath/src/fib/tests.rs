@@ -1,0 +1,214 @@
+use super::*;
+use core::net::Ipv4Addr;
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+fn net(text: &str) -> Prefix {
+    text.parse().expect("a prefix")
+}
+
+fn key(dst: &str) -> RouteKey {
+    let dst = ip(dst);
+    RouteKey {
+        src: if dst.is_ipv4() { ip("10.9.0.7") } else { ip("fd09::7") },
+        dst,
+        iif: None,
+        oif: None,
+        tos: 0,
+        mark: 0,
+        protocol: 17,
+        src_port: 1024,
+        dst_port: 53,
+        flow_label: 0,
+    }
+}
+
+fn to(port: u16, gateway: &str) -> Decision {
+    Decision::Forward(Hop { port, gateway: Some(ip(gateway)) })
+}
+
+fn two_hops() -> Vec<NextHop> {
+    vec![NextHop::new(1, Some(ip("10.0.1.2"))), NextHop::new(2, Some(ip("10.0.2.2")))]
+}
+
+#[test]
+fn the_longest_prefix_decides() {
+    let mut fib = Fib::new();
+    fib.add(Route::via(Prefix::DEFAULT_V4, 1, ip("10.0.1.1"))).unwrap();
+    fib.add(Route::via(net("198.18.0.0/15"), 2, ip("10.0.2.1"))).unwrap();
+    fib.add(Route::refusal(net("198.18.9.0/24"), RouteType::Blackhole)).unwrap();
+    fib.add(Route::refusal(net("198.18.8.0/24"), RouteType::Prohibit)).unwrap();
+    fib.add(Route::refusal(net("198.18.7.0/24"), RouteType::Throw)).unwrap();
+    fib.add(Route::refusal(net("198.18.6.0/24"), RouteType::Unreachable)).unwrap();
+    fib.add(Route::local(ip("10.0.1.7"), 1)).unwrap();
+    fib.add(Route::on_link(net("10.0.1.0/24"), 1)).unwrap();
+    for (dst, expected) in [
+        ("1.1.1.1", to(1, "10.0.1.1")),
+        ("198.19.255.255", to(2, "10.0.2.1")),
+        ("198.18.9.1", Decision::Blackhole),
+        ("198.18.8.1", Decision::Prohibit),
+        ("198.18.7.1", Decision::NoRoute),
+        ("198.18.6.1", Decision::Unreachable),
+        ("10.0.1.7", Decision::Local),
+        ("10.0.1.8", Decision::Forward(Hop { port: 1, gateway: None })),
+        ("fd00::1", Decision::NoRoute),
+    ] {
+        assert_eq!(fib.lookup(&key(dst)), expected, "{dst}");
+    }
+}
+
+#[test]
+fn tos_and_metric_order_routes_of_one_prefix() {
+    let mut fib = Fib::new();
+    let prefix = net("198.18.0.0/15");
+    fib.add(Route::via(prefix, 1, ip("10.0.1.1")).metric(20)).unwrap();
+    fib.add(Route::via(prefix, 2, ip("10.0.2.1")).metric(10)).unwrap();
+    fib.add(Route::via(prefix, 3, ip("10.0.3.1")).metric(30).tos(0x10)).unwrap();
+    assert_eq!(fib.add(Route::via(prefix, 4, ip("10.0.4.1")).metric(10)), Err(FibError::Exists));
+    assert_eq!(fib.lookup(&key("198.18.0.1")), to(2, "10.0.2.1"));
+    assert_eq!(fib.lookup(&RouteKey { tos: 0x13, ..key("198.18.0.1") }), to(3, "10.0.3.1"));
+    fib.set_link(2, Link { up: false, ..Link::default() });
+    assert_eq!(fib.lookup(&key("198.18.0.1")), to(1, "10.0.1.1"), "dead routes are passed over");
+}
+
+#[test]
+fn replace_append_and_delete() {
+    let mut fib = Fib::new();
+    let prefix = net("198.18.0.0/15");
+    fib.replace(Route::via(prefix, 1, ip("10.0.1.1"))).unwrap();
+    fib.replace(Route::via(prefix, 2, ip("10.0.2.1"))).unwrap();
+    assert_eq!((fib.len(), fib.lookup(&key("198.18.0.1"))), (1, to(2, "10.0.2.1")));
+    fib.append(Route::via(prefix, 3, ip("10.0.3.1"))).unwrap();
+    assert_eq!(fib.append(Route::via(prefix, 3, ip("10.0.3.1"))), Err(FibError::Exists));
+    fib.prepend(Route::via(prefix, 4, ip("10.0.4.1"))).unwrap();
+    assert_eq!(fib.lookup(&key("198.18.0.1")), to(4, "10.0.4.1"));
+    for (port, gateway) in [(4, "10.0.4.1"), (2, "10.0.2.1"), (3, "10.0.3.1")] {
+        assert_eq!(fib.lookup(&key("198.18.0.1")), to(port, gateway));
+        fib.delete(&RouteFilter::any(prefix)).unwrap();
+    }
+    assert_eq!(fib.delete(&RouteFilter::any(prefix)), Err(FibError::NoSuchRoute));
+    assert_eq!((fib.len(), fib.shared_len()), (0, 0));
+    assert_eq!(fib.change(Route::via(prefix, 1, ip("10.0.1.1"))), Err(FibError::NoSuchEntry));
+}
+
+#[test]
+fn rules_choose_the_table() {
+    let mut fib = Fib::new();
+    fib.add(Route::via(Prefix::DEFAULT_V4, 1, ip("10.0.1.1"))).unwrap();
+    for (table, port) in [(100, 2), (101, 3), (102, 4), (103, 5), (104, 6)] {
+        let route = Route::on_link(Prefix::DEFAULT_V4, port).table(TableId(table));
+        fib.add(route).unwrap();
+    }
+    let rule = |priority, table| Rule::all(priority, Action::Table(TableId(table)));
+    let ports = Some(8000..=8999);
+    fib.add_rule(false, Rule { from: Some(net("10.8.0.0/16")), ..rule(100, 100) }).unwrap();
+    fib.add_rule(false, Rule { mark: Some((0x10, 0xf0)), ..rule(101, 101) }).unwrap();
+    fib.add_rule(false, Rule { dst_ports: ports, protocol: Some(6), ..rule(102, 102) }).unwrap();
+    fib.add_rule(false, Rule { iif: Some(InputPort::Port(9)), ..rule(103, 103) }).unwrap();
+    fib.add_rule(
+        false,
+        Rule { to: Some(net("203.0.113.0/24")), ..Rule::all(104, Action::Prohibit) },
+    )
+    .unwrap();
+    let base = key("1.1.1.1");
+    let on = |port| Decision::Forward(Hop { port, gateway: None });
+    for (asked, expected) in [
+        (base, to(1, "10.0.1.1")),
+        (RouteKey { src: ip("10.8.1.1"), ..base }, on(2)),
+        (RouteKey { mark: 0x1f, ..base }, on(3)),
+        (RouteKey { protocol: 6, dst_port: 8080, ..base }, on(4)),
+        (RouteKey { protocol: 17, dst_port: 8080, ..base }, to(1, "10.0.1.1")),
+        (RouteKey { iif: Some(9), ..base }, on(5)),
+        (key("203.0.113.9"), Decision::Prohibit),
+    ] {
+        assert_eq!(fib.lookup(&asked), expected, "{asked:?}");
+    }
+    let last = Rule { suppress_prefix_len: Some(0), ..rule(99, 254) };
+    fib.add_rule(false, last).unwrap();
+    assert_eq!(fib.lookup(&RouteKey { src: ip("10.8.1.1"), ..base }), on(2), "suppressed default");
+    fib.add_rule(
+        false,
+        Rule { invert: true, mark: Some((7, 7)), ..Rule::all(1, Action::Goto(102)) },
+    )
+    .unwrap();
+    assert_eq!(fib.lookup(&RouteKey { src: ip("10.8.1.1"), ..base }), to(1, "10.0.1.1"));
+}
+
+#[test]
+fn golden_hashes() {
+    for (seed, src, dst, protocol, sport, dport, expected) in [
+        (12345, "192.0.2.1", "198.18.0.9", 6, 1024, 80, 0x4015_bdc5),
+        (12345, "192.0.2.1", "198.18.0.9", 6, 1025, 80, 0x6663_d747),
+        (12345, "10.9.0.7", "198.18.1.1", 0, 0, 0, 0x3b39_e4d0),
+        (1, "10.0.0.1", "10.0.0.2", 17, 53, 5353, 0x6586_3415),
+    ] {
+        let outer = Fields {
+            src: ip(src),
+            dst: ip(dst),
+            protocol,
+            src_port: sport,
+            dst_port: dport,
+            flow_label: 0,
+        };
+        let key = HashKey::from_seed(seed);
+        for fields in [outer, outer.reversed()] {
+            let flow = Flow { outer: fields, inner: None, quoted: None, dont_fragment: true };
+            let hash = hash::hash(Policy::L4, HashFields::default(), key, &flow);
+            assert_eq!(hash, expected, "{src} {dst} {protocol}");
+        }
+    }
+}
+
+#[test]
+fn per_packet_alternates_and_l3_does_not() {
+    let mut fib = Fib::new();
+    let prefix = net("198.18.0.0/15");
+    fib.add(Route::new(prefix, two_hops()).algorithm(Algorithm::PerPacket)).unwrap();
+    let seen: Vec<_> = (0..4).map(|_| fib.lookup(&key("198.18.0.1"))).collect();
+    assert_eq!(seen, [(1, "10.0.1.2"), (2, "10.0.2.2")].map(|(p, g)| to(p, g)).repeat(2));
+    fib.replace(Route::new(prefix, two_hops()).algorithm(Algorithm::L3)).unwrap();
+    let first = fib.lookup(&key("198.18.0.1"));
+    for port in 0..100 {
+        assert_eq!(fib.lookup(&RouteKey { src_port: port, ..key("198.18.0.1") }), first);
+    }
+}
+
+#[test]
+fn a_hop_without_carrier_serves_unless_told_to_ignore_it() {
+    let mut fib = Fib::new();
+    fib.add(Route::new(net("198.18.0.0/15"), two_hops())).unwrap();
+    let share = |fib: &Fib| {
+        let on_one = |host: &u32| {
+            let dst = IpAddr::V4(Ipv4Addr::from_bits(0xc612_0000 + host));
+            fib.lookup(&RouteKey { dst, ..key("0.0.0.0") }) == to(1, "10.0.1.2")
+        };
+        (0..1000).filter(on_one).count()
+    };
+    let both = share(&fib);
+    assert!((400..600).contains(&both));
+    let no_carrier = Link { carrier: false, ..Link::default() };
+    fib.set_link(1, no_carrier);
+    assert_eq!(share(&fib), both);
+    fib.set_link(1, Link { ignore_linkdown: true, ..no_carrier });
+    assert_eq!(share(&fib), 0);
+    fib.set_link(1, Link { up: false, ..Link::default() });
+    assert_eq!(share(&fib), 0);
+    fib.set_link(1, Link::default());
+    assert_eq!(share(&fib), both, "the old shares come back");
+}
+
+#[test]
+fn wrong_routes_are_refused() {
+    let mut fib = Fib::new();
+    let prefix = net("198.18.0.0/15");
+    assert_eq!("198.18.0.1/15".parse::<Prefix>(), Err(FibError::InvalidPrefix));
+    assert_eq!("198.18.0.0/33".parse::<Prefix>(), Err(FibError::InvalidPrefix));
+    for weight in [0, 257] {
+        let hops = vec![NextHop::new(1, None).weight(weight)];
+        assert_eq!(fib.add(Route::new(prefix, hops)), Err(FibError::InvalidWeight));
+    }
+    assert_eq!(fib.add(Route::new(prefix, vec![])), Err(FibError::InvalidNextHops));
+    assert_eq!(fib.add(Route::object(prefix, 7)), Err(FibError::NoSuchObject));
+}
