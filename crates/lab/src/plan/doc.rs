@@ -1,0 +1,458 @@
+//! The experiment file as a tree whose every value knows where it was written.
+//!
+//! `--set`, sweeps and draws are edits of this tree before it is read, so an overridden value goes
+//! through the same checks as a written one and its errors name the override.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::diagnostic::{Diagnostic, Diagnostics, suggest};
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A byte range of the file.
+    File(Range<usize>),
+    /// A `--set`, sweep or draw, as written by the user.
+    Override(String),
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The value.
+    pub kind: Kind,
+    /// Where it was written.
+    pub at: Origin,
+}
+
+/// A key and where it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The key.
+    pub name: String,
+    /// Where it was written.
+    pub at: Origin,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Int(i64),
+    /// A decimal number.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// A list.
+    List(Vec<Node>),
+    /// A table, in the order of the file.
+    Table(Vec<(Key, Node)>),
+}
+
+/// A parsed file: its text for error messages and its tree.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The file's name as the user gave it.
+    pub name: String,
+    text: String,
+    /// The tree; always a table.
+    pub root: Node,
+}
+
+impl Document {
+    /// Parses TOML; syntax errors come back with their positions, all of them.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
+        let empty = Node { kind: Kind::Table(Vec::new()), at: Origin::File(0..0) };
+        let mut document = Self { name: name.into(), text: text.into(), root: empty };
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut faults: Vec<Diagnostic> = Vec::new();
+        for error in &errors {
+            let span = error.span().unwrap_or(0..0);
+            faults.push(document.fault(&Origin::File(span), 0, error.message().into(), None));
+        }
+        document.root = convert_table(table.span(), table.get_ref(), &document, &mut faults);
+        faults.sort_by_key(|fault| fault.position);
+        if faults.is_empty() { Ok(document) } else { Err(Diagnostics(faults)) }
+    }
+
+    /// A fault at `at`, `offset` characters into the value (into the text of a quoted string).
+    pub fn fault(
+        &self,
+        at: &Origin,
+        offset: usize,
+        message: String,
+        help: Option<String>,
+    ) -> Diagnostic {
+        match at {
+            Origin::Override(setting) => Diagnostic {
+                source: setting.clone(),
+                position: None,
+                message,
+                help,
+                line_text: None,
+            },
+            Origin::File(span) => {
+                let start = if offset == 0 { span.start } else { self.inside(span, offset) };
+                let (line, column, text) = self.locate(start);
+                Diagnostic {
+                    source: self.name.clone(),
+                    position: Some((line, column)),
+                    message,
+                    help,
+                    line_text: Some(text),
+                }
+            }
+        }
+    }
+
+    /// A fault at character `column` (from 0) of the text of the string at `at`.
+    pub fn fault_in_text(
+        &self,
+        at: &Origin,
+        column: usize,
+        message: String,
+        help: Option<String>,
+    ) -> Diagnostic {
+        let quote = match at {
+            Origin::File(span) if self.text[span.clone()].starts_with("\"\"\"") => 3,
+            Origin::File(span) if self.text[span.clone()].starts_with("'''") => 3,
+            _ => 1,
+        };
+        self.fault(at, column + quote, message, help)
+    }
+
+    fn inside(&self, span: &Range<usize>, characters: usize) -> usize {
+        let written = &self.text[span.clone()];
+        let bytes = written.char_indices().nth(characters).map_or(written.len(), |(at, _)| at);
+        span.start + bytes
+    }
+
+    /// Line and column (from 1) of a byte offset, and the text of the line.
+    fn locate(&self, offset: usize) -> (usize, usize, String) {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let before = &self.text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        let text = self.text[line_start..].lines().next().unwrap_or("");
+        (line, column, text.to_string())
+    }
+
+    /// Applies `path = value`, where the value is TOML or, failing that, a bare word.
+    ///
+    /// A path is dotted; at each table the longest key that exists wins, so `qdisc.router.wire`
+    /// finds `"router.wire"` inside `[qdisc]`. The name of a parameter is short for
+    /// `parameters.NAME`.
+    pub fn set(&mut self, path: &str, value: &str, label: &str) -> Result<(), Diagnostics> {
+        let origin = Origin::Override(label.into());
+        let kind = match DeValue::parse(value) {
+            Ok(parsed) => {
+                let mut faults = Vec::new();
+                let node = convert_value(&parsed, self, &mut faults);
+                if faults.is_empty() { node.kind } else { return Err(Diagnostics(faults)) }
+            }
+            Err(_) => Kind::Text(value.into()),
+        };
+        let mut node = Node { kind, at: origin.clone() };
+        node.relabel(&origin);
+        self.set_node(path, node)
+    }
+
+    /// Puts `node` at `path`; see [`Document::set`].
+    pub fn set_node(&mut self, path: &str, node: Node) -> Result<(), Diagnostics> {
+        let at = node.at.clone();
+        let full = match self.root.get("parameters").and_then(|table| table.get(path)) {
+            Some(_) => format!("parameters.{path}"),
+            None => path.to_string(),
+        };
+        if full.is_empty() {
+            return Err(Diagnostics(vec![self.fault(&at, 0, "the key is empty".into(), None)]));
+        }
+        match place(&mut self.root, &full, node) {
+            Ok(()) => Ok(()),
+            Err((word, valid)) => {
+                let help = suggest(&word, valid.iter().map(String::as_str));
+                let message = format!("there is no \"{word}\" to set in \"{full}\"");
+                Err(Diagnostics(vec![self.fault(&at, 0, message, help)]))
+            }
+        }
+    }
+
+    /// Replaces `${name}` in every text by the parameter's value. A text that is nothing but one
+    /// reference takes the parameter's value with its type.
+    pub fn substitute(&mut self) -> Result<(), Diagnostics> {
+        let parameters = match self.root.get("parameters") {
+            Some(Node { kind: Kind::Table(entries), .. }) => entries.clone(),
+            _ => return Ok(()),
+        };
+        let mut faults = Vec::new();
+        let mut root = std::mem::replace(
+            &mut self.root,
+            Node { kind: Kind::Table(Vec::new()), at: Origin::File(0..0) },
+        );
+        if let Kind::Table(entries) = &mut root.kind {
+            for (key, node) in entries {
+                if key.name != "parameters" {
+                    self.expand(node, &parameters, &mut faults);
+                }
+            }
+        }
+        self.root = root;
+        if faults.is_empty() { Ok(()) } else { Err(Diagnostics(faults)) }
+    }
+
+    fn expand(&self, node: &mut Node, parameters: &[(Key, Node)], faults: &mut Vec<Diagnostic>) {
+        let replaced = match &mut node.kind {
+            Kind::List(items) => {
+                for item in items {
+                    self.expand(item, parameters, faults);
+                }
+                None
+            }
+            Kind::Table(entries) => {
+                for (_, item) in entries {
+                    self.expand(item, parameters, faults);
+                }
+                None
+            }
+            Kind::Text(text) if text.contains("${") => match expand_text(text, parameters) {
+                Ok(kind) => Some(kind),
+                Err((column, message, help)) => {
+                    faults.push(self.fault_in_text(&node.at, column, message, help));
+                    None
+                }
+            },
+            _ => None,
+        };
+        if let Some(kind) = replaced {
+            node.kind = kind;
+        }
+    }
+}
+
+impl Node {
+    /// The value of `key`, if this is a table that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match &self.kind {
+            Kind::Table(entries) => {
+                entries.iter().find(|(name, _)| name.name == key).map(|(_, node)| node)
+            }
+            _ => None,
+        }
+    }
+
+    /// What kind of value this is, for messages.
+    pub fn type_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Text(_) => "a text",
+            Kind::Int(_) => "a whole number",
+            Kind::Float(_) => "a decimal number",
+            Kind::Bool(_) => "true or false",
+            Kind::List(_) => "a list",
+            Kind::Table(_) => "a table",
+        }
+    }
+
+    /// The value as a person would write it on a command line.
+    pub fn plain(&self) -> String {
+        match &self.kind {
+            Kind::Text(text) => text.clone(),
+            Kind::Int(number) => number.to_string(),
+            Kind::Float(number) => number.to_string(),
+            Kind::Bool(truth) => truth.to_string(),
+            Kind::List(items) => {
+                format!("[{}]", items.iter().map(Self::plain).collect::<Vec<_>>().join(", "))
+            }
+            Kind::Table(_) => "{…}".into(),
+        }
+    }
+
+    fn relabel(&mut self, origin: &Origin) {
+        self.at = origin.clone();
+        match &mut self.kind {
+            Kind::List(items) => items.iter_mut().for_each(|item| item.relabel(origin)),
+            Kind::Table(entries) => {
+                for (key, item) in entries {
+                    key.at = origin.clone();
+                    item.relabel(origin);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why a text could not be expanded: column, message, help.
+type ExpandError = (usize, String, Option<String>);
+
+fn expand_text(text: &str, parameters: &[(Key, Node)]) -> Result<Kind, ExpandError> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let column = text[..text.len() - rest.len() + start].chars().count();
+        let after = &rest[start + 2..];
+        let Some(end) = after.find('}') else {
+            return Err((column, "\"${\" without \"}\"".into(), None));
+        };
+        let name = &after[..end];
+        let Some((_, node)) = parameters.iter().find(|(key, _)| key.name == name) else {
+            let help = suggest(name, parameters.iter().map(|(key, _)| key.name.as_str()));
+            return Err((column + 2, format!("no parameter is called \"{name}\""), help));
+        };
+        if start == 0 && rest.len() == text.len() && end + 3 == text.len() {
+            return Ok(node.kind.clone());
+        }
+        out.push_str(&rest[..start]);
+        out.push_str(&node.plain());
+        rest = &after[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(Kind::Text(out))
+}
+
+/// Puts `value` at `path` below `node`; on failure the segment that was not found and what there is.
+fn place(node: &mut Node, path: &str, value: Node) -> Result<(), (String, Vec<String>)> {
+    let Kind::Table(entries) = &mut node.kind else {
+        return Err((path.into(), Vec::new()));
+    };
+    if let Some((_, old)) = entries.iter_mut().find(|(key, _)| key.name == path) {
+        *old = value;
+        return Ok(());
+    }
+    let mut split = path.len();
+    while let Some(dot) = path[..split].rfind('.') {
+        let (head, tail) = (&path[..dot], &path[dot + 1..]);
+        if let Some((_, child)) = entries.iter_mut().find(|(key, _)| key.name == head) {
+            if matches!(child.kind, Kind::Table(_)) {
+                return place(child, tail, value);
+            }
+            return Err((tail.into(), Vec::new()));
+        }
+        split = dot;
+    }
+    // A missing leaf is added; whether the key is allowed is the reader's business. A missing
+    // table is added only where its name can be such (`sysctl`, `measure`), never a new node.
+    let first = path.split('.').next().unwrap_or(path);
+    if path.contains('.') && !path.starts_with("net.") && !OPTIONAL_TABLES.contains(&first) {
+        let valid = entries.iter().map(|(key, _)| key.name.clone()).collect();
+        return Err((first.into(), valid));
+    }
+    let at = value.at.clone();
+    if OPTIONAL_TABLES.contains(&first) && path.contains('.') {
+        let mut table = Node { kind: Kind::Table(Vec::new()), at: at.clone() };
+        let placed = place(&mut table, &path[first.len() + 1..], value);
+        entries.push((Key { name: first.into(), at }, table));
+        return placed;
+    }
+    entries.push((Key { name: path.into(), at }, value));
+    Ok(())
+}
+
+/// Tables that an override may bring into being.
+const OPTIONAL_TABLES: [&str; 5] = ["measure", "sysctl", "qdisc", "police", "parameters"];
+
+fn convert_table(
+    span: Range<usize>,
+    table: &DeTable<'_>,
+    document: &Document,
+    faults: &mut Vec<Diagnostic>,
+) -> Node {
+    let mut entries: Vec<(Key, Node)> = table
+        .iter()
+        .map(|(key, value)| {
+            let name = Key { name: key.get_ref().to_string(), at: Origin::File(key.span()) };
+            (name, convert_value(value, document, faults))
+        })
+        .collect();
+    entries.sort_by_key(|(key, _)| match &key.at {
+        Origin::File(span) => span.start,
+        Origin::Override(_) => 0,
+    });
+    Node { kind: Kind::Table(entries), at: Origin::File(span) }
+}
+
+fn convert_value(
+    value: &Spanned<DeValue<'_>>,
+    document: &Document,
+    faults: &mut Vec<Diagnostic>,
+) -> Node {
+    let at = Origin::File(value.span());
+    let mut bad = |message: &str| {
+        faults.push(document.fault(&at, 0, message.into(), None));
+        Kind::Bool(false)
+    };
+    let kind = match value.get_ref() {
+        DeValue::String(text) => Kind::Text(text.to_string()),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Kind::Int(number),
+            Err(_) => bad("the number is too large"),
+        },
+        DeValue::Float(number) => match number.as_str().parse::<f64>() {
+            Ok(number) if number.is_finite() => Kind::Float(number),
+            _ => bad("the number is not finite"),
+        },
+        DeValue::Boolean(truth) => Kind::Bool(*truth),
+        DeValue::Datetime(_) => bad("a date has no meaning in an experiment"),
+        DeValue::Array(items) => {
+            Kind::List(items.iter().map(|item| convert_value(item, document, faults)).collect())
+        }
+        DeValue::Table(table) => return convert_table(value.span(), table, document, faults),
+    };
+    Node { kind, at }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "a = 1\n[parameters]\nburst = \"64kb\"\ncount = 3\n[qdisc]\n\
+                        \"r.w\" = \"police burst ${burst} mtu 2kb\"\nn = \"${count}\"\n";
+
+    #[test]
+    fn texts_take_parameters_and_whole_references_keep_their_type() {
+        let mut doc = Document::parse("t.toml", FILE).unwrap();
+        doc.set("burst", "256kb", "--set burst=256kb").unwrap();
+        doc.substitute().unwrap();
+        let qdisc = doc.root.get("qdisc").unwrap();
+        assert_eq!(qdisc.get("r.w").unwrap().plain(), "police burst 256kb mtu 2kb");
+        assert_eq!(qdisc.get("n").unwrap().kind, Kind::Int(3));
+    }
+
+    #[test]
+    fn dotted_keys_are_found_by_the_longest_match() {
+        let mut doc = Document::parse("t.toml", FILE).unwrap();
+        doc.set("qdisc.r.w", "\"fq\"", "--set").unwrap();
+        assert_eq!(doc.root.get("qdisc").unwrap().get("r.w").unwrap().plain(), "fq");
+        let wrong = doc.set("qdics.r.w", "1", "--set qdics.r.w=1").unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "--set qdics.r.w=1: there is no \"qdics\" to set in \"qdics.r.w\"; \
+             did you mean \"qdisc\"?"
+        );
+    }
+
+    #[test]
+    fn an_unknown_parameter_is_named_at_its_column() {
+        let mut doc =
+            Document::parse("t.toml", "[parameters]\nburst = 1\n[x]\ny = \"a ${brust}\"\n")
+                .unwrap();
+        let faults = doc.substitute().unwrap_err();
+        assert_eq!(faults.0[0].position, Some((4, 10)));
+        assert_eq!(faults.0[0].help.as_deref(), Some("did you mean \"burst\"?"));
+    }
+
+    #[test]
+    fn every_syntax_error_has_a_position() {
+        let faults = Document::parse("t.toml", "a = \nb = 2020-01-01\n").unwrap_err();
+        assert_eq!(faults.0[0].position.unwrap().0, 1);
+        assert!(faults.0.iter().any(|fault| fault.position == Some((2, 5))));
+    }
+}

@@ -1,0 +1,160 @@
+//! Experiments as files: TOML in, a checked [`Plan`] out.
+//!
+//! A file describes one experiment; its `[sweep]` makes a grid of points and its `[draw]` gives
+//! every repetition its own values. [`Experiment::plan`] yields the plan of one repetition of one
+//! point, through the same checks as the file itself.
+
+mod diagnostic;
+pub(crate) mod doc;
+mod model;
+mod parse;
+pub mod quantity;
+pub(crate) mod read;
+mod routes;
+mod sysctl;
+mod tc;
+
+use std::path::Path;
+
+pub use diagnostic::{Diagnostic, Diagnostics, nearest, suggest};
+pub use model::{
+    App, Direction, FlowPlan, LinkPlan, LostRetransmit, Measure, NodePlan, Offload, Plan, PortPlan,
+    ProfileName, Role, SysctlSetting,
+};
+
+use crate::sweep::{Axis, Draw, Point, Value};
+use doc::Document;
+
+/// A file that has been read and whose every point is valid.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    document: Document,
+    /// The plan with neither sweep nor draws applied.
+    pub base: Plan,
+    axes: Vec<Axis>,
+    draws: Vec<Draw>,
+    /// The grid, first axis slowest.
+    pub points: Vec<Point>,
+}
+
+/// Why an experiment cannot be used.
+#[derive(Debug)]
+pub enum Error {
+    /// The file could not be read.
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        problem: std::io::Error,
+    },
+    /// The file says something impossible.
+    Invalid(Diagnostics),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io { path, problem } => write!(f, "{path}: {problem}"),
+            Self::Invalid(faults) => write!(f, "{faults}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Diagnostics> for Error {
+    fn from(faults: Diagnostics) -> Self {
+        Self::Invalid(faults)
+    }
+}
+
+impl Experiment {
+    /// Reads the file at `path` with the given `KEY=VALUE` settings.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or it or any of its points is invalid.
+    pub fn load(path: &Path, settings: &[String]) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        let bytes =
+            std::fs::read(path).map_err(|problem| Error::Io { path: name.clone(), problem })?;
+        let text = String::from_utf8(bytes).map_err(|_| Error::Io {
+            path: name.clone(),
+            problem: std::io::Error::new(std::io::ErrorKind::InvalidData, "not UTF-8 text"),
+        })?;
+        Ok(Self::parse(&name, &text, settings)?)
+    }
+
+    /// Reads an experiment from `text`; `name` stands in messages.
+    ///
+    /// # Errors
+    /// When the text or any of its points is invalid.
+    pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, Diagnostics> {
+        let mut document = Document::parse(name, text)?;
+        for setting in settings {
+            let label = format!("--set {setting}");
+            let Some((key, value)) = setting.split_once('=') else {
+                let at = doc::Origin::Override(label);
+                let message = "expected KEY=VALUE".to_string();
+                return Err(Diagnostics(vec![document.fault(&at, 0, message, None)]));
+            };
+            document.set(key.trim(), value.trim(), &label)?;
+        }
+        let axes = crate::sweep::read_axes(&document)?;
+        let draws = crate::sweep::read_draws(&document)?;
+        let points = crate::sweep::grid(&axes);
+        let base = read_with(&document, &[])?;
+        let experiment = Self { document, base, axes, draws, points };
+        experiment.check_points()?;
+        Ok(experiment)
+    }
+
+    /// Every point at both ends of every draw: what can be drawn is valid too.
+    fn check_points(&self) -> Result<(), Diagnostics> {
+        for point in &self.points {
+            for extreme in [Draw::lowest, Draw::highest] {
+                let mut settings = point.settings.clone();
+                settings.extend(self.draws.iter().map(extreme));
+                read_with(&self.document, &settings)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of the sweep's axes.
+    pub fn axis_names(&self) -> Vec<&str> {
+        self.axes.iter().map(|axis| axis.name.as_str()).collect()
+    }
+
+    /// The plan of repetition `repetition` of `point`, and the values drawn for it. The draws
+    /// depend on the seed and the repetition alone, so that all points meet the same conditions.
+    ///
+    /// # Errors
+    /// Only for values that the checks at both ends of the draws could not foresee.
+    pub fn plan(
+        &self,
+        point: &Point,
+        repetition: u32,
+        seed: u64,
+    ) -> Result<(Plan, Vec<Value>), Diagnostics> {
+        let run_seed = seed.wrapping_add(u64::from(repetition));
+        let mut settings = point.settings.clone();
+        let drawn: Vec<Value> = self.draws.iter().map(|draw| draw.value(run_seed)).collect();
+        settings.extend(drawn.iter().cloned());
+        let mut plan = read_with(&self.document, &settings)?;
+        plan.seed = run_seed;
+        Ok((plan, drawn))
+    }
+}
+
+/// Reads the document with some values replaced.
+fn read_with(document: &Document, settings: &[Value]) -> Result<Plan, Diagnostics> {
+    let mut document = document.clone();
+    for setting in settings {
+        document.set_node(&setting.path, setting.node.clone())?;
+    }
+    document.substitute()?;
+    parse::plan(&document)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! A plan as the runner sees it: every name resolved, every quantity checked.
+
+use datapath::units::{Duration, Rate};
+
+/// One experiment at one point of its sweep and with one set of drawn values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Short name, used for files.
+    pub name: String,
+    /// Title of plots and tables.
+    pub title: String,
+    /// Seed of the first repetition; repetition k uses `seed + k`.
+    pub seed: u64,
+    /// How often each point is run.
+    pub repetitions: u32,
+    /// Latest end of a repetition in virtual time.
+    pub duration: Duration,
+    /// Measurements before this time are left out of means.
+    pub warmup: Duration,
+    /// Hosts and routers.
+    pub nodes: Vec<NodePlan>,
+    /// Links, each with two directions.
+    pub links: Vec<LinkPlan>,
+    /// What the hosts do.
+    pub flows: Vec<FlowPlan>,
+    /// What is recorded.
+    pub measure: Measure,
+    /// `next_link[node][destination]`: index of the link that leads there.
+    pub next_link: Vec<Vec<Option<usize>>>,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Has sockets, does not forward.
+    Host,
+    /// Forwards, decrements TTL.
+    Router,
+}
+
+/// A kernel whose behaviour a node shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ProfileName {
+    /// 2007: the kernel of the lost-retransmit post.
+    Linux2622,
+    /// 6.1, the oracle's kernel.
+    Linux61,
+    /// 6.18.
+    Linux618,
+    /// 7.x, the default.
+    #[default]
+    Linux7,
+}
+
+/// How a lost retransmission is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostRetransmit {
+    /// As 2.6.22 did, with the fault that the post describes.
+    Linux2622,
+    /// With the post's first patch.
+    HighestSack,
+    /// With the post's second patch.
+    SkipReported,
+    /// With both patches.
+    Both,
+    /// RACK, as today.
+    Rack,
+}
+
+/// Segmentation offloads of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Offload {
+    /// None: MTU-sized packets all the way.
+    #[default]
+    Off,
+    /// The stack builds super-packets and cuts them at the device.
+    Gso,
+    /// Super-packets cross the link whole.
+    Tso,
+}
+
+/// A host or a router.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodePlan {
+    /// Name, unique in the plan.
+    pub name: String,
+    /// Host or router.
+    pub role: Role,
+    /// Kernel.
+    pub profile: ProfileName,
+    /// Detector of lost retransmissions, if not the profile's own.
+    pub lost_retransmit: Option<LostRetransmit>,
+    /// Settings by sysctl name, in the order of the file.
+    pub sysctls: Vec<SysctlSetting>,
+    /// Segmentation offloads.
+    pub offload: Offload,
+}
+
+/// One sysctl: its full name and its values (most have one, `tcp_rmem` has three).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SysctlSetting {
+    /// `net.ipv4.…` or `net.core.…`.
+    pub name: &'static str,
+    /// The numbers.
+    pub values: Vec<i64>,
+    /// The word, for `tcp_congestion_control`.
+    pub word: Option<String>,
+}
+
+/// A link between two nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkPlan {
+    /// Name, unique in the plan.
+    pub name: String,
+    /// Indices of the nodes at its two ends.
+    pub ends: [usize; 2],
+    /// MTU in bytes, without the Ethernet header.
+    pub mtu: u32,
+    /// Given addresses with prefix length of the two ends; automatic if `None`.
+    pub addresses: Option<[(std::net::IpAddr, u8); 2]>,
+    /// From end 0 to end 1 and back.
+    pub directions: [Direction; 2],
+    /// The ports at end 0 and end 1.
+    pub ports: [PortPlan; 2],
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Direction {
+    /// Rate of serialisation; `None` takes no time.
+    pub rate: Option<Rate>,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Uniform extra delay of at most this much each side.
+    pub jitter: Duration,
+    /// Share of packets lost, in millionths.
+    pub loss: u64,
+    /// Share of packets duplicated, in millionths.
+    pub duplicate: u64,
+    /// Share of packets that overtake the others, in millionths.
+    pub reorder: u64,
+    /// Share of packets damaged, in millionths.
+    pub corrupt: u64,
+    /// Deterministic rules, in the words of the box: `data 100 drop`.
+    pub rules: Vec<String>,
+}
+
+/// What sits at one end of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PortPlan {
+    /// Egress qdisc in `tc` grammar.
+    pub qdisc: Option<String>,
+    /// Ingress policer in `tc police` words.
+    pub police: Option<String>,
+}
+
+/// What a flow does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum App {
+    /// Sends as much as it can.
+    Bulk,
+    /// Sends this many bytes, then closes.
+    Fixed {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Writes a chunk, waits, writes the next.
+    Chunk {
+        /// Bytes per write.
+        chunk: u64,
+        /// Pause after each write.
+        gap: Duration,
+        /// Bytes in all; until the flow stops if `None`.
+        bytes: Option<u64>,
+    },
+    /// Asks, waits for the answer, pauses, asks again.
+    Request {
+        /// Bytes of a request.
+        request: u64,
+        /// Bytes of its answer.
+        response: u64,
+        /// Pause between answer and next request.
+        think: Duration,
+        /// How many requests; until the flow stops if `None`.
+        count: Option<u64>,
+    },
+    /// Sends for a while, rests for a while.
+    OnOff {
+        /// Time of sending.
+        on: Duration,
+        /// Time of rest.
+        off: Duration,
+    },
+    /// UDP at a constant rate.
+    Cbr {
+        /// Rate of the payload.
+        rate: Rate,
+        /// Payload of a datagram.
+        size: u64,
+    },
+    /// ICMP echo requests.
+    Ping {
+        /// Time between requests.
+        interval: Duration,
+        /// Payload.
+        size: u64,
+    },
+    /// A UDP round-trip probe: one datagram, echoed.
+    Probe {
+        /// Time between datagrams.
+        interval: Duration,
+        /// Payload.
+        size: u64,
+    },
+}
+
+/// A flow, or `count` equal ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowPlan {
+    /// Name, unique in the plan.
+    pub name: String,
+    /// What it does.
+    pub app: App,
+    /// The sending or asking host.
+    pub from: usize,
+    /// The receiving or answering host.
+    pub to: usize,
+    /// When it starts.
+    pub start: Duration,
+    /// The start is drawn from `start .. start + spread`.
+    pub spread: Duration,
+    /// When it stops, if before the end.
+    pub stop: Option<Duration>,
+    /// Congestion control, if not the sysctl's.
+    pub congestion_control: Option<String>,
+    /// IP TOS byte (DSCP in the upper six bits).
+    pub tos: u8,
+}
+
+/// What is recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Measure {
+    /// Time between samples.
+    pub sample: Duration,
+    /// Ports whose queue is sampled: (link, end).
+    pub queues: Vec<(usize, usize)>,
+    /// Ports whose packets go into a pcapng: (link, end).
+    pub pcap: Vec<(usize, usize)>,
+    /// Bytes of each packet kept in a pcapng.
+    pub snaplen: u32,
+}
+
+impl ProfileName {
+    /// The words of a plan.
+    pub const WORDS: [(&'static str, Self); 4] = [
+        ("linux-2.6.22", Self::Linux2622),
+        ("linux-6.1", Self::Linux61),
+        ("linux-6.18", Self::Linux618),
+        ("linux-7.x", Self::Linux7),
+    ];
+}
+
+impl LostRetransmit {
+    /// The words of a plan.
+    pub const WORDS: [(&'static str, Self); 5] = [
+        ("linux-2.6.22", Self::Linux2622),
+        ("highest-sack", Self::HighestSack),
+        ("skip-reported", Self::SkipReported),
+        ("both", Self::Both),
+        ("rack", Self::Rack),
+    ];
+}
+
+impl App {
+    /// True if it runs over TCP.
+    pub fn is_tcp(&self) -> bool {
+        !matches!(self, Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. })
+    }
+}
+
+impl Plan {
+    /// `node.link`, as a plan names a port.
+    pub fn port_name(&self, link: usize, end: usize) -> String {
+        let link = &self.links[link];
+        format!("{}.{}", self.nodes[link.ends[end]].name, link.name)
+    }
+}

@@ -1,0 +1,212 @@
+//! Which link leads where: found by itself where there is only one way, by `[routes]` otherwise.
+
+use super::diagnostic::suggest;
+use super::doc::{Key, Node};
+use super::model::{LinkPlan, NodePlan, Role};
+use super::read::{Faults, Reader, as_text};
+
+/// What a node knows about the way to a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// There is no way.
+    None,
+    /// By this link.
+    Link(usize),
+    /// Several links lead there and no route says which.
+    Ambiguous,
+}
+
+/// Why packets would not arrive.
+pub struct Problem {
+    /// The node at fault, if one is.
+    pub node: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+/// The routes that were written: `explicit[node][destination] = link`.
+pub type Explicit = Vec<Vec<Option<usize>>>;
+
+/// Reads `[routes.NODE]` tables: `DESTINATION = "LINK"`, where the destination is a node or
+/// `default`.
+pub fn read(
+    entries: &[(Key, Node)],
+    nodes: &[NodePlan],
+    links: &[LinkPlan],
+    faults: &Faults<'_>,
+) -> Explicit {
+    let mut explicit = vec![vec![None; nodes.len()]; nodes.len()];
+    let node_names = || nodes.iter().map(|node| node.name.as_str());
+    for (key, table) in entries {
+        let Some(node) = node_names().position(|name| name == key.name) else {
+            let help = suggest(&key.name, node_names());
+            faults.add(&key.at, format!("no node is called \"{}\"", key.name), help);
+            continue;
+        };
+        let super::doc::Kind::Table(rows) = &table.kind else {
+            Reader::new(table, faults);
+            continue;
+        };
+        let mut default = None;
+        for (to, value) in rows {
+            let Some(link) = own_link(value, node, links, faults) else { continue };
+            if to.name == "default" {
+                default = Some(link);
+            } else if let Some(target) = node_names().position(|name| name == to.name) {
+                explicit[node][target] = Some(link);
+            } else {
+                let help = suggest(&to.name, node_names().chain(["default"]));
+                faults.add(&to.at, format!("no node is called \"{}\"", to.name), help);
+            }
+        }
+        for hop in &mut explicit[node] {
+            *hop = hop.or(default);
+        }
+    }
+    explicit
+}
+
+/// The link of `node` that `value` names.
+fn own_link(value: &Node, node: usize, links: &[LinkPlan], faults: &Faults<'_>) -> Option<usize> {
+    let name = as_text(value, faults)?;
+    let own = |link: &&LinkPlan| link.ends.contains(&node);
+    let found = links.iter().position(|link| own(&link) && link.name == name);
+    if found.is_none() {
+        let names = links.iter().filter(own).map(|link| link.name.as_str());
+        let help = suggest(name, names);
+        faults.add(&value.at, format!("this node has no link \"{name}\""), help);
+    }
+    found
+}
+
+/// The way from every node to every other one.
+///
+/// A link leads to a destination if the destination can be reached from its far end without coming
+/// back through the node. With exactly one such link the route is plain; with several the plan must
+/// say which.
+pub fn resolve(nodes: &[NodePlan], links: &[LinkPlan], explicit: &Explicit) -> Vec<Vec<Hop>> {
+    let adjacent = adjacency(nodes.len(), links);
+    (0..nodes.len())
+        .map(|node| {
+            let mut hops = vec![Hop::None; nodes.len()];
+            for &(link, neighbour) in &adjacent[node] {
+                for reached in reachable(neighbour, node, &adjacent, nodes) {
+                    hops[reached] = match hops[reached] {
+                        Hop::None => Hop::Link(link),
+                        Hop::Link(_) | Hop::Ambiguous => Hop::Ambiguous,
+                    };
+                }
+            }
+            for (hop, written) in hops.iter_mut().zip(&explicit[node]) {
+                if let Some(link) = written {
+                    *hop = Hop::Link(*link);
+                }
+            }
+            hops
+        })
+        .collect()
+}
+
+/// The links alone, where they are known.
+pub fn first_hops(hops: Vec<Hop>) -> Vec<Option<usize>> {
+    hops.into_iter()
+        .map(|hop| match hop {
+            Hop::Link(link) => Some(link),
+            Hop::None | Hop::Ambiguous => None,
+        })
+        .collect()
+}
+
+/// Follows the routes from `from` to `to`.
+pub fn walk(
+    from: usize,
+    to: usize,
+    nodes: &[NodePlan],
+    links: &[LinkPlan],
+    hops: &[Vec<Hop>],
+) -> Result<(), Problem> {
+    let name = |node: usize| nodes[node].name.as_str();
+    let mut seen = vec![false; nodes.len()];
+    let mut node = from;
+    while node != to {
+        if std::mem::replace(&mut seen[node], true) {
+            let message = format!(
+                "packets from \"{}\" to \"{}\" would run in a circle",
+                name(from),
+                name(to)
+            );
+            let help = Some(format!("see the routes of \"{}\"", name(node)));
+            return Err(Problem { node: Some(node), message, help });
+        }
+        if node != from && nodes[node].role == Role::Host {
+            let message = format!(
+                "packets from \"{}\" to \"{}\" would have to cross the host \"{}\"",
+                name(from),
+                name(to),
+                name(node)
+            );
+            let help = Some("make it a router: role = \"router\"".into());
+            return Err(Problem { node: Some(node), message, help });
+        }
+        match hops[node][to] {
+            Hop::Link(link) => {
+                let ends = links[link].ends;
+                node = if ends[0] == node { ends[1] } else { ends[0] };
+            }
+            Hop::None => {
+                let message = format!("no way from \"{}\" to \"{}\"", name(from), name(to));
+                return Err(Problem { node: None, message, help: None });
+            }
+            Hop::Ambiguous => {
+                let message = format!(
+                    "the links form a loop, and \"{}\" has no route to \"{}\"",
+                    name(node),
+                    name(to)
+                );
+                let help = Some(format!("add [routes.{}] {} = \"LINK\"", name(node), name(to)));
+                return Err(Problem { node: Some(node), message, help });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// For each node its links and the node at their far end.
+fn adjacency(nodes: usize, links: &[LinkPlan]) -> Vec<Vec<(usize, usize)>> {
+    let mut adjacent = vec![Vec::new(); nodes];
+    for (index, link) in links.iter().enumerate() {
+        let [a, b] = link.ends;
+        adjacent[a].push((index, b));
+        adjacent[b].push((index, a));
+    }
+    adjacent
+}
+
+/// Every node that can be reached from `start` without passing `without`; hosts end a way.
+fn reachable(
+    start: usize,
+    without: usize,
+    adjacent: &[Vec<(usize, usize)>],
+    nodes: &[NodePlan],
+) -> Vec<usize> {
+    let mut seen = vec![false; adjacent.len()];
+    seen[without] = true;
+    seen[start] = true;
+    let mut list = vec![start];
+    let mut next = 0;
+    while next < list.len() {
+        let node = list[next];
+        next += 1;
+        if nodes[node].role == Role::Host {
+            continue;
+        }
+        for &(_, neighbour) in &adjacent[node] {
+            if !std::mem::replace(&mut seen[neighbour], true) {
+                list.push(neighbour);
+            }
+        }
+    }
+    list
+}

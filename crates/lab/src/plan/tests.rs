@@ -1,0 +1,245 @@
+//! Plans as they are written, and every kind of fault with its place.
+
+use super::*;
+
+/// A small valid experiment.
+const GOOD: &str = r#"schema = 1
+name = "demo"
+duration = "10s"
+repetitions = 3
+
+[parameters]
+burst = "64kb"
+rtt = "20ms"
+
+[sysctl]
+"net.ipv4.tcp_sack" = 1
+
+[nodes.a]
+[nodes.r]
+role = "router"
+[nodes.b]
+profile = "linux-6.1"
+
+[links.access]
+ends = ["a", "r"]
+rate = "1gbit"
+[links.wire]
+ends = ["r", "b"]
+rate = "1gbit"
+rtt = "${rtt}"
+
+[police]
+"r.access" = "rate 500mbit burst ${burst} mtu 2kb drop"
+
+[qdisc]
+"r.wire" = "pfifo limit 1000"
+
+[flows.bulk]
+app = "fixed"
+from = "a"
+to = "b"
+bytes = "1gb"
+
+[measure]
+pcap = ["a.access"]
+
+[sweep]
+burst = ["64kb", "1mb"]
+
+[sweep.kernel]
+"old" = { profile = "linux-2.6.22", lost_retransmit = "highest-sack" }
+"new" = { profile = "linux-7.x" }
+
+[draw]
+rtt = { uniform = ["19ms", "21ms"] }
+"#;
+
+fn good() -> Experiment {
+    Experiment::parse("demo.toml", GOOD, &[]).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+/// The one fault that arises when `from` is replaced by `to` in the good file.
+fn fault(from: &str, to: &str) -> Diagnostic {
+    assert!(GOOD.contains(from), "{from} is not in the file");
+    let text = GOOD.replacen(from, to, 1);
+    let faults = Experiment::parse("demo.toml", &text, &[]).expect_err("it was accepted");
+    faults.0[0].clone()
+}
+
+#[test]
+fn a_good_file_becomes_a_plan() {
+    let plan = good().base;
+    assert_eq!(plan.nodes.len(), 3);
+    assert_eq!(plan.nodes[0].profile, ProfileName::Linux7);
+    assert_eq!(plan.nodes[2].profile, ProfileName::Linux61);
+    assert_eq!(plan.nodes[0].sysctls[0].values, [1]);
+    assert_eq!(plan.links[1].directions[0].delay.as_millis(), 10);
+    assert_eq!(plan.links[1].directions[1].delay.as_millis(), 10);
+    let police = plan.links[0].ports[1].police.as_deref();
+    assert_eq!(police, Some("rate 500mbit burst 64kb mtu 2kb drop"));
+    assert_eq!(plan.flows[0].app, App::Fixed { bytes: 1 << 30 });
+    assert_eq!(plan.measure.queues, [(1, 0)]);
+    assert_eq!(plan.port_name(1, 0), "r.wire");
+    assert_eq!(plan.next_link[0][2], Some(0));
+    assert_eq!(plan.next_link[1][2], Some(1));
+}
+
+#[test]
+fn a_sweep_is_a_grid_and_its_points_differ() {
+    let experiment = good();
+    let slugs: Vec<String> = experiment.points.iter().map(Point::slug).collect();
+    assert_eq!(slugs, ["64kb-old", "64kb-new", "1mb-old", "1mb-new"]);
+    let (plan, _) = experiment.plan(&experiment.points[2], 0, 1).unwrap();
+    assert_eq!(plan.nodes[0].profile, ProfileName::Linux2622);
+    assert_eq!(plan.nodes[2].profile, ProfileName::Linux61, "a node's own word wins");
+    assert_eq!(plan.nodes[0].lost_retransmit, Some(LostRetransmit::HighestSack));
+    assert!(plan.links[0].ports[1].police.as_ref().unwrap().contains("burst 1mb"));
+}
+
+#[test]
+fn repetitions_draw_their_own_values_and_points_share_them() {
+    let experiment = good();
+    let rtt = |point: usize, repetition: u32| {
+        let (_, drawn) = experiment.plan(&experiment.points[point], repetition, 7).unwrap();
+        quantity::time(&drawn[0].plain()).unwrap().as_nanos()
+    };
+    assert_ne!(rtt(0, 0), rtt(0, 1));
+    assert_eq!(rtt(0, 1), rtt(3, 1));
+    assert!((0..100).all(|repetition| (19_000_000..=21_000_000).contains(&rtt(0, repetition))));
+}
+
+#[test]
+fn settings_replace_parameters_and_keys() {
+    let settings = ["burst=2mb", "flows.bulk.bytes=1000", "net.ipv4.tcp_sack=0"].map(String::from);
+    let set = |settings: &[String]| Experiment::parse("demo.toml", GOOD, settings);
+    let plan = set(&settings[..2]).unwrap().base;
+    assert!(plan.links[0].ports[1].police.as_ref().unwrap().contains("burst 2mb"));
+    assert_eq!(plan.flows[0].app, App::Fixed { bytes: 1000 });
+    let plan = set(&["sysctl.net.ipv4.tcp_sack=0".into()]).unwrap().base;
+    assert_eq!(plan.nodes[0].sysctls[0].values, [0]);
+    let wrong = set(&["flows.bulk.byte=1".into()]).unwrap_err();
+    assert_eq!(
+        wrong.0[0].to_string(),
+        "--set flows.bulk.byte=1: unknown key \"byte\"; did you mean \"bytes\"?"
+    );
+    assert!(set(&["nonsense".into()]).unwrap_err().to_string().contains("KEY=VALUE"));
+}
+
+/// What is replaced by what, where the fault is, what it says, which word it suggests.
+type FaultRow = (&'static str, &'static str, (usize, usize), &'static str, Option<&'static str>);
+
+#[test]
+fn faults_name_line_column_and_the_nearest_word() {
+    let table: [FaultRow; 21] = [
+        ("schema = 1", "schema = 2", (1, 10), "schema 1", None),
+        ("duration", "durration", (3, 1), "unknown key", Some("duration")),
+        ("[nodes.b]", "[node.b]", (16, 2), "unknown key", Some("nodes")),
+        ("linux-6.1\"", "linux-6.2\"", (17, 11), "not a valid profile", Some("linux-6.1")),
+        ("tcp_sack", "tcp_sak", (11, 1), "no sysctl", Some("net.ipv4.tcp_sack")),
+        ("tcp_sack\" = 1", "tcp_sack\" = 7", (11, 23), "from 0 to 1", None),
+        ("\"router\"", "\"ruter\"", (15, 8), "not a valid role", Some("router")),
+        ("[\"a\", \"r\"]", "[\"a\", \"x\"]", (20, 14), "no node is called \"x\"", None),
+        ("[\"a\", \"r\"]", "[\"a\", \"a\"]", (20, 8), "two different", None),
+        ("[\"a\", \"r\"]", "[\"a\"]", (20, 8), "two ends", None),
+        ("rate = \"1gbit\"", "rate = \"-1gbit\"", (21, 8), "negative", None),
+        ("rate = \"1gbit\"", "rate = \"1gbitt\"", (21, 8), "not a unit", None),
+        ("rate = \"1gbit\"", "rate = 5", (21, 8), "no unit", None),
+        ("rate = \"1gbit\"", "mtu = 0", (21, 7), "68 or more", None),
+        ("${rtt}", "${rrt}", (25, 10), "no parameter", Some("rtt")),
+        ("\"r.access\"", "\"r.acess\"", (28, 1), "no port", Some("r.access")),
+        ("pfifo limit", "pffo limit", (31, 13), "", Some("pfifo")),
+        ("\"fixed\"", "\"fixd\"", (34, 7), "not a valid app", Some("fixed")),
+        ("to = \"b\"", "to = \"c\"", (36, 6), "no node is called \"c\"", None),
+        ("bytes = \"1gb\"", "start = \"10s\"", (33, 2), "", None),
+        ("uniform", "normal", (50, 7), "a draw is", None),
+    ];
+    for (from, to, position, message, word) in table {
+        let fault = fault(from, to);
+        let context = format!("{from} -> {to}: {fault}");
+        assert_eq!(fault.position.map(|(line, _)| line), Some(position.0), "{context}");
+        if !message.is_empty() {
+            assert_eq!(fault.position, Some(position), "{context}");
+        }
+        assert!(fault.message.contains(message), "{context}");
+        if let Some(word) = word {
+            assert!(fault.help.as_deref().unwrap_or("").contains(word), "{context}");
+        }
+    }
+}
+
+#[test]
+fn an_invalid_point_of_a_sweep_is_found_before_anything_runs() {
+    let fault = fault("{ profile = \"linux-7.x\" }", "{ profile = \"linux-7.y\" }");
+    assert_eq!(fault.position, Some((47, 21)));
+    assert_eq!(fault.help.as_deref(), Some("did you mean \"linux-7.x\"?"));
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let text = GOOD.replace("duration", "duratoin").replace("\"fixed\"", "\"fixd\"");
+    let faults = Experiment::parse("demo.toml", &text, &[]).unwrap_err();
+    assert_eq!(faults.0.len(), 2, "{faults}");
+}
+
+/// A triangle of routers between two hosts.
+const LOOP: &str = r#"schema = 1
+name = "loop"
+nodes = { a = {}, b = {}, r1 = { role = "router" }, r2 = { role = "router" }, r3 = { role = "router" } }
+[links]
+l1 = { ends = ["a", "r1"] }
+l2 = { ends = ["r1", "r2"] }
+l3 = { ends = ["r2", "r3"] }
+l4 = { ends = ["r3", "r1"] }
+l5 = { ends = ["r2", "b"] }
+[flows.f]
+app = "bulk"
+from = "a"
+to = "b"
+"#;
+
+#[test]
+fn a_loop_needs_routes() {
+    let fault = &Experiment::parse("l.toml", LOOP, &[]).unwrap_err().0[0];
+    assert!(fault.message.contains("form a loop"), "{fault}");
+    assert!(fault.message.contains("\"r1\" has no route to \"b\""), "{fault}");
+
+    let routed = format!("{LOOP}[routes.r1]\nb = \"l2\"\n[routes.r2]\na = \"l2\"\n");
+    let plan = Experiment::parse("l.toml", &routed, &[]).unwrap().base;
+    assert_eq!(plan.next_link[2][1], Some(1));
+
+    let circle = format!(
+        "{LOOP}[routes.r1]\nb = \"l4\"\n[routes.r3]\nb = \"l4\"\n[routes.r2]\na = \"l2\"\n"
+    );
+    let fault = &Experiment::parse("l.toml", &circle, &[]).unwrap_err().0[0];
+    assert!(fault.message.contains("run in a circle"), "{fault}");
+}
+
+#[test]
+fn a_host_without_a_way_is_told() {
+    let text = LOOP.replace("l5 = { ends = [\"r2\", \"b\"] }\n", "");
+    let fault = &Experiment::parse("l.toml", &text, &[]).unwrap_err().0[0];
+    assert!(fault.message.contains("no way from"), "{fault}");
+}
+
+#[test]
+fn rrul_is_eight_streams_and_four_probes() {
+    let text = GOOD.replace("app = \"fixed\"", "app = \"rrul\"").replace("bytes = \"1gb\"", "");
+    let plan = Experiment::parse("demo.toml", &text, &[]).unwrap().base;
+    assert_eq!(plan.flows.len(), 12);
+    assert_eq!(plan.flows.iter().filter(|flow| flow.app.is_tcp()).count(), 8);
+    assert_eq!(plan.flows[3].tos, 0xb8);
+    assert_eq!(plan.flows[4].from, plan.flows[0].to);
+}
+
+proptest::proptest! {
+    /// Whatever stands in a file: a plan or faults, never a panic.
+    #[test]
+    fn garbage_never_panics(at in 0usize..2000, what in "[\\PC\n]{0,12}") {
+        let mut text = GOOD.to_string();
+        let mut at = at % text.len();
+        while !text.is_char_boundary(at) { at -= 1; }
+        text.insert_str(at, &what);
+        let _ = Experiment::parse("demo.toml", &text, &[]);
+    }
+}

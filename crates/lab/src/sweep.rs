@@ -1,0 +1,244 @@
+//! Sweeps (the grid of points) and draws (what differs between repetitions).
+
+use datapath::rng::Rng;
+
+use crate::plan::doc::{Document, Key, Kind, Node};
+use crate::plan::read::Faults;
+use crate::plan::{Diagnostics, quantity};
+
+/// One value put at one place of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// A parameter's name or the dotted path of a key.
+    pub path: String,
+    /// What is put there.
+    pub(crate) node: Node,
+}
+
+/// One axis of the grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// Its name, as the tables show it.
+    pub name: String,
+    /// Its steps: the label, and what it sets.
+    pub steps: Vec<(String, Vec<Value>)>,
+}
+
+/// One point of the grid.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Point {
+    /// (axis, label) in the order of the axes.
+    pub labels: Vec<(String, String)>,
+    /// What the point sets.
+    pub settings: Vec<Value>,
+}
+
+/// A value that every repetition draws for itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draw {
+    path: String,
+    range: Range,
+    stream: u64,
+}
+
+/// What a draw chooses from.
+#[derive(Clone, Debug, PartialEq)]
+enum Range {
+    /// Times, both ends included, in ns.
+    Time(u64, u64),
+    /// Whole numbers, both ends included.
+    Whole(i64, i64),
+    /// One of these.
+    Choice(Vec<Node>),
+}
+
+impl Value {
+    /// The value as a person would write it.
+    pub fn plain(&self) -> String {
+        self.node.plain()
+    }
+}
+
+impl Point {
+    /// `label-label-…` for file names; empty if nothing is swept.
+    pub fn slug(&self) -> String {
+        let clean = |label: &str| -> String {
+            label
+                .chars()
+                .map(|c| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' })
+                .collect()
+        };
+        self.labels.iter().map(|(_, label)| clean(label)).collect::<Vec<_>>().join("-")
+    }
+}
+
+/// Reads `[sweep]`: `key = [values]`, or `[sweep.AXIS]` with `LABEL = { key = value, … }`.
+pub(crate) fn read_axes(document: &Document) -> Result<Vec<Axis>, Diagnostics> {
+    let faults = Faults::new(document);
+    let mut axes = Vec::new();
+    if let Some(sweep) = document.root.get("sweep") {
+        match &sweep.kind {
+            Kind::Table(entries) => {
+                axes.extend(entries.iter().filter_map(|(key, node)| axis(key, node, &faults)));
+            }
+            _ => faults.add(&sweep.at, "[sweep] must be a table", None),
+        }
+    }
+    let list = faults.into_sorted();
+    if list.is_empty() { Ok(axes) } else { Err(Diagnostics(list)) }
+}
+
+fn axis(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Axis> {
+    let steps: Vec<(String, Vec<Value>)> = match &node.kind {
+        Kind::List(items) => items
+            .iter()
+            .map(|item| {
+                let value = Value { path: key.name.clone(), node: item.clone() };
+                (item.plain(), vec![value])
+            })
+            .collect(),
+        Kind::Table(cases) => cases
+            .iter()
+            .map(|(label, settings)| (label.name.clone(), case(settings, faults)))
+            .collect(),
+        _ => {
+            let message = "an axis is a list of values, or a table of named cases";
+            faults.add(&node.at, message, None);
+            return None;
+        }
+    };
+    if steps.is_empty() {
+        faults.add(&node.at, "the axis has no steps", None);
+        return None;
+    }
+    Some(Axis { name: key.name.clone(), steps })
+}
+
+fn case(settings: &Node, faults: &Faults<'_>) -> Vec<Value> {
+    let Kind::Table(entries) = &settings.kind else {
+        faults.add(&settings.at, "a case is a table of settings", None);
+        return Vec::new();
+    };
+    entries.iter().map(|(key, node)| Value { path: key.name.clone(), node: node.clone() }).collect()
+}
+
+/// Reads `[draw]`: `key = { uniform = [low, high] }` or `key = { choice = [values] }`.
+pub(crate) fn read_draws(document: &Document) -> Result<Vec<Draw>, Diagnostics> {
+    let faults = Faults::new(document);
+    let mut draws = Vec::new();
+    if let Some(table) = document.root.get("draw") {
+        match &table.kind {
+            Kind::Table(entries) => {
+                for (index, (key, node)) in entries.iter().enumerate() {
+                    draws.extend(draw(index, key, node, &faults));
+                }
+            }
+            _ => faults.add(&table.at, "[draw] must be a table", None),
+        }
+    }
+    let list = faults.into_sorted();
+    if list.is_empty() { Ok(draws) } else { Err(Diagnostics(list)) }
+}
+
+fn draw(index: usize, key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Draw> {
+    let list = |name: &str| match node.get(name).map(|node| &node.kind) {
+        Some(Kind::List(items)) if !items.is_empty() => Some(items.as_slice()),
+        _ => None,
+    };
+    let range = match (list("uniform"), list("choice")) {
+        (Some([low, high]), None) => uniform(low, high),
+        (None, Some(items)) => Some(Range::Choice(items.to_vec())),
+        _ => None,
+    };
+    if range.is_none() {
+        let message = "a draw is { uniform = [low, high] } of times or whole numbers, \
+                       or { choice = [values] }";
+        faults.add(&node.at, message, None);
+    }
+    let stream = STREAM_BASE + index as u64;
+    Some(Draw { path: key.name.clone(), range: range?, stream })
+}
+
+fn uniform(low: &Node, high: &Node) -> Option<Range> {
+    match (&low.kind, &high.kind) {
+        (Kind::Int(low), Kind::Int(high)) if low <= high => Some(Range::Whole(*low, *high)),
+        (Kind::Text(low), Kind::Text(high)) => {
+            let (low, high) = (quantity::time(low).ok()?, quantity::time(high).ok()?);
+            (low <= high).then(|| Range::Time(low.as_nanos(), high.as_nanos()))
+        }
+        _ => None,
+    }
+}
+
+/// The random streams of draws, apart from those of links and hosts.
+const STREAM_BASE: u64 = 1 << 48;
+
+impl Draw {
+    /// The smallest value that can be drawn.
+    pub(crate) fn lowest(&self) -> Value {
+        match &self.range {
+            Range::Time(low, _) => self.time(*low),
+            Range::Whole(low, _) => self.whole(*low),
+            Range::Choice(items) => self.item(&items[0]),
+        }
+    }
+
+    /// The largest value that can be drawn.
+    pub(crate) fn highest(&self) -> Value {
+        match &self.range {
+            Range::Time(_, high) => self.time(*high),
+            Range::Whole(_, high) => self.whole(*high),
+            Range::Choice(items) => self.item(&items[items.len() - 1]),
+        }
+    }
+
+    /// The value that belongs to a run with `seed`.
+    pub(crate) fn value(&self, seed: u64) -> Value {
+        let mut rng = Rng::stream(seed, self.stream);
+        match &self.range {
+            Range::Time(low, high) => self.time(low + rng.below((high - low).saturating_add(1))),
+            Range::Whole(low, high) => {
+                let width = high.abs_diff(*low).saturating_add(1);
+                self.whole(low.wrapping_add_unsigned(rng.below(width)))
+            }
+            Range::Choice(items) => self.item(&items[rng.below(items.len() as u64) as usize]),
+        }
+    }
+
+    fn time(&self, nanos: u64) -> Value {
+        self.make(Kind::Text(format!("{nanos}ns")))
+    }
+
+    fn whole(&self, number: i64) -> Value {
+        self.make(Kind::Int(number))
+    }
+
+    fn item(&self, node: &Node) -> Value {
+        Value { path: self.path.clone(), node: node.clone() }
+    }
+
+    fn make(&self, kind: Kind) -> Value {
+        let label = format!("drawn {}", self.path);
+        let at = crate::plan::doc::Origin::Override(label);
+        Value { path: self.path.clone(), node: Node { kind, at } }
+    }
+}
+
+/// The Cartesian product of the axes, first axis slowest; one empty point if there are none.
+pub(crate) fn grid(axes: &[Axis]) -> Vec<Point> {
+    let mut points = vec![Point::default()];
+    for axis in axes {
+        points = points
+            .iter()
+            .flat_map(|point| {
+                axis.steps.iter().map(move |(label, values)| {
+                    let mut next = point.clone();
+                    next.labels.push((axis.name.clone(), label.clone()));
+                    next.settings.extend(values.iter().cloned());
+                    next
+                })
+            })
+            .collect();
+    }
+    points
+}
