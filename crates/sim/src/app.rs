@@ -3,10 +3,16 @@
 
 mod cbr;
 mod ping;
+mod request;
+mod tcp_send;
+mod tcp_sink;
 mod udp_sink;
 
 pub use cbr::Cbr;
 pub use ping::Ping;
+pub use request::{Exchange, RequestClient, ResponseServer};
+pub use tcp_send::TcpSend;
+pub use tcp_sink::TcpSink;
 pub use udp_sink::{UdpEcho, UdpSink};
 
 use datapath::host::Host;
@@ -43,6 +49,8 @@ pub trait App {
 /// What an application has to show: whatever applies to its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AppReport {
+    /// The socket opened or accepted last.
+    pub socket: Option<u32>,
     /// Payload bytes given to its sockets.
     pub sent_bytes: u64,
     /// Payload bytes read from its sockets.

@@ -1,0 +1,119 @@
+//! A TCP server that reads everything it is sent, and closes when the peer has closed.
+
+use super::{App, AppCx, AppReport};
+use core::net::SocketAddr;
+use datapath::host::TcpRead;
+use datapath::node::SocketReady;
+use datapath::tcp::config::TcpConfig;
+use datapath::units::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Accepts connections and reads them, 256 KiB at a time, as soon as there is something.
+#[derive(Debug)]
+pub struct TcpSink {
+    local: SocketAddr,
+    config: TcpConfig,
+    pause: Option<Pause>,
+    listener: Option<u32>,
+    /// Open connections and what each has received.
+    open: BTreeMap<u32, u64>,
+    paused_until: Instant,
+    report: AppReport,
+}
+
+/// Once a connection has received `at_bytes`, nothing is read for `span`.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    at_bytes: u64,
+    span: Duration,
+}
+
+/// What one `read` call asks for.
+const READ: u64 = 256 * 1024;
+
+impl TcpSink {
+    /// A server at `local`.
+    pub fn new(local: SocketAddr, config: TcpConfig) -> Self {
+        Self {
+            local,
+            config,
+            pause: None,
+            listener: None,
+            open: BTreeMap::new(),
+            paused_until: Instant::ZERO,
+            report: AppReport::default(),
+        }
+    }
+
+    /// Stops reading for `span`, once, when a connection has received `at_bytes` or more.
+    pub fn pause(mut self, at_bytes: u64, span: Duration) -> Self {
+        self.pause = Some(Pause { at_bytes, span });
+        self
+    }
+
+    fn accept(&mut self, cx: &mut AppCx<'_>, listener: u32) {
+        while let Some(socket) = cx.host.tcp_accept(cx.now, listener) {
+            cx.own(socket);
+            self.open.insert(socket, 0);
+            self.report.socket = Some(socket);
+            self.report.received += 1;
+            self.read(cx, socket);
+        }
+    }
+
+    fn read(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+        while cx.now >= self.paused_until {
+            match cx.host.tcp_read(cx.now, socket, READ) {
+                TcpRead::Data(bytes) => self.count(cx, socket, bytes),
+                TcpRead::WouldBlock => return,
+                TcpRead::Eof | TcpRead::Reset => {
+                    self.open.remove(&socket);
+                    self.report.finished = Some(cx.now);
+                    cx.host.tcp_close(cx.now, socket);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, cx: &mut AppCx<'_>, socket: u32, bytes: u64) {
+        self.report.receive(cx.now, bytes);
+        let total = self.open.entry(socket).or_default();
+        *total += bytes;
+        if let Some(Pause { at_bytes, span }) = self.pause
+            && *total >= at_bytes
+        {
+            self.pause = None;
+            self.paused_until = cx.now + span;
+            cx.wake_at(self.paused_until);
+        }
+    }
+}
+
+impl App for TcpSink {
+    fn start(&mut self, cx: &mut AppCx<'_>) {
+        let listener = cx.host.tcp_listen(self.local, &self.config);
+        cx.own(listener);
+        self.listener = Some(listener);
+        self.report.started = Some(cx.now);
+    }
+
+    fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
+        if Some(ready.socket) == self.listener {
+            self.accept(cx, ready.socket);
+        } else if self.open.contains_key(&ready.socket) {
+            self.read(cx, ready.socket);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut AppCx<'_>) {
+        let open: Vec<u32> = self.open.keys().copied().collect();
+        for socket in open {
+            self.read(cx, socket);
+        }
+    }
+
+    fn report(&self) -> AppReport {
+        self.report.clone()
+    }
+}
