@@ -3,7 +3,7 @@
 use super::Host;
 use super::socket::{Datagram, Socket, SocketError};
 use crate::node::SocketReady;
-use crate::packet::{Body, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp};
+use crate::packet::{Body, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp};
 use crate::qdisc::Enqueue;
 use crate::reason::Reason;
 use crate::units::Instant;
@@ -272,7 +272,7 @@ pub(super) fn network_header(
             traffic_class: tos,
             hop_limit: ttl,
             next_header: protocol,
-            flow_label: 0,
+            flow_label: FlowLabel::NONE,
         })),
         _ => None,
     }

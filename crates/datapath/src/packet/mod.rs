@@ -10,12 +10,23 @@
 //! form would not reproduce) lies in [`Extra`], so that bytes → packet → bytes is exact for any
 //! input.
 
+mod arp;
+pub mod checksum;
+mod emit;
+mod flow;
+pub mod icmp;
 mod link;
 mod network;
+pub mod options;
+mod parse;
 mod transport;
 
+pub use arp::{Arp, ArpOperation};
+pub use flow::Flow;
+pub use icmp::Quoted;
 pub use link::{EtherType, Link, MacAddr};
-pub use network::{Ecn, Ipv4, Ipv6, Network};
+pub use network::{Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
+pub use parse::{Frame, Malformed};
 pub use transport::{
     Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
 };
@@ -53,7 +64,7 @@ pub struct Body {
 }
 
 /// Metadata that travels with a packet inside one machine (`struct sk_buff`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meta {
     /// `skb->len`: bytes from the link-layer header on, without FCS. For a super-packet this is
     /// the length of the one big packet, not of its segments on the wire.
@@ -87,6 +98,60 @@ pub struct Extra {
     pub network_offset: u16,
     /// Offset in `raw` of the transport header; equal to `raw.len()` if there is none.
     pub transport_offset: u16,
+    /// Bytes of the frame after the body, which lie behind it in its store: Ethernet padding,
+    /// or whatever the network header's length leaves out.
+    pub trailer: u32,
+    /// What was found wrong with the frame when it was parsed.
+    pub flaws: Flaws,
+    /// Lengths and checksums in `raw` are computed at emission, because the headers were built
+    /// or changed here. Otherwise they go out as they came, right or wrong.
+    pub recompute: bool,
+}
+
+/// What is wrong with a parsed frame: a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Flaws(u8);
+
+impl Flaws {
+    /// Nothing is wrong.
+    pub const NONE: Self = Self(0);
+    /// The IP header makes no sense: its version, its length, or it is cut short.
+    pub const IP_HEADER: Self = Self(1);
+    /// The IPv4 header checksum is wrong.
+    pub const IP_CHECKSUM: Self = Self(2);
+    /// The checksum of TCP, UDP, ICMP or ICMPv6 is wrong.
+    pub const TRANSPORT_CHECKSUM: Self = Self(4);
+    /// A header claims more bytes than the frame has.
+    pub const LENGTH: Self = Self(8);
+    /// Not all of the frame was captured, so that its transport checksum is not known.
+    pub const TRUNCATED: Self = Self(16);
+
+    /// True if every flaw of `other` is there.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl core::ops::BitOrAssign for Flaws {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl Default for Meta {
+    /// No owner, nothing set.
+    fn default() -> Self {
+        Self {
+            len: 0,
+            gso_size: 0,
+            gso_segs: 0,
+            priority: 0,
+            mark: 0,
+            truesize: 0,
+            owner: Self::NO_OWNER,
+            enqueued_at: Instant::ZERO,
+        }
+    }
 }
 
 impl Meta {
@@ -113,7 +178,8 @@ impl Packet {
 
     /// Sets `meta.len` from the headers and the body, as `skb->len` when the packet is built.
     pub fn finish(mut self) -> Self {
-        self.meta.len = self.header_len() + self.body.len;
+        let trailer = self.extra.as_ref().map_or(0, |extra| extra.trailer);
+        self.meta.len = self.header_len() + self.body.len + trailer;
         self
     }
 
@@ -133,11 +199,27 @@ impl Packet {
         self.meta.len + (self.segments() - 1) * self.header_len()
     }
 
+    /// What was found wrong with the packet when it was parsed.
+    pub fn flaws(&self) -> Flaws {
+        self.extra.as_ref().map_or(Flaws::NONE, |extra| extra.flaws)
+    }
+
     /// The TCP header, if this is TCP.
     pub fn tcp(&self) -> Option<&Tcp> {
         match &self.transport {
             Transport::Tcp(tcp) => Some(tcp),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hot_headers_fit_in_two_cache_lines_and_a_packet_in_three() {
+        assert!(size_of::<Link>() + size_of::<Network>() + size_of::<Transport>() <= 128);
+        assert!(size_of::<Packet>() <= 192, "{}", size_of::<Packet>());
     }
 }

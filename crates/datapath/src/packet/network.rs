@@ -18,6 +18,38 @@ pub enum Ecn {
     Ce = 3,
 }
 
+/// Protocol numbers (IANA): IPv4 protocols, and IPv6 next headers with the extension headers.
+pub mod protocol {
+    /// IPv6 hop-by-hop options.
+    pub const HOP_BY_HOP: u8 = 0;
+    /// ICMP.
+    pub const ICMP: u8 = 1;
+    /// IPv4 inside IP (IPIP).
+    pub const IPIP: u8 = 4;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// IPv6 inside IP (6in4).
+    pub const IPV6: u8 = 41;
+    /// IPv6 routing header.
+    pub const ROUTING: u8 = 43;
+    /// IPv6 fragment header.
+    pub const FRAGMENT: u8 = 44;
+    /// Generic routing encapsulation.
+    pub const GRE: u8 = 47;
+    /// Encapsulating security payload.
+    pub const ESP: u8 = 50;
+    /// Authentication header.
+    pub const AUTHENTICATION: u8 = 51;
+    /// ICMPv6.
+    pub const ICMPV6: u8 = 58;
+    /// IPv6: nothing follows.
+    pub const NO_NEXT: u8 = 59;
+    /// IPv6 destination options.
+    pub const DESTINATION_OPTIONS: u8 = 60;
+}
+
 /// The network-layer header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
@@ -65,8 +97,36 @@ pub struct Ipv6 {
     pub hop_limit: u8,
     /// Protocol number of the transport header, after any extension headers.
     pub next_header: u8,
-    /// 20-bit flow label.
-    pub flow_label: u32,
+    /// Flow label.
+    pub flow_label: FlowLabel,
+}
+
+/// An IPv6 flow label: 20 bits (RFC 6437). Kept as bytes, so that the header needs no alignment
+/// and the hot headers fit in two cache lines.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct FlowLabel([u8; 3]);
+
+impl FlowLabel {
+    /// No label.
+    pub const NONE: Self = Self([0; 3]);
+
+    /// The lower 20 bits of `label`.
+    pub const fn new(label: u32) -> Self {
+        let [_, high, middle, low] = label.to_be_bytes();
+        Self([high & 0x0f, middle, low])
+    }
+
+    /// The label as a number.
+    pub const fn get(self) -> u32 {
+        let [high, middle, low] = self.0;
+        u32::from_be_bytes([0, high, middle, low])
+    }
+}
+
+impl core::fmt::Debug for FlowLabel {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:#07x}", self.get())
+    }
 }
 
 impl Ecn {
@@ -94,6 +154,15 @@ impl Network {
     /// True where no header was parsed.
     pub const fn is_empty(&self) -> bool {
         matches!(self, Self::Other(_))
+    }
+
+    /// The EtherType in front of this header.
+    pub const fn ether_type(&self) -> EtherType {
+        match self {
+            Self::Ipv4(_) => EtherType::IPV4,
+            Self::Ipv6(_) => EtherType::IPV6,
+            Self::Other(ether_type) => *ether_type,
+        }
     }
 
     /// The DSCP and ECN byte; 0 for what is not IP.

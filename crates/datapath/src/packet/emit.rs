@@ -1,0 +1,204 @@
+//! [`Packet`] to bytes.
+
+use super::checksum::Sum;
+use super::link::{EtherType, Link};
+use super::network::{Ipv4, Ipv6, Network, protocol};
+use super::transport::{Tcp, Transport};
+use super::{Extra, Packet};
+
+impl Packet {
+    /// Appends the packet to `out`: headers with right lengths and checksums, then `body`.
+    ///
+    /// `body` is what lies at [`Packet::body`], followed by the [`Extra::trailer`] if there is
+    /// one. It may be shorter than the packet says: bytes that are not there are not written, and
+    /// count as zeroes in the checksum.
+    pub fn emit(&self, body: &[u8], out: &mut Vec<u8>) {
+        let payload = &body[..body.len().min(self.body.len as usize)];
+        match &self.extra {
+            Some(extra) if !extra.raw.is_empty() => {
+                let start = out.len();
+                out.extend_from_slice(&extra.raw);
+                if extra.recompute {
+                    self.fill_raw(extra, payload, &mut out[start..]);
+                }
+            }
+            extra => {
+                let tags = extra.as_ref().map_or(&[][..], |extra| &extra.vlan);
+                self.emit_canonical(tags, payload, out);
+            }
+        }
+        out.extend_from_slice(body);
+    }
+
+    /// Appends the headers as if the body were all zeroes: what a simulated packet, whose body is
+    /// only a length, looks like in a capture that was cut after the headers.
+    pub fn emit_headers(&self, out: &mut Vec<u8>) {
+        self.emit(&[], out);
+    }
+
+    /// Appends the canonical headers.
+    #[inline]
+    fn emit_canonical(&self, tags: &[(u16, u16)], payload: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        let link_len = self.link.len() as usize + 4 * tags.len();
+        let network_len = self.network.len() as usize;
+        let transport_len = self.transport.len() as usize;
+        out.resize(start + link_len + network_len + transport_len, 0);
+        let (link, rest) = out[start..].split_at_mut(link_len);
+        let (network, transport) = rest.split_at_mut(network_len);
+        write_link(&self.link, tags, self.network.ether_type(), link);
+        let len = transport_len as u32 + self.body.len;
+        match &self.network {
+            Network::Ipv4(ip) => write_ipv4(ip, len, network),
+            Network::Ipv6(ip) => write_ipv6(ip, len, network),
+            Network::Other(_) => {}
+        }
+        self.write_transport(len, payload, transport);
+    }
+
+    /// Writes the canonical transport header; `len` counts it and the whole body.
+    #[inline]
+    fn write_transport(&self, len: u32, payload: &[u8], out: &mut [u8]) {
+        let (protocol, checksum_at) = match &self.transport {
+            Transport::None => return,
+            Transport::Tcp(tcp) => {
+                write_tcp(tcp, out);
+                (protocol::TCP, 16)
+            }
+            Transport::Udp(udp) => {
+                out[0..2].copy_from_slice(&udp.src_port.to_be_bytes());
+                out[2..4].copy_from_slice(&udp.dst_port.to_be_bytes());
+                out[4..6].copy_from_slice(&length_field(len));
+                (protocol::UDP, 6)
+            }
+            Transport::Icmp(icmp) => {
+                out[0] = icmp.kind;
+                out[1] = icmp.code;
+                out[4..8].copy_from_slice(&icmp.rest.to_be_bytes());
+                (self.icmp_protocol(), 2)
+            }
+        };
+        let sum = self.pseudo(protocol, len).bytes(out).bytes(payload);
+        out[checksum_at..checksum_at + 2].copy_from_slice(&sum.field(protocol).to_be_bytes());
+    }
+
+    /// ICMP and ICMPv6 are told apart by the network header.
+    fn icmp_protocol(&self) -> u8 {
+        match self.network {
+            Network::Ipv6(_) => protocol::ICMPV6,
+            Network::Ipv4(_) | Network::Other(_) => protocol::ICMP,
+        }
+    }
+
+    /// The sum that a transport checksum begins with.
+    #[inline]
+    fn pseudo(&self, protocol: u8, len: u32) -> Sum {
+        match protocol {
+            protocol::ICMP => Sum::default(),
+            _ => Sum::default().pseudo(&self.network, protocol, len),
+        }
+    }
+
+    /// Writes lengths and checksums into a copy of `extra.raw`.
+    fn fill_raw(&self, extra: &Extra, payload: &[u8], raw: &mut [u8]) {
+        let network_at = usize::from(extra.network_offset);
+        let transport_at = usize::from(extra.transport_offset);
+        let raw_len = raw.len();
+        let total_len = (raw_len - network_at) as u32 + self.body.len;
+        let (network, transport) = raw[network_at..].split_at_mut(transport_at - network_at);
+        match self.network {
+            Network::Ipv4(_) => {
+                network[2..4].copy_from_slice(&length_field(total_len));
+                network[10..12].fill(0);
+                // A fragment or a tunnel has no transport header: its own header ends by its IHL.
+                let header_len = network.len().min(usize::from(network[0] & 0x0f) * 4);
+                let checksum = Sum::default().bytes(&network[..header_len]).checksum();
+                network[10..12].copy_from_slice(&checksum.to_be_bytes());
+            }
+            Network::Ipv6(_) => network[4..6].copy_from_slice(&length_field(total_len - 40)),
+            Network::Other(_) => {}
+        }
+        let len = (raw_len - transport_at) as u32 + self.body.len;
+        let (protocol, checksum_at) = match self.transport {
+            Transport::None => return,
+            Transport::Tcp(_) => (protocol::TCP, 16),
+            Transport::Udp(_) => {
+                transport[4..6].copy_from_slice(&length_field(len));
+                (protocol::UDP, 6)
+            }
+            Transport::Icmp(_) => (self.icmp_protocol(), 2),
+        };
+        transport[checksum_at..checksum_at + 2].fill(0);
+        let sum = self.pseudo(protocol, len).bytes(transport).bytes(payload);
+        let checksum = sum.field(protocol).to_be_bytes();
+        transport[checksum_at..checksum_at + 2].copy_from_slice(&checksum);
+    }
+}
+
+/// A 16-bit length field: zero where the length does not fit (BIG TCP, `iph_set_totlen`).
+#[inline]
+fn length_field(len: u32) -> [u8; 2] {
+    u16::try_from(len).unwrap_or(0).to_be_bytes()
+}
+
+#[inline]
+fn write_link(link: &Link, tags: &[(u16, u16)], ether_type: EtherType, out: &mut [u8]) {
+    let Link::Ethernet { dst, src } = link else { return };
+    out[0..6].copy_from_slice(&dst.0);
+    out[6..12].copy_from_slice(&src.0);
+    let mut at = 12;
+    for (protocol, control) in tags {
+        out[at..at + 2].copy_from_slice(&protocol.to_be_bytes());
+        out[at + 2..at + 4].copy_from_slice(&control.to_be_bytes());
+        at += 4;
+    }
+    out[at..at + 2].copy_from_slice(&ether_type.0.to_be_bytes());
+}
+
+#[inline]
+fn write_ipv4(ip: &Ipv4, payload_len: u32, out: &mut [u8]) {
+    let out: &mut [u8; 20] = out.try_into().expect("an IPv4 header has 20 bytes");
+    let fragment = u16::from(ip.dont_fragment) << 14
+        | u16::from(ip.more_fragments) << 13
+        | ip.fragment_offset & 0x1fff;
+    out[0] = 0x45;
+    out[1] = ip.tos;
+    out[2..4].copy_from_slice(&length_field(20 + payload_len));
+    out[4..6].copy_from_slice(&ip.id.to_be_bytes());
+    out[6..8].copy_from_slice(&fragment.to_be_bytes());
+    out[8] = ip.ttl;
+    out[9] = ip.protocol;
+    out[12..16].copy_from_slice(&ip.src.octets());
+    out[16..20].copy_from_slice(&ip.dst.octets());
+    let checksum = Sum::default().bytes(&out[..]).checksum();
+    out[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+#[inline]
+fn write_ipv6(ip: &Ipv6, payload_len: u32, out: &mut [u8]) {
+    let out: &mut [u8; 40] = out.try_into().expect("an IPv6 header has 40 bytes");
+    let word = 6 << 28 | u32::from(ip.traffic_class) << 20 | ip.flow_label.get();
+    out[0..4].copy_from_slice(&word.to_be_bytes());
+    out[4..6].copy_from_slice(&length_field(payload_len));
+    out[6] = ip.next_header;
+    out[7] = ip.hop_limit;
+    out[8..24].copy_from_slice(&ip.src.octets());
+    out[24..40].copy_from_slice(&ip.dst.octets());
+}
+
+/// Writes a TCP header with its checksum field left zero.
+#[inline]
+fn write_tcp(tcp: &Tcp, out: &mut [u8]) {
+    let header_len = out.len();
+    assert!(header_len <= 60, "more TCP options than a header holds");
+    let (fixed, options) = out.split_first_chunk_mut::<20>().expect("a TCP header has 20 bytes");
+    let offset_and_flags = ((header_len / 4) as u16) << 12 | tcp.flags.0 & 0x1ff;
+    fixed[0..2].copy_from_slice(&tcp.src_port.to_be_bytes());
+    fixed[2..4].copy_from_slice(&tcp.dst_port.to_be_bytes());
+    fixed[4..8].copy_from_slice(&tcp.seq.0.to_be_bytes());
+    fixed[8..12].copy_from_slice(&tcp.ack.0.to_be_bytes());
+    fixed[12..14].copy_from_slice(&offset_and_flags.to_be_bytes());
+    fixed[14..16].copy_from_slice(&tcp.window.to_be_bytes());
+    fixed[18..20].copy_from_slice(&tcp.urgent.to_be_bytes());
+    tcp.options.write(options);
+}

@@ -1,0 +1,115 @@
+//! ICMP and ICMPv6 errors: what they quote.
+
+use super::Packet;
+use super::flow::Flow;
+use super::link::EtherType;
+use super::network::{Network, protocol};
+use super::parse::{Parser, ip_ether_type};
+use super::transport::{Icmp, Transport};
+use crate::tcp::seq::Seq;
+
+/// Types of ICMP messages (RFC 792), as far as the datapath sends or acts on them.
+pub mod kind {
+    /// Echo reply.
+    pub const ECHO_REPLY: u8 = 0;
+    /// Destination unreachable.
+    pub const UNREACHABLE: u8 = 3;
+    /// Source quench (obsolete).
+    pub const SOURCE_QUENCH: u8 = 4;
+    /// Redirect.
+    pub const REDIRECT: u8 = 5;
+    /// Echo request.
+    pub const ECHO_REQUEST: u8 = 8;
+    /// Time exceeded.
+    pub const TIME_EXCEEDED: u8 = 11;
+    /// Parameter problem.
+    pub const PARAMETER_PROBLEM: u8 = 12;
+}
+
+/// Types of ICMPv6 messages (RFC 4443).
+pub mod kind_v6 {
+    /// Destination unreachable.
+    pub const UNREACHABLE: u8 = 1;
+    /// Packet too big.
+    pub const PACKET_TOO_BIG: u8 = 2;
+    /// Time exceeded.
+    pub const TIME_EXCEEDED: u8 = 3;
+    /// Parameter problem.
+    pub const PARAMETER_PROBLEM: u8 = 4;
+    /// Echo request.
+    pub const ECHO_REQUEST: u8 = 128;
+    /// Echo reply.
+    pub const ECHO_REPLY: u8 = 129;
+}
+
+/// The packet that an ICMP error complains about, as far as it is quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quoted {
+    /// Its network header.
+    pub network: Network,
+    /// Its flow; ports come from the first eight bytes of the transport header, which is all that
+    /// RFC 792 asks for.
+    pub flow: Flow,
+    /// Its TCP sequence number, by which a TCP believes the error (`tcp_v4_err`).
+    pub seq: Option<Seq>,
+    /// Type, code and rest of a quoted ICMP message: whose echo request this was about.
+    pub icmp: Option<Icmp>,
+}
+
+impl Icmp {
+    /// The EtherType of the packet that this message quotes, if it is an error of `protocol`.
+    pub(super) fn quotes(self, protocol: u8) -> Option<EtherType> {
+        match (protocol, self.kind) {
+            (
+                protocol::ICMP,
+                kind::UNREACHABLE
+                | kind::SOURCE_QUENCH
+                | kind::REDIRECT
+                | kind::TIME_EXCEEDED
+                | kind::PARAMETER_PROBLEM,
+            ) => Some(EtherType::IPV4),
+            (protocol::ICMPV6, kind_v6::UNREACHABLE..=kind_v6::PARAMETER_PROBLEM) => {
+                Some(EtherType::IPV6)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Packet {
+    /// The packet quoted in an ICMP error. `None` if this is not one, or quotes no IP header.
+    pub fn quoted(&self) -> Option<Quoted> {
+        let Transport::Icmp(icmp) = self.transport else { return None };
+        let ether_type = icmp.quotes(self.network.protocol()?)?;
+        let extra = self.extra.as_ref()?;
+        let quote = extra.raw.get(usize::from(extra.transport_offset) + 8..)?;
+        if ip_ether_type(quote.first().copied()) != Some(ether_type) {
+            return None;
+        }
+        let inner = Parser::nested(quote, ether_type, u8::MAX);
+        let mut quoted = Quoted {
+            network: inner.network,
+            flow: Flow::of(&inner.network, &inner.transport)?,
+            seq: None,
+            icmp: None,
+        };
+        let begins_here = !matches!(inner.network, Network::Ipv4(ip) if ip.fragment_offset != 0);
+        let transport = quote[inner.transport_at..].first_chunk();
+        if begins_here && let Some(&[s0, s1, d0, d1, q0, q1, q2, q3]) = transport {
+            let ports = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
+            match quoted.flow.protocol {
+                protocol::TCP => {
+                    (quoted.flow.src_port, quoted.flow.dst_port) = ports;
+                    quoted.seq = Some(Seq(u32::from_be_bytes([q0, q1, q2, q3])));
+                }
+                protocol::UDP => (quoted.flow.src_port, quoted.flow.dst_port) = ports,
+                protocol::ICMP | protocol::ICMPV6 => {
+                    let rest = u32::from_be_bytes([q0, q1, q2, q3]);
+                    quoted.icmp = Some(Icmp { kind: s0, code: s1, rest });
+                }
+                _ => {}
+            }
+        }
+        Some(quoted)
+    }
+}

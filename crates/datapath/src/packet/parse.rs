@@ -1,0 +1,556 @@
+//! Bytes to [`Packet`].
+//!
+//! Parsing is total: whatever cannot be understood stays in the body or in [`Extra::raw`], so that
+//! [`Packet::emit`](super::Packet::emit) gives the same bytes back. A packet whose canonical form
+//! already does so, which is every ordinary one, is parsed without allocation.
+
+use super::checksum::{self, Sum};
+use super::link::{EtherType, Link, MacAddr};
+use super::network::{FlowLabel, Ipv4, Ipv6, Network, protocol};
+use super::transport::{Icmp, Tcp, TcpFlags, TcpOptions, Transport, Udp};
+use super::{Body, Extra, Flaws, Meta, Packet};
+use crate::tcp::seq::Seq;
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+/// VLAN tags deeper than this stay in the body.
+const MAX_VLAN_TAGS: usize = 8;
+/// IPv6 extension headers after this many stay in the body.
+const MAX_EXTENSION_HEADERS: usize = 8;
+/// Tunnels in tunnels are followed so deep.
+const MAX_NESTING: u8 = 4;
+/// Bytes of its transport header that an ICMP error quotes at least (RFC 792).
+const QUOTED_TRANSPORT: usize = 8;
+
+/// A frame to parse: the bytes that were captured, and what they are a part of.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// The bytes at hand.
+    pub bytes: &'a [u8],
+    /// How long the frame was on the wire; more than `bytes` if the capture was cut (snaplen).
+    pub original_len: u32,
+    /// The frame store that the packet's body will refer to.
+    pub store: u32,
+    /// Where in that store `bytes` begin.
+    pub offset: u32,
+}
+
+/// Why no packet can be made of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Fewer bytes than the link-layer header has.
+    LinkHeader {
+        /// How many there are.
+        len: usize,
+    },
+    /// Neither IPv4 nor IPv6, where nothing but IP may come (TUN without protocol information).
+    IpVersion {
+        /// The first byte, if there is one.
+        first: Option<u8>,
+    },
+    /// The capture claims fewer bytes on the wire than were captured.
+    OriginalLen {
+        /// Bytes captured.
+        captured: usize,
+        /// Bytes claimed to have been on the wire.
+        original: u32,
+    },
+}
+
+impl<'a> Frame<'a> {
+    /// A whole frame, in no store.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, original_len: bytes.len() as u32, store: 0, offset: 0 }
+    }
+
+    /// The same bytes as the beginning of a frame of `original_len` bytes.
+    pub const fn captured_of(self, original_len: u32) -> Self {
+        Self { original_len, ..self }
+    }
+
+    /// The same bytes, lying at `offset` of frame store `store`.
+    pub const fn stored(self, store: u32, offset: u32) -> Self {
+        Self { store, offset, ..self }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Frame<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::LinkHeader { len } => {
+                write!(f, "{len} bytes are too few for an Ethernet header of 14")
+            }
+            Self::IpVersion { first: Some(first) } => {
+                write!(f, "IP version {} is neither 4 nor 6", first >> 4)
+            }
+            Self::IpVersion { first: None } => write!(f, "an empty IP packet"),
+            Self::OriginalLen { captured, original } => {
+                write!(f, "{captured} bytes captured of a frame said to have had {original}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Malformed {}
+
+impl Packet {
+    /// Parses an Ethernet II frame without FCS.
+    ///
+    /// # Errors
+    /// Only without a whole Ethernet header; everything behind it is somehow a packet.
+    pub fn parse_ethernet<'a>(frame: impl Into<Frame<'a>>) -> Result<Self, Malformed> {
+        let frame = checked(frame.into())?;
+        let Some((header, _)) = frame.bytes.split_first_chunk::<14>() else {
+            return Err(Malformed::LinkHeader { len: frame.bytes.len() });
+        };
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
+        let link = Link::Ethernet {
+            dst: MacAddr([d0, d1, d2, d3, d4, d5]),
+            src: MacAddr([s0, s1, s2, s3, s4, s5]),
+        };
+        let mut ether_type = EtherType(u16::from_be_bytes([t0, t1]));
+        let mut at = header.len();
+        let mut vlan = Vec::new();
+        while matches!(ether_type, EtherType::VLAN | EtherType::QINQ)
+            && vlan.len() < MAX_VLAN_TAGS
+            && let Some(&[c0, c1, n0, n1]) = frame.bytes.get(at..at + 4)
+        {
+            vlan.push((ether_type.0, u16::from_be_bytes([c0, c1])));
+            ether_type = EtherType(u16::from_be_bytes([n0, n1]));
+            at += 4;
+        }
+        let mut parser = Parser::new(frame.bytes, frame.original_len as usize, at);
+        parser.network(ether_type);
+        Ok(parser.finish(link, vlan, at, &frame))
+    }
+
+    /// Parses an IPv4 or IPv6 packet without link-layer header (`ARPHRD_NONE`).
+    ///
+    /// # Errors
+    /// Only if the first four bits are no IP version.
+    pub fn parse_ip<'a>(frame: impl Into<Frame<'a>>) -> Result<Self, Malformed> {
+        let frame = checked(frame.into())?;
+        let first = frame.bytes.first().copied();
+        let ether_type = ip_ether_type(first).ok_or(Malformed::IpVersion { first })?;
+        let mut parser = Parser::new(frame.bytes, frame.original_len as usize, 0);
+        parser.network(ether_type);
+        Ok(parser.finish(Link::None, Vec::new(), 0, &frame))
+    }
+}
+
+/// The EtherType of the IP packet that begins with this byte.
+pub(super) fn ip_ether_type(first: Option<u8>) -> Option<EtherType> {
+    match first? >> 4 {
+        4 => Some(EtherType::IPV4),
+        6 => Some(EtherType::IPV6),
+        _ => None,
+    }
+}
+
+/// A frame that is not shorter than its capture.
+fn checked(frame: Frame<'_>) -> Result<Frame<'_>, Malformed> {
+    if (frame.original_len as usize) < frame.bytes.len() {
+        return Err(Malformed::OriginalLen {
+            captured: frame.bytes.len(),
+            original: frame.original_len,
+        });
+    }
+    Ok(frame)
+}
+
+/// What is known of a frame while it is walked through.
+pub(super) struct Parser<'a> {
+    /// The captured bytes.
+    bytes: &'a [u8],
+    /// The end of the frame on the wire; the bytes may end before.
+    original_end: usize,
+    /// The network header.
+    pub(super) network: Network,
+    /// The transport header.
+    pub(super) transport: Transport,
+    /// Where the transport header begins, or would begin.
+    pub(super) transport_at: usize,
+    /// Where the body begins.
+    pub(super) body_at: usize,
+    /// Where the body ends on the wire; what follows is padding.
+    body_end: usize,
+    /// Whether the canonical form reproduces the headers.
+    exact: bool,
+    /// What is wrong with the frame.
+    flaws: Flaws,
+    /// Whether checksums are looked at.
+    verify: bool,
+    /// How many headers of tunnels or ICMP errors lie around this one.
+    depth: u8,
+}
+
+impl<'a> Parser<'a> {
+    /// A parser that stands before the network header at `at`.
+    fn new(bytes: &'a [u8], original_end: usize, at: usize) -> Self {
+        let truncated = bytes.len() < original_end;
+        Self {
+            bytes,
+            original_end,
+            network: Network::Other(EtherType(0)),
+            transport: Transport::None,
+            transport_at: at,
+            body_at: at,
+            body_end: original_end,
+            exact: true,
+            flaws: if truncated { Flaws::TRUNCATED } else { Flaws::NONE },
+            verify: true,
+            depth: 0,
+        }
+    }
+
+    /// Walks through a packet inside another one, without looking at its checksums.
+    pub(super) fn nested(bytes: &'a [u8], ether_type: EtherType, depth: u8) -> Self {
+        let mut parser = Self::new(bytes, bytes.len(), 0);
+        parser.verify = false;
+        parser.depth = depth;
+        parser.network(ether_type);
+        parser
+    }
+
+    fn network(&mut self, ether_type: EtherType) {
+        self.network = Network::Other(ether_type);
+        match ether_type {
+            EtherType::IPV4 => self.ipv4(),
+            EtherType::IPV6 => self.ipv6(),
+            EtherType::ARP => self.arp(),
+            _ => {}
+        }
+    }
+
+    /// ARP for IPv4 over Ethernet is a header without a body.
+    fn arp(&mut self) {
+        let end = self.body_at + super::arp::ARP_LEN;
+        if end <= self.bytes.len() {
+            self.exact = false;
+            self.transport_at = end;
+            self.body_at = end;
+            self.body_end = end;
+        }
+    }
+
+    fn ipv4(&mut self) {
+        let at = self.body_at;
+        let Some(&header) = self.bytes[at..].first_chunk::<20>() else {
+            return self.flaw(Flaws::IP_HEADER);
+        };
+        let [version_ihl, tos, l0, l1, i0, i1, f0, f1, ttl, protocol, c0, c1, ..] = header;
+        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = header;
+        let header_len = usize::from(version_ihl & 0x0f) * 4;
+        let rest = self.original_end - at;
+        let total_len = match usize::from(u16::from_be_bytes([l0, l1])) {
+            // A packet larger than its length field can say (BIG TCP, `iph_totlen`).
+            0 if rest > 0xffff => rest,
+            len => len,
+        };
+        if version_ihl >> 4 != 4 || header_len < 20 || total_len < header_len {
+            return self.flaw(Flaws::IP_HEADER);
+        }
+        let Some(options) = self.bytes.get(at + 20..at + header_len) else {
+            return self.flaw(Flaws::IP_HEADER);
+        };
+        let fragment = u16::from_be_bytes([f0, f1]);
+        let ip = Ipv4 {
+            src: Ipv4Addr::new(s0, s1, s2, s3),
+            dst: Ipv4Addr::new(d0, d1, d2, d3),
+            tos,
+            ttl,
+            protocol,
+            id: u16::from_be_bytes([i0, i1]),
+            dont_fragment: fragment & 0x4000 != 0,
+            more_fragments: fragment & 0x2000 != 0,
+            fragment_offset: fragment & 0x1fff,
+        };
+        let [head @ .., _, _, _, _, _, _, _, _, _, _] = header;
+        let [.., a0, a1, a2, a3, a4, a5, a6, a7] = header;
+        let sum = Sum::default().bytes(&head).bytes(&[a0, a1, a2, a3, a4, a5, a6, a7]);
+        self.check(u16::from_be_bytes([c0, c1]), sum.bytes(options).checksum(), Flaws::IP_CHECKSUM);
+        // Options and the reserved flag have no place in the canonical header.
+        self.exact &= header_len == 20 && fragment & 0x8000 == 0;
+        self.end_of_datagram(at + total_len);
+        self.network = Network::Ipv4(ip);
+        self.enter(at + header_len);
+        if !ip.more_fragments && ip.fragment_offset == 0 {
+            self.transport(protocol);
+        }
+    }
+
+    fn ipv6(&mut self) {
+        let at = self.body_at;
+        let Some(header) = self.bytes[at..].first_chunk::<40>() else {
+            return self.flaw(Flaws::IP_HEADER);
+        };
+        let [w0, w1, w2, w3, l0, l1, next_header, hop_limit, addresses @ ..] = header;
+        let word = u32::from_be_bytes([*w0, *w1, *w2, *w3]);
+        if word >> 28 != 6 {
+            return self.flaw(Flaws::IP_HEADER);
+        }
+        let rest = self.original_end - at;
+        let total_len = match usize::from(u16::from_be_bytes([*l0, *l1])) {
+            // A jumbogram or BIG TCP.
+            0 if rest > 40 + 0xffff => rest,
+            len => 40 + len,
+        };
+        let (src, dst) = addresses.split_at(16);
+        let mut ip = Ipv6 {
+            src: ipv6_addr(src),
+            dst: ipv6_addr(dst),
+            traffic_class: (word >> 20) as u8,
+            hop_limit: *hop_limit,
+            next_header: *next_header,
+            flow_label: FlowLabel::new(word),
+        };
+        self.end_of_datagram(at + total_len);
+        self.enter(at + 40);
+        let whole = self.extension_headers(&mut ip.next_header);
+        self.network = Network::Ipv6(ip);
+        if whole {
+            self.transport(ip.next_header);
+        }
+    }
+
+    /// Walks over IPv6 extension headers (RFC 8200 section 4) and leaves the transport's protocol
+    /// in `next`. False if what follows is a fragment of a transport header's packet.
+    fn extension_headers(&mut self, next: &mut u8) -> bool {
+        for _ in 0..MAX_EXTENSION_HEADERS {
+            let Some(&[following, len, o0, o1]) = self.payload().first_chunk::<4>() else {
+                return true;
+            };
+            let header_len = match *next {
+                protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
+                    8 * (usize::from(len) + 1)
+                }
+                protocol::FRAGMENT => 8,
+                protocol::AUTHENTICATION => 4 * (usize::from(len) + 2),
+                _ => return true,
+            };
+            if header_len > self.payload().len() {
+                return true;
+            }
+            // The destination of the pseudo header is that of the last hop (RFC 8200 section 8.1).
+            if *next == protocol::ROUTING {
+                self.verify = false;
+            }
+            let is_fragment =
+                *next == protocol::FRAGMENT && u16::from_be_bytes([o0, o1]) & 0xfff9 != 0;
+            self.exact = false;
+            self.enter(self.body_at + header_len);
+            *next = following;
+            if is_fragment {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn transport(&mut self, protocol: u8) {
+        match (protocol, self.network) {
+            (protocol::TCP, _) => self.tcp(),
+            (protocol::UDP, _) => self.udp(),
+            (protocol::ICMP, Network::Ipv4(_)) | (protocol::ICMPV6, Network::Ipv6(_)) => {
+                self.icmp(protocol);
+            }
+            (protocol::IPIP | protocol::IPV6 | protocol::GRE, _) => self.tunnel(protocol),
+            _ => {}
+        }
+    }
+
+    fn tcp(&mut self) {
+        let segment = self.payload();
+        let Some((header, rest)) = segment.split_first_chunk::<20>() else { return };
+        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o0, o1, w0, w1, _, _, u0, u1] =
+            *header;
+        let header_len = usize::from(o0 >> 4) * 4;
+        let Some(options) = header_len.checked_sub(20).and_then(|len| rest.get(..len)) else {
+            return;
+        };
+        let (options, canonical) = TcpOptions::parse(options);
+        // Three bits between data offset and AE are reserved (RFC 9768 section 2).
+        self.exact &= canonical && o0 & 0x0e == 0;
+        self.check_payload(protocol::TCP, 16);
+        self.transport = Transport::Tcp(Tcp {
+            src_port: u16::from_be_bytes([s0, s1]),
+            dst_port: u16::from_be_bytes([d0, d1]),
+            seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])),
+            ack: Seq(u32::from_be_bytes([a0, a1, a2, a3])),
+            flags: TcpFlags(u16::from_be_bytes([o0 & 1, o1])),
+            window: u16::from_be_bytes([w0, w1]),
+            urgent: u16::from_be_bytes([u0, u1]),
+            options,
+        });
+        self.body_at += header_len;
+    }
+
+    fn udp(&mut self) {
+        let Some(&[s0, s1, d0, d1, l0, l1, c0, c1]) = self.payload().first_chunk::<8>() else {
+            return;
+        };
+        let payload_len = self.body_end - self.body_at;
+        let len = match usize::from(u16::from_be_bytes([l0, l1])) {
+            0 if payload_len > 0xffff => payload_len,
+            len => len,
+        };
+        // Of a packet inside another one only the headers may be at hand.
+        if len < 8 || (len > payload_len && self.depth == 0) {
+            return self.flaw(Flaws::LENGTH);
+        }
+        self.exact &= len == payload_len;
+        self.body_end = self.body_at + len.min(payload_len);
+        match u16::from_be_bytes([c0, c1]) {
+            // The sender computed none (RFC 768); not for IPv6 without tunnels (RFC 8200).
+            0 => self.exact = false,
+            _ => self.check_payload(protocol::UDP, 6),
+        }
+        self.transport = Transport::Udp(Udp {
+            src_port: u16::from_be_bytes([s0, s1]),
+            dst_port: u16::from_be_bytes([d0, d1]),
+        });
+        self.body_at += 8;
+    }
+
+    fn icmp(&mut self, protocol: u8) {
+        let Some(&[kind, code, _, _, r0, r1, r2, r3]) = self.payload().first_chunk::<8>() else {
+            return;
+        };
+        self.check_payload(protocol, 2);
+        let icmp = Icmp { kind, code, rest: u32::from_be_bytes([r0, r1, r2, r3]) };
+        self.transport = Transport::Icmp(icmp);
+        self.body_at += 8;
+        if let Some(ether_type) = icmp.quotes(protocol)
+            && self.depth < MAX_NESTING
+        {
+            let quote = self.payload();
+            let inner = Parser::nested(quote, ether_type, self.depth + 1);
+            let rest = quote.len() - inner.body_at;
+            // A transport header that was cut is not parsed, but its ports are wanted.
+            let cut = matches!(inner.transport, Transport::None);
+            self.pull(inner.body_at + if cut { rest.min(QUOTED_TRANSPORT) } else { 0 });
+        }
+    }
+
+    /// 6in4, IPIP and GRE: the inner headers are kept within reach.
+    fn tunnel(&mut self, protocol: u8) {
+        if self.depth >= MAX_NESTING {
+            return;
+        }
+        let payload = self.payload();
+        if let Some((ether_type, at)) = super::flow::tunnel_payload(protocol, payload) {
+            let inner = Parser::nested(&payload[at..], ether_type, self.depth + 1);
+            self.pull(at + inner.body_at);
+        }
+    }
+
+    /// Moves `len` bytes of the body into the raw headers, if offsets can still say where they end.
+    fn pull(&mut self, len: usize) {
+        if len != 0 && u16::try_from(self.body_at + len).is_ok() {
+            self.exact = false;
+            self.body_at += len;
+        }
+    }
+
+    /// The captured part of what follows the headers walked so far.
+    fn payload(&self) -> &'a [u8] {
+        &self.bytes[self.body_at..self.body_end.min(self.bytes.len()).max(self.body_at)]
+    }
+
+    /// Goes past a header that ends at `at`.
+    fn enter(&mut self, at: usize) {
+        self.transport_at = at;
+        self.body_at = at;
+    }
+
+    /// The datagram says that it ends at `end`.
+    fn end_of_datagram(&mut self, end: usize) {
+        if end > self.original_end {
+            self.exact = false;
+            if self.depth == 0 {
+                self.flaws |= Flaws::LENGTH;
+            }
+        } else {
+            self.body_end = end;
+        }
+    }
+
+    /// Checks the checksum field that lies `at` bytes into the payload, `protocol`'s header being
+    /// the payload's first part.
+    fn check_payload(&mut self, protocol: u8, at: usize) {
+        let payload = self.payload();
+        let len = self.body_end - self.body_at;
+        if !self.verify || payload.len() != len {
+            self.exact = false;
+            return;
+        }
+        let pseudo = match protocol {
+            protocol::ICMP => Sum::default(),
+            _ => Sum::default().pseudo(&self.network, protocol, len as u32),
+        };
+        let sum = pseudo.bytes(&payload[..at]).bytes(&payload[at + 2..]);
+        let field = u16::from_be_bytes([payload[at], payload[at + 1]]);
+        self.check(field, sum.field(protocol), Flaws::TRANSPORT_CHECKSUM);
+    }
+
+    /// Compares a checksum field with what we would write there.
+    fn check(&mut self, field: u16, computed: u16, flaw: Flaws) {
+        self.exact &= field == computed;
+        if !checksum::verifies(field, computed) {
+            self.flaws |= flaw;
+        }
+    }
+
+    fn flaw(&mut self, flaw: Flaws) {
+        self.flaws |= flaw;
+    }
+
+    /// The packet, with whatever its hot headers cannot hold.
+    fn finish(self, link: Link, vlan: Vec<(u16, u16)>, at: usize, frame: &Frame<'_>) -> Packet {
+        let trailer = (self.original_end - self.body_end) as u32;
+        let ordinary = self.exact && vlan.is_empty() && trailer == 0 && self.flaws == Flaws::NONE;
+        let extra = (!ordinary).then(|| {
+            let (raw, network_offset, transport_offset) = if self.exact {
+                (Vec::new(), 0, 0)
+            } else {
+                let raw = self.bytes[..self.body_at].to_vec();
+                let transport = match self.transport {
+                    Transport::None => raw.len(),
+                    _ => self.transport_at,
+                };
+                (raw, at as u16, transport as u16)
+            };
+            Box::new(Extra {
+                vlan,
+                raw,
+                network_offset,
+                transport_offset,
+                trailer,
+                flaws: self.flaws,
+                recompute: false,
+            })
+        });
+        Packet {
+            link,
+            network: self.network,
+            transport: self.transport,
+            body: Body {
+                store: frame.store,
+                offset: frame.offset + self.body_at as u32,
+                len: (self.body_end - self.body_at) as u32,
+            },
+            meta: Meta { len: frame.original_len, ..Meta::default() },
+            extra,
+        }
+    }
+}
+
+fn ipv6_addr(bytes: &[u8]) -> Ipv6Addr {
+    let octets: [u8; 16] = bytes.try_into().expect("an IPv6 address has 16 bytes");
+    Ipv6Addr::from(octets)
+}
