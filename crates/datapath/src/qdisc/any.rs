@@ -3,6 +3,7 @@
 
 use super::fifo::{Fifo, PfifoFast};
 use super::handle::Handle;
+use super::netem::Netem;
 use super::tbf::Tbf;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::Packet;
@@ -17,6 +18,8 @@ pub enum AnyQdisc {
     PfifoFast(PfifoFast),
     /// tbf.
     Tbf(Tbf),
+    /// netem.
+    Netem(Netem),
 }
 
 /// Calls the same method of whichever qdisc it is.
@@ -26,6 +29,7 @@ macro_rules! each {
             AnyQdisc::Fifo($qdisc) => $call,
             AnyQdisc::PfifoFast($qdisc) => $call,
             AnyQdisc::Tbf($qdisc) => $call,
+            AnyQdisc::Netem($qdisc) => $call,
         }
     };
 }
@@ -105,6 +109,9 @@ impl Sched {
         let class = |minor| Handle::new(self.handle.major(), minor);
         match &self.qdisc {
             AnyQdisc::Tbf(tbf) => vec![(class(1), tbf.child())],
+            AnyQdisc::Netem(netem) => {
+                netem.child().map(|child| (class(1), child)).into_iter().collect()
+            }
             AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_) => Vec::new(),
         }
     }
@@ -130,6 +137,7 @@ impl Sched {
         let here = self.handle.owns(parent);
         match &mut self.qdisc {
             AnyQdisc::Tbf(tbf) => tbf.child_mut().own_or_inner(here, parent),
+            AnyQdisc::Netem(netem) => netem.child_mut()?.own_or_inner(here, parent),
             AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_) => None,
         }
     }
@@ -186,5 +194,11 @@ impl From<PfifoFast> for AnyQdisc {
 impl From<Tbf> for AnyQdisc {
     fn from(tbf: Tbf) -> Self {
         Self::Tbf(tbf)
+    }
+}
+
+impl From<Netem> for AnyQdisc {
+    fn from(netem: Netem) -> Self {
+        Self::Netem(netem)
     }
 }

@@ -5,8 +5,11 @@
 
 mod any;
 mod counted;
+mod ecn;
 pub mod fifo;
 mod handle;
+pub mod netem;
+pub mod police;
 mod queue;
 pub mod rate;
 pub mod tbf;

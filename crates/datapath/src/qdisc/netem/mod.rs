@@ -1,0 +1,492 @@
+//! netem: the network emulator (Linux `net/sched/sch_netem.c`).
+//!
+//! Each packet gets its own time to leave: now plus a delay, or chained behind the last one when
+//! a rate is set. Packets leave in the order of those times, at exactly those times.
+
+mod random;
+#[cfg(test)]
+mod tests;
+
+pub use random::{Chance, Correlated, DelayTable, FourState, Gemodel, Loss, TABLE_SCALE};
+
+use super::ecn::set_ce;
+use super::queue::PacketQueue;
+use super::{Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
+use crate::packet::{Meta, Packet};
+use crate::reason::Reason;
+use crate::rng::Rng;
+use crate::units::{Duration, Instant, NANOS_PER_SEC, Rate};
+use random::spread;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What a [`Netem`] is configured with (`TCA_NETEM_*`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetemConfig {
+    /// Packets that may wait, those still on their way included.
+    pub limit: u32,
+    /// Mean delay in ns.
+    pub delay: i64,
+    /// Spread of the delay in ns.
+    pub jitter: i64,
+    /// Likeness of successive delays.
+    pub delay_correlation: Correlated,
+    /// Shape of the delay; uniform without.
+    pub distribution: Option<DelayTable>,
+    /// Which packets get lost.
+    pub loss: Loss,
+    /// CE instead of loss, for ECN-capable packets.
+    pub ecn: bool,
+    /// Which packets are sent twice.
+    pub duplicate: (Chance, Correlated),
+    /// Which packets leave at once, past those that wait. Without a delay it has no effect.
+    pub reorder: (Chance, Correlated),
+    /// Only every so manieth packet may be reordered; 0: no reordering at all.
+    pub gap: u32,
+    /// Serialisation at a rate.
+    pub rate: Option<NetemRate>,
+    /// Delivery in bursts.
+    pub slot: Option<Slot>,
+}
+
+/// Serialisation (`struct tc_netem_rate`): the same length on the link for the same cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NetemRate {
+    /// The rate.
+    pub rate: Rate,
+    /// Bytes added to each packet; may be negative.
+    pub packet_overhead: i32,
+    /// Payload bytes of a cell; 0: no cells.
+    pub cell_size: u32,
+    /// Bytes added to each cell; may be negative.
+    pub cell_overhead: i32,
+}
+
+/// Slots (`struct tc_netem_slot`): packets wait for the next slot and leave together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Shortest time between slots in ns.
+    pub min_delay: u64,
+    /// Longest time between slots in ns.
+    pub max_delay: u64,
+    /// Packets that leave in one slot; 0: any number.
+    pub packets: u32,
+    /// Bytes that leave in one slot; 0: any number.
+    pub bytes: u32,
+}
+
+/// The network emulator.
+#[derive(Clone, Debug)]
+pub struct Netem {
+    config: NetemConfig,
+    rng: Rng,
+    /// Packets that go first (`sch->q`): those that were reordered.
+    ahead: PacketQueue,
+    /// The time to leave of the last packet put into `ahead`.
+    ahead_time: Instant,
+    on_the_way: Timeline,
+    /// Packets since the last reordered one.
+    counter: u32,
+    slot: SlotState,
+    child: Option<Box<Sched>>,
+    watchdog: Option<Instant>,
+    copies: Copies,
+    stats: Stats,
+}
+
+/// What netem has made itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    packets: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SlotState {
+    next: Instant,
+    packets_left: i64,
+    bytes_left: i64,
+}
+
+impl NetemRate {
+    /// How long a packet of `len` bytes takes, cut to whole ns (`packet_time_ns`).
+    fn time_of(&self, len: u32) -> i64 {
+        let mut len = i64::from(len) + i64::from(self.packet_overhead);
+        if self.cell_size > 0 {
+            let cell = i64::from(self.cell_size);
+            let cells = (len.max(0) as u64).div_ceil(u64::from(self.cell_size)) as i64;
+            len = cells * (cell + i64::from(self.cell_overhead));
+        }
+        let scaled = u128::from(len.max(0) as u64) * u128::from(NANOS_PER_SEC);
+        (scaled / u128::from(self.rate.bytes_per_sec().max(1))) as i64
+    }
+}
+
+impl Default for NetemConfig {
+    /// What `tc qdisc add ... netem` without words gives: a FIFO of 1000 packets.
+    fn default() -> Self {
+        Self {
+            limit: 1000,
+            delay: 0,
+            jitter: 0,
+            delay_correlation: Correlated::default(),
+            distribution: None,
+            loss: Loss::None,
+            ecn: false,
+            duplicate: Default::default(),
+            reorder: Default::default(),
+            gap: 0,
+            rate: None,
+            slot: None,
+        }
+    }
+}
+
+impl Netem {
+    /// An idle emulator that draws from `rng`.
+    pub fn new(config: NetemConfig, rng: Rng) -> Self {
+        let slot = SlotState::filled(config.slot, Instant::ZERO);
+        Self {
+            config,
+            rng,
+            ahead: PacketQueue::default(),
+            ahead_time: Instant::ZERO,
+            on_the_way: Timeline::default(),
+            counter: 0,
+            slot,
+            child: None,
+            watchdog: None,
+            copies: Copies::default(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// The configuration, with the state of its random models.
+    pub fn config(&self) -> &NetemConfig {
+        &self.config
+    }
+
+    /// New settings for the packets to come; those on their way keep their times
+    /// (`netem_change`).
+    pub fn change(&mut self, config: NetemConfig) {
+        self.slot = SlotState::filled(config.slot, self.slot.next);
+        self.config = config;
+    }
+
+    /// The inner qdisc, if one was grafted.
+    pub fn child(&self) -> Option<&Sched> {
+        self.child.as_deref()
+    }
+
+    /// The inner qdisc, to change it.
+    pub fn child_mut(&mut self) -> Option<&mut Sched> {
+        self.child.as_deref_mut()
+    }
+
+    /// Grafts an inner qdisc that packets enter when their time has come.
+    pub fn set_child(&mut self, child: Sched) {
+        self.child = Some(Box::new(child));
+    }
+
+    /// Packets and bytes that came into being here by duplication.
+    pub fn copies(&self) -> (u64, u64) {
+        (self.copies.packets, self.copies.bytes)
+    }
+
+    /// True if the packet gets lost; an ECN-capable one may be marked instead, which counts as a
+    /// drop all the same.
+    fn loses(&mut self, packet: &mut Packet) -> bool {
+        if !self.config.loss.strikes(&mut self.rng) {
+            return false;
+        }
+        let marked = self.config.ecn && set_ce(packet);
+        if marked {
+            self.stats.drops += 1;
+        }
+        !marked
+    }
+
+    fn lose(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.stats.drops += 1;
+        cx.drop(Reason::LinkLoss, packet);
+        Enqueue::Queued
+    }
+
+    /// `packet` a second time, to be queued in front of it.
+    fn copy_of(&mut self, packet: &Packet) -> Packet {
+        let mut copy = packet.clone();
+        copy.meta.owner = Meta::NO_OWNER;
+        self.copies.packets += u64::from(copy.segments());
+        self.copies.bytes += u64::from(copy.wire_len());
+        copy
+    }
+
+    /// Gives the packet its time and its place.
+    fn admit(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        if self.waiting() >= self.config.limit {
+            self.stats.drops += 1;
+            cx.drop(Reason::QdiscOverlimit, packet);
+            return Enqueue::Dropped;
+        }
+        if self.reorders() {
+            self.counter = 0;
+            self.stats.requeues += 1;
+            self.ahead_time = cx.now;
+            self.ahead.push_front(packet);
+            return Enqueue::Queued;
+        }
+        let leaves = self.time_to_send(packet.wire_len(), cx.now);
+        self.counter = self.counter.wrapping_add(1);
+        self.on_the_way.insert(leaves, packet);
+        Enqueue::Queued
+    }
+
+    /// True if the next packet goes ahead of the others: only every `gap`th may.
+    fn reorders(&mut self) -> bool {
+        let (chance, correlated) = &mut self.config.reorder;
+        self.config.gap != 0
+            && self.counter >= self.config.gap - 1
+            && *chance >= correlated.draw(&mut self.rng)
+    }
+
+    /// When a packet of `len` bytes that comes now leaves. With a rate, its delay begins when
+    /// the last packet leaves, less the time it has still to wait for that.
+    fn time_to_send(&mut self, len: u32, now: Instant) -> Instant {
+        let mut delay = self.draw_delay();
+        let mut from = now;
+        if let Some(rate) = self.config.rate {
+            if let Some(last) = self.last_time() {
+                delay -= last.as_nanos() as i64 - now.as_nanos() as i64;
+                delay = delay.max(0);
+                from = last;
+            }
+            delay += rate.time_of(len);
+        }
+        Instant::from_nanos(from.as_nanos().saturating_add_signed(delay))
+    }
+
+    fn draw_delay(&mut self) -> i64 {
+        let NetemConfig { delay, jitter, delay_correlation, distribution, .. } = &mut self.config;
+        if *jitter == 0 {
+            return *delay;
+        }
+        spread(*delay, *jitter, distribution.as_ref(), delay_correlation.draw(&mut self.rng))
+    }
+
+    /// The latest time to leave of all that wait.
+    fn last_time(&self) -> Option<Instant> {
+        let ahead = (!self.ahead.is_empty()).then_some(self.ahead_time);
+        self.on_the_way.last_time().max(ahead)
+    }
+
+    fn waiting(&self) -> u32 {
+        let child = self.child.as_ref().map_or(0, |child| child.backlog().packets);
+        self.on_the_way.len() + self.ahead.backlog().packets + child
+    }
+
+    /// The next packet whose time, and slot, has come; else when that will be.
+    fn take_due(&mut self, now: Instant) -> Result<Packet, Option<Instant>> {
+        let leaves = self.on_the_way.first_time().ok_or(None)?;
+        if self.config.slot.is_some() && self.slot.next < leaves {
+            self.next_slot(now);
+        }
+        if leaves > now || self.slot.next > now {
+            return Err(Some(leaves.max(self.slot.next)));
+        }
+        let packet = self.on_the_way.pop().expect("a first packet");
+        self.use_slot(packet.wire_len(), now);
+        Ok(packet)
+    }
+
+    fn use_slot(&mut self, len: u32, now: Instant) {
+        if self.config.slot.is_none() {
+            return;
+        }
+        self.slot.packets_left -= 1;
+        self.slot.bytes_left -= i64::from(len);
+        if self.slot.packets_left <= 0 || self.slot.bytes_left <= 0 {
+            self.next_slot(now);
+        }
+    }
+
+    /// `get_slot_next`: the next slot opens a random time from now.
+    fn next_slot(&mut self, now: Instant) {
+        let Some(slot) = self.config.slot else { return };
+        let range = slot.max_delay.saturating_sub(slot.min_delay);
+        let random = (u128::from(self.rng.next_u32()) * u128::from(range) >> 32) as u64;
+        let opens = now + Duration::from_nanos(slot.min_delay + random);
+        self.slot = SlotState::filled(Some(slot), opens);
+    }
+
+    /// Moves what is due into the inner qdisc and takes what that gives.
+    fn dequeue_through_child(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let dropped_before = cx.dropped.len();
+        loop {
+            match self.take_due(cx.now) {
+                Ok(packet) => {
+                    let child = self.child.as_mut().expect("called with a child");
+                    child.enqueue(packet, cx);
+                }
+                Err(wake) => {
+                    self.watchdog = wake;
+                    break;
+                }
+            }
+        }
+        let packet = self.child.as_mut().expect("called with a child").dequeue(cx);
+        self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
+        if packet.is_some() {
+            self.watchdog = None;
+        }
+        packet
+    }
+
+    fn next_packet(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if let Some(packet) = self.ahead.pop_front() {
+            return Some(packet);
+        }
+        if self.child.is_some() {
+            return self.dequeue_through_child(cx);
+        }
+        match self.take_due(cx.now) {
+            Ok(packet) => Some(packet),
+            Err(wake) => {
+                self.watchdog = wake;
+                None
+            }
+        }
+    }
+}
+
+impl Qdisc for Netem {
+    /// A packet that is both doubled and lost stays one. The double enters first and may be lost
+    /// by itself, but is not doubled again. The sender never learns of a loss.
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let (chance, correlated) = &mut self.config.duplicate;
+        let doubled = correlated.hits(*chance, &mut self.rng);
+        let lost = self.loses(&mut packet);
+        if lost && !doubled {
+            return self.lose(packet, cx);
+        }
+        if doubled && !lost {
+            let mut copy = self.copy_of(&packet);
+            if self.loses(&mut copy) {
+                self.lose(copy, cx);
+            } else {
+                self.admit(copy, cx);
+            }
+        }
+        self.admit(packet, cx)
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.watchdog = None;
+        let packet = self.next_packet(cx)?;
+        self.stats.count_sent(&packet);
+        Some(packet)
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        let child = self.child.as_ref().and_then(|child| child.wake_at());
+        self.watchdog.into_iter().chain(child).min()
+    }
+
+    fn backlog(&self) -> Backlog {
+        let child = self.child.as_ref().map_or(Backlog::default(), |child| child.backlog());
+        let timed = Backlog { packets: self.on_the_way.len(), bytes: self.on_the_way.bytes };
+        self.ahead.backlog() + timed + child
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+impl SlotState {
+    /// A slot that opens at `next` with its full allowance.
+    fn filled(slot: Option<Slot>, next: Instant) -> Self {
+        let or_any = |count: u32| if count == 0 { i64::MAX } else { i64::from(count) };
+        let (packets, bytes) = slot.map_or((0, 0), |slot| (slot.packets, slot.bytes));
+        Self { next, packets_left: or_any(packets), bytes_left: or_any(bytes) }
+    }
+}
+
+/// Packets in the order of their times, equals in order of arrival (`tfifo_enqueue`).
+///
+/// Nearly all packets come later than all before them and are just appended; the others lie in
+/// a heap. The last of the list is always the latest of all.
+#[derive(Clone, Debug, Default)]
+struct Timeline {
+    in_order: VecDeque<Timed>,
+    early: BinaryHeap<Timed>,
+    arrivals: u64,
+    bytes: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Timed {
+    leaves: Instant,
+    arrival: u64,
+    packet: Packet,
+}
+
+impl Timeline {
+    fn insert(&mut self, leaves: Instant, packet: Packet) {
+        self.bytes += packet.wire_len();
+        self.arrivals += 1;
+        let timed = Timed { leaves, arrival: self.arrivals, packet };
+        match self.in_order.back() {
+            Some(last) if leaves < last.leaves => self.early.push(timed),
+            _ => self.in_order.push_back(timed),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Packet> {
+        let early = match (self.early.peek(), self.in_order.front()) {
+            (Some(early), Some(listed)) => early.key() < listed.key(),
+            (early, _) => early.is_some(),
+        };
+        let timed = if early { self.early.pop() } else { self.in_order.pop_front() }?;
+        self.bytes -= timed.packet.wire_len();
+        Some(timed.packet)
+    }
+
+    fn first_time(&self) -> Option<Instant> {
+        self.early.peek().into_iter().chain(self.in_order.front()).map(|timed| timed.leaves).min()
+    }
+
+    fn last_time(&self) -> Option<Instant> {
+        self.in_order.back().map(|timed| timed.leaves)
+    }
+
+    fn len(&self) -> u32 {
+        (self.in_order.len() + self.early.len()) as u32
+    }
+}
+
+impl Timed {
+    fn key(&self) -> (Instant, u64) {
+        (self.leaves, self.arrival)
+    }
+}
+
+/// Reversed, so that the earliest is the greatest: [`BinaryHeap`] gives the greatest first.
+impl Ord for Timed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+impl PartialOrd for Timed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Timed {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Timed {}
