@@ -17,9 +17,9 @@ pub enum AnyQdisc {
     /// pfifo_fast.
     PfifoFast(PfifoFast),
     /// tbf.
-    Tbf(Tbf),
+    Tbf(Box<Tbf>),
     /// netem.
-    Netem(Netem),
+    Netem(Box<Netem>),
 }
 
 /// Calls the same method of whichever qdisc it is.
@@ -116,18 +116,15 @@ impl Sched {
         }
     }
 
-    /// Attaches `child` to the class `parent`, in place of what was there; its packets are
-    /// dropped with it. Gives `child` back if there is no such class.
-    pub fn graft(&mut self, parent: Handle, child: Sched) -> Result<(), Sched> {
-        if parent == Handle::ROOT {
-            *self = child;
-            return Ok(());
-        }
-        match self.class_mut(parent) {
-            Some(slot) => {
-                *slot = child;
-                Ok(())
-            }
+    /// Attaches `child` to the class `parent` and gives back what was there before, with the
+    /// packets that still wait in it; `Err` gives `child` back: there is no such class.
+    ///
+    /// # Errors
+    /// No class of that id exists in this tree, or its owner takes no inner qdisc.
+    pub fn graft(&mut self, parent: Handle, child: Box<Sched>) -> Result<Box<Sched>, Box<Sched>> {
+        let slot = if parent == Handle::ROOT { Some(self) } else { self.class_mut(parent) };
+        match slot {
+            Some(slot) => Ok(Box::new(core::mem::replace(slot, *child))),
             None => Err(child),
         }
     }
@@ -137,7 +134,8 @@ impl Sched {
         let here = self.handle.owns(parent);
         match &mut self.qdisc {
             AnyQdisc::Tbf(tbf) => tbf.child_mut().own_or_inner(here, parent),
-            AnyQdisc::Netem(netem) => netem.child_mut()?.own_or_inner(here, parent),
+            AnyQdisc::Netem(netem) if here => Some(netem.child_or_fifo()),
+            AnyQdisc::Netem(netem) => netem.child_mut()?.class_mut(parent),
             AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_) => None,
         }
     }
@@ -193,12 +191,12 @@ impl From<PfifoFast> for AnyQdisc {
 
 impl From<Tbf> for AnyQdisc {
     fn from(tbf: Tbf) -> Self {
-        Self::Tbf(tbf)
+        Self::Tbf(Box::new(tbf))
     }
 }
 
 impl From<Netem> for AnyQdisc {
     fn from(netem: Netem) -> Self {
-        Self::Netem(netem)
+        Self::Netem(Box::new(netem))
     }
 }

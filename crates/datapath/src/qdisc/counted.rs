@@ -84,7 +84,9 @@ impl<Q: Qdisc> Qdisc for Counted<Q> {
         let dropped_before = cx.dropped.len();
         let packet = self.inner.dequeue(cx);
         cx.dropped[dropped_before..].iter().for_each(|(_, packet)| self.dropped.add(packet));
-        packet.iter().for_each(|packet| self.left.add(packet));
+        if let Some(packet) = &packet {
+            self.left.add(packet);
+        }
         self.check();
         packet
     }

@@ -37,15 +37,12 @@ impl RateConfig {
     pub fn with_link(rate: Rate, overhead: u16, mpu: u16, link_layer: LinkLayer) -> Self {
         let bytes_per_sec = rate.bytes_per_sec();
         let (mut mult, mut shift) = (1, 0);
-        if bytes_per_sec > 0 {
-            loop {
-                let scaled = NANOS_PER_SEC << shift;
-                mult = (scaled / bytes_per_sec) as u32;
-                if mult >> 31 != 0 || scaled >> 63 != 0 {
-                    break;
-                }
-                shift += 1;
+        while let Some(scaled) = (NANOS_PER_SEC << shift).checked_div(bytes_per_sec) {
+            mult = scaled as u32;
+            if mult >> 31 != 0 || NANOS_PER_SEC << shift >> 63 != 0 {
+                break;
             }
+            shift += 1;
         }
         Self { bytes_per_sec, mult, shift, overhead, mpu, link_layer }
     }

@@ -10,6 +10,7 @@ mod tests;
 pub use random::{Chance, Correlated, DelayTable, FourState, Gemodel, Loss, TABLE_SCALE};
 
 use super::ecn::set_ce;
+use super::fifo::{Fifo, FifoKind};
 use super::queue::PacketQueue;
 use super::{Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
 use crate::packet::{Meta, Packet};
@@ -183,9 +184,10 @@ impl Netem {
         self.child.as_deref_mut()
     }
 
-    /// Grafts an inner qdisc that packets enter when their time has come.
-    pub fn set_child(&mut self, child: Sched) {
-        self.child = Some(Box::new(child));
+    /// The inner qdisc that packets enter when their time has come, as a place to graft another;
+    /// an unlimited FIFO if there was none.
+    pub fn child_or_fifo(&mut self) -> &mut Sched {
+        self.child.get_or_insert_with(|| Box::new(Fifo::new(FifoKind::NoQueue).into()))
     }
 
     /// Packets and bytes that came into being here by duplication.
@@ -313,7 +315,7 @@ impl Netem {
     fn next_slot(&mut self, now: Instant) {
         let Some(slot) = self.config.slot else { return };
         let range = slot.max_delay.saturating_sub(slot.min_delay);
-        let random = (u128::from(self.rng.next_u32()) * u128::from(range) >> 32) as u64;
+        let random = ((u128::from(self.rng.next_u32()) * u128::from(range)) >> 32) as u64;
         let opens = now + Duration::from_nanos(slot.min_delay + random);
         self.slot = SlotState::filled(Some(slot), opens);
     }

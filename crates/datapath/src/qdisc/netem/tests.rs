@@ -1,8 +1,8 @@
 //! netem against recorded times and against its own rules.
 
 use super::*;
-use crate::rng::Rng;
 use crate::qdisc::testing::{Bench, flow_frame, frame, super_frame};
+use crate::rng::Rng;
 use crate::units::Rate;
 use proptest::prelude::*;
 
@@ -159,7 +159,7 @@ fn slots_release_bursts() {
 fn an_inner_qdisc_gets_what_is_due() {
     let mut netem =
         Netem::new(NetemConfig { delay: MILLI, ..NetemConfig::default() }, Rng::stream(1, 1));
-    netem.set_child(super::super::fifo::Fifo::new(super::super::fifo::FifoKind::Packets(1)).into());
+    *netem.child_or_fifo() = Fifo::new(FifoKind::Packets(1)).into();
     let mut bench = Bench::new(netem);
     bench.enqueue(0, frame(100));
     bench.enqueue(0, frame(101));
