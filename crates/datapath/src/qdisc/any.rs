@@ -132,19 +132,13 @@ impl Sched {
     /// What is attached to the class `parent`.
     pub fn class_mut(&mut self, parent: Handle) -> Option<&mut Sched> {
         let here = self.handle.owns(parent);
-        match &mut self.qdisc {
-            AnyQdisc::Tbf(tbf) => tbf.child_mut().own_or_inner(here, parent),
-            AnyQdisc::Netem(netem) if here => Some(netem.child_or_fifo()),
-            AnyQdisc::Netem(netem) => netem.child_mut()?.class_mut(parent),
-            AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_) => None,
-        }
-    }
-}
-
-impl Sched {
-    /// This one if it is what is sought, else what its own classes hold.
-    fn own_or_inner(&mut self, here: bool, parent: Handle) -> Option<&mut Self> {
-        if here { Some(self) } else { self.class_mut(parent) }
+        let child = match &mut self.qdisc {
+            AnyQdisc::Tbf(tbf) => tbf.child_mut(),
+            AnyQdisc::Netem(netem) if here => netem.child_or_fifo(),
+            AnyQdisc::Netem(netem) => netem.child_mut()?,
+            AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_) => return None,
+        };
+        if here { Some(child) } else { child.class_mut(parent) }
     }
 }
 
