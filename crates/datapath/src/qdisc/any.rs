@@ -134,8 +134,7 @@ impl Sched {
         let here = self.handle.owns(parent);
         let child = match &mut self.qdisc {
             AnyQdisc::Tbf(tbf) => tbf.child_mut(),
-            AnyQdisc::Netem(netem) if here => netem.child_or_fifo(),
-            AnyQdisc::Netem(netem) => netem.child_mut()?,
+            AnyQdisc::Netem(netem) => netem.child_mut(here)?,
             AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_) => return None,
         };
         if here { Some(child) } else { child.class_mut(parent) }

@@ -179,15 +179,13 @@ impl Netem {
         self.child.as_deref()
     }
 
-    /// The inner qdisc, to change it.
-    pub fn child_mut(&mut self) -> Option<&mut Sched> {
+    /// The inner qdisc, to change or replace it. If there is none, `make` puts an unlimited FIFO
+    /// there for others to take its place.
+    pub fn child_mut(&mut self, make: bool) -> Option<&mut Sched> {
+        if make && self.child.is_none() {
+            self.child = Some(Box::new(Fifo::new(FifoKind::NoQueue).into()));
+        }
         self.child.as_deref_mut()
-    }
-
-    /// The inner qdisc that packets enter when their time has come, as a place to graft another;
-    /// an unlimited FIFO if there was none.
-    pub fn child_or_fifo(&mut self) -> &mut Sched {
-        self.child.get_or_insert_with(|| Box::new(Fifo::new(FifoKind::NoQueue).into()))
     }
 
     /// Packets and bytes that came into being here by duplication.
