@@ -1,0 +1,124 @@
+//! A drawing as PNG, at twice its size so that it is sharp on any screen.
+
+use tiny_skia::{
+    Color, FillRule, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform,
+};
+use ttf_parser::OutlineBuilder;
+
+use super::font::Fonts;
+use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
+
+/// Pixels per unit of the drawing.
+const SCALE: f32 = 2.0;
+
+/// The bytes of a PNG file; `None` only for a drawing without area.
+pub fn png(scene: &Scene) -> Option<Vec<u8>> {
+    let mut pixels =
+        Pixmap::new((scene.width * SCALE).ceil() as u32, (scene.height * SCALE).ceil() as u32)?;
+    pixels.fill(Color::WHITE);
+    let fonts = Fonts::load();
+    for shape in &scene.shapes {
+        draw(&mut pixels, shape, &fonts);
+    }
+    pixels.encode_png().ok()
+}
+
+fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
+    let scale = Transform::from_scale(SCALE, SCALE);
+    match shape {
+        Shape::Rect { frame: [x, y, width, height], fill } => {
+            if let Some(rect) = Rect::from_xywh(*x, *y, *width, *height) {
+                pixels.fill_rect(rect, &paint(*fill), scale, None);
+            }
+        }
+        Shape::Path { points, colour, width, dash } => {
+            let mut path = PathBuilder::new();
+            for (index, [x, y]) in points.iter().enumerate() {
+                if index == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
+            }
+            let stroke = Stroke {
+                width: *width,
+                line_join: LineJoin::Round,
+                dash: dash.and_then(|[on, off]| StrokeDash::new(vec![on, off], 0.0)),
+                ..Stroke::default()
+            };
+            if let Some(path) = path.finish() {
+                pixels.stroke_path(&path, &paint(*colour), &stroke, scale, None);
+            }
+        }
+        Shape::Dot { at: [x, y], radius, fill } => {
+            if let Some(path) = PathBuilder::from_circle(*x, *y, *radius) {
+                pixels.fill_path(&path, &paint(*fill), FillRule::Winding, scale, None);
+            }
+        }
+        Shape::Text { at, text, style } => draw_text(pixels, *at, text, style, fonts),
+    }
+}
+
+fn draw_text(pixels: &mut Pixmap, at: [f32; 2], text: &str, style: &TextStyle, fonts: &Fonts) {
+    let width = fonts.width(text, style.size, style.medium);
+    let shift = match style.anchor {
+        Anchor::Start => 0.0,
+        Anchor::Middle => -width / 2.0,
+        Anchor::End => -width,
+    };
+    let turn = if style.upright { -90.0 } else { 0.0 };
+    let place = Transform::from_translate(shift, 0.0)
+        .post_rotate(turn)
+        .post_translate(at[0], at[1])
+        .post_scale(SCALE, SCALE);
+    let paint = paint(style.colour);
+    let pen = |x, scale| Pen { path: PathBuilder::new(), x, scale };
+    fonts.outline(text, style.size, style.medium, pen, |pen| {
+        if let Some(path) = pen.path.finish() {
+            pixels.fill_path(&path, &paint, FillRule::Winding, place, None);
+        }
+    });
+}
+
+fn paint(colour: Colour) -> Paint<'static> {
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(colour.0, colour.1, colour.2, 255);
+    paint.anti_alias = true;
+    paint
+}
+
+/// Turns a glyph's outline (upwards, in font units) into a path (downwards, in drawing units).
+struct Pen {
+    path: PathBuilder,
+    x: f32,
+    scale: f32,
+}
+
+impl Pen {
+    fn point(&self, x: f32, y: f32) -> (f32, f32) {
+        (self.x + x * self.scale, -y * self.scale)
+    }
+}
+
+impl OutlineBuilder for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.point(x, y);
+        self.path.move_to(x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.point(x, y);
+        self.path.line_to(x, y);
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        let ((x1, y1), (x, y)) = (self.point(x1, y1), self.point(x, y));
+        self.path.quad_to(x1, y1, x, y);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let ((x1, y1), (x2, y2), (x, y)) =
+            (self.point(x1, y1), self.point(x2, y2), self.point(x, y));
+        self.path.cubic_to(x1, y1, x2, y2, x, y);
+    }
+
+    fn close(&mut self) {
+        self.path.close();
+    }
+}

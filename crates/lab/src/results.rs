@@ -1,0 +1,197 @@
+//! What runs leave behind: metrics, time series, captures; and their summary over repetitions.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::stats::Summary;
+
+/// One number that a run gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// What it belongs to: a flow's name, a port's name, or `total`.
+    pub scope: String,
+    /// Plain words: `goodput`, `rto`, `latency median`.
+    pub name: String,
+    /// Unit as it is written behind the number, e.g. `Mbit/s`; empty for counts.
+    pub unit: &'static str,
+    /// The number.
+    pub value: f64,
+}
+
+/// One column of a time series: whole numbers, absent where nothing was known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Name with its unit, e.g. `srtt_us`.
+    pub name: String,
+    /// One value per sample.
+    pub values: Vec<Option<i64>>,
+}
+
+/// The samples of one flow or one port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// `flow-NAME` or `port-NAME`.
+    pub name: String,
+    /// Sample times in ns of virtual time.
+    pub time_ns: Vec<i64>,
+    /// The columns.
+    pub columns: Vec<Column>,
+}
+
+/// Everything that one repetition gave.
+#[derive(Clone, Debug, Default)]
+pub struct RunResult {
+    /// Its seed.
+    pub seed: u64,
+    /// The values that it drew: (path, value).
+    pub drawn: Vec<(String, String)>,
+    /// Its numbers, always in the same order for the same plan.
+    pub metrics: Vec<Metric>,
+    /// Its samples.
+    pub series: Vec<Series>,
+    /// Captures: (port, bytes of a pcapng file).
+    pub captures: Vec<(String, Vec<u8>)>,
+    /// Fingerprint of every packet that was sent.
+    pub fingerprint: u64,
+    /// How far virtual time went, in ns.
+    pub virtual_ns: u64,
+}
+
+/// All repetitions of one point of a sweep.
+#[derive(Clone, Debug, Default)]
+pub struct PointResult {
+    /// (axis, label).
+    pub labels: Vec<(String, String)>,
+    /// The repetitions in the order of their seeds.
+    pub runs: Vec<RunResult>,
+}
+
+/// One metric over all repetitions of a point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricSummary {
+    /// As in [`Metric`].
+    pub scope: String,
+    /// As in [`Metric`].
+    pub name: String,
+    /// As in [`Metric`].
+    pub unit: &'static str,
+    /// Mean, interval, extremes.
+    pub summary: Summary,
+}
+
+impl Series {
+    /// The column called `name`.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+}
+
+impl PointResult {
+    /// Every metric over the repetitions that have it, in the order of the first run.
+    pub fn summaries(&self) -> Vec<MetricSummary> {
+        let mut known: Vec<(&str, &str, &'static str)> = Vec::new();
+        for metric in self.runs.iter().flat_map(|run| &run.metrics) {
+            let key = (metric.scope.as_str(), metric.name.as_str(), metric.unit);
+            if !known.contains(&key) {
+                known.push(key);
+            }
+        }
+        known
+            .into_iter()
+            .filter_map(|(scope, name, unit)| {
+                let summary = Summary::of(&self.values(scope, name))?;
+                Some(MetricSummary { scope: scope.into(), name: name.into(), unit, summary })
+            })
+            .collect()
+    }
+
+    /// The values of one metric, run by run.
+    pub fn values(&self, scope: &str, name: &str) -> Vec<f64> {
+        let wanted = |metric: &&Metric| metric.scope == scope && metric.name == name;
+        self.runs
+            .iter()
+            .filter_map(|run| run.metrics.iter().find(wanted))
+            .map(|m| m.value)
+            .collect()
+    }
+
+    /// `label label …`, or the experiment's name where nothing is swept.
+    pub fn title(&self, otherwise: &str) -> String {
+        if self.labels.is_empty() {
+            return otherwise.into();
+        }
+        self.labels.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn to_json(&self) -> Json {
+        let metrics: Vec<Json> = self
+            .summaries()
+            .iter()
+            .map(|one| {
+                json!({
+                    "scope": one.scope, "metric": one.name, "unit": one.unit,
+                    "mean": one.summary.mean, "ci95": one.summary.ci95,
+                    "min": one.summary.min, "max": one.summary.max, "n": one.summary.n,
+                })
+            })
+            .collect();
+        json!({
+            "labels": object(&self.labels),
+            "metrics": metrics,
+            "runs": self.runs.iter().map(RunResult::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl RunResult {
+    fn to_json(&self) -> Json {
+        let metrics: Map<String, Json> = self
+            .metrics
+            .iter()
+            .map(|metric| (format!("{} {}", metric.scope, metric.name), json!(metric.value)))
+            .collect();
+        json!({
+            "seed": self.seed,
+            "drawn": object(&self.drawn),
+            "fingerprint": format!("{:016x}", self.fingerprint),
+            "virtual_time_ns": self.virtual_ns,
+            "metrics": metrics,
+        })
+    }
+}
+
+/// The whole of `summary.json`. It holds nothing that depends on the machine or the hour.
+pub fn summary_json(name: &str, title: &str, seed: u64, points: &[PointResult]) -> Json {
+    json!({
+        "schema": 1,
+        "name": name,
+        "title": title,
+        "seed": seed,
+        "points": points.iter().map(PointResult::to_json).collect::<Vec<_>>(),
+    })
+}
+
+fn object(pairs: &[(String, String)]) -> Json {
+    Json::Object(pairs.iter().map(|(key, value)| (key.clone(), json!(value))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(seed: u64, goodput: f64) -> RunResult {
+        let metric =
+            Metric { scope: "bulk".into(), name: "goodput".into(), unit: "Mbit/s", value: goodput };
+        RunResult { seed, metrics: vec![metric], ..RunResult::default() }
+    }
+
+    #[test]
+    fn a_summary_has_every_metric_once() {
+        let point = PointResult { labels: vec![], runs: vec![run(1, 400.0), run(2, 420.0)] };
+        let summaries = point.summaries();
+        assert_eq!(summaries.len(), 1);
+        assert!((summaries[0].summary.mean - 410.0).abs() < 1e-9);
+        let json = summary_json("x", "X", 1, &[point]);
+        assert_eq!(json["points"][0]["runs"][1]["metrics"]["bulk goodput"], 420.0);
+        assert_eq!(json["points"][0]["metrics"][0]["n"], 2);
+    }
+}

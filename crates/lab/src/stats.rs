@@ -1,0 +1,129 @@
+//! Statistics over repetitions: means with 95 % confidence intervals, percentiles, fairness.
+
+/// What is known about a quantity after several repetitions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Number of values.
+    pub n: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval of the mean (Student's t); `None` for a
+    /// single value, about whose spread nothing is known.
+    pub ci95: Option<f64>,
+    /// Standard deviation of the sample.
+    pub sd: Option<f64>,
+    /// Smallest value.
+    pub min: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+impl Summary {
+    /// Summarises `values`; `None` if there are none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let sd = (n > 1).then(|| {
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            (squares / (n - 1) as f64).sqrt()
+        });
+        let ci95 = sd.map(|sd| student_t(n - 1) * sd / (n as f64).sqrt());
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Some(Self { n, mean, ci95, sd, min, max })
+    }
+}
+
+/// The `share` quantile (0 to 1) of `values` by the nearest rank; `None` if there are none.
+pub fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    values.sort_by(f64::total_cmp);
+    let rank = (share * values.len() as f64).ceil().max(1.0) as usize;
+    Some(values[rank.min(values.len()) - 1])
+}
+
+/// Jain's fairness index: 1 if all are equal, 1/n if one has everything.
+pub fn jain(values: &[f64]) -> Option<f64> {
+    let sum: f64 = values.iter().sum();
+    let squares: f64 = values.iter().map(|value| value * value).sum();
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
+/// The 0.975 quantile of Student's t distribution.
+///
+/// Exact to the printed digits up to 30 degrees of freedom; beyond that interpolated in the
+/// reciprocal, which is good to three digits.
+pub fn student_t(degrees: usize) -> f64 {
+    assert!(degrees > 0, "no degree of freedom");
+    if let Some(t) = T_975.get(degrees - 1) {
+        return *t;
+    }
+    let nodes = [(30.0, T_975[29]), (60.0, 2.000), (120.0, 1.980), (f64::INFINITY, 1.960)];
+    let x = 1.0 / degrees as f64;
+    for pair in nodes.windows(2) {
+        let ((low, t_low), (high, t_high)) = (pair[0], pair[1]);
+        if (degrees as f64) <= high {
+            let (from, to) = (1.0 / low, 1.0 / high);
+            return t_low + (t_high - t_low) * (from - x) / (from - to);
+        }
+    }
+    1.960
+}
+
+/// Student's t, 0.975 quantile, for 1 to 30 degrees of freedom.
+const T_975: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-3, "{a} is not {b}");
+    }
+
+    #[test]
+    fn a_mean_has_its_confidence_interval() {
+        let summary = Summary::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        near(summary.mean, 3.0);
+        near(summary.sd.unwrap(), 1.5811);
+        near(summary.ci95.unwrap(), 2.776 * 1.5811 / 5f64.sqrt());
+        assert_eq!((summary.min, summary.max, summary.n), (1.0, 5.0, 5));
+        assert_eq!(Summary::of(&[7.0]).unwrap().ci95, None);
+        assert_eq!(Summary::of(&[]), None);
+    }
+
+    #[test]
+    fn student_t_matches_the_tables() {
+        for (degrees, t) in
+            [(1, 12.706), (9, 2.262), (30, 2.042), (40, 2.021), (60, 2.0), (120, 1.98)]
+        {
+            near(student_t(degrees), t);
+        }
+        assert!((student_t(1_000_000) - 1.96).abs() < 1e-4);
+    }
+
+    #[test]
+    fn quantiles_take_the_nearest_rank() {
+        let mut values = [5.0, 1.0, 3.0, 2.0, 4.0];
+        assert_eq!(quantile(&mut values, 0.5), Some(3.0));
+        assert_eq!(quantile(&mut values, 0.0), Some(1.0));
+        assert_eq!(quantile(&mut values, 0.99), Some(5.0));
+        assert_eq!(quantile(&mut [], 0.5), None);
+    }
+
+    #[test]
+    fn jain_runs_from_one_share_to_equal_shares() {
+        near(jain(&[4.0, 4.0, 4.0]).unwrap(), 1.0);
+        near(jain(&[9.0, 0.0, 0.0]).unwrap(), 1.0 / 3.0);
+        assert_eq!(jain(&[0.0, 0.0]), None);
+    }
+}
