@@ -8,10 +8,12 @@ use crate::link::{LinkConfig, NodeId};
 use crate::world::World;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
-use datapath::fib::Decision;
+use datapath::fib::{Decision, FibError, Prefix, Route};
 use datapath::host::{Host, PortConfig};
 use datapath::node::Port;
 use datapath::packet::MacAddr;
+use datapath::qdisc::Sched;
+use datapath::units::Instant;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 
@@ -30,6 +32,8 @@ pub enum TopologyError {
     SelfLink(String),
     /// A node without any wire.
     Unconnected(String),
+    /// A route made by hand is refused.
+    BadRoute(String, FibError),
     /// No path leads from one node to the other.
     NoRoute {
         /// Where packets would start.
@@ -72,6 +76,8 @@ pub struct End {
     pub port: Port,
     /// The interface.
     pub interface: PortConfig,
+    /// Its queueing discipline, if not the default `pfifo`.
+    pub qdisc: Option<Sched>,
     /// The direction that begins here.
     pub link: LinkConfig,
 }
@@ -82,7 +88,7 @@ struct NodePlan {
     router: bool,
     /// By port: the wire, and whether this node is its end `a`.
     ports: Vec<(WireId, bool)>,
-    routes: Vec<(IpAddr, u8, Decision)>,
+    routes: Vec<Route>,
 }
 
 impl Topology {
@@ -158,7 +164,7 @@ impl Topology {
             peer_mac: mac(wire, peer),
             ..PortConfig::default()
         };
-        End { node, port, interface, link }
+        End { node, port, interface, qdisc: None, link }
     }
 
     /// A wire, to change its interfaces, addresses and directions before the world is built.
@@ -174,8 +180,8 @@ impl Topology {
     }
 
     /// Adds a route by hand; it goes before those found by themselves.
-    pub fn route(&mut self, node: NodeId, prefix: IpAddr, len: u8, decision: Decision) {
-        self.nodes[node.0 as usize].routes.push((prefix, len, decision));
+    pub fn route(&mut self, node: NodeId, route: Route) {
+        self.nodes[node.0 as usize].routes.push(route);
     }
 
     /// The first address of a node.
@@ -210,7 +216,7 @@ impl Topology {
         self.check()?;
         let mut world = World::new(seed);
         for (index, plan) in self.nodes.iter().enumerate() {
-            world.add_node(self.make_host(NodeId(index as u32), plan));
+            world.add_node(self.make_host(NodeId(index as u32), plan)?);
         }
         for Wire { a, b } in &self.wires {
             world.add_link(a.link.clone(), (a.node, a.port), (b.node, b.port));
@@ -234,22 +240,27 @@ impl Topology {
         }
     }
 
-    fn make_host(&self, id: NodeId, plan: &NodePlan) -> Host {
+    fn make_host(&self, id: NodeId, plan: &NodePlan) -> Result<Host, TopologyError> {
         let mut host = Host::new();
         host.forwarding = plan.router;
         for &(wire, is_a) in &plan.ports {
-            host.add_port(self.near_end(wire, is_a).interface.clone());
+            let end = self.near_end(wire, is_a);
+            let port = host.add_port(end.interface.clone());
+            if let Some(qdisc) = &end.qdisc {
+                host.set_qdisc(Instant::ZERO, port, qdisc.clone());
+            }
         }
-        for &(prefix, len, decision) in &plan.routes {
-            host.routes.add(prefix, len, decision);
+        for route in &plan.routes {
+            let added = host.fib.add(route.clone());
+            added.map_err(|error| TopologyError::BadRoute(plan.name.clone(), error))?;
         }
         if plan.ports.len() == 1 {
-            host.routes.via(Ipv4Addr::UNSPECIFIED.into(), 0, 0, None);
-            host.routes.via(core::net::Ipv6Addr::UNSPECIFIED.into(), 0, 0, None);
+            add_unless_there(&mut host, Route::on_link(Prefix::DEFAULT_V4, 0));
+            add_unless_there(&mut host, Route::on_link(Prefix::DEFAULT_V6, 0));
         } else {
             self.add_shortest_paths(id, &mut host);
         }
-        host
+        Ok(host)
     }
 
     /// One breadth-first search gives the first port towards every other node.
@@ -266,8 +277,7 @@ impl Topology {
         while let Some(node) = queue.pop_front() {
             let port = first_port[node.0 as usize].expect("set before it was queued");
             for address in self.addresses_of(node) {
-                let full = if address.is_ipv4() { 32 } else { 128 };
-                host.routes.via(address, full, port.0, None);
+                add_unless_there(host, Route::on_link(Prefix::host(address), port.0));
             }
             if !self.nodes[node.0 as usize].router {
                 continue;
@@ -297,7 +307,7 @@ impl Topology {
         let mut path = vec![from];
         loop {
             let at = path[path.len() - 1];
-            let Decision::Forward(hop) = world.host(at).routes.look_up(target) else {
+            let Decision::Forward(hop) = world.host(at).route_to(target) else {
                 if at == to {
                     return Ok(path);
                 }
@@ -315,6 +325,14 @@ impl Topology {
     }
 }
 
+/// A route found by itself gives way to one made by hand.
+fn add_unless_there(host: &mut Host, route: Route) {
+    match host.fib.add(route) {
+        Ok(()) | Err(FibError::Exists) => {}
+        Err(error) => panic!("a shortest path is no route: {error:?}"),
+    }
+}
+
 /// A locally administered address for one end of a wire.
 fn mac(wire: WireId, end: u8) -> MacAddr {
     let [a, b, c, d] = wire.0.to_be_bytes();
@@ -328,6 +346,7 @@ impl fmt::Display for TopologyError {
             Self::UnknownNode(name) => write!(f, "there is no node called \"{name}\""),
             Self::SelfLink(name) => write!(f, "a link leads from \"{name}\" to itself"),
             Self::Unconnected(name) => write!(f, "no link leads to \"{name}\""),
+            Self::BadRoute(name, error) => write!(f, "a route of \"{name}\" is refused: {error}"),
             Self::NoRoute { from, to } => write!(f, "no route leads from \"{from}\" to \"{to}\""),
             Self::RoutingLoop { from, to } => {
                 write!(f, "the routes from \"{from}\" to \"{to}\" lead round in a circle")
@@ -384,8 +403,7 @@ mod tests {
         net.wire(a, b, LinkConfig::default());
         net.wire(b, c, LinkConfig::default());
         let target = net.address(c).expect("wired");
-        let hop = datapath::fib::Hop { port: 0, gateway: None };
-        net.route(b, target, 32, Decision::Forward(hop));
+        net.route(b, Route::on_link(Prefix::host(target), 0));
         let world = net.build(1).expect("possible");
         let circle = TopologyError::RoutingLoop { from: "A".into(), to: "C".into() };
         assert_eq!(net.trace(&world, a, c), Err(circle));

@@ -1,13 +1,13 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
 use super::Host;
-use crate::fib::Decision;
+use crate::fib::{Decision, RouteKey};
 use crate::node::Port;
 use crate::packet::{Meta, Network, Packet, Transport};
 use crate::qdisc::{Cx, Enqueue};
 use crate::reason::Reason;
 use crate::units::Instant;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 impl Host {
     /// A packet arrived on a port (`ip_rcv`).
@@ -25,10 +25,10 @@ impl Host {
         {
             return self.drop_packet(reason, packet);
         }
-        let Some(dst) = packet.network.dst() else {
+        let Some(key) = key_of(&packet, Some(port.0)) else {
             return self.drop_packet(Reason::Malformed, packet);
         };
-        match self.routes.look_up(dst) {
+        match self.fib.lookup(&key) {
             Decision::Local => self.deliver(now, packet),
             decision => self.forward(now, decision, packet),
         }
@@ -91,8 +91,11 @@ impl Host {
     /// (`ip_queue_xmit`, `ip_send_skb`). What is dropped comes out of `poll`.
     pub fn ip_output(&mut self, now: Instant, packet: Packet) -> Enqueue {
         self.stats.out_requests += 1;
-        let dst = packet.network.dst().unwrap_or(IpAddr::from([0, 0, 0, 0]));
-        match self.routes.look_up(dst) {
+        let Some(key) = key_of(&packet, None) else {
+            self.drop_packet(Reason::Malformed, packet);
+            return Enqueue::Dropped;
+        };
+        match self.fib.lookup(&key) {
             Decision::Forward(hop) => {
                 let mtu = self.ports[usize::from(hop.port)].config.mtu;
                 if too_big(&packet, mtu) {
@@ -133,6 +136,54 @@ impl Host {
         packet.meta.len = packet.header_len() + packet.body.len;
         self.give_back(now, owner, truesize);
         self.deliver(now, packet);
+    }
+}
+
+/// What the route look-up is asked for a packet (`ip_route_input_noref`,
+/// `ip_route_output_flow`); `None` if it is not IP.
+#[inline]
+fn key_of(packet: &Packet, iif: Option<u16>) -> Option<RouteKey> {
+    let (src, dst, flow_label) = match packet.network {
+        Network::Ipv4(ip) => (IpAddr::V4(ip.src), IpAddr::V4(ip.dst), 0),
+        Network::Ipv6(ip) => (IpAddr::V6(ip.src), IpAddr::V6(ip.dst), ip.flow_label),
+        Network::Other(_) => return None,
+    };
+    let (src_port, dst_port) = match packet.transport {
+        Transport::Icmp(icmp) => (u16::from(icmp.kind) << 8 | u16::from(icmp.code), 0),
+        transport => transport.ports().unwrap_or((0, 0)),
+    };
+    Some(RouteKey {
+        src,
+        dst,
+        iif,
+        oif: None,
+        tos: packet.network.tos(),
+        mark: packet.meta.mark,
+        protocol: packet.network.protocol()?,
+        src_port,
+        dst_port,
+        flow_label,
+    })
+}
+
+/// The question where `dst` lies, with nothing else known.
+pub(super) fn key_to(dst: IpAddr) -> RouteKey {
+    let src = if dst.is_ipv4() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+    } else {
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+    };
+    RouteKey {
+        src,
+        dst,
+        iif: None,
+        oif: None,
+        tos: 0,
+        mark: 0,
+        protocol: 0,
+        src_port: 0,
+        dst_port: 0,
+        flow_label: 0,
     }
 }
 

@@ -10,23 +10,21 @@
 mod icmp;
 mod ip;
 mod port;
-mod routes;
 mod socket;
 mod tcp;
 mod timers;
 mod udp;
 
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
-pub use routes::Routes;
 pub use socket::{Datagram, Socket, SocketError, Sockets};
 pub use tcp::{TcpRead, TcpSocket};
 pub use timers::LazyTimers;
 pub use udp::{UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
 
-use crate::fib::Decision;
+use crate::fib::{Decision, Fib, FibError, Prefix, Protocol, Route, RouteType, TableId};
 use crate::node::{Done, Node, Output, Port, SocketReady};
 use crate::packet::{Meta, Packet};
-use crate::qdisc::Cx;
+use crate::qdisc::{Cx, Qdisc as _, Sched};
 use crate::reason::Reason;
 use crate::trace::Event;
 use crate::units::Instant;
@@ -64,12 +62,14 @@ pub struct IpStats {
 pub struct Host {
     ports: Vec<HostPort>,
     ingress: Vec<(Port, Box<dyn Ingress>)>,
-    /// The route table.
-    pub routes: Routes,
+    /// Routes and rules.
+    pub fib: Fib,
     /// What this host has open.
     pub sockets: Sockets,
     /// When sockets want to be called.
     pub socket_timers: LazyTimers,
+    /// When queues that hold packets back want to be asked again (`qdisc_watchdog`).
+    port_timers: LazyTimers,
     /// Whether packets for others are passed on (`net.ipv4.ip_forward`).
     pub forwarding: bool,
     /// Network-layer counters.
@@ -88,8 +88,12 @@ impl Host {
     /// A host without ports.
     pub fn new() -> Self {
         let mut host = Self::default();
-        let v4 = IpAddr::from([127, 0, 0, 0]);
-        host.routes.add(v4, 8, Decision::Local);
+        let loopback = Prefix::containing(IpAddr::from([127, 0, 0, 0]), 8).expect("a prefix");
+        host.install(Route {
+            kind: RouteType::Local,
+            table: TableId::LOCAL,
+            ..Route::on_link(loopback, LOOPBACK)
+        });
         host
     }
 
@@ -98,14 +102,26 @@ impl Host {
     pub fn add_port(&mut self, config: PortConfig) -> Port {
         let index = u16::try_from(self.ports.len()).expect("a host has at most 65536 ports");
         for &(address, prefix_len) in &config.addresses {
-            let full = if address.is_ipv4() { 32 } else { 128 };
-            self.routes.add(address, full, Decision::Local);
-            if prefix_len < full {
-                self.routes.via(address, prefix_len, index, None);
+            self.install(Route::local(address, index));
+            let network = Prefix::containing(address, prefix_len).expect("a length of its family");
+            if !network.is_host() {
+                self.install(Route {
+                    protocol: Protocol::KERNEL,
+                    prefsrc: Some(address),
+                    ..Route::on_link(network, index)
+                });
             }
         }
         self.ports.push(HostPort::new(config));
         Port(index)
+    }
+
+    /// Adds a route that the host needs by itself; one that is there already stays.
+    fn install(&mut self, route: Route) {
+        match self.fib.append(route) {
+            Ok(()) | Err(FibError::Exists) => {}
+            Err(error) => panic!("a route of the host's own is wrong: {error:?}"),
+        }
     }
 
     /// An interface.
@@ -124,16 +140,36 @@ impl Host {
         self.ingress.push((port, judge));
     }
 
-    /// Takes an interface up or down.
+    /// Takes an interface up or down; routes over it go out of service.
     pub fn set_port_up(&mut self, now: Instant, port: Port, up: bool) {
         let mut cx = Cx { now, dropped: &mut self.dropped };
         self.ports[usize::from(port.0)].set_up(up, &mut cx);
+        let link = self.fib.link(port.0);
+        self.fib.set_link(port.0, crate::fib::Link { carrier: up, ..link });
+        self.list_port(port.0);
+    }
+
+    /// Puts a queueing discipline at the root of a port. The packets of the old one are moved
+    /// to the new one as far as the old one lets them go.
+    pub fn set_qdisc(&mut self, now: Instant, port: Port, qdisc: Sched) {
+        let root = self.ports[usize::from(port.0)].qdisc_mut();
+        let mut old = core::mem::replace(root, qdisc);
+        let mut cx = Cx { now, dropped: &mut self.dropped };
+        while let Some(packet) = old.dequeue(&mut cx) {
+            root.enqueue(packet, &mut cx);
+        }
+        self.list_port(port.0);
+    }
+
+    /// Where a packet to `dst` would go, as far as the address alone decides.
+    pub fn route_to(&self, dst: IpAddr) -> Decision {
+        self.fib.lookup(&ip::key_to(dst))
     }
 
     /// The first address of the host, of the family of `remote`, to use towards `remote`
     /// (`fib_select_default` source selection: the address of the outgoing interface).
     pub fn source_address(&self, remote: IpAddr) -> Option<IpAddr> {
-        match self.routes.look_up(remote) {
+        match self.route_to(remote) {
             Decision::Forward(hop) => self.ports[usize::from(hop.port)].address_like(remote),
             Decision::Local => Some(remote),
             _ => None,
@@ -157,18 +193,23 @@ impl Host {
 
     fn list_port(&mut self, index: u16) {
         let port = &mut self.ports[usize::from(index)];
-        if !port.listed && port.can_send() {
+        if !port.listed && port.has_credit() {
             port.listed = true;
             self.sending.push_back(index);
         }
     }
 
     /// The next packet of any port that may send; ports take turns packet by packet.
-    fn next_send(&mut self) -> Option<(Port, Packet)> {
+    #[inline]
+    fn next_send(&mut self, now: Instant) -> Option<(Port, Packet)> {
         while let Some(&index) = self.sending.front() {
             let port = &mut self.ports[usize::from(index)];
-            if let Some(packet) = port.dequeue() {
+            let mut cx = Cx { now, dropped: &mut self.dropped };
+            if let Some(packet) = port.dequeue(&mut cx) {
                 return Some((Port(index), packet));
+            }
+            if let Some(at) = port.watchdog() {
+                self.port_timers.arm(u32::from(index), at);
             }
             port.listed = false;
             self.sending.pop_front();
@@ -183,9 +224,16 @@ impl Host {
         self.dropped_out.pop_front()
     }
 
+    fn next_timer(&self) -> Instant {
+        self.socket_timers.next_at().min(self.port_timers.next_at())
+    }
+
     fn run_timers(&mut self, now: Instant) {
         while let Some(id) = self.socket_timers.pop_due(now) {
             self.on_socket_timer(now, id);
+        }
+        while let Some(index) = self.port_timers.pop_due(now) {
+            self.list_port(index as u16);
         }
     }
 
@@ -221,10 +269,10 @@ impl Node for Host {
 
     #[inline]
     fn poll(&mut self, now: Instant) -> Option<Output> {
-        if self.socket_timers.next_at() <= now {
+        if self.next_timer() <= now {
             self.run_timers(now);
         }
-        if let Some((port, packet)) = self.next_send() {
+        if let Some((port, packet)) = self.next_send(now) {
             return Some(Output::Send(port, packet));
         }
         if let Some((reason, packet)) = self.next_drop() {
@@ -246,10 +294,13 @@ impl Node for Host {
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        let at = self.socket_timers.next_at();
+        let at = self.next_timer();
         (at < Instant::FAR_FUTURE).then_some(at)
     }
 }
+
+/// The interface of routes to the host itself, which no port has.
+const LOOPBACK: u16 = u16::MAX;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 //! A network interface of a host: its queue, its credit and its settings (`struct net_device`).
 
 use crate::packet::{Link, MacAddr, Packet};
-use crate::qdisc::{Backlog, Cx, Enqueue};
+use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
+use crate::qdisc::{Backlog, Cx, Enqueue, Qdisc as _, Sched};
 use crate::reason::Reason;
+use crate::units::Instant;
 use core::net::IpAddr;
-use std::collections::VecDeque;
 
 /// What a port is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct PortConfig {
     pub peer_mac: MacAddr,
     /// Whether frames carry an Ethernet header.
     pub ethernet: bool,
-    /// Longest queue in packets (`txqueuelen`).
+    /// Longest queue in packets of the `pfifo` that a port begins with (`txqueuelen`).
     pub queue_limit: u32,
     /// What the device and the stack cut and merge.
     pub offloads: Offloads,
@@ -58,8 +59,7 @@ pub struct HostPort {
     pub config: PortConfig,
     /// Counters.
     pub stats: PortStats,
-    queue: VecDeque<Packet>,
-    queue_bytes: u32,
+    qdisc: Box<Sched>,
     credits: u32,
     up: bool,
     /// In the host's list of ports with something to send.
@@ -74,7 +74,7 @@ impl Default for PortConfig {
             mac: MacAddr::default(),
             peer_mac: MacAddr::default(),
             ethernet: true,
-            queue_limit: 1000,
+            queue_limit: TX_QUEUE_LEN,
             offloads: Offloads::default(),
         }
     }
@@ -82,11 +82,11 @@ impl Default for PortConfig {
 
 impl HostPort {
     pub(super) fn new(config: PortConfig) -> Self {
+        let qdisc = Fifo::new(FifoKind::Packets(config.queue_limit)).into();
         Self {
             config,
+            qdisc: Box::new(qdisc),
             stats: PortStats::default(),
-            queue: VecDeque::new(),
-            queue_bytes: 0,
             credits: 0,
             up: true,
             listed: false,
@@ -103,54 +103,63 @@ impl HostPort {
     }
 
     /// Queues a packet that is to leave here (`__dev_queue_xmit`).
+    #[inline]
     pub(super) fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        let reason = if !self.up {
-            Reason::LinkDown
-        } else if self.queue.len() >= self.config.queue_limit as usize {
-            Reason::QdiscOverlimit
+        let verdict = if self.up {
+            self.qdisc.enqueue(packet, cx)
         } else {
-            self.queue_bytes += packet.wire_len();
-            self.queue.push_back(packet);
-            return Enqueue::Queued;
+            cx.drop(Reason::LinkDown, packet);
+            Enqueue::Dropped
         };
-        self.stats.tx_dropped += 1;
-        cx.drop(reason, packet);
-        Enqueue::Dropped
+        self.stats.tx_dropped += u64::from(verdict == Enqueue::Dropped);
+        verdict
     }
 
-    /// The next packet for the wire, if the port has credit for it.
-    pub(super) fn dequeue(&mut self) -> Option<Packet> {
-        if self.credits == 0 {
+    /// The next packet for the wire, if the port has credit and the queue lets one go.
+    #[inline]
+    pub(super) fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        if self.credits == 0 || !self.up {
             return None;
         }
-        let packet = self.queue.pop_front()?;
+        let packet = self.qdisc.dequeue(cx)?;
         self.credits -= 1;
-        self.queue_bytes -= packet.wire_len();
         self.stats.tx_packets += u64::from(packet.segments());
         self.stats.tx_bytes += u64::from(packet.wire_len());
         Some(packet)
     }
 
-    /// True if there is something to send and room to send it.
-    pub(super) fn can_send(&self) -> bool {
-        self.credits > 0 && !self.queue.is_empty()
+    /// When a port with credit whose queue gave nothing should be asked again.
+    pub(super) fn watchdog(&self) -> Option<Instant> {
+        if self.credits > 0 && self.up { self.qdisc.wake_at() } else { None }
+    }
+
+    /// True if there is room to send something.
+    pub(super) fn has_credit(&self) -> bool {
+        self.credits > 0
     }
 
     pub(super) fn grant(&mut self) {
         self.credits += 1;
     }
 
-    /// Takes the interface up or down; what waits in a queue that goes down is dropped
-    /// (`dev_deactivate`).
+    /// Takes the interface up or down. What a queue that goes down would let go is dropped
+    /// (`dev_deactivate`); what it holds back stays until the interface is up again.
     pub(super) fn set_up(&mut self, up: bool, cx: &mut Cx<'_>) {
         self.up = up;
-        if !up {
-            self.queue_bytes = 0;
-            self.stats.tx_dropped += self.queue.len() as u64;
-            for packet in self.queue.drain(..) {
-                cx.drop(Reason::LinkDown, packet);
-            }
+        while !up && let Some(packet) = self.qdisc.dequeue(cx) {
+            self.stats.tx_dropped += 1;
+            cx.drop(Reason::LinkDown, packet);
         }
+    }
+
+    /// The queueing discipline at the root.
+    pub fn qdisc(&self) -> &Sched {
+        &self.qdisc
+    }
+
+    /// The queueing discipline at the root, to change it or what hangs below.
+    pub fn qdisc_mut(&mut self) -> &mut Sched {
+        &mut self.qdisc
     }
 
     /// Whether the interface is up.
@@ -160,7 +169,7 @@ impl HostPort {
 
     /// What waits to be sent.
     pub fn backlog(&self) -> Backlog {
-        Backlog { packets: self.queue.len() as u32, bytes: self.queue_bytes }
+        self.qdisc.backlog()
     }
 
     /// The first address of the same family as `other`.
