@@ -4,6 +4,7 @@ use super::Host;
 use crate::fib::{Decision, RouteKey};
 use crate::node::Port;
 use crate::packet::{Meta, Network, Packet, Transport};
+use crate::qdisc::police::Action;
 use crate::qdisc::{Cx, Enqueue};
 use crate::reason::Reason;
 use crate::units::Instant;
@@ -20,10 +21,8 @@ impl Host {
         packet.meta.owner = Meta::NO_OWNER;
         packet.meta.priority = 0;
         packet.meta.mark = 0;
-        if !self.ingress.is_empty()
-            && let Err(reason) = self.admit(now, port, &mut packet)
-        {
-            return self.drop_packet(reason, packet);
+        if !self.ingress.is_empty() && !self.admit(now, port, &packet) {
+            return self.drop_packet(Reason::Police, packet);
         }
         let Some(key) = key_of(&packet, Some(port.0)) else {
             return self.drop_packet(Reason::Malformed, packet);
@@ -34,11 +33,19 @@ impl Host {
         }
     }
 
-    fn admit(&mut self, now: Instant, port: Port, packet: &mut Packet) -> Result<(), Reason> {
-        match self.ingress.iter_mut().find(|(at, _)| *at == port) {
-            Some((_, judge)) => judge.admit(now, packet),
-            None => Ok(()),
+    /// What the policers of a port say, one after the other, until one of them decides
+    /// (`tc filter … ingress … action police`).
+    fn admit(&mut self, now: Instant, port: Port, packet: &Packet) -> bool {
+        for (at, police) in &mut self.ingress {
+            if *at == port {
+                match police.judge(now, packet) {
+                    Action::Pipe => {}
+                    Action::Ok => return true,
+                    Action::Drop => return false,
+                }
+            }
         }
+        true
     }
 
     /// For this host (`ip_local_deliver`).
@@ -145,7 +152,7 @@ impl Host {
 fn key_of(packet: &Packet, iif: Option<u16>) -> Option<RouteKey> {
     let (src, dst, flow_label) = match packet.network {
         Network::Ipv4(ip) => (IpAddr::V4(ip.src), IpAddr::V4(ip.dst), 0),
-        Network::Ipv6(ip) => (IpAddr::V6(ip.src), IpAddr::V6(ip.dst), ip.flow_label),
+        Network::Ipv6(ip) => (IpAddr::V6(ip.src), IpAddr::V6(ip.dst), ip.flow_label.get()),
         Network::Other(_) => return None,
     };
     let (src_port, dst_port) = match packet.transport {

@@ -24,21 +24,13 @@ pub use udp::{UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
 use crate::fib::{Decision, Fib, FibError, Prefix, Protocol, Route, RouteType, TableId};
 use crate::node::{Done, Node, Output, Port, SocketReady};
 use crate::packet::{Meta, Packet};
+use crate::qdisc::police::Police;
 use crate::qdisc::{Cx, Qdisc as _, Sched};
 use crate::reason::Reason;
 use crate::trace::Event;
 use crate::units::Instant;
 use core::net::IpAddr;
 use std::collections::VecDeque;
-
-/// Judges packets that arrive on a port before anything else sees them (`tc filter … ingress`).
-pub trait Ingress: core::fmt::Debug + Send {
-    /// Whether the packet may go on.
-    ///
-    /// # Errors
-    /// Why it is dropped.
-    fn admit(&mut self, now: Instant, packet: &mut Packet) -> Result<(), Reason>;
-}
 
 /// Counters of the network layer (`/proc/net/snmp`, `Ip` and `Icmp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -61,7 +53,7 @@ pub struct IpStats {
 #[derive(Debug, Default)]
 pub struct Host {
     ports: Vec<HostPort>,
-    ingress: Vec<(Port, Box<dyn Ingress>)>,
+    ingress: Vec<(Port, Police)>,
     /// Routes and rules.
     pub fib: Fib,
     /// What this host has open.
@@ -134,10 +126,14 @@ impl Host {
         self.ports.len()
     }
 
-    /// Puts a judge in front of what arrives on `port`.
-    pub fn set_ingress(&mut self, port: Port, judge: Box<dyn Ingress>) {
-        self.ingress.retain(|(at, _)| *at != port);
-        self.ingress.push((port, judge));
+    /// Adds a policer behind those that already judge what arrives on `port`.
+    pub fn add_policer(&mut self, port: Port, police: Police) {
+        self.ingress.push((port, police));
+    }
+
+    /// The policers of all ports in the order in which they judge.
+    pub fn policers(&self) -> &[(Port, Police)] {
+        &self.ingress
     }
 
     /// Takes an interface up or down; routes over it go out of service.
