@@ -3,7 +3,7 @@
 use super::checksum::Sum;
 use super::link::{EtherType, Link};
 use super::network::{Ipv4, Ipv6, Network, protocol};
-use super::transport::{Tcp, Transport};
+use super::transport::{Icmp, Tcp, Transport, Udp};
 use super::{Extra, Packet};
 
 impl Packet {
@@ -66,15 +66,12 @@ impl Packet {
                 (protocol::TCP, 16)
             }
             Transport::Udp(udp) => {
-                out[0..2].copy_from_slice(&udp.src_port.to_be_bytes());
-                out[2..4].copy_from_slice(&udp.dst_port.to_be_bytes());
+                write_udp_fields(*udp, out);
                 out[4..6].copy_from_slice(&length_field(len));
                 (protocol::UDP, 6)
             }
             Transport::Icmp(icmp) => {
-                out[0] = icmp.kind;
-                out[1] = icmp.code;
-                out[4..8].copy_from_slice(&icmp.rest.to_be_bytes());
+                write_icmp_fields(*icmp, out);
                 (self.icmp_protocol(), 2)
             }
         };
@@ -141,8 +138,9 @@ fn length_field(len: u32) -> [u8; 2] {
     u16::try_from(len).unwrap_or(0).to_be_bytes()
 }
 
+/// Writes a link-layer header, tags included, that fills `out`.
 #[inline]
-fn write_link(link: &Link, tags: &[(u16, u16)], ether_type: EtherType, out: &mut [u8]) {
+pub(super) fn write_link(link: &Link, tags: &[(u16, u16)], ether_type: EtherType, out: &mut [u8]) {
     let Link::Ethernet { dst, src } = link else { return };
     out[0..6].copy_from_slice(&dst.0);
     out[6..12].copy_from_slice(&src.0);
@@ -157,48 +155,84 @@ fn write_link(link: &Link, tags: &[(u16, u16)], ether_type: EtherType, out: &mut
 
 #[inline]
 fn write_ipv4(ip: &Ipv4, payload_len: u32, out: &mut [u8]) {
-    let out: &mut [u8; 20] = out.try_into().expect("an IPv4 header has 20 bytes");
+    let out: &mut [u8; 20] = out.try_into().expect("a canonical IPv4 header has 20 bytes");
+    out[0] = 0x45;
+    out[2..4].copy_from_slice(&length_field(20 + payload_len));
+    write_ipv4_fields(ip, out);
+    let checksum = Sum::default().bytes(&out[..]).checksum();
+    out[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Writes all of an IPv4 header but version, lengths and checksum.
+#[inline]
+pub(super) fn write_ipv4_fields(ip: &Ipv4, out: &mut [u8]) {
+    let out = out.first_chunk_mut::<20>().expect("an IPv4 header has at least 20 bytes");
     let fragment = u16::from(ip.dont_fragment) << 14
         | u16::from(ip.more_fragments) << 13
         | ip.fragment_offset & 0x1fff;
-    out[0] = 0x45;
     out[1] = ip.tos;
-    out[2..4].copy_from_slice(&length_field(20 + payload_len));
     out[4..6].copy_from_slice(&ip.id.to_be_bytes());
     out[6..8].copy_from_slice(&fragment.to_be_bytes());
     out[8] = ip.ttl;
     out[9] = ip.protocol;
     out[12..16].copy_from_slice(&ip.src.octets());
     out[16..20].copy_from_slice(&ip.dst.octets());
-    let checksum = Sum::default().bytes(&out[..]).checksum();
-    out[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[inline]
 fn write_ipv6(ip: &Ipv6, payload_len: u32, out: &mut [u8]) {
-    let out: &mut [u8; 40] = out.try_into().expect("an IPv6 header has 40 bytes");
-    let word = 6 << 28 | u32::from(ip.traffic_class) << 20 | ip.flow_label.get();
-    out[0..4].copy_from_slice(&word.to_be_bytes());
+    let out: &mut [u8; 40] = out.try_into().expect("a canonical IPv6 header has 40 bytes");
     out[4..6].copy_from_slice(&length_field(payload_len));
     out[6] = ip.next_header;
+    write_ipv6_fields(ip, out);
+}
+
+/// Writes all of an IPv6 header but length and next header.
+#[inline]
+pub(super) fn write_ipv6_fields(ip: &Ipv6, out: &mut [u8]) {
+    let out = out.first_chunk_mut::<40>().expect("an IPv6 header has 40 bytes");
+    let word = 6 << 28 | u32::from(ip.traffic_class) << 20 | ip.flow_label.get();
+    out[0..4].copy_from_slice(&word.to_be_bytes());
     out[7] = ip.hop_limit;
     out[8..24].copy_from_slice(&ip.src.octets());
     out[24..40].copy_from_slice(&ip.dst.octets());
 }
 
-/// Writes a TCP header with its checksum field left zero.
+/// Writes a canonical TCP header with its checksum field left zero.
 #[inline]
 fn write_tcp(tcp: &Tcp, out: &mut [u8]) {
-    let header_len = out.len();
-    assert!(header_len <= 60, "more TCP options than a header holds");
-    let (fixed, options) = out.split_first_chunk_mut::<20>().expect("a TCP header has 20 bytes");
-    let offset_and_flags = ((header_len / 4) as u16) << 12 | tcp.flags.0 & 0x1ff;
-    fixed[0..2].copy_from_slice(&tcp.src_port.to_be_bytes());
-    fixed[2..4].copy_from_slice(&tcp.dst_port.to_be_bytes());
-    fixed[4..8].copy_from_slice(&tcp.seq.0.to_be_bytes());
-    fixed[8..12].copy_from_slice(&tcp.ack.0.to_be_bytes());
-    fixed[12..14].copy_from_slice(&offset_and_flags.to_be_bytes());
-    fixed[14..16].copy_from_slice(&tcp.window.to_be_bytes());
-    fixed[18..20].copy_from_slice(&tcp.urgent.to_be_bytes());
-    tcp.options.write(options);
+    assert!(out.len() <= 60, "more TCP options than a header holds");
+    out[12] = ((out.len() / 4) << 4) as u8;
+    write_tcp_fields(tcp, out);
+    tcp.options.write(&mut out[20..]);
+}
+
+/// Writes the fixed part of a TCP header but for data offset and checksum.
+#[inline]
+pub(super) fn write_tcp_fields(tcp: &Tcp, out: &mut [u8]) {
+    let out = out.first_chunk_mut::<20>().expect("a TCP header has at least 20 bytes");
+    let [accurate_ecn, flags] = tcp.flags.0.to_be_bytes();
+    out[0..2].copy_from_slice(&tcp.src_port.to_be_bytes());
+    out[2..4].copy_from_slice(&tcp.dst_port.to_be_bytes());
+    out[4..8].copy_from_slice(&tcp.seq.0.to_be_bytes());
+    out[8..12].copy_from_slice(&tcp.ack.0.to_be_bytes());
+    out[12] = out[12] & !1 | accurate_ecn & 1;
+    out[13] = flags;
+    out[14..16].copy_from_slice(&tcp.window.to_be_bytes());
+    out[18..20].copy_from_slice(&tcp.urgent.to_be_bytes());
+}
+
+/// Writes the ports of a UDP header.
+#[inline]
+pub(super) fn write_udp_fields(udp: Udp, out: &mut [u8]) {
+    out[0..2].copy_from_slice(&udp.src_port.to_be_bytes());
+    out[2..4].copy_from_slice(&udp.dst_port.to_be_bytes());
+}
+
+/// Writes an ICMP or ICMPv6 header but for its checksum.
+#[inline]
+pub(super) fn write_icmp_fields(icmp: Icmp, out: &mut [u8]) {
+    out[0] = icmp.kind;
+    out[1] = icmp.code;
+    out[4..8].copy_from_slice(&icmp.rest.to_be_bytes());
 }

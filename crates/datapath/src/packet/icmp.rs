@@ -1,11 +1,11 @@
 //! ICMP and ICMPv6 errors: what they quote.
 
-use super::Packet;
 use super::flow::Flow;
-use super::link::EtherType;
+use super::link::{EtherType, Link};
 use super::network::{Network, protocol};
 use super::parse::{Parser, ip_ether_type};
 use super::transport::{Icmp, Transport};
+use super::{Body, Extra, Meta, Packet};
 use crate::tcp::seq::Seq;
 
 /// Types of ICMP messages (RFC 792), as far as the datapath sends or acts on them.
@@ -77,6 +77,50 @@ impl Icmp {
 }
 
 impl Packet {
+    /// An ICMP error about a packet, quoting at most `max_quote` bytes of it from its network
+    /// header on (`icmp_send`, `icmp6_send`). Link-layer header: none yet.
+    ///
+    /// `body` is what lies at the body of `about`, or nothing in simulation; the error's own body
+    /// is a piece of it. Whether there may be an error at all (RFC 1122 section 3.2.2) is for the
+    /// caller to know.
+    pub fn icmp_error(
+        network: Network,
+        icmp: Icmp,
+        about: &Self,
+        body: &[u8],
+        max_quote: u32,
+    ) -> Self {
+        let mut quote = Vec::new();
+        about.emit(body, &mut quote);
+        let network_at = match &about.extra {
+            Some(extra) if !extra.raw.is_empty() => usize::from(extra.network_offset),
+            Some(extra) => about.link.len() as usize + 4 * extra.vlan.len(),
+            None => about.link.len() as usize,
+        };
+        let header_end = about.header_len() as usize;
+        let quoted_headers = &quote[network_at..header_end.min(network_at + max_quote as usize)];
+        let room = max_quote - quoted_headers.len() as u32;
+        let transport_offset = network.len() as u16;
+        let head = Self {
+            link: Link::None,
+            network,
+            transport: Transport::Icmp(icmp),
+            body: Body::default(),
+            meta: Meta::default(),
+            extra: None,
+        };
+        let mut raw = Vec::with_capacity(head.header_len() as usize + quoted_headers.len());
+        head.emit_headers(&mut raw);
+        raw.extend_from_slice(quoted_headers);
+        let extra = Extra { raw, transport_offset, recompute: true, ..Extra::default() };
+        Self {
+            body: Body { len: about.body.len.min(room), ..about.body },
+            extra: Some(Box::new(extra)),
+            ..head
+        }
+        .finish()
+    }
+
     /// The packet quoted in an ICMP error. `None` if this is not one, or quotes no IP header.
     pub fn quoted(&self) -> Option<Quoted> {
         let Transport::Icmp(icmp) = self.transport else { return None };
@@ -111,5 +155,45 @@ impl Packet {
             }
         }
         Some(quoted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::testing::{bytes, ipv4, ipv6, packet, payload, tcp};
+    use crate::packet::{Flaws, TcpFlags};
+
+    /// An error built from a packet, sent and parsed again, tells of that packet.
+    #[test]
+    fn errors_quote() {
+        let cases = [
+            (ipv4(protocol::TCP), ipv4(protocol::ICMP), kind::TIME_EXCEEDED, 548, 576),
+            (ipv6(protocol::TCP), ipv6(protocol::ICMPV6), kind_v6::PACKET_TOO_BIG, 1232, 1280),
+            // No more than RFC 792 asks for.
+            (ipv4(protocol::TCP), ipv4(protocol::ICMP), kind::UNREACHABLE, 28, 56),
+        ];
+        for (inner, outer, kind, max_quote, len) in cases {
+            let about = packet(inner, tcp(TcpFlags::ACK), 1400);
+            let store = payload(1400);
+            let icmp = Icmp { kind, code: 0, rest: 1300 };
+            let error = Packet::icmp_error(outer, icmp, &about, &store, max_quote);
+            assert_eq!(error.len(), len);
+            let sent = bytes(&error, &store);
+            let parsed = Packet::parse_ip(&sent[..]).expect("parses");
+            assert_eq!((parsed.flaws(), parsed.transport), (Flaws::NONE, Transport::Icmp(icmp)));
+            for one in [error, parsed] {
+                let quoted = one.quoted().expect("quotes");
+                assert_eq!(Some(quoted.flow), about.flow());
+                assert_eq!((quoted.network, quoted.icmp), (inner, None));
+                assert_eq!(quoted.seq, about.tcp().map(|tcp| tcp.seq));
+            }
+        }
+    }
+
+    #[test]
+    fn an_echo_quotes_nothing() {
+        let echo = Transport::Icmp(Icmp { kind: kind::ECHO_REQUEST, code: 0, rest: 0x0001_0002 });
+        assert_eq!(packet(ipv4(protocol::ICMP), echo, 56).quoted(), None);
     }
 }

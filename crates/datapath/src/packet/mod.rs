@@ -12,17 +12,26 @@
 
 mod arp;
 pub mod checksum;
+pub mod edit;
 mod emit;
 mod flow;
+mod fragment;
+mod gro;
+mod gso;
 pub mod icmp;
 mod link;
 mod network;
 pub mod options;
 mod parse;
+#[cfg(test)]
+mod testing;
 mod transport;
 
 pub use arp::{Arp, ArpOperation};
 pub use flow::Flow;
+pub use fragment::Fragments;
+pub use gro::{GRO_MAX_SIZE, gro_ends, gro_merge};
+pub use gso::Segments;
 pub use icmp::Quoted;
 pub use link::{EtherType, Link, MacAddr};
 pub use network::{Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
@@ -73,6 +82,8 @@ pub struct Meta {
     pub gso_size: u16,
     /// `gso_segs`: how many wire packets this stands for; 0 and 1 both mean one.
     pub gso_segs: u16,
+    /// `gso_type`: what is special about cutting this super-packet.
+    pub gso_type: GsoType,
     /// `skb->priority` (class selection by qdiscs).
     pub priority: u32,
     /// `skb->mark` (fwmark).
@@ -108,9 +119,34 @@ pub struct Extra {
     pub recompute: bool,
 }
 
+/// What is special about a super-packet (`SKB_GSO_…`): a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct GsoType(u8);
+
 /// What is wrong with a parsed frame: a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Flaws(u8);
+
+impl GsoType {
+    /// Nothing special.
+    pub const NONE: Self = Self(0);
+    /// All segments have the same IPv4 id (`SKB_GSO_TCP_FIXEDID`); otherwise it counts up.
+    pub const FIXED_ID: Self = Self(1);
+    /// CWR stays on every segment (`SKB_GSO_TCP_ACCECN`); otherwise only on the first.
+    pub const ACC_ECN: Self = Self(2);
+
+    /// True if every property of `other` is there.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl core::ops::BitOr for GsoType {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
 
 impl Flaws {
     /// Nothing is wrong.
@@ -145,6 +181,7 @@ impl Default for Meta {
             len: 0,
             gso_size: 0,
             gso_segs: 0,
+            gso_type: GsoType::NONE,
             priority: 0,
             mark: 0,
             truesize: 0,

@@ -1,5 +1,6 @@
 //! TCP options: the raw list, each kind the kernel knows, and Linux's own layout.
 
+use super::Packet;
 use super::transport::{SackBlock, SackList, TcpOptions, Timestamps};
 use crate::tcp::seq::Seq;
 
@@ -304,6 +305,65 @@ impl TcpOptions {
             }
         }
         assert_eq!(at.at, at.out.len(), "TcpOptions::len and TcpOptions::write disagree");
+    }
+}
+
+impl Packet {
+    /// The options of a TCP packet as they lie on the wire; canonical ones are written into
+    /// `scratch`. `None` if this is not TCP.
+    pub fn tcp_option_bytes<'a>(
+        &'a self,
+        scratch: &'a mut [u8; MAX_OPTION_SPACE],
+    ) -> Option<&'a [u8]> {
+        let tcp = self.tcp()?;
+        match &self.extra {
+            Some(extra) if !extra.raw.is_empty() => {
+                extra.raw.get(usize::from(extra.transport_offset) + 20..)
+            }
+            _ => {
+                let options = &mut scratch[..tcp.options.len() as usize];
+                tcp.options.write(options);
+                Some(options)
+            }
+        }
+    }
+
+    /// Adds an option that [`TcpOptions`] cannot hold (Fast Open, Accurate ECN, MD5, …) behind the
+    /// others, NOPs before it up to a multiple of four. The headers are raw from then on. False,
+    /// and nothing done, if this is not TCP or there is no room.
+    pub fn push_tcp_option(&mut self, kind: u8, data: &[u8]) -> bool {
+        let mut scratch = [0; MAX_OPTION_SPACE];
+        let Some(options) = self.tcp_option_bytes(&mut scratch) else { return false };
+        let padded = (2 + data.len()).next_multiple_of(4);
+        let options_len = options.len() + padded;
+        if options_len > MAX_OPTION_SPACE {
+            return false;
+        }
+        self.make_raw();
+        let Some(extra) = &mut self.extra else { return false };
+        extra.raw.resize(extra.raw.len() + padded - 2 - data.len(), kind::NOP);
+        extra.raw.extend_from_slice(&[kind, 2 + data.len() as u8]);
+        extra.raw.extend_from_slice(data);
+        let data_offset = &mut extra.raw[usize::from(extra.transport_offset) + 12];
+        *data_offset = (((20 + options_len) / 4) << 4) as u8 | *data_offset & 0x0f;
+        extra.recompute = true;
+        self.meta.len += padded as u32;
+        true
+    }
+
+    /// Writes the canonical headers out into `Extra::raw`, if that is empty.
+    fn make_raw(&mut self) {
+        if self.extra.as_ref().is_some_and(|extra| !extra.raw.is_empty()) {
+            return;
+        }
+        let mut raw = Vec::new();
+        self.emit_headers(&mut raw);
+        let extra = self.extra.get_or_insert_default();
+        let network_at = self.link.len() + 4 * extra.vlan.len() as u32;
+        extra.network_offset = network_at as u16;
+        extra.transport_offset = (network_at + self.network.len()) as u16;
+        extra.raw = raw;
+        extra.recompute = true;
     }
 }
 

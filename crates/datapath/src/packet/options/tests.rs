@@ -112,6 +112,41 @@ fn the_walk_stops_where_lengths_make_no_sense() {
     assert!(!ended.is_broken());
 }
 
+#[test]
+fn an_option_is_pushed_behind_the_others() {
+    use crate::packet::testing::{bytes, ipv6, packet, payload, tcp};
+    use crate::packet::{Flaws, TcpFlags, protocol};
+
+    let plain = packet(ipv6(protocol::TCP), tcp(TcpFlags::SYN), 100);
+    let mut pushed = plain.clone();
+    assert!(pushed.push_tcp_option(kind::FAST_OPEN, &[1, 2, 3, 4]));
+    assert!(pushed.push_tcp_option(kind::ACC_ECN_0, &[0, 0, 1]));
+    assert_eq!(pushed.len(), plain.len() + 16);
+    assert_eq!(pushed.header_len() + 100, pushed.len());
+
+    let sent = bytes(&pushed, &payload(100));
+    let parsed = Packet::parse_ethernet(&sent[..]).expect("parses");
+    assert_eq!((parsed.flaws(), parsed.body.len), (Flaws::NONE, 100));
+    assert_eq!(parsed.transport, plain.transport);
+    let mut scratch = [0; MAX_OPTION_SPACE];
+    let list = parsed.tcp_option_bytes(&mut scratch).expect("TCP");
+    let decoded: Vec<_> = RawOptions::new(list).map(RawOption::decode).collect();
+    let one = AccEcnCounters { ee0b: Some(1), ..AccEcnCounters::default() };
+    assert_eq!(
+        decoded[1..],
+        [
+            TcpOption::FastOpen { cookie: &[1, 2, 3, 4], experimental: false },
+            TcpOption::AccEcn(one)
+        ]
+    );
+
+    let full = pushed.clone();
+    assert!(!pushed.push_tcp_option(kind::MD5, &[0; 16]));
+    assert_eq!(pushed, full);
+    let mut scratch = [0; MAX_OPTION_SPACE];
+    assert_eq!(plain.tcp_option_bytes(&mut scratch).map(<[u8]>::len), Some(12));
+}
+
 pub fn any_options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = prop::option::of(any::<(u32, u32)>());
     let blocks = prop::collection::vec(any::<(u32, u32)>(), 0..=4);

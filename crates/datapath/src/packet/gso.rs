@@ -1,0 +1,100 @@
+//! Generic segmentation: a super-packet cut into what goes on the wire (`skb_gso_segment`).
+
+use super::network::Network;
+use super::transport::{TcpFlags, Transport};
+use super::{Body, Extra, Flaws, GsoType, Meta, Packet};
+
+impl Packet {
+    /// Cuts a TCP or UDP super-packet into its segments, as `tcp_gso_segment` and
+    /// `__udp_gso_segment` do. What is no super-packet comes out once, as it is.
+    ///
+    /// Nothing is allocated unless the packet has an [`Extra`]. The segments' `truesize` adds up
+    /// to that of the super-packet, and each has its owner.
+    pub fn segment(&self) -> Segments<'_> {
+        let size = u32::from(self.meta.gso_size);
+        let count = if size == 0 { 1 } else { self.body.len.div_ceil(size).max(1) };
+        Segments { packet: self, next: 0, count }
+    }
+
+    /// Segment `index` of `count`.
+    fn cut(&self, index: u32, count: u32) -> Self {
+        let size = u32::from(self.meta.gso_size);
+        let start = index * size;
+        let last = index + 1 == count;
+        let share = self.meta.truesize / count;
+        let mut segment = Self {
+            link: self.link,
+            network: self.network,
+            transport: self.transport,
+            body: Body {
+                offset: self.body.offset + start,
+                len: if last { self.body.len - start } else { size },
+                ..self.body
+            },
+            meta: Meta {
+                gso_size: 0,
+                gso_segs: 0,
+                gso_type: GsoType::NONE,
+                truesize: if last { self.meta.truesize - share * (count - 1) } else { share },
+                ..self.meta
+            },
+            extra: self.extra.as_ref().map(|extra| {
+                Box::new(Extra { trailer: 0, flaws: Flaws::NONE, ..Extra::clone(extra) })
+            }),
+        };
+        if let Network::Ipv4(ip) = &mut segment.network
+            && !self.meta.gso_type.contains(GsoType::FIXED_ID)
+        {
+            ip.id = ip.id.wrapping_add(index as u16);
+        }
+        if let Transport::Tcp(tcp) = &mut segment.transport {
+            tcp.seq += start;
+            if !last {
+                tcp.flags = tcp.flags.without(TcpFlags::PSH | TcpFlags::FIN);
+            }
+            // With Accurate ECN, CWR is part of a counter and stays on every segment.
+            if index != 0 && !self.meta.gso_type.contains(GsoType::ACC_ECN) {
+                tcp.flags = tcp.flags.without(TcpFlags::CWR);
+            }
+        }
+        segment.refresh_raw();
+        segment.finish()
+    }
+}
+
+/// The segments of a super-packet, in order: see [`Packet::segment`].
+#[derive(Clone, Debug)]
+pub struct Segments<'a> {
+    packet: &'a Packet,
+    next: u32,
+    count: u32,
+}
+
+impl Iterator for Segments<'_> {
+    type Item = Packet;
+
+    fn next(&mut self) -> Option<Packet> {
+        if self.next == self.count {
+            return None;
+        }
+        let index = self.next;
+        self.next += 1;
+        if self.count > 1 {
+            return Some(self.packet.cut(index, self.count));
+        }
+        let mut only = self.packet.clone();
+        only.meta.gso_size = 0;
+        only.meta.gso_segs = 0;
+        Some(only)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.count - self.next) as usize;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Segments<'_> {}
+
+#[cfg(test)]
+mod tests;
