@@ -164,15 +164,17 @@ impl Host {
             return;
         }
         let Some(src) = self.source_address(remote) else { return };
-        let ((kind, code), max) = match about.network {
-            Network::Ipv4(_) => (report.v4, ERROR_MAX_V4 - 28),
-            _ => (report.v6, ERROR_MAX_V6 - 48),
+        let ((kind, code), protocol, max) = match about.network {
+            Network::Ipv4(_) => (report.v4, PROTO_ICMP, ERROR_MAX_V4 - 28),
+            _ => (report.v6, PROTO_ICMPV6, ERROR_MAX_V6 - 48),
         };
-        let quoted = about.network.len() + about.transport.len() + about.body.len;
-        let body = Body { len: quoted.min(max), ..Body::default() };
+        let tos = PRECEDENCE_INTERNETCONTROL;
+        let Some(network) = network_header(src, remote, tos, DEFAULT_TTL, protocol) else { return };
         self.stats.icmp_errors += 1;
         let icmp = Icmp { kind, code, rest: report.rest };
-        self.icmp_send(now, src, remote, PRECEDENCE_INTERNETCONTROL, icmp, body);
+        let mut packet = Packet::icmp_error(network, icmp, about, &[], max);
+        packet.meta.truesize = truesize_of(packet.body.len);
+        self.ip_output(now, packet);
     }
 }
 

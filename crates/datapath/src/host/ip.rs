@@ -68,7 +68,7 @@ impl Host {
         let Decision::Forward(hop) = decision else {
             return self.refuse(now, decision, packet);
         };
-        if !decrement_ttl(&mut packet.network) {
+        if !packet.dec_ttl() {
             self.icmp_time_exceeded(now, &packet);
             return self.drop_packet(Reason::TtlExpired, packet);
         }
@@ -127,8 +127,7 @@ impl Host {
     #[inline]
     fn transmit(&mut self, now: Instant, index: u16, mut packet: Packet) -> Enqueue {
         let port = &mut self.ports[usize::from(index)];
-        packet.link = port.link_header();
-        packet.meta.len = packet.header_len() + packet.body.len;
+        packet.set_link(port.link_header());
         packet.meta.enqueued_at = now;
         let mut cx = Cx { now, dropped: &mut self.dropped };
         let verdict = port.enqueue(packet, &mut cx);
@@ -192,21 +191,6 @@ pub(super) fn key_to(dst: IpAddr) -> RouteKey {
         dst_port: 0,
         flow_label: 0,
     }
-}
-
-/// One hop less to live; false if that was the last one (`ip_decrease_ttl`).
-#[inline]
-fn decrement_ttl(network: &mut Network) -> bool {
-    let ttl = match network {
-        Network::Ipv4(ip) => &mut ip.ttl,
-        Network::Ipv6(ip) => &mut ip.hop_limit,
-        Network::Other(_) => return false,
-    };
-    if *ttl <= 1 {
-        return false;
-    }
-    *ttl -= 1;
-    true
 }
 
 /// Whether the network-layer packet, or each segment of a super-packet, is larger than `mtu`
