@@ -19,12 +19,24 @@ pub enum FibError {
     InvalidWeight,
     /// The route refers to a next-hop object that does not exist.
     NoSuchObject,
-    /// A group whose members cannot be members: groups, duplicates of a resilient one, …
-    InvalidGroup,
-    /// A next hop over a device that is down (`ENETDOWN`).
-    DeviceDown,
-    /// A next hop over a device without carrier (`ENETDOWN`).
-    NoCarrier,
+    /// A group names a member that does not exist.
+    NoSuchMember,
+    /// A group names a member twice.
+    RepeatedMember,
+    /// A group is a member of a group.
+    NestedGroup,
+    /// A resilient group is a member of a group.
+    NestedResilientGroup,
+    /// A blackhole is a member of a group of several.
+    BlackholeInGroup,
+    /// A group of one type is replaced by one of another.
+    GroupTypeFixed,
+    /// A group is replaced by a single next hop.
+    GroupBySingle,
+    /// A single next hop is replaced by a group.
+    SingleByGroup,
+    /// A resilient group without buckets.
+    NoBuckets,
     /// `drr`, `random` and `wrandom` are reserved numbers of 2.6.12 to 2.6.22.
     ReservedAlgorithm(&'static str),
     /// A number that no algorithm has.
@@ -47,9 +59,30 @@ impl fmt::Display for FibError {
             }
             Self::InvalidWeight => write!(f, "Error: Invalid weight."),
             Self::NoSuchObject => write!(f, "Error: Nexthop id does not exist."),
-            Self::InvalidGroup => write!(f, "Error: Invalid group."),
-            Self::DeviceDown => write!(f, "Error: Nexthop device is not up."),
-            Self::NoCarrier => write!(f, "Error: Carrier for nexthop device is down."),
+            Self::NoSuchMember => write!(f, "Error: Invalid nexthop id."),
+            Self::RepeatedMember => {
+                write!(f, "Error: Nexthop id can not be used twice in a group.")
+            }
+            Self::NestedGroup => {
+                write!(f, "Error: Hash-threshold group can not be a nexthop within a group.")
+            }
+            Self::NestedResilientGroup => {
+                write!(f, "Error: Resilient group can not be a nexthop within a group.")
+            }
+            Self::BlackholeInGroup => write!(
+                f,
+                "Error: Blackhole nexthop can not be used in a group with more than 1 path."
+            ),
+            Self::GroupTypeFixed => {
+                write!(f, "Error: Can not replace a nexthop group with one of a different type.")
+            }
+            Self::GroupBySingle => {
+                write!(f, "Error: Can not replace a nexthop group with a nexthop.")
+            }
+            Self::SingleByGroup => {
+                write!(f, "Error: Can not replace a nexthop with a nexthop group.")
+            }
+            Self::NoBuckets => write!(f, "Error: Number of buckets needs to be non-0."),
             Self::ReservedAlgorithm(name) => {
                 write!(f, "Error: mp_algo {name} is reserved and not supported.")
             }

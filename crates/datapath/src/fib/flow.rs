@@ -26,6 +26,9 @@ pub struct Fields {
 pub struct Flow {
     /// The packet itself.
     pub outer: Fields,
+    /// The protocol that IPv6's policy 0 hashes: the next-header field of the first header, which
+    /// differs from `outer.protocol` behind extension headers.
+    pub l3_protocol: u8,
     /// The packet inside an IPIP, GRE or 6in4 tunnel.
     pub inner: Option<Fields>,
     /// The packet that an ICMP error quotes.
@@ -45,7 +48,14 @@ impl From<&RouteKey> for Flow {
             dst_port: key.dst_port,
             flow_label: key.flow_label,
         };
-        Self { outer, inner: None, quoted: None, dont_fragment: true }
+        Self { outer, l3_protocol: key.protocol, inner: None, quoted: None, dont_fragment: true }
+    }
+}
+
+impl Flow {
+    /// The outer fields as policy 0 reads them.
+    pub fn l3_fields(&self) -> Fields {
+        Fields { protocol: self.l3_protocol, ..self.outer }
     }
 }
 

@@ -105,9 +105,9 @@ impl HashKey {
 /// `fib_multipath_hash()` / `rt6_multipath_hash()`: 32 bits; the top 31 of them choose.
 pub fn hash(policy: Policy, fields: HashFields, key: HashKey, flow: &Flow) -> u32 {
     match policy {
-        Policy::L3 => l3(key, &flow.quoted.unwrap_or(flow.outer)),
+        Policy::L3 => l3(key, &flow.quoted.unwrap_or(flow.l3_fields())),
         Policy::L4 => flow_hash(key, &flow.outer),
-        Policy::Inner => l3(key, &flow.inner.or(flow.quoted).unwrap_or(flow.outer)),
+        Policy::Inner => l3(key, &flow.inner.unwrap_or(flow.outer)),
         Policy::Custom => custom(fields, key, flow),
     }
 }

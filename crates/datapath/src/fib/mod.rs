@@ -5,6 +5,7 @@
 //! ([`info`]), and among several next hops the flow's hash decides ([`hash`], [`multipath`]).
 //! A look-up allocates nothing and takes `&self`.
 
+pub mod dissect;
 pub mod error;
 mod family;
 pub mod flow;
@@ -12,6 +13,8 @@ pub mod hash;
 mod info;
 pub mod jhash;
 pub mod multipath;
+pub mod nexthop;
+pub mod resilient;
 pub mod route;
 pub mod rules;
 mod table;
@@ -22,11 +25,14 @@ pub use flow::{Fields, Flow};
 pub use route::{Algorithm, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
 pub use rules::{Action, InputPort, Rule};
 
+use crate::units::Instant;
 use core::net::IpAddr;
 use family::{Family, Verdict, first_path};
 use hash::{HashFields, HashKey, Policy};
 use info::{Info, Infos, Shared};
 use multipath::{Path, PathSet};
+use nexthop::{Object, ObjectConfig, Objects};
+use resilient::BucketInfo;
 use table::{Address, Alias, Place, bits};
 
 /// What a route look-up is asked (`struct flowi4` / `flowi6`).
@@ -116,6 +122,7 @@ pub struct Fib {
     v4: Family<u32>,
     v6: Family<u128>,
     infos: Infos,
+    objects: Objects,
     settings: Settings,
     /// By port; ports beyond the end are up.
     links: Vec<Link>,
@@ -153,6 +160,7 @@ impl Fib {
             v4: Family::new(false),
             v6: Family::new(true),
             infos: Infos::default(),
+            objects: Objects::default(),
             settings: Settings::default(),
             links: Vec::new(),
             unreachable: Vec::new(),
@@ -170,23 +178,30 @@ impl Fib {
     }
 
     /// Where a packet made here goes, or what `ip route get` answers: the hash is that of the
-    /// key's own fields.
+    /// key's own fields, and no bucket of a resilient group counts as used.
     #[inline]
     pub fn lookup(&self, key: &RouteKey) -> Decision {
-        self.forward(key, || Flow::from(key))
+        self.decide(None, key, || Flow::from(key))
     }
 
     /// Where a packet goes whose hash may need more than the key says. `flow` is only called
     /// where several next hops are left to choose from.
     #[inline]
-    pub fn forward(&self, key: &RouteKey, flow: impl FnOnce() -> Flow) -> Decision {
+    pub fn forward(&self, now: Instant, key: &RouteKey, flow: impl FnOnce() -> Flow) -> Decision {
+        self.decide(Some(now), key, flow)
+    }
+
+    #[inline]
+    fn decide(
+        &self,
+        now: Option<Instant>,
+        key: &RouteKey,
+        flow: impl FnOnce() -> Flow,
+    ) -> Decision {
         match self.resolve(key) {
             Verdict::Route(found) => match found.alias.kind {
                 RouteType::Local | RouteType::Broadcast | RouteType::Anycast => Decision::Local,
-                _ => match self.choose(key, found.info, flow) {
-                    Some(path) => Decision::Forward(path.hop),
-                    None => Decision::NoRoute,
-                },
+                _ => self.choose(now, key, found.info, flow),
             },
             Verdict::Refuse(RouteType::Blackhole) => Decision::Blackhole,
             Verdict::Refuse(RouteType::Prohibit) => Decision::Prohibit,
@@ -204,18 +219,56 @@ impl Fib {
 
     #[inline]
     fn resolve(&self, key: &RouteKey) -> Verdict<'_> {
-        let good = |alias: &Alias, info: &Info| {
-            alias.kind == RouteType::Local || first_path(info.paths.paths(), key).is_some()
-        };
+        let good =
+            |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(key, info);
         match key.dst {
             IpAddr::V4(dst) => self.v4.resolve(&self.infos, key, dst.to_bits(), good),
             IpAddr::V6(dst) => self.v6.resolve(&self.infos, key, dst.to_bits(), good),
         }
     }
 
+    /// True if some next hop of the route is in service and on the interface demanded.
+    #[inline]
+    fn serves(&self, key: &RouteKey, info: &Info) -> bool {
+        match info.shared.target {
+            Target::Hops(_) => first_path(info.paths.paths(), key).is_some(),
+            Target::Object(id) => {
+                let object = self.object(id);
+                *object.config() == ObjectConfig::Blackhole
+                    || first_path(object.paths().paths(), key).is_some()
+            }
+        }
+    }
+
+    fn object(&self, id: u32) -> &Object {
+        self.objects.get(id).expect("routes of a deleted object are deleted with it")
+    }
+
     /// `fib_select_path()`: one of the route's next hops.
     #[inline]
-    fn choose<'a>(
+    fn choose(
+        &self,
+        now: Option<Instant>,
+        key: &RouteKey,
+        info: &Info,
+        flow: impl FnOnce() -> Flow,
+    ) -> Decision {
+        let path = match info.shared.target {
+            Target::Hops(_) => self.choose_path(key, info, flow),
+            Target::Object(id) => {
+                let object = self.object(id);
+                if *object.config() == ObjectConfig::Blackhole {
+                    return Decision::Blackhole;
+                }
+                self.choose_member(now, key, object, flow)
+            }
+        };
+        path.map_or(Decision::NoRoute, |path| Decision::Forward(path.hop))
+    }
+
+    /// One of the route's own next hops.
+    #[inline]
+    fn choose_path<'a>(
         &self,
         key: &RouteKey,
         info: &'a Info,
@@ -237,18 +290,50 @@ impl Fib {
 
     /// Today's choice.
     fn by_policy<'a>(&self, paths: &'a PathSet, flow: &Flow) -> Option<&'a Path> {
-        let Settings { policy, fields, key, use_neigh } = self.settings;
-        let hash = hash::hash(policy, fields, key, flow);
-        if use_neigh && !self.unreachable.is_empty() {
-            return paths
-                .by_hash_among(hash, |path| self.unreachable.binary_search(&path.hop).is_err());
+        let hash = self.hash(flow);
+        if self.settings.use_neigh && !self.unreachable.is_empty() {
+            return paths.by_hash_among(hash, |path| self.is_reachable(path));
         }
         paths.by_hash(hash)
     }
 
+    /// One of the next hops of an object.
+    fn choose_member<'a>(
+        &self,
+        now: Option<Instant>,
+        key: &RouteKey,
+        object: &'a Object,
+        flow: impl FnOnce() -> Flow,
+    ) -> Option<&'a Path> {
+        if object.members().is_empty() || key.oif.is_some() {
+            return first_path(object.paths().paths(), key);
+        }
+        object.select(self.hash(&flow()), now, |path| self.is_reachable(path))
+    }
+
+    /// The 32-bit hash of a flow under the present settings.
+    pub fn hash(&self, flow: &Flow) -> u32 {
+        let Settings { policy, fields, key, use_neigh: _ } = self.settings;
+        hash::hash(policy, fields, key, flow)
+    }
+
+    fn is_reachable(&self, path: &Path) -> bool {
+        self.unreachable.binary_search(&path.hop).is_err()
+    }
+
+    /// What the multipath choice for this key would be made from: the next hops in order with
+    /// their bounds. Empty where a single next hop or none answers.
+    pub fn candidates(&self, key: &RouteKey) -> &[Path] {
+        let Verdict::Route(found) = self.resolve(key) else { return &[] };
+        match found.info.shared.target {
+            Target::Hops(_) => found.info.paths.paths(),
+            Target::Object(id) => self.object(id).paths().paths(),
+        }
+    }
+
     /// `ip route add`: a route whose prefix, TOS and metric are new.
     pub fn add(&mut self, route: Route) -> Result<(), FibError> {
-        let route = Self::checked(route)?;
+        let route = self.checked(route)?;
         if self.aliases(&route).any(|alias| same_rank(alias, &route)) {
             return Err(FibError::Exists);
         }
@@ -258,7 +343,7 @@ impl Fib {
 
     /// `ip route append`: a further route of the same prefix, after its equals.
     pub fn append(&mut self, route: Route) -> Result<(), FibError> {
-        let route = Self::checked(route)?;
+        let route = self.checked(route)?;
         self.refuse_twin(&route)?;
         self.put(&route, Place::After);
         Ok(())
@@ -266,7 +351,7 @@ impl Fib {
 
     /// `ip route prepend`: a further route of the same prefix, before its equals.
     pub fn prepend(&mut self, route: Route) -> Result<(), FibError> {
-        let route = Self::checked(route)?;
+        let route = self.checked(route)?;
         self.refuse_twin(&route)?;
         self.put(&route, Place::Before);
         Ok(())
@@ -275,7 +360,7 @@ impl Fib {
     /// `ip route replace`: takes the place of the first route with the same prefix, TOS and
     /// metric, in one step; or adds it.
     pub fn replace(&mut self, route: Route) -> Result<(), FibError> {
-        let route = Self::checked(route)?;
+        let route = self.checked(route)?;
         if !self.exchange(&route) {
             self.put(&route, Place::After);
         }
@@ -284,7 +369,7 @@ impl Fib {
 
     /// `ip route change`: as replace, but the route must exist.
     pub fn change(&mut self, route: Route) -> Result<(), FibError> {
-        let route = Self::checked(route)?;
+        let route = self.checked(route)?;
         if self.exchange(&route) { Ok(()) } else { Err(FibError::NoSuchEntry) }
     }
 
@@ -345,7 +430,7 @@ impl Fib {
     }
 
     /// Changes the state of an interface; every route over it is cut anew at once.
-    pub fn set_link(&mut self, port: u16, link: Link) {
+    pub fn set_link(&mut self, now: Instant, port: u16, link: Link) {
         if self.links.len() <= usize::from(port) {
             self.links.resize(usize::from(port) + 1, Link::default());
         }
@@ -356,6 +441,61 @@ impl Fib {
                 paths.update(|path| apply_link(links, path));
             }
         }
+        self.objects.update(now, |path| apply_link(links, path));
+    }
+
+    /// `ip nexthop add`.
+    pub fn add_object(
+        &mut self,
+        now: Instant,
+        id: u32,
+        config: ObjectConfig,
+    ) -> Result<(), FibError> {
+        let links = &self.links;
+        self.objects.add(now, id, config, |path| apply_link(links, path))
+    }
+
+    /// `ip nexthop replace`: routes and groups that use the object follow at once.
+    pub fn replace_object(
+        &mut self,
+        now: Instant,
+        id: u32,
+        config: ObjectConfig,
+    ) -> Result<(), FibError> {
+        let links = &self.links;
+        self.objects.replace(now, id, config, |path| apply_link(links, path))
+    }
+
+    /// `ip nexthop del`: groups lose the member; routes of the object, and of groups that are
+    /// left empty, go with it.
+    pub fn delete_object(&mut self, now: Instant, id: u32) -> Result<(), FibError> {
+        let links = &self.links;
+        let gone = self.objects.delete(now, id, |path| apply_link(links, path))?;
+        let uses = |route: &Route| matches!(route.target, Target::Object(id) if gone.contains(&id));
+        for route in self.routes().iter().filter(|route| uses(route)) {
+            self.delete(&RouteFilter::exactly(route)).expect("the route was just listed");
+        }
+        Ok(())
+    }
+
+    /// All next-hop objects in order of their numbers.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// The buckets of a resilient group (`ip nexthop bucket show`).
+    pub fn buckets(&self, now: Instant, id: u32) -> Option<impl Iterator<Item = BucketInfo>> {
+        Some(self.objects.get(id)?.resilient()?.buckets(now))
+    }
+
+    /// Moves buckets of resilient groups whose time has come.
+    pub fn upkeep(&mut self, now: Instant) {
+        self.objects.upkeep(now);
+    }
+
+    /// When [`Fib::upkeep`] has something to do; `None` without unbalanced resilient groups.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.objects.wake_at()
     }
 
     /// Tells whether a next router answers (`NUD_VALID` or no entry: true; `NUD_FAILED`: false).
@@ -407,11 +547,15 @@ impl Fib {
     }
 
     /// The route with defaults filled in, or what is wrong with it.
-    fn checked(mut route: Route) -> Result<Route, FibError> {
+    fn checked(&self, mut route: Route) -> Result<Route, FibError> {
         if route.prefix.addr().is_ipv6() && route.metric == 0 {
             route.metric = DEFAULT_METRIC_V6;
         }
-        let Target::Hops(hops) = &route.target else { return Err(FibError::NoSuchObject) };
+        let hops = match &route.target {
+            Target::Hops(hops) => hops,
+            Target::Object(id) if self.objects.get(*id).is_some() => return Ok(route),
+            Target::Object(_) => return Err(FibError::NoSuchObject),
+        };
         if hops.is_empty() != route.kind.is_refusal() {
             return Err(FibError::InvalidNextHops);
         }

@@ -69,7 +69,7 @@ fn tos_and_metric_order_routes_of_one_prefix() {
     assert_eq!(fib.add(Route::via(prefix, 4, ip("10.0.4.1")).metric(10)), Err(FibError::Exists));
     assert_eq!(fib.lookup(&key("198.18.0.1")), to(2, "10.0.2.1"));
     assert_eq!(fib.lookup(&RouteKey { tos: 0x13, ..key("198.18.0.1") }), to(3, "10.0.3.1"));
-    fib.set_link(2, Link { up: false, ..Link::default() });
+    fib.set_link(Instant::ZERO, 2, Link { up: false, ..Link::default() });
     assert_eq!(fib.lookup(&key("198.18.0.1")), to(1, "10.0.1.1"), "dead routes are passed over");
 }
 
@@ -154,7 +154,13 @@ fn golden_hashes() {
         };
         let key = HashKey::from_seed(seed);
         for fields in [outer, outer.reversed()] {
-            let flow = Flow { outer: fields, inner: None, quoted: None, dont_fragment: true };
+            let flow = Flow {
+                outer: fields,
+                l3_protocol: protocol,
+                inner: None,
+                quoted: None,
+                dont_fragment: true,
+            };
             let hash = hash::hash(Policy::L4, HashFields::default(), key, &flow);
             assert_eq!(hash, expected, "{src} {dst} {protocol}");
         }
@@ -189,14 +195,52 @@ fn a_hop_without_carrier_serves_unless_told_to_ignore_it() {
     let both = share(&fib);
     assert!((400..600).contains(&both));
     let no_carrier = Link { carrier: false, ..Link::default() };
-    fib.set_link(1, no_carrier);
+    fib.set_link(Instant::ZERO, 1, no_carrier);
     assert_eq!(share(&fib), both);
-    fib.set_link(1, Link { ignore_linkdown: true, ..no_carrier });
+    fib.set_link(Instant::ZERO, 1, Link { ignore_linkdown: true, ..no_carrier });
     assert_eq!(share(&fib), 0);
-    fib.set_link(1, Link { up: false, ..Link::default() });
+    fib.set_link(Instant::ZERO, 1, Link { up: false, ..Link::default() });
     assert_eq!(share(&fib), 0);
-    fib.set_link(1, Link::default());
+    fib.set_link(Instant::ZERO, 1, Link::default());
     assert_eq!(share(&fib), both, "the old shares come back");
+}
+
+#[test]
+fn objects_and_groups_carry_routes() {
+    let now = Instant::ZERO;
+    let mut fib = Fib::new();
+    let [one, two] = two_hops().try_into().unwrap();
+    fib.add_object(now, 1, ObjectConfig::Hop(one)).unwrap();
+    fib.add_object(now, 2, ObjectConfig::Hop(two)).unwrap();
+    fib.add_object(now, 4, ObjectConfig::Blackhole).unwrap();
+    let member = |id| resilient::Member { id, weight: 1 };
+    let group = |ids: &[u32]| ObjectConfig::Group(ids.iter().map(|&id| member(id)).collect());
+    for (ids, error) in [
+        (&[1, 9][..], FibError::NoSuchMember),
+        (&[1, 1], FibError::RepeatedMember),
+        (&[1, 4], FibError::BlackholeInGroup),
+        (&[], FibError::InvalidNextHops),
+    ] {
+        assert_eq!(fib.add_object(now, 10, group(ids)), Err(error));
+    }
+    fib.add_object(now, 10, group(&[1, 2])).unwrap();
+    assert_eq!(fib.add_object(now, 11, group(&[10])), Err(FibError::NestedGroup));
+    let prefix = net("198.18.0.0/15");
+    let mut legacy = Fib::new();
+    legacy.add(Route::new(prefix, two_hops())).unwrap();
+    fib.add(Route::object(prefix, 10)).unwrap();
+    fib.add(Route::object(net("9.0.0.0/8"), 4)).unwrap();
+    let host = |host: u32| IpAddr::V4(Ipv4Addr::from_bits(0xc612_0000 + host));
+    for index in 0..200 {
+        let asked = RouteKey { dst: host(index), ..key("0.0.0.0") };
+        assert_eq!(fib.lookup(&asked), legacy.lookup(&asked), "a group decides like its route");
+    }
+    assert_eq!(fib.lookup(&key("9.1.1.1")), Decision::Blackhole);
+    fib.delete_object(now, 1).unwrap();
+    assert_eq!(fib.lookup(&key("198.18.0.1")), to(2, "10.0.2.2"));
+    fib.delete_object(now, 2).unwrap();
+    assert_eq!(fib.lookup(&key("198.18.0.1")), Decision::NoRoute);
+    assert_eq!((fib.len(), fib.objects().iter().count()), (1, 1));
 }
 
 #[test]

@@ -1,0 +1,311 @@
+//! From a packet's bytes to the fields that hashes read (`skb_flow_dissect_flow_keys`).
+//!
+//! Anything malformed or truncated merely ends the walk: what was read so far counts. Nothing
+//! here panics on any input (property test).
+
+use super::flow::{Fields, Flow};
+use crate::packet::{Network, Packet, Transport};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Deepest nesting of tunnels that is followed (`MAX_FLOW_DISSECT_HDRS`).
+const MAX_HEADERS: usize = 15;
+
+const HOP_BY_HOP: u8 = 0;
+const ICMP: u8 = 1;
+const IPIP: u8 = 4;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const DCCP: u8 = 33;
+const IPV6: u8 = 41;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const GRE: u8 = 47;
+const ESP: u8 = 50;
+const AH: u8 = 51;
+const ICMPV6: u8 = 58;
+const DEST_OPTIONS: u8 = 60;
+const SCTP: u8 = 132;
+const UDPLITE: u8 = 136;
+
+/// EtherTypes that may follow a GRE header.
+const ETH_IPV4: u16 = 0x0800;
+const ETH_IPV6: u16 = 0x86dd;
+const ETH_BRIDGE: u16 = 0x6558;
+
+/// One network header read, and what follows it.
+#[derive(Clone, Copy, Debug)]
+struct Header<'a> {
+    fields: Fields,
+    /// Protocol field of the first header (IPv6: the one that `ip6_multipath_l3_keys` takes).
+    l3_protocol: u8,
+    /// Any fragment, the first included.
+    fragment: bool,
+    /// Not the first fragment.
+    later_fragment: bool,
+    dont_fragment: bool,
+    payload: &'a [u8],
+}
+
+/// The flow of an IPv4 or IPv6 packet that begins with its network header.
+pub fn flow(bytes: &[u8]) -> Option<Flow> {
+    let outer = network(bytes)?;
+    Some(Flow {
+        outer: outer.fields,
+        l3_protocol: outer.l3_protocol,
+        inner: innermost(&outer),
+        quoted: quoted(&outer),
+        dont_fragment: outer.dont_fragment && !outer.fragment,
+    })
+}
+
+/// The flow of a packet: from its canonical headers, or from its raw bytes where it has them.
+pub fn packet_flow(packet: &Packet) -> Option<Flow> {
+    if let Some(extra) = packet.extra.as_ref().filter(|extra| !extra.raw.is_empty()) {
+        return flow(extra.raw.get(usize::from(extra.network_offset)..)?);
+    }
+    let (src_port, dst_port) = packet.transport.ports().unwrap_or((0, 0));
+    let (fields, dont_fragment, fragment) = match &packet.network {
+        Network::Ipv4(ip) => (
+            Fields {
+                src: ip.src.into(),
+                dst: ip.dst.into(),
+                protocol: ip.protocol,
+                src_port,
+                dst_port,
+                flow_label: 0,
+            },
+            ip.dont_fragment,
+            ip.more_fragments || ip.fragment_offset != 0,
+        ),
+        Network::Ipv6(ip) => (
+            Fields {
+                src: ip.src.into(),
+                dst: ip.dst.into(),
+                protocol: ip.next_header,
+                src_port,
+                dst_port,
+                flow_label: ip.flow_label,
+            },
+            true,
+            false,
+        ),
+        Network::Other(_) => return None,
+    };
+    let outer = if fragment || matches!(packet.transport, Transport::Icmp(_)) {
+        Fields { src_port: 0, dst_port: 0, ..fields }
+    } else {
+        fields
+    };
+    Some(Flow {
+        outer,
+        l3_protocol: outer.protocol,
+        inner: None,
+        quoted: None,
+        dont_fragment: dont_fragment && !fragment,
+    })
+}
+
+fn network(bytes: &[u8]) -> Option<Header<'_>> {
+    match bytes.first()? >> 4 {
+        4 => ipv4(bytes),
+        6 => ipv6(bytes),
+        _ => None,
+    }
+}
+
+fn ipv4(bytes: &[u8]) -> Option<Header<'_>> {
+    let header = bytes.first_chunk::<20>()?;
+    let len = usize::from(header[0] & 15) * 4;
+    if len < 20 {
+        return None;
+    }
+    let offset = u16::from_be_bytes([header[6], header[7]]);
+    let fragment = offset & 0x3fff != 0;
+    let payload = bytes.get(len..).unwrap_or_default();
+    let protocol = header[9];
+    let (src_port, dst_port) = ports(protocol, fragment, payload);
+    Some(Header {
+        fields: Fields {
+            src: IpAddr::V4(Ipv4Addr::new(header[12], header[13], header[14], header[15])),
+            dst: IpAddr::V4(Ipv4Addr::new(header[16], header[17], header[18], header[19])),
+            protocol,
+            src_port,
+            dst_port,
+            flow_label: 0,
+        },
+        l3_protocol: protocol,
+        fragment,
+        later_fragment: offset & 0x1fff != 0,
+        dont_fragment: offset & 0x4000 != 0,
+        payload,
+    })
+}
+
+fn ipv6(bytes: &[u8]) -> Option<Header<'_>> {
+    let header = bytes.first_chunk::<40>()?;
+    let next_header = header[6];
+    let (mut protocol, mut fragment, mut later_fragment) = (next_header, false, false);
+    let mut payload = &bytes[40..];
+    for _ in 0..MAX_HEADERS {
+        let len = match protocol {
+            HOP_BY_HOP | ROUTING | DEST_OPTIONS if payload.len() >= 8 => {
+                8 + usize::from(payload[1]) * 8
+            }
+            FRAGMENT if payload.len() >= 8 => {
+                fragment = true;
+                later_fragment = u16::from_be_bytes([payload[2], payload[3]]) & 0xfff8 != 0;
+                8
+            }
+            _ => break,
+        };
+        protocol = payload[0];
+        payload = payload.get(len..).unwrap_or_default();
+    }
+    let (src_port, dst_port) = ports(protocol, fragment, payload);
+    let address = |at: usize| {
+        let octets: [u8; 16] = header[at..at + 16].try_into().expect("16 of 40 bytes");
+        IpAddr::V6(Ipv6Addr::from(octets))
+    };
+    Some(Header {
+        fields: Fields {
+            src: address(8),
+            dst: address(24),
+            protocol,
+            src_port,
+            dst_port,
+            flow_label: u32::from_be_bytes([0, header[1] & 15, header[2], header[3]]),
+        },
+        l3_protocol: next_header,
+        fragment,
+        later_fragment,
+        dont_fragment: true,
+        payload,
+    })
+}
+
+/// The ports of protocols that have them (`skb_flow_get_ports`); none of any fragment.
+fn ports(protocol: u8, fragment: bool, payload: &[u8]) -> (u16, u16) {
+    let at = match protocol {
+        TCP | UDP | DCCP | ESP | SCTP | UDPLITE => 0,
+        AH => 4,
+        _ => return (0, 0),
+    };
+    match payload.get(at..at + 4) {
+        Some(bytes) if !fragment => {
+            (u16::from_be_bytes([bytes[0], bytes[1]]), u16::from_be_bytes([bytes[2], bytes[3]]))
+        }
+        _ => (0, 0),
+    }
+}
+
+/// The last network header of a chain of tunnels, if the packet is one.
+fn innermost(outer: &Header<'_>) -> Option<Fields> {
+    let mut found = None;
+    let mut at = *outer;
+    for _ in 0..MAX_HEADERS {
+        let Some(next) = encapsulated(&at) else { break };
+        found = Some(next.fields);
+        at = next;
+    }
+    found
+}
+
+fn encapsulated<'a>(header: &Header<'a>) -> Option<Header<'a>> {
+    if header.fragment {
+        return None;
+    }
+    match header.fields.protocol {
+        IPIP => ipv4(header.payload),
+        IPV6 => ipv6(header.payload),
+        GRE => gre(header.payload),
+        _ => None,
+    }
+}
+
+/// What follows a GRE header of version 0 (RFC 2784, RFC 2890).
+fn gre(bytes: &[u8]) -> Option<Header<'_>> {
+    const CHECKSUM: u16 = 0x8000;
+    const ROUTED: u16 = 0x4000;
+    const KEY: u16 = 0x2000;
+    const SEQUENCE: u16 = 0x1000;
+    const VERSION: u16 = 7;
+    let start = bytes.first_chunk::<4>()?;
+    let flags = u16::from_be_bytes([start[0], start[1]]);
+    if flags & (ROUTED | VERSION) != 0 {
+        return None;
+    }
+    let optional = [CHECKSUM, KEY, SEQUENCE].iter().filter(|&&bit| flags & bit != 0).count();
+    let payload = bytes.get(4 + 4 * optional..)?;
+    match u16::from_be_bytes([start[2], start[3]]) {
+        ETH_IPV4 => ipv4(payload),
+        ETH_IPV6 => ipv6(payload),
+        ETH_BRIDGE => match u16::from_be_bytes([*payload.get(12)?, *payload.get(13)?]) {
+            ETH_IPV4 => ipv4(&payload[14..]),
+            ETH_IPV6 => ipv6(&payload[14..]),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The packet that an ICMP error quotes (`ip_multipath_l3_keys`, `ip6_multipath_l3_keys`): the
+/// error must not be a later fragment, and the quoted network header must be whole.
+fn quoted(outer: &Header<'_>) -> Option<Fields> {
+    const UNREACHABLE: u8 = 3;
+    const REDIRECT: u8 = 5;
+    const TIME_EXCEEDED: u8 = 11;
+    const PARAMETER_PROBLEM: u8 = 12;
+    if outer.later_fragment {
+        return None;
+    }
+    let kind = *outer.payload.first()?;
+    let inner = outer.payload.get(8..)?;
+    match outer.fields.protocol {
+        ICMP if outer.fields.src.is_ipv4() => {
+            let is_error =
+                matches!(kind, UNREACHABLE | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM);
+            is_error.then(|| ipv4(inner)).flatten().map(|header| header.fields)
+        }
+        // Errors are the types below 128 (RFC 4443 section 2.1).
+        ICMPV6 if outer.fields.src.is_ipv6() && kind < 128 => {
+            let header = ipv6(inner)?;
+            Some(Fields { protocol: header.l3_protocol, ..header.fields })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_input_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), first in any::<u8>()) {
+            let mut bytes = bytes;
+            if let Some(byte) = bytes.first_mut() {
+                *byte = if first & 1 == 0 { 0x45 } else { 0x60 };
+            }
+            for end in 0..bytes.len() {
+                flow(&bytes[..end]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tunnel_in_a_tunnel_ends_at_the_innermost() {
+        let mut bytes = Vec::new();
+        for (protocol, last) in [(4u8, 1u8), (4, 2), (17, 3)] {
+            let header =
+                [0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, last, 10, 0, 1, last];
+            bytes.extend(header);
+        }
+        bytes.extend([0x12, 0x34, 0x56, 0x78, 0, 8, 0, 0]);
+        let flow = flow(&bytes).unwrap();
+        let inner = flow.inner.unwrap();
+        assert_eq!(flow.outer.dst, "10.0.1.1".parse::<IpAddr>().unwrap());
+        assert_eq!(inner.dst, "10.0.1.3".parse::<IpAddr>().unwrap());
+        assert_eq!((inner.src_port, inner.dst_port, inner.protocol), (0x1234, 0x5678, 17));
+    }
+}

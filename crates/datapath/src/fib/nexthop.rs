@@ -1,0 +1,294 @@
+//! Next-hop objects and groups (`ip nexthop`, Linux 5.3).
+
+use super::error::FibError;
+use super::multipath::{Path, PathSet};
+use super::resilient::{Member, Resilient, ResilientConfig};
+use super::route::NextHop;
+use crate::units::Instant;
+use std::collections::BTreeMap;
+
+/// What a next-hop object is configured as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectConfig {
+    /// One next hop.
+    Hop(NextHop),
+    /// Drop everything.
+    Blackhole,
+    /// Several objects, chosen among by hash-threshold.
+    Group(Vec<Member>),
+    /// Several objects, chosen among by buckets.
+    Resilient(Vec<Member>, ResilientConfig),
+}
+
+/// A next-hop object.
+#[derive(Debug)]
+pub struct Object {
+    config: ObjectConfig,
+    paths: PathSet,
+    /// Of each path, the object it belongs to.
+    ids: Vec<u32>,
+    resilient: Option<Resilient>,
+}
+
+/// All objects by number.
+#[derive(Debug, Default)]
+pub struct Objects {
+    by_id: BTreeMap<u32, Object>,
+}
+
+impl Object {
+    /// As configured.
+    pub fn config(&self) -> &ObjectConfig {
+        &self.config
+    }
+
+    /// The next hops that it leads to, in order.
+    pub fn paths(&self) -> &PathSet {
+        &self.paths
+    }
+
+    /// The bucket table of a resilient group.
+    pub fn resilient(&self) -> Option<&Resilient> {
+        self.resilient.as_ref()
+    }
+
+    /// The members of a group.
+    pub fn members(&self) -> &[Member] {
+        match &self.config {
+            ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _) => members,
+            ObjectConfig::Hop(_) | ObjectConfig::Blackhole => &[],
+        }
+    }
+
+    /// `nexthop_select_path()`: by bucket, or by hash-threshold among the reachable ones; groups
+    /// heed neighbour state whatever `fib_multipath_use_neigh` says.
+    #[inline]
+    pub fn select(
+        &self,
+        hash: u32,
+        now: Option<Instant>,
+        good: impl Fn(&Path) -> bool,
+    ) -> Option<&Path> {
+        let Some(table) = &self.resilient else { return self.paths.by_hash_among(hash, good) };
+        let id = table.select(hash, now)?;
+        let at = self.ids.iter().position(|&there| there == id)?;
+        Some(&self.paths.paths()[at])
+    }
+
+    fn usable_members(&self) -> Vec<Member> {
+        let paths = self.paths.paths().iter();
+        let usable = self.members().iter().zip(paths).filter(|(_, path)| path.usable);
+        usable.map(|(member, _)| *member).collect()
+    }
+}
+
+impl Objects {
+    /// The object with this number.
+    #[inline]
+    pub fn get(&self, id: u32) -> Option<&Object> {
+        self.by_id.get(&id)
+    }
+
+    /// All objects in order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Object)> {
+        self.by_id.iter().map(|(&id, object)| (id, object))
+    }
+
+    /// The lowest number that is free.
+    pub fn free_id(&self) -> u32 {
+        (1..=u32::MAX).find(|id| !self.by_id.contains_key(id)).expect("fewer than 2³² objects")
+    }
+
+    /// `ip nexthop add`.
+    pub fn add(
+        &mut self,
+        now: Instant,
+        id: u32,
+        config: ObjectConfig,
+        state: impl FnMut(&mut Path),
+    ) -> Result<(), FibError> {
+        if self.by_id.contains_key(&id) {
+            return Err(FibError::Exists);
+        }
+        self.check(id, &config)?;
+        let object = self.build(now, config, state);
+        self.by_id.insert(id, object);
+        Ok(())
+    }
+
+    /// `ip nexthop replace`: routes and groups that use the object follow at once; a resilient
+    /// group keeps its buckets.
+    pub fn replace(
+        &mut self,
+        now: Instant,
+        id: u32,
+        config: ObjectConfig,
+        mut state: impl FnMut(&mut Path),
+    ) -> Result<(), FibError> {
+        let Some(old) = self.by_id.get(&id) else { return self.add(now, id, config, state) };
+        refuse_change_of_kind(&old.config, &config)?;
+        self.check(id, &config)?;
+        let mut object = self.build(now, config, &mut state);
+        let old = self.by_id.remove(&id).expect("looked up above");
+        if let (Some(mut table), ObjectConfig::Resilient(_, config)) =
+            (old.resilient, &object.config)
+        {
+            table.set_timers(now, config.idle_timer, config.unbalanced_timer);
+            table.set_members(now, &object.usable_members());
+            object.resilient = Some(table);
+        }
+        self.by_id.insert(id, object);
+        self.refresh_groups(now, state);
+        Ok(())
+    }
+
+    /// `ip nexthop del`: groups lose the member, and groups left empty go too. Returns the numbers
+    /// of all objects that are gone.
+    pub fn delete(
+        &mut self,
+        now: Instant,
+        id: u32,
+        state: impl FnMut(&mut Path),
+    ) -> Result<Vec<u32>, FibError> {
+        self.by_id.remove(&id).ok_or(FibError::NoSuchEntry)?;
+        let mut gone = vec![id];
+        for (&group, object) in &mut self.by_id {
+            let (ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _)) =
+                &mut object.config
+            else {
+                continue;
+            };
+            members.retain(|member| member.id != id);
+            if members.is_empty() {
+                gone.push(group);
+            }
+        }
+        for group in &gone {
+            self.by_id.remove(group);
+        }
+        self.refresh_groups(now, state);
+        Ok(gone)
+    }
+
+    /// Sets the state of every path anew, after an interface changed.
+    pub fn update(&mut self, now: Instant, mut state: impl FnMut(&mut Path)) {
+        for object in self.by_id.values_mut() {
+            let before: Vec<bool> = object.paths.paths().iter().map(|path| path.usable).collect();
+            object.paths.update(&mut state);
+            let same = object.paths.paths().iter().map(|path| path.usable).eq(before);
+            if !same {
+                object.rebalance(now);
+            }
+        }
+    }
+
+    /// Moves buckets whose time has come.
+    pub fn upkeep(&mut self, now: Instant) {
+        let tables = self.by_id.values_mut().filter_map(|object| object.resilient.as_mut());
+        for table in tables.filter(|table| table.wake_at().is_some_and(|at| at <= now)) {
+            table.upkeep(now);
+        }
+    }
+
+    /// When [`Objects::upkeep`] has something to do.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.by_id.values().filter_map(|object| object.resilient.as_ref()?.wake_at()).min()
+    }
+
+    /// Rebuilds every group from its members as they are now.
+    fn refresh_groups(&mut self, now: Instant, mut state: impl FnMut(&mut Path)) {
+        let groups: Vec<u32> =
+            self.by_id.iter().filter(|(_, o)| !o.members().is_empty()).map(|(&id, _)| id).collect();
+        for id in groups {
+            let (mut paths, ids) = self.resolve(&self.by_id[&id].config);
+            paths.update(&mut state);
+            let object = self.by_id.get_mut(&id).expect("listed above");
+            (object.paths, object.ids) = (paths, ids);
+            object.rebalance(now);
+        }
+    }
+
+    /// Next hops of a configuration, and the objects that they are.
+    fn resolve(&self, config: &ObjectConfig) -> (PathSet, Vec<u32>) {
+        match config {
+            ObjectConfig::Hop(hop) => (PathSet::new(&[*hop]), Vec::new()),
+            ObjectConfig::Blackhole => (PathSet::default(), Vec::new()),
+            ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _) => {
+                let hop = |member: &Member| match self.by_id[&member.id].config {
+                    ObjectConfig::Hop(hop) => Some((hop.weight(member.weight), member.id)),
+                    _ => None,
+                };
+                let (hops, ids): (Vec<_>, Vec<_>) = members.iter().filter_map(hop).unzip();
+                (PathSet::new(&hops), ids)
+            }
+        }
+    }
+
+    fn build(&self, now: Instant, config: ObjectConfig, state: impl FnMut(&mut Path)) -> Object {
+        let (mut paths, ids) = self.resolve(&config);
+        paths.update(state);
+        let mut object = Object { config, paths, ids, resilient: None };
+        if let ObjectConfig::Resilient(_, resilient) = object.config {
+            object.resilient = Some(Resilient::new(now, resilient, &object.usable_members()));
+        }
+        object
+    }
+
+    fn check(&self, id: u32, config: &ObjectConfig) -> Result<(), FibError> {
+        match config {
+            ObjectConfig::Hop(_) | ObjectConfig::Blackhole => Ok(()),
+            ObjectConfig::Resilient(_, resilient) if resilient.buckets == 0 => {
+                Err(FibError::NoBuckets)
+            }
+            ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _) => {
+                self.check_members(id, members)
+            }
+        }
+    }
+
+    fn check_members(&self, id: u32, members: &[Member]) -> Result<(), FibError> {
+        if members.is_empty() {
+            return Err(FibError::InvalidNextHops);
+        }
+        for (index, member) in members.iter().enumerate() {
+            if member.weight == 0 {
+                return Err(FibError::InvalidWeight);
+            }
+            if member.id == id || members[..index].iter().any(|before| before.id == member.id) {
+                return Err(FibError::RepeatedMember);
+            }
+            match self.get(member.id).map(|object| &object.config) {
+                None => return Err(FibError::NoSuchMember),
+                Some(ObjectConfig::Group(_)) => return Err(FibError::NestedGroup),
+                Some(ObjectConfig::Resilient(..)) => return Err(FibError::NestedResilientGroup),
+                Some(ObjectConfig::Blackhole) if members.len() > 1 => {
+                    return Err(FibError::BlackholeInGroup);
+                }
+                Some(ObjectConfig::Blackhole | ObjectConfig::Hop(_)) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Object {
+    fn rebalance(&mut self, now: Instant) {
+        let usable = self.usable_members();
+        if let Some(table) = &mut self.resilient {
+            table.set_members(now, &usable);
+        }
+    }
+}
+
+/// A group stays a group of its type, a single next hop stays single.
+fn refuse_change_of_kind(old: &ObjectConfig, new: &ObjectConfig) -> Result<(), FibError> {
+    use ObjectConfig::{Blackhole, Group, Hop, Resilient};
+    match (old, new) {
+        (Group(_), Group(_)) | (Hop(_) | Blackhole, Hop(_) | Blackhole) => Ok(()),
+        (Resilient(_, old), Resilient(_, new)) if old.buckets == new.buckets => Ok(()),
+        (Resilient(..), Resilient(..)) => Err(FibError::BucketsFixed),
+        (Group(_), Resilient(..)) | (Resilient(..), Group(_)) => Err(FibError::GroupTypeFixed),
+        (Group(_) | Resilient(..), _) => Err(FibError::GroupBySingle),
+        (_, Group(_) | Resilient(..)) => Err(FibError::SingleByGroup),
+    }
+}
