@@ -84,7 +84,7 @@ pub fn packet_flow(packet: &Packet) -> Option<Flow> {
                 protocol: ip.next_header,
                 src_port,
                 dst_port,
-                flow_label: ip.flow_label,
+                flow_label: ip.flow_label.get(),
             },
             true,
             false,
