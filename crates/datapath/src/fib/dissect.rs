@@ -249,9 +249,11 @@ fn gre(bytes: &[u8]) -> Option<Header<'_>> {
 }
 
 /// The packet that an ICMP error quotes (`ip_multipath_l3_keys`, `ip6_multipath_l3_keys`): the
-/// error must not be a later fragment, and the quoted network header must be whole.
+/// error must not be a later fragment, and the quoted network header must be whole. Source quench
+/// counts (`icmp_is_err`), as 6.18 was seen to do.
 fn quoted(outer: &Header<'_>) -> Option<Fields> {
     const UNREACHABLE: u8 = 3;
+    const SOURCE_QUENCH: u8 = 4;
     const REDIRECT: u8 = 5;
     const TIME_EXCEEDED: u8 = 11;
     const PARAMETER_PROBLEM: u8 = 12;
@@ -262,8 +264,10 @@ fn quoted(outer: &Header<'_>) -> Option<Fields> {
     let inner = outer.payload.get(8..)?;
     match outer.fields.protocol {
         ICMP if outer.fields.src.is_ipv4() => {
-            let is_error =
-                matches!(kind, UNREACHABLE | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM);
+            let is_error = matches!(
+                kind,
+                UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM
+            );
             is_error.then(|| ipv4(inner)).flatten().map(|header| header.fields)
         }
         // Errors are the types below 128 (RFC 4443 section 2.1).

@@ -40,12 +40,13 @@ pub struct Flow {
 impl From<&RouteKey> for Flow {
     /// The flow of a packet made here, or of an `ip route get` question.
     fn from(key: &RouteKey) -> Self {
+        let has_ports = !matches!(key.protocol, ICMP | ICMPV6);
         let outer = Fields {
             src: key.src,
             dst: key.dst,
             protocol: key.protocol,
-            src_port: key.src_port,
-            dst_port: key.dst_port,
+            src_port: if has_ports { key.src_port } else { 0 },
+            dst_port: if has_ports { key.dst_port } else { 0 },
             flow_label: key.flow_label,
         };
         Self { outer, l3_protocol: key.protocol, inner: None, quoted: None, dont_fragment: true }
@@ -71,3 +72,6 @@ impl Fields {
         }
     }
 }
+
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;

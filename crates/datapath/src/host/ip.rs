@@ -1,7 +1,8 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
 use super::Host;
-use crate::fib::{Decision, RouteKey};
+use crate::fib::dissect::packet_flow;
+use crate::fib::{Decision, Flow, RouteKey};
 use crate::node::Port;
 use crate::packet::{Meta, Network, Packet, Transport};
 use crate::qdisc::police::Action;
@@ -27,7 +28,8 @@ impl Host {
         let Some(key) = key_of(&packet, Some(port.0)) else {
             return self.drop_packet(Reason::Malformed, packet);
         };
-        match self.fib.lookup(&key) {
+        let flow = || packet_flow(&packet).unwrap_or_else(|| Flow::from(&key));
+        match self.fib.forward(now, &key, flow) {
             Decision::Local => self.deliver(now, packet),
             decision => self.forward(now, decision, packet),
         }

@@ -136,12 +136,13 @@ impl Host {
         &self.ingress
     }
 
-    /// Takes an interface up or down; routes over it go out of service.
+    /// Gives an interface a carrier or takes it away; next hops over it go out of service where
+    /// `ignore_linkdown` of its [`crate::fib::Link`] says so.
     pub fn set_port_up(&mut self, now: Instant, port: Port, up: bool) {
         let mut cx = Cx { now, dropped: &mut self.dropped };
         self.ports[usize::from(port.0)].set_up(up, &mut cx);
         let link = self.fib.link(port.0);
-        self.fib.set_link(port.0, crate::fib::Link { carrier: up, ..link });
+        self.fib.set_link(now, port.0, crate::fib::Link { carrier: up, ..link });
         self.list_port(port.0);
     }
 
@@ -221,7 +222,8 @@ impl Host {
     }
 
     fn next_timer(&self) -> Instant {
-        self.socket_timers.next_at().min(self.port_timers.next_at())
+        let queues = self.socket_timers.next_at().min(self.port_timers.next_at());
+        queues.min(self.fib.wake_at().unwrap_or(Instant::FAR_FUTURE))
     }
 
     fn run_timers(&mut self, now: Instant) {
@@ -231,6 +233,7 @@ impl Host {
         while let Some(index) = self.port_timers.pop_due(now) {
             self.list_port(index as u16);
         }
+        self.fib.upkeep(now);
     }
 
     fn on_socket_timer(&mut self, now: Instant, id: u32) {

@@ -4,6 +4,8 @@
 //! do. [`run`] recognises the kind of a file by its content, replays every scenario, and reports
 //! for each one that fails the *first* point where model and kernel part.
 
+mod multipath;
+
 use serde_json::{Value, json};
 use std::fmt;
 use std::fs::File;
@@ -86,7 +88,11 @@ pub fn run(path: &Path) -> Result<Report, Error> {
 }
 
 /// Chooses the comparer by the keys of the first line.
-fn replay(_path: &Path, _lines: &[Value]) -> Result<(&'static str, Vec<Scenario>), Error> {
+fn replay(_path: &Path, lines: &[Value]) -> Result<(&'static str, Vec<Scenario>), Error> {
+    let first = lines.first().ok_or(Error::UnknownKind)?;
+    if multipath::recognises(first) {
+        return Ok(("multipath", multipath::replay(lines)?));
+    }
     Err(Error::UnknownKind)
 }
 
