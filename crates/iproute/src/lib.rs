@@ -1,1 +1,5 @@
-//! iproute
+//! The words of tc, ip and ss: grammar in, text and JSON out.
+
+pub mod tc;
+pub mod units;
+pub mod words;

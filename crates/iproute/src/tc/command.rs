@@ -1,0 +1,230 @@
+//! `tc qdisc add|change|replace|delete dev NAME ...`: where a qdisc goes, and putting it there.
+
+use super::{Device, Spec, parse_spec};
+use crate::words::{GrammarError, Result, Word, Words};
+use core::fmt;
+use datapath::qdisc::fifo::PfifoFast;
+use datapath::qdisc::{Handle, Sched};
+use datapath::rng::Rng;
+
+/// What to do with the qdisc.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Attach a new one where there is none yet.
+    Add,
+    /// Change the settings of the one that is there; it must be of the same kind.
+    Change,
+    /// Attach a new one, whatever is there.
+    Replace,
+    /// Detach it.
+    Delete,
+}
+
+/// A whole `tc qdisc` command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QdiscCommand {
+    /// What to do.
+    pub verb: Verb,
+    /// The interface's name.
+    pub device: String,
+    /// Where: [`Handle::ROOT`], [`Handle::INGRESS`] or a class.
+    pub parent: Handle,
+    /// The handle given, or [`Handle::NONE`].
+    pub handle: Handle,
+    /// The kind and its options; `None` for `ingress` and for `delete`.
+    pub spec: Option<Spec>,
+}
+
+/// Why a well-formed command does not fit the tree it is applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is one already (`EEXIST`).
+    Exists,
+    /// No such class, or its owner takes no inner qdisc (`ENOENT`).
+    NoSuchParent,
+    /// What is there is of another kind (`EINVAL`).
+    OtherKind,
+    /// The command is about ingress, which has no queue to change (`EOPNOTSUPP`).
+    Ingress,
+}
+
+const VERBS: [(&str, Verb); 5] = [
+    ("add", Verb::Add),
+    ("change", Verb::Change),
+    ("replace", Verb::Replace),
+    ("delete", Verb::Delete),
+    ("del", Verb::Delete),
+];
+
+/// Reads `[tc] qdisc VERB dev NAME root|parent CLASS|ingress [handle HANDLE] KIND ...`.
+///
+/// # Errors
+/// Anything that tc would not send to the kernel.
+pub fn parse_qdisc(text: &str) -> Result<QdiscCommand> {
+    let mut words = Words::new(text);
+    words.take("tc");
+    if !words.take("qdisc") {
+        return Err(words.next().map_or_else(
+            || words.ended("\"qdisc\" is missing"),
+            |word| word.unknown("tc", &["qdisc"]),
+        ));
+    }
+    let verb = parse_verb(&mut words)?;
+    let place = Place::parse(&mut words)?;
+    let spec = match (words.peek(), verb) {
+        (None, Verb::Delete) => None,
+        (None, _) if place.parent == Some(Handle::INGRESS) => None,
+        _ => Some(parse_spec(&mut words)?),
+    };
+    Ok(QdiscCommand {
+        verb,
+        device: place.device.ok_or_else(|| words.missing("qdisc", "dev"))?,
+        parent: place.parent.ok_or_else(|| words.missing("qdisc", "root"))?,
+        handle: place.handle,
+        spec,
+    })
+}
+
+fn parse_verb(words: &mut Words<'_>) -> Result<Verb> {
+    let Some(word) = words.next() else {
+        return Err(words.ended("a verb is missing: add, change, replace or delete"));
+    };
+    let known = VERBS.iter().find(|(name, _)| *name == word.text);
+    known.map(|(_, verb)| *verb).ok_or_else(|| word.unknown("qdisc", &VERBS.map(|(name, _)| name)))
+}
+
+/// The words in front of the kind, in any order.
+#[derive(Default)]
+struct Place {
+    device: Option<String>,
+    parent: Option<Handle>,
+    handle: Handle,
+}
+
+impl Place {
+    fn parse(words: &mut Words<'_>) -> Result<Self> {
+        let mut place = Self::default();
+        while let Some(word) = words.peek() {
+            if !matches!(word.text, "dev" | "root" | "parent" | "handle" | "ingress") {
+                break;
+            }
+            words.next();
+            match word.text {
+                "dev" => place.device = Some(words.value(word)?.text.to_owned()),
+                "root" => place.set_parent(word, Handle::ROOT)?,
+                "ingress" => {
+                    place.set_parent(word, Handle::INGRESS)?;
+                    place.handle = Handle::new(0xffff, 0);
+                }
+                "parent" => {
+                    let class = words.value(word)?;
+                    place.set_parent(class, class_id(class)?)?;
+                }
+                _ => place.handle = qdisc_handle(words.value(word)?)?,
+            }
+        }
+        Ok(place)
+    }
+
+    fn set_parent(&mut self, word: Word<'_>, parent: Handle) -> Result<()> {
+        match self.parent.replace(parent) {
+            None => Ok(()),
+            Some(_) => Err(word.error("the parent was given before".to_owned(), None)),
+        }
+    }
+}
+
+/// A handle: `MAJOR:` or `MAJOR`, hexadecimal (`get_qdisc_handle`).
+///
+/// # Errors
+/// Anything else.
+pub(crate) fn qdisc_handle(word: Word<'_>) -> Result<Handle> {
+    let major = word.text.strip_suffix(':').unwrap_or(word.text);
+    hex(major).map(|major| Handle::new(major, 0)).ok_or_else(|| word.illegal("handle"))
+}
+
+/// A class: `MAJOR:MINOR` or `:MINOR` or `root`, hexadecimal (`get_tc_classid`).
+///
+/// # Errors
+/// Anything else.
+pub(crate) fn class_id(word: Word<'_>) -> Result<Handle> {
+    if word.text == "root" {
+        return Ok(Handle::ROOT);
+    }
+    let parse = |text: &str| if text.is_empty() { Some(0) } else { hex(text) };
+    word.text
+        .split_once(':')
+        .and_then(|(major, minor)| Some(Handle::new(parse(major)?, parse(minor)?)))
+        .ok_or_else(|| word.illegal("class id"))
+}
+
+fn hex(text: &str) -> Option<u16> {
+    u16::from_str_radix(text, 16).ok()
+}
+
+impl QdiscCommand {
+    /// Carries the command out on the egress tree of `device`, and gives back what was replaced,
+    /// with the packets that waited in it.
+    ///
+    /// A tree whose root has no handle is the device's default queue, which `add` may replace.
+    /// Where no handle is given the first free one from 8001: on is taken.
+    ///
+    /// # Errors
+    /// The command does not fit the tree; the tree is unchanged.
+    pub fn apply(
+        &self,
+        root: &mut Sched,
+        device: &Device,
+        rng: Rng,
+    ) -> core::result::Result<Option<Box<Sched>>, Refused> {
+        if self.parent == Handle::INGRESS {
+            return Err(Refused::Ingress);
+        }
+        let handle = if self.handle == Handle::NONE { free_handle(root) } else { self.handle };
+        let there = if self.parent == Handle::ROOT {
+            &mut *root
+        } else {
+            root.class_mut(self.parent).ok_or(Refused::NoSuchParent)?
+        };
+        let Some(spec) = &self.spec else {
+            let default = Sched::new(Handle::NONE, PfifoFast::new(device.tx_queue_len));
+            return Ok(Some(Box::new(core::mem::replace(there, default))));
+        };
+        match self.verb {
+            Verb::Add if there.handle != Handle::NONE => return Err(Refused::Exists),
+            Verb::Change => {
+                let fits = spec.change(there, device, rng);
+                return if fits { Ok(None) } else { Err(Refused::OtherKind) };
+            }
+            Verb::Add | Verb::Replace | Verb::Delete => {}
+        }
+        let fresh = Sched::new(handle, spec.build(device, handle, rng));
+        Ok(Some(Box::new(core::mem::replace(there, fresh))))
+    }
+}
+
+/// The first unused handle from 8001: on (`qdisc_alloc_handle`).
+fn free_handle(root: &Sched) -> Handle {
+    let used: Vec<u16> = root.tree().iter().map(|(_, sched)| sched.handle.major()).collect();
+    let major = (0x8001..).find(|major| !used.contains(major)).expect("fewer than 32768 qdiscs");
+    Handle::new(major, 0)
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exists => "Exclusivity flag on, cannot modify.",
+            Self::NoSuchParent => "Parent Qdisc doesn't exists.",
+            Self::OtherKind => "Invalid qdisc name: must match existing qdisc.",
+            Self::Ingress => "An ingress qdisc has no queue.",
+        })
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<GrammarError> for String {
+    fn from(error: GrammarError) -> Self {
+        error.to_string()
+    }
+}

@@ -1,0 +1,177 @@
+//! `netem [ limit PACKETS ] [ delay TIME [ JITTER [ CORRELATION ] ] ] [ distribution NAME ]
+//! [ loss ... ] [ duplicate ... ] [ reorder ... ] [ rate ... ] [ slot ... ] [ ecn ]`.
+
+mod tables;
+
+use crate::units::{number, percent, rate, size, through_ticks, time, time64};
+use crate::words::{Result, Word, Words};
+use datapath::qdisc::netem::{
+    Chance, Correlated, DelayTable, FourState, Gemodel, Loss, NetemConfig, NetemRate, Slot,
+};
+use datapath::units::Duration;
+
+const OPTIONS: [&str; 14] = [
+    "limit", "delay", "latency", "distribution", "loss", "drop", "ecn", "duplicate", "reorder",
+    "gap", "rate", "slot", "corrupt", "dup",
+];
+const DISTRIBUTIONS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
+
+/// Reads netem's options.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<NetemConfig> {
+    let mut config = NetemConfig::default();
+    while let Some(word) = words.next() {
+        option(&mut config, word, words)?;
+    }
+    check(&mut config, words)?;
+    Ok(config)
+}
+
+fn option(config: &mut NetemConfig, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
+    match word.text {
+        "limit" => config.limit = size(words.value(word)?, "limit")?,
+        "delay" | "latency" => delay(config, word, words)?,
+        "distribution" => config.distribution = distribution(words.value(word)?)?,
+        "loss" | "drop" => config.loss = loss(word, words)?,
+        "ecn" => config.ecn = true,
+        "duplicate" | "dup" => config.duplicate = correlated(word, words)?,
+        "corrupt" => config.corrupt = correlated(word, words)?,
+        "reorder" => config.reorder = correlated(word, words)?,
+        "gap" => config.gap = number(words.value(word)?, "gap")?,
+        "rate" => config.rate = Some(netem_rate(word, words)?),
+        "slot" => config.slot = Some(slot(word, words)?),
+        _ => return Err(word.unknown("netem", &OPTIONS)),
+    }
+    Ok(())
+}
+
+/// What only makes sense together. Reordering needs a delay to overtake; a gap alone always
+/// reorders, a probability alone may hit any packet.
+fn check(config: &mut NetemConfig, words: &Words<'_>) -> Result<()> {
+    let reorders = config.reorder.0 != 0;
+    if reorders && config.delay == 0 {
+        return Err(words.ended("reordering not possible without specifying some delay"));
+    }
+    if config.distribution.is_some() && (config.delay == 0 || config.jitter == 0) {
+        return Err(words.ended("distribution specified but no latency and jitter values"));
+    }
+    if config.ecn && config.loss == Loss::None {
+        return Err(words.ended("ecn requested without loss model"));
+    }
+    match (reorders, config.gap) {
+        (true, 0) => config.gap = 1,
+        (false, 1..) => config.reorder.0 = u32::MAX,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `TIME [ JITTER [ CORRELATION ] ]`, through the scheduler's ticks.
+fn delay(config: &mut NetemConfig, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
+    let nanos = |time: Duration| through_ticks(time).as_nanos() as i64;
+    config.delay = nanos(time(words.value(word)?, "delay")?);
+    let Some(jitter) = words.take_as(|word| time(word, "jitter")) else { return Ok(()) };
+    config.jitter = nanos(jitter).min(i64::from(i32::MAX));
+    if let Some(rho) = words.take_as(|word| percent(word, "correlation")) {
+        config.delay_correlation = Correlated::new(rho);
+    }
+    Ok(())
+}
+
+/// The table for a distribution; uniform needs none.
+fn distribution(word: Word<'_>) -> Result<Option<DelayTable>> {
+    match word.text {
+        "uniform" => Ok(None),
+        "normal" => Ok(Some(tables::normal())),
+        "pareto" => Ok(Some(tables::pareto())),
+        "paretonormal" => Ok(Some(tables::paretonormal())),
+        _ => Err(word.unknown("distribution", &DISTRIBUTIONS)),
+    }
+}
+
+/// `PERCENT [ CORRELATION ]`.
+fn correlated(word: Word<'_>, words: &mut Words<'_>) -> Result<(Chance, Correlated)> {
+    let chance = percent(words.value(word)?, word.text)?;
+    let rho = words.take_as(|word| percent(word, "correlation")).unwrap_or(0);
+    Ok((chance, Correlated::new(rho)))
+}
+
+/// `[ random ] PERCENT [ CORRELATION ]`, `state P13 [ P31 [ P32 [ P23 [ P14 ] ] ] ]` or
+/// `gemodel P [ R [ 1-H [ 1-K ] ] ]`.
+fn loss(word: Word<'_>, words: &mut Words<'_>) -> Result<Loss> {
+    let mut chances = |model: Word<'_>, defaults: &mut [Option<Chance>]| -> Result<Chance> {
+        let first = percent(words.value(model)?, model.text)?;
+        for given in defaults {
+            *given = words.take_as(|word| percent(word, "loss"));
+            if given.is_none() {
+                break;
+            }
+        }
+        Ok(first)
+    };
+    let model = Words::peek(words).ok_or_else(|| words.ended("\"loss\" needs a value"))?;
+    match model.text {
+        "state" => {
+            words.next();
+            let mut rest = [None; 4];
+            let p13 = chances(model, &mut rest)?;
+            let [p31, p32, p23, p14] = rest;
+            let p31 = p31.unwrap_or(u32::MAX - p13);
+            let p23 = p23.unwrap_or(u32::MAX);
+            Ok(Loss::State(FourState::new(p13, p31, p32.unwrap_or(0), p23, p14.unwrap_or(0))))
+        }
+        "gemodel" => {
+            words.next();
+            let mut rest = [None; 3];
+            let p = chances(model, &mut rest)?;
+            let [r, one_minus_h, one_minus_k] = rest;
+            let r = r.unwrap_or(u32::MAX - p);
+            let h = one_minus_h.map_or(0, |lost| u32::MAX - lost);
+            Ok(Loss::Gemodel(Gemodel::new(p, r, h, one_minus_k.unwrap_or(0))))
+        }
+        _ => {
+            words.take("random");
+            correlated(word, words).map(|(chance, correlated)| Loss::Random(chance, correlated))
+        }
+    }
+}
+
+/// `RATE [ PACKETOVERHEAD [ CELLSIZE [ CELLOVERHEAD ] ] ]`.
+fn netem_rate(word: Word<'_>, words: &mut Words<'_>) -> Result<NetemRate> {
+    let rate = rate(words.value(word)?)?;
+    let mut config = NetemRate { rate, packet_overhead: 0, cell_size: 0, cell_overhead: 0 };
+    let signed = |word: Word<'_>| word.text.parse::<i32>().map_err(|_| word.illegal("overhead"));
+    let Some(packet_overhead) = words.take_as(signed) else { return Ok(config) };
+    config.packet_overhead = packet_overhead;
+    let Some(cell_size) = words.take_as(|word| number(word, "cellsize")) else {
+        return Ok(config);
+    };
+    config.cell_size = cell_size;
+    config.cell_overhead = words.take_as(signed).unwrap_or(0);
+    Ok(config)
+}
+
+/// `MIN_DELAY [ MAX_DELAY ] [ packets N ] [ bytes N ]`.
+fn slot(word: Word<'_>, words: &mut Words<'_>) -> Result<Slot> {
+    let min_delay = time64(words.value(word)?, "slot")?.as_nanos();
+    let max_delay = words.take_as(|word| time64(word, "slot"));
+    let mut slot = Slot {
+        min_delay,
+        max_delay: max_delay.map_or(min_delay, Duration::as_nanos).max(min_delay),
+        packets: 0,
+        bytes: 0,
+    };
+    while let Some(word) = words.peek() {
+        match word.text {
+            "packets" => {
+                words.next();
+                slot.packets = size(words.value(word)?, "packets")?;
+            }
+            "bytes" => {
+                words.next();
+                slot.bytes = size(words.value(word)?, "bytes")?;
+            }
+            _ => break,
+        }
+    }
+    Ok(slot)
+}

@@ -1,0 +1,96 @@
+//! `tbf rate RATE burst BYTES[/BYTES] ( limit BYTES | latency TIME ) [ mtu BYTES[/BYTES] ]
+//! [ peakrate RATE ] [ overhead BYTES ] [ mpu BYTES ] [ linklayer TYPE ]`.
+
+use crate::units::{number, rate, size, size_and_cell, time};
+use crate::words::{Result, Word, Words};
+use datapath::qdisc::rate::{LinkLayer, RateConfig};
+use datapath::qdisc::tbf::TbfConfig;
+use datapath::units::{Duration, Rate};
+
+const OPTIONS: [&str; 12] = [
+    "rate", "burst", "buffer", "maxburst", "limit", "latency", "mtu", "minburst", "peakrate",
+    "overhead", "mpu", "linklayer",
+];
+
+/// The words as they were said.
+#[derive(Default)]
+struct Said {
+    rate: Option<Rate>,
+    burst: Option<u32>,
+    limit: Option<u32>,
+    latency: Option<Duration>,
+    mtu: Option<u32>,
+    peakrate: Option<Rate>,
+    overhead: u16,
+    mpu: u16,
+    link_layer: LinkLayer,
+}
+
+/// Reads tbf's options.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<TbfConfig> {
+    let mut said = Said::default();
+    while let Some(word) = words.next() {
+        said.option(word, words)?;
+    }
+    said.finish(words)
+}
+
+impl Said {
+    fn option(&mut self, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
+        match word.text {
+            "rate" => self.rate = Some(rate(words.value(word)?)?),
+            "burst" | "buffer" | "maxburst" => {
+                self.burst = Some(size_and_cell(words.value(word)?, word.text)?);
+            }
+            "limit" => self.limit = Some(size(words.value(word)?, "limit")?),
+            "latency" => self.latency = Some(time(words.value(word)?, "latency")?),
+            "mtu" | "minburst" => self.mtu = Some(size_and_cell(words.value(word)?, word.text)?),
+            "peakrate" => self.peakrate = Some(rate(words.value(word)?)?),
+            "overhead" => self.overhead = number(words.value(word)?, "overhead")? as u16,
+            "mpu" => self.mpu = number(words.value(word)?, "mpu")? as u16,
+            "linklayer" => self.link_layer = link_layer(words.value(word)?)?,
+            _ => return Err(word.unknown("tbf", &OPTIONS)),
+        }
+        Ok(())
+    }
+
+    fn finish(self, words: &Words<'_>) -> Result<TbfConfig> {
+        let rate = self.rate.filter(|rate| *rate != Rate::default());
+        let rate = rate.ok_or_else(|| words.missing("tbf", "rate"))?;
+        let burst = self.burst.filter(|burst| *burst > 0);
+        let burst = burst.ok_or_else(|| words.missing("tbf", "burst"))?;
+        let peak = match (self.peakrate, self.mtu) {
+            (Some(peak), Some(mtu)) => Some((peak, mtu)),
+            (Some(_), None) => return Err(words.ended("tbf: \"peakrate\" needs \"mtu\"")),
+            (None, _) => None,
+        };
+        let limit = match (self.limit, self.latency) {
+            (Some(limit), None) => limit,
+            (None, Some(latency)) => limit_of(latency, rate, burst, peak),
+            _ => return Err(words.ended("tbf: either \"limit\" or \"latency\" is required")),
+        };
+        let config = |rate| RateConfig::with_link(rate, self.overhead, self.mpu, self.link_layer);
+        let peak = peak.map(|(rate, mtu)| (config(rate), mtu));
+        Ok(TbfConfig { rate: config(rate), burst, peak, limit })
+    }
+}
+
+/// The queue that takes `latency` to drain at the rate after the burst, or at the peak rate if
+/// that is less.
+fn limit_of(latency: Duration, rate: Rate, burst: u32, peak: Option<(Rate, u32)>) -> u32 {
+    let drained = |rate: Rate, bucket: u32| {
+        let bytes = rate.bytes_per_sec() as f64 * latency.as_micros() as f64 / 1e6;
+        bytes + f64::from(bucket)
+    };
+    let at_rate = drained(rate, burst);
+    peak.map_or(at_rate, |(rate, mtu)| drained(rate, mtu).min(at_rate)) as u32
+}
+
+/// `linklayer ethernet|atm|adsl`.
+pub(super) fn link_layer(word: Word<'_>) -> Result<LinkLayer> {
+    match word.text {
+        "ethernet" => Ok(LinkLayer::Ethernet),
+        "atm" | "adsl" => Ok(LinkLayer::Atm),
+        _ => Err(word.illegal("linklayer")),
+    }
+}
