@@ -186,7 +186,7 @@ pub fn show_rate(rate: Rate) -> String {
     let mut units = ["", "K", "M", "G", "T"].iter();
     let mut unit = units.next().expect("a unit");
     for larger in units {
-        if bits < 1000 || (bits % 1000 != 0 && bits < 1_000_000) {
+        if bits < 1000 || (!bits.is_multiple_of(1000) && bits < 1_000_000) {
             break;
         }
         bits /= 1000;

@@ -59,7 +59,7 @@ impl<'a> Words<'a> {
     }
 
     /// Takes the next word if it is `expected`.
-    pub fn take(&mut self, expected: &str) -> bool {
+    pub fn accept(&mut self, expected: &str) -> bool {
         let found = self.peek().is_some_and(|word| word.text == expected);
         if found {
             self.next();
@@ -68,7 +68,7 @@ impl<'a> Words<'a> {
     }
 
     /// Takes the next word if `convert` makes something of it: for optional values.
-    pub fn take_as<T>(&mut self, convert: impl FnOnce(Word<'a>) -> Result<T>) -> Option<T> {
+    pub fn accept_as<T>(&mut self, convert: impl FnOnce(Word<'a>) -> Result<T>) -> Option<T> {
         let value = convert(self.peek()?).ok()?;
         self.next();
         Some(value)
@@ -129,11 +129,11 @@ impl Word<'_> {
     }
 }
 
-/// The word of `known` with the fewest edits to `word`, the first of equals, if it shares
-/// anything with it.
+/// The word of `known` with the fewest edits to `word`, the first of equals, if that leaves half
+/// of it as it is.
 fn nearest(word: &str, known: &[&str]) -> Option<String> {
     let best = known.iter().min_by_key(|candidate| edits(word, candidate))?;
-    (edits(word, best) < word.len().max(best.len())).then(|| (*best).to_owned())
+    (2 * edits(word, best) <= word.len().max(best.len())).then(|| (*best).to_owned())
 }
 
 /// Insertions, deletions, changes and swaps of neighbours that turn `from` into `to`.
@@ -144,7 +144,8 @@ fn edits(from: &str, to: &str) -> usize {
         let mut row = vec![i];
         for j in 1..=to.len() {
             let differs = usize::from(from[i - 1] != to[j - 1]);
-            let mut best = (rows[i - 1][j - 1] + differs).min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            let mut best =
+                (rows[i - 1][j - 1] + differs).min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
             if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
                 best = best.min(rows[i - 2][j - 2] + 1);
             }

@@ -77,6 +77,11 @@ impl Sched {
         &self.qdisc
     }
 
+    /// The qdisc itself, to change its settings.
+    pub fn qdisc_mut(&mut self) -> &mut AnyQdisc {
+        &mut self.qdisc
+    }
+
     /// The packet that the next `dequeue` gives, without taking it.
     ///
     /// A FIFO just looks; a qdisc that decides at dequeue takes the packet out and keeps it

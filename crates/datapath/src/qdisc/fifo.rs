@@ -52,6 +52,14 @@ impl Fifo {
         self.kind
     }
 
+    /// Another limit for the packets to come; those inside stay (`fifo_set_limit`).
+    pub fn set_limit(&mut self, limit: u32) {
+        match &mut self.kind {
+            FifoKind::Packets(old) | FifoKind::Bytes(old) | FifoKind::HeadDrop(old) => *old = limit,
+            FifoKind::NoQueue => {}
+        }
+    }
+
     /// The packet that `dequeue` would give (`qdisc_peek_head`).
     pub fn peek(&self) -> Option<&Packet> {
         self.queue.front()

@@ -5,7 +5,6 @@
 
 mod any;
 mod counted;
-mod ecn;
 pub mod fifo;
 mod handle;
 pub mod netem;

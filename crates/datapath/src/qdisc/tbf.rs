@@ -5,7 +5,7 @@
 //! the watchdog waits for exactly the missing ns.
 
 use super::rate::RateConfig;
-use super::{Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
+use super::{AnyQdisc, Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
 use crate::packet::Packet;
 use crate::reason::Reason;
 use crate::units::{Duration, Instant};
@@ -70,6 +70,16 @@ impl Tbf {
         }
     }
 
+    /// Another rate and burst, with full buckets; what waits inside stays (`tbf_change`).
+    pub fn change(&mut self, config: TbfConfig) {
+        self.bucket = Bucket::full(config.rate, config.burst);
+        self.peak = config.peak.map(|(rate, burst)| Bucket::full(rate, burst));
+        self.config = config;
+        if let AnyQdisc::Fifo(fifo) = self.child.qdisc_mut() {
+            fifo.set_limit(config.limit);
+        }
+    }
+
     /// The configuration.
     pub fn config(&self) -> &TbfConfig {
         &self.config
@@ -95,6 +105,15 @@ impl Tbf {
         let verdict = self.child.enqueue(packet, cx);
         self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
         verdict
+    }
+
+    /// A super-packet beyond the burst goes in piece by piece (`tbf_segment`).
+    fn pass_segments(&mut self, packet: &Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let mut queued = 0;
+        for segment in packet.segment() {
+            queued += u32::from(self.pass_down(segment, cx) == Enqueue::Queued);
+        }
+        if queued > 0 { Enqueue::Queued } else { Enqueue::Dropped }
     }
 
     /// Waits for the missing ns of whichever bucket misses more.
@@ -126,12 +145,17 @@ impl Tbf {
 
 impl Qdisc for Tbf {
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        if packet.wire_len() > self.max_size() {
-            self.stats.drops += 1;
-            cx.drop(Reason::QdiscDrop, packet);
-            return Enqueue::Dropped;
+        if packet.wire_len() <= self.max_size() {
+            return self.pass_down(packet, cx);
         }
-        self.pass_down(packet, cx)
+        if packet.segments() > 1
+            && packet.header_len() + u32::from(packet.meta.gso_size) <= self.max_size()
+        {
+            return self.pass_segments(&packet, cx);
+        }
+        self.stats.drops += 1;
+        cx.drop(Reason::QdiscDrop, packet);
+        Enqueue::Dropped
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
@@ -163,7 +187,7 @@ impl Qdisc for Tbf {
 #[cfg(test)]
 mod tests {
     use super::super::fifo::{Fifo, FifoKind};
-    use super::super::testing::{Bench, frame};
+    use super::super::testing::{Bench, frame, super_frame};
     use super::*;
     use crate::units::Rate;
     use proptest::prelude::*;
@@ -197,6 +221,15 @@ mod tests {
         assert_eq!(bench.enqueue(0, frame(1514)), Enqueue::Dropped);
         assert_eq!(bench.enqueue(0, frame(1500)), Enqueue::Queued);
         assert_eq!(bench.qdisc().stats().drops, 1);
+    }
+
+    #[test]
+    fn a_super_packet_beyond_the_burst_is_cut() {
+        let mut bench = Bench::new(tbf(10, 3100, 60_000));
+        assert_eq!(bench.enqueue(0, super_frame(2, 1448)), Enqueue::Queued);
+        assert_eq!(bench.enqueue(0, super_frame(4, 1448)), Enqueue::Queued);
+        assert_eq!(bench.qdisc().backlog().packets, 5, "3004 B fit the burst, 6008 B do not");
+        assert_eq!(bench.enqueue(0, super_frame(4, 3100)), Enqueue::Dropped);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `tc qdisc add|change|replace|delete dev NAME ...`: where a qdisc goes, and putting it there.
 
 use super::{Device, Spec, parse_spec};
-use crate::words::{GrammarError, Result, Word, Words};
+use crate::words::{Result, Word, Words};
 use core::fmt;
 use datapath::qdisc::fifo::PfifoFast;
 use datapath::qdisc::{Handle, Sched};
@@ -62,8 +62,8 @@ const VERBS: [(&str, Verb); 5] = [
 /// Anything that tc would not send to the kernel.
 pub fn parse_qdisc(text: &str) -> Result<QdiscCommand> {
     let mut words = Words::new(text);
-    words.take("tc");
-    if !words.take("qdisc") {
+    words.accept("tc");
+    if !words.accept("qdisc") {
         return Err(words.next().map_or_else(
             || words.ended("\"qdisc\" is missing"),
             |word| word.unknown("tc", &["qdisc"]),
@@ -174,7 +174,7 @@ impl QdiscCommand {
     pub fn apply(
         &self,
         root: &mut Sched,
-        device: &Device,
+        device: Device,
         rng: Rng,
     ) -> core::result::Result<Option<Box<Sched>>, Refused> {
         if self.parent == Handle::INGRESS {
@@ -193,7 +193,7 @@ impl QdiscCommand {
         match self.verb {
             Verb::Add if there.handle != Handle::NONE => return Err(Refused::Exists),
             Verb::Change => {
-                let fits = spec.change(there, device, rng);
+                let fits = spec.change(there);
                 return if fits { Ok(None) } else { Err(Refused::OtherKind) };
             }
             Verb::Add | Verb::Replace | Verb::Delete => {}
@@ -206,7 +206,8 @@ impl QdiscCommand {
 /// The first unused handle from 8001: on (`qdisc_alloc_handle`).
 fn free_handle(root: &Sched) -> Handle {
     let used: Vec<u16> = root.tree().iter().map(|(_, sched)| sched.handle.major()).collect();
-    let major = (0x8001..).find(|major| !used.contains(major)).expect("fewer than 32768 qdiscs");
+    let major =
+        (0x8001..=0xfffe).find(|major| !used.contains(major)).expect("fewer than 32768 qdiscs");
     Handle::new(major, 0)
 }
 
@@ -223,8 +224,66 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-impl From<GrammarError> for String {
-    fn from(error: GrammarError) -> Self {
-        error.to_string()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datapath::qdisc::fifo::Fifo;
+
+    fn apply(root: &mut Sched, text: &str) -> core::result::Result<Option<Box<Sched>>, Refused> {
+        let command = parse_qdisc(text).expect(text);
+        command.apply(root, Device::default(), Rng::stream(1, 1))
+    }
+
+    fn handles(root: &Sched) -> Vec<(String, String)> {
+        let show =
+            |(parent, sched): (Handle, &Sched)| (parent.to_string(), sched.handle.to_string());
+        root.tree().into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_tree_grows_command_by_command() {
+        let mut root: Sched = Fifo::pfifo_default().into();
+        let refused = |result: core::result::Result<_, Refused>| result.map(|_| ()).err();
+        for (text, expected) in [
+            ("tc qdisc add dev r1 root handle 1: tbf rate 10mbit burst 3100 limit 400000", None),
+            ("tc qdisc add dev r1 parent 1:1 handle 10: bfifo limit 3000", None),
+            ("tc qdisc add dev r1 parent 2:1 pfifo", Some(Refused::NoSuchParent)),
+            ("tc qdisc add dev r1 root pfifo", Some(Refused::Exists)),
+            ("tc qdisc change dev r1 root pfifo limit 3", Some(Refused::OtherKind)),
+            ("tc qdisc change dev r1 parent 1:1 bfifo limit 5000", None),
+            ("tc qdisc change dev r1 root tbf rate 5mbit burst 3100 limit 9000", None),
+        ] {
+            assert_eq!(refused(apply(&mut root, text)), expected, "{text}");
+        }
+        let shown = handles(&root);
+        assert_eq!(shown, [("root", "1:"), ("1:1", "10:")].map(|(p, h)| (p.into(), h.into())));
+    }
+
+    #[test]
+    fn free_handles_count_from_8001() {
+        let mut root: Sched = Fifo::pfifo_default().into();
+        let tbf = "qdisc add dev x root tbf rate 1mbit burst 3100 limit 9000";
+        assert!(apply(&mut root, tbf).is_ok());
+        assert!(apply(&mut root, "qdisc replace dev x parent 8001:1 pfifo").is_ok());
+        assert_eq!(handles(&root)[1], ("8001:1".to_owned(), "8002:".to_owned()));
+    }
+
+    #[test]
+    fn mistakes_are_pointed_at() {
+        for (text, expected) in [
+            ("qdsic add", "column 0: tc: unknown parameter \"qdsic\" (did you mean \"qdisc\"?)"),
+            (
+                "qdisc ad dev x root pfifo",
+                "column 6: qdisc: unknown parameter \"ad\" (did you mean \"add\"?)",
+            ),
+            ("qdisc add root pfifo", "column 20: qdisc: the \"dev\" parameter is mandatory"),
+            ("qdisc add dev x root parent 1:1 pfifo", "column 28: the parent was given before"),
+            (
+                "qdisc add dev x parent 1-1 pfifo",
+                "column 23: illegal value for \"class id\": \"1-1\"",
+            ),
+        ] {
+            assert_eq!(parse_qdisc(text).expect_err(text).to_string(), expected);
+        }
     }
 }

@@ -12,10 +12,11 @@ mod tbf;
 pub use command::{QdiscCommand, Refused, Verb, parse_qdisc};
 
 use crate::words::{Result, Words};
+use core::mem::discriminant;
 use datapath::qdisc::fifo::{Fifo, FifoKind, PSCHED_MTU, PfifoFast, TX_QUEUE_LEN};
 use datapath::qdisc::netem::{Netem, NetemConfig};
 use datapath::qdisc::tbf::{Tbf, TbfConfig};
-use datapath::qdisc::{AnyQdisc, Handle};
+use datapath::qdisc::{AnyQdisc, Handle, Sched};
 use datapath::rng::Rng;
 
 /// A qdisc as its words describe it. What the words leave to the kernel is `None`.
@@ -86,21 +87,54 @@ fn no_options(words: &mut Words<'_>, spec: Spec, kind: &str) -> Result<Spec> {
 
 impl Spec {
     /// Makes the qdisc for `device`, to be attached as `handle`; its random draws come from `rng`.
-    pub fn build(&self, device: &Device, handle: Handle, rng: Rng) -> AnyQdisc {
-        let packets = |limit: &Option<u32>| limit.unwrap_or(device.tx_queue_len);
+    pub fn build(&self, device: Device, handle: Handle, rng: Rng) -> AnyQdisc {
         match self {
-            Self::Noqueue => Fifo::new(FifoKind::NoQueue).into(),
-            Self::Pfifo(limit) => Fifo::new(FifoKind::Packets(packets(limit))).into(),
-            Self::PfifoHeadDrop(limit) => Fifo::new(FifoKind::HeadDrop(packets(limit))).into(),
-            Self::Bfifo(limit) => {
-                let bytes = limit.unwrap_or(device.tx_queue_len * device.psched_mtu);
-                Fifo::new(FifoKind::Bytes(bytes)).into()
+            Self::Noqueue | Self::Pfifo(_) | Self::Bfifo(_) | Self::PfifoHeadDrop(_) => {
+                Fifo::new(self.fifo_kind(device)).into()
             }
             Self::PfifoFast => PfifoFast::new(device.tx_queue_len).into(),
             Self::Tbf(config) => {
                 Tbf::new(*config, Fifo::new(FifoKind::Bytes(config.limit)).into()).into()
             }
             Self::Netem(config) => Netem::new((**config).clone(), rng).into(),
+        }
+    }
+
+    fn fifo_kind(&self, device: Device) -> FifoKind {
+        match *self {
+            Self::Pfifo(limit) => FifoKind::Packets(limit.unwrap_or(device.tx_queue_len)),
+            Self::PfifoHeadDrop(limit) => FifoKind::HeadDrop(limit.unwrap_or(device.tx_queue_len)),
+            Self::Bfifo(limit) => {
+                FifoKind::Bytes(limit.unwrap_or(device.tx_queue_len * device.psched_mtu))
+            }
+            _ => FifoKind::NoQueue,
+        }
+    }
+
+    /// Changes the settings of `sched` to these (`tc qdisc change`); what waits in it stays.
+    /// False, and nothing done, if it is of another kind or has nothing to change.
+    pub fn change(&self, sched: &mut Sched) -> bool {
+        match (self, sched.qdisc_mut()) {
+            (
+                Self::Pfifo(limit) | Self::Bfifo(limit) | Self::PfifoHeadDrop(limit),
+                AnyQdisc::Fifo(fifo),
+            ) => {
+                let wanted = self.fifo_kind(Device::default());
+                let same = discriminant(&wanted) == discriminant(&fifo.kind());
+                if let (true, Some(limit)) = (same, limit) {
+                    fifo.set_limit(*limit);
+                }
+                same
+            }
+            (Self::Tbf(config), AnyQdisc::Tbf(tbf)) => {
+                tbf.change(*config);
+                true
+            }
+            (Self::Netem(config), AnyQdisc::Netem(netem)) => {
+                netem.change((**config).clone());
+                true
+            }
+            _ => false,
         }
     }
 
@@ -115,5 +149,93 @@ impl Spec {
             Self::Tbf(_) => "tbf",
             Self::Netem(_) => "netem",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(text: &str) -> Result<Spec> {
+        parse_spec(&mut Words::new(text))
+    }
+
+    #[test]
+    fn fifos_default_to_the_device() {
+        let device = Device { psched_mtu: 1514, tx_queue_len: 100 };
+        for (text, kind) in [
+            ("pfifo", FifoKind::Packets(100)),
+            ("bfifo", FifoKind::Bytes(151_400)),
+            ("bfifo limit 64kb", FifoKind::Bytes(65_536)),
+            ("pfifo_head_drop limit 7", FifoKind::HeadDrop(7)),
+            ("noqueue", FifoKind::NoQueue),
+        ] {
+            let built = spec(text).expect(text).build(device, Handle::NONE, Rng::stream(0, 0));
+            assert!(matches!(built, AnyQdisc::Fifo(fifo) if fifo.kind() == kind), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_pointed_at() {
+        for (text, expected) in [
+            ("", "column 0: a qdisc kind is missing"),
+            (
+                "tfb rate 1mbit",
+                "column 0: qdisc: unknown parameter \"tfb\" (did you mean \"tbf\"?)",
+            ),
+            (
+                "pfifo limits 5",
+                "column 6: pfifo: unknown parameter \"limits\" (did you mean \"limit\"?)",
+            ),
+            ("pfifo limit", "column 11: \"limit\" needs a value"),
+            ("tbf rate 10foo burst 5kb", "column 9: illegal value for \"rate\": \"10foo\""),
+            ("tbf rate 10mbit", "column 15: tbf: the \"burst\" parameter is mandatory"),
+            (
+                "tbf rate 1mbit burst 5kb",
+                "column 24: tbf: either \"limit\" or \"latency\" is required",
+            ),
+            ("netem delay", "column 11: \"delay\" needs a value"),
+            (
+                "netem delay 5ms los 1%",
+                "column 16: netem: unknown parameter \"los\" (did you mean \"loss\"?)",
+            ),
+            (
+                "netem reorder 25%",
+                "column 17: reordering not possible without specifying some delay",
+            ),
+        ] {
+            assert_eq!(spec(text).expect_err(text).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn tbf_reads_as_tc_does() {
+        let tbf = |text: &str| match spec(text) {
+            Ok(Spec::Tbf(config)) => config,
+            other => panic!("{text}: {other:?}"),
+        };
+        let plain = tbf("tbf rate 10mbit burst 5kb latency 70ms");
+        assert_eq!((plain.burst, plain.limit), (5120, 92_620), "what tc 6.1 sends");
+        let peaked = tbf("tbf rate 1mbps burst 3100 limit 60kb peakrate 12mbit mtu 1514");
+        assert_eq!(peaked.peak.map(|(_, mtu)| mtu), Some(1514));
+        assert_eq!(peaked.limit, 61_440);
+    }
+
+    #[test]
+    fn netem_reads_as_tc_does() {
+        let netem = |text: &str| match spec(text) {
+            Ok(Spec::Netem(config)) => *config,
+            other => panic!("{text}: {other:?}"),
+        };
+        let config = netem("netem delay 10ms 2ms 25% loss 1% 10% rate 10mbit 10 48 5 limit 400");
+        assert_eq!((config.delay, config.jitter, config.limit), (10_000_000, 2_000_000, 400));
+        assert_eq!(config.delay_correlation.rho, 0x4000_0000 - 1 + 1);
+        let rate = config.rate.expect("a rate");
+        assert_eq!((rate.packet_overhead, rate.cell_size, rate.cell_overhead), (10, 48, 5));
+        let reorder = netem("netem delay 10ms reorder 25% 50%");
+        assert_eq!(reorder.gap, 1);
+        let gap = netem("netem delay 10ms gap 5");
+        assert_eq!((gap.gap, gap.reorder.0), (5, u32::MAX));
+        assert!(netem("netem delay 1ms 1ms distribution normal").distribution.is_some());
     }
 }

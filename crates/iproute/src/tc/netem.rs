@@ -11,8 +11,20 @@ use datapath::qdisc::netem::{
 use datapath::units::Duration;
 
 const OPTIONS: [&str; 14] = [
-    "limit", "delay", "latency", "distribution", "loss", "drop", "ecn", "duplicate", "reorder",
-    "gap", "rate", "slot", "corrupt", "dup",
+    "limit",
+    "delay",
+    "latency",
+    "distribution",
+    "loss",
+    "drop",
+    "ecn",
+    "duplicate",
+    "reorder",
+    "gap",
+    "rate",
+    "slot",
+    "corrupt",
+    "dup",
 ];
 const DISTRIBUTIONS: [&str; 4] = ["uniform", "normal", "pareto", "paretonormal"];
 
@@ -69,9 +81,9 @@ fn check(config: &mut NetemConfig, words: &Words<'_>) -> Result<()> {
 fn delay(config: &mut NetemConfig, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
     let nanos = |time: Duration| through_ticks(time).as_nanos() as i64;
     config.delay = nanos(time(words.value(word)?, "delay")?);
-    let Some(jitter) = words.take_as(|word| time(word, "jitter")) else { return Ok(()) };
+    let Some(jitter) = words.accept_as(|word| time(word, "jitter")) else { return Ok(()) };
     config.jitter = nanos(jitter).min(i64::from(i32::MAX));
-    if let Some(rho) = words.take_as(|word| percent(word, "correlation")) {
+    if let Some(rho) = words.accept_as(|word| percent(word, "correlation")) {
         config.delay_correlation = Correlated::new(rho);
     }
     Ok(())
@@ -91,48 +103,44 @@ fn distribution(word: Word<'_>) -> Result<Option<DelayTable>> {
 /// `PERCENT [ CORRELATION ]`.
 fn correlated(word: Word<'_>, words: &mut Words<'_>) -> Result<(Chance, Correlated)> {
     let chance = percent(words.value(word)?, word.text)?;
-    let rho = words.take_as(|word| percent(word, "correlation")).unwrap_or(0);
+    let rho = words.accept_as(|word| percent(word, "correlation")).unwrap_or(0);
     Ok((chance, Correlated::new(rho)))
 }
 
 /// `[ random ] PERCENT [ CORRELATION ]`, `state P13 [ P31 [ P32 [ P23 [ P14 ] ] ] ]` or
 /// `gemodel P [ R [ 1-H [ 1-K ] ] ]`.
 fn loss(word: Word<'_>, words: &mut Words<'_>) -> Result<Loss> {
-    let mut chances = |model: Word<'_>, defaults: &mut [Option<Chance>]| -> Result<Chance> {
-        let first = percent(words.value(model)?, model.text)?;
-        for given in defaults {
-            *given = words.take_as(|word| percent(word, "loss"));
-            if given.is_none() {
-                break;
-            }
-        }
-        Ok(first)
-    };
-    let model = Words::peek(words).ok_or_else(|| words.ended("\"loss\" needs a value"))?;
+    let model = words.peek().ok_or_else(|| words.ended("\"loss\" needs a value"))?;
     match model.text {
         "state" => {
             words.next();
-            let mut rest = [None; 4];
-            let p13 = chances(model, &mut rest)?;
-            let [p31, p32, p23, p14] = rest;
+            let (p13, [p31, p32, p23, p14]) = chances(model, words)?;
             let p31 = p31.unwrap_or(u32::MAX - p13);
             let p23 = p23.unwrap_or(u32::MAX);
             Ok(Loss::State(FourState::new(p13, p31, p32.unwrap_or(0), p23, p14.unwrap_or(0))))
         }
         "gemodel" => {
             words.next();
-            let mut rest = [None; 3];
-            let p = chances(model, &mut rest)?;
-            let [r, one_minus_h, one_minus_k] = rest;
+            let (p, [r, one_minus_h, one_minus_k]) = chances(model, words)?;
             let r = r.unwrap_or(u32::MAX - p);
             let h = one_minus_h.map_or(0, |lost| u32::MAX - lost);
             Ok(Loss::Gemodel(Gemodel::new(p, r, h, one_minus_k.unwrap_or(0))))
         }
         _ => {
-            words.take("random");
+            words.accept("random");
             correlated(word, words).map(|(chance, correlated)| Loss::Random(chance, correlated))
         }
     }
+}
+
+/// The probability that `model` must have, and up to `N` further ones.
+fn chances<const N: usize>(
+    model: Word<'_>,
+    words: &mut Words<'_>,
+) -> Result<(Chance, [Option<Chance>; N])> {
+    let first = percent(words.value(model)?, model.text)?;
+    let rest = [(); N].map(|()| words.accept_as(|word| percent(word, model.text)));
+    Ok((first, rest))
 }
 
 /// `RATE [ PACKETOVERHEAD [ CELLSIZE [ CELLOVERHEAD ] ] ]`.
@@ -140,20 +148,20 @@ fn netem_rate(word: Word<'_>, words: &mut Words<'_>) -> Result<NetemRate> {
     let rate = rate(words.value(word)?)?;
     let mut config = NetemRate { rate, packet_overhead: 0, cell_size: 0, cell_overhead: 0 };
     let signed = |word: Word<'_>| word.text.parse::<i32>().map_err(|_| word.illegal("overhead"));
-    let Some(packet_overhead) = words.take_as(signed) else { return Ok(config) };
+    let Some(packet_overhead) = words.accept_as(signed) else { return Ok(config) };
     config.packet_overhead = packet_overhead;
-    let Some(cell_size) = words.take_as(|word| number(word, "cellsize")) else {
+    let Some(cell_size) = words.accept_as(|word| number(word, "cellsize")) else {
         return Ok(config);
     };
     config.cell_size = cell_size;
-    config.cell_overhead = words.take_as(signed).unwrap_or(0);
+    config.cell_overhead = words.accept_as(signed).unwrap_or(0);
     Ok(config)
 }
 
 /// `MIN_DELAY [ MAX_DELAY ] [ packets N ] [ bytes N ]`.
 fn slot(word: Word<'_>, words: &mut Words<'_>) -> Result<Slot> {
     let min_delay = time64(words.value(word)?, "slot")?.as_nanos();
-    let max_delay = words.take_as(|word| time64(word, "slot"));
+    let max_delay = words.accept_as(|word| time64(word, "slot"));
     let mut slot = Slot {
         min_delay,
         max_delay: max_delay.map_or(min_delay, Duration::as_nanos).max(min_delay),

@@ -8,8 +8,18 @@ use datapath::qdisc::tbf::TbfConfig;
 use datapath::units::{Duration, Rate};
 
 const OPTIONS: [&str; 12] = [
-    "rate", "burst", "buffer", "maxburst", "limit", "latency", "mtu", "minburst", "peakrate",
-    "overhead", "mpu", "linklayer",
+    "rate",
+    "burst",
+    "buffer",
+    "maxburst",
+    "limit",
+    "latency",
+    "mtu",
+    "minburst",
+    "peakrate",
+    "overhead",
+    "mpu",
+    "linklayer",
 ];
 
 /// The words as they were said.

@@ -9,11 +9,10 @@ mod tests;
 
 pub use random::{Chance, Correlated, DelayTable, FourState, Gemodel, Loss, TABLE_SCALE};
 
-use super::ecn::set_ce;
 use super::fifo::{Fifo, FifoKind};
 use super::queue::PacketQueue;
 use super::{Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
-use crate::packet::{Meta, Packet};
+use crate::packet::{Flaws, Meta, Packet};
 use crate::reason::Reason;
 use crate::rng::Rng;
 use crate::units::{Duration, Instant, NANOS_PER_SEC, Rate};
@@ -40,6 +39,8 @@ pub struct NetemConfig {
     pub ecn: bool,
     /// Which packets are sent twice.
     pub duplicate: (Chance, Correlated),
+    /// Which packets get a wrong bit, so that the receiver's checksum fails.
+    pub corrupt: (Chance, Correlated),
     /// Which packets leave at once, past those that wait. Without a delay it has no effect.
     pub reorder: (Chance, Correlated),
     /// Only every so manieth packet may be reordered; 0: no reordering at all.
@@ -135,6 +136,7 @@ impl Default for NetemConfig {
             loss: Loss::None,
             ecn: false,
             duplicate: Default::default(),
+            corrupt: Default::default(),
             reorder: Default::default(),
             gap: 0,
             rate: None,
@@ -199,7 +201,7 @@ impl Netem {
         if !self.config.loss.strikes(&mut self.rng) {
             return false;
         }
-        let marked = self.config.ecn && set_ce(packet);
+        let marked = self.config.ecn && packet.mark_ce();
         if marked {
             self.stats.drops += 1;
         }
@@ -221,8 +223,31 @@ impl Netem {
         copy
     }
 
+    /// Damages the packet if it is its turn, then lets it in. Of a super-packet only the first
+    /// segment is damaged, and the others follow it on their own (`netem_segment`).
+    fn admit(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let (chance, correlated) = &mut self.config.corrupt;
+        if !correlated.hits(*chance, &mut self.rng) {
+            return self.queue(packet, cx);
+        }
+        if packet.segments() == 1 {
+            damage(&mut packet);
+            return self.queue(packet, cx);
+        }
+        let mut verdict = Enqueue::Dropped;
+        for (nth, mut segment) in packet.segment().enumerate() {
+            if nth == 0 {
+                damage(&mut segment);
+            }
+            if self.queue(segment, cx) == Enqueue::Queued {
+                verdict = Enqueue::Queued;
+            }
+        }
+        verdict
+    }
+
     /// Gives the packet its time and its place.
-    fn admit(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    fn queue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
         if self.waiting() >= self.config.limit {
             self.stats.drops += 1;
             cx.drop(Reason::QdiscOverlimit, packet);
@@ -400,6 +425,11 @@ impl Qdisc for Netem {
     fn stats(&self) -> Stats {
         self.stats
     }
+}
+
+/// Flips a bit somewhere behind the network header, as far as anyone can tell.
+fn damage(packet: &mut Packet) {
+    packet.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
 }
 
 impl SlotState {

@@ -1,6 +1,7 @@
 //! netem against recorded times and against its own rules.
 
 use super::*;
+use crate::packet::Flaws;
 use crate::qdisc::testing::{Bench, flow_frame, frame, super_frame};
 use crate::rng::Rng;
 use crate::units::Rate;
@@ -125,6 +126,18 @@ fn duplicates_come_first_and_may_be_lost_themselves() {
     let mut lossy = netem(NetemConfig { duplicate: always, loss, ..NetemConfig::default() });
     lossy.enqueue(0, frame(100));
     assert_eq!(lossy.drain_lengths(0), [100], "doubled and lost is one");
+}
+
+#[test]
+fn corruption_spares_all_but_the_first_segment() {
+    let always = (u32::MAX, Correlated::default());
+    let mut bench = netem(NetemConfig { corrupt: always, ..NetemConfig::default() });
+    bench.enqueue(0, frame(100));
+    bench.enqueue(0, super_frame(3, 1000));
+    let flawed: Vec<(u32, bool)> = core::iter::from_fn(|| bench.dequeue(0))
+        .map(|packet| (packet.len(), packet.flaws() != Flaws::NONE))
+        .collect();
+    assert_eq!(flawed, [(100, true), (1054, true), (1054, false), (1054, false)]);
 }
 
 /// `delay 10ms reorder 100% gap 3`: every third packet goes at once.
