@@ -251,7 +251,7 @@ impl Topology {
             }
         }
         for route in &plan.routes {
-            let added = host.fib.add(route.clone());
+            let added = host.fib_mut().add(route.clone());
             added.map_err(|error| TopologyError::BadRoute(plan.name.clone(), error))?;
         }
         if plan.ports.len() == 1 {
@@ -327,7 +327,7 @@ impl Topology {
 
 /// A route found by itself gives way to one made by hand.
 fn add_unless_there(host: &mut Host, route: Route) {
-    match host.fib.add(route) {
+    match host.fib_mut().add(route) {
         Ok(()) | Err(FibError::Exists) => {}
         Err(error) => panic!("a shortest path is no route: {error:?}"),
     }

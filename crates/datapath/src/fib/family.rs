@@ -46,6 +46,12 @@ impl<K: Address> Family<K> {
         Self { tables: Vec::new(), rules: Rule::defaults(v6) }
     }
 
+    /// True with the default rules and without routes for one TOS only.
+    pub fn is_plain(&self, v6: bool) -> bool {
+        self.rules == Rule::defaults(v6)
+            && self.tables.iter().all(|table| table.iter().all(|(_, _, alias)| alias.tos == 0))
+    }
+
     /// The table with this number, if it was ever used.
     pub fn table(&self, id: TableId) -> Option<&Table<K>> {
         self.tables.iter().find(|table| table.id == id)

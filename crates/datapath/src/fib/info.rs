@@ -130,6 +130,11 @@ impl Infos {
         self.slots.iter_mut().flatten().map(|info| &mut info.paths)
     }
 
+    /// Every info.
+    pub fn iter(&self) -> impl Iterator<Item = &Info> {
+        self.slots.iter().flatten()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -509,6 +509,16 @@ impl Fib {
         }
     }
 
+    /// True if nothing but the destination decides where a packet goes: default rules, no TOS
+    /// routes, one next hop each. An answer then holds for the address until the routes change.
+    pub fn decides_by_destination(&self) -> bool {
+        let no_choice = |info: &Info| match &info.shared.target {
+            Target::Hops(hops) => hops.len() <= 1,
+            Target::Object(_) => false,
+        };
+        self.v4.is_plain(false) && self.v6.is_plain(true) && self.infos.iter().all(no_choice)
+    }
+
     /// How many routes there are.
     pub fn len(&self) -> usize {
         self.v4.tables.iter().map(table::Table::len).sum::<usize>()

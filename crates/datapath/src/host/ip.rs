@@ -1,6 +1,7 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
 use super::Host;
+use super::route_cache::Way;
 use crate::fib::dissect::packet_flow;
 use crate::fib::{Decision, Flow, RouteKey};
 use crate::node::Port;
@@ -25,14 +26,39 @@ impl Host {
         if !self.ingress.is_empty() && !self.admit(now, port, &packet) {
             return self.drop_packet(Reason::Police, packet);
         }
-        let Some(key) = key_of(&packet, Some(port.0)) else {
-            return self.drop_packet(Reason::Malformed, packet);
-        };
-        let flow = || packet_flow(&packet).unwrap_or_else(|| Flow::from(&key));
-        match self.fib.forward(now, &key, flow) {
-            Decision::Local => self.deliver(now, packet),
-            decision => self.forward(now, decision, packet),
+        match self.way_of(now, &packet, Some(port.0)) {
+            Some(Way::Out(index)) if self.forwarding => self.forward(now, index, packet),
+            Some(Way::Local) => self.deliver(now, packet),
+            Some(_) if !self.forwarding => self.drop_packet(Reason::OtherHost, packet),
+            Some(Way::Refused(decision)) => self.refuse(now, decision, packet),
+            _ => self.drop_packet(Reason::Malformed, packet),
         }
+    }
+
+    /// Where a packet goes (`ip_route_input_noref`, `ip_route_output_flow`); `None` if it is not
+    /// IP.
+    #[inline]
+    fn way_of(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<Way> {
+        if let Network::Ipv4(ip) = &packet.network
+            && let Some(way) = self.route_cache.recall(ip.dst)
+        {
+            return Some(way);
+        }
+        self.look_up(now, packet, iif)
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<Way> {
+        let key = key_of(packet, iif)?;
+        let flow = || packet_flow(packet).unwrap_or_else(|| Flow::from(&key));
+        let way = match iif {
+            Some(_) => self.fib.forward(now, &key, flow).into(),
+            None => self.fib.lookup(&key).into(),
+        };
+        if let Network::Ipv4(ip) = &packet.network {
+            self.route_cache.learn(&self.fib, ip.dst, way);
+        }
+        Some(way)
     }
 
     /// What the policers of a port say, one after the other, until one of them decides
@@ -63,24 +89,18 @@ impl Host {
 
     /// For someone else (`ip_forward`).
     #[inline]
-    fn forward(&mut self, now: Instant, decision: Decision, mut packet: Packet) {
-        if !self.forwarding {
-            return self.drop_packet(Reason::OtherHost, packet);
-        }
-        let Decision::Forward(hop) = decision else {
-            return self.refuse(now, decision, packet);
-        };
+    fn forward(&mut self, now: Instant, index: u16, mut packet: Packet) {
         if !packet.dec_ttl() {
             self.icmp_time_exceeded(now, &packet);
             return self.drop_packet(Reason::TtlExpired, packet);
         }
-        let mtu = self.ports[usize::from(hop.port)].config.mtu;
+        let mtu = self.ports[usize::from(index)].config.mtu;
         if too_big(&packet, mtu) {
             self.icmp_too_big(now, mtu, &packet);
             return self.drop_packet(Reason::PacketTooBig, packet);
         }
         self.stats.forwarded += 1;
-        self.transmit(now, hop.port, packet);
+        self.transmit(now, index, packet);
     }
 
     /// No way on: say so where the route demands it, and drop.
@@ -98,22 +118,19 @@ impl Host {
 
     /// Sends a packet made here: looks up the route, fills in the link header and queues it
     /// (`ip_queue_xmit`, `ip_send_skb`). What is dropped comes out of `poll`.
-    pub fn ip_output(&mut self, now: Instant, packet: Packet) -> Enqueue {
+    pub fn ip_output(&mut self, now: Instant, mut packet: Packet) -> Enqueue {
         self.stats.out_requests += 1;
-        let Some(key) = key_of(&packet, None) else {
-            self.drop_packet(Reason::Malformed, packet);
-            return Enqueue::Dropped;
-        };
-        match self.fib.lookup(&key) {
-            Decision::Forward(hop) => {
-                let mtu = self.ports[usize::from(hop.port)].config.mtu;
+        packet.meta.len = packet.header_len() + packet.body.len;
+        match self.way_of(now, &packet, None) {
+            Some(Way::Out(index)) => {
+                let mtu = self.ports[usize::from(index)].config.mtu;
                 if too_big(&packet, mtu) {
                     self.drop_packet(Reason::PacketTooBig, packet);
                     return Enqueue::Dropped;
                 }
-                self.transmit(now, hop.port, packet)
+                self.transmit(now, index, packet)
             }
-            Decision::Local => {
+            Some(Way::Local) => {
                 self.loop_back(now, packet);
                 Enqueue::Queued
             }
@@ -131,6 +148,10 @@ impl Host {
         let port = &mut self.ports[usize::from(index)];
         packet.set_link(port.link_header());
         packet.meta.enqueued_at = now;
+        if port.bypass(&packet) {
+            self.direct.push_back((Port(index), packet));
+            return Enqueue::Queued;
+        }
         let mut cx = Cx { now, dropped: &mut self.dropped };
         let verdict = port.enqueue(packet, &mut cx);
         self.list_port(index);
@@ -141,7 +162,6 @@ impl Host {
     fn loop_back(&mut self, now: Instant, mut packet: Packet) {
         let Meta { owner, truesize, .. } = packet.meta;
         packet.meta.owner = Meta::NO_OWNER;
-        packet.meta.len = packet.header_len() + packet.body.len;
         self.give_back(now, owner, truesize);
         self.deliver(now, packet);
     }
@@ -199,7 +219,8 @@ pub(super) fn key_to(dst: IpAddr) -> RouteKey {
 /// (`ip_exceeds_mtu`, `skb_gso_validate_network_len`).
 #[inline]
 fn too_big(packet: &Packet, mtu: u32) -> bool {
-    let payload =
-        if packet.meta.gso_size > 0 { u32::from(packet.meta.gso_size) } else { packet.body.len };
-    packet.header_len() - packet.link.len() + payload > mtu
+    if packet.meta.gso_size == 0 {
+        return packet.meta.len - packet.link.len() > mtu;
+    }
+    packet.header_len() - packet.link.len() + u32::from(packet.meta.gso_size) > mtu
 }

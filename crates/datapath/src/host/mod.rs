@@ -10,6 +10,7 @@
 mod icmp;
 mod ip;
 mod port;
+mod route_cache;
 mod socket;
 mod tcp;
 mod timers;
@@ -30,6 +31,7 @@ use crate::reason::Reason;
 use crate::trace::Event;
 use crate::units::Instant;
 use core::net::IpAddr;
+use route_cache::RouteCache;
 use std::collections::VecDeque;
 
 /// Counters of the network layer (`/proc/net/snmp`, `Ip` and `Icmp`).
@@ -54,8 +56,8 @@ pub struct IpStats {
 pub struct Host {
     ports: Vec<HostPort>,
     ingress: Vec<(Port, Police)>,
-    /// Routes and rules.
-    pub fib: Fib,
+    fib: Fib,
+    route_cache: RouteCache,
     /// What this host has open.
     pub sockets: Sockets,
     /// When sockets want to be called.
@@ -67,6 +69,8 @@ pub struct Host {
     /// Network-layer counters.
     pub stats: IpStats,
     icmp: icmp::Icmpd,
+    /// Packets that need not wait: for the wire of a port, past its empty queue.
+    direct: VecDeque<(Port, Packet)>,
     /// Ports that have something to send and credit to send it with.
     sending: VecDeque<u16>,
     /// Where queues and layers put what they drop, until `poll` hands it out.
@@ -108,9 +112,20 @@ impl Host {
         Port(index)
     }
 
+    /// Routes and rules.
+    pub fn fib(&self) -> &Fib {
+        &self.fib
+    }
+
+    /// Routes and rules, to change them.
+    pub fn fib_mut(&mut self) -> &mut Fib {
+        self.route_cache.forget();
+        &mut self.fib
+    }
+
     /// Adds a route that the host needs by itself; one that is there already stays.
     fn install(&mut self, route: Route) {
-        match self.fib.append(route) {
+        match self.fib_mut().append(route) {
             Ok(()) | Err(FibError::Exists) => {}
             Err(error) => panic!("a route of the host's own is wrong: {error:?}"),
         }
@@ -142,7 +157,7 @@ impl Host {
         let mut cx = Cx { now, dropped: &mut self.dropped };
         self.ports[usize::from(port.0)].set_up(up, &mut cx);
         let link = self.fib.link(port.0);
-        self.fib.set_link(now, port.0, crate::fib::Link { carrier: up, ..link });
+        self.fib_mut().set_link(now, port.0, crate::fib::Link { carrier: up, ..link });
         self.list_port(port.0);
     }
 
@@ -190,7 +205,7 @@ impl Host {
 
     fn list_port(&mut self, index: u16) {
         let port = &mut self.ports[usize::from(index)];
-        if !port.listed && port.has_credit() {
+        if !port.listed && port.may_send() {
             port.listed = true;
             self.sending.push_back(index);
         }
@@ -270,6 +285,9 @@ impl Node for Host {
     fn poll(&mut self, now: Instant) -> Option<Output> {
         if self.next_timer() <= now {
             self.run_timers(now);
+        }
+        if let Some((port, packet)) = self.direct.pop_front() {
+            return Some(Output::Send(port, packet));
         }
         if let Some((port, packet)) = self.next_send(now) {
             return Some(Output::Send(port, packet));

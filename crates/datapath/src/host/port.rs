@@ -62,6 +62,8 @@ pub struct HostPort {
     qdisc: Box<Sched>,
     credits: u32,
     up: bool,
+    /// Something may wait in the queue.
+    waiting: bool,
     /// In the host's list of ports with something to send.
     pub(super) listed: bool,
 }
@@ -89,6 +91,7 @@ impl HostPort {
             stats: PortStats::default(),
             credits: 0,
             up: true,
+            waiting: false,
             listed: false,
         }
     }
@@ -106,6 +109,7 @@ impl HostPort {
     #[inline]
     pub(super) fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
         let verdict = if self.up {
+            self.waiting = true;
             self.qdisc.enqueue(packet, cx)
         } else {
             cx.drop(Reason::LinkDown, packet);
@@ -121,11 +125,29 @@ impl HostPort {
         if self.credits == 0 || !self.up {
             return None;
         }
-        let packet = self.qdisc.dequeue(cx)?;
+        let Some(packet) = self.qdisc.dequeue(cx) else {
+            self.waiting = self.qdisc.backlog().packets > 0;
+            return None;
+        };
+        self.count_sent(&packet);
+        Some(packet)
+    }
+
+    /// Whether `packet` may go straight to the device, and counts it if so.
+    #[inline]
+    pub(super) fn bypass(&mut self, packet: &Packet) -> bool {
+        let may = !self.waiting && self.credits > 0 && self.up && self.qdisc.bypass(packet);
+        if may {
+            self.count_sent(packet);
+        }
+        may
+    }
+
+    #[inline]
+    fn count_sent(&mut self, packet: &Packet) {
         self.credits -= 1;
         self.stats.tx_packets += u64::from(packet.segments());
         self.stats.tx_bytes += u64::from(packet.wire_len());
-        Some(packet)
     }
 
     /// When a port with credit whose queue gave nothing should be asked again.
@@ -133,9 +155,10 @@ impl HostPort {
         if self.credits > 0 && self.up { self.qdisc.wake_at() } else { None }
     }
 
-    /// True if there is room to send something.
-    pub(super) fn has_credit(&self) -> bool {
-        self.credits > 0
+    /// True if there is room to send something, and perhaps something to send.
+    #[inline]
+    pub(super) fn may_send(&self) -> bool {
+        self.credits > 0 && self.waiting
     }
 
     pub(super) fn grant(&mut self) {
@@ -159,6 +182,7 @@ impl HostPort {
 
     /// The queueing discipline at the root, to change it or what hangs below.
     pub fn qdisc_mut(&mut self) -> &mut Sched {
+        self.waiting = true;
         &mut self.qdisc
     }
 

@@ -70,7 +70,7 @@ fn drops(outputs: &[Output]) -> Vec<Reason> {
 fn an_idle_host_is_small() {
     let mut host = Host::new();
     host.add_port(port_with("10.0.1.1"));
-    let heap = size_of::<HostPort>() + size_of::<Sched>() + host.fib.memory();
+    let heap = size_of::<HostPort>() + size_of::<Sched>() + host.fib().memory();
     assert!(size_of::<Host>() + heap <= 2048, "{} and {heap} bytes", size_of::<Host>());
 }
 

@@ -98,6 +98,16 @@ impl Sched {
         self.held.as_ref()
     }
 
+    /// Whether `packet` may go straight to a device that has room, because nothing waits and the
+    /// qdisc does not mind; it is then counted as sent.
+    #[inline]
+    pub fn bypass(&mut self, packet: &Packet) -> bool {
+        match &mut self.qdisc {
+            AnyQdisc::Fifo(fifo) => fifo.bypass(packet),
+            _ => false,
+        }
+    }
+
     /// Everything attached, outermost first: the parent class and the qdisc.
     pub fn tree(&self) -> Vec<(Handle, &Sched)> {
         let mut found = vec![(Handle::ROOT, self)];

@@ -60,6 +60,22 @@ impl Fifo {
         }
     }
 
+    /// Lets `packet` past an empty queue (`TCQ_F_CAN_BYPASS`): counts it as sent if it may go
+    /// straight to the device.
+    #[inline]
+    pub fn bypass(&mut self, packet: &Packet) -> bool {
+        let may = self.queue.is_empty()
+            && match self.kind {
+                FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => limit > 0,
+                FifoKind::Bytes(limit) => limit >= PSCHED_MTU,
+                FifoKind::NoQueue => true,
+            };
+        if may {
+            self.stats.count_sent(packet);
+        }
+        may
+    }
+
     /// The packet that `dequeue` would give (`qdisc_peek_head`).
     pub fn peek(&self) -> Option<&Packet> {
         self.queue.front()
