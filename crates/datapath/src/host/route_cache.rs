@@ -1,0 +1,123 @@
+//! Answers of the route look-up, remembered by destination.
+//!
+//! Where nothing but the destination decides (default rules, no TOS routes, one next hop each),
+//! the answer for an address stays the same until the routes change. Routers ask again for the
+//! same addresses all the time, and a walk through rules and tables costs more than everything
+//! else they do with a packet. The kernel keeps such answers in sockets and next hops
+//! (`dst_entry`, `rt_cache`).
+
+use crate::fib::{Decision, Fib};
+use core::net::Ipv4Addr;
+
+/// Where a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Out of this port.
+    Out(u16),
+    /// To this host.
+    Local,
+    /// Nowhere.
+    Refused(Decision),
+}
+
+/// A direct-mapped table of answers, made at the first look-up after a change.
+#[derive(Debug, Default)]
+pub(super) struct RouteCache {
+    slots: Vec<Slot>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// The routes have changed since.
+    #[default]
+    Stale,
+    /// Answers may be remembered.
+    Usable,
+    /// More than the destination decides.
+    Useless,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    dst: u32,
+    answer: Answer,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Empty,
+    Local,
+    Out(u16),
+}
+
+/// The most answers that are remembered.
+const SLOTS_MAX: usize = 1 << 17;
+const SLOTS_MIN: usize = 4;
+
+impl RouteCache {
+    /// The routes have changed.
+    pub fn forget(&mut self) {
+        self.state = State::Stale;
+    }
+
+    /// The answer for `dst`, if it is remembered.
+    #[inline]
+    pub fn recall(&self, dst: Ipv4Addr) -> Option<Way> {
+        if self.state != State::Usable {
+            return None;
+        }
+        let dst = dst.to_bits();
+        let slot = &self.slots[self.place(dst)];
+        match slot.answer {
+            Answer::Out(port) if slot.dst == dst => Some(Way::Out(port)),
+            Answer::Local if slot.dst == dst => Some(Way::Local),
+            _ => None,
+        }
+    }
+
+    /// Remembers an answer that `fib` has given.
+    pub fn learn(&mut self, fib: &Fib, dst: Ipv4Addr, way: Way) {
+        if self.state == State::Stale {
+            self.renew(fib);
+        }
+        let answer = match way {
+            Way::Out(port) => Answer::Out(port),
+            Way::Local => Answer::Local,
+            Way::Refused(_) => return,
+        };
+        if self.state == State::Usable {
+            let dst = dst.to_bits();
+            let place = self.place(dst);
+            self.slots[place] = Slot { dst, answer };
+        }
+    }
+
+    fn renew(&mut self, fib: &Fib) {
+        self.slots.clear();
+        self.state = State::Useless;
+        if fib.decides_by_destination() {
+            self.state = State::Usable;
+            let size = (2 * fib.len()).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
+            self.slots.resize(size, Slot { dst: 0, answer: Answer::Empty });
+        }
+    }
+
+    #[inline]
+    fn place(&self, dst: u32) -> usize {
+        (dst.wrapping_mul(SPREAD) >> 12) as usize & (self.slots.len() - 1)
+    }
+}
+
+impl From<Decision> for Way {
+    fn from(decision: Decision) -> Self {
+        match decision {
+            Decision::Forward(hop) => Self::Out(hop.port),
+            Decision::Local => Self::Local,
+            refused => Self::Refused(refused),
+        }
+    }
+}
+
+/// An odd constant that spreads neighbouring addresses (2³² divided by the golden ratio).
+const SPREAD: u32 = 0x9e37_79b1;
