@@ -59,8 +59,9 @@ pub struct Link {
     busy_until: Instant,
     /// What is being serialised or waits for it: when its last bit leaves.
     sending: VecDeque<(Instant, Done)>,
-    /// What is on the way, in order of arrival.
-    flight: VecDeque<(Instant, Packet)>,
+    /// What is on the way, in order of arrival, and when each arrives.
+    flight: VecDeque<Packet>,
+    arrivals: VecDeque<Instant>,
 }
 
 /// Which events a packet makes necessary: those of a queue that was empty before.
@@ -97,6 +98,7 @@ impl Link {
             busy_until: Instant::ZERO,
             sending: VecDeque::new(),
             flight: VecDeque::new(),
+            arrivals: VecDeque::new(),
         }
     }
 
@@ -128,7 +130,8 @@ impl Link {
         if self.flight.is_empty() {
             arm.arrival = Some(at);
         }
-        self.flight.push_back((at, packet));
+        self.arrivals.push_back(at);
+        self.flight.push_back(packet);
         arm
     }
 
@@ -152,10 +155,11 @@ impl Link {
     /// The packet that arrives now.
     #[inline]
     pub(crate) fn take_arrival(&mut self, now: Instant) -> Option<Packet> {
-        if self.flight.front()?.0 > now {
+        if *self.arrivals.front()? > now {
             return None;
         }
-        let (_, packet) = self.flight.pop_front()?;
+        self.arrivals.pop_front();
+        let packet = self.flight.pop_front()?;
         self.stats.delivered += u64::from(packet.segments());
         Some(packet)
     }
@@ -163,11 +167,11 @@ impl Link {
     /// When the next packet arrives.
     #[inline]
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
-        self.flight.front().map(|(at, _)| *at)
+        self.arrivals.front().copied()
     }
 
     /// Packets that are on the link: being serialised or on the way.
     pub fn in_flight(&self) -> u64 {
-        self.flight.iter().map(|(_, packet)| u64::from(packet.segments())).sum()
+        self.flight.iter().map(|packet| u64::from(packet.segments())).sum()
     }
 }

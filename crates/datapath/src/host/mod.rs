@@ -229,6 +229,7 @@ impl Host {
         None
     }
 
+    #[cold]
     fn next_drop(&mut self) -> Option<(Reason, Packet)> {
         if !self.dropped.is_empty() {
             self.dropped_out.extend(self.dropped.drain(..));
@@ -292,7 +293,9 @@ impl Node for Host {
         if let Some((port, packet)) = self.next_send(now) {
             return Some(Output::Send(port, packet));
         }
-        if let Some((reason, packet)) = self.next_drop() {
+        if (!self.dropped.is_empty() || !self.dropped_out.is_empty())
+            && let Some((reason, packet)) = self.next_drop()
+        {
             self.give_back(now, packet.meta.owner, packet.meta.truesize);
             return Some(Output::Drop(reason, packet));
         }

@@ -232,7 +232,11 @@ impl Packet {
 
     /// Bytes that cross the wire: each segment of a super-packet carries its own headers
     /// (`qdisc_pkt_len_init`).
+    #[inline]
     pub fn wire_len(&self) -> u32 {
+        if self.meta.gso_segs <= 1 {
+            return self.meta.len;
+        }
         self.meta.len + (self.segments() - 1) * self.header_len()
     }
 
