@@ -45,6 +45,7 @@ impl Packet {
 
     /// Takes one off the TTL or hop limit (`ip_decrease_ttl`). False, and nothing done, if none
     /// would be left: such a packet must not be forwarded.
+    #[inline]
     pub fn dec_ttl(&mut self) -> bool {
         let ttl = match &mut self.network {
             Network::Ipv4(ip) => &mut ip.ttl,
@@ -63,8 +64,16 @@ impl Packet {
 
     /// Gives the packet another link-layer header, as on its way out of an interface. VLAN tags
     /// and padding belonged to the old one and go with it.
+    #[inline]
     pub fn set_link(&mut self, link: Link) {
+        self.meta.len = self.meta.len - self.link.len() + link.len();
         self.link = link;
+        if self.extra.is_some() {
+            self.set_raw_link(link);
+        }
+    }
+
+    fn set_raw_link(&mut self, link: Link) {
         if let Some(extra) = &mut self.extra {
             extra.vlan.clear();
             extra.trailer = 0;
