@@ -6,6 +6,7 @@
 //! | [`world`] | the event loop: virtual time, and who is called when |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
 //! | [`app`] | what runs on hosts: bulk senders, sinks, probes |
+//! | [`pcap`] | capture files, read and written |
 //! | [`record`] | what is written down: counters, drops, fingerprints |
 //!
 //! The same world with the same seed gives the same packets at the same nanoseconds, on every
@@ -14,6 +15,7 @@
 pub mod app;
 mod heap;
 pub mod link;
+pub mod pcap;
 pub mod record;
 pub mod topology;
 pub mod world;

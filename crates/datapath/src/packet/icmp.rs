@@ -180,6 +180,9 @@ mod tests {
             let error = Packet::icmp_error(outer, icmp, &about, &store, max_quote);
             assert_eq!(error.len(), len);
             let sent = bytes(&error, &store);
+            // The quote is the packet as it would have gone on, checksums and all.
+            let quoted = &sent[sent.len() - max_quote as usize..];
+            assert_eq!(quoted, &bytes(&about, &store)[14..14 + max_quote as usize]);
             let parsed = Packet::parse_ip(&sent[..]).expect("parses");
             assert_eq!((parsed.flaws(), parsed.transport), (Flaws::NONE, Transport::Icmp(icmp)));
             for one in [error, parsed] {
