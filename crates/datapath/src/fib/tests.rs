@@ -160,6 +160,7 @@ fn golden_hashes() {
                 inner: None,
                 quoted: None,
                 dont_fragment: true,
+                from_packet: false,
             };
             let hash = hash::hash(Policy::L4, HashFields::default(), key, &flow);
             assert_eq!(hash, expected, "{src} {dst} {protocol}");
