@@ -203,6 +203,17 @@ impl Host {
         self.dropped.push((reason, packet));
     }
 
+    /// Nothing waits to be told or sent.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.direct.is_empty()
+            && self.sending.is_empty()
+            && self.dropped.is_empty()
+            && self.dropped_out.is_empty()
+            && self.ready.is_empty()
+            && self.events.is_empty()
+    }
+
     fn list_port(&mut self, index: u16) {
         let port = &mut self.ports[usize::from(index)];
         if !port.listed && port.may_send() {

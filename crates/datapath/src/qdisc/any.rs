@@ -98,13 +98,18 @@ impl Sched {
         self.held.as_ref()
     }
 
-    /// Whether `packet` may go straight to a device that has room, because nothing waits and the
-    /// qdisc does not mind; it is then counted as sent.
+    /// Whether a packet may go straight to a device that has room, because nothing waits and the
+    /// qdisc does not mind (`TCQ_F_CAN_BYPASS`).
     #[inline]
-    pub fn bypass(&mut self, packet: &Packet) -> bool {
-        match &mut self.qdisc {
-            AnyQdisc::Fifo(fifo) => fifo.bypass(packet),
-            _ => false,
+    pub fn may_bypass(&self) -> bool {
+        matches!(&self.qdisc, AnyQdisc::Fifo(fifo) if fifo.may_bypass())
+    }
+
+    /// Counts a packet that went past the queue as sent.
+    #[inline]
+    pub fn count_bypass(&mut self, packet: &Packet) {
+        if let AnyQdisc::Fifo(fifo) = &mut self.qdisc {
+            fifo.count_bypass(packet);
         }
     }
 
