@@ -105,10 +105,9 @@ impl HashKey {
 /// `fib_multipath_hash()` / `rt6_multipath_hash()`: 32 bits; the top 31 of them choose.
 pub fn hash(policy: Policy, fields: HashFields, key: HashKey, flow: &Flow) -> u32 {
     match policy {
-        Policy::L3 => l3(key, flow),
         Policy::L4 => flow_hash(key, &Fields { flow_label: 0, ..flow.outer }),
         Policy::Inner if flow.from_packet => addresses(key, flow.inner.unwrap_or(flow.outer)),
-        Policy::Inner => l3(key, flow),
+        Policy::L3 | Policy::Inner => l3(key, flow),
         Policy::Custom => custom(fields, key, flow),
     }
 }

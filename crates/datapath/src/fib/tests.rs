@@ -245,6 +245,18 @@ fn objects_and_groups_carry_routes() {
 }
 
 #[test]
+fn a_source_address_prefers_its_own_interface() {
+    let mut fib = Fib::new();
+    fib.add(Route::new(net("198.18.0.0/15"), two_hops())).unwrap();
+    fib.add(Route::local(ip("10.0.2.1"), 2)).unwrap();
+    for host in 0..50 {
+        let dst = IpAddr::V4(Ipv4Addr::from_bits(0xc612_0000 + host));
+        let made_here = RouteKey { dst, src: ip("10.0.2.1"), ..key("0.0.0.0") };
+        assert_eq!(fib.lookup(&made_here), to(2, "10.0.2.2"));
+    }
+}
+
+#[test]
 fn wrong_routes_are_refused() {
     let mut fib = Fib::new();
     let prefix = net("198.18.0.0/15");
