@@ -1,9 +1,13 @@
 //! The closed choice of qdiscs, and a qdisc as it is attached: with its handle, and with the
 //! packet that its parent has looked at.
 
+use super::codel::Codel;
 use super::fifo::{Fifo, PfifoFast};
+use super::fq_codel::FqCodel;
 use super::handle::Handle;
 use super::netem::Netem;
+use super::prio::Prio;
+use super::red::Red;
 use super::tbf::Tbf;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::Packet;
@@ -20,6 +24,14 @@ pub enum AnyQdisc {
     Tbf(Box<Tbf>),
     /// netem.
     Netem(Box<Netem>),
+    /// red.
+    Red(Box<Red>),
+    /// codel.
+    Codel(Box<Codel>),
+    /// fq_codel.
+    FqCodel(Box<FqCodel>),
+    /// prio.
+    Prio(Box<Prio>),
 }
 
 /// Calls the same method of whichever qdisc it is.
@@ -30,6 +42,10 @@ macro_rules! each {
             AnyQdisc::PfifoFast($qdisc) => $call,
             AnyQdisc::Tbf($qdisc) => $call,
             AnyQdisc::Netem($qdisc) => $call,
+            AnyQdisc::Red($qdisc) => $call,
+            AnyQdisc::Codel($qdisc) => $call,
+            AnyQdisc::FqCodel($qdisc) => $call,
+            AnyQdisc::Prio($qdisc) => $call,
         }
     };
 }
