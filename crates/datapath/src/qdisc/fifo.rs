@@ -155,6 +155,16 @@ impl PfifoFast {
     pub fn new(limit: u32) -> Self {
         Self { bands: Default::default(), limit, stats: Stats::default() }
     }
+
+    /// Whether a packet may go straight to the device (`TCQ_F_CAN_BYPASS`).
+    pub(super) fn may_bypass(&self) -> bool {
+        self.bands.iter().all(PacketQueue::is_empty)
+    }
+
+    /// Counts a packet that went past the queue as sent.
+    pub(super) fn count_bypass(&mut self, packet: &Packet) {
+        self.stats.count_sent(packet);
+    }
 }
 
 impl Default for PfifoFast {

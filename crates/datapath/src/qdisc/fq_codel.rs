@@ -133,6 +133,16 @@ impl FqCodel {
         (self.new_flows.len() as u32, self.old_flows.len() as u32)
     }
 
+    /// Whether a packet may go straight to the device (`TCQ_F_CAN_BYPASS`).
+    pub(super) fn may_bypass(&self) -> bool {
+        self.waiting.packets == 0 && self.config.limit > 0
+    }
+
+    /// Counts a packet that went past the queue as sent.
+    pub(super) fn count_bypass(&mut self, packet: &Packet) {
+        self.stats.count_sent(packet);
+    }
+
     /// Tells how many packets a parent holds that count as waiting here.
     pub(super) fn set_held(&mut self, held: u32) {
         self.held = held;
@@ -328,6 +338,7 @@ impl Qdisc for FqCodel {
 mod tests {
     use super::super::testing::{Bench, flow_frame};
     use super::*;
+    use crate::rng::Rng;
     use proptest::prelude::*;
 
     fn bench(config: FqCodelConfig) -> Bench<FqCodel> {
@@ -386,7 +397,7 @@ mod tests {
         assert_eq!(bench.enqueue(0, sized(2, 1000)), Enqueue::Queued, "the other flow paid");
         assert_eq!(bench.qdisc().own_stats().drop_overlimit, 45, "half its bytes");
         assert_eq!(bench.qdisc().backlog().packets, 56);
-        let mut alone = super::tests::bench(FqCodelConfig { limit: 1, ..FqCodelConfig::new(1514) });
+        let mut alone = self::bench(FqCodelConfig { limit: 1, ..FqCodelConfig::new(1514) });
         alone.enqueue(0, sized(1, 1000));
         assert_eq!(alone.enqueue(0, sized(1, 1000)), Enqueue::Congested);
     }

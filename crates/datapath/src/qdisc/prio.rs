@@ -126,6 +126,19 @@ impl Prio {
         self.filters.insert(place, filter);
     }
 
+    /// Other bands and another map. Packets in bands that vanish are dropped.
+    pub fn change(&mut self, config: PrioConfig, cx: &mut Cx<'_>) {
+        let fresh = Self::new(config, self.handle).bands;
+        for mut gone in self.bands.drain(usize::from(config.bands).min(self.bands.len())..) {
+            while let Some(packet) = gone.dequeue(cx) {
+                self.stats.drops += 1;
+                cx.drop(Reason::QdiscDrop, packet);
+            }
+        }
+        self.bands.extend(fresh.into_iter().skip(self.bands.len()));
+        self.config = config;
+    }
+
     /// `skb->priority` may name a class of this qdisc; else the first filter that matches does;
     /// else the map decides. A class that does not exist means the map's first entry
     /// (`prio_classify`).
@@ -185,22 +198,6 @@ impl Qdisc for Prio {
 
     fn stats(&self) -> Stats {
         self.stats
-    }
-}
-
-/// Drops everything in bands that a change takes away (`prio_tune`).
-impl Prio {
-    /// Other bands and another map. Packets in bands that vanish are dropped.
-    pub fn change(&mut self, config: PrioConfig, cx: &mut Cx<'_>) {
-        let fresh = Self::new(config, self.handle).bands;
-        for mut gone in self.bands.drain(usize::from(config.bands).min(self.bands.len())..) {
-            while let Some(packet) = gone.dequeue(cx) {
-                self.stats.drops += 1;
-                cx.drop(Reason::QdiscDrop, packet);
-            }
-        }
-        self.bands.extend(fresh.into_iter().skip(self.bands.len()));
-        self.config = config;
     }
 }
 

@@ -171,13 +171,13 @@ impl<S: Source> Control<'_, S> {
             self.vars.dropping = false;
             return None;
         };
-        let over = self.is_over(Some(&packet));
-        let packet = if self.vars.dropping {
-            if over { self.go_on_dropping(packet) } else { self.stop_dropping(packet) }
-        } else if over {
-            self.start_dropping(packet)
-        } else {
-            Some(packet)
+        let packet = match (self.is_over(Some(&packet)), self.vars.dropping) {
+            (true, true) => self.go_on_dropping(packet),
+            (true, false) => self.start_dropping(packet),
+            (false, _) => {
+                self.vars.dropping = false;
+                Some(packet)
+            }
         };
         packet.map(|packet| self.mark_by_threshold(packet))
     }
@@ -201,11 +201,6 @@ impl<S: Source> Control<'_, S> {
             return false;
         }
         self.now.after(self.vars.first_above)
-    }
-
-    fn stop_dropping(&mut self, packet: Packet) -> Option<Packet> {
-        self.vars.dropping = false;
-        Some(packet)
     }
 
     /// In the dropping state: a mark, or drops until the schedule is met.
