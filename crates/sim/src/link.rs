@@ -4,7 +4,7 @@
 //! has left; then the node gets its credit back. It reaches the far end one propagation delay
 //! later. What a link without a rate takes leaves at once.
 
-use crate::pool::{PacketId, Pool};
+use crate::pool::{PacketId, Pool, Queue};
 use crate::rules::{Direction, Rule, Rules};
 use crate::trouble::{Fate, Trouble};
 use datapath::node::{Done, Port};
@@ -60,10 +60,10 @@ pub struct Link {
     busy_until: Instant,
     rate: Option<Rate>,
     delay: Duration,
-    /// What is being serialised or waits for it: when its last bit leaves.
-    sending: VecDeque<(Instant, Done)>,
+    /// What is being serialised: when its last bit leaves.
+    leaving: Option<(Instant, Done)>,
     /// What is on the way, in order of arrival.
-    flight: VecDeque<Flight>,
+    flight: Queue,
     /// The arrival in the event queue that counts; `FAR_FUTURE` if none.
     armed: Instant,
     /// The sending end.
@@ -72,15 +72,10 @@ pub struct Link {
     pub to: (NodeId, Port),
     /// Counters.
     pub stats: LinkStats,
+    /// What waits in the ring to be serialised.
+    ring: VecDeque<(Instant, Done)>,
     trouble: Option<Box<Trouble>>,
     pub(crate) up: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    at: Instant,
-    packet: PacketId,
-    damaged: bool,
 }
 
 /// What a packet put on a link makes necessary.
@@ -136,8 +131,9 @@ impl Link {
             busy_until: Instant::ZERO,
             rate: config.rate,
             delay: config.delay,
-            sending: VecDeque::new(),
-            flight: VecDeque::new(),
+            leaving: None,
+            ring: VecDeque::new(),
+            flight: Queue::default(),
             armed: Instant::FAR_FUTURE,
             from,
             to,
@@ -165,22 +161,19 @@ impl Link {
             Some(rate) => {
                 let left = self.busy_until.max(now) + rate.time_to_send(Bytes(size));
                 self.busy_until = left;
-                if self.sending.is_empty() {
+                if self.leaving.is_none() {
+                    self.leaving = Some((left, done));
                     put.sent = Some(left);
+                } else {
+                    self.ring.push_back((left, done));
                 }
-                self.sending.push_back((left, done));
                 left
             }
         };
         if self.trouble.is_some() {
             self.put_in_trouble(left, pool, id, &mut put);
         } else {
-            let at = left + self.delay;
-            if self.flight.is_empty() && at < self.armed {
-                self.armed = at;
-                put.arrival = Some(at);
-            }
-            self.flight.push_back(Flight { at, packet: id, damaged: false });
+            self.insert(left + self.delay, pool, id, &mut put);
         }
         put
     }
@@ -195,54 +188,59 @@ impl Link {
                 put.lost = true;
             }
             Fate::Arrives { at, damaged, copy_at } => {
-                self.insert(Flight { at, packet: id, damaged }, put);
+                if damaged {
+                    trouble.damaged.insert(id);
+                }
+                self.insert(at, pool, id, put);
                 if let Some(at) = copy_at {
                     self.stats.duplicated += segments;
                     let copy = pool.get(id).clone();
-                    let packet = pool.insert(copy);
-                    self.insert(Flight { at, packet, damaged }, put);
+                    let copy = pool.insert(copy);
+                    self.insert(at, pool, copy, put);
                 }
             }
         }
     }
 
-    /// Puts a packet behind all that arrive before it or at the same time.
-    fn insert(&mut self, flight: Flight, put: &mut Put) {
-        let place = self.flight.partition_point(|other| other.at <= flight.at);
-        self.flight.insert(place, flight);
-        if flight.at < self.armed {
-            self.armed = flight.at;
-            put.arrival = Some(flight.at);
+    #[inline]
+    fn insert(&mut self, at: Instant, pool: &mut Pool, id: PacketId, put: &mut Put) {
+        self.flight.insert(pool, id, at);
+        if at < self.armed {
+            self.armed = at;
+            put.arrival = Some(put.arrival.map_or(at, |other| other.min(at)));
         }
     }
 
     /// What has left by `now`, one at a time.
     #[inline]
     pub(crate) fn take_sent(&mut self, now: Instant) -> Option<Done> {
-        let &(at, done) = self.sending.front()?;
+        let (at, done) = self.leaving?;
         if at > now {
             return None;
         }
-        self.sending.pop_front();
+        self.leaving = if self.ring.is_empty() { None } else { self.ring.pop_front() };
         Some(done)
     }
 
     /// When the next packet will have left.
     #[inline]
     pub(crate) fn next_sent(&self) -> Option<Instant> {
-        self.sending.front().map(|(at, _)| *at)
+        self.leaving.map(|(at, _)| at)
     }
 
-    /// The packet that arrives now, and whether it is damaged. An event that does not count any
-    /// more gives nothing.
+    /// The packet that arrives now. An event that does not count any more gives nothing.
     #[inline]
-    pub(crate) fn take_arrival(&mut self, now: Instant) -> Option<(PacketId, bool)> {
-        let Flight { at, packet, damaged } = *self.flight.front()?;
-        if self.armed != now || at > now {
+    pub(crate) fn take_arrival(&mut self, now: Instant, pool: &Pool) -> Option<PacketId> {
+        if self.armed != now || self.flight.first_at() > now {
             return None;
         }
-        self.flight.pop_front();
-        Some((packet, damaged))
+        self.flight.pop(pool)
+    }
+
+    /// Whether the packet that has just arrived is damaged.
+    #[inline]
+    pub(crate) fn was_damaged(&mut self, id: PacketId) -> bool {
+        self.trouble.as_mut().is_some_and(|trouble| trouble.damaged.remove(&id))
     }
 
     /// When the next packet arrives, if an event for it is to be put in place of that for `now`.
@@ -251,13 +249,13 @@ impl Link {
         if self.armed != now {
             return None;
         }
-        self.armed = self.flight.front().map_or(Instant::FAR_FUTURE, |next| next.at);
+        self.armed = self.flight.first_at();
         (self.armed < Instant::FAR_FUTURE).then_some(self.armed)
     }
 
     /// Cuts off what is on the way.
-    pub(crate) fn cut(&mut self) -> Vec<PacketId> {
-        self.flight.drain(..).map(|flight| flight.packet).collect()
+    pub(crate) fn cut(&mut self, pool: &Pool) -> Vec<PacketId> {
+        std::iter::from_fn(|| self.flight.pop(pool)).collect()
     }
 
     /// Packets that are on the link, being serialised or on the way; a super-packet is one.

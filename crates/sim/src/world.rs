@@ -294,14 +294,14 @@ impl World {
     /// A packet has arrived.
     fn on_arrival(&mut self, id: LinkId) {
         let link = &mut self.links[id.0 as usize];
-        let arrived = link.take_arrival(self.now);
+        let arrived = link.take_arrival(self.now, &self.pool);
         let (node, port) = link.to;
         match link.rearm(self.now) {
             Some(next) => self.heap.replace_first(Entry::new(next, Kind::Arrival, id.0)),
             None => self.heap.pop(),
         }
-        let Some((packet, damaged)) = arrived else { return };
-        if damaged {
+        let Some(packet) = arrived else { return };
+        if link.was_damaged(packet) {
             return self.on_link_drop(id, Reason::Checksum, packet);
         }
         if !self.observers.is_empty() {
@@ -414,7 +414,7 @@ impl World {
         link.up = up;
         let (node, port) = link.from;
         if !up {
-            for packet in link.cut() {
+            for packet in link.cut(&self.pool) {
                 self.on_link_drop(id, Reason::LinkDown, packet);
             }
         }

@@ -48,6 +48,7 @@ impl Host {
     #[inline(never)]
     fn look_up(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<Way> {
         let key = key_of(packet, iif)?;
+        self.fib_touched = true;
         let flow = || packet_flow(packet).unwrap_or_else(|| Flow::from(&key));
         let way = match iif {
             Some(_) => self.fib.forward(now, &key, flow).into(),
