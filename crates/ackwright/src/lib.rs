@@ -1,1 +1,14 @@
-//! ackwright
+//! Ackwright: Linux's network fast path as a library, a laboratory and a live tool.
+//!
+//! This crate is the public face: it re-exports the others under one name, so that a program
+//! needs one dependency.
+//!
+//! * [`datapath`]: the pure state machines (TCP, qdiscs, routing, packets);
+//! * [`sim`]: a deterministic world that drives them in virtual time;
+//! * [`iproute`]: the words of `tc`, `ip` and `ss`;
+//! * [`lab`]: experiments as files, statistics, results, plots.
+
+pub use datapath;
+pub use iproute;
+pub use lab;
+pub use sim;

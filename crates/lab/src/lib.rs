@@ -4,14 +4,21 @@
 //! |---|---|
 //! | [`plan`] | an experiment file, read and checked |
 //! | [`sweep`] | the grid of points, and what repetitions draw |
+//! | [`run`] | runs: worlds built, run side by side, measured |
 //! | [`results`], [`stats`] | what runs leave behind, and its summary over repetitions |
-//! | [`store`] | files: summaries, Parquet, captures |
+//! | [`store`], [`output`] | files: summaries, Parquet, captures |
+//! | [`reproduce`] | published experiments and their figures |
+//! | [`report`] | results as tables |
 //! | [`plot`] | SVG and PNG |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
+pub mod output;
 pub mod plan;
 pub mod plot;
+pub mod report;
+pub mod reproduce;
 pub mod results;
+pub mod run;
 pub mod stats;
 pub mod store;
 pub mod sweep;

@@ -48,8 +48,6 @@ pub struct RunResult {
     pub metrics: Vec<Metric>,
     /// Its samples.
     pub series: Vec<Series>,
-    /// Captures: (port, bytes of a pcapng file).
-    pub captures: Vec<(String, Vec<u8>)>,
     /// Fingerprint of every packet that was sent.
     pub fingerprint: u64,
     /// How far virtual time went, in ns.

@@ -20,6 +20,14 @@ pub struct Store {
     root: PathBuf,
 }
 
+/// A file that is being written and gets its name when it is whole. Dropped before, it vanishes.
+#[derive(Debug)]
+pub struct Pending {
+    file: Option<io::BufWriter<fs::File>>,
+    aside: PathBuf,
+    path: PathBuf,
+}
+
 /// Why a file could not be written.
 #[derive(Debug)]
 pub struct Error {
@@ -67,21 +75,32 @@ impl Store {
     /// # Errors
     /// When the file cannot be written; nothing half-written is left.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
-        let path = self.root.join(name);
-        let folder = path.parent().unwrap_or(&self.root).to_path_buf();
-        let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let aside = folder.join(format!(".{}.part", file.unwrap_or_default()));
-        let written = fs::create_dir_all(&folder)
-            .and_then(|()| write_through(&aside, bytes))
-            .and_then(|()| fs::rename(&aside, &path));
-        match written {
-            Ok(()) => Ok(path),
-            Err(problem) => {
-                // The write has failed already; a leftover that cannot be removed changes nothing.
-                let _ = fs::remove_file(&aside);
-                Err(Error { path, problem })
-            }
+        let mut pending = self.begin(name)?;
+        match pending.write_all(bytes) {
+            Ok(()) => pending.commit(),
+            Err(problem) => Err(Error { path: pending.path.clone(), problem }),
         }
+    }
+
+    /// Begins a file that is written bit by bit.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn begin(&self, name: &str) -> Result<Pending, Error> {
+        let (path, aside) = self.paths(name);
+        let made = aside.parent().map_or(Ok(()), fs::create_dir_all);
+        match made.and_then(|()| fs::File::create(&aside)) {
+            Ok(file) => Ok(Pending { file: Some(io::BufWriter::new(file)), aside, path }),
+            Err(problem) => Err(Error { path, problem }),
+        }
+    }
+
+    /// Where a file will be, and where it is until it is whole.
+    fn paths(&self, name: &str) -> (PathBuf, PathBuf) {
+        let path = self.root.join(name);
+        let file = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into());
+        let aside = path.with_file_name(format!(".{file}.part"));
+        (path, aside)
     }
 
     /// Writes a time series as Parquet: `time_ns` and the series' columns, all 64-bit integers.
@@ -97,10 +116,51 @@ impl Store {
     }
 }
 
-fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = fs::File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_data()
+impl Pending {
+    /// Gives the file its name; returns its path.
+    ///
+    /// # Errors
+    /// When the rest cannot be written or the file not renamed.
+    pub fn commit(mut self) -> Result<PathBuf, Error> {
+        let flushed = match self.file.take().map(io::BufWriter::into_inner) {
+            Some(Ok(_)) | None => Ok(()),
+            Some(Err(error)) => Err(error.into_error()),
+        };
+        match flushed.and_then(|()| fs::rename(&self.aside, &self.path)) {
+            Ok(()) => Ok(self.path.clone()),
+            Err(problem) => {
+                self.discard();
+                Err(Error { path: self.path.clone(), problem })
+            }
+        }
+    }
+
+    /// Removes what was written. A leftover that cannot be removed harms nobody: its name says
+    /// that it is a part.
+    fn discard(&self) {
+        let _ = fs::remove_file(&self.aside);
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            self.discard();
+        }
+    }
+}
+
+impl io::Write for Pending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.file {
+            Some(file) => file.write(bytes),
+            None => Err(io::Error::other("the file is closed")),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), io::Write::flush)
+    }
 }
 
 /// The bytes of a Parquet file.
@@ -185,6 +245,16 @@ mod tests {
         let error = store.write("plain/below", b"y").unwrap_err().to_string();
         assert!(error.contains("plain"), "{error}");
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_committed_vanishes() {
+        let store = Store::create(&scratch("pending")).unwrap();
+        let mut pending = store.begin("x").unwrap();
+        pending.write_all(b"half").unwrap();
+        drop(pending);
+        assert_eq!(fs::read_dir(store.root()).unwrap().count(), 0);
+        fs::remove_dir_all(store.root()).unwrap();
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod quantity;
 pub(crate) mod read;
 mod routes;
 mod sysctl;
-mod tc;
+pub(crate) mod tc;
 
 use std::path::Path;
 

@@ -248,6 +248,8 @@ pub struct Measure {
     pub pcap: Vec<(usize, usize)>,
     /// Bytes of each packet kept in a pcapng.
     pub snaplen: u32,
+    /// The metrics that a sweep's table shows, as `SCOPE METRIC`; a choice of ours if empty.
+    pub table: Vec<String>,
 }
 
 impl ProfileName {

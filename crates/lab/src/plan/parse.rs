@@ -48,7 +48,6 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     top.node("parameters");
     top.node("sweep");
     top.node("draw");
-    top.node("publish");
 
     let duration = top.time("duration").unwrap_or(Duration::from_secs(60));
     let warmup = top.time("warmup").unwrap_or(Duration::ZERO);
@@ -357,6 +356,7 @@ fn read_measure(
         queues: links.iter().enumerate().flat_map(with_qdisc).collect(),
         pcap: Vec::new(),
         snaplen: 128,
+        table: Vec::new(),
     };
     let Some(mut table) = node.and_then(|node| Reader::new(node, faults)) else { return measure };
     if let Some(sample) = table.time("sample") {
@@ -372,6 +372,7 @@ fn read_measure(
         measure.queues = ports(table.texts("queues"));
     }
     measure.pcap = ports(table.texts("pcap"));
+    measure.table = table.texts("table").iter().map(|(text, _)| (*text).to_string()).collect();
     if let Some(snaplen) = table.integer("snaplen", 54..=65_535) {
         measure.snaplen = snaplen as u32;
     }

@@ -1,22 +1,26 @@
 //! The words of `tc` and of congestion controls inside a plan.
 
-use super::diagnostic::suggest;
+use iproute::tc::{self, Spec};
+use iproute::words::{GrammarError, Words};
+
 use super::doc::Origin;
 use super::read::Faults;
 
 /// The congestion controls that a flow can choose.
 pub const CONGESTION_CONTROLS: [&str; 2] = ["cubic", "reno"];
 
-/// The qdiscs that a port can have.
-const QDISCS: [&str; 10] =
-    ["bfifo", "cake", "codel", "fq_codel", "netem", "pfifo", "pfifo_fast", "prio", "red", "tbf"];
+/// Reads the text of a qdisc: `KIND OPTIONS`, as after `tc qdisc add dev DEV root`.
+///
+/// # Errors
+/// When `tc` would not understand it.
+pub fn qdisc(text: &str) -> Result<Spec, GrammarError> {
+    tc::parse_spec(&mut Words::new(text))
+}
 
 /// Checks the text of a qdisc.
 pub fn check_qdisc(text: &str, at: &Origin, faults: &Faults<'_>) {
-    let kind = text.split_whitespace().next().unwrap_or("");
-    if !QDISCS.contains(&kind) {
-        let message = format!("\"{kind}\" is not a valid qdisc");
-        faults.add_in_text(at, 0, message, suggest(kind, QDISCS));
+    if let Err(error) = qdisc(text) {
+        tell(text, error, at, faults);
     }
 }
 
@@ -25,4 +29,11 @@ pub fn check_police(text: &str, at: &Origin, faults: &Faults<'_>) {
     if !text.split_whitespace().any(|word| word == "rate") {
         faults.add_in_text(at, 0, "a policer needs a rate".into(), None);
     }
+}
+
+/// An error of the grammar at its place in the file.
+fn tell(text: &str, error: GrammarError, at: &Origin, faults: &Faults<'_>) {
+    let before = text.get(..error.column).unwrap_or(text);
+    let help = error.nearest.map(|word| format!("did you mean \"{word}\"?"));
+    faults.add_in_text(at, before.chars().count(), error.message, help);
 }

@@ -1,0 +1,121 @@
+//! `ackwright reproduce`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lab::output::Output;
+use lab::reproduce::{self, Comparison, Publication};
+use lab::store::Store;
+
+use super::run::run_all;
+use super::{Failure, Outcome, print, print_json};
+use crate::table;
+
+/// Arguments of `ackwright reproduce`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright reproduce                        list what can be reproduced
+  ackwright reproduce lost-retransmit        the whole sweep
+  ackwright reproduce all --quick --json     only the headline of each
+
+Exit code 1 if an expectation that was written down beforehand is not met.")]
+pub struct Args {
+    /// Names of publications, or \"all\"; without any they are listed
+    names: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Run only the headline point of each sweep
+    #[arg(long)]
+    quick: bool,
+    /// Number of threads [default: one per processor]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    jobs: usize,
+    /// Where results and plots go
+    #[arg(long, value_name = "DIR", default_value = "out")]
+    out: PathBuf,
+}
+
+/// Rebuilds publications and compares.
+pub fn run(args: &Args) -> Outcome {
+    let known = reproduce::publications().map_err(|faults| Failure::Other(faults.to_string()))?;
+    if args.names.is_empty() {
+        for one in &known {
+            print(&format!("{}: {}\n    {}", one.name, one.title, one.source))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut comparisons = Vec::new();
+    for publication in chosen(&args.names, &known)? {
+        comparisons.push(reproduce_one(publication, args)?);
+    }
+    if args.json {
+        let list: Vec<_> = comparisons.iter().map(Comparison::to_json).collect();
+        match list.as_slice() {
+            [one] => print_json(one)?,
+            _ => print_json(&list.into())?,
+        }
+    }
+    let all = comparisons.iter().all(Comparison::reproduced);
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn chosen<'a>(names: &[String], known: &'a [Publication]) -> Result<Vec<&'a Publication>, Failure> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(known.iter().collect());
+    }
+    let find = |name: &String| {
+        known.iter().find(|one| one.name == *name).ok_or_else(|| {
+            let help = lab::plan::suggest(name, known.iter().map(|one| one.name.as_str()));
+            Failure::Usage(format!(
+                "nothing published is called \"{name}\"; {}",
+                help.unwrap_or_default()
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, Failure> {
+    let name = &publication.name;
+    let mut experiment = reproduce::experiment(name)
+        .map_err(|faults| Failure::Other(faults.to_string()))?
+        .ok_or_else(|| Failure::Other(format!("the experiment of {name} is missing")))?;
+    if args.quick {
+        experiment.points.retain(|point| publication.is_headline(point));
+    }
+    let output = Output::new(Store::create(&args.out.join(name))?);
+    let points = run_all(&experiment, None, None, args.jobs, Some(&output))?;
+    output.finish(&experiment, experiment.base.seed, &points)?;
+    let comparison = publication.compare(&points);
+    let pictures = reproduce::draw(&comparison, publication, &points, &output)?;
+    if !args.json {
+        tell(publication, &comparison)?;
+        if points.len() > comparison.cases() {
+            print("\nThe whole sweep, mean ± 95 % confidence:")?;
+            let wanted = &experiment.base.measure.table;
+            let axes = experiment.axis_names();
+            print(&table::render(&lab::report::results(&axes, &points, wanted)))?;
+        }
+        print("\nPlots:")?;
+        for picture in pictures {
+            print(&format!("  {}", picture.display()))?;
+        }
+        print(&format!("  and more in {}", output.store().root().join("plots").display()))?;
+    }
+    Ok(comparison)
+}
+
+/// Prints the table and the expectations.
+fn tell(publication: &Publication, comparison: &Comparison) -> Result<(), Failure> {
+    print(&format!("{}\n{}", publication.title, publication.source))?;
+    let headline: Vec<String> =
+        publication.headline.iter().map(|(axis, label)| format!("{axis} {label}")).collect();
+    print(&format!("headline: {}", headline.join(", ")))?;
+    print(&table::render(&comparison.table()))?;
+    for (sentence, met) in &comparison.expectations {
+        print(&format!("{} {sentence}", if *met { "met:    " } else { "NOT MET:" }))?;
+    }
+    print(&format!("verdict: {}", comparison.verdict()))
+}

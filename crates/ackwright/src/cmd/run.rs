@@ -1,0 +1,97 @@
+//! `ackwright run`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lab::output::Output;
+use lab::plan::Experiment;
+use lab::results::{PointResult, summary_json};
+use lab::run::{Error, Options};
+use lab::store::Store;
+
+use super::{Failure, Outcome, print, print_json};
+use crate::progress::Bar;
+use crate::{interrupt, table};
+
+/// Arguments of `ackwright run`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright run experiments/first.toml
+  ackwright run experiments/first.toml --runs 20 --out out/first
+  ackwright run experiments/lost-retransmit.toml --set burst=64kb --set congestion_control=reno
+  ackwright run my.toml --seed 7 --json > results.json")]
+pub struct Args {
+    /// Experiment file (TOML, schema 1; see docs/experiments.md)
+    file: PathBuf,
+    /// Seed of the first repetition; repetition k uses SEED + k
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Replace a parameter or a key of the file; an axis of the sweep becomes this one value
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Number of repetitions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Number of threads [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    jobs: usize,
+    /// Write summary.json, series (Parquet), captures (pcapng) and plots (SVG, PNG) to DIR
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs an experiment file.
+pub fn run(args: &Args) -> Outcome {
+    let experiment = Experiment::load(&args.file, &args.settings)?;
+    let output = args.out.as_deref().map(Store::create).transpose()?.map(Output::new);
+    let points = run_all(&experiment, args.seed, args.runs, args.jobs, output.as_ref())?;
+    let seed = args.seed.unwrap_or(experiment.base.seed);
+    if let Some(output) = &output {
+        output.finish(&experiment, seed, &points)?;
+    }
+    let plan = &experiment.base;
+    if args.json {
+        print_json(&summary_json(&plan.name, &plan.title, seed, &points))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let axes = experiment.axis_names();
+    print(&format!("{}: {} runs per row", plan.title, points.first().map_or(0, |p| p.runs.len())))?;
+    print(&table::render(&lab::report::results(&axes, &points, &plan.measure.table)))?;
+    if let Some(output) = &output {
+        print(&format!("results are in {}", output.store().root().display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs every point with a progress bar and a clean stop on Ctrl-C.
+pub fn run_all(
+    experiment: &Experiment,
+    seed: Option<u64>,
+    repetitions: Option<u32>,
+    jobs: usize,
+    output: Option<&Output>,
+) -> Result<Vec<PointResult>, Failure> {
+    let runs = repetitions.unwrap_or(experiment.base.repetitions);
+    let bar = Bar::new(experiment.points.len() as u64 * u64::from(runs));
+    let stop = interrupt::flag();
+    let store = output.map(Output::store);
+    let options = Options { seed, repetitions, jobs, stop: &stop, progress: &bar, store };
+    let done = lab::run::run(experiment, &options, &|point, repetition, run| {
+        if let Some(output) = output {
+            return output.keep(point, repetition, run);
+        }
+        run.series.clear();
+        Ok(())
+    });
+    bar.finish();
+    done.map_err(|error| match error {
+        Error::Stopped => Failure::Interrupted("stopped; files already written are whole".into()),
+        Error::Invalid(faults) => Failure::Usage(faults.to_string()),
+        Error::World(problem) => Failure::Other(problem),
+        Error::Store(error) => error.into(),
+    })
+}

@@ -1,0 +1,88 @@
+//! `ackwright vectors`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use lab::vectors::{self, Report};
+use serde_json::{Value, json};
+
+use super::{Failure, Outcome, print, print_json};
+
+/// Arguments of `ackwright vectors`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright vectors shared/vectors/v4
+  ackwright vectors v1_cake.jsonl.gz --json
+
+Exit code 1 if any scenario differs from the recording.")]
+pub struct Args {
+    /// Vector files, or directories of them
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Replays every vector file below the given paths.
+pub fn run(args: &Args) -> Outcome {
+    let mut files = Vec::new();
+    for path in &args.paths {
+        collect(path, &mut files)?;
+    }
+    let mut reports = Vec::new();
+    for file in &files {
+        let report = vectors::run(file)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+        if !args.json {
+            print(&report.to_string())?;
+        }
+        reports.push(report);
+    }
+    let failed: usize = reports.iter().map(Report::failed).sum();
+    if args.json {
+        print_json(&summary(&reports))?;
+    }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Files as they are; of directories every `.json`, `.jsonl` and their `.gz`, in order of name.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let unreadable = |error| Failure::Usage(format!("{}: {error}", path.display()));
+    if !path.is_dir() {
+        files.push(path.into());
+        return Ok(());
+    }
+    let mut inside = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        inside.push(entry.map_err(unreadable)?.path());
+    }
+    inside.sort();
+    let vector = |path: &PathBuf| {
+        let name = path.to_string_lossy();
+        [".json", ".jsonl", ".json.gz", ".jsonl.gz"].iter().any(|end| name.ends_with(end))
+    };
+    files.extend(inside.into_iter().filter(vector));
+    Ok(())
+}
+
+/// All reports in one object, the scenarios of all files in one list.
+fn summary(reports: &[Report]) -> Value {
+    let scenarios: Vec<Value> = reports
+        .iter()
+        .flat_map(|report| {
+            report.scenarios.iter().map(|scenario| {
+                let mut object = scenario.to_json();
+                object["file"] = json!(report.file);
+                object
+            })
+        })
+        .collect();
+    json!({
+        "schema": 1,
+        "passed": reports.iter().map(Report::passed).sum::<usize>(),
+        "failed": reports.iter().map(Report::failed).sum::<usize>(),
+        "scenarios": scenarios,
+    })
+}

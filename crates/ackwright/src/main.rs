@@ -1,0 +1,51 @@
+//! The command line: reads arguments, calls the laboratory, prints, exits.
+
+mod cmd;
+mod interrupt;
+mod progress;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Linux's TCP, qdiscs and routing in a deterministic simulated world.
+#[derive(Parser)]
+#[command(version, about, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ackwright reproduce lost-retransmit     rebuild a published experiment, compare the figures
+  ackwright run experiments/first.toml    run an experiment, print means and intervals
+  ackwright check my.toml                 say what is wrong with an experiment file
+
+Exit codes: 0 success, 1 failure, 2 wrong arguments or a faulty file, 130 interrupted.";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run an experiment file and print means with 95 % confidence intervals.
+    Run(cmd::run::Args),
+    /// Check an experiment file without running it.
+    Check(cmd::check::Args),
+    /// Rebuild published experiments and compare the figures.
+    Reproduce(cmd::reproduce::Args),
+    /// Replay traces recorded from the real kernel.
+    Vectors(cmd::vectors::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(args) => cmd::run::run(&args),
+        Command::Check(args) => cmd::check::run(&args),
+        Command::Reproduce(args) => cmd::reproduce::run(&args),
+        Command::Vectors(args) => cmd::vectors::run(&args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(failure) => failure.tell(),
+    }
+}

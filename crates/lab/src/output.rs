@@ -1,0 +1,205 @@
+//! The directory of an experiment's results: `summary.json`, `series/`, `pcap/`, `plots/`.
+
+use std::path::PathBuf;
+
+use crate::plan::Experiment;
+use crate::plot::{self, Line, LineChart, Scene};
+use crate::results::{PointResult, RunResult, Series, summary_json};
+use crate::run::{Error, run_name};
+use crate::store::{self, Store};
+use crate::sweep::Point;
+
+/// Where an experiment's results go.
+pub struct Output {
+    store: Store,
+}
+
+impl Output {
+    /// Takes a store for an experiment.
+    pub fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// The files.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Stores a run's series as soon as it has ended. They are dropped from the result then, but
+    /// for those of the first repetition, which the plots show.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn keep(&self, point: &Point, repetition: u32, run: &mut RunResult) -> Result<(), Error> {
+        let run_name = run_name(&point.slug(), run.seed);
+        for series in &run.series {
+            let name = format!("series/{run_name}/{}.parquet", series.name);
+            self.store.write_series(&name, series)?;
+        }
+        if repetition > 0 {
+            run.series.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes the summary and the plots; returns the PNG files.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn finish(
+        &self,
+        experiment: &Experiment,
+        seed: u64,
+        points: &[PointResult],
+    ) -> Result<Vec<PathBuf>, store::Error> {
+        let plan = &experiment.base;
+        let summary = summary_json(&plan.name, &plan.title, seed, points);
+        self.store.write("summary.json", format!("{summary:#}\n").as_bytes())?;
+        let mut pictures = Vec::new();
+        for (point, result) in experiment.points.iter().zip(points) {
+            let Some(run) = result.runs.first() else { continue };
+            let subtitle = format!("{}, seed {}", result.title(&plan.name), run.seed);
+            let prefix = match point.slug() {
+                slug if slug.is_empty() => String::new(),
+                slug => format!("{slug}-"),
+            };
+            for kind in &KINDS {
+                if let Some(chart) = chart(kind, &plan.title, &subtitle, &run.series) {
+                    let name = format!("{prefix}{}", kind.file);
+                    pictures.push(self.picture(&name, &chart.draw())?);
+                }
+            }
+        }
+        Ok(pictures)
+    }
+
+    /// Writes a drawing as `plots/NAME.svg` and `.png`; returns the PNG's path.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn picture(&self, name: &str, scene: &Scene) -> Result<PathBuf, store::Error> {
+        self.store.write(&format!("plots/{name}.svg"), plot::svg(scene).as_bytes())?;
+        let bytes = plot::png(scene).unwrap_or_default();
+        self.store.write(&format!("plots/{name}.png"), &bytes)
+    }
+}
+
+/// One kind of plot over time.
+struct Kind {
+    file: &'static str,
+    title: &'static str,
+    /// `flow-` or `port-`.
+    of: &'static str,
+    column: &'static str,
+    y_label: &'static str,
+    /// What a value of the column is divided by.
+    divisor: f64,
+    steps: bool,
+}
+
+const KINDS: [Kind; 4] = [
+    Kind {
+        file: "throughput",
+        title: "Throughput",
+        of: "flow-",
+        column: "throughput_bits_per_sec",
+        y_label: "throughput [Mbit/s]",
+        divisor: 1e6,
+        steps: false,
+    },
+    Kind {
+        file: "cwnd",
+        title: "Congestion window",
+        of: "flow-",
+        column: "cwnd_segments",
+        y_label: "congestion window [segments]",
+        divisor: 1.0,
+        steps: true,
+    },
+    Kind {
+        file: "rtt",
+        title: "Smoothed round-trip time",
+        of: "flow-",
+        column: "srtt_us",
+        y_label: "round-trip time [ms]",
+        divisor: 1e3,
+        steps: true,
+    },
+    Kind {
+        file: "queue-delay",
+        title: "Queue delay",
+        of: "port-",
+        column: "queue_delay_us",
+        y_label: "queue delay [ms]",
+        divisor: 1e3,
+        steps: false,
+    },
+];
+
+/// More lines than this are no longer told apart.
+const MOST_LINES: usize = 8;
+
+fn chart(kind: &Kind, title: &str, subtitle: &str, series: &[Series]) -> Option<LineChart> {
+    let lines: Vec<Line> = series
+        .iter()
+        .filter_map(|series| {
+            let label = series.name.strip_prefix(kind.of)?;
+            line(series, label, kind.column, kind.divisor, kind.steps)
+        })
+        .take(MOST_LINES)
+        .collect();
+    let known = lines.iter().flat_map(|line| &line.points).any(|(_, y)| y.is_finite());
+    known.then(|| LineChart {
+        title: format!("{}: {title}", kind.title),
+        subtitle: subtitle.into(),
+        x_label: "time [s]".into(),
+        y_label: kind.y_label.into(),
+        lines,
+    })
+}
+
+/// One column of a series as a line. Rates and delays are means over intervals: neighbours are
+/// averaged until at most [`BINS`] are left.
+pub fn line(series: &Series, label: &str, column: &str, divisor: f64, steps: bool) -> Option<Line> {
+    let values = &series.column(column)?.values;
+    let value = |v: Option<i64>| v.map_or(f64::NAN, |v| v as f64 / divisor);
+    let seconds = |nanos: i64| nanos as f64 / 1e9;
+    let together = if steps { 1 } else { values.len().div_ceil(BINS).max(1) };
+    let points = series
+        .time_ns
+        .chunks(together)
+        .zip(values.chunks(together))
+        .map(|(times, values)| {
+            let known: Vec<f64> =
+                values.iter().map(|v| value(*v)).filter(|v| !v.is_nan()).collect();
+            let mean = known.iter().sum::<f64>() / known.len() as f64;
+            (seconds(times[times.len() - 1]), mean)
+        })
+        .collect();
+    Some(Line { label: label.into(), points, steps })
+}
+
+/// Points of a line of means: about one per two pixels.
+const BINS: usize = 330;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Column;
+
+    #[test]
+    fn means_are_binned_and_gaps_stay() {
+        let series = Series {
+            name: "flow-a".into(),
+            time_ns: (1..=1000).map(|i| i * 1_000_000).collect(),
+            columns: vec![Column {
+                name: "throughput_bits_per_sec".into(),
+                values: (0..1000).map(|i| (i < 500).then_some(2_000_000)).collect(),
+            }],
+        };
+        let line = line(&series, "a", "throughput_bits_per_sec", 1e6, false).unwrap();
+        assert!(line.points.len() <= BINS + 1);
+        assert!((line.points[0].1 - 2.0).abs() < 1e-9);
+        assert!(line.points.last().unwrap().1.is_nan());
+    }
+}

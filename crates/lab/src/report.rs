@@ -1,0 +1,148 @@
+//! Results as tables of text, before a terminal or a file gives them their lines.
+
+use crate::results::{MetricSummary, PointResult};
+use crate::stats::Summary;
+
+/// A table of text.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Table {
+    /// Column heads.
+    pub head: Vec<String>,
+    /// Rows, each as long as the head.
+    pub rows: Vec<Vec<String>>,
+    /// Which columns hold numbers and stand to the right.
+    pub numeric: Vec<bool>,
+}
+
+/// The metrics shown for every point of a sweep unless the experiment names others.
+const HEADLINES: [&str; 4] =
+    ["total goodput", "total rto", "total retransmits", "total latency median"];
+
+/// All metrics of a single point, or the headline metrics of every point of a sweep.
+pub fn results(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
+    match points {
+        [point] if wanted.is_empty() => one_point(point),
+        _ => sweep(axes, points, wanted),
+    }
+}
+
+fn one_point(point: &PointResult) -> Table {
+    let head = ["flow or port", "metric", "mean", "95 %", "min", "max", "unit"];
+    let rows = point
+        .summaries()
+        .into_iter()
+        .map(|MetricSummary { scope, name, unit, summary }| {
+            vec![
+                scope,
+                name,
+                number(summary.mean),
+                summary.ci95.map_or(String::new(), |ci| format!("± {}", number(ci))),
+                number(summary.min),
+                number(summary.max),
+                unit.to_string(),
+            ]
+        })
+        .collect();
+    Table {
+        head: head.map(String::from).to_vec(),
+        rows,
+        numeric: vec![false, false, true, true, true, true, false],
+    }
+}
+
+fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
+    let summaries: Vec<Vec<MetricSummary>> = points.iter().map(PointResult::summaries).collect();
+    let key = |one: &MetricSummary| format!("{} {}", one.scope, one.name);
+    let columns: Vec<(String, &'static str)> = {
+        let all = || summaries.iter().flatten();
+        let unit_of = |name: &str| all().find(|one| key(one) == name).map(|one| one.unit);
+        let names: Vec<String> =
+            if wanted.is_empty() { HEADLINES.map(String::from).to_vec() } else { wanted.to_vec() };
+        names.into_iter().filter_map(|name| unit_of(&name).map(|unit| (name, unit))).collect()
+    };
+    let mut head: Vec<String> = axes.iter().map(ToString::to_string).collect();
+    head.extend(columns.iter().map(|(name, unit)| match *unit {
+        "" => name.clone(),
+        unit => format!("{name} [{unit}]"),
+    }));
+    let rows = points
+        .iter()
+        .zip(&summaries)
+        .map(|(point, summaries)| {
+            let mut row: Vec<String> =
+                point.labels.iter().map(|(_, label)| label.clone()).collect();
+            row.extend(columns.iter().map(|(name, _)| {
+                summaries
+                    .iter()
+                    .find(|one| key(one) == *name)
+                    .map_or(String::new(), |one| with_interval(&one.summary))
+            }));
+            row
+        })
+        .collect();
+    let mut numeric = vec![false; axes.len()];
+    numeric.resize(head.len(), true);
+    Table { head, rows, numeric }
+}
+
+/// `mean ± interval`.
+pub fn with_interval(summary: &Summary) -> String {
+    match summary.ci95 {
+        Some(ci) => format!("{} ± {}", number(summary.mean), number(ci)),
+        None => number(summary.mean),
+    }
+}
+
+/// A number with as many digits as carry meaning: four, and no more than three decimals.
+pub fn number(value: f64) -> String {
+    let decimals = match value.abs() {
+        x if x >= 1000.0 || value.fract() == 0.0 => 0,
+        x if x >= 100.0 => 1,
+        x if x >= 10.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Metric, RunResult};
+
+    fn point(label: &str, goodputs: &[f64]) -> PointResult {
+        let runs = goodputs
+            .iter()
+            .map(|value| {
+                let metric = |scope: &str| Metric {
+                    scope: scope.into(),
+                    name: "goodput".into(),
+                    unit: "Mbit/s",
+                    value: *value,
+                };
+                RunResult { metrics: vec![metric("bulk"), metric("total")], ..RunResult::default() }
+            })
+            .collect();
+        PointResult { labels: vec![("cc".into(), label.into())], runs }
+    }
+
+    #[test]
+    fn one_point_shows_all_and_a_sweep_the_headlines() {
+        let points = [point("reno", &[400.0, 402.0]), point("cubic", &[430.0, 430.0])];
+        let table = results(&["cc"], &points, &[]);
+        assert_eq!(table.head, ["cc", "total goodput [Mbit/s]"]);
+        assert_eq!(table.rows[0], ["reno", "401 ± 12.71"]);
+        assert_eq!(table.rows[1], ["cubic", "430 ± 0"]);
+        let single = results(&[], &points[..1], &[]);
+        assert_eq!(single.rows.len(), 2);
+        assert_eq!(single.rows[0][..3], ["bulk", "goodput", "401"]);
+    }
+
+    #[test]
+    fn numbers_have_four_digits() {
+        for (value, text) in
+            [(1234.5, "1234"), (123.45, "123.5"), (12.345, "12.35"), (1.2345, "1.234"), (0.0, "0")]
+        {
+            assert_eq!(number(value), text);
+        }
+    }
+}

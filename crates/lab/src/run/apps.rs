@@ -1,0 +1,154 @@
+//! From the flows of a plan to applications on hosts.
+
+use std::net::{IpAddr, SocketAddr};
+
+use datapath::rng::Rng;
+use datapath::tcp::config::TcpConfig;
+use datapath::units::{Bytes, Duration, Instant, Rate};
+use sim::app::{
+    App as SimApp, Cbr, Exchange, Ping, RequestClient, ResponseServer, TcpSend, TcpSink, UdpEcho,
+    UdpSink,
+};
+use sim::link::NodeId;
+use sim::world::{AppId, World};
+
+use super::config;
+use crate::plan::{App, FlowPlan, Plan};
+
+/// The two ends of a flow in the world.
+pub struct Flow {
+    /// The sending or asking application.
+    pub sender: AppId,
+    /// The host it runs on.
+    pub sender_node: NodeId,
+    /// The receiving or answering application; ICMP needs none.
+    pub receiver: Option<AppId>,
+    /// When it starts.
+    pub start: Instant,
+    /// True if it comes to an end by itself.
+    pub finite: bool,
+}
+
+/// The port of the first server; flow k's server listens at `SERVER_PORT + k`.
+const SERVER_PORT: u16 = 5001;
+/// The port of the first client.
+const CLIENT_PORT: u16 = 40001;
+/// Random streams of flow starts, apart from those of links, applications and draws.
+const START_STREAMS: u64 = 1 << 44;
+
+/// Puts flow number `index` of the plan into the world.
+pub fn add(
+    world: &mut World,
+    plan: &Plan,
+    index: usize,
+    nodes: &[NodeId],
+    addresses: &[IpAddr],
+) -> Result<Flow, String> {
+    let flow = &plan.flows[index];
+    let number = u16::try_from(index).ok().filter(|number| *number < CLIENT_PORT - SERVER_PORT);
+    let number = number.ok_or("an experiment has at most 35000 flows")?;
+    let (sender_node, receiver_node) = (nodes[flow.from], nodes[flow.to]);
+    let place = Sockets {
+        local: SocketAddr::new(addresses[flow.from], CLIENT_PORT.wrapping_add(number)),
+        remote: SocketAddr::new(addresses[flow.to], SERVER_PORT + number),
+    };
+    let (sender, receiver) = applications(plan, flow, place)?;
+    let start = start_time(plan, flow, index);
+    let receiver = receiver.map(|server| world.add_app(receiver_node, server, Instant::ZERO, None));
+    let stop = flow.stop.map(|stop| Instant::ZERO + stop);
+    let sender = world.add_app(sender_node, sender, start, stop);
+    Ok(Flow { sender, sender_node, receiver, start, finite: is_finite(&flow.app) })
+}
+
+/// The addresses of a flow's two ends.
+#[derive(Clone, Copy)]
+struct Sockets {
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+/// A start within `start .. start + spread`, drawn from the run's seed.
+fn start_time(plan: &Plan, flow: &FlowPlan, index: usize) -> Instant {
+    let mut rng = Rng::stream(plan.seed, START_STREAMS + index as u64);
+    let spread = match flow.spread.as_nanos() {
+        0 => 0,
+        nanos => rng.below(nanos),
+    };
+    Instant::ZERO + flow.start + Duration::from_nanos(spread)
+}
+
+/// True if the application comes to an end by itself.
+fn is_finite(app: &App) -> bool {
+    match app {
+        App::Fixed { .. } => true,
+        App::Chunk { bytes, .. } => bytes.is_some(),
+        App::Request { count, .. } => count.is_some(),
+        App::Bulk | App::OnOff { .. } | App::Cbr { .. } | App::Ping { .. } | App::Probe { .. } => {
+            false
+        }
+    }
+}
+
+/// A boxed application, and its counterpart where it needs one.
+type Pair = (Box<dyn SimApp>, Option<Box<dyn SimApp>>);
+
+fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, String> {
+    let Sockets { local, remote } = place;
+    let client: TcpConfig = config::tcp(&plan.nodes[flow.from], flow)?;
+    let server: TcpConfig = config::tcp(&plan.nodes[flow.to], flow)?;
+    let bulk = || TcpSend::bulk(local, remote, client.clone());
+    let sink = |sender: TcpSend| -> Pair {
+        (Box::new(sender), Some(Box::new(TcpSink::new(remote, server.clone()))))
+    };
+    Ok(match &flow.app {
+        App::Bulk => sink(bulk()),
+        App::Fixed { bytes } => sink(bulk().limit(*bytes)),
+        App::Chunk { chunk, gap, bytes } => {
+            sink(bulk().chunks(*chunk, *gap).limit(bytes.unwrap_or(u64::MAX)))
+        }
+        App::OnOff { on, off } => sink(bulk().on_off(*on, *off)),
+        App::Request { request, response, think, count } => {
+            let exchange = Exchange { request: *request, response: *response };
+            let count = count.unwrap_or(u64::MAX);
+            let ask = RequestClient::new(local, remote, client, exchange, *think, count);
+            (Box::new(ask), Some(Box::new(ResponseServer::new(remote, server, exchange))))
+        }
+        App::Cbr { rate, size } => {
+            let (size, interval) = datagrams(*rate, *size)?;
+            let sender = Cbr::new(local, remote, size, interval).tos(flow.tos);
+            (Box::new(sender), Some(Box::new(UdpSink::new(remote))))
+        }
+        App::Ping { interval, size } => {
+            let ping = Ping::icmp(remote.ip(), payload(*size)?, probe_interval(*interval)?);
+            (Box::new(ping), None)
+        }
+        App::Probe { interval, size } => {
+            let ping = Ping::udp(local, remote, payload(*size)?, probe_interval(*interval)?);
+            (Box::new(ping.tos(flow.tos)), Some(Box::new(UdpEcho::new(remote))))
+        }
+    })
+}
+
+/// The size of a datagram and the time between two of them.
+fn datagrams(rate: Rate, size: u64) -> Result<(u32, Duration), String> {
+    let size = payload(size)?;
+    let interval = rate.time_to_send(Bytes(size));
+    if interval == Duration::ZERO {
+        return Err("a datagram flow needs a size above zero".into());
+    }
+    Ok((size, interval))
+}
+
+fn payload(size: u64) -> Result<u32, String> {
+    match u32::try_from(size) {
+        Ok(size) if size <= 65_507 => Ok(size),
+        _ => Err(format!("{size} bytes do not fit in a datagram")),
+    }
+}
+
+fn probe_interval(interval: Duration) -> Result<Duration, String> {
+    match interval {
+        Duration::ZERO => Err("probes need some time between them".into()),
+        interval => Ok(interval),
+    }
+}

@@ -1,0 +1,182 @@
+//! From a plan to a world: nodes, wires, queues, routes.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use datapath::fib::{Prefix, Route};
+use datapath::host::Offloads;
+use datapath::node::Port;
+use datapath::qdisc::{Handle, Sched};
+use datapath::rng::Rng;
+use iproute::tc::Device;
+use sim::link::{LinkConfig, LinkId, NodeId};
+use sim::record::Fingerprint;
+use sim::topology::{End, Topology, WireId};
+use sim::world::World;
+
+use super::apps::{self, Flow};
+use super::sample::QueueWatch;
+use crate::plan::{self, Direction, LinkPlan, Offload, Plan, Role};
+
+/// A world with handles on what is measured.
+pub struct Built {
+    /// The world.
+    pub world: World,
+    /// The two applications of each flow, in the order of the plan.
+    pub flows: Vec<Flow>,
+    /// The watched ports in the order of `plan.measure.queues`.
+    pub ports: Vec<WatchedPort>,
+    /// The port at each end of each link of the plan.
+    pub ends: Vec<Ends>,
+    /// The hash of everything that arrived anywhere.
+    pub fingerprint: Rc<RefCell<Fingerprint>>,
+}
+
+/// A port whose queue is watched.
+pub struct WatchedPort {
+    /// Whose port it is.
+    pub node: NodeId,
+    /// Which.
+    pub port: Port,
+    /// What was seen of its queue.
+    pub watch: Rc<RefCell<QueueWatch>>,
+}
+
+/// A node's port, per end of a wire.
+pub type Ends = [(NodeId, Port); 2];
+
+impl Built {
+    /// True if every flow ends by itself and has ended.
+    pub fn all_finished(&self) -> bool {
+        self.flows
+            .iter()
+            .all(|flow| flow.finite && self.world.report(flow.sender).finished.is_some())
+    }
+}
+
+/// Builds the world of a plan.
+pub fn build(plan: &Plan) -> Result<Built, String> {
+    let mut topology = Topology::new();
+    let nodes: Vec<NodeId> = plan
+        .nodes
+        .iter()
+        .map(|node| match node.role {
+            Role::Host => topology.host(&node.name),
+            Role::Router => topology.router(&node.name),
+        })
+        .collect();
+    let mut ends = Vec::new();
+    for link in &plan.links {
+        ends.push(add_wire(&mut topology, &nodes, plan, link)?);
+    }
+    let addresses: Vec<IpAddr> = nodes
+        .iter()
+        .map(|node| topology.address(*node).map_err(|error| error.to_string()))
+        .collect::<Result<_, _>>()?;
+    add_routes(&mut topology, plan, &nodes, &ends, &addresses);
+
+    let mut world = topology.build(plan.seed).map_err(|error| error.to_string())?;
+    let fingerprint = Rc::new(RefCell::new(Fingerprint::default()));
+    world.observe(Box::new(Rc::clone(&fingerprint)));
+    let ports = watch_queues(&mut world, plan, &ends);
+    let mut flows = Vec::new();
+    for index in 0..plan.flows.len() {
+        flows.push(apps::add(&mut world, plan, index, &nodes, &addresses)?);
+    }
+    Ok(Built { world, flows, ports, ends, fingerprint })
+}
+
+/// One link with its interfaces and queues.
+fn add_wire(
+    topology: &mut Topology,
+    nodes: &[NodeId],
+    plan: &Plan,
+    link: &LinkPlan,
+) -> Result<Ends, String> {
+    let [a, b] = link.ends.map(|end| nodes[end]);
+    let [forward, backward] = [&link.directions[0], &link.directions[1]].map(link_config);
+    let wire: WireId = topology.wire_with(a, b, forward, backward);
+    if let Some([a, b]) = link.addresses {
+        topology.addresses(wire, a, b);
+    }
+    let built = topology.wire_mut(wire);
+    for (index, end) in [&mut built.a, &mut built.b].into_iter().enumerate() {
+        end.interface.mtu = link.mtu;
+        end.interface.offloads = offloads(plan.nodes[link.ends[index]].offload);
+        set_queue(end, plan.seed, link, index)?;
+    }
+    Ok([(built.a.node, built.a.port), (built.b.node, built.b.port)])
+}
+
+/// The queue at one end of a link.
+fn set_queue(end: &mut End, seed: u64, link: &LinkPlan, index: usize) -> Result<(), String> {
+    let port = &link.ports[index];
+    if let Some(text) = &port.qdisc {
+        let spec = plan::tc::qdisc(text).map_err(|error| error.to_string())?;
+        let device = Device { psched_mtu: link.mtu + ETHERNET, ..Device::default() };
+        let entity = QDISC_STREAMS + (u64::from(end.node.0) << 16) + u64::from(end.port.0);
+        let qdisc = spec.build(device, ROOT, Rng::stream(seed, entity));
+        end.qdisc = Some(Sched::new(ROOT, qdisc));
+    }
+    if port.police.is_some() {
+        return Err("policers in experiments are not available yet".into());
+    }
+    Ok(())
+}
+
+/// Bytes of an Ethernet header.
+const ETHERNET: u32 = 14;
+/// The handle of root qdiscs, as the kernel gives it out first: `8001:`.
+const ROOT: Handle = Handle::new(0x8001, 0);
+/// Random streams of qdiscs, apart from those of links, applications and draws.
+const QDISC_STREAMS: u64 = 1 << 45;
+
+fn link_config(direction: &Direction) -> LinkConfig {
+    LinkConfig { rate: direction.rate, delay: direction.delay, ..LinkConfig::default() }
+}
+
+fn offloads(offload: Offload) -> Offloads {
+    match offload {
+        Offload::Off => Offloads::default(),
+        Offload::Gso => Offloads { gso: true, ..Offloads::default() },
+        Offload::Tso => Offloads { gso: true, tso: true, gro: true },
+    }
+}
+
+/// The routes that the plan found: one per host and destination.
+fn add_routes(
+    topology: &mut Topology,
+    plan: &Plan,
+    nodes: &[NodeId],
+    ends: &[Ends],
+    addresses: &[IpAddr],
+) {
+    for (node, row) in plan.next_link.iter().enumerate() {
+        for (target, link) in row.iter().enumerate() {
+            let Some(link) = *link else { continue };
+            if plan.nodes[target].role == Role::Router {
+                continue;
+            }
+            let port = ends[link].iter().find(|(owner, _)| *owner == nodes[node]);
+            if let Some((_, port)) = port {
+                let route = Route::on_link(Prefix::host(addresses[target]), port.0);
+                topology.route(nodes[node], route);
+            }
+        }
+    }
+}
+
+fn watch_queues(world: &mut World, plan: &Plan, ends: &[Ends]) -> Vec<WatchedPort> {
+    plan.measure
+        .queues
+        .iter()
+        .map(|&(link, end)| {
+            let (node, port) = ends[link][end];
+            let id: LinkId = world.link_of(node, port);
+            let watch = Rc::new(RefCell::new(QueueWatch::new(id, plan.warmup)));
+            world.observe(Box::new(Rc::clone(&watch)));
+            WatchedPort { node, port, watch }
+        })
+        .collect()
+}

@@ -1,0 +1,189 @@
+//! From plans to results: builds worlds, runs them side by side, gathers what they leave.
+
+mod apps;
+mod build;
+mod capture;
+mod config;
+mod measure;
+mod sample;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datapath::units::{Duration, Instant};
+use rayon::prelude::*;
+
+use crate::plan::{Diagnostics, Experiment, Plan};
+use crate::results::{PointResult, RunResult};
+use crate::store::{self, Store};
+use crate::sweep::Point;
+
+/// Is told how far the runs are; called from many threads.
+pub trait Progress: Sync {
+    /// One run has advanced by so much virtual time, which is this share of its whole.
+    fn advanced(&self, virtual_ns: u64, share: f64);
+}
+
+/// Tells nobody.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn advanced(&self, _virtual_ns: u64, _share: f64) {}
+}
+
+/// How to run an experiment.
+pub struct Options<'a> {
+    /// Seed of the first repetition, in place of the file's.
+    pub seed: Option<u64>,
+    /// Repetitions, in place of the file's.
+    pub repetitions: Option<u32>,
+    /// Threads; 0 = one per processor. Results do not depend on it.
+    pub jobs: usize,
+    /// Set from outside to stop early.
+    pub stop: &'a AtomicBool,
+    /// Who is told how far it is.
+    pub progress: &'a dyn Progress,
+    /// Where captures go; there are none without.
+    pub store: Option<&'a Store>,
+}
+
+/// Why an experiment did not come to its end.
+#[derive(Debug)]
+pub enum Error {
+    /// It was stopped from outside.
+    Stopped,
+    /// A plan turned out to be impossible.
+    Invalid(Diagnostics),
+    /// The world could not be built.
+    World(String),
+    /// A file could not be written.
+    Store(store::Error),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stopped => write!(f, "stopped"),
+            Self::Invalid(faults) => write!(f, "{faults}"),
+            Self::World(problem) => write!(f, "{problem}"),
+            Self::Store(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Diagnostics> for Error {
+    fn from(faults: Diagnostics) -> Self {
+        Self::Invalid(faults)
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What is done with a run as soon as it has ended; it may take away what it has stored.
+pub type OnRun<'a> = dyn Fn(&Point, u32, &mut RunResult) -> Result<(), Error> + Sync + 'a;
+
+/// Runs every repetition of every point.
+///
+/// # Errors
+/// When the experiment was stopped, a world could not be built, or `on_run` failed.
+pub fn run(
+    experiment: &Experiment,
+    options: &Options<'_>,
+    on_run: &OnRun<'_>,
+) -> Result<Vec<PointResult>, Error> {
+    let seed = options.seed.unwrap_or(experiment.base.seed);
+    let repetitions = options.repetitions.unwrap_or(experiment.base.repetitions);
+    let jobs: Vec<(&Point, u32)> = experiment
+        .points
+        .iter()
+        .flat_map(|point| (0..repetitions).map(move |repetition| (point, repetition)))
+        .collect();
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(options.jobs)
+        .build()
+        .map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
+    let one = |&(point, repetition): &(&Point, u32)| -> Result<RunResult, Error> {
+        let (plan, drawn) = experiment.plan(point, repetition, seed)?;
+        let name = run_name(&point.slug(), plan.seed);
+        let mut result = run_plan(&plan, &name, options)?;
+        result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
+        on_run(point, repetition, &mut result)?;
+        Ok(result)
+    };
+    let mut results =
+        pool.install(|| jobs.par_iter().map(one).collect::<Result<Vec<_>, _>>())?.into_iter();
+    Ok(experiment
+        .points
+        .iter()
+        .map(|point| PointResult {
+            labels: point.labels.clone(),
+            runs: results.by_ref().take(repetitions as usize).collect(),
+        })
+        .collect())
+}
+
+/// Runs one plan in one world, on the calling thread.
+///
+/// # Errors
+/// When it was stopped or the world could not be built.
+pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
+    let Options { stop, progress, .. } = *options;
+    let mut built = build::build(plan).map_err(Error::World)?;
+    let captures = match options.store {
+        Some(store) => capture::begin(&mut built, plan, store, name)?,
+        None => Vec::new(),
+    };
+    let mut sampler = sample::Sampler::new(plan, &built);
+    let end = Instant::ZERO + plan.duration;
+    let step = plan.measure.sample;
+    let mut told = Instant::ZERO;
+    while built.world.now() < end {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        let next = (built.world.now() + step).min(end);
+        built.world.run_until(next);
+        sampler.take(&built);
+        if next.saturating_since(told) >= TELL_EVERY {
+            tell(progress, plan, next.saturating_since(told));
+            told = next;
+        }
+        if built.all_finished() {
+            break;
+        }
+    }
+    let now = built.world.now();
+    tell(progress, plan, end.saturating_since(told));
+    let result = RunResult {
+        seed: plan.seed,
+        metrics: measure::metrics(plan, &built, &sampler),
+        series: sampler.into_series(),
+        fingerprint: built.fingerprint.borrow().hash,
+        virtual_ns: now.as_nanos(),
+        drawn: Vec::new(),
+    };
+    drop(built);
+    capture::finish(captures)?;
+    Ok(result)
+}
+
+/// What the files of one run are called.
+pub fn run_name(slug: &str, seed: u64) -> String {
+    if slug.is_empty() { format!("seed-{seed}") } else { format!("{slug}-seed-{seed}") }
+}
+
+fn tell(progress: &dyn Progress, plan: &Plan, span: Duration) {
+    let share = span.as_nanos() as f64 / plan.duration.as_nanos() as f64;
+    progress.advanced(span.as_nanos(), share);
+}
+
+/// How often progress is told, in virtual time.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What is looked at while a world runs: queues packet by packet, flows and ports at intervals.
+
+use datapath::packet::{Ecn, Packet};
+use datapath::qdisc::Qdisc as _;
+use datapath::units::{Duration, Instant};
+use hdrhistogram::Histogram;
+use sim::link::LinkId;
+use sim::record::Observer;
+
+use super::build::Built;
+use crate::plan::{App, Plan};
+use crate::results::{Column, Series};
+
+/// Sees every packet that leaves one queue.
+pub struct QueueWatch {
+    link: LinkId,
+    warmup_end: Instant,
+    /// Waiting times after the warm-up, in ns.
+    pub delays: Histogram<u64>,
+    /// Packets that left with CE.
+    pub marks: u64,
+    /// Of the current interval: packets, and the sum of their waiting times in ns.
+    interval: (u64, u64),
+}
+
+impl QueueWatch {
+    /// Watches the queue before `link`.
+    pub fn new(link: LinkId, warmup: Duration) -> Self {
+        let delays = Histogram::new(3).expect("three digits are possible");
+        let warmup_end = Instant::ZERO + warmup;
+        Self { link, warmup_end, delays, marks: 0, interval: (0, 0) }
+    }
+
+    /// Mean waiting time of the packets since the last call, in µs.
+    fn take_interval(&mut self) -> Option<i64> {
+        let (packets, total) = std::mem::take(&mut self.interval);
+        (packets > 0).then(|| (total / packets / 1_000) as i64)
+    }
+}
+
+impl Observer for QueueWatch {
+    fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
+        if link != self.link {
+            return;
+        }
+        let waited = now.saturating_since(packet.meta.enqueued_at).as_nanos();
+        self.interval.0 += 1;
+        self.interval.1 += waited;
+        if packet.network.ecn() == Ecn::Ce {
+            self.marks += 1;
+        }
+        if now >= self.warmup_end {
+            self.delays.record(waited).expect("the histogram grows as needed");
+        }
+    }
+}
+
+/// The samples of all flows and ports.
+pub struct Sampler {
+    time_ns: Vec<i64>,
+    flows: Vec<FlowSamples>,
+    ports: Vec<PortSamples>,
+    warmup_end: Instant,
+}
+
+struct FlowSamples {
+    name: String,
+    tcp: bool,
+    received: u64,
+    /// Bytes received until the end of the warm-up.
+    at_warmup: u64,
+    throughput: Vec<Option<i64>>,
+}
+
+#[derive(Default)]
+struct PortSamples {
+    name: String,
+    drops: u64,
+    marks: u64,
+    queue_bytes: Vec<Option<i64>>,
+    queue_packets: Vec<Option<i64>>,
+    queue_delay_us: Vec<Option<i64>>,
+    drops_in: Vec<Option<i64>>,
+    marks_in: Vec<Option<i64>>,
+}
+
+impl Sampler {
+    /// Nothing seen yet.
+    pub fn new(plan: &Plan, _built: &Built) -> Self {
+        let flow = |flow: &crate::plan::FlowPlan| FlowSamples {
+            name: flow.name.clone(),
+            tcp: flow.app.is_tcp() && !matches!(flow.app, App::Request { .. }),
+            received: 0,
+            at_warmup: 0,
+            throughput: Vec::new(),
+        };
+        let port = |&(link, end): &(usize, usize)| PortSamples {
+            name: plan.port_name(link, end),
+            ..PortSamples::default()
+        };
+        Self {
+            time_ns: Vec::new(),
+            flows: plan.flows.iter().map(flow).collect(),
+            ports: plan.measure.queues.iter().map(port).collect(),
+            warmup_end: Instant::ZERO + plan.warmup,
+        }
+    }
+
+    /// Takes one sample of everything.
+    pub fn take(&mut self, built: &Built) {
+        let now = built.world.now();
+        let before = self.time_ns.last().copied().unwrap_or(0);
+        let span = now.as_nanos() as i64 - before;
+        if span <= 0 {
+            return;
+        }
+        self.time_ns.push(now.as_nanos() as i64);
+        for (flow, place) in self.flows.iter_mut().zip(&built.flows) {
+            let Some(receiver) = place.receiver else { continue };
+            let received = built.world.report(receiver).received_bytes;
+            let bits = i128::from(received - flow.received) * 8 * 1_000_000_000;
+            flow.throughput.push(Some((bits / i128::from(span)) as i64));
+            flow.received = received;
+            if now <= self.warmup_end {
+                flow.at_warmup = received;
+            }
+        }
+        for (port, place) in self.ports.iter_mut().zip(&built.ports) {
+            let queue = built.world.host(place.node).port(place.port);
+            let mut watch = place.watch.borrow_mut();
+            let backlog = queue.backlog();
+            let drops = queue.qdisc().stats().drops;
+            port.queue_bytes.push(Some(i64::from(backlog.bytes)));
+            port.queue_packets.push(Some(i64::from(backlog.packets)));
+            port.queue_delay_us.push(watch.take_interval());
+            port.drops_in.push(Some((drops - port.drops) as i64));
+            port.marks_in.push(Some((watch.marks - port.marks) as i64));
+            (port.drops, port.marks) = (drops, watch.marks);
+        }
+    }
+
+    /// Bytes that flow number `index` had received when the warm-up ended.
+    pub fn received_at_warmup(&self, index: usize) -> u64 {
+        self.flows[index].at_warmup
+    }
+
+    /// The samples as series.
+    pub fn into_series(self) -> Vec<Series> {
+        let time_ns = self.time_ns;
+        let series = |name: String, columns: Vec<(&str, Vec<Option<i64>>)>| Series {
+            name,
+            time_ns: time_ns.clone(),
+            columns: columns
+                .into_iter()
+                .map(|(name, values)| Column { name: name.into(), values })
+                .collect(),
+        };
+        let flows = self.flows.into_iter().filter(|flow| flow.tcp).map(|flow| {
+            series(
+                format!("flow-{}", flow.name),
+                vec![("throughput_bits_per_sec", flow.throughput)],
+            )
+        });
+        let mut all: Vec<Series> = flows.collect();
+        all.extend(self.ports.into_iter().map(|port| {
+            series(
+                format!("port-{}", port.name),
+                vec![
+                    ("queue_bytes", port.queue_bytes),
+                    ("queue_packets", port.queue_packets),
+                    ("queue_delay_us", port.queue_delay_us),
+                    ("drops", port.drops_in),
+                    ("marks", port.marks_in),
+                ],
+            )
+        }));
+        all
+    }
+}

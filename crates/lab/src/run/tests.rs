@@ -1,0 +1,88 @@
+//! Runs of small experiments.
+
+use super::*;
+
+const PROBES: &str = r#"schema = 1
+name = "probes"
+duration = "2s"
+repetitions = 4
+[nodes]
+a = {}
+r = { role = "router" }
+b = {}
+[links.access]
+ends = ["a", "r"]
+rate = "100mbit"
+[links.wire]
+ends = ["r", "b"]
+rate = "10mbit"
+rtt = "20ms"
+[flows.ping]
+app = "ping"
+from = "a"
+to = "b"
+interval = "10ms"
+[flows.cbr]
+app = "cbr"
+from = "a"
+to = "b"
+rate = "2mbit"
+size = 1000
+start = "100ms"
+stop = "1s"
+spread = "10ms"
+[measure]
+queues = ["r.wire"]
+[draw]
+"links.wire.rtt" = { uniform = ["18ms", "22ms"] }
+"#;
+
+fn run_with(jobs: usize) -> Vec<PointResult> {
+    let experiment = Experiment::parse("p.toml", PROBES, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let options = Options {
+        seed: None,
+        repetitions: None,
+        jobs,
+        stop: &stop,
+        progress: &Silent,
+        store: None,
+    };
+    run(&experiment, &options, &|_, _, _| Ok(())).unwrap()
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let describe = |points: &[PointResult]| {
+        crate::results::summary_json("probes", "probes", 1, points).to_string()
+    };
+    let (one, four) = (run_with(1), run_with(4));
+    assert_eq!(describe(&one), describe(&four));
+    assert_eq!(one[0].runs[2].series, four[0].runs[2].series);
+}
+
+#[test]
+fn probes_measure_what_the_path_is() {
+    let points = run_with(0);
+    let median = points[0].values("ping", "latency median");
+    assert!(median.iter().all(|ms| (18.0..24.0).contains(ms)), "{median:?}");
+    assert!(median.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 1e-6), "the RTT is drawn");
+    let goodput = points[0].values("cbr", "goodput");
+    assert!(goodput.iter().all(|mbit| (1.9..2.1).contains(mbit)), "{goodput:?}");
+    assert_eq!(points[0].values("cbr", "lost"), [0.0; 4]);
+}
+
+#[test]
+fn a_stop_from_outside_ends_the_run() {
+    let experiment = Experiment::parse("p.toml", PROBES, &[]).unwrap();
+    let stop = AtomicBool::new(true);
+    let options = Options {
+        seed: None,
+        repetitions: None,
+        jobs: 1,
+        stop: &stop,
+        progress: &Silent,
+        store: None,
+    };
+    assert!(matches!(run(&experiment, &options, &|_, _, _| Ok(())), Err(Error::Stopped)));
+}
