@@ -66,24 +66,41 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Heap {
     entries: Vec<Entry>,
+    /// The first entry has been taken out and nothing is in its place yet.
+    vacant: bool,
 }
 
 impl Heap {
+    /// The first entry.
     #[inline]
-    pub fn peek(&self) -> Option<Entry> {
+    pub fn peek(&mut self) -> Option<Entry> {
+        if self.vacant {
+            self.fill();
+        }
         self.entries.first().copied()
     }
 
     #[inline]
     pub fn push(&mut self, entry: Entry) {
+        if self.vacant {
+            self.vacant = false;
+            return self.sift_down(entry);
+        }
         self.entries.push(entry);
         self.sift_up(self.entries.len() - 1, entry);
     }
 
-    /// Takes the first entry out.
+    /// Takes the first entry out. Its place stays vacant until the next call: most events make
+    /// another one, and that goes there.
     #[inline]
     pub fn pop(&mut self) {
-        let last = self.entries.pop().expect("only a heap that was peeked is popped");
+        assert!(!self.vacant && !self.entries.is_empty(), "only what was peeked is popped");
+        self.vacant = true;
+    }
+
+    fn fill(&mut self) {
+        self.vacant = false;
+        let last = self.entries.pop().expect("a vacant place is there");
         if !self.entries.is_empty() {
             self.sift_down(last);
         }
@@ -162,25 +179,33 @@ mod tests {
             let mut oracle: BTreeMap<Entry, u32> = BTreeMap::new();
             for (step, at, index) in steps {
                 let entry = Entry::new(Instant::from_nanos(at), Kind::Sent, index);
-                let first = oracle.keys().next().copied();
-                match (step, first) {
-                    (0, Some(_)) => heap.pop(),
-                    (1, Some(_)) => heap.replace_first(entry),
-                    _ => heap.push(entry),
-                }
-                if let (0 | 1, Some(first)) = (step, first) {
+                let takes = step < 2 && !oracle.is_empty();
+                if takes {
+                    let first = *oracle.keys().next().expect("it is not empty");
+                    prop_assert_eq!(heap.peek(), Some(first));
                     let count = oracle.get_mut(&first).expect("it is there");
                     *count -= 1;
                     if *count == 0 {
                         oracle.remove(&first);
                     }
                 }
-                if step != 0 || first.is_none() {
+                match step {
+                    0 if takes => heap.pop(),
+                    1 if takes => heap.replace_first(entry),
+                    _ => heap.push(entry),
+                }
+                if step != 0 || !takes {
                     *oracle.entry(entry).or_default() += 1;
                 }
-                prop_assert_eq!(heap.peek(), oracle.keys().next().copied());
-                prop_assert_eq!(heap.entries.len() as u32, oracle.values().sum::<u32>());
             }
+            let mut left = Vec::new();
+            while let Some(first) = heap.peek() {
+                left.push(first);
+                heap.pop();
+            }
+            let expected: Vec<Entry> =
+                oracle.into_iter().flat_map(|(entry, count)| vec![entry; count as usize]).collect();
+            prop_assert_eq!(left, expected);
         }
     }
 }

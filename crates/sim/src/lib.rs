@@ -5,6 +5,7 @@
 //! | [`topology`] | nodes, links, addresses and routes by name: how a world is made |
 //! | [`world`] | the event loop: virtual time, and who is called when |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
+//! | [`rules`] | deterministic trouble on a link: the n-th packet, the n-th copy of a byte |
 //! | [`app`] | what runs on hosts: bulk senders, sinks, probes |
 //! | [`pcap`] | capture files, read and written |
 //! | [`record`] | what is written down: counters, drops, fingerprints |
@@ -16,6 +17,9 @@ pub mod app;
 mod heap;
 pub mod link;
 pub mod pcap;
+mod pool;
 pub mod record;
+pub mod rules;
 pub mod topology;
+mod trouble;
 pub mod world;

@@ -4,10 +4,15 @@
 //! has left; then the node gets its credit back. It reaches the far end one propagation delay
 //! later. What a link without a rate takes leaves at once.
 
+use crate::pool::{PacketId, Pool, Queue};
+use crate::rules::{Direction, Rule, Rules};
+use crate::trouble::{Fate, Trouble};
 use datapath::node::{Done, Port};
-use datapath::packet::{Meta, Packet};
+use datapath::packet::Meta;
 use datapath::units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
+
+pub use crate::trouble::Chances;
 
 /// Index of a link (one direction) in its world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,17 +32,22 @@ pub struct LinkConfig {
     /// Packets that the device at the sending end holds besides its queue (TX ring with byte
     /// queue limits): the credit of the port. At least one.
     pub ring: u32,
+    /// Chances of trouble on the way.
+    pub chances: Chances,
+    /// Rules of trouble on the way, asked before the chances, at the time when the last bit of a
+    /// packet has left.
+    pub rules: Vec<Rule>,
+    /// The direction of this link in the words of the rules.
+    pub direction: Direction,
 }
 
-/// Counters of one direction of a wire.
+/// Counters of one direction of a wire. Segments of super-packets are counted one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkStats {
-    /// Packets put on the link, each segment of a super-packet counted.
+    /// Packets put on the link.
     pub packets: u64,
     /// Bytes put on the link.
     pub bytes: u64,
-    /// Packets that reached the far end.
-    pub delivered: u64,
     /// Packets lost, damaged or cut off on the way.
     pub lost: u64,
     /// Copies that the link made.
@@ -47,35 +57,50 @@ pub struct LinkStats {
 /// One direction of a wire.
 #[derive(Debug)]
 pub struct Link {
-    /// Rate, delay, ring.
-    pub config: LinkConfig,
+    busy_until: Instant,
+    rate: Option<Rate>,
+    delay: Duration,
+    /// What is being serialised: when its last bit leaves.
+    leaving: Option<(Instant, Done)>,
+    /// What is on the way, in order of arrival.
+    flight: Queue,
+    /// The arrival in the event queue that counts; `FAR_FUTURE` if none.
+    armed: Instant,
     /// The sending end.
     pub from: (NodeId, Port),
     /// The receiving end.
     pub to: (NodeId, Port),
     /// Counters.
     pub stats: LinkStats,
+    /// What waits in the ring to be serialised.
+    ring: VecDeque<(Instant, Done)>,
+    trouble: Option<Box<Trouble>>,
     pub(crate) up: bool,
-    busy_until: Instant,
-    /// What is being serialised or waits for it: when its last bit leaves.
-    sending: VecDeque<(Instant, Done)>,
-    /// What is on the way, in order of arrival, and when each arrives.
-    flight: VecDeque<Packet>,
-    arrivals: VecDeque<Instant>,
 }
 
-/// Which events a packet makes necessary: those of a queue that was empty before.
+/// What a packet put on a link makes necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Arm {
+pub(crate) struct Put {
+    /// An event for the end of the transmission.
     pub sent: Option<Instant>,
+    /// An event for the arrival.
     pub arrival: Option<Instant>,
     /// The packet left in no time: credit is due now.
     pub done: Option<Done>,
+    /// The packet is lost.
+    pub lost: bool,
 }
 
 impl Default for LinkConfig {
     fn default() -> Self {
-        Self { rate: None, delay: Duration::ZERO, ring: 1 }
+        Self {
+            rate: None,
+            delay: Duration::ZERO,
+            ring: 1,
+            chances: Chances::default(),
+            rules: Vec::new(),
+            direction: Direction::Forward,
+        }
     }
 }
 
@@ -84,94 +109,172 @@ impl LinkConfig {
     pub fn new(rate: Rate, delay: Duration) -> Self {
         Self { rate: Some(rate), delay, ..Self::default() }
     }
+
+    /// A link that only takes time.
+    pub fn delay(delay: Duration) -> Self {
+        Self { delay, ..Self::default() }
+    }
 }
 
 impl Link {
-    pub(crate) fn new(config: LinkConfig, from: (NodeId, Port), to: (NodeId, Port)) -> Self {
+    pub(crate) fn new(
+        config: &LinkConfig,
+        from: (NodeId, Port),
+        to: (NodeId, Port),
+        seed: u64,
+        id: LinkId,
+    ) -> Self {
         assert!(config.ring > 0, "a device that holds no packet never sends one");
+        let rules = Rules::new(&config.rules, config.direction);
+        let trouble = !rules.is_empty() || !config.chances.is_none();
         Self {
-            config,
+            busy_until: Instant::ZERO,
+            rate: config.rate,
+            delay: config.delay,
+            leaving: None,
+            ring: VecDeque::new(),
+            flight: Queue::default(),
+            armed: Instant::FAR_FUTURE,
             from,
             to,
             stats: LinkStats::default(),
+            trouble: trouble.then(|| Box::new(Trouble::new(rules, config.chances, seed, id.0))),
             up: true,
-            busy_until: Instant::ZERO,
-            sending: VecDeque::new(),
-            flight: VecDeque::new(),
-            arrivals: VecDeque::new(),
         }
     }
 
     /// Takes a packet from the node at the sending end.
     #[inline]
-    pub(crate) fn put(&mut self, now: Instant, mut packet: Packet) -> Arm {
+    pub(crate) fn put(&mut self, now: Instant, pool: &mut Pool, id: PacketId) -> Put {
+        let packet = pool.get_mut(id);
         let size = packet.wire_len();
         self.stats.packets += u64::from(packet.segments());
         self.stats.bytes += u64::from(size);
         let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
         packet.meta.owner = Meta::NO_OWNER;
-        let mut arm = Arm::default();
-        let left = match self.config.rate {
+        let mut put = Put::default();
+        let left = match self.rate {
             None => {
-                arm.done = Some(done);
+                put.done = Some(done);
                 now
             }
             Some(rate) => {
                 let left = self.busy_until.max(now) + rate.time_to_send(Bytes(size));
                 self.busy_until = left;
-                if self.sending.is_empty() {
-                    arm.sent = Some(left);
+                if self.leaving.is_none() {
+                    self.leaving = Some((left, done));
+                    put.sent = Some(left);
+                } else {
+                    self.ring.push_back((left, done));
                 }
-                self.sending.push_back((left, done));
                 left
             }
         };
-        let at = left + self.config.delay;
-        if self.flight.is_empty() {
-            arm.arrival = Some(at);
+        if self.trouble.is_some() {
+            self.put_in_trouble(left, pool, id, &mut put);
+        } else {
+            self.insert(left + self.delay, pool, id, &mut put);
         }
-        self.arrivals.push_back(at);
-        self.flight.push_back(packet);
-        arm
+        put
+    }
+
+    fn put_in_trouble(&mut self, left: Instant, pool: &mut Pool, id: PacketId, put: &mut Put) {
+        let Some(trouble) = &mut self.trouble else { return };
+        let packet = pool.get_mut(id);
+        let segments = u64::from(packet.segments());
+        match trouble.decide(left, self.delay, packet) {
+            Fate::Lost => {
+                self.stats.lost += segments;
+                put.lost = true;
+            }
+            Fate::Arrives { at, damaged, copy_at } => {
+                if damaged {
+                    trouble.damaged.insert(id);
+                }
+                self.insert(at, pool, id, put);
+                if let Some(at) = copy_at {
+                    self.stats.duplicated += segments;
+                    let copy = pool.get(id).clone();
+                    let copy = pool.insert(copy);
+                    self.insert(at, pool, copy, put);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, at: Instant, pool: &mut Pool, id: PacketId, put: &mut Put) {
+        self.flight.insert(pool, id, at);
+        if at < self.armed {
+            self.armed = at;
+            put.arrival = Some(put.arrival.map_or(at, |other| other.min(at)));
+        }
     }
 
     /// What has left by `now`, one at a time.
     #[inline]
     pub(crate) fn take_sent(&mut self, now: Instant) -> Option<Done> {
-        let &(at, done) = self.sending.front()?;
+        let (at, done) = self.leaving?;
         if at > now {
             return None;
         }
-        self.sending.pop_front();
+        self.leaving = if self.ring.is_empty() { None } else { self.ring.pop_front() };
         Some(done)
     }
 
     /// When the next packet will have left.
     #[inline]
     pub(crate) fn next_sent(&self) -> Option<Instant> {
-        self.sending.front().map(|(at, _)| *at)
+        self.leaving.map(|(at, _)| at)
     }
 
-    /// The packet that arrives now.
+    /// The packet that arrives now. An event that does not count any more gives nothing.
     #[inline]
-    pub(crate) fn take_arrival(&mut self, now: Instant) -> Option<Packet> {
-        if *self.arrivals.front()? > now {
+    pub(crate) fn take_arrival(&mut self, now: Instant, pool: &Pool) -> Option<PacketId> {
+        if self.armed != now || self.flight.first_at() > now {
             return None;
         }
-        self.arrivals.pop_front();
-        let packet = self.flight.pop_front()?;
-        self.stats.delivered += u64::from(packet.segments());
-        Some(packet)
+        self.flight.pop(pool)
     }
 
-    /// When the next packet arrives.
+    /// Whether the packet that has just arrived is damaged.
     #[inline]
-    pub(crate) fn next_arrival(&self) -> Option<Instant> {
-        self.arrivals.front().copied()
+    pub(crate) fn was_damaged(&mut self, id: PacketId) -> bool {
+        self.trouble.as_mut().is_some_and(|trouble| trouble.damaged.remove(&id))
     }
 
-    /// Packets that are on the link: being serialised or on the way.
-    pub fn in_flight(&self) -> u64 {
-        self.flight.iter().map(|packet| u64::from(packet.segments())).sum()
+    /// When the next packet arrives, if an event for it is to be put in place of that for `now`.
+    #[inline]
+    pub(crate) fn rearm(&mut self, now: Instant) -> Option<Instant> {
+        if self.armed != now {
+            return None;
+        }
+        self.armed = self.flight.first_at();
+        (self.armed < Instant::FAR_FUTURE).then_some(self.armed)
+    }
+
+    /// Cuts off what is on the way.
+    pub(crate) fn cut(&mut self, pool: &Pool) -> Vec<PacketId> {
+        std::iter::from_fn(|| self.flight.pop(pool)).collect()
+    }
+
+    /// Packets that are on the link, being serialised or on the way; a super-packet is one.
+    pub fn in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// The serialisation rate.
+    pub fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    /// Changes the serialisation rate for packets to come.
+    pub fn set_rate(&mut self, rate: Option<Rate>) {
+        self.rate = rate;
+    }
+
+    /// The rules with the number of times that each has decided.
+    pub fn rule_hits(&self) -> Vec<(Rule, u64)> {
+        self.trouble.as_ref().map_or(Vec::new(), |trouble| trouble.rules.hits().collect())
     }
 }

@@ -219,8 +219,8 @@ impl Topology {
             world.add_node(self.make_host(NodeId(index as u32), plan)?);
         }
         for Wire { a, b } in &self.wires {
-            world.add_link(a.link.clone(), (a.node, a.port), (b.node, b.port));
-            world.add_link(b.link.clone(), (b.node, b.port), (a.node, a.port));
+            world.add_link(&a.link, (a.node, a.port), (b.node, b.port));
+            world.add_link(&b.link, (b.node, b.port), (a.node, a.port));
         }
         Ok(world)
     }

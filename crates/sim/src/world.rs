@@ -9,6 +9,7 @@
 use crate::app::{App, AppCx, AppReport};
 use crate::heap::{Entry, Heap, Kind};
 use crate::link::{Link, LinkConfig, LinkId, NodeId};
+use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
 use datapath::host::Host;
 use datapath::node::{Node as _, Output, Port, SocketReady};
@@ -45,6 +46,7 @@ pub struct World {
     heap: Heap,
     nodes: Vec<NodeState>,
     links: Vec<Link>,
+    pool: Pool,
     apps: Vec<AppState>,
     commands: Vec<(LinkId, bool)>,
     observers: Vec<Box<dyn Observer>>,
@@ -84,6 +86,7 @@ impl World {
             heap: Heap::default(),
             nodes: Vec::new(),
             links: Vec::new(),
+            pool: Pool::default(),
             apps: Vec::new(),
             commands: Vec::new(),
             observers: Vec::new(),
@@ -125,13 +128,13 @@ impl World {
     /// Adds one direction of a wire and grants its port the first credits.
     pub fn add_link(
         &mut self,
-        config: LinkConfig,
+        config: &LinkConfig,
         from: (NodeId, Port),
         to: (NodeId, Port),
     ) -> LinkId {
         let id = LinkId(self.links.len() as u32);
         let ring = config.ring;
-        self.links.push(Link::new(config, from, to));
+        self.links.push(Link::new(config, from, to, self.seed, id));
         let node = &mut self.nodes[from.0.0 as usize];
         let ports = node.host.port_count();
         assert!(usize::from(from.1.0) < ports, "a link from a port that does not exist");
@@ -153,6 +156,11 @@ impl World {
     /// All links, in the order in which they were made.
     pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
         self.links.iter().enumerate().map(|(index, link)| (LinkId(index as u32), link))
+    }
+
+    /// A link, to change it.
+    pub fn link_mut(&mut self, link: LinkId) -> &mut Link {
+        &mut self.links[link.0 as usize]
     }
 
     /// How many nodes there are.
@@ -286,18 +294,36 @@ impl World {
     /// A packet has arrived.
     fn on_arrival(&mut self, id: LinkId) {
         let link = &mut self.links[id.0 as usize];
-        let arrived = link.take_arrival(self.now);
+        let arrived = link.take_arrival(self.now, &self.pool);
         let (node, port) = link.to;
-        match link.next_arrival() {
+        match link.rearm(self.now) {
             Some(next) => self.heap.replace_first(Entry::new(next, Kind::Arrival, id.0)),
             None => self.heap.pop(),
         }
         let Some(packet) = arrived else { return };
-        for observer in &mut self.observers {
-            observer.delivered(self.now, id, &packet);
+        if link.was_damaged(packet) {
+            return self.on_link_drop(id, Reason::Checksum, packet);
         }
-        self.nodes[node.0 as usize].host.receive(self.now, port, packet);
+        if !self.observers.is_empty() {
+            for observer in &mut self.observers {
+                observer.delivered(self.now, id, self.pool.get(packet));
+            }
+        }
+        let host = &mut self.nodes[node.0 as usize].host;
+        if let Some(out) = host.pass_on(self.now, port, self.pool.get_mut(packet)) {
+            return self.put_on_link(node, out, packet);
+        }
+        host.receive(self.now, port, self.pool.take(packet));
         self.pump(node);
+    }
+
+    /// The link has lost a packet.
+    fn on_link_drop(&mut self, id: LinkId, reason: Reason, packet: PacketId) {
+        let packet = self.pool.take(packet);
+        self.stats.link_drops += u64::from(packet.segments());
+        for observer in &mut self.observers {
+            observer.dropped(self.now, Place::Link(id), reason, &packet);
+        }
     }
 
     fn on_wake(&mut self, node: NodeId) {
@@ -322,7 +348,10 @@ impl World {
         loop {
             let host = &mut self.nodes[node.0 as usize].host;
             match host.poll(self.now) {
-                Some(Output::Send(port, packet)) => self.put_on_link(node, port, packet),
+                Some(Output::Send(port, packet)) => {
+                    let packet = self.pool.insert(packet);
+                    self.put_on_link(node, port, packet);
+                }
                 Some(Output::Drop(reason, packet)) => self.on_node_drop(node, reason, &packet),
                 Some(Output::Ready(ready)) => self.on_ready(node, ready),
                 Some(Output::Event(event)) => {
@@ -344,27 +373,33 @@ impl World {
     }
 
     #[inline]
-    fn put_on_link(&mut self, node: NodeId, port: Port, packet: Packet) {
-        let id = self.nodes[node.0 as usize].links[usize::from(port.0)];
+    fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
+        let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];
+        let packet = self.pool.get(id);
         let segments = u64::from(packet.segments());
         self.stats.hops += segments;
         if packet.len() >= HOP_BYTES {
             self.stats.full_hops += segments;
         }
         for observer in &mut self.observers {
-            observer.sent(self.now, id, &packet);
+            observer.sent(self.now, link_id, packet);
         }
-        let link = &mut self.links[id.0 as usize];
-        let arm = link.put(self.now, packet);
-        if let Some(at) = arm.sent {
-            self.heap.push(Entry::new(at, Kind::Sent, id.0));
+        let link = &mut self.links[link_id.0 as usize];
+        let put = link.put(self.now, &mut self.pool, id);
+        let up = link.up;
+        if let Some(at) = put.sent {
+            self.heap.push(Entry::new(at, Kind::Sent, link_id.0));
         }
-        if let Some(at) = arm.arrival {
-            self.heap.push(Entry::new(at, Kind::Arrival, id.0));
+        if let Some(at) = put.arrival {
+            self.heap.push(Entry::new(at, Kind::Arrival, link_id.0));
         }
-        if let Some(done) = arm.done {
+        if put.lost {
+            self.on_link_drop(link_id, Reason::LinkLoss, id);
+        }
+        if let Some(done) = put.done {
             self.nodes[node.0 as usize].host.credit(self.now, port, Some(done));
         }
+        assert!(up, "a port that is down sends nothing");
     }
 
     fn on_node_drop(&mut self, node: NodeId, reason: Reason, packet: &Packet) {
@@ -378,6 +413,11 @@ impl World {
         let link = &mut self.links[id.0 as usize];
         link.up = up;
         let (node, port) = link.from;
+        if !up {
+            for packet in link.cut(&self.pool) {
+                self.on_link_drop(id, Reason::LinkDown, packet);
+            }
+        }
         self.with_host(node, |now, host| host.set_port_up(now, port, up));
     }
 

@@ -31,6 +31,13 @@ const UDPLITE: u8 = 136;
 const ETH_IPV4: u16 = 0x0800;
 const ETH_IPV6: u16 = 0x86dd;
 const ETH_BRIDGE: u16 = 0x6558;
+const ETH_VLAN: u16 = 0x8100;
+const ETH_QINQ: u16 = 0x88a8;
+const ETH_PPP: u16 = 0x880b;
+
+/// PPP protocols that may follow a GRE header of version 1.
+const PPP_IPV4: u16 = 0x0021;
+const PPP_IPV6: u16 = 0x0057;
 
 /// One network header read, and what follows it.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +62,7 @@ pub fn flow(bytes: &[u8]) -> Option<Flow> {
         inner: innermost(&outer),
         quoted: quoted(&outer),
         dont_fragment: outer.dont_fragment && !outer.fragment,
+        from_packet: true,
     })
 }
 
@@ -102,6 +110,7 @@ pub fn packet_flow(packet: &Packet) -> Option<Flow> {
         inner: None,
         quoted: None,
         dont_fragment: dont_fragment && !fragment,
+        from_packet: true,
     })
 }
 
@@ -198,52 +207,90 @@ fn ports(protocol: u8, fragment: bool, payload: &[u8]) -> (u16, u16) {
     }
 }
 
-/// The last network header of a chain of tunnels, if the packet is one.
+/// What a tunnel header is followed by.
+enum Inside<'a> {
+    /// Another IP header.
+    Ip(Header<'a>),
+    /// Something that the walk does not follow, but a tunnel all the same.
+    Opaque,
+}
+
+/// The last network header of a chain of tunnels, if the packet is one. Of a tunnel whose payload
+/// is not IP it is the tunnel's own header.
 fn innermost(outer: &Header<'_>) -> Option<Fields> {
     let mut found = None;
     let mut at = *outer;
     for _ in 0..MAX_HEADERS {
-        let Some(next) = encapsulated(&at) else { break };
-        found = Some(next.fields);
-        at = next;
+        match encapsulated(&at) {
+            None => break,
+            Some(Inside::Opaque) => return Some(at.fields),
+            Some(Inside::Ip(next)) => {
+                found = Some(next.fields);
+                at = next;
+            }
+        }
     }
     found
 }
 
-fn encapsulated<'a>(header: &Header<'a>) -> Option<Header<'a>> {
+fn encapsulated<'a>(header: &Header<'a>) -> Option<Inside<'a>> {
     if header.fragment {
         return None;
     }
     match header.fields.protocol {
-        IPIP => ipv4(header.payload),
-        IPV6 => ipv6(header.payload),
+        IPIP => Some(inside(ETH_IPV4, header.payload)),
+        IPV6 => Some(inside(ETH_IPV6, header.payload)),
         GRE => gre(header.payload),
         _ => None,
     }
 }
 
-/// What follows a GRE header of version 0 (RFC 2784, RFC 2890).
-fn gre(bytes: &[u8]) -> Option<Header<'_>> {
+/// A payload of this EtherType; VLAN tags are passed over.
+fn inside(mut ether_type: u16, mut bytes: &[u8]) -> Inside<'_> {
+    while matches!(ether_type, ETH_VLAN | ETH_QINQ) && bytes.len() >= 4 {
+        ether_type = u16::from_be_bytes([bytes[2], bytes[3]]);
+        bytes = &bytes[4..];
+    }
+    let header = match ether_type {
+        ETH_IPV4 => ipv4(bytes),
+        ETH_IPV6 => ipv6(bytes),
+        _ => None,
+    };
+    header.map_or(Inside::Opaque, Inside::Ip)
+}
+
+/// What follows a GRE header of version 0 (RFC 2784, RFC 2890) or 1 (PPTP, RFC 2637).
+fn gre(bytes: &[u8]) -> Option<Inside<'_>> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTED: u16 = 0x4000;
     const KEY: u16 = 0x2000;
     const SEQUENCE: u16 = 0x1000;
-    const VERSION: u16 = 7;
+    const ACKNOWLEDGMENT: u16 = 0x0080;
     let start = bytes.first_chunk::<4>()?;
-    let flags = u16::from_be_bytes([start[0], start[1]]);
-    if flags & (ROUTED | VERSION) != 0 {
-        return None;
-    }
-    let optional = [CHECKSUM, KEY, SEQUENCE].iter().filter(|&&bit| flags & bit != 0).count();
-    let payload = bytes.get(4 + 4 * optional..)?;
-    match u16::from_be_bytes([start[2], start[3]]) {
-        ETH_IPV4 => ipv4(payload),
-        ETH_IPV6 => ipv6(payload),
-        ETH_BRIDGE => match u16::from_be_bytes([*payload.get(12)?, *payload.get(13)?]) {
-            ETH_IPV4 => ipv4(&payload[14..]),
-            ETH_IPV6 => ipv6(&payload[14..]),
-            _ => None,
-        },
+    let (flags, ether_type) =
+        (u16::from_be_bytes([start[0], start[1]]), u16::from_be_bytes([start[2], start[3]]));
+    let after = |bits: &[u16]| {
+        bytes.get(4 + 4 * bits.iter().filter(|&&bit| flags & bit != 0).count()..).unwrap_or(&[])
+    };
+    match flags & 7 {
+        _ if flags & ROUTED != 0 => None,
+        0 => {
+            let payload = after(&[CHECKSUM, KEY, SEQUENCE]);
+            if ether_type != ETH_BRIDGE {
+                return Some(inside(ether_type, payload));
+            }
+            let Some(header) = payload.first_chunk::<14>() else { return Some(Inside::Opaque) };
+            Some(inside(u16::from_be_bytes([header[12], header[13]]), &payload[14..]))
+        }
+        1 if ether_type == ETH_PPP && flags & KEY != 0 => {
+            let ppp = after(&[KEY, SEQUENCE, ACKNOWLEDGMENT]);
+            let Some(header) = ppp.first_chunk::<4>() else { return Some(Inside::Opaque) };
+            Some(match u16::from_be_bytes([header[2], header[3]]) {
+                PPP_IPV4 => inside(ETH_IPV4, &ppp[4..]),
+                PPP_IPV6 => inside(ETH_IPV6, &ppp[4..]),
+                _ => Inside::Opaque,
+            })
+        }
         _ => None,
     }
 }
@@ -270,8 +317,8 @@ fn quoted(outer: &Header<'_>) -> Option<Fields> {
             );
             is_error.then(|| ipv4(inner)).flatten().map(|header| header.fields)
         }
-        // Errors are the types below 128 (RFC 4443 section 2.1).
-        ICMPV6 if outer.fields.src.is_ipv6() && kind < 128 => {
+        // Extension headers hide it, and types that RFC 4443 does not name are no errors.
+        ICMPV6 if outer.l3_protocol == ICMPV6 && (1..=4).contains(&kind) => {
             let header = ipv6(inner)?;
             Some(Fields { protocol: header.l3_protocol, ..header.fields })
         }

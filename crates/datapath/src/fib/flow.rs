@@ -35,6 +35,9 @@ pub struct Flow {
     pub quoted: Option<Fields>,
     /// Don't-fragment is set and the packet is no fragment: its flow always has ports.
     pub dont_fragment: bool,
+    /// Read from a packet. Otherwise the fields are those of a socket or a question, which IPv6
+    /// hashes a little differently under policies 2 and 3.
+    pub from_packet: bool,
 }
 
 impl From<&RouteKey> for Flow {
@@ -49,7 +52,14 @@ impl From<&RouteKey> for Flow {
             dst_port: if has_ports { key.dst_port } else { 0 },
             flow_label: key.flow_label,
         };
-        Self { outer, l3_protocol: key.protocol, inner: None, quoted: None, dont_fragment: true }
+        Self {
+            outer,
+            l3_protocol: key.protocol,
+            inner: None,
+            quoted: None,
+            dont_fragment: true,
+            from_packet: false,
+        }
     }
 }
 

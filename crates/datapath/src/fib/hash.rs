@@ -105,24 +105,34 @@ impl HashKey {
 /// `fib_multipath_hash()` / `rt6_multipath_hash()`: 32 bits; the top 31 of them choose.
 pub fn hash(policy: Policy, fields: HashFields, key: HashKey, flow: &Flow) -> u32 {
     match policy {
-        Policy::L3 => l3(key, &flow.quoted.unwrap_or(flow.l3_fields())),
-        Policy::L4 => flow_hash(key, &flow.outer),
-        Policy::Inner => l3(key, &flow.inner.unwrap_or(flow.outer)),
+        Policy::L4 => flow_hash(key, &Fields { flow_label: 0, ..flow.outer }),
+        Policy::Inner if flow.from_packet => addresses(key, flow.inner.unwrap_or(flow.outer)),
+        Policy::L3 | Policy::Inner => l3(key, flow),
         Policy::Custom => custom(fields, key, flow),
     }
 }
 
-/// Policy 0. IPv4 leaves the protocol out, IPv6 takes it and the flow label in.
-fn l3(key: HashKey, fields: &Fields) -> u32 {
-    let protocol = if fields.src.is_ipv4() { 0 } else { fields.protocol };
-    flow_hash(key, &Fields { src_port: 0, dst_port: 0, protocol, ..*fields })
+/// Policy 0. Here the flow label is hashed in network byte order, everywhere else in the host's
+/// (little-endian here).
+fn l3(key: HashKey, flow: &Flow) -> u32 {
+    let fields = flow.quoted.unwrap_or(flow.l3_fields());
+    addresses(key, Fields { flow_label: fields.flow_label.swap_bytes(), ..fields })
 }
 
-/// Policy 3: the outer and the inner hash, mixed.
+/// Addresses alone; IPv6 takes the protocol and the flow label in.
+fn addresses(key: HashKey, fields: Fields) -> u32 {
+    let protocol = if fields.src.is_ipv4() { 0 } else { fields.protocol };
+    flow_hash(key, &Fields { src_port: 0, dst_port: 0, protocol, ..fields })
+}
+
+/// Policy 3: the outer and the inner hash, mixed. IPv6 does not mix where there is no packet.
 fn custom(fields: HashFields, key: HashKey, flow: &Flow) -> u32 {
     let outer = selected(fields.0, key, &flow.outer);
-    let inner =
-        flow.inner.map_or(0, |inner| selected(fields.0 >> HashFields::INNER_SHIFT, key, &inner));
+    if !flow.from_packet && flow.outer.src.is_ipv6() {
+        return outer;
+    }
+    let inner_fields = fields.0 >> HashFields::INNER_SHIFT;
+    let inner = flow.inner.map_or(0, |inner| selected(inner_fields, key, &inner));
     jhash::words2(outer, inner, 0)
 }
 

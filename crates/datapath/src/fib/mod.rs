@@ -112,8 +112,10 @@ pub struct Link {
     pub up: bool,
     /// There is a carrier.
     pub carrier: bool,
-    /// `ignore_routes_with_linkdown` of this interface or of `all`.
+    /// `net.ipv4.conf.….ignore_routes_with_linkdown` of this interface or of `all`.
     pub ignore_linkdown: bool,
+    /// The same of `net.ipv6.conf`.
+    pub ignore_linkdown_v6: bool,
 }
 
 /// Routes of both families, rules, and the state of the interfaces that they use.
@@ -143,7 +145,7 @@ impl Default for Settings {
 
 impl Default for Link {
     fn default() -> Self {
-        Self { up: true, carrier: true, ignore_linkdown: false }
+        Self { up: true, carrier: true, ignore_linkdown: false, ignore_linkdown_v6: false }
     }
 }
 
@@ -279,7 +281,7 @@ impl Fib {
             return first_path(paths.paths(), key);
         }
         match info.shared.algorithm {
-            Algorithm::System => self.by_policy(paths, &flow()),
+            Algorithm::System => self.by_policy(key, paths, &flow()),
             Algorithm::L3 => paths.by_hash(hash::seed_l3(self.settings.key, &flow())),
             Algorithm::L4 => paths.by_hash(hash::seed_l4(self.settings.key, &flow())),
             Algorithm::Modulo => paths.by_modulo(hash::seed_l3(self.settings.key, &flow())),
@@ -288,13 +290,27 @@ impl Fib {
         }
     }
 
-    /// Today's choice.
-    fn by_policy<'a>(&self, paths: &'a PathSet, flow: &Flow) -> Option<&'a Path> {
+    /// Today's choice. IPv4 alone heeds neighbour state here, and sends what is made here from the
+    /// interface that owns the source address, if one of the next hops lies on it.
+    fn by_policy<'a>(&self, key: &RouteKey, paths: &'a PathSet, flow: &Flow) -> Option<&'a Path> {
         let hash = self.hash(flow);
-        if self.settings.use_neigh && !self.unreachable.is_empty() {
-            return paths.by_hash_among(hash, |path| self.is_reachable(path));
+        let IpAddr::V4(src) = key.src else { return paths.by_hash(hash) };
+        let heed = self.settings.use_neigh && !self.unreachable.is_empty();
+        let good = |path: &Path| !heed || self.is_reachable(path);
+        if key.iif.is_none()
+            && let Some(owner) = self.owner(src.to_bits())
+            && paths.paths().iter().any(|p| p.hop.port == owner && p.usable && good(p))
+        {
+            return paths.by_hash_among(hash, |path| path.hop.port == owner && good(path));
         }
-        paths.by_hash(hash)
+        if heed { paths.by_hash_among(hash, good) } else { paths.by_hash(hash) }
+    }
+
+    /// The interface that has this address.
+    fn owner(&self, addr: u32) -> Option<u16> {
+        let mut routes = self.v4.table(TableId::LOCAL)?.exact(addr, 32);
+        let alias = routes.find(|alias| alias.kind == RouteType::Local)?;
+        Some(self.infos.get(alias.info).paths.paths().first()?.hop.port)
     }
 
     /// One of the next hops of an object.
@@ -718,7 +734,11 @@ fn apply_link(links: &[Link], path: &mut Path) {
     let link = links.get(usize::from(path.hop.port)).copied().unwrap_or_default();
     path.dead = !link.up;
     path.linkdown = !link.up || !link.carrier;
-    path.usable = link.up && (link.carrier || !link.ignore_linkdown);
+    let ignore = match path.hop.gateway {
+        Some(IpAddr::V6(_)) => link.ignore_linkdown_v6,
+        _ => link.ignore_linkdown,
+    };
+    path.usable = link.up && (link.carrier || !ignore);
 }
 
 #[cfg(test)]

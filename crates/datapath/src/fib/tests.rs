@@ -160,6 +160,7 @@ fn golden_hashes() {
                 inner: None,
                 quoted: None,
                 dont_fragment: true,
+                from_packet: false,
             };
             let hash = hash::hash(Policy::L4, HashFields::default(), key, &flow);
             assert_eq!(hash, expected, "{src} {dst} {protocol}");
@@ -241,6 +242,18 @@ fn objects_and_groups_carry_routes() {
     fib.delete_object(now, 2).unwrap();
     assert_eq!(fib.lookup(&key("198.18.0.1")), Decision::NoRoute);
     assert_eq!((fib.len(), fib.objects().iter().count()), (1, 1));
+}
+
+#[test]
+fn a_source_address_prefers_its_own_interface() {
+    let mut fib = Fib::new();
+    fib.add(Route::new(net("198.18.0.0/15"), two_hops())).unwrap();
+    fib.add(Route::local(ip("10.0.2.1"), 2)).unwrap();
+    for host in 0..50 {
+        let dst = IpAddr::V4(Ipv4Addr::from_bits(0xc612_0000 + host));
+        let made_here = RouteKey { dst, src: ip("10.0.2.1"), ..key("0.0.0.0") };
+        assert_eq!(fib.lookup(&made_here), to(2, "10.0.2.2"));
+    }
 }
 
 #[test]

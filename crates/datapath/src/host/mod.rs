@@ -58,6 +58,10 @@ pub struct Host {
     ingress: Vec<(Port, Police)>,
     fib: Fib,
     route_cache: RouteCache,
+    /// The routes may have changed since `fib_wake` was asked for.
+    fib_touched: bool,
+    /// When the routes want upkeep.
+    fib_wake: Option<Instant>,
     /// What this host has open.
     pub sockets: Sockets,
     /// When sockets want to be called.
@@ -120,6 +124,7 @@ impl Host {
     /// Routes and rules, to change them.
     pub fn fib_mut(&mut self) -> &mut Fib {
         self.route_cache.forget();
+        self.fib_touched = true;
         &mut self.fib
     }
 
@@ -203,6 +208,17 @@ impl Host {
         self.dropped.push((reason, packet));
     }
 
+    /// Nothing waits to be told or sent.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.direct.is_empty()
+            && self.sending.is_empty()
+            && self.dropped.is_empty()
+            && self.dropped_out.is_empty()
+            && self.ready.is_empty()
+            && self.events.is_empty()
+    }
+
     fn list_port(&mut self, index: u16) {
         let port = &mut self.ports[usize::from(index)];
         if !port.listed && port.may_send() {
@@ -239,7 +255,7 @@ impl Host {
 
     fn next_timer(&self) -> Instant {
         let queues = self.socket_timers.next_at().min(self.port_timers.next_at());
-        queues.min(self.fib.wake_at().unwrap_or(Instant::FAR_FUTURE))
+        queues.min(self.fib_wake.unwrap_or(Instant::FAR_FUTURE))
     }
 
     fn run_timers(&mut self, now: Instant) {
@@ -250,6 +266,7 @@ impl Host {
             self.list_port(index as u16);
         }
         self.fib.upkeep(now);
+        self.fib_touched = true;
     }
 
     fn on_socket_timer(&mut self, now: Instant, id: u32) {
@@ -286,6 +303,10 @@ impl Node for Host {
     fn poll(&mut self, now: Instant) -> Option<Output> {
         if self.next_timer() <= now {
             self.run_timers(now);
+        }
+        if self.fib_touched {
+            self.fib_touched = false;
+            self.fib_wake = self.fib.wake_at();
         }
         if let Some((port, packet)) = self.direct.pop_front() {
             return Some(Output::Send(port, packet));

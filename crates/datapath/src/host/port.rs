@@ -136,11 +136,24 @@ impl HostPort {
     /// Whether `packet` may go straight to the device, and counts it if so.
     #[inline]
     pub(super) fn bypass(&mut self, packet: &Packet) -> bool {
-        let may = !self.waiting && self.credits > 0 && self.up && self.qdisc.bypass(packet);
+        let may = self.may_bypass();
         if may {
+            self.qdisc.count_bypass(packet);
             self.count_sent(packet);
         }
         may
+    }
+
+    /// Whether the next packet may go straight to the device.
+    #[inline]
+    pub(super) fn may_bypass(&self) -> bool {
+        !self.waiting && self.credits > 0 && self.up && self.qdisc.may_bypass()
+    }
+
+    #[inline]
+    pub(super) fn count_received(&mut self, packet: &Packet) {
+        self.stats.rx_packets += u64::from(packet.segments());
+        self.stats.rx_bytes += u64::from(packet.wire_len());
     }
 
     #[inline]

@@ -1,9 +1,13 @@
 //! The closed choice of qdiscs, and a qdisc as it is attached: with its handle, and with the
 //! packet that its parent has looked at.
 
+use super::codel::Codel;
 use super::fifo::{Fifo, PfifoFast};
+use super::fq_codel::FqCodel;
 use super::handle::Handle;
 use super::netem::Netem;
+use super::prio::Prio;
+use super::red::Red;
 use super::tbf::Tbf;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::Packet;
@@ -20,6 +24,14 @@ pub enum AnyQdisc {
     Tbf(Box<Tbf>),
     /// netem.
     Netem(Box<Netem>),
+    /// red.
+    Red(Box<Red>),
+    /// codel.
+    Codel(Box<Codel>),
+    /// fq_codel.
+    FqCodel(Box<FqCodel>),
+    /// prio.
+    Prio(Box<Prio>),
 }
 
 /// Calls the same method of whichever qdisc it is.
@@ -30,6 +42,10 @@ macro_rules! each {
             AnyQdisc::PfifoFast($qdisc) => $call,
             AnyQdisc::Tbf($qdisc) => $call,
             AnyQdisc::Netem($qdisc) => $call,
+            AnyQdisc::Red($qdisc) => $call,
+            AnyQdisc::Codel($qdisc) => $call,
+            AnyQdisc::FqCodel($qdisc) => $call,
+            AnyQdisc::Prio($qdisc) => $call,
         }
     };
 }
@@ -89,6 +105,8 @@ impl Sched {
     pub fn peek(&mut self, cx: &mut Cx<'_>) -> Option<&Packet> {
         match &mut self.qdisc {
             AnyQdisc::Fifo(fifo) => return fifo.peek(),
+            AnyQdisc::Red(red) => return red.peek(cx),
+            AnyQdisc::Prio(prio) => return prio.peek(cx),
             deciding => {
                 if self.held.is_none() {
                     self.held = deciding.dequeue(cx);
@@ -98,13 +116,28 @@ impl Sched {
         self.held.as_ref()
     }
 
-    /// Whether `packet` may go straight to a device that has room, because nothing waits and the
-    /// qdisc does not mind; it is then counted as sent.
+    /// Whether a packet may go straight to a device that has room, because nothing waits and the
+    /// qdisc does not mind (`TCQ_F_CAN_BYPASS`).
     #[inline]
-    pub fn bypass(&mut self, packet: &Packet) -> bool {
-        match &mut self.qdisc {
-            AnyQdisc::Fifo(fifo) => fifo.bypass(packet),
+    pub fn may_bypass(&self) -> bool {
+        match &self.qdisc {
+            AnyQdisc::Fifo(fifo) => fifo.may_bypass(),
+            AnyQdisc::PfifoFast(pfifo_fast) => pfifo_fast.may_bypass(),
+            AnyQdisc::Codel(codel) => codel.may_bypass(),
+            AnyQdisc::FqCodel(fq_codel) => fq_codel.may_bypass(),
             _ => false,
+        }
+    }
+
+    /// Counts a packet that went past the queue as sent.
+    #[inline]
+    pub fn count_bypass(&mut self, packet: &Packet) {
+        match &mut self.qdisc {
+            AnyQdisc::Fifo(fifo) => fifo.count_bypass(packet),
+            AnyQdisc::PfifoFast(pfifo_fast) => pfifo_fast.count_bypass(packet),
+            AnyQdisc::Codel(codel) => codel.count_bypass(packet),
+            AnyQdisc::FqCodel(fq_codel) => fq_codel.count_bypass(packet),
+            _ => {}
         }
     }
 
@@ -124,10 +157,12 @@ impl Sched {
         let class = |minor| Handle::new(self.handle.major(), minor);
         match &self.qdisc {
             AnyQdisc::Tbf(tbf) => vec![(class(1), tbf.child())],
+            AnyQdisc::Red(red) => vec![(class(1), red.child())],
             AnyQdisc::Netem(netem) => {
                 netem.child().map(|child| (class(1), child)).into_iter().collect()
             }
-            AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_) => Vec::new(),
+            AnyQdisc::Prio(prio) => (1..).map(class).zip(prio.bands()).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -144,20 +179,43 @@ impl Sched {
         }
     }
 
-    /// What is attached to the class `parent`.
+    /// What is attached to the class `parent`, anywhere in this tree.
     pub fn class_mut(&mut self, parent: Handle) -> Option<&mut Sched> {
-        let here = self.handle.owns(parent);
-        let child = match &mut self.qdisc {
-            AnyQdisc::Tbf(tbf) => tbf.child_mut(),
-            AnyQdisc::Netem(netem) => netem.child_mut(here)?,
-            AnyQdisc::Fifo(_) | AnyQdisc::PfifoFast(_) => return None,
-        };
-        if here { Some(child) } else { child.class_mut(parent) }
+        if self.handle.owns(parent) {
+            return self.own_class_mut(parent.minor());
+        }
+        match &mut self.qdisc {
+            AnyQdisc::Tbf(tbf) => tbf.child_mut().class_mut(parent),
+            AnyQdisc::Red(red) => red.child_mut().class_mut(parent),
+            AnyQdisc::Netem(netem) => netem.child_mut(false)?.class_mut(parent),
+            AnyQdisc::Prio(prio) => {
+                prio.bands_mut().iter_mut().find_map(|band| band.class_mut(parent))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is attached to this qdisc's own class `minor`. Those with a single class do not look
+    /// at the number.
+    fn own_class_mut(&mut self, minor: u16) -> Option<&mut Sched> {
+        match &mut self.qdisc {
+            AnyQdisc::Tbf(tbf) => Some(tbf.child_mut()),
+            AnyQdisc::Red(red) => Some(red.child_mut()),
+            AnyQdisc::Netem(netem) => netem.child_mut(true),
+            AnyQdisc::Prio(prio) => prio.bands_mut().get_mut(usize::from(minor).checked_sub(1)?),
+            _ => None,
+        }
     }
 }
 
 impl Qdisc for Sched {
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let held = u32::from(self.held.is_some());
+        match &mut self.qdisc {
+            AnyQdisc::Codel(codel) => codel.set_held(held),
+            AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(held),
+            _ => {}
+        }
         self.qdisc.enqueue(packet, cx)
     }
 
@@ -185,26 +243,24 @@ impl<Q: Into<AnyQdisc>> From<Q> for Sched {
     }
 }
 
-impl From<Fifo> for AnyQdisc {
-    fn from(fifo: Fifo) -> Self {
-        Self::Fifo(fifo)
-    }
+/// Makes each kind convertible into [`AnyQdisc`], boxed where it is large.
+macro_rules! variants {
+    ($($variant:ident($make:expr): $qdisc:ty),* $(,)?) => {
+        $(impl From<$qdisc> for AnyQdisc {
+            fn from(qdisc: $qdisc) -> Self {
+                Self::$variant($make(qdisc))
+            }
+        })*
+    };
 }
 
-impl From<PfifoFast> for AnyQdisc {
-    fn from(pfifo_fast: PfifoFast) -> Self {
-        Self::PfifoFast(pfifo_fast)
-    }
-}
-
-impl From<Tbf> for AnyQdisc {
-    fn from(tbf: Tbf) -> Self {
-        Self::Tbf(Box::new(tbf))
-    }
-}
-
-impl From<Netem> for AnyQdisc {
-    fn from(netem: Netem) -> Self {
-        Self::Netem(Box::new(netem))
-    }
+variants! {
+    Fifo(core::convert::identity): Fifo,
+    PfifoFast(core::convert::identity): PfifoFast,
+    Tbf(Box::new): Tbf,
+    Netem(Box::new): Netem,
+    Red(Box::new): Red,
+    Codel(Box::new): Codel,
+    FqCodel(Box::new): FqCodel,
+    Prio(Box::new): Prio,
 }

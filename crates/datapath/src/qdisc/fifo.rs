@@ -60,20 +60,22 @@ impl Fifo {
         }
     }
 
-    /// Lets `packet` past an empty queue (`TCQ_F_CAN_BYPASS`): counts it as sent if it may go
-    /// straight to the device.
+    /// Whether a packet may go past the queue straight to the device, because nothing waits
+    /// (`TCQ_F_CAN_BYPASS`).
     #[inline]
-    pub fn bypass(&mut self, packet: &Packet) -> bool {
-        let may = self.queue.is_empty()
+    pub fn may_bypass(&self) -> bool {
+        self.queue.is_empty()
             && match self.kind {
                 FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => limit > 0,
                 FifoKind::Bytes(limit) => limit >= PSCHED_MTU,
                 FifoKind::NoQueue => true,
-            };
-        if may {
-            self.stats.count_sent(packet);
-        }
-        may
+            }
+    }
+
+    /// Counts a packet that went past the queue.
+    #[inline]
+    pub fn count_bypass(&mut self, packet: &Packet) {
+        self.stats.count_sent(packet);
     }
 
     /// The packet that `dequeue` would give (`qdisc_peek_head`).
@@ -152,6 +154,16 @@ impl PfifoFast {
     /// Three empty bands of `limit` packets each (`dev->tx_queue_len`).
     pub fn new(limit: u32) -> Self {
         Self { bands: Default::default(), limit, stats: Stats::default() }
+    }
+
+    /// Whether a packet may go straight to the device (`TCQ_F_CAN_BYPASS`).
+    pub(super) fn may_bypass(&self) -> bool {
+        self.bands.iter().all(PacketQueue::is_empty)
+    }
+
+    /// Counts a packet that went past the queue as sent.
+    pub(super) fn count_bypass(&mut self, packet: &Packet) {
+        self.stats.count_sent(packet);
     }
 }
 

@@ -4,13 +4,18 @@
 //! goes to the [`Cx`] with a reason. It never sends; the node asks it when the port has credit.
 
 mod any;
+pub mod codel;
 mod counted;
 pub mod fifo;
+pub mod fq_codel;
 mod handle;
+mod hash;
 pub mod netem;
 pub mod police;
+pub mod prio;
 mod queue;
 pub mod rate;
+pub mod red;
 pub mod tbf;
 #[cfg(test)]
 mod testing;

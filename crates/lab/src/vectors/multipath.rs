@@ -122,12 +122,16 @@ impl LinkHistory {
     fn apply_sysctl(&mut self, setting: &str) -> Result<(), String> {
         let unknown = || format!("unknown setting {setting:?}");
         let (name, value) = setting.split_once('=').ok_or_else(unknown)?;
-        let device = name
-            .strip_prefix("net.ipv4.conf.")
-            .and_then(|name| name.strip_suffix(".ignore_routes_with_linkdown"))
-            .ok_or_else(unknown)?;
+        let path = name.strip_suffix(".ignore_routes_with_linkdown").ok_or_else(unknown)?;
+        let (v6, device) = match path.split_once(".conf.") {
+            Some(("net.ipv4", device)) => (false, device),
+            Some(("net.ipv6", device)) => (true, device),
+            _ => return Err(unknown()),
+        };
         let (_, port) = device_port(device)?;
-        self.links.entry(port).or_default().ignore_linkdown = value != "0";
+        let link = self.links.entry(port).or_default();
+        let flag = if v6 { &mut link.ignore_linkdown_v6 } else { &mut link.ignore_linkdown };
+        *flag = value != "0";
         Ok(())
     }
 }
@@ -353,6 +357,10 @@ impl Check<'_> {
         };
         let key = HashKey::from_seed(optional("seed").unwrap_or(1));
         fib.set_settings(Settings { policy, fields, key, use_neigh: false });
+        for port in 1..=15u8 {
+            let own = IpAddr::from([10, 0, port, 1]);
+            fib.add(Route::local(own, port.into())).map_err(|error| error.to_string())?;
+        }
         Ok(fib)
     }
 

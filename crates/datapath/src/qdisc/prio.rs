@@ -1,0 +1,279 @@
+//! prio: bands in strict order (Linux `net/sched/sch_prio.c`), and the filters that choose one.
+
+use super::fifo::{Fifo, PRIORITY_TO_BAND};
+use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Sched, Stats};
+use crate::packet::Packet;
+use crate::reason::Reason;
+use crate::units::Instant;
+
+/// What a [`Prio`] is configured with (`struct tc_prio_qopt`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrioConfig {
+    /// Number of bands, 2 to 16.
+    pub bands: u8,
+    /// The band of each `skb->priority & 15`.
+    pub priomap: [u8; 16],
+}
+
+impl Default for PrioConfig {
+    fn default() -> Self {
+        Self { bands: 3, priomap: PRIORITY_TO_BAND }
+    }
+}
+
+/// What a filter looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// Every packet (`matchall`).
+    All,
+    /// The TOS byte or traffic class under a mask (`u32 match ip dsfield VALUE MASK`).
+    Tos {
+        /// What it must be.
+        value: u8,
+        /// In which bits.
+        mask: u8,
+    },
+    /// `skb->mark` under a mask (`handle MARK[/MASK] fw`).
+    Mark {
+        /// What it must be.
+        value: u32,
+        /// In which bits.
+        mask: u32,
+    },
+    /// The transport protocol (`u32 match ip protocol VALUE 0xff`).
+    Protocol(u8),
+    /// A destination port of TCP or UDP (`u32 match ip dport VALUE 0xffff`).
+    DestinationPort(u16),
+    /// A source port of TCP or UDP (`u32 match ip sport VALUE 0xffff`).
+    SourcePort(u16),
+}
+
+/// A classifier: packets that match go to a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Lower ones are asked first; equals in the order they were added.
+    pub preference: u32,
+    /// All of these must match.
+    pub matches: Vec<Match>,
+    /// `flowid`: the class, of which the minor counts.
+    pub class: Handle,
+}
+
+impl Match {
+    /// True if `packet` matches.
+    pub fn matches(self, packet: &Packet) -> bool {
+        let ports = packet.transport.ports();
+        match self {
+            Self::All => true,
+            Self::Tos { value, mask } => packet.network.tos() & mask == value & mask,
+            Self::Mark { value, mask } => packet.meta.mark & mask == value & mask,
+            Self::Protocol(protocol) => packet.network.protocol() == Some(protocol),
+            Self::DestinationPort(port) => ports.is_some_and(|(_, to)| to == port),
+            Self::SourcePort(port) => ports.is_some_and(|(from, _)| from == port),
+        }
+    }
+}
+
+impl Filter {
+    /// True if `packet` is what it looks for.
+    pub fn matches(&self, packet: &Packet) -> bool {
+        self.matches.iter().all(|wanted| wanted.matches(packet))
+    }
+}
+
+/// Bands served in strict order.
+#[derive(Clone, Debug)]
+pub struct Prio {
+    config: PrioConfig,
+    handle: Handle,
+    filters: Vec<Filter>,
+    bands: Vec<Sched>,
+    stats: Stats,
+}
+
+impl Prio {
+    /// Bands of default pfifos, attached as `handle`.
+    pub fn new(config: PrioConfig, handle: Handle) -> Self {
+        assert!((2..=16).contains(&config.bands), "2 to 16 bands");
+        assert!(config.priomap.iter().all(|band| *band < config.bands), "a map to existing bands");
+        let bands = (0..config.bands).map(|_| Fifo::pfifo_default().into()).collect();
+        Self { config, handle, filters: Vec::new(), bands, stats: Stats::default() }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &PrioConfig {
+        &self.config
+    }
+
+    /// The bands, the most urgent first: classes 1 on.
+    pub fn bands(&self) -> &[Sched] {
+        &self.bands
+    }
+
+    /// The bands, to change or replace one.
+    pub fn bands_mut(&mut self) -> &mut [Sched] {
+        &mut self.bands
+    }
+
+    /// The filters in the order they are asked.
+    pub fn filters(&self) -> &[Filter] {
+        &self.filters
+    }
+
+    /// Adds a filter behind those of the same preference.
+    pub fn add_filter(&mut self, filter: Filter) {
+        let place = self.filters.partition_point(|other| other.preference <= filter.preference);
+        self.filters.insert(place, filter);
+    }
+
+    /// Other bands and another map. Packets in bands that vanish are dropped.
+    pub fn change(&mut self, config: PrioConfig, cx: &mut Cx<'_>) {
+        let fresh = Self::new(config, self.handle).bands;
+        for mut gone in self.bands.drain(usize::from(config.bands).min(self.bands.len())..) {
+            while let Some(packet) = gone.dequeue(cx) {
+                self.stats.drops += 1;
+                cx.drop(Reason::QdiscDrop, packet);
+            }
+        }
+        self.bands.extend(fresh.into_iter().skip(self.bands.len()));
+        self.config = config;
+    }
+
+    /// `skb->priority` may name a class of this qdisc; else the first filter that matches does;
+    /// else the map decides. A class that does not exist means the map's first entry
+    /// (`prio_classify`).
+    fn classify(&self, packet: &Packet) -> usize {
+        let priority = packet.meta.priority;
+        let class = if self.handle.owns(Handle(priority)) {
+            Handle(priority)
+        } else {
+            match self.filters.iter().find(|filter| filter.matches(packet)) {
+                Some(filter) => filter.class,
+                None if Handle(priority).major() != 0 => return self.mapped(0),
+                None => return self.mapped(priority),
+            }
+        };
+        let band = usize::from(class.minor()).wrapping_sub(1);
+        if band < self.bands.len() { band } else { self.mapped(0) }
+    }
+
+    fn mapped(&self, priority: u32) -> usize {
+        usize::from(self.config.priomap[(priority & 15) as usize])
+    }
+
+    /// The first packet of the first band that has one (`prio_peek`).
+    pub(super) fn peek(&mut self, cx: &mut Cx<'_>) -> Option<&Packet> {
+        let dropped_before = cx.dropped.len();
+        let band = self.bands.iter_mut().position(|band| band.peek(cx).is_some());
+        self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
+        self.bands[band?].peek(cx)
+    }
+}
+
+impl Qdisc for Prio {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let dropped_before = cx.dropped.len();
+        let band = self.classify(&packet);
+        let verdict = self.bands[band].enqueue(packet, cx);
+        self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
+        verdict
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let dropped_before = cx.dropped.len();
+        let packet = self.bands.iter_mut().find_map(|band| band.dequeue(cx));
+        self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
+        let packet = packet?;
+        self.stats.count_sent(&packet);
+        Some(packet)
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.bands.iter().filter_map(Qdisc::wake_at).min()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.bands.iter().fold(Backlog::default(), |sum, band| sum + band.backlog())
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fifo::FifoKind;
+    use super::super::testing::{Bench, flow_frame, frame};
+    use super::*;
+
+    fn prio() -> Prio {
+        Prio::new(PrioConfig::default(), Handle::new(1, 0))
+    }
+
+    fn marked(len: u32, priority: u32) -> Packet {
+        let mut packet = frame(len);
+        packet.meta.priority = priority;
+        packet
+    }
+
+    #[test]
+    fn the_map_and_the_priority_choose_a_band() {
+        let mut bench = Bench::new(prio());
+        for (len, priority) in [
+            (101, 0),           // map: band 1
+            (102, 1),           // band 2
+            (103, 6),           // band 0
+            (104, 0x0001_0003), // class 1:3
+            (105, 0x0001_0001), // class 1:1
+            (106, 0x0001_0009), // no such class: as priority 0
+            (107, 0x0002_0001), // another qdisc's class: as priority 0
+        ] {
+            bench.enqueue(0, marked(len, priority));
+        }
+        assert_eq!(bench.drain_lengths(0), [103, 105, 101, 106, 107, 102, 104]);
+    }
+
+    /// A DCTCP queue beside a classic one: DSCP 1 (TOS 0x04) goes to class 1:1.
+    #[test]
+    fn filters_choose_by_dscp_and_mark() {
+        let mut prio = prio();
+        let filter = |preference, wanted, minor| Filter {
+            preference,
+            matches: vec![wanted],
+            class: Handle::new(1, minor),
+        };
+        prio.add_filter(filter(2, Match::All, 3));
+        prio.add_filter(filter(1, Match::Tos { value: 0x04, mask: 0xfc }, 1));
+        prio.add_filter(filter(1, Match::Mark { value: 7, mask: u32::MAX }, 2));
+        let mut bench = Bench::new(prio);
+        let mut by_mark = frame(102);
+        by_mark.meta.mark = 7;
+        for packet in [flow_frame(1, 100, 0), by_mark, flow_frame(1, 101, 0x06)] {
+            bench.enqueue(0, packet);
+        }
+        assert_eq!(bench.drain_lengths(0), [101, 102, 100]);
+    }
+
+    #[test]
+    fn bands_count_their_own_and_the_parent_counts_all() {
+        let mut prio = prio();
+        prio.bands_mut()[1] = Fifo::new(FifoKind::Packets(1)).into();
+        let mut bench = Bench::new(prio);
+        bench.enqueue(0, frame(100));
+        assert_eq!(bench.enqueue(0, frame(100)), Enqueue::Dropped);
+        assert_eq!(bench.qdisc().stats().drops, 1);
+        assert_eq!(bench.qdisc().bands()[1].stats().drops, 1);
+    }
+
+    #[test]
+    fn fewer_bands_drop_what_waited_in_the_others() {
+        let mut prio = prio();
+        let mut dropped = Vec::new();
+        let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+        prio.enqueue(marked(100, 1), &mut cx);
+        let two = PrioConfig { bands: 2, priomap: [1; 16] };
+        prio.change(two, &mut cx);
+        assert_eq!((dropped.len(), prio.backlog()), (1, Backlog::default()));
+    }
+}

@@ -1,0 +1,298 @@
+//! Deterministic trouble on a link: rules that pick packets by number, by byte or by time.
+//!
+//! The words are those of the recorded transfers: `DIR MATCH ACTION` with DIR `f` or `r`; MATCH
+//! `data K` (the K-th packet with payload, retransmissions count too), `every N K` (the K-th and
+//! each N-th after it), `off X TX` (the TX-th packet that covers relative byte X, 0 being the
+//! first data byte), `ack K` and `ackevery N K` (the same for packets without payload, SYN, FIN
+//! or RST), `syn K`, `time A B` (A <= t < B, in ns); ACTION `drop`, `delay NS`, `dup NS`, `ce`,
+//! `hold` (until B, released in order).
+//!
+//! Every rule counts every packet; the first rule that matches decides.
+
+use core::fmt;
+use core::str::FromStr;
+use datapath::packet::{Packet, TcpFlags, Transport};
+use datapath::tcp::seq::Seq;
+use datapath::units::{Duration, Instant};
+
+/// The way of a packet, as seen from the host that connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// `f`: from the client.
+    Forward,
+    /// `r`: towards the client.
+    Reverse,
+}
+
+/// Which packets a rule is about. Numbers begin with 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// The `k`-th packet with payload.
+    Data {
+        /// Its number.
+        k: u64,
+    },
+    /// Packets with payload: the `k`-th and each `n`-th after it.
+    Every {
+        /// The distance.
+        n: u64,
+        /// The first.
+        k: u64,
+    },
+    /// The `tx`-th packet that covers relative byte `x`.
+    Offset {
+        /// The byte, counted from the first data byte of the flow.
+        x: u32,
+        /// Which of its transmissions.
+        tx: u64,
+    },
+    /// The `k`-th pure acknowledgment.
+    Ack {
+        /// Its number.
+        k: u64,
+    },
+    /// Pure acknowledgments: the `k`-th and each `n`-th after it.
+    AckEvery {
+        /// The distance.
+        n: u64,
+        /// The first.
+        k: u64,
+    },
+    /// The `k`-th packet with SYN.
+    Syn {
+        /// Its number.
+        k: u64,
+    },
+    /// Whatever comes from `from` on and before `to`.
+    Time {
+        /// The beginning.
+        from: Instant,
+        /// The end.
+        to: Instant,
+    },
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is lost.
+    Drop,
+    /// It comes that much later; others overtake it.
+    Delay(Duration),
+    /// It passes, and a copy follows that much later.
+    Duplicate(Duration),
+    /// It is marked as having experienced congestion, if it is ECN-capable.
+    Mark,
+    /// It waits until the end of the rule's time.
+    Hold,
+}
+
+/// One rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Packets of which direction.
+    pub direction: Direction,
+    /// Which of them.
+    pub matches: Match,
+    /// What becomes of them.
+    pub action: Action,
+}
+
+/// A rule that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleError {
+    /// The rule.
+    pub rule: String,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+/// What the rules say about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It is lost.
+    Drop,
+    /// It goes on that much later.
+    Delay(Duration),
+    /// It goes on, and so does a copy, that much later.
+    Duplicate(Duration),
+}
+
+/// The rules of one direction and what they have counted.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<Counted>,
+    data: u64,
+    acks: u64,
+    syns: u64,
+    /// The initial sequence number of each flow, by its ports.
+    flows: Vec<((u16, u16), Seq)>,
+}
+
+#[derive(Clone, Debug)]
+struct Counted {
+    rule: Rule,
+    /// Transmissions of the byte of an `off` rule.
+    covered: u64,
+    hits: u64,
+}
+
+/// What the rules look at.
+#[derive(Clone, Copy, Debug)]
+struct Sight {
+    at: Instant,
+    data: bool,
+    ack: bool,
+    syn: bool,
+    /// Relative number of the first payload byte, and how many there are.
+    bytes: Option<(u32, u32)>,
+}
+
+impl Rules {
+    /// The rules for `direction` among `rules`, in order.
+    pub fn new(rules: &[Rule], direction: Direction) -> Self {
+        let mine = rules.iter().filter(|rule| rule.direction == direction);
+        let rules = mine.map(|rule| Counted { rule: *rule, covered: 0, hits: 0 }).collect();
+        Self { rules, ..Self::default() }
+    }
+
+    /// True without rules.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// How often each rule has decided, in order.
+    pub fn hits(&self) -> impl Iterator<Item = (Rule, u64)> {
+        self.rules.iter().map(|counted| (counted.rule, counted.hits))
+    }
+
+    /// Judges a packet that passes at `at`.
+    pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> Verdict {
+        let sight = self.look(at, packet);
+        let (data, acks, syns) = (self.data, self.acks, self.syns);
+        let mut decided = None;
+        for counted in &mut self.rules {
+            if counted.matches(&sight, data, acks, syns) && decided.is_none() {
+                counted.hits += 1;
+                decided = Some(counted.rule);
+            }
+        }
+        decided.map_or(Verdict::Pass, |rule| apply(rule, at, packet))
+    }
+
+    fn look(&mut self, at: Instant, packet: &Packet) -> Sight {
+        let len = packet.body.len;
+        let mut sight = Sight { at, data: len > 0, ack: false, syn: false, bytes: None };
+        if let Transport::Tcp(tcp) = &packet.transport {
+            let ports = (tcp.src_port, tcp.dst_port);
+            sight.syn = tcp.flags.contains(TcpFlags::SYN);
+            let special = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
+            sight.ack = len == 0 && !tcp.flags.intersects(special);
+            if sight.syn {
+                self.flows.retain(|(known, _)| *known != ports);
+                self.flows.push((ports, tcp.seq));
+            }
+            if let Some((_, isn)) = self.flows.iter().find(|(known, _)| *known == ports) {
+                sight.bytes = Some((tcp.seq.bytes_since(*isn).wrapping_sub(1), len));
+            }
+        }
+        self.data += u64::from(sight.data);
+        self.acks += u64::from(sight.ack);
+        self.syns += u64::from(sight.syn);
+        sight
+    }
+}
+
+impl Counted {
+    fn matches(&mut self, sight: &Sight, data: u64, acks: u64, syns: u64) -> bool {
+        let each = |count: u64, n: u64, k: u64| count >= k && (count - k).is_multiple_of(n);
+        match self.rule.matches {
+            Match::Data { k } => sight.data && data == k,
+            Match::Every { n, k } => sight.data && each(data, n, k),
+            Match::Offset { x, tx } => {
+                let covers = sight.bytes.is_some_and(|(first, len)| x.wrapping_sub(first) < len);
+                self.covered += u64::from(covers);
+                covers && self.covered == tx
+            }
+            Match::Ack { k } => sight.ack && acks == k,
+            Match::AckEvery { n, k } => sight.ack && each(acks, n, k),
+            Match::Syn { k } => sight.syn && syns == k,
+            Match::Time { from, to } => sight.at >= from && sight.at < to,
+        }
+    }
+}
+
+fn apply(rule: Rule, at: Instant, packet: &mut Packet) -> Verdict {
+    match (rule.action, rule.matches) {
+        (Action::Drop, _) => Verdict::Drop,
+        (Action::Delay(span), _) => Verdict::Delay(span),
+        (Action::Duplicate(span), _) => Verdict::Duplicate(span),
+        (Action::Hold, Match::Time { to, .. }) => Verdict::Delay(to - at),
+        (Action::Hold, _) => Verdict::Pass,
+        (Action::Mark, _) => {
+            packet.mark_ce();
+            Verdict::Pass
+        }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let error = |what| RuleError { rule: text.to_owned(), what };
+        let mut words = text.split_whitespace();
+        let direction = match words.next() {
+            Some("f") => Direction::Forward,
+            Some("r") => Direction::Reverse,
+            _ => return Err(error("a rule begins with f or r")),
+        };
+        let word = words.next().unwrap_or_default();
+        let mut number = || {
+            let number = words.next().and_then(|word| word.parse::<u64>().ok());
+            number.ok_or_else(|| error("a number is missing"))
+        };
+        let matches = match word {
+            "data" => Match::Data { k: number()? },
+            "every" => Match::Every { n: number()?, k: number()? },
+            "off" => Match::Offset { x: number()? as u32, tx: number()? },
+            "ack" => Match::Ack { k: number()? },
+            "ackevery" => Match::AckEvery { n: number()?, k: number()? },
+            "syn" => Match::Syn { k: number()? },
+            "time" => Match::Time {
+                from: Instant::from_nanos(number()?),
+                to: Instant::from_nanos(number()?),
+            },
+            _ => return Err(error("data, every, off, ack, ackevery, syn or time is expected")),
+        };
+        if matches!(matches, Match::Every { n: 0, .. } | Match::AckEvery { n: 0, .. }) {
+            return Err(error("a distance of zero"));
+        }
+        let action = match (words.next(), words.next().map(str::parse)) {
+            (Some("drop"), None) => Action::Drop,
+            (Some("ce"), None) => Action::Mark,
+            (Some("hold"), None) if matches!(matches, Match::Time { .. }) => Action::Hold,
+            (Some("hold"), None) => return Err(error("only a time can be held")),
+            (Some("delay"), Some(Ok(nanos))) => Action::Delay(Duration::from_nanos(nanos)),
+            (Some("dup"), Some(Ok(nanos))) => Action::Duplicate(Duration::from_nanos(nanos)),
+            _ => return Err(error("drop, delay NS, dup NS, ce or hold is expected")),
+        };
+        match words.next() {
+            None => Ok(Self { direction, matches, action }),
+            Some(_) => Err(error("something follows the action")),
+        }
+    }
+}
+
+impl fmt::Display for RuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule \"{}\": {}", self.rule, self.what)
+    }
+}
+
+impl std::error::Error for RuleError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Each kind of rule as a list of packets and what becomes of them.
+
+use super::*;
+use datapath::packet::{Body, Ecn, Ipv4, Link, Meta, Network, Tcp, TcpOptions, Transport};
+
+fn rules(texts: &[&str]) -> Rules {
+    let parsed: Vec<Rule> = texts.iter().map(|text| text.parse().expect("a rule")).collect();
+    Rules::new(&parsed, Direction::Forward)
+}
+
+/// A segment of flow 40001 -> 5001 whose SYN had sequence number 1000.
+fn segment(relative: u32, len: u32, flags: TcpFlags) -> Packet {
+    Packet {
+        link: Link::None,
+        network: Network::Ipv4(Ipv4 {
+            src: [10, 0, 1, 2].into(),
+            dst: [10, 0, 3, 2].into(),
+            tos: 2,
+            ttl: 64,
+            protocol: 6,
+            id: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+        }),
+        transport: Transport::Tcp(Tcp {
+            src_port: 40001,
+            dst_port: 5001,
+            seq: Seq(1000) + relative,
+            ack: Seq(0),
+            flags,
+            window: 0,
+            urgent: 0,
+            options: TcpOptions::default(),
+        }),
+        body: Body { len, ..Body::default() },
+        meta: Meta::default(),
+        extra: None,
+    }
+    .finish()
+}
+
+fn syn() -> Packet {
+    segment(0, 0, TcpFlags::SYN)
+}
+
+fn data(first: u32) -> Packet {
+    segment(1 + first, 100, TcpFlags::ACK)
+}
+
+fn ack() -> Packet {
+    segment(1, 0, TcpFlags::ACK)
+}
+
+/// The numbers (from 0) of the packets that the rules drop.
+fn dropped(texts: &[&str], packets: Vec<Packet>) -> Vec<usize> {
+    let mut rules = rules(texts);
+    let verdicts = packets.into_iter().enumerate().filter_map(|(index, mut packet)| {
+        let at = Instant::from_nanos(10 * index as u64);
+        (rules.judge(at, &mut packet) == Verdict::Drop).then_some(index)
+    });
+    verdicts.collect()
+}
+
+#[test]
+fn each_kind_of_rule_picks_its_packets() {
+    let flow = || vec![syn(), ack(), data(0), data(100), ack(), data(0), data(200), syn(), data(0)];
+    let cases: [(&str, &[usize]); 8] = [
+        ("f data 2 drop", &[3]),
+        ("f every 2 2 drop", &[3, 6]),
+        ("f off 0 2 drop", &[5]),
+        ("f off 150 1 drop", &[3]),
+        ("f ack 2 drop", &[4]),
+        ("f ackevery 1 1 drop", &[1, 4]),
+        ("f syn 2 drop", &[7]),
+        ("f time 20 40 drop", &[2, 3]),
+    ];
+    for (rule, expected) in cases {
+        assert_eq!(dropped(&[rule], flow()), expected, "{rule}");
+    }
+    assert!(dropped(&["r data 1 drop"], flow()).is_empty(), "a rule for the other direction");
+}
+
+#[test]
+fn every_rule_counts_but_the_first_that_matches_decides() {
+    let mut rules = rules(&["f data 1 delay 7", "f data 1 drop", "f off 0 2 drop"]);
+    let at = Instant::ZERO;
+    rules.judge(at, &mut syn());
+    assert_eq!(rules.judge(at, &mut data(0)), Verdict::Delay(Duration::from_nanos(7)));
+    assert_eq!(rules.judge(at, &mut data(0)), Verdict::Drop);
+    assert_eq!(rules.hits().map(|(_, hits)| hits).collect::<Vec<_>>(), [1, 0, 1]);
+}
+
+#[test]
+fn held_packets_come_at_the_end_of_the_time() {
+    let mut rules = rules(&["f time 100 300 hold"]);
+    let verdict = rules.judge(Instant::from_nanos(120), &mut data(0));
+    assert_eq!(verdict, Verdict::Delay(Duration::from_nanos(180)));
+    assert_eq!(rules.judge(Instant::from_nanos(300), &mut data(0)), Verdict::Pass);
+}
+
+#[test]
+fn ce_marks_only_what_is_capable() {
+    let mut rules = rules(&["f every 1 1 ce"]);
+    let mut packet = data(0);
+    assert_eq!(rules.judge(Instant::ZERO, &mut packet), Verdict::Pass);
+    assert_eq!(packet.network.ecn(), Ecn::Ce);
+}
+
+#[test]
+fn wrong_rules_say_what_is_wrong() {
+    for (text, what) in [
+        ("x data 1 drop", "a rule begins with f or r"),
+        ("f data drop", "a number is missing"),
+        ("f often 1 drop", "data, every, off, ack, ackevery, syn or time is expected"),
+        ("f data 1 hold", "only a time can be held"),
+        ("f data 1 dup", "drop, delay NS, dup NS, ce or hold is expected"),
+        ("f every 0 1 drop", "a distance of zero"),
+        ("f data 1 delay 5 5", "something follows the action"),
+    ] {
+        let error = text.parse::<Rule>().expect_err(text);
+        assert_eq!(error.what, what, "{text}");
+    }
+}

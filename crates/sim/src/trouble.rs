@@ -1,0 +1,101 @@
+//! What goes wrong on a link: rules, and chance.
+
+use crate::pool::PacketId;
+use crate::rules::{Rules, Verdict};
+use datapath::packet::Packet;
+use datapath::rng::{Ratio, Rng};
+use datapath::units::{Duration, Instant};
+use std::collections::BTreeSet;
+
+/// Chances of trouble, each drawn for each packet in the order of the fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Chances {
+    /// A packet is lost.
+    pub loss: Ratio,
+    /// A packet is damaged: it travels on and is dropped where it arrives.
+    pub corruption: Ratio,
+    /// A packet comes twice.
+    pub duplication: Ratio,
+    /// A packet comes later, by `reorder_by`, and others overtake it.
+    pub reordering: Ratio,
+    /// How much later.
+    pub reorder_by: Duration,
+    /// Every packet comes later by a uniform part of this.
+    pub jitter: Duration,
+    /// Whether jitter may change the order of packets.
+    pub jitter_reorders: bool,
+}
+
+/// All that goes wrong on one direction of a wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Trouble {
+    pub rules: Rules,
+    pub chances: Chances,
+    /// Packets on the way that will be found damaged.
+    pub damaged: BTreeSet<PacketId>,
+    rng: Rng,
+    /// The latest arrival so far of a packet that kept the order.
+    latest: Instant,
+}
+
+/// What becomes of a packet that would arrive at a certain time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Lost,
+    Arrives { at: Instant, damaged: bool, copy_at: Option<Instant> },
+}
+
+impl Chances {
+    /// True if nothing is left to chance.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Trouble {
+    /// The random stream of a link is its own: adding one does not change another's luck.
+    pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
+        let rng = Rng::stream(seed, u64::from(link));
+        Self { rules, chances, damaged: BTreeSet::new(), rng, latest: Instant::ZERO }
+    }
+
+    /// Decides about a packet whose last bit leaves at `left` and that takes `delay` from there.
+    pub fn decide(&mut self, left: Instant, delay: Duration, packet: &mut Packet) -> Fate {
+        let mut at = left + delay;
+        let mut copy_at = None;
+        match self.rules.judge(left, packet) {
+            Verdict::Pass => {}
+            Verdict::Drop => return Fate::Lost,
+            Verdict::Delay(span) => at += span,
+            Verdict::Duplicate(span) => copy_at = Some(at + span),
+        }
+        let Chances { loss, corruption, duplication, reordering, .. } = self.chances;
+        if self.rng.chance(loss) {
+            return Fate::Lost;
+        }
+        let damaged = self.rng.chance(corruption);
+        let twice = self.rng.chance(duplication);
+        if self.rng.chance(reordering) {
+            at += self.chances.reorder_by;
+        } else {
+            at = self.jittered(at);
+        }
+        if twice {
+            copy_at.get_or_insert(at);
+        }
+        Fate::Arrives { at, damaged, copy_at }
+    }
+
+    fn jittered(&mut self, at: Instant) -> Instant {
+        let Chances { jitter, jitter_reorders, .. } = self.chances;
+        if jitter == Duration::ZERO {
+            return at;
+        }
+        let at = at + Duration::from_nanos(self.rng.below(jitter.as_nanos() + 1));
+        if jitter_reorders {
+            return at;
+        }
+        self.latest = self.latest.max(at);
+        self.latest
+    }
+}
