@@ -8,7 +8,9 @@ use datapath::packet::{Flaws, Network, Packet, Transport};
 use etherparse::{NetHeaders, PacketBuilder, PacketHeaders, TcpOptionElement, TransportHeader};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use shape::{Shape, any_bytes, any_shape, build};
+use shape::{Layer4, Shape, any_bytes, any_shape, build};
+use wire::frame::check_frame;
+use wire::options::check_options;
 
 /// Compares what we read from a frame with what etherparse reads.
 fn compare(packet: &Packet, theirs: &PacketHeaders<'_>) {
@@ -93,7 +95,7 @@ const PLAUSIBLE: &[&[u8]] = &[
 proptest! {
     #[test]
     fn any_bytes_come_back(bytes in any_bytes(200), missing in 1u32..3000) {
-        wire::check_frame(&bytes, missing);
+        check_frame(&bytes, missing);
     }
 
     /// Random bytes hardly ever look like IP: help them a little.
@@ -111,14 +113,14 @@ proptest! {
             bytes[ip + len_at..ip + len_at + 2].copy_from_slice(&ip_len.to_be_bytes());
             bytes[ip + protocol_at] = protocol;
         }
-        wire::check_frame(&bytes, 100);
-        wire::check_frame(&bytes[bytes.len().min(14)..], 100);
+        check_frame(&bytes, 100);
+        check_frame(&bytes[bytes.len().min(14)..], 100);
     }
 
     #[test]
     fn valid_frames_come_back_and_read_as_etherparse_reads_them(shape in any_shape()) {
         let Some(bytes) = build(&shape) else { return Ok(()) };
-        wire::check_frame(&bytes, 1);
+        check_frame(&bytes, 1);
         let packet = Packet::parse_ethernet(&bytes[..]).unwrap();
         prop_assert_eq!(packet.flaws(), Flaws::NONE);
         prop_assert_eq!(packet.body.len as usize, shape.payload.len());
@@ -144,8 +146,8 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));
         }
-        wire::check_frame(&bytes, 77);
-        wire::check_frame(&bytes[bytes.len().min(14)..], 77);
+        check_frame(&bytes, 77);
+        check_frame(&bytes[bytes.len().min(14)..], 77);
     }
 
     #[test]
@@ -161,7 +163,7 @@ proptest! {
 
     #[test]
     fn any_options_are_walked(bytes in any_bytes(64)) {
-        wire::check_options(&bytes);
+        check_options(&bytes);
     }
 
     #[test]
@@ -179,7 +181,7 @@ proptest! {
         PacketBuilder::ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64)
             .write(&mut outer, etherparse::IpNumber(protocol), &carried)
             .unwrap();
-        wire::check_frame(&outer, 9);
+        check_frame(&outer, 9);
         let packet = Packet::parse_ip(&outer[..]).unwrap();
         let expected = Packet::parse_ethernet(&frame[..]).unwrap();
         prop_assert_eq!(packet.inner_flow(), expected.flow());
@@ -201,9 +203,50 @@ proptest! {
             .icmpv4(exceeded)
             .write(&mut outer, quote)
             .unwrap();
-        wire::check_frame(&outer, 9);
+        check_frame(&outer, 9);
         let found = Packet::parse_ip(&outer[..]).unwrap().quoted().unwrap();
         prop_assert_eq!(Some(found.flow), quoted.flow());
         prop_assert_eq!(found.seq, quoted.tcp().map(|tcp| tcp.seq));
+    }
+}
+
+/// Zero has two representations in a one's complement sum. Every value of the checksum of every
+/// protocol is met here, and with it the two, and both with the wrong one in their place.
+#[test]
+fn every_checksum_is_told_right_from_wrong() {
+    for v6 in [false, true] {
+        for (at, layer4) in [
+            (16, Layer4::Tcp { seq: 1, ack: None, window: 1, flags: [false; 5], options: vec![] }),
+            (6, Layer4::Udp),
+            (2, Layer4::IcmpEcho),
+        ] {
+            let (vlan, ports, ttl) = (None, (0, 0), 64);
+            let udp = matches!(layer4, Layer4::Udp);
+            let shape = Shape { vlan, v6, ports, ttl, layer4, payload: vec![0, 0] };
+            let mut frame = build(&shape).unwrap();
+            let field = 14 + if v6 { 40 } else { 20 } + at;
+            let payload = frame.len() - 2;
+            let mut seen = 0;
+            for word in 0..=u16::MAX {
+                frame[payload..].copy_from_slice(&word.to_be_bytes());
+                let mut packet = Packet::parse_ethernet(&frame[..]).unwrap();
+                packet.extra = None;
+                let mut sent = Vec::new();
+                packet.emit(&word.to_be_bytes(), &mut sent);
+                let parsed = Packet::parse_ethernet(&sent[..]).unwrap();
+                assert_eq!((parsed.flaws(), parsed.extra), (Flaws::NONE, None), "{word:#x}");
+                let checksum = [sent[field], sent[field + 1]];
+                let other = match checksum {
+                    [0, 0] => [0xff; 2],
+                    [0xff, 0xff] => [0; 2],
+                    _ => continue,
+                };
+                seen += 1;
+                assert!(!udp || checksum == [0xff; 2]);
+                sent[field..field + 2].copy_from_slice(&other);
+                check_frame(&sent, 1);
+            }
+            assert_eq!(seen, 1, "{shape:?}");
+        }
     }
 }

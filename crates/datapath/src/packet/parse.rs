@@ -4,7 +4,7 @@
 //! [`Packet::emit`](super::Packet::emit) gives the same bytes back. A packet whose canonical form
 //! already does so, which is every ordinary one, is parsed without allocation.
 
-use super::checksum::{self, Sum};
+use super::checksum::Sum;
 use super::link::{EtherType, Link, MacAddr};
 use super::network::{FlowLabel, Ipv4, Ipv6, Network, protocol};
 use super::transport::{Icmp, Tcp, TcpFlags, TcpOptions, Transport, Udp};
@@ -270,10 +270,8 @@ impl<'a> Parser<'a> {
             more_fragments: fragment & 0x2000 != 0,
             fragment_offset: fragment & 0x1fff,
         };
-        let [head @ .., _, _, _, _, _, _, _, _, _, _] = header;
-        let [.., a0, a1, a2, a3, a4, a5, a6, a7] = header;
-        let sum = Sum::default().bytes(&head).bytes(&[a0, a1, a2, a3, a4, a5, a6, a7]);
-        self.check(u16::from_be_bytes([c0, c1]), sum.bytes(options).checksum(), Flaws::IP_CHECKSUM);
+        let sum = Sum::default().bytes(&header).bytes(options);
+        self.check(sum, u16::from_be_bytes([c0, c1]) != 0xffff, Flaws::IP_CHECKSUM);
         // Options and the reserved flag have no place in the canonical header.
         self.exact &= header_len == 20 && fragment & 0x8000 == 0;
         self.end_of_datagram(at + total_len);
@@ -493,15 +491,18 @@ impl<'a> Parser<'a> {
             protocol::ICMP => Sum::default(),
             _ => Sum::default().pseudo(&self.network, protocol, len as u32),
         };
-        let sum = pseudo.bytes(&payload[..at]).bytes(&payload[at + 2..]);
-        let field = u16::from_be_bytes([payload[at], payload[at + 1]]);
-        self.check(field, sum.field(protocol), Flaws::TRANSPORT_CHECKSUM);
+        let field = [payload[at], payload[at + 1]];
+        // We never send the other zero, but UDP sends no other (RFC 768).
+        let canonical = field != [0xff; 2] || protocol == protocol::UDP;
+        self.check(pseudo.bytes(payload), canonical, Flaws::TRANSPORT_CHECKSUM);
     }
 
-    /// Compares a checksum field with what we would write there.
-    fn check(&mut self, field: u16, computed: u16, flaw: Flaws) {
-        self.exact &= field == computed;
-        if !checksum::verifies(field, computed) {
+    /// Takes note of the sum over all that a checksum covers, itself included. With a `canonical`
+    /// field a good one is also the one that we would write: the sum of the rest is not zero.
+    fn check(&mut self, sum: Sum, canonical: bool, flaw: Flaws) {
+        let good = sum.fold() == 0xffff;
+        self.exact &= good && canonical;
+        if !good {
             self.flaws |= flaw;
         }
     }
