@@ -4,7 +4,7 @@ use super::{Device, Spec, parse_spec};
 use crate::words::{Result, Word, Words};
 use core::fmt;
 use datapath::qdisc::fifo::PfifoFast;
-use datapath::qdisc::{Handle, Sched};
+use datapath::qdisc::{Cx, Handle, Sched};
 use datapath::rng::Rng;
 
 /// What to do with the qdisc.
@@ -167,7 +167,8 @@ impl QdiscCommand {
     /// with the packets that waited in it.
     ///
     /// A tree whose root has no handle is the device's default queue, which `add` may replace.
-    /// Where no handle is given the first free one from 8001: on is taken.
+    /// Where no handle is given the first free one from 8001: on is taken. Packets that a change
+    /// leaves no room for go to `cx`.
     ///
     /// # Errors
     /// The command does not fit the tree; the tree is unchanged.
@@ -176,6 +177,7 @@ impl QdiscCommand {
         root: &mut Sched,
         device: Device,
         rng: Rng,
+        cx: &mut Cx<'_>,
     ) -> core::result::Result<Option<Box<Sched>>, Refused> {
         if self.parent == Handle::INGRESS {
             return Err(Refused::Ingress);
@@ -193,7 +195,7 @@ impl QdiscCommand {
         match self.verb {
             Verb::Add if there.handle != Handle::NONE => return Err(Refused::Exists),
             Verb::Change => {
-                let fits = spec.change(there);
+                let fits = spec.change(there, cx);
                 return if fits { Ok(None) } else { Err(Refused::OtherKind) };
             }
             Verb::Add | Verb::Replace | Verb::Delete => {}
@@ -228,10 +230,12 @@ impl std::error::Error for Refused {}
 mod tests {
     use super::*;
     use datapath::qdisc::fifo::Fifo;
+    use datapath::units::Instant;
 
     fn apply(root: &mut Sched, text: &str) -> core::result::Result<Option<Box<Sched>>, Refused> {
         let command = parse_qdisc(text).expect(text);
-        command.apply(root, Device::default(), Rng::stream(1, 1))
+        let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
+        command.apply(root, Device::default(), Rng::stream(1, 1), cx)
     }
 
     fn handles(root: &Sched) -> Vec<(String, String)> {

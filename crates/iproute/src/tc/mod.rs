@@ -4,19 +4,29 @@
 //! its options. A [`Spec`] is plain data; [`Spec::build`] makes the qdisc. Each kind has a file
 //! here with its grammar and its output.
 
+mod codel;
 mod command;
 mod fifo;
 mod netem;
+mod police;
+mod prio;
+mod red;
 mod tbf;
 
+pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Refused, Verb, parse_qdisc};
+pub use police::{parse_police, show_police};
 
 use crate::words::{Result, Words};
 use core::mem::discriminant;
+use datapath::qdisc::codel::{Codel, CodelConfig};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PSCHED_MTU, PfifoFast, TX_QUEUE_LEN};
+use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
 use datapath::qdisc::netem::{Netem, NetemConfig};
+use datapath::qdisc::prio::{Prio, PrioConfig};
+use datapath::qdisc::red::{Red, RedConfig};
 use datapath::qdisc::tbf::{Tbf, TbfConfig};
-use datapath::qdisc::{AnyQdisc, Handle, Sched};
+use datapath::qdisc::{AnyQdisc, Cx, Handle, Sched};
 use datapath::rng::Rng;
 
 /// A qdisc as its words describe it. What the words leave to the kernel is `None`.
@@ -36,6 +46,14 @@ pub enum Spec {
     Tbf(TbfConfig),
     /// `netem delay TIME ...`.
     Netem(Box<NetemConfig>),
+    /// `red limit BYTES avpkt BYTES ...`.
+    Red(Box<RedConfig>),
+    /// `codel ...`.
+    Codel(CodelWords),
+    /// `fq_codel ...`.
+    FqCodel(FqCodelWords),
+    /// `prio ...`.
+    Prio(PrioConfig),
 }
 
 /// What the kernel takes from the device where a command says nothing.
@@ -55,8 +73,19 @@ impl Default for Device {
 }
 
 /// Every kind that [`parse_spec`] knows.
-pub const KINDS: [&str; 7] =
-    ["noqueue", "pfifo", "bfifo", "pfifo_head_drop", "pfifo_fast", "tbf", "netem"];
+pub const KINDS: [&str; 11] = [
+    "noqueue",
+    "pfifo",
+    "bfifo",
+    "pfifo_head_drop",
+    "pfifo_fast",
+    "tbf",
+    "netem",
+    "red",
+    "codel",
+    "fq_codel",
+    "prio",
+];
 
 /// Reads a kind and its options, up to the end of the words.
 ///
@@ -74,6 +103,10 @@ pub fn parse_spec(words: &mut Words<'_>) -> Result<Spec> {
         "pfifo_fast" => no_options(words, Spec::PfifoFast, "pfifo_fast"),
         "tbf" => tbf::parse(words).map(Spec::Tbf),
         "netem" => netem::parse(words).map(|config| Spec::Netem(Box::new(config))),
+        "red" => red::parse(words).map(|config| Spec::Red(Box::new(config))),
+        "codel" => CodelWords::parse(words).map(Spec::Codel),
+        "fq_codel" => FqCodelWords::parse(words).map(Spec::FqCodel),
+        "prio" => prio::parse(words).map(Spec::Prio),
         _ => Err(kind.unknown("qdisc", &KINDS)),
     }
 }
@@ -97,6 +130,16 @@ impl Spec {
                 Tbf::new(*config, Fifo::new(FifoKind::Bytes(config.limit)).into()).into()
             }
             Self::Netem(config) => Netem::new((**config).clone(), rng).into(),
+            Self::Red(config) => {
+                let child = Fifo::new(FifoKind::Bytes(config.limit)).into();
+                Red::new((**config).clone(), child, rng).into()
+            }
+            Self::Codel(said) => Codel::new(said.over(CodelConfig::new(device.psched_mtu))).into(),
+            Self::FqCodel(said) => {
+                let config = said.over(FqCodelConfig::new(device.psched_mtu));
+                FqCodel::new(config, handle, rng).into()
+            }
+            Self::Prio(config) => Prio::new(*config, handle).into(),
         }
     }
 
@@ -111,9 +154,10 @@ impl Spec {
         }
     }
 
-    /// Changes the settings of `sched` to these (`tc qdisc change`); what waits in it stays.
-    /// False, and nothing done, if it is of another kind or has nothing to change.
-    pub fn change(&self, sched: &mut Sched) -> bool {
+    /// Changes the settings of `sched` to these (`tc qdisc change`); what waits in it stays, unless
+    /// the new settings leave no room for it. False, and nothing done, if it is of another kind or
+    /// has nothing to change.
+    pub fn change(&self, sched: &mut Sched, cx: &mut Cx<'_>) -> bool {
         match (self, sched.qdisc_mut()) {
             (
                 Self::Pfifo(limit) | Self::Bfifo(limit) | Self::PfifoHeadDrop(limit),
@@ -134,6 +178,22 @@ impl Spec {
                 netem.change((**config).clone());
                 true
             }
+            (Self::Red(config), AnyQdisc::Red(red)) => {
+                red.change((**config).clone());
+                true
+            }
+            (Self::Codel(said), AnyQdisc::Codel(codel)) => {
+                codel.change(said.over(*codel.config()), cx);
+                true
+            }
+            (Self::FqCodel(said), AnyQdisc::FqCodel(fq_codel)) => {
+                fq_codel.change(said.over(*fq_codel.config()), cx);
+                true
+            }
+            (Self::Prio(config), AnyQdisc::Prio(prio)) => {
+                prio.change(*config, cx);
+                true
+            }
             _ => false,
         }
     }
@@ -148,6 +208,10 @@ impl Spec {
             Self::PfifoFast => "pfifo_fast",
             Self::Tbf(_) => "tbf",
             Self::Netem(_) => "netem",
+            Self::Red(_) => "red",
+            Self::Codel(_) => "codel",
+            Self::FqCodel(_) => "fq_codel",
+            Self::Prio(_) => "prio",
         }
     }
 }

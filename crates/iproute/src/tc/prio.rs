@@ -1,0 +1,35 @@
+//! `prio [ bands NUMBER ] [ priomap P1 ... P16 ]`.
+
+use crate::units::number;
+use crate::words::{Result, Words};
+use datapath::qdisc::prio::PrioConfig;
+
+/// Reads prio's options. A short map leaves the rest as it is by default; tc wants every entry
+/// to name a band.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<PrioConfig> {
+    let mut config = PrioConfig::default();
+    while let Some(word) = words.next() {
+        match word.text {
+            "bands" => {
+                let value = words.value(word)?;
+                let bands = number(value, "bands")?;
+                if !(2..=16).contains(&bands) {
+                    return Err(value.illegal("bands"));
+                }
+                config.bands = bands as u8;
+            }
+            "priomap" => {
+                for entry in &mut config.priomap {
+                    let band = words.accept_as(|word| number(word, "priomap"));
+                    let Some(band) = band else { break };
+                    *entry = band.min(255) as u8;
+                }
+            }
+            _ => return Err(word.unknown("prio", &["bands", "priomap"])),
+        }
+    }
+    if config.priomap.iter().any(|band| *band >= config.bands) {
+        return Err(words.ended("prio: \"priomap\" element is out of bands"));
+    }
+    Ok(config)
+}
