@@ -18,6 +18,8 @@ const MAX_VLAN_TAGS: usize = 8;
 const MAX_EXTENSION_HEADERS: usize = 8;
 /// Tunnels in tunnels are followed so deep.
 const MAX_NESTING: u8 = 4;
+/// The longest TCP header.
+const MAX_TCP_HEADER: usize = 60;
 /// Bytes of its transport header that an ICMP error quotes at least (RFC 792).
 const QUOTED_TRANSPORT: usize = 8;
 
@@ -279,6 +281,9 @@ impl<'a> Parser<'a> {
         self.enter(at + header_len);
         if !ip.more_fragments && ip.fragment_offset == 0 {
             self.transport(protocol);
+        } else if protocol == protocol::TCP {
+            // CAKE's ACK filter reads a TCP header there, fragment or not.
+            self.pull(self.payload().len().min(MAX_TCP_HEADER));
         }
     }
 

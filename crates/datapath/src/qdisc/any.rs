@@ -1,6 +1,7 @@
 //! The closed choice of qdiscs, and a qdisc as it is attached: with its handle, and with the
 //! packet that its parent has looked at.
 
+use super::cake::Cake;
 use super::codel::Codel;
 use super::fifo::{Fifo, PfifoFast};
 use super::fq_codel::FqCodel;
@@ -32,6 +33,8 @@ pub enum AnyQdisc {
     FqCodel(Box<FqCodel>),
     /// prio.
     Prio(Box<Prio>),
+    /// cake.
+    Cake(Box<Cake>),
 }
 
 /// Calls the same method of whichever qdisc it is.
@@ -46,6 +49,7 @@ macro_rules! each {
             AnyQdisc::Codel($qdisc) => $call,
             AnyQdisc::FqCodel($qdisc) => $call,
             AnyQdisc::Prio($qdisc) => $call,
+            AnyQdisc::Cake($qdisc) => $call,
         }
     };
 }
@@ -263,4 +267,5 @@ variants! {
     Codel(Box::new): Codel,
     FqCodel(Box::new): FqCodel,
     Prio(Box::new): Prio,
+    Cake(Box::new): Cake,
 }

@@ -4,6 +4,7 @@
 //! its options. A [`Spec`] is plain data; [`Spec::build`] makes the qdisc. Each kind has a file
 //! here with its grammar and its output.
 
+pub mod cake;
 mod codel;
 mod command;
 mod fifo;
@@ -19,6 +20,7 @@ pub use police::{parse_police, show_police};
 
 use crate::words::{Result, Words};
 use core::mem::discriminant;
+use datapath::qdisc::cake::{Cake, Config, Patch};
 use datapath::qdisc::codel::{Codel, CodelConfig};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PSCHED_MTU, PfifoFast, TX_QUEUE_LEN};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
@@ -54,6 +56,8 @@ pub enum Spec {
     FqCodel(FqCodelWords),
     /// `prio ...`.
     Prio(PrioConfig),
+    /// `cake bandwidth RATE ...`.
+    Cake(Box<Patch>),
 }
 
 /// What the kernel takes from the device where a command says nothing.
@@ -73,7 +77,7 @@ impl Default for Device {
 }
 
 /// Every kind that [`parse_spec`] knows.
-pub const KINDS: [&str; 11] = [
+pub const KINDS: [&str; 12] = [
     "noqueue",
     "pfifo",
     "bfifo",
@@ -85,6 +89,7 @@ pub const KINDS: [&str; 11] = [
     "codel",
     "fq_codel",
     "prio",
+    "cake",
 ];
 
 /// Reads a kind and its options, up to the end of the words.
@@ -107,6 +112,7 @@ pub fn parse_spec(words: &mut Words<'_>) -> Result<Spec> {
         "codel" => CodelWords::parse(words).map(Spec::Codel),
         "fq_codel" => FqCodelWords::parse(words).map(Spec::FqCodel),
         "prio" => prio::parse(words).map(Spec::Prio),
+        "cake" => cake::parse(words).map(|patch| Spec::Cake(Box::new(patch))),
         _ => Err(kind.unknown("qdisc", &KINDS)),
     }
 }
@@ -140,6 +146,10 @@ impl Spec {
                 FqCodel::new(config, handle, rng).into()
             }
             Self::Prio(config) => Prio::new(*config, handle).into(),
+            Self::Cake(patch) => {
+                let config = Config::default().patched(patch);
+                Cake::new(config, device.psched_mtu, rng).with_handle(handle).into()
+            }
         }
     }
 
@@ -194,6 +204,10 @@ impl Spec {
                 prio.change(*config, cx);
                 true
             }
+            (Self::Cake(patch), AnyQdisc::Cake(cake)) => {
+                cake.change(patch, cx);
+                true
+            }
             _ => false,
         }
     }
@@ -212,6 +226,7 @@ impl Spec {
             Self::Codel(_) => "codel",
             Self::FqCodel(_) => "fq_codel",
             Self::Prio(_) => "prio",
+            Self::Cake(_) => "cake",
         }
     }
 }

@@ -4,6 +4,9 @@
 //! do. [`run`] recognises the kind of a file by its content, replays every scenario, and reports
 //! for each one that fails the *first* point where model and kernel part.
 
+mod ack_filter;
+mod cake;
+mod json;
 mod multipath;
 
 use serde_json::{Value, json};
@@ -88,12 +91,18 @@ pub fn run(path: &Path) -> Result<Report, Error> {
 }
 
 /// Chooses the comparer by the keys of the first line.
-fn replay(_path: &Path, lines: &[Value]) -> Result<(&'static str, Vec<Scenario>), Error> {
+fn replay(path: &Path, lines: &[Value]) -> Result<(&'static str, Vec<Scenario>), Error> {
     let first = lines.first().ok_or(Error::UnknownKind)?;
-    if multipath::recognises(first) {
-        return Ok(("multipath", multipath::replay(lines)?));
+    let has = |key: &str| first.get(key).is_some();
+    if has("cake") && has("variants") {
+        Ok(("cake", cake::replay(path, lines)?))
+    } else if has("frames") && has("modes") {
+        Ok(("ack-filter", ack_filter::replay(lines)?))
+    } else if multipath::recognises(first) {
+        Ok(("multipath", multipath::replay(lines)?))
+    } else {
+        Err(Error::UnknownKind)
     }
-    Err(Error::UnknownKind)
 }
 
 /// Every line of a `.jsonl` or `.jsonl.gz` file (gzip is recognised by its magic number).

@@ -1,0 +1,282 @@
+//! COBALT: CoDel and BLUE side by side, one state for each flow.
+//!
+//! CoDel (RFC 8289) marks or drops when a queue has stood for longer than an interval; BLUE drops
+//! at random, with a probability that rises when the memory limit is hit and falls when the queue
+//! runs empty: it deals with flows that don't answer to marks. Unlike RFC 8289, the control state
+//! decays gradually after the queue has recovered, and there is no separate "first above time".
+
+use crate::units::Duration;
+
+/// What COBALT needs to know about its tin (`struct cobalt_params`), in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Params {
+    /// Time within which a flow is expected to respond.
+    pub interval: u64,
+    /// Acceptable standing delay.
+    pub target: u64,
+    /// How long an MTU takes at the tin's rate.
+    pub mtu_time: u64,
+}
+
+/// The state of one flow (`struct cobalt_vars`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Cobalt {
+    /// Signals given since the queue began to stand.
+    pub count: u32,
+    /// 1/√count in units of 2⁻³².
+    inverse_sqrt: u32,
+    /// When the next signal is due, in ns.
+    pub drop_next: u64,
+    /// When BLUE's probability last changed, in ns; 0 = never.
+    pub blue_timer: u64,
+    /// BLUE's drop probability in units of 2⁻³².
+    pub p_drop: u32,
+    /// In the state of signalling.
+    pub dropping: bool,
+}
+
+/// What is to happen to a packet that leaves its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Send it as it is.
+    Pass,
+    /// A signal is due: mark it, or drop it if it can't be marked.
+    Signal,
+}
+
+impl Params {
+    /// The parameters of a tin where an MTU takes `mtu_time` ns, from the configured interval and
+    /// target (`cake_set_rate`): a slow link needs time for more than one packet.
+    pub fn scaled(interval: Duration, target: Duration, mtu_time: u64) -> Self {
+        let (interval, configured) = (interval.as_nanos(), target.as_nanos());
+        let target = (mtu_time.saturating_mul(3) / 2).max(configured);
+        let interval = (interval + target - configured).max(target.saturating_mul(2));
+        Self { interval, target, mtu_time }
+    }
+}
+
+impl Cobalt {
+    /// Judges a packet that leaves the queue after `sojourn` ns, CoDel's part. `bulk_flows` is the
+    /// number of bulk flows of the tin in ingress mode, else 0.
+    ///
+    /// The caller marks or drops, draws for BLUE, and then calls [`Self::settle`].
+    pub fn judge(&mut self, params: &Params, now: u64, sojourn: u64, bulk_flows: u64) -> Verdict {
+        let standing = sojourn > params.target
+            && sojourn > params.mtu_time.saturating_mul(4)
+            && sojourn > params.mtu_time.saturating_mul(2 * bulk_flows);
+        let due = self.due(now);
+        let mut late = now > self.drop_next;
+        self.enter_or_leave(params, now, standing);
+        let decision = if due && self.dropping {
+            self.count = self.count.saturating_add(1);
+            self.schedule_next(params);
+            late = now > self.drop_next;
+            Decision::Signal
+        } else {
+            while self.due(now) && !self.dropping {
+                self.count -= 1;
+                self.schedule_next(params);
+                late = now > self.drop_next;
+            }
+            Decision::Pass
+        };
+        Verdict { decision, late }
+    }
+
+    /// Ends a judgement: `drop_next` serves as an activity timeout as well.
+    pub fn settle(&mut self, params: &Params, now: u64, late: bool, dropped: bool) {
+        if self.count == 0 {
+            self.drop_next = now + params.interval;
+        } else if late && !dropped {
+            self.drop_next = now;
+        }
+    }
+
+    /// BLUE's part: whether a packet is dropped, given 32 random bits. ECN doesn't save it.
+    pub const fn blue_drops(&self, random: u32) -> bool {
+        random < self.p_drop
+    }
+
+    /// The memory limit hit this flow (`cobalt_queue_full`). True if BLUE has just begun.
+    pub fn queue_full(&mut self, params: &Params, now: u64) -> bool {
+        let mut begun = false;
+        if self.blue_may_change(params, now) {
+            begun = self.p_drop == 0;
+            self.p_drop = self.p_drop.saturating_add(BLUE_UP);
+            self.blue_timer = now;
+        }
+        self.dropping = true;
+        self.drop_next = now;
+        self.count = self.count.max(1);
+        begun
+    }
+
+    /// The queue ran empty (`cobalt_queue_empty`). True if BLUE has just ended.
+    pub fn queue_empty(&mut self, params: &Params, now: u64) -> bool {
+        let mut ended = false;
+        if self.p_drop != 0 && self.blue_may_change(params, now) {
+            self.p_drop = self.p_drop.saturating_sub(BLUE_DOWN);
+            self.blue_timer = now;
+            ended = self.p_drop == 0;
+        }
+        self.dropping = false;
+        if self.due(now) {
+            self.count -= 1;
+            self.schedule_next(params);
+        }
+        ended
+    }
+
+    /// True once nothing is left to remember: the flow may be forgotten.
+    pub const fn at_rest(&self, now: u64) -> bool {
+        self.p_drop == 0 && self.count == 0 && now >= self.drop_next
+    }
+
+    /// BLUE changes its mind once a target time at most.
+    const fn blue_may_change(&self, params: &Params, now: u64) -> bool {
+        self.blue_timer == 0 || now.saturating_sub(self.blue_timer) > params.target
+    }
+
+    const fn due(&self, now: u64) -> bool {
+        self.count != 0 && now >= self.drop_next
+    }
+
+    fn enter_or_leave(&mut self, params: &Params, now: u64, standing: bool) {
+        if standing && !self.dropping {
+            self.drop_next = now + control(params.interval, self.inverse_sqrt);
+            self.count = self.count.max(1);
+        }
+        self.dropping = standing;
+    }
+
+    /// Brings 1/√count up to date and moves `drop_next` on by interval/√count.
+    fn schedule_next(&mut self, params: &Params) {
+        self.inverse_sqrt = match INVERSE_SQRT.get(self.count as usize) {
+            Some(&known) => known,
+            None => newton_step(self.inverse_sqrt, self.count),
+        };
+        self.drop_next += control(params.interval, self.inverse_sqrt);
+    }
+}
+
+/// The outcome of [`Cobalt::judge`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What CoDel wants.
+    pub decision: Decision,
+    /// Whether the signal's schedule lies behind, for [`Cobalt::settle`].
+    pub late: bool,
+}
+
+/// `interval`/√count.
+const fn control(interval: u64, inverse_sqrt: u32) -> u64 {
+    ((interval as u128 * inverse_sqrt as u128) >> 32) as u64
+}
+
+/// One Newton step towards 1/√count: x · (3 − count · x²) / 2, in units of 2⁻³².
+const fn newton_step(estimate: u32, count: u32) -> u32 {
+    let x = estimate as u64;
+    let square = (x * x) >> 32;
+    let bracket = (3u64 << 32).wrapping_sub((count as u64).wrapping_mul(square)) >> 2;
+    (bracket.wrapping_mul(x) >> 31) as u32
+}
+
+/// 1/√count for small counts, where one step would not do: four steps each, from the one before.
+const INVERSE_SQRT: [u32; 16] = {
+    let mut table = [u32::MAX; 16];
+    let mut count = 1;
+    while count < 16 {
+        let mut estimate = table[count - 1];
+        let mut step = 0;
+        while step < 4 {
+            estimate = newton_step(estimate, count as u32);
+            step += 1;
+        }
+        table[count] = estimate;
+        count += 1;
+    }
+    table
+};
+
+/// BLUE's step up on overflow: 1/256.
+const BLUE_UP: u32 = 1 << 24;
+/// BLUE's step down when the queue is empty: 1/4096.
+const BLUE_DOWN: u32 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const INTERNET: Params = Params { interval: 100 * MS, target: 5 * MS, mtu_time: MS };
+
+    /// Judges packets that all stood for 50 ms, one every 10 ms: when signals came, in ms.
+    fn signals(cobalt: &mut Cobalt, packets: u64) -> Vec<u64> {
+        let start = 1000 * MS;
+        let times = (0..packets).map(|packet| start + packet * 10 * MS);
+        let signalled = times.filter(|&now| {
+            let verdict = cobalt.judge(&INTERNET, now, 50 * MS, 0);
+            cobalt.settle(&INTERNET, now, verdict.late, false);
+            verdict.decision == Decision::Signal
+        });
+        signalled.map(|now| (now - start) / MS).collect()
+    }
+
+    #[test]
+    fn a_fresh_queue_is_signalled_at_its_second_late_packet_then_ever_faster() {
+        let mut cobalt = Cobalt::default();
+        assert_eq!(signals(&mut cobalt, 40), [10, 80, 130, 180, 230, 270, 310, 340, 380]);
+        assert_eq!(cobalt.count, 10);
+    }
+
+    #[test]
+    fn the_count_decays_while_the_queue_is_short() {
+        let mut cobalt = Cobalt::default();
+        signals(&mut cobalt, 40);
+        let now = 10_000 * MS;
+        let verdict = cobalt.judge(&INTERNET, now, MS, 0);
+        cobalt.settle(&INTERNET, now, verdict.late, false);
+        assert_eq!((cobalt.count, cobalt.dropping), (0, false));
+        assert_eq!(cobalt.drop_next, now + INTERNET.interval, "then it is an activity timeout");
+    }
+
+    #[test]
+    fn a_standing_queue_of_less_than_four_packets_is_none() {
+        let slow = Params { mtu_time: 121 * MS, ..INTERNET };
+        let signal = |sojourn| {
+            let mut cobalt = Cobalt::default();
+            (0..10u64).any(|packet| {
+                let now = (1000 + 100 * packet) * MS;
+                let verdict = cobalt.judge(&slow, now, sojourn * MS, 0);
+                cobalt.settle(&slow, now, verdict.late, false);
+                verdict.decision == Decision::Signal
+            })
+        };
+        assert!(!signal(484));
+        assert!(signal(485));
+    }
+
+    #[test]
+    fn slow_links_have_a_longer_target_and_interval() {
+        let scaled = |mtu_time: u64| {
+            let interval = Duration::from_millis(100);
+            let params = Params::scaled(interval, Duration::from_millis(5), mtu_time);
+            (params.target / 1000, params.interval / 1000)
+        };
+        assert_eq!(scaled(1_000_000), (5_000, 100_000));
+        assert_eq!(scaled(19_379_200), (29_068, 124_068));
+        assert_eq!(scaled(193_804_403), (290_706, 581_413));
+    }
+
+    #[test]
+    fn blue_rises_with_overflow_and_falls_with_emptiness() {
+        let mut cobalt = Cobalt::default();
+        assert!(cobalt.queue_full(&INTERNET, 1000 * MS), "begins");
+        assert!(!cobalt.queue_full(&INTERNET, 1001 * MS), "at most once a target time");
+        assert_eq!((cobalt.p_drop, cobalt.count), (1 << 24, 1));
+        assert!(cobalt.blue_drops((1 << 24) - 1) && !cobalt.blue_drops(1 << 24));
+        let ended = (0..16).filter(|step| cobalt.queue_empty(&INTERNET, (1010 + 10 * step) * MS));
+        assert_eq!(ended.count(), 1);
+        assert_eq!(cobalt.p_drop, 0);
+    }
+}

@@ -1,0 +1,205 @@
+//! The way in: classification, hashing, the ACK filter, the memory limit.
+
+use super::flows::{Flows, Lookup};
+use super::hash::{FlowKeys, Hashes};
+use super::memory::{footprint, segment_footprint};
+use super::overflow::{Backlogs, Longest, MAX_TINS, Place};
+use super::pool::Queued;
+use super::segment::may_be_tcp;
+use super::tin::Tin;
+use super::{AckFilter, FlowMode};
+use super::{Cake, ack_filter, tins};
+use crate::packet::Packet;
+use crate::qdisc::{Cx, Enqueue};
+use crate::reason::Reason;
+use crate::units::Rate;
+
+impl Cake {
+    /// `cake_enqueue`.
+    pub(super) fn insert(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let now = cx.now.as_nanos();
+        let tin = tins::select(&self.config, self.handle, &packet);
+        if self.config.wash {
+            packet.set_dscp(0);
+        }
+        let index = self.classify(tin, &packet);
+        self.restart_clocks(tin, now);
+        let counters = &mut self.tins[tin].counters;
+        counters.max_len = counters.max_len.max(packet.wire_len());
+        self.admit(tin, index, packet, cx);
+        self.grown(tin, index);
+        self.estimate_rate(now);
+        self.tins[tin].activate(index, self.config.flows, &mut self.draws);
+        self.memory.max_used = self.memory.max_used.max(self.memory.used);
+        self.prune(Place { tin: tin as u8, queue: index as u16 }, cx)
+    }
+
+    /// The queue for `packet` in `tin` (`cake_classify`).
+    fn classify(&mut self, tin: usize, packet: &Packet) -> usize {
+        let mode = self.config.flows;
+        let hashes = match mode {
+            FlowMode::Flowblind => Hashes::default(),
+            _ => {
+                let conntrack = self.conntrack.as_deref().filter(|_| self.config.nat);
+                self.hasher.hashes(&FlowKeys::of(packet, conntrack), mode)
+            }
+        };
+        let tin = &mut self.tins[tin];
+        let flows = tin.flows.get_or_insert_with(|| Box::new(Flows::new()));
+        let (index, lookup) = flows.find(hashes, mode);
+        match lookup {
+            Lookup::Direct => {}
+            Lookup::Indirect => tin.counters.way_hits += 1,
+            Lookup::Miss => tin.counters.way_misses += 1,
+            Lookup::Collision => tin.counters.way_collisions += 1,
+        }
+        index
+    }
+
+    /// After idleness the clocks start from now: nothing was saved up.
+    fn restart_clocks(&mut self, tin: usize, now: u64) {
+        let tin = &mut self.tins[tin];
+        if tin.backlog != 0 {
+            return;
+        }
+        tin.clock = tin.clock.max(now);
+        if self.backlog.packets != 0 {
+            return;
+        }
+        if self.clocks.closed(now) {
+            self.stats.overlimits += 1;
+            self.wait();
+        }
+        self.clocks.restart(now);
+    }
+
+    /// Puts `packet` into its queue, cut into its segments if it is a super-packet and that is
+    /// wanted, and lets the ACK filter look at the queue.
+    fn admit(&mut self, tin: usize, index: usize, packet: Packet, cx: &mut Cx<'_>) {
+        if self.config.split_gso && packet.segments() > 1 {
+            let (whole, mut left) = (footprint(&packet), packet.segments());
+            for segment in packet.segment() {
+                left -= 1;
+                let memory = segment_footprint(&segment, left == 0, whole);
+                self.push(tin, index, segment, memory, cx);
+            }
+            return;
+        }
+        let filter = self.config.ack_filter;
+        let filtering = filter != AckFilter::Off && may_be_tcp(&packet.network);
+        let memory = footprint(&packet);
+        self.push(tin, index, packet, memory, cx);
+        if filtering {
+            self.filter_acks(tin, index, filter, cx);
+        }
+    }
+
+    /// Appends one packet to its queue.
+    fn push(&mut self, tin: usize, index: usize, mut packet: Packet, memory: u32, cx: &Cx<'_>) {
+        packet.meta.enqueued_at = cx.now;
+        let len = packet.wire_len();
+        let adjusted = self.sizes.adjust(&self.config, &packet);
+        self.memory.used += u64::from(memory);
+        self.backlog.packets += 1;
+        self.backlog.bytes += len;
+        self.autorate.add_bytes(u64::from(len));
+        let tin = &mut self.tins[tin];
+        tin.counters.packets += 1;
+        tin.counters.bytes += u64::from(len);
+        tin.backlog += len;
+        let flow = tin.flows_mut().get_mut(index);
+        flow.backlog += len;
+        self.pool.push(&mut flow.chain, Queued { packet, len, adjusted, memory });
+    }
+
+    /// Removes the ACK that the packet just queued has made redundant.
+    fn filter_acks(&mut self, tin: usize, index: usize, filter: AckFilter, cx: &mut Cx<'_>) {
+        let flow = self.tins[tin].flows_mut().get_mut(index);
+        let before = flow.chain.len() as usize - 1;
+        if before == 0 {
+            return;
+        }
+        let newest = self.pool.last(&flow.chain).expect("a packet was just queued");
+        let queue = self.pool.iter(&flow.chain).take(before);
+        let Some(position) = ack_filter::victim(filter, newest, queue) else { return };
+        let ack = self.pool.remove(&mut flow.chain, position);
+        flow.backlog -= ack.len;
+        self.tins[tin].backlog -= ack.len;
+        self.tins[tin].counters.ack_drops += 1;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= ack.len;
+        self.memory.used -= u64::from(ack.memory);
+        self.autorate.remove_bytes(u64::from(ack.len));
+        if self.config.ingress {
+            self.charge(tin, ack.adjusted, cx.now.as_nanos(), true);
+        }
+        self.drop(Reason::AckFilter, ack, cx);
+    }
+
+    fn grown(&mut self, tin: usize, index: usize) {
+        if let Some(longest) = &mut self.longest {
+            let place = Place { tin: tin as u8, queue: index as u16 };
+            longest.grown(place, &*self.tins);
+        }
+    }
+
+    fn estimate_rate(&mut self, now: u64) {
+        if !self.config.autorate_ingress {
+            self.autorate.passed(now);
+        } else if let Some(bytes_per_sec) = self.autorate.arrived(now) {
+            self.rate = Rate::from_bytes_per_sec(bytes_per_sec);
+            self.reconfigure();
+        }
+    }
+
+    /// Drops from the longest queues until the memory limit is kept (`cake_drop`). The packet's
+    /// owner hears of it if its own queue was hit.
+    fn prune(&mut self, own: Place, cx: &mut Cx<'_>) -> Enqueue {
+        let mut verdict = Enqueue::Queued;
+        while self.memory.used > self.memory.limit {
+            let longest = self.longest.get_or_insert_with(|| Box::new(Longest::new()));
+            let place = longest.longest(&*self.tins);
+            if !self.drop_head(place, cx) {
+                self.longest = None;
+            } else if place == own {
+                verdict = Enqueue::Congested;
+            }
+        }
+        verdict
+    }
+
+    /// Drops the first packet of the queue at `place`; false if it has none.
+    fn drop_head(&mut self, place: Place, cx: &mut Cx<'_>) -> bool {
+        let now = cx.now.as_nanos();
+        let (number, index) = (usize::from(place.tin), usize::from(place.queue));
+        let Some(queued) = self.take(number, index) else { return false };
+        let tin = &mut self.tins[number];
+        let params = tin.params;
+        let flow = tin.flows_mut().get_mut(index);
+        flow.dropped += 1;
+        let begun = flow.cobalt.queue_full(&params, now);
+        tin.unresponsive += u16::from(begun);
+        tin.counters.dropped += 1;
+        if self.config.ingress {
+            self.charge(number, queued.adjusted, now, true);
+        }
+        self.drop(Reason::QdiscOverlimit, queued, cx);
+        self.shrunk(number, index);
+        true
+    }
+
+    /// Tells the heap that a queue has become shorter.
+    pub(super) fn shrunk(&mut self, tin: usize, index: usize) {
+        if let Some(longest) = &mut self.longest {
+            let place = Place { tin: tin as u8, queue: index as u16 };
+            longest.shrunk(place, &*self.tins);
+        }
+    }
+}
+
+impl Backlogs for [Tin; MAX_TINS] {
+    fn backlog(&self, place: Place) -> u32 {
+        let flows = self[usize::from(place.tin)].flows.as_ref();
+        flows.map_or(0, |flows| flows.get(usize::from(place.queue)).backlog)
+    }
+}

@@ -1,0 +1,220 @@
+//! Hashing: from a packet to the numbers that choose its queue and its hosts.
+//!
+//! The hash is keyed, so that nobody outside can aim at a queue, and symmetric: both directions
+//! of a connection have the same hash (`flow_hash_from_keys`).
+
+use super::config::FlowMode;
+use super::conntrack::Conntrack;
+use crate::packet::{EtherType, Flow, Network, Packet};
+use crate::rng::Rng;
+use core::net::IpAddr;
+use siphasher::sip::SipHasher13;
+
+/// Queues of a tin (`CAKE_QUEUES`).
+pub const QUEUES: usize = 1024;
+/// Ways of a set (`CAKE_SET_WAYS`).
+pub const WAYS: usize = 8;
+
+/// The hashes that decide where a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Hashes {
+    /// The flow, by what the isolation mode tells apart.
+    pub flow: u32,
+    /// The source address.
+    pub source: u32,
+    /// The destination address.
+    pub destination: u32,
+}
+
+/// What is hashed of a packet (`struct flow_keys`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowKeys {
+    /// Addresses, ports and so on, inside of tunnels; `None` for what is not IP.
+    flow: Option<Flow>,
+    /// What the link layer says it is.
+    ethertype: EtherType,
+    /// TPID and TCI of the outermost VLAN tag; 0 without.
+    vlan: u32,
+}
+
+/// The keyed hash of one instance.
+#[derive(Clone, Copy, Debug)]
+pub struct Hasher {
+    key: (u64, u64),
+}
+
+/// A home slot in a set-associative table.
+#[derive(Clone, Copy, Debug)]
+pub struct SetSlot {
+    set: usize,
+    way: usize,
+}
+
+impl SetSlot {
+    /// The home of `hash`.
+    pub const fn home(hash: u32) -> Self {
+        let slot = hash as usize % QUEUES;
+        Self { set: slot - slot % WAYS, way: slot % WAYS }
+    }
+
+    /// Its index in the table.
+    pub const fn index(self) -> usize {
+        self.set + self.way
+    }
+
+    /// All slots of the set, from the home slot on and around.
+    pub fn ways(self) -> impl Iterator<Item = usize> {
+        (0..WAYS).map(move |step| self.set + (self.way + step) % WAYS)
+    }
+}
+
+impl FlowKeys {
+    /// What is hashed of `packet` (`skb_flow_dissect_flow_keys`): with a tracked connection the
+    /// addresses and ports before translation; with an IPv6 flow label that instead of the ports.
+    pub fn of(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
+        let flow = match (conntrack, packet.flow()) {
+            (Some(conntrack), Some(outer)) => conntrack.original(&outer).or_else(|| seen(packet)),
+            (None, Some(_)) => seen(packet),
+            (_, None) => None,
+        };
+        let ethertype = match packet.network {
+            Network::Ipv4(_) => EtherType::IPV4,
+            Network::Ipv6(_) => EtherType::IPV6,
+            Network::Other(ethertype) => ethertype,
+        };
+        let tag = packet.extra.as_ref().and_then(|extra| extra.vlan.first());
+        let vlan = tag.map_or(0, |&(tpid, tci)| u32::from(tpid) << 16 | u32::from(tci));
+        Self { flow, ethertype, vlan }
+    }
+}
+
+/// The flow that the dissector sees: it looks into tunnels, but stops at the first flow label.
+fn seen(packet: &Packet) -> Option<Flow> {
+    let outer = packet.flow()?;
+    let mut flow = match &packet.extra {
+        Some(_) if outer.flow_label == 0 => packet.inner_flow().unwrap_or(outer),
+        _ => outer,
+    };
+    if flow.flow_label != 0 {
+        (flow.src_port, flow.dst_port) = (0, 0);
+    }
+    Some(flow)
+}
+
+impl Hasher {
+    /// A hasher with a random key.
+    pub fn new(rng: &mut Rng) -> Self {
+        Self { key: (rng.next_u64(), rng.next_u64()) }
+    }
+
+    /// The hashes of a packet in `mode` (`cake_hash`). Only what the mode needs is computed.
+    pub fn hashes(&self, keys: &FlowKeys, mode: FlowMode) -> Hashes {
+        let source = if mode.by_source() { self.host(keys, |flow| flow.src) } else { 0 };
+        let destination = if mode.by_destination() { self.host(keys, |flow| flow.dst) } else { 0 };
+        let flow = if mode.by_flow() { self.flow(keys) } else { source ^ destination };
+        Hashes { flow, source, destination }
+    }
+
+    fn flow(&self, keys: &FlowKeys) -> u32 {
+        let mut bytes = [0u8; FLOW_BYTES];
+        if let Some(flow) = &keys.flow {
+            let mut from = (flow.src, flow.src_port);
+            let mut to = (flow.dst, flow.dst_port);
+            if to < from {
+                core::mem::swap(&mut from, &mut to);
+            }
+            write_address(&mut bytes[0..16], from.0);
+            write_address(&mut bytes[16..32], to.0);
+            bytes[32..34].copy_from_slice(&from.1.to_le_bytes());
+            bytes[34..36].copy_from_slice(&to.1.to_le_bytes());
+            bytes[36..40].copy_from_slice(&flow.flow_label.to_le_bytes());
+            bytes[40] = flow.protocol;
+        }
+        write_link(&mut bytes[41..47], keys);
+        self.hash(&bytes)
+    }
+
+    /// One address alone, hashed alike on both sides; 0 for packets without addresses.
+    fn host(&self, keys: &FlowKeys, address: fn(&Flow) -> IpAddr) -> u32 {
+        let Some(flow) = &keys.flow else { return 0 };
+        let mut bytes = [0u8; HOST_BYTES];
+        write_address(&mut bytes[0..16], address(flow));
+        write_link(&mut bytes[16..22], keys);
+        self.hash(&bytes)
+    }
+
+    fn hash(&self, bytes: &[u8]) -> u32 {
+        SipHasher13::new_with_keys(self.key.0, self.key.1).hash(bytes) as u32
+    }
+}
+
+/// Bytes of a hashed flow.
+const FLOW_BYTES: usize = 48;
+/// Bytes of a hashed host.
+const HOST_BYTES: usize = 24;
+
+fn write_address(bytes: &mut [u8], address: IpAddr) {
+    match address {
+        IpAddr::V4(v4) => bytes[..4].copy_from_slice(&v4.octets()),
+        IpAddr::V6(v6) => bytes.copy_from_slice(&v6.octets()),
+    }
+}
+
+fn write_link(bytes: &mut [u8], keys: &FlowKeys) {
+    bytes[0..2].copy_from_slice(&keys.ethertype.0.to_le_bytes());
+    bytes[2..6].copy_from_slice(&keys.vlan.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::Ipv4Addr;
+
+    fn keys(src: [u8; 4], dst: [u8; 4], ports: (u16, u16)) -> FlowKeys {
+        let flow = Flow {
+            src: Ipv4Addr::from(src).into(),
+            dst: Ipv4Addr::from(dst).into(),
+            protocol: 17,
+            src_port: ports.0,
+            dst_port: ports.1,
+            flow_label: 0,
+        };
+        FlowKeys { flow: Some(flow), ethertype: EtherType::IPV4, vlan: 0 }
+    }
+
+    #[test]
+    fn both_directions_share_a_queue_but_other_ports_do_not() {
+        let hasher = Hasher::new(&mut Rng::stream(1, 1));
+        let flow = |keys| hasher.hashes(&keys, FlowMode::Flows).flow;
+        let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        assert_eq!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (2, 1))));
+        assert_ne!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (1, 2))));
+        assert_ne!(flow(keys(a, b, (1, 2))), flow(keys(a, b, (1, 3))));
+    }
+
+    #[test]
+    fn modes_tell_apart_what_their_name_says() {
+        let hasher = Hasher::new(&mut Rng::stream(1, 1));
+        let flow = |keys, mode| hasher.hashes(&keys, mode).flow;
+        let (a, b, c) = ([10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]);
+        let one = keys(a, b, (1, 2));
+        let other_port = keys(a, b, (1, 3));
+        let other_src = keys(c, b, (1, 2));
+        let other_dst = keys(a, c, (1, 2));
+        let same = |mode| {
+            [other_port, other_src, other_dst].map(|other| flow(one, mode) == flow(other, mode))
+        };
+        assert_eq!(same(FlowMode::Flowblind), [true, true, true]);
+        assert_eq!(same(FlowMode::Srchost), [true, false, true]);
+        assert_eq!(same(FlowMode::Dsthost), [true, true, false]);
+        assert_eq!(same(FlowMode::Hosts), [true, false, false]);
+        assert_eq!(same(FlowMode::Flows), [false, false, false]);
+        assert_eq!(same(FlowMode::TripleIsolate), [false, false, false]);
+    }
+
+    #[test]
+    fn a_set_is_searched_from_home_and_around() {
+        let ways: Vec<usize> = SetSlot::home(1024 * 5 + 13).ways().collect();
+        assert_eq!(ways, [13, 14, 15, 8, 9, 10, 11, 12]);
+    }
+}

@@ -1,0 +1,249 @@
+//! CAKE: Common Applications Kept Enhanced (`sch_cake`), complete and with its ACK filter.
+//!
+//! A packet passes, from the top: classification into a **tin** ([`tins`]), hashing to a **flow
+//! queue** of that tin ([`hash`], [`flows`]), possibly the **ACK filter** ([`ack_filter`]). On the
+//! way out the **shaper** ([`shaper`]) says when, the tins' clocks say which tin, **DRR++** with
+//! host fairness says which flow, and **COBALT** ([`cobalt`]) whether to mark or drop. See
+//! `docs/cake.md`.
+
+mod ack_filter;
+mod autorate;
+mod cobalt;
+mod config;
+mod conntrack;
+mod dequeue;
+mod draws;
+mod enqueue;
+mod flows;
+mod hash;
+mod hosts;
+mod memory;
+mod overflow;
+mod overhead;
+mod pool;
+mod segment;
+mod shaper;
+mod stats;
+mod tin;
+mod tins;
+
+pub use config::{AckFilter, Config, FlowMode, Patch, TinMode};
+pub use conntrack::Conntrack;
+pub use draws::Draws;
+pub use overhead::{Framing, Sizes, on_link};
+pub use stats::{CakeStats, FlowStats, TinStats};
+
+use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Stats};
+use crate::packet::Packet;
+use crate::reason::Reason;
+use crate::rng::Rng;
+use crate::units::{Instant, Rate};
+use autorate::Autorate;
+use hash::Hasher;
+use memory::Memory;
+use overflow::{Longest, MAX_TINS};
+use pool::{Pool, Queued};
+use shaper::{Clocks, Cost};
+use std::sync::Arc;
+use tin::Tin;
+
+/// An instance of CAKE.
+#[derive(Clone, Debug)]
+pub struct Cake {
+    config: Config,
+    /// This qdisc, as `skb->priority` may name it.
+    handle: Handle,
+    /// MTU of the device with its link-layer header (`psched_mtu`).
+    mtu: u32,
+    /// The rate in force: the configured one, or what autorate has found.
+    rate: Rate,
+    cost: Cost,
+    clocks: Clocks,
+    tins: Box<[Tin; MAX_TINS]>,
+    /// The tin whose turn it is, when unlimited.
+    current: usize,
+    pool: Pool,
+    longest: Option<Box<Longest>>,
+    memory: Memory,
+    backlog: Backlog,
+    stats: Stats,
+    sizes: Sizes,
+    autorate: Autorate,
+    wake_at: Option<Instant>,
+    hasher: Hasher,
+    draws: Draws,
+    conntrack: Option<Arc<dyn Conntrack>>,
+}
+
+impl Cake {
+    /// An instance for a device with this MTU (link-layer header included, 1514 on Ethernet).
+    /// `rng` gives the hash key and then the draws of dither and BLUE.
+    pub fn new(config: Config, mtu: u32, mut rng: Rng) -> Self {
+        let hasher = Hasher::new(&mut rng);
+        let mut cake = Self {
+            config,
+            handle: Handle::NONE,
+            mtu,
+            rate: config.bandwidth,
+            cost: Cost::default(),
+            clocks: Clocks::default(),
+            tins: Box::default(),
+            current: 0,
+            pool: Pool::default(),
+            longest: None,
+            memory: Memory::default(),
+            backlog: Backlog::default(),
+            stats: Stats::default(),
+            sizes: Sizes::default(),
+            autorate: Autorate::default(),
+            wake_at: None,
+            hasher,
+            draws: Draws::Seeded(rng),
+            conntrack: None,
+        };
+        cake.autorate.peak = config.bandwidth.bytes_per_sec();
+        cake.reconfigure();
+        cake
+    }
+
+    /// The same with other random draws.
+    pub fn with_draws(self, draws: Draws) -> Self {
+        Self { draws, ..self }
+    }
+
+    /// The same as the qdisc with this handle: packets whose `skb->priority` has its major number
+    /// choose their tin by their minor number.
+    pub fn with_handle(self, handle: Handle) -> Self {
+        Self { handle, ..self }
+    }
+
+    /// The same with a connection tracker, which `nat` asks.
+    pub fn with_conntrack(self, conntrack: Arc<dyn Conntrack>) -> Self {
+        Self { conntrack: Some(conntrack), ..self }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Changes what `patch` names (`cake_change`), with packets in the queues.
+    ///
+    /// Packets in tins that no longer exist are dropped and counted as dropped; the kernel frees
+    /// them without a trace.
+    pub fn change(&mut self, patch: &Patch, cx: &mut Cx<'_>) {
+        self.config = self.config.patched(patch);
+        if let Some(bandwidth) = patch.bandwidth {
+            self.rate = bandwidth;
+        }
+        if patch.resets_sizes() {
+            self.sizes.restart();
+        }
+        for tin in self.config.tins.classes().len()..MAX_TINS {
+            self.clear_tin(tin, cx);
+        }
+        self.reconfigure();
+    }
+
+    /// Derives everything that follows from configuration and rate (`cake_reconfigure`).
+    fn reconfigure(&mut self) {
+        let classes = self.config.tins.classes();
+        for (tin, class) in self.tins.iter_mut().zip(classes) {
+            tin.configure(&self.config, class, self.rate, self.mtu);
+        }
+        self.cost = self.tins[0].cost;
+        self.current = if self.current < classes.len() { self.current } else { 0 };
+        self.memory.limit = self.memory_limit();
+    }
+
+    fn memory_limit(&self) -> u64 {
+        let configured = u64::from(self.config.memlimit);
+        let limit = match self.config.memlimit {
+            0 if self.cost.is_free() => u64::MAX,
+            0 => {
+                let per_interval = self.rate.bytes_per_sec() * self.config.interval.as_micros();
+                (per_interval / QUARTER_SECOND).max(LEAST_MEMORY)
+            }
+            _ => configured,
+        };
+        limit.min((MOST_PACKETS * u64::from(self.mtu)).max(configured))
+    }
+
+    /// Drops everything in a tin.
+    fn clear_tin(&mut self, tin: usize, cx: &mut Cx<'_>) {
+        let Some(flows) = &self.tins[tin].flows else { return };
+        let mut filled: Vec<usize> = flows.active().map(|(index, _)| index).collect();
+        filled.retain(|&index| !flows.get(index).chain.is_empty());
+        for index in filled {
+            while let Some(queued) = self.take(tin, index) {
+                self.tins[tin].counters.dropped += 1;
+                self.tins[tin].flows_mut().get_mut(index).dropped += 1;
+                self.drop(Reason::QdiscDrop, queued, cx);
+                self.shrunk(tin, index);
+            }
+        }
+    }
+
+    /// Takes the first packet out of a queue, with all accounts.
+    fn take(&mut self, tin: usize, index: usize) -> Option<Queued> {
+        let queued = self.tins[tin].pop(index, &mut self.pool)?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= queued.len;
+        self.memory.used -= u64::from(queued.memory);
+        Some(queued)
+    }
+
+    /// Counts and hands over a packet that has left its queue for good.
+    fn drop(&mut self, reason: Reason, queued: Queued, cx: &mut Cx<'_>) {
+        self.stats.drops += 1;
+        cx.drop(reason, queued.packet);
+    }
+
+    /// Charges a packet to its tin and to the whole (`cake_advance_shaper`).
+    fn charge(&mut self, tin: usize, adjusted: u32, now: u64, dropped: bool) {
+        if self.cost.is_free() {
+            return;
+        }
+        self.tins[tin].charge(now, adjusted);
+        self.clocks.charge(self.cost.nanos(adjusted), dropped);
+    }
+
+    /// Asks to be woken when the shaper opens.
+    fn wait(&mut self) {
+        self.wake_at = Some(Instant::from_nanos(self.clocks.opens()));
+    }
+}
+
+impl Qdisc for Cake {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.insert(packet, cx)
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        self.next_packet(cx)
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.wake_at
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+/// An exponentially weighted moving average with weight 2⁻ˢʰⁱᶠᵗ (`cake_ewma`).
+const fn ewma(average: u64, sample: u64, shift: u32) -> u64 {
+    average - (average >> shift) + (sample >> shift)
+}
+
+/// Micro-seconds in a quarter of a second: the default limit is four times rate · interval.
+const QUARTER_SECOND: u64 = 250_000;
+/// 4 MiB.
+const LEAST_MEMORY: u64 = 4 << 20;
+/// `sch->limit`, counted in packets of one MTU.
+const MOST_PACKETS: u64 = 10_240;

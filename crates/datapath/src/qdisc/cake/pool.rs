@@ -1,0 +1,146 @@
+//! Where the packets lie: one pool for all queues of an instance, so that a queue is a chain of
+//! slot numbers and nothing is allocated while packets come and go.
+
+use crate::packet::Packet;
+
+/// A packet in the pool with what was computed at enqueue.
+#[derive(Clone, Debug)]
+pub struct Queued {
+    /// The packet.
+    pub packet: Packet,
+    /// `qdisc_pkt_len`.
+    pub len: u32,
+    /// Compensated length: what the shaper charges.
+    pub adjusted: u32,
+    /// Bytes of memory that it is charged as.
+    pub memory: u32,
+}
+
+/// The pool: slots in use hold a packet, free ones form a chain.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    slots: Vec<Slot>,
+    free: u32,
+}
+
+/// A first-in-first-out chain of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    queued: Option<Queued>,
+    next: u32,
+}
+
+/// No slot.
+const NIL: u32 = u32::MAX;
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: NIL }
+    }
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { head: NIL, tail: NIL, len: 0 }
+    }
+}
+
+impl Chain {
+    /// True without packets.
+    pub const fn is_empty(&self) -> bool {
+        self.head == NIL
+    }
+
+    /// How many packets there are.
+    pub const fn len(&self) -> u32 {
+        self.len
+    }
+}
+
+impl Pool {
+    /// Appends a packet to `chain`.
+    pub fn push(&mut self, chain: &mut Chain, queued: Queued) {
+        let slot = self.occupy(queued);
+        if chain.is_empty() {
+            chain.head = slot;
+        } else {
+            self.slots[chain.tail as usize].next = slot;
+        }
+        chain.tail = slot;
+        chain.len += 1;
+    }
+
+    /// Takes the first packet of `chain`.
+    pub fn pop(&mut self, chain: &mut Chain) -> Option<Queued> {
+        if chain.is_empty() {
+            return None;
+        }
+        let slot = chain.head;
+        chain.head = self.slots[slot as usize].next;
+        if chain.is_empty() {
+            chain.tail = NIL;
+        }
+        chain.len -= 1;
+        Some(self.vacate(slot))
+    }
+
+    /// The packets of `chain`, first to last.
+    pub fn iter<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = &'a Packet> + use<'a> {
+        let mut at = chain.head;
+        core::iter::from_fn(move || {
+            let slot = self.slots.get(at as usize)?;
+            at = slot.next;
+            Some(&slot.queued.as_ref().expect("a chained slot holds a packet").packet)
+        })
+    }
+
+    /// The last packet of `chain`.
+    pub fn last(&self, chain: &Chain) -> Option<&Packet> {
+        let slot = self.slots.get(chain.tail as usize)?;
+        slot.queued.as_ref().map(|queued| &queued.packet)
+    }
+
+    /// Takes the packet at `position` out of `chain`, which must be longer than that.
+    pub fn remove(&mut self, chain: &mut Chain, position: usize) -> Queued {
+        if position == 0 {
+            return self.pop(chain).expect("the position is in the chain");
+        }
+        let mut before = chain.head;
+        for _ in 1..position {
+            before = self.slots[before as usize].next;
+        }
+        let slot = self.slots[before as usize].next;
+        self.slots[before as usize].next = self.slots[slot as usize].next;
+        if chain.tail == slot {
+            chain.tail = before;
+        }
+        chain.len -= 1;
+        self.vacate(slot)
+    }
+
+    fn occupy(&mut self, queued: Queued) -> u32 {
+        let filled = Slot { queued: Some(queued), next: NIL };
+        if self.free == NIL {
+            self.slots.push(filled);
+            return (self.slots.len() - 1) as u32;
+        }
+        let slot = self.free;
+        self.free = self.slots[slot as usize].next;
+        self.slots[slot as usize] = filled;
+        slot
+    }
+
+    fn vacate(&mut self, slot: u32) -> Queued {
+        let vacated = &mut self.slots[slot as usize];
+        vacated.next = self.free;
+        self.free = slot;
+        vacated.queued.take().expect("a chained slot holds a packet")
+    }
+}

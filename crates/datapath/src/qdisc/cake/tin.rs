@@ -1,0 +1,215 @@
+//! One tin: its share of the rate, its flows, and what it has seen.
+
+use super::cobalt::Params;
+use super::config::{Config, FlowMode};
+use super::draws::Draws;
+use super::ewma;
+use super::flows::{Flows, Rotation, Set};
+use super::pool::{Pool, Queued};
+use super::shaper::{Cost, charge_tin};
+use super::tins::Class;
+use crate::units::Rate;
+
+/// A tin (`struct cake_tin_data`).
+#[derive(Clone, Debug, Default)]
+pub struct Tin {
+    /// Rate of the tin.
+    pub rate: Rate,
+    /// Cost of a byte at that rate.
+    pub cost: Cost,
+    /// What COBALT needs.
+    pub params: Params,
+    /// Bytes that a flow may send in a round.
+    pub flow_quantum: u32,
+    /// Bytes that the tin may send in a round, when unlimited.
+    pub quantum: u32,
+    /// Bytes that may still be sent in this round, when unlimited.
+    pub deficit: i32,
+    /// When the tin's next packet is due, in ns (`time_next_packet`).
+    pub clock: u64,
+    /// Bytes that wait.
+    pub backlog: u32,
+    /// Sparse flows (`sparse_flow_count`), those that wait with the bulk flows included.
+    pub sparse: u16,
+    /// Bulk flows.
+    pub bulk: u16,
+    /// Decaying flows.
+    pub decaying: u16,
+    /// Flows that BLUE deals with.
+    pub unresponsive: u16,
+    /// What has happened.
+    pub counters: Counters,
+    /// Delays of packets sent, in ns.
+    pub delays: Delays,
+    /// Tables, made at first use: an idle tin takes no memory.
+    pub flows: Option<Box<Flows>>,
+}
+
+/// Counters of one tin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Packets that entered.
+    pub packets: u32,
+    /// Bytes that entered.
+    pub bytes: u64,
+    /// Flows found beside their home.
+    pub way_hits: u32,
+    /// New flows.
+    pub way_misses: u32,
+    /// Flows that had to share a queue.
+    pub way_collisions: u32,
+    /// Packets dropped, ACKs not included.
+    pub dropped: u32,
+    /// Packets marked.
+    pub marked: u32,
+    /// ACKs filtered.
+    pub ack_drops: u32,
+    /// Largest packet.
+    pub max_len: u32,
+}
+
+/// Moving averages of the delay in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Delays {
+    /// Average.
+    pub average: u64,
+    /// Follows rises quickly.
+    pub peak: u64,
+    /// Follows falls quickly.
+    pub base: u64,
+}
+
+impl Delays {
+    /// A packet left after `delay` ns.
+    pub fn add(&mut self, delay: u64) {
+        self.average = ewma(self.average, delay, 8);
+        self.peak = ewma(self.peak, delay, if delay > self.peak { 2 } else { 8 });
+        self.base = ewma(self.base, delay, if delay < self.base { 2 } else { 8 });
+    }
+}
+
+impl Tin {
+    /// Sets the tin's share of `rate` and what follows from it (`cake_set_rate`).
+    pub fn configure(&mut self, config: &Config, class: &Class, rate: Rate, mtu: u32) {
+        self.rate = Rate::from_bytes_per_sec(class.share.of(rate.bytes_per_sec()));
+        self.cost = Cost::of(self.rate);
+        self.quantum = class.quantum;
+        self.flow_quantum = match self.cost.is_free() {
+            true => MAX_QUANTUM as u32,
+            false => (self.rate.bytes_per_sec() >> 12).clamp(MIN_QUANTUM, MAX_QUANTUM) as u32,
+        };
+        self.params = Params::scaled(config.interval, config.target, self.cost.nanos(mtu));
+    }
+
+    /// True if some flow has packets or waits for its turn.
+    pub const fn has_active_flows(&self) -> bool {
+        self.sparse + self.bulk > 0
+    }
+
+    /// The tables; they are there once a packet has come.
+    pub fn flows_mut(&mut self) -> &mut Flows {
+        self.flows.as_mut().expect("a tin with packets has tables")
+    }
+
+    /// Charges a packet of `adjusted` bytes to the tin's clock.
+    pub fn charge(&mut self, now: u64, adjusted: u32) {
+        self.clock = charge_tin(self.clock, now, self.cost.nanos(adjusted));
+    }
+
+    /// The quantum of the flow in queue `index` (`cake_get_flow_quantum`), shared with the other
+    /// bulk flows of its host. The dither keeps rounding errors from adding up.
+    pub fn quantum_of(&self, index: usize, mode: FlowMode, draws: &mut Draws) -> i32 {
+        let flows = self.flows.as_ref().expect("a tin with packets has tables");
+        let divisor = 65535 / u32::from(flows.host_load(index, mode));
+        ((self.flow_quantum * divisor + u32::from(draws.dither())) >> 16) as i32
+    }
+
+    /// A packet has come into queue `index`: puts the flow where flows with packets belong.
+    pub fn activate(&mut self, index: usize, mode: FlowMode, draws: &mut Draws) {
+        match self.flows_mut().get(index).set {
+            Set::None | Set::Decaying => {
+                if self.flows_mut().get(index).set == Set::Decaying {
+                    self.decaying -= 1;
+                }
+                self.sparse += 1;
+                let quantum = self.quantum_of(index, mode, draws);
+                let flows = self.flows_mut();
+                flows.move_to(index, Rotation::New);
+                let flow = flows.get_mut(index);
+                flow.set = Set::Sparse;
+                flow.deficit = quantum;
+            }
+            Set::SparseWait => {
+                self.sparse -= 1;
+                self.become_bulk(index, mode);
+            }
+            Set::Sparse | Set::Bulk => {}
+        }
+    }
+
+    /// The flow in queue `index` has used up its share: gives it the next one, at the end of the
+    /// old flows.
+    pub fn next_round(&mut self, index: usize, mode: FlowMode, draws: &mut Draws) {
+        let flow = self.flows_mut().get_mut(index);
+        if flow.set == Set::Sparse {
+            if flow.chain.is_empty() {
+                flow.set = Set::SparseWait;
+            } else {
+                self.sparse -= 1;
+                self.become_bulk(index, mode);
+            }
+        }
+        let quantum = self.quantum_of(index, mode, draws);
+        let flows = self.flows_mut();
+        flows.get_mut(index).deficit += quantum;
+        flows.move_to(index, Rotation::Old);
+    }
+
+    fn become_bulk(&mut self, index: usize, mode: FlowMode) {
+        self.bulk += 1;
+        let flows = self.flows_mut();
+        flows.get_mut(index).set = Set::Bulk;
+        flows.add_bulk(index, mode);
+    }
+
+    /// The flow in queue `index` was found empty at its turn: it decays, or is forgotten.
+    pub fn retire(&mut self, index: usize, mode: FlowMode, now: u64) {
+        let params = self.params;
+        let flows = self.flows_mut();
+        let flow = flows.get_mut(index);
+        let responsive_again = flow.cobalt.queue_empty(&params, now);
+        let at_rest = flow.cobalt.at_rest(now);
+        let was =
+            core::mem::replace(&mut flow.set, if at_rest { Set::None } else { Set::Decaying });
+        if at_rest {
+            flows.leave(index);
+        } else {
+            flows.move_to(index, Rotation::Decaying);
+        }
+        if was == Set::Bulk {
+            flows.remove_bulk(index, mode);
+        }
+        match was {
+            Set::Bulk => self.bulk -= 1,
+            Set::Sparse | Set::SparseWait => self.sparse -= 1,
+            Set::Decaying => self.decaying -= 1,
+            Set::None => {}
+        }
+        self.decaying += u16::from(!at_rest);
+        self.unresponsive -= u16::from(responsive_again);
+    }
+
+    /// Takes the first packet out of queue `index`.
+    pub fn pop(&mut self, index: usize, pool: &mut Pool) -> Option<Queued> {
+        let flow = self.flows_mut().get_mut(index);
+        let queued = pool.pop(&mut flow.chain)?;
+        flow.backlog -= queued.len;
+        self.backlog -= queued.len;
+        Some(queued)
+    }
+}
+
+/// Least quantum of a flow in bytes.
+const MIN_QUANTUM: u64 = 300;
+/// Most bytes of a quantum: an Ethernet frame.
+const MAX_QUANTUM: u64 = 1514;

@@ -1,0 +1,444 @@
+//! Replaying what the kernel's CAKE was seen to do (`v1_*.jsonl.gz`).
+//!
+//! A scenario gives packets with their times of arrival; the model gets the same packets at the
+//! same nanosecond, and what leaves it, when, how marked and how long, must be what the kernel
+//! sent. Then the statistics of every snapshot must agree, field by field.
+
+use super::json::{Field, first_difference};
+use super::{Divergence, Error, Scenario, Verdict};
+use datapath::packet::{Frame, Packet};
+use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats};
+use datapath::qdisc::{Cx, Handle, Qdisc};
+use datapath::rng::Rng;
+use datapath::units::Instant;
+use iproute::tc::cake::{flow_text, options_json, parse, stats_json};
+use iproute::words::Words;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Replays all scenarios; packets that a file refers to are looked for beside it.
+///
+/// # Errors
+/// When a line is not of this format, or the file with the packets cannot be read.
+pub fn replay(path: &Path, lines: &[Value]) -> Result<Vec<Scenario>, Error> {
+    let mut referred: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut scenarios = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let at_line = |problem: String| Error::Format { line: number + 1, problem };
+        let packets = match line["packets_ref"].as_str() {
+            None => &line["packets"],
+            Some(name) => {
+                if !referred.contains_key(name) {
+                    let beside = path.with_file_name(format!("{name}.jsonl.gz"));
+                    referred.insert(name.to_owned(), super::read_lines(&beside)?);
+                }
+                let same_name = |other: &&Value| other["name"] == line["name"];
+                let found = referred[name].iter().find(same_name);
+                &found.ok_or_else(|| at_line(format!("{} is not in {name}", line["name"])))?["packets"]
+            }
+        };
+        scenarios.push(replay_scenario(line, packets).map_err(at_line)?);
+    }
+    Ok(scenarios)
+}
+
+/// One input.
+struct Input {
+    time: u64,
+    packet: Packet,
+}
+
+/// Something that is done at a time.
+enum Action<'a> {
+    Enqueue(usize),
+    Change(&'a str),
+    Snapshot,
+    Classes,
+}
+
+/// What the model did.
+#[derive(Default)]
+struct Run {
+    out: Vec<Departure>,
+    snapshots: Vec<Snapshot>,
+}
+
+/// What the model would have shown.
+struct Snapshot {
+    time: u64,
+    qdisc: Value,
+    /// The classes, which are dumped after the qdisc, at several times when that may have been.
+    classes: Vec<Value>,
+}
+
+/// A packet that left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Departure {
+    time: u64,
+    index: u64,
+    tos: u8,
+    len: u64,
+}
+
+fn replay_scenario(line: &Value, packets: &Value) -> Result<Scenario, String> {
+    let name = text(line, "name")?.to_owned();
+    let fixed = !line["packets_ref"].is_null();
+    let inputs = inputs(packets, &line["enq"])?;
+    let stable = line["stable"].as_bool().unwrap_or(false);
+    let variants = line["variants"].as_array().ok_or("no variants")?;
+    let attempts = if stable { ATTEMPTS_STABLE } else { ATTEMPTS_UNSTABLE };
+    let mut best: Option<(u64, Divergence)> = None;
+    for seed in 0..attempts {
+        for variant in variants {
+            let run = run(line, &inputs, variant, seed, fixed)?;
+            let mut compared = 0;
+            let found = compare(&inputs, &run, variant, fixed, &mut compared)?;
+            match found {
+                None => return Ok(Scenario { name, verdict: Verdict::Passed, compared }),
+                Some(divergence) => {
+                    if best.as_ref().is_none_or(|(reached, _)| compared > *reached) {
+                        best = Some((compared, divergence));
+                    }
+                }
+            }
+        }
+    }
+    let (compared, divergence) = best.ok_or("no variants")?;
+    let verdict = if stable || fixed {
+        Verdict::Failed(divergence)
+    } else {
+        let seen = variants.len();
+        Verdict::Skipped(format!(
+            "random draws decide: {seen} outcomes were seen, and none of {attempts} draws gave one"
+        ))
+    };
+    Ok(Scenario { name, verdict, compared })
+}
+
+/// The packets with the times at which the kernel queued them.
+fn inputs(packets: &Value, delays: &Value) -> Result<Vec<Input>, String> {
+    let packets = packets.as_array().ok_or("no packets")?;
+    let input = |(index, fields): (usize, &Value)| {
+        let number = |at: usize| fields[at].as_u64().unwrap_or(0);
+        let delay = delays.get(index).and_then(Value::as_u64).unwrap_or(0);
+        let hex = fields[1].as_str().ok_or("a packet without bytes")?;
+        let mut packet = frame(hex, number(2) as usize)?;
+        packet.meta.owner = index as u32;
+        packet.meta.priority = number(3) as u32;
+        packet.meta.mark = number(4) as u32;
+        if number(5) != 0 {
+            packet.meta.gso_size = number(5) as u16;
+            packet.meta.gso_segs = packet.body.len.div_ceil(number(5) as u32) as u16;
+        }
+        Ok(Input { time: number(0) + delay, packet })
+    };
+    packets.iter().enumerate().map(input).collect()
+}
+
+/// The frame of `len` bytes that begins with `hex` and goes on with zeroes.
+pub(super) fn frame(hex: &str, len: usize) -> Result<Packet, String> {
+    let mut bytes = vec![0; len.max(hex.len() / 2)];
+    for (byte, digits) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+        let digits = std::str::from_utf8(digits).map_err(|error| error.to_string())?;
+        *byte = u8::from_str_radix(digits, 16).map_err(|error| error.to_string())?;
+    }
+    Packet::parse_ethernet(Frame::new(&bytes)).map_err(|error| error.to_string())
+}
+
+/// An instance as the scenario describes it.
+pub(super) fn instance(words: &str, handle: &str, seed: u64, fixed: bool) -> Result<Cake, String> {
+    let patch = parse(&mut Words::new(words)).map_err(|problem| problem.to_string())?;
+    let config = Config::default().patched(&patch);
+    let cake = Cake::new(config, MTU, Rng::stream(seed, 0));
+    let major = handle.trim_start_matches("handle").trim().trim_end_matches(':');
+    let major = if major.is_empty() { 0x8001 } else { hex_number(major)? };
+    let cake = cake.with_handle(Handle::new(major, 0));
+    Ok(if fixed {
+        cake.with_draws(Draws::Fixed { dither: 0x8000, blue: 0x0180_0000 })
+    } else {
+        cake
+    })
+}
+
+fn hex_number(text: &str) -> Result<u16, String> {
+    u16::from_str_radix(text, 16).map_err(|error| format!("handle {text}: {error}"))
+}
+
+/// Drives an instance through the scenario.
+fn run(
+    line: &Value,
+    inputs: &[Input],
+    variant: &Value,
+    seed: u64,
+    fixed: bool,
+) -> Result<Run, String> {
+    let handle = line["handle"].as_str().unwrap_or("");
+    let mut cake = instance(text(line, "cake")?, handle, seed, fixed)?;
+    let mut actions = Vec::new();
+    for (index, input) in inputs.iter().enumerate() {
+        actions.push((input.time, Action::Enqueue(index)));
+    }
+    for command in variant["cmds"].as_array().into_iter().flatten() {
+        let time = command[0].as_u64().ok_or("a command without time")?;
+        actions.push((time, Action::Change(command[1].as_str().ok_or("an empty command")?)));
+    }
+    for snapshot in variant["snaps"].as_array().into_iter().flatten() {
+        let time = snapshot["t"].as_u64().ok_or("a snapshot without time")?;
+        actions.push((time, Action::Snapshot));
+        for late in 0..CLASS_DUMPS {
+            actions.push((time + late * CLASS_DUMP_STEP, Action::Classes));
+        }
+    }
+    actions.sort_by_key(|(time, _)| *time);
+    let mut run = Run::default();
+    let mut super_packets = 0;
+    for (time, action) in actions {
+        run_timers(&mut cake, time, inputs, &mut run, &mut super_packets);
+        let mut dropped = Vec::new();
+        let mut cx = Cx { now: Instant::from_nanos(EPOCH + time), dropped: &mut dropped };
+        match action {
+            Action::Enqueue(index) => {
+                cake.enqueue(inputs[index].packet.clone(), &mut cx);
+                drain(&mut cake, time, inputs, &mut run, &mut super_packets);
+            }
+            Action::Change(command) => {
+                let (_, words) = command.split_once(" cake").ok_or("not a cake command")?;
+                let patch = parse(&mut Words::new(words)).map_err(|problem| problem.to_string())?;
+                cake.change(&patch, &mut cx);
+            }
+            Action::Snapshot => {
+                let qdisc = qdisc(&cake, super_packets);
+                run.snapshots.push(Snapshot { time, qdisc, classes: Vec::new() });
+            }
+            Action::Classes => {
+                let of = run.snapshots.last_mut().expect("classes follow their qdisc");
+                of.classes.push(classes(&cake, time));
+            }
+        }
+    }
+    Ok(run)
+}
+
+/// Lets the watchdog fire as often as it is due before `until` or then.
+fn run_timers(cake: &mut Cake, until: u64, inputs: &[Input], run: &mut Run, supers: &mut u64) {
+    while let Some(wake) = cake.wake_at() {
+        let time = wake.as_nanos() - EPOCH;
+        if time > until {
+            return;
+        }
+        drain(cake, time, inputs, run, supers);
+    }
+}
+
+/// Takes out all that may leave now.
+fn drain(cake: &mut Cake, time: u64, inputs: &[Input], run: &mut Run, supers: &mut u64) {
+    let mut dropped = Vec::new();
+    let mut cx = Cx { now: Instant::from_nanos(EPOCH + time), dropped: &mut dropped };
+    while let Some(packet) = cake.dequeue(&mut cx) {
+        if packet.meta.gso_size != 0 {
+            *supers += u64::from(packet.segments());
+        }
+        let index = packet.meta.owner;
+        let tagged =
+            inputs[index as usize].packet.extra.as_ref().is_some_and(|e| !e.vlan.is_empty());
+        run.out.push(Departure {
+            time,
+            index: u64::from(index),
+            tos: packet.network.tos(),
+            // The receiving end of the veth pair takes the outermost tag off.
+            len: u64::from(packet.len()) - if tagged { 4 } else { 0 },
+        });
+    }
+}
+
+/// The state as `tc -s -j qdisc show` would tell it.
+fn qdisc(cake: &Cake, super_packets: u64) -> Value {
+    let (stats, backlog) = (cake.stats(), cake.backlog());
+    let mut qdisc = json!({
+        "kind": "cake",
+        "options": options_json(cake),
+        "bytes": stats.bytes,
+        // The recorded super-packets came from a raw socket: the kernel does not trust their
+        // segment count and adds 0 for each.
+        "packets": stats.packets - super_packets,
+        "drops": stats.drops,
+        "overlimits": stats.overlimits,
+        "requeues": stats.requeues,
+        "backlog": backlog.bytes,
+        "qlen": backlog.packets,
+    });
+    if let Value::Object(object) = &mut qdisc {
+        object.extend(stats_json(&cake.cake_stats()));
+    }
+    qdisc
+}
+
+/// The classes as `tc -s class show` would tell of them at `time`.
+fn classes(cake: &Cake, time: u64) -> Value {
+    let flows = cake.flow_stats(Instant::from_nanos(EPOCH + time));
+    let class = |flow: &FlowStats| {
+        json!({
+            "tin": (flow.minor - 1) / 1024,
+            "dropped": flow.dropped,
+            "backlog": iproute::units::show_size(flow.backlog),
+            "qlen": flow.qlen,
+            "cobalt": flow_text(flow),
+        })
+    };
+    sorted(flows.iter().map(class).collect())
+}
+
+/// Classes in an order that depends neither on their numbers, which come from the hash, nor on
+/// the time of the snapshot.
+fn sorted(mut classes: Vec<Value>) -> Value {
+    classes.sort_by_cached_key(|class| {
+        let cobalt = class["cobalt"].as_str().unwrap_or("");
+        let timeless = cobalt.split(' ').filter(|word| !word.ends_with('s'));
+        let timeless: Vec<String> = timeless.map(str::to_owned).collect();
+        (class["tin"].as_u64(), class["dropped"].as_u64(), class["backlog"].to_string(), timeless)
+    });
+    Value::Array(classes)
+}
+
+/// The first difference between what we did and what the kernel did.
+fn compare(
+    inputs: &[Input],
+    run: &Run,
+    variant: &Value,
+    fixed: bool,
+    compared: &mut u64,
+) -> Result<Option<Divergence>, String> {
+    let expected = departures(inputs, variant)?;
+    for (at, want) in expected.iter().enumerate() {
+        let Some(got) = run.out.get(at) else {
+            return Ok(Some(departed(at, "out.index", want.time, want.index, "nothing")));
+        };
+        let fields = [
+            ("out.index", want.index, got.index),
+            ("out.time", want.time, got.time),
+            ("out.tos", u64::from(want.tos), u64::from(got.tos)),
+            ("out.len", want.len, got.len),
+        ];
+        for (field, want_value, got_value) in fields {
+            if want_value != got_value {
+                return Ok(Some(departed(at, field, want.time, want_value, got_value)));
+            }
+            *compared += 1;
+        }
+    }
+    if let Some(extra) = run.out.get(expected.len()) {
+        let divergence = departed(expected.len(), "out.index", extra.time, "nothing", extra.index);
+        return Ok(Some(divergence));
+    }
+    Ok(compare_snapshots(run, variant, fixed, compared))
+}
+
+fn departed(
+    at: usize,
+    field: &str,
+    time: u64,
+    expected: impl ToString,
+    got: impl ToString,
+) -> Divergence {
+    Divergence {
+        time: Some(time),
+        index: Some(at as u64),
+        field: field.to_owned(),
+        expected: expected.to_string(),
+        got: got.to_string(),
+    }
+}
+
+/// What the kernel sent, with everything filled in that the file leaves out because it is as the
+/// packet came.
+fn departures(inputs: &[Input], variant: &Value) -> Result<Vec<Departure>, String> {
+    let out = variant["out"].as_array().ok_or("a variant without out")?;
+    let departure = |fields: &Value| {
+        let index = fields[1].as_u64().ok_or("a departure without index")?;
+        let input = inputs.get(index as usize).ok_or("a departure of no packet")?;
+        let tos = fields[2].as_u64().map_or(input.packet.network.tos(), |tos| tos as u8);
+        let len = fields[3].as_u64().unwrap_or(u64::from(input.packet.len()));
+        Ok(Departure {
+            time: fields[0].as_u64().ok_or("a departure without time")?,
+            index,
+            tos,
+            len,
+        })
+    };
+    out.iter().map(departure).collect()
+}
+
+fn compare_snapshots(
+    run: &Run,
+    variant: &Value,
+    fixed: bool,
+    compared: &mut u64,
+) -> Option<Divergence> {
+    let snapshots = variant["snaps"].as_array()?;
+    for (expected, got) in snapshots.iter().zip(&run.snapshots) {
+        let time = Some(got.time);
+        let path = format!("snaps.{}", expected["label"].as_str().unwrap_or("?"));
+        let mut differ = |field: &str, expected: &Value, got: &Value| {
+            let found =
+                first_difference(&format!("{path}.{field}"), expected, got, &ignored, compared);
+            found.map(|Field { path, expected, got }| Divergence {
+                time,
+                index: None,
+                field: path,
+                expected,
+                got,
+            })
+        };
+        if let Some(divergence) = differ("qdisc", &expected["qdisc"], &got.qdisc) {
+            return Some(divergence);
+        }
+        // Deficits carry the dither.
+        if fixed {
+            let classes = sorted(expected["classes"].as_array().cloned().unwrap_or_default());
+            let seen = as_dumped(&classes, &got.classes);
+            if let Some(divergence) = differ("classes", &classes, &seen) {
+                return Some(divergence);
+            }
+        }
+    }
+    None
+}
+
+/// Our classes as a dump shows them that lasts some microseconds, in which packets come and go:
+/// each class as it was at some moment of it, by preference one at which it is as `expected`.
+fn as_dumped(expected: &Value, moments: &[Value]) -> Value {
+    let first = moments.first().cloned().unwrap_or_default();
+    let (Value::Array(expected), Value::Array(mut seen)) = (expected, first) else {
+        return Value::Null;
+    };
+    for (want, got) in expected.iter().zip(&mut seen) {
+        let mut others = moments.iter().filter_map(Value::as_array).flatten();
+        if want != got && others.any(|other| other == want) {
+            *got = want.clone();
+        }
+    }
+    Value::Array(seen)
+}
+
+/// Fields that tell of the machine the recording was made on, or that depend on the hash key.
+fn ignored(key: &str) -> bool {
+    matches!(key, "handle" | "root" | "refcnt") || key.starts_with("way_")
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str, String> {
+    value[key].as_str().ok_or_else(|| format!("no {key}"))
+}
+
+/// `psched_mtu` of the recorded device.
+const MTU: u32 = 1514;
+/// What the recordings' zero is on the model's clock: long after everything that has never
+/// happened, which the kernel keeps as time zero.
+pub(super) const EPOCH: u64 = 1_000_000_000_000;
+/// How often, and in steps of how many ns, to look for the classes of a snapshot.
+const CLASS_DUMPS: u64 = 12;
+const CLASS_DUMP_STEP: u64 = 500;
+/// Hash keys to try where the outcome hardly depends on them: a collision is possible.
+const ATTEMPTS_STABLE: u64 = 3;
+/// Hash keys to try where it was seen to depend on them.
+const ATTEMPTS_UNSTABLE: u64 = 32;
