@@ -1,5 +1,6 @@
 //! The words of tc, ip and ss: grammar in, text and JSON out.
 
+pub mod ip;
 pub mod tc;
 pub mod units;
 pub mod words;

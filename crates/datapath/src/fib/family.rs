@@ -91,7 +91,9 @@ impl<K: Address> Family<K> {
                     }
                 }
                 Action::Goto(priority) => {
-                    index = self.rules.partition_point(|rule| rule.priority < priority);
+                    // A target that does not exist is passed over (`[unresolved]`).
+                    let target = self.rules.iter().position(|rule| rule.priority == priority);
+                    index = target.filter(|&target| target >= index).unwrap_or(index);
                 }
                 Action::Nop => {}
                 Action::Blackhole => return Verdict::Refuse(RouteType::Blackhole),

@@ -361,7 +361,9 @@ impl Fib {
     pub fn append(&mut self, route: Route) -> Result<(), FibError> {
         let route = self.checked(route)?;
         self.refuse_twin(&route)?;
-        self.put(&route, Place::After);
+        if !self.join_siblings(&route) {
+            self.put(&route, Place::After);
+        }
         Ok(())
     }
 
@@ -610,6 +612,27 @@ impl Fib {
             same_rank(alias, route) && alias.kind == route.kind && alias.info == info
         };
         if self.aliases(route).any(twin) { Err(FibError::Exists) } else { Ok(()) }
+    }
+
+    /// IPv6 routes with gateways and of the same metric are one route of several next hops
+    /// (`fib6_nsiblings`). False, and nothing done, if there is none to join.
+    fn join_siblings(&mut self, route: &Route) -> bool {
+        let Target::Hops(added) = &route.target else { return false };
+        let with_gateway = |hops: &[NextHop]| hops.iter().all(|hop| hop.hop.gateway.is_some());
+        if route.prefix.addr().is_ipv4() || route.kind != RouteType::Unicast || !with_gateway(added)
+        {
+            return false;
+        }
+        let there = self.aliases(route).find(|alias| same_rank(alias, route));
+        let Some(there) = there.filter(|alias| alias.kind == RouteType::Unicast) else {
+            return false;
+        };
+        let mut hops = match &self.infos.get(there.info).shared.target {
+            Target::Hops(hops) if with_gateway(hops) => hops.clone(),
+            _ => return false,
+        };
+        hops.extend(added);
+        self.exchange(&Route { target: Target::Hops(hops), ..route.clone() })
     }
 
     fn obtain_info(&mut self, route: &Route) -> u32 {

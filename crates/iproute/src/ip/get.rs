@@ -1,0 +1,289 @@
+//! `ip route get`: the kernel's answer, and with `-d` how it was found.
+
+use super::json::{Object, list};
+use super::names::{self, invalid};
+use super::route::{question, read_tos};
+use super::show::Selector;
+use super::{Ip, IpError, Options, Outcome};
+use crate::words::{Result, Word, Words};
+use core::fmt::Write as _;
+use core::net::IpAddr;
+use datapath::fib::{Decision, Flow, Hop, RouteKey, RouteType, TableId};
+
+const WORDS: [&str; 10] =
+    ["from", "iif", "oif", "tos", "mark", "ipproto", "sport", "dport", "fibmatch", "to"];
+
+/// A question as its words put it.
+struct Question {
+    key: RouteKey,
+    from: bool,
+    mark: bool,
+    fibmatch: bool,
+}
+
+impl Ip {
+    pub(super) fn route_get(&self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+        let asked = self.read_question(words)?;
+        if asked.fibmatch {
+            let found = self.fib.matching(&asked.key);
+            let route =
+                found.ok_or(IpError::Answer("RTNETLINK answers: Network is unreachable"))?;
+            let selector = Selector::nothing();
+            return Ok(if options.json {
+                list(&[self.route_json(&route, &selector, options)])
+            } else {
+                self.route_text(&route, &selector, options)
+            });
+        }
+        let hop = match self.fib.lookup(&asked.key) {
+            Decision::Forward(hop) => Some(hop),
+            Decision::Local => None,
+            Decision::Blackhole => {
+                return Err(IpError::Answer("RTNETLINK answers: Invalid argument"));
+            }
+            Decision::Unreachable => {
+                return Err(IpError::Answer("RTNETLINK answers: No route to host"));
+            }
+            Decision::Prohibit => {
+                return Err(IpError::Answer("RTNETLINK answers: Permission denied"));
+            }
+            Decision::NoRoute => {
+                return Err(IpError::Answer("RTNETLINK answers: Network is unreachable"));
+            }
+        };
+        Ok(if options.json {
+            list(&[self.answer_json(&asked, hop)])
+        } else {
+            let mut text = self.answer_text(&asked, hop);
+            if options.details {
+                text += &self.reasons(&asked.key);
+            }
+            text
+        })
+    }
+
+    fn read_question(&self, words: &mut Words<'_>) -> Result<Question> {
+        let mut asked = None;
+        let mut from = None;
+        let (mut mark, mut fibmatch) = (false, false);
+        let mut key = question(IpAddr::from([0, 0, 0, 0]));
+        while let Some(word) = words.next() {
+            match word.text {
+                "from" => from = Some(host(words.value(word)?)?),
+                "iif" => {
+                    let port = self.devices.read(words.value(word)?)?;
+                    key.iif = Some(port).filter(|&port| port != super::LOOPBACK);
+                }
+                "oif" | "dev" => key.oif = Some(self.devices.read(words.value(word)?)?),
+                "tos" | "dsfield" => key.tos = read_tos(words.value(word)?)?,
+                "mark" => {
+                    key.mark = names::number(words.value(word)?, "Invalid \"mark\" value")?;
+                    mark = true;
+                }
+                "ipproto" => key.protocol = names::ip_protocol(words.value(word)?)?,
+                "sport" => key.src_port = port(words.value(word)?)?,
+                "dport" => key.dst_port = port(words.value(word)?)?,
+                "fibmatch" => fibmatch = true,
+                "to" => asked = Some(host(words.value(word)?)?),
+                _ if asked.is_none() => {
+                    asked = Some(host(word).map_err(|error| with_nearest(error, word))?);
+                }
+                _ => return Err(word.unknown("route get", &WORDS)),
+            }
+        }
+        let dst = asked.ok_or_else(|| words.ended("need at least a destination address"))?;
+        key.dst = dst;
+        key.src = from.unwrap_or(question(dst).src);
+        Ok(Question { key, from: from.is_some(), mark, fibmatch })
+    }
+
+    fn answer_text(&self, asked: &Question, hop: Option<Hop>) -> String {
+        let key = &asked.key;
+        let v6 = key.dst.is_ipv6();
+        let mut out = String::new();
+        if hop.is_none() {
+            let _ = write!(out, "{} ", names::type_name(self.local_kind(key)));
+        }
+        let _ = write!(out, "{} ", key.dst);
+        if asked.from || v6 {
+            let _ = write!(out, "from {} ", key.src);
+        }
+        if key.tos != 0 {
+            let _ = write!(out, "tos {:#04x} ", key.tos);
+        }
+        if let Some(gateway) = hop.and_then(|hop| hop.gateway) {
+            let _ = write!(out, "via {gateway} ");
+        }
+        let _ = write!(out, "dev {} ", self.answer_device(key, hop));
+        if hop.is_none() {
+            out += "table local ";
+        }
+        if let Some(source) = self.answer_source(asked, hop) {
+            let _ = write!(out, "src {source} ");
+        }
+        if v6 {
+            let _ = write!(out, "metric {} ", self.metric(key));
+            if let Some(iif) = key.iif {
+                let _ = write!(out, "iif {} ", self.devices.name(iif));
+            }
+            return out + "pref medium\n";
+        }
+        if asked.mark {
+            let _ = write!(out, "mark {:#x} ", key.mark);
+        }
+        if key.iif.is_none() {
+            out += "uid 0 ";
+        }
+        out += "\n    cache ";
+        if let Some(flags) = self.cache_flags(key, hop) {
+            let _ = write!(out, "<{}> ", flags.join(","));
+        }
+        if let Some(iif) = key.iif {
+            let _ = write!(out, "iif {} ", self.devices.name(iif));
+        }
+        out + "\n"
+    }
+
+    fn answer_json(&self, asked: &Question, hop: Option<Hop>) -> String {
+        let key = &asked.key;
+        let v6 = key.dst.is_ipv6();
+        let mut object = Object::default();
+        if hop.is_none() {
+            object = object.text("type", names::type_name(self.local_kind(key)));
+        }
+        object = object.text("dst", &key.dst.to_string());
+        if asked.from || v6 {
+            object = object.text("from", &key.src.to_string());
+        }
+        if key.tos != 0 {
+            object = object.text("tos", &format!("{:#04x}", key.tos));
+        }
+        if let Some(gateway) = hop.and_then(|hop| hop.gateway) {
+            object = object.text("gateway", &gateway.to_string());
+        }
+        object = object.text("dev", self.answer_device(key, hop));
+        if hop.is_none() {
+            object = object.text("table", "local");
+        }
+        if let Some(source) = self.answer_source(asked, hop) {
+            object = object.text("prefsrc", &source.to_string());
+        }
+        if v6 {
+            object = object.number("metric", self.metric(key)).words("flags", &[]);
+            if let Some(iif) = key.iif {
+                object = object.text("iif", self.devices.name(iif));
+            }
+            return object.text("pref", "medium").finish();
+        }
+        object = object.words("flags", &[]);
+        if asked.mark {
+            object = object.text("mark", &format!("{:#x}", key.mark));
+        }
+        if key.iif.is_none() {
+            object = object.number("uid", 0u32);
+        }
+        object = object.words("cache", &self.cache_flags(key, hop).unwrap_or_default());
+        if let Some(iif) = key.iif {
+            object = object.text("iif", self.devices.name(iif));
+        }
+        object.finish()
+    }
+
+    /// Broadcast answers keep their device, local ones come from `lo`.
+    fn answer_device(&self, key: &RouteKey, hop: Option<Hop>) -> &str {
+        match (hop, self.local_kind(key)) {
+            (Some(hop), _) => self.devices.name(hop.port),
+            (None, RouteType::Broadcast) => {
+                let paths = self.fib.candidates(key);
+                paths.first().map_or("lo", |path| self.devices.name(path.hop.port))
+            }
+            (None, _) => "lo",
+        }
+    }
+
+    fn answer_source(&self, asked: &Question, hop: Option<Hop>) -> Option<IpAddr> {
+        if asked.key.iif.is_some() || asked.from {
+            return None;
+        }
+        let route = self.fib.matching(&asked.key)?;
+        let Some(hop) = hop else {
+            let local = self.local_kind(&asked.key) == RouteType::Local;
+            return if local { Some(asked.key.dst) } else { route.prefsrc };
+        };
+        let towards = hop.gateway.unwrap_or(asked.key.dst);
+        route.prefsrc.or_else(|| self.devices.source(hop.port, towards))
+    }
+
+    fn local_kind(&self, key: &RouteKey) -> RouteType {
+        self.fib.matching(key).map_or(RouteType::Local, |route| route.kind)
+    }
+
+    fn metric(&self, key: &RouteKey) -> u32 {
+        self.fib.matching(key).map_or(0, |route| route.metric)
+    }
+
+    fn cache_flags(&self, key: &RouteKey, hop: Option<Hop>) -> Option<Vec<&'static str>> {
+        match (hop, self.local_kind(key)) {
+            (Some(_), _) => None,
+            (None, RouteType::Broadcast) => Some(vec!["local", "brd"]),
+            (None, _) => Some(vec!["local"]),
+        }
+    }
+
+    /// How the answer came about: table, prefix, hash and regions.
+    fn reasons(&self, key: &RouteKey) -> String {
+        let mut out = String::new();
+        let Some(route) = self.fib.matching(key) else { return out };
+        let table = match route.table {
+            TableId::MAIN => "main".to_owned(),
+            table => names::table_name(table),
+        };
+        let _ = writeln!(out, "    match {:?} table {table}", route.prefix);
+        let paths = self.fib.candidates(key);
+        if paths.len() < 2 {
+            return out;
+        }
+        let settings = self.fib.settings();
+        let hash = self.fib.hash(&Flow::from(key));
+        let _ = writeln!(
+            out,
+            "    hash {hash:#010x} hash31 {:#010x} policy {}",
+            hash >> 1,
+            settings.policy as u8
+        );
+        let mut from = 0;
+        for path in paths {
+            let device = self.devices.name(path.hop.port);
+            if path.bound < 0 {
+                let _ = writeln!(out, "    dev {device} weight {} out of service", path.weight);
+                continue;
+            }
+            let within = (from..=path.bound).contains(&((hash >> 1) as i32));
+            let mark = if within { " <-" } else { "" };
+            let _ = writeln!(
+                out,
+                "    dev {device} weight {} region {from:#010x}..={:#010x}{mark}",
+                path.weight, path.bound
+            );
+            from = path.bound.saturating_add(1);
+        }
+        out
+    }
+}
+
+fn host(word: Word<'_>) -> Result<IpAddr> {
+    let (addr, _) = names::loose_prefix(word, false)?;
+    Ok(addr)
+}
+
+fn with_nearest(
+    mut error: crate::words::GrammarError,
+    word: Word<'_>,
+) -> crate::words::GrammarError {
+    error.nearest = word.unknown("route get", &WORDS).nearest;
+    error
+}
+
+fn port(word: Word<'_>) -> Result<u16> {
+    word.text.parse().map_err(|_| invalid(word, "port value is invalid", None))
+}

@@ -1,0 +1,170 @@
+//! `ip`: routes, rules and next-hop objects in its own words, and its output.
+//!
+//! [`Ip`] holds a FIB and the names of its interfaces and runs one command at a time, as the
+//! kernel and `ip` together would: [`Ip::run`] takes `ip -j route show` and returns what `ip`
+//! would print.
+
+mod get;
+mod json;
+mod link;
+mod names;
+mod nexthop;
+mod route;
+mod rule;
+mod show;
+
+pub use names::{Devices, LOOPBACK};
+
+use crate::words::{GrammarError, Word, Words};
+use core::fmt;
+use datapath::fib::{Fib, FibError};
+use datapath::units::Instant;
+
+/// A FIB with names for its interfaces.
+#[derive(Debug, Default)]
+pub struct Ip {
+    /// Routes, rules, next hops, link states.
+    pub fib: Fib,
+    /// Names and addresses of the interfaces.
+    pub devices: Devices,
+    /// The time at which commands happen (resilient groups keep times).
+    pub now: Instant,
+}
+
+/// Why a command was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IpError {
+    /// The words make no sense, and where.
+    Grammar(GrammarError),
+    /// The tables refuse the change.
+    Fib(FibError),
+    /// What the kernel answers to a question or command that fails, in `ip`'s words.
+    Answer(&'static str),
+}
+
+/// How to print, and which family is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct Options {
+    /// `-6` was said (`-4` and nothing: false).
+    v6: bool,
+    /// `-j`.
+    json: bool,
+    /// `-d`.
+    details: bool,
+}
+
+type Outcome<T> = Result<T, IpError>;
+
+impl fmt::Display for IpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Grammar(error) => write!(f, "Error: {error}"),
+            Self::Fib(error) => write!(f, "{error}"),
+            Self::Answer(text) => write!(f, "{text}"),
+        }
+    }
+}
+
+impl std::error::Error for IpError {}
+
+impl From<GrammarError> for IpError {
+    fn from(error: GrammarError) -> Self {
+        Self::Grammar(error)
+    }
+}
+
+impl From<FibError> for IpError {
+    fn from(error: FibError) -> Self {
+        Self::Fib(error)
+    }
+}
+
+const OBJECTS: [&str; 5] = ["route", "rule", "nexthop", "link", "address"];
+
+impl Ip {
+    /// No routes, no interfaces but `lo`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs one command, with or without a leading `ip`, and returns what it prints.
+    ///
+    /// # Errors
+    /// The words make no sense, or the kernel would refuse.
+    pub fn run(&mut self, command: &str) -> Outcome<String> {
+        let mut words = Words::new(command);
+        words.accept("ip");
+        let options = read_options(&mut words)?;
+        let Some(object) = words.next() else {
+            return Err(words.ended("an object is missing: route, rule, nexthop, …").into());
+        };
+        match object.text {
+            "route" | "ro" | "r" => self.route(&mut words, options),
+            "rule" | "ru" => self.rule(&mut words, options),
+            "nexthop" | "nh" => self.nexthop(&mut words, options),
+            "link" | "l" => self.link(&mut words),
+            "address" | "addr" | "a" => self.address(&mut words),
+            _ => Err(unknown_object(object).into()),
+        }
+    }
+
+    /// Runs every command of a file, one a line; `#` begins a comment. Returns all output.
+    ///
+    /// # Errors
+    /// The first command that fails, with its line from 1.
+    pub fn run_all(&mut self, text: &str) -> Result<String, (usize, IpError)> {
+        let mut output = String::new();
+        for (index, line) in text.lines().enumerate() {
+            let command = line.split('#').next().unwrap_or_default();
+            if !command.trim().is_empty() {
+                output += &self.run(command).map_err(|error| (index + 1, error))?;
+            }
+        }
+        Ok(output)
+    }
+}
+
+fn unknown_object(word: Word<'_>) -> GrammarError {
+    let nearest = word.unknown("ip", &OBJECTS).nearest;
+    word.error(format!("Object \"{}\" is unknown, try \"ip help\".", word.text), nearest)
+}
+
+fn read_options(words: &mut Words<'_>) -> Outcome<Options> {
+    let mut options = Options::default();
+    while let Some(word) = words.peek().filter(|word| word.text.starts_with('-')) {
+        match word.text {
+            "-4" => options.v6 = false,
+            "-6" => options.v6 = true,
+            "-j" | "-json" => options.json = true,
+            "-d" | "-details" => options.details = true,
+            _ => {
+                let known = ["-4", "-6", "-json", "-details"];
+                let nearest = word.unknown("ip", &known).nearest;
+                let message = format!("Option \"{}\" is unknown, try \"ip -help\".", word.text);
+                return Err(word.error(message, nearest).into());
+            }
+        }
+        words.next();
+    }
+    Ok(options)
+}
+
+/// What `ip OBJECT verb` begins with; abbreviations are those of `ip`.
+fn verb(words: &mut Words<'_>, object: &str, verbs: &[&'static str]) -> Outcome<&'static str> {
+    let Some(word) = words.peek() else { return Ok("show") };
+    words.next();
+    let text = match word.text {
+        "list" | "ls" | "lst" => "show",
+        "delete" => "del",
+        text => text,
+    };
+    let found = verbs.iter().find(|verb| !text.is_empty() && verb.starts_with(text));
+    found.copied().ok_or_else(|| {
+        let nearest = word.unknown(object, verbs).nearest;
+        let message = format!("Command \"{}\" is unknown, try \"ip {object} help\".", word.text);
+        word.error(message, nearest).into()
+    })
+}
+
+#[cfg(test)]
+mod tests;

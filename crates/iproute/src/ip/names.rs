@@ -1,0 +1,260 @@
+//! Names that `ip` knows: tables, protocols, scopes, types, devices.
+
+use crate::words::{GrammarError, Result, Word};
+use core::net::IpAddr;
+use datapath::fib::{Algorithm, Prefix, Protocol, RouteType, Scope, TableId};
+
+/// The port of `lo`.
+pub const LOOPBACK: u16 = u16::MAX;
+
+/// Interfaces by name, and their addresses.
+#[derive(Clone, Debug, Default)]
+pub struct Devices {
+    ports: Vec<Device>,
+}
+
+#[derive(Clone, Debug)]
+struct Device {
+    name: String,
+    addresses: Vec<(IpAddr, u8)>,
+}
+
+impl Devices {
+    /// No interface but `lo`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an interface and returns its port; ports count from 0.
+    pub fn add(&mut self, name: &str) -> u16 {
+        let port = u16::try_from(self.ports.len()).expect("a host has fewer than 65536 ports");
+        self.ports.push(Device { name: name.to_owned(), addresses: Vec::new() });
+        port
+    }
+
+    /// Notes an address of a port.
+    pub fn add_address(&mut self, port: u16, addr: IpAddr, len: u8) {
+        if let Some(device) = self.ports.get_mut(usize::from(port)) {
+            device.addresses.push((addr, len));
+        }
+    }
+
+    /// The name of a port.
+    pub fn name(&self, port: u16) -> &str {
+        if port == LOOPBACK {
+            return "lo";
+        }
+        self.ports.get(usize::from(port)).map_or("if?", |device| &device.name)
+    }
+
+    /// The port with this name.
+    pub fn port(&self, name: &str) -> Option<u16> {
+        if name == "lo" {
+            return Some(LOOPBACK);
+        }
+        self.ports.iter().position(|device| device.name == name).map(|index| index as u16)
+    }
+
+    /// The address that packets for `towards` leave `port` with: one of its subnet if there is
+    /// one, else the first of the family (`inet_select_addr`).
+    pub fn source(&self, port: u16, towards: IpAddr) -> Option<IpAddr> {
+        let device = self.ports.get(usize::from(port))?;
+        let near = |&&(addr, len): &&(IpAddr, u8)| {
+            Prefix::containing(addr, len).is_some_and(|prefix| prefix.contains(towards))
+        };
+        let family = |&&(addr, _): &&(IpAddr, u8)| addr.is_ipv4() == towards.is_ipv4();
+        let addresses = &device.addresses;
+        addresses.iter().find(near).or_else(|| addresses.iter().find(family)).map(|a| a.0)
+    }
+
+    /// The port that a word names.
+    pub(super) fn read(&self, word: Word<'_>) -> Result<u16> {
+        self.port(word.text).ok_or_else(|| {
+            let names: Vec<&str> = self.ports.iter().map(|device| device.name.as_str()).collect();
+            let nearest = word.unknown("dev", &names).nearest;
+            word.error(format!("Cannot find device \"{}\"", word.text), nearest)
+        })
+    }
+}
+
+const TABLES: [(&str, u32); 4] = [("default", 253), ("main", 254), ("local", 255), ("unspec", 0)];
+
+const PROTOCOLS: [(&str, u32); 17] = [
+    ("unspec", 0),
+    ("redirect", 1),
+    ("kernel", 2),
+    ("boot", 3),
+    ("static", 4),
+    ("gated", 8),
+    ("ra", 9),
+    ("mrt", 10),
+    ("zebra", 11),
+    ("bird", 12),
+    ("dnrouted", 13),
+    ("xorp", 14),
+    ("ntk", 15),
+    ("dhcp", 16),
+    ("keepalived", 18),
+    ("babel", 42),
+    ("bgp", 186),
+];
+
+const SCOPES: [(&str, u32); 5] =
+    [("global", 0), ("nowhere", 255), ("host", 254), ("link", 253), ("site", 200)];
+
+const TYPES: [(&str, RouteType); 9] = [
+    ("unicast", RouteType::Unicast),
+    ("local", RouteType::Local),
+    ("broadcast", RouteType::Broadcast),
+    ("anycast", RouteType::Anycast),
+    ("multicast", RouteType::Multicast),
+    ("blackhole", RouteType::Blackhole),
+    ("unreachable", RouteType::Unreachable),
+    ("prohibit", RouteType::Prohibit),
+    ("throw", RouteType::Throw),
+];
+
+const ALGORITHMS: [(&str, Algorithm); 5] = [
+    ("l3", Algorithm::L3),
+    ("per-packet", Algorithm::PerPacket),
+    ("l4", Algorithm::L4),
+    ("modulo", Algorithm::Modulo),
+    ("credit", Algorithm::Credit),
+];
+
+const IP_PROTOCOLS: [(&str, u8); 4] = [("icmp", 1), ("tcp", 6), ("udp", 17), ("ipv6-icmp", 58)];
+
+pub(super) fn table(word: Word<'_>) -> Result<TableId> {
+    by_name_or_number(word, &TABLES, u32::MAX, "table").map(TableId)
+}
+
+pub(super) fn table_name(table: TableId) -> String {
+    name_or_number(table.0, &TABLES)
+}
+
+pub(super) fn protocol(word: Word<'_>) -> Result<Protocol> {
+    by_name_or_number(word, &PROTOCOLS, 255, "protocol").map(|number| Protocol(number as u8))
+}
+
+pub(super) fn protocol_name(protocol: Protocol) -> String {
+    name_or_number(protocol.0.into(), &PROTOCOLS)
+}
+
+pub(super) fn scope(word: Word<'_>) -> Result<Scope> {
+    by_name_or_number(word, &SCOPES, 255, "scope").map(|number| Scope(number as u8))
+}
+
+pub(super) fn scope_name(scope: Scope) -> String {
+    name_or_number(scope.0.into(), &SCOPES)
+}
+
+/// The route type that a word names, if it does.
+pub(super) fn route_type(text: &str) -> Option<RouteType> {
+    TYPES.iter().find(|(name, _)| *name == text).map(|&(_, kind)| kind)
+}
+
+pub(super) fn type_name(kind: RouteType) -> &'static str {
+    TYPES.iter().find(|(_, there)| *there == kind).map_or("unicast", |(name, _)| name)
+}
+
+/// `mp_algo` of the 2015 series, and two baselines of ours.
+pub(super) fn algorithm(word: Word<'_>) -> Result<Algorithm> {
+    if let Some(&(_, algorithm)) = ALGORITHMS.iter().find(|(name, _)| *name == word.text) {
+        return Ok(algorithm);
+    }
+    if matches!(word.text, "drr" | "random" | "wrandom") {
+        let message = format!("\"mp_algo\" {} is reserved and not supported", word.text);
+        return Err(word.error(message, None));
+    }
+    let names: Vec<&str> = ALGORITHMS.iter().map(|(name, _)| *name).collect();
+    let nearest = word.unknown("mp_algo", &names).nearest;
+    Err(invalid(word, "\"mp_algo\" value is invalid", nearest))
+}
+
+pub(super) fn algorithm_name(algorithm: Algorithm) -> Option<&'static str> {
+    ALGORITHMS.iter().find(|(_, there)| *there == algorithm).map(|(name, _)| *name)
+}
+
+pub(super) fn ip_protocol(word: Word<'_>) -> Result<u8> {
+    if let Some(&(_, number)) = IP_PROTOCOLS.iter().find(|(name, _)| *name == word.text) {
+        return Ok(number);
+    }
+    word.text.parse().map_err(|_| {
+        let names: Vec<&str> = IP_PROTOCOLS.iter().map(|(name, _)| *name).collect();
+        let nearest = word.unknown("ipproto", &names).nearest;
+        invalid(word, "Invalid \"ipproto\" value", nearest)
+    })
+}
+
+pub(super) fn ip_protocol_name(number: u8) -> String {
+    let named = IP_PROTOCOLS.iter().find(|(_, there)| *there == number);
+    named.map_or_else(|| format!("ipproto-{number}"), |(name, _)| (*name).to_owned())
+}
+
+/// `argument "x" is wrong: …`, as `invarg()` says it.
+pub(super) fn invalid(word: Word<'_>, what: &str, nearest: Option<String>) -> GrammarError {
+    word.error(format!("argument \"{}\" is wrong: {what}", word.text), nearest)
+}
+
+/// A number, decimal or `0x…`.
+pub(super) fn number(word: Word<'_>, what: &str) -> Result<u32> {
+    parse_number(word.text).ok_or_else(|| invalid(word, what, None))
+}
+
+pub(super) fn parse_number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// An address of any family.
+pub(super) fn address(word: Word<'_>) -> Result<IpAddr> {
+    word.text.parse().map_err(|_| {
+        let message = format!("any valid address is expected rather than \"{}\".", word.text);
+        word.error(message, None)
+    })
+}
+
+/// A prefix whose host bits need not be zero, or `default`/`all` of the family.
+pub(super) fn loose_prefix(word: Word<'_>, v6: bool) -> Result<(IpAddr, u8)> {
+    let wrong = || {
+        let message = format!("any valid prefix is expected rather than \"{}\".", word.text);
+        word.error(message, None)
+    };
+    if matches!(word.text, "default" | "all" | "any") {
+        let default = if v6 { Prefix::DEFAULT_V6 } else { Prefix::DEFAULT_V4 };
+        return Ok((default.addr(), 0));
+    }
+    let (addr, len) = match word.text.split_once('/') {
+        Some((addr, len)) => (addr, Some(len)),
+        None => (word.text, None),
+    };
+    let addr: IpAddr = addr.parse().map_err(|_| wrong())?;
+    let width = if addr.is_ipv4() { 32 } else { 128 };
+    let len = match len {
+        Some(len) => len.parse().map_err(|_| wrong())?,
+        None => width,
+    };
+    if len > width { Err(wrong()) } else { Ok((addr, len)) }
+}
+
+fn by_name_or_number(word: Word<'_>, names: &[(&str, u32)], max: u32, what: &str) -> Result<u32> {
+    if let Some(&(_, number)) = names.iter().find(|(name, _)| *name == word.text) {
+        return Ok(number);
+    }
+    parse_number(word.text).filter(|&number| number <= max).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        let nearest = word.unknown(what, &names).nearest;
+        let message = match what {
+            "scope" => "invalid \"scope\" value".to_owned(),
+            _ => format!("\"{what}\" value is invalid"),
+        };
+        invalid(word, &message, nearest)
+    })
+}
+
+fn name_or_number(number: u32, names: &[(&str, u32)]) -> String {
+    let named = names.iter().find(|(_, there)| *there == number);
+    named.map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
+}

@@ -1,0 +1,397 @@
+//! `ip nexthop add|replace|del|show|get` and `ip nexthop bucket show`.
+
+use super::json::{Object, list};
+use super::names::{self, invalid};
+use super::route::{read_gateway, read_weight};
+use super::{Ip, IpError, Options, Outcome, verb};
+use crate::words::{Result, Word, Words};
+use core::fmt::Write as _;
+use core::net::IpAddr;
+use datapath::fib::nexthop::{Object as NextHopObject, ObjectConfig};
+use datapath::fib::resilient::{Member, Resilient, ResilientConfig};
+use datapath::fib::{FibError, Hop, NextHop};
+use datapath::units::{Duration, NANOS_PER_SEC};
+
+const WORDS: [&str; 11] = [
+    "id",
+    "via",
+    "dev",
+    "group",
+    "type",
+    "buckets",
+    "idle_timer",
+    "unbalanced_timer",
+    "blackhole",
+    "onlink",
+    "proto",
+];
+
+/// A next-hop object as its words describe it.
+#[derive(Default)]
+struct ObjectWords {
+    id: Option<u32>,
+    gateway: Option<IpAddr>,
+    port: Option<u16>,
+    onlink: bool,
+    blackhole: bool,
+    group: Vec<Member>,
+    resilient: Option<ResilientConfig>,
+}
+
+impl Ip {
+    pub(super) fn nexthop(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+        let verbs = ["add", "replace", "del", "show", "get", "bucket", "flush"];
+        match verb(words, "nexthop", &verbs)? {
+            "add" => {
+                let (id, config) = self.read_object(words)?;
+                self.fib.add_object(self.now, id, config)?;
+            }
+            "replace" => {
+                let (id, config) = self.read_object(words)?;
+                self.fib.replace_object(self.now, id, config)?;
+            }
+            "del" => {
+                let id = read_id(words)?;
+                self.fib.delete_object(self.now, id)?;
+            }
+            "get" => {
+                let id = read_id(words)?;
+                let object = self.fib.objects().get(id).ok_or(FibError::NoSuchEntry)?;
+                return Ok(self.objects_out(&[(id, object)], options));
+            }
+            "bucket" => return self.bucket_show(words, options),
+            "flush" => {
+                let ids: Vec<u32> = self.fib.objects().iter().map(|(id, _)| id).collect();
+                for id in ids {
+                    if self.fib.objects().get(id).is_some() {
+                        self.fib.delete_object(self.now, id)?;
+                    }
+                }
+            }
+            _ => return self.nexthop_show(words, options),
+        }
+        Ok(String::new())
+    }
+
+    fn nexthop_show(&self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+        let (mut id, mut port, mut groups) = (None, None, false);
+        while let Some(word) = words.next() {
+            match word.text {
+                "id" => {
+                    let what = "invalid id value";
+                    id = Some(names::number(words.value(word)?, what)?);
+                }
+                "dev" => port = Some(self.devices.read(words.value(word)?)?),
+                "group" | "groups" => groups = true,
+                _ => return Err(word.unknown("nexthop show", &["id", "dev", "group"]).into()),
+            }
+        }
+        let on = |object: &NextHopObject| matches!(object.config(), ObjectConfig::Hop(hop) if Some(hop.hop.port) == port);
+        let wanted: Vec<(u32, &NextHopObject)> = self
+            .fib
+            .objects()
+            .iter()
+            .filter(|(there, _)| id.is_none_or(|id| id == *there))
+            .filter(|(_, object)| port.is_none() || on(object))
+            .filter(|(_, object)| !groups || !object.members().is_empty())
+            .collect();
+        if id.is_some() && wanted.is_empty() {
+            return Err(FibError::NoSuchEntry.into());
+        }
+        Ok(self.objects_out(&wanted, options))
+    }
+
+    fn objects_out(&self, objects: &[(u32, &NextHopObject)], options: Options) -> String {
+        if options.json {
+            let items: Vec<String> =
+                objects.iter().map(|&(id, object)| self.object_json(id, object)).collect();
+            return list(&items);
+        }
+        objects.iter().map(|&(id, object)| self.object_text(id, object, options.details)).collect()
+    }
+
+    pub(super) fn object_text(&self, id: u32, object: &NextHopObject, details: bool) -> String {
+        let mut out = format!("id {id} ");
+        match object.config() {
+            ObjectConfig::Blackhole => {}
+            ObjectConfig::Hop(hop) => {
+                if let Some(gateway) = hop.hop.gateway {
+                    let _ = write!(out, "via {gateway} ");
+                }
+                let _ = write!(out, "dev {} ", self.devices.name(hop.hop.port));
+            }
+            ObjectConfig::Group(members) => {
+                let _ = write!(out, "group {} ", group_text(members));
+            }
+            ObjectConfig::Resilient(members, config) => {
+                let _ = write!(
+                    out,
+                    "group {} type resilient buckets {} idle_timer {} unbalanced_timer {} \
+                     unbalanced_time {} ",
+                    group_text(members),
+                    config.buckets,
+                    seconds(config.idle_timer),
+                    seconds(config.unbalanced_timer),
+                    seconds(self.unbalanced_time(object)),
+                );
+            }
+        }
+        match object.config() {
+            ObjectConfig::Hop(hop) => {
+                let _ = write!(out, "scope {} ", scope(hop));
+            }
+            _ if details => out += "scope global ",
+            _ => {}
+        }
+        if *object.config() == ObjectConfig::Blackhole {
+            out += "blackhole ";
+        }
+        if details {
+            out += "proto unspec ";
+        }
+        if let ObjectConfig::Hop(hop) = object.config() {
+            for flag in self.flags(hop) {
+                let _ = write!(out, "{flag} ");
+            }
+        }
+        out + "\n"
+    }
+
+    fn object_json(&self, id: u32, object: &NextHopObject) -> String {
+        let out = Object::default().number("id", id);
+        let no_flags: &[&str] = &[];
+        match object.config() {
+            ObjectConfig::Blackhole => out.flag("blackhole").words("flags", no_flags),
+            ObjectConfig::Hop(hop) => {
+                let out = match hop.hop.gateway {
+                    Some(gateway) => out.text("gateway", &gateway.to_string()),
+                    None => out,
+                };
+                out.text("dev", self.devices.name(hop.hop.port))
+                    .text("scope", scope(hop))
+                    .words("flags", &self.flags(hop))
+            }
+            ObjectConfig::Group(members) => {
+                out.raw("group", &group_json(members)).words("flags", no_flags)
+            }
+            ObjectConfig::Resilient(members, config) => {
+                let arguments = Object::default()
+                    .number("buckets", config.buckets)
+                    .raw("idle_timer", &seconds(config.idle_timer))
+                    .raw("unbalanced_timer", &seconds(config.unbalanced_timer))
+                    .raw("unbalanced_time", &seconds(self.unbalanced_time(object)));
+                out.raw("group", &group_json(members))
+                    .text("type", "resilient")
+                    .raw("resilient_args", &arguments.finish())
+                    .words("flags", no_flags)
+            }
+        }
+        .finish()
+    }
+
+    fn flags(&self, hop: &NextHop) -> Vec<&'static str> {
+        let link = self.fib.link(hop.hop.port);
+        let (dead, linkdown) = (!link.up, !link.up || !link.carrier);
+        let all = [("dead", dead), ("onlink", hop.onlink), ("linkdown", linkdown)];
+        all.into_iter().filter(|(_, set)| *set).map(|(name, _)| name).collect()
+    }
+
+    fn unbalanced_time(&self, object: &NextHopObject) -> Duration {
+        let since = object.resilient().and_then(Resilient::unbalanced_since);
+        since.map_or(Duration::ZERO, |since| self.now.saturating_since(since))
+    }
+
+    fn bucket_show(&self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+        verb(words, "nexthop bucket", &["show"])?;
+        let mut wanted = None;
+        while let Some(word) = words.next() {
+            match word.text {
+                "id" => wanted = Some(names::number(words.value(word)?, "invalid id value")?),
+                _ => return Err(word.unknown("nexthop bucket show", &["id"]).into()),
+            }
+        }
+        if let Some(id) = wanted {
+            let object = self.fib.objects().get(id).ok_or(FibError::NoSuchEntry)?;
+            if object.resilient().is_none() {
+                return Err(IpError::Answer("Error: Nexthop group not of type resilient."));
+            }
+        }
+        let mut lines = Vec::new();
+        for (id, _) in self.fib.objects().iter().filter(|(id, _)| wanted.is_none_or(|w| w == *id)) {
+            for bucket in self.fib.buckets(self.now, id).into_iter().flatten() {
+                let idle = seconds(bucket.idle_time);
+                lines.push(if options.json {
+                    let inner = Object::default()
+                        .number("index", bucket.index)
+                        .raw("idle_time", &idle)
+                        .number("nhid", bucket.id);
+                    let no_flags: &[&str] = &[];
+                    Object::default()
+                        .number("id", id)
+                        .raw("bucket", &inner.finish())
+                        .words("flags", no_flags)
+                        .finish()
+                } else {
+                    format!("id {id} index {} idle_time {idle} nhid {} \n", bucket.index, bucket.id)
+                });
+            }
+        }
+        Ok(if options.json { list(&lines) } else { lines.concat() })
+    }
+
+    fn read_object(&self, words: &mut Words<'_>) -> Outcome<(u32, ObjectConfig)> {
+        let mut said = ObjectWords::default();
+        while let Some(word) = words.next() {
+            match word.text {
+                "id" => said.id = Some(names::number(words.value(word)?, "invalid id value")?),
+                "via" => said.gateway = Some(read_gateway(words, word)?),
+                "dev" => said.port = Some(self.devices.read(words.value(word)?)?),
+                "onlink" => said.onlink = true,
+                "blackhole" => said.blackhole = true,
+                "group" => said.group = read_group(words.value(word)?)?,
+                "proto" | "protocol" | "scope" => drop(words.value(word)?),
+                "type" => said.resilient = read_type(words, word)?,
+                "buckets" | "idle_timer" | "unbalanced_timer" | "unbalanced_time" => {
+                    let value = words.value(word)?;
+                    let Some(config) = &mut said.resilient else {
+                        let what = "only a resilient group has it";
+                        return Err(invalid(word, what, None).into());
+                    };
+                    read_resilient(config, word, value)?;
+                }
+                _ => return Err(word.unknown("nexthop", &WORDS).into()),
+            }
+        }
+        let id = said.id.unwrap_or_else(|| self.fib.objects().free_id());
+        Ok((id, self.config(said)?))
+    }
+
+    fn config(&self, said: ObjectWords) -> Outcome<ObjectConfig> {
+        let ObjectWords { id: _, gateway, port, onlink, blackhole, group, resilient } = said;
+        if !group.is_empty() {
+            return Ok(match resilient {
+                Some(config) => ObjectConfig::Resilient(group, config),
+                None => ObjectConfig::Group(group),
+            });
+        }
+        if blackhole {
+            if gateway.is_some() || port.is_some() {
+                return Err(IpError::Answer(
+                    "Error: Blackhole attribute can not be used with gateway, oif, encap or fdb.",
+                ));
+            }
+            return Ok(ObjectConfig::Blackhole);
+        }
+        let Some(port) = port else {
+            return Err(IpError::Answer(
+                "Error: Device attribute required for non-blackhole and non-fdb nexthops.",
+            ));
+        };
+        let link = self.fib.link(port);
+        if !link.up {
+            return Err(IpError::Answer("Error: Nexthop device is not up."));
+        }
+        if !link.carrier {
+            return Err(IpError::Answer("Error: Carrier for nexthop device is down."));
+        }
+        if let (Some(gateway), false) = (gateway, onlink) {
+            self.reach(gateway, Some(port))?;
+        }
+        Ok(ObjectConfig::Hop(NextHop { hop: Hop { port, gateway }, weight: 1, onlink }))
+    }
+}
+
+fn scope(hop: &NextHop) -> &'static str {
+    if hop.hop.gateway.is_some() { "link" } else { "host" }
+}
+
+fn read_id(words: &mut Words<'_>) -> Result<u32> {
+    let word = words.next().ok_or_else(|| words.ended("\"id\" is missing"))?;
+    let value = if word.text == "id" { words.value(word)? } else { word };
+    names::number(value, "invalid id value")
+}
+
+/// `1,3/2`: member 1 with weight 3, member 2 with weight 1.
+fn read_group(word: Word<'_>) -> Result<Vec<Member>> {
+    word.text
+        .split('/')
+        .map(|part| {
+            let (id, weight) = part.split_once(',').map_or((part, None), |(id, w)| (id, Some(w)));
+            let id = names::parse_number(id).filter(|&id| id > 0);
+            let id = id.ok_or_else(|| invalid(word, "invalid id value", None))?;
+            let weight = match weight {
+                Some(text) => read_weight(Word { text, column: word.column })?,
+                None => 1,
+            };
+            Ok(Member { id, weight })
+        })
+        .collect()
+}
+
+fn read_type(words: &mut Words<'_>, word: Word<'_>) -> Result<Option<ResilientConfig>> {
+    let value = words.value(word)?;
+    match value.text {
+        "mpath" => Ok(None),
+        "resilient" => Ok(Some(ResilientConfig::default())),
+        _ => {
+            let nearest = value.unknown("type", &["mpath", "resilient"]).nearest;
+            Err(invalid(value, "\"type\" value is invalid", nearest))
+        }
+    }
+}
+
+fn read_resilient(config: &mut ResilientConfig, word: Word<'_>, value: Word<'_>) -> Result<()> {
+    let number = |what: &str| names::number(value, what);
+    match word.text {
+        "buckets" => {
+            let buckets = u16::try_from(number("invalid buckets value")?);
+            config.buckets = buckets.map_err(|_| invalid(value, "invalid buckets value", None))?;
+        }
+        "idle_timer" => {
+            config.idle_timer = Duration::from_secs(number("invalid idle timer value")?.into());
+        }
+        "unbalanced_timer" => {
+            let secs = number("invalid unbalanced timer value")?;
+            config.unbalanced_timer = Duration::from_secs(secs.into());
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn group_text(members: &[Member]) -> String {
+    let parts: Vec<String> = members
+        .iter()
+        .map(|member| match member.weight {
+            1 => member.id.to_string(),
+            weight => format!("{},{weight}", member.id),
+        })
+        .collect();
+    parts.join("/")
+}
+
+fn group_json(members: &[Member]) -> String {
+    let parts: Vec<String> = members
+        .iter()
+        .map(|member| {
+            let object = Object::default().number("id", member.id);
+            let object = match member.weight {
+                1 => object,
+                weight => object.number("weight", weight),
+            };
+            object.finish()
+        })
+        .collect();
+    list(&parts)
+}
+
+/// Seconds in hundredths, without trailing zeros (`%g` of `clock_t`).
+fn seconds(span: Duration) -> String {
+    let hundredths = span.as_nanos() / (NANOS_PER_SEC / 100);
+    let (whole, rest) = (hundredths / 100, hundredths % 100);
+    match rest {
+        0 => whole.to_string(),
+        rest if rest % 10 == 0 => format!("{whole}.{}", rest / 10),
+        rest => format!("{whole}.{rest:02}"),
+    }
+}

@@ -1,0 +1,356 @@
+//! `ip route add|append|prepend|replace|change|del|show|get`: the grammar.
+
+use super::names::{self, LOOPBACK, invalid};
+use super::{Ip, Options, Outcome, verb};
+use crate::words::{Result, Word, Words};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use datapath::fib::{
+    Algorithm, Decision, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteFilter, RouteKey,
+    RouteType, Scope, TableId, Target,
+};
+
+const VERBS: [&str; 9] =
+    ["add", "append", "prepend", "replace", "change", "del", "show", "get", "flush"];
+
+const WORDS: [&str; 15] = [
+    "via",
+    "dev",
+    "table",
+    "proto",
+    "scope",
+    "metric",
+    "tos",
+    "src",
+    "nhid",
+    "nexthop",
+    "onlink",
+    "mp_algo",
+    "to",
+    "preference",
+    "dsfield",
+];
+
+/// A route as its words describe it; what was not said is `None`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RouteWords {
+    pub(super) kind: Option<RouteType>,
+    pub(super) prefix: Option<Prefix>,
+    pub(super) table: Option<TableId>,
+    pub(super) protocol: Option<Protocol>,
+    pub(super) scope: Option<Scope>,
+    pub(super) metric: Option<u32>,
+    pub(super) tos: u8,
+    pub(super) prefsrc: Option<IpAddr>,
+    pub(super) object: Option<u32>,
+    pub(super) algorithm: Algorithm,
+    /// The hop of `via` and `dev`.
+    single: HopWords,
+    /// Those of `nexthop …`.
+    hops: Vec<HopWords>,
+}
+
+/// One next hop as its words describe it.
+#[derive(Clone, Copy, Debug, Default)]
+struct HopWords {
+    gateway: Option<IpAddr>,
+    port: Option<u16>,
+    weight: u16,
+    onlink: bool,
+}
+
+impl Ip {
+    pub(super) fn route(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+        match verb(words, "route", &VERBS)? {
+            "show" => return self.route_show(words, options),
+            "get" => return self.route_get(words, options),
+            "flush" => self.route_flush(words, options)?,
+            "del" => {
+                let said = self.read_route(words, options)?;
+                self.fib.delete(&self.filter(&said)?)?;
+            }
+            "add" => {
+                let route = self.read_full_route(words, options)?;
+                self.fib.add(route)?;
+            }
+            "append" => {
+                let route = self.read_full_route(words, options)?;
+                self.fib.append(route)?;
+            }
+            "prepend" => {
+                let route = self.read_full_route(words, options)?;
+                self.fib.prepend(route)?;
+            }
+            "replace" => {
+                let route = self.read_full_route(words, options)?;
+                self.fib.replace(route)?;
+            }
+            _ => {
+                let route = self.read_full_route(words, options)?;
+                self.fib.change(route)?;
+            }
+        }
+        Ok(String::new())
+    }
+
+    fn route_flush(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<()> {
+        let selector = self.read_selector(words, options)?;
+        for route in self.selected(&selector, options) {
+            self.fib.delete(&RouteFilter::exactly(&route))?;
+        }
+        Ok(())
+    }
+
+    fn read_full_route(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<Route> {
+        let said = self.read_route(words, options)?;
+        self.complete(&said)
+    }
+
+    /// Reads `[TYPE] PREFIX …` to the end.
+    pub(super) fn read_route(&self, words: &mut Words<'_>, options: Options) -> Result<RouteWords> {
+        let mut said = RouteWords::default();
+        while let Some(word) = words.next() {
+            match word.text {
+                "via" => said.single.gateway = Some(read_gateway(words, word)?),
+                "dev" | "oif" => said.single.port = Some(self.devices.read(words.value(word)?)?),
+                "onlink" => said.single.onlink = true,
+                "table" => said.table = Some(names::table(words.value(word)?)?),
+                "proto" | "protocol" => said.protocol = Some(names::protocol(words.value(word)?)?),
+                "scope" => said.scope = Some(names::scope(words.value(word)?)?),
+                "metric" | "priority" | "preference" => {
+                    let what = "\"metric\" value is invalid";
+                    said.metric = Some(names::number(words.value(word)?, what)?);
+                }
+                "tos" | "dsfield" => said.tos = read_tos(words.value(word)?)?,
+                "src" => said.prefsrc = Some(names::address(words.value(word)?)?),
+                "nhid" => {
+                    said.object =
+                        Some(names::number(words.value(word)?, "\"id\" value is invalid")?);
+                }
+                "mp_algo" => said.algorithm = names::algorithm(words.value(word)?)?,
+                "nexthop" => said.hops.push(self.read_hop(words)?),
+                // A file keeps these, as `ip route save` would; they choose nothing here.
+                "pref" | "proto_info" => drop(words.value(word)?),
+                "to" if said.prefix.is_none() => {
+                    let value = words.value(word)?;
+                    said.prefix = Some(read_prefix(value, options.v6)?);
+                }
+                text if said.prefix.is_none() && said.kind.is_none() => {
+                    match names::route_type(text) {
+                        Some(kind) => said.kind = Some(kind),
+                        None => said.prefix = Some(read_prefix(word, options.v6)?),
+                    }
+                }
+                _ if said.prefix.is_none() => said.prefix = Some(read_prefix(word, options.v6)?),
+                text => {
+                    let nearest = word.unknown("route", &WORDS).nearest;
+                    let message =
+                        format!("either \"to\" is duplicate, or \"{text}\" is a garbage.");
+                    return Err(word.error(message, nearest));
+                }
+            }
+        }
+        settle_default(&mut said);
+        Ok(said)
+    }
+
+    /// What follows `nexthop`, up to the next one.
+    fn read_hop(&self, words: &mut Words<'_>) -> Result<HopWords> {
+        let mut hop = HopWords { weight: 1, ..HopWords::default() };
+        while let Some(word) = words.peek().filter(|word| word.text != "nexthop") {
+            words.next();
+            match word.text {
+                "via" => hop.gateway = Some(read_gateway(words, word)?),
+                "dev" => hop.port = Some(self.devices.read(words.value(word)?)?),
+                "weight" => hop.weight = read_weight(words.value(word)?)?,
+                "onlink" => hop.onlink = true,
+                // Flags of the output, so that it can be read back.
+                "dead" | "linkdown" => {}
+                _ => return Err(word.unknown("nexthop", &["via", "dev", "weight", "onlink"])),
+            }
+        }
+        Ok(hop)
+    }
+
+    /// The route with everything that was left out.
+    fn complete(&self, said: &RouteWords) -> Outcome<Route> {
+        let Some(prefix) = said.prefix else { return Err(FibError::InvalidPrefix.into()) };
+        let kind = said.kind.unwrap_or_default();
+        let target = self.target(said, kind)?;
+        let gateway = match &target {
+            Target::Object(_) => true,
+            Target::Hops(hops) => {
+                hops.iter().any(|hop| hop.hop.gateway.is_some()) || hops.len() > 1
+            }
+        };
+        let scope = match kind {
+            _ if prefix.addr().is_ipv6() => Scope::UNIVERSE,
+            RouteType::Local => Scope::HOST,
+            RouteType::Broadcast | RouteType::Multicast | RouteType::Anycast => Scope::LINK,
+            RouteType::Unicast if !gateway => Scope::LINK,
+            _ => Scope::UNIVERSE,
+        };
+        let in_local = matches!(kind, RouteType::Local | RouteType::Broadcast | RouteType::Anycast);
+        Ok(Route {
+            prefix,
+            table: said.table.unwrap_or(if in_local { TableId::LOCAL } else { TableId::MAIN }),
+            tos: said.tos,
+            metric: said.metric.unwrap_or(0),
+            kind,
+            scope: said.scope.unwrap_or(scope),
+            protocol: said.protocol.unwrap_or(Protocol::BOOT),
+            prefsrc: said.prefsrc,
+            algorithm: said.algorithm,
+            target,
+        })
+    }
+
+    fn target(&self, said: &RouteWords, kind: RouteType) -> Outcome<Target> {
+        let single = said.single.gateway.is_some() || said.single.port.is_some();
+        if let Some(id) = said.object {
+            if single || !said.hops.is_empty() {
+                return Err(super::IpError::Answer(
+                    "Error: Nexthop specification and nexthop id are mutually exclusive.",
+                ));
+            }
+            return Ok(Target::Object(id));
+        }
+        if kind.is_refusal() {
+            // `dev lo` is how IPv6 prints such a route.
+            let loopback = said.single.gateway.is_none() && said.single.port == Some(LOOPBACK);
+            if (single && !loopback) || !said.hops.is_empty() {
+                return Err(super::IpError::Answer(
+                    "Error: Gateway, device and multipath can not be specified for this route type.",
+                ));
+            }
+            return Ok(Target::Hops(Vec::new()));
+        }
+        if !said.hops.is_empty() {
+            let hops: Outcome<Vec<NextHop>> = said.hops.iter().map(|hop| self.hop(hop)).collect();
+            return Ok(Target::Hops(hops?));
+        }
+        if !single {
+            return Err(super::IpError::Answer("RTNETLINK answers: No such device"));
+        }
+        Ok(Target::Hops(vec![self.hop(&HopWords { weight: 1, ..said.single })?]))
+    }
+
+    /// The next hop with its device, which follows from the gateway where it was not said
+    /// (`fib_check_nh`).
+    fn hop(&self, said: &HopWords) -> Outcome<NextHop> {
+        let port = match (said.gateway, said.port) {
+            (None, Some(port)) => port,
+            (Some(_), Some(port)) if said.onlink => port,
+            (Some(gateway), port) => self.reach(gateway, port)?,
+            (None, None) => {
+                return Err(super::IpError::Answer("RTNETLINK answers: No such device"));
+            }
+        };
+        let hop = Hop { port, gateway: said.gateway };
+        Ok(NextHop { hop, weight: said.weight, onlink: said.onlink })
+    }
+
+    /// The port on whose link a gateway is.
+    pub(super) fn reach(&self, gateway: IpAddr, port: Option<u16>) -> Outcome<u16> {
+        let link_local = matches!(gateway, IpAddr::V6(gw) if gw.is_unicast_link_local());
+        if let (true, Some(port)) = (link_local, port) {
+            return Ok(port);
+        }
+        match self.fib.lookup(&RouteKey { oif: port, ..question(gateway) }) {
+            Decision::Forward(Hop { port, gateway: None }) => Ok(port),
+            _ => Err(super::IpError::Answer("Error: Nexthop has invalid gateway.")),
+        }
+    }
+
+    /// What `ip route del` is to remove.
+    fn filter(&self, said: &RouteWords) -> Outcome<RouteFilter> {
+        let Some(prefix) = said.prefix else { return Err(FibError::InvalidPrefix.into()) };
+        let hops: Vec<&HopWords> = if said.hops.is_empty() {
+            Some(&said.single)
+                .filter(|one| one.gateway.is_some() || one.port.is_some())
+                .into_iter()
+                .collect()
+        } else {
+            said.hops.iter().collect()
+        };
+        let refusal = said.kind.is_some_and(RouteType::is_refusal);
+        let hops: Outcome<Vec<NextHop>> =
+            hops.into_iter().map(|hop| self.hop(&HopWords { weight: 1, ..*hop })).collect();
+        let target = match said.object {
+            Some(id) => Some(Target::Object(id)),
+            None if refusal => None,
+            None => Some(hops?).filter(|hops| !hops.is_empty()).map(Target::Hops),
+        };
+        Ok(RouteFilter {
+            table: said.table.unwrap_or(TableId::MAIN),
+            tos: said.tos,
+            metric: said.metric,
+            kind: said.kind,
+            scope: said.scope,
+            protocol: said.protocol,
+            prefsrc: said.prefsrc,
+            target,
+            ..RouteFilter::any(prefix)
+        })
+    }
+}
+
+/// The question where an address lies, from here.
+pub(super) fn question(dst: IpAddr) -> RouteKey {
+    let unspecified = match dst {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    RouteKey {
+        src: unspecified,
+        dst,
+        iif: None,
+        oif: None,
+        tos: 0,
+        mark: 0,
+        protocol: 0,
+        src_port: 0,
+        dst_port: 0,
+        flow_label: 0,
+    }
+}
+
+/// `default` takes the family of the next hops if those are IPv6.
+fn settle_default(said: &mut RouteWords) {
+    let v6 = |hop: &HopWords| hop.gateway.is_some_and(|gateway| gateway.is_ipv6());
+    if said.prefix == Some(Prefix::DEFAULT_V4)
+        && said.single.gateway.is_some_and(|gateway| gateway.is_ipv6())
+        || said.prefix == Some(Prefix::DEFAULT_V4)
+            && !said.hops.is_empty()
+            && said.hops.iter().all(v6)
+    {
+        said.prefix = Some(Prefix::DEFAULT_V6);
+    }
+}
+
+/// What follows `via`: an address, or a family and an address.
+pub(super) fn read_gateway(words: &mut Words<'_>, via: Word<'_>) -> Result<IpAddr> {
+    let mut word = words.value(via)?;
+    if matches!(word.text, "inet" | "inet6") {
+        word = words.value(via)?;
+    }
+    names::address(word)
+}
+
+fn read_prefix(word: Word<'_>, v6: bool) -> Result<Prefix> {
+    let (addr, len) = names::loose_prefix(word, v6)?;
+    Prefix::new(addr, len)
+        .map_err(|_| word.error("Invalid prefix for given prefix length.".to_owned(), None))
+}
+
+/// 1..=256; `ip` knows no more.
+pub(super) fn read_weight(word: Word<'_>) -> Result<u16> {
+    let weight = names::parse_number(word.text).filter(|weight| (1..=256).contains(weight));
+    let weight = weight.ok_or_else(|| invalid(word, "\"weight\" is invalid", None))?;
+    Ok(weight as u16)
+}
+
+/// A TOS byte: hexadecimal with or without `0x`, as `rtnl_dsfield_a2n()` reads it.
+pub(super) fn read_tos(word: Word<'_>) -> Result<u8> {
+    let digits = word.text.trim_start_matches("0x");
+    u8::from_str_radix(digits, 16).map_err(|_| invalid(word, "\"tos\" value is invalid", None))
+}

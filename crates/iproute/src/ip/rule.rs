@@ -1,0 +1,336 @@
+//! `ip rule add|del|show`.
+
+use super::json::{Object, list};
+use super::names::{self, LOOPBACK, invalid};
+use super::route::read_tos;
+use super::{Ip, Options, Outcome, verb};
+use crate::words::{Result, Word, Words};
+use core::fmt::Write as _;
+use core::ops::RangeInclusive;
+use datapath::fib::{Action, FibError, InputPort, Prefix, Rule, TableId};
+
+const WORDS: [&str; 22] = [
+    "from",
+    "to",
+    "fwmark",
+    "iif",
+    "oif",
+    "ipproto",
+    "sport",
+    "dport",
+    "tos",
+    "table",
+    "lookup",
+    "priority",
+    "preference",
+    "goto",
+    "nop",
+    "blackhole",
+    "unreachable",
+    "prohibit",
+    "not",
+    "suppress_prefixlength",
+    "order",
+    "dev",
+];
+
+/// A rule as its words describe it.
+struct RuleWords {
+    rule: Rule,
+    v6: bool,
+    priority: Option<u32>,
+    action: Option<Action>,
+}
+
+impl Ip {
+    pub(super) fn rule(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+        match verb(words, "rule", &["add", "del", "show", "flush"])? {
+            "show" => return Ok(self.rule_show(options)),
+            "flush" => while self.fib.delete_rule(options.v6, |rule| rule.priority != 0).is_ok() {},
+            "add" => {
+                let said = self.read_rule(words, options)?;
+                let priority = said.priority.unwrap_or_else(|| self.free_priority(said.v6));
+                let action = said.action.unwrap_or(Action::Table(TableId::MAIN));
+                self.fib.add_rule(said.v6, Rule { priority, action, ..said.rule })?;
+            }
+            _ => {
+                let said = self.read_rule(words, options)?;
+                self.fib.delete_rule(said.v6, |rule| said.fits(rule))?;
+            }
+        }
+        Ok(String::new())
+    }
+
+    /// One before the second rule (`fib_default_rule_pref`).
+    fn free_priority(&self, v6: bool) -> u32 {
+        let second = self.fib.rules(v6).get(1);
+        second.map_or(0, |rule| rule.priority.saturating_sub(1))
+    }
+
+    fn read_rule(&self, words: &mut Words<'_>, options: Options) -> Result<RuleWords> {
+        let mut said = RuleWords {
+            rule: Rule::all(0, Action::Nop),
+            v6: options.v6,
+            priority: None,
+            action: None,
+        };
+        while let Some(word) = words.next() {
+            match word.text {
+                "not" => said.rule.invert = true,
+                "from" => said.rule.from = read_prefix(words.value(word)?, &mut said.v6)?,
+                "to" => said.rule.to = read_prefix(words.value(word)?, &mut said.v6)?,
+                "fwmark" => said.rule.mark = Some(read_mark(words.value(word)?)?),
+                "iif" | "dev" => {
+                    let port = self.devices.read(words.value(word)?)?;
+                    let loopback = port == LOOPBACK;
+                    said.rule.iif =
+                        Some(if loopback { InputPort::Loopback } else { InputPort::Port(port) });
+                }
+                "oif" => said.rule.oif = Some(self.devices.read(words.value(word)?)?),
+                "ipproto" => said.rule.protocol = Some(names::ip_protocol(words.value(word)?)?),
+                "sport" => said.rule.src_ports = Some(read_ports(words.value(word)?, "sport")?),
+                "dport" => said.rule.dst_ports = Some(read_ports(words.value(word)?, "dport")?),
+                "tos" | "dsfield" => said.rule.tos = read_tos(words.value(word)?)?,
+                "priority" | "preference" | "pref" | "order" => {
+                    let what = "preference value is invalid";
+                    said.priority = Some(names::number(words.value(word)?, what)?);
+                }
+                "table" | "lookup" => {
+                    said.action = Some(Action::Table(names::table(words.value(word)?)?));
+                }
+                "goto" => {
+                    let what = "goto target is invalid";
+                    said.action = Some(Action::Goto(names::number(words.value(word)?, what)?));
+                }
+                "suppress_prefixlength" | "sup_pl" => {
+                    let value = words.value(word)?;
+                    let len = names::number(value, "suppress_prefixlength value is invalid")?;
+                    said.rule.suppress_prefix_len = Some(len.min(255) as u8);
+                }
+                "nop" => said.action = Some(Action::Nop),
+                "blackhole" => said.action = Some(Action::Blackhole),
+                "unreachable" => said.action = Some(Action::Unreachable),
+                "prohibit" => said.action = Some(Action::Prohibit),
+                _ => {
+                    let nearest = word.unknown("rule", &WORDS).nearest;
+                    return Err(invalid(word, "Failed to parse rule type", nearest));
+                }
+            }
+        }
+        Ok(said)
+    }
+
+    fn rule_show(&self, options: Options) -> String {
+        let rules = self.fib.rules(options.v6);
+        if options.json {
+            let rules: Vec<String> = rules.iter().map(|rule| self.rule_json(rule, rules)).collect();
+            return list(&rules);
+        }
+        rules.iter().map(|rule| self.rule_text(rule, rules)).collect()
+    }
+
+    fn rule_text(&self, rule: &Rule, rules: &[Rule]) -> String {
+        let Rule {
+            priority,
+            invert,
+            from,
+            to,
+            tos,
+            mark,
+            iif,
+            oif,
+            protocol,
+            src_ports,
+            dst_ports,
+            suppress_prefix_len,
+            action,
+        } = rule;
+        let mut out = format!("{priority}:\t");
+        if *invert {
+            out += "not ";
+        }
+        let from = from.as_ref().map_or("all".to_owned(), Prefix::to_string);
+        let _ = write!(out, "from {from}");
+        if let Some(to) = to {
+            let _ = write!(out, " to {to}");
+        }
+        if *tos != 0 {
+            let _ = write!(out, " tos {tos:#04x}");
+        }
+        match mark {
+            Some((mark, u32::MAX)) => {
+                let _ = write!(out, " fwmark {mark:#x}");
+            }
+            Some((mark, mask)) => {
+                let _ = write!(out, " fwmark {mark:#x}/{mask:#x}");
+            }
+            None => {}
+        }
+        if let Some(iif) = iif {
+            let _ = write!(out, " iif {}", self.input_name(*iif));
+        }
+        if let Some(oif) = oif {
+            let _ = write!(out, " oif {}", self.devices.name(*oif));
+        }
+        if let Some(protocol) = protocol {
+            let _ = write!(out, " ipproto {}", names::ip_protocol_name(*protocol));
+        }
+        for (word, ports) in [("sport", src_ports), ("dport", dst_ports)] {
+            match ports {
+                Some(ports) if ports.start() == ports.end() => {
+                    let _ = write!(out, " {word} {}", ports.start());
+                }
+                Some(ports) => {
+                    let _ = write!(out, " {word} {}-{}", ports.start(), ports.end());
+                }
+                None => {}
+            }
+        }
+        let _ = match action {
+            Action::Table(table) => write!(out, " lookup {}", names::table_name(*table)),
+            Action::Goto(target) => write!(out, " goto {target}"),
+            Action::Nop => write!(out, " nop"),
+            Action::Blackhole => write!(out, " blackhole"),
+            Action::Unreachable => write!(out, " unreachable"),
+            Action::Prohibit => write!(out, " prohibit"),
+        };
+        if let Some(len) = suppress_prefix_len {
+            let _ = write!(out, " suppress_prefixlength {len}");
+        }
+        if is_unresolved(rule, rules) {
+            out += " [unresolved]";
+        }
+        out + "\n"
+    }
+
+    fn rule_json(&self, rule: &Rule, rules: &[Rule]) -> String {
+        let mut object = Object::default().number("priority", rule.priority);
+        if rule.invert {
+            object = object.flag("not");
+        }
+        object = match rule.from {
+            None => object.text("src", "all"),
+            Some(prefix) => prefix_json(object, "src", prefix),
+        };
+        if let Some(prefix) = rule.to {
+            object = prefix_json(object, "dst", prefix);
+        }
+        if rule.tos != 0 {
+            object = object.text("tos", &format!("{:#04x}", rule.tos));
+        }
+        if let Some((mark, mask)) = rule.mark {
+            object = object.text("fwmark", &format!("{mark:#x}"));
+            if mask != u32::MAX {
+                object = object.text("fwmask", &format!("{mask:#x}"));
+            }
+        }
+        if let Some(iif) = rule.iif {
+            object = object.text("iif", self.input_name(iif));
+        }
+        if let Some(oif) = rule.oif {
+            object = object.text("oif", self.devices.name(oif));
+        }
+        if let Some(protocol) = rule.protocol {
+            object = object.text("ipproto", &names::ip_protocol_name(protocol));
+        }
+        for (word, ports) in [("sport", &rule.src_ports), ("dport", &rule.dst_ports)] {
+            match ports {
+                Some(ports) if ports.start() == ports.end() => {
+                    object = object.number(word, *ports.start());
+                }
+                Some(ports) => {
+                    object = object.number(&format!("{word}_start"), *ports.start());
+                    object = object.number(&format!("{word}_end"), *ports.end());
+                }
+                None => {}
+            }
+        }
+        object = match rule.action {
+            Action::Table(table) => object.text("table", &names::table_name(table)),
+            Action::Goto(target) => object.number("goto", target),
+            Action::Nop => object.flag("nop"),
+            Action::Blackhole => object.text("action", "blackhole"),
+            Action::Unreachable => object.text("action", "unreachable"),
+            Action::Prohibit => object.text("action", "prohibit"),
+        };
+        if let Some(len) = rule.suppress_prefix_len {
+            object = object.number("suppress_prefixlen", len);
+        }
+        if is_unresolved(rule, rules) {
+            object = object.flag("unresolved");
+        }
+        object.finish()
+    }
+
+    fn input_name(&self, iif: InputPort) -> &str {
+        match iif {
+            InputPort::Loopback => "lo",
+            InputPort::Port(port) => self.devices.name(port),
+        }
+    }
+}
+
+impl RuleWords {
+    /// True if the rule has everything that was said.
+    fn fits(&self, rule: &Rule) -> bool {
+        let said = &self.rule;
+        self.priority.is_none_or(|priority| priority == rule.priority)
+            && self.action.is_none_or(|action| same_action(action, rule.action))
+            && said.invert == rule.invert
+            && (said.from.is_none() || said.from == rule.from)
+            && (said.to.is_none() || said.to == rule.to)
+            && (said.tos == 0 || said.tos == rule.tos)
+            && (said.mark.is_none() || said.mark == rule.mark)
+            && (said.iif.is_none() || said.iif == rule.iif)
+            && (said.oif.is_none() || said.oif == rule.oif)
+            && (said.protocol.is_none() || said.protocol == rule.protocol)
+            && (said.src_ports.is_none() || said.src_ports == rule.src_ports)
+            && (said.dst_ports.is_none() || said.dst_ports == rule.dst_ports)
+            && (said.suppress_prefix_len.is_none()
+                || said.suppress_prefix_len == rule.suppress_prefix_len)
+    }
+}
+
+/// The kernel deletes any `goto`, whatever target is named.
+fn same_action(said: Action, there: Action) -> bool {
+    said == there || matches!((said, there), (Action::Goto(_), Action::Goto(_)))
+}
+
+fn is_unresolved(rule: &Rule, rules: &[Rule]) -> bool {
+    matches!(rule.action, Action::Goto(target) if !rules.iter().any(|r| r.priority == target))
+}
+
+fn prefix_json(object: Object, key: &str, prefix: Prefix) -> Object {
+    let object = object.text(key, &prefix.addr().to_string());
+    if prefix.is_host() { object } else { object.number(&format!("{key}len"), prefix.len()) }
+}
+
+/// `all` is no condition; a prefix also tells the family.
+fn read_prefix(word: Word<'_>, v6: &mut bool) -> Result<Option<Prefix>> {
+    let (addr, len) = names::loose_prefix(word, *v6)?;
+    if len == 0 {
+        return Ok(None);
+    }
+    *v6 = addr.is_ipv6();
+    let wrong = |_: FibError| word.error("RTNETLINK answers: Invalid argument".to_owned(), None);
+    Prefix::new(addr, len).map(Some).map_err(wrong)
+}
+
+/// `MARK` or `MARK/MASK`.
+fn read_mark(word: Word<'_>) -> Result<(u32, u32)> {
+    let (mark, mask) = match word.text.split_once('/') {
+        Some((mark, mask)) => (mark, names::parse_number(mask)),
+        None => (word.text, Some(u32::MAX)),
+    };
+    let mark = names::parse_number(mark);
+    mark.zip(mask).ok_or_else(|| invalid(word, "fwmark value is invalid", None))
+}
+
+/// `PORT` or `FIRST-LAST`.
+fn read_ports(word: Word<'_>, what: &str) -> Result<RangeInclusive<u16>> {
+    let (first, last) = word.text.split_once('-').unwrap_or((word.text, word.text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first <= last => Ok(first..=last),
+        _ => Err(invalid(word, &format!("invalid \"{what}\""), None)),
+    }
+}

@@ -1,0 +1,88 @@
+use super::*;
+
+/// A router with three interfaces and their subnets.
+fn router() -> Ip {
+    let mut ip = Ip::new();
+    let setup = "link add a1\nlink add a2\nlink add in0
+        address add 10.0.1.1/24 dev a1
+        address add 10.0.2.1/24 dev a2  # a comment
+        address add 10.9.0.1/16 dev in0
+        address add fd00:1::1/64 dev a1
+        address add fd00:2::1/64 dev a2";
+    assert_eq!(ip.run_all(setup), Ok(String::new()));
+    ip
+}
+
+#[test]
+fn a_listing_reads_back_as_what_it_lists() {
+    let mut first = router();
+    for command in [
+        "route add 198.18.0.0/15 nexthop via 10.0.1.2 weight 3 nexthop via 10.0.2.2 dev a2",
+        "route add 2.0.0.0/8 via 10.0.1.2 proto static metric 7 src 10.0.1.1",
+        "route add 3.0.0.0/8 via 10.0.1.2 tos 0x10 mp_algo per-packet",
+        "route add 4.0.0.0/8 via 77.0.0.1 dev a1 onlink",
+        "route add blackhole 5.0.0.0/8",
+        "route add prohibit 6.0.0.0/8 metric 9",
+        "route add default via 10.0.1.2",
+        "-6 route add fd45::/64 nexthop via fd00:1::2 nexthop via fd00:2::2 weight 5",
+        "-6 route add unreachable fd46::/64",
+    ] {
+        assert_eq!(first.run(command), Ok(String::new()), "{command}");
+    }
+    let mut second = router();
+    for family in ["", "-6 "] {
+        let listing = first.run(&format!("{family}route show")).unwrap();
+        let joined = listing.replace("\n\tnexthop", " nexthop");
+        for line in joined.lines() {
+            second.run(&format!("{family}route replace {line}")).expect(line);
+        }
+        assert_eq!(second.run(&format!("{family}route show")).unwrap(), listing);
+    }
+}
+
+#[test]
+fn mistakes_have_a_column_and_a_suggestion() {
+    let mut ip = router();
+    for (command, column, nearest) in [
+        ("route add 198.18.0.0/15 vai 10.0.1.2", 24, Some("via")),
+        ("route dad 198.18.0.0/15 via 10.0.1.2", 6, Some("add")),
+        ("roote add 198.18.0.0/15", 0, Some("route")),
+        ("route add 198.18.0.0/15 via 10.0.1.2 dev a9", 41, Some("a1")),
+        ("route add 198.18.0.0/15 nexthop via 10.0.1.2 wieght 3", 45, Some("weight")),
+        ("route add 198.18.0.0/15 nexthop via 10.0.1.2 weight 257", 52, None),
+        ("route add 198.18.0.0/33 via 10.0.1.2", 10, None),
+        ("route add 198.18.0.0/15 via 10.0.1.2 mp_algo pre-packet", 45, Some("per-packet")),
+        ("route add 198.18.0.0/15 via 10.0.1.2 proto statc", 43, Some("static")),
+        ("rule add form 10.0.0.0/8 table 100", 9, Some("from")),
+        ("nexthop add id 1 gruop 1/2", 17, Some("group")),
+        ("route get 198.18.0.1 form 10.9.0.1", 21, Some("from")),
+        ("route add 198.18.0.0/15 via", 27, None),
+    ] {
+        let Err(IpError::Grammar(error)) = ip.run(command) else {
+            panic!("{command} was understood");
+        };
+        assert_eq!((error.column, error.nearest.as_deref()), (column, nearest), "{command}");
+    }
+    for name in ["drr", "random", "wrandom"] {
+        let command = format!("route add 9.0.0.0/8 via 10.0.1.2 mp_algo {name}");
+        let error = ip.run(&command).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name} is reserved")), "{error}");
+    }
+}
+
+#[test]
+fn get_tells_why() {
+    let mut ip = router();
+    ip.run("route add 198.18.0.0/15 nexthop via 10.0.1.2 nexthop via 10.0.2.2").unwrap();
+    let answer = ip.run("-d route get 198.18.0.1 from 10.9.0.7 iif in0").unwrap();
+    assert!(answer.starts_with("198.18.0.1 from 10.9.0.7 via 10.0."), "{answer}");
+    assert!(answer.contains("match 198.18.0.0/15 table main"), "{answer}");
+    assert!(answer.contains("policy 0"), "{answer}");
+    assert_eq!(answer.matches(" <-").count(), 1, "{answer}");
+    ip.run("link set a1 down").unwrap();
+    let answer = ip.run("-d route get 198.18.0.1 from 10.9.0.7 iif in0").unwrap();
+    assert!(answer.contains("dev a1 weight 1 out of service"), "{answer}");
+    assert!(answer.contains("via 10.0.2.2 dev a2"), "{answer}");
+    let shown = ip.run("route show 198.18.0.0/15").unwrap();
+    assert!(shown.contains("nexthop via 10.0.1.2 dev a1 weight 1 dead linkdown \n"), "{shown}");
+}

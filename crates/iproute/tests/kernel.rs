@@ -1,0 +1,272 @@
+//! The same commands to our `ip` and to the running kernel's, in a network namespace of its own:
+//! every answer and every listing must be equal, character by character.
+//!
+//! Needs root and iproute2; where either is missing the test says so and compares nothing.
+
+use iproute::ip::Ip;
+use std::process::{Command, Output};
+
+/// The commands that give both the same interfaces.
+const SETUP: &str = "
+link add a1
+link add a2
+link add a3
+link add in0
+address add 10.0.1.1/24 dev a1
+address add 10.0.2.1/24 dev a2
+address add 10.0.3.1/24 dev a3
+address add 10.9.0.1/16 dev in0
+address add fd00:1::1/64 dev a1
+address add fd00:2::1/64 dev a2
+address add fd00:3::1/64 dev a3
+address add fd09::1/16 dev in0
+";
+
+/// What both are told, one after the other. Refused commands must be refused by both.
+const COMMANDS: &str = "
+route add 198.18.0.0/15 nexthop via 10.0.1.2 nexthop via 10.0.2.2 weight 3
+route add 198.18.0.0/15 via 10.0.1.2
+route add 198.18.0.1/15 via 10.0.1.2
+route add 1.0.0.0/8 via 77.0.0.1
+route add 1.0.0.0/8 via 77.0.0.1 dev a1 onlink
+route add 2.0.0.0/8 nexthop via 10.0.1.2 weight 257
+route add 2.0.0.0/8 via 10.0.3.2 proto static metric 7 src 10.0.3.1
+route append 2.0.0.0/8 via 10.0.2.2 metric 7
+route prepend 2.0.0.0/8 via 10.0.1.2 metric 7
+route add 2.0.0.0/8 via 10.0.1.2 metric 9 table 100
+route add 55.0.0.0/8 via 10.0.1.2 tos 0x10
+route add blackhole 5.0.0.0/8
+route add unreachable 6.0.0.0/8 metric 5
+route add prohibit 7.0.0.0/8
+route add throw 8.0.0.0/8
+route add 9.0.0.0/8 dev a1 scope link proto 77
+route add 60.0.0.0/8 via inet6 fd00:1::2 dev a1
+route change 99.0.0.0/8 via 10.0.1.2
+route del 99.0.0.0/8
+route del 198.18.0.0/15 metric 4
+route add 3.0.0.0/8 nhid 99
+route add default via 10.0.3.2
+route add 10.0.0.0/8 via 10.0.2.2
+route add 10.0.0.0/24 via 10.0.2.2
+nexthop add id 1 via 10.0.1.2 dev a1
+nexthop add id 1 via 10.0.1.2 dev a1
+nexthop add id 2 via 10.0.2.2 dev a2
+nexthop add id 3 dev a3
+nexthop add id 4 blackhole
+nexthop add id 5 via fd00:1::2 dev a1
+nexthop add id 6 via 77.0.0.1 dev a1 onlink
+nexthop add id 7 via 77.0.0.1 dev a1
+nexthop add id 8 via 10.0.1.2
+nexthop add id 10 group 1/2
+nexthop add id 11 group 1/9
+nexthop add id 11 group 10/1
+nexthop add id 11 group 1/4
+nexthop add id 11 group 1/1
+nexthop add id 11 group 1,0/2
+nexthop add id 12 group 1,3/2
+nexthop add id 20 group 1/2 type resilient buckets 8 idle_timer 60 unbalanced_timer 300
+nexthop replace id 20 group 1/2 type resilient buckets 16
+nexthop replace id 20 group 1/2
+nexthop add id 21 group 20/1
+nexthop replace id 10 via 10.0.1.2 dev a1
+nexthop replace id 1 group 2
+nexthop del id 77
+route add 30.0.0.0/8 nhid 10
+route add 31.0.0.0/8 nhid 4
+route add 32.0.0.0/8 nhid 20 proto static src 10.0.1.1 metric 5
+route add 33.0.0.0/8 nhid 3
+route add 34.0.0.0/8 nhid 10 via 10.0.1.2
+-6 route add fd44::/64 via fd00:1::2
+-6 route append fd44::/64 via fd00:2::2
+-6 route add fd45::/64 nexthop via fd00:1::2 nexthop via fd00:2::2 weight 5
+-6 route add fd45::/64 via fd00:3::2
+-6 route add default via fd00:3::2 metric 5
+-6 route add fd45::/32 via fd00:3::2
+-6 route add blackhole fd46::/64
+-6 route add unreachable fd47::/64
+-6 route add fd77::/64 nhid 5
+rule add from 10.8.0.0/16 table 100 priority 100
+rule add from 10.8.0.0/16 table 100 priority 100
+rule add to 203.0.113.0/24 prohibit pref 101
+rule add fwmark 0x10/0xf0 lookup 100
+rule add fwmark 7 table main
+rule add iif in0 table 102
+rule add iif lo oif a2 table 103
+rule add ipproto tcp dport 8000-8999 table 104
+rule add ipproto udp sport 53 table 105
+rule add not from 10.0.0.0/8 tos 0x10 table 106
+rule add from all goto 32766 priority 50
+rule add from all nop priority 51
+rule add unreachable from 1.2.3.4 priority 53
+rule add table main suppress_prefixlength 0 priority 54
+rule add from 1.1.2.0/24 goto 77
+rule del priority 999
+rule del priority 51
+rule del from 10.8.0.0/16
+rule del priority 54
+rule del from all goto 32766
+";
+
+/// Asked of both at the end; the answers must be equal.
+const QUESTIONS: &str = "
+route show
+-j route show
+-d route show
+route show table 100
+-j route show table 100
+route show 2.0.0.0/8
+route show root 10.0.0.0/8
+route show match 10.0.1.7
+route show dev a1
+route show type blackhole
+-6 route show
+-6 -j route show
+rule show
+-j rule show
+-6 rule show
+nexthop show
+-j nexthop show
+-d nexthop show
+nexthop show id 20
+nexthop show id 99
+route get 198.18.1.1 from 10.9.1.1 iif in0
+-j route get 198.18.1.1 from 10.9.1.1 iif in0
+route get 1.2.3.4
+route get 2.2.2.2
+-j route get 2.2.2.2
+route get 5.0.0.1
+route get 6.0.0.1
+route get 7.0.0.1
+route get 10.0.1.1
+-j route get 10.0.1.1
+route get 10.0.1.255
+route get 10.0.1.9
+route get 30.0.0.1 from 10.9.1.1 iif in0
+route get 31.0.0.1
+route get 55.0.0.1 tos 0x10
+route get 99.9.9.9 mark 0x10
+route get 198.18.1.1 oif a2
+route get 203.0.113.5
+route get fibmatch 198.18.1.1
+-j route get fibmatch 198.18.1.1
+-6 route get fd46::1
+-6 route get fd47::1
+-6 route get fd45::9 from fd09::7 iif in0
+-6 -j route get fd45::9 from fd09::7 iif in0
+";
+
+struct Namespace(String);
+
+impl Namespace {
+    /// A fresh namespace with the interfaces of [`SETUP`], or why there is none.
+    fn new() -> Result<Self, String> {
+        let name = format!("ackwright-ip-{}", std::process::id());
+        run("ip", &["netns", "add", &name])?;
+        let namespace = Self(name);
+        namespace.set_up()?;
+        Ok(namespace)
+    }
+
+    fn set_up(&self) -> Result<(), String> {
+        self.must("link set lo up")?;
+        for line in SETUP.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if let Some(device) = line.strip_prefix("link add ") {
+                self.must(&format!("link add {device} type veth peer name p{device}"))?;
+                for end in [device.to_owned(), format!("p{device}")] {
+                    self.must(&format!("link set {end} addrgenmode none"))?;
+                    self.must(&format!("link set {end} up"))?;
+                }
+            } else if line.contains(':') {
+                self.must(&format!("-6 {line} nodad"))?;
+            } else {
+                self.must(&line.replacen("address add", "address add broadcast +", 1))?;
+            }
+        }
+        for setting in [
+            "net.ipv4.ip_forward=1",
+            "net.ipv6.conf.all.forwarding=1",
+            "net.ipv4.conf.all.rp_filter=0",
+            "net.ipv4.fib_multipath_hash_seed=1",
+        ] {
+            run("ip", &["netns", "exec", &self.0, "sysctl", "-qw", setting])?;
+        }
+        Ok(())
+    }
+
+    fn ip(&self, command: &str) -> Output {
+        let mut arguments = vec!["-n", &self.0];
+        arguments.extend(command.split_whitespace());
+        Command::new("ip").args(arguments).output().expect("ip ran a moment ago")
+    }
+
+    fn must(&self, command: &str) -> Result<(), String> {
+        let output = self.ip(command);
+        let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(format!("ip {command}: {problem}")) }
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;
+    let problem = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("{program} {arguments:?}: {problem}"))
+    }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
+#[test]
+fn the_kernel_agrees() {
+    let kernel = match Namespace::new() {
+        Ok(kernel) => kernel,
+        Err(reason) => {
+            eprintln!("NOT COMPARED WITH THE KERNEL: no network namespace: {reason}");
+            return;
+        }
+    };
+    let mut ours = Ip::new();
+    ours.run_all(SETUP).expect("the setup is valid");
+    let mut differences = Vec::new();
+    for command in lines(COMMANDS) {
+        let theirs = kernel.ip(command);
+        let refused = String::from_utf8_lossy(&theirs.stderr).trim().to_owned();
+        let result = ours.run(command);
+        if theirs.status.success() != result.is_ok() {
+            differences.push(format!("ip {command}\n  kernel: {refused:?}\n  ours: {result:?}"));
+        }
+        // Words are refused with a column and a suggestion more than `ip` gives.
+        if let Err(error @ (iproute::ip::IpError::Fib(_) | iproute::ip::IpError::Answer(_))) =
+            result
+            && error.to_string() != refused
+        {
+            differences.push(format!("ip {command}\n  kernel: {refused}\n  ours:   {error}"));
+        }
+    }
+    for question in lines(QUESTIONS) {
+        let theirs = kernel.ip(question);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        let expected = if theirs.stdout.is_empty() { &theirs.stderr } else { &theirs.stdout };
+        let (expected, got) = (
+            text(expected),
+            match ours.run(question) {
+                Ok(answer) => answer.trim_end().to_owned(),
+                Err(error) => error.to_string(),
+            },
+        );
+        if expected != got {
+            differences.push(format!("ip {question}\n--- kernel\n{expected}\n--- ours\n{got}"));
+        }
+    }
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n\n"));
+}
