@@ -16,6 +16,7 @@ pub mod edit;
 mod emit;
 mod flow;
 mod fragment;
+mod frame;
 mod gro;
 mod gso;
 pub mod icmp;
@@ -30,12 +31,12 @@ mod transport;
 pub use arp::{Arp, ArpOperation};
 pub use flow::Flow;
 pub use fragment::Fragments;
+pub use frame::{Frame, Malformed};
 pub use gro::{GRO_MAX_SIZE, gro_ends, gro_merge};
 pub use gso::Segments;
 pub use icmp::Quoted;
 pub use link::{EtherType, Link, MacAddr};
 pub use network::{Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
-pub use parse::{Frame, Malformed};
 pub use transport::{
     Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
 };

@@ -5,6 +5,7 @@
 //! already does so, which is every ordinary one, is parsed without allocation.
 
 use super::checksum::Sum;
+use super::frame::{Frame, Malformed};
 use super::link::{EtherType, Link, MacAddr};
 use super::network::{FlowLabel, Ipv4, Ipv6, Network, protocol};
 use super::transport::{Icmp, Tcp, TcpFlags, TcpOptions, Transport, Udp};
@@ -23,90 +24,13 @@ const MAX_TCP_HEADER: usize = 60;
 /// Bytes of its transport header that an ICMP error quotes at least (RFC 792).
 const QUOTED_TRANSPORT: usize = 8;
 
-/// A frame to parse: the bytes that were captured, and what they are a part of.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame<'a> {
-    /// The bytes at hand.
-    pub bytes: &'a [u8],
-    /// How long the frame was on the wire; more than `bytes` if the capture was cut (snaplen).
-    pub original_len: u32,
-    /// The frame store that the packet's body will refer to.
-    pub store: u32,
-    /// Where in that store `bytes` begin.
-    pub offset: u32,
-}
-
-/// Why no packet can be made of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// Fewer bytes than the link-layer header has.
-    LinkHeader {
-        /// How many there are.
-        len: usize,
-    },
-    /// Neither IPv4 nor IPv6, where nothing but IP may come (TUN without protocol information).
-    IpVersion {
-        /// The first byte, if there is one.
-        first: Option<u8>,
-    },
-    /// The capture claims fewer bytes on the wire than were captured.
-    OriginalLen {
-        /// Bytes captured.
-        captured: usize,
-        /// Bytes claimed to have been on the wire.
-        original: u32,
-    },
-}
-
-impl<'a> Frame<'a> {
-    /// A whole frame, in no store.
-    pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, original_len: bytes.len() as u32, store: 0, offset: 0 }
-    }
-
-    /// The same bytes as the beginning of a frame of `original_len` bytes.
-    pub const fn captured_of(self, original_len: u32) -> Self {
-        Self { original_len, ..self }
-    }
-
-    /// The same bytes, lying at `offset` of frame store `store`.
-    pub const fn stored(self, store: u32, offset: u32) -> Self {
-        Self { store, offset, ..self }
-    }
-}
-
-impl<'a> From<&'a [u8]> for Frame<'a> {
-    fn from(bytes: &'a [u8]) -> Self {
-        Self::new(bytes)
-    }
-}
-
-impl core::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::LinkHeader { len } => {
-                write!(f, "{len} bytes are too few for an Ethernet header of 14")
-            }
-            Self::IpVersion { first: Some(first) } => {
-                write!(f, "IP version {} is neither 4 nor 6", first >> 4)
-            }
-            Self::IpVersion { first: None } => write!(f, "an empty IP packet"),
-            Self::OriginalLen { captured, original } => {
-                write!(f, "{captured} bytes captured of a frame said to have had {original}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for Malformed {}
-
 impl Packet {
     /// Parses an Ethernet II frame without FCS.
     ///
     /// # Errors
     /// Only without a whole Ethernet header; everything behind it is somehow a packet.
     pub fn parse_ethernet<'a>(frame: impl Into<Frame<'a>>) -> Result<Self, Malformed> {
-        let frame = checked(frame.into())?;
+        let frame = frame.into().checked()?;
         let Some((header, _)) = frame.bytes.split_first_chunk::<14>() else {
             return Err(Malformed::LinkHeader { len: frame.bytes.len() });
         };
@@ -136,7 +60,7 @@ impl Packet {
     /// # Errors
     /// Only if the first four bits are no IP version.
     pub fn parse_ip<'a>(frame: impl Into<Frame<'a>>) -> Result<Self, Malformed> {
-        let frame = checked(frame.into())?;
+        let frame = frame.into().checked()?;
         let first = frame.bytes.first().copied();
         let ether_type = ip_ether_type(first).ok_or(Malformed::IpVersion { first })?;
         let mut parser = Parser::new(frame.bytes, frame.original_len as usize, 0);
@@ -152,17 +76,6 @@ pub(super) fn ip_ether_type(first: Option<u8>) -> Option<EtherType> {
         6 => Some(EtherType::IPV6),
         _ => None,
     }
-}
-
-/// A frame that is not shorter than its capture.
-fn checked(frame: Frame<'_>) -> Result<Frame<'_>, Malformed> {
-    if (frame.original_len as usize) < frame.bytes.len() {
-        return Err(Malformed::OriginalLen {
-            captured: frame.bytes.len(),
-            original: frame.original_len,
-        });
-    }
-    Ok(frame)
 }
 
 /// What is known of a frame while it is walked through.
@@ -560,3 +473,6 @@ fn ipv6_addr(bytes: &[u8]) -> Ipv6Addr {
     let octets: [u8; 16] = bytes.try_into().expect("an IPv6 address has 16 bytes");
     Ipv6Addr::from(octets)
 }
+
+#[cfg(test)]
+mod tests;
