@@ -72,7 +72,7 @@ impl Host {
         let Network::Ipv4(ip) = &packet.network else { return None };
         let Way::Out(index) = self.route_cache.recall(ip.dst)? else { return None };
         let out = &mut self.ports[usize::from(index)];
-        if ip.ttl <= 1 || too_big(packet, out.config.mtu) || !out.may_bypass() {
+        if ip.ttl <= 1 || too_big(packet, out.config.mtu) || !out.may_pass(packet) {
             return None;
         }
         packet.meta = Meta { owner: Meta::NO_OWNER, priority: 0, mark: 0, ..packet.meta };

@@ -60,12 +60,23 @@ pub struct HostPort {
     /// Counters.
     pub stats: PortStats,
     qdisc: Box<Sched>,
+    /// The super-packet that is being cut, once there has been one.
+    cutting: Option<Box<Cutting>>,
     credits: u32,
     up: bool,
     /// Something may wait in the queue.
     waiting: bool,
     /// In the host's list of ports with something to send.
     pub(super) listed: bool,
+}
+
+/// A super-packet on its way to a device that wants segments. What the device has no room for
+/// yet waits here, before the queue (`validate_xmit_skb_list`, `gso_skb`).
+#[derive(Debug)]
+struct Cutting {
+    packet: Packet,
+    next: u32,
+    count: u32,
 }
 
 impl Default for PortConfig {
@@ -82,12 +93,25 @@ impl Default for PortConfig {
     }
 }
 
+impl Cutting {
+    /// What is left, as one packet.
+    fn backlog(&self) -> Backlog {
+        if self.next == self.count {
+            return Backlog::default();
+        }
+        let headers = self.packet.header_len() * (self.count - self.next);
+        let payload = self.packet.body.len - self.next * u32::from(self.packet.meta.gso_size);
+        Backlog { packets: 1, bytes: headers + payload }
+    }
+}
+
 impl HostPort {
     pub(super) fn new(config: PortConfig) -> Self {
         let qdisc = Fifo::new(FifoKind::Packets(config.queue_limit)).into();
         Self {
             config,
             qdisc: Box::new(qdisc),
+            cutting: None,
             stats: PortStats::default(),
             credits: 0,
             up: true,
@@ -125,18 +149,53 @@ impl HostPort {
         if self.credits == 0 || !self.up {
             return None;
         }
-        let Some(packet) = self.qdisc.dequeue(cx) else {
-            self.waiting = self.qdisc.backlog().packets > 0;
-            return None;
+        let packet = match self.next_segment() {
+            Some(segment) => segment,
+            None => self.dequeue_whole(cx)?,
         };
         self.count_sent(&packet);
         Some(packet)
     }
 
+    /// The next packet of the queue: the first segment of it, if the device wants segments.
+    #[inline]
+    fn dequeue_whole(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let Some(packet) = self.qdisc.dequeue(cx) else {
+            self.waiting = self.qdisc.backlog().packets > 0;
+            return None;
+        };
+        if self.takes_whole(&packet) {
+            return Some(packet);
+        }
+        let count = packet.segment_count();
+        match &mut self.cutting {
+            Some(cutting) => **cutting = Cutting { packet, next: 0, count },
+            empty => *empty = Some(Box::new(Cutting { packet, next: 0, count })),
+        }
+        self.next_segment()
+    }
+
+    #[inline]
+    fn next_segment(&mut self) -> Option<Packet> {
+        let cutting = self.cutting.as_mut()?;
+        if cutting.next == cutting.count {
+            return None;
+        }
+        let segment = cutting.packet.cut(cutting.next, cutting.count);
+        cutting.next += 1;
+        Some(segment)
+    }
+
+    /// Whether the device takes this packet as it is (`netif_needs_gso`).
+    #[inline]
+    fn takes_whole(&self, packet: &Packet) -> bool {
+        packet.meta.gso_segs <= 1 || self.config.offloads.tso
+    }
+
     /// Whether `packet` may go straight to the device, and counts it if so.
     #[inline]
     pub(super) fn bypass(&mut self, packet: &Packet) -> bool {
-        let may = self.may_bypass();
+        let may = self.may_pass(packet);
         if may {
             self.qdisc.count_bypass(packet);
             self.count_sent(packet);
@@ -144,9 +203,14 @@ impl HostPort {
         may
     }
 
-    /// Whether the next packet may go straight to the device.
+    /// Whether `packet` may go straight to the device.
     #[inline]
-    pub(super) fn may_bypass(&self) -> bool {
+    pub(super) fn may_pass(&self, packet: &Packet) -> bool {
+        self.may_bypass() && self.takes_whole(packet)
+    }
+
+    #[inline]
+    fn may_bypass(&self) -> bool {
         !self.waiting && self.credits > 0 && self.up && self.qdisc.may_bypass()
     }
 
@@ -182,7 +246,7 @@ impl HostPort {
     /// (`dev_deactivate`); what it holds back stays until the interface is up again.
     pub(super) fn set_up(&mut self, up: bool, cx: &mut Cx<'_>) {
         self.up = up;
-        while !up && let Some(packet) = self.qdisc.dequeue(cx) {
+        while !up && let Some(packet) = self.next_segment().or_else(|| self.qdisc.dequeue(cx)) {
             self.stats.tx_dropped += 1;
             cx.drop(Reason::LinkDown, packet);
         }
@@ -206,7 +270,7 @@ impl HostPort {
 
     /// What waits to be sent.
     pub fn backlog(&self) -> Backlog {
-        self.qdisc.backlog()
+        self.qdisc.backlog() + self.cutting.as_ref().map_or(Backlog::default(), |it| it.backlog())
     }
 
     /// The first address of the same family as `other`.

@@ -221,6 +221,45 @@ fn a_full_send_buffer_blocks_until_half_has_left() {
     assert!(outputs(&mut host, ms(2)).contains(&Output::Ready(ready)));
 }
 
+/// A super-packet of five segments, as TCP makes it.
+fn super_packet() -> Packet {
+    let mut packet = datagram("10.0.1.2:5", "10.0.2.2:6", 64, 4500);
+    packet.meta.gso_size = 1000;
+    packet.meta.gso_segs = 5;
+    packet.meta.truesize = 9000;
+    packet
+}
+
+/// Below the queue and one by one, as credit comes; those that wait are before the queue.
+#[test]
+fn a_device_without_tso_gets_segments() {
+    let mut host = router();
+    host.credit(ms(0), Port(1), None);
+    host.receive(ms(0), Port(0), super_packet());
+    host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 7));
+    assert_eq!(sent(&mut host, ms(0)).len(), 1);
+    assert_eq!(host.port(Port(1)).backlog().packets, 2);
+    for _ in 0..5 {
+        host.credit(ms(1), Port(1), None);
+    }
+    let lengths: Vec<u32> = sent(&mut host, ms(1)).iter().map(|(_, p)| p.body.len).collect();
+    assert_eq!(lengths, [1000, 1000, 1000, 500, 7]);
+    assert_eq!(host.port(Port(1)).backlog(), crate::qdisc::Backlog::default());
+}
+
+#[test]
+fn a_device_with_tso_gets_the_super_packet() {
+    let mut host = Host::new();
+    host.forwarding = true;
+    host.add_port(port_with("10.0.1.1"));
+    let offloads = Offloads { tso: true, ..Offloads::default() };
+    host.add_port(PortConfig { offloads, ..port_with("10.0.2.1") });
+    host.credit(ms(0), Port(1), None);
+    host.receive(ms(0), Port(0), super_packet());
+    let sent = sent(&mut host, ms(0));
+    assert_eq!((sent.len(), sent[0].1.segments()), (1, 5));
+}
+
 #[test]
 fn packets_in_a_queue_that_goes_down_are_dropped_with_a_reason() {
     let mut host = router();

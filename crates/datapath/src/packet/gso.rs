@@ -11,13 +11,17 @@ impl Packet {
     /// Nothing is allocated unless the packet has an [`Extra`]. The segments' `truesize` adds up
     /// to that of the super-packet, and each has its owner.
     pub fn segment(&self) -> Segments<'_> {
+        Segments { packet: self, next: 0, count: self.segment_count() }
+    }
+
+    /// How many segments [`Packet::segment`] makes of it.
+    pub fn segment_count(&self) -> u32 {
         let size = u32::from(self.meta.gso_size);
-        let count = if size == 0 { 1 } else { self.body.len.div_ceil(size).max(1) };
-        Segments { packet: self, next: 0, count }
+        if size == 0 { 1 } else { self.body.len.div_ceil(size).max(1) }
     }
 
     /// Segment `index` of `count`.
-    fn cut(&self, index: u32, count: u32) -> Self {
+    pub(crate) fn cut(&self, index: u32, count: u32) -> Self {
         let size = u32::from(self.meta.gso_size);
         let start = index * size;
         let last = index + 1 == count;
