@@ -1,10 +1,13 @@
 //! `codel [ limit PACKETS ] [ target TIME ] [ interval TIME ] [ [no]ecn ] [ ce_threshold TIME ]`
 //! and the like words of `fq_codel`.
 
-use crate::units::{number, size, time};
+use super::show::{Push, Shown, map};
+use crate::units::{number, show_size, show_time, size, time};
 use crate::words::{Result, Word, Words};
-use datapath::qdisc::codel::{CeSelector, CodelConfig, CodelParams, CodelTime};
-use datapath::qdisc::fq_codel::FqCodelConfig;
+use datapath::qdisc::codel::{CeSelector, Codel, CodelConfig, CodelParams, CodelTime};
+use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
+use datapath::units::{Duration, Instant};
+use serde_json::{Map, Value, json};
 
 const CODEL_OPTIONS: [&str; 6] = ["limit", "target", "interval", "ecn", "noecn", "ce_threshold"];
 const FQ_CODEL_OPTIONS: [&str; 11] = [
@@ -140,6 +143,120 @@ fn selector(word: Word<'_>) -> Result<CeSelector> {
         .split_once('/')
         .and_then(|(value, mask)| Some(CeSelector { value: byte(value)?, mask: byte(mask)? }))
         .ok_or_else(|| word.illegal("ce_threshold_selector"))
+}
+
+fn show_micros(micros: u32) -> String {
+    show_time(Duration::from_micros(u64::from(micros)))
+}
+
+/// Puts `target`, `ce_threshold` if there is one, and `interval`.
+fn push_times(options: &mut String, json: &mut Map<String, Value>, params: &CodelParams) {
+    let mut push = |name: &str, time: CodelTime| {
+        options.push_fmt(format_args!("{name} {} ", show_micros(time.as_micros())));
+        json.insert(name.to_owned(), json!(time.as_micros()));
+    };
+    push("target", params.target);
+    if params.ce_threshold != CodelTime::DISABLED {
+        push("ce_threshold", params.ce_threshold);
+    }
+    push("interval", params.interval);
+}
+
+fn push_ecn(options: &mut String, json: &mut Map<String, Value>, ecn: bool) {
+    if ecn {
+        options.push_str("ecn ");
+        json.insert("ecn".to_owned(), json!(true));
+    }
+}
+
+/// codel as tc shows it; when to drop next counts from `now`.
+pub(super) fn shown(codel: &Codel, now: Instant) -> Shown {
+    let (config, vars, stats) = (codel.config(), codel.vars(), codel.control_stats());
+    let mut options = format!("limit {}p ", config.limit);
+    let mut options_json = map([("limit", json!(config.limit))]);
+    push_times(&mut options, &mut options_json, &config.params);
+    push_ecn(&mut options, &mut options_json, config.params.ecn);
+    let ldelay = vars.ldelay.as_micros();
+    let mut text = format!("  count {} lastcount {} ", vars.count, vars.last_count);
+    text.push_fmt(format_args!("ldelay {}", show_micros(ldelay)));
+    let mut stats_json = map([
+        ("count", json!(vars.count)),
+        ("lastcount", json!(vars.last_count)),
+        ("ldelay", json!(ldelay)),
+    ]);
+    let drop_next = if vars.dropping { vars.drop_next.micros_after(CodelTime::at(now)) } else { 0 };
+    if vars.dropping {
+        text.push_str(" dropping");
+        stats_json.insert("dropping".to_owned(), json!(true));
+    }
+    let sign = if drop_next < 0 { "-" } else { "" };
+    text.push_fmt(format_args!(" drop_next {sign}{}\n", show_micros(drop_next.unsigned_abs())));
+    stats_json.insert("drop_next".to_owned(), json!(drop_next));
+    text.push_fmt(format_args!(
+        "  maxpacket {} ecn_mark {} drop_overlimit {}",
+        stats.max_packet,
+        stats.ecn_mark,
+        codel.drop_overlimit()
+    ));
+    stats_json.extend(map([
+        ("maxpacket", json!(stats.max_packet)),
+        ("ecn_mark", json!(stats.ecn_mark)),
+        ("drop_overlimit", json!(codel.drop_overlimit())),
+    ]));
+    if stats.ce_mark > 0 {
+        text.push_fmt(format_args!(" ce_mark {}", stats.ce_mark));
+        stats_json.insert("ce_mark".to_owned(), json!(stats.ce_mark));
+    }
+    text.push('\n');
+    Shown { kind: "codel", options, options_json, stats: text, stats_json }
+}
+
+/// fq_codel as tc shows it.
+pub(super) fn shown_fq(fq_codel: &FqCodel) -> Shown {
+    let config = fq_codel.config();
+    let (control, own) = (fq_codel.control_stats(), fq_codel.own_stats());
+    let mut options =
+        format!("limit {}p flows {} quantum {} ", config.limit, config.flows, config.quantum);
+    let mut options_json = map([
+        ("limit", json!(config.limit)),
+        ("flows", json!(config.flows)),
+        ("quantum", json!(config.quantum)),
+    ]);
+    push_times(&mut options, &mut options_json, &config.params);
+    let CeSelector { value, mask } = config.params.ce_selector;
+    if mask != 0 {
+        options.push_fmt(format_args!("ce_threshold_selector {value:#x}/{mask:#x} "));
+        options_json.insert("ce_threshold_selector".to_owned(), json!(value));
+        options_json.insert("ce_threshold_mask".to_owned(), json!(mask));
+    }
+    options.push_fmt(format_args!("memory_limit {} ", show_size(config.memory_limit)));
+    options_json.insert("memory_limit".to_owned(), json!(config.memory_limit));
+    push_ecn(&mut options, &mut options_json, config.params.ecn);
+    options.push_fmt(format_args!("drop_batch {} ", config.drop_batch));
+    options_json.insert("drop_batch".to_owned(), json!(config.drop_batch));
+
+    let (new, old) = fq_codel.list_lengths();
+    let always = [
+        ("maxpacket", control.max_packet),
+        ("drop_overlimit", own.drop_overlimit),
+        ("new_flow_count", own.new_flow_count),
+        ("ecn_mark", control.ecn_mark),
+    ];
+    let if_any = [
+        ("ce_mark", control.ce_mark),
+        ("memory_used", own.memory_usage),
+        ("drop_overmemory", own.drop_overmemory),
+    ];
+    let counters = always.into_iter().chain(if_any.into_iter().filter(|(_, count)| *count > 0));
+    let mut text = String::from(" ");
+    let mut stats_json = Map::new();
+    for (name, count) in counters {
+        text.push_fmt(format_args!(" {name} {count}"));
+        stats_json.insert(name.to_owned(), json!(count));
+    }
+    text.push_fmt(format_args!("\n  new_flows_len {new} old_flows_len {old}\n"));
+    stats_json.extend(map([("new_flows_len", json!(new)), ("old_flows_len", json!(old))]));
+    Shown { kind: "fq_codel", options, options_json, stats: text, stats_json }
 }
 
 #[cfg(test)]

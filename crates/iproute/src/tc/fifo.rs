@@ -1,7 +1,10 @@
 //! `pfifo`, `bfifo`, `pfifo_head_drop`: `[ limit NUMBER ]`.
 
-use crate::units::size;
+use super::show::{Shown, map};
+use crate::units::{show_size, size};
 use crate::words::{Result, Words};
+use datapath::qdisc::fifo::{Fifo, FifoKind};
+use serde_json::json;
 
 /// Reads the limit: packets or bytes, which tc reads alike (`64k` packets are 65536).
 pub(super) fn parse(words: &mut Words<'_>, kind: &str) -> Result<Option<u32>> {
@@ -13,4 +16,16 @@ pub(super) fn parse(words: &mut Words<'_>, kind: &str) -> Result<Option<u32>> {
         }
     }
     Ok(limit)
+}
+
+/// As tc shows it: packets with a `p`, bytes as a size.
+pub(super) fn shown(fifo: &Fifo) -> Shown {
+    let (kind, limit, unit) = match fifo.kind() {
+        FifoKind::Packets(limit) => ("pfifo", limit, format!("{limit}p")),
+        FifoKind::HeadDrop(limit) => ("pfifo_head_drop", limit, format!("{limit}p")),
+        FifoKind::Bytes(limit) => ("bfifo", limit, show_size(limit)),
+        FifoKind::NoQueue => return Shown { kind: "noqueue", ..Shown::default() },
+    };
+    let options_json = map([("limit", json!(limit))]);
+    Shown { kind, options: format!("limit {unit}"), options_json, ..Shown::default() }
 }

@@ -12,11 +12,13 @@ mod netem;
 mod police;
 mod prio;
 mod red;
+mod show;
 mod tbf;
 
 pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Refused, Verb, parse_qdisc};
 pub use police::{parse_police, show_police};
+pub use show::{show_json, show_text};
 
 use crate::words::{Result, Words};
 use core::mem::discriminant;

@@ -1,7 +1,10 @@
 //! `netem [ limit PACKETS ] [ delay TIME [ JITTER [ CORRELATION ] ] ] [ distribution NAME ]
 //! [ loss ... ] [ duplicate ... ] [ reorder ... ] [ rate ... ] [ slot ... ] [ ecn ]`.
 
+mod show;
 mod tables;
+
+pub(super) use show::shown;
 
 use crate::units::{number, percent, rate, size, through_ticks, time, time64};
 use crate::words::{Result, Word, Words};

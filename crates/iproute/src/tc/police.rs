@@ -1,6 +1,7 @@
 //! `police rate RATE burst BYTES[/BYTES] [ mtu BYTES[/BYTES] ] [ peakrate RATE ]
 //! [ overhead BYTES ] [ linklayer TYPE ] [ conform-exceed EXCEED[/CONFORM] | EXCEED ]`.
 
+use super::show::Push;
 use super::tbf::link_layer;
 use crate::units::{
     number, rate, show_rate, show_size, size_and_cell, transmit_size, transmit_time,
@@ -128,21 +129,21 @@ pub fn show_police(police: &Police) -> String {
     let mut text = "police ".to_owned();
     if let Some(rate) = rate {
         let burst = show_size(transmit_size(rate.rate(), *burst));
-        text += &format!("rate {} burst {burst} ", show_rate(rate.rate()));
+        text.push_fmt(format_args!("rate {} burst {burst} ", show_rate(rate.rate())));
     }
-    text += &format!("mtu {} ", show_size(*mtu));
+    text.push_fmt(format_args!("mtu {} ", show_size(*mtu)));
     if let Some(peak) = peak {
-        text += &format!("peakrate {} ", show_rate(peak.rate()));
+        text.push_fmt(format_args!("peakrate {} ", show_rate(peak.rate())));
     }
-    text += &format!("action {}", name(exceed));
+    text.push_fmt(format_args!("action {}", name(exceed)));
     if *conform != Action::Ok {
-        text += &format!("/{}", name(conform));
+        text.push_fmt(format_args!("/{}", name(conform)));
     }
-    text += " overhead 0b\n\tAction statistics:\n";
-    text += &format!(
+    text.push_str(" overhead 0b\n\tAction statistics:\n");
+    text.push_fmt(format_args!(
         "\tSent {} bytes {} pkt (dropped {}, overlimits {} requeues 0)\n\tbacklog 0b 0p requeues 0\n",
         stats.bytes, stats.packets, stats.drops, stats.overlimits
-    );
+    ));
     text
 }
 

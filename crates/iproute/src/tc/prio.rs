@@ -1,8 +1,10 @@
 //! `prio [ bands NUMBER ] [ priomap P1 ... P16 ]`.
 
+use super::show::{Push, Shown, map};
 use crate::units::number;
 use crate::words::{Result, Words};
 use datapath::qdisc::prio::PrioConfig;
+use serde_json::json;
 
 /// Reads prio's options. A short map leaves the rest as it is by default; tc wants every entry
 /// to name a band.
@@ -32,4 +34,23 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<PrioConfig> {
         return Err(words.ended("prio: \"priomap\" element is out of bands"));
     }
     Ok(config)
+}
+
+/// As tc shows prio.
+pub(super) fn shown(config: &PrioConfig) -> Shown {
+    let mut options = format!("bands {} priomap", config.bands);
+    for band in config.priomap {
+        options.push_fmt(format_args!(" {band}"));
+    }
+    let options_json = map([
+        ("bands", json!(config.bands)),
+        ("priomap", json!(config.priomap)),
+        ("multiqueue", json!(false)),
+    ]);
+    Shown { kind: "prio", options, options_json, ..Shown::default() }
+}
+
+/// pfifo_fast shows the bands and the map that prio has by default.
+pub(super) fn shown_pfifo_fast() -> Shown {
+    Shown { kind: "pfifo_fast", ..shown(&PrioConfig::default()) }
 }

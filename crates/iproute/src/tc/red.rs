@@ -1,10 +1,12 @@
 //! `red limit BYTES [ min BYTES ] [ max BYTES ] avpkt BYTES [ burst PACKETS ] [ probability P ]
 //! [ bandwidth RATE ] [ ecn ] [ harddrop ] [ nodrop ] [ adaptive ]`, and what tc computes from it.
 
-use crate::units::{number, rate, size, transmit_ticks};
+use super::show::{Push, Shown, map};
+use crate::units::{number, rate, show_size, size, transmit_ticks};
 use crate::words::{Result, Word, Words};
-use datapath::qdisc::red::RedConfig;
+use datapath::qdisc::red::{Red, RedConfig};
 use datapath::units::Rate;
+use serde_json::json;
 
 const OPTIONS: [&str; 11] = [
     "limit",
@@ -159,6 +161,35 @@ fn probability(word: Word<'_>) -> Result<f64> {
         .ok()
         .filter(|probability| (0.0..=1.0).contains(probability))
         .ok_or_else(|| word.illegal("probability"))
+}
+
+/// As tc shows it; "other" counts what nothing drops any more.
+pub(super) fn shown(red: &Red) -> Shown {
+    let RedConfig { limit, min, max, ecn, harddrop, adaptive, nodrop, .. } = red.config();
+    let [limit_text, min_text, max_text] = [limit, min, max].map(|bytes| show_size(*bytes));
+    let mut options = format!("limit {limit_text} min {min_text} max {max_text} ");
+    let flags = [("ecn", ecn), ("harddrop", harddrop), ("adaptive", adaptive), ("nodrop", nodrop)];
+    for (name, _) in flags.iter().filter(|(_, set)| **set) {
+        options.push_fmt(format_args!("{name} "));
+    }
+    let mut options_json = map([("limit", json!(limit)), ("min", json!(min)), ("max", json!(max))]);
+    options_json.extend(map(flags.map(|(name, set)| (name, json!(set)))));
+    let stats = red.own_stats();
+    Shown {
+        kind: "red",
+        options,
+        options_json,
+        stats: format!(
+            "  marked {} early {} pdrop {} other 0 \n",
+            stats.marked, stats.early, stats.pdrop
+        ),
+        stats_json: map([
+            ("marked", json!(stats.marked)),
+            ("early", json!(stats.early)),
+            ("pdrop", json!(stats.pdrop)),
+            ("other", json!(0)),
+        ]),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! `tbf rate RATE burst BYTES[/BYTES] ( limit BYTES | latency TIME ) [ mtu BYTES[/BYTES] ]
 //! [ peakrate RATE ] [ overhead BYTES ] [ mpu BYTES ] [ linklayer TYPE ]`.
 
-use crate::units::{number, rate, size, size_and_cell, time};
+use super::show::{Push, Shown, map};
+use crate::units::{
+    number, rate, show_rate, show_size, show_time, shown_micros, size, size_and_cell, time,
+    transmit_size,
+};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::rate::{LinkLayer, RateConfig};
-use datapath::qdisc::tbf::TbfConfig;
+use datapath::qdisc::tbf::{Tbf, TbfConfig};
 use datapath::units::{Duration, Rate};
+use serde_json::json;
 
 const OPTIONS: [&str; 12] = [
     "rate",
@@ -103,4 +108,38 @@ pub(super) fn link_layer(word: Word<'_>) -> Result<LinkLayer> {
         "atm" | "adsl" => Ok(LinkLayer::Atm),
         _ => Err(word.illegal("linklayer")),
     }
+}
+
+/// As tc shows it. The peak rate is missing in its JSON; so it is here.
+pub(super) fn shown(tbf: &Tbf) -> Shown {
+    let config = tbf.config();
+    let rate = config.rate.rate();
+    let burst = shown_bucket(config.rate, config.burst);
+    let mut options = format!("rate {} burst {} ", show_rate(rate), show_size(burst));
+    let mut options_json = map([("rate", json!(rate.bytes_per_sec())), ("burst", json!(burst))]);
+    let mut latency = latency(config.limit, config.rate, config.burst);
+    if let Some((peak, mtu)) = config.peak {
+        let bucket = shown_bucket(peak, mtu);
+        options.push_fmt(format_args!("peakrate {} ", show_rate(peak.rate())));
+        options.push_fmt(format_args!("minburst {} ", show_size(bucket)));
+        options_json.insert("minburst".to_owned(), json!(bucket));
+        latency = latency.max(self::latency(config.limit, peak, mtu));
+    }
+    if let Some(latency) = latency {
+        options.push_fmt(format_args!("lat {} ", show_time(Duration::from_micros(latency))));
+        options_json.insert("lat".to_owned(), json!(latency));
+    }
+    Shown { kind: "tbf", options, options_json, ..Shown::default() }
+}
+
+/// A bucket's depth in bytes after its way through ns, ticks and µs.
+fn shown_bucket(rate: RateConfig, bytes: u32) -> u32 {
+    transmit_size(rate.rate(), rate.time_of(bytes))
+}
+
+/// µs that a full queue takes to drain after a full bucket; none if the bucket is larger.
+fn latency(limit: u32, rate: RateConfig, bucket: u32) -> Option<u64> {
+    let drains = 1e6 * f64::from(limit) / rate.rate().bytes_per_sec() as f64;
+    let latency = drains - f64::from(shown_micros(rate.time_of(bucket)));
+    (latency >= 0.0).then_some(latency as u64)
 }

@@ -45,6 +45,13 @@ impl CodelTime {
         self.0.wrapping_sub(other.0) as i32 > 0
     }
 
+    /// How far this lies after `other` in µs; negative if before.
+    pub const fn micros_after(self, other: Self) -> i32 {
+        let distance = self.0.wrapping_sub(other.0) as i32;
+        let micros = Self(distance.unsigned_abs()).as_micros() as i32;
+        if distance < 0 { -micros } else { micros }
+    }
+
     const fn before(self, other: Self) -> bool {
         other.after(self)
     }

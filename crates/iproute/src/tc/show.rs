@@ -1,0 +1,249 @@
+//! `tc [-s] [-j] qdisc show`: a tree of qdiscs as text and as JSON, as iproute2 6.1 prints them.
+
+use super::{cake, codel, fifo, netem, prio, red, tbf};
+use core::fmt;
+use datapath::qdisc::cake::Cake;
+use datapath::qdisc::{AnyQdisc, Handle, Qdisc, Sched};
+use datapath::units::Instant;
+use serde_json::{Map, Value, json};
+
+/// What a kind has to show of one qdisc.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// `pfifo`, `tbf`, ...
+    pub kind: &'static str,
+    /// The options in the first line; with a space at the end where tc prints one.
+    pub options: String,
+    /// The `options` object.
+    pub options_json: Map<String, Value>,
+    /// The kind's own statistics: whole lines.
+    pub stats: String,
+    /// The same in JSON.
+    pub stats_json: Map<String, Value>,
+}
+
+/// Appends formatted text: a string takes all.
+pub(super) trait Push {
+    /// Appends `text`.
+    fn push_fmt(&mut self, text: fmt::Arguments<'_>);
+}
+
+impl Push for String {
+    fn push_fmt(&mut self, text: fmt::Arguments<'_>) {
+        fmt::Write::write_fmt(self, text).expect("a string takes all");
+    }
+}
+
+/// The qdiscs of a device as `tc -s qdisc show` prints them at `now`; with `device` named, as
+/// without `dev` on its command line. Qdiscs that were never attached by a command are not shown
+/// unless they are the root.
+pub fn show_text(root: &Sched, device: Option<&str>, now: Instant) -> String {
+    let mut text = String::new();
+    for (parent, sched) in visible(root) {
+        let shown = shown(sched, now);
+        text.push_fmt(format_args!("qdisc {} {} ", shown.kind, shown_handle(sched.handle)));
+        if let Some(device) = device {
+            text.push_fmt(format_args!("dev {device} "));
+        }
+        match parent {
+            Handle::ROOT => text.push_str("root refcnt 2 "),
+            class => text.push_fmt(format_args!("parent {class} ")),
+        }
+        text.push_fmt(format_args!("{}\n", shown.options));
+        push_counters(&mut text, sched);
+        text.push_str(&shown.stats);
+    }
+    text
+}
+
+/// The qdiscs of a device as `tc -s -j qdisc show` gives them: an array of objects.
+pub fn show_json(root: &Sched, device: Option<&str>, now: Instant) -> Value {
+    visible(root).into_iter().map(|place| Value::Object(object(place, device, now))).collect()
+}
+
+fn visible(root: &Sched) -> Vec<(Handle, &Sched)> {
+    let mut all = root.tree();
+    all.retain(|(parent, sched)| *parent == Handle::ROOT || sched.handle != Handle::NONE);
+    all
+}
+
+fn push_counters(text: &mut String, sched: &Sched) {
+    let (stats, backlog) = (sched.stats(), sched.backlog());
+    text.push_fmt(format_args!(
+        " Sent {} bytes {} pkt (dropped {}, overlimits {} requeues {}) \n",
+        stats.bytes, stats.packets, stats.drops, stats.overlimits, stats.requeues
+    ));
+    text.push_fmt(format_args!(
+        " backlog {} {}p requeues {}\n",
+        crate::units::show_size(backlog.bytes),
+        backlog.packets,
+        stats.requeues
+    ));
+}
+
+fn object(
+    (parent, sched): (Handle, &Sched),
+    device: Option<&str>,
+    now: Instant,
+) -> Map<String, Value> {
+    let shown = shown(sched, now);
+    let (stats, backlog) = (sched.stats(), sched.backlog());
+    let mut object = Map::new();
+    let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
+    put("kind", json!(shown.kind));
+    put("handle", json!(shown_handle(sched.handle)));
+    if let Some(device) = device {
+        put("dev", json!(device));
+    }
+    if parent == Handle::ROOT {
+        put("root", json!(true));
+        put("refcnt", json!(2));
+    } else {
+        put("parent", json!(parent.to_string()));
+    }
+    put("options", Value::Object(shown.options_json));
+    put("bytes", json!(stats.bytes));
+    put("packets", json!(stats.packets));
+    put("drops", json!(stats.drops));
+    put("overlimits", json!(stats.overlimits));
+    put("requeues", json!(stats.requeues));
+    put("backlog", json!(backlog.bytes));
+    put("qlen", json!(backlog.packets));
+    object.extend(shown.stats_json);
+    object
+}
+
+fn shown_handle(handle: Handle) -> String {
+    format!("{:x}:", handle.major())
+}
+
+fn shown(sched: &Sched, now: Instant) -> Shown {
+    match sched.qdisc() {
+        AnyQdisc::Fifo(qdisc) => fifo::shown(qdisc),
+        AnyQdisc::PfifoFast(_) => prio::shown_pfifo_fast(),
+        AnyQdisc::Tbf(qdisc) => tbf::shown(qdisc),
+        AnyQdisc::Netem(qdisc) => netem::shown(qdisc.config()),
+        AnyQdisc::Red(qdisc) => red::shown(qdisc),
+        AnyQdisc::Codel(qdisc) => codel::shown(qdisc, now),
+        AnyQdisc::FqCodel(qdisc) => codel::shown_fq(qdisc),
+        AnyQdisc::Prio(qdisc) => prio::shown(qdisc.config()),
+        AnyQdisc::Cake(qdisc) => shown_cake(qdisc),
+    }
+}
+
+fn shown_cake(cake: &Cake) -> Shown {
+    let stats = cake.cake_stats();
+    Shown {
+        kind: "cake",
+        options: format!("{} ", cake::options_text(cake)),
+        options_json: match cake::options_json(cake) {
+            Value::Object(options) => options,
+            other => map([("options", other)]),
+        },
+        stats: cake::stats_text(&stats),
+        stats_json: cake::stats_json(&stats),
+    }
+}
+
+/// A JSON object from pairs.
+pub(super) fn map<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Device, parse_qdisc};
+    use super::*;
+    use datapath::qdisc::Cx;
+    use datapath::qdisc::fifo::Fifo;
+    use datapath::rng::Rng;
+
+    fn tree(commands: &[&str]) -> Sched {
+        let mut root: Sched = Fifo::pfifo_default().into();
+        let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
+        for (nth, command) in (0..).zip(commands) {
+            let parsed = parse_qdisc(command).expect(command);
+            parsed.apply(&mut root, Device::default(), Rng::stream(1, nth), cx).expect(command);
+        }
+        root
+    }
+
+    const TREES: [&[&str]; 9] = [
+        &[
+            "qdisc add dev r1 root handle 1: tbf rate 10mbit burst 3100 limit 400000",
+            "qdisc add dev r1 parent 1:1 handle 10: red limit 400000 min 30000 max 30001 avpkt 1500 \
+           burst 21 bandwidth 10mbit probability 1 ecn",
+        ],
+        &[
+            "qdisc add dev r1 root handle 1: tbf rate 3mbit burst 1601 latency 50ms peakrate 4mbit \
+           mtu 1540",
+            "qdisc add dev r1 parent 1:1 handle 10: bfifo limit 30kb",
+        ],
+        &["qdisc add dev r1 root codel limit 400 target 10s interval 20s ce_threshold 3ms ecn"],
+        &["qdisc add dev r1 root fq_codel"],
+        &["qdisc add dev r1 root netem limit 400 delay 20ms 2ms 25% loss 1% 10% duplicate 0.3% \
+           corrupt 0.1% reorder 25% 50% rate 10mbit 10 48 5"],
+        &["qdisc add dev r1 root netem loss gemodel 1% 10% 70% 0.1% ecn"],
+        &[
+            "qdisc add dev r1 root handle 1: prio",
+            "qdisc add dev r1 parent 1:2 handle 20: pfifo limit 7",
+            "qdisc add dev r1 parent 1:3 handle 30: fq_codel limit 100 noecn",
+        ],
+        &["qdisc add dev r1 root pfifo_fast"],
+        &["qdisc add dev r1 root handle 1: cake bandwidth 10mbit besteffort"],
+    ];
+
+    #[test]
+    fn text_is_tcs() {
+        let shown = TREES.map(|commands| show_text(&tree(commands), None, Instant::ZERO));
+        insta::assert_snapshot!(shown.join("\n"));
+    }
+
+    #[test]
+    fn json_is_tcs() {
+        let lines = TREES[..8].iter().flat_map(|commands| {
+            let shown = show_json(&tree(commands), Some("r1"), Instant::ZERO);
+            shown.as_array().expect("an array").iter().map(Value::to_string).collect::<Vec<_>>()
+        });
+        insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
+    }
+
+    /// Options as recorded from Linux 6.1 with tc 6.1, order included.
+    #[test]
+    fn recorded_options_agree() {
+        for (command, recorded) in [
+            (
+                "tbf rate 10mbit burst 3100 limit 400000",
+                r#"{"rate":1250000,"burst":3100,"lat":317520}"#,
+            ),
+            (
+                "tbf rate 10mbit burst 3100 limit 60000",
+                r#"{"rate":1250000,"burst":3100,"lat":45520}"#,
+            ),
+            (
+                "red limit 400000 min 30000 max 30001 avpkt 1500 burst 21 probability 1 ecn",
+                r#"{"limit":400000,"min":30000,"max":30001,"ecn":true,"harddrop":false,"adaptive":false,"nodrop":false}"#,
+            ),
+            (
+                "codel limit 400 target 5ms interval 100ms ecn",
+                r#"{"limit":400,"target":4999,"interval":99999,"ecn":true}"#,
+            ),
+            (
+                "codel limit 400 target 10s interval 20s ce_threshold 3ms ecn",
+                r#"{"limit":400,"target":10000000,"ce_threshold":2999,"interval":20000000,"ecn":true}"#,
+            ),
+            (
+                "netem delay 20ms limit 100000",
+                r#"{"limit":100000,"delay":{"delay":0.02,"jitter":0,"correlation":0},"ecn":false,"gap":0}"#,
+            ),
+            (
+                "netem rate 50mbit limit 400",
+                r#"{"limit":400,"rate":{"rate":6250000,"packetoverhead":0,"cellsize":0,"celloverhead":0},"ecn":false,"gap":0}"#,
+            ),
+        ] {
+            let root = tree(&[&format!("qdisc add dev r1 root {command}")]);
+            let shown = show_json(&root, None, Instant::ZERO);
+            assert_eq!(shown[0]["options"].to_string(), recorded, "{command}");
+        }
+    }
+}
