@@ -18,6 +18,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`units`], [`rng`] | time, rate, size; seeded random streams |
+//! | [`profile`] | what differs between kernels |
 //! | [`reason`] | why packets are dropped, by the kernel's names |
 //! | [`packet`] | headers, parsing and emission, checksums, super-packets |
 //! | [`tcp`] | the connection |
@@ -31,6 +32,7 @@ pub mod fib;
 pub mod host;
 pub mod node;
 pub mod packet;
+pub mod profile;
 pub mod qdisc;
 pub mod reason;
 pub mod rng;

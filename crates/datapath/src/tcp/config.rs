@@ -1,5 +1,238 @@
-//! What a socket or a sysctl sets about TCP.
+//! What a connection is configured with: the `net.ipv4.tcp_*` sysctls, the socket options that
+//! must be known at creation, and the kernel profile.
 
-/// Settings of one TCP socket.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct TcpConfig {}
+use super::cc::Algorithm;
+use crate::profile::Profile;
+
+/// Everything that shapes a connection and does not change while it lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpConfig {
+    /// Which kernel to be.
+    pub profile: Profile,
+    /// The sysctls.
+    pub sysctl: Sysctl,
+    /// Congestion control (`TCP_CONGESTION`).
+    pub congestion_control: Algorithm,
+    /// `SO_SNDBUF` as given by the application, before the kernel doubles it; 0 = autotuned.
+    pub send_buffer: u32,
+    /// `SO_RCVBUF` as given by the application, before the kernel doubles it; 0 = autotuned.
+    pub receive_buffer: u32,
+    /// `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// `SO_MAX_PACING_RATE` in byte/s; `u64::MAX` = no limit. Setting it turns internal pacing on.
+    pub max_pacing_rate: u64,
+    /// `SO_KEEPALIVE`.
+    pub keepalive: bool,
+    /// `TCP_USER_TIMEOUT` in ms; 0 = by `tcp_retries2`.
+    pub user_timeout_ms: u32,
+    /// `TCP_MAXSEG`; 0 = by the MTU.
+    pub max_segment: u16,
+    /// DSCP for all packets, in the upper six bits (`IP_TOS`).
+    pub tos: u8,
+    /// `SO_PRIORITY`.
+    pub priority: u32,
+    /// `SO_MARK`.
+    pub mark: u32,
+    /// The segmentation work is handed to the device (`NETIF_F_TSO`): limits `gso_max_size`.
+    /// The stack builds super-packets either way, as Linux does since 4.17.
+    pub gso_max_segs: u16,
+    /// `jiffies` at the driver's time zero: the timer wheel is aligned on absolute jiffies.
+    pub jiffies_at_zero: u64,
+}
+
+macro_rules! sysctls {
+    ($($(#[$doc:meta])* $name:ident = $default:expr;)*) => {
+        /// The `net.ipv4` sysctls that TCP reads, under their own names. Values as in the files
+        /// under `/proc/sys/net/ipv4`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Sysctl {
+            $($(#[$doc])* pub $name: u32,)*
+            /// Receive buffer: minimum, default, maximum, in bytes.
+            pub tcp_rmem: [u32; 3],
+            /// Send buffer: minimum, default, maximum, in bytes.
+            pub tcp_wmem: [u32; 3],
+        }
+
+        impl Default for Sysctl {
+            fn default() -> Self {
+                Self {
+                    $($name: $default,)*
+                    tcp_rmem: [4_096, 131_072, 6_291_456],
+                    tcp_wmem: [4_096, 16_384, 4_194_304],
+                }
+            }
+        }
+
+        impl Sysctl {
+            /// Every scalar sysctl's name, for error messages.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// The place of the scalar sysctl called `name` (without `net.ipv4.`).
+            pub fn scalar_mut(&mut self, name: &str) -> Option<&mut u32> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+sysctls! {
+    /// ACK of out-of-order data: how long compression may hold it, in ns.
+    tcp_comp_sack_delay_ns = 1_000_000;
+    /// How many such ACKs may be held back.
+    tcp_comp_sack_nr = 44;
+    /// Slack of that timer, in ns.
+    tcp_comp_sack_slack_ns = 100_000;
+    /// Duplicate SACK (RFC 2883).
+    tcp_dsack = 1;
+    /// Tail loss probe: 0 off, 3 and 4 on.
+    tcp_early_retrans = 3;
+    /// ECN: 0 off, 1 request and accept, 2 accept.
+    tcp_ecn = 2;
+    /// Retransmitted SYNs go without ECN.
+    tcp_ecn_fallback = 1;
+    /// FIN-WAIT-2 timeout, in s.
+    tcp_fin_timeout = 60;
+    /// F-RTO: 0 off, 2 on.
+    tcp_frto = 2;
+    /// Out-of-window ACKs are answered at most this often, in ms.
+    tcp_invalid_ratelimit = 500;
+    /// Keepalive: distance of probes, in s.
+    tcp_keepalive_intvl = 75;
+    /// Keepalive: probes before giving up.
+    tcp_keepalive_probes = 9;
+    /// Keepalive: idle time before the first probe, in s.
+    tcp_keepalive_time = 7_200;
+    /// TCP Small Queues: bytes below the socket.
+    tcp_limit_output_bytes = 1_048_576;
+    /// Highest reordering degree that adaptation reaches, in segments.
+    tcp_max_reordering = 300;
+    /// Window of the minimum-RTT filter, in s.
+    tcp_min_rtt_wlen = 300;
+    /// Fewest segments of a super-packet.
+    tcp_min_tso_segs = 2;
+    /// Receive buffer autotuning.
+    tcp_moderate_rcvbuf = 1;
+    /// Unsent bytes above which a socket is not writable.
+    tcp_notsent_lowat = u32::MAX;
+    /// Pacing rate in congestion avoidance, percent of cwnd/srtt.
+    tcp_pacing_ca_ratio = 120;
+    /// Pacing rate in slow start, percent of cwnd/srtt.
+    tcp_pacing_ss_ratio = 200;
+    /// Bits: 1 RACK, 2 static reordering window, 4 no duplicate-ACK threshold.
+    tcp_recovery = 1;
+    /// Initial reordering degree, in segments.
+    tcp_reordering = 3;
+    /// Neighbouring retransmissions are merged.
+    tcp_retrans_collapse = 1;
+    /// Retransmissions before the route is doubted.
+    tcp_retries1 = 3;
+    /// Retransmissions before the connection is given up.
+    tcp_retries2 = 15;
+    /// Highest retransmission timeout, in ms.
+    tcp_rto_max_ms = 120_000;
+    /// Lowest variance term of the retransmission timeout, in µs.
+    tcp_rto_min_us = 200_000;
+    /// Selective acknowledgments (RFC 2018).
+    tcp_sack = 1;
+    /// The window may shrink.
+    tcp_shrink_window = 0;
+    /// Slow start after idle (RFC 5681 section 4.1).
+    tcp_slow_start_after_idle = 1;
+    /// SYN retransmissions.
+    tcp_syn_retries = 6;
+    /// SYN-ACK retransmissions.
+    tcp_synack_retries = 5;
+    /// Timestamps (RFC 7323).
+    tcp_timestamps = 1;
+    /// Super-packets grow when the RTT is short: shift of min_rtt.
+    tcp_tso_rtt_log = 9;
+    /// Fraction of the window that one super-packet may wait for.
+    tcp_tso_win_divisor = 3;
+    /// Window scaling (RFC 7323).
+    tcp_window_scaling = 1;
+    /// Small writes wait for more while packets are in the device.
+    tcp_autocorking = 1;
+    /// Share of the receive space that is not offered, by shift (until Linux 6.5).
+    tcp_adv_win_scale = 1;
+    /// Application buffer share of the receive window, by shift.
+    tcp_app_win = 31;
+    /// TIME-WAIT sockets are reused for new outgoing connections (0, 1, 2 = loopback only).
+    tcp_tw_reuse = 2;
+    /// RFC 1337: RSTs do not end TIME-WAIT.
+    tcp_rfc1337 = 0;
+}
+
+/// Why a sysctl could not be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SysctlError {
+    /// No such sysctl.
+    Unknown,
+    /// Not a number, or the wrong count of numbers.
+    Value(String),
+}
+
+impl Sysctl {
+    /// Sets `name`, with or without the `net.ipv4.` in front, from the text that one would write
+    /// to the file.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        let name = name.strip_prefix("net.ipv4.").unwrap_or(name);
+        let triple = match name {
+            "tcp_rmem" => Some(&mut self.tcp_rmem),
+            "tcp_wmem" => Some(&mut self.tcp_wmem),
+            _ => None,
+        };
+        if let Some(triple) = triple {
+            let numbers: Result<Vec<u32>, _> = value.split_whitespace().map(str::parse).collect();
+            *triple = numbers
+                .ok()
+                .and_then(|numbers| numbers.try_into().ok())
+                .ok_or_else(|| SysctlError::Value(format!("{name} wants three numbers")))?;
+            return Ok(());
+        }
+        let place = self.scalar_mut(name).ok_or(SysctlError::Unknown)?;
+        *place = value
+            .trim()
+            .parse()
+            .map_err(|_| SysctlError::Value(format!("{name} wants a whole number")))?;
+        Ok(())
+    }
+}
+
+impl TcpConfig {
+    /// A configuration for `profile` with that kernel's defaults.
+    pub fn for_profile(profile: Profile) -> Self {
+        let mut sysctl = Sysctl::default();
+        if !profile.frto {
+            sysctl.tcp_frto = 0;
+        }
+        Self {
+            profile,
+            sysctl,
+            congestion_control: Algorithm::Cubic,
+            send_buffer: 0,
+            receive_buffer: 0,
+            nodelay: false,
+            max_pacing_rate: u64::MAX,
+            keepalive: false,
+            user_timeout_ms: 0,
+            max_segment: 0,
+            tos: 0,
+            priority: 0,
+            mark: 0,
+            gso_max_segs: u16::MAX,
+            jiffies_at_zero: INITIAL_JIFFIES,
+        }
+    }
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        Self::for_profile(Profile::default())
+    }
+}
+
+/// `INITIAL_JIFFIES` at HZ = 1000: five minutes before the 32-bit wrap.
+const INITIAL_JIFFIES: u64 = 4_294_667_296;

@@ -1,4 +1,339 @@
-//! TCP as Linux does it. The connection is split by responsibility; see each module.
+//! TCP as Linux does it (RFC 9293 and what has come since).
+//!
+//! A [`Connection`] is one `tcp_sock`, split by responsibility. It is driven by segments, timers
+//! and socket calls, and sends through [`Egress`]; it owns no clock and no packet payload.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`seq`], [`state`], [`options`] | sequence arithmetic; states; option negotiation |
+//! | [`input`], [`ack_in`] | what an arriving segment means; what its ACK means |
+//! | [`receive`], [`ack_out`] | reassembly, window, autotuning; when to acknowledge, SACK blocks |
+//! | [`write`], [`output`], [`transmit`] | the application's writes; what may be sent; headers |
+//! | [`recovery`] | the Open..Loss machine and everything it uses |
+//! | [`skb`], [`rate`], [`rtt`], [`timer`] | the send queue; delivery rate; RTT; timers |
+//! | [`cc`] | congestion control modules |
+//! | [`info`], [`mib`] | TCP_INFO; counters |
 
+mod ack_in;
+mod ack_out;
+pub mod cc;
 pub mod config;
+mod ecn;
+pub mod info;
+mod input;
+pub mod mib;
+mod open;
+pub mod options;
+mod output;
+pub mod rate;
+mod receive;
+mod recovery;
+pub mod rtt;
 pub mod seq;
+pub mod skb;
+pub mod state;
+pub mod timer;
+mod timers_fire;
+mod transmit;
+mod write;
+
+pub use config::TcpConfig;
+pub use receive::TcpRead;
+
+use crate::packet::Packet;
+use crate::qdisc::Enqueue;
+use crate::trace::{Event, EventKind};
+use crate::units::Instant;
+use ack_out::AckState;
+use cc::{Ack, AnyCongestionControl, Window};
+use core::net::SocketAddr;
+use ecn::EcnState;
+use info::Chrono;
+use mib::Mib;
+use options::Negotiated;
+use rate::RateState;
+use receive::Receive;
+use recovery::Recovery;
+use rtt::Rtt;
+use seq::Seq;
+use skb::SendQueue;
+use state::State;
+use std::sync::Arc;
+use timer::{Jiffies, Pending, Timers};
+
+/// Where a connection's segments go: the host's IP layer.
+pub trait Egress {
+    /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`).
+    fn transmit(&mut self, packet: Packet) -> Enqueue;
+}
+
+/// What a connection is lent for one call.
+pub struct Cx<'a> {
+    /// Now.
+    pub now: Instant,
+    /// The way out.
+    pub egress: &'a mut dyn Egress,
+    /// The host's counters.
+    pub mib: &'a mut Mib,
+    /// The event stream, while somebody listens.
+    pub events: Option<&'a mut Vec<Event>>,
+    /// Readiness that this call brought about ([`crate::node::SocketReady`] bits).
+    pub ready: u8,
+}
+
+impl Cx<'_> {
+    /// Tells the event stream.
+    #[inline]
+    fn event(&mut self, socket: u32, kind: EventKind) {
+        if let Some(events) = &mut self.events {
+            events.push(Event { socket, kind });
+        }
+    }
+
+    /// Now in µs (`tcp_mstamp`).
+    #[inline]
+    fn now_us(&self) -> u64 {
+        self.now.as_micros()
+    }
+}
+
+/// The send side's sequence space and limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Send {
+    /// Initial sequence number.
+    iss: Seq,
+    /// Oldest unacknowledged (`snd_una`).
+    una: Seq,
+    /// Next to send (`snd_nxt`).
+    nxt: Seq,
+    /// Just past the last byte written by the application (`write_seq`).
+    write_seq: Seq,
+    /// Last byte marked PSH by the writer (`pushed_seq`).
+    pushed_seq: Seq,
+    /// End of the last small packet (`snd_sml`, Minshall).
+    small: Seq,
+    /// The peer's window, bytes, scaled (`snd_wnd`).
+    wnd: u32,
+    /// Sequence number of the segment that last updated the window (`snd_wl1`).
+    wl1: Seq,
+    /// Largest window ever offered (`max_window`).
+    max_window: u32,
+    /// Payload of a full segment (`mss_cache`).
+    mss: u32,
+    /// Peer's MSS option (`rx_opt.mss_clamp`).
+    mss_clamp: u32,
+    /// Segments of a super-packet that the writer aims at (`gso_segs`).
+    gso_segs: u32,
+    /// Bytes of memory queued (`sk_wmem_queued`).
+    wmem_queued: u32,
+    /// Bytes of memory below the socket (`sk_wmem_alloc`).
+    wmem_alloc: u32,
+    /// Bytes of memory handed to the device since the start, modulo 2³².
+    handed_down: u32,
+    /// Limit of queued memory (`sk_sndbuf`).
+    sndbuf: u32,
+    /// Nagle switches, see [`write::nagle`].
+    nonagle: u8,
+    /// The writer waits for space (`SOCK_NOSPACE`).
+    no_space: bool,
+    /// TCP Small Queues stopped the output (`TSQ_THROTTLED`).
+    throttled: bool,
+    /// FIN was queued.
+    fin_queued: bool,
+    /// When data was last sent, jiffies (`lsndtime`).
+    lsndtime: u32,
+    /// Earliest time of the next transmission, ns (`tcp_wstamp_ns`).
+    wstamp_ns: u64,
+    /// Path MTU (`icsk_pmtu_cookie`), bytes.
+    pmtu: u32,
+}
+
+/// Statistics that only TCP_INFO reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct Totals {
+    bytes_sent: u64,
+    bytes_retrans: u64,
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    data_segs_out: u32,
+    segs_in: u32,
+    data_segs_in: u32,
+    total_retrans: u32,
+    dsack_dups: u32,
+    reord_seen: u32,
+    rcv_ooopack: u32,
+    lost: u32,
+}
+
+/// One TCP connection (`struct tcp_sock`).
+pub struct Connection {
+    /// The socket's number at its host.
+    id: u32,
+    state: State,
+    config: Arc<TcpConfig>,
+    local: SocketAddr,
+    remote: SocketAddr,
+    snd: Send,
+    rcv: Receive,
+    ack: AckState,
+    opt: Negotiated,
+    ecn: EcnState,
+    queue: SendQueue,
+    window: Window,
+    cc: AnyCongestionControl,
+    rec: Recovery,
+    rtt: Rtt,
+    rate: RateState,
+    timers: Timers,
+    /// What the transmit timer is for.
+    pending: Pending,
+    /// When it was meant to fire, jiffies (`icsk_timeout`).
+    timeout: u64,
+    /// Retransmission timeout, jiffies (`icsk_rto`).
+    rto: u32,
+    /// Exponent of the timeout (`icsk_backoff`).
+    backoff: u8,
+    /// Timeouts without progress (`icsk_retransmits`).
+    retransmits: u8,
+    /// Unanswered probes (`icsk_probes_out`).
+    probes_out: u8,
+    /// When a segment last arrived, jiffies (`rcv_tstamp`).
+    rcv_tstamp: u32,
+    /// Pacing rate, byte/s (`sk_pacing_rate`).
+    pacing_rate: u64,
+    chrono: Chrono,
+    totals: Totals,
+    /// The application closed the socket (`SOCK_DEAD`).
+    orphan: bool,
+    /// The application will not read any more (`RCV_SHUTDOWN`).
+    shut_read: bool,
+    /// The application will not write any more (`SEND_SHUTDOWN`).
+    shut_write: bool,
+    /// Reset, timeout or refusal that the application has not seen yet.
+    error: Option<SocketError>,
+    /// When an out-of-window segment was last answered, jiffies.
+    last_oow_ack: u32,
+    /// An RST was just sent or received: the host may forget the connection.
+    accepted: bool,
+}
+
+/// Why a connection failed (`sk_err`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketError {
+    /// `ECONNRESET`.
+    Reset,
+    /// `ECONNREFUSED`.
+    Refused,
+    /// `ETIMEDOUT`.
+    TimedOut,
+    /// `EPIPE`.
+    BrokenPipe,
+}
+
+impl Connection {
+    /// The socket's number.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The connection's state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Local address and port.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Remote address and port.
+    pub fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// The pending error, taken (`SO_ERROR`).
+    pub fn take_error(&mut self) -> Option<SocketError> {
+        self.error.take()
+    }
+
+    /// When the connection wants to be woken.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// The application has closed the socket and the protocol is done with it.
+    pub fn is_dead(&self) -> bool {
+        self.orphan && self.state == State::Close
+    }
+
+    /// The congestion window (`snd_cwnd`), segments.
+    pub fn snd_cwnd(&self) -> u32 {
+        self.window.snd_cwnd
+    }
+
+    /// Bytes acknowledged by the peer.
+    pub fn bytes_acked(&self) -> u64 {
+        self.totals.bytes_acked
+    }
+
+    fn jiffies_clock(&self) -> Jiffies {
+        Jiffies { at_zero: self.config.jiffies_at_zero }
+    }
+
+    /// `tcp_jiffies32`.
+    #[inline]
+    fn jiffies32(&self, now: Instant) -> u32 {
+        self.jiffies_clock().now(now) as u32
+    }
+
+    /// Segments left out of the flight: SACKed or lost (`tcp_left_out`).
+    #[inline]
+    fn left_out(&self) -> u32 {
+        self.rec.sacked_out + self.rec.lost_out
+    }
+
+    /// Segments in flight (`tcp_packets_in_flight`).
+    #[inline]
+    fn packets_in_flight(&self) -> u32 {
+        (self.rec.packets_out + self.rec.retrans_out).saturating_sub(self.left_out())
+    }
+
+    /// Just past the peer's window (`tcp_wnd_end`).
+    #[inline]
+    fn wnd_end(&self) -> Seq {
+        self.snd.una + self.snd.wnd
+    }
+
+    /// SACK was negotiated (`tcp_is_sack`).
+    #[inline]
+    fn is_sack(&self) -> bool {
+        self.opt.sack_ok
+    }
+
+    /// What the congestion module may read.
+    fn ack_view(&self, now: Instant) -> Ack {
+        Ack {
+            now_us: now.as_micros(),
+            jiffies: self.jiffies32(now),
+            snd_una: self.snd.una,
+            snd_nxt: self.snd.nxt,
+            lsndtime: self.snd.lsndtime,
+            srtt_us_8: self.rtt.srtt_us_8,
+            delivered: self.rate.delivered,
+            delivered_ce: self.rate.delivered_ce,
+            pacing_rate: self.pacing_rate,
+            is_paced: self.is_paced(),
+            gso_max_size: GSO_MAX_SIZE,
+        }
+    }
+
+    /// TCP paces by itself (`SK_PACING_NEEDED`).
+    #[inline]
+    fn is_paced(&self) -> bool {
+        self.config.max_pacing_rate != u64::MAX
+    }
+}
+
+/// `sk_gso_max_size`: the longest super-packet, link header and TCP header left out.
+const GSO_MAX_SIZE: u32 = 65_536;

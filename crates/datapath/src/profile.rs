@@ -1,0 +1,210 @@
+//! What differs between kernels, as one plain value.
+//!
+//! Each field is read at the one place where it matters. A profile is not a version number to
+//! compare with: it is the list of behaviours.
+
+/// How a sender decides that a segment is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossDetection {
+    /// Forward acknowledgment: everything more than `reordering` segments below the highest SACK
+    /// is lost (Linux until 4.11). Tail losses wait for the timeout.
+    Fack,
+    /// RACK-TLP (RFC 8985), the sole detector since Linux 4.18.
+    Rack,
+}
+
+/// How the loss of a retransmission is detected (the subject of the 2007 patches).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LostRetransmit {
+    /// 2.6.22: one forward walk; a retransmission's `ack_seq` is compared only with the end of
+    /// the SACK block during whose scan the walk passes it.
+    Linux2622,
+    /// Patch 1: compare with the largest end of all SACK blocks.
+    HighestSack,
+    /// Patch 2: skip blocks that earlier ACKs reported already.
+    SkipReported,
+    /// Both patches.
+    Both,
+    /// By send time: a retransmission is lost when something sent later was delivered.
+    Rack,
+}
+
+/// How the window shrinks during a recovery or CWR episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// One segment less for every two ACKs (`tcp_cwnd_down`, until 3.2).
+    RateHalving,
+    /// Proportional rate reduction (RFC 6937 with Linux's choice of bound, RFC 9937).
+    Prr,
+}
+
+/// How the receiver turns buffer space into window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WindowFromSpace {
+    /// A fixed fraction by `tcp_adv_win_scale` (until 6.5).
+    AdvWinScale,
+    /// The measured ratio of payload to truesize (`scaling_ratio`, since 6.6).
+    ScalingRatio,
+}
+
+/// The behaviours of one kernel generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// The name used in experiments: `linux-6.1` and so on.
+    pub name: &'static str,
+    /// Initial congestion window in segments (`TCP_INIT_CWND`: 10, RFC 6928; formerly RFC 3390's 3).
+    pub init_cwnd: u32,
+    /// Retransmission timeout before the first RTT sample, in ms (`TCP_TIMEOUT_INIT`).
+    pub timeout_init_ms: u32,
+    /// Loss detection.
+    pub loss_detection: LossDetection,
+    /// Lost-retransmission detection.
+    pub lost_retransmit: LostRetransmit,
+    /// Window reduction.
+    pub reduction: Reduction,
+    /// Tail loss probes are sent (since 3.10).
+    pub tail_loss_probe: bool,
+    /// F-RTO (RFC 5682) is on by default.
+    pub frto: bool,
+    /// CUBIC leaves slow start by HyStart (since 2.6.29).
+    pub hystart: bool,
+    /// ACKs of out-of-order data are compressed (`tcp_comp_sack_*`, since 4.18).
+    pub sack_compression: bool,
+    /// A lone FIN may exceed the congestion window (until 6.18).
+    pub fin_exempt_from_cwnd: bool,
+    /// Super-packets carry PSH (`tcp_transmit_skb`, since 5.1).
+    pub push_on_super_packets: bool,
+    /// TSO packets are sized from the pacing rate (`tcp_tso_autosize`, since 3.12).
+    pub tso_autosize: bool,
+    /// TCP Small Queues limits what waits below the socket (since 3.6).
+    pub small_queues: bool,
+    /// How space becomes window.
+    pub window_from_space: WindowFromSpace,
+    /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
+    pub syn_linear_timeouts: u32,
+    /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
+    /// configured link layers: 320 on distribution kernels).
+    pub max_tcp_header: u32,
+    /// Bytes of memory charged for a send-queue skb without data.
+    pub skb_overhead: u32,
+    /// `struct skb_shared_info`, cache-aligned.
+    pub shared_info_len: u32,
+    /// `struct sk_buff`, cache-aligned.
+    pub sk_buff_len: u32,
+}
+
+impl Profile {
+    /// Linux 7.x: the default.
+    pub const fn linux_7() -> Self {
+        Self {
+            name: "linux-7.x",
+            init_cwnd: 10,
+            timeout_init_ms: 1_000,
+            loss_detection: LossDetection::Rack,
+            lost_retransmit: LostRetransmit::Rack,
+            reduction: Reduction::Prr,
+            tail_loss_probe: true,
+            frto: true,
+            hystart: true,
+            sack_compression: true,
+            fin_exempt_from_cwnd: false,
+            push_on_super_packets: true,
+            tso_autosize: true,
+            small_queues: true,
+            window_from_space: WindowFromSpace::ScalingRatio,
+            syn_linear_timeouts: 4,
+            max_tcp_header: 320,
+            skb_overhead: 1_280,
+            shared_info_len: 320,
+            sk_buff_len: 256,
+        }
+    }
+
+    /// Linux 6.18.
+    pub const fn linux_6_18() -> Self {
+        Self { name: "linux-6.18", fin_exempt_from_cwnd: true, ..Self::linux_7() }
+    }
+
+    /// Linux 6.1.
+    pub const fn linux_6_1() -> Self {
+        Self {
+            name: "linux-6.1",
+            window_from_space: WindowFromSpace::AdvWinScale,
+            syn_linear_timeouts: 0,
+            ..Self::linux_6_18()
+        }
+    }
+
+    /// Linux 2.6.22 (July 2007), as far as it can be known; docs/LINUX.md lists what could not be
+    /// established.
+    pub const fn linux_2_6_22() -> Self {
+        Self {
+            name: "linux-2.6.22",
+            init_cwnd: 3,
+            timeout_init_ms: 3_000,
+            loss_detection: LossDetection::Fack,
+            lost_retransmit: LostRetransmit::Linux2622,
+            reduction: Reduction::RateHalving,
+            tail_loss_probe: false,
+            frto: false,
+            hystart: false,
+            sack_compression: false,
+            push_on_super_packets: false,
+            tso_autosize: false,
+            small_queues: false,
+            ..Self::linux_6_1()
+        }
+    }
+
+    /// The profile of that name, if there is one. `linux-7.3` and the like mean `linux-7.x`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "linux-2.6.22" => Some(Self::linux_2_6_22()),
+            "linux-6.1" => Some(Self::linux_6_1()),
+            "linux-6.18" => Some(Self::linux_6_18()),
+            "linux-7.x" | "default" => Some(Self::linux_7()),
+            _ => None,
+        }
+    }
+
+    /// The names that [`Profile::by_name`] knows, for help texts.
+    pub const NAMES: [&'static str; 4] = ["linux-2.6.22", "linux-6.1", "linux-6.18", "linux-7.x"];
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::linux_7()
+    }
+}
+
+impl LostRetransmit {
+    /// The spelling in experiments.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linux2622 => "linux-2.6.22",
+            Self::HighestSack => "highest-sack",
+            Self::SkipReported => "skip-reported",
+            Self::Both => "both",
+            Self::Rack => "rack",
+        }
+    }
+
+    /// The detector of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|detector| detector.name() == name)
+    }
+
+    /// Every detector.
+    pub const ALL: [Self; 5] =
+        [Self::Linux2622, Self::HighestSack, Self::SkipReported, Self::Both, Self::Rack];
+
+    /// Compares with the largest end of all blocks (patch 1).
+    pub const fn compares_highest(self) -> bool {
+        matches!(self, Self::HighestSack | Self::Both)
+    }
+
+    /// Skips blocks that were reported before (patch 2).
+    pub const fn skips_reported(self) -> bool {
+        matches!(self, Self::SkipReported | Self::Both)
+    }
+}

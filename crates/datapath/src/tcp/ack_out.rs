@@ -1,0 +1,344 @@
+//! When to acknowledge: delayed and quick ACKs, interactive mode, SACK compression
+//! (`__tcp_ack_snd_check`, RFC 5681 section 4.2).
+
+use super::input::Segment;
+use super::timer::Timer;
+use super::{Connection, Cx};
+use crate::packet::TcpFlags;
+use crate::units::{Duration, Instant};
+
+/// State of the acknowledging side (`icsk_ack` and friends).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct AckState {
+    /// An ACK is owed (`ICSK_ACK_SCHED`).
+    pub scheduled: bool,
+    /// The delayed-ACK timer runs (`ICSK_ACK_TIMER`).
+    pub timer: bool,
+    /// A small segment was received (`ICSK_ACK_PUSHED`).
+    pub pushed: bool,
+    /// A second one (`ICSK_ACK_PUSHED2`).
+    pub pushed2: bool,
+    /// Acknowledge at once, one time (`ICSK_ACK_NOW`).
+    pub now: bool,
+    /// Quick ACKs left.
+    pub quick: u8,
+    /// Interactive: the application answers, so ACKs can ride on data (`pingpong`).
+    pub pingpong: u8,
+    /// Delayed-ACK timeout, jiffies.
+    pub ato: u32,
+    /// When the delayed-ACK timer is meant to fire, jiffies.
+    pub timeout: u64,
+    /// When data last arrived, jiffies.
+    pub lrcvtime: u32,
+    /// Length of the last small segment.
+    pub last_seg_size: u32,
+    /// Estimate of the peer's MSS.
+    pub rcv_mss: u32,
+    /// ACKs held back by compression.
+    pub compressed: u32,
+    /// Duplicate ACKs sent before compression starts.
+    pub dup_ack_counter: u8,
+    /// `rcv_nxt` when the two above were reset.
+    pub compressed_rcv_nxt: super::seq::Seq,
+    /// TSecr of the segment being processed; 0 = none (`rx_opt.rcv_tsecr`).
+    pub rcv_tsecr: u32,
+    /// Next IPv4 identification (`inet_id`).
+    pub ip_id: u16,
+    /// IPv6 flow label.
+    pub flow_label: u32,
+}
+
+/// `TCP_MAX_QUICKACKS`.
+pub(super) const MAX_QUICKACKS: u32 = 16;
+/// `TCP_ATO_MIN`, jiffies.
+const ATO_MIN: u32 = 40;
+/// `TCP_DELACK_MIN`, jiffies.
+const DELACK_MIN: u32 = 40;
+/// `TCP_DELACK_MAX`, jiffies.
+const DELACK_MAX: u32 = 200;
+/// Half a second in jiffies.
+const HALF_SECOND: u32 = 500;
+/// `TCP_PINGPONG_THRESH`.
+const PINGPONG_THRESH: u8 = 1;
+/// `TCP_MSS_DEFAULT`.
+const MSS_DEFAULT: u32 = 536;
+/// `TCP_MIN_MSS`.
+const MSS_MIN: u32 = 88;
+/// `TCP_FASTRETRANS_THRESH`.
+const FASTRETRANS_THRESH: u8 = 3;
+/// Segments shorter than this do not let the window grow.
+const GROW_MIN_LEN: u32 = 128;
+
+impl Connection {
+    /// A data segment was taken in order: adapts the delayed-ACK engine
+    /// (`tcp_event_data_recv`).
+    pub(super) fn event_data_recv(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        self.ack.scheduled = true;
+        self.measure_rcv_mss(seg);
+        self.rcv_rtt_measure_if_needed(cx.now);
+        let now = self.jiffies32(cx.now);
+        if self.ack.ato == 0 {
+            self.incr_quickack(MAX_QUICKACKS);
+            self.ack.ato = ATO_MIN;
+        } else {
+            let gap = now.wrapping_sub(self.ack.lrcvtime);
+            if gap <= ATO_MIN / 2 {
+                self.ack.ato = (self.ack.ato >> 1) + ATO_MIN / 2;
+            } else if gap < self.ack.ato {
+                self.ack.ato = ((self.ack.ato >> 1) + gap).min(self.rto);
+            } else if gap > self.rto {
+                // The sender restarts after idle: help it.
+                self.incr_quickack(MAX_QUICKACKS);
+            }
+        }
+        self.ack.lrcvtime = now;
+        self.ecn_check_ce(seg.ecn);
+        if seg.len >= GROW_MIN_LEN {
+            self.grow_window(seg);
+        }
+    }
+
+    fn rcv_rtt_measure_if_needed(&mut self, now: Instant) {
+        if !self.opt.timestamps {
+            self.rcv_rtt_measure(now);
+        }
+    }
+
+    /// Estimates the peer's MSS; small segments mean that an answer may be wanted soon
+    /// (`tcp_measure_rcv_mss`).
+    fn measure_rcv_mss(&mut self, seg: &Segment<'_>) {
+        let previous = core::mem::take(&mut self.ack.last_seg_size);
+        let len = if seg.gso_size > 0 { seg.gso_size } else { seg.len };
+        if len >= self.ack.rcv_mss {
+            self.ack.rcv_mss = len.min(self.opt.advmss);
+            if seg.tcp.flags.contains(TcpFlags::PSH) {
+                self.ack.pushed = true;
+            }
+            return;
+        }
+        let with_header = len + 20 + seg.tcp.options.len();
+        let full_for_peer = with_header >= MSS_DEFAULT + 20
+            || (with_header >= MSS_MIN + 20
+                && !seg
+                    .tcp
+                    .flags
+                    .intersects(TcpFlags::FIN | TcpFlags::URG | TcpFlags::SYN | TcpFlags::PSH));
+        if full_for_peer {
+            let len = with_header.saturating_sub(self.header_len());
+            self.ack.last_seg_size = len;
+            if len == previous {
+                self.ack.rcv_mss = len;
+                return;
+            }
+        }
+        if self.ack.pushed {
+            self.ack.pushed2 = true;
+        }
+        self.ack.pushed = true;
+    }
+
+    /// Grants quick ACKs: enough for half a window, `max` at most (`tcp_incr_quickack`).
+    fn incr_quickack(&mut self, max: u32) {
+        let quick = match self.rcv.wnd / (2 * self.ack.rcv_mss.max(1)) {
+            0 => 2,
+            quick => quick,
+        };
+        self.ack.quick = self.ack.quick.max(quick.min(max) as u8);
+    }
+
+    /// `tcp_enter_quickack_mode`.
+    pub(super) fn enter_quickack_mode(&mut self, max: u32) {
+        self.incr_quickack(max);
+        self.ack.pingpong = 0;
+        self.ack.ato = ATO_MIN;
+    }
+
+    fn in_quickack_mode(&self) -> bool {
+        self.ack.quick > 0 && !self.in_pingpong()
+    }
+
+    /// `inet_csk_in_pingpong_mode`.
+    pub(super) fn in_pingpong(&self) -> bool {
+        self.ack.pingpong >= PINGPONG_THRESH
+    }
+
+    /// Data goes out: it carries the ACK, and if it answers data, the connection is interactive
+    /// (`tcp_event_data_sent`).
+    pub(super) fn data_sent(&mut self, cx: &mut Cx<'_>) {
+        let now = self.jiffies32(cx.now);
+        if self.packets_in_flight() == 0 {
+            self.cwnd_event(super::cc::CwndEvent::TxStart, cx);
+        }
+        self.snd.lsndtime = now;
+        if now.wrapping_sub(self.ack.lrcvtime) < self.ack.ato {
+            self.ack.pingpong = self.ack.pingpong.saturating_add(1);
+        }
+    }
+
+    /// An ACK went out, alone or with data (`tcp_event_ack_sent`).
+    pub(super) fn ack_was_sent(&mut self, packets: u32, cx: &mut Cx<'_>) {
+        if self.ack.compressed > 0 {
+            cx.mib.ack_compressed += u64::from(self.ack.compressed);
+            self.ack.compressed = 0;
+            self.timers.stop(Timer::CompressedAck);
+        }
+        if self.ack.quick > 0 {
+            if packets >= u32::from(self.ack.quick) {
+                self.ack.quick = 0;
+                self.ack.ato = ATO_MIN;
+            } else {
+                self.ack.quick -= packets as u8;
+            }
+        }
+        self.ack.scheduled = false;
+        self.ack.timer = false;
+        self.ack.pushed = false;
+        self.ack.pushed2 = false;
+        self.ack.now = false;
+        self.timers.stop(Timer::DelayedAck);
+    }
+
+    /// After a segment: acknowledge now, later, or compressed (`__tcp_ack_snd_check`).
+    pub(super) fn ack_snd_check(&mut self, cx: &mut Cx<'_>) {
+        if !self.ack.scheduled {
+            return;
+        }
+        if self.must_ack_now() {
+            self.send_ack(cx);
+        } else if self.rcv.is_in_order() {
+            self.send_delayed_ack(cx);
+        } else {
+            self.send_or_compress_dup_ack(cx);
+        }
+    }
+
+    /// More than one full segment unacknowledged and the window can advance; quick mode; or the
+    /// protocol demands it.
+    fn must_ack_now(&mut self) -> bool {
+        let unacked = self.rcv.nxt.bytes_since(self.rcv.wup);
+        if unacked > self.ack.rcv_mss && self.window_to_offer() >= self.rcv.wnd {
+            return true;
+        }
+        self.in_quickack_mode() || self.ack.now
+    }
+
+    /// ACKs of out-of-order data: three at once, then one per ms or twentieth of an RTT.
+    fn send_or_compress_dup_ack(&mut self, cx: &mut Cx<'_>) {
+        let sysctl = &self.config.sysctl;
+        if !self.is_sack()
+            || !self.config.profile.sack_compression
+            || self.ack.compressed >= sysctl.tcp_comp_sack_nr
+        {
+            self.send_ack(cx);
+            return;
+        }
+        if self.ack.compressed_rcv_nxt != self.rcv.nxt {
+            self.ack.compressed_rcv_nxt = self.rcv.nxt;
+            self.ack.dup_ack_counter = 0;
+        }
+        if self.ack.dup_ack_counter < FASTRETRANS_THRESH {
+            self.ack.dup_ack_counter += 1;
+            self.send_ack(cx);
+            return;
+        }
+        self.ack.compressed += 1;
+        if self.timers.is_set(Timer::CompressedAck) {
+            return;
+        }
+        let mut rtt_us_8 = self.rcv.rtt_us_8;
+        if self.rtt.srtt_us_8 > 0 && self.rtt.srtt_us_8 < rtt_us_8 {
+            rtt_us_8 = self.rtt.srtt_us_8;
+        }
+        let twentieth_ns = u64::from(rtt_us_8) * 125 / 20;
+        let delay_ns = twentieth_ns.min(u64::from(sysctl.tcp_comp_sack_delay_ns));
+        let slack_ns = u64::from(sysctl.tcp_comp_sack_slack_ns);
+        let expiry = cx.now + Duration::from_nanos(delay_ns + slack_ns);
+        self.timers.set(Timer::CompressedAck, expiry);
+    }
+
+    /// `tcp_send_delayed_ack`.
+    fn send_delayed_ack(&mut self, cx: &mut Cx<'_>) {
+        let mut ato = self.ack.ato;
+        if ato > DELACK_MIN {
+            let mut max =
+                if self.in_pingpong() || self.ack.pushed { DELACK_MAX } else { HALF_SECOND };
+            if self.rtt.srtt_us_8 > 0 {
+                let rtt = (self.rtt.srtt_us_8 >> 3).div_ceil(1_000).max(DELACK_MIN);
+                max = max.min(rtt);
+            }
+            ato = ato.min(max);
+        }
+        ato = ato.min(DELACK_MAX);
+        let jiffies = self.jiffies_clock().now(cx.now);
+        let mut timeout = jiffies + u64::from(ato);
+        if self.ack.timer {
+            if self.ack.timeout <= jiffies + u64::from(ato >> 2) {
+                // It is about to expire anyway.
+                self.send_ack(cx);
+                return;
+            }
+            timeout = timeout.min(self.ack.timeout);
+        }
+        self.ack.timer = true;
+        self.ack.timeout = timeout;
+        let expiry = self.jiffies_clock().wheel_expiry(cx.now, timeout - jiffies);
+        self.timers.set(Timer::DelayedAck, expiry);
+    }
+
+    /// The delayed-ACK timer fired (`tcp_delack_timer_handler`).
+    pub(super) fn delayed_ack_timeout(&mut self, cx: &mut Cx<'_>) {
+        if !self.ack.timer {
+            return;
+        }
+        self.ack.timer = false;
+        if !self.ack.scheduled {
+            return;
+        }
+        if self.in_pingpong() {
+            // The answer did not come in time: leave interactive mode.
+            self.ack.pingpong = 0;
+            self.ack.ato = ATO_MIN;
+        } else {
+            self.ack.ato = (self.ack.ato << 1).min(self.rto);
+        }
+        cx.mib.delayed_acks += 1;
+        self.send_ack(cx);
+    }
+
+    /// The compression timer fired (`tcp_compressed_ack_kick`).
+    pub(super) fn compressed_ack_timeout(&mut self, cx: &mut Cx<'_>) {
+        if self.ack.compressed > 0 {
+            // The ACK sent now would have been sent anyway: it is not a compressed one.
+            self.ack.compressed -= 1;
+            self.send_ack(cx);
+        }
+    }
+
+    /// After a read: an ACK that opens the window, or that a waiting sender needs
+    /// (`tcp_cleanup_rbuf`).
+    pub(super) fn cleanup_rbuf(&mut self, copied: u32, cx: &mut Cx<'_>) {
+        let mut ack_now = false;
+        if self.ack.scheduled {
+            let unacked = self.rcv.nxt.bytes_since(self.rcv.wup);
+            let drained = copied > 0 && self.rcv.rmem_alloc == 0;
+            let small_waits = self.ack.pushed2 || (self.ack.pushed && !self.in_pingpong());
+            ack_now = unacked > self.ack.rcv_mss || (drained && small_waits);
+        }
+        if copied > 0 && !ack_now && !self.shut_read && !self.rcv.fin_received {
+            let current = self.rcv.window();
+            if 2 * current <= self.rcv.window_clamp {
+                let new = self.window_to_offer();
+                ack_now = new > 0 && new >= 2 * current;
+            }
+        }
+        if ack_now {
+            self.send_ack(cx);
+        }
+    }
+
+    /// First guess of the peer's MSS (`tcp_initialize_rcv_mss`).
+    pub(super) fn initialize_rcv_mss(&mut self) {
+        let hint = self.opt.advmss.min(self.snd.mss).min(self.rcv.wnd / 2);
+        self.ack.rcv_mss = hint.clamp(MSS_MIN, MSS_DEFAULT);
+    }
+}

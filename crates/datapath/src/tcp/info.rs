@@ -1,0 +1,253 @@
+//! TCP_INFO: what the connection tells about itself (`struct tcp_info`, `tcp_get_info`).
+
+use super::cc::CaState;
+use super::state::State;
+use super::{Connection, Totals};
+use crate::units::{Duration, Instant};
+
+/// What limits sending, for `tcpi_busy_time` and friends (`tcp_chrono`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+enum Limit {
+    /// Nothing to send.
+    #[default]
+    Idle,
+    /// Sending.
+    Busy,
+    /// The peer's window is full.
+    RwndLimited,
+    /// The send buffer is too small.
+    SndbufLimited,
+}
+
+/// Time spent under each limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Chrono {
+    current: Limit,
+    since: Instant,
+    busy: Duration,
+    rwnd_limited: Duration,
+    sndbuf_limited: Duration,
+}
+
+/// `struct tcp_info`: names and units of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Connection state.
+    pub state: State,
+    /// Congestion state.
+    pub ca_state: CaState,
+    /// Timeouts without progress.
+    pub retransmits: u8,
+    /// Unanswered probes.
+    pub probes: u8,
+    /// Exponent of the timeout.
+    pub backoff: u8,
+    /// `TCPI_OPT_*`: 1 timestamps, 2 SACK, 4 window scale, 8 ECN, 16 ECN seen.
+    pub options: u8,
+    /// Shift of the peer's windows.
+    pub snd_wscale: u8,
+    /// Shift of our windows.
+    pub rcv_wscale: u8,
+    /// The delivery rate sample was limited by the application.
+    pub delivery_rate_app_limited: bool,
+    /// Retransmission timeout, µs.
+    pub rto: u32,
+    /// Delayed-ACK timeout, µs.
+    pub ato: u32,
+    /// Payload of a full segment sent, bytes.
+    pub snd_mss: u32,
+    /// Estimate of the peer's, bytes.
+    pub rcv_mss: u32,
+    /// Segments not acknowledged.
+    pub unacked: u32,
+    /// Of those, SACKed.
+    pub sacked: u32,
+    /// Of those, lost.
+    pub lost: u32,
+    /// Retransmissions in flight.
+    pub retrans: u32,
+    /// ms since data was last sent.
+    pub last_data_sent: u32,
+    /// ms since data last arrived.
+    pub last_data_recv: u32,
+    /// ms since an ACK last arrived.
+    pub last_ack_recv: u32,
+    /// Path MTU, bytes.
+    pub pmtu: u32,
+    /// Limit of the offered window, bytes.
+    pub rcv_ssthresh: u32,
+    /// Smoothed RTT, µs.
+    pub rtt: u32,
+    /// Its deviation, µs.
+    pub rttvar: u32,
+    /// Slow start threshold, segments.
+    pub snd_ssthresh: u32,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// MSS that we advertise, bytes.
+    pub advmss: u32,
+    /// Reordering degree, segments.
+    pub reordering: u32,
+    /// RTT as the receiver sees it, µs.
+    pub rcv_rtt: u32,
+    /// Bytes that the application reads per RTT.
+    pub rcv_space: u32,
+    /// Retransmissions in all, segments.
+    pub total_retrans: u32,
+    /// Pacing rate, byte/s.
+    pub pacing_rate: u64,
+    /// Bytes acknowledged.
+    pub bytes_acked: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Segments sent.
+    pub segs_out: u32,
+    /// Segments received.
+    pub segs_in: u32,
+    /// Bytes written and not sent.
+    pub notsent_bytes: u32,
+    /// Lowest RTT, µs.
+    pub min_rtt: u32,
+    /// Segments with data received.
+    pub data_segs_in: u32,
+    /// Segments with data sent.
+    pub data_segs_out: u32,
+    /// Latest delivery rate, byte/s.
+    pub delivery_rate: u64,
+    /// Time with something to send, µs.
+    pub busy_time: u64,
+    /// Of that, limited by the peer's window, µs.
+    pub rwnd_limited: u64,
+    /// Of that, limited by the send buffer, µs.
+    pub sndbuf_limited: u64,
+    /// Segments delivered.
+    pub delivered: u32,
+    /// Of those, with CE.
+    pub delivered_ce: u32,
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Payload bytes retransmitted.
+    pub bytes_retrans: u64,
+    /// DSACKed segments.
+    pub dsack_dups: u32,
+    /// Times reordering was seen.
+    pub reord_seen: u32,
+    /// Segments received out of order.
+    pub rcv_ooopack: u32,
+    /// The peer's window, bytes.
+    pub snd_wnd: u32,
+}
+
+impl Connection {
+    /// Everything about the connection now.
+    pub fn info(&self, now: Instant) -> TcpInfo {
+        let jiffies = self.jiffies32(now);
+        let ms_since = |then: u32| jiffies.wrapping_sub(then);
+        let chrono = self.chrono.until(now);
+        let Totals { bytes_sent, bytes_retrans, bytes_acked, bytes_received, .. } = self.totals;
+        TcpInfo {
+            state: self.state,
+            ca_state: self.window.ca_state,
+            retransmits: self.retransmits,
+            probes: self.probes_out,
+            backoff: self.backoff,
+            options: self.info_options(),
+            snd_wscale: self.opt.snd_wscale,
+            rcv_wscale: self.opt.rcv_wscale,
+            delivery_rate_app_limited: self.rate.rate_app_limited || self.rate.rate_delivered == 0,
+            rto: self.rto * 1_000,
+            ato: self.ack.ato * 1_000,
+            snd_mss: self.snd.mss,
+            rcv_mss: self.ack.rcv_mss,
+            unacked: self.rec.packets_out,
+            sacked: self.rec.sacked_out,
+            lost: self.rec.lost_out,
+            retrans: self.rec.retrans_out,
+            last_data_sent: ms_since(self.snd.lsndtime),
+            last_data_recv: ms_since(self.ack.lrcvtime),
+            last_ack_recv: ms_since(self.rcv_tstamp),
+            pmtu: self.snd.pmtu,
+            rcv_ssthresh: self.rcv.ssthresh,
+            rtt: self.rtt.srtt_us_8 >> 3,
+            rttvar: self.rtt.mdev_us_4 >> 2,
+            snd_ssthresh: self.window.snd_ssthresh,
+            snd_cwnd: self.window.snd_cwnd,
+            advmss: self.opt.advmss,
+            reordering: self.rec.reordering,
+            rcv_rtt: self.rcv.rtt_us_8 >> 3,
+            rcv_space: self.rcv.space,
+            total_retrans: self.totals.total_retrans,
+            pacing_rate: self.pacing_rate,
+            bytes_acked,
+            bytes_received,
+            segs_out: self.totals.segs_out,
+            segs_in: self.totals.segs_in,
+            notsent_bytes: self.notsent_bytes() as u32,
+            min_rtt: self.rtt.min.get_us(),
+            data_segs_in: self.totals.data_segs_in,
+            data_segs_out: self.totals.data_segs_out,
+            delivery_rate: self.rate.delivery_rate(self.snd.mss),
+            busy_time: (chrono.busy + chrono.rwnd_limited + chrono.sndbuf_limited).as_micros(),
+            rwnd_limited: chrono.rwnd_limited.as_micros(),
+            sndbuf_limited: chrono.sndbuf_limited.as_micros(),
+            delivered: self.rate.delivered,
+            delivered_ce: self.rate.delivered_ce,
+            bytes_sent,
+            bytes_retrans,
+            dsack_dups: self.totals.dsack_dups,
+            reord_seen: self.totals.reord_seen,
+            rcv_ooopack: self.totals.rcv_ooopack,
+            snd_wnd: self.snd.wnd,
+        }
+    }
+
+    fn info_options(&self) -> u8 {
+        u8::from(self.opt.timestamps)
+            | u8::from(self.opt.sack_ok) << 1
+            | u8::from(self.opt.wscale_ok) << 2
+            | u8::from(self.ecn.ok) << 3
+            | u8::from(self.ecn.seen) << 4
+    }
+
+    /// Output stopped at the peer's window, or did not.
+    pub(super) fn chrono_rwnd_limited(&mut self, limited: bool, now: Instant) {
+        let idle = self.rec.packets_out == 0 && self.queue.unsent_is_empty();
+        let limit = match (idle, limited) {
+            (true, _) => Limit::Idle,
+            (false, true) => Limit::RwndLimited,
+            (false, false) => Limit::Busy,
+        };
+        self.chrono.switch(limit, now);
+    }
+
+    /// The send buffer is the limit.
+    pub(super) fn chrono_sndbuf_limited(&mut self, now: Instant) {
+        self.chrono.switch(Limit::SndbufLimited, now);
+    }
+
+    /// Everything in flight is acknowledged.
+    pub(super) fn chrono_idle(&mut self, now: Instant) {
+        if self.queue.unsent_is_empty() {
+            self.chrono.switch(Limit::Idle, now);
+        }
+    }
+}
+
+impl Chrono {
+    fn switch(&mut self, limit: Limit, now: Instant) {
+        if self.current != limit {
+            *self = Self { current: limit, since: now, ..self.until(now) };
+        }
+    }
+
+    fn until(mut self, now: Instant) -> Self {
+        let span = now.saturating_since(self.since);
+        match self.current {
+            Limit::Idle => {}
+            Limit::Busy => self.busy += span,
+            Limit::RwndLimited => self.rwnd_limited += span,
+            Limit::SndbufLimited => self.sndbuf_limited += span,
+        }
+        self
+    }
+}

@@ -1,0 +1,312 @@
+//! What an arriving segment means: acceptability, states, FIN and RST
+//! (`tcp_rcv_established`, `tcp_rcv_state_process`, RFC 9293 section 3.10.7).
+
+use super::ack_in::AckVerdict;
+use super::output::Push;
+use super::seq::Seq;
+use super::state::State;
+use super::timer::Timer;
+use super::{Connection, Cx, SocketError};
+use crate::node::SocketReady;
+use crate::packet::{Ecn, Packet, Tcp, TcpFlags};
+
+/// A segment as TCP reads it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment<'a> {
+    pub tcp: &'a Tcp,
+    /// First sequence number.
+    pub seq: Seq,
+    /// Just past the last one; SYN and FIN count.
+    pub end_seq: Seq,
+    /// Payload bytes.
+    pub len: u32,
+    /// Wire segments that GRO or TSO made into this one.
+    pub segments: u32,
+    /// Payload of each of those; 0 if it is one.
+    pub gso_size: u32,
+    /// ECN codepoint of the packet.
+    pub ecn: Ecn,
+}
+
+impl<'a> Segment<'a> {
+    /// Reads `packet`; `None` if it is not TCP.
+    pub fn of(packet: &'a Packet) -> Option<Self> {
+        let tcp = packet.tcp()?;
+        let control = u32::from(tcp.flags.contains(TcpFlags::SYN))
+            + u32::from(tcp.flags.contains(TcpFlags::FIN));
+        Some(Self {
+            tcp,
+            seq: tcp.seq,
+            end_seq: tcp.seq + packet.body.len + control,
+            len: packet.body.len,
+            segments: packet.segments(),
+            gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
+            ecn: packet.network.ecn(),
+        })
+    }
+
+    /// It carries FIN.
+    pub fn fin(&self) -> bool {
+        self.tcp.flags.contains(TcpFlags::FIN)
+    }
+
+    fn has(&self, flags: TcpFlags) -> bool {
+        self.tcp.flags.intersects(flags)
+    }
+}
+
+impl Connection {
+    /// A segment for this connection arrived.
+    pub fn segment_arrives(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
+        let Some(seg) = Segment::of(packet) else { return };
+        self.totals.segs_in += seg.segments;
+        if seg.len > 0 {
+            self.totals.data_segs_in += seg.segments;
+        }
+        cx.mib.in_segs += u64::from(seg.segments);
+        self.ack.rcv_tsecr = seg.tcp.options.timestamps.map_or(0, |ts| ts.echo);
+        match self.state {
+            State::Close | State::Listen => {}
+            State::SynSent => self.syn_sent(&seg, cx),
+            State::TimeWait => self.time_wait_segment(&seg, cx),
+            _ => self.synchronized(&seg, cx),
+        }
+    }
+
+    /// Every state after the SYNs.
+    fn synchronized(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        if !self.validate(seg, cx) {
+            return;
+        }
+        if self.state == State::SynRecv && !self.complete_passive_open(seg, cx) {
+            return;
+        }
+        if !seg.has(TcpFlags::ACK) {
+            return;
+        }
+        self.update_ts_recent(seg.seq, seg.tcp, cx.now);
+        match self.ack_in(seg, cx) {
+            AckVerdict::Fine | AckVerdict::Old => {}
+            AckVerdict::Unacceptable => {
+                if seg.tcp.ack.after(self.snd.nxt) {
+                    self.send_challenge_ack(cx);
+                }
+                return;
+            }
+        }
+        if !self.process_fin_ack(seg, cx) {
+            return;
+        }
+        self.rcv_rtt_measure_ts(seg, cx.now);
+        self.receive_payload(seg, cx);
+        self.data_snd_check(cx);
+        self.ack_snd_check(cx);
+    }
+
+    /// Payload and FIN in the states that may receive.
+    fn receive_payload(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        match self.state {
+            State::CloseWait | State::Closing | State::LastAck => {
+                if !seg.seq.before(self.rcv.nxt) {
+                    return;
+                }
+                self.data_queue(seg, cx);
+            }
+            State::FinWait1 | State::FinWait2 => {
+                let beyond = seg.len > 0 && seg.end_seq.after(self.rcv.nxt);
+                if self.shut_read && self.orphan && beyond {
+                    // RFC 9293 section 3.6: nobody will read it.
+                    cx.mib.abort_on_data += 1;
+                    self.send_reset(cx);
+                    self.fail(SocketError::Reset, cx);
+                    return;
+                }
+                self.data_queue(seg, cx);
+            }
+            State::Established => self.data_queue(seg, cx),
+            _ => {}
+        }
+    }
+
+    /// Sends what the ACK has made possible (`tcp_data_snd_check`).
+    pub(super) fn data_snd_check(&mut self, cx: &mut Cx<'_>) {
+        if !self.state.may_transmit() {
+            return;
+        }
+        if self.write_xmit(self.snd.mss, self.snd.nonagle, Push::All, cx) {
+            self.check_probe_timer(cx.now);
+        }
+        self.check_space(cx);
+    }
+
+    /// RFC 9293 section 3.10.7.4, first to fourth check, with RFC 7323 and RFC 5961
+    /// (`tcp_validate_incoming`). False: the segment is dropped.
+    fn validate(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+        if self.paws_rejects(seg.tcp, seg.len, cx.now) && !seg.has(TcpFlags::RST) {
+            cx.mib.paws_estab += 1;
+            if !self.is_oow_limited_ack(seg, cx) {
+                self.send_dup_ack(seg, cx);
+            }
+            return false;
+        }
+        let window_end = self.rcv.nxt + self.rcv.window();
+        let acceptable =
+            !seg.end_seq.before(self.rcv.wup) && !seg.seq.after(window_end);
+        if !acceptable {
+            if seg.has(TcpFlags::RST) {
+                return false;
+            }
+            if seg.has(TcpFlags::SYN) {
+                self.syn_challenge(cx);
+            } else if !self.is_oow_limited_ack(seg, cx) {
+                self.send_dup_ack(seg, cx);
+            }
+            return false;
+        }
+        if seg.has(TcpFlags::RST) {
+            self.reset_arrives(seg, cx);
+            return false;
+        }
+        if seg.has(TcpFlags::SYN) {
+            if self.state == State::SynRecv && seg.seq + 1 == self.rcv.nxt {
+                // The SYN again: our SYN-ACK was lost.
+                self.resend_syn_ack(cx);
+                return false;
+            }
+            self.syn_challenge(cx);
+            return false;
+        }
+        true
+    }
+
+    /// RFC 5961 section 4: a SYN in a synchronised state.
+    fn syn_challenge(&mut self, cx: &mut Cx<'_>) {
+        cx.mib.syn_challenge += 1;
+        self.send_challenge_ack(cx);
+    }
+
+    /// Pure ACKs and SYNs outside the window are answered at a limited rate.
+    fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+        let carries_data = seg.len > 0 && !seg.has(TcpFlags::SYN);
+        !carries_data && self.oow_rate_limited(cx)
+    }
+
+    /// Tells the peer where we are, with DSACK if it repeats itself (`tcp_send_dupack`).
+    fn send_dup_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        if seg.end_seq != seg.seq && seg.seq.before(self.rcv.nxt) {
+            cx.mib.delayed_ack_lost += 1;
+            self.enter_quickack_mode(super::ack_out::MAX_QUICKACKS);
+            if self.is_sack() && self.config.sysctl.tcp_dsack != 0 {
+                cx.mib.dsack_old_sent += 1;
+                let end = seg.end_seq.min(self.rcv.nxt);
+                self.rcv.dsack = Some(crate::packet::SackBlock { start: seg.seq, end });
+            }
+        }
+        self.send_ack(cx);
+    }
+
+    /// RFC 5961 section 3: only an exactly placed RST resets; others are challenged.
+    fn reset_arrives(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        let at_sack_edge = || {
+            let list = self.rcv.clone().sack_list(4);
+            list.as_slice().iter().any(|block| block.end == seg.seq)
+        };
+        if seg.seq == self.rcv.nxt || at_sack_edge() {
+            cx.mib.estab_resets += u64::from(self.state == State::Established);
+            let error = match self.state {
+                State::SynRecv => SocketError::Refused,
+                State::CloseWait => SocketError::BrokenPipe,
+                _ => SocketError::Reset,
+            };
+            self.fail(error, cx);
+        } else {
+            self.send_challenge_ack(cx);
+        }
+    }
+
+    /// States that wait for the ACK of our FIN. False: the connection is over.
+    fn process_fin_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+        let fin_acked = self.snd.fin_queued && self.snd.una == self.snd.write_seq;
+        if !fin_acked {
+            return true;
+        }
+        match self.state {
+            State::FinWait1 => {
+                self.state = State::FinWait2;
+                cx.ready |= SocketReady::WRITABLE;
+                if self.orphan && !seg.fin() {
+                    self.start_fin_wait_timer(cx.now);
+                }
+            }
+            State::Closing => {
+                self.enter_time_wait(cx);
+                return false;
+            }
+            State::LastAck => {
+                self.done(cx);
+                return false;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// The peer's FIN, in order (`tcp_fin`).
+    pub(super) fn fin(&mut self, cx: &mut Cx<'_>) {
+        self.ack.scheduled = true;
+        self.rcv.fin_received = true;
+        cx.ready |= SocketReady::READABLE;
+        match self.state {
+            State::SynRecv | State::Established => {
+                self.state = State::CloseWait;
+                self.ack.pingpong = 1;
+            }
+            State::FinWait1 => {
+                // Simultaneous close.
+                self.send_ack(cx);
+                self.state = State::Closing;
+            }
+            State::FinWait2 => {
+                self.send_ack(cx);
+                self.enter_time_wait(cx);
+            }
+            _ => {}
+        }
+    }
+
+    /// Both ends are closed: wait for stragglers (`tcp_time_wait`).
+    pub(super) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
+        cx.mib.time_wait += 1;
+        self.state = State::TimeWait;
+        for timer in [Timer::Transmit, Timer::DelayedAck, Timer::CompressedAck, Timer::Pacing] {
+            self.timers.stop(timer);
+        }
+        self.pending = super::timer::Pending::None;
+        self.start_time_wait_timer(cx.now);
+        cx.ready |= SocketReady::HANGUP;
+    }
+
+    /// A segment in TIME-WAIT (`tcp_timewait_state_process`).
+    fn time_wait_segment(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        if seg.has(TcpFlags::RST) {
+            if seg.seq == self.rcv.nxt && self.config.sysctl.tcp_rfc1337 == 0 {
+                self.done(cx);
+            }
+            return;
+        }
+        if seg.end_seq != seg.seq || seg.has(TcpFlags::SYN) {
+            // The last ACK was lost, or an old duplicate: acknowledge, and wait anew after a FIN.
+            if seg.fin() {
+                self.start_time_wait_timer(cx.now);
+            }
+            if !self.oow_rate_limited(cx) || seg.fin() {
+                self.send_ack_in_time_wait(cx);
+            }
+        }
+    }
+
+    fn send_ack_in_time_wait(&mut self, cx: &mut Cx<'_>) {
+        self.send_ack(cx);
+        self.timers.stop(Timer::DelayedAck);
+    }
+}

@@ -1,0 +1,155 @@
+//! Counters: the `TcpExt` lines of `nstat`, one set per host.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident = $snmp:literal;)*) => {
+        /// SNMP counters of one host's TCP (`/proc/net/snmp`, `/proc/net/netstat`).
+        #[derive(Clone, Debug, PartialEq, Eq, Default)]
+        pub struct Mib {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Mib {
+            /// Every counter with the name that `nstat` prints, in a fixed order.
+            pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($snmp, self.$name)),*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections opened by connect.
+    active_opens = "TcpActiveOpens";
+    /// Connections accepted.
+    passive_opens = "TcpPassiveOpens";
+    /// Failed connection attempts.
+    attempt_fails = "TcpAttemptFails";
+    /// Connections reset while established.
+    estab_resets = "TcpEstabResets";
+    /// Segments received.
+    in_segs = "TcpInSegs";
+    /// Segments sent, without retransmissions.
+    out_segs = "TcpOutSegs";
+    /// Segments retransmitted.
+    retrans_segs = "TcpRetransSegs";
+    /// Segments with RST sent.
+    out_rsts = "TcpOutRsts";
+    /// ACKs without data received on the slow path.
+    pure_acks = "TcpExtTCPPureAcks";
+    /// ACKs taken by header prediction.
+    hp_acks = "TcpExtTCPHPAcks";
+    /// Data segments taken by header prediction.
+    hp_hits = "TcpExtTCPHPHits";
+    /// Fast recoveries begun by SACK.
+    sack_recovery = "TcpExtTCPSackRecovery";
+    /// Fast recoveries begun by duplicate ACKs.
+    reno_recovery = "TcpExtTCPRenoRecovery";
+    /// The receiver forgot what it had SACKed.
+    sack_reneging = "TcpExtTCPSACKReneging";
+    /// Reordering seen by SACK.
+    sack_reorder = "TcpExtTCPSACKReorder";
+    /// Reordering seen by duplicate ACKs.
+    reno_reorder = "TcpExtTCPRenoReorder";
+    /// Reordering seen by timestamps.
+    ts_reorder = "TcpExtTCPTSReorder";
+    /// Reductions undone whole.
+    full_undo = "TcpExtTCPFullUndo";
+    /// Reductions undone in part.
+    partial_undo = "TcpExtTCPPartialUndo";
+    /// Reductions undone by DSACK.
+    dsack_undo = "TcpExtTCPDSACKUndo";
+    /// Timeouts undone.
+    loss_undo = "TcpExtTCPLossUndo";
+    /// Retransmissions found lost.
+    lost_retransmit = "TcpExtTCPLostRetransmit";
+    /// Timeouts that followed duplicate ACKs.
+    reno_failures = "TcpExtTCPRenoFailures";
+    /// Timeouts that followed SACKs in Disorder.
+    sack_failures = "TcpExtTCPSackFailures";
+    /// Timeouts in Loss state.
+    loss_failures = "TcpExtTCPLossFailures";
+    /// Fast retransmissions.
+    fast_retrans = "TcpExtTCPFastRetrans";
+    /// Retransmissions in Loss state.
+    slow_start_retrans = "TcpExtTCPSlowStartRetrans";
+    /// Retransmission timeouts.
+    timeouts = "TcpExtTCPTimeouts";
+    /// Tail loss probes.
+    loss_probes = "TcpExtTCPLossProbes";
+    /// Tail losses repaired by a probe.
+    loss_probe_recovery = "TcpExtTCPLossProbeRecovery";
+    /// Timeouts of fast recovery without SACK.
+    reno_recovery_fail = "TcpExtTCPRenoRecoveryFail";
+    /// Timeouts of fast recovery with SACK.
+    sack_recovery_fail = "TcpExtTCPSackRecoveryFail";
+    /// DSACKs sent for segments below the window.
+    dsack_old_sent = "TcpExtTCPDSACKOldSent";
+    /// DSACKs sent for out-of-order segments.
+    dsack_ofo_sent = "TcpExtTCPDSACKOfoSent";
+    /// DSACKs received.
+    dsack_recv = "TcpExtTCPDSACKRecv";
+    /// DSACKs received for out-of-order segments.
+    dsack_ofo_recv = "TcpExtTCPDSACKOfoRecv";
+    /// SACK blocks thrown away.
+    sack_discard = "TcpExtTCPSACKDiscard";
+    /// Timeouts that F-RTO proved spurious.
+    spurious_rtos = "TcpExtTCPSpuriousRTOs";
+    /// Segments queued out of order.
+    ofo_queue = "TcpExtTCPOFOQueue";
+    /// Out-of-order segments dropped.
+    ofo_drop = "TcpExtTCPOFODrop";
+    /// Segments merged with neighbours when received.
+    rcv_coalesce = "TcpExtTCPRcvCoalesce";
+    /// Segments dropped for lack of buffer.
+    rcv_q_drop = "TcpExtTCPRcvQDrop";
+    /// Segments dropped because the window was zero.
+    zero_window_drop = "TcpExtTCPZeroWindowDrop";
+    /// Zero windows announced.
+    to_zero_window = "TcpExtTCPToZeroWindowAdv";
+    /// Windows reopened.
+    from_zero_window = "TcpExtTCPFromZeroWindowAdv";
+    /// Zero windows asked for but not possible.
+    want_zero_window = "TcpExtTCPWantZeroWindowAdv";
+    /// Challenge ACKs (RFC 5961).
+    challenge_ack = "TcpExtTCPChallengeACK";
+    /// Of those, for SYNs.
+    syn_challenge = "TcpExtTCPSYNChallenge";
+    /// Segments refused by PAWS.
+    paws_estab = "TcpExtPAWSEstab";
+    /// Delayed ACKs sent.
+    delayed_acks = "TcpExtDelayedACKs";
+    /// Delayed ACKs that found the socket busy.
+    delayed_ack_lost = "TcpExtDelayedACKLost";
+    /// ACKs held back by compression.
+    ack_compressed = "TcpExtTCPAckCompressed";
+    /// Corked by autocorking.
+    auto_corking = "TcpExtTCPAutoCorking";
+    /// Packets delivered.
+    delivered = "TcpExtTCPDelivered";
+    /// Of those, with CE.
+    delivered_ce = "TcpExtTCPDeliveredCE";
+    /// Data packets sent for the first time.
+    orig_data_sent = "TcpExtTCPOrigDataSent";
+    /// SYNs retransmitted.
+    syn_retrans = "TcpExtTCPSynRetrans";
+    /// Zero-window probes.
+    win_probe = "TcpExtTCPWinProbe";
+    /// Keepalive probes.
+    keep_alive = "TcpExtTCPKeepAlive";
+    /// HyStart exits by ACK train or delay.
+    hystart_exits = "TcpExtTCPHystartDetect";
+    /// Connections given up by timeout.
+    abort_on_timeout = "TcpExtTCPAbortOnTimeout";
+    /// Connections reset because data came after close.
+    abort_on_data = "TcpExtTCPAbortOnData";
+    /// Connections closed with unread data.
+    abort_on_close = "TcpExtTCPAbortOnClose";
+    /// Sockets that ended in TIME-WAIT.
+    time_wait = "TcpExtTW";
+    /// ACKs skipped by the out-of-window rate limit.
+    ack_skipped = "TcpExtTCPACKSkippedSeq";
+    /// Retransmissions refused by the layer below.
+    retrans_fail = "TcpExtTCPRetransFail";
+    /// Received segments that changed a SACK block in the scoreboard.
+    receive_buffer_pruned = "TcpExtPruneCalled";
+}

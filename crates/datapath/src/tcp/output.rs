@@ -1,0 +1,429 @@
+//! What may be sent next: window, Nagle, TSO sizing and deferral, small queues (`tcp_write_xmit`).
+
+pub(super) use super::recovery::Push;
+use super::cc::{CaState, CwndEvent};
+use super::skb::SkbId;
+use super::timer::Timer;
+use super::write::nagle;
+use super::{Connection, Cx, GSO_MAX_SIZE};
+use crate::packet::TcpFlags;
+use crate::qdisc::Enqueue;
+use crate::units::{Duration, Instant, NANOS_PER_SEC};
+
+/// `sk_pacing_shift`: about 1 ms worth of data at the pacing rate.
+const PACING_SHIFT: u32 = 10;
+
+/// Why output stopped before the queue was empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct Limits {
+    cwnd: bool,
+    rwnd: bool,
+}
+
+impl Connection {
+    /// Sends what may go (`__tcp_push_pending_frames`).
+    pub(super) fn push_pending_frames(&mut self, nonagle: u8, cx: &mut Cx<'_>) {
+        if self.state == super::state::State::Close {
+            return;
+        }
+        if self.write_xmit(self.snd.mss, nonagle, Push::All, cx) {
+            self.check_probe_timer(cx.now);
+        }
+    }
+
+    /// Sends unsent records as far as window, pacing, Nagle and queues allow. True: nothing is in
+    /// flight and something waits, so that only a window probe can help.
+    pub(super) fn write_xmit(
+        &mut self,
+        mss: u32,
+        nonagle: u8,
+        push: Push,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let max_segs = self.tso_segs();
+        let mut sent = 0;
+        let mut limits = Limits::default();
+        while let Some(id) = self.queue.send_head() {
+            if self.pacing_blocks(cx.now) {
+                break;
+            }
+            let Some(len) = self.sendable_len(id, mss, nonagle, push, max_segs, &mut limits, cx)
+            else {
+                break;
+            };
+            if self.queue.get(id).len() > len {
+                self.fragment(id, len);
+            }
+            if self.small_queue_blocks(id, 0) || self.queue.get(id).seq == self.queue.get(id).end_seq
+            {
+                break;
+            }
+            if self.transmit_skb(id, cx) == Enqueue::Dropped {
+                break;
+            }
+            sent += self.new_data_sent(id, mss, cx);
+            if push != Push::All {
+                break;
+            }
+        }
+        self.chrono_rwnd_limited(limits.rwnd, cx.now);
+        limits.cwnd |= self.packets_in_flight() >= self.window.snd_cwnd;
+        if sent > 0 || limits.cwnd {
+            self.cwnd_validate(limits.cwnd, cx);
+        }
+        if sent > 0 {
+            if self.window.in_cwnd_reduction() {
+                self.rec.prr_out += sent;
+            }
+            if push != Push::Probe {
+                self.schedule_loss_probe(false, cx.now);
+            }
+            return false;
+        }
+        self.rec.packets_out == 0 && !self.queue.unsent_is_empty()
+    }
+
+    /// How many bytes of the send head may go now; `None`: not yet.
+    #[allow(clippy::too_many_arguments, reason = "one decision, all of its grounds")]
+    fn sendable_len(
+        &mut self,
+        id: SkbId,
+        mss: u32,
+        nonagle: u8,
+        push: Push,
+        max_segs: u32,
+        limits: &mut Limits,
+        cx: &mut Cx<'_>,
+    ) -> Option<u32> {
+        self.init_segments(id, mss);
+        let skb = *self.queue.get(id);
+        let quota = match self.cwnd_quota(id) {
+            0 if push == Push::Probe => 1,
+            0 => return None,
+            quota => quota,
+        };
+        let first_end = if skb.len() > mss { skb.seq + mss } else { skb.end_seq };
+        if first_end.after(self.wnd_end()) {
+            limits.rwnd = true;
+            return None;
+        }
+        if skb.pcount == 1 {
+            let nonagle =
+                if self.queue.is_unsent_tail(id) { nonagle } else { nagle::PUSH };
+            if !self.nagle_allows(id, mss, nonagle) {
+                return None;
+            }
+            return Some(mss);
+        }
+        if push == Push::All && self.tso_should_defer(id, max_segs, limits, cx.now) {
+            return None;
+        }
+        Some(self.split_point(id, mss, quota.min(max_segs), nonagle))
+    }
+
+    /// Counts segments of a record that was appended to or never sent (`tcp_init_tso_segs`).
+    fn init_segments(&mut self, id: SkbId, mss: u32) {
+        let skb = self.queue.get_mut(id);
+        if skb.pcount == 0 || (skb.pcount > 1 && u32::from(skb.gso_size) != mss) {
+            skb.set_segments(mss);
+        }
+    }
+
+    /// Segments that the window allows now, at most half of it (`tcp_cwnd_test`).
+    fn cwnd_quota(&self, id: SkbId) -> u32 {
+        let skb = self.queue.get(id);
+        if self.config.profile.fin_exempt_from_cwnd
+            && skb.flags.contains(TcpFlags::FIN)
+            && skb.pcount == 1
+        {
+            return 1;
+        }
+        let in_flight = self.packets_in_flight();
+        let cwnd = self.window.snd_cwnd;
+        if in_flight >= cwnd {
+            return 0;
+        }
+        (cwnd >> 1).max(1).min(cwnd - in_flight)
+    }
+
+    /// Nagle's algorithm with Minshall's modification (`tcp_nagle_test`).
+    fn nagle_allows(&self, id: SkbId, mss: u32, nonagle: u8) -> bool {
+        let skb = self.queue.get(id);
+        if nonagle & nagle::PUSH != 0 || skb.flags.contains(TcpFlags::FIN) {
+            return true;
+        }
+        !self.nagle_holds(skb.len() < mss, nonagle)
+    }
+
+    /// `tcp_nagle_check`: a partial segment has to wait.
+    fn nagle_holds(&self, partial: bool, nonagle: u8) -> bool {
+        partial
+            && (nonagle & nagle::CORK != 0
+                || (nonagle == 0 && self.rec.packets_out > 0 && self.minshall_holds()))
+    }
+
+    /// A small packet is still unacknowledged (`tcp_minshall_check`).
+    fn minshall_holds(&self) -> bool {
+        self.snd.small.after(self.snd.una) && !self.snd.small.after(self.snd.nxt)
+    }
+
+    /// Where to cut a super-packet (`tcp_mss_split_point`).
+    fn split_point(&self, id: SkbId, mss: u32, max_segs: u32, nonagle: u8) -> u32 {
+        let skb = self.queue.get(id);
+        let window = self.wnd_end().bytes_since(skb.seq);
+        let max_len = mss * max_segs;
+        if max_len <= window && !self.queue.is_unsent_tail(id) {
+            return max_len;
+        }
+        let needed = skb.len().min(window);
+        if max_len <= needed {
+            return max_len;
+        }
+        let partial = needed % mss;
+        if self.nagle_holds(partial != 0, nonagle) {
+            return needed - partial;
+        }
+        needed
+    }
+
+    /// Waiting a moment may make a fuller super-packet (`tcp_tso_should_defer`).
+    fn tso_should_defer(
+        &self,
+        id: SkbId,
+        max_segs: u32,
+        limits: &mut Limits,
+        now: Instant,
+    ) -> bool {
+        if self.window.ca_state >= CaState::Recovery {
+            return false;
+        }
+        let now_ns = now.as_nanos();
+        if now_ns > self.snd.wstamp_ns + 1_000_000 {
+            return false;
+        }
+        let skb = self.queue.get(id);
+        let mss = self.snd.mss;
+        let in_flight = self.packets_in_flight();
+        let send_win = self.wnd_end().bytes_since(skb.seq);
+        let cong_win = self.window.snd_cwnd.saturating_sub(in_flight).saturating_mul(mss);
+        let limit = send_win.min(cong_win);
+        if limit >= max_segs * mss || (!self.queue.is_unsent_tail(id) && limit >= skb.len()) {
+            return false;
+        }
+        let divisor = self.config.sysctl.tcp_tso_win_divisor;
+        let whole = self.snd.wnd.min(self.window.snd_cwnd.saturating_mul(mss));
+        if divisor != 0 {
+            if limit >= whole / divisor {
+                return false;
+            }
+        } else if limit > MAX_TSO_DEFERRED_SEGS * mss {
+            return false;
+        }
+        let Some(head) = self.queue.rtx_head() else { return false };
+        let head_age_ns = now_ns as i64 - self.queue.get(head).sent_ns as i64;
+        if head_age_ns < 1_000 * i64::from(self.rtt.srtt_us_8 >> 4) {
+            // The next ACK is more than half an RTT away.
+            return false;
+        }
+        if cong_win < send_win {
+            if cong_win <= skb.len() {
+                limits.cwnd = true;
+                return true;
+            }
+        } else if send_win <= skb.len() {
+            limits.rwnd = true;
+            return true;
+        }
+        !(skb.flags.contains(TcpFlags::FIN) || skb.eor)
+    }
+
+    /// Segments of one super-packet: about 1 ms at the pacing rate, more when the RTT is short
+    /// (`tcp_tso_autosize`).
+    pub(super) fn tso_segs(&self) -> u32 {
+        let sysctl = &self.config.sysctl;
+        let longest = GSO_MAX_SIZE - 1 - self.config.profile.max_tcp_header;
+        let segs = if self.config.profile.tso_autosize {
+            let mut bytes = self.pacing_rate >> PACING_SHIFT;
+            let shift = self.rtt.min.get_us().checked_shr(sysctl.tcp_tso_rtt_log).unwrap_or(0);
+            if shift < u32::BITS {
+                bytes += u64::from(longest >> shift);
+            }
+            let bytes = bytes.min(u64::from(longest)) as u32;
+            (bytes / self.snd.mss).max(sysctl.tcp_min_tso_segs)
+        } else {
+            longest / self.snd.mss
+        };
+        segs.min(u32::from(self.config.gso_max_segs)).max(1)
+    }
+
+    /// Enough waits below the socket already (`tcp_small_queue_check`). `factor`: shift of the
+    /// limit.
+    pub(super) fn small_queue_blocks(&mut self, id: SkbId, factor: u32) -> bool {
+        if !self.config.profile.small_queues {
+            return false;
+        }
+        let mut limit =
+            (2 * u64::from(self.queue.get(id).truesize)).max(self.pacing_rate >> PACING_SHIFT);
+        if !self.is_paced() {
+            limit = limit.min(u64::from(self.config.sysctl.tcp_limit_output_bytes));
+        }
+        if u64::from(self.snd.wmem_alloc) <= limit << factor {
+            return false;
+        }
+        if self.queue.rtx_len() <= 1 {
+            // One may always go: its completion is our clock.
+            return false;
+        }
+        self.snd.throttled = true;
+        true
+    }
+
+    /// The device is done with `truesize` bytes of ours (`tcp_wfree`, `tcp_tsq_handler`).
+    pub fn transmit_done(&mut self, truesize: u32, cx: &mut Cx<'_>) {
+        self.snd.wmem_alloc = self.snd.wmem_alloc.saturating_sub(truesize);
+        if !self.snd.throttled {
+            return;
+        }
+        self.snd.throttled = false;
+        if !self.state.may_transmit() {
+            return;
+        }
+        if self.rec.lost_out > self.rec.retrans_out
+            && self.window.snd_cwnd > self.packets_in_flight()
+        {
+            self.xmit_retransmit_queue(crate::trace::Cause::Rack, cx);
+        }
+        self.write_xmit(self.snd.mss, self.snd.nonagle, Push::All, cx);
+    }
+
+    /// Books for a record sent for the first time (`tcp_event_new_data_sent`). Returns its
+    /// segments.
+    fn new_data_sent(&mut self, id: SkbId, mss: u32, cx: &mut Cx<'_>) -> u32 {
+        let skb = *self.queue.get(id);
+        let prior_packets = self.rec.packets_out;
+        self.snd.nxt = skb.end_seq;
+        self.queue.send_head_sent();
+        self.rec.packets_out += u32::from(skb.pcount);
+        if prior_packets == 0 || self.pending == super::timer::Pending::LossProbe {
+            self.rearm_rto(cx.now);
+        }
+        cx.mib.orig_data_sent += u64::from(skb.pcount);
+        if skb.len() < u32::from(skb.pcount) * mss {
+            self.snd.small = skb.end_seq;
+        }
+        u32::from(skb.pcount)
+    }
+
+    /// Was the window used? (`tcp_cwnd_validate`, RFC 7661 in spirit.)
+    fn cwnd_validate(&mut self, is_cwnd_limited: bool, cx: &mut Cx<'_>) {
+        let packets_out = self.rec.packets_out;
+        let window = &mut self.window;
+        if self.snd.una.at_or_after(window.cwnd_usage_seq)
+            || is_cwnd_limited
+            || (!window.is_cwnd_limited && packets_out > window.max_packets_out)
+        {
+            window.is_cwnd_limited = is_cwnd_limited;
+            window.max_packets_out = packets_out;
+            window.cwnd_usage_seq = self.snd.nxt;
+        }
+        let jiffies = self.config.jiffies_at_zero.wrapping_add(cx.now.as_millis()) as u32;
+        if window.cwnd_limited() {
+            window.snd_cwnd_used = 0;
+            window.snd_cwnd_stamp = jiffies;
+            return;
+        }
+        window.snd_cwnd_used = window.snd_cwnd_used.max(packets_out);
+        let unused_for = jiffies.wrapping_sub(window.snd_cwnd_stamp) as i32;
+        if self.config.sysctl.tcp_slow_start_after_idle != 0 && unused_for >= self.rto as i32 {
+            self.cwnd_application_limited(jiffies);
+        }
+        if self.queue.unsent_is_empty() && self.snd.no_space {
+            self.chrono_sndbuf_limited(cx.now);
+        }
+    }
+
+    /// The application did not fill the window for a whole timeout (`tcp_cwnd_application_limited`).
+    fn cwnd_application_limited(&mut self, jiffies: u32) {
+        if self.window.ca_state == CaState::Open && !self.snd.no_space {
+            let init = self.config.profile.init_cwnd;
+            let used = self.window.snd_cwnd_used.max(init.min(self.window.snd_cwnd));
+            if used < self.window.snd_cwnd {
+                self.window.snd_ssthresh = self.current_ssthresh();
+                self.window.snd_cwnd = (self.window.snd_cwnd + used) >> 1;
+            }
+            self.window.snd_cwnd_used = 0;
+        }
+        self.window.snd_cwnd_stamp = jiffies;
+    }
+
+    /// A write after idle: does the window restart? (`tcp_slow_start_after_idle_check`.)
+    pub(super) fn slow_start_after_idle_check(&mut self, cx: &mut Cx<'_>) {
+        if self.config.sysctl.tcp_slow_start_after_idle == 0 || self.rec.packets_out > 0 {
+            return;
+        }
+        let jiffies = self.jiffies32(cx.now);
+        let idle = jiffies.wrapping_sub(self.snd.lsndtime) as i32;
+        if idle > self.rto as i32 {
+            self.cwnd_restart(idle, jiffies, cx);
+        }
+    }
+
+    /// RFC 2861, RFC 5681 section 4.1: halve for every timeout that passed (`tcp_cwnd_restart`).
+    fn cwnd_restart(&mut self, idle: i32, jiffies: u32, cx: &mut Cx<'_>) {
+        let mut idle = idle;
+        let mut cwnd = self.window.snd_cwnd;
+        self.cwnd_event(CwndEvent::CwndRestart, cx);
+        self.window.snd_ssthresh = self.current_ssthresh();
+        let floor = self.config.profile.init_cwnd.min(cwnd);
+        loop {
+            idle -= self.rto as i32;
+            if idle <= 0 || cwnd <= floor {
+                break;
+            }
+            cwnd >>= 1;
+        }
+        self.window.snd_cwnd = cwnd.max(floor);
+        self.window.snd_cwnd_stamp = jiffies;
+        self.window.snd_cwnd_used = 0;
+    }
+
+    /// Internal pacing: the next packet is not due yet (`tcp_pacing_check`).
+    pub(super) fn pacing_blocks(&mut self, now: Instant) -> bool {
+        if !self.is_paced() || self.snd.wstamp_ns <= now.as_nanos() {
+            return false;
+        }
+        self.timers.set(Timer::Pacing, Instant::from_nanos(self.snd.wstamp_ns));
+        true
+    }
+
+    /// Moves the time of the next packet past one of `len` bytes (`tcp_update_skb_after_send`).
+    pub(super) fn pace_after(&mut self, len: u32, prior_wstamp_ns: u64) {
+        if !self.is_paced() || self.pacing_rate == 0 || self.pacing_rate == u64::MAX {
+            return;
+        }
+        let mut len_ns = u64::from(len) * NANOS_PER_SEC / self.pacing_rate;
+        // Catch up at most half a packet's time of what was lost to late wake-ups.
+        let credit = self.snd.wstamp_ns - prior_wstamp_ns;
+        len_ns -= (len_ns / 2).min(credit);
+        self.snd.wstamp_ns += Duration::from_nanos(len_ns).as_nanos();
+    }
+
+    /// `tcp_update_pacing_rate`: 200 % of cwnd/srtt in slow start, 120 % later.
+    pub(super) fn update_pacing_rate(&mut self) {
+        let window = &self.window;
+        let ratio = if window.snd_cwnd < window.snd_ssthresh / 2 {
+            self.config.sysctl.tcp_pacing_ss_ratio
+        } else {
+            self.config.sysctl.tcp_pacing_ca_ratio
+        };
+        let mut rate = u64::from(self.snd.mss) * ((1_000_000 / 100) << 3) * u64::from(ratio);
+        rate *= u64::from(window.snd_cwnd.max(self.rec.packets_out));
+        if self.rtt.srtt_us_8 > 0 {
+            rate /= u64::from(self.rtt.srtt_us_8);
+        }
+        self.pacing_rate = rate.min(self.config.max_pacing_rate);
+    }
+}
+
+/// `tcp_max_tso_deferred_mss`.
+const MAX_TSO_DEFERRED_SEGS: u32 = 3;

@@ -1,0 +1,163 @@
+//! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation, `tcp_rate.c`).
+
+use super::seq::Seq;
+use super::skb::Skb;
+
+/// The connection's side of rate sampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RateState {
+    /// Packets delivered, retransmissions included (`delivered`).
+    pub delivered: u32,
+    /// Of those, with CE (`delivered_ce`).
+    pub delivered_ce: u32,
+    /// When `delivered` last grew, µs (`delivered_mstamp`).
+    pub delivered_us: u64,
+    /// Start of the current send window, µs (`first_tx_mstamp`).
+    pub first_tx_us: u64,
+    /// `delivered` at which the application-limited phase ends; 0 = not limited.
+    pub app_limited: u32,
+    /// The latest valid sample: packets, and over how many µs.
+    pub rate_delivered: u32,
+    /// See `rate_delivered`.
+    pub rate_interval_us: u32,
+    /// That sample was application-limited.
+    pub rate_app_limited: bool,
+}
+
+/// One ACK's sample (`struct rate_sample`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// `tx.delivered_mstamp` of the latest sent packet that this ACK delivered; 0 = none.
+    pub prior_us: u64,
+    /// `tx.delivered` of it.
+    pub prior_delivered: u32,
+    /// Packets delivered over the interval, if the sample is valid.
+    pub delivered: Option<u32>,
+    /// Length of the interval, µs.
+    pub interval_us: u64,
+    /// Send side of the interval, µs.
+    pub send_interval_us: u64,
+    /// RTT of this ACK, µs.
+    pub rtt_us: Option<u32>,
+    /// Packets newly marked lost by this ACK.
+    pub losses: u32,
+    /// Packets newly acknowledged or SACKed.
+    pub acked_sacked: u32,
+    /// In flight before this ACK.
+    pub prior_in_flight: u32,
+    /// Just past the latest sent packet delivered.
+    pub last_end_seq: Seq,
+    /// The sample is application-limited.
+    pub is_app_limited: bool,
+    /// It was taken from a retransmission.
+    pub is_retrans: bool,
+}
+
+impl Default for RateSample {
+    fn default() -> Self {
+        Self {
+            prior_us: 0,
+            prior_delivered: 0,
+            delivered: None,
+            interval_us: 0,
+            send_interval_us: 0,
+            rtt_us: None,
+            losses: 0,
+            acked_sacked: 0,
+            prior_in_flight: 0,
+            last_end_seq: Seq(0),
+            is_app_limited: false,
+            is_retrans: false,
+        }
+    }
+}
+
+impl RateState {
+    /// Notes in `skb` what was known when it was sent (`tcp_rate_skb_sent`).
+    pub fn skb_sent(&mut self, skb: &mut Skb, now_us: u64, nothing_in_flight: bool) {
+        if nothing_in_flight {
+            // Nothing was being delivered: the send window starts now.
+            self.first_tx_us = now_us;
+            self.delivered_us = now_us;
+        }
+        skb.first_sent_us = self.first_tx_us;
+        skb.delivered_us = self.delivered_us;
+        skb.delivered = self.delivered;
+        skb.delivered_ce = self.delivered_ce;
+        skb.app_limited = self.app_limited != 0;
+    }
+
+    /// `skb` was delivered: keeps the sample of the latest sent one (`tcp_rate_skb_delivered`).
+    pub fn skb_delivered(&mut self, skb: &mut Skb, sample: &mut RateSample) {
+        if skb.delivered_us == 0 {
+            return;
+        }
+        let sent_us = skb.sent_us();
+        let first = sample.prior_delivered == 0 && sample.prior_us == 0;
+        let later = sent_us > self.first_tx_us
+            || (sent_us == self.first_tx_us && skb.end_seq.after(sample.last_end_seq));
+        if first || later {
+            sample.prior_delivered = skb.delivered;
+            sample.prior_us = skb.delivered_us;
+            sample.is_app_limited = skb.app_limited;
+            sample.is_retrans = skb.has(super::skb::tag::RETRANS);
+            sample.last_end_seq = skb.end_seq;
+            self.first_tx_us = sent_us;
+            sample.send_interval_us = sent_us.saturating_sub(skb.first_sent_us);
+        }
+        if skb.has(super::skb::tag::SACKED) {
+            // Delivered once: the cumulative ACK to come must not count it again.
+            skb.delivered_us = 0;
+        }
+    }
+
+    /// Finishes the sample of one ACK (`tcp_rate_gen`).
+    pub fn generate(
+        &mut self,
+        sample: &mut RateSample,
+        delivered: u32,
+        lost: u32,
+        reneging: bool,
+        now_us: u64,
+        min_rtt_us: u32,
+    ) {
+        if self.app_limited != 0 && (self.delivered.wrapping_sub(self.app_limited) as i32) > 0 {
+            self.app_limited = 0;
+        }
+        if delivered > 0 {
+            self.delivered_us = now_us;
+        }
+        sample.acked_sacked = delivered;
+        sample.losses = lost;
+        if sample.prior_us == 0 || reneging {
+            sample.delivered = None;
+            sample.interval_us = 0;
+            return;
+        }
+        let over = self.delivered.wrapping_sub(sample.prior_delivered);
+        let ack_interval_us = now_us.saturating_sub(sample.prior_us);
+        sample.interval_us = sample.send_interval_us.max(ack_interval_us);
+        if sample.interval_us < u64::from(min_rtt_us) {
+            // ACK compression: the rate would be an overestimate.
+            sample.delivered = None;
+            return;
+        }
+        sample.delivered = Some(over);
+        let better = u64::from(over) * u64::from(self.rate_interval_us)
+            >= u64::from(self.rate_delivered) * sample.interval_us;
+        if !sample.is_app_limited || better {
+            self.rate_delivered = over;
+            self.rate_interval_us = sample.interval_us as u32;
+            self.rate_app_limited = sample.is_app_limited;
+        }
+    }
+
+    /// The latest delivery rate in byte/s for segments of `mss` bytes (`tcp_compute_delivery_rate`).
+    pub fn delivery_rate(&self, mss: u32) -> u64 {
+        if self.rate_delivered == 0 || self.rate_interval_us == 0 {
+            return 0;
+        }
+        u64::from(self.rate_delivered) * u64::from(mss) * 1_000_000
+            / u64::from(self.rate_interval_us)
+    }
+}

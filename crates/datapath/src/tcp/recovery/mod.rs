@@ -1,0 +1,542 @@
+//! Loss recovery: the Open, Disorder, CWR, Recovery, Loss machine (`tcp_fastretrans_alert`).
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`scoreboard`] | which segments are SACKed; reading SACK blocks |
+//! | [`lost_retransmit`] | the rules of 2007: how a retransmission is found lost again |
+//! | [`rack`], [`fack`] | which segments are lost: by time, or by forward acknowledgment |
+//! | [`tlp`] | tail loss probes |
+//! | [`prr`] | how the window shrinks |
+//! | [`undo`], [`frto`] | what to do when a reduction was wrong |
+//! | [`resend`] | retransmitting |
+
+mod fack;
+mod frto;
+mod lost_retransmit;
+mod prr;
+mod rack;
+mod resend;
+mod scoreboard;
+mod tlp;
+mod undo;
+
+pub(super) use rack::Rack;
+pub(super) use scoreboard::SackOutcome;
+
+use super::cc::{CaState, CongestionControl, CwndEvent};
+use super::seq::Seq;
+use super::skb::SkbId;
+use super::timer::HZ;
+use super::{Connection, Cx};
+use crate::packet::SackBlock;
+use crate::profile::LossDetection;
+use crate::trace::{Cause, EventKind};
+
+/// The scoreboard's counts and what the machine remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Recovery {
+    /// Segments sent and not cumulatively acknowledged.
+    pub packets_out: u32,
+    /// Of those, SACKed (or counted by duplicate ACKs).
+    pub sacked_out: u32,
+    /// Of those, presumed lost.
+    pub lost_out: u32,
+    /// Retransmissions in the network.
+    pub retrans_out: u32,
+    /// `snd_nxt` when the episode began.
+    pub high_seq: Seq,
+    /// `snd_una` when the episode began, while it may be undone.
+    pub undo_marker: Option<Seq>,
+    /// Retransmissions not yet proven spurious; −1: none was outstanding at the start.
+    pub undo_retrans: i32,
+    /// TSval of the first retransmission; 0 = none.
+    pub retrans_stamp: u32,
+    /// Threshold to return to; 0 = no undo.
+    pub prior_ssthresh: u32,
+    /// Segments delivered since the reduction began.
+    pub prr_delivered: u32,
+    /// Segments sent since the reduction began.
+    pub prr_out: u32,
+    /// Reordering degree, segments.
+    pub reordering: u32,
+    /// Highest sequence number when the tail loss probe went out.
+    pub tlp_high_seq: Option<Seq>,
+    /// The probe was a retransmission.
+    pub tlp_retrans: bool,
+    /// F-RTO is judging a timeout.
+    pub frto: bool,
+    /// The receiver forgot SACKed data.
+    pub is_sack_reneg: bool,
+    /// Just past the highest SACKed segment; meaningful while `sacked_out > 0`.
+    pub highest_sack: Seq,
+    /// Where retransmission goes on.
+    pub retransmit_hint: Option<Seq>,
+    /// Blocks of the previous ACK, sorted (`recv_sack_cache`).
+    pub sack_cache: [SackBlock; 4],
+    /// RACK.
+    pub rack: Rack,
+    /// Rate halving: window reduction counter is `Window::snd_cwnd_cnt`.
+    pub fackets_out: u32,
+}
+
+/// What an ACK did, as far as the machine wants to know (`FLAG_*` of `tcp_ack`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct AckFlags {
+    /// It carried data.
+    pub data: bool,
+    /// It updated the window.
+    pub win_update: bool,
+    /// It acknowledged new data.
+    pub data_acked: bool,
+    /// It acknowledged a retransmission.
+    pub retrans_data_acked: bool,
+    /// It acknowledged our SYN.
+    pub syn_acked: bool,
+    /// It SACKed new data.
+    pub data_sacked: bool,
+    /// It echoed congestion.
+    pub ece: bool,
+    /// A retransmission was found lost.
+    pub lost_retrans: bool,
+    /// Never-retransmitted data was acknowledged or SACKed.
+    pub orig_sack_acked: bool,
+    /// `snd_una` moved.
+    pub snd_una_advanced: bool,
+    /// It brought a DSACK.
+    pub dsacking: bool,
+    /// It brought a DSACK for the tail loss probe.
+    pub dsack_tlp: bool,
+    /// SACK blocks of reneged data.
+    pub sack_reneging: bool,
+    /// The transmit timer is to be set again.
+    pub set_xmit_timer: bool,
+}
+
+impl AckFlags {
+    /// `FLAG_ACKED`.
+    pub fn acked(self) -> bool {
+        self.data_acked || self.syn_acked
+    }
+
+    /// `FLAG_NOT_DUP`.
+    pub fn not_dup(self) -> bool {
+        self.data || self.win_update || self.acked()
+    }
+
+    /// `FLAG_CA_ALERT`.
+    fn ca_alert(self) -> bool {
+        self.data_sacked || self.ece || self.dsacking
+    }
+
+    /// `FLAG_FORWARD_PROGRESS`.
+    pub fn forward_progress(self) -> bool {
+        self.acked() || self.data_sacked
+    }
+}
+
+/// What to send after an ACK was digested (`REXMIT_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rexmit {
+    /// Nothing special.
+    None,
+    /// Lost segments.
+    Lost,
+    /// New data first (F-RTO).
+    New,
+}
+
+impl Connection {
+    /// `tcp_ack_is_dubious`: the machine must look at this ACK.
+    pub(super) fn ack_is_dubious(&self, flags: AckFlags) -> bool {
+        !flags.not_dup() || flags.ca_alert() || self.window.ca_state != CaState::Open
+    }
+
+    /// The RACK rules apply.
+    pub(super) fn uses_rack(&self) -> bool {
+        self.config.profile.loss_detection == LossDetection::Rack
+            && self.config.sysctl.tcp_recovery & 1 != 0
+    }
+
+    /// Digests one ACK: undo, mark losses, enter or leave states.
+    pub(super) fn fastretrans_alert(
+        &mut self,
+        prior_snd_una: Seq,
+        dup_acks: u32,
+        flags: &mut AckFlags,
+        cx: &mut Cx<'_>,
+    ) -> Rexmit {
+        let mut do_lost = dup_acks > 0 || (flags.data_sacked && self.fack_forces_retransmit());
+        if self.rec.packets_out == 0 {
+            self.rec.sacked_out = 0;
+        }
+        if flags.ece {
+            self.rec.prior_ssthresh = 0;
+        }
+        if self.check_sack_reneging(*flags, cx) {
+            return Rexmit::None;
+        }
+        if self.leave_finished_state(cx) {
+            return Rexmit::None;
+        }
+        match self.window.ca_state {
+            CaState::Recovery => {
+                if !flags.snd_una_advanced {
+                    if !self.is_sack() {
+                        self.add_reno_sack(dup_acks, cx);
+                    }
+                } else if self.try_undo_partial(prior_snd_una, &mut do_lost, cx) {
+                    return Rexmit::None;
+                }
+                if self.try_undo_dsack(cx) {
+                    self.try_to_open(*flags, cx);
+                }
+                self.identify_packet_loss(flags, cx);
+                if self.window.ca_state != CaState::Recovery {
+                    if !self.time_to_recover(cx) {
+                        return Rexmit::None;
+                    }
+                    self.enter_recovery(flags.ece, cx);
+                }
+            }
+            CaState::Loss => {
+                let rexmit = self.process_loss(*flags, dup_acks, cx);
+                self.identify_packet_loss(flags, cx);
+                if self.window.ca_state != CaState::Open && !flags.lost_retrans {
+                    return rexmit;
+                }
+                // The window was undone or retransmissions are lost: look again.
+                return self.process_open(flags, dup_acks, do_lost, rexmit, cx);
+            }
+            CaState::Open | CaState::Disorder | CaState::Cwr => {
+                return self.process_open(flags, dup_acks, do_lost, Rexmit::None, cx);
+            }
+        }
+        if !self.uses_rack() && do_lost {
+            self.update_scoreboard(false, cx);
+        }
+        Rexmit::Lost
+    }
+
+    /// Open, Disorder and CWR: is it time to recover?
+    fn process_open(
+        &mut self,
+        flags: &mut AckFlags,
+        dup_acks: u32,
+        do_lost: bool,
+        so_far: Rexmit,
+        cx: &mut Cx<'_>,
+    ) -> Rexmit {
+        if !self.is_sack() {
+            if flags.snd_una_advanced {
+                self.reset_reno_sack();
+            }
+            self.add_reno_sack(dup_acks, cx);
+        }
+        if self.window.ca_state <= CaState::Disorder {
+            self.try_undo_dsack(cx);
+        }
+        self.identify_packet_loss(flags, cx);
+        if !self.time_to_recover(cx) {
+            self.try_to_open(*flags, cx);
+            return so_far;
+        }
+        self.enter_recovery(flags.ece, cx);
+        if !self.uses_rack() && do_lost {
+            self.update_scoreboard(true, cx);
+        }
+        Rexmit::Lost
+    }
+
+    /// Leaves a state whose `high_seq` is acknowledged. True: the ACK needs nothing more.
+    fn leave_finished_state(&mut self, cx: &mut Cx<'_>) -> bool {
+        if self.window.ca_state == CaState::Open {
+            self.rec.retrans_stamp = 0;
+            return false;
+        }
+        if self.snd.una.before(self.rec.high_seq) {
+            return false;
+        }
+        match self.window.ca_state {
+            CaState::Cwr => {
+                // Held until something above high_seq is acknowledged, so that CWR gets through.
+                if self.snd.una != self.rec.high_seq {
+                    self.end_cwnd_reduction(cx);
+                    self.set_ca_state(CaState::Open, cx);
+                }
+            }
+            CaState::Recovery => {
+                if !self.is_sack() {
+                    self.reset_reno_sack();
+                }
+                if self.try_undo_recovery(cx) {
+                    return true;
+                }
+                self.end_cwnd_reduction(cx);
+            }
+            CaState::Open | CaState::Disorder | CaState::Loss => {}
+        }
+        false
+    }
+
+    /// `tcp_time_to_recover`.
+    fn time_to_recover(&self, cx: &Cx<'_>) -> bool {
+        self.rec.lost_out > 0 || (!self.uses_rack() && self.fack_wants_recovery(cx.now))
+    }
+
+    /// `tcp_identify_packet_loss`.
+    fn identify_packet_loss(&mut self, flags: &mut AckFlags, cx: &mut Cx<'_>) {
+        if self.rec.packets_out == 0 || !self.uses_rack() {
+            return;
+        }
+        if self.is_sack() {
+            let prior_retrans = self.rec.retrans_out;
+            if self.rack_mark_lost(cx) {
+                flags.set_xmit_timer = false;
+            }
+            if prior_retrans > self.rec.retrans_out {
+                flags.lost_retrans = true;
+            }
+        } else {
+            self.newreno_mark_lost(flags.snd_una_advanced, cx);
+        }
+    }
+
+    /// Without losses left, back to Open or Disorder; on ECE, into CWR (`tcp_try_to_open`).
+    fn try_to_open(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
+        if !self.any_retrans_done() {
+            self.rec.retrans_stamp = 0;
+        }
+        if flags.ece {
+            self.enter_cwr(cx);
+        }
+        if self.window.ca_state == CaState::Cwr {
+            if self.config.profile.reduction == crate::profile::Reduction::RateHalving {
+                self.rate_halve(flags);
+            }
+        } else {
+            self.try_keep_open(cx);
+        }
+    }
+
+    /// `tcp_try_keep_open`.
+    pub(super) fn try_keep_open(&mut self, cx: &mut Cx<'_>) {
+        let state = if self.left_out() > 0 || self.any_retrans_done() {
+            CaState::Disorder
+        } else {
+            CaState::Open
+        };
+        if self.window.ca_state != state {
+            self.set_ca_state(state, cx);
+            self.rec.high_seq = self.snd.nxt;
+        }
+    }
+
+    /// `tcp_enter_recovery`.
+    pub(super) fn enter_recovery(&mut self, ece: bool, cx: &mut Cx<'_>) {
+        if self.is_sack() {
+            cx.mib.sack_recovery += 1;
+        } else {
+            cx.mib.reno_recovery += 1;
+        }
+        self.rec.prior_ssthresh = 0;
+        self.init_undo();
+        if !self.window.in_cwnd_reduction() {
+            if !ece {
+                self.rec.prior_ssthresh = self.current_ssthresh();
+            }
+            self.init_cwnd_reduction(cx);
+        }
+        self.set_ca_state(CaState::Recovery, cx);
+    }
+
+    /// `tcp_enter_cwr`: reduce for congestion that dropped nothing.
+    pub(super) fn enter_cwr(&mut self, cx: &mut Cx<'_>) {
+        self.rec.prior_ssthresh = 0;
+        if self.window.ca_state < CaState::Cwr {
+            self.rec.undo_marker = None;
+            self.init_cwnd_reduction(cx);
+            self.set_ca_state(CaState::Cwr, cx);
+        }
+    }
+
+    /// `tcp_enter_loss`: a timeout, or reneging.
+    pub(super) fn enter_loss(&mut self, cx: &mut Cx<'_>) {
+        let new_recovery = self.window.ca_state < CaState::Recovery;
+        self.timeout_mark_lost(cx);
+        if self.window.ca_state <= CaState::Disorder
+            || !self.rec.high_seq.after(self.snd.una)
+            || (self.window.ca_state == CaState::Loss && self.retransmits == 0)
+        {
+            self.rec.prior_ssthresh = self.current_ssthresh();
+            self.window.prior_cwnd = self.window.snd_cwnd;
+            self.reduce_ssthresh(cx);
+            self.cwnd_event(CwndEvent::Loss, cx);
+            self.init_undo();
+        }
+        self.window.snd_cwnd = if self.config.profile.reduction
+            == crate::profile::Reduction::RateHalving
+        {
+            1
+        } else {
+            self.packets_in_flight() + 1
+        };
+        self.window.snd_cwnd_cnt = 0;
+        self.window.snd_cwnd_stamp = self.jiffies32(cx.now);
+        let reordering = self.config.sysctl.tcp_reordering;
+        if self.window.ca_state <= CaState::Disorder && self.rec.sacked_out >= reordering {
+            self.rec.reordering = self.rec.reordering.min(reordering);
+        }
+        self.set_ca_state(CaState::Loss, cx);
+        self.rec.high_seq = self.snd.nxt;
+        self.rec.tlp_high_seq = None;
+        self.ecn_queue_cwr();
+        self.rec.frto =
+            self.config.sysctl.tcp_frto != 0 && (new_recovery || self.retransmits > 0);
+    }
+
+    /// Which segments a timeout declares lost (`tcp_timeout_mark_lost`).
+    fn timeout_mark_lost(&mut self, cx: &mut Cx<'_>) {
+        use super::skb::tag;
+        let Some(head) = self.queue.rtx_head() else { return };
+        let reneging = self.queue.get(head).has(tag::SACKED);
+        if reneging {
+            cx.mib.sack_reneging += 1;
+            self.rec.sacked_out = 0;
+            self.rec.fackets_out = 0;
+            self.rec.is_sack_reneg = true;
+        } else if !self.is_sack() {
+            self.reset_reno_sack();
+        }
+        for index in 0..self.queue.rtx_len() {
+            let Some(id) = self.queue.rtx_at(index) else { break };
+            if reneging {
+                self.queue.get_mut(id).sacked &= !tag::SACKED;
+            } else if self.uses_rack()
+                && id != head
+                && self.rack_skb_timeout(self.queue.get(id).sent_us(), 0, cx.now_us()) > 0
+            {
+                continue;
+            }
+            self.mark_skb_lost(id, Cause::Timeout, cx);
+        }
+        self.rec.retransmit_hint = None;
+    }
+
+    /// Marks one segment lost, or its retransmission lost again (`tcp_mark_skb_lost`).
+    pub(super) fn mark_skb_lost(&mut self, id: SkbId, cause: Cause, cx: &mut Cx<'_>) {
+        use super::skb::tag;
+        let skb = *self.queue.get(id);
+        if skb.has(tag::SACKED) {
+            return;
+        }
+        self.rewind_retransmit_hint(skb.seq);
+        let pcount = u32::from(skb.pcount);
+        if skb.has(tag::LOST) {
+            if !skb.has(tag::RETRANS) {
+                return;
+            }
+            self.queue.get_mut(id).sacked &= !tag::RETRANS;
+            self.rec.retrans_out -= pcount;
+            cx.mib.lost_retransmit += u64::from(pcount);
+        } else {
+            if skb.has(tag::RETRANS) && cause == Cause::LostRetransmit {
+                self.queue.get_mut(id).sacked &= !tag::RETRANS;
+                self.rec.retrans_out -= pcount;
+                cx.mib.lost_retransmit += u64::from(pcount);
+            }
+            self.rec.lost_out += pcount;
+            self.queue.get_mut(id).sacked |= tag::LOST;
+        }
+        self.totals.lost += pcount;
+        cx.event(self.id, EventKind::MarkLost { seq: skb.seq, end_seq: skb.end_seq, cause });
+    }
+
+    /// Retransmission must come by `seq` again (`tcp_verify_retransmit_hint`).
+    fn rewind_retransmit_hint(&mut self, seq: Seq) {
+        let none_to_resend = self.rec.retrans_out >= self.rec.lost_out;
+        match self.rec.retransmit_hint {
+            None if none_to_resend => self.rec.retransmit_hint = Some(seq),
+            Some(hint) if seq.before(hint) => self.rec.retransmit_hint = Some(seq),
+            _ => {}
+        }
+    }
+
+    /// `tcp_init_undo`.
+    fn init_undo(&mut self) {
+        self.rec.undo_marker = Some(self.snd.una);
+        self.rec.undo_retrans =
+            if self.rec.retrans_out > 0 { self.rec.retrans_out as i32 } else { -1 };
+    }
+
+    /// `tcp_check_sack_reneging`: the cumulative ACK points into data that was SACKed.
+    fn check_sack_reneging(&mut self, flags: AckFlags, cx: &mut Cx<'_>) -> bool {
+        if !flags.sack_reneging || !flags.snd_una_advanced {
+            return false;
+        }
+        let half_rtt_ms = (self.rtt.srtt_us_8 >> 4) / 1_000;
+        let delay = half_rtt_ms.max(HZ / 100);
+        self.reset_xmit_timer(super::timer::Pending::Retransmit, delay, cx.now);
+        true
+    }
+
+    /// Moves the congestion machine (`tcp_set_ca_state`).
+    pub(super) fn set_ca_state(&mut self, new: CaState, cx: &mut Cx<'_>) {
+        let from = self.window.ca_state;
+        let ack = self.ack_view(cx.now);
+        self.cc.set_state(&mut self.window, &ack, new);
+        self.window.ca_state = new;
+        if from != new {
+            cx.event(
+                self.id,
+                EventKind::CaState {
+                    from,
+                    to: new,
+                    snd_cwnd: self.window.snd_cwnd,
+                    snd_ssthresh: self.window.snd_ssthresh,
+                },
+            );
+        }
+    }
+
+    /// Tells the congestion module (`tcp_ca_event`).
+    pub(super) fn cwnd_event(&mut self, event: CwndEvent, cx: &Cx<'_>) {
+        let ack = self.ack_view(cx.now);
+        self.cc.cwnd_event(&mut self.window, &ack, event);
+    }
+
+    /// Asks the congestion module for a new threshold.
+    fn reduce_ssthresh(&mut self, cx: &mut Cx<'_>) {
+        let ack = self.ack_view(cx.now);
+        let prior_cwnd = self.window.snd_cwnd;
+        self.window.snd_ssthresh = self.cc.ssthresh(&self.window, &ack);
+        cx.event(
+            self.id,
+            EventKind::Reduce { prior_cwnd, snd_ssthresh: self.window.snd_ssthresh },
+        );
+    }
+
+    /// `tcp_current_ssthresh`.
+    pub(super) fn current_ssthresh(&self) -> u32 {
+        let Self { window, .. } = self;
+        if window.in_cwnd_reduction() {
+            window.snd_ssthresh
+        } else {
+            window.snd_ssthresh.max((window.snd_cwnd >> 1) + (window.snd_cwnd >> 2))
+        }
+    }
+
+    /// Something that was retransmitted is not acknowledged yet (`tcp_any_retrans_done`).
+    fn any_retrans_done(&self) -> bool {
+        if self.rec.retrans_out > 0 {
+            return true;
+        }
+        self.queue
+            .rtx_head()
+            .is_some_and(|head| self.queue.get(head).has(super::skb::tag::EVER_RETRANS))
+    }
+
+    /// The congestion module needs ECN.
+    pub(super) fn cc_needs_ecn(&self) -> bool {
+        self.cc.needs_ecn()
+    }
+}

@@ -1,0 +1,206 @@
+//! Retransmitting: what is lost goes out again as the window allows.
+
+use super::super::skb::{SkbId, tag};
+use super::super::timer::Pending;
+use super::super::{Connection, Cx};
+use super::{CaState, Rexmit};
+use crate::qdisc::Enqueue;
+use crate::trace::{Cause, EventKind};
+
+impl Connection {
+    /// Sends what an ACK asked for (`tcp_xmit_recovery`).
+    pub(in super::super) fn xmit_recovery(&mut self, rexmit: Rexmit, cx: &mut Cx<'_>) {
+        match rexmit {
+            Rexmit::None => return,
+            Rexmit::New => {
+                self.push_pending_frames(super::super::write::nagle::OFF, cx);
+                if self.snd.nxt.after(self.rec.high_seq) {
+                    return;
+                }
+                self.rec.frto = false;
+            }
+            Rexmit::Lost => {}
+        }
+        self.xmit_retransmit_queue(self.loss_cause(), cx);
+    }
+
+    /// What a retransmission in the present state is for.
+    fn loss_cause(&self) -> Cause {
+        match self.window.ca_state {
+            CaState::Loss => Cause::Timeout,
+            _ if self.uses_rack() => Cause::Rack,
+            _ => Cause::DupAcks,
+        }
+    }
+
+    /// Retransmits lost segments while the window has room (`tcp_xmit_retransmit_queue`).
+    pub(in super::super) fn xmit_retransmit_queue(&mut self, cause: Cause, cx: &mut Cx<'_>) {
+        let Some(head) = self.queue.rtx_head() else { return };
+        let head_seq = self.queue.get(head).seq;
+        let hint = self.rec.retransmit_hint.unwrap_or(head_seq);
+        let max_segs = self.tso_segs();
+        let mut index = self.queue.rtx_index_ending_after(hint);
+        let mut hole = None;
+        let mut rearm = false;
+        while let Some(id) = self.queue.rtx_at(index) {
+            if self.pacing_blocks(cx.now) {
+                break;
+            }
+            let skb = *self.queue.get(id);
+            if hole.is_none() {
+                self.rec.retransmit_hint = Some(skb.seq);
+            }
+            let room = self.window.snd_cwnd.saturating_sub(self.packets_in_flight());
+            if room == 0 || self.rec.retrans_out >= self.rec.lost_out {
+                break;
+            }
+            index += 1;
+            if !skb.has(tag::LOST) {
+                if !skb.has(tag::RETRANS | tag::SACKED) && hole.is_none() {
+                    hole = Some(skb.seq);
+                }
+                continue;
+            }
+            if skb.has(tag::SACKED | tag::RETRANS) {
+                continue;
+            }
+            if self.small_queue_blocks(id, 1) {
+                break;
+            }
+            if !self.retransmit_skb(id, room.min(max_segs), cause, cx) {
+                break;
+            }
+            let sent = u32::from(self.queue.get(id).pcount);
+            if self.window.ca_state == CaState::Loss {
+                cx.mib.slow_start_retrans += u64::from(sent);
+            } else {
+                cx.mib.fast_retrans += u64::from(sent);
+            }
+            if self.window.in_cwnd_reduction() {
+                self.rec.prr_out += sent;
+            }
+            if id == head && self.pending != Pending::Reorder {
+                rearm = true;
+            }
+        }
+        if rearm {
+            self.reset_xmit_timer(Pending::Retransmit, self.rto, cx.now);
+        }
+    }
+
+    /// Retransmits up to `segs` segments of `id` and does the books (`tcp_retransmit_skb`). False:
+    /// it could not be sent.
+    pub(in super::super) fn retransmit_skb(
+        &mut self,
+        id: SkbId,
+        segs: u32,
+        cause: Cause,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let sent = self.send_again(id, segs, cause, cx);
+        let skb = *self.queue.get(id);
+        if sent {
+            let skb = self.queue.get_mut(id);
+            skb.sacked |= tag::RETRANS;
+            skb.snd_nxt_at_retransmit = self.snd.nxt;
+            self.rec.retrans_out += u32::from(skb.pcount);
+        }
+        if self.rec.retrans_stamp == 0 {
+            self.rec.retrans_stamp = self.ts_now(cx.now).max(1);
+        }
+        self.rec.undo_retrans = self.rec.undo_retrans.max(0) + i32::from(skb.pcount);
+        sent
+    }
+
+    /// Sends `id`, or its first `segs` segments, once more (`__tcp_retransmit_skb`).
+    pub(in super::super) fn send_again(
+        &mut self,
+        id: SkbId,
+        segs: u32,
+        cause: Cause,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        if self.skb_still_in_host_queue(id) {
+            return false;
+        }
+        let mss = self.snd.mss;
+        let skb = *self.queue.get(id);
+        let mut room = self.wnd_end() - skb.seq;
+        if room <= 0 && !skb.flags.contains(crate::packet::TcpFlags::SYN) {
+            // Out of the peer's window; only the head goes, as a window probe.
+            if skb.seq != self.snd.una {
+                return false;
+            }
+            room = mss as i32;
+        }
+        let mut len = mss * segs;
+        if len > room as u32 && room > 0 {
+            len = room as u32 / mss * mss;
+            if len == 0 {
+                len = room as u32;
+            }
+        }
+        if skb.len() > len {
+            self.fragment(id, len);
+        } else if skb.pcount > 0 {
+            let before = u32::from(skb.pcount);
+            let skb = self.queue.get_mut(id);
+            skb.set_segments(mss);
+            let after = u32::from(skb.pcount);
+            self.adjust_pcount(id, before, after);
+        }
+        let skb = *self.queue.get(id);
+        let segs = u32::from(skb.pcount.max(1));
+        cx.mib.retrans_segs += u64::from(segs);
+        if skb.flags.contains(crate::packet::TcpFlags::SYN) {
+            cx.mib.syn_retrans += 1;
+        }
+        self.totals.total_retrans += segs;
+        self.totals.bytes_retrans += u64::from(skb.len());
+        cx.event(self.id, EventKind::Retransmit { seq: skb.seq, end_seq: skb.end_seq, cause });
+        let verdict = self.transmit_skb(id, cx);
+        let skb = self.queue.get_mut(id);
+        skb.sacked |= tag::EVER_RETRANS;
+        if verdict == Enqueue::Dropped {
+            cx.mib.retrans_fail += 1;
+            return false;
+        }
+        self.queue.resent(id);
+        true
+    }
+
+    /// The head was retransmitted with another segment count (`tcp_adjust_pcount`).
+    fn adjust_pcount(&mut self, id: SkbId, before: u32, after: u32) {
+        if before == after {
+            return;
+        }
+        let sacked = self.queue.get(id).sacked;
+        let moved = |count: &mut u32| *count = *count + after - before;
+        moved(&mut self.rec.packets_out);
+        if sacked & tag::SACKED != 0 {
+            moved(&mut self.rec.sacked_out);
+        }
+        if sacked & tag::RETRANS != 0 {
+            moved(&mut self.rec.retrans_out);
+        }
+        if sacked & tag::LOST != 0 {
+            moved(&mut self.rec.lost_out);
+        }
+    }
+
+    /// Splits `id` after `len` bytes and keeps every count right (`tcp_fragment`). Returns the
+    /// second half.
+    pub(in super::super) fn fragment(&mut self, id: SkbId, len: u32) -> SkbId {
+        let before = u32::from(self.queue.get(id).pcount);
+        let overhead = self.config.profile.skb_overhead;
+        let new = self.queue.split(id, len, overhead, self.snd.mss);
+        self.snd.wmem_queued += overhead;
+        let first = u32::from(self.queue.get(id).pcount);
+        let second = u32::from(self.queue.get(new).pcount);
+        if !self.queue.get(id).seq.before(self.snd.nxt) || first + second == before {
+            return new;
+        }
+        self.adjust_pcount(id, before, first + second);
+        new
+    }
+}

@@ -1,0 +1,364 @@
+//! The scoreboard: reading SACK blocks into tags (`tcp_sacktag_write_queue`, RFC 2018, RFC 2883).
+
+use super::super::rate::RateSample;
+use super::super::seq::Seq;
+use super::super::skb::{SkbId, tag};
+use super::super::{Connection, Cx};
+use super::{AckFlags, CaState};
+use crate::packet::{SackBlock, SackList};
+
+/// What the SACK blocks of one ACK brought (`struct tcp_sacktag_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(in super::super) struct SackOutcome {
+    /// Send time of the first newly SACKed, never retransmitted segment, µs; 0 = none.
+    pub first_sack_us: u64,
+    /// Send time of the last such, µs.
+    pub last_sack_us: u64,
+    /// Segments newly known to be delivered, DSACKed ones included.
+    pub sack_delivered: u32,
+    /// Lowest hole that was filled by an original: reordering.
+    pub reord: Seq,
+}
+
+/// The blocks worth looking at, sorted by start; which of them is a DSACK.
+#[derive(Clone, Copy, Default)]
+struct Blocks {
+    sorted: [SackBlock; 4],
+    len: usize,
+    dsack: Option<usize>,
+}
+
+impl Connection {
+    /// `tcp_highest_sack_seq`: just past the highest SACKed segment; `snd_una` if there is none.
+    pub(in super::super) fn highest_sack_seq(&self) -> Seq {
+        if self.rec.sacked_out == 0 { self.snd.una } else { self.rec.highest_sack }
+    }
+
+    /// Reads the SACK blocks of an ACK for `ack`.
+    pub(in super::super) fn sacktag_write_queue(
+        &mut self,
+        wire: &SackList,
+        ack: Seq,
+        prior_snd_una: Seq,
+        sample: &mut RateSample,
+        outcome: &mut SackOutcome,
+        flags: &mut AckFlags,
+        cx: &mut Cx<'_>,
+    ) {
+        outcome.reord = self.snd.nxt;
+        if self.rec.sacked_out == 0 {
+            self.rec.highest_sack = self.snd.una;
+        }
+        let has_dsack = self.check_dsack(wire, ack, prior_snd_una, outcome, flags, cx);
+        if ack.before(prior_snd_una - self.snd.max_window) || self.rec.packets_out == 0 {
+            return;
+        }
+        let blocks = self.usable_blocks(wire, ack, prior_snd_una, has_dsack, cx);
+        let cache = self.rec.sack_cache;
+        for index in 0..blocks.len {
+            let block = blocks.sorted[index];
+            if blocks.dsack == Some(index) || self.rec.sacked_out == 0 {
+                self.tag_range(block, blocks.dsack == Some(index), sample, outcome, flags, cx);
+            } else {
+                self.tag_outside_cache(block, &cache, sample, outcome, flags, cx);
+            }
+        }
+        if !self.uses_rack() {
+            self.recount_fackets();
+            let sorted = &blocks.sorted[..blocks.len];
+            if self.find_lost_retransmissions(sorted, &cache, cx) {
+                flags.data_sacked = true;
+                flags.lost_retrans = true;
+            }
+        }
+        self.rec.sack_cache = blocks.sorted;
+        if self.window.ca_state != CaState::Loss || self.rec.undo_marker.is_some() {
+            self.check_sack_reordering(outcome.reord, false, cx);
+        }
+    }
+
+    /// Is the first block a DSACK? Counts it (`tcp_check_dsack`, RFC 2883 section 4).
+    fn check_dsack(
+        &mut self,
+        wire: &SackList,
+        ack: Seq,
+        prior_snd_una: Seq,
+        outcome: &mut SackOutcome,
+        flags: &mut AckFlags,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let [first, rest @ ..] = wire.as_slice() else { return false };
+        if first.start.before(ack) {
+            cx.mib.dsack_recv += 1;
+        } else if rest.first().is_some_and(|second| {
+            !first.end.after(second.end) && !first.start.before(second.start)
+        }) {
+            cx.mib.dsack_ofo_recv += 1;
+        } else {
+            return false;
+        }
+        let Some(dup_segs) = self.dsack_seen(*first, outcome, flags) else { return false };
+        // Data that was acknowledged and forgotten: count without looking at the queue.
+        if self.rec.undo_retrans > 0
+            && !first.end.after(prior_snd_una)
+            && self.rec.undo_marker.is_some_and(|marker| first.end.after(marker))
+        {
+            self.rec.undo_retrans = (self.rec.undo_retrans - dup_segs as i32).max(0);
+        }
+        true
+    }
+
+    /// Segments that a DSACK reports as received twice, unless it cannot be true
+    /// (`tcp_dsack_seen`).
+    fn dsack_seen(
+        &mut self,
+        block: SackBlock,
+        outcome: &mut SackOutcome,
+        flags: &mut AckFlags,
+    ) -> Option<u32> {
+        let len = block.end.bytes_since(block.start);
+        if !block.start.before(block.end) || len > self.snd.max_window {
+            return None;
+        }
+        let mut dup_segs = 1;
+        if len > self.snd.mss {
+            dup_segs = len.div_ceil(self.snd.mss);
+        } else if self.rec.tlp_high_seq == Some(block.end) {
+            flags.dsack_tlp = true;
+        }
+        self.totals.dsack_dups += dup_segs;
+        if self.totals.dsack_dups > self.totals.total_retrans {
+            return None;
+        }
+        if self.totals.reord_seen > 0 && !flags.dsack_tlp {
+            self.rec.rack.dsack_seen = true;
+        }
+        flags.dsacking = true;
+        outcome.sack_delivered += dup_segs;
+        Some(dup_segs)
+    }
+
+    /// Sorts the blocks and drops those that are invalid or old.
+    fn usable_blocks(
+        &self,
+        wire: &SackList,
+        ack: Seq,
+        prior_snd_una: Seq,
+        has_dsack: bool,
+        cx: &mut Cx<'_>,
+    ) -> Blocks {
+        let mut blocks = Blocks::default();
+        for (index, block) in wire.as_slice().iter().enumerate() {
+            let is_dsack = index == 0 && has_dsack;
+            if !self.sack_block_is_valid(*block, is_dsack) {
+                let merely_old = ack != self.snd.una && !block.end.after(self.snd.una);
+                if !is_dsack && !merely_old {
+                    cx.mib.sack_discard += 1;
+                }
+                continue;
+            }
+            if !block.end.after(prior_snd_una) {
+                continue;
+            }
+            let mut place = blocks.len;
+            while place > 0 && blocks.sorted[place - 1].start.after(block.start) {
+                blocks.sorted[place] = blocks.sorted[place - 1];
+                place -= 1;
+            }
+            blocks.sorted[place] = *block;
+            blocks.len += 1;
+            match blocks.dsack {
+                Some(dsack) if dsack >= place => blocks.dsack = Some(dsack + 1),
+                None if is_dsack => blocks.dsack = Some(place),
+                _ => {}
+            }
+        }
+        blocks
+    }
+
+    /// `tcp_is_sackblock_valid`.
+    fn sack_block_is_valid(&self, block: SackBlock, is_dsack: bool) -> bool {
+        let SackBlock { start, end } = block;
+        if end.after(self.snd.nxt) || !start.before(end) || !start.before(self.snd.nxt) {
+            return false;
+        }
+        if start.after(self.snd.una) {
+            return true;
+        }
+        let Some(undo_marker) = self.rec.undo_marker.filter(|_| is_dsack) else { return false };
+        if end.after(self.snd.una) {
+            return false;
+        }
+        if !start.before(undo_marker) {
+            return true;
+        }
+        end.after(undo_marker) && !start.before(end - self.snd.max_window)
+    }
+
+    /// Tags the parts of `block` that the ACK before did not report already.
+    fn tag_outside_cache(
+        &mut self,
+        block: SackBlock,
+        cache: &[SackBlock],
+        sample: &mut RateSample,
+        outcome: &mut SackOutcome,
+        flags: &mut AckFlags,
+        cx: &mut Cx<'_>,
+    ) {
+        let mut start = block.start;
+        for old in cache {
+            let is_empty = old.start == old.end;
+            if is_empty || !start.before(old.end) || !block.end.after(old.start) {
+                continue;
+            }
+            if start.before(old.start) {
+                let head = SackBlock { start, end: old.start };
+                self.tag_range(head, false, sample, outcome, flags, cx);
+            }
+            start = start.max(old.end);
+        }
+        if start.before(block.end) {
+            let tail = SackBlock { start, end: block.end };
+            self.tag_range(tail, false, sample, outcome, flags, cx);
+        }
+    }
+
+    /// Walks the queue through one range (`tcp_sacktag_walk`).
+    fn tag_range(
+        &mut self,
+        range: SackBlock,
+        is_dsack: bool,
+        sample: &mut RateSample,
+        outcome: &mut SackOutcome,
+        flags: &mut AckFlags,
+        cx: &mut Cx<'_>,
+    ) {
+        let mut index = self.queue.rtx_index_ending_after(range.start);
+        while let Some(id) = self.queue.rtx_at(index) {
+            if !self.queue.get(id).seq.before(range.end) {
+                break;
+            }
+            match self.match_to_sack(id, range) {
+                Match::Inside => self.tag_one(id, is_dsack, sample, outcome, flags, cx),
+                Match::Outside => {}
+                Match::TooShort => break,
+            }
+            index += 1;
+        }
+    }
+
+    /// Is the segment inside the range? Splits super-packets at whole segments
+    /// (`tcp_match_skb_to_sack`).
+    fn match_to_sack(&mut self, id: SkbId, range: SackBlock) -> Match {
+        let skb = *self.queue.get(id);
+        let starts_inside = !range.start.after(skb.seq);
+        if starts_inside && !range.end.before(skb.end_seq) {
+            return Match::Inside;
+        }
+        if skb.pcount <= 1 || !skb.end_seq.after(range.start) {
+            return Match::Outside;
+        }
+        let mss = u32::from(skb.gso_size);
+        let mut len = if starts_inside {
+            range.end.bytes_since(skb.seq)
+        } else {
+            range.start.bytes_since(skb.seq).max(mss)
+        };
+        if starts_inside && len < mss {
+            return Match::TooShort;
+        }
+        if len > mss {
+            let whole = len / mss * mss;
+            len = if !starts_inside && whole < len { whole + mss } else { whole };
+        }
+        if len >= skb.len() {
+            return if starts_inside { Match::Inside } else { Match::Outside };
+        }
+        self.fragment(id, len);
+        if starts_inside { Match::Inside } else { Match::Outside }
+    }
+
+    /// Tags one segment as SACKed (`tcp_sacktag_one`).
+    fn tag_one(
+        &mut self,
+        id: SkbId,
+        is_dsack: bool,
+        sample: &mut RateSample,
+        outcome: &mut SackOutcome,
+        flags: &mut AckFlags,
+        cx: &mut Cx<'_>,
+    ) {
+        let skb = *self.queue.get(id);
+        let pcount = u32::from(skb.pcount);
+        let mut sacked = skb.sacked;
+        if is_dsack && sacked & (tag::RETRANS | tag::EVER_RETRANS) != 0 {
+            if self.rec.undo_retrans > 0
+                && self.rec.undo_marker.is_some_and(|marker| skb.end_seq.after(marker))
+            {
+                self.rec.undo_retrans = (self.rec.undo_retrans - pcount as i32).max(0);
+            }
+            if sacked & tag::SACKED != 0 {
+                outcome.reord = outcome.reord.min(skb.seq);
+            }
+        }
+        if !skb.end_seq.after(self.snd.una) {
+            return;
+        }
+        if sacked & tag::SACKED == 0 {
+            let sent_us = skb.sent_us();
+            let min_rtt_us = self.rtt.min.get_us();
+            self.rec.rack.advance(sacked, skb.end_seq, sent_us, cx.now_us(), min_rtt_us);
+            sacked = self.untag_lost(sacked, pcount);
+            if skb.sacked & (tag::RETRANS | tag::EVER_RETRANS) == 0 {
+                // Never retransmitted: if it was a hole, it was overtaken.
+                if skb.seq.before(self.highest_sack_seq()) {
+                    outcome.reord = outcome.reord.min(skb.seq);
+                }
+                if !skb.end_seq.after(self.rec.high_seq) {
+                    flags.orig_sack_acked = true;
+                }
+                if outcome.first_sack_us == 0 {
+                    outcome.first_sack_us = sent_us;
+                }
+                outcome.last_sack_us = sent_us;
+            }
+            sacked |= tag::SACKED;
+            flags.data_sacked = true;
+            self.rec.sacked_out += pcount;
+            outcome.sack_delivered += pcount;
+            if self.rec.sacked_out == pcount || skb.end_seq.after(self.rec.highest_sack) {
+                self.rec.highest_sack = skb.end_seq;
+            }
+        }
+        if is_dsack && sacked & tag::RETRANS != 0 {
+            sacked &= !tag::RETRANS;
+            self.rec.retrans_out -= pcount;
+        }
+        let skb = self.queue.get_mut(id);
+        skb.sacked = sacked;
+        self.rate.skb_delivered(skb, sample);
+        if sacked & tag::SACKED != 0 {
+            self.queue.unlink_sent(id);
+        }
+    }
+
+    /// A SACKed segment is neither lost nor, if it was lost, still being retransmitted.
+    fn untag_lost(&mut self, sacked: u8, pcount: u32) -> u8 {
+        if sacked & tag::LOST == 0 {
+            return sacked;
+        }
+        self.rec.lost_out -= pcount;
+        if sacked & tag::RETRANS != 0 {
+            self.rec.retrans_out -= pcount;
+            return sacked & !(tag::LOST | tag::RETRANS);
+        }
+        sacked & !tag::LOST
+    }
+}
+
+/// How a segment lies to a SACK block.
+enum Match {
+    Inside,
+    Outside,
+    TooShort,
+}

@@ -1,0 +1,223 @@
+//! Undoing a reduction that turns out to have been wrong: Eifel (RFC 4015) by timestamps, DSACK
+//! (RFC 3708), and the adaptation to reordering that comes with it.
+
+use super::super::cc::CongestionControl;
+use super::super::seq::Seq;
+use super::super::skb::tag;
+use super::super::state::State;
+use super::super::{Connection, Cx};
+use super::CaState;
+use crate::trace::EventKind;
+
+/// `TCP_RACK_RECOVERY_THRESH`.
+const RECOVERY_PERSIST: u8 = 16;
+
+impl Connection {
+    /// Every retransmission was needless, as far as can be known (`tcp_may_undo`).
+    fn may_undo(&self) -> bool {
+        self.rec.undo_marker.is_some() && (self.rec.undo_retrans == 0 || self.packet_delayed())
+    }
+
+    /// The ACK answers an original sent before the first retransmission, or nothing was
+    /// retransmitted at all (`tcp_packet_delayed`).
+    fn packet_delayed(&self) -> bool {
+        if self.rec.retrans_stamp == 0 {
+            return self.state != State::SynSent;
+        }
+        self.ack.rcv_tsecr != 0
+            && (self.ack.rcv_tsecr.wrapping_sub(self.rec.retrans_stamp) as i32) < 0
+    }
+
+    /// `tcp_undo_cwnd_reduction`.
+    fn undo_cwnd_reduction(&mut self, unmark_loss: bool, cx: &mut Cx<'_>) {
+        if unmark_loss {
+            for index in 0..self.queue.rtx_len() {
+                let id = self.queue.rtx_at(index).expect("within the queue");
+                self.queue.get_mut(id).sacked &= !tag::LOST;
+            }
+            self.rec.lost_out = 0;
+            self.rec.retransmit_hint = None;
+        }
+        if self.rec.prior_ssthresh > 0 {
+            self.window.snd_cwnd = self.cc.undo_cwnd(&self.window);
+            if self.rec.prior_ssthresh > self.window.snd_ssthresh {
+                self.window.snd_ssthresh = self.rec.prior_ssthresh;
+                self.ecn.queue_cwr = false;
+            }
+        }
+        self.window.snd_cwnd_stamp = self.jiffies32(cx.now);
+        self.rec.undo_marker = None;
+        // RACK looks at all losses again.
+        self.rec.rack.advanced = true;
+        cx.event(
+            self.id,
+            EventKind::Undo {
+                snd_cwnd: self.window.snd_cwnd,
+                snd_ssthresh: self.window.snd_ssthresh,
+            },
+        );
+    }
+
+    /// Everything of the episode is acknowledged (`tcp_try_undo_recovery`). True: stay in it.
+    pub(super) fn try_undo_recovery(&mut self, cx: &mut Cx<'_>) -> bool {
+        if self.may_undo() {
+            let was_loss = self.window.ca_state == CaState::Loss;
+            self.undo_cwnd_reduction(false, cx);
+            if was_loss {
+                cx.mib.loss_undo += 1;
+            } else {
+                cx.mib.full_undo += 1;
+            }
+        } else {
+            let persist = &mut self.rec.rack.reo_wnd_persist;
+            *persist = persist.saturating_sub(1);
+        }
+        if self.non_sack_prevents_reopen() {
+            return true;
+        }
+        self.set_ca_state(CaState::Open, cx);
+        self.rec.is_sack_reneg = false;
+        false
+    }
+
+    /// DSACKs have proven every retransmission needless (`tcp_try_undo_dsack`).
+    pub(super) fn try_undo_dsack(&mut self, cx: &mut Cx<'_>) -> bool {
+        if self.rec.undo_marker.is_none() || self.rec.undo_retrans != 0 {
+            return false;
+        }
+        let persist = &mut self.rec.rack.reo_wnd_persist;
+        *persist = (*persist + 1).min(RECOVERY_PERSIST);
+        self.undo_cwnd_reduction(false, cx);
+        cx.mib.dsack_undo += 1;
+        true
+    }
+
+    /// A timeout was spurious (`tcp_try_undo_loss`). `frto`: F-RTO says so.
+    pub(super) fn try_undo_loss(&mut self, frto: bool, cx: &mut Cx<'_>) -> bool {
+        if !frto && !self.may_undo() {
+            return false;
+        }
+        self.undo_cwnd_reduction(true, cx);
+        cx.mib.loss_undo += 1;
+        if frto {
+            cx.mib.spurious_rtos += 1;
+        }
+        self.retransmits = 0;
+        if self.non_sack_prevents_reopen() {
+            return true;
+        }
+        if frto || self.is_sack() {
+            self.set_ca_state(CaState::Open, cx);
+            self.rec.is_sack_reneg = false;
+        }
+        true
+    }
+
+    /// A partial ACK in Recovery (`tcp_try_undo_partial`). True: the ACK needs nothing more.
+    pub(super) fn try_undo_partial(
+        &mut self,
+        prior_snd_una: Seq,
+        do_lost: &mut bool,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        if self.rec.undo_marker.is_none() || !self.packet_delayed() {
+            *do_lost = self.fack_forces_retransmit();
+            return false;
+        }
+        // The hole was filled by the delayed original, not by a retransmission.
+        self.check_sack_reordering(prior_snd_una, true, cx);
+        if self.rec.retrans_out > 0 {
+            // Clock out new data, but mark and retransmit no more.
+            return true;
+        }
+        if !self.any_retrans_done() {
+            self.rec.retrans_stamp = 0;
+        }
+        self.undo_cwnd_reduction(true, cx);
+        cx.mib.partial_undo += 1;
+        self.try_keep_open(cx);
+        false
+    }
+
+    /// Without SACK, hold the state until something above `high_seq` is acknowledged (RFC 6582).
+    fn non_sack_prevents_reopen(&mut self) -> bool {
+        if self.snd.una != self.rec.high_seq || self.is_sack() {
+            return false;
+        }
+        if !self.any_retrans_done() {
+            self.rec.retrans_stamp = 0;
+        }
+        true
+    }
+
+    /// Data from `low_seq` on was overtaken by what the highest SACK covers
+    /// (`tcp_check_sack_reordering`).
+    pub(in super::super) fn check_sack_reordering(
+        &mut self,
+        low_seq: Seq,
+        by_timestamps: bool,
+        cx: &mut Cx<'_>,
+    ) {
+        let highest = self.highest_sack_seq();
+        if !low_seq.before(highest) {
+            return;
+        }
+        let metric = highest.bytes_since(low_seq);
+        let mss = self.snd.mss;
+        if metric > self.rec.reordering * mss {
+            let max = self.config.sysctl.tcp_max_reordering;
+            self.rec.reordering = metric.div_ceil(mss).min(max);
+        }
+        self.totals.reord_seen += 1;
+        if by_timestamps {
+            cx.mib.ts_reorder += 1;
+        } else {
+            cx.mib.sack_reorder += 1;
+        }
+    }
+
+    /// Duplicate ACKs emulate SACK (`tcp_add_reno_sack`).
+    pub(in super::super) fn add_reno_sack(&mut self, dup_acks: u32, cx: &mut Cx<'_>) {
+        if dup_acks == 0 {
+            return;
+        }
+        let before = self.rec.sacked_out;
+        self.rec.sacked_out += dup_acks;
+        self.check_reno_reordering(0, cx);
+        let delivered = self.rec.sacked_out as i32 - before as i32;
+        if delivered > 0 {
+            self.rate.delivered += delivered as u32;
+            cx.mib.delivered += delivered as u64;
+        }
+    }
+
+    /// More duplicate ACKs than segments that can have caused them: reordering
+    /// (`tcp_check_reno_reordering`, `tcp_limit_reno_sacked`).
+    pub(in super::super) fn check_reno_reordering(&mut self, addend: u32, cx: &mut Cx<'_>) {
+        let holes = self.rec.lost_out.max(1).min(self.rec.packets_out);
+        if self.rec.sacked_out + holes <= self.rec.packets_out {
+            return;
+        }
+        self.rec.sacked_out = self.rec.packets_out - holes;
+        let max = self.config.sysctl.tcp_max_reordering;
+        self.rec.reordering = (self.rec.packets_out + addend).min(max);
+        self.totals.reord_seen += 1;
+        cx.mib.reno_reorder += 1;
+    }
+
+    /// `tcp_reset_reno_sack`.
+    pub(in super::super) fn reset_reno_sack(&mut self) {
+        self.rec.sacked_out = 0;
+    }
+
+    /// `acked` segments left the queue without SACK (`tcp_remove_reno_sacks`).
+    pub(in super::super) fn remove_reno_sacks(&mut self, acked: u32, cx: &mut Cx<'_>) {
+        if acked > 0 {
+            let newly = (acked as i32 - self.rec.sacked_out as i32).max(1);
+            self.rate.delivered += newly as u32;
+            cx.mib.delivered += newly as u64;
+            self.rec.sacked_out = self.rec.sacked_out.saturating_sub(acked - 1);
+        }
+        self.check_reno_reordering(acked, cx);
+    }
+}

@@ -1,0 +1,420 @@
+//! The send queue: skb records, made, split and moved as the kernel does.
+//!
+//! Two sequence-ordered queues (`sk_write_queue`: not sent yet; `tcp_rtx_queue`: sent, not
+//! acknowledged) hold indices into one slab, and a list threaded through the slab keeps the sent
+//! records in order of their latest transmission (`tsorted_sent_queue`). Finding a sequence
+//! number is a binary search; moving a record moves four bytes.
+
+use super::seq::Seq;
+use crate::packet::TcpFlags;
+use std::collections::VecDeque;
+
+/// Index of a record in the slab.
+pub type SkbId = u32;
+
+/// No record.
+pub const NONE: SkbId = u32::MAX;
+
+/// Scoreboard tags of a sent record (`TCP_SKB_CB(skb)->sacked`).
+pub mod tag {
+    /// Selectively acknowledged (`TCPCB_SACKED_ACKED`).
+    pub const SACKED: u8 = 1;
+    /// A retransmission of it is in the network (`TCPCB_SACKED_RETRANS`).
+    pub const RETRANS: u8 = 2;
+    /// Presumed lost (`TCPCB_LOST`).
+    pub const LOST: u8 = 4;
+    /// Was retransmitted at least once (`TCPCB_EVER_RETRANS`).
+    pub const EVER_RETRANS: u8 = 8;
+}
+
+/// A run of bytes (or SYN, FIN) in the send queue (`struct sk_buff` with its `tcp_skb_cb`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skb {
+    /// First sequence number.
+    pub seq: Seq,
+    /// Just past the last one.
+    pub end_seq: Seq,
+    /// Time of the latest transmission in ns (`skb_mstamp_ns`).
+    pub sent_ns: u64,
+    /// `tx.first_tx_mstamp`: start of the flight that it was sent in, µs.
+    pub first_sent_us: u64,
+    /// `tx.delivered_mstamp`: time of the latest delivery when it was sent, µs.
+    pub delivered_us: u64,
+    /// `tx.delivered`: packets delivered when it was sent.
+    pub delivered: u32,
+    /// `tx.delivered_ce`.
+    pub delivered_ce: u32,
+    /// The legacy lost-retransmission rule: `snd_nxt` when it was retransmitted (`ack_seq`).
+    pub snd_nxt_at_retransmit: Seq,
+    /// Bytes of memory charged.
+    pub truesize: u32,
+    /// Memory handed to the device in all, just after the latest copy of this was.
+    pub handed_down: u32,
+    /// Neighbours in the list by transmission time.
+    sent_prev: SkbId,
+    sent_next: SkbId,
+    /// `gso_segs`: packets on the wire.
+    pub pcount: u16,
+    /// `gso_size`: payload bytes of each.
+    pub gso_size: u16,
+    /// Flags to send.
+    pub flags: TcpFlags,
+    /// Scoreboard tags, see [`tag`].
+    pub sacked: u8,
+    /// The application was the limit when it was sent.
+    pub app_limited: bool,
+    /// End of record: nothing may be appended (`MSG_EOR`).
+    pub eor: bool,
+    /// It is in the list by transmission time.
+    listed: bool,
+}
+
+impl Skb {
+    /// A record that was never sent.
+    pub fn new(seq: Seq, end_seq: Seq, flags: TcpFlags, truesize: u32) -> Self {
+        Self {
+            seq,
+            end_seq,
+            sent_ns: 0,
+            first_sent_us: 0,
+            delivered_us: 0,
+            delivered: 0,
+            delivered_ce: 0,
+            snd_nxt_at_retransmit: Seq(0),
+            truesize,
+            handed_down: 0,
+            sent_prev: NONE,
+            sent_next: NONE,
+            pcount: 0,
+            gso_size: 0,
+            flags,
+            sacked: 0,
+            app_limited: false,
+            eor: false,
+            listed: false,
+        }
+    }
+
+    /// Payload bytes: SYN and FIN take sequence space but no bytes (`skb->len`).
+    pub fn len(&self) -> u32 {
+        let control = u32::from(self.flags.intersects(TcpFlags::SYN))
+            + u32::from(self.flags.intersects(TcpFlags::FIN));
+        self.end_seq.bytes_since(self.seq) - control
+    }
+
+    /// True if any of `tags` is set.
+    pub fn has(&self, tags: u8) -> bool {
+        self.sacked & tags != 0
+    }
+
+    /// Time of the latest transmission in µs (`tcp_skb_timestamp_us`).
+    pub fn sent_us(&self) -> u64 {
+        self.sent_ns / 1_000
+    }
+
+    /// Recomputes `pcount` and `gso_size` for segments of `mss` (`tcp_set_skb_tso_segs`).
+    pub fn set_segments(&mut self, mss: u32) {
+        let len = self.len();
+        if len <= mss {
+            self.pcount = 1;
+            self.gso_size = 0;
+        } else {
+            self.pcount = len.div_ceil(mss) as u16;
+            self.gso_size = mss as u16;
+        }
+    }
+}
+
+/// The send queue of one connection.
+#[derive(Clone, Debug, Default)]
+pub struct SendQueue {
+    slab: Vec<Skb>,
+    free: Vec<SkbId>,
+    rtx: VecDeque<SkbId>,
+    unsent: VecDeque<SkbId>,
+    sent_head: Option<SkbId>,
+    sent_tail: Option<SkbId>,
+}
+
+impl SendQueue {
+    /// The record `id`.
+    #[inline]
+    pub fn get(&self, id: SkbId) -> &Skb {
+        &self.slab[id as usize]
+    }
+
+    /// The record `id`, to change.
+    #[inline]
+    pub fn get_mut(&mut self, id: SkbId) -> &mut Skb {
+        &mut self.slab[id as usize]
+    }
+
+    /// Appends a new record to the unsent queue (`tcp_skb_entail`).
+    pub fn push_unsent(&mut self, skb: Skb) -> SkbId {
+        let id = self.store(skb);
+        self.unsent.push_back(id);
+        id
+    }
+
+    /// Puts a record that is being sent straight into the retransmission queue (SYN, `tcp_connect`).
+    pub fn push_sent(&mut self, skb: Skb) -> SkbId {
+        let id = self.store(skb);
+        self.rtx.push_back(id);
+        self.link_sent_tail(id);
+        id
+    }
+
+    /// The next record to send for the first time (`tcp_send_head`).
+    #[inline]
+    pub fn send_head(&self) -> Option<SkbId> {
+        self.unsent.front().copied()
+    }
+
+    /// The last record of the unsent queue (`tcp_write_queue_tail`).
+    #[inline]
+    pub fn unsent_tail(&self) -> Option<SkbId> {
+        self.unsent.back().copied()
+    }
+
+    /// The record after the send head.
+    pub fn is_unsent_tail(&self, id: SkbId) -> bool {
+        self.unsent.back() == Some(&id)
+    }
+
+    /// Nothing waits to be sent (`tcp_write_queue_empty`).
+    pub fn unsent_is_empty(&self) -> bool {
+        self.unsent.is_empty()
+    }
+
+    /// The oldest record in flight (`tcp_rtx_queue_head`).
+    #[inline]
+    pub fn rtx_head(&self) -> Option<SkbId> {
+        self.rtx.front().copied()
+    }
+
+    /// The newest record in flight (`tcp_rtx_queue_tail`).
+    pub fn rtx_tail(&self) -> Option<SkbId> {
+        self.rtx.back().copied()
+    }
+
+    /// How many records are in flight.
+    pub fn rtx_len(&self) -> usize {
+        self.rtx.len()
+    }
+
+    /// The `index`-th record in flight, oldest first.
+    #[inline]
+    pub fn rtx_at(&self, index: usize) -> Option<SkbId> {
+        self.rtx.get(index).copied()
+    }
+
+    /// Index of the first record in flight that ends after `seq` (`tcp_sacktag_skip`).
+    pub fn rtx_index_ending_after(&self, seq: Seq) -> usize {
+        self.rtx.partition_point(|&id| self.get(id).end_seq.at_or_before(seq))
+    }
+
+    /// The send head has been sent (`tcp_event_new_data_sent`): it moves to the retransmission
+    /// queue and to the end of the list by transmission time.
+    pub fn send_head_sent(&mut self) {
+        let id = self.unsent.pop_front().expect("a send head was just sent");
+        self.rtx.push_back(id);
+        self.link_sent_tail(id);
+    }
+
+    /// The oldest record in flight is wholly acknowledged: it leaves.
+    pub fn pop_rtx_head(&mut self) -> Skb {
+        let id = self.rtx.pop_front().expect("an acknowledged record is in flight");
+        self.unlink_sent(id);
+        self.free.push(id);
+        self.slab[id as usize]
+    }
+
+    /// Splits record `id` after `len` payload bytes and returns the new second half
+    /// (`tcp_fragment`, `tso_fragment`). FIN and PSH go with the second half. `overhead` is the
+    /// truesize of the new record without data.
+    pub fn split(&mut self, id: SkbId, len: u32, overhead: u32, mss: u32) -> SkbId {
+        let first = self.get_mut(id);
+        let old_pcount = first.pcount;
+        let mut second = *first;
+        let tail_flags = TcpFlags::FIN | TcpFlags::PSH;
+        second.seq = first.seq + len;
+        first.end_seq = second.seq;
+        first.flags = first.flags.without(tail_flags);
+        second.flags = second.flags.without(TcpFlags::CWR);
+        let moved = second.len();
+        first.truesize = first.truesize.saturating_sub(moved);
+        second.truesize = overhead + moved;
+        second.eor = first.eor;
+        first.eor = false;
+        if old_pcount > 0 {
+            first.set_segments(mss);
+            second.set_segments(mss);
+        }
+        second.listed = false;
+        let listed = first.listed;
+        let new = self.store(second);
+        if let Some(index) = self.index_in(&self.rtx, id) {
+            self.rtx.insert(index + 1, new);
+            if listed {
+                self.link_sent_after(id, new);
+            }
+        } else {
+            let index = self.index_in(&self.unsent, id).expect("a split record is queued");
+            self.unsent.insert(index + 1, new);
+        }
+        new
+    }
+
+    /// Removes an unsent record (`tcp_unlink_write_queue`): an empty one left by a full buffer.
+    pub fn drop_unsent_tail(&mut self) -> Option<Skb> {
+        let id = self.unsent.pop_back()?;
+        self.free.push(id);
+        Some(self.slab[id as usize])
+    }
+
+    /// Forgets everything (`tcp_write_queue_purge`).
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The record sent longest ago, among those in the list by transmission time.
+    #[inline]
+    pub fn sent_head(&self) -> Option<SkbId> {
+        self.sent_head
+    }
+
+    /// The one sent next after `id`.
+    pub fn sent_after(&self, id: SkbId) -> Option<SkbId> {
+        Some(self.get(id).sent_next).filter(|&next| next != NONE)
+    }
+
+    /// Moves `id` to the end of the list by transmission time: it was just retransmitted.
+    pub fn resent(&mut self, id: SkbId) {
+        self.unlink_sent(id);
+        self.link_sent_tail(id);
+    }
+
+    /// Takes `id` out of the list by transmission time: it was SACKed or marked lost, and RACK
+    /// need not look at it again.
+    pub fn unlink_sent(&mut self, id: SkbId) {
+        let Skb { sent_prev, sent_next, listed, .. } = *self.get(id);
+        if !listed {
+            return;
+        }
+        match sent_prev {
+            NONE => self.sent_head = Some(sent_next).filter(|&next| next != NONE),
+            prev => self.get_mut(prev).sent_next = sent_next,
+        }
+        match sent_next {
+            NONE => self.sent_tail = Some(sent_prev).filter(|&prev| prev != NONE),
+            next => self.get_mut(next).sent_prev = sent_prev,
+        }
+        let skb = self.get_mut(id);
+        (skb.sent_prev, skb.sent_next, skb.listed) = (NONE, NONE, false);
+    }
+
+    fn link_sent_tail(&mut self, id: SkbId) {
+        let tail = self.sent_tail.replace(id);
+        match tail {
+            Some(tail) => self.get_mut(tail).sent_next = id,
+            None => self.sent_head = Some(id),
+        }
+        let skb = self.get_mut(id);
+        (skb.sent_prev, skb.sent_next, skb.listed) = (tail.unwrap_or(NONE), NONE, true);
+    }
+
+    fn link_sent_after(&mut self, id: SkbId, new: SkbId) {
+        let next = self.get(id).sent_next;
+        self.get_mut(id).sent_next = new;
+        match next {
+            NONE => self.sent_tail = Some(new),
+            next => self.get_mut(next).sent_prev = new,
+        }
+        let skb = self.get_mut(new);
+        (skb.sent_prev, skb.sent_next, skb.listed) = (id, next, true);
+    }
+
+    fn index_in(&self, queue: &VecDeque<SkbId>, id: SkbId) -> Option<usize> {
+        let seq = self.get(id).seq;
+        let index = queue.partition_point(|&other| self.get(other).seq.before(seq));
+        (queue.get(index) == Some(&id)).then_some(index)
+    }
+
+    fn store(&mut self, skb: Skb) -> SkbId {
+        if let Some(id) = self.free.pop() {
+            self.slab[id as usize] = skb;
+            return id;
+        }
+        self.slab.push(skb);
+        (self.slab.len() - 1) as SkbId
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue_of(count: u32) -> SendQueue {
+        let mut queue = SendQueue::default();
+        for index in 0..count {
+            let seq = Seq(1_000) + index * 2_000;
+            let mut skb = Skb::new(seq, seq + 2_000, TcpFlags::ACK, 3_280);
+            skb.set_segments(1_000);
+            queue.push_unsent(skb);
+            queue.send_head_sent();
+        }
+        queue
+    }
+
+    fn sent_order(queue: &SendQueue) -> Vec<u32> {
+        let mut order = Vec::new();
+        let mut at = queue.sent_head();
+        while let Some(id) = at {
+            order.push(queue.get(id).seq.0);
+            at = queue.sent_after(id);
+        }
+        order
+    }
+
+    #[test]
+    fn a_record_is_at_most_96_bytes() {
+        assert!(size_of::<Skb>() <= 96, "{}", size_of::<Skb>());
+    }
+
+    #[test]
+    fn splitting_keeps_sequence_and_send_order() {
+        let mut queue = queue_of(3);
+        let middle = queue.rtx_at(1).unwrap();
+        queue.get_mut(middle).flags |= TcpFlags::PSH;
+        let second = queue.split(middle, 1_000, 1_280, 1_000);
+        assert_eq!(sent_order(&queue), [1_000, 3_000, 4_000, 5_000]);
+        assert_eq!(queue.get(middle).pcount, 1);
+        assert_eq!(queue.get(second).pcount, 1);
+        assert!(!queue.get(middle).flags.contains(TcpFlags::PSH));
+        assert!(queue.get(second).flags.contains(TcpFlags::PSH));
+        assert_eq!(queue.get(second).truesize, 2_280);
+        assert_eq!(queue.get(middle).truesize, 2_280);
+    }
+
+    #[test]
+    fn resent_records_go_to_the_end_of_the_send_order() {
+        let mut queue = queue_of(3);
+        let first = queue.rtx_head().unwrap();
+        queue.resent(first);
+        assert_eq!(sent_order(&queue), [3_000, 5_000, 1_000]);
+        queue.unlink_sent(first);
+        queue.unlink_sent(first);
+        assert_eq!(sent_order(&queue), [3_000, 5_000]);
+        queue.pop_rtx_head();
+        assert_eq!(queue.rtx_len(), 2);
+    }
+
+    #[test]
+    fn search_finds_the_record_that_holds_a_sequence_number() {
+        let queue = queue_of(3);
+        assert_eq!(queue.rtx_index_ending_after(Seq(1_000)), 0);
+        assert_eq!(queue.rtx_index_ending_after(Seq(2_999)), 0);
+        assert_eq!(queue.rtx_index_ending_after(Seq(3_000)), 1);
+        assert_eq!(queue.rtx_index_ending_after(Seq(7_000)), 3);
+    }
+}
