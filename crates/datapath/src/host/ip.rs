@@ -157,7 +157,7 @@ impl Host {
                 self.transmit(now, index, packet)
             }
             Some(Way::Local) => {
-                self.loop_back(now, packet);
+                self.loop_back(packet);
                 Enqueue::Queued
             }
             _ => {
@@ -184,12 +184,20 @@ impl Host {
         verdict
     }
 
-    /// A packet from this host to itself (`loopback_xmit`): its owner is told at once.
-    fn loop_back(&mut self, now: Instant, mut packet: Packet) {
-        let Meta { owner, truesize, .. } = packet.meta;
-        packet.meta.owner = Meta::NO_OWNER;
-        self.give_back(now, owner, truesize);
-        self.deliver(now, packet);
+    /// A packet from this host to itself waits for its turn (`loopback_xmit`, `netif_rx`): the
+    /// socket that sends it is busy sending.
+    fn loop_back(&mut self, packet: Packet) {
+        self.looped_back.push_back(packet);
+    }
+
+    /// Takes in what this host has sent to itself (`process_backlog`).
+    pub(super) fn receive_looped_back(&mut self, now: Instant) {
+        while let Some(mut packet) = self.looped_back.pop_front() {
+            let Meta { owner, truesize, .. } = packet.meta;
+            packet.meta.owner = Meta::NO_OWNER;
+            self.give_back(now, owner, truesize);
+            self.deliver(now, packet);
+        }
     }
 }
 

@@ -73,6 +73,10 @@ pub struct Host {
     /// Network-layer counters.
     pub stats: IpStats,
     icmp: icmp::Icmpd,
+    /// TCP; made at first use, and out of its place while a connection is being called.
+    tcp: Option<Box<tcp::TcpStack>>,
+    /// Packets from this host to itself (`loopback_xmit`).
+    looped_back: VecDeque<Packet>,
     /// Packets that need not wait: for the wire of a port, past its empty queue.
     direct: VecDeque<(Port, Packet)>,
     /// Ports that have something to send and credit to send it with.
@@ -307,6 +311,9 @@ impl Node for Host {
         if self.fib_touched {
             self.fib_touched = false;
             self.fib_wake = self.fib.wake_at();
+        }
+        if !self.looped_back.is_empty() {
+            self.receive_looped_back(now);
         }
         if let Some((port, packet)) = self.direct.pop_front() {
             return Some(Output::Send(port, packet));

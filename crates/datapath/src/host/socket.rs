@@ -81,6 +81,33 @@ impl Sockets {
         self.slots.get_mut(id as usize)?.as_mut()
     }
 
+    /// A number for a socket that comes by [`take_back`](Self::take_back).
+    pub(super) fn reserve(&mut self) -> u32 {
+        if let Some(id) = self.free.pop() {
+            return id;
+        }
+        self.slots.push(None);
+        self.slots.len() as u32 - 1
+    }
+
+    /// Gives a reserved number back that was not needed.
+    pub(super) fn release(&mut self, id: u32) {
+        assert!(self.slots[id as usize].is_none(), "socket {id} is in use");
+        self.free.push(id);
+    }
+
+    /// Lends a socket out; its number stays taken.
+    pub(super) fn lend(&mut self, id: u32) -> Option<Socket> {
+        self.slots.get_mut(id as usize)?.take()
+    }
+
+    /// Puts a socket in its place.
+    pub(super) fn take_back(&mut self, id: u32, socket: Socket) {
+        let slot = &mut self.slots[id as usize];
+        assert!(slot.is_none(), "socket {id} was replaced while it was lent out");
+        *slot = Some(socket);
+    }
+
     /// Takes a socket out; its number is free from now on.
     pub fn remove(&mut self, id: u32) -> Option<Socket> {
         let socket = self.slots.get_mut(id as usize)?.take()?;

@@ -16,7 +16,7 @@ pub const UDP_RECEIVE_BUFFER: u32 = 212_992;
 pub const UDP_SEND_BUFFER: u32 = 212_992;
 
 /// First and last port of `net.ipv4.ip_local_port_range`.
-const EPHEMERAL: core::ops::RangeInclusive<u16> = 32_768..=60_999;
+pub(super) const EPHEMERAL: core::ops::RangeInclusive<u16> = 32_768..=60_999;
 /// `struct sk_buff` and the shared info that every packet in memory is charged for.
 pub(super) const SKB_OVERHEAD: u32 = 768;
 /// Default hop limit (`net.ipv4.ip_default_ttl`).

@@ -195,8 +195,7 @@ impl Connection {
     /// The segment's window field would change what we know.
     pub(super) fn changes_window(&self, tcp: &Tcp) -> bool {
         let window = u32::from(tcp.window) << self.opt.snd_wscale;
-        tcp.ack.after(self.snd.una)
-            && (window != self.snd.wnd || tcp.seq.before(self.snd.wl1))
+        tcp.ack.after(self.snd.una) && (window != self.snd.wnd || tcp.seq.before(self.snd.wl1))
             || (tcp.ack == self.snd.una && window > self.snd.wnd)
             || (tcp.seq.after(self.snd.wl1) && window != self.snd.wnd)
     }

@@ -4,7 +4,7 @@
 use super::input::Segment;
 use super::timer::Timer;
 use super::{Connection, Cx};
-use crate::packet::TcpFlags;
+use crate::packet::{FlowLabel, TcpFlags};
 use crate::units::{Duration, Instant};
 
 /// State of the acknowledging side (`icsk_ack` and friends).
@@ -45,7 +45,7 @@ pub(super) struct AckState {
     /// Next IPv4 identification (`inet_id`).
     pub ip_id: u16,
     /// IPv6 flow label.
-    pub flow_label: u32,
+    pub flow_label: FlowLabel,
 }
 
 /// `TCP_MAX_QUICKACKS`.

@@ -150,8 +150,7 @@ impl Connection {
             return false;
         }
         let window_end = self.rcv.nxt + self.rcv.window();
-        let acceptable =
-            !seg.end_seq.before(self.rcv.wup) && !seg.seq.after(window_end);
+        let acceptable = !seg.end_seq.before(self.rcv.wup) && !seg.seq.after(window_end);
         if !acceptable {
             if seg.has(TcpFlags::RST) {
                 return false;

@@ -38,6 +38,7 @@ mod transmit;
 mod write;
 
 pub use config::TcpConfig;
+pub use open::Endpoints;
 pub use receive::TcpRead;
 
 use crate::packet::Packet;
@@ -64,7 +65,7 @@ use timer::{Jiffies, Pending, Timers};
 /// Where a connection's segments go: the host's IP layer.
 pub trait Egress {
     /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`).
-    fn transmit(&mut self, packet: Packet) -> Enqueue;
+    fn transmit(&mut self, now: Instant, packet: Packet) -> Enqueue;
 }
 
 /// What a connection is lent for one call.
@@ -214,8 +215,6 @@ pub struct Connection {
     error: Option<SocketError>,
     /// When an out-of-window segment was last answered, jiffies.
     last_oow_ack: u32,
-    /// An RST was just sent or received: the host may forget the connection.
-    accepted: bool,
 }
 
 /// Why a connection failed (`sk_err`).

@@ -117,7 +117,6 @@ impl Connection {
             shut_write: false,
             error: None,
             last_oow_ack: 0,
-            accepted: false,
             config,
         }
     }
@@ -250,11 +249,7 @@ impl Connection {
         let (timestamps, sack, scale) = if is_answer {
             (self.opt.timestamps, self.opt.sack_ok, self.opt.wscale_ok)
         } else {
-            (
-                sysctl.tcp_timestamps != 0,
-                sysctl.tcp_sack != 0,
-                sysctl.tcp_window_scaling != 0,
-            )
+            (sysctl.tcp_timestamps != 0, sysctl.tcp_sack != 0, sysctl.tcp_window_scaling != 0)
         };
         // The MSS option speaks of segments without options (RFC 6691).
         let mss = self.opt.advmss + if is_answer && timestamps { TIMESTAMPS_LEN } else { 0 };
@@ -327,9 +322,8 @@ impl Connection {
             self.simultaneous_open(cx);
             return;
         }
-        self.ecn.ok = self.ecn.ok
-            && tcp.flags.contains(TcpFlags::ECE)
-            && !tcp.flags.contains(TcpFlags::CWR);
+        self.ecn.ok =
+            self.ecn.ok && tcp.flags.contains(TcpFlags::ECE) && !tcp.flags.contains(TcpFlags::CWR);
         self.ack_in(seg, cx);
         self.finish_connect(cx);
         self.send_ack(cx);
@@ -373,8 +367,7 @@ impl Connection {
             self.rto = fallback;
         }
         let handshake_lossy = self.totals.total_retrans > 1 && self.rec.undo_marker.is_some();
-        self.window.snd_cwnd =
-            if handshake_lossy { 1 } else { self.config.profile.init_cwnd };
+        self.window.snd_cwnd = if handshake_lossy { 1 } else { self.config.profile.init_cwnd };
     }
 
     /// SYN-RECEIVED: the ACK of our SYN. False: it was not.
@@ -405,10 +398,8 @@ impl Connection {
     /// Resets the sender of a segment that does not belong here, at its own numbers.
     fn reset_stray(&mut self, tcp: &Tcp, cx: &mut Cx<'_>) {
         cx.mib.out_rsts += 1;
-        let header = Tcp {
-            ack: Seq(0),
-            ..self.header(tcp.ack, TcpFlags::RST, 0, TcpOptions::default())
-        };
+        let header =
+            Tcp { ack: Seq(0), ..self.header(tcp.ack, TcpFlags::RST, 0, TcpOptions::default()) };
         self.raw_out(header, cx);
     }
 }

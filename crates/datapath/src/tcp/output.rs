@@ -1,7 +1,7 @@
 //! What may be sent next: window, Nagle, TSO sizing and deferral, small queues (`tcp_write_xmit`).
 
-pub(super) use super::recovery::Push;
 use super::cc::{CaState, CwndEvent};
+pub(super) use super::recovery::Push;
 use super::skb::SkbId;
 use super::timer::Timer;
 use super::write::nagle;
@@ -54,7 +54,8 @@ impl Connection {
             if self.queue.get(id).len() > len {
                 self.fragment(id, len);
             }
-            if self.small_queue_blocks(id, 0) || self.queue.get(id).seq == self.queue.get(id).end_seq
+            if self.small_queue_blocks(id, 0)
+                || self.queue.get(id).seq == self.queue.get(id).end_seq
             {
                 break;
             }
@@ -108,8 +109,7 @@ impl Connection {
             return None;
         }
         if skb.pcount == 1 {
-            let nonagle =
-                if self.queue.is_unsent_tail(id) { nonagle } else { nagle::PUSH };
+            let nonagle = if self.queue.is_unsent_tail(id) { nonagle } else { nagle::PUSH };
             if !self.nagle_allows(id, mss, nonagle) {
                 return None;
             }

@@ -447,8 +447,7 @@ impl Connection {
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
         let truesize = truesize_of(seg);
-        let run =
-            Received { seq: seg.seq, end_seq: seg.end_seq, truesize, fin: seg.fin() };
+        let run = Received { seq: seg.seq, end_seq: seg.end_seq, truesize, fin: seg.fin() };
         let before: u32 = self.rcv.out_of_order.iter().map(|run| run.truesize).sum();
         if let Some(duplicate) = self.rcv.insert_out_of_order(run) {
             cx.mib.dsack_ofo_sent += 1;
@@ -631,9 +630,7 @@ impl Connection {
             }
         }
         // Keep one segment in reserve.
-        if app_win > 0
-            && self.rcv.window_clamp > 2 * advmss
-            && self.rcv.window_clamp + advmss > max
+        if app_win > 0 && self.rcv.window_clamp > 2 * advmss && self.rcv.window_clamp + advmss > max
         {
             self.rcv.window_clamp = (2 * advmss).max(max - advmss);
         }

@@ -101,10 +101,7 @@ impl Connection {
         cx.mib.timeouts += 1;
         cx.event(
             self.id,
-            EventKind::Timeout {
-                retransmits: u32::from(self.retransmits) + 1,
-                rto_ms: self.rto,
-            },
+            EventKind::Timeout { retransmits: u32::from(self.retransmits) + 1, rto_ms: self.rto },
         );
         if self.give_up(handshake, cx) {
             return;

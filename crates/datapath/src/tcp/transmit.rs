@@ -58,7 +58,7 @@ impl Connection {
         self.snd.handed_down = self.snd.handed_down.wrapping_add(skb.truesize);
         self.queue.get_mut(id).handed_down = self.snd.handed_down;
         let packet_len = len + 40 + tcp.options.len();
-        let verdict = cx.egress.transmit(self.packet(tcp, len, ecn, meta));
+        let verdict = cx.egress.transmit(cx.now, self.packet(tcp, len, ecn, meta));
         if verdict != Enqueue::Queued {
             self.enter_cwr(cx);
         }
@@ -106,12 +106,17 @@ impl Connection {
         self.control_out(tcp, cx);
     }
 
+    /// Sends a header that is not part of the connection's bookkeeping.
+    pub(super) fn raw_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
+        self.control_out(tcp, cx);
+    }
+
     fn control_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
         let ecn = if self.ecn.ok && self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct };
         let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, ..self.meta() };
-        cx.egress.transmit(self.packet(tcp, 0, ecn, meta));
+        cx.egress.transmit(cx.now, self.packet(tcp, 0, ecn, meta));
     }
 
     /// `tcp_acceptable_seq`: `snd_nxt`, unless the window was shrunk below it.
@@ -146,11 +151,7 @@ impl Connection {
             src_port: self.local.port(),
             dst_port: self.remote.port(),
             seq,
-            ack: if flags.contains(TcpFlags::ACK) {
-                self.rcv.nxt
-            } else {
-                super::seq::Seq(0)
-            },
+            ack: if flags.contains(TcpFlags::ACK) { self.rcv.nxt } else { super::seq::Seq(0) },
             flags,
             window,
             urgent: 0,

@@ -208,9 +208,8 @@ impl Connection {
     /// Room for two windows of full segments (`tcp_sndbuf_expand`).
     pub(super) fn sndbuf_expand(&mut self) {
         let profile = &self.config.profile;
-        let per_mss = self.snd.mss_clamp.max(self.snd.mss)
-            + profile.max_tcp_header
-            + profile.shared_info_len;
+        let per_mss =
+            self.snd.mss_clamp.max(self.snd.mss) + profile.max_tcp_header + profile.shared_info_len;
         let per_mss = per_mss.next_power_of_two() + profile.sk_buff_len;
         let segments = self
             .config

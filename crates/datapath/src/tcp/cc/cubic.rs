@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn the_root_is_exact() {
-        for (cube, root) in [(0, 0), (1, 1), (8, 2), (27, 3), (26, 3), (20, 3), (1 << 60, 1 << 20)] {
+        for (cube, root) in [(0, 0), (1, 1), (8, 2), (27, 3), (26, 3), (20, 3), (1 << 60, 1 << 20)]
+        {
             assert_eq!(cubic_root(cube), root, "cbrt({cube})");
         }
     }
@@ -273,11 +274,12 @@ mod tests {
         let mut cubic = Cubic::new(false);
         let mut window = avoidance(100);
         window.snd_cwnd = cubic.ssthresh(&window, &ack_at(1));
-        cubic.delay_min_us = 10_000;
+        cubic.delay_min_us = 200_000;
         let mut reached = None;
-        for millis in 1..8_000u32 {
+        for millis in (10..8_000u32).step_by(10) {
             let before = window.snd_cwnd;
-            cubic.cong_avoid(&mut window, &ack_at(millis), window.snd_cwnd / 10);
+            let acked = before / 20;
+            cubic.cong_avoid(&mut window, &ack_at(millis), acked);
             if before < 100 && window.snd_cwnd >= 100 {
                 reached = Some(millis);
             }

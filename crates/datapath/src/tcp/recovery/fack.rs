@@ -41,9 +41,10 @@ impl Connection {
     fn head_timed_out(&self, now: Instant) -> bool {
         let rto_us = u64::from(self.rto) * 1_000;
         self.rec.packets_out > 0
-            && self.queue.rtx_head().is_some_and(|head| {
-                now.as_micros() > self.queue.get(head).sent_us() + rto_us
-            })
+            && self
+                .queue
+                .rtx_head()
+                .is_some_and(|head| now.as_micros() > self.queue.get(head).sent_us() + rto_us)
     }
 
     /// Marks lost what FACK or a duplicate-ACK count says (`tcp_update_scoreboard`).

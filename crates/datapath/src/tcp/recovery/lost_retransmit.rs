@@ -37,10 +37,14 @@ impl Connection {
         {
             return false;
         }
-        let mut walked = Vec::with_capacity(blocks.len());
-        walked.extend(blocks.iter().copied().filter(|block| {
-            !(detector.skips_reported() && cache.iter().any(|old| covers(*old, *block)))
-        }));
+        let mut walked = [SackBlock::default(); 4];
+        let mut count = 0;
+        for block in blocks {
+            if !(detector.skips_reported() && cache.iter().any(|old| covers(*old, *block))) {
+                walked[count] = *block;
+                count += 1;
+            }
+        }
         let retransmissions = (0..self.queue.rtx_len()).filter_map(|index| {
             let skb = self.queue.get(self.queue.rtx_at(index)?);
             skb.has(tag::RETRANS)
@@ -50,7 +54,7 @@ impl Connection {
             Some(highest.map_or(block.end, |highest| highest.max(block.end)))
         });
         let compare_highest = highest.filter(|_| detector.compares_highest());
-        match lost_up_to(&walked, compare_highest, retransmissions) {
+        match lost_up_to(&walked[..count], compare_highest, retransmissions) {
             Some(end) => self.mark_retransmissions_lost(end, cx),
             None => false,
         }

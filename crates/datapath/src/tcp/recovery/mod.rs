@@ -22,6 +22,7 @@ mod undo;
 
 pub(super) use rack::Rack;
 pub(super) use scoreboard::SackOutcome;
+pub(super) use tlp::Push;
 
 use super::cc::{CaState, CongestionControl, CwndEvent};
 use super::seq::Seq;
@@ -373,13 +374,12 @@ impl Connection {
             self.cwnd_event(CwndEvent::Loss, cx);
             self.init_undo();
         }
-        self.window.snd_cwnd = if self.config.profile.reduction
-            == crate::profile::Reduction::RateHalving
-        {
-            1
-        } else {
-            self.packets_in_flight() + 1
-        };
+        self.window.snd_cwnd =
+            if self.config.profile.reduction == crate::profile::Reduction::RateHalving {
+                1
+            } else {
+                self.packets_in_flight() + 1
+            };
         self.window.snd_cwnd_cnt = 0;
         self.window.snd_cwnd_stamp = self.jiffies32(cx.now);
         let reordering = self.config.sysctl.tcp_reordering;
@@ -390,8 +390,7 @@ impl Connection {
         self.rec.high_seq = self.snd.nxt;
         self.rec.tlp_high_seq = None;
         self.ecn_queue_cwr();
-        self.rec.frto =
-            self.config.sysctl.tcp_frto != 0 && (new_recovery || self.retransmits > 0);
+        self.rec.frto = self.config.sysctl.tcp_frto != 0 && (new_recovery || self.retransmits > 0);
     }
 
     /// Which segments a timeout declares lost (`tcp_timeout_mark_lost`).
@@ -509,10 +508,7 @@ impl Connection {
         let ack = self.ack_view(cx.now);
         let prior_cwnd = self.window.snd_cwnd;
         self.window.snd_ssthresh = self.cc.ssthresh(&self.window, &ack);
-        cx.event(
-            self.id,
-            EventKind::Reduce { prior_cwnd, snd_ssthresh: self.window.snd_ssthresh },
-        );
+        cx.event(self.id, EventKind::Reduce { prior_cwnd, snd_ssthresh: self.window.snd_ssthresh });
     }
 
     /// `tcp_current_ssthresh`.

@@ -43,8 +43,7 @@ impl Connection {
             share.div_ceil(u64::from(self.window.prior_cwnd)) as i32 - prr_out
         } else {
             // RFC 9937: the slow-start bound only while nothing more is being lost.
-            let conserving =
-                (self.rec.prr_delivered as i32 - prr_out).max(newly_delivered as i32);
+            let conserving = (self.rec.prr_delivered as i32 - prr_out).max(newly_delivered as i32);
             let safe = flags.snd_una_advanced && newly_lost == 0;
             (conserving + i32::from(safe)).min(room)
         };

@@ -135,7 +135,8 @@ impl Connection {
                 return 0;
             }
         }
-        let window = (self.rtt.min.get_us() >> 2).saturating_mul(self.rec.rack.reo_wnd_steps.into());
+        let window =
+            (self.rtt.min.get_us() >> 2).saturating_mul(self.rec.rack.reo_wnd_steps.into());
         window.min(self.rtt.srtt_us_8 >> 3)
     }
 

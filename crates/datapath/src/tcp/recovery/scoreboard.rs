@@ -90,9 +90,10 @@ impl Connection {
         let [first, rest @ ..] = wire.as_slice() else { return false };
         if first.start.before(ack) {
             cx.mib.dsack_recv += 1;
-        } else if rest.first().is_some_and(|second| {
-            !first.end.after(second.end) && !first.start.before(second.start)
-        }) {
+        } else if rest
+            .first()
+            .is_some_and(|second| !first.end.after(second.end) && !first.start.before(second.start))
+        {
             cx.mib.dsack_ofo_recv += 1;
         } else {
             return false;
