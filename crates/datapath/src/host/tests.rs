@@ -275,5 +275,6 @@ fn a_packet_to_itself_comes_straight_back() {
     let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
     let body = Body { len: 10, ..Body::default() };
     host.udp_send(ms(0), id, at("10.0.1.1:6"), body).expect("local");
+    assert_eq!(outputs(&mut host, ms(0)).len(), 1, "the socket has become readable");
     assert_eq!(host.datagram_read(id).expect("looped").from, at("10.0.1.1:6"));
 }
