@@ -16,7 +16,7 @@ use datapath::node::{Node as _, Output, Port, SocketReady};
 use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::rng::Rng;
-use datapath::units::Instant;
+use datapath::units::{Duration, Instant};
 
 /// Index of an application in its world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -228,6 +228,24 @@ impl World {
             self.step(entry);
         }
         self.now = self.now.max(end);
+    }
+
+    /// Runs until `end` and shows the world to `look` at every multiple of `interval` from now
+    /// on, after all events of that moment.
+    pub fn run_sampled(
+        &mut self,
+        end: Instant,
+        interval: Duration,
+        mut look: impl FnMut(Instant, &World),
+    ) {
+        assert!(interval > Duration::ZERO, "samples need some time between them");
+        let mut next = self.now;
+        while next <= end {
+            self.run_until(next);
+            look(next, self);
+            next += interval;
+        }
+        self.run_until(end);
     }
 
     /// Runs until nothing is left to happen, or `end`.

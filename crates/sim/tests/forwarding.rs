@@ -86,6 +86,24 @@ fn what_was_sent_has_arrived_or_was_dropped_or_is_on_the_way() {
     assert!(world.stats().node_drops > 0, "the bottleneck was never full");
 }
 
+/// What is sampled is what is there after all events of the moment.
+#[test]
+fn samples_are_taken_at_their_times() {
+    let (mut world, a, b, local, remote) = dumbbell(1);
+    let cbr = Cbr::new(local, remote, 1400, Duration::from_micros(500));
+    world.add_app(a, Box::new(cbr), ms(0), None);
+    world.add_app(b, Box::new(UdpSink::new(remote)), ms(0), None);
+    let mut series = Vec::new();
+    let bottleneck = (NodeId(1), datapath::node::Port(1));
+    world.run_sampled(ms(100), Duration::from_millis(20), |now, world| {
+        series.push((now, world.host(bottleneck.0).port(bottleneck.1).backlog().packets));
+    });
+    let times: Vec<Instant> = series.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [0, 20, 40, 60, 80, 100].map(ms));
+    assert!(series.windows(2).all(|pair| pair[0].1 <= pair[1].1), "a queue that fills: {series:?}");
+    assert!(series[5].1 > 50);
+}
+
 fn fingerprint(seed: u64) -> (u64, u64) {
     let (mut world, a, b, local, remote) = dumbbell(seed);
     let print = Rc::new(RefCell::new(Fingerprint::default()));

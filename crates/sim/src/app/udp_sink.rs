@@ -15,6 +15,7 @@ pub struct UdpSink {
 #[derive(Debug)]
 pub struct UdpEcho {
     local: SocketAddr,
+    tos: u8,
     report: AppReport,
 }
 
@@ -28,7 +29,13 @@ impl UdpSink {
 impl UdpEcho {
     /// An echo server at `local`.
     pub fn new(local: SocketAddr) -> Self {
-        Self { local, report: AppReport::default() }
+        Self { local, tos: 0, report: AppReport::default() }
+    }
+
+    /// Sets the DSCP and ECN byte of the answers.
+    pub fn tos(mut self, tos: u8) -> Self {
+        self.tos = tos;
+        self
     }
 }
 
@@ -54,6 +61,7 @@ impl App for UdpSink {
 impl App for UdpEcho {
     fn start(&mut self, cx: &mut AppCx<'_>) {
         let socket = cx.host.udp_bind(self.local).expect("the local address is free");
+        cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
         cx.own(socket);
         self.report.started = Some(cx.now);
     }
