@@ -2,7 +2,10 @@
 
 use super::network::{Network, protocol};
 
-/// A one's complement sum in the making: 16-bit big-endian words, carries not yet folded.
+/// A one's complement sum in the making, carries not yet folded.
+///
+/// The sum does not depend on byte order (RFC 1071 section 2(B)): words are added as they lie in
+/// memory, two at a time, and only the folded result is turned into a number.
 ///
 /// ```
 /// use datapath::packet::checksum::Sum;
@@ -10,7 +13,7 @@ use super::network::{Network, protocol};
 /// let sum = Sum::default().bytes(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
 /// assert_eq!(sum.fold(), 0xddf2);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 #[must_use]
 pub struct Sum(u64);
 
@@ -18,32 +21,24 @@ impl Sum {
     /// Adds one 16-bit word.
     #[inline]
     pub const fn word(self, word: u16) -> Self {
-        Self(self.0 + word as u64)
+        Self(self.0 + word.to_be() as u64)
     }
 
     /// Adds a 32-bit value as two words.
     #[inline]
     pub const fn double(self, value: u32) -> Self {
-        Self(self.0 + (value >> 16) as u64 + (value & 0xffff) as u64)
+        Self(self.0 + value.to_be() as u64)
     }
 
     /// Adds bytes; an odd last byte counts as the upper half of a word, so only the last piece of
     /// a message may have odd length.
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> Self {
-        // The sum does not depend on byte order (RFC 1071 section 2(B)), so whole machine words
-        // are added as they lie in memory and only the folded result is swapped.
-        let (words, rest) = bytes.as_chunks::<4>();
-        let native: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-        let mut sum = self.0 + u64::from(u16::from_be(fold(native)));
-        let (pairs, odd) = rest.as_chunks::<2>();
-        for pair in pairs {
-            sum += u64::from(u16::from_be_bytes(*pair));
-        }
-        if let [last] = odd {
-            sum += u64::from(*last) << 8;
-        }
-        Self(sum)
+        let (doubles, rest) = bytes.as_chunks::<4>();
+        let sum: u64 = doubles.iter().map(|four| u64::from(u32::from_ne_bytes(*four))).sum();
+        let mut last = [0; 4];
+        last[..rest.len()].copy_from_slice(rest);
+        Self(self.0 + sum + u64::from(u32::from_ne_bytes(last)))
     }
 
     /// Adds the pseudo header of TCP, UDP and ICMPv6 (RFC 9293 section 3.1, RFC 8200 section 8.1):
@@ -61,13 +56,13 @@ impl Sum {
     /// The sum, carries folded in: zero only if every word was zero.
     #[inline]
     pub const fn fold(self) -> u16 {
-        fold(self.0)
+        u16::from_be(fold(self.0))
     }
 
     /// The value of the checksum field.
     #[inline]
     pub const fn checksum(self) -> u16 {
-        !fold(self.0)
+        !self.fold()
     }
 
     /// The value of the checksum field of `protocol`: UDP sends 0xffff for zero, which means that

@@ -106,6 +106,7 @@ pub(super) struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     /// A parser that stands before the network header at `at`.
+    #[inline]
     fn new(bytes: &'a [u8], original_end: usize, at: usize) -> Self {
         let truncated = bytes.len() < original_end;
         Self {
@@ -132,6 +133,7 @@ impl<'a> Parser<'a> {
         parser
     }
 
+    #[inline]
     fn network(&mut self, ether_type: EtherType) {
         self.network = Network::Other(ether_type);
         match ether_type {
@@ -153,6 +155,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    #[inline]
     fn ipv4(&mut self) {
         let at = self.body_at;
         let Some(&header) = self.bytes[at..].first_chunk::<20>() else {
@@ -268,6 +271,7 @@ impl<'a> Parser<'a> {
         true
     }
 
+    #[inline]
     fn transport(&mut self, protocol: u8) {
         match (protocol, self.network) {
             (protocol::TCP, _) => self.tcp(),
@@ -280,6 +284,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    #[inline]
     fn tcp(&mut self) {
         let segment = self.payload();
         let Some((header, rest)) = segment.split_first_chunk::<20>() else { return };
@@ -398,6 +403,7 @@ impl<'a> Parser<'a> {
 
     /// Checks the checksum field that lies `at` bytes into the payload, `protocol`'s header being
     /// the payload's first part.
+    #[inline]
     fn check_payload(&mut self, protocol: u8, at: usize) {
         let payload = self.payload();
         let len = self.body_end - self.body_at;
@@ -430,6 +436,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The packet, with whatever its hot headers cannot hold.
+    #[inline]
     fn finish(self, link: Link, vlan: Vec<(u16, u16)>, at: usize, frame: &Frame<'_>) -> Packet {
         let trailer = (self.original_end - self.body_end) as u32;
         let ordinary = self.exact && vlan.is_empty() && trailer == 0 && self.flaws == Flaws::NONE;
