@@ -2,9 +2,9 @@
 
 use datapath::rng::Rng;
 
-use crate::plan::doc::{Document, Key, Kind, Node};
+use crate::plan::doc::{Document, Key, Kind, Node, Origin};
 use crate::plan::read::Faults;
-use crate::plan::{Diagnostics, quantity};
+use crate::plan::{Diagnostics, quantity, suggest};
 
 /// One value put at one place of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,33 @@ impl Value {
     /// The value as a person would write it.
     pub fn plain(&self) -> String {
         self.node.plain()
+    }
+}
+
+impl Axis {
+    /// Leaves one step: the one with that label or, on an axis of plain values, a new one.
+    ///
+    /// # Errors
+    /// When an axis of named cases has no such case: what is wrong, and what would be right.
+    pub(crate) fn pin(&mut self, label: &str) -> Result<(), (String, Option<String>)> {
+        let bare = label.trim_matches('"');
+        if let Some(step) = self.steps.iter().find(|(known, _)| known == bare) {
+            self.steps = vec![step.clone()];
+            return Ok(());
+        }
+        let plain = |(_, values): &(String, Vec<Value>)| matches!(values.as_slice(), [value] if value.path == self.name);
+        if !self.steps.iter().all(plain) {
+            let help = suggest(bare, self.steps.iter().map(|(label, _)| label.as_str()));
+            return Err((format!("the axis \"{}\" has no case \"{bare}\"", self.name), help));
+        }
+        let at = Origin::Override(format!("--set {}={label}", self.name));
+        let kind = match bare.parse() {
+            Ok(number) => Kind::Int(number),
+            Err(_) => Kind::Text(bare.into()),
+        };
+        let value = Value { path: self.name.clone(), node: Node { kind, at } };
+        self.steps = vec![(bare.into(), vec![value])];
+        Ok(())
     }
 }
 
@@ -219,7 +246,7 @@ impl Draw {
 
     fn make(&self, kind: Kind) -> Value {
         let label = format!("drawn {}", self.path);
-        let at = crate::plan::doc::Origin::Override(label);
+        let at = Origin::Override(label);
         Value { path: self.path.clone(), node: Node { kind, at } }
     }
 }

@@ -90,16 +90,20 @@ impl Experiment {
     /// When the text or any of its points is invalid.
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, Diagnostics> {
         let mut document = Document::parse(name, text)?;
+        let mut axes = crate::sweep::read_axes(&document)?;
         for setting in settings {
             let label = format!("--set {setting}");
+            let at = doc::Origin::Override(label.clone());
+            let fault = |message, help| Diagnostics(vec![document.fault(&at, 0, message, help)]);
             let Some((key, value)) = setting.split_once('=') else {
-                let at = doc::Origin::Override(label);
-                let message = "expected KEY=VALUE".to_string();
-                return Err(Diagnostics(vec![document.fault(&at, 0, message, None)]));
+                return Err(fault("expected KEY=VALUE".into(), None));
             };
-            document.set(key.trim(), value.trim(), &label)?;
+            let (key, value) = (key.trim(), value.trim());
+            match axes.iter_mut().find(|axis| axis.name == key) {
+                Some(axis) => axis.pin(value).map_err(|(text, help)| fault(text, help))?,
+                None => document.set(key, value, &label)?,
+            }
         }
-        let axes = crate::sweep::read_axes(&document)?;
         let draws = crate::sweep::read_draws(&document)?;
         let points = crate::sweep::grid(&axes);
         let base = read_with(&document, &[])?;

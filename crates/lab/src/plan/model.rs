@@ -1,6 +1,7 @@
 //! A plan as the runner sees it: every name resolved, every quantity checked.
 
 use datapath::units::{Duration, Rate};
+use sim::rules::Rule;
 
 /// One experiment at one point of its sweep and with one set of drawn values.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,18 +132,20 @@ pub struct Direction {
     pub rate: Option<Rate>,
     /// Propagation delay.
     pub delay: Duration,
-    /// Uniform extra delay of at most this much each side.
+    /// Every packet comes later by a uniform part of this; the order stays.
     pub jitter: Duration,
     /// Share of packets lost, in millionths.
     pub loss: u64,
     /// Share of packets duplicated, in millionths.
     pub duplicate: u64,
-    /// Share of packets that overtake the others, in millionths.
+    /// Share of packets that come later by `reorder_by` and are overtaken, in millionths.
     pub reorder: u64,
+    /// How much later those come.
+    pub reorder_by: Duration,
     /// Share of packets damaged, in millionths.
     pub corrupt: u64,
-    /// Deterministic rules, in the words of the box: `data 100 drop`.
-    pub rules: Vec<String>,
+    /// Deterministic rules, asked before chance: `f data 100 drop`.
+    pub rules: Vec<Rule>,
 }
 
 /// What sits at one end of a link.

@@ -2,6 +2,8 @@
 
 use datapath::units::Duration;
 
+use sim::rules::Rule;
+
 use super::diagnostic::{Diagnostics, suggest};
 use super::doc::{Document, Key, Kind, Node, Origin};
 use super::model::{
@@ -232,7 +234,7 @@ fn split_rtt(table: &mut Reader<'_, '_>, both: Direction) -> [Direction; 2] {
 }
 
 fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
-    let rules = table.texts("rules");
+    let rules = read_rules(table);
     let direction = Direction {
         rate: table.rate("rate").or(base.rate),
         delay: table.time("delay").unwrap_or(base.delay),
@@ -240,17 +242,28 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
         loss: table.share("loss").unwrap_or(base.loss),
         duplicate: table.share("duplicate").unwrap_or(base.duplicate),
         reorder: table.share("reorder").unwrap_or(base.reorder),
+        reorder_by: table.time("reorder_by").unwrap_or(base.reorder_by),
         corrupt: table.share("corrupt").unwrap_or(base.corrupt),
-        rules: if rules.is_empty() {
-            base.rules
-        } else {
-            rules.iter().map(|(text, _)| (*text).to_string()).collect()
-        },
+        rules: if rules.is_empty() { base.rules } else { rules },
     };
-    if direction.jitter > direction.delay {
-        table.faults.add(table.at, "the jitter must not be larger than the delay", None);
+    if direction.reorder > 0 && direction.reorder_by == Duration::ZERO {
+        let message = "\"reorder\" needs \"reorder_by\": how much later such packets come";
+        table.faults.add(table.at, message, None);
     }
     direction
+}
+
+fn read_rules(table: &mut Reader<'_, '_>) -> Vec<Rule> {
+    let texts = table.texts("rules");
+    let parse = |(text, at): &(&str, &Origin)| match text.parse::<Rule>() {
+        Ok(rule) => Some(rule),
+        Err(error) => {
+            let help = Some("e.g. \"f data 100 drop\"; see docs/experiments.md".into());
+            table.faults.add(at, format!("{}: \"{text}\"", error.what), help);
+            None
+        }
+    };
+    texts.iter().filter_map(parse).collect()
 }
 
 fn read_addresses(table: &mut Reader<'_, '_>) -> Option<[(std::net::IpAddr, u8); 2]> {

@@ -1,5 +1,6 @@
 //! The words of `tc` and of congestion controls inside a plan.
 
+use datapath::qdisc::police::PoliceConfig;
 use iproute::tc::{self, Spec};
 use iproute::words::{GrammarError, Words};
 
@@ -24,10 +25,18 @@ pub fn check_qdisc(text: &str, at: &Origin, faults: &Faults<'_>) {
     }
 }
 
+/// Reads the text of a policer: what follows the word `police`.
+///
+/// # Errors
+/// When `tc` would not understand it.
+pub fn police(text: &str) -> Result<PoliceConfig, GrammarError> {
+    tc::parse_police(&mut Words::new(text))
+}
+
 /// Checks the text of a policer.
 pub fn check_police(text: &str, at: &Origin, faults: &Faults<'_>) {
-    if !text.split_whitespace().any(|word| word == "rate") {
-        faults.add_in_text(at, 0, "a policer needs a rate".into(), None);
+    if let Err(error) = police(text) {
+        tell(text, error, at, faults);
     }
 }
 

@@ -111,10 +111,10 @@ fn repetitions_draw_their_own_values_and_points_share_them() {
 
 #[test]
 fn settings_replace_parameters_and_keys() {
-    let settings = ["burst=2mb", "flows.bulk.bytes=1000", "net.ipv4.tcp_sack=0"].map(String::from);
+    let settings = ["rtt=30ms", "flows.bulk.bytes=1000", "net.ipv4.tcp_sack=0"].map(String::from);
     let set = |settings: &[String]| Experiment::parse("demo.toml", GOOD, settings);
     let plan = set(&settings[..2]).unwrap().base;
-    assert!(plan.links[0].ports[1].police.as_ref().unwrap().contains("burst 2mb"));
+    assert_eq!(plan.links[1].directions[0].delay.as_millis(), 15);
     assert_eq!(plan.flows[0].app, App::Fixed { bytes: 1000 });
     let plan = set(&["sysctl.net.ipv4.tcp_sack=0".into()]).unwrap().base;
     assert_eq!(plan.nodes[0].sysctls[0].values, [0]);
@@ -128,6 +128,21 @@ fn settings_replace_parameters_and_keys() {
 
 /// What is replaced by what, where the fault is, what it says, which word it suggests.
 type FaultRow = (&'static str, &'static str, (usize, usize), &'static str, Option<&'static str>);
+
+#[test]
+fn a_setting_pins_an_axis_of_the_sweep() {
+    let set = |setting: &str| Experiment::parse("demo.toml", GOOD, &[setting.into()]);
+    let slugs = |experiment: Experiment| -> Vec<String> {
+        experiment.points.iter().map(Point::slug).collect()
+    };
+    assert_eq!(slugs(set("burst=1mb").unwrap()), ["1mb-old", "1mb-new"]);
+    assert_eq!(slugs(set("kernel=new").unwrap()), ["64kb-new", "1mb-new"]);
+    let pinned = set("burst=2mb").unwrap();
+    let (plan, _) = pinned.plan(&pinned.points[0], 0, 1).unwrap();
+    assert!(plan.links[0].ports[1].police.as_ref().unwrap().contains("burst 2mb"));
+    let wrong = set("kernel=nwe").unwrap_err();
+    assert_eq!(wrong.0[0].help.as_deref(), Some("did you mean \"new\"?"));
+}
 
 #[test]
 fn faults_name_line_column_and_the_nearest_word() {
@@ -166,6 +181,22 @@ fn faults_name_line_column_and_the_nearest_word() {
             assert!(fault.help.as_deref().unwrap_or("").contains(word), "{context}");
         }
     }
+}
+
+#[test]
+fn trouble_on_links_is_read_per_direction() {
+    let trouble = "rtt = \"${rtt}\"\nloss = \"0.1%\"\nrules = [\"f data 100 drop\"]\n\
+                   [links.wire.backward]\nloss = \"50%\"\nrate = \"1mbit\"";
+    let text = GOOD.replacen("rtt = \"${rtt}\"", trouble, 1);
+    let plan = Experiment::parse("demo.toml", &text, &[]).unwrap().base;
+    let [forward, backward] = &plan.links[1].directions;
+    assert_eq!((forward.loss, backward.loss), (1_000, 500_000));
+    assert_eq!(backward.rate.unwrap().bits_per_sec(), 1_000_000);
+    assert_eq!(backward.delay.as_millis(), 10);
+    assert_eq!((forward.rules.len(), backward.rules.len()), (1, 1));
+    let bad = text.replace("f data 100 drop", "f data 100 dorp");
+    let fault = &Experiment::parse("demo.toml", &bad, &[]).unwrap_err().0[0];
+    assert_eq!(fault.position, Some((27, 10)));
 }
 
 #[test]

@@ -7,12 +7,15 @@ use std::rc::Rc;
 use datapath::fib::{Prefix, Route};
 use datapath::host::Offloads;
 use datapath::node::Port;
+use datapath::qdisc::police::Police;
 use datapath::qdisc::{Handle, Sched};
-use datapath::rng::Rng;
+use datapath::rng::{Ratio, Rng};
 use iproute::tc::Device;
-use sim::link::{LinkConfig, LinkId, NodeId};
+use sim::link::{Chances, LinkConfig, LinkId, NodeId};
 use sim::record::Fingerprint;
+use sim::rules::Direction as RuleDirection;
 use sim::topology::{End, Topology, WireId};
+
 use sim::world::World;
 
 use super::apps::{self, Flow};
@@ -77,6 +80,7 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
     add_routes(&mut topology, plan, &nodes, &ends, &addresses);
 
     let mut world = topology.build(plan.seed).map_err(|error| error.to_string())?;
+    add_policers(&mut world, plan, &ends)?;
     let fingerprint = Rc::new(RefCell::new(Fingerprint::default()));
     world.observe(Box::new(Rc::clone(&fingerprint)));
     let ports = watch_queues(&mut world, plan, &ends);
@@ -95,7 +99,8 @@ fn add_wire(
     link: &LinkPlan,
 ) -> Result<Ends, String> {
     let [a, b] = link.ends.map(|end| nodes[end]);
-    let [forward, backward] = [&link.directions[0], &link.directions[1]].map(link_config);
+    let forward = link_config(&link.directions[0], RuleDirection::Forward);
+    let backward = link_config(&link.directions[1], RuleDirection::Reverse);
     let wire: WireId = topology.wire_with(a, b, forward, backward);
     if let Some([a, b]) = link.addresses {
         topology.addresses(wire, a, b);
@@ -119,9 +124,6 @@ fn set_queue(end: &mut End, seed: u64, link: &LinkPlan, index: usize) -> Result<
         let qdisc = spec.build(device, ROOT, Rng::stream(seed, entity));
         end.qdisc = Some(Sched::new(ROOT, qdisc));
     }
-    if port.police.is_some() {
-        return Err("policers in experiments are not available yet".into());
-    }
     Ok(())
 }
 
@@ -132,8 +134,25 @@ const ROOT: Handle = Handle::new(0x8001, 0);
 /// Random streams of qdiscs, apart from those of links, applications and draws.
 const QDISC_STREAMS: u64 = 1 << 45;
 
-fn link_config(direction: &Direction) -> LinkConfig {
-    LinkConfig { rate: direction.rate, delay: direction.delay, ..LinkConfig::default() }
+fn link_config(plan: &Direction, direction: RuleDirection) -> LinkConfig {
+    let ratio = Ratio::from_millionths;
+    let chances = Chances {
+        loss: ratio(plan.loss),
+        corruption: ratio(plan.corrupt),
+        duplication: ratio(plan.duplicate),
+        reordering: ratio(plan.reorder),
+        reorder_by: plan.reorder_by,
+        jitter: plan.jitter,
+        jitter_reorders: false,
+    };
+    LinkConfig {
+        rate: plan.rate,
+        delay: plan.delay,
+        chances,
+        rules: plan.rules.clone(),
+        direction,
+        ..LinkConfig::default()
+    }
 }
 
 fn offloads(offload: Offload) -> Offloads {
@@ -165,6 +184,18 @@ fn add_routes(
             }
         }
     }
+}
+
+/// Policers judge what arrives at a port.
+fn add_policers(world: &mut World, plan: &Plan, ends: &[Ends]) -> Result<(), String> {
+    for (link, ends) in plan.links.iter().zip(ends) {
+        for (port, &(node, index)) in link.ports.iter().zip(ends) {
+            let Some(text) = &port.police else { continue };
+            let config = plan::tc::police(text).map_err(|error| error.to_string())?;
+            world.with_host(node, |_, host| host.add_policer(index, Police::new(config)));
+        }
+    }
+    Ok(())
 }
 
 fn watch_queues(world: &mut World, plan: &Plan, ends: &[Ends]) -> Vec<WatchedPort> {

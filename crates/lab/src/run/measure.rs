@@ -46,6 +46,7 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
     for (place, (link, end)) in built.ports.iter().zip(&plan.measure.queues) {
         queue(&mut out, &plan.port_name(*link, *end), built, place);
     }
+    policers(&mut out, plan, built);
     if !goodputs.is_empty() {
         push(&mut out, "total", "goodput", "Mbit/s", goodputs.iter().sum());
     }
@@ -105,6 +106,21 @@ fn latencies(out: &mut Vec<Metric>, plan: &Plan, flow: &FlowPlan, sender: &AppRe
     }
     let lost = sender.sent.saturating_sub(sender.received);
     push(out, &flow.name, "unanswered", "", lost as f64);
+}
+
+/// What each policer let pass and dropped, in the order of the plan.
+fn policers(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
+    for (link, ends) in built.ends.iter().enumerate() {
+        for (end, &(node, port)) in ends.iter().enumerate() {
+            for (_, police) in built.world.host(node).policers().iter().filter(|(p, _)| *p == port)
+            {
+                let stats = police.stats();
+                let name = plan.port_name(link, end);
+                push(out, &name, "policed", "packets", stats.packets as f64);
+                push(out, &name, "police drops", "packets", stats.drops as f64);
+            }
+        }
+    }
 }
 
 fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) {

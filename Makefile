@@ -1,0 +1,50 @@
+# make demo   build, rebuild a published experiment, say where the plots are
+# make test   everything that CI checks
+
+CARGO ?= cargo
+BIN := target/release/ackwright
+
+.PHONY: all demo test fmt lint unit determinism examples experiments licences bench clean
+
+all:
+	$(CARGO) build --release --locked -p ackwright
+
+demo: all
+	$(BIN) reproduce lost-retransmit --quick --out out
+
+test: fmt lint unit determinism examples experiments licences
+	@echo "make test: all passed"
+
+fmt:
+	$(CARGO) fmt --all -- --check
+
+lint:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+unit:
+	$(CARGO) test --workspace --locked
+
+# Debug and release builds, any number of threads: the same bytes.
+determinism: all
+	$(CARGO) build --locked -p ackwright
+	scripts/determinism.sh target/debug/ackwright $(BIN)
+
+examples:
+	$(CARGO) build --workspace --examples --locked
+	scripts/examples.sh
+
+experiments: all
+	@for file in experiments/*.toml; do \
+	  case $$file in experiments/published.toml) continue;; esac; \
+	  $(BIN) check $$file || exit 1; \
+	done
+
+licences:
+	python3 scripts/licences.py
+
+bench: all
+	$(BIN) bench
+
+clean:
+	$(CARGO) clean
+	rm -rf out

@@ -1,0 +1,139 @@
+//! The command line as a user meets it: exit codes, messages, files.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const PROBES: &str = r#"schema = 1
+name = "probes"
+duration = "1s"
+repetitions = 2
+nodes = { a = {}, b = {} }
+[links.wire]
+ends = ["a", "b"]
+rate = "10mbit"
+rtt = "20ms"
+[flows.ping]
+app = "ping"
+from = "a"
+to = "b"
+interval = "10ms"
+[qdisc]
+"a.wire" = "pfifo limit 100"
+[measure]
+pcap = ["a.wire"]
+"#;
+
+fn ackwright(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ackwright")).args(arguments).output().expect("it starts")
+}
+
+/// A directory of its own for each test, empty at the start.
+fn scratch(name: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).expect("a directory for the test");
+    directory
+}
+
+fn write(directory: &std::path::Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    fs::write(&path, text).expect("a file for the test");
+    path.to_string_lossy().into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn faulty_files_name_the_place_and_exit_with_two() {
+    let directory = scratch("faulty");
+    let table: [(&str, &str, &str); 5] = [
+        (
+            "rate = \"10mbit\"",
+            "rat = \"10mbit\"",
+            ":8:1: unknown key \"rat\"; did you mean \"rate\"?",
+        ),
+        ("to = \"b\"", "to = \"c\"", ":13:6: no node is called \"c\""),
+        ("10mbit", "-10mbit", ":8:8: \"-10mbit\": a rate cannot be negative"),
+        ("pfifo limit", "pfifo limt", ":16:19: "),
+        ("schema = 1", "schema = ", ":1:"),
+    ];
+    for (from, to, message) in table {
+        let file = write(&directory, "x.toml", &PROBES.replacen(from, to, 1));
+        for command in ["check", "run"] {
+            let output = ackwright(&[command, &file]);
+            assert_eq!(output.status.code(), Some(2), "{command} {to}");
+            assert!(stderr(&output).contains(message), "{to}: {}", stderr(&output));
+            assert!(output.stdout.is_empty());
+        }
+    }
+}
+
+#[test]
+fn absent_files_and_wrong_arguments_exit_with_two() {
+    assert_eq!(ackwright(&["check", "/nowhere/x.toml"]).status.code(), Some(2));
+    assert_eq!(ackwright(&["run"]).status.code(), Some(2));
+    assert_eq!(ackwright(&["reproduce", "lost-retransmt"]).status.code(), Some(2));
+    assert!(stderr(&ackwright(&["reproduce", "lost-retransmt"])).contains("lost-retransmit"));
+    assert_eq!(ackwright(&["vectors", "/nowhere"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_run_prints_json_and_leaves_whole_files() {
+    let directory = scratch("run");
+    let file = write(&directory, "probes.toml", PROBES);
+    let out = directory.join("out");
+    let output = ackwright(&["run", &file, "--json", "--out", &out.to_string_lossy()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let stored = fs::read_to_string(out.join("summary.json")).expect("a summary");
+    let stored: serde_json::Value = serde_json::from_str(&stored).expect("JSON");
+    assert_eq!(printed, stored);
+    assert_eq!(printed["points"][0]["runs"].as_array().expect("runs").len(), 2);
+    for name in ["pcap/seed-1-a.wire.pcapng", "series/seed-2/port-a.wire.parquet"] {
+        assert!(out.join(name).is_file(), "{name} is missing");
+    }
+}
+
+#[test]
+fn an_unwritable_directory_is_a_clear_error() {
+    let directory = scratch("unwritable");
+    let file = write(&directory, "probes.toml", PROBES);
+    let output = ackwright(&["run", &file, "--out", &format!("{file}/below")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cannot write"), "{}", stderr(&output));
+}
+
+/// A device that is always full stands for a full disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_output_is_a_clear_error() {
+    let directory = scratch("full");
+    let file = write(&directory, "probes.toml", PROBES);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("the device");
+    let output = Command::new(env!("CARGO_BIN_EXE_ackwright"))
+        .args(["run", &file, "--json"])
+        .stdout(full)
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cannot write to standard output"));
+}
+
+#[test]
+fn settings_reach_the_experiment() {
+    let directory = scratch("set");
+    let file = write(&directory, "probes.toml", PROBES);
+    let run = |setting: &str| ackwright(&["run", &file, "--runs", "1", "--json", "--set", setting]);
+    let median = |output: &Output| {
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        json["points"][0]["runs"][0]["metrics"]["ping latency median"].as_f64().expect("a number")
+    };
+    let (short, long) = (run("links.wire.rtt=10ms"), run("links.wire.rtt=40ms"));
+    assert!((10.0..11.0).contains(&median(&short)) && (40.0..41.0).contains(&median(&long)));
+    let wrong = run("links.wier.rtt=10ms");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("did you mean"), "{}", stderr(&wrong));
+}
