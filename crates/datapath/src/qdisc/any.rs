@@ -183,6 +183,22 @@ impl Sched {
         }
     }
 
+    /// The qdisc with this handle, anywhere in this tree.
+    pub fn find_mut(&mut self, handle: Handle) -> Option<&mut Sched> {
+        if self.handle == handle {
+            return Some(self);
+        }
+        match &mut self.qdisc {
+            AnyQdisc::Tbf(tbf) => tbf.child_mut().find_mut(handle),
+            AnyQdisc::Red(red) => red.child_mut().find_mut(handle),
+            AnyQdisc::Netem(netem) => netem.child_mut(false)?.find_mut(handle),
+            AnyQdisc::Prio(prio) => {
+                prio.bands_mut().iter_mut().find_map(|band| band.find_mut(handle))
+            }
+            _ => None,
+        }
+    }
+
     /// What is attached to the class `parent`, anywhere in this tree.
     pub fn class_mut(&mut self, parent: Handle) -> Option<&mut Sched> {
         if self.handle.owns(parent) {

@@ -8,6 +8,7 @@ pub mod cake;
 mod codel;
 mod command;
 mod fifo;
+mod filter;
 mod netem;
 mod police;
 mod prio;
@@ -17,6 +18,7 @@ mod tbf;
 
 pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Refused, Verb, parse_qdisc};
+pub use filter::{FilterCommand, INGRESS_HANDLE, Outcome, parse_filter};
 pub use police::{parse_police, show_police};
 pub use show::{show_json, show_text};
 
