@@ -195,17 +195,23 @@ fn flow_hash(key: HashKey, fields: &Fields) -> u32 {
     (sip.finish() as u32).max(1)
 }
 
-/// The L3 hash of the 2015 series: jhash of the addresses, the quoted ones for an ICMP error.
+/// The L3 hash of the 2015 series: jhash of the addresses; for an ICMP error those that it quotes,
+/// turned round, because it quotes a packet of the other direction.
+#[inline]
 pub fn seed_l3(key: HashKey, flow: &Flow) -> u32 {
-    // An error quotes a packet of the other direction: turned round, it meets its flow.
-    let fields = flow.quoted.map_or(flow.outer, Fields::reversed);
-    match (fields.src, fields.dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            let (a, b) = (u32::from_le_bytes(src.octets()), u32::from_le_bytes(dst.octets()));
-            jhash::words2(a, b, key.word())
-        }
-        _ => jhash::words(&address_words(&fields), key.word()),
+    match &flow.quoted {
+        Some(quoted) => seed_addresses(key, quoted.dst, quoted.src),
+        None => seed_addresses(key, flow.outer.src, flow.outer.dst),
     }
+}
+
+#[inline]
+fn seed_addresses(key: HashKey, src: IpAddr, dst: IpAddr) -> u32 {
+    if let (IpAddr::V4(src), IpAddr::V4(dst)) = (src, dst) {
+        let (a, b) = (u32::from_le_bytes(src.octets()), u32::from_le_bytes(dst.octets()));
+        return jhash::words2(a, b, key.word());
+    }
+    jhash::words(&address_words(src, dst), key.word())
 }
 
 /// The L4 hash of the 2015 series: ports too, but only where no packet of the flow can be a
@@ -213,7 +219,7 @@ pub fn seed_l3(key: HashKey, flow: &Flow) -> u32 {
 pub fn seed_l4(key: HashKey, flow: &Flow) -> u32 {
     let fields = &flow.outer;
     if !flow.dont_fragment || !matches!(fields.protocol, TCP | UDP) {
-        return seed_l3(key, &Flow { quoted: None, ..*flow });
+        return seed_addresses(key, fields.src, fields.dst);
     }
     let ports = u32::from(fields.src_port) << 16 | u32::from(fields.dst_port);
     if let (IpAddr::V4(src), IpAddr::V4(dst)) = (fields.src, fields.dst) {
@@ -221,15 +227,15 @@ pub fn seed_l4(key: HashKey, flow: &Flow) -> u32 {
         return jhash::words3(a, b, ports, key.word());
     }
     let mut words = [0; 9];
-    words[..8].copy_from_slice(&address_words(fields));
+    words[..8].copy_from_slice(&address_words(fields.src, fields.dst));
     words[8] = ports;
     jhash::words(&words, key.word())
 }
 
 /// Both IPv6 addresses as words.
-fn address_words(fields: &Fields) -> [u32; 8] {
-    let (IpAddr::V6(src), IpAddr::V6(dst)) = (fields.src, fields.dst) else {
-        panic!("a flow between address families: {fields:?}");
+fn address_words(src: IpAddr, dst: IpAddr) -> [u32; 8] {
+    let (IpAddr::V6(src), IpAddr::V6(dst)) = (src, dst) else {
+        panic!("a flow between address families: {src} {dst}");
     };
     let mut words = [0; 8];
     for (word, bytes) in words.iter_mut().zip(src.octets().chunks(4).chain(dst.octets().chunks(4)))

@@ -114,6 +114,48 @@ pub struct Route {
     pub target: Target,
 }
 
+impl Algorithm {
+    /// The number of this algorithm in `RTA_MP_ALGO` (attribute 14, 32 bits) of the 2015 series.
+    /// L3 and per-packet have the numbers that `IP_MP_ALG_NONE` and `IP_MP_ALG_RR` had in 2.6.12
+    /// to 2.6.22. `None` for what is not of the series: the attribute is left out.
+    pub const fn number(self) -> Option<u32> {
+        match self {
+            Self::L3 => Some(0),
+            Self::PerPacket => Some(1),
+            Self::L4 => Some(5),
+            Self::System | Self::Modulo | Self::Credit => None,
+        }
+    }
+
+    /// The algorithm with this `RTA_MP_ALGO` number. Those that the kernels of 2005 had and the
+    /// series did not take over are refused by name.
+    pub const fn from_number(number: u32) -> Result<Self, FibError> {
+        Err(match number {
+            0 => return Ok(Self::L3),
+            1 => return Ok(Self::PerPacket),
+            2 => FibError::ReservedAlgorithm("drr"),
+            3 => FibError::ReservedAlgorithm("random"),
+            4 => FibError::ReservedAlgorithm("wrandom"),
+            5 => return Ok(Self::L4),
+            _ => FibError::UnknownAlgorithm(number),
+        })
+    }
+
+    /// The attribute's value as on the wire: the number in the host's (little-endian) order.
+    pub const fn encode(self) -> Option<[u8; 4]> {
+        match self.number() {
+            Some(number) => Some(number.to_le_bytes()),
+            None => None,
+        }
+    }
+
+    /// Reads the attribute's value; a length other than four is refused like an unknown number.
+    pub fn decode(value: &[u8]) -> Result<Self, FibError> {
+        let bytes = <[u8; 4]>::try_from(value).map_err(|_| FibError::UnknownAlgorithm(u32::MAX))?;
+        Self::from_number(u32::from_le_bytes(bytes))
+    }
+}
+
 impl TableId {
     /// Addresses of this node.
     pub const LOCAL: Self = Self(255);

@@ -257,6 +257,54 @@ fn a_source_address_prefers_its_own_interface() {
 }
 
 #[test]
+fn mp_algo_numbers_are_those_of_the_series() {
+    for (algorithm, number) in [(Algorithm::L3, 0), (Algorithm::PerPacket, 1), (Algorithm::L4, 5)] {
+        assert_eq!(algorithm.encode(), Some([number, 0, 0, 0]));
+        assert_eq!(Algorithm::decode(&[number, 0, 0, 0]), Ok(algorithm));
+    }
+    for (number, name) in [(2, "drr"), (3, "random"), (4, "wrandom")] {
+        assert_eq!(Algorithm::from_number(number), Err(FibError::ReservedAlgorithm(name)));
+    }
+    assert_eq!(Algorithm::from_number(6), Err(FibError::UnknownAlgorithm(6)));
+    assert!(Algorithm::decode(&[0, 0]).is_err());
+    assert_eq!(Algorithm::System.encode(), None);
+}
+
+/// The 2015 series: an error that quotes the other direction takes the path of its flow under
+/// L3, and is not looked into under L4, which hashes ports only where DF is set.
+#[test]
+fn icmp_errors_follow_their_flow_under_l3_only() {
+    let key = HashKey::from_seed(77);
+    let fields = |src: &str, dst: &str, protocol, src_port| Fields {
+        src: ip(src),
+        dst: ip(dst),
+        protocol,
+        src_port,
+        dst_port: 80,
+        flow_label: 0,
+    };
+    let flow = |outer: Fields, quoted, dont_fragment| Flow {
+        outer,
+        l3_protocol: outer.protocol,
+        inner: None,
+        quoted,
+        dont_fragment,
+        from_packet: true,
+    };
+    let tcp = fields("10.9.0.7", "198.18.0.1", 6, 1024);
+    let error = flow(fields("10.9.0.99", "198.18.0.1", 1, 0), Some(tcp.reversed()), false);
+    let [df, no_df] = [true, false].map(|df| flow(tcp, None, df));
+    assert_eq!(hash::seed_l3(key, &error), hash::seed_l3(key, &df));
+    assert_ne!(hash::seed_l4(key, &error), hash::seed_l4(key, &df));
+    assert_eq!(hash::seed_l4(key, &no_df), hash::seed_l3(key, &df), "no DF, no ports");
+    assert_ne!(hash::seed_l4(key, &df), hash::seed_l3(key, &df));
+    let other_port = flow(fields("10.9.0.7", "198.18.0.1", 6, 1025), None, true);
+    assert_ne!(hash::seed_l4(key, &other_port), hash::seed_l4(key, &df));
+    let echo = flow(fields("10.9.0.7", "198.18.0.1", 1, 0), None, true);
+    assert_eq!(hash::seed_l4(key, &echo), hash::seed_l3(key, &echo));
+}
+
+#[test]
 fn wrong_routes_are_refused() {
     let mut fib = Fib::new();
     let prefix = net("198.18.0.0/15");
