@@ -52,7 +52,7 @@ fn show_nanos(nanos: i64) -> String {
     show_time(Duration::from_nanos(nanos.unsigned_abs()))
 }
 
-fn push_correlation(correlated: &Correlated, text: &mut String) {
+fn push_correlation(correlated: Correlated, text: &mut String) {
     if correlated.rho > 0 {
         text.push_fmt(format_args!(" {}", show_percent(correlated.rho)));
     }
@@ -65,7 +65,7 @@ fn push_delay(config: &NetemConfig, text: &mut String, json: &mut Map<String, Va
     text.push_fmt(format_args!(" delay {}", show_nanos(config.delay)));
     if config.jitter > 0 {
         text.push_fmt(format_args!("  {}", show_nanos(config.jitter)));
-        push_correlation(&config.delay_correlation, text);
+        push_correlation(config.delay_correlation, text);
     }
     let delay = map([
         ("delay", seconds(config.delay)),
@@ -86,7 +86,7 @@ fn push_chance(
         return;
     }
     text.push_fmt(format_args!(" {name} {}", show_percent(*chance)));
-    push_correlation(correlated, text);
+    push_correlation(*correlated, text);
     let fields = map([(name, share(*chance)), ("correlation", share(correlated.rho))]);
     json.insert(object.to_owned(), Value::Object(fields));
 }
