@@ -55,13 +55,15 @@ fn mainline<'a>(
     let mut last = None;
     for (position, packet) in queue.enumerate() {
         last = Some(position);
-        let Some(older) = Segment::of(packet).filter(|older| older.tuple == newest.tuple) else {
+        let Some(older) = Segment::of(packet) else { continue };
+        let pure = is_pure_ack(&older);
+        if !(pure || eligible.is_some()) || !older.same_flow(newest) {
             continue;
-        };
+        }
         let ecn = older.flags & ECN_ECHO;
         // A change of the echo is information: the ACK before it must stay.
         eligible = eligible.filter(|first| first.ecn == ecn);
-        if !is_pure_ack(&older) || !says_no_more_than(&older, newest) {
+        if !pure || !says_no_more_than(&older, newest) {
             continue;
         }
         match eligible {
@@ -140,7 +142,7 @@ fn version_8<'a>(
         let older = Segment::of(packet)?;
         let acks_less = older.ack - newest.ack < i32::from(carries_sack);
         let pure = older.flags & !(ECN_ECHO | AE) == ACK && older.payload == 0;
-        (older.tuple == newest.tuple && pure && acks_less).then_some(position)
+        (pure && acks_less && older.same_flow(newest)).then_some(position)
     });
     let first = eligible.next()?;
     (aggressive || eligible.next().is_some()).then_some(first)
@@ -151,3 +153,6 @@ const SYN: u16 = TcpFlags::SYN.0;
 const AE: u16 = TcpFlags::AE.0;
 /// What a receiver echoes of congestion marks (RFC 3168).
 const ECN_ECHO: u16 = TcpFlags::ECE.0 | TcpFlags::CWR.0;
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use super::Cake;
 use super::cobalt::Decision;
 use super::hash::QUEUES;
-use super::pool::Queued;
+use super::pool::{Queued, Ticket};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
 use crate::reason::Reason;
@@ -11,7 +11,7 @@ use crate::reason::Reason;
 /// What became of a turn.
 enum Turn {
     /// A packet to send.
-    Send(Queued),
+    Send(Ticket),
     /// Nothing here: choose tin and flow again.
     ChooseTin,
     /// Choose another flow of the same tin.
@@ -34,8 +34,8 @@ impl Cake {
                 return None;
             }
             let tin = self.choose_tin(now)?;
-            if let Some(queued) = self.serve_tin(tin, first, cx) {
-                return Some(self.send(tin, queued, now));
+            if let Some(ticket) = self.serve_tin(tin, first, cx) {
+                return Some(self.send(tin, ticket, now));
             }
             first = false;
         }
@@ -78,14 +78,15 @@ impl Cake {
 
     /// The next packet of a tin, or `None` if the tin must be chosen again. The first look of a
     /// dequeue is at a flow that decays, if there is one: each packet sent lets one decay a bit.
-    fn serve_tin(&mut self, tin: usize, mut first: bool, cx: &mut Cx<'_>) -> Option<Queued> {
+    fn serve_tin(&mut self, tin: usize, mut first: bool, cx: &mut Cx<'_>) -> Option<Ticket> {
         loop {
             let index = self.tins[tin].flows_mut().first(first)?;
             first = false;
             match self.serve_flow(tin, index, cx) {
-                Turn::Send(queued) => {
-                    self.account_sent(tin, index, queued.adjusted);
-                    return Some(queued);
+                Turn::Send(ticket) => {
+                    let adjusted = self.pool.get(&ticket).adjusted;
+                    self.account_sent(tin, index, adjusted);
+                    return Some(ticket);
                 }
                 Turn::ChooseTin => return None,
                 Turn::ChooseFlow => {}
@@ -102,15 +103,15 @@ impl Cake {
             return Turn::ChooseFlow;
         }
         loop {
-            let Some(mut queued) = self.take(number, index) else {
+            let Some(ticket) = self.take(number, index) else {
                 self.tins[number].retire(index, mode, now);
                 return Turn::ChooseTin;
             };
             self.shrunk(number, index);
-            let Some(reason) = self.judge(number, index, &mut queued, now) else {
-                return Turn::Send(queued);
+            let Some(reason) = self.judge(number, index, &ticket, now) else {
+                return Turn::Send(ticket);
             };
-            self.drop_judged(number, index, reason, queued, cx);
+            self.drop_judged(number, index, reason, ticket, cx);
             if self.config.ingress {
                 return Turn::ChooseFlow;
             }
@@ -119,17 +120,12 @@ impl Cake {
 
     /// COBALT's judgement: why to drop the packet, if it is to be dropped. May mark it. The last
     /// packet of a queue is never dropped.
-    fn judge(
-        &mut self,
-        number: usize,
-        index: usize,
-        queued: &mut Queued,
-        now: u64,
-    ) -> Option<Reason> {
+    fn judge(&mut self, number: usize, index: usize, ticket: &Ticket, now: u64) -> Option<Reason> {
         let tin = &mut self.tins[number];
         let params = tin.params;
         let bulk_flows = if self.config.ingress { u64::from(tin.bulk) } else { 0 };
         let flow = tin.flows_mut().get_mut(index);
+        let queued = self.pool.get_mut(ticket);
         let sojourn = now - queued.packet.meta.enqueued_at.as_nanos();
         let verdict = flow.cobalt.judge(&params, now, sojourn, bulk_flows);
         let signal = verdict.decision == Decision::Signal;
@@ -153,17 +149,18 @@ impl Cake {
         number: usize,
         index: usize,
         reason: Reason,
-        queued: Queued,
+        ticket: Ticket,
         cx: &mut Cx<'_>,
     ) {
         if self.config.ingress {
-            self.charge(number, queued.adjusted, cx.now.as_nanos(), true);
-            self.account_sent(number, index, queued.adjusted);
+            let adjusted = self.pool.get(&ticket).adjusted;
+            self.charge(number, adjusted, cx.now.as_nanos(), true);
+            self.account_sent(number, index, adjusted);
         }
         let tin = &mut self.tins[number];
         tin.counters.dropped += 1;
         tin.flows_mut().get_mut(index).dropped += 1;
-        self.drop(reason, queued, cx);
+        self.drop(reason, ticket, cx);
     }
 
     /// Takes a packet's length from the deficits of its flow and tin.
@@ -174,11 +171,12 @@ impl Cake {
     }
 
     /// Counts and charges a packet that leaves.
-    fn send(&mut self, number: usize, queued: Queued, now: u64) -> Packet {
-        let Queued { packet, len, adjusted, memory: _ } = queued;
-        self.stats.bytes += u64::from(len);
+    fn send(&mut self, number: usize, ticket: Ticket, now: u64) -> Packet {
+        let Queued { packet, len, adjusted, .. } = self.pool.get(&ticket);
+        let (adjusted, delay) = (*adjusted, now - packet.meta.enqueued_at.as_nanos());
+        self.stats.bytes += u64::from(*len);
         self.stats.packets += u64::from(packet.segments());
-        self.tins[number].delays.add(now - packet.meta.enqueued_at.as_nanos());
+        self.tins[number].delays.add(delay);
         self.charge(number, adjusted, now, false);
         if self.backlog.packets == 0 {
             self.wake_for_decay(now);
@@ -188,7 +186,7 @@ impl Cake {
         if let Some(longest) = &mut self.longest {
             longest.sent();
         }
-        packet
+        self.pool.redeem(ticket)
     }
 
     /// An empty instance with flows that decay asks to be looked at after a while.

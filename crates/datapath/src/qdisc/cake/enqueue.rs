@@ -1,7 +1,7 @@
 //! The way in: classification, hashing, the ACK filter, the memory limit.
 
 use super::flows::{Flows, Lookup};
-use super::hash::{FlowKeys, Hashes};
+use super::hash::FlowKeys;
 use super::memory::{footprint, segment_footprint};
 use super::overflow::{Backlogs, Longest, MAX_TINS, Place};
 use super::pool::Queued;
@@ -37,16 +37,17 @@ impl Cake {
     /// The queue for `packet` in `tin` (`cake_classify`).
     fn classify(&mut self, tin: usize, packet: &Packet) -> usize {
         let mode = self.config.flows;
-        let hashes = match mode {
-            FlowMode::Flowblind => Hashes::default(),
-            _ => {
-                let conntrack = self.conntrack.as_deref().filter(|_| self.config.nat);
-                self.hasher.hashes(&FlowKeys::of(packet, conntrack), mode)
-            }
-        };
         let tin = &mut self.tins[tin];
         let flows = tin.flows.get_or_insert_with(|| Box::new(Flows::new()));
-        let (index, lookup) = flows.find(hashes, mode);
+        let (index, lookup) = if mode == FlowMode::Flowblind {
+            flows.find(0, mode, || (0, 0))
+        } else {
+            let conntrack = self.conntrack.as_deref().filter(|_| self.config.nat);
+            let keys = FlowKeys::of(packet, conntrack);
+            let hasher = &self.hasher;
+            let hosts = || (hasher.source(&keys), hasher.destination(&keys));
+            flows.find(hasher.queue(&keys, mode), mode, hosts)
+        };
         match lookup {
             Lookup::Direct => {}
             Lookup::Indirect => tin.counters.way_hits += 1,
@@ -122,18 +123,17 @@ impl Cake {
         let newest = self.pool.last(&flow.chain).expect("a packet was just queued");
         let queue = self.pool.iter(&flow.chain).take(before);
         let Some(position) = ack_filter::victim(filter, newest, queue) else { return };
-        let ack = self.pool.remove(&mut flow.chain, position);
-        flow.backlog -= ack.len;
-        self.tins[tin].backlog -= ack.len;
+        let ticket = self.pool.remove(&mut flow.chain, position);
+        let Queued { len, adjusted, .. } = *self.pool.get(&ticket);
+        flow.backlog -= len;
+        self.tins[tin].backlog -= len;
         self.tins[tin].counters.ack_drops += 1;
-        self.backlog.packets -= 1;
-        self.backlog.bytes -= ack.len;
-        self.memory.used -= u64::from(ack.memory);
-        self.autorate.remove_bytes(u64::from(ack.len));
+        self.autorate.remove_bytes(u64::from(len));
+        self.account_gone(&ticket);
         if self.config.ingress {
-            self.charge(tin, ack.adjusted, cx.now.as_nanos(), true);
+            self.charge(tin, adjusted, cx.now.as_nanos(), true);
         }
-        self.drop(Reason::AckFilter, ack, cx);
+        self.drop(Reason::AckFilter, ticket, cx);
     }
 
     fn grown(&mut self, tin: usize, index: usize) {
@@ -172,7 +172,7 @@ impl Cake {
     fn drop_head(&mut self, place: Place, cx: &mut Cx<'_>) -> bool {
         let now = cx.now.as_nanos();
         let (number, index) = (usize::from(place.tin), usize::from(place.queue));
-        let Some(queued) = self.take(number, index) else { return false };
+        let Some(ticket) = self.take(number, index) else { return false };
         let tin = &mut self.tins[number];
         let params = tin.params;
         let flow = tin.flows_mut().get_mut(index);
@@ -181,9 +181,10 @@ impl Cake {
         tin.unresponsive += u16::from(begun);
         tin.counters.dropped += 1;
         if self.config.ingress {
-            self.charge(number, queued.adjusted, now, true);
+            let adjusted = self.pool.get(&ticket).adjusted;
+            self.charge(number, adjusted, now, true);
         }
-        self.drop(Reason::QdiscOverlimit, queued, cx);
+        self.drop(Reason::QdiscOverlimit, ticket, cx);
         self.shrunk(number, index);
         true
     }

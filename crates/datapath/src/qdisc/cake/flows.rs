@@ -2,7 +2,7 @@
 
 use super::cobalt::Cobalt;
 use super::config::FlowMode;
-use super::hash::{Hashes, QUEUES, SetSlot};
+use super::hash::{QUEUES, SetSlot};
 use super::hosts::Hosts;
 use super::pool::Chain;
 
@@ -73,7 +73,7 @@ pub enum Lookup {
 /// The tables of one tin, made when its first packet comes.
 #[derive(Clone, Debug)]
 pub struct Flows {
-    flows: Box<[Flow]>,
+    queues: Box<[Flow]>,
     tags: Box<[u32]>,
     /// Source hosts.
     sources: Hosts,
@@ -96,7 +96,7 @@ impl Flows {
     /// Empty tables.
     pub fn new() -> Self {
         Self {
-            flows: vec![Flow::default(); QUEUES].into_boxed_slice(),
+            queues: vec![Flow::default(); QUEUES].into_boxed_slice(),
             tags: vec![0; QUEUES].into_boxed_slice(),
             sources: Hosts::new(QUEUES),
             destinations: Hosts::new(QUEUES),
@@ -106,23 +106,30 @@ impl Flows {
 
     /// The flow in queue `index`.
     pub fn get(&self, index: usize) -> &Flow {
-        &self.flows[index]
+        &self.queues[index]
     }
 
     /// The flow in queue `index`, to change.
     pub fn get_mut(&mut self, index: usize) -> &mut Flow {
-        &mut self.flows[index]
+        &mut self.queues[index]
     }
 
-    /// The queue for a packet with these hashes (`cake_hash`), and how it was found.
-    pub fn find(&mut self, hashes: Hashes, mode: FlowMode) -> (usize, Lookup) {
-        let home = SetSlot::home(hashes.flow);
-        let (index, lookup) = self.search(home, hashes.flow);
-        let moves_in = lookup != Lookup::Direct && lookup != Lookup::Indirect;
-        if moves_in || self.flows[index].set == Set::None {
-            self.settle_hosts(index, hashes, mode);
+    /// The queue for a packet with this hash (`cake_hash`), and how it was found. The hashes of
+    /// its source and destination host are only asked for where the queue changes hands.
+    pub fn find(
+        &mut self,
+        hash: u32,
+        mode: FlowMode,
+        hosts: impl FnOnce() -> (u32, u32),
+    ) -> (usize, Lookup) {
+        let home = SetSlot::home(hash);
+        let (index, lookup) = self.search(home, hash);
+        let moves_in = lookup == Lookup::Miss || lookup == Lookup::Collision;
+        let fair = mode.fair_sources() || mode.fair_destinations();
+        if fair && (moves_in || self.queues[index].set == Set::None) {
+            self.settle_hosts(index, hosts(), mode);
         }
-        self.tags[index] = hashes.flow;
+        self.tags[index] = hash;
         (index, lookup)
     }
 
@@ -133,7 +140,7 @@ impl Flows {
         if let Some(index) = home.ways().find(|&index| self.tags[index] == tag) {
             return (index, Lookup::Indirect);
         }
-        match home.ways().find(|&index| self.flows[index].set == Set::None) {
+        match home.ways().find(|&index| self.queues[index].set == Set::None) {
             Some(index) => (index, Lookup::Miss),
             None => (home.index(), Lookup::Collision),
         }
@@ -141,16 +148,16 @@ impl Flows {
 
     /// Notes which hosts the flow in queue `index` now belongs to. A bulk flow that is taken over
     /// in a collision is counted for its new hosts instead of its old ones.
-    fn settle_hosts(&mut self, index: usize, hashes: Hashes, mode: FlowMode) {
-        let bulk = self.flows[index].set == Set::Bulk;
+    fn settle_hosts(&mut self, index: usize, hosts: (u32, u32), mode: FlowMode) {
+        let bulk = self.queues[index].set == Set::Bulk;
         if bulk {
             self.count_bulk(index, mode, Hosts::remove_bulk);
         }
         if mode.fair_sources() {
-            self.flows[index].source = self.sources.slot(hashes.source);
+            self.queues[index].source = self.sources.slot(hosts.0);
         }
         if mode.fair_destinations() {
-            self.flows[index].destination = self.destinations.slot(hashes.destination);
+            self.queues[index].destination = self.destinations.slot(hosts.1);
         }
         if bulk {
             self.count_bulk(index, mode, Hosts::add_bulk);
@@ -168,7 +175,7 @@ impl Flows {
     }
 
     fn count_bulk(&mut self, index: usize, mode: FlowMode, count: fn(&mut Hosts, u16)) {
-        let flow = &self.flows[index];
+        let flow = &self.queues[index];
         if mode.fair_sources() {
             count(&mut self.sources, flow.source);
         }
@@ -179,7 +186,7 @@ impl Flows {
 
     /// Among how many bulk flows of the same host the flow in queue `index` shares: at least 1.
     pub fn host_load(&self, index: usize, mode: FlowMode) -> u16 {
-        let flow = &self.flows[index];
+        let flow = &self.queues[index];
         let mut load = 1;
         if mode.fair_sources() {
             load = load.max(self.sources.bulk_flows(flow.source));
@@ -193,9 +200,10 @@ impl Flows {
     /// The flow whose turn it is: the first of the first rotation that is not empty. With
     /// `decaying_first` flows that decay are looked at before the others.
     pub fn first(&self, decaying_first: bool) -> Option<usize> {
-        let order = match decaying_first {
-            true => [Rotation::Decaying, Rotation::New, Rotation::Old],
-            false => [Rotation::New, Rotation::Old, Rotation::Decaying],
+        let order = if decaying_first {
+            [Rotation::Decaying, Rotation::New, Rotation::Old]
+        } else {
+            [Rotation::New, Rotation::Old, Rotation::Decaying]
         };
         let heads = order.map(|rotation| self.rotations[rotation as usize].first);
         heads.into_iter().find(|&first| first != NIL).map(usize::from)
@@ -209,9 +217,9 @@ impl Flows {
         list.last = index as u16;
         match previous {
             NIL => list.first = index as u16,
-            previous => self.flows[usize::from(previous)].next = index as u16,
+            previous => self.queues[usize::from(previous)].next = index as u16,
         }
-        let flow = &mut self.flows[index];
+        let flow = &mut self.queues[index];
         flow.previous = previous;
         flow.next = NIL;
         flow.rotation = Some(rotation);
@@ -219,23 +227,23 @@ impl Flows {
 
     /// Takes the flow in queue `index` out of its rotation.
     pub fn leave(&mut self, index: usize) {
-        let Flow { rotation, previous, next, .. } = self.flows[index];
+        let Flow { rotation, previous, next, .. } = self.queues[index];
         let Some(rotation) = rotation else { return };
         let list = &mut self.rotations[rotation as usize];
         match previous {
             NIL => list.first = next,
-            previous => self.flows[usize::from(previous)].next = next,
+            previous => self.queues[usize::from(previous)].next = next,
         }
         match next {
             NIL => list.last = previous,
-            next => self.flows[usize::from(next)].previous = previous,
+            next => self.queues[usize::from(next)].previous = previous,
         }
-        self.flows[index].rotation = None;
+        self.queues[index].rotation = None;
     }
 
     /// The queues that are in some rotation, by index.
     pub fn active(&self) -> impl Iterator<Item = (usize, &Flow)> {
-        self.flows.iter().enumerate().filter(|(_, flow)| flow.rotation.is_some())
+        self.queues.iter().enumerate().filter(|(_, flow)| flow.rotation.is_some())
     }
 }
 
@@ -243,12 +251,8 @@ impl Flows {
 mod tests {
     use super::*;
 
-    fn hashes(flow: u32) -> Hashes {
-        Hashes { flow, source: flow, destination: 1 }
-    }
-
     fn find(flows: &mut Flows, hash: u32) -> (usize, Lookup) {
-        let found = flows.find(hashes(hash), FlowMode::TripleIsolate);
+        let found = flows.find(hash, FlowMode::TripleIsolate, || (hash, 1));
         flows.get_mut(found.0).set = Set::Sparse;
         found
     }

@@ -15,17 +15,6 @@ pub const QUEUES: usize = 1024;
 /// Ways of a set (`CAKE_SET_WAYS`).
 pub const WAYS: usize = 8;
 
-/// The hashes that decide where a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Hashes {
-    /// The flow, by what the isolation mode tells apart.
-    pub flow: u32,
-    /// The source address.
-    pub source: u32,
-    /// The destination address.
-    pub destination: u32,
-}
-
 /// What is hashed of a packet (`struct flow_keys`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowKeys {
@@ -107,40 +96,48 @@ impl Hasher {
         Self { key: (rng.next_u64(), rng.next_u64()) }
     }
 
-    /// The hashes of a packet in `mode` (`cake_hash`). Only what the mode needs is computed.
-    pub fn hashes(&self, keys: &FlowKeys, mode: FlowMode) -> Hashes {
-        let source = if mode.by_source() { self.host(keys, |flow| flow.src) } else { 0 };
-        let destination = if mode.by_destination() { self.host(keys, |flow| flow.dst) } else { 0 };
-        let flow = if mode.by_flow() { self.flow(keys) } else { source ^ destination };
-        Hashes { flow, source, destination }
+    /// The hash that chooses a packet's queue in `mode` (`cake_hash`).
+    pub fn queue(&self, keys: &FlowKeys, mode: FlowMode) -> u32 {
+        if mode.by_flow() {
+            return self.flow(keys);
+        }
+        let source = if mode.by_source() { self.source(keys) } else { 0 };
+        let destination = if mode.by_destination() { self.destination(keys) } else { 0 };
+        source ^ destination
+    }
+
+    /// The hash of the source address.
+    pub fn source(&self, keys: &FlowKeys) -> u32 {
+        self.host(keys, |flow| flow.src)
+    }
+
+    /// The hash of the destination address. An address has the same hash on both sides.
+    pub fn destination(&self, keys: &FlowKeys) -> u32 {
+        self.host(keys, |flow| flow.dst)
     }
 
     fn flow(&self, keys: &FlowKeys) -> u32 {
         let mut bytes = [0u8; FLOW_BYTES];
-        if let Some(flow) = &keys.flow {
-            let mut from = (flow.src, flow.src_port);
-            let mut to = (flow.dst, flow.dst_port);
-            if to < from {
-                core::mem::swap(&mut from, &mut to);
-            }
-            write_address(&mut bytes[0..16], from.0);
-            write_address(&mut bytes[16..32], to.0);
-            bytes[32..34].copy_from_slice(&from.1.to_le_bytes());
-            bytes[34..36].copy_from_slice(&to.1.to_le_bytes());
-            bytes[36..40].copy_from_slice(&flow.flow_label.to_le_bytes());
-            bytes[40] = flow.protocol;
-        }
-        write_link(&mut bytes[41..47], keys);
-        self.hash(&bytes)
+        bytes[..LINK_BYTES].copy_from_slice(&link(keys));
+        let Some(flow) = &keys.flow else { return self.hash(&bytes[..LINK_BYTES]) };
+        let (src, dst) = ((flow.src, flow.src_port), (flow.dst, flow.dst_port));
+        let (from, to) = if dst < src { (dst, src) } else { (src, dst) };
+        bytes[6] = flow.protocol;
+        bytes[8..10].copy_from_slice(&from.1.to_le_bytes());
+        bytes[10..12].copy_from_slice(&to.1.to_le_bytes());
+        bytes[12..16].copy_from_slice(&flow.flow_label.to_le_bytes());
+        let middle = write_address(&mut bytes, 16, from.0);
+        let end = write_address(&mut bytes, middle, to.0);
+        self.hash(&bytes[..end])
     }
 
-    /// One address alone, hashed alike on both sides; 0 for packets without addresses.
+    /// One address alone; 0 for packets without addresses.
     fn host(&self, keys: &FlowKeys, address: fn(&Flow) -> IpAddr) -> u32 {
         let Some(flow) = &keys.flow else { return 0 };
         let mut bytes = [0u8; HOST_BYTES];
-        write_address(&mut bytes[0..16], address(flow));
-        write_link(&mut bytes[16..22], keys);
-        self.hash(&bytes)
+        bytes[..LINK_BYTES].copy_from_slice(&link(keys));
+        let end = write_address(&mut bytes, 8, address(flow));
+        self.hash(&bytes[..end])
     }
 
     fn hash(&self, bytes: &[u8]) -> u32 {
@@ -148,22 +145,33 @@ impl Hasher {
     }
 }
 
-/// Bytes of a hashed flow.
-const FLOW_BYTES: usize = 48;
-/// Bytes of a hashed host.
-const HOST_BYTES: usize = 24;
+/// What the link layer says, as it is hashed.
+fn link(keys: &FlowKeys) -> [u8; LINK_BYTES] {
+    let [e0, e1] = keys.ethertype.0.to_le_bytes();
+    let [v0, v1, v2, v3] = keys.vlan.to_le_bytes();
+    [e0, e1, v0, v1, v2, v3]
+}
 
-fn write_address(bytes: &mut [u8], address: IpAddr) {
+/// Writes an address at `at` and tells where it ends.
+fn write_address(bytes: &mut [u8], at: usize, address: IpAddr) -> usize {
     match address {
-        IpAddr::V4(v4) => bytes[..4].copy_from_slice(&v4.octets()),
-        IpAddr::V6(v6) => bytes.copy_from_slice(&v6.octets()),
+        IpAddr::V4(v4) => {
+            bytes[at..at + 4].copy_from_slice(&v4.octets());
+            at + 4
+        }
+        IpAddr::V6(v6) => {
+            bytes[at..at + 16].copy_from_slice(&v6.octets());
+            at + 16
+        }
     }
 }
 
-fn write_link(bytes: &mut [u8], keys: &FlowKeys) {
-    bytes[0..2].copy_from_slice(&keys.ethertype.0.to_le_bytes());
-    bytes[2..6].copy_from_slice(&keys.vlan.to_le_bytes());
-}
+/// Bytes of what the link layer says.
+const LINK_BYTES: usize = 6;
+/// Most bytes of a hashed flow: IPv6.
+const FLOW_BYTES: usize = 48;
+/// Most bytes of a hashed host.
+const HOST_BYTES: usize = 24;
 
 #[cfg(test)]
 mod tests {
@@ -185,7 +193,7 @@ mod tests {
     #[test]
     fn both_directions_share_a_queue_but_other_ports_do_not() {
         let hasher = Hasher::new(&mut Rng::stream(1, 1));
-        let flow = |keys| hasher.hashes(&keys, FlowMode::Flows).flow;
+        let flow = |keys| hasher.queue(&keys, FlowMode::Flows);
         let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
         assert_eq!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (2, 1))));
         assert_ne!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (1, 2))));
@@ -195,7 +203,7 @@ mod tests {
     #[test]
     fn modes_tell_apart_what_their_name_says() {
         let hasher = Hasher::new(&mut Rng::stream(1, 1));
-        let flow = |keys, mode| hasher.hashes(&keys, mode).flow;
+        let flow = |keys, mode| hasher.queue(&keys, mode);
         let (a, b, c) = ([10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]);
         let one = keys(a, b, (1, 2));
         let other_port = keys(a, b, (1, 3));

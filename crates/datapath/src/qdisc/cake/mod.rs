@@ -24,6 +24,8 @@ mod pool;
 mod segment;
 mod shaper;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod tin;
 mod tins;
 
@@ -42,7 +44,7 @@ use autorate::Autorate;
 use hash::Hasher;
 use memory::Memory;
 use overflow::{Longest, MAX_TINS};
-use pool::{Pool, Queued};
+use pool::{Pool, Ticket};
 use shaper::{Clocks, Cost};
 use std::sync::Arc;
 use tin::Tin;
@@ -175,28 +177,34 @@ impl Cake {
         let mut filled: Vec<usize> = flows.active().map(|(index, _)| index).collect();
         filled.retain(|&index| !flows.get(index).chain.is_empty());
         for index in filled {
-            while let Some(queued) = self.take(tin, index) {
+            while let Some(ticket) = self.take(tin, index) {
                 self.tins[tin].counters.dropped += 1;
                 self.tins[tin].flows_mut().get_mut(index).dropped += 1;
-                self.drop(Reason::QdiscDrop, queued, cx);
+                self.drop(Reason::QdiscDrop, ticket, cx);
                 self.shrunk(tin, index);
             }
         }
     }
 
     /// Takes the first packet out of a queue, with all accounts.
-    fn take(&mut self, tin: usize, index: usize) -> Option<Queued> {
-        let queued = self.tins[tin].pop(index, &mut self.pool)?;
+    fn take(&mut self, tin: usize, index: usize) -> Option<Ticket> {
+        let ticket = self.tins[tin].pop(index, &mut self.pool)?;
+        self.account_gone(&ticket);
+        Some(ticket)
+    }
+
+    /// A packet waits no longer.
+    fn account_gone(&mut self, ticket: &Ticket) {
+        let queued = self.pool.get(ticket);
         self.backlog.packets -= 1;
         self.backlog.bytes -= queued.len;
         self.memory.used -= u64::from(queued.memory);
-        Some(queued)
     }
 
     /// Counts and hands over a packet that has left its queue for good.
-    fn drop(&mut self, reason: Reason, queued: Queued, cx: &mut Cx<'_>) {
+    fn drop(&mut self, reason: Reason, ticket: Ticket, cx: &mut Cx<'_>) {
         self.stats.drops += 1;
-        cx.drop(reason, queued.packet);
+        cx.drop(reason, self.pool.redeem(ticket));
     }
 
     /// Charges a packet to its tin and to the whole (`cake_advance_shaper`).

@@ -31,6 +31,12 @@ pub struct Chain {
     len: u32,
 }
 
+/// A packet that has been taken out of its chain and still lies in the pool, where it can be read
+/// and marked without being moved. It must be redeemed.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Ticket(u32);
+
 #[derive(Clone, Debug)]
 struct Slot {
     queued: Option<Queued>,
@@ -78,7 +84,7 @@ impl Pool {
     }
 
     /// Takes the first packet of `chain`.
-    pub fn pop(&mut self, chain: &mut Chain) -> Option<Queued> {
+    pub fn pop(&mut self, chain: &mut Chain) -> Option<Ticket> {
         if chain.is_empty() {
             return None;
         }
@@ -88,7 +94,26 @@ impl Pool {
             chain.tail = NIL;
         }
         chain.len -= 1;
-        Some(self.vacate(slot))
+        Some(Ticket(slot))
+    }
+
+    /// The packet that `ticket` stands for.
+    pub fn get(&self, ticket: &Ticket) -> &Queued {
+        self.slots[ticket.0 as usize].queued.as_ref().expect("a ticket stands for a packet")
+    }
+
+    /// The packet that `ticket` stands for, to mark.
+    pub fn get_mut(&mut self, ticket: &Ticket) -> &mut Queued {
+        self.slots[ticket.0 as usize].queued.as_mut().expect("a ticket stands for a packet")
+    }
+
+    /// Gives the packet out and frees its slot.
+    pub fn redeem(&mut self, ticket: Ticket) -> Packet {
+        let Ticket(slot) = ticket;
+        let vacated = &mut self.slots[slot as usize];
+        vacated.next = self.free;
+        self.free = slot;
+        vacated.queued.take().expect("a ticket stands for a packet").packet
     }
 
     /// The packets of `chain`, first to last.
@@ -108,7 +133,7 @@ impl Pool {
     }
 
     /// Takes the packet at `position` out of `chain`, which must be longer than that.
-    pub fn remove(&mut self, chain: &mut Chain, position: usize) -> Queued {
+    pub fn remove(&mut self, chain: &mut Chain, position: usize) -> Ticket {
         if position == 0 {
             return self.pop(chain).expect("the position is in the chain");
         }
@@ -122,7 +147,7 @@ impl Pool {
             chain.tail = before;
         }
         chain.len -= 1;
-        self.vacate(slot)
+        Ticket(slot)
     }
 
     fn occupy(&mut self, queued: Queued) -> u32 {
@@ -135,12 +160,5 @@ impl Pool {
         self.free = self.slots[slot as usize].next;
         self.slots[slot as usize] = filled;
         slot
-    }
-
-    fn vacate(&mut self, slot: u32) -> Queued {
-        let vacated = &mut self.slots[slot as usize];
-        vacated.next = self.free;
-        self.free = slot;
-        vacated.queued.take().expect("a chained slot holds a packet")
     }
 }

@@ -8,8 +8,10 @@ use core::net::IpAddr;
 /// A TCP segment as the filter compares it.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
-    /// Addresses and ports, of the inner header in a tunnel.
-    pub tuple: (IpAddr, IpAddr, u16, u16),
+    /// Source and destination port.
+    ports: (u16, u16),
+    /// Where the addresses are, of the inner header in a tunnel.
+    addresses: Addresses<'a>,
     /// Acknowledgment number.
     pub ack: Seq,
     /// The twelve bits after the data offset: three reserved ones, AE, and the eight flags.
@@ -18,6 +20,14 @@ pub struct Segment<'a> {
     pub payload: i32,
     /// The options.
     options: Options<'a>,
+}
+
+/// Addresses, parsed or as bytes of the IP header.
+#[derive(Clone, Copy, Debug)]
+enum Addresses<'a> {
+    Parsed(&'a Network),
+    V4(&'a [u8; 20]),
+    V6(&'a [u8; 40]),
 }
 
 /// TCP options, parsed or as bytes.
@@ -42,7 +52,8 @@ impl<'a> Segment<'a> {
     fn from_fields(packet: &'a Packet) -> Option<Self> {
         let Transport::Tcp(tcp) = &packet.transport else { return None };
         Some(Self {
-            tuple: (packet.network.src()?, packet.network.dst()?, tcp.src_port, tcp.dst_port),
+            ports: (tcp.src_port, tcp.dst_port),
+            addresses: Addresses::Parsed(&packet.network),
             ack: tcp.ack,
             flags: tcp.flags.0,
             payload: packet.body.len as i32,
@@ -61,9 +72,7 @@ impl<'a> Segment<'a> {
                     IPPROTO_IPV6 => Self::from_ipv6(rest),
                     IPPROTO_TCP => {
                         let total = i32::from(u16::from_be_bytes([ip[2], ip[3]]));
-                        let src = IpAddr::from([ip[12], ip[13], ip[14], ip[15]]);
-                        let dst = IpAddr::from([ip[16], ip[17], ip[18], ip[19]]);
-                        Self::from_tcp(rest, src, dst, total - header_len as i32)
+                        Self::from_tcp(rest, Addresses::V4(ip), total - header_len as i32)
                     }
                     _ => None,
                 }
@@ -79,26 +88,28 @@ impl<'a> Segment<'a> {
         if ip[0] >> 4 != 6 || ip[6] != IPPROTO_TCP {
             return None;
         }
-        let address = |at: usize| {
-            let octets: [u8; 16] = ip[at..at + 16].try_into().expect("16 bytes");
-            IpAddr::from(octets)
-        };
         let len = i32::from(u16::from_be_bytes([ip[4], ip[5]]));
-        Self::from_tcp(rest, address(8), address(24), len)
+        Self::from_tcp(rest, Addresses::V6(ip), len)
     }
 
-    fn from_tcp(bytes: &'a [u8], src: IpAddr, dst: IpAddr, len: i32) -> Option<Self> {
+    fn from_tcp(bytes: &'a [u8], addresses: Addresses<'a>, len: i32) -> Option<Self> {
         let tcp = bytes.first_chunk::<20>()?;
         let header_len = usize::from(tcp[12] >> 4) * 4;
         let options = bytes.get(20..header_len)?;
         let port = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
         Some(Self {
-            tuple: (src, dst, port(0), port(2)),
+            ports: (port(0), port(2)),
+            addresses,
             ack: Seq(u32::from_be_bytes([tcp[8], tcp[9], tcp[10], tcp[11]])),
             flags: port(12) & 0x0fff,
             payload: len - header_len as i32,
             options: Options::Raw(options),
         })
+    }
+
+    /// True if both are of the same connection and direction.
+    pub fn same_flow(&self, other: &Segment<'_>) -> bool {
+        self.ports == other.ports && self.addresses.both() == other.addresses.both()
     }
 
     /// True if every bit of `flags` is set.
@@ -167,6 +178,23 @@ impl<'a> Segment<'a> {
     fn not_before(&self, older: (u32, u32)) -> bool {
         let newer = self.timestamps();
         !Seq(older.0).after(Seq(newer.0)) && !Seq(older.1).after(Seq(newer.1))
+    }
+}
+
+impl Addresses<'_> {
+    /// Source and destination.
+    fn both(&self) -> Option<(IpAddr, IpAddr)> {
+        match self {
+            Self::Parsed(network) => Some((network.src()?, network.dst()?)),
+            Self::V4([.., s0, s1, s2, s3, d0, d1, d2, d3]) => {
+                Some(([*s0, *s1, *s2, *s3].into(), [*d0, *d1, *d2, *d3].into()))
+            }
+            Self::V6(header) => {
+                let [_, _, _, _, _, _, _, _, addresses @ ..] = header;
+                let (src, dst) = addresses.split_first_chunk::<16>()?;
+                Some(((*src).into(), (*dst.first_chunk::<16>()?).into()))
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::config::{Config, FlowMode};
 use super::draws::Draws;
 use super::ewma;
 use super::flows::{Flows, Rotation, Set};
-use super::pool::{Pool, Queued};
+use super::pool::{Pool, Ticket};
 use super::shaper::{Cost, charge_tin};
 use super::tins::Class;
 use crate::units::Rate;
@@ -94,9 +94,10 @@ impl Tin {
         self.rate = Rate::from_bytes_per_sec(class.share.of(rate.bytes_per_sec()));
         self.cost = Cost::of(self.rate);
         self.quantum = class.quantum;
-        self.flow_quantum = match self.cost.is_free() {
-            true => MAX_QUANTUM as u32,
-            false => (self.rate.bytes_per_sec() >> 12).clamp(MIN_QUANTUM, MAX_QUANTUM) as u32,
+        self.flow_quantum = if self.cost.is_free() {
+            MAX_QUANTUM as u32
+        } else {
+            (self.rate.bytes_per_sec() >> 12).clamp(MIN_QUANTUM, MAX_QUANTUM) as u32
         };
         self.params = Params::scaled(config.interval, config.target, self.cost.nanos(mtu));
     }
@@ -200,12 +201,13 @@ impl Tin {
     }
 
     /// Takes the first packet out of queue `index`.
-    pub fn pop(&mut self, index: usize, pool: &mut Pool) -> Option<Queued> {
+    pub fn pop(&mut self, index: usize, pool: &mut Pool) -> Option<Ticket> {
         let flow = self.flows_mut().get_mut(index);
-        let queued = pool.pop(&mut flow.chain)?;
-        flow.backlog -= queued.len;
-        self.backlog -= queued.len;
-        Some(queued)
+        let ticket = pool.pop(&mut flow.chain)?;
+        let len = pool.get(&ticket).len;
+        flow.backlog -= len;
+        self.backlog -= len;
+        Some(ticket)
     }
 }
 

@@ -1,0 +1,145 @@
+//! What CAKE costs for one packet in and out: `cargo bench -p ackwright-datapath --bench cake`.
+//!
+//! The link is always just fast enough, so that every enqueue is followed by a dequeue, with a
+//! standing backlog of up to 100 packets; flows take turns.
+
+use datapath::packet::{
+    Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Timestamps,
+    Transport, protocol,
+};
+use datapath::qdisc::cake::{AckFilter, Cake, Config, FlowMode, TinMode};
+use datapath::qdisc::{Cx, Qdisc};
+use datapath::rng::Rng;
+use datapath::tcp::seq::Seq;
+use datapath::units::{Instant, Rate};
+use divan::{Bencher, black_box};
+
+fn main() {
+    divan::main();
+}
+
+/// The numbers of flows.
+const FLOWS: [u32; 3] = [1, 100, 100_000];
+/// Time between packets: a full frame takes a little less at 10 Gbit/s.
+const STEP: u64 = 1_250;
+
+#[divan::bench(args = FLOWS)]
+fn triple_isolate(bencher: Bencher<'_, '_>, flows: u32) {
+    in_and_out(bencher, Config::default(), flows, data);
+}
+
+#[divan::bench(args = FLOWS)]
+fn flows_besteffort(bencher: Bencher<'_, '_>, flows: u32) {
+    let config = Config { tins: TinMode::Besteffort, flows: FlowMode::Flows, ..Config::default() };
+    in_and_out(bencher, config, flows, data);
+}
+
+#[divan::bench(args = FLOWS)]
+fn ack_filter_on_data(bencher: Bencher<'_, '_>, flows: u32) {
+    let config = Config { ack_filter: AckFilter::Conservative, ..Config::default() };
+    in_and_out(bencher, config, flows, data);
+}
+
+#[divan::bench(args = FLOWS)]
+fn ack_filter_on_acks(bencher: Bencher<'_, '_>, flows: u32) {
+    let config = Config { ack_filter: AckFilter::Conservative, ..Config::default() };
+    in_and_out(bencher, config, flows, ack);
+}
+
+/// The filter's worst case: a thousand duplicate ACKs, none of which may be dropped, are looked
+/// at for each new one.
+#[divan::bench]
+fn ack_filter_behind_1000_duplicates(bencher: Bencher<'_, '_>) {
+    let config =
+        Config { ack_filter: AckFilter::Aggressive, flows: FlowMode::Flows, ..Config::default() };
+    let duplicate = |_: u32, _: u32| ack(0, 0);
+    run(bencher, config, 1, 1_000, duplicate);
+}
+
+/// A packet that is only copied, which is part of every figure here.
+#[divan::bench]
+fn nothing_but_a_copy(bencher: Bencher<'_, '_>) {
+    let packet = data(1, 1);
+    bencher.bench_local(|| black_box(&packet).clone());
+}
+
+fn in_and_out(
+    bencher: Bencher<'_, '_>,
+    config: Config,
+    flows: u32,
+    packet: impl Fn(u32, u32) -> Packet,
+) {
+    run(bencher, config, flows, flows.min(100), packet);
+}
+
+fn run(
+    bencher: Bencher<'_, '_>,
+    config: Config,
+    flows: u32,
+    backlog: u32,
+    packet: impl Fn(u32, u32) -> Packet,
+) {
+    let config = Config { bandwidth: Rate::from_mbit(10_000), ..config };
+    let mut cake = Cake::new(config, 1514, Rng::stream(1, 1));
+    let mut dropped = Vec::new();
+    let mut now = 1_000_000_000;
+    let mut count = 0;
+    let mut enqueue = |cake: &mut Cake, dropped: &mut Vec<_>, now: u64| {
+        let packet = packet(count % flows, count / flows);
+        count += 1;
+        cake.enqueue(packet, &mut Cx { now: Instant::from_nanos(now), dropped });
+    };
+    for _ in 0..backlog {
+        enqueue(&mut cake, &mut dropped, now);
+    }
+    bencher.bench_local(|| {
+        now += STEP;
+        enqueue(&mut cake, &mut dropped, now);
+        dropped.clear();
+        black_box(cake.dequeue(&mut Cx { now: Instant::from_nanos(now), dropped: &mut dropped }))
+    });
+}
+
+/// Full-sized segment number `number` of flow `flow`.
+fn data(flow: u32, number: u32) -> Packet {
+    segment(flow, Seq(number.wrapping_mul(1448)), Seq(1), 1448)
+}
+
+/// Pure ACK number `number` of flow `flow`, which acknowledges more than the one before.
+fn ack(flow: u32, number: u32) -> Packet {
+    segment(flow, Seq(1), Seq(number.wrapping_mul(1448)), 0)
+}
+
+fn segment(flow: u32, seq: Seq, ack: Seq, len: u32) -> Packet {
+    Packet {
+        link: Link::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
+        network: Network::Ipv4(Ipv4 {
+            src: [10, 0, (flow >> 8) as u8, flow as u8].into(),
+            dst: [10, 1, 0, 2].into(),
+            tos: 2,
+            ttl: 64,
+            protocol: protocol::TCP,
+            id: 1,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+        }),
+        transport: Transport::Tcp(Tcp {
+            src_port: 40_000 + (flow >> 16) as u16,
+            dst_port: 5201,
+            seq,
+            ack,
+            flags: TcpFlags::ACK,
+            window: 512,
+            urgent: 0,
+            options: TcpOptions {
+                timestamps: Some(Timestamps { value: 1, echo: 2 }),
+                ..TcpOptions::default()
+            },
+        }),
+        body: Body { store: 1, offset: 66, len },
+        meta: Meta { truesize: 2304, ..Meta::default() },
+        extra: None,
+    }
+    .finish()
+}
