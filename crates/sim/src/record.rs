@@ -110,7 +110,7 @@ impl Fingerprint {
                 }
             }
             Transport::Udp(udp) => {
-                self.mix(u64::from(udp.src_port) << 16 | u64::from(udp.dst_port))
+                self.mix(u64::from(udp.src_port) << 16 | u64::from(udp.dst_port));
             }
             Transport::Icmp(icmp) => self.mix(u64::from(icmp.kind) << 32 | u64::from(icmp.rest)),
             Transport::None => {}

@@ -123,7 +123,7 @@ pub enum Verdict {
 /// The rules of one direction and what they have counted.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    rules: Vec<Counted>,
+    list: Vec<Counted>,
     data: u64,
     acks: u64,
     syns: u64,
@@ -154,18 +154,18 @@ impl Rules {
     /// The rules for `direction` among `rules`, in order.
     pub fn new(rules: &[Rule], direction: Direction) -> Self {
         let mine = rules.iter().filter(|rule| rule.direction == direction);
-        let rules = mine.map(|rule| Counted { rule: *rule, covered: 0, hits: 0 }).collect();
-        Self { rules, ..Self::default() }
+        let list = mine.map(|rule| Counted { rule: *rule, covered: 0, hits: 0 }).collect();
+        Self { list, ..Self::default() }
     }
 
     /// True without rules.
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.list.is_empty()
     }
 
     /// How often each rule has decided, in order.
     pub fn hits(&self) -> impl Iterator<Item = (Rule, u64)> {
-        self.rules.iter().map(|counted| (counted.rule, counted.hits))
+        self.list.iter().map(|counted| (counted.rule, counted.hits))
     }
 
     /// Judges a packet that passes at `at`.
@@ -173,7 +173,7 @@ impl Rules {
         let sight = self.look(at, packet);
         let (data, acks, syns) = (self.data, self.acks, self.syns);
         let mut decided = None;
-        for counted in &mut self.rules {
+        for counted in &mut self.list {
             if counted.matches(&sight, data, acks, syns) && decided.is_none() {
                 counted.hits += 1;
                 decided = Some(counted.rule);
