@@ -56,7 +56,7 @@ pub struct IpStats {
 pub struct Host {
     ports: Vec<HostPort>,
     ingress: Vec<(Port, Police)>,
-    fib: Fib,
+    fib: Box<Fib>,
     route_cache: RouteCache,
     /// The routes may have changed since `fib_wake` was asked for.
     fib_touched: bool,

@@ -24,6 +24,8 @@ pub(super) enum Way {
 #[derive(Debug, Default)]
 pub(super) struct RouteCache {
     slots: Vec<Slot>,
+    /// How far a digest is shifted for the number of its slot.
+    shift: u32,
     state: State,
 }
 
@@ -99,13 +101,14 @@ impl RouteCache {
         if fib.decides_by_destination() {
             self.state = State::Usable;
             let size = (2 * fib.len()).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
+            self.shift = 32 - size.trailing_zeros();
             self.slots.resize(size, Slot { dst: 0, answer: Answer::Empty });
         }
     }
 
     #[inline]
     fn place(&self, dst: u32) -> usize {
-        (dst.wrapping_mul(SPREAD) >> 12) as usize & (self.slots.len() - 1)
+        (dst.wrapping_mul(SPREAD) >> self.shift) as usize
     }
 }
 
