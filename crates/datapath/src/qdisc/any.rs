@@ -285,3 +285,6 @@ variants! {
     Prio(Box::new): Prio,
     Cake(Box::new): Cake,
 }
+
+#[cfg(test)]
+mod tests;

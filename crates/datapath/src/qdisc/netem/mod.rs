@@ -145,6 +145,40 @@ impl Default for NetemConfig {
     }
 }
 
+impl NetemConfig {
+    /// What a change to these settings makes of `old`: limit, delay, jitter, loss, duplication and
+    /// gap are always set anew; all else stays as it was where it is not given.
+    fn over(mut self, old: Self) -> Self {
+        if !self.has_correlation() {
+            self.delay_correlation = old.delay_correlation;
+            self.duplicate.1 = old.duplicate.1;
+            if let (Loss::Random(_, new), Loss::Random(_, old)) = (&mut self.loss, old.loss) {
+                *new = old;
+            }
+        }
+        if self.corrupt.0 == 0 {
+            self.corrupt = old.corrupt;
+        }
+        if self.reorder.0 == 0 {
+            self.reorder = old.reorder;
+        }
+        self.ecn |= old.ecn;
+        self.distribution = self.distribution.or(old.distribution);
+        self.rate = self.rate.or(old.rate);
+        self.slot = self.slot.or(old.slot);
+        self
+    }
+
+    /// Whether delay, loss or duplication was given a correlation; tc sends all three together.
+    fn has_correlation(&self) -> bool {
+        let loss = match &self.loss {
+            Loss::Random(_, correlated) => correlated.rho,
+            _ => 0,
+        };
+        self.delay_correlation.rho != 0 || self.duplicate.1.rho != 0 || loss != 0
+    }
+}
+
 impl Netem {
     /// An idle emulator that draws from `rng`.
     pub fn new(config: NetemConfig, rng: Rng) -> Self {
@@ -172,8 +206,9 @@ impl Netem {
     /// New settings for the packets to come; those on their way keep their times
     /// (`netem_change`).
     pub fn change(&mut self, config: NetemConfig) {
-        self.slot = SlotState::filled(config.slot, self.slot.next);
-        self.config = config;
+        let old = core::mem::take(&mut self.config);
+        self.config = config.over(old);
+        self.slot = SlotState::filled(self.config.slot, self.slot.next);
     }
 
     /// The inner qdisc, if one was grafted.

@@ -168,6 +168,16 @@ fn slots_release_bursts() {
     assert!(spread.iter().filter(|gap| **gap == 0).count() >= 2, "{times:?}");
 }
 
+/// `change ... netem delay 5ms` keeps the rate but not the loss.
+#[test]
+fn a_change_keeps_some_of_what_it_does_not_name() {
+    let always = Loss::Random(u32::MAX, Correlated::default());
+    let mut netem =
+        Netem::new(NetemConfig { loss: always, ..at_rate(8_000_000) }, Rng::stream(1, 1));
+    netem.change(NetemConfig { delay: 5 * MILLI, ..NetemConfig::default() });
+    assert_eq!(Bench::new(netem).run([(0, frame(1000))])[0].0, 6_000_000);
+}
+
 #[test]
 fn an_inner_qdisc_gets_what_is_due() {
     let mut netem =

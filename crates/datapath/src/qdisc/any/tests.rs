@@ -1,0 +1,137 @@
+//! Trees of qdiscs: peeking, grafting, and conservation through every level.
+
+use super::*;
+use crate::qdisc::codel::{CodelConfig, CodelTime};
+use crate::qdisc::fifo::FifoKind;
+use crate::qdisc::fq_codel::FqCodelConfig;
+use crate::qdisc::netem::NetemConfig;
+use crate::qdisc::prio::PrioConfig;
+use crate::qdisc::rate::RateConfig;
+use crate::qdisc::red::RedConfig;
+use crate::qdisc::tbf::TbfConfig;
+use crate::qdisc::testing::{Bench, flow_frame, frame};
+use crate::rng::Rng;
+use crate::units::{Duration, Rate};
+use proptest::prelude::*;
+
+const ROOT: Handle = Handle::new(1, 0);
+
+fn tbf_around(child: impl Into<AnyQdisc>) -> Sched {
+    let rate = RateConfig::new(Rate::from_mbit(10));
+    let config = TbfConfig { rate, burst: 3100, peak: None, limit: 0 };
+    Sched::new(ROOT, Tbf::new(config, Sched::new(Handle::new(0x10, 0), child)))
+}
+
+fn red() -> Red {
+    let config = RedConfig {
+        limit: 20_000,
+        min: 3000,
+        max: 9000,
+        wlog: 2,
+        plog: 1,
+        max_probability: 1 << 30,
+        scell_log: 10,
+        idle_decay: Box::new([1; 256]),
+        ecn: true,
+        harddrop: false,
+        adaptive: true,
+        nodrop: false,
+    };
+    Red::new(config, Fifo::new(FifoKind::Bytes(20_000)).into(), Rng::stream(1, 2))
+}
+
+fn nervous_codel() -> CodelConfig {
+    let mut config = CodelConfig { limit: 8, ..CodelConfig::new(60) };
+    config.params.target = CodelTime::of(Duration::from_micros(100));
+    config.params.interval = CodelTime::of(Duration::from_millis(2));
+    config
+}
+
+fn children() -> Vec<AnyQdisc> {
+    let rng = || Rng::stream(1, 1);
+    let params = nervous_codel().params;
+    let fq_codel = FqCodelConfig { limit: 8, params, ..FqCodelConfig::new(1514) };
+    let netem = NetemConfig { delay: 300_000, jitter: 200_000, limit: 8, ..NetemConfig::default() };
+    let mut prio = Prio::new(PrioConfig::default(), Handle::new(0x10, 0));
+    prio.bands_mut()[1] = Codel::new(nervous_codel()).into();
+    vec![
+        Fifo::new(FifoKind::Bytes(9000)).into(),
+        Fifo::new(FifoKind::HeadDrop(5)).into(),
+        PfifoFast::new(5).into(),
+        red().into(),
+        Codel::new(nervous_codel()).into(),
+        FqCodel::new(fq_codel, Handle::new(0x10, 0), rng()).into(),
+        Netem::new(netem, rng()).into(),
+        prio.into(),
+    ]
+}
+
+/// A decision at dequeue falls when the parent looks, not when it has tokens: the packet that
+/// is looked at then no longer counts as waiting longer.
+#[test]
+fn peeking_takes_the_decision() {
+    let mut config = CodelConfig::new(1514);
+    config.params.ce_threshold = CodelTime::of(Duration::from_millis(1));
+    let mut bench = Bench::new(tbf_around(Codel::new(config)));
+    for _ in 0..4 {
+        bench.enqueue(0, flow_frame(1, 1514, 2));
+    }
+    // Two fit the burst; the third is looked at now and leaves late, but unmarked.
+    let tos = |packet: Option<Packet>| packet.expect("a packet").network.tos();
+    assert_eq!([0, 0].map(|at| tos(bench.dequeue(at))), [2, 2]);
+    assert_eq!(bench.dequeue(0), None);
+    assert_eq!(bench.qdisc().backlog().packets, 2, "what is held still counts");
+    assert_eq!([5_000_000, 5_000_000].map(|at| tos(bench.dequeue(at))), [2, 3]);
+}
+
+#[test]
+fn grafting_gives_back_what_was_there() {
+    let mut root = tbf_around(Fifo::pfifo_default());
+    let fresh = || Box::new(Sched::new(Handle::new(0x20, 0), red()));
+    assert!(root.graft(Handle::new(9, 1), fresh()).is_err(), "no such class");
+    let old = root.graft(Handle::new(1, 1), fresh()).expect("a class");
+    assert_eq!(old.handle, Handle::new(0x10, 0));
+    let deeper = root.graft(Handle::new(0x20, 1), Box::new(Fifo::pfifo_default().into()));
+    assert!(deeper.is_ok(), "a class two levels down");
+    let shown: Vec<String> = root.tree().iter().map(|(class, _)| class.to_string()).collect();
+    assert_eq!(shown, ["root", "1:1", "20:1"]);
+    assert!(root.find_mut(Handle::new(0x20, 0)).is_some());
+}
+
+#[test]
+fn a_parent_counts_the_drops_of_its_children() {
+    let mut bench = Bench::new(tbf_around(Fifo::new(FifoKind::Packets(1))));
+    bench.enqueue(0, frame(100));
+    bench.enqueue(0, frame(100));
+    assert_eq!(bench.qdisc().stats().drops, 1);
+}
+
+proptest! {
+    /// Whatever is inside the bucket, packets are conserved (by the bench), all of them come out
+    /// in the end, and parent and child agree on what they dropped.
+    #[test]
+    fn trees_conserve_packets(
+        which in 0..children().len(),
+        arrivals in prop::collection::vec(
+            (0u64..2_000_000, 60u32..1514, 0u16..4, 0u8..4, 0u32..8),
+            1..80,
+        ),
+    ) {
+        let mut bench = Bench::new(tbf_around(children().swap_remove(which)));
+        let mut at = 0;
+        let mut packets = Vec::new();
+        for (gap, len, port, ecn, priority) in arrivals {
+            at += gap;
+            let mut packet = flow_frame(port, len, ecn);
+            packet.meta.priority = priority;
+            packet.meta.truesize = 2304;
+            packets.push((at, packet));
+        }
+        let arrived = packets.len();
+        let left = bench.run(packets).len();
+        let dropped = bench.dropped_lengths().len();
+        prop_assert_eq!(left + dropped, arrived);
+        prop_assert_eq!(bench.qdisc().backlog(), Backlog::default());
+        prop_assert_eq!(bench.qdisc().stats().drops as usize, dropped);
+    }
+}
