@@ -1,5 +1,7 @@
 //! A plan as the runner sees it: every name resolved, every quantity checked.
 
+use datapath::profile::{LostRetransmit, Profile};
+use datapath::tcp::cc::Algorithm;
 use datapath::units::{Duration, Rate};
 use sim::rules::Rule;
 
@@ -39,35 +41,6 @@ pub enum Role {
     Router,
 }
 
-/// A kernel whose behaviour a node shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum ProfileName {
-    /// 2007: the kernel of the lost-retransmit post.
-    Linux2622,
-    /// 6.1, the oracle's kernel.
-    Linux61,
-    /// 6.18.
-    Linux618,
-    /// 7.x, the default.
-    #[default]
-    Linux7,
-}
-
-/// How a lost retransmission is noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LostRetransmit {
-    /// As 2.6.22 did, with the fault that the post describes.
-    Linux2622,
-    /// With the post's first patch.
-    HighestSack,
-    /// With the post's second patch.
-    SkipReported,
-    /// With both patches.
-    Both,
-    /// RACK, as today.
-    Rack,
-}
-
 /// Segmentation offloads of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Offload {
@@ -88,24 +61,24 @@ pub struct NodePlan {
     /// Host or router.
     pub role: Role,
     /// Kernel.
-    pub profile: ProfileName,
+    pub profile: Profile,
     /// Detector of lost retransmissions, if not the profile's own.
     pub lost_retransmit: Option<LostRetransmit>,
     /// Settings by sysctl name, in the order of the file.
     pub sysctls: Vec<SysctlSetting>,
+    /// `net.ipv4.tcp_congestion_control`.
+    pub congestion_control: Option<Algorithm>,
     /// Segmentation offloads.
     pub offload: Offload,
 }
 
-/// One sysctl: its full name and its values (most have one, `tcp_rmem` has three).
+/// One sysctl as it would be written to its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SysctlSetting {
-    /// `net.ipv4.…` or `net.core.…`.
-    pub name: &'static str,
-    /// The numbers.
-    pub values: Vec<i64>,
-    /// The word, for `tcp_congestion_control`.
-    pub word: Option<String>,
+    /// The name without `net.ipv4.`.
+    pub name: String,
+    /// The text.
+    pub value: String,
 }
 
 /// A link between two nodes.
@@ -235,7 +208,7 @@ pub struct FlowPlan {
     /// When it stops, if before the end.
     pub stop: Option<Duration>,
     /// Congestion control, if not the sysctl's.
-    pub congestion_control: Option<String>,
+    pub congestion_control: Option<Algorithm>,
     /// IP TOS byte (DSCP in the upper six bits).
     pub tos: u8,
 }
@@ -255,25 +228,19 @@ pub struct Measure {
     pub table: Vec<String>,
 }
 
-impl ProfileName {
-    /// The words of a plan.
-    pub const WORDS: [(&'static str, Self); 4] = [
-        ("linux-2.6.22", Self::Linux2622),
-        ("linux-6.1", Self::Linux61),
-        ("linux-6.18", Self::Linux618),
-        ("linux-7.x", Self::Linux7),
-    ];
-}
-
-impl LostRetransmit {
-    /// The words of a plan.
-    pub const WORDS: [(&'static str, Self); 5] = [
-        ("linux-2.6.22", Self::Linux2622),
-        ("highest-sack", Self::HighestSack),
-        ("skip-reported", Self::SkipReported),
-        ("both", Self::Both),
-        ("rack", Self::Rack),
-    ];
+impl Default for NodePlan {
+    /// A host with the newest kernel and no settings.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            role: Role::Host,
+            profile: Profile::default(),
+            lost_retransmit: None,
+            sysctls: Vec::new(),
+            congestion_control: None,
+            offload: Offload::Off,
+        }
+    }
 }
 
 impl App {

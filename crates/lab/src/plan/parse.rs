@@ -1,5 +1,7 @@
 //! From the tree to a [`Plan`]: names, quantities and references.
 
+use datapath::profile::{LostRetransmit, Profile};
+use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
 
 use sim::rules::Rule;
@@ -7,8 +9,7 @@ use sim::rules::Rule;
 use super::diagnostic::{Diagnostics, suggest};
 use super::doc::{Document, Key, Kind, Node, Origin};
 use super::model::{
-    App, Direction, FlowPlan, LinkPlan, LostRetransmit, Measure, NodePlan, Offload, Plan, PortPlan,
-    ProfileName, Role, SysctlSetting,
+    App, Direction, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan, Role,
 };
 use super::read::{Faults, Reader, as_text};
 use super::{routes, sysctl, tc};
@@ -60,14 +61,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let seed = top.integer("seed", 0..=i64::MAX).unwrap_or(1) as u64;
     let repetitions = top.integer("repetitions", 1..=100_000).unwrap_or(1) as u32;
 
-    let defaults = NodePlan {
-        name: String::new(),
-        role: Role::Host,
-        profile: top.word("profile", &ProfileName::WORDS).unwrap_or_default(),
-        lost_retransmit: top.word("lost_retransmit", &LostRetransmit::WORDS),
-        sysctls: sysctl::read(top.tables("sysctl"), faults),
-        offload: top.word("offload", &OFFLOADS).unwrap_or_default(),
-    };
+    let defaults = read_node(&mut top, NodePlan::default());
     let node_entries = top.tables("nodes");
     let nodes = read_nodes(node_entries, &defaults, faults);
     let link_entries = top.tables("links");
@@ -133,22 +127,32 @@ fn read_nodes(entries: &[(Key, Node)], defaults: &NodePlan, faults: &Faults<'_>)
             check_name(key, "node", faults);
             let mut table = Reader::new(node, faults)?;
             let role = table.word("role", &[("host", Role::Host), ("router", Role::Router)]);
-            let mut sysctls: Vec<SysctlSetting> = defaults.sysctls.clone();
-            sysctls.extend(sysctl::read(table.tables("sysctl"), faults));
-            let plan = NodePlan {
+            let base = NodePlan {
                 name: key.name.clone(),
                 role: role.unwrap_or(Role::Host),
-                profile: table.word("profile", &ProfileName::WORDS).unwrap_or(defaults.profile),
-                lost_retransmit: table
-                    .word("lost_retransmit", &LostRetransmit::WORDS)
-                    .or(defaults.lost_retransmit),
-                sysctls,
-                offload: table.word("offload", &OFFLOADS).unwrap_or(defaults.offload),
+                ..defaults.clone()
             };
+            let plan = read_node(&mut table, base);
             table.finish();
             Some(plan)
         })
         .collect()
+}
+
+/// What a node says about its stack, or the whole experiment about all nodes.
+fn read_node(table: &mut Reader<'_, '_>, base: NodePlan) -> NodePlan {
+    let profiles = Profile::NAMES.map(|name| (name, name));
+    let detectors = LostRetransmit::ALL.map(|detector| (detector.name(), detector));
+    let profile = table.word("profile", &profiles).and_then(Profile::by_name);
+    let settings = sysctl::read(table.tables("sysctl"), table.faults);
+    NodePlan {
+        profile: profile.unwrap_or(base.profile),
+        lost_retransmit: table.word("lost_retransmit", &detectors).or(base.lost_retransmit),
+        sysctls: base.sysctls.into_iter().chain(settings.sysctls).collect(),
+        congestion_control: settings.congestion_control.or(base.congestion_control),
+        offload: table.word("offload", &OFFLOADS).unwrap_or(base.offload),
+        ..base
+    }
 }
 
 fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
@@ -470,13 +474,9 @@ fn repeated(flows: Vec<FlowPlan>, count: i64) -> Vec<FlowPlan> {
         .collect()
 }
 
-fn read_congestion_control(table: &mut Reader<'_, '_>) -> Option<String> {
+fn read_congestion_control(table: &mut Reader<'_, '_>) -> Option<Algorithm> {
     let (word, at) = table.text_at("congestion_control")?;
-    if !tc::CONGESTION_CONTROLS.contains(&word) {
-        let help = suggest(word, tc::CONGESTION_CONTROLS);
-        table.faults.add(at, format!("\"{word}\" is not a valid congestion control"), help);
-    }
-    Some(word.to_string())
+    tc::congestion_control(word, at, table.faults)
 }
 
 /// The word after `app =`.

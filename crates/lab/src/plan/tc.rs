@@ -1,14 +1,23 @@
 //! The words of `tc` and of congestion controls inside a plan.
 
 use datapath::qdisc::police::PoliceConfig;
+use datapath::tcp::cc::Algorithm;
 use iproute::tc::{self, Spec};
 use iproute::words::{GrammarError, Words};
 
+use super::diagnostic::suggest;
 use super::doc::Origin;
 use super::read::Faults;
 
-/// The congestion controls that a flow can choose.
-pub const CONGESTION_CONTROLS: [&str; 2] = ["cubic", "reno"];
+/// The congestion control called `word`.
+pub fn congestion_control(word: &str, at: &Origin, faults: &Faults<'_>) -> Option<Algorithm> {
+    let found = Algorithm::by_name(word);
+    if found.is_none() {
+        let help = suggest(word, Algorithm::ALL.map(Algorithm::name));
+        faults.add(at, format!("\"{word}\" is not a valid congestion control"), help);
+    }
+    found
+}
 
 /// Reads the text of a qdisc: `KIND OPTIONS`, as after `tc qdisc add dev DEV root`.
 ///

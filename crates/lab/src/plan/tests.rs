@@ -1,6 +1,7 @@
 //! Plans as they are written, and every kind of fault with its place.
 
 use super::*;
+use datapath::profile::LostRetransmit;
 
 /// A small valid experiment.
 const GOOD: &str = r#"schema = 1
@@ -71,9 +72,9 @@ fn fault(from: &str, to: &str) -> Diagnostic {
 fn a_good_file_becomes_a_plan() {
     let plan = good().base;
     assert_eq!(plan.nodes.len(), 3);
-    assert_eq!(plan.nodes[0].profile, ProfileName::Linux7);
-    assert_eq!(plan.nodes[2].profile, ProfileName::Linux61);
-    assert_eq!(plan.nodes[0].sysctls[0].values, [1]);
+    assert_eq!(plan.nodes[0].profile.name, "linux-7.x");
+    assert_eq!(plan.nodes[2].profile.name, "linux-6.1");
+    assert_eq!(plan.nodes[0].sysctls[0].value, "1");
     assert_eq!(plan.links[1].directions[0].delay.as_millis(), 10);
     assert_eq!(plan.links[1].directions[1].delay.as_millis(), 10);
     let police = plan.links[0].ports[1].police.as_deref();
@@ -91,8 +92,8 @@ fn a_sweep_is_a_grid_and_its_points_differ() {
     let slugs: Vec<String> = experiment.points.iter().map(Point::slug).collect();
     assert_eq!(slugs, ["64kb-old", "64kb-new", "1mb-old", "1mb-new"]);
     let (plan, _) = experiment.plan(&experiment.points[2], 0, 1).unwrap();
-    assert_eq!(plan.nodes[0].profile, ProfileName::Linux2622);
-    assert_eq!(plan.nodes[2].profile, ProfileName::Linux61, "a node's own word wins");
+    assert_eq!(plan.nodes[0].profile.name, "linux-2.6.22");
+    assert_eq!(plan.nodes[2].profile.name, "linux-6.1", "a node's own word wins");
     assert_eq!(plan.nodes[0].lost_retransmit, Some(LostRetransmit::HighestSack));
     assert!(plan.links[0].ports[1].police.as_ref().unwrap().contains("burst 1mb"));
 }
@@ -117,7 +118,7 @@ fn settings_replace_parameters_and_keys() {
     assert_eq!(plan.links[1].directions[0].delay.as_millis(), 15);
     assert_eq!(plan.flows[0].app, App::Fixed { bytes: 1000 });
     let plan = set(&["sysctl.net.ipv4.tcp_sack=0".into()]).unwrap().base;
-    assert_eq!(plan.nodes[0].sysctls[0].values, [0]);
+    assert_eq!(plan.nodes[0].sysctls[0].value, "0");
     let wrong = set(&["flows.bulk.byte=1".into()]).unwrap_err();
     assert_eq!(
         wrong.0[0].to_string(),

@@ -1,8 +1,10 @@
 //! The numbers of one run.
 
 use datapath::qdisc::Qdisc as _;
+use datapath::tcp::mib::Mib;
 use datapath::units::{Duration, Instant};
 use sim::app::AppReport;
+use sim::link::NodeId;
 
 use super::apps::Flow;
 use super::build::{Built, WatchedPort};
@@ -30,6 +32,9 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
                 push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
                 if flow.app.is_tcp() {
                     goodputs.push(goodput);
+                    if let Some(srtt) = sampler.mean_srtt(index) {
+                        push(&mut out, &flow.name, "srtt mean", "ms", srtt);
+                    }
                 } else {
                     let lost = sender.sent.saturating_sub(receiver.received);
                     push(&mut out, &flow.name, "lost", "", lost as f64);
@@ -49,6 +54,9 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
     policers(&mut out, plan, built);
     if !goodputs.is_empty() {
         push(&mut out, "total", "goodput", "Mbit/s", goodputs.iter().sum());
+    }
+    if plan.flows.iter().any(|flow| flow.app.is_tcp()) {
+        tcp_counters(&mut out, built);
     }
     if let (true, Some(index)) = (goodputs.len() > 1, jain(&goodputs)) {
         push(&mut out, "total", "fairness", "", index);
@@ -106,6 +114,27 @@ fn latencies(out: &mut Vec<Metric>, plan: &Plan, flow: &FlowPlan, sender: &AppRe
     }
     let lost = sender.sent.saturating_sub(sender.received);
     push(out, &flow.name, "unanswered", "", lost as f64);
+}
+
+/// The hosts' TCP counters, summed. An RTO is an expiry of the retransmission timer.
+fn tcp_counters(out: &mut Vec<Metric>, built: &Built) {
+    type Read = fn(&Mib) -> u64;
+    let counters: [(&str, Read); 6] = [
+        ("rto", |mib| mib.timeouts),
+        ("retransmits", |mib| mib.retrans_segs),
+        ("lost retransmits", |mib| mib.lost_retransmit),
+        ("fast recoveries", |mib| mib.sack_recovery + mib.reno_recovery),
+        ("tail loss probes", |mib| mib.loss_probes),
+        ("spurious recoveries", |mib| {
+            mib.full_undo + mib.dsack_undo + mib.loss_undo + mib.partial_undo
+        }),
+    ];
+    let nodes = 0..built.world.node_count() as u32;
+    let mibs: Vec<Mib> = nodes.map(|node| built.world.host(NodeId(node)).tcp_mib()).collect();
+    for (name, read) in counters {
+        let unit = if name == "retransmits" { "segments" } else { "" };
+        push(out, "total", name, unit, mibs.iter().map(read).sum::<u64>() as f64);
+    }
 }
 
 /// What each policer let pass and dropped, in the order of the plan.

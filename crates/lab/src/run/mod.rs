@@ -138,7 +138,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         Some(store) => capture::begin(&mut built, plan, store, name)?,
         None => Vec::new(),
     };
-    let mut sampler = sample::Sampler::new(plan, &built);
+    let mut sampler = sample::Sampler::new(plan);
     let end = Instant::ZERO + plan.duration;
     let step = plan.measure.sample;
     let mut told = Instant::ZERO;

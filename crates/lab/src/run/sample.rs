@@ -2,11 +2,13 @@
 
 use datapath::packet::{Ecn, Packet};
 use datapath::qdisc::Qdisc as _;
+use datapath::tcp::info::TcpInfo;
 use datapath::units::{Duration, Instant};
 use hdrhistogram::Histogram;
 use sim::link::LinkId;
 use sim::record::Observer;
 
+use super::apps::Flow;
 use super::build::Built;
 use crate::plan::{App, Plan};
 use crate::results::{Column, Series};
@@ -70,6 +72,11 @@ struct FlowSamples {
     /// Bytes received until the end of the warm-up.
     at_warmup: u64,
     throughput: Vec<Option<i64>>,
+    cwnd: Vec<Option<i64>>,
+    ssthresh: Vec<Option<i64>>,
+    srtt_us: Vec<Option<i64>>,
+    unacked: Vec<Option<i64>>,
+    retransmits: Vec<Option<i64>>,
 }
 
 #[derive(Default)]
@@ -84,15 +91,41 @@ struct PortSamples {
     marks_in: Vec<Option<i64>>,
 }
 
+/// `ssthresh` before the first loss (`TCP_INFINITE_SSTHRESH`).
+const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// What the sender's socket tells; nothing before the connection and after its end.
+fn tcp_info(built: &Built, flow: &Flow) -> Option<TcpInfo> {
+    let socket = built.world.report(flow.sender).socket?;
+    built.world.host(flow.sender_node).tcp_info(built.world.now(), socket)
+}
+
+impl FlowSamples {
+    fn look(&mut self, info: Option<TcpInfo>) {
+        let field = |read: fn(&TcpInfo) -> u32| info.as_ref().map(|info| i64::from(read(info)));
+        self.cwnd.push(field(|info| info.snd_cwnd));
+        let infinite = i64::from(INFINITE_SSTHRESH);
+        self.ssthresh.push(field(|info| info.snd_ssthresh).filter(|value| *value < infinite));
+        self.srtt_us.push(field(|info| info.rtt).filter(|value| *value > 0));
+        self.unacked.push(field(|info| info.unacked));
+        self.retransmits.push(field(|info| info.total_retrans));
+    }
+}
+
 impl Sampler {
     /// Nothing seen yet.
-    pub fn new(plan: &Plan, _built: &Built) -> Self {
+    pub fn new(plan: &Plan) -> Self {
         let flow = |flow: &crate::plan::FlowPlan| FlowSamples {
             name: flow.name.clone(),
             tcp: flow.app.is_tcp() && !matches!(flow.app, App::Request { .. }),
             received: 0,
             at_warmup: 0,
             throughput: Vec::new(),
+            cwnd: Vec::new(),
+            ssthresh: Vec::new(),
+            srtt_us: Vec::new(),
+            unacked: Vec::new(),
+            retransmits: Vec::new(),
         };
         let port = |&(link, end): &(usize, usize)| PortSamples {
             name: plan.port_name(link, end),
@@ -116,6 +149,9 @@ impl Sampler {
         }
         self.time_ns.push(now.as_nanos() as i64);
         for (flow, place) in self.flows.iter_mut().zip(&built.flows) {
+            if flow.tcp {
+                flow.look(tcp_info(built, place));
+            }
             let Some(receiver) = place.receiver else { continue };
             let received = built.world.report(receiver).received_bytes;
             let bits = i128::from(received - flow.received) * 8 * 1_000_000_000;
@@ -139,6 +175,17 @@ impl Sampler {
         }
     }
 
+    /// Mean smoothed round-trip time of flow number `index` after the warm-up, in ms.
+    pub fn mean_srtt(&self, index: usize) -> Option<f64> {
+        let warmup_end = self.warmup_end.as_nanos() as i64;
+        let samples = self.time_ns.iter().zip(&self.flows[index].srtt_us);
+        let known: Vec<f64> = samples
+            .filter(|(time, _)| **time >= warmup_end)
+            .filter_map(|(_, micros)| micros.map(|micros| micros as f64 / 1e3))
+            .collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+
     /// Bytes that flow number `index` had received when the warm-up ended.
     pub fn received_at_warmup(&self, index: usize) -> u64 {
         self.flows[index].at_warmup
@@ -158,7 +205,14 @@ impl Sampler {
         let flows = self.flows.into_iter().filter(|flow| flow.tcp).map(|flow| {
             series(
                 format!("flow-{}", flow.name),
-                vec![("throughput_bits_per_sec", flow.throughput)],
+                vec![
+                    ("throughput_bits_per_sec", flow.throughput),
+                    ("cwnd_segments", flow.cwnd),
+                    ("ssthresh_segments", flow.ssthresh),
+                    ("srtt_us", flow.srtt_us),
+                    ("unacked_segments", flow.unacked),
+                    ("retransmits_segments", flow.retransmits),
+                ],
             )
         });
         let mut all: Vec<Series> = flows.collect();
