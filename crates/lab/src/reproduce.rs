@@ -302,7 +302,7 @@ impl Comparison {
     /// The figures as a table: published, kernel, ours, ratio of ours to the published or, where
     /// nothing was published, to the kernel's.
     pub fn table(&self) -> Table {
-        let head = ["case", "metric", "published", "kernel", "measured", "95 %", "ratio", "unit"];
+        let head = ["case", "metric", "published", "kernel", "measured", "ratio", "unit"];
         let maybe = |value: Option<f64>| value.map_or("-".into(), number);
         let rows = self
             .rows
@@ -313,8 +313,7 @@ impl Comparison {
                     one.row.metric.clone(),
                     maybe(one.row.published),
                     maybe(one.row.kernel),
-                    maybe(one.measured),
-                    one.ci95.map_or(String::new(), |ci| format!("± {}", number(ci))),
+                    one.shown(),
                     one.ratio().map_or(String::new(), |ratio| format!("{ratio:.2}")),
                     one.row.unit.clone(),
                 ]
@@ -323,7 +322,7 @@ impl Comparison {
         Table {
             head: head.map(String::from).to_vec(),
             rows,
-            numeric: vec![false, false, true, true, true, true, true, false],
+            numeric: vec![false, false, true, true, true, true, false],
         }
     }
 
@@ -454,6 +453,15 @@ fn overlay(
 }
 
 impl Compared {
+    /// Ours with its interval.
+    fn shown(&self) -> String {
+        match (self.measured, self.ci95) {
+            (Some(mean), Some(ci)) => format!("{} ± {}", number(mean), number(ci)),
+            (Some(mean), None) => number(mean),
+            (None, _) => "-".into(),
+        }
+    }
+
     fn ratio(&self) -> Option<f64> {
         let reference = self.row.published.or(self.row.kernel)?;
         let measured = self.measured?;
