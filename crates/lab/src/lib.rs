@@ -10,8 +10,10 @@
 //! | [`reproduce`] | published experiments and their figures |
 //! | [`report`] | results as tables |
 //! | [`plot`] | SVG and PNG |
+//! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
+pub mod ecmp;
 pub mod output;
 pub mod plan;
 pub mod plot;
