@@ -63,9 +63,12 @@ const TIME_SUFFIXES: [(&str, f64); 10] = [
 /// is 1024 (`get_rate64`). Fractions of a byte per second are cut off.
 ///
 /// # Errors
-/// Not a number, or an unknown unit.
+/// Not a number below 2⁶³, or an unknown unit.
 pub fn rate(word: Word<'_>) -> Result<Rate> {
     let bits = scaled(word.text, &RATE_SUFFIXES).ok_or_else(|| word.illegal("rate"))?;
+    if bits >= 9_223_372_036_854_775_808.0 {
+        return Err(word.illegal("rate"));
+    }
     Ok(Rate::from_bytes_per_sec((bits / 8.0) as u64))
 }
 

@@ -132,9 +132,15 @@ impl Word<'_> {
 /// The word of `known` with the fewest edits to `word`, the first of equals, if that leaves half
 /// of it as it is.
 fn nearest(word: &str, known: &[&str]) -> Option<String> {
+    if word.len() > LONGEST_TYPO {
+        return None;
+    }
     let best = known.iter().min_by_key(|candidate| edits(word, candidate))?;
     (2 * edits(word, best) <= word.len().max(best.len())).then(|| (*best).to_owned())
 }
+
+/// Longer words are no typing mistakes, and would take long to compare.
+const LONGEST_TYPO: usize = 64;
 
 /// Insertions, deletions, changes and swaps of neighbours that turn `from` into `to`.
 fn edits(from: &str, to: &str) -> usize {

@@ -42,6 +42,9 @@ impl FqCodelConfig {
     }
 }
 
+/// The largest quantum (`FQ_CODEL_QUANTUM_MAX`).
+pub const MAX_QUANTUM: u32 = 1 << 20;
+
 /// What fq_codel counts besides the common counters (`struct tc_fq_codel_qd_stats`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FqCodelStats {
@@ -86,6 +89,7 @@ impl FqCodel {
     /// An empty queue attached as `handle`, whose flow hash is keyed from `rng`.
     pub fn new(config: FqCodelConfig, handle: Handle, mut rng: Rng) -> Self {
         assert!(config.flows > 0, "at least one flow");
+        assert!((1..=MAX_QUANTUM).contains(&config.quantum), "a quantum that is none");
         Self {
             config,
             handle,

@@ -96,7 +96,7 @@ impl Police {
 
     /// What becomes of `packet`, arriving at `now` (`tcf_police_act` at ingress).
     pub fn judge(&mut self, now: Instant, packet: &Packet) -> Action {
-        let len = packet.len() - packet.link.len();
+        let len = packet.len().saturating_sub(packet.link.len());
         self.stats.bytes += u64::from(len);
         self.stats.packets += u64::from(packet.segments());
         let conforms = fits(packet, self.config.mtu) && self.take_tokens(now, len);

@@ -60,7 +60,7 @@ impl RateConfig {
             LinkLayer::Ethernet => len,
             LinkLayer::Atm => len.div_ceil(48) * 53,
         };
-        Duration::from_nanos((on_link * u64::from(self.mult)) >> self.shift)
+        Duration::from_nanos(on_link.wrapping_mul(u64::from(self.mult)) >> self.shift)
     }
 
     /// The largest packet that a bucket of `depth` can ever let through (`psched_ns_t2l`).

@@ -240,7 +240,7 @@ impl MarkChance {
 
     /// Between the thresholds, `over` bytes above `min`: true if this packet is marked.
     fn strikes(&mut self, over: u64, rng: &mut Rng) -> bool {
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         if self.count == 0 {
             self.random = self.draw(rng);
             return false;

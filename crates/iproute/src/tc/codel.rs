@@ -5,7 +5,7 @@ use super::show::{Push, Shown, map};
 use crate::units::{number, show_size, show_time, size, time};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::codel::{CeSelector, Codel, CodelConfig, CodelParams, CodelTime};
-use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
+use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig, MAX_QUANTUM};
 use datapath::units::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
@@ -111,7 +111,14 @@ impl FqCodelWords {
                 }
                 self.flows = Some(flows);
             }
-            "quantum" => self.quantum = Some(number(words.value(word)?, "quantum")?.max(256)),
+            "quantum" => {
+                let value = words.value(word)?;
+                let quantum = number(value, "quantum")?;
+                if quantum > MAX_QUANTUM {
+                    return Err(value.illegal("quantum"));
+                }
+                self.quantum = Some(quantum.max(256));
+            }
             "memory_limit" => self.memory_limit = Some(size(words.value(word)?, word.text)?),
             "drop_batch" => self.drop_batch = Some(number(words.value(word)?, "drop_batch")?),
             "ce_threshold_selector" => self.codel.ce_selector = Some(selector(words.value(word)?)?),

@@ -238,6 +238,11 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use datapath::packet::{Body, EtherType, Link, Meta, Network, Packet, Transport};
+    use datapath::qdisc::Qdisc;
+    use datapath::rng::Rng;
+    use datapath::units::{Duration, Instant};
+    use proptest::prelude::*;
 
     fn spec(text: &str) -> Result<Spec> {
         parse_spec(&mut Words::new(text))
@@ -256,6 +261,104 @@ mod tests {
             let built = spec(text).expect(text).build(device, Handle::NONE, Rng::stream(0, 0));
             assert!(matches!(built, AnyQdisc::Fifo(fifo) if fifo.kind() == kind), "{text}");
         }
+    }
+
+    proptest! {
+        /// No words make the grammar or the qdiscs it builds panic, and every error points into
+        /// the text.
+        #[test]
+        fn any_words_are_survived(
+            kind in prop::sample::select(&KINDS[..]),
+            words in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..10),
+            noise in "\\PC{0,12}",
+        ) {
+            let text = format!("qdisc add dev x root {kind} {} {noise}", words.join(" "));
+            match parse_qdisc(text.trim_end()) {
+                Ok(command) => run(&command),
+                Err(error) => prop_assert!(error.column <= text.len() && error.word.len() <= text.len()),
+            }
+            let text = format!("filter add dev x {} police {}", words.join(" "), noise);
+            let _ = parse_filter(&text);
+            let _ = parse_police(&mut Words::new(&words.join(" ")));
+        }
+    }
+
+    /// Words and values that fit each other now and then, extremes included.
+    const WORDS: [&str; 46] = [
+        "limit",
+        "rate",
+        "burst",
+        "latency",
+        "mtu",
+        "peakrate",
+        "delay",
+        "loss",
+        "state",
+        "gemodel",
+        "reorder",
+        "gap",
+        "duplicate",
+        "corrupt",
+        "slot",
+        "packets",
+        "ecn",
+        "min",
+        "max",
+        "avpkt",
+        "probability",
+        "bandwidth",
+        "target",
+        "interval",
+        "quantum",
+        "flows",
+        "memory_limit",
+        "bands",
+        "priomap",
+        "distribution",
+        "normal",
+        "adaptive",
+        "overhead",
+        "linklayer",
+        "atm",
+        "0",
+        "1",
+        "3",
+        "1500",
+        "10ms",
+        "1mbit",
+        "50%",
+        "0.5",
+        "4294967295",
+        "99999999999999999999",
+        "64kb",
+    ];
+
+    /// Sends a few packets through what `command` builds.
+    fn run(command: &QdiscCommand) {
+        let mut root: Sched = Fifo::pfifo_default().into();
+        let mut dropped = Vec::new();
+        let mut now = Instant::ZERO;
+        let cx = &mut Cx { now, dropped: &mut dropped };
+        command.apply(&mut root, Device::default(), Rng::stream(1, 1), cx).expect("an empty place");
+        for _ in 0..20 {
+            let cx = &mut Cx { now, dropped: &mut dropped };
+            root.enqueue(frame(), cx);
+            root.dequeue(cx);
+            show_text(&root, None, now);
+            now += Duration::from_micros(700);
+        }
+    }
+
+    fn frame() -> Packet {
+        Packet {
+            link: Link::None,
+            network: Network::Other(EtherType::IPV4),
+            transport: Transport::None,
+            body: Body { len: 1000, ..Body::default() },
+            meta: Meta::default(),
+            extra: None,
+        }
+        .finish()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::words::{Result, Word, Words};
 use datapath::qdisc::netem::{
     Chance, Correlated, DelayTable, FourState, Gemodel, Loss, NetemConfig, NetemRate, Slot,
 };
-use datapath::units::Duration;
+use datapath::units::{Duration, Rate};
 
 const OPTIONS: [&str; 14] = [
     "limit",
@@ -52,7 +52,10 @@ fn option(config: &mut NetemConfig, word: Word<'_>, words: &mut Words<'_>) -> Re
         "corrupt" => config.corrupt = correlated(word, words)?,
         "reorder" => config.reorder = correlated(word, words)?,
         "gap" => config.gap = number(words.value(word)?, "gap")?,
-        "rate" => config.rate = Some(netem_rate(word, words)?),
+        "rate" => {
+            let rate = netem_rate(word, words)?;
+            config.rate = (rate.rate != Rate::default()).then_some(rate);
+        }
         "slot" => config.slot = Some(slot(word, words)?),
         _ => return Err(word.unknown("netem", &OPTIONS)),
     }

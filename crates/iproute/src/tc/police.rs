@@ -78,7 +78,9 @@ impl Said {
         Ok(())
     }
 
-    fn finish(self, words: &Words<'_>) -> Result<PoliceConfig> {
+    fn finish(mut self, words: &Words<'_>) -> Result<PoliceConfig> {
+        self.rate = self.rate.filter(|rate| *rate != Rate::default());
+        self.peakrate = self.peakrate.filter(|rate| *rate != Rate::default());
         let config = |rate| RateConfig::with_link(rate, self.overhead, 0, self.link_layer);
         match (self.rate, self.burst, self.mtu) {
             (None, _, None) => Err(words.ended("\"rate\" or \"mtu\" MUST be specified")),

@@ -87,13 +87,14 @@ impl Said {
             return Err(words.ended("red: \"nodrop\" needs \"ecn\""));
         }
         if self.max == 0 {
-            self.max = if self.min == 0 { self.limit / 4 } else { self.min * 3 };
+            self.max = if self.min == 0 { self.limit / 4 } else { self.min.saturating_mul(3) };
         }
         if self.min == 0 {
             self.min = self.max / 3;
         }
         if self.burst == 0 {
-            self.burst = (2 * self.min + self.max) / (3 * self.avpkt);
+            let [min, max, avpkt] = [self.min, self.max, self.avpkt].map(u64::from);
+            self.burst = ((2 * min + max) / (3 * avpkt)) as u32;
         }
         let refuse = |what: &str| words.ended(&format!("red: failed to calculate {what}"));
         let wlog = self.wlog().ok_or_else(|| refuse("EWMA constant"))?;

@@ -74,7 +74,8 @@ impl Said {
         let rate = rate.ok_or_else(|| words.missing("tbf", "rate"))?;
         let burst = self.burst.filter(|burst| *burst > 0);
         let burst = burst.ok_or_else(|| words.missing("tbf", "burst"))?;
-        let peak = match (self.peakrate, self.mtu) {
+        let peakrate = self.peakrate.filter(|rate| *rate != Rate::default());
+        let peak = match (peakrate, self.mtu) {
             (Some(peak), Some(mtu)) => Some((peak, mtu)),
             (Some(_), None) => return Err(words.ended("tbf: \"peakrate\" needs \"mtu\"")),
             (None, _) => None,

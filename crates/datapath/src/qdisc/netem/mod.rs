@@ -374,7 +374,7 @@ impl Netem {
         let Some(slot) = self.config.slot else { return };
         let range = slot.max_delay.saturating_sub(slot.min_delay);
         let random = ((u128::from(self.rng.next_u32()) * u128::from(range)) >> 32) as u64;
-        let opens = now + Duration::from_nanos(slot.min_delay + random);
+        let opens = now + Duration::from_nanos(slot.min_delay.saturating_add(random));
         self.slot = SlotState::filled(Some(slot), opens);
     }
 
