@@ -4,6 +4,7 @@
 mod cbr;
 mod ping;
 mod request;
+mod rrul;
 mod tcp_send;
 mod tcp_sink;
 mod udp_sink;
@@ -11,6 +12,7 @@ mod udp_sink;
 pub use cbr::Cbr;
 pub use ping::Ping;
 pub use request::{Exchange, RequestClient, ResponseServer};
+pub use rrul::{Rrul, RrulPlan};
 pub use tcp_send::TcpSend;
 pub use tcp_sink::TcpSink;
 pub use udp_sink::{UdpEcho, UdpSink};

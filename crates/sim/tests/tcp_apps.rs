@@ -1,0 +1,154 @@
+//! Applications over TCP: what they promise about bytes and times.
+
+use core::net::SocketAddr;
+use datapath::tcp::config::TcpConfig;
+use datapath::units::{Duration, Instant, Rate};
+use sim::app::{
+    App, AppReport, Exchange, RequestClient, ResponseServer, RrulPlan, TcpSend, TcpSink,
+};
+use sim::link::{LinkConfig, NodeId};
+use sim::record::Fingerprint;
+use sim::topology::Topology;
+use sim::world::{AppId, World};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+struct Net {
+    world: World,
+    a: NodeId,
+    b: NodeId,
+    from: SocketAddr,
+    to: SocketAddr,
+}
+
+impl Net {
+    /// A - R - B with 20 Mbit/s and 10 ms between R and B.
+    fn new() -> Self {
+        let mut net = Topology::new();
+        let (a, r, b) = (net.host("A"), net.router("R"), net.host("B"));
+        net.wire(a, r, LinkConfig::new(Rate::from_mbit(1000), Duration::from_micros(100)));
+        net.wire(r, b, LinkConfig::new(Rate::from_mbit(20), Duration::from_millis(10)));
+        let from = SocketAddr::new(net.address(a).expect("wired"), 0);
+        let to = SocketAddr::new(net.address(b).expect("wired"), 5001);
+        Self { world: net.build(1).expect("possible"), a, b, from, to }
+    }
+
+    fn run(&mut self, client: impl App + 'static, server: impl App + 'static) -> [AppReport; 2] {
+        let server = self.world.add_app(self.b, Box::new(server), ms(0), None);
+        let client = self.world.add_app(self.a, Box::new(client), ms(100), None);
+        self.world.run_until(ms(60_000));
+        [self.world.report(client), self.world.report(server)]
+    }
+}
+
+fn tcp() -> TcpConfig {
+    TcpConfig::default()
+}
+
+#[test]
+fn a_limited_transfer_arrives_whole_and_closes() {
+    let mut net = Net::new();
+    let sender = TcpSend::bulk(net.from, net.to, tcp()).limit(3_000_000);
+    let sink = TcpSink::new(net.to, tcp());
+    let [sent, received] = net.run(sender, sink);
+    assert_eq!((sent.sent_bytes, received.received_bytes), (3_000_000, 3_000_000));
+    let finished = received.finished.expect("the sink saw the end");
+    assert!(finished > ms(100 + 1200) && finished < ms(100 + 1800), "{finished:?}");
+    assert!(sent.finished.expect("closed") >= finished);
+}
+
+#[test]
+fn chunks_come_with_their_gaps() {
+    let mut net = Net::new();
+    let gap = Duration::from_millis(500);
+    let sender = TcpSend::bulk(net.from, net.to, tcp()).chunks(10_000, gap).limit(50_000);
+    let sink = TcpSink::new(net.to, tcp());
+    let [sent, received] = net.run(sender, sink);
+    assert_eq!((sent.sent, received.received_bytes), (5, 50_000));
+    let last = received.last_received.expect("some");
+    assert!(last > ms(100 + 4 * 500) && last < ms(100 + 4 * 500 + 100), "{last:?}");
+}
+
+#[test]
+fn an_application_that_is_off_half_of_the_time_sends_about_half() {
+    let mut net = Net::new();
+    let second = Duration::from_secs(1);
+    let sender = TcpSend::bulk(net.from, net.to, tcp()).on_off(second, second);
+    let sender = net.world.add_app(net.a, Box::new(sender), ms(0), Some(ms(20_000)));
+    let sink = net.world.add_app(net.b, Box::new(TcpSink::new(net.to, tcp())), ms(0), None);
+    net.world.run_until(ms(60_000));
+    let (sent, received) = (net.world.report(sender), net.world.report(sink));
+    assert_eq!(sent.sent_bytes, received.received_bytes);
+    let full = 20 * 20_000_000 / 8;
+    assert!((full / 3..full * 3 / 4).contains(&received.received_bytes), "{received:?}");
+}
+
+#[test]
+fn requests_are_answered_one_by_one() {
+    let mut net = Net::new();
+    let exchange = Exchange { request: 200, response: 30_000 };
+    let think = Duration::from_millis(50);
+    let client = RequestClient::new(net.from, net.to, tcp(), exchange, think, 20);
+    let server = ResponseServer::new(net.to, tcp(), exchange);
+    let [asked, answered] = net.run(client, server);
+    assert_eq!((asked.sent, asked.received, answered.received), (20, 20, 20));
+    assert_eq!(asked.received_bytes, 20 * 30_000);
+    assert_eq!(answered.sent_bytes, asked.received_bytes);
+    let round_trip = Duration::from_micros(20_200);
+    assert!(asked.round_trips.iter().all(|(_, took)| *took > round_trip));
+    assert!(asked.finished.is_some() && answered.finished.is_some());
+}
+
+#[test]
+fn a_server_that_pauses_gets_everything_later() {
+    let mut net = Net::new();
+    let sender = TcpSend::bulk(net.from, net.to, tcp()).limit(3_000_000);
+    let sink = TcpSink::new(net.to, tcp()).pause(500_000, Duration::from_secs(5));
+    let [_, received] = net.run(sender, sink);
+    assert_eq!(received.received_bytes, 3_000_000);
+    assert!(received.finished.expect("the end") > ms(5_300));
+}
+
+#[test]
+fn rrul_loads_both_ways_and_probes_meanwhile() {
+    let mut net = Net::new();
+    let plan = RrulPlan {
+        client: (net.a, net.from.ip()),
+        server: (net.b, net.to.ip()),
+        start: ms(0),
+        stop: ms(15_000),
+        tcp: tcp(),
+    };
+    let rrul = plan.add_to(&mut net.world);
+    net.world.run_until(ms(30_000));
+    let total = |apps: &[AppId]| -> u64 {
+        apps.iter().map(|app| net.world.report(*app).received_bytes).sum()
+    };
+    let full = 10 * 20_000_000 / 8;
+    for sinks in [rrul.upload_sinks, rrul.download_sinks] {
+        assert!(total(&sinks) > full / 2, "{} of {full}", total(&sinks));
+    }
+    for ping in rrul.udp_pings.into_iter().chain([rrul.icmp_ping]) {
+        let report = net.world.report(ping);
+        assert!(report.received > 20, "{report:?}");
+    }
+}
+
+/// TCP's own choices (initial sequence numbers among them) come from seeds as well.
+#[test]
+fn two_runs_are_the_same() {
+    let run = || {
+        let mut net = Net::new();
+        let print = Rc::new(RefCell::new(Fingerprint::default()));
+        net.world.observe(Box::new(Rc::clone(&print)));
+        let sender = TcpSend::bulk(net.from, net.to, tcp()).limit(1_000_000);
+        net.run(sender, TcpSink::new(net.to, tcp()));
+        let print = print.borrow();
+        (print.hash, print.arrivals)
+    };
+    assert_eq!(run(), run());
+}
