@@ -3,10 +3,13 @@
 //! Each packet gets its own time to leave: now plus a delay, or chained behind the last one when
 //! a rate is set. Packets leave in the order of those times, at exactly those times.
 
+mod config;
 mod random;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
+pub use config::{NetemConfig, NetemRate, Slot};
 pub use random::{Chance, Correlated, DelayTable, FourState, Gemodel, Loss, TABLE_SCALE};
 
 use super::fifo::{Fifo, FifoKind};
@@ -15,67 +18,9 @@ use super::{Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
 use crate::packet::{Flaws, Meta, Packet};
 use crate::reason::Reason;
 use crate::rng::Rng;
-use crate::units::{Duration, Instant, NANOS_PER_SEC, Rate};
+use crate::units::{Duration, Instant};
 use random::spread;
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
-
-/// What a [`Netem`] is configured with (`TCA_NETEM_*`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetemConfig {
-    /// Packets that may wait, those still on their way included.
-    pub limit: u32,
-    /// Mean delay in ns.
-    pub delay: i64,
-    /// Spread of the delay in ns.
-    pub jitter: i64,
-    /// Likeness of successive delays.
-    pub delay_correlation: Correlated,
-    /// Shape of the delay; uniform without.
-    pub distribution: Option<DelayTable>,
-    /// Which packets get lost.
-    pub loss: Loss,
-    /// CE instead of loss, for ECN-capable packets.
-    pub ecn: bool,
-    /// Which packets are sent twice.
-    pub duplicate: (Chance, Correlated),
-    /// Which packets get a wrong bit, so that the receiver's checksum fails.
-    pub corrupt: (Chance, Correlated),
-    /// Which packets leave at once, past those that wait. Without a delay it has no effect.
-    pub reorder: (Chance, Correlated),
-    /// Only every so manieth packet may be reordered; 0: no reordering at all.
-    pub gap: u32,
-    /// Serialisation at a rate.
-    pub rate: Option<NetemRate>,
-    /// Delivery in bursts.
-    pub slot: Option<Slot>,
-}
-
-/// Serialisation (`struct tc_netem_rate`): the same length on the link for the same cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NetemRate {
-    /// The rate.
-    pub rate: Rate,
-    /// Bytes added to each packet; may be negative.
-    pub packet_overhead: i32,
-    /// Payload bytes of a cell; 0: no cells.
-    pub cell_size: u32,
-    /// Bytes added to each cell; may be negative.
-    pub cell_overhead: i32,
-}
-
-/// Slots (`struct tc_netem_slot`): packets wait for the next slot and leave together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
-    /// Shortest time between slots in ns.
-    pub min_delay: u64,
-    /// Longest time between slots in ns.
-    pub max_delay: u64,
-    /// Packets that leave in one slot; 0: any number.
-    pub packets: u32,
-    /// Bytes that leave in one slot; 0: any number.
-    pub bytes: u32,
-}
+use timeline::Timeline;
 
 /// The network emulator.
 #[derive(Clone, Debug)]
@@ -108,75 +53,6 @@ struct SlotState {
     next: Instant,
     packets_left: i64,
     bytes_left: i64,
-}
-
-impl NetemRate {
-    /// How long a packet of `len` bytes takes, cut to whole ns (`packet_time_ns`).
-    fn time_of(&self, len: u32) -> i64 {
-        let mut len = i64::from(len) + i64::from(self.packet_overhead);
-        if self.cell_size > 0 {
-            let cell = i64::from(self.cell_size);
-            let cells = (len.max(0) as u64).div_ceil(u64::from(self.cell_size)) as i64;
-            len = cells * (cell + i64::from(self.cell_overhead));
-        }
-        let scaled = u128::from(len.max(0) as u64) * u128::from(NANOS_PER_SEC);
-        (scaled / u128::from(self.rate.bytes_per_sec().max(1))) as i64
-    }
-}
-
-impl Default for NetemConfig {
-    /// What `tc qdisc add ... netem` without words gives: a FIFO of 1000 packets.
-    fn default() -> Self {
-        Self {
-            limit: 1000,
-            delay: 0,
-            jitter: 0,
-            delay_correlation: Correlated::default(),
-            distribution: None,
-            loss: Loss::None,
-            ecn: false,
-            duplicate: Default::default(),
-            corrupt: Default::default(),
-            reorder: Default::default(),
-            gap: 0,
-            rate: None,
-            slot: None,
-        }
-    }
-}
-
-impl NetemConfig {
-    /// What a change to these settings makes of `old`: limit, delay, jitter, loss, duplication and
-    /// gap are always set anew; all else stays as it was where it is not given.
-    fn over(mut self, old: Self) -> Self {
-        if !self.has_correlation() {
-            self.delay_correlation = old.delay_correlation;
-            self.duplicate.1 = old.duplicate.1;
-            if let (Loss::Random(_, new), Loss::Random(_, old)) = (&mut self.loss, old.loss) {
-                *new = old;
-            }
-        }
-        if self.corrupt.0 == 0 {
-            self.corrupt = old.corrupt;
-        }
-        if self.reorder.0 == 0 {
-            self.reorder = old.reorder;
-        }
-        self.ecn |= old.ecn;
-        self.distribution = self.distribution.or(old.distribution);
-        self.rate = self.rate.or(old.rate);
-        self.slot = self.slot.or(old.slot);
-        self
-    }
-
-    /// Whether delay, loss or duplication was given a correlation; tc sends all three together.
-    fn has_correlation(&self) -> bool {
-        let loss = match &self.loss {
-            Loss::Random(_, correlated) => correlated.rho,
-            _ => 0,
-        };
-        self.delay_correlation.rho != 0 || self.duplicate.1.rho != 0 || loss != 0
-    }
 }
 
 impl Netem {
@@ -453,7 +329,7 @@ impl Qdisc for Netem {
 
     fn backlog(&self) -> Backlog {
         let child = self.child.as_ref().map_or(Backlog::default(), |child| child.backlog());
-        let timed = Backlog { packets: self.on_the_way.len(), bytes: self.on_the_way.bytes };
+        let timed = Backlog { packets: self.on_the_way.len(), bytes: self.on_the_way.bytes() };
         self.ahead.backlog() + timed + child
     }
 
@@ -475,83 +351,3 @@ impl SlotState {
         Self { next, packets_left: or_any(packets), bytes_left: or_any(bytes) }
     }
 }
-
-/// Packets in the order of their times, equals in order of arrival (`tfifo_enqueue`).
-///
-/// Nearly all packets come later than all before them and are just appended; the others lie in
-/// a heap. The last of the list is always the latest of all.
-#[derive(Clone, Debug, Default)]
-struct Timeline {
-    in_order: VecDeque<Timed>,
-    early: BinaryHeap<Timed>,
-    arrivals: u64,
-    bytes: u32,
-}
-
-#[derive(Clone, Debug)]
-struct Timed {
-    leaves: Instant,
-    arrival: u64,
-    packet: Packet,
-}
-
-impl Timeline {
-    fn insert(&mut self, leaves: Instant, packet: Packet) {
-        self.bytes += packet.wire_len();
-        self.arrivals += 1;
-        let timed = Timed { leaves, arrival: self.arrivals, packet };
-        match self.in_order.back() {
-            Some(last) if leaves < last.leaves => self.early.push(timed),
-            _ => self.in_order.push_back(timed),
-        }
-    }
-
-    fn pop(&mut self) -> Option<Packet> {
-        let early = match (self.early.peek(), self.in_order.front()) {
-            (Some(early), Some(listed)) => early.key() < listed.key(),
-            (early, _) => early.is_some(),
-        };
-        let timed = if early { self.early.pop() } else { self.in_order.pop_front() }?;
-        self.bytes -= timed.packet.wire_len();
-        Some(timed.packet)
-    }
-
-    fn first_time(&self) -> Option<Instant> {
-        self.early.peek().into_iter().chain(self.in_order.front()).map(|timed| timed.leaves).min()
-    }
-
-    fn last_time(&self) -> Option<Instant> {
-        self.in_order.back().map(|timed| timed.leaves)
-    }
-
-    fn len(&self) -> u32 {
-        (self.in_order.len() + self.early.len()) as u32
-    }
-}
-
-impl Timed {
-    fn key(&self) -> (Instant, u64) {
-        (self.leaves, self.arrival)
-    }
-}
-
-/// Reversed, so that the earliest is the greatest: [`BinaryHeap`] gives the greatest first.
-impl Ord for Timed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key().cmp(&self.key())
-    }
-}
-
-impl PartialOrd for Timed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Timed {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Timed {}
