@@ -9,7 +9,7 @@ use lab::run::Progress;
 
 /// A bar that counts runs and shows how fast virtual time goes.
 pub struct Bar {
-    bar: ProgressBar,
+    line: ProgressBar,
     started: Instant,
     virtual_ns: AtomicU64,
 }
@@ -26,12 +26,12 @@ impl Bar {
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  ETA {eta}  {msg}");
         bar.set_style(style.expect("the template is well-formed"));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, started: Instant::now(), virtual_ns: AtomicU64::new(0) }
+        Self { line: bar, started: Instant::now(), virtual_ns: AtomicU64::new(0) }
     }
 
     /// Takes the bar away.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.line.finish_and_clear();
     }
 }
 
@@ -42,10 +42,10 @@ impl Progress for Bar {
     fn advanced(&self, virtual_ns: u64, share: f64) {
         let total = self.virtual_ns.fetch_add(virtual_ns, Ordering::Relaxed) + virtual_ns;
         let real = self.started.elapsed().as_secs_f64();
-        self.bar.inc((share * PARTS as f64) as u64);
+        self.line.inc((share * PARTS as f64) as u64);
         if real > 0.5 {
             let speed = total as f64 / 1e9 / real;
-            self.bar.set_message(format!("{speed:.2} x real time"));
+            self.line.set_message(format!("{speed:.2} x real time"));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::output::Output;
-use lab::plan::Experiment;
+use lab::plan::{Error as PlanError, Experiment};
 use lab::results::{PointResult, summary_json};
 use lab::run::{Error, Options};
 use lab::store::Store;
@@ -20,6 +20,7 @@ Examples:
   ackwright run experiments/first.toml
   ackwright run experiments/first.toml --runs 20 --out out/first
   ackwright run experiments/lost-retransmit.toml --set burst=64kb --set congestion_control=reno
+  ackwright run experiments/first.toml --explain download
   ackwright run my.toml --seed 7 --json > results.json")]
 pub struct Args {
     /// Experiment file (TOML, schema 1; see docs/experiments.md)
@@ -39,6 +40,10 @@ pub struct Args {
     /// Write summary.json, series (Parquet), captures (pcapng) and plots (SVG, PNG) to DIR
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Print the events of one flow of the first repetition: when and why its window was cut,
+    /// what was sent again and why
+    #[arg(long, value_name = "FLOW", conflicts_with_all = ["json", "out"])]
+    explain: Option<String>,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -47,6 +52,9 @@ pub struct Args {
 /// Runs an experiment file.
 pub fn run(args: &Args) -> Outcome {
     let experiment = Experiment::load(&args.file, &args.settings)?;
+    if let Some(flow) = &args.explain {
+        return explain(&experiment, args.seed, flow);
+    }
     let output = args.out.as_deref().map(Store::create).transpose()?.map(Output::new);
     let points = run_all(&experiment, args.seed, args.runs, args.jobs, output.as_ref())?;
     let seed = args.seed.unwrap_or(experiment.base.seed);
@@ -65,6 +73,33 @@ pub fn run(args: &Args) -> Outcome {
         print(&format!("results are in {}", output.store().root().display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the first repetition of the first point and prints the events of one flow.
+fn explain(experiment: &Experiment, seed: Option<u64>, flow: &str) -> Outcome {
+    let stop = interrupt::flag();
+    let options = Options {
+        seed,
+        repetitions: Some(1),
+        jobs: 1,
+        stop: &stop,
+        progress: &lab::run::Silent,
+        store: None,
+    };
+    let point = &experiment.points[0];
+    let seed = seed.unwrap_or(experiment.base.seed);
+    let (plan, _) = experiment.plan(point, 0, seed).map_err(PlanError::from)?;
+    print(&lab::run::explain(&plan, flow, &options).map_err(failure)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Stopped => Failure::Interrupted("stopped; files already written are whole".into()),
+        Error::Invalid(faults) => Failure::Usage(faults.to_string()),
+        Error::World(problem) => Failure::Other(problem),
+        Error::Store(error) => error.into(),
+    }
 }
 
 /// Runs every point with a progress bar and a clean stop on Ctrl-C.
@@ -88,10 +123,5 @@ pub fn run_all(
         Ok(())
     });
     bar.finish();
-    done.map_err(|error| match error {
-        Error::Stopped => Failure::Interrupted("stopped; files already written are whole".into()),
-        Error::Invalid(faults) => Failure::Usage(faults.to_string()),
-        Error::World(problem) => Failure::Other(problem),
-        Error::Store(error) => error.into(),
-    })
+    done.map_err(failure)
 }

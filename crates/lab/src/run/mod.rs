@@ -4,8 +4,11 @@ mod apps;
 mod build;
 mod capture;
 mod config;
+mod explain;
 mod measure;
 mod sample;
+
+pub use explain::explain;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -92,7 +92,7 @@ struct PortSamples {
 }
 
 /// `ssthresh` before the first loss (`TCP_INFINITE_SSTHRESH`).
-const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// What the sender's socket tells; nothing before the connection and after its end.
 fn tcp_info(built: &Built, flow: &Flow) -> Option<TcpInfo> {
