@@ -170,6 +170,9 @@ impl Connection {
         if self.rec.packets_out == 0 {
             self.rec.sacked_out = 0;
         }
+        if flags.snd_una_advanced && self.rec.fackets_out > 0 {
+            self.recount_fackets();
+        }
         if flags.ece {
             self.rec.prior_ssthresh = 0;
         }
