@@ -1,0 +1,82 @@
+//! In steady state no qdisc touches the heap: every buffer has found its size.
+
+use allocation_counter::measure;
+use core::net::Ipv4Addr;
+use datapath::packet::{Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Transport, Udp};
+use datapath::qdisc::codel::{Codel, CodelConfig};
+use datapath::qdisc::fifo::{Fifo, FifoKind, PfifoFast};
+use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
+use datapath::qdisc::netem::{Netem, NetemConfig};
+use datapath::qdisc::prio::{Prio, PrioConfig};
+use datapath::qdisc::rate::RateConfig;
+use datapath::qdisc::tbf::{Tbf, TbfConfig};
+use datapath::qdisc::{AnyQdisc, Cx, Handle, Qdisc, Sched};
+use datapath::rng::Rng;
+use datapath::units::{Instant, Rate};
+
+const FLOWS: u16 = 8;
+
+fn packet(port: u16) -> Packet {
+    let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
+    Packet {
+        link: Link::Ethernet { dst: mac(2), src: mac(1) },
+        network: Network::Ipv4(Ipv4 {
+            src: Ipv4Addr::new(10, 0, 0, 1),
+            dst: Ipv4Addr::new(10, 0, 0, 2),
+            tos: 2,
+            ttl: 64,
+            protocol: 17,
+            id: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+        }),
+        transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
+        body: Body { len: 1458, ..Body::default() },
+        meta: Meta::default(),
+        extra: None,
+    }
+    .finish()
+}
+
+/// 400 rounds of a packet from each flow, then as many dequeues.
+fn turn(qdisc: &mut Sched, now: &mut u64, dropped: &mut Vec<(datapath::reason::Reason, Packet)>) {
+    for _ in 0..400 {
+        for port in 0..FLOWS {
+            let cx = &mut Cx { now: Instant::from_nanos(*now), dropped };
+            qdisc.enqueue(packet(port), cx);
+        }
+        for _ in 0..FLOWS {
+            *now += 100_000;
+            let cx = &mut Cx { now: Instant::from_nanos(*now), dropped };
+            qdisc.dequeue(cx);
+        }
+        dropped.clear();
+    }
+}
+
+#[test]
+fn steady_state_does_not_allocate() {
+    let rng = || Rng::stream(1, 1);
+    let handle = Handle::new(1, 0);
+    let delay = NetemConfig { delay: 2_000_000, jitter: 500_000, ..NetemConfig::default() };
+    let rate = RateConfig::new(Rate::from_mbit(100));
+    let bucket = TbfConfig { rate, burst: 3100, peak: None, limit: 60_000 };
+    let kinds: [(&str, AnyQdisc); 8] = [
+        ("pfifo", Fifo::new(FifoKind::Packets(100)).into()),
+        ("pfifo_head_drop", Fifo::new(FifoKind::HeadDrop(100)).into()),
+        ("pfifo_fast", PfifoFast::default().into()),
+        ("tbf", Tbf::new(bucket, Fifo::new(FifoKind::Bytes(60_000)).into()).into()),
+        ("netem", Netem::new(delay, rng()).into()),
+        ("codel", Codel::new(CodelConfig::new(1514)).into()),
+        ("fq_codel", FqCodel::new(FqCodelConfig::new(1514), handle, rng()).into()),
+        ("prio", Prio::new(PrioConfig::default(), handle).into()),
+    ];
+    for (name, kind) in kinds {
+        let mut qdisc = Sched::new(handle, kind);
+        let (mut now, mut dropped) = (0, Vec::with_capacity(4096));
+        turn(&mut qdisc, &mut now, &mut dropped);
+        let steady = measure(|| turn(&mut qdisc, &mut now, &mut dropped));
+        assert_eq!(steady.count_total, 0, "{name}");
+    }
+}
