@@ -8,6 +8,7 @@ mod get;
 mod json;
 mod link;
 mod names;
+pub mod netlink;
 mod nexthop;
 mod route;
 mod rule;

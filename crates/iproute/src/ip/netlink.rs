@@ -1,0 +1,440 @@
+//! Routes and next-hop objects as rtnetlink messages, both ways.
+//!
+//! A message here is what follows the `nlmsghdr`: `rtmsg` or `nhmsg` and attributes, little-endian
+//! as on the machines that we run on. Attributes are written in the kernel's order, so that what
+//! the kernel dumped and we decoded is encoded to the same bytes, as far as a [`Route`] holds it.
+
+use core::fmt;
+use core::net::IpAddr;
+use datapath::fib::nexthop::ObjectConfig;
+use datapath::fib::resilient::{Member, ResilientConfig};
+use datapath::fib::{
+    Algorithm, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
+};
+use datapath::units::{Duration, NANOS_PER_SEC};
+
+/// `RTM_NEWROUTE`.
+pub const RTM_NEWROUTE: u16 = 24;
+/// `RTM_DELROUTE`.
+pub const RTM_DELROUTE: u16 = 25;
+/// `RTM_NEWNEXTHOP`.
+pub const RTM_NEWNEXTHOP: u16 = 104;
+/// `RTM_DELNEXTHOP`.
+pub const RTM_DELNEXTHOP: u16 = 105;
+
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
+const RTA_PREFSRC: u16 = 7;
+const RTA_MULTIPATH: u16 = 9;
+/// Of the 2015 series (and, under another name, of 2.6.12 to 2.6.22).
+const RTA_MP_ALGO: u16 = 14;
+const RTA_TABLE: u16 = 15;
+const RTA_VIA: u16 = 18;
+const RTA_NH_ID: u16 = 30;
+
+const NHA_ID: u16 = 1;
+const NHA_GROUP: u16 = 2;
+const NHA_GROUP_TYPE: u16 = 3;
+const NHA_BLACKHOLE: u16 = 4;
+const NHA_OIF: u16 = 5;
+const NHA_GATEWAY: u16 = 6;
+const NHA_RES_GROUP: u16 = 12;
+const RES_BUCKETS: u16 = 1;
+const RES_IDLE_TIMER: u16 = 2;
+const RES_UNBALANCED_TIMER: u16 = 3;
+
+/// `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER`, which are no part of the type.
+const TYPE_MASK: u16 = 0x3fff;
+const NESTED: u16 = 0x8000;
+const RTNH_F_ONLINK: u8 = 4;
+const RT_TABLE_COMPAT: u8 = 252;
+const RES_GROUP_TYPE: u16 = 1;
+
+/// Why a message is not a route or object of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetlinkError {
+    /// A header, attribute or value ends too early.
+    Truncated,
+    /// An attribute's value has a length that its type cannot have.
+    BadLength(u16),
+    /// Neither IPv4 nor IPv6.
+    BadFamily(u8),
+    /// A route type without a meaning here.
+    BadType(u8),
+    /// Something that every message of its kind has is missing.
+    Missing(&'static str),
+    /// The values are well formed, but no route or object.
+    Refused(FibError),
+}
+
+/// Interface numbers: the kernel's count from 1 with holes, ports do not.
+pub trait Interfaces {
+    /// The kernel's number of a port.
+    fn index(&self, port: u16) -> u32;
+    /// The port with the kernel's number.
+    fn port(&self, index: u32) -> u16;
+}
+
+impl fmt::Display for NetlinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => write!(f, "the message ends too early"),
+            Self::BadLength(kind) => write!(f, "attribute {kind} has a wrong length"),
+            Self::BadFamily(family) => write!(f, "address family {family} is not IP"),
+            Self::BadType(kind) => write!(f, "route type {kind} is unknown"),
+            Self::Missing(what) => write!(f, "{what} is missing"),
+            Self::Refused(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for NetlinkError {}
+
+impl From<FibError> for NetlinkError {
+    fn from(error: FibError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+type Outcome<T> = Result<T, NetlinkError>;
+
+/// The body of an `RTM_NEWROUTE`.
+pub fn encode_route(route: &Route, interfaces: &impl Interfaces) -> Vec<u8> {
+    let v6 = route.prefix.addr().is_ipv6();
+    let single = match &route.target {
+        Target::Hops(hops) if hops.len() == 1 => Some(hops[0]),
+        _ => None,
+    };
+    let onlink = single.is_some_and(|hop| hop.onlink);
+    let mut out = vec![
+        if v6 { AF_INET6 } else { AF_INET },
+        route.prefix.len(),
+        0,
+        route.tos,
+        u8::try_from(route.table.0).unwrap_or(RT_TABLE_COMPAT),
+        route.protocol.0,
+        route.scope.0,
+        route.kind as u8,
+    ];
+    out.extend(if onlink { u32::from(RTNH_F_ONLINK) } else { 0 }.to_le_bytes());
+    put(&mut out, RTA_TABLE, &route.table.0.to_le_bytes());
+    if !route.prefix.is_empty() {
+        put_address(&mut out, RTA_DST, route.prefix.addr());
+    }
+    if route.metric != 0 {
+        put(&mut out, RTA_PRIORITY, &route.metric.to_le_bytes());
+    }
+    if let Some(prefsrc) = route.prefsrc {
+        put_address(&mut out, RTA_PREFSRC, prefsrc);
+    }
+    if let Some(algorithm) = route.algorithm.encode() {
+        put(&mut out, RTA_MP_ALGO, &algorithm);
+    }
+    match &route.target {
+        Target::Object(id) => put(&mut out, RTA_NH_ID, &id.to_le_bytes()),
+        Target::Hops(hops) if hops.len() > 1 => {
+            let hops: Vec<u8> =
+                hops.iter().flat_map(|hop| encode_hop(hop, v6, interfaces)).collect();
+            put(&mut out, RTA_MULTIPATH, &hops);
+        }
+        Target::Hops(hops) => {
+            for hop in hops {
+                put_gateway(&mut out, hop.hop.gateway, v6);
+                put(&mut out, RTA_OIF, &interfaces.index(hop.hop.port).to_le_bytes());
+            }
+        }
+    }
+    out
+}
+
+/// `struct rtnexthop` and its attributes.
+fn encode_hop(hop: &NextHop, v6: bool, interfaces: &impl Interfaces) -> Vec<u8> {
+    let flags = if hop.onlink { RTNH_F_ONLINK } else { 0 };
+    let mut out = vec![0, 0, flags, (hop.weight - 1) as u8];
+    out.extend(interfaces.index(hop.hop.port).to_le_bytes());
+    put_gateway(&mut out, hop.hop.gateway, v6);
+    let len = out.len() as u16;
+    out[..2].copy_from_slice(&len.to_le_bytes());
+    out
+}
+
+/// The route in the body of an `RTM_NEWROUTE`. Attributes that a [`Route`] has no place for are
+/// passed over.
+///
+/// # Errors
+/// The message is malformed or says something that no route can be.
+pub fn decode_route(message: &[u8], interfaces: &impl Interfaces) -> Outcome<Route> {
+    let header = message.first_chunk::<12>().ok_or(NetlinkError::Truncated)?;
+    let [family, len, _, tos, table, protocol, scope, kind, flags, ..] = *header;
+    let v6 = is_v6(family)?;
+    let kind = RouteType::from_number(kind).ok_or(NetlinkError::BadType(kind))?;
+    let default = if v6 { Prefix::DEFAULT_V6 } else { Prefix::DEFAULT_V4 };
+    let mut dst = default.addr();
+    let mut hop = Hop { port: 0, gateway: None };
+    let (mut port, mut hops, mut object) = (None, Vec::new(), None);
+    let mut route = Route {
+        tos,
+        kind,
+        scope: Scope(scope),
+        protocol: Protocol(protocol),
+        ..Route::new(default, Vec::new()).table(TableId(table.into()))
+    };
+    for attribute in attributes(&message[12..]) {
+        let (kind, value) = attribute?;
+        match kind {
+            RTA_DST => dst = address(kind, value)?,
+            RTA_OIF => port = Some(interfaces.port(word(kind, value)?)),
+            RTA_GATEWAY => hop.gateway = Some(address(kind, value)?),
+            RTA_VIA => hop.gateway = Some(via(kind, value)?),
+            RTA_PRIORITY => route.metric = word(kind, value)?,
+            RTA_PREFSRC => route.prefsrc = Some(address(kind, value)?),
+            RTA_MULTIPATH => hops = decode_hops(value, interfaces)?,
+            RTA_MP_ALGO => route.algorithm = Algorithm::decode(value)?,
+            RTA_TABLE => route.table = TableId(word(kind, value)?),
+            RTA_NH_ID => object = Some(word(kind, value)?),
+            _ => {}
+        }
+    }
+    if dst.is_ipv6() != v6 {
+        return Err(NetlinkError::Refused(FibError::InvalidPrefix));
+    }
+    route.prefix = Prefix::new(dst, len)?;
+    if let (Some(port), true, false) = (port, hops.is_empty(), kind.is_refusal()) {
+        let onlink = flags & RTNH_F_ONLINK != 0;
+        hops.push(NextHop { hop: Hop { port, ..hop }, weight: 1, onlink });
+    }
+    // A dump tells the next hops of an object too; the object is what counts.
+    route.target = object.map_or(Target::Hops(hops), Target::Object);
+    Ok(route)
+}
+
+fn decode_hops(mut bytes: &[u8], interfaces: &impl Interfaces) -> Outcome<Vec<NextHop>> {
+    let mut hops = Vec::new();
+    while !bytes.is_empty() {
+        let head = bytes.first_chunk::<8>().ok_or(NetlinkError::Truncated)?;
+        let len = usize::from(u16::from_le_bytes([head[0], head[1]]));
+        let one = bytes.get(8..len).ok_or(NetlinkError::Truncated)?;
+        let index = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+        let mut hop = Hop { port: interfaces.port(index), gateway: None };
+        for attribute in attributes(one) {
+            match attribute? {
+                (RTA_GATEWAY, value) => hop.gateway = Some(address(RTA_GATEWAY, value)?),
+                (RTA_VIA, value) => hop.gateway = Some(via(RTA_VIA, value)?),
+                _ => {}
+            }
+        }
+        let onlink = head[2] & RTNH_F_ONLINK != 0;
+        hops.push(NextHop { hop, weight: u16::from(head[3]) + 1, onlink });
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(hops)
+}
+
+/// The body of an `RTM_NEWNEXTHOP`.
+pub fn encode_object(id: u32, config: &ObjectConfig, interfaces: &impl Interfaces) -> Vec<u8> {
+    let (family, flags) = match config {
+        ObjectConfig::Hop(hop) => {
+            let v6 = hop.hop.gateway.is_some_and(|gateway| gateway.is_ipv6());
+            (if v6 { AF_INET6 } else { AF_INET }, if hop.onlink { RTNH_F_ONLINK } else { 0 })
+        }
+        ObjectConfig::Blackhole => (AF_INET, 0),
+        ObjectConfig::Group(_) | ObjectConfig::Resilient(..) => (0, 0),
+    };
+    let mut out = vec![family, 0, 0, 0, flags, 0, 0, 0];
+    put(&mut out, NHA_ID, &id.to_le_bytes());
+    match config {
+        ObjectConfig::Blackhole => put(&mut out, NHA_BLACKHOLE, &[]),
+        ObjectConfig::Hop(hop) => {
+            put(&mut out, NHA_OIF, &interfaces.index(hop.hop.port).to_le_bytes());
+            if let Some(gateway) = hop.hop.gateway {
+                put_address(&mut out, NHA_GATEWAY, gateway);
+            }
+        }
+        ObjectConfig::Group(members) => {
+            put(&mut out, NHA_GROUP_TYPE, &0u16.to_le_bytes());
+            put(&mut out, NHA_GROUP, &encode_members(members));
+        }
+        ObjectConfig::Resilient(members, config) => {
+            put(&mut out, NHA_GROUP_TYPE, &RES_GROUP_TYPE.to_le_bytes());
+            put(&mut out, NHA_GROUP, &encode_members(members));
+            let mut nested = Vec::new();
+            put(&mut nested, RES_BUCKETS, &config.buckets.to_le_bytes());
+            put(&mut nested, RES_IDLE_TIMER, &ticks(config.idle_timer).to_le_bytes());
+            put(&mut nested, RES_UNBALANCED_TIMER, &ticks(config.unbalanced_timer).to_le_bytes());
+            put(&mut out, NESTED | NHA_RES_GROUP, &nested);
+        }
+    }
+    out
+}
+
+/// `struct nexthop_grp`: the weight less one, its upper byte apart.
+fn encode_members(members: &[Member]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for member in members {
+        let [low, high] = (member.weight - 1).to_le_bytes();
+        out.extend(member.id.to_le_bytes());
+        out.extend([low, high, 0, 0]);
+    }
+    out
+}
+
+/// The number and configuration in the body of an `RTM_NEWNEXTHOP`.
+///
+/// # Errors
+/// The message is malformed or says something that no object can be.
+pub fn decode_object(message: &[u8], interfaces: &impl Interfaces) -> Outcome<(u32, ObjectConfig)> {
+    let header = message.first_chunk::<8>().ok_or(NetlinkError::Truncated)?;
+    let (mut id, mut port, mut gateway, mut blackhole) = (None, None, None, false);
+    let (mut members, mut group_type) = (None, 0);
+    let mut resilient = ResilientConfig::default();
+    for attribute in attributes(&message[8..]) {
+        let (kind, value) = attribute?;
+        match kind {
+            NHA_ID => id = Some(word(kind, value)?),
+            NHA_OIF => port = Some(interfaces.port(word(kind, value)?)),
+            NHA_GATEWAY => gateway = Some(address(kind, value)?),
+            NHA_BLACKHOLE => blackhole = true,
+            NHA_GROUP => members = Some(decode_members(value)?),
+            NHA_GROUP_TYPE => group_type = half(kind, value)?,
+            NHA_RES_GROUP => decode_resilient(value, &mut resilient)?,
+            _ => {}
+        }
+    }
+    let id = id.ok_or(NetlinkError::Missing("id"))?;
+    let config = match (members, port) {
+        (Some(members), _) if group_type == RES_GROUP_TYPE => {
+            ObjectConfig::Resilient(members, resilient)
+        }
+        (Some(members), _) => ObjectConfig::Group(members),
+        (None, _) if blackhole => ObjectConfig::Blackhole,
+        (None, Some(port)) => {
+            let onlink = header[4] & RTNH_F_ONLINK != 0;
+            ObjectConfig::Hop(NextHop { hop: Hop { port, gateway }, weight: 1, onlink })
+        }
+        (None, None) => return Err(NetlinkError::Missing("device")),
+    };
+    Ok((id, config))
+}
+
+fn decode_members(value: &[u8]) -> Outcome<Vec<Member>> {
+    let (members, rest) = value.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(NetlinkError::BadLength(NHA_GROUP));
+    }
+    let member = |bytes: &[u8; 8]| {
+        let weight = u16::from_le_bytes([bytes[4], bytes[5]]).checked_add(1);
+        let weight = weight.ok_or(NetlinkError::Refused(FibError::InvalidWeight))?;
+        Ok(Member { id: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]), weight })
+    };
+    members.iter().map(member).collect()
+}
+
+fn decode_resilient(value: &[u8], config: &mut ResilientConfig) -> Outcome<()> {
+    for attribute in attributes(value) {
+        let (kind, value) = attribute?;
+        match kind {
+            RES_BUCKETS => config.buckets = half(kind, value)?,
+            RES_IDLE_TIMER => config.idle_timer = from_ticks(word(kind, value)?),
+            RES_UNBALANCED_TIMER => config.unbalanced_timer = from_ticks(word(kind, value)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// One attribute: length, type, value, padding to four bytes.
+fn put(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let len = u16::try_from(4 + value.len()).expect("an attribute of less than 64 KiB");
+    out.extend(len.to_le_bytes());
+    out.extend(kind.to_le_bytes());
+    out.extend(value);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+fn put_address(out: &mut Vec<u8>, kind: u16, addr: IpAddr) {
+    match addr {
+        IpAddr::V4(addr) => put(out, kind, &addr.octets()),
+        IpAddr::V6(addr) => put(out, kind, &addr.octets()),
+    }
+}
+
+/// `RTA_GATEWAY`, or `RTA_VIA` where the gateway is of the other family.
+fn put_gateway(out: &mut Vec<u8>, gateway: Option<IpAddr>, v6: bool) {
+    match gateway {
+        Some(gateway) if gateway.is_ipv6() == v6 => put_address(out, RTA_GATEWAY, gateway),
+        Some(IpAddr::V6(gateway)) => {
+            put(out, RTA_VIA, &[&[AF_INET6, 0][..], &gateway.octets()].concat());
+        }
+        Some(IpAddr::V4(gateway)) => {
+            put(out, RTA_VIA, &[&[AF_INET, 0][..], &gateway.octets()].concat());
+        }
+        None => {}
+    }
+}
+
+/// The attributes of a message.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Outcome<(u16, &[u8])>> {
+    core::iter::from_fn(move || {
+        if bytes.is_empty() {
+            return None;
+        }
+        let read = || -> Option<(u16, usize, &[u8])> {
+            let head = bytes.first_chunk::<4>()?;
+            let len = usize::from(u16::from_le_bytes([head[0], head[1]]));
+            let kind = u16::from_le_bytes([head[2], head[3]]) & TYPE_MASK;
+            Some((kind, len, bytes.get(4..len)?))
+        };
+        let Some((kind, len, value)) = read() else {
+            bytes = &[];
+            return Some(Err(NetlinkError::Truncated));
+        };
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some(Ok((kind, value)))
+    })
+}
+
+fn is_v6(family: u8) -> Outcome<bool> {
+    match family {
+        AF_INET => Ok(false),
+        AF_INET6 => Ok(true),
+        _ => Err(NetlinkError::BadFamily(family)),
+    }
+}
+
+fn address(kind: u16, value: &[u8]) -> Outcome<IpAddr> {
+    if let Ok(octets) = <[u8; 4]>::try_from(value) {
+        return Ok(octets.into());
+    }
+    let octets = <[u8; 16]>::try_from(value).map_err(|_| NetlinkError::BadLength(kind))?;
+    Ok(octets.into())
+}
+
+/// `struct rtvia`: the family in two bytes, then the address.
+fn via(kind: u16, value: &[u8]) -> Outcome<IpAddr> {
+    address(kind, value.get(2..).ok_or(NetlinkError::BadLength(kind))?)
+}
+
+fn word(kind: u16, value: &[u8]) -> Outcome<u32> {
+    Ok(u32::from_le_bytes(value.try_into().map_err(|_| NetlinkError::BadLength(kind))?))
+}
+
+fn half(kind: u16, value: &[u8]) -> Outcome<u16> {
+    Ok(u16::from_le_bytes(value.try_into().map_err(|_| NetlinkError::BadLength(kind))?))
+}
+
+/// `clock_t`: hundredths of a second.
+fn ticks(span: Duration) -> u32 {
+    u32::try_from(span.as_nanos() / (NANOS_PER_SEC / 100)).unwrap_or(u32::MAX)
+}
+
+fn from_ticks(ticks: u32) -> Duration {
+    Duration::from_millis(10) * u64::from(ticks)
+}
+
+#[cfg(test)]
+mod tests;
