@@ -22,25 +22,27 @@ fn main() {
 const FLOWS: [u32; 3] = [1, 100, 100_000];
 /// Time between packets: a full frame takes a little less at 10 Gbit/s.
 const STEP: u64 = 1_250;
+/// Packets before the first that counts.
+const WARM_UP: u32 = 10_000;
 
-#[divan::bench(args = FLOWS)]
+#[divan::bench(args = FLOWS, sample_count = 200, sample_size = 500)]
 fn triple_isolate(bencher: Bencher<'_, '_>, flows: u32) {
     in_and_out(bencher, Config::default(), flows, data);
 }
 
-#[divan::bench(args = FLOWS)]
+#[divan::bench(args = FLOWS, sample_count = 200, sample_size = 500)]
 fn flows_besteffort(bencher: Bencher<'_, '_>, flows: u32) {
     let config = Config { tins: TinMode::Besteffort, flows: FlowMode::Flows, ..Config::default() };
     in_and_out(bencher, config, flows, data);
 }
 
-#[divan::bench(args = FLOWS)]
+#[divan::bench(args = FLOWS, sample_count = 200, sample_size = 500)]
 fn ack_filter_on_data(bencher: Bencher<'_, '_>, flows: u32) {
     let config = Config { ack_filter: AckFilter::Conservative, ..Config::default() };
     in_and_out(bencher, config, flows, data);
 }
 
-#[divan::bench(args = FLOWS)]
+#[divan::bench(args = FLOWS, sample_count = 200, sample_size = 500)]
 fn ack_filter_on_acks(bencher: Bencher<'_, '_>, flows: u32) {
     let config = Config { ack_filter: AckFilter::Conservative, ..Config::default() };
     in_and_out(bencher, config, flows, ack);
@@ -92,12 +94,16 @@ fn run(
     for _ in 0..backlog {
         enqueue(&mut cake, &mut dropped, now);
     }
-    bencher.bench_local(|| {
+    let mut in_and_out = || {
         now += STEP;
         enqueue(&mut cake, &mut dropped, now);
         dropped.clear();
         black_box(cake.dequeue(&mut Cx { now: Instant::from_nanos(now), dropped: &mut dropped }))
-    });
+    };
+    for _ in 0..WARM_UP {
+        in_and_out();
+    }
+    bencher.bench_local(in_and_out);
 }
 
 /// Full-sized segment number `number` of flow `flow`.

@@ -11,10 +11,11 @@ use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats};
 use datapath::qdisc::{Cx, Handle, Qdisc};
 use datapath::rng::Rng;
 use datapath::units::Instant;
-use iproute::tc::cake::{flow_text, options_json, parse, stats_json};
+use iproute::tc::cake::{flow_text, parse, qdisc_json};
 use iproute::words::Words;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 /// Replays all scenarios; packets that a file refers to are looked for beside it.
@@ -252,25 +253,11 @@ fn drain(cake: &mut Cake, time: u64, inputs: &[Input], run: &mut Run, supers: &m
     }
 }
 
-/// The state as `tc -s -j qdisc show` would tell it.
+/// The state as `tc -s -j qdisc show` would tell it. The recorded super-packets came from a raw
+/// socket, whose segment count the kernel does not trust: it counts 0 packets for each.
 fn qdisc(cake: &Cake, super_packets: u64) -> Value {
-    let (stats, backlog) = (cake.stats(), cake.backlog());
-    let mut qdisc = json!({
-        "kind": "cake",
-        "options": options_json(cake),
-        "bytes": stats.bytes,
-        // The recorded super-packets came from a raw socket: the kernel does not trust their
-        // segment count and adds 0 for each.
-        "packets": stats.packets - super_packets,
-        "drops": stats.drops,
-        "overlimits": stats.overlimits,
-        "requeues": stats.requeues,
-        "backlog": backlog.bytes,
-        "qlen": backlog.packets,
-    });
-    if let Value::Object(object) = &mut qdisc {
-        object.extend(stats_json(&cake.cake_stats()));
-    }
+    let mut qdisc = qdisc_json(cake, Handle::NONE);
+    qdisc["packets"] = (cake.stats().packets - super_packets).into();
     qdisc
 }
 
@@ -338,8 +325,8 @@ fn departed(
     at: usize,
     field: &str,
     time: u64,
-    expected: impl ToString,
-    got: impl ToString,
+    expected: impl Display,
+    got: impl Display,
 ) -> Divergence {
     Divergence {
         time: Some(time),

@@ -51,19 +51,22 @@ fn mainline<'a>(
     queue: impl Iterator<Item = &'a Packet>,
     aggressive: bool,
 ) -> Option<usize> {
+    let carries_sack = newest.sack().is_some();
     let mut eligible: Option<Eligible> = None;
     let mut last = None;
     for (position, packet) in queue.enumerate() {
         last = Some(position);
         let Some(older) = Segment::of(packet) else { continue };
-        let pure = is_pure_ack(&older);
-        if !(pure || eligible.is_some()) || !older.same_flow(newest) {
+        // With an equal acknowledgment only SACK can make the newest packet say more.
+        let acks_less = older.ack - newest.ack < i32::from(carries_sack);
+        let candidate = acks_less && is_pure_ack(&older);
+        if !(candidate || eligible.is_some()) || !older.same_flow(newest) {
             continue;
         }
         let ecn = older.flags & ECN_ECHO;
         // A change of the echo is information: the ACK before it must stay.
         eligible = eligible.filter(|first| first.ecn == ecn);
-        if !pure || !says_no_more_than(&older, newest) {
+        if !candidate || !says_no_more_than(&older, newest) {
             continue;
         }
         match eligible {
@@ -81,9 +84,10 @@ fn is_pure_ack(segment: &Segment<'_>) -> bool {
     segment.flags & !ECN_ECHO == ACK && segment.payload == 0
 }
 
-/// True if `older` could be dropped without loss of information, seen that `newest` is there.
+/// True if `older`, which does not acknowledge more, could be dropped without loss of information,
+/// seen that `newest` is there.
 fn says_no_more_than(older: &Segment<'_>, newest: &Segment<'_>) -> bool {
-    if older.ack - newest.ack > 0 || !older.options_allow_drop(newest) {
+    if !older.options_allow_drop(newest) {
         return false;
     }
     match compare_sack(older, newest) {

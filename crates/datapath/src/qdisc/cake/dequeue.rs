@@ -186,7 +186,7 @@ impl Cake {
         if let Some(longest) = &mut self.longest {
             longest.sent();
         }
-        self.pool.redeem(ticket)
+        ticket.redeem(&mut self.pool)
     }
 
     /// An empty instance with flows that decay asks to be looked at after a while.

@@ -204,7 +204,7 @@ impl Cake {
     /// Counts and hands over a packet that has left its queue for good.
     fn drop(&mut self, reason: Reason, ticket: Ticket, cx: &mut Cx<'_>) {
         self.stats.drops += 1;
-        cx.drop(reason, self.pool.redeem(ticket));
+        cx.drop(reason, ticket.redeem(&mut self.pool));
     }
 
     /// Charges a packet to its tin and to the whole (`cake_advance_shaper`).

@@ -58,6 +58,16 @@ impl Default for Chain {
     }
 }
 
+impl Ticket {
+    /// Gives the packet out and frees its slot in `pool`.
+    pub fn redeem(self, pool: &mut Pool) -> Packet {
+        let vacated = &mut pool.slots[self.0 as usize];
+        vacated.next = pool.free;
+        pool.free = self.0;
+        vacated.queued.take().expect("a ticket stands for a packet").packet
+    }
+}
+
 impl Chain {
     /// True without packets.
     pub const fn is_empty(&self) -> bool {
@@ -105,15 +115,6 @@ impl Pool {
     /// The packet that `ticket` stands for, to mark.
     pub fn get_mut(&mut self, ticket: &Ticket) -> &mut Queued {
         self.slots[ticket.0 as usize].queued.as_mut().expect("a ticket stands for a packet")
-    }
-
-    /// Gives the packet out and frees its slot.
-    pub fn redeem(&mut self, ticket: Ticket) -> Packet {
-        let Ticket(slot) = ticket;
-        let vacated = &mut self.slots[slot as usize];
-        vacated.next = self.free;
-        self.free = slot;
-        vacated.queued.take().expect("a ticket stands for a packet").packet
     }
 
     /// The packets of `chain`, first to last.

@@ -160,7 +160,9 @@ mod tests {
     /// default tin.
     #[test]
     fn dscp_maps() {
-        let maps: [(TinMode, usize, &[(usize, &[u8])]); 3] = [
+        /// Tins, each with its DSCPs.
+        type Map = &'static [(usize, &'static [u8])];
+        let maps: [(TinMode, usize, Map); 3] = [
             (TinMode::Diffserv3, 1, &[(0, &[1, 8]), (2, &[4, 44, 46, 48, 56])]),
             (
                 TinMode::Diffserv4,

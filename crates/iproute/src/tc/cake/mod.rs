@@ -5,7 +5,10 @@
 
 mod show;
 
-pub use show::{classes_text, flow_text, options_json, options_text, stats_json, stats_text};
+pub use show::{
+    classes_text, flow_text, options_json, options_text, qdisc_json, qdisc_text, stats_json,
+    stats_text,
+};
 
 use crate::units;
 use crate::words::{Result, Word, Words};
@@ -19,13 +22,10 @@ use datapath::units::{Duration, Rate};
 pub fn parse(words: &mut Words<'_>) -> Result<Patch> {
     let mut patch = Patch::default();
     while let Some(word) = words.next() {
-        match KEYWORDS.iter().find(|(name, _)| *name == word.text) {
-            Some((_, meaning)) => apply(*meaning, word, words, &mut patch)?,
-            None => {
-                let valid: Vec<&str> = KEYWORDS.iter().map(|(name, _)| *name).collect();
-                return Err(word.unknown("cake", &valid));
-            }
-        }
+        let known = KEYWORDS.iter().find(|(name, _)| *name == word.text);
+        let (_, meaning) =
+            known.ok_or_else(|| word.unknown("cake", &KEYWORDS.map(|(name, _)| name)))?;
+        apply(*meaning, word, words, &mut patch)?;
     }
     Ok(patch)
 }

@@ -4,6 +4,7 @@ use crate::units::{show_rate, show_size, show_time};
 use datapath::qdisc::cake::{
     AckFilter, Cake, CakeStats, FlowMode, FlowStats, Framing, Sizes, TinMode, TinStats,
 };
+use datapath::qdisc::{Handle, Qdisc, Stats};
 use datapath::units::{Duration, Rate};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -53,6 +54,50 @@ pub fn options_text(cake: &Cake) -> String {
         word(&format!("fwmark {:#x}", config.fwmark_mask));
     }
     words.join(" ")
+}
+
+/// The whole of `tc [-s] qdisc show dev DEVICE` for this qdisc at the root of `device`.
+pub fn qdisc_text(cake: &Cake, handle: Handle, device: &str, statistics: bool) -> String {
+    let (options, stats, backlog) = (options_text(cake), cake.stats(), cake.backlog());
+    let mut text = format!("qdisc cake {handle} dev {device} root refcnt 2 {options} \n");
+    if statistics {
+        let Stats { bytes, packets, drops, overlimits, requeues } = stats;
+        write!(
+            text,
+            " Sent {bytes} bytes {packets} pkt \
+             (dropped {drops}, overlimits {overlimits} requeues {requeues}) \n \
+             backlog {} {}p requeues {requeues}\n",
+            show_size(backlog.bytes),
+            backlog.packets
+        )
+        .expect("a string takes any text");
+        text.push_str(&stats_text(&cake.cake_stats()));
+    }
+    text
+}
+
+/// The object of `tc -s -j qdisc show dev DEVICE` for this qdisc at the root.
+pub fn qdisc_json(cake: &Cake, handle: Handle) -> Value {
+    let Stats { bytes, packets, drops, overlimits, requeues } = cake.stats();
+    let backlog = cake.backlog();
+    let mut qdisc = json!({
+        "kind": "cake",
+        "handle": handle.to_string(),
+        "root": true,
+        "refcnt": 2,
+        "options": options_json(cake),
+        "bytes": bytes,
+        "packets": packets,
+        "drops": drops,
+        "overlimits": overlimits,
+        "requeues": requeues,
+        "backlog": backlog.bytes,
+        "qlen": backlog.packets,
+    });
+    if let Value::Object(object) = &mut qdisc {
+        object.extend(stats_json(&cake.cake_stats()));
+    }
+    qdisc
 }
 
 /// The `options` object of `tc -j qdisc show`.
@@ -163,20 +208,26 @@ pub fn stats_text(stats: &CakeStats) -> String {
     line(String::new());
     line(heading(tins));
     for (name, value) in ROWS {
-        let cells: String = tins.iter().map(|tin| format!(" {:>12}", value(tin))).collect();
-        line(format!("  {name:<8}{cells}"));
+        line(row(&format!("  {name:<8}"), tins.iter().map(value)));
     }
     text
 }
 
-/// The line with the tins' names; the columns of numbered tins stand like those of the rows.
+/// The line with the tins' names.
 fn heading(tins: &[TinStats]) -> String {
-    let names: String = tins.iter().map(|tin| format!(" {:>12}", tin.name)).collect();
-    format!("{:10}{names}", "")
+    row(&" ".repeat(10), tins.iter().map(|tin| tin.name.to_owned()))
 }
 
+/// One line of the tin table.
+fn row(name: &str, cells: impl Iterator<Item = String>) -> String {
+    cells.fold(name.to_owned(), |line, cell| format!("{line} {cell:>12}"))
+}
+
+/// What a row of the tin table shows of a tin.
+type Cell = fn(&TinStats) -> String;
+
 /// The rows of the tin table, in their order.
-const ROWS: [(&str, fn(&TinStats) -> String); 20] = [
+const ROWS: [(&str, Cell); 20] = [
     ("thresh", |tin| show_rate(Rate::from_bytes_per_sec(tin.threshold_rate))),
     ("target", |tin| show_micros(tin.target_us)),
     ("interval", |tin| show_micros(tin.interval_us)),
@@ -219,19 +270,16 @@ pub fn classes_text(major: u16, flows: &[FlowStats]) -> String {
 
 /// The state of a queue's AQM.
 pub fn flow_text(flow: &FlowStats) -> String {
-    let mut text = format!("deficit {} count {}", flow.deficit, flow.count);
-    let time = |micros: i32| {
-        let sign = if micros < 0 { "-" } else { "" };
-        format!("{sign}{}", show_micros(u64::from(micros.unsigned_abs())))
-    };
-    if let Some(drop_next) = flow.drop_next_us {
-        text.push_str(&format!(" dropping drop_next {}", time(drop_next)));
-    }
-    text.push_str(&format!(" blue_prob {}", flow.blue_prob));
-    if let Some(timer) = flow.blue_timer_us {
-        text.push_str(&format!(" blue_timer {}", time(timer)));
-    }
-    text
+    let FlowStats { deficit, count, drop_next_us, blue_prob, blue_timer_us, .. } = flow;
+    let dropping = drop_next_us.map(|at| format!(" dropping drop_next {}", signed_time(at)));
+    let timer = blue_timer_us.map(|at| format!(" blue_timer {}", signed_time(at)));
+    let (dropping, timer) = (dropping.unwrap_or_default(), timer.unwrap_or_default());
+    format!("deficit {deficit} count {count}{dropping} blue_prob {blue_prob}{timer}")
+}
+
+fn signed_time(micros: i32) -> String {
+    let sign = if micros < 0 { "-" } else { "" };
+    format!("{sign}{}", show_micros(u64::from(micros.unsigned_abs())))
 }
 
 const fn tins_name(tins: TinMode) -> &'static str {

@@ -7,7 +7,8 @@ fn read(line: &str) -> Result<Patch> {
 /// What each command sets, as the attributes that iproute2 6.1 was seen to send.
 #[test]
 fn links_and_their_order() {
-    let cases: [(&str, Option<i32>, Option<u32>, Option<Framing>, bool); 16] = [
+    type Case = (&'static str, Option<i32>, Option<u32>, Option<Framing>, bool);
+    let cases: [Case; 16] = [
         ("overhead 10 pppoe-ptm", Some(40), None, PTM, false),
         ("pppoe-ptm overhead 10", Some(10), None, PTM, false),
         ("pppoe-vcmux ether-vlan ether-vlan", Some(40), None, ATM, false),
@@ -105,4 +106,43 @@ fn options_read_back() {
         let again = Config::default().patched(&read(&text).unwrap());
         assert_eq!(again, config, "{line} became {text}");
     }
+}
+
+/// What `tc -s qdisc show` prints, character by character: the formats are iproute2's.
+#[test]
+fn statistics_as_text() {
+    use datapath::qdisc::Handle;
+    use datapath::qdisc::cake::{Cake, Config};
+    use datapath::rng::Rng;
+    let config = Config::default().patched(&read("bandwidth 100mbit ethernet").unwrap());
+    let cake = Cake::new(config, 1514, Rng::stream(1, 1));
+    let text = qdisc_text(&cake, Handle::new(0x8001, 0), "eth0", true);
+    let head = "\
+qdisc cake 8001: dev eth0 root refcnt 2 bandwidth 100Mbit diffserv3 triple-isolate nonat nowash \
+no-ack-filter split-gso rtt 100ms noatm overhead 38 mpu 84 \n \
+Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0) \n \
+backlog 0b 0p requeues 0
+ memory used: 0b of 5000000b
+ capacity estimate: 100Mbit
+ min/max network layer size:        65535 /       0
+ min/max overhead-adjusted size:    65535 /       0
+ average network hdr offset:            0
+
+                   Bulk  Best Effort        Voice
+  thresh       6250Kbit      100Mbit       25Mbit
+  target            5ms          5ms          5ms
+  interval        100ms        100ms        100ms
+  pk_delay          0us          0us          0us
+";
+    assert_eq!(&text[..head.len()], head);
+    let tail = "\
+  un_flows            0            0            0
+  max_len             0            0            0
+  quantum           300         1514          762
+";
+    assert_eq!(&text[text.len() - tail.len()..], tail);
+    let single =
+        Cake::new(Config::default().patched(&read("besteffort").unwrap()), 1514, Rng::stream(1, 1));
+    let text = qdisc_text(&single, Handle::new(1, 0), "v0", true);
+    assert!(text.contains("\n                  Tin 0\n  thresh           0bit\n"), "{text}");
 }
