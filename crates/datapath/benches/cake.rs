@@ -30,6 +30,20 @@ fn triple_isolate(bencher: Bencher<'_, '_>, flows: u32) {
     in_and_out(bencher, Config::default(), flows, data);
 }
 
+/// All flows go to one host: it has a hundred bulk flows, each gets a hundredth of a quantum at a
+/// time, and a packet waits for a hundred rounds of deficits.
+#[divan::bench(sample_count = 200, sample_size = 500)]
+fn triple_isolate_100_flows_to_one_host(bencher: Bencher<'_, '_>) {
+    let to_one = |flow, number| {
+        let mut packet = data(flow, number);
+        if let Network::Ipv4(ip) = &mut packet.network {
+            ip.dst = [10, 1, 0, 2].into();
+        }
+        packet
+    };
+    in_and_out(bencher, Config::default(), 100, to_one);
+}
+
 #[divan::bench(args = FLOWS, sample_count = 200, sample_size = 500)]
 fn flows_besteffort(bencher: Bencher<'_, '_>, flows: u32) {
     let config = Config { tins: TinMode::Besteffort, flows: FlowMode::Flows, ..Config::default() };
@@ -121,7 +135,7 @@ fn segment(flow: u32, seq: Seq, ack: Seq, len: u32) -> Packet {
         link: Link::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
         network: Network::Ipv4(Ipv4 {
             src: [10, 0, (flow >> 8) as u8, flow as u8].into(),
-            dst: [10, 1, 0, 2].into(),
+            dst: [10, 1, (flow >> 8) as u8, flow as u8].into(),
             tos: 2,
             ttl: 64,
             protocol: protocol::TCP,
