@@ -143,9 +143,17 @@ impl Link {
         }
     }
 
-    /// Takes a packet from the node at the sending end.
+    /// Takes a packet from the node at the sending end. `promise` is asked whether it is enough
+    /// to promise the node its credit for the time when the packet will have left; else there is
+    /// an event at that time.
     #[inline]
-    pub(crate) fn put(&mut self, now: Instant, pool: &mut Pool, id: PacketId) -> Put {
+    pub(crate) fn put(
+        &mut self,
+        now: Instant,
+        pool: &mut Pool,
+        id: PacketId,
+        promise: impl FnOnce(Instant) -> bool,
+    ) -> Put {
         let packet = pool.get_mut(id);
         let size = packet.wire_len();
         self.stats.packets += u64::from(packet.segments());
@@ -161,7 +169,9 @@ impl Link {
             Some(rate) => {
                 let left = self.busy_until.max(now) + rate.time_to_send(Bytes(size));
                 self.busy_until = left;
-                if self.leaving.is_none() {
+                if self.leaving.is_none() && done.owner == Meta::NO_OWNER && promise(left) {
+                    // Nobody has to be told when it has left.
+                } else if self.leaving.is_none() {
                     self.leaving = Some((left, done));
                     put.sent = Some(left);
                 } else {

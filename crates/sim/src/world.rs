@@ -403,7 +403,9 @@ impl World {
             observer.sent(self.now, link_id, packet);
         }
         let link = &mut self.links[link_id.0 as usize];
-        let put = link.put(self.now, &mut self.pool, id);
+        let host = &mut self.nodes[node.0 as usize].host;
+        let promise = |at| host.promise_credit(port, at);
+        let put = link.put(self.now, &mut self.pool, id, promise);
         let up = link.up;
         if let Some(at) = put.sent {
             self.heap.push(Entry::new(at, Kind::Sent, link_id.0));

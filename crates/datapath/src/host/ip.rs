@@ -72,6 +72,7 @@ impl Host {
         let Network::Ipv4(ip) = &packet.network else { return None };
         let Way::Out(index) = self.route_cache.recall(ip.dst)? else { return None };
         let out = &mut self.ports[usize::from(index)];
+        out.settle(now);
         if ip.ttl <= 1 || too_big(packet, out.config.mtu) || !out.may_pass(packet) {
             return None;
         }
@@ -174,6 +175,7 @@ impl Host {
         let port = &mut self.ports[usize::from(index)];
         packet.set_link(port.link_header());
         packet.meta.enqueued_at = now;
+        port.settle(now);
         if port.bypass(&packet) {
             self.direct.push_back((Port(index), packet));
             return Enqueue::Queued;

@@ -150,6 +150,15 @@ impl Host {
         self.ports.len()
     }
 
+    /// Promises that `port` has room for one more packet at `at`: the same as
+    /// [`credit`](Node::credit) at that time, for a packet that no socket waits for, without
+    /// anybody having to come back. False, and nothing promised, if the node has to be told
+    /// because something waits already.
+    #[inline]
+    pub fn promise_credit(&mut self, port: Port, at: Instant) -> bool {
+        self.ports[usize::from(port.0)].promise(at)
+    }
+
     /// Adds a policer behind those that already judge what arrives on `port`.
     pub fn add_policer(&mut self, port: Port, police: Police) {
         self.ingress.push((port, police));
@@ -225,9 +234,14 @@ impl Host {
 
     fn list_port(&mut self, index: u16) {
         let port = &mut self.ports[usize::from(index)];
-        if !port.listed && port.may_send() {
+        if port.listed {
+            return;
+        }
+        if port.may_send() {
             port.listed = true;
             self.sending.push_back(index);
+        } else if let Some(at) = port.awaited_credit() {
+            self.port_timers.arm(u32::from(index), at);
         }
     }
 
@@ -267,6 +281,7 @@ impl Host {
             self.on_socket_timer(now, id);
         }
         while let Some(index) = self.port_timers.pop_due(now) {
+            self.ports[index as usize].settle(now);
             self.list_port(index as u16);
         }
         self.fib.upkeep(now);
@@ -334,7 +349,9 @@ impl Node for Host {
     }
 
     fn credit(&mut self, now: Instant, port: Port, done: Option<Done>) {
-        self.ports[usize::from(port.0)].grant();
+        let granted = &mut self.ports[usize::from(port.0)];
+        granted.settle(now);
+        granted.grant();
         self.list_port(port.0);
         if let Some(done) = done {
             self.give_back(now, done.owner, done.truesize);

@@ -63,6 +63,8 @@ pub struct HostPort {
     /// The super-packet that is being cut, once there has been one.
     cutting: Option<Box<Cutting>>,
     credits: u32,
+    /// When one more credit comes by itself; `FAR_FUTURE` if none is promised.
+    promised_at: Instant,
     up: bool,
     /// Something may wait in the queue.
     waiting: bool,
@@ -114,6 +116,7 @@ impl HostPort {
             cutting: None,
             stats: PortStats::default(),
             credits: 0,
+            promised_at: Instant::FAR_FUTURE,
             up: true,
             waiting: false,
             listed: false,
@@ -236,6 +239,33 @@ impl HostPort {
     #[inline]
     pub(super) fn may_send(&self) -> bool {
         self.credits > 0 && self.waiting
+    }
+
+    /// Takes a promise of credit, if the port can do without being told: nothing waits, and no
+    /// other promise is open.
+    #[inline]
+    pub(super) fn promise(&mut self, at: Instant) -> bool {
+        let takes = !self.waiting && self.promised_at == Instant::FAR_FUTURE;
+        if takes {
+            self.promised_at = at;
+        }
+        takes
+    }
+
+    /// Has the promised credit, if its time has come.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Instant) {
+        if self.promised_at <= now {
+            self.promised_at = Instant::FAR_FUTURE;
+            self.credits += 1;
+        }
+    }
+
+    /// When credit will come by itself that something waits for.
+    #[inline]
+    pub(super) fn awaited_credit(&self) -> Option<Instant> {
+        let awaited = self.waiting && self.credits == 0 && self.promised_at < Instant::FAR_FUTURE;
+        awaited.then_some(self.promised_at)
     }
 
     pub(super) fn grant(&mut self) {
