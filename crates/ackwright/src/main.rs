@@ -35,6 +35,8 @@ enum Command {
     Reproduce(cmd::reproduce::Args),
     /// Replay traces recorded from the real kernel.
     Vectors(cmd::vectors::Args),
+    /// Measure speed: hops per CPU second.
+    Bench(cmd::bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Check(args) => cmd::check::run(&args),
         Command::Reproduce(args) => cmd::reproduce::run(&args),
         Command::Vectors(args) => cmd::vectors::run(&args),
+        Command::Bench(args) => cmd::bench::run(&args),
     };
     match done {
         Ok(code) => code,

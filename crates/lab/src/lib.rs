@@ -11,8 +11,10 @@
 //! | [`report`] | results as tables |
 //! | [`plot`] | SVG and PNG |
 //! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
+//! | [`bench`] | speed |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
+pub mod bench;
 pub mod ecmp;
 pub mod output;
 pub mod plan;

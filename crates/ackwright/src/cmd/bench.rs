@@ -1,0 +1,119 @@
+//! `ackwright bench`.
+
+use std::process::{Command, ExitCode};
+
+use lab::bench::{CASES, Case, Usage};
+use lab::report::Table;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use serde_json::{Value, json};
+
+use super::{Failure, Outcome, print, print_json};
+use crate::table;
+
+/// Arguments of `ackwright bench`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright bench             every case
+  ackwright bench a b --json
+
+A hop is one MTU-sized packet put on one link. Each case runs in a process of its own. A case
+whose goodput is under 90 % of its bottleneck fails.")]
+pub struct Args {
+    /// Names of cases; all of them if none is given
+    cases: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Run one case in this process and print its JSON
+    #[arg(long, hide = true)]
+    here: bool,
+}
+
+/// Runs the cases one after the other.
+pub fn run(args: &Args) -> Outcome {
+    let cases = chosen(&args.cases)?;
+    if let (true, [case]) = (args.here, cases.as_slice()) {
+        let outcome = case.run(usage).map_err(Failure::Other)?;
+        print(&outcome.to_json().to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut results = Vec::new();
+    let mut failed = false;
+    for case in cases {
+        match in_own_process(case) {
+            Ok(result) => results.push(result),
+            Err(problem) => {
+                failed = true;
+                eprintln!("{}: {problem}", case.name);
+            }
+        }
+    }
+    if args.json {
+        print_json(&json!({ "cases": results }))?;
+    } else {
+        print(&table::render(&as_table(&results)))?;
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Case>, Failure> {
+    if names.is_empty() {
+        return Ok(CASES.iter().collect());
+    }
+    let find = |name: &String| {
+        CASES.iter().find(|case| case.name == name).ok_or_else(|| {
+            let help = lab::plan::suggest(name, CASES.iter().map(|case| case.name));
+            Failure::Usage(format!("no case is called \"{name}\"; {}", help.unwrap_or_default()))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Runs a case in a process of its own, so that its peak memory is its own.
+fn in_own_process(case: &Case) -> Result<Value, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(program)
+        .args(["bench", "--here", case.name])
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_string());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+}
+
+/// What this process has used so far.
+fn usage() -> Usage {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("a process may ask about itself");
+    let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    Usage {
+        cpu_seconds: seconds(usage.user_time()) + seconds(usage.system_time()),
+        peak_rss_bytes: usage.max_rss() as u64 * RSS_UNIT,
+    }
+}
+
+/// The kernel's unit of the resident set.
+const RSS_UNIT: u64 = if cfg!(target_os = "macos") { 1 } else { 1024 };
+
+fn as_table(results: &[Value]) -> Table {
+    let head = ["case", "flows", "M hops", "CPU s", "M hops/CPU s", "goodput [Mbit/s]", "MB"];
+    let millions = |value: &Value| format!("{:.2}", value.as_f64().unwrap_or(0.0) / 1e6);
+    let rows = results
+        .iter()
+        .map(|one| {
+            vec![
+                one["name"].as_str().unwrap_or("").to_string(),
+                one["flows"].to_string(),
+                millions(&one["hops"]),
+                format!("{:.2}", one["cpu_seconds"].as_f64().unwrap_or(0.0)),
+                millions(&one["hops_per_cpu_second"]),
+                format!("{:.1}", one["goodput_mbps"].as_f64().unwrap_or(0.0)),
+                format!("{:.0}", one["peak_rss_bytes"].as_f64().unwrap_or(0.0) / 1e6),
+            ]
+        })
+        .collect();
+    let numeric = (0..head.len()).map(|column| column > 0).collect();
+    Table { head: head.map(String::from).to_vec(), rows, numeric }
+}
