@@ -305,6 +305,16 @@ fn icmp_errors_follow_their_flow_under_l3_only() {
 }
 
 #[test]
+fn a_small_fib_is_small() {
+    let mut fib = Fib::new();
+    for (prefix, port) in [("0.0.0.0/0", 1), ("10.0.1.0/24", 1), ("10.0.2.0/24", 2)] {
+        fib.add(Route::on_link(net(prefix), port)).unwrap();
+    }
+    let bytes = size_of::<Fib>() + fib.memory();
+    assert!(bytes < 1024, "{bytes} bytes for three routes");
+}
+
+#[test]
 fn wrong_routes_are_refused() {
     let mut fib = Fib::new();
     let prefix = net("198.18.0.0/15");

@@ -86,3 +86,31 @@ fn get_tells_why() {
     let shown = ip.run("route show 198.18.0.0/15").unwrap();
     assert!(shown.contains("nexthop via 10.0.1.2 dev a1 weight 1 dead linkdown \n"), "{shown}");
 }
+
+/// Commands with a word taken away, doubled, or changed for another: whatever comes of it, it is
+/// an answer and not a panic.
+#[test]
+fn bent_commands_never_panic() {
+    let commands = [
+        "-6 -j route add fd45::/64 nexthop via fd00:1::2 weight 2 nexthop via fd00:2::2 dev a2",
+        "-d route show table all proto static root 10.0.0.0/8",
+        "route get 198.18.0.1 from 10.9.0.7 iif in0 ipproto udp sport 5 dport 7 tos 0x10 mark 3",
+        "rule add not from 10.0.0.0/8 to 1.0.0.0/8 fwmark 1/3 iif lo sport 1-9 goto 5 pref 7",
+        "nexthop add id 1 group 1,3/2 type resilient buckets 8 idle_timer 60",
+        "nexthop bucket show id 20",
+        "address add 10.0.1.1/24 dev a1",
+    ];
+    let strange = ["", "0", "4294967296", "/", "::/129", "default", "-1", "\u{1f980}", "lo"];
+    for command in commands {
+        let words: Vec<&str> = command.split(' ').collect();
+        for at in 0..words.len() {
+            let mut ip = router();
+            let _ = ip.run(&words[..at].join(" "));
+            let _ = ip.run(&[&words[..at], &words[at + 1..]].concat().join(" "));
+            let _ = ip.run(&[&words[..=at], &words[at..]].concat().join(" "));
+            for odd in strange {
+                let _ = ip.run(&[&words[..at], &[odd], &words[at + 1..]].concat().join(" "));
+            }
+        }
+    }
+}
