@@ -190,6 +190,11 @@ impl FilterCommand {
                 prio.add_filter(Filter { preference, matches, class });
                 true
             }
+            Some(AnyQdisc::Cake(cake)) => {
+                let Self { preference, matches, .. } = self.clone();
+                cake.add_filter(Filter { preference, matches, class });
+                true
+            }
             _ => false,
         }
     }

@@ -1,5 +1,6 @@
 //! The way in: classification, hashing, the ACK filter, the memory limit.
 
+use super::classid::Choice;
 use super::flows::{Flows, Lookup};
 use super::hash::FlowKeys;
 use super::memory::{footprint, segment_footprint};
@@ -34,20 +35,19 @@ impl Cake {
         self.prune(Place { tin: tin as u8, queue: index as u16 }, cx)
     }
 
-    /// The queue for `packet` in `tin` (`cake_classify`).
+    /// The queue for `packet` in `tin` (`cake_classify`, `cake_hash`).
     fn classify(&mut self, tin: usize, packet: &Packet) -> usize {
         let mode = self.config.flows;
         let tin = &mut self.tins[tin];
         let flows = tin.flows.get_or_insert_with(|| Box::new(Flows::new()));
-        let (index, lookup) = if mode == FlowMode::Flowblind {
-            flows.find(0, mode, || (0, 0))
-        } else {
-            let conntrack = self.conntrack.as_deref().filter(|_| self.config.nat);
-            let keys = FlowKeys::of(packet, conntrack);
-            let hasher = &self.hasher;
-            let hosts = || (hasher.source(&keys), hasher.destination(&keys));
-            flows.find(hasher.queue(&keys, mode), mode, hosts)
-        };
+        if mode == FlowMode::Flowblind {
+            return 0;
+        }
+        let conntrack = self.conntrack.as_deref().filter(|_| self.config.nat);
+        let keys = FlowKeys::of(packet, conntrack);
+        let hashes = self.hasher.hashes(&keys, Choice::of(&self.filters, packet));
+        let hosts = || (hashes.source(), hashes.destination());
+        let (index, lookup) = flows.find(hashes.queue(mode), mode, hosts);
         match lookup {
             Lookup::Direct => {}
             Lookup::Indirect => tin.counters.way_hits += 1,

@@ -3,6 +3,7 @@
 //! The hash is keyed, so that nobody outside can aim at a queue, and symmetric: both directions
 //! of a connection have the same hash (`flow_hash_from_keys`).
 
+use super::classid::Choice;
 use super::config::FlowMode;
 use super::conntrack::Conntrack;
 use crate::packet::{EtherType, Flow, Network, Packet};
@@ -30,6 +31,14 @@ pub struct FlowKeys {
 #[derive(Clone, Copy, Debug)]
 pub struct Hasher {
     key: (u64, u64),
+}
+
+/// The hashes of one packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Hashes<'a> {
+    hasher: &'a Hasher,
+    keys: &'a FlowKeys,
+    choice: Choice,
 }
 
 /// A home slot in a set-associative table.
@@ -96,24 +105,9 @@ impl Hasher {
         Self { key: (rng.next_u64(), rng.next_u64()) }
     }
 
-    /// The hash that chooses a packet's queue in `mode` (`cake_hash`).
-    pub fn queue(&self, keys: &FlowKeys, mode: FlowMode) -> u32 {
-        if mode.by_flow() {
-            return self.flow(keys);
-        }
-        let source = if mode.by_source() { self.source(keys) } else { 0 };
-        let destination = if mode.by_destination() { self.destination(keys) } else { 0 };
-        source ^ destination
-    }
-
-    /// The hash of the source address.
-    pub fn source(&self, keys: &FlowKeys) -> u32 {
-        self.host(keys, |flow| flow.src)
-    }
-
-    /// The hash of the destination address. An address has the same hash on both sides.
-    pub fn destination(&self, keys: &FlowKeys) -> u32 {
-        self.host(keys, |flow| flow.dst)
+    /// The hashes of a packet, of which each is computed when it is asked for.
+    pub fn hashes<'a>(&'a self, keys: &'a FlowKeys, choice: Choice) -> Hashes<'a> {
+        Hashes { hasher: self, keys, choice }
     }
 
     fn flow(&self, keys: &FlowKeys) -> u32 {
@@ -142,6 +136,28 @@ impl Hasher {
 
     fn hash(&self, bytes: &[u8]) -> u32 {
         SipHasher13::new_with_keys(self.key.0, self.key.1).hash(bytes) as u32
+    }
+}
+
+impl Hashes<'_> {
+    /// The hash that chooses the packet's queue in `mode` (`cake_hash`).
+    pub fn queue(&self, mode: FlowMode) -> u32 {
+        if mode.by_flow() {
+            return self.choice.queue.unwrap_or_else(|| self.hasher.flow(self.keys));
+        }
+        let source = if mode.by_source() { self.source() } else { 0 };
+        let destination = if mode.by_destination() { self.destination() } else { 0 };
+        self.choice.queue.unwrap_or(0) ^ source ^ destination
+    }
+
+    /// The hash of the source address.
+    pub fn source(&self) -> u32 {
+        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, |flow| flow.src))
+    }
+
+    /// The hash of the destination address. An address has the same hash on both sides.
+    pub fn destination(&self) -> u32 {
+        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, |flow| flow.dst))
     }
 }
 
@@ -193,7 +209,7 @@ mod tests {
     #[test]
     fn both_directions_share_a_queue_but_other_ports_do_not() {
         let hasher = Hasher::new(&mut Rng::stream(1, 1));
-        let flow = |keys| hasher.queue(&keys, FlowMode::Flows);
+        let flow = |keys| hasher.hashes(&keys, Choice::default()).queue(FlowMode::Flows);
         let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
         assert_eq!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (2, 1))));
         assert_ne!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (1, 2))));
@@ -203,7 +219,7 @@ mod tests {
     #[test]
     fn modes_tell_apart_what_their_name_says() {
         let hasher = Hasher::new(&mut Rng::stream(1, 1));
-        let flow = |keys, mode| hasher.queue(&keys, mode);
+        let flow = |keys, mode| hasher.hashes(&keys, Choice::default()).queue(mode);
         let (a, b, c) = ([10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3]);
         let one = keys(a, b, (1, 2));
         let other_port = keys(a, b, (1, 3));
@@ -212,12 +228,21 @@ mod tests {
         let same = |mode| {
             [other_port, other_src, other_dst].map(|other| flow(one, mode) == flow(other, mode))
         };
-        assert_eq!(same(FlowMode::Flowblind), [true, true, true]);
         assert_eq!(same(FlowMode::Srchost), [true, false, true]);
         assert_eq!(same(FlowMode::Dsthost), [true, true, false]);
         assert_eq!(same(FlowMode::Hosts), [true, false, false]);
         assert_eq!(same(FlowMode::Flows), [false, false, false]);
         assert_eq!(same(FlowMode::TripleIsolate), [false, false, false]);
+    }
+
+    #[test]
+    fn a_filter_overrides_flow_and_host() {
+        let hasher = Hasher::new(&mut Rng::stream(1, 1));
+        let keys = keys([10, 0, 0, 1], [10, 0, 0, 2], (1, 2));
+        let hashes = hasher.hashes(&keys, Choice { queue: Some(7), host: Some(9) });
+        assert_eq!((hashes.source(), hashes.destination()), (9, 9));
+        assert_eq!(hashes.queue(FlowMode::TripleIsolate), 7);
+        assert_eq!(hashes.queue(FlowMode::Srchost), 7 ^ 9);
     }
 
     #[test]

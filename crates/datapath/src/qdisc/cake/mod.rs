@@ -8,6 +8,7 @@
 
 mod ack_filter;
 mod autorate;
+mod classid;
 mod cobalt;
 mod config;
 mod conntrack;
@@ -35,6 +36,7 @@ pub use draws::Draws;
 pub use overhead::{Framing, Sizes, on_link};
 pub use stats::{CakeStats, FlowStats, TinStats};
 
+use super::prio::Filter;
 use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Stats};
 use crate::packet::Packet;
 use crate::reason::Reason;
@@ -75,6 +77,7 @@ pub struct Cake {
     hasher: Hasher,
     draws: Draws,
     conntrack: Option<Arc<dyn Conntrack>>,
+    filters: Vec<Filter>,
 }
 
 impl Cake {
@@ -102,6 +105,7 @@ impl Cake {
             hasher,
             draws: Draws::Seeded(rng),
             conntrack: None,
+            filters: Vec::new(),
         };
         cake.autorate.peak = config.bandwidth.bytes_per_sec();
         cake.reconfigure();
@@ -122,6 +126,13 @@ impl Cake {
     /// The same with a connection tracker, which `nat` asks.
     pub fn with_conntrack(self, conntrack: Arc<dyn Conntrack>) -> Self {
         Self { conntrack: Some(conntrack), ..self }
+    }
+
+    /// Adds a filter behind those of the same preference. Its class is a queue (minor number) and
+    /// a host (major number), from 1 to 1024.
+    pub fn add_filter(&mut self, filter: Filter) {
+        let place = self.filters.partition_point(|other| other.preference <= filter.preference);
+        self.filters.insert(place, filter);
     }
 
     /// The configuration.

@@ -165,6 +165,25 @@ fn marks_and_priorities_choose_the_tin_before_the_dscp() {
     assert_eq!(tin_of(0x30, 0x1_0001), 2, "the mark wins");
 }
 
+/// The classes that are left are those of queues, by number: filters choose queue and host.
+#[test]
+fn filters_choose_the_queue() {
+    use crate::qdisc::prio::Match;
+    let mut cake = cake(besteffort(1));
+    for (port, minor) in [(1000, 5), (1001, 5), (1002, 0)] {
+        let matches = vec![Match::SourcePort(port)];
+        cake.add_filter(Filter { preference: 1, matches, class: Handle::new(0, minor) });
+    }
+    let mut bench = Bench::new(cake);
+    for port in [1000, 1000, 1001] {
+        bench.enqueue(START, flow_frame(port, 100, 0));
+    }
+    let flows = bench.qdisc().flow_stats(Instant::from_nanos(START));
+    assert_eq!((flows.len(), flows[0].minor, flows[0].qlen), (1, 5, 3));
+    bench.enqueue(START, flow_frame(1002, 100, 0));
+    assert_eq!(bench.qdisc().flow_stats(Instant::from_nanos(START)).len(), 2, "left to the hash");
+}
+
 /// A router that has given hosts 10.0.9.x to ports 1000 + x.
 #[derive(Debug)]
 struct Masquerade;

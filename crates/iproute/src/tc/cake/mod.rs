@@ -6,8 +6,7 @@
 mod show;
 
 pub use show::{
-    classes_text, flow_text, options_json, options_text, qdisc_json, qdisc_text, stats_json,
-    stats_text,
+    classes_text, flow_text, options_json, options_text, qdisc_json, stats_json, stats_text,
 };
 
 use crate::units;

@@ -56,26 +56,6 @@ pub fn options_text(cake: &Cake) -> String {
     words.join(" ")
 }
 
-/// The whole of `tc [-s] qdisc show dev DEVICE` for this qdisc at the root of `device`.
-pub fn qdisc_text(cake: &Cake, handle: Handle, device: &str, statistics: bool) -> String {
-    let (options, stats, backlog) = (options_text(cake), cake.stats(), cake.backlog());
-    let mut text = format!("qdisc cake {handle} dev {device} root refcnt 2 {options} \n");
-    if statistics {
-        let Stats { bytes, packets, drops, overlimits, requeues } = stats;
-        write!(
-            text,
-            " Sent {bytes} bytes {packets} pkt \
-             (dropped {drops}, overlimits {overlimits} requeues {requeues}) \n \
-             backlog {} {}p requeues {requeues}\n",
-            show_size(backlog.bytes),
-            backlog.packets
-        )
-        .expect("a string takes any text");
-        text.push_str(&stats_text(&cake.cake_stats()));
-    }
-    text
-}
-
 /// The object of `tc -s -j qdisc show dev DEVICE` for this qdisc at the root.
 pub fn qdisc_json(cake: &Cake, handle: Handle) -> Value {
     let Stats { bytes, packets, drops, overlimits, requeues } = cake.stats();
