@@ -145,7 +145,7 @@ backlog 0b 0p requeues 0
   max_len             0            0            0
   quantum           300         1514          762
 ";
-    let from = text.find("  un_flows").expect("the row");
+    let from = text.find("un_flows").expect("the row");
     assert_eq!(text[from..].trim_end(), tail.trim_end());
     let text = show("besteffort");
     assert!(text.contains("\n                  Tin 0\n  thresh           0bit\n"), "{text}");
