@@ -35,13 +35,14 @@ pub struct Flow {
     pub quoted: Option<Fields>,
     /// Don't-fragment is set and the packet is no fragment: its flow always has ports.
     pub dont_fragment: bool,
-    /// Read from a packet. Otherwise the fields are those of a socket or a question, which IPv6
-    /// hashes a little differently under policies 2 and 3.
+    /// Read from a packet. Otherwise the fields are those of a socket, which policies 2 and 3 hash
+    /// a little differently.
     pub from_packet: bool,
 }
 
 impl From<&RouteKey> for Flow {
-    /// The flow of a packet made here, or of an `ip route get` question.
+    /// The flow of an `ip route get` question. For IPv4 the kernel makes up a packet to ask with,
+    /// for IPv6 it does not.
     fn from(key: &RouteKey) -> Self {
         let has_ports = !matches!(key.protocol, ICMP | ICMPV6);
         let outer = Fields {
@@ -58,12 +59,17 @@ impl From<&RouteKey> for Flow {
             inner: None,
             quoted: None,
             dont_fragment: true,
-            from_packet: false,
+            from_packet: key.dst.is_ipv4(),
         }
     }
 }
 
 impl Flow {
+    /// The flow of a packet that a socket here is about to send.
+    pub fn of_socket(key: &RouteKey) -> Self {
+        Self { from_packet: false, ..Self::from(key) }
+    }
+
     /// The outer fields as policy 0 reads them.
     pub fn l3_fields(&self) -> Fields {
         Fields { protocol: self.l3_protocol, ..self.outer }

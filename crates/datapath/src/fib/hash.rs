@@ -125,10 +125,11 @@ fn addresses(key: HashKey, fields: Fields) -> u32 {
     flow_hash(key, &Fields { src_port: 0, dst_port: 0, protocol, ..fields })
 }
 
-/// Policy 3: the outer and the inner hash, mixed. IPv6 does not mix where there is no packet.
+/// Policy 3: the outer and the inner hash, mixed; for a socket, which has no packet yet, the outer
+/// hash as it is.
 fn custom(fields: HashFields, key: HashKey, flow: &Flow) -> u32 {
     let outer = selected(fields.0, key, &flow.outer);
-    if !flow.from_packet && flow.outer.src.is_ipv6() {
+    if !flow.from_packet {
         return outer;
     }
     let inner_fields = fields.0 >> HashFields::INNER_SHIFT;

@@ -298,4 +298,19 @@ mod tests {
         table.set_members(at(7), &members(&[(1, 1), (2, 1)]));
         assert_eq!(owners(&table), [2, 2, 1, 1], "buckets of a lost member move at once");
     }
+
+    /// As Linux 6.18 was seen to do with all buckets in constant use: the clock of imbalance runs
+    /// on through a second change, and then only as many buckets move as must.
+    #[test]
+    fn imbalance_counts_from_its_beginning() {
+        let mut table = Resilient::new(at(0), config(8, 60, 2), &members(&[(1, 1), (2, 1)]));
+        touch_all(&table, at(1));
+        table.set_members(at(1), &members(&[(1, 3), (2, 1)]));
+        table.set_members(at(2), &members(&[(1, 5), (2, 1)]));
+        assert_eq!((table.unbalanced_since(), table.wake_at()), (Some(at(1)), Some(at(3))));
+        touch_all(&table, at(3));
+        table.upkeep(at(3));
+        assert_eq!(owners(&table), [1, 1, 1, 2, 1, 1, 1, 1]);
+        assert_eq!((table.unbalanced_since(), table.wake_at()), (None, None));
+    }
 }

@@ -52,7 +52,7 @@ impl Host {
         let flow = || packet_flow(packet).unwrap_or_else(|| Flow::from(&key));
         let way = match iif {
             Some(_) => self.fib.forward(now, &key, flow).into(),
-            None => self.fib.lookup(&key).into(),
+            None => self.fib.forward(now, &key, || Flow::of_socket(&key)).into(),
         };
         if let Network::Ipv4(ip) = &packet.network {
             self.route_cache.learn(&self.fib, ip.dst, way);
