@@ -4,6 +4,7 @@
 //! is the headline, the published and the kernel's figures, and what must come out for the
 //! result to count as reproduced. All of it was written down before the first run.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
@@ -20,8 +21,10 @@ use crate::store;
 use crate::sweep::Point;
 
 /// The shipped experiment files, by name.
-pub const SHIPPED: [(&str, &str); 1] =
-    [("lost-retransmit", include_str!("../../../experiments/lost-retransmit.toml"))];
+pub const SHIPPED: [(&str, &str); 2] = [
+    ("lost-retransmit", include_str!("../../../experiments/lost-retransmit.toml")),
+    ("policer", include_str!("../../../experiments/policer.toml")),
+];
 
 const PUBLISHED: &str = include_str!("../../../experiments/published.toml");
 
@@ -354,21 +357,17 @@ impl Comparison {
     pub fn chart(&self, metric: &str, y_label: &str, subtitle: &str) -> BarChart {
         let rows: Vec<&Compared> =
             self.rows.iter().filter(|one| one.row.metric == metric).collect();
-        let any_kernel = rows.iter().any(|one| one.row.kernel.is_some());
-        let mut series = vec!["published".to_string(), "measured".to_string()];
-        if any_kernel {
-            series.push("real kernel (6.1)".into());
-        }
+        let series = ["measured", "published", "real kernel"].map(String::from).to_vec();
+        let exact = |value: Option<f64>| value.map(|value| (value, None));
         let groups = rows
             .iter()
-            .map(|one| {
-                let exact = |value: Option<f64>| value.map(|value| (value, None));
-                let mut values =
-                    vec![exact(one.row.published), one.measured.map(|value| (value, one.ci95))];
-                if any_kernel {
-                    values.push(exact(one.row.kernel));
-                }
-                Group { label: one.row.case.clone(), values }
+            .map(|one| Group {
+                label: one.row.case.clone(),
+                values: vec![
+                    one.measured.map(|value| (value, one.ci95)),
+                    exact(one.row.published),
+                    exact(one.row.kernel),
+                ],
             })
             .collect();
         BarChart {
@@ -395,7 +394,11 @@ pub fn draw(
     output.store().write("comparison.json", text.as_bytes())?;
     let headline: Vec<String> =
         publication.headline.iter().map(|(axis, label)| format!("{axis} {label}")).collect();
-    let subtitle = format!("{}; whiskers: 95 % confidence", headline.join(", "));
+    let runs = points.first().map_or(0, |point| point.runs.len());
+    let mut subtitle = headline.join(", ");
+    if runs > 1 {
+        let _ = write!(subtitle, "; means of {runs} runs, whiskers: 95 % confidence");
+    }
     let mut metrics: Vec<(&str, &str)> = Vec::new();
     for row in &publication.rows {
         if !metrics.iter().any(|(metric, _)| *metric == row.metric) {

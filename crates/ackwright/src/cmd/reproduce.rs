@@ -112,7 +112,9 @@ fn tell(publication: &Publication, comparison: &Comparison) -> Result<(), Failur
     print(&format!("{}\n{}", publication.title, publication.source))?;
     let headline: Vec<String> =
         publication.headline.iter().map(|(axis, label)| format!("{axis} {label}")).collect();
-    print(&format!("headline: {}", headline.join(", ")))?;
+    if !headline.is_empty() {
+        print(&format!("headline: {}", headline.join(", ")))?;
+    }
     print(&table::render(&comparison.table()))?;
     for (sentence, met) in &comparison.expectations {
         print(&format!("{} {sentence}", if *met { "met:    " } else { "NOT MET:" }))?;

@@ -96,7 +96,8 @@ impl LineChart {
         let y = Axis::round(y_low, y_high, 5);
 
         let mut scene = Scene::new(WIDTH, HEIGHT, &self.title);
-        let labels: Vec<&str> = self.lines.iter().map(|line| line.label.as_str()).collect();
+        let labels: Vec<(usize, &str)> =
+            self.lines.iter().map(|line| line.label.as_str()).enumerate().collect();
         let frame = heading(&mut scene, &self.title, &self.subtitle, &labels);
         vertical_axis(&mut scene, &frame, &y, &self.y_label);
         horizontal_axis(&mut scene, &frame, &x, &self.x_label);
@@ -116,7 +117,17 @@ impl BarChart {
         let highest = self.groups.iter().flat_map(|group| &group.values).map(top);
         let y = Axis::round(0.0, highest.fold(0.0, f64::max), 5);
         let mut scene = Scene::new(WIDTH, HEIGHT, &self.title);
-        let labels: Vec<&str> = self.series.iter().map(String::as_str).collect();
+        // Series without any value keep their colour but do not show in the legend.
+        let shown = |index: usize| {
+            self.groups.iter().any(|group| group.values.get(index).is_some_and(Option::is_some))
+        };
+        let labels: Vec<(usize, &str)> = self
+            .series
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| shown(*index))
+            .map(|(index, label)| (index, label.as_str()))
+            .collect();
         let frame = heading(&mut scene, &self.title, &self.subtitle, &labels);
         vertical_axis(&mut scene, &frame, &y, &self.y_label);
         let width = (frame.right - frame.left) / self.groups.len().max(1) as f32;
@@ -178,7 +189,7 @@ fn small(colour: Colour) -> TextStyle {
 }
 
 /// Title, subtitle and legend; what is left below them is the frame of the data.
-fn heading(scene: &mut Scene, title: &str, subtitle: &str, labels: &[&str]) -> Frame {
+fn heading(scene: &mut Scene, title: &str, subtitle: &str, labels: &[(usize, &str)]) -> Frame {
     let mut y = 30.0;
     let bold = TextStyle { size: 17.0, medium: true, ..small(Colour::INK) };
     scene.text([LEFT - 48.0, y], title, bold);
@@ -194,18 +205,18 @@ fn heading(scene: &mut Scene, title: &str, subtitle: &str, labels: &[&str]) -> F
 }
 
 /// The legend from `y` down, broken into rows; returns where it ends.
-fn legend(scene: &mut Scene, labels: &[&str], mut y: f32) -> f32 {
+fn legend(scene: &mut Scene, labels: &[(usize, &str)], mut y: f32) -> f32 {
     const SWATCH: f32 = 18.0;
     let fonts = Fonts::load();
     let style = TextStyle { size: 12.0, ..small(Colour::INK) };
     let mut x = LEFT;
-    for (index, label) in labels.iter().enumerate() {
+    for (index, label) in labels {
         let width = SWATCH + 7.0 + fonts.width(label, style.size, false) + 20.0;
         if x + width > WIDTH - RIGHT && x > LEFT {
             x = LEFT;
             y += 18.0;
         }
-        let fill = Colour::data(index);
+        let fill = Colour::data(*index);
         scene.shapes.push(Shape::Rect { frame: [x, y - 6.0, SWATCH, 4.0], fill });
         scene.text([x + SWATCH + 7.0, y], label, style);
         x += width;
