@@ -9,7 +9,8 @@ use core::fmt::Write as _;
 use core::ops::RangeInclusive;
 use datapath::fib::{Action, FibError, InputPort, Prefix, Rule, TableId};
 
-const WORDS: [&str; 22] = [
+const WORDS: [&str; 23] = [
+    "protocol",
     "from",
     "to",
     "fwmark",
@@ -107,6 +108,7 @@ impl Ip {
                     let len = names::number(value, "suppress_prefixlength value is invalid")?;
                     said.rule.suppress_prefix_len = Some(len.min(255) as u8);
                 }
+                "proto" | "protocol" => drop(names::protocol(words.value(word)?)?),
                 "nop" => said.action = Some(Action::Nop),
                 "blackhole" => said.action = Some(Action::Blackhole),
                 "unreachable" => said.action = Some(Action::Unreachable),
