@@ -70,6 +70,12 @@ impl Output {
                 }
             }
         }
+        for kind in &KINDS {
+            if let Some(chart) = comparison(kind, &plan.title, points) {
+                let name = format!("compare-{}", kind.file);
+                pictures.push(self.picture(&name, &chart.draw())?);
+            }
+        }
         Ok(pictures)
     }
 
@@ -152,6 +158,29 @@ fn chart(kind: &Kind, title: &str, subtitle: &str, series: &[Series]) -> Option<
     known.then(|| LineChart {
         title: format!("{}: {title}", kind.title),
         subtitle: subtitle.into(),
+        x_label: "time [s]".into(),
+        y_label: kind.y_label.into(),
+        lines,
+    })
+}
+
+/// The first flow or port of every point's first run in one chart, if there are a few points.
+fn comparison(kind: &Kind, title: &str, points: &[PointResult]) -> Option<LineChart> {
+    if !(2..=MOST_LINES).contains(&points.len()) {
+        return None;
+    }
+    let lines: Vec<Line> = points
+        .iter()
+        .filter_map(|point| {
+            let series = &point.runs.first()?.series;
+            let first = series.iter().find(|series| series.name.starts_with(kind.of))?;
+            line(first, &point.title(""), kind.column, kind.divisor, kind.steps)
+        })
+        .collect();
+    let known = lines.iter().flat_map(|line| &line.points).any(|(_, y)| y.is_finite());
+    (known && lines.len() > 1).then(|| LineChart {
+        title: format!("{}: {title}", kind.title),
+        subtitle: "first run of each".into(),
         x_label: "time [s]".into(),
         y_label: kind.y_label.into(),
         lines,

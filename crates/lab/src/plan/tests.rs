@@ -214,6 +214,14 @@ fn all_faults_are_told_at_once() {
     assert_eq!(faults.0.len(), 2, "{faults}");
 }
 
+#[test]
+fn the_readme_shows_a_valid_experiment() {
+    let readme = include_str!("../../../../README.md");
+    let text = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let experiment = Experiment::parse("README.md", text.expect("an experiment"), &[]);
+    assert_eq!(experiment.unwrap_or_else(|faults| panic!("{faults}")).base.flows.len(), 1);
+}
+
 /// A triangle of routers between two hosts.
 const LOOP: &str = r#"schema = 1
 name = "loop"
