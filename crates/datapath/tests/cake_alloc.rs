@@ -40,7 +40,7 @@ fn segment(number: u32) -> Packet {
         link: Link::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(ip),
         transport: Transport::Tcp(tcp),
-        body: Body { len: if number % 3 == 0 { 0 } else { 1000 }, ..Body::default() },
+        body: Body { len: if number.is_multiple_of(3) { 0 } else { 1000 }, ..Body::default() },
         meta: Meta { truesize: 2304, ..Meta::default() },
         extra: None,
     }

@@ -426,6 +426,6 @@ pub(super) const EPOCH: u64 = 1_000_000_000_000;
 const CLASS_DUMPS: u64 = 12;
 const CLASS_DUMP_STEP: u64 = 500;
 /// Hash keys to try where the outcome hardly depends on them: a collision is possible.
-const ATTEMPTS_STABLE: u64 = 3;
+const ATTEMPTS_STABLE: u64 = 8;
 /// Hash keys to try where it was seen to depend on them.
 const ATTEMPTS_UNSTABLE: u64 = 32;

@@ -121,8 +121,11 @@ impl Tin {
     /// bulk flows of its host. The dither keeps rounding errors from adding up.
     pub fn quantum_of(&self, index: usize, mode: FlowMode, draws: &mut Draws) -> i32 {
         let flows = self.flows.as_ref().expect("a tin with packets has tables");
-        let divisor = 65535 / u32::from(flows.host_load(index, mode));
-        ((self.flow_quantum * divisor + u32::from(draws.dither())) >> 16) as i32
+        let part = match flows.host_load(index, mode) {
+            1 => WHOLE,
+            load => WHOLE / u32::from(load),
+        };
+        ((self.flow_quantum * part + u32::from(draws.dither())) >> 16) as i32
     }
 
     /// A packet has come into queue `index`: puts the flow where flows with packets belong.
@@ -211,6 +214,8 @@ impl Tin {
     }
 }
 
+/// A whole quantum, as `quantum_div` has it.
+const WHOLE: u32 = 65535;
 /// Least quantum of a flow in bytes.
 const MIN_QUANTUM: u64 = 300;
 /// Most bytes of a quantum: an Ethernet frame.
