@@ -4,7 +4,7 @@
 //! apart; which of them leave, in which order, and the counters right after the last was queued
 //! and at the end, must be the kernel's.
 
-use super::cake::{EPOCH, frame, instance};
+use super::cake::{EPOCH, MTU, frame, instance, unreadable};
 use super::json::{Field, first_difference};
 use super::{Divergence, Error, Scenario, Verdict};
 use datapath::packet::Packet;
@@ -23,7 +23,8 @@ pub fn replay(lines: &[Value]) -> Result<Vec<Scenario>, Error> {
         let at_line = |problem: String| Error::Format { line: number + 1, problem };
         let modes = line["modes"].as_object().ok_or_else(|| at_line("no modes".to_owned()))?;
         for (mode, expected) in modes {
-            scenarios.push(replay_case(line, mode, expected).map_err(at_line)?);
+            let case = replay_case(line, mode, expected);
+            scenarios.push(case.unwrap_or_else(|problem| unreadable(line, problem)));
         }
     }
     Ok(scenarios)
@@ -43,7 +44,7 @@ fn replay_case(line: &Value, mode: &str, expected: &Value) -> Result<Scenario, S
     let mut best: Option<(u64, Divergence)> = None;
     for seed in 0..ATTEMPTS {
         let words = format!("bandwidth 64kbit {options} {mode}");
-        let got = run(instance(&words, "", seed, true)?, &packets)?;
+        let got = run(instance(&words, "", MTU, seed, true)?, &packets)?;
         let mut compared = 0;
         match first_difference("", expected, &got, &|_| false, &mut compared) {
             None => return Ok(Scenario { name, verdict: Verdict::Passed, compared }),

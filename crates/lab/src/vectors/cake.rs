@@ -8,10 +8,12 @@ use super::json::{Field, first_difference};
 use super::{Divergence, Error, Scenario, Verdict};
 use datapath::packet::{Frame, Packet};
 use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats};
+use datapath::qdisc::prio::Filter;
 use datapath::qdisc::{Cx, Handle, Qdisc};
 use datapath::rng::Rng;
 use datapath::units::Instant;
 use iproute::tc::cake::{flow_text, parse, qdisc_json};
+use iproute::tc::{FilterCommand, Outcome, parse_filter};
 use iproute::words::Words;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,9 +41,22 @@ pub fn replay(path: &Path, lines: &[Value]) -> Result<Vec<Scenario>, Error> {
                 &found.ok_or_else(|| at_line(format!("{} is not in {name}", line["name"])))?["packets"]
             }
         };
-        scenarios.push(replay_scenario(line, packets).map_err(at_line)?);
+        scenarios.push(replay_scenario(line, packets).unwrap_or_else(|p| unreadable(line, p)));
     }
     Ok(scenarios)
+}
+
+/// A scenario that could not be replayed is one that failed; the others of the file go on.
+pub(super) fn unreadable(line: &Value, problem: String) -> Scenario {
+    let divergence = Divergence {
+        time: None,
+        index: None,
+        field: "scenario".to_owned(),
+        expected: "one that can be replayed".to_owned(),
+        got: problem,
+    };
+    let name = line["name"].as_str().unwrap_or("without a name").to_owned();
+    Scenario { name, verdict: Verdict::Failed(divergence), compared: 0 }
 }
 
 /// One input.
@@ -148,10 +163,16 @@ pub(super) fn frame(hex: &str, len: usize) -> Result<Packet, String> {
 }
 
 /// An instance as the scenario describes it.
-pub(super) fn instance(words: &str, handle: &str, seed: u64, fixed: bool) -> Result<Cake, String> {
+pub(super) fn instance(
+    words: &str,
+    handle: &str,
+    mtu: u32,
+    seed: u64,
+    fixed: bool,
+) -> Result<Cake, String> {
     let patch = parse(&mut Words::new(words)).map_err(|problem| problem.to_string())?;
     let config = Config::default().patched(&patch);
-    let cake = Cake::new(config, MTU, Rng::stream(seed, 0));
+    let cake = Cake::new(config, mtu, Rng::stream(seed, 0));
     let major = handle.trim_start_matches("handle").trim().trim_end_matches(':');
     let major = if major.is_empty() { 0x8001 } else { hex_number(major)? };
     let cake = cake.with_handle(Handle::new(major, 0));
@@ -160,6 +181,13 @@ pub(super) fn instance(words: &str, handle: &str, seed: u64, fixed: bool) -> Res
     } else {
         cake
     })
+}
+
+/// `psched_mtu` of the recorded device, which had an MTU of 1500 unless its description says so.
+fn mtu(line: &Value) -> u32 {
+    let mut words = line["dev"].as_str().unwrap_or("").split_whitespace();
+    words.find(|word| *word == "mtu");
+    words.next().and_then(|mtu| mtu.parse::<u32>().ok()).map_or(MTU, |mtu| mtu + 14)
 }
 
 fn hex_number(text: &str) -> Result<u16, String> {
@@ -175,7 +203,7 @@ fn run(
     fixed: bool,
 ) -> Result<Run, String> {
     let handle = line["handle"].as_str().unwrap_or("");
-    let mut cake = instance(text(line, "cake")?, handle, seed, fixed)?;
+    let mut cake = instance(text(line, "cake")?, handle, mtu(line), seed, fixed)?;
     let mut actions = Vec::new();
     for (index, input) in inputs.iter().enumerate() {
         actions.push((input.time, Action::Enqueue(index)));
@@ -204,9 +232,7 @@ fn run(
                 drain(&mut cake, time, inputs, &mut run, &mut super_packets);
             }
             Action::Change(command) => {
-                let (_, words) = command.split_once(" cake").ok_or("not a cake command")?;
-                let patch = parse(&mut Words::new(words)).map_err(|problem| problem.to_string())?;
-                cake.change(&patch, &mut cx);
+                carry_out(command, &mut cake, &mut cx)?;
             }
             Action::Snapshot => {
                 let qdisc = qdisc(&cake, super_packets);
@@ -219,6 +245,23 @@ fn run(
         }
     }
     Ok(run)
+}
+
+/// Carries out `tc qdisc change` or `tc filter add`.
+fn carry_out(command: &str, cake: &mut Cake, cx: &mut Cx<'_>) -> Result<(), String> {
+    if command.split_whitespace().any(|word| word == "filter") {
+        let filter = parse_filter(command).map_err(|problem| problem.to_string())?;
+        let Outcome::Class(class) = filter.outcome else {
+            return Err(format!("{command}: chooses no class"));
+        };
+        let FilterCommand { preference, matches, .. } = filter;
+        cake.add_filter(Filter { preference, matches, class });
+        return Ok(());
+    }
+    let (_, words) = command.split_once(" cake").ok_or("not a cake command")?;
+    let patch = parse(&mut Words::new(words)).map_err(|problem| problem.to_string())?;
+    cake.change(&patch, cx);
+    Ok(())
 }
 
 /// Lets the watchdog fire as often as it is due before `until` or then.
@@ -417,8 +460,8 @@ fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str, String> {
     value[key].as_str().ok_or_else(|| format!("no {key}"))
 }
 
-/// `psched_mtu` of the recorded device.
-const MTU: u32 = 1514;
+/// `psched_mtu` of an Ethernet device.
+pub(super) const MTU: u32 = 1514;
 /// What the recordings' zero is on the model's clock: long after everything that has never
 /// happened, which the kernel keeps as time zero.
 pub(super) const EPOCH: u64 = 1_000_000_000_000;
