@@ -7,7 +7,7 @@
 //! | [`run`] | runs: worlds built, run side by side, measured |
 //! | [`results`], [`stats`] | what runs leave behind, and its summary over repetitions |
 //! | [`store`], [`output`] | files: summaries, Parquet, captures |
-//! | [`reproduce`] | published experiments and their figures |
+//! | [`published`], [`reproduce`] | published experiments: their figures, and ours beside them |
 //! | [`report`] | results as tables |
 //! | [`plot`] | SVG and PNG |
 //! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
@@ -19,6 +19,7 @@ pub mod ecmp;
 pub mod output;
 pub mod plan;
 pub mod plot;
+pub mod published;
 pub mod report;
 pub mod reproduce;
 pub mod results;

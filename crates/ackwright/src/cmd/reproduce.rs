@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::output::Output;
-use lab::reproduce::{self, Comparison, Publication};
+use lab::published::{self, Publication};
+use lab::reproduce::{self, Comparison};
 use lab::store::Store;
 
 use super::run::run_all;
@@ -39,7 +40,7 @@ pub struct Args {
 
 /// Rebuilds publications and compares.
 pub fn run(args: &Args) -> Outcome {
-    let known = reproduce::publications().map_err(|faults| Failure::Other(faults.to_string()))?;
+    let known = published::publications().map_err(|faults| Failure::Other(faults.to_string()))?;
     if args.names.is_empty() {
         for one in &known {
             print(&format!("{}: {}\n    {}", one.name, one.title, one.source))?;
@@ -79,7 +80,7 @@ fn chosen<'a>(names: &[String], known: &'a [Publication]) -> Result<Vec<&'a Publ
 
 fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, Failure> {
     let name = &publication.name;
-    let mut experiment = reproduce::experiment(name)
+    let mut experiment = published::experiment(name)
         .map_err(|faults| Failure::Other(faults.to_string()))?
         .ok_or_else(|| Failure::Other(format!("the experiment of {name} is missing")))?;
     if args.quick {

@@ -6,6 +6,7 @@
 
 mod diagnostic;
 pub(crate) mod doc;
+mod flows;
 mod model;
 mod parse;
 pub mod quantity;

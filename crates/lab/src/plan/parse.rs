@@ -1,7 +1,6 @@
 //! From the tree to a [`Plan`]: names, quantities and references.
 
 use datapath::profile::{LostRetransmit, Profile};
-use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
 
 use sim::rules::Rule;
@@ -9,10 +8,10 @@ use sim::rules::Rule;
 use super::diagnostic::{Diagnostics, suggest};
 use super::doc::{Document, Key, Kind, Node, Origin};
 use super::model::{
-    App, Direction, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan, Role,
+    Direction, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan, Role,
 };
 use super::read::{Faults, Reader, as_text};
-use super::{routes, sysctl, tc};
+use super::{flows, routes, sysctl, tc};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -70,7 +69,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let policers = top.tables("police");
     read_ports(qdiscs, policers, &nodes, &mut links, faults);
     let flow_entries = top.tables("flows");
-    let (flows, flow_places) = read_flows(flow_entries, &nodes, duration, faults);
+    let (flows, flow_places) = flows::read_flows(flow_entries, &nodes, duration, faults);
     let routes = top.tables("routes");
     let measure = read_measure(top.node("measure"), &nodes, &links, faults);
     if node_entries.is_empty() {
@@ -155,7 +154,8 @@ fn read_node(table: &mut Reader<'_, '_>, base: NodePlan) -> NodePlan {
     }
 }
 
-fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
+/// Names go into file names and port names.
+pub fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
     let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if key.name.is_empty() || !key.name.chars().all(valid) {
         let message =
@@ -165,7 +165,12 @@ fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
 }
 
 /// The index of the node called `name`; a fault that names the nearest one if there is none.
-fn node_index(name: &str, at: &Origin, nodes: &[NodePlan], faults: &Faults<'_>) -> Option<usize> {
+pub fn node_index(
+    name: &str,
+    at: &Origin,
+    nodes: &[NodePlan],
+    faults: &Faults<'_>,
+) -> Option<usize> {
     let found = nodes.iter().position(|node| node.name == name);
     if found.is_none() {
         let help = suggest(name, nodes.iter().map(|node| node.name.as_str()));
@@ -395,194 +400,6 @@ fn read_measure(
     }
     table.finish();
     measure
-}
-
-fn read_flows<'a>(
-    entries: &'a [(Key, Node)],
-    nodes: &[NodePlan],
-    duration: Duration,
-    faults: &Faults<'_>,
-) -> (Vec<FlowPlan>, Vec<&'a Origin>) {
-    let mut flows = Vec::new();
-    let mut places = Vec::new();
-    for (key, node) in entries {
-        check_name(key, "flow", faults);
-        for flow in read_flow(key, node, nodes, duration, faults) {
-            flows.push(flow);
-            places.push(&key.at);
-        }
-    }
-    (flows, places)
-}
-
-/// One entry of `[flows]`: `count` flows, or all those of an RRUL test.
-fn read_flow(
-    key: &Key,
-    node: &Node,
-    nodes: &[NodePlan],
-    duration: Duration,
-    faults: &Faults<'_>,
-) -> Vec<FlowPlan> {
-    let Some(mut table) = Reader::new(node, faults) else { return Vec::new() };
-    let from = table.required("from").and_then(|(name, at)| node_index(name, at, nodes, faults));
-    let to = table.required("to").and_then(|(name, at)| node_index(name, at, nodes, faults));
-    let start = table.time("start").unwrap_or(Duration::ZERO);
-    let stop = table.time("stop");
-    if start >= duration {
-        faults.add(table.at, "the flow would start after the end of the experiment", None);
-    }
-    if stop.is_some_and(|stop| stop <= start) {
-        faults.add(table.at, "the flow would stop before it starts", None);
-    }
-    let count = table.integer("count", 1..=100_000).unwrap_or(1);
-    let base = FlowPlan {
-        name: key.name.clone(),
-        app: App::Bulk,
-        from: from.unwrap_or(0),
-        to: to.unwrap_or(0),
-        start,
-        spread: table.time("spread").unwrap_or(Duration::ZERO),
-        stop,
-        congestion_control: read_congestion_control(&mut table),
-        tos: table.integer("tos", 0..=255).unwrap_or(0) as u8,
-    };
-    let one = match read_app(&mut table) {
-        Some(AppWord::One(app)) => vec![FlowPlan { app, ..base }],
-        Some(AppWord::Rrul) => rrul(&base, table.boolean("marking").unwrap_or(true)),
-        // Which keys belong here is unknown, so none of them is called unknown.
-        None => return Vec::new(),
-    };
-    table.finish();
-    if from.is_none() || to.is_none() {
-        return Vec::new();
-    }
-    repeated(one, count)
-}
-
-/// `name` once, or `name-1`, `name-2`, … if there are several.
-fn repeated(flows: Vec<FlowPlan>, count: i64) -> Vec<FlowPlan> {
-    if count == 1 {
-        return flows;
-    }
-    (1..=count)
-        .flat_map(|number| {
-            flows.iter().map(move |flow| FlowPlan {
-                name: format!("{}-{number}", flow.name),
-                ..flow.clone()
-            })
-        })
-        .collect()
-}
-
-fn read_congestion_control(table: &mut Reader<'_, '_>) -> Option<Algorithm> {
-    let (word, at) = table.text_at("congestion_control")?;
-    tc::congestion_control(word, at, table.faults)
-}
-
-/// The word after `app =`.
-enum AppWord {
-    One(App),
-    Rrul,
-}
-
-fn read_app(table: &mut Reader<'_, '_>) -> Option<AppWord> {
-    const WORDS: [(&str, u8); 9] = [
-        ("bulk", 0),
-        ("fixed", 1),
-        ("chunk", 2),
-        ("request", 3),
-        ("on-off", 4),
-        ("cbr", 5),
-        ("ping", 6),
-        ("probe", 7),
-        ("rrul", 8),
-    ];
-    if table.node("app").is_none() {
-        table.missing("app");
-    }
-    let app = match table.word("app", &WORDS)? {
-        0 => App::Bulk,
-        1 => App::Fixed { bytes: required_size(table, "bytes")? },
-        2 => App::Chunk {
-            chunk: required_size(table, "chunk")?,
-            gap: table.time("gap").unwrap_or(Duration::ZERO),
-            bytes: table.size("bytes"),
-        },
-        3 => App::Request {
-            request: required_size(table, "request")?,
-            response: required_size(table, "response")?,
-            think: table.time("think").unwrap_or(Duration::ZERO),
-            count: table.integer("requests", 1..=i64::MAX).map(|count| count as u64),
-        },
-        4 => App::OnOff { on: required_time(table, "on")?, off: required_time(table, "off")? },
-        5 => {
-            if table.node("rate").is_none() {
-                table.missing("rate");
-            }
-            App::Cbr { rate: table.rate("rate")?, size: table.size("size").unwrap_or(1200) }
-        }
-        6 => App::Ping {
-            interval: table.time("interval").unwrap_or(Duration::from_millis(200)),
-            size: table.size("size").unwrap_or(56),
-        },
-        7 => App::Probe {
-            interval: table.time("interval").unwrap_or(Duration::from_millis(20)),
-            size: table.size("size").unwrap_or(64),
-        },
-        _ => return Some(AppWord::Rrul),
-    };
-    Some(AppWord::One(app))
-}
-
-fn required_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
-    if table.node(key).is_none() {
-        table.missing(key);
-    }
-    let size = table.size(key)?;
-    if size == 0 {
-        table.faults.add(table.at, format!("\"{key}\" must not be zero"), None);
-    }
-    Some(size)
-}
-
-fn required_time(table: &mut Reader<'_, '_>, key: &'static str) -> Option<Duration> {
-    if table.node(key).is_none() {
-        table.missing(key);
-    }
-    table.time(key)
-}
-
-/// RRUL: four TCP streams each way, one per marking, with ICMP and UDP probes from the start; the
-/// streams start 5 s later (flent's `rrul`, or `rrul_be` without marking).
-fn rrul(base: &FlowPlan, marking: bool) -> Vec<FlowPlan> {
-    const MARKS: [(&str, u8); 4] = [("be", 0x00), ("bk", 0x20), ("cs5", 0xa0), ("ef", 0xb8)];
-    let mut flows = Vec::new();
-    for (direction, from, to) in [("up", base.from, base.to), ("down", base.to, base.from)] {
-        for (mark, tos) in MARKS {
-            flows.push(FlowPlan {
-                name: format!("{}-{direction}-{mark}", base.name),
-                app: App::Bulk,
-                from,
-                to,
-                start: base.start + Duration::from_secs(5),
-                tos: if marking { tos } else { 0 },
-                ..base.clone()
-            });
-        }
-    }
-    let probe = |name: &str, app: App, tos: u8| FlowPlan {
-        name: format!("{}-{name}", base.name),
-        app,
-        tos: if marking { tos } else { 0 },
-        ..base.clone()
-    };
-    let interval = Duration::from_millis(200);
-    flows.push(probe("ping", App::Ping { interval, size: 56 }, 0));
-    for (name, tos) in [("udp-be", 0x00), ("udp-bk", 0x20), ("udp-ef", 0xb8)] {
-        let interval = Duration::from_millis(20);
-        flows.push(probe(name, App::Probe { interval, size: 64 }, tos));
-    }
-    flows
 }
 
 fn check_links(links: &[LinkPlan], places: &Places<'_>, faults: &Faults<'_>) {
