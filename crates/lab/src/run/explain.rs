@@ -140,8 +140,11 @@ mod tests {
     #[test]
     fn events_become_sentences_with_relative_numbers() {
         let event = |kind| (Instant::from_nanos(1_234_567_890), Event { socket: 1, kind });
-        let lost =
-            |seq, cause| EventKind::MarkLost { seq: Seq(seq), end_seq: Seq(seq + 100), cause };
+        let lost = |seq, cause| EventKind::MarkLost {
+            seq: Seq(seq),
+            end_seq: Seq(seq.wrapping_add(100)),
+            cause,
+        };
         let events = [
             event(lost(u32::MAX - 49, Cause::DupAcks)),
             event(lost(150, Cause::LostRetransmit)),

@@ -168,11 +168,14 @@ impl Scenario {
     pub fn to_json(&self) -> Value {
         let mut object = json!({ "name": self.name, "compared": self.compared });
         match &self.verdict {
-            Verdict::Passed => object["passed"] = json!(true),
-            Verdict::Skipped(reason) => object["skipped"] = json!(reason),
+            Verdict::Passed => object["result"] = json!("pass"),
+            Verdict::Skipped(reason) => {
+                object["result"] = json!("skip");
+                object["reason"] = json!(reason);
+            }
             Verdict::Failed(divergence) => {
-                object["passed"] = json!(false);
-                object["first_divergence"] = json!({
+                object["result"] = json!("fail");
+                object["divergence"] = json!({
                     "time": divergence.time,
                     "index": divergence.index,
                     "field": divergence.field,
@@ -256,6 +259,6 @@ mod tests {
             "FAILED bad: out.time at index 3 at 12 ns: expected 12, got 13\n\
              x: cake: 1 of 2 passed, 1 failed (11 values compared)\n"
         );
-        assert_eq!(report.to_json()["scenarios"][1]["first_divergence"]["got"], "13");
+        assert_eq!(report.to_json()["scenarios"][1]["divergence"]["got"], "13");
     }
 }
