@@ -8,6 +8,7 @@ use super::config::FlowMode;
 use super::conntrack::Conntrack;
 use crate::packet::{EtherType, Flow, Network, Packet};
 use crate::rng::Rng;
+use core::hash::Hasher as _;
 use core::net::IpAddr;
 use siphasher::sip::SipHasher13;
 
@@ -111,31 +112,38 @@ impl Hasher {
     }
 
     fn flow(&self, keys: &FlowKeys) -> u32 {
-        let mut bytes = [0u8; FLOW_BYTES];
-        bytes[..LINK_BYTES].copy_from_slice(&link(keys));
-        let Some(flow) = &keys.flow else { return self.hash(&bytes[..LINK_BYTES]) };
+        let link = link(keys);
+        let Some(flow) = &keys.flow else { return self.hash([link]) };
         let (src, dst) = ((flow.src, flow.src_port), (flow.dst, flow.dst_port));
         let (from, to) = if dst < src { (dst, src) } else { (src, dst) };
-        bytes[6] = flow.protocol;
-        bytes[8..10].copy_from_slice(&from.1.to_le_bytes());
-        bytes[10..12].copy_from_slice(&to.1.to_le_bytes());
-        bytes[12..16].copy_from_slice(&flow.flow_label.to_le_bytes());
-        let middle = write_address(&mut bytes, 16, from.0);
-        let end = write_address(&mut bytes, middle, to.0);
-        self.hash(&bytes[..end])
+        let kind = link | u64::from(flow.protocol) << 48;
+        let ports = u64::from(from.1) | u64::from(to.1) << 16 | u64::from(flow.flow_label) << 32;
+        match (from.0, to.0) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                self.hash([kind, ports, u64::from(from.to_bits()) | u64::from(to.to_bits()) << 32])
+            }
+            (from, to) => {
+                let ([f0, f1], [t0, t1]) = (words(from), words(to));
+                self.hash([kind, ports, f0, f1, t0, t1])
+            }
+        }
     }
 
     /// One address alone; 0 for packets without addresses.
     fn host(&self, keys: &FlowKeys, address: fn(&Flow) -> IpAddr) -> u32 {
         let Some(flow) = &keys.flow else { return 0 };
-        let mut bytes = [0u8; HOST_BYTES];
-        bytes[..LINK_BYTES].copy_from_slice(&link(keys));
-        let end = write_address(&mut bytes, 8, address(flow));
-        self.hash(&bytes[..end])
+        let [high, low] = words(address(flow));
+        self.hash([link(keys), high, low])
     }
 
-    fn hash(&self, bytes: &[u8]) -> u32 {
-        SipHasher13::new_with_keys(self.key.0, self.key.1).hash(bytes) as u32
+    /// Whole words, so that nothing is assembled from bytes in memory.
+    #[inline]
+    fn hash<const N: usize>(&self, words: [u64; N]) -> u32 {
+        let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
+        for word in words {
+            hasher.write_u64(word);
+        }
+        hasher.finish() as u32
     }
 }
 
@@ -161,33 +169,18 @@ impl Hashes<'_> {
     }
 }
 
-/// What the link layer says, as it is hashed.
-fn link(keys: &FlowKeys) -> [u8; LINK_BYTES] {
-    let [e0, e1] = keys.ethertype.0.to_le_bytes();
-    let [v0, v1, v2, v3] = keys.vlan.to_le_bytes();
-    [e0, e1, v0, v1, v2, v3]
+/// What the link layer says, as it is hashed: 48 bits.
+fn link(keys: &FlowKeys) -> u64 {
+    u64::from(keys.ethertype.0) | u64::from(keys.vlan) << 16
 }
 
-/// Writes an address at `at` and tells where it ends.
-fn write_address(bytes: &mut [u8], at: usize, address: IpAddr) -> usize {
+/// An address in two words.
+fn words(address: IpAddr) -> [u64; 2] {
     match address {
-        IpAddr::V4(v4) => {
-            bytes[at..at + 4].copy_from_slice(&v4.octets());
-            at + 4
-        }
-        IpAddr::V6(v6) => {
-            bytes[at..at + 16].copy_from_slice(&v6.octets());
-            at + 16
-        }
+        IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
+        IpAddr::V6(v6) => [(v6.to_bits() >> 64) as u64, v6.to_bits() as u64],
     }
 }
-
-/// Bytes of what the link layer says.
-const LINK_BYTES: usize = 6;
-/// Most bytes of a hashed flow: IPv6.
-const FLOW_BYTES: usize = 48;
-/// Most bytes of a hashed host.
-const HOST_BYTES: usize = 24;
 
 #[cfg(test)]
 mod tests {
