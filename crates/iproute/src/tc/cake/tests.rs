@@ -1,4 +1,5 @@
 use super::*;
+use proptest::strategy::Strategy as _;
 
 fn read(line: &str) -> Result<Patch> {
     parse(&mut Words::new(line))
@@ -149,4 +150,24 @@ backlog 0b 0p requeues 0
     assert_eq!(text[from..].trim_end(), tail.trim_end());
     let text = show("besteffort");
     assert!(text.contains("\n                  Tin 0\n  thresh           0bit\n"), "{text}");
+}
+
+proptest::proptest! {
+    /// Any line is read or refused, and a refusal points into the line.
+    #[test]
+    fn any_words_are_read_or_refused(
+        words in proptest::collection::vec(
+            proptest::prop_oneof![
+                (0..KEYWORDS.len()).prop_map(|at| KEYWORDS[at].0.to_owned()),
+                "[0-9]{1,12}[a-z.%]{0,5}",
+                "\\PC{0,8}",
+            ],
+            0..12,
+        ),
+    ) {
+        let line = words.join(" ");
+        if let Err(problem) = read(&line) {
+            assert!(problem.column <= line.len(), "{problem}");
+        }
+    }
 }
