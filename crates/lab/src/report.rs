@@ -36,7 +36,7 @@ fn one_point(point: &PointResult) -> Table {
                 scope,
                 name,
                 number(summary.mean),
-                summary.ci95.map_or(String::new(), |ci| format!("± {}", number(ci))),
+                summary.ci95.map_or(String::new(), |ci| format!("± {}", interval(ci))),
                 number(summary.min),
                 number(summary.max),
                 unit.to_string(),
@@ -62,8 +62,8 @@ fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
     };
     let mut head: Vec<String> = axes.iter().map(ToString::to_string).collect();
     head.extend(columns.iter().map(|(name, unit)| match *unit {
-        "" => name.clone(),
-        unit => format!("{name} [{unit}]"),
+        "" => short(name).to_string(),
+        unit => format!("{} [{unit}]", short(name)),
     }));
     let rows = points
         .iter()
@@ -85,12 +85,28 @@ fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
     Table { head, rows, numeric }
 }
 
+/// A metric of the whole experiment needs no scope before its name.
+fn short(name: &str) -> &str {
+    name.strip_prefix("total ").unwrap_or(name)
+}
+
 /// `mean ± interval`.
 pub fn with_interval(summary: &Summary) -> String {
     match summary.ci95 {
-        Some(ci) => format!("{} ± {}", number(summary.mean), number(ci)),
+        Some(ci) => format!("{} ± {}", number(summary.mean), interval(ci)),
         None => number(summary.mean),
     }
+}
+
+/// An interval with two digits that carry meaning.
+pub fn interval(value: f64) -> String {
+    let decimals = match value.abs() {
+        x if x >= 10.0 || value.fract() == 0.0 => 0,
+        x if x >= 1.0 => 1,
+        x if x >= 0.1 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
 }
 
 /// A number with as many digits as carry meaning: four, and no more than three decimals.
@@ -129,8 +145,8 @@ mod tests {
     fn one_point_shows_all_and_a_sweep_the_headlines() {
         let points = [point("reno", &[400.0, 402.0]), point("cubic", &[430.0, 430.0])];
         let table = results(&["cc"], &points, &[]);
-        assert_eq!(table.head, ["cc", "total goodput [Mbit/s]"]);
-        assert_eq!(table.rows[0], ["reno", "401 ± 12.71"]);
+        assert_eq!(table.head, ["cc", "goodput [Mbit/s]"]);
+        assert_eq!(table.rows[0], ["reno", "401 ± 13"]);
         assert_eq!(table.rows[1], ["cubic", "430 ± 0"]);
         let single = results(&[], &points[..1], &[]);
         assert_eq!(single.rows.len(), 2);

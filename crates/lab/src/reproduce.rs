@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use crate::output::Output;
 use crate::plot::{BarChart, Group, Line, LineChart};
 use crate::published::{Bound, Expectation, Publication, Row};
-use crate::report::{Table, number};
+use crate::report::{Table, interval, number};
 use crate::results::PointResult;
 use crate::store;
 use crate::sweep::Point;
@@ -290,7 +290,7 @@ impl Compared {
     /// Ours with its interval.
     fn shown(&self) -> String {
         match (self.measured, self.ci95) {
-            (Some(mean), Some(ci)) => format!("{} ± {}", number(mean), number(ci)),
+            (Some(mean), Some(ci)) => format!("{} ± {}", number(mean), interval(ci)),
             (Some(mean), None) => number(mean),
             (None, _) => "-".into(),
         }
