@@ -137,3 +137,30 @@ fn settings_reach_the_experiment() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(stderr(&wrong).contains("did you mean"), "{}", stderr(&wrong));
 }
+
+/// The first Ctrl-C stops cleanly: exit code 130, and nothing half-written is left.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_leaves_no_broken_file() {
+    let directory = scratch("interrupt");
+    let long = PROBES.replace("duration = \"1s\"", "duration = \"10000000s\"");
+    let file = write(&directory, "long.toml", &long);
+    let out = directory.join("out");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ackwright"))
+        .args(["run", &file, "--out", &out.to_string_lossy()])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let parts = || fs::read_dir(out.join("pcap")).map_or(0, Iterator::count);
+    while parts() == 0 {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("stopped"));
+    assert_eq!(parts(), 0, "a part is left");
+    assert!(!out.join("summary.json").exists());
+}
