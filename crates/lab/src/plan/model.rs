@@ -124,8 +124,8 @@ pub struct Direction {
 /// What sits at one end of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PortPlan {
-    /// Egress qdisc in `tc` grammar.
-    pub qdisc: Option<String>,
+    /// Egress qdiscs in `tc` grammar, outermost first; none means the default queue.
+    pub qdiscs: Vec<String>,
     /// Ingress policer in `tc police` words.
     pub police: Option<String>,
 }

@@ -10,7 +10,7 @@ use super::doc::{Document, Key, Kind, Node, Origin};
 use super::model::{
     Direction, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan, Role,
 };
-use super::read::{Faults, Reader, as_text};
+use super::read::{Faults, Reader, as_text, as_texts};
 use super::{flows, routes, sysctl, tc};
 
 /// The `schema` that this program reads.
@@ -347,9 +347,10 @@ fn read_ports(
 ) {
     for (key, node) in qdiscs {
         let port = port_index(&key.name, &key.at, nodes, links, faults);
-        if let (Some((link, end)), Some(text)) = (port, as_text(node, faults)) {
-            tc::check_qdisc(text, &node.at, faults);
-            links[link].ports[end].qdisc = Some(text.to_string());
+        let texts = as_texts(node, faults);
+        if let (Some((link, end)), true) = (port, tc::check_qdiscs(&texts, faults)) {
+            let owned = texts.iter().map(|(text, _)| (*text).to_string()).collect();
+            links[link].ports[end].qdiscs = owned;
         }
     }
     for (key, node) in policers {
@@ -370,7 +371,7 @@ fn read_measure(
     let with_qdisc = |(link, plan): (usize, &LinkPlan)| {
         [0, 1]
             .into_iter()
-            .filter_map(move |end| plan.ports[end].qdisc.as_ref().map(|_| (link, end)))
+            .filter_map(move |end| (!plan.ports[end].qdiscs.is_empty()).then_some((link, end)))
             .collect::<Vec<_>>()
     };
     let mut measure = Measure {

@@ -190,15 +190,7 @@ impl<'a, 'd> Reader<'a, 'd> {
 
     /// A list of texts, or one text.
     pub fn texts(&mut self, key: &'static str) -> Vec<(&'a str, &'a Origin)> {
-        let Some(node) = self.node(key) else { return Vec::new() };
-        let items = match &node.kind {
-            Kind::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(node),
-        };
-        items
-            .iter()
-            .filter_map(|item| as_text(item, self.faults).map(|text| (text, &item.at)))
-            .collect()
+        self.node(key).map_or(Vec::new(), |node| as_texts(node, self.faults))
     }
 }
 
@@ -209,6 +201,15 @@ pub fn as_text<'a>(node: &'a Node, faults: &Faults<'_>) -> Option<&'a str> {
     }
     faults.add(&node.at, format!("expected a text, found {}", node.type_name()), None);
     None
+}
+
+/// The texts of a list, or one text.
+pub fn as_texts<'a>(node: &'a Node, faults: &Faults<'_>) -> Vec<(&'a str, &'a Origin)> {
+    let items = match &node.kind {
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    items.iter().filter_map(|item| as_text(item, faults).map(|text| (text, &item.at))).collect()
 }
 
 /// `node` as one of `words`; a fault that names the nearest word if it is none.

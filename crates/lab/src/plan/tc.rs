@@ -1,8 +1,12 @@
 //! The words of `tc` and of congestion controls inside a plan.
 
+use datapath::qdisc::fifo::PfifoFast;
 use datapath::qdisc::police::PoliceConfig;
+use datapath::qdisc::{Cx, Handle, Sched};
+use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
-use iproute::tc::{self, Spec};
+use datapath::units::Instant;
+use iproute::tc::{self, Device, QdiscCommand};
 use iproute::words::{GrammarError, Words};
 
 use super::diagnostic::suggest;
@@ -19,19 +23,48 @@ pub fn congestion_control(word: &str, at: &Origin, faults: &Faults<'_>) -> Optio
     found
 }
 
-/// Reads the text of a qdisc: `KIND OPTIONS`, as after `tc qdisc add dev DEV root`.
-///
-/// # Errors
-/// When `tc` would not understand it.
-pub fn qdisc(text: &str) -> Result<Spec, GrammarError> {
-    tc::parse_spec(&mut Words::new(text))
+/// Reads the text of a qdisc: `KIND OPTIONS`, as after `tc qdisc add dev DEV root`, or what
+/// follows `dev DEV` if it begins with `root` or `parent`.
+fn qdisc(text: &str) -> Result<QdiscCommand, GrammarError> {
+    let placed = ["root", "parent"].contains(&text.split_whitespace().next().unwrap_or(""));
+    let before = if placed { "qdisc add dev port " } else { "qdisc add dev port root " };
+    tc::parse_qdisc(&format!("{before}{text}")).map_err(|error| GrammarError {
+        column: error.column.saturating_sub(before.len()),
+        ..error
+    })
 }
 
-/// Checks the text of a qdisc.
-pub fn check_qdisc(text: &str, at: &Origin, faults: &Faults<'_>) {
-    if let Err(error) = qdisc(text) {
-        tell(text, error, at, faults);
+/// Builds the tree of a port from the texts of its qdiscs, outermost first.
+///
+/// # Errors
+/// When one does not fit: its index, and why.
+pub fn qdisc_tree(texts: &[String], device: Device, rng: &Rng) -> Result<Sched, (usize, String)> {
+    let mut root = Sched::new(Handle::NONE, PfifoFast::new(device.tx_queue_len));
+    let mut dropped = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+        let command = qdisc(text).map_err(|error| (index, error.to_string()))?;
+        let applied = command.apply(&mut root, device, rng.clone(), &mut cx);
+        applied.map_err(|refused| (index, refused.to_string()))?;
     }
+    Ok(root)
+}
+
+/// Checks the texts of a port's qdiscs; true if they are good.
+pub fn check_qdiscs(texts: &[(&str, &Origin)], faults: &Faults<'_>) -> bool {
+    let mut good = true;
+    for (text, at) in texts {
+        if let Err(error) = qdisc(text) {
+            tell(text, error, at, faults);
+            good = false;
+        }
+    }
+    let owned: Vec<String> = texts.iter().map(|(text, _)| (*text).to_string()).collect();
+    if good && let Err((index, why)) = qdisc_tree(&owned, Device::default(), &Rng::stream(0, 0)) {
+        faults.add(texts[index].1, why, None);
+        good = false;
+    }
+    good
 }
 
 /// Reads the text of a policer: what follows the word `police`.

@@ -185,6 +185,21 @@ fn faults_name_line_column_and_the_nearest_word() {
 }
 
 #[test]
+fn qdiscs_can_be_trees() {
+    let tree = |second: &str| {
+        let list = format!("[\"root handle 1: prio bands 3\", \"{second}\"]");
+        let text = GOOD.replacen("\"pfifo limit 1000\"", &list, 1);
+        Experiment::parse("demo.toml", &text, &[])
+    };
+    let good = tree("parent 1:1 fq_codel").unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(good.base.links[1].ports[0].qdiscs.len(), 2);
+    let fault = &tree("parent 1:9 fq_codel").unwrap_err().0[0];
+    assert_eq!(fault.position, Some((31, 44)), "{fault}");
+    let fault = &tree("parent 1:1 fq_codle").unwrap_err().0[0];
+    assert_eq!(fault.position, Some((31, 56)), "{fault}");
+}
+
+#[test]
 fn trouble_on_links_is_read_per_direction() {
     let trouble = "rtt = \"${rtt}\"\nloss = \"0.1%\"\nrules = [\"f data 100 drop\"]\n\
                    [links.wire.backward]\nloss = \"50%\"\nrate = \"1mbit\"";

@@ -8,7 +8,6 @@ use datapath::fib::{Prefix, Route};
 use datapath::host::Offloads;
 use datapath::node::Port;
 use datapath::qdisc::police::Police;
-use datapath::qdisc::{Handle, Sched};
 use datapath::rng::{Ratio, Rng};
 use iproute::tc::Device;
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
@@ -117,20 +116,17 @@ fn add_wire(
 /// The queue at one end of a link.
 fn set_queue(end: &mut End, seed: u64, link: &LinkPlan, index: usize) -> Result<(), String> {
     let port = &link.ports[index];
-    if let Some(text) = &port.qdisc {
-        let spec = plan::tc::qdisc(text).map_err(|error| error.to_string())?;
+    if !port.qdiscs.is_empty() {
         let device = Device { psched_mtu: link.mtu + ETHERNET, ..Device::default() };
         let entity = QDISC_STREAMS + (u64::from(end.node.0) << 16) + u64::from(end.port.0);
-        let qdisc = spec.build(device, ROOT, Rng::stream(seed, entity));
-        end.qdisc = Some(Sched::new(ROOT, qdisc));
+        let tree = plan::tc::qdisc_tree(&port.qdiscs, device, &Rng::stream(seed, entity));
+        end.qdisc = Some(tree.map_err(|(_, why)| why)?);
     }
     Ok(())
 }
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
-/// The handle of root qdiscs, as the kernel gives it out first: `8001:`.
-const ROOT: Handle = Handle::new(0x8001, 0);
 /// Random streams of qdiscs, apart from those of links, applications and draws.
 const QDISC_STREAMS: u64 = 1 << 45;
 
