@@ -2,6 +2,7 @@
 
 use super::*;
 use datapath::profile::LostRetransmit;
+use datapath::units::{Duration, Rate};
 
 /// A small valid experiment.
 const GOOD: &str = r#"schema = 1
@@ -275,6 +276,47 @@ fn a_host_without_a_way_is_told() {
     let text = LOOP.replace("l5 = { ends = [\"r2\", \"b\"] }\n", "");
     let fault = &Experiment::parse("l.toml", &text, &[]).unwrap_err().0[0];
     assert!(fault.message.contains("no way from"), "{fault}");
+}
+
+#[test]
+fn every_application_is_read_and_misses_what_it_needs() {
+    let table: [(&str, &str, App); 6] = [
+        (
+            "chunk",
+            "chunk = \"1kb\"\ngap = \"1ms\"",
+            App::Chunk { chunk: 1024, gap: Duration::from_millis(1), bytes: None },
+        ),
+        (
+            "request",
+            "request = 1\nresponse = 2\nrequests = 3",
+            App::Request { request: 1, response: 2, think: Duration::ZERO, count: Some(3) },
+        ),
+        (
+            "on-off",
+            "on = \"1s\"\noff = \"2s\"",
+            App::OnOff { on: Duration::from_secs(1), off: Duration::from_secs(2) },
+        ),
+        ("cbr", "rate = \"1mbit\"", App::Cbr { rate: Rate::from_mbit(1), size: 1200 }),
+        ("ping", "", App::Ping { interval: Duration::from_millis(200), size: 56 }),
+        ("probe", "size = 1", App::Probe { interval: Duration::from_millis(20), size: 1 }),
+    ];
+    let with = |app: &str, keys: &str| {
+        let text = GOOD.replacen("app = \"fixed\"", &format!("app = \"{app}\""), 1).replacen(
+            "bytes = \"1gb\"",
+            keys,
+            1,
+        );
+        Experiment::parse("demo.toml", &text, &[])
+    };
+    for (name, keys, app) in table {
+        let plan = with(name, keys).unwrap_or_else(|faults| panic!("{faults}")).base;
+        assert_eq!(plan.flows[0].app, app);
+        let first = keys.split(" = ").next().unwrap_or("");
+        if !["", "size"].contains(&first) {
+            let fault = &with(name, "").unwrap_err().0[0];
+            assert_eq!(fault.message, format!("\"{first}\" is missing"), "{name}");
+        }
+    }
 }
 
 #[test]

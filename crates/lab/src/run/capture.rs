@@ -1,6 +1,7 @@
 //! Captures: pcapng files of what passes chosen ports.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use sim::pcap::{Capture, Side, Snap, Writer};
@@ -11,8 +12,8 @@ use super::build::Built;
 use crate::plan::Plan;
 use crate::store::{Error as StoreError, Pending, Store};
 
-/// A capture that the world writes to.
-pub type Running = Rc<RefCell<Capture<Pending>>>;
+/// A file and the capture that the world writes to it.
+pub type Running = (PathBuf, Rc<RefCell<Capture<Pending>>>);
 
 /// Begins a capture for each port that the plan names: both directions, and what is dropped in the
 /// node.
@@ -25,8 +26,9 @@ pub fn begin(
     let mut captures = Vec::new();
     for &(link, end) in &plan.measure.pcap {
         let port_name = plan.port_name(link, end);
-        let file = store.begin(&format!("pcap/{run}-{port_name}.pcapng"))?;
-        let writer = Writer::new(file).map_err(|problem| failed(store, problem))?;
+        let name = format!("pcap/{run}-{port_name}.pcapng");
+        let path = store.root().join(&name);
+        let writer = Writer::new(store.begin(&name)?).map_err(|problem| failed(&path, problem))?;
         let mut capture = Capture::new(writer, Snap::Bytes(plan.measure.snaplen));
         let (node, port) = built.ends[link][end];
         let (far_node, far_port) = built.ends[link][1 - end];
@@ -36,24 +38,21 @@ pub fn begin(
         capture.tap_drops(Place::Node(node), &plan.nodes[plan.links[link].ends[end]].name);
         let capture = Rc::new(RefCell::new(capture));
         built.world.observe(Box::new(Rc::clone(&capture)));
-        captures.push(capture);
+        captures.push((path, capture));
     }
     Ok(captures)
 }
 
 /// Ends all captures after the world has gone.
 pub fn finish(captures: Vec<Running>) -> Result<(), Error> {
-    for capture in captures {
+    for (path, capture) in captures {
         let Some(capture) = Rc::into_inner(capture) else { continue };
-        let pending = capture
-            .into_inner()
-            .finish()
-            .map_err(|problem| Error::Store(StoreError { path: "a capture".into(), problem }))?;
+        let pending = capture.into_inner().finish().map_err(|problem| failed(&path, problem))?;
         pending.commit()?;
     }
     Ok(())
 }
 
-fn failed(store: &Store, problem: std::io::Error) -> Error {
-    Error::Store(StoreError { path: store.root().into(), problem })
+fn failed(path: &Path, problem: std::io::Error) -> Error {
+    Error::Store(StoreError { path: path.into(), problem })
 }
