@@ -191,6 +191,20 @@ impl Host {
         self.list_port(port.0);
     }
 
+    /// Lends the queueing discipline of a port out to be changed; what a change drops comes out of
+    /// `poll`.
+    pub fn change_qdisc<R>(
+        &mut self,
+        now: Instant,
+        port: Port,
+        act: impl FnOnce(&mut Sched, &mut Cx<'_>) -> R,
+    ) -> R {
+        let mut cx = Cx { now, dropped: &mut self.dropped };
+        let result = act(self.ports[usize::from(port.0)].qdisc_mut(), &mut cx);
+        self.list_port(port.0);
+        result
+    }
+
     /// Where a packet to `dst` would go, as far as the address alone decides.
     pub fn route_to(&self, dst: IpAddr) -> Decision {
         self.fib.lookup(&ip::key_to(dst))

@@ -8,6 +8,7 @@ mod ack_filter;
 mod cake;
 mod json;
 mod multipath;
+mod tcp;
 
 use serde_json::{Value, json};
 use std::fmt;
@@ -98,6 +99,8 @@ fn replay(path: &Path, lines: &[Value]) -> Result<(&'static str, Vec<Scenario>),
         Ok(("cake", cake::replay(path, lines)?))
     } else if has("frames") && has("modes") {
         Ok(("ack-filter", ack_filter::replay(lines)?))
+    } else if tcp::recognises(first) {
+        Ok(("tcp", tcp::replay(path, lines)?))
     } else if multipath::recognises(first) {
         Ok(("multipath", multipath::replay(lines)?))
     } else {
