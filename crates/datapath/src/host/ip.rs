@@ -175,6 +175,10 @@ impl Host {
         let port = &mut self.ports[usize::from(index)];
         packet.set_link(port.link_header());
         packet.meta.enqueued_at = now;
+        if port.config.orphans {
+            packet.meta.owner = Meta::NO_OWNER;
+            self.orphaned = true;
+        }
         port.settle(now);
         if port.bypass(&packet) {
             self.direct.push_back((Port(index), packet));

@@ -75,6 +75,8 @@ pub struct Host {
     icmp: icmp::Icmpd,
     /// TCP; made at first use, and out of its place while a connection is being called.
     tcp: Option<Box<tcp::TcpStack>>,
+    /// The packet sent last gave its owner the memory back at once.
+    orphaned: bool,
     /// Packets from this host to itself (`loopback_xmit`).
     looped_back: VecDeque<Packet>,
     /// Packets that need not wait: for the wire of a port, past its empty queue.

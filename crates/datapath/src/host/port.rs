@@ -24,6 +24,8 @@ pub struct PortConfig {
     pub queue_limit: u32,
     /// What the device and the stack cut and merge.
     pub offloads: Offloads,
+    /// The device gives sockets their memory back at once, as veth does (`skb_orphan`).
+    pub orphans: bool,
 }
 
 /// Segmentation offloads, as `ethtool -k` names them.
@@ -91,6 +93,7 @@ impl Default for PortConfig {
             ethernet: true,
             queue_limit: TX_QUEUE_LEN,
             offloads: Offloads::default(),
+            orphans: false,
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::node::SocketReady;
 use crate::packet::{
     Body, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
 };
-use crate::qdisc::Enqueue;
 use crate::reason::Reason;
 pub use crate::tcp::TcpRead;
 use crate::tcp::config::TcpConfig;
@@ -15,7 +14,7 @@ use crate::tcp::info::TcpInfo;
 use crate::tcp::mib::Mib;
 use crate::tcp::seq::Seq;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, Egress, Endpoints, SocketError};
+use crate::tcp::{Connection, Cx, Egress, Endpoints, Handed, SocketError};
 use crate::trace::Event;
 use crate::units::Instant;
 use core::hash::Hasher as _;
@@ -79,8 +78,10 @@ impl core::fmt::Debug for TcpSocket {
 }
 
 impl Egress for Host {
-    fn transmit(&mut self, now: Instant, packet: Packet) -> Enqueue {
-        self.ip_output(now, packet)
+    fn transmit(&mut self, now: Instant, packet: Packet) -> Handed {
+        self.orphaned = false;
+        let verdict = self.ip_output(now, packet);
+        Handed { verdict, orphaned: self.orphaned }
     }
 }
 

@@ -29,10 +29,10 @@ struct Cleaned {
     /// Send time of the first and last wholly acknowledged, never retransmitted segment, µs.
     first_us: u64,
     last_us: u64,
-    /// In flight when the last was sent.
+    /// Segments acknowledged.
     packets: u32,
+    /// Lowest acknowledged sequence number that was neither SACKed nor retransmitted.
     reord: Option<Seq>,
-    any: bool,
 }
 
 impl Connection {
@@ -244,7 +244,7 @@ impl Connection {
 
     /// Removes what is acknowledged, takes RTT samples, notices reordering
     /// (`tcp_clean_rtx_queue`).
-    #[allow(clippy::too_many_arguments, reason = "one ACK's working set, lent not copied")]
+    #[expect(clippy::too_many_arguments, reason = "one ACK's working set, lent not copied")]
     fn clean_rtx_queue(
         &mut self,
         seg: &Segment<'_>,
@@ -255,26 +255,26 @@ impl Connection {
         flags: &mut AckFlags,
         cx: &mut Cx<'_>,
     ) {
-        let prior_sacked = self.rec.sacked_out;
         let mut cleaned = Cleaned::default();
-        let mut acked_pcount = 0;
         let mut fully_acked = true;
-        let mut last_flight = 0;
         while let Some(id) = self.queue.rtx_head() {
             let skb = *self.queue.get(id);
-            if skb.end_seq.after(self.snd.una) {
+            let pcount = if skb.end_seq.after(self.snd.una) {
                 fully_acked = false;
-                acked_pcount += self.trim_head(cx);
+                self.trim_head(id)
+            } else {
+                u32::from(skb.pcount)
+            };
+            if pcount == 0 {
                 break;
             }
-            let pcount = u32::from(skb.pcount);
-            acked_pcount += pcount;
             self.note_acked(&skb, pcount, &mut cleaned, flags);
-            last_flight = skb.delivered;
-            self.drop_acked(id, &skb, pcount, sample, flags, cx);
-            if skb.has(tag::SACKED) {
-                continue;
+            self.count_acked(&skb, pcount, sample, flags, cx);
+            if !fully_acked {
+                break;
             }
+            let popped = self.queue.pop_rtx_head();
+            self.snd.wmem_queued = self.snd.wmem_queued.saturating_sub(popped.truesize);
         }
         if fully_acked {
             self.chrono_idle(cx.now);
@@ -286,18 +286,15 @@ impl Connection {
         }
         let (rtt_us, ca_rtt_us) = self.ack_rtt(seg, &cleaned, outcome, *flags, cx);
         sample.rtt_us = ca_rtt_us;
-        let rtt_updated = self.ack_update_rtt(rtt_us, ca_rtt_us, *flags, cx.now);
+        let lone_runt = cleaned.packets == 1
+            && fully_acked
+            && self.rec.sacked_out == 0
+            && self.snd.una.bytes_since(prior_snd_una) < self.snd.mss
+            && sample.prior_delivered.wrapping_add(1) == self.rate.delivered;
+        let rtt_updated = self.ack_update_rtt(rtt_us, ca_rtt_us, lone_runt, cx.now);
         if flags.acked() {
             flags.set_xmit_timer = true;
-            self.after_cumulative_ack(
-                acked_pcount,
-                prior_sacked,
-                prior_highest,
-                prior_snd_una,
-                cleaned,
-                *flags,
-                cx,
-            );
+            self.after_cumulative_ack(&cleaned, prior_highest, flags, cx);
         } else if rtt_updated
             && outcome.last_sack_us > 0
             && let Some(head) = self.queue.rtx_head()
@@ -310,45 +307,33 @@ impl Connection {
         }
         let ack = self.ack_view(cx.now);
         let ack_sample = AckSample {
-            pkts_acked: acked_pcount,
+            pkts_acked: cleaned.packets,
             rtt_us: ca_rtt_us,
-            in_flight: self.rate.delivered.wrapping_sub(last_flight),
+            in_flight: self.rate.delivered.wrapping_sub(sample.prior_delivered),
         };
         self.cc.pkts_acked(&mut self.window, &ack, &ack_sample);
     }
 
-    /// The head is acknowledged in part: whole segments of a super-packet leave it
+    /// The head `id` is acknowledged in part: whole segments of a super-packet leave it
     /// (`tcp_tso_acked`). Returns how many.
-    fn trim_head(&mut self, _cx: &mut Cx<'_>) -> u32 {
-        let Some(id) = self.queue.rtx_head() else { return 0 };
-        let skb = *self.queue.get(id);
-        if !self.snd.una.after(skb.seq) || skb.pcount <= 1 {
+    fn trim_head(&mut self, id: super::skb::SkbId) -> u32 {
+        let una = self.snd.una;
+        let head = self.queue.get_mut(id);
+        if !una.after(head.seq) || head.pcount <= 1 {
             return 0;
         }
-        let before = u32::from(skb.pcount);
-        let mss = u32::from(skb.gso_size).max(1);
-        let head = self.queue.get_mut(id);
-        let acked = self.snd.una.bytes_since(head.seq);
-        head.seq = self.snd.una;
+        let before = u32::from(head.pcount);
+        let acked = una.bytes_since(head.seq);
+        head.seq = una;
         head.truesize = head.truesize.saturating_sub(acked);
-        head.set_segments(mss);
-        let after = u32::from(head.pcount);
-        let sacked = head.sacked;
+        head.set_segments(u32::from(head.gso_size));
+        let gone = before - u32::from(head.pcount);
         self.snd.wmem_queued = self.snd.wmem_queued.saturating_sub(acked);
-        let gone = before - after;
-        self.rec.packets_out -= gone;
-        if sacked & tag::LOST != 0 {
-            self.rec.lost_out -= gone;
-        }
-        if sacked & tag::RETRANS != 0 {
-            self.rec.retrans_out -= gone;
-        }
         gone
     }
 
     /// What a wholly acknowledged record tells about RTT and order.
     fn note_acked(&mut self, skb: &Skb, pcount: u32, cleaned: &mut Cleaned, flags: &mut AckFlags) {
-        cleaned.any = true;
         cleaned.packets += pcount;
         if skb.has(tag::EVER_RETRANS) {
             if skb.has(tag::RETRANS) {
@@ -369,10 +354,9 @@ impl Connection {
         }
     }
 
-    /// Takes a wholly acknowledged record out of queue and counts.
-    fn drop_acked(
+    /// Takes `pcount` acknowledged segments of a record out of the counts.
+    fn count_acked(
         &mut self,
-        id: super::skb::SkbId,
         skb: &Skb,
         pcount: u32,
         sample: &mut RateSample,
@@ -401,9 +385,6 @@ impl Connection {
         } else {
             flags.data_acked = true;
         }
-        debug_assert_eq!(self.queue.rtx_head(), Some(id));
-        let popped = self.queue.pop_rtx_head();
-        self.snd.wmem_queued = self.snd.wmem_queued.saturating_sub(popped.truesize);
     }
 
     /// RTT samples of this ACK, µs: for the estimator, and for congestion control.
@@ -448,11 +429,13 @@ impl Connection {
         &mut self,
         rtt_us: Option<u32>,
         ca_rtt_us: Option<u32>,
-        _flags: AckFlags,
+        maybe_delayed: bool,
         now: Instant,
     ) -> bool {
         let Some(rtt_us) = rtt_us else { return false };
-        if let Some(ca_rtt_us) = ca_rtt_us {
+        // The ACK of a lone small segment may have been delayed: no good for the minimum.
+        let minimum = self.rtt.min.get_us();
+        if let Some(ca_rtt_us) = ca_rtt_us.filter(|&us| !maybe_delayed || us <= minimum) {
             let window = self.config.sysctl.tcp_min_rtt_wlen * super::timer::HZ;
             let jiffies = self.jiffies32(now);
             self.rtt.min.sample(window, jiffies, ca_rtt_us);
@@ -471,30 +454,25 @@ impl Connection {
     }
 
     /// Reordering and duplicate-ACK books after a cumulative advance.
-    #[allow(clippy::too_many_arguments, reason = "one ACK's working set, lent not copied")]
     fn after_cumulative_ack(
         &mut self,
-        acked_pcount: u32,
-        prior_sacked: u32,
+        cleaned: &Cleaned,
         prior_highest: Seq,
-        prior_snd_una: Seq,
-        cleaned: Cleaned,
-        flags: AckFlags,
+        flags: &mut AckFlags,
         cx: &mut Cx<'_>,
     ) {
         if !self.is_sack() {
-            self.remove_reno_sacks(acked_pcount, cx);
-            // Without SACK, what was thought lost and is acknowledged was not.
+            self.remove_reno_sacks(cleaned.packets, cx);
+            // Without SACK nothing tells whether the original or the retransmission arrived.
             if flags.retrans_data_acked {
-                return;
+                flags.orig_sack_acked = false;
             }
         } else if let Some(reord) = cleaned.reord
             && reord.before(prior_highest)
-            && reord != prior_snd_una.min(reord - 1)
         {
+            // A hole that was never retransmitted got filled.
             self.check_sack_reordering(reord, false, cx);
         }
-        let _ = prior_sacked;
     }
 
     /// `tcp_set_xmit_timer`.

@@ -5,7 +5,7 @@ use super::input::Segment;
 use super::timer::Timer;
 use super::{Connection, Cx};
 use crate::packet::{FlowLabel, TcpFlags};
-use crate::units::{Duration, Instant};
+use crate::units::Duration;
 
 /// State of the acknowledging side (`icsk_ack` and friends).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -75,7 +75,7 @@ impl Connection {
     pub(super) fn event_data_recv(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.ack.scheduled = true;
         self.measure_rcv_mss(seg);
-        self.rcv_rtt_measure_if_needed(cx.now);
+        self.rcv_rtt_measure(cx.now);
         let now = self.jiffies32(cx.now);
         if self.ack.ato == 0 {
             self.incr_quickack(MAX_QUICKACKS);
@@ -95,12 +95,6 @@ impl Connection {
         self.ecn_check_ce(seg.ecn);
         if seg.len >= GROW_MIN_LEN {
             self.grow_window(seg);
-        }
-    }
-
-    fn rcv_rtt_measure_if_needed(&mut self, now: Instant) {
-        if !self.opt.timestamps {
-            self.rcv_rtt_measure(now);
         }
     }
 

@@ -78,6 +78,7 @@ impl Connection {
         if !self.validate(seg, cx) {
             return;
         }
+        let was_established = self.state == State::Established;
         if self.state == State::SynRecv && !self.complete_passive_open(seg, cx) {
             return;
         }
@@ -97,7 +98,9 @@ impl Connection {
         if !self.process_fin_ack(seg, cx) {
             return;
         }
-        self.rcv_rtt_measure_ts(seg, cx.now);
+        if was_established {
+            self.rcv_rtt_measure_ts(seg, cx.now);
+        }
         self.receive_payload(seg, cx);
         self.data_snd_check(cx);
         self.ack_snd_check(cx);

@@ -65,7 +65,16 @@ use timer::{Jiffies, Pending, Timers};
 /// Where a connection's segments go: the host's IP layer.
 pub trait Egress {
     /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`).
-    fn transmit(&mut self, now: Instant, packet: Packet) -> Enqueue;
+    fn transmit(&mut self, now: Instant, packet: Packet) -> Handed;
+}
+
+/// What became of a packet that was handed down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handed {
+    /// How the queue took it.
+    pub verdict: Enqueue,
+    /// Its memory is the connection's again already (`skb_orphan`); nobody will tell.
+    pub orphaned: bool,
 }
 
 /// What a connection is lent for one call.

@@ -85,7 +85,7 @@ impl Connection {
     }
 
     /// How many bytes of the send head may go now; `None`: not yet.
-    #[allow(clippy::too_many_arguments, reason = "one decision, all of its grounds")]
+    #[expect(clippy::too_many_arguments, reason = "one decision, all of its grounds")]
     fn sendable_len(
         &mut self,
         id: SkbId,
@@ -311,6 +311,7 @@ impl Connection {
         if skb.len() < u32::from(skb.pcount) * mss {
             self.snd.small = skb.end_seq;
         }
+        self.check_space(cx);
         u32::from(skb.pcount)
     }
 

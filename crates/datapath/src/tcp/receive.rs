@@ -29,6 +29,8 @@ struct Received {
     seq: Seq,
     end_seq: Seq,
     truesize: u32,
+    /// Wire segments in it.
+    frags: u32,
     fin: bool,
 }
 
@@ -79,8 +81,24 @@ pub(super) struct Receive {
 const SEGMENT_OVERHEAD: u32 = 768;
 /// Truesize overhead of a received super-packet.
 const SUPER_PACKET_OVERHEAD: u32 = 1_280;
+/// `MAX_SKB_FRAGS`.
+const MAX_SKB_FRAGS: u32 = 17;
 /// `TCP_INIT_CWND`.
 const INIT_CWND: u32 = 10;
+
+impl Received {
+    /// Memory of this run and `other` together: joined segments share one header as long as there
+    /// is room for their fragments (`skb_try_coalesce`).
+    fn joined_with(mut self, other: Self) -> Self {
+        let headers = |frags: u32| SEGMENT_OVERHEAD * frags.div_ceil(MAX_SKB_FRAGS);
+        let payload =
+            (self.truesize - headers(self.frags)) + (other.truesize - headers(other.frags));
+        self.frags += other.frags;
+        self.truesize = payload + headers(self.frags);
+        self.fin |= other.fin;
+        self
+    }
+}
 
 impl Receive {
     pub fn new(rcvbuf: u32) -> Self {
@@ -202,8 +220,7 @@ impl Receive {
             }
             run.seq = run.seq.min(old.seq);
             run.end_seq = run.end_seq.max(old.end_seq);
-            run.truesize += old.truesize.saturating_sub(SEGMENT_OVERHEAD);
-            run.fin |= old.fin;
+            run = run.joined_with(old);
             end += 1;
         }
         self.out_of_order.splice(at..end, [run]);
@@ -218,10 +235,11 @@ impl Receive {
             && !run.fin
             && !last.fin
         {
-            let added = run.truesize.saturating_sub(SEGMENT_OVERHEAD);
-            last.end_seq = run.end_seq;
-            last.truesize += added;
-            return added;
+            let before = last.truesize;
+            let end_seq = run.end_seq;
+            *last = last.joined_with(run);
+            last.end_seq = end_seq;
+            return last.truesize - before;
         }
         self.queue.push_back(run);
         run.truesize
@@ -381,6 +399,7 @@ impl Connection {
             seq: from,
             end_seq: seg.end_seq,
             truesize: truesize_of(seg),
+            frags: 1,
             fin: seg.fin(),
         };
         let before = self.rcv.queue.len();
@@ -447,7 +466,8 @@ impl Connection {
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
         let truesize = truesize_of(seg);
-        let run = Received { seq: seg.seq, end_seq: seg.end_seq, truesize, fin: seg.fin() };
+        let run =
+            Received { seq: seg.seq, end_seq: seg.end_seq, truesize, frags: 1, fin: seg.fin() };
         let before: u32 = self.rcv.out_of_order.iter().map(|run| run.truesize).sum();
         if let Some(duplicate) = self.rcv.insert_out_of_order(run) {
             cx.mib.dsack_ofo_sent += 1;
@@ -525,16 +545,15 @@ impl Connection {
         self.rcv.rtt_time_us = now.as_micros();
     }
 
-    /// `tcp_rcv_rtt_update`.
+    /// `tcp_rcv_rtt_update`: smaller samples count at once, larger ones are smoothed in.
     fn rcv_rtt_update(&mut self, sample_us: u32, by_window: bool) {
         let old = self.rcv.rtt_us_8;
-        self.rcv.rtt_us_8 = if old == 0 {
-            sample_us << 3
-        } else if by_window {
-            (sample_us << 3).min(old)
-        } else {
-            old.wrapping_add(sample_us).wrapping_sub(old >> 3)
-        };
+        let sample_8 = sample_us << 3;
+        if old == 0 || sample_8 < old {
+            self.rcv.rtt_us_8 = sample_8;
+        } else if !by_window {
+            self.rcv.rtt_us_8 = old - (old >> 3) + sample_us;
+        }
     }
 
     /// The application reads up to `max` bytes (`tcp_recvmsg`).
@@ -650,7 +669,7 @@ mod tests {
     use super::*;
 
     fn run(seq: u32, end: u32) -> Received {
-        Received { seq: Seq(seq), end_seq: Seq(end), truesize: 2_000, fin: false }
+        Received { seq: Seq(seq), end_seq: Seq(end), truesize: 2_000, frags: 1, fin: false }
     }
 
     fn reported(rcv: &mut Receive) -> Vec<(u32, u32)> {

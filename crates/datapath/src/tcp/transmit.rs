@@ -1,7 +1,7 @@
 //! Building segments: headers, options, window; ACKs, resets, probes (`__tcp_transmit_skb`).
 
 use super::skb::SkbId;
-use super::{Connection, Cx};
+use super::{Connection, Cx, Handed};
 use crate::packet::{
     Body, Ecn, Ipv4, Ipv6, Link, Meta, Network, Packet, SackList, Tcp, TcpFlags, TcpOptions,
     Transport,
@@ -54,11 +54,14 @@ impl Connection {
             owner: self.id,
             ..self.meta()
         };
-        self.snd.wmem_alloc += skb.truesize;
-        self.snd.handed_down = self.snd.handed_down.wrapping_add(skb.truesize);
-        self.queue.get_mut(id).handed_down = self.snd.handed_down;
         let packet_len = len + 40 + tcp.options.len();
-        let verdict = cx.egress.transmit(cx.now, self.packet(tcp, len, ecn, meta));
+        let packet = self.packet(tcp, len, ecn, meta);
+        let Handed { verdict, orphaned } = cx.egress.transmit(cx.now, packet);
+        if !orphaned {
+            self.snd.wmem_alloc += skb.truesize;
+            self.snd.handed_down = self.snd.handed_down.wrapping_add(skb.truesize);
+        }
+        self.queue.get_mut(id).handed_down = self.snd.handed_down;
         if verdict != Enqueue::Queued {
             self.enter_cwr(cx);
         }

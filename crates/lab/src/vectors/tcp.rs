@@ -87,7 +87,8 @@ pub fn recognises(first: &Value) -> bool {
 pub fn replay(path: &Path, lines: &[Value]) -> Result<Vec<Scenario>, Error> {
     let format = |problem: String| Error::Format { line: 1, problem };
     let record = lines.first().ok_or(Error::UnknownKind)?;
-    let case: Case = Case::deserialize(&record["case"]).map_err(|error| format(error.to_string()))?;
+    let case: Case =
+        Case::deserialize(&record["case"]).map_err(|error| format(error.to_string()))?;
     let commands: Vec<String> =
         Vec::deserialize(&record["tc"]).map_err(|error| format(error.to_string()))?;
     if let Some(unknown) = case.cc.iter().find(|name| Algorithm::by_name(name).is_none()) {
@@ -112,8 +113,10 @@ fn capture_path(path: &Path) -> std::path::PathBuf {
 }
 
 fn read_capture(path: &Path) -> Result<Vec<Seen>, Error> {
-    let unreadable =
-        |problem: String| Error::Format { line: 1, problem: format!("{}: {problem}", path.display()) };
+    let unreadable = |problem: String| Error::Format {
+        line: 1,
+        problem: format!("{}: {problem}", path.display()),
+    };
     let file = BufReader::new(File::open(path).map_err(|error| unreadable(error.to_string()))?);
     let unzipped = flate2::bufread::MultiGzDecoder::new(file);
     let mut reader = Reader::new(unzipped).map_err(|error| unreadable(error.to_string()))?;
@@ -225,12 +228,13 @@ fn simulate(case: &Case, commands: &[String]) -> Result<Vec<Seen>, String> {
     let server: IpAddr = Ipv4Addr::new(10, 0, 3, 2).into();
     topology.addresses(first, (client, 24), (Ipv4Addr::new(10, 0, 1, 1).into(), 24));
     topology.addresses(third, (Ipv4Addr::new(10, 0, 3, 1).into(), 24), (server, 24));
-    if case.offl == "tso" {
-        for wire in [first, second, third] {
-            let wire = topology.wire_mut(wire);
-            let offloads = Offloads { gso: true, tso: true, gro: false };
-            wire.a.interface.offloads = offloads;
-            wire.b.interface.offloads = offloads;
+    for wire in [first, second, third] {
+        let wire = topology.wire_mut(wire);
+        for end in [&mut wire.a, &mut wire.b] {
+            // The recorded path is made of veth pairs.
+            end.interface.orphans = true;
+            let tso = case.offl == "tso";
+            end.interface.offloads = Offloads { gso: true, tso, gro: false };
         }
     }
     let mut world = topology.build(1).map_err(|error| error.to_string())?;
@@ -351,8 +355,8 @@ fn config(sysctls: &[String], cc: &str) -> Result<TcpConfig, String> {
             SysctlError::Value(problem) => problem,
         })?;
     }
-    config.congestion_control =
-        Algorithm::by_name(&cc).ok_or_else(|| format!("congestion control {cc} is not available"))?;
+    config.congestion_control = Algorithm::by_name(&cc)
+        .ok_or_else(|| format!("congestion control {cc} is not available"))?;
     Ok(config)
 }
 

@@ -44,11 +44,14 @@ impl HyStart {
 
     /// Judges one RTT sample in slow start.
     pub fn update(&mut self, window: &mut Window, ack: &Ack, delay_us: u32, delay_min_us: u32) {
-        if self.found || window.snd_cwnd < LOW_WINDOW {
+        if self.found {
             return;
         }
         if ack.snd_una.after(self.end_seq) {
             self.reset(ack);
+        }
+        if window.snd_cwnd < LOW_WINDOW {
+            return;
         }
         let train = self.train_is_long(ack, delay_min_us);
         let late = self.delay_has_grown(delay_us, delay_min_us);
