@@ -129,13 +129,11 @@ impl Rate {
             return Duration(u64::MAX);
         }
         let bits = u64::from(size.0) * 8;
-        match bits.checked_mul(NANOS_PER_SEC) {
-            Some(scaled) => Duration(scaled.div_ceil(self.0)),
-            None => {
-                let nanos = (u128::from(bits) * u128::from(NANOS_PER_SEC)).div_ceil(self.0.into());
-                Duration(u64::try_from(nanos).unwrap_or(u64::MAX))
-            }
+        if let Some(scaled) = bits.checked_mul(NANOS_PER_SEC) {
+            return Duration(scaled.div_ceil(self.0));
         }
+        let nanos = (u128::from(bits) * u128::from(NANOS_PER_SEC)).div_ceil(self.0.into());
+        Duration(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }
 

@@ -29,7 +29,7 @@ pub enum TcpSocket {
     /// Waits for connections.
     Listener(Listener),
     /// Is one.
-    Connection(ConnectionSocket),
+    Connection(Box<ConnectionSocket>),
 }
 
 /// A listening socket.
@@ -418,7 +418,7 @@ impl Host {
         if let Some(at) = connection.wake_at() {
             self.socket_timers.arm(id, at);
         }
-        let socket = TcpSocket::Connection(ConnectionSocket { connection, listener });
+        let socket = TcpSocket::Connection(Box::new(ConnectionSocket { connection, listener }));
         self.sockets.take_back(id, Socket::Tcp(Box::new(socket)));
         self.tcp_stack().connections.insert(key, id);
     }
@@ -502,7 +502,7 @@ fn reply_to(network: Network) -> Network {
             hop_limit: DEFAULT_TTL,
             ..ip
         }),
-        other => other,
+        other @ Network::Other(_) => other,
     }
 }
 

@@ -506,15 +506,15 @@ impl Connection {
     /// The peer's window may have opened (`tcp_ack_probe`).
     fn ack_probe(&mut self, now: Instant) {
         let Some(head) = self.queue.send_head() else { return };
-        if !self.queue.get(head).end_seq.after(self.wnd_end()) {
-            self.backoff = 0;
-            if self.pending == Pending::Probe0 {
-                self.pending = Pending::None;
-                self.timers.stop(Timer::Transmit);
-            }
-        } else {
+        if self.queue.get(head).end_seq.after(self.wnd_end()) {
             let when = self.probe0_when();
             self.reset_xmit_timer(Pending::Probe0, when, now);
+            return;
+        }
+        self.backoff = 0;
+        if self.pending == Pending::Probe0 {
+            self.pending = Pending::None;
+            self.timers.stop(Timer::Transmit);
         }
     }
 

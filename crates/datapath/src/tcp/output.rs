@@ -212,11 +212,11 @@ impl Connection {
         }
         let divisor = self.config.sysctl.tcp_tso_win_divisor;
         let whole = self.snd.wnd.min(self.window.snd_cwnd.saturating_mul(mss));
-        if divisor != 0 {
-            if limit >= whole / divisor {
-                return false;
-            }
-        } else if limit > MAX_TSO_DEFERRED_SEGS * mss {
+        let enough = match whole.checked_div(divisor) {
+            Some(share) => limit >= share,
+            None => limit > MAX_TSO_DEFERRED_SEGS * mss,
+        };
+        if enough {
             return false;
         }
         let Some(head) = self.queue.rtx_head() else { return false };

@@ -102,6 +102,11 @@ impl Skb {
         self.end_seq.bytes_since(self.seq) - control
     }
 
+    /// No payload: a bare SYN or FIN, or a record that is still being filled.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// True if any of `tags` is set.
     pub fn has(&self, tags: u8) -> bool {
         self.sacked & tags != 0

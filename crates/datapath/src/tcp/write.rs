@@ -285,19 +285,16 @@ impl Connection {
     /// Queues FIN: on the last record if possible (`tcp_send_fin`).
     pub(super) fn send_fin(&mut self, cx: &mut Cx<'_>) {
         self.snd.fin_queued = true;
-        match self.queue.unsent_tail() {
-            Some(tail) => {
-                let skb = self.queue.get_mut(tail);
-                skb.flags |= TcpFlags::FIN;
-                skb.end_seq += 1;
-            }
-            None => {
-                let seq = self.snd.write_seq;
-                let flags = TcpFlags::ACK | TcpFlags::FIN;
-                let overhead = self.config.profile.skb_overhead;
-                self.queue.push_unsent(Skb::new(seq, seq + 1, flags, overhead));
-                self.snd.wmem_queued += overhead;
-            }
+        if let Some(tail) = self.queue.unsent_tail() {
+            let skb = self.queue.get_mut(tail);
+            skb.flags |= TcpFlags::FIN;
+            skb.end_seq += 1;
+        } else {
+            let seq = self.snd.write_seq;
+            let flags = TcpFlags::ACK | TcpFlags::FIN;
+            let overhead = self.config.profile.skb_overhead;
+            self.queue.push_unsent(Skb::new(seq, seq + 1, flags, overhead));
+            self.snd.wmem_queued += overhead;
         }
         self.snd.write_seq += 1;
         self.push_pending_frames(nagle::OFF, cx);

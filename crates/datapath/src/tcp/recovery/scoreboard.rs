@@ -35,6 +35,7 @@ impl Connection {
     }
 
     /// Reads the SACK blocks of an ACK for `ack`.
+    #[expect(clippy::too_many_arguments, reason = "one ACK's working set, lent not copied")]
     pub(in super::super) fn sacktag_write_queue(
         &mut self,
         wire: &SackList,
