@@ -1,9 +1,7 @@
 //! Recorded TCP transfers that are rebuilt packet by packet, and altered copies that must be found
 //! out.
-//!
-//! The recordings are not part of the repository. They are looked for in the directory that
-//! `ACKWRIGHT_VECTORS` names, else in `../shared/vectors` beside the workspace; without them the
-//! tests say so and check nothing.
+
+mod recordings;
 
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
@@ -33,13 +31,7 @@ const EXACT: [&str; 10] = [
 const ALTERED: &str = "fz_p31";
 
 fn directory() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors");
-    let directory = std::env::var_os("ACKWRIGHT_VECTORS").map_or(beside, PathBuf::from).join("v4");
-    if directory.is_dir() {
-        return Some(directory);
-    }
-    eprintln!("SKIPPED: no recordings in {} (set ACKWRIGHT_VECTORS)", directory.display());
-    None
+    recordings::directory().map(|vectors| vectors.join("v4"))
 }
 
 #[test]

@@ -1,22 +1,11 @@
 //! Every public trace of CAKE and its ACK filter, and altered copies that must be found out.
-//!
-//! The traces are not part of the repository. They are looked for in the directory that
-//! `ACKWRIGHT_VECTORS` names, else in `../shared/vectors` beside the workspace; without them the
-//! tests say so and check nothing.
+
+mod recordings;
 
 use lab::vectors::{Report, run};
+use recordings::directory;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-
-fn directory() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors");
-    let directory = std::env::var_os("ACKWRIGHT_VECTORS").map_or(beside, PathBuf::from);
-    if directory.is_dir() {
-        return Some(directory);
-    }
-    eprintln!("SKIPPED: no vectors in {} (set ACKWRIGHT_VECTORS)", directory.display());
-    None
-}
+use std::path::Path;
 
 fn replay(name: &str) -> Option<Report> {
     let path = directory()?.join(format!("{name}.jsonl.gz"));

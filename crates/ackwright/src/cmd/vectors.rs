@@ -12,8 +12,8 @@ use super::{Failure, Outcome, print, print_json};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  ackwright vectors shared/vectors/v4
-  ackwright vectors v1_cake.jsonl.gz --json
+  ackwright vectors ../shared/vectors/v4
+  ackwright vectors v1_cake_fixed.jsonl.gz --json
 
 Exit code 1 if any scenario differs from the recording.")]
 pub struct Args {
