@@ -4,7 +4,7 @@
 CARGO ?= cargo
 BIN := target/release/ackwright
 
-.PHONY: all demo test fmt lint unit determinism examples experiments licences bench clean
+.PHONY: all demo test fmt lint unit debug determinism examples experiments licences bench clean
 
 all:
 	$(CARGO) build --release --locked -p ackwright
@@ -24,13 +24,16 @@ lint:
 unit:
 	$(CARGO) test --workspace --locked
 
+# The program and the examples as the tests have built them: another selection of packages would
+# choose other features of dependencies and build these again.
+debug:
+	$(CARGO) test --workspace --locked --no-run
+
 # Debug and release builds, any number of threads: the same bytes.
-determinism: all
-	$(CARGO) build --locked -p ackwright
+determinism: all debug
 	scripts/determinism.sh target/debug/ackwright $(BIN)
 
-examples:
-	$(CARGO) build --workspace --examples --locked
+examples: debug
 	scripts/examples.sh
 
 experiments: all
