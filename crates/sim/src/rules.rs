@@ -170,6 +170,10 @@ impl Rules {
 
     /// Judges a packet that passes at `at`.
     pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> Verdict {
+        // The box reads the packet and writes a new one: the sender's memory does not travel on.
+        if packet.meta.gso_segs == 1 {
+            packet.meta.gso_segs = 0;
+        }
         let sight = self.look(at, packet);
         let (data, acks, syns) = (self.data, self.acks, self.syns);
         let mut decided = None;

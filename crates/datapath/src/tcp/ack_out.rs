@@ -104,6 +104,9 @@ impl Connection {
         let previous = core::mem::take(&mut self.ack.last_seg_size);
         let len = if seg.gso_size > 0 { seg.gso_size } else { seg.len };
         if len >= self.ack.rcv_mss {
+            if len != self.ack.rcv_mss {
+                self.measure_scaling_ratio(seg);
+            }
             self.ack.rcv_mss = len.min(self.opt.advmss);
             if seg.tcp.flags.contains(TcpFlags::PSH) {
                 self.ack.pushed = true;

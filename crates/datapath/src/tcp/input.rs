@@ -24,6 +24,8 @@ pub(super) struct Segment<'a> {
     pub segments: u32,
     /// Payload of each of those; 0 if it is one.
     pub gso_size: u32,
+    /// Memory that it is charged as.
+    pub truesize: u32,
     /// ECN codepoint of the packet.
     pub ecn: Ecn,
 }
@@ -41,6 +43,7 @@ impl<'a> Segment<'a> {
             len: packet.body.len,
             segments: packet.segments(),
             gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
+            truesize: super::receive::truesize_of(packet),
             ecn: packet.network.ecn(),
         })
     }

@@ -146,6 +146,8 @@ struct Send {
     nonagle: u8,
     /// The writer waits for space (`SOCK_NOSPACE`).
     no_space: bool,
+    /// The latest write was cut short, and the next one continues it.
+    write_unfinished: bool,
     /// TCP Small Queues stopped the output (`TSQ_THROTTLED`).
     throttled: bool,
     /// FIN was queued.

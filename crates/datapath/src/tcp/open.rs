@@ -81,6 +81,7 @@ impl Connection {
                 sndbuf,
                 nonagle,
                 no_space: false,
+                write_unfinished: false,
                 throttled: false,
                 fin_queued: false,
                 lsndtime: 0,

@@ -5,7 +5,7 @@ use super::input::Segment;
 use super::seq::Seq;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
-use crate::packet::{SackBlock, SackList};
+use crate::packet::{Packet, SackBlock, SackList};
 use crate::profile::WindowFromSpace;
 use crate::units::Instant;
 use std::collections::VecDeque;
@@ -29,8 +29,6 @@ struct Received {
     seq: Seq,
     end_seq: Seq,
     truesize: u32,
-    /// Wire segments in it.
-    frags: u32,
     fin: bool,
 }
 
@@ -77,28 +75,16 @@ pub(super) struct Receive {
     pub fin_received: bool,
 }
 
-/// Truesize of a received segment without data: header memory.
-const SEGMENT_OVERHEAD: u32 = 768;
-/// Truesize overhead of a received super-packet.
-const SUPER_PACKET_OVERHEAD: u32 = 1_280;
-/// `MAX_SKB_FRAGS`.
-const MAX_SKB_FRAGS: u32 = 17;
+/// `struct sk_buff`, cache-aligned.
+const SK_BUFF_LEN: u32 = 256;
+/// `struct skb_shared_info`, cache-aligned.
+const SHARED_INFO_LEN: u32 = 320;
+/// Room for headers in front of the payload.
+const HEADROOM: u32 = 192;
+/// Smallest buffer.
+const MIN_HEAD: u32 = 512;
 /// `TCP_INIT_CWND`.
 const INIT_CWND: u32 = 10;
-
-impl Received {
-    /// Memory of this run and `other` together: joined segments share one header as long as there
-    /// is room for their fragments (`skb_try_coalesce`).
-    fn joined_with(mut self, other: Self) -> Self {
-        let headers = |frags: u32| SEGMENT_OVERHEAD * frags.div_ceil(MAX_SKB_FRAGS);
-        let payload =
-            (self.truesize - headers(self.frags)) + (other.truesize - headers(other.frags));
-        self.frags += other.frags;
-        self.truesize = payload + headers(self.frags);
-        self.fin |= other.fin;
-        self
-    }
-}
 
 impl Receive {
     pub fn new(rcvbuf: u32) -> Self {
@@ -220,29 +206,17 @@ impl Receive {
             }
             run.seq = run.seq.min(old.seq);
             run.end_seq = run.end_seq.max(old.end_seq);
-            run = run.joined_with(old);
+            run.truesize += old.truesize;
+            run.fin |= old.fin;
             end += 1;
         }
         self.out_of_order.splice(at..end, [run]);
         duplicate
     }
 
-    /// Appends in-order data; joined with the last run, it saves its overhead
-    /// (`tcp_try_coalesce`).
-    fn append(&mut self, run: Received) -> u32 {
-        if let Some(last) = self.queue.back_mut()
-            && last.end_seq == run.seq
-            && !run.fin
-            && !last.fin
-        {
-            let before = last.truesize;
-            let end_seq = run.end_seq;
-            *last = last.joined_with(run);
-            last.end_seq = end_seq;
-            return last.truesize - before;
-        }
+    /// Appends in-order data.
+    fn append(&mut self, run: Received) {
         self.queue.push_back(run);
-        run.truesize
     }
 }
 
@@ -273,6 +247,14 @@ impl Connection {
     /// Window that the free buffer gives (`tcp_space`).
     fn free_space(&self) -> u32 {
         self.win_from_space(self.rcv.rcvbuf.saturating_sub(self.rcv.rmem_alloc))
+    }
+
+    /// Learns how much of its memory a segment's payload is (`tcp_measure_rcv_mss`, since 6.6).
+    pub(super) fn measure_scaling_ratio(&mut self, seg: &Segment<'_>) {
+        if self.config.profile.window_from_space == WindowFromSpace::ScalingRatio {
+            self.rcv.scaling_ratio = ((seg.len << 8) / seg.truesize).max(1);
+            self.rcv.window_clamp = self.full_space();
+        }
     }
 
     /// The window to offer now, bytes (`__tcp_select_window`).
@@ -398,16 +380,11 @@ impl Connection {
         let run = Received {
             seq: from,
             end_seq: seg.end_seq,
-            truesize: truesize_of(seg),
-            frags: 1,
+            truesize: seg.truesize,
             fin: seg.fin(),
         };
-        let before = self.rcv.queue.len();
-        let charged = self.rcv.append(run);
-        if self.rcv.queue.len() == before {
-            cx.mib.rcv_coalesce += 1;
-        }
-        self.rcv.rmem_alloc += charged;
+        self.rcv.append(run);
+        self.rcv.rmem_alloc += run.truesize;
         self.totals.bytes_received +=
             u64::from(seg.end_seq.bytes_since(self.rcv.nxt) - u32::from(seg.fin()));
         self.rcv.nxt = seg.end_seq;
@@ -465,9 +442,9 @@ impl Connection {
         self.ack.scheduled = true;
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
-        let truesize = truesize_of(seg);
+        let truesize = seg.truesize;
         let run =
-            Received { seq: seg.seq, end_seq: seg.end_seq, truesize, frags: 1, fin: seg.fin() };
+            Received { seq: seg.seq, end_seq: seg.end_seq, truesize, fin: seg.fin() };
         let before: u32 = self.rcv.out_of_order.iter().map(|run| run.truesize).sum();
         if let Some(duplicate) = self.rcv.insert_out_of_order(run) {
             cx.mib.dsack_ofo_sent += 1;
@@ -487,7 +464,7 @@ impl Connection {
         let Some(room) = limit.checked_sub(self.rcv.ssthresh).filter(|&room| room > 0) else {
             return;
         };
-        let truesize = truesize_of(seg);
+        let truesize = seg.truesize;
         let increment = if self.win_from_space(truesize) <= seg.len {
             2 * self.opt.advmss
         } else {
@@ -658,10 +635,15 @@ impl Connection {
     }
 }
 
-/// Memory that a received segment is charged as.
-fn truesize_of(seg: &Segment<'_>) -> u32 {
-    let overhead = if seg.segments > 1 { SUPER_PACKET_OVERHEAD } else { SEGMENT_OVERHEAD };
-    overhead + seg.len
+/// Memory that an arriving packet is charged as. What the sender's stack handed down whole comes
+/// with its memory, as over veth; a segment that was cut from a super-packet lies in a linear
+/// buffer from the next larger slab.
+pub(super) fn truesize_of(packet: &Packet) -> u32 {
+    if packet.meta.gso_segs > 0 && packet.meta.truesize > 0 {
+        return packet.meta.truesize;
+    }
+    let buffer = (packet.body.len + HEADROOM + SHARED_INFO_LEN).next_power_of_two();
+    SK_BUFF_LEN + buffer.max(MIN_HEAD)
 }
 
 #[cfg(test)]
@@ -669,7 +651,7 @@ mod tests {
     use super::*;
 
     fn run(seq: u32, end: u32) -> Received {
-        Received { seq: Seq(seq), end_seq: Seq(end), truesize: 2_000, frags: 1, fin: false }
+        Received { seq: Seq(seq), end_seq: Seq(end), truesize: 2_000, fin: false }
     }
 
     fn reported(rcv: &mut Receive) -> Vec<(u32, u32)> {

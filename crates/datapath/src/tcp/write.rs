@@ -29,6 +29,8 @@ impl Connection {
         if self.shut_write || !matches!(self.state, State::Established | State::CloseWait) {
             return 0;
         }
+        // A write that had to wait goes on where it stopped: to the kernel it is one sendmsg.
+        let mut copied = self.snd.write_unfinished;
         self.snd.no_space = false;
         let mut left = bytes;
         let mut size_goal = self.size_goal();
@@ -37,13 +39,15 @@ impl Connection {
             if room == 0 {
                 if !self.memory_is_free() {
                     self.wait_for_space(bytes > left, size_goal, cx);
+                    self.snd.write_unfinished = copied;
                     return bytes - left;
                 }
                 self.entail(cx);
                 continue;
             }
             let taken = left.min(u64::from(room)) as u32;
-            let full = self.append_to_tail(taken, size_goal);
+            let full = self.append_to_tail(taken, size_goal, !copied);
+            copied = true;
             left -= u64::from(taken);
             if left == 0 || !full {
                 continue;
@@ -56,6 +60,7 @@ impl Connection {
             }
             size_goal = self.size_goal();
         }
+        self.snd.write_unfinished = false;
         self.tcp_push(more, self.snd.nonagle, size_goal, cx);
         bytes
     }
@@ -118,13 +123,16 @@ impl Connection {
         self.slow_start_after_idle_check(cx);
     }
 
-    /// Appends `bytes` to the last record; true if it has reached `size_goal`.
-    fn append_to_tail(&mut self, bytes: u32, size_goal: u32) -> bool {
+    /// Appends `bytes` to the last record; true if it has reached `size_goal`. The first bytes of
+    /// a write take a PSH back that the write before has left.
+    fn append_to_tail(&mut self, bytes: u32, size_goal: u32, first: bool) -> bool {
         let tail = self.queue.unsent_tail().expect("a record to append to");
         let skb = self.queue.get_mut(tail);
         skb.end_seq += bytes;
         skb.truesize += bytes;
-        skb.flags = skb.flags.without(TcpFlags::PSH);
+        if first {
+            skb.flags = skb.flags.without(TcpFlags::PSH);
+        }
         skb.pcount = 0;
         let full = skb.len() >= size_goal;
         self.snd.write_seq += bytes;
