@@ -451,11 +451,12 @@ impl Connection {
             self.set_dsack(duplicate.start, duplicate.end);
         }
         let after: u32 = self.rcv.out_of_order.iter().map(|run| run.truesize).sum();
-        self.rcv.rmem_alloc = self.rcv.rmem_alloc + after - before;
         if self.is_sack() {
             self.rcv.report_block(seg.seq, seg.end_seq);
+            // The segment itself is charged after the window has grown.
             self.grow_window(seg);
         }
+        self.rcv.rmem_alloc = self.rcv.rmem_alloc + after - before;
     }
 
     /// Lets the window grow when data comes in full segments (`tcp_grow_window`).
@@ -546,18 +547,27 @@ impl Connection {
             };
         }
         let taken = unread.min(max) as u32;
+        let mut left = taken;
+        while left > 0 {
+            left -= self.read_from_front(left);
+            // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
+            self.rcv_space_adjust(cx.now);
+        }
+        self.cleanup_rbuf(taken, cx);
+        TcpRead::Data(u64::from(taken))
+    }
+
+    /// Reads up to `max` bytes from the oldest run; returns how many.
+    fn read_from_front(&mut self, max: u32) -> u32 {
+        let front = *self.rcv.queue.front().expect("unread bytes lie in the queue");
+        let end = front.end_seq - u32::from(front.fin);
+        let taken = end.bytes_since(self.rcv.copied_seq).min(max);
         self.rcv.copied_seq += taken;
-        while let Some(front) = self.rcv.queue.front() {
-            let end = front.end_seq - u32::from(front.fin);
-            if end.after(self.rcv.copied_seq) {
-                break;
-            }
+        if self.rcv.copied_seq == end {
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(front.truesize);
             self.rcv.queue.pop_front();
         }
-        self.rcv_space_adjust(cx.now);
-        self.cleanup_rbuf(taken, cx);
-        TcpRead::Data(u64::from(taken))
+        taken
     }
 
     /// Dynamic right-sizing: grows the buffer when the application keeps up
