@@ -220,9 +220,10 @@ impl Connection {
             return false;
         }
         let Some(head) = self.queue.rtx_head() else { return false };
-        let head_age_ns = now_ns as i64 - self.queue.get(head).sent_ns as i64;
-        if head_age_ns < 1_000 * i64::from(self.rtt.srtt_us_8 >> 4) {
-            // The next ACK is more than half an RTT away.
+        // Do not wait for an ACK that is more than 1 ms, or half an RTT, away.
+        let srtt_ns = 125 * i64::from(self.rtt.srtt_us_8);
+        let ack_in_ns = self.queue.get(head).sent_ns as i64 + srtt_ns - now_ns as i64;
+        if ack_in_ns > (srtt_ns >> 1).min(1_000_000) {
             return false;
         }
         if cong_win < send_win {

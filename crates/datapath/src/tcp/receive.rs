@@ -377,12 +377,8 @@ impl Connection {
             self.ack.scheduled = true;
             return;
         }
-        let run = Received {
-            seq: from,
-            end_seq: seg.end_seq,
-            truesize: seg.truesize,
-            fin: seg.fin(),
-        };
+        let run =
+            Received { seq: from, end_seq: seg.end_seq, truesize: seg.truesize, fin: seg.fin() };
         self.rcv.append(run);
         self.rcv.rmem_alloc += run.truesize;
         self.totals.bytes_received +=
@@ -443,8 +439,7 @@ impl Connection {
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
         let truesize = seg.truesize;
-        let run =
-            Received { seq: seg.seq, end_seq: seg.end_seq, truesize, fin: seg.fin() };
+        let run = Received { seq: seg.seq, end_seq: seg.end_seq, truesize, fin: seg.fin() };
         let before: u32 = self.rcv.out_of_order.iter().map(|run| run.truesize).sum();
         if let Some(duplicate) = self.rcv.insert_out_of_order(run) {
             cx.mib.dsack_ofo_sent += 1;

@@ -258,9 +258,12 @@ fn simulate(case: &Case, commands: &[String]) -> Result<Vec<Seen>, String> {
         seen: Vec::new(),
     }));
     world.observe(Box::new(Rc::clone(&tap)));
-    world.run_until(at_seconds(case.dur));
+    // The recording ends a few clock reads after `dur`.
+    let end = at_seconds(case.dur);
+    world.run_until(end + Duration::from_micros(1));
     drop(world);
-    let tap = Rc::into_inner(tap).expect("the world is gone").into_inner();
+    let mut tap = Rc::into_inner(tap).expect("the world is gone").into_inner();
+    tap.seen.retain(|seen| seen.time_ns <= end.as_nanos() + 100);
     Ok(tap.seen)
 }
 
