@@ -124,6 +124,7 @@ impl Rate {
 
     /// The first whole nanosecond at which `size` has left at this rate: never early, exact
     /// integer arithmetic. A rate of zero never finishes.
+    #[inline]
     pub fn time_to_send(self, size: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration(u64::MAX);

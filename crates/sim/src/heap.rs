@@ -98,6 +98,12 @@ impl Heap {
         self.vacant = true;
     }
 
+    /// The least of the last, incomplete family of children.
+    fn least_of(&self, first: usize, len: usize) -> (usize, Entry) {
+        let family = (first..len).map(|place| (place, self.entries[place]));
+        family.min_by_key(|&(_, entry)| entry).expect("a family has a first child")
+    }
+
     fn fill(&mut self) {
         self.vacant = false;
         let last = self.entries.pop().expect("a vacant place is there");
@@ -134,15 +140,14 @@ impl Heap {
             if first >= len {
                 break;
             }
-            let mut least = first;
-            let mut value = self.entries[first];
-            for child in first + 1..len.min(first + 4) {
-                let candidate = self.entries[child];
-                if candidate < value {
-                    least = child;
-                    value = candidate;
+            let (least, value) = match self.entries[first..].first_chunk::<4>() {
+                Some(&[a, b, c, d]) => {
+                    let (one, left) = if b < a { (first + 1, b) } else { (first, a) };
+                    let (two, right) = if d < c { (first + 3, d) } else { (first + 2, c) };
+                    if right < left { (two, right) } else { (one, left) }
                 }
-            }
+                None => self.least_of(first, len),
+            };
             if entry <= value {
                 break;
             }

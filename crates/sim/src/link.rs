@@ -59,6 +59,9 @@ pub struct LinkStats {
 pub struct Link {
     busy_until: Instant,
     rate: Option<Rate>,
+    /// How long the latest size took at this rate: most packets on a link are of one size, and
+    /// comparing costs less than dividing.
+    latest: (u32, Duration),
     delay: Duration,
     /// What is being serialised: when its last bit leaves.
     leaving: Option<(Instant, Done)>,
@@ -130,6 +133,7 @@ impl Link {
         Self {
             busy_until: Instant::ZERO,
             rate: config.rate,
+            latest: (0, Duration::ZERO),
             delay: config.delay,
             leaving: None,
             ring: VecDeque::new(),
@@ -167,7 +171,10 @@ impl Link {
                 now
             }
             Some(rate) => {
-                let left = self.busy_until.max(now) + rate.time_to_send(Bytes(size));
+                if self.latest.0 != size {
+                    self.latest = (size, rate.time_to_send(Bytes(size)));
+                }
+                let left = self.busy_until.max(now) + self.latest.1;
                 self.busy_until = left;
                 if self.leaving.is_none() && done.owner == Meta::NO_OWNER && promise(left) {
                     // Nobody has to be told when it has left.
@@ -281,6 +288,7 @@ impl Link {
     /// Changes the serialisation rate for packets to come.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.rate = rate;
+        self.latest = (0, Duration::ZERO);
     }
 
     /// The rules with the number of times that each has decided.

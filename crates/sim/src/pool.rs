@@ -24,7 +24,7 @@ struct Slot {
     /// When it arrives where its queue leads.
     at: Instant,
     next: u32,
-    packet: Option<Packet>,
+    packet: Packet,
 }
 
 /// Packets in order of their times; those of equal times in the order in which they came.
@@ -43,31 +43,46 @@ pub(crate) struct Queue {
 const NONE: u32 = u32::MAX;
 
 impl Pool {
+    /// A place for a packet that is about to be written there.
     #[inline]
-    pub fn insert(&mut self, packet: Packet) -> PacketId {
+    pub fn reserve(&mut self) -> PacketId {
         if let Some(index) = self.free.pop() {
-            self.slots[index as usize].packet = Some(packet);
             return PacketId(index);
         }
-        self.slots.push(Slot { at: Instant::ZERO, next: NONE, packet: Some(packet) });
+        self.slots.push(Slot { at: Instant::ZERO, next: NONE, packet: Packet::default() });
         assert!(self.slots.len() < NONE as usize, "more packets than numbers");
         PacketId(self.slots.len() as u32 - 1)
     }
 
     #[inline]
+    pub fn insert(&mut self, packet: Packet) -> PacketId {
+        let id = self.reserve();
+        self.slots[id.0 as usize].packet = packet;
+        id
+    }
+
+    #[inline]
     pub fn take(&mut self, id: PacketId) -> Packet {
         self.free.push(id.0);
-        self.slots[id.0 as usize].packet.take().expect("a packet is taken once")
+        let packet = &mut self.slots[id.0 as usize].packet;
+        let extra = packet.extra.take();
+        Packet { extra, ..*packet }
+    }
+
+    /// The place is free again; what lay there may stay until somebody needs it.
+    #[inline]
+    pub fn discard(&mut self, id: PacketId) {
+        self.free.push(id.0);
     }
 
     #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
-        self.slots[id.0 as usize].packet.as_ref().expect("a packet that is still there")
+        &self.slots[id.0 as usize].packet
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
-        self.slots[id.0 as usize].packet.as_mut().expect("a packet that is still there")
+        &mut self.slots[id.0 as usize].packet
     }
 }
 

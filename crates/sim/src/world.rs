@@ -331,7 +331,11 @@ impl World {
         if let Some(out) = host.pass_on(self.now, port, self.pool.get_mut(packet)) {
             return self.put_on_link(node, out, packet);
         }
-        host.receive(self.now, port, self.pool.take(packet));
+        if host.take_in(self.now, port, self.pool.get(packet)) {
+            self.pool.discard(packet);
+        } else {
+            host.receive(self.now, port, self.pool.take(packet));
+        }
         self.pump(node);
     }
 
@@ -365,7 +369,13 @@ impl World {
     fn pump(&mut self, node: NodeId) {
         loop {
             let host = &mut self.nodes[node.0 as usize].host;
-            match host.poll(self.now) {
+            let place = self.pool.reserve();
+            if let Some(port) = host.poll_send(self.now, self.pool.get_mut(place)) {
+                self.put_on_link(node, port, place);
+                continue;
+            }
+            self.pool.discard(place);
+            match host.poll_rest(self.now) {
                 Some(Output::Send(port, packet)) => {
                     let packet = self.pool.insert(packet);
                     self.put_on_link(node, port, packet);

@@ -88,6 +88,21 @@ impl Host {
         Some(Port(index))
     }
 
+    /// Takes in a TCP segment for a connection of this host where it lies: the same as `receive`,
+    /// without moving the packet. False, and nothing done, if it has to go the ordinary way.
+    #[inline]
+    pub fn take_in(&mut self, now: Instant, port: Port, packet: &Packet) -> bool {
+        let Network::Ipv4(ip) = &packet.network else { return false };
+        let local = self.route_cache.recall(ip.dst) == Some(Way::Local);
+        if !local || !self.ingress.is_empty() || !self.take_in_tcp(now, packet) {
+            return false;
+        }
+        self.stats.in_receives += 1;
+        self.stats.in_delivers += 1;
+        self.ports[usize::from(port.0)].count_received(packet);
+        true
+    }
+
     /// What the policers of a port say, one after the other, until one of them decides
     /// (`tc filter … ingress … action police`).
     fn admit(&mut self, now: Instant, port: Port, packet: &Packet) -> bool {

@@ -248,6 +248,7 @@ impl Host {
             && self.events.is_empty()
     }
 
+    #[inline]
     fn list_port(&mut self, index: u16) {
         let port = &mut self.ports[usize::from(index)];
         if port.listed {
@@ -263,12 +264,12 @@ impl Host {
 
     /// The next packet of any port that may send; ports take turns packet by packet.
     #[inline]
-    fn next_send(&mut self, now: Instant) -> Option<(Port, Packet)> {
+    fn next_send(&mut self, now: Instant, place: &mut Packet) -> Option<Port> {
         while let Some(&index) = self.sending.front() {
             let port = &mut self.ports[usize::from(index)];
             let mut cx = Cx { now, dropped: &mut self.dropped };
-            if let Some(packet) = port.dequeue(&mut cx) {
-                return Some((Port(index), packet));
+            if port.dequeue(&mut cx, place) {
+                return Some(Port(index));
             }
             if let Some(at) = port.watchdog() {
                 self.port_timers.arm(u32::from(index), at);
@@ -279,6 +280,43 @@ impl Host {
         None
     }
 
+    /// The first half of [`poll`](Node::poll): does what is due, and writes the next packet to
+    /// send to `place`, so that it is copied once. `None`: there is none, and `place` is as it was
+    /// or holds nothing of use.
+    #[inline]
+    pub fn poll_send(&mut self, now: Instant, place: &mut Packet) -> Option<Port> {
+        if self.next_timer() <= now {
+            self.run_timers(now);
+        }
+        if self.fib_touched {
+            self.fib_touched = false;
+            self.fib_wake = self.fib.wake_at();
+        }
+        if !self.looped_back.is_empty() {
+            self.receive_looped_back(now);
+        }
+        if let Some((port, packet)) = self.direct.pop_front() {
+            *place = packet;
+            return Some(port);
+        }
+        self.next_send(now, place)
+    }
+
+    /// The second half of [`poll`](Node::poll), when there is nothing to send.
+    #[inline]
+    pub fn poll_rest(&mut self, now: Instant) -> Option<Output> {
+        if (!self.dropped.is_empty() || !self.dropped_out.is_empty())
+            && let Some((reason, packet)) = self.next_drop()
+        {
+            self.give_back(now, packet.meta.owner, packet.meta.truesize);
+            return Some(Output::Drop(reason, packet));
+        }
+        if let Some(ready) = self.ready.pop_front() {
+            return Some(Output::Ready(ready));
+        }
+        self.events.pop_front().map(Output::Event)
+    }
+
     #[cold]
     fn next_drop(&mut self) -> Option<(Reason, Packet)> {
         if !self.dropped.is_empty() {
@@ -287,6 +325,7 @@ impl Host {
         self.dropped_out.pop_front()
     }
 
+    #[inline]
     fn next_timer(&self) -> Instant {
         let queues = self.socket_timers.next_at().min(self.port_timers.next_at());
         queues.min(self.fib_wake.unwrap_or(Instant::FAR_FUTURE))
@@ -312,6 +351,7 @@ impl Host {
 
     /// A packet is gone from this machine, sent or dropped: its owner gets the memory back
     /// (`sock_wfree`, `tcp_wfree`).
+    #[inline]
     fn give_back(&mut self, now: Instant, owner: u32, truesize: u32) {
         if owner == Meta::NO_OWNER {
             return;
@@ -336,34 +376,14 @@ impl Node for Host {
 
     #[inline]
     fn poll(&mut self, now: Instant) -> Option<Output> {
-        if self.next_timer() <= now {
-            self.run_timers(now);
+        let mut packet = Packet::default();
+        match self.poll_send(now, &mut packet) {
+            Some(port) => Some(Output::Send(port, packet)),
+            None => self.poll_rest(now),
         }
-        if self.fib_touched {
-            self.fib_touched = false;
-            self.fib_wake = self.fib.wake_at();
-        }
-        if !self.looped_back.is_empty() {
-            self.receive_looped_back(now);
-        }
-        if let Some((port, packet)) = self.direct.pop_front() {
-            return Some(Output::Send(port, packet));
-        }
-        if let Some((port, packet)) = self.next_send(now) {
-            return Some(Output::Send(port, packet));
-        }
-        if (!self.dropped.is_empty() || !self.dropped_out.is_empty())
-            && let Some((reason, packet)) = self.next_drop()
-        {
-            self.give_back(now, packet.meta.owner, packet.meta.truesize);
-            return Some(Output::Drop(reason, packet));
-        }
-        if let Some(ready) = self.ready.pop_front() {
-            return Some(Output::Ready(ready));
-        }
-        self.events.pop_front().map(Output::Event)
     }
 
+    #[inline]
     fn credit(&mut self, now: Instant, port: Port, done: Option<Done>) {
         let granted = &mut self.ports[usize::from(port.0)];
         granted.settle(now);

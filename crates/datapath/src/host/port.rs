@@ -149,47 +149,48 @@ impl HostPort {
         verdict
     }
 
-    /// The next packet for the wire, if the port has credit and the queue lets one go.
+    /// Writes the next packet for the wire to `place`, if the port has credit and the queue lets
+    /// one go.
     #[inline]
-    pub(super) fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+    pub(super) fn dequeue(&mut self, cx: &mut Cx<'_>, place: &mut Packet) -> bool {
         if self.credits == 0 || !self.up {
-            return None;
+            return false;
         }
-        let packet = match self.next_segment() {
-            Some(segment) => segment,
-            None => self.dequeue_whole(cx)?,
-        };
-        self.count_sent(&packet);
-        Some(packet)
+        if !self.next_segment(place) && !self.dequeue_whole(cx, place) {
+            return false;
+        }
+        self.count_sent(place);
+        true
     }
 
     /// The next packet of the queue: the first segment of it, if the device wants segments.
     #[inline]
-    fn dequeue_whole(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+    fn dequeue_whole(&mut self, cx: &mut Cx<'_>, place: &mut Packet) -> bool {
         let Some(packet) = self.qdisc.dequeue(cx) else {
             self.waiting = self.qdisc.backlog().packets > 0;
-            return None;
+            return false;
         };
         if self.takes_whole(&packet) {
-            return Some(packet);
+            *place = packet;
+            return true;
         }
         let count = packet.segment_count();
         match &mut self.cutting {
             Some(cutting) => **cutting = Cutting { packet, next: 0, count },
             empty => *empty = Some(Box::new(Cutting { packet, next: 0, count })),
         }
-        self.next_segment()
+        self.next_segment(place)
     }
 
     #[inline]
-    fn next_segment(&mut self) -> Option<Packet> {
-        let cutting = self.cutting.as_mut()?;
+    fn next_segment(&mut self, place: &mut Packet) -> bool {
+        let Some(cutting) = self.cutting.as_mut() else { return false };
         if cutting.next == cutting.count {
-            return None;
+            return false;
         }
-        let segment = cutting.packet.cut(cutting.next, cutting.count);
+        cutting.packet.cut_into(cutting.next, cutting.count, place);
         cutting.next += 1;
-        Some(segment)
+        true
     }
 
     /// Whether the device takes this packet as it is (`netif_needs_gso`).
@@ -279,7 +280,12 @@ impl HostPort {
     /// (`dev_deactivate`); what it holds back stays until the interface is up again.
     pub(super) fn set_up(&mut self, up: bool, cx: &mut Cx<'_>) {
         self.up = up;
-        while !up && let Some(packet) = self.next_segment().or_else(|| self.qdisc.dequeue(cx)) {
+        let mut segment = Packet::default();
+        while !up && self.next_segment(&mut segment) {
+            self.stats.tx_dropped += 1;
+            cx.drop(Reason::LinkDown, core::mem::take(&mut segment));
+        }
+        while !up && let Some(packet) = self.qdisc.dequeue(cx) {
             self.stats.tx_dropped += 1;
             cx.drop(Reason::LinkDown, packet);
         }

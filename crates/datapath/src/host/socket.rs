@@ -46,7 +46,7 @@ pub enum Socket {
     /// ICMP echo (`SOCK_DGRAM`, `IPPROTO_ICMP`).
     Ping(Box<VecDeque<Datagram>>),
     /// TCP: listener or connection.
-    Tcp(Box<TcpSocket>),
+    Tcp(TcpSocket),
 }
 
 /// What a host has open. Numbers of closed sockets are used again, the latest first.
@@ -72,11 +72,13 @@ impl Sockets {
     }
 
     /// The socket with that number.
+    #[inline]
     pub fn get(&self, id: u32) -> Option<&Socket> {
         self.slots.get(id as usize)?.as_ref()
     }
 
     /// The socket with that number, to change.
+    #[inline]
     pub fn get_mut(&mut self, id: u32) -> Option<&mut Socket> {
         self.slots.get_mut(id as usize)?.as_mut()
     }
@@ -97,11 +99,13 @@ impl Sockets {
     }
 
     /// Lends a socket out; its number stays taken.
+    #[inline]
     pub(super) fn lend(&mut self, id: u32) -> Option<Socket> {
         self.slots.get_mut(id as usize)?.take()
     }
 
     /// Puts a socket in its place.
+    #[inline]
     pub(super) fn take_back(&mut self, id: u32, socket: Socket) {
         let slot = &mut self.slots[id as usize];
         assert!(slot.is_none(), "socket {id} was replaced while it was lent out");

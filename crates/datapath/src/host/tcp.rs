@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// One TCP socket: listener or connection.
 pub enum TcpSocket {
     /// Waits for connections.
-    Listener(Listener),
+    Listener(Box<Listener>),
     /// Is one.
     Connection(Box<ConnectionSocket>),
 }
@@ -94,7 +94,8 @@ impl Host {
             queue: VecDeque::new(),
             half_open: 0,
         };
-        let id = self.sockets.insert(Socket::Tcp(Box::new(TcpSocket::Listener(listener))));
+        let socket = TcpSocket::Listener(Box::new(listener));
+        let id = self.sockets.insert(Socket::Tcp(socket));
         self.tcp_stack().listeners.insert((local.port(), local.ip()), id);
         id
     }
@@ -132,6 +133,9 @@ impl Host {
 
     /// Reads up to `max` bytes.
     pub fn tcp_read(&mut self, now: Instant, id: u32, max: u64) -> TcpRead {
+        if self.tcp_connection(id).is_some_and(Connection::would_block) {
+            return TcpRead::WouldBlock;
+        }
         self.with_connection(now, id, |tcp, cx| tcp.read(max, cx)).unwrap_or(TcpRead::Reset)
     }
 
@@ -168,10 +172,7 @@ impl Host {
     /// A connection, to look at.
     pub fn tcp_connection(&self, id: u32) -> Option<&Connection> {
         match self.sockets.get(id)? {
-            Socket::Tcp(socket) => match &**socket {
-                TcpSocket::Connection(socket) => Some(&socket.connection),
-                TcpSocket::Listener(_) => None,
-            },
+            Socket::Tcp(TcpSocket::Connection(socket)) => Some(&socket.connection),
             _ => None,
         }
     }
@@ -198,19 +199,38 @@ impl Host {
     #[inline]
     pub(super) fn deliver_tcp(&mut self, now: Instant, packet: Packet) {
         let Some((local, remote)) = ends_of(&packet) else { return };
-        let key = (local, remote);
-        let stack = self.tcp_stack();
-        let found = match stack.last {
-            Some((last, id)) if last == key => Some(id),
-            _ => {
-                let id = stack.connections.get(&key).copied();
-                stack.last = id.map(|id| (key, id));
-                id
-            }
-        };
-        match found {
+        match self.connection_of((local, remote)) {
             Some(id) => self.segment_for(now, id, packet),
             None => self.segment_for_listener(now, local, remote, packet),
+        }
+    }
+
+    /// The same for a segment that stays where it lies. False, and nothing done, if it belongs to
+    /// no connection or might open one.
+    #[inline]
+    pub(super) fn take_in_tcp(&mut self, now: Instant, packet: &Packet) -> bool {
+        let Some(tcp) = packet.tcp() else { return false };
+        if tcp.flags.contains(TcpFlags::SYN) {
+            return false;
+        }
+        let Some(id) = ends_of(packet).and_then(|ends| self.connection_of(ends)) else {
+            return false;
+        };
+        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(packet, cx));
+        true
+    }
+
+    /// The connection between our end and the peer's (`__inet_lookup_established`).
+    #[inline]
+    fn connection_of(&mut self, ends: (SocketAddr, SocketAddr)) -> Option<u32> {
+        let stack = self.tcp_stack();
+        match stack.last {
+            Some((last, id)) if last == ends => Some(id),
+            _ => {
+                let id = stack.connections.get(&ends).copied();
+                stack.last = id.map(|id| (ends, id));
+                id
+            }
         }
     }
 
@@ -326,7 +346,11 @@ impl Host {
     }
 
     pub(super) fn tcp_wfree(&mut self, now: Instant, id: u32, truesize: u32) {
-        self.with_connection(now, id, |tcp, cx| tcp.transmit_done(truesize, cx));
+        if let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(id)
+            && socket.connection.transmit_done(truesize)
+        {
+            self.with_connection(now, id, Connection::resume_output);
+        }
     }
 
     /// Lends a connection out together with all that it needs, then hears what has changed.
@@ -337,10 +361,12 @@ impl Host {
         id: u32,
         act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> R,
     ) -> Option<R> {
-        let Some(Socket::Tcp(mut socket)) = self.sockets.lend(id) else { return None };
-        let TcpSocket::Connection(inner) = &mut *socket else {
-            self.sockets.take_back(id, Socket::Tcp(socket));
-            return None;
+        let mut inner = match self.sockets.lend(id)? {
+            Socket::Tcp(TcpSocket::Connection(socket)) => socket,
+            other => {
+                self.sockets.take_back(id, other);
+                return None;
+            }
         };
         let was_established = inner.connection.state() != State::SynRecv;
         let mut ready = 0;
@@ -354,7 +380,7 @@ impl Host {
         let failed = inner.connection.state() == State::Close;
         let dead = inner.connection.is_dead() || (failed && inner.listener.is_some());
         let wake_at = inner.connection.wake_at();
-        self.sockets.take_back(id, Socket::Tcp(socket));
+        self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(inner)));
         if let Some(at) = wake_at {
             self.socket_timers.arm(id, at);
         }
@@ -419,7 +445,7 @@ impl Host {
             self.socket_timers.arm(id, at);
         }
         let socket = TcpSocket::Connection(Box::new(ConnectionSocket { connection, listener }));
-        self.sockets.take_back(id, Socket::Tcp(Box::new(socket)));
+        self.sockets.take_back(id, Socket::Tcp(socket));
         self.tcp_stack().connections.insert(key, id);
     }
 

@@ -18,6 +18,7 @@ pub struct LazyTimers {
 
 impl LazyTimers {
     /// Makes sure that `id` comes up no later than `at`.
+    #[inline]
     pub fn arm(&mut self, id: u32, at: Instant) {
         if at == Instant::FAR_FUTURE {
             return;
@@ -33,6 +34,7 @@ impl LazyTimers {
     }
 
     /// When the next entry comes up; `FAR_FUTURE` if there is none. O(1).
+    #[inline]
     pub fn next_at(&self) -> Instant {
         self.heap.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at)
     }

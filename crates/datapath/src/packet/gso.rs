@@ -21,31 +21,38 @@ impl Packet {
     }
 
     /// Segment `index` of `count`.
-    pub(crate) fn cut(&self, index: u32, count: u32) -> Self {
+    fn cut(&self, index: u32, count: u32) -> Self {
+        let mut segment = Self::default();
+        self.cut_into(index, count, &mut segment);
+        segment
+    }
+
+    /// Writes segment `index` of `count` over `segment`.
+    #[inline]
+    pub(crate) fn cut_into(&self, index: u32, count: u32, segment: &mut Self) {
         let size = u32::from(self.meta.gso_size);
         let start = index * size;
         let last = index + 1 == count;
         let share = self.meta.truesize / count;
-        let mut segment = Self {
-            link: self.link,
-            network: self.network,
-            transport: self.transport,
-            body: Body {
-                offset: self.body.offset + start,
-                len: if last { self.body.len - start } else { size },
-                ..self.body
-            },
-            meta: Meta {
-                gso_size: 0,
-                gso_segs: 0,
-                gso_type: GsoType::NONE,
-                truesize: if last { self.meta.truesize - share * (count - 1) } else { share },
-                ..self.meta
-            },
-            extra: self.extra.as_ref().map(|extra| {
-                Box::new(Extra { trailer: 0, flaws: Flaws::NONE, ..Extra::clone(extra) })
-            }),
+        segment.link = self.link;
+        segment.network = self.network;
+        segment.transport = self.transport;
+        segment.body = Body {
+            offset: self.body.offset + start,
+            len: if last { self.body.len - start } else { size },
+            ..self.body
         };
+        segment.meta = Meta {
+            gso_size: 0,
+            gso_segs: 0,
+            gso_type: GsoType::NONE,
+            truesize: if last { self.meta.truesize - share * (count - 1) } else { share },
+            ..self.meta
+        };
+        segment.extra = self
+            .extra
+            .as_ref()
+            .map(|extra| Box::new(Extra { trailer: 0, flaws: Flaws::NONE, ..Extra::clone(extra) }));
         if let Network::Ipv4(ip) = &mut segment.network
             && !self.meta.gso_type.contains(GsoType::FIXED_ID)
         {
@@ -62,7 +69,7 @@ impl Packet {
             }
         }
         segment.refresh_raw();
-        segment.finish()
+        segment.meta.len = segment.full_len();
     }
 }
 

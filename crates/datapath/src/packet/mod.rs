@@ -197,8 +197,23 @@ impl Meta {
     pub const NO_OWNER: u32 = u32::MAX;
 }
 
+/// A packet without any bytes: a place for another one.
+impl Default for Packet {
+    fn default() -> Self {
+        Self {
+            link: Link::None,
+            network: Network::Other(EtherType(0)),
+            transport: Transport::None,
+            body: Body::default(),
+            meta: Meta::default(),
+            extra: None,
+        }
+    }
+}
+
 impl Packet {
     /// How many wire packets this one stands for: at least 1.
+    #[inline]
     pub fn segments(&self) -> u32 {
         u32::from(self.meta.gso_segs.max(1))
     }
@@ -216,12 +231,19 @@ impl Packet {
 
     /// Sets `meta.len` from the headers and the body, as `skb->len` when the packet is built.
     pub fn finish(mut self) -> Self {
-        let trailer = self.extra.as_ref().map_or(0, |extra| extra.trailer);
-        self.meta.len = self.header_len() + self.body.len + trailer;
+        self.meta.len = self.full_len();
         self
     }
 
+    /// Headers, body and padding.
+    #[inline]
+    fn full_len(&self) -> u32 {
+        let trailer = self.extra.as_ref().map_or(0, |extra| extra.trailer);
+        self.header_len() + self.body.len + trailer
+    }
+
     /// `skb->len` at a device with link-layer headers: what qdiscs count.
+    #[inline]
     pub fn len(&self) -> u32 {
         self.meta.len
     }
@@ -247,6 +269,7 @@ impl Packet {
     }
 
     /// The TCP header, if this is TCP.
+    #[inline]
     pub fn tcp(&self) -> Option<&Tcp> {
         match &self.transport {
             Transport::Tcp(tcp) => Some(tcp),

@@ -59,6 +59,7 @@ impl Qdisc for AnyQdisc {
         each!(self, qdisc => qdisc.enqueue(packet, cx))
     }
 
+    #[inline]
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         each!(self, qdisc => qdisc.dequeue(cx))
     }
@@ -239,6 +240,7 @@ impl Qdisc for Sched {
         self.qdisc.enqueue(packet, cx)
     }
 
+    #[inline]
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         self.held.take().or_else(|| self.qdisc.dequeue(cx))
     }

@@ -120,6 +120,7 @@ impl Qdisc for Fifo {
         }
     }
 
+    #[inline]
     fn dequeue(&mut self, _cx: &mut Cx<'_>) -> Option<Packet> {
         let packet = self.queue.pop_front()?;
         self.stats.count_sent(&packet);

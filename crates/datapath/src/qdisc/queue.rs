@@ -13,6 +13,7 @@ pub struct PacketQueue {
 
 impl PacketQueue {
     /// Appends `packet`.
+    #[inline]
     pub fn push_back(&mut self, packet: Packet) {
         self.bytes += packet.wire_len();
         self.packets.push_back(packet);
@@ -25,6 +26,7 @@ impl PacketQueue {
     }
 
     /// Takes the oldest packet.
+    #[inline]
     pub fn pop_front(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         self.bytes -= packet.wire_len();
@@ -42,6 +44,7 @@ impl PacketQueue {
     }
 
     /// Packets and bytes that wait.
+    #[inline]
     pub fn backlog(&self) -> Backlog {
         Backlog { packets: self.packets.len() as u32, bytes: self.bytes }
     }

@@ -40,7 +40,7 @@ impl Connection {
         push: Push,
         cx: &mut Cx<'_>,
     ) -> bool {
-        let max_segs = self.tso_segs();
+        let max_segs = if self.queue.unsent_is_empty() { 1 } else { self.tso_segs() };
         let mut sent = 0;
         let mut limits = Limits::default();
         while let Some(id) = self.queue.send_head() {
@@ -279,12 +279,17 @@ impl Connection {
         true
     }
 
-    /// The device is done with `truesize` bytes of ours (`tcp_wfree`, `tcp_tsq_handler`).
-    pub fn transmit_done(&mut self, truesize: u32, cx: &mut Cx<'_>) {
+    /// The device is done with `truesize` bytes of ours (`tcp_wfree`). True: the output has waited
+    /// for that, and [`resume_output`](Self::resume_output) is due.
+    #[inline]
+    #[must_use]
+    pub fn transmit_done(&mut self, truesize: u32) -> bool {
         self.snd.wmem_alloc = self.snd.wmem_alloc.saturating_sub(truesize);
-        if !self.snd.throttled {
-            return;
-        }
+        self.snd.throttled
+    }
+
+    /// Goes on where TCP Small Queues have stopped the output (`tcp_tsq_handler`).
+    pub fn resume_output(&mut self, cx: &mut Cx<'_>) {
         self.snd.throttled = false;
         if !self.state.may_transmit() {
             return;

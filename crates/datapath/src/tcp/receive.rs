@@ -529,6 +529,15 @@ impl Connection {
         }
     }
 
+    /// Whether a read would find nothing, not even an end.
+    #[inline]
+    pub fn would_block(&self) -> bool {
+        self.rcv.unread_bytes() == 0
+            && self.error.is_none()
+            && !self.rcv.fin_received
+            && self.state != super::state::State::Close
+    }
+
     /// The application reads up to `max` bytes (`tcp_recvmsg`).
     pub fn read(&mut self, max: u64, cx: &mut Cx<'_>) -> TcpRead {
         let unread = u64::from(self.rcv.unread_bytes());

@@ -258,7 +258,9 @@ impl SendQueue {
         second.listed = false;
         let listed = first.listed;
         let new = self.store(second);
-        if let Some(index) = self.index_in(&self.rtx, id) {
+        if self.unsent.front() == Some(&id) {
+            self.unsent.insert(1, new);
+        } else if let Some(index) = self.index_in(&self.rtx, id) {
             self.rtx.insert(index + 1, new);
             if listed {
                 self.link_sent_after(id, new);

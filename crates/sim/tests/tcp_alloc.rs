@@ -1,0 +1,66 @@
+//! In steady state a packet of full TCP costs no allocation, from the application's write through
+//! two routers to the application's read, with its acknowledgment on the way back.
+
+use allocation_counter::measure;
+use core::net::SocketAddr;
+use datapath::tcp::config::TcpConfig;
+use datapath::units::{Duration, Instant, Rate};
+use sim::app::{TcpSend, TcpSink};
+use sim::link::LinkConfig;
+use sim::topology::Topology;
+use sim::world::World;
+
+/// Three pairs of hosts with one bulk flow each over one bottleneck of 100 Mbit/s, 20 ms.
+fn dumbbell(tcp: &TcpConfig) -> World {
+    let mut net = Topology::new();
+    let (near, far) = (net.router("near"), net.router("far"));
+    let bottleneck = LinkConfig::new(Rate::from_mbit(100), Duration::from_millis(8));
+    net.wire(near, far, bottleneck);
+    let pairs: Vec<_> = (0..3)
+        .map(|pair| {
+            let (sender, receiver) = (net.host(&format!("s{pair}")), net.host(&format!("r{pair}")));
+            let access = LinkConfig::new(Rate::from_mbit(1_000), Duration::from_millis(1));
+            net.wire(sender, near, access.clone());
+            net.wire(far, receiver, access);
+            (sender, receiver)
+        })
+        .collect();
+    let mut world = net.build(1).expect("a dumbbell can be built");
+    for (sender, receiver) in pairs {
+        let address = |node| world.host(node).port(datapath::node::Port(0)).config.addresses[0].0;
+        let from = SocketAddr::new(address(sender), 40_001);
+        let to = SocketAddr::new(address(receiver), 5_001);
+        let sink = TcpSink::new(to, tcp.clone());
+        world.add_app(receiver, Box::new(sink), Instant::ZERO, None);
+        let send = TcpSend::bulk(from, to, tcp.clone());
+        world.add_app(sender, Box::new(send), Instant::ZERO, None);
+    }
+    world
+}
+
+/// Allocations and packets of the seconds from `warm` to `end`.
+fn allocations(tcp: &TcpConfig, warm: u64, end: u64) -> (u64, u64) {
+    let mut world = dumbbell(tcp);
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    world.run_until(at(warm));
+    let before = world.stats().full_hops;
+    let info = measure(|| world.run_until(at(end)));
+    (info.count_total, world.stats().full_hops - before)
+}
+
+/// Windows that the receivers limit: nothing is lost, and every buffer has found its size.
+#[test]
+fn a_steady_flow_allocates_nothing() {
+    let tcp = TcpConfig { receive_buffer: 128 * 1024, ..TcpConfig::default() };
+    let (count, hops) = allocations(&tcp, 3, 6);
+    assert!(hops > 10_000, "{hops} hops");
+    assert_eq!(count, 0, "allocations in {hops} hops");
+}
+
+/// Windows that losses limit: a buffer may still find a new maximum now and then.
+#[test]
+fn losses_and_recovery_allocate_nothing_per_packet() {
+    let (count, hops) = allocations(&TcpConfig::default(), 5, 25);
+    assert!(hops > 200_000, "{hops} hops");
+    assert!(count < hops / 2_000, "{count} allocations in {hops} hops");
+}
