@@ -14,15 +14,25 @@ use std::path::{Path, PathBuf};
 
 /// Transfers whose every packet is the kernel's: direction, flow, flags, seq, length, ack, SACK
 /// blocks, ECN, and time within a millisecond. A name is added once it passes and never taken out.
-const EXACT: [&str; 10] = [
+const EXACT: [&str; 20] = [
     "app_cubic",
+    "drop1_reno",
     "fz_p00",
     "fz_p03",
+    "fz_p05",
     "fz_p07",
+    "fz_p09",
     "fz_p10",
+    "fz_p16",
+    "fz_p23",
+    "fz_p26",
     "fz_p28",
     "fz_p31",
+    "fz_p36",
+    "lostrtx_reno",
+    "noloss_cubic",
     "noloss_reno",
+    "nosack_reno",
     "synloss_cubic",
     "tail2_cubic",
 ];
