@@ -60,6 +60,29 @@ pub struct RouteKey {
     pub flow_label: u32,
 }
 
+impl RouteKey {
+    /// The question where `dst` lies, with nothing else known.
+    pub fn to(dst: IpAddr) -> Self {
+        let src = if dst.is_ipv4() {
+            IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED)
+        } else {
+            IpAddr::V6(core::net::Ipv6Addr::UNSPECIFIED)
+        };
+        Self {
+            src,
+            dst,
+            iif: None,
+            oif: None,
+            tos: 0,
+            mark: 0,
+            protocol: 0,
+            src_port: 0,
+            dst_port: 0,
+            flow_label: 0,
+        }
+    }
+}
+
 /// The answer of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {

@@ -10,7 +10,7 @@ use crate::qdisc::police::Action;
 use crate::qdisc::{Cx, Enqueue};
 use crate::reason::Reason;
 use crate::units::Instant;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 
 impl Host {
     /// A packet arrived on a port (`ip_rcv`).
@@ -247,27 +247,6 @@ fn key_of(packet: &Packet, iif: Option<u16>) -> Option<RouteKey> {
         dst_port,
         flow_label,
     })
-}
-
-/// The question where `dst` lies, with nothing else known.
-pub(super) fn key_to(dst: IpAddr) -> RouteKey {
-    let src = if dst.is_ipv4() {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-    } else {
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED)
-    };
-    RouteKey {
-        src,
-        dst,
-        iif: None,
-        oif: None,
-        tos: 0,
-        mark: 0,
-        protocol: 0,
-        src_port: 0,
-        dst_port: 0,
-        flow_label: 0,
-    }
 }
 
 /// Whether the network-layer packet, or each segment of a super-packet, is larger than `mtu`

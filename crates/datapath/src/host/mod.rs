@@ -209,7 +209,7 @@ impl Host {
 
     /// Where a packet to `dst` would go, as far as the address alone decides.
     pub fn route_to(&self, dst: IpAddr) -> Decision {
-        self.fib.lookup(&ip::key_to(dst))
+        self.fib.lookup(&crate::fib::RouteKey::to(dst))
     }
 
     /// The first address of the host, of the family of `remote`, to use towards `remote`

@@ -113,7 +113,7 @@ impl Host {
         let ends = self.endpoints(now, local, remote);
         let id = self.reserve_socket();
         let config = Arc::new(config.clone());
-        let connection = self.with_cx(now, id, |cx| Connection::connect(id, config, ends, cx));
+        let connection = self.with_cx(now, |cx| Connection::connect(id, config, ends, cx));
         self.install_connection(id, connection, None);
         id
     }
@@ -297,7 +297,7 @@ impl Host {
         let config = Arc::clone(&state.config);
         let ends = self.endpoints(now, local, remote);
         let id = self.reserve_socket();
-        let connection = self.with_cx(now, id, |cx| {
+        let connection = self.with_cx(now, |cx| {
             cx.mib.in_segs += 1;
             Connection::accept(id, config, ends, syn, cx)
         });
@@ -370,7 +370,7 @@ impl Host {
         };
         let was_established = inner.connection.state() != State::SynRecv;
         let mut ready = 0;
-        let result = self.with_cx(now, id, |cx| {
+        let result = self.with_cx(now, |cx| {
             let result = act(&mut inner.connection, cx);
             ready = cx.ready;
             result
@@ -409,7 +409,7 @@ impl Host {
     }
 
     #[inline]
-    fn with_cx<R>(&mut self, now: Instant, _id: u32, act: impl FnOnce(&mut Cx<'_>) -> R) -> R {
+    fn with_cx<R>(&mut self, now: Instant, act: impl FnOnce(&mut Cx<'_>) -> R) -> R {
         let mut stack = self.tcp.take().unwrap_or_default();
         let events = stack.tracing.then_some(&mut stack.events);
         let mut cx = Cx { now, egress: self, mib: &mut stack.mib, events, ready: 0 };

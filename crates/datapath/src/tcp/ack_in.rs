@@ -1,7 +1,7 @@
 //! What an arriving ACK means (`tcp_ack`): cleaning the queue, RTT samples, the congestion
 //! machine, the window.
 
-use super::cc::{AckSample, CaState, CongestionControl};
+use super::cc::{AckSample, CongestionControl};
 use super::input::Segment;
 use super::rate::RateSample;
 use super::recovery::{AckFlags, Rexmit, SackOutcome};
@@ -540,10 +540,5 @@ impl Connection {
         }
         self.last_oow_ack = now;
         false
-    }
-
-    /// True while nothing has gone wrong lately.
-    pub fn is_open(&self) -> bool {
-        self.window.ca_state == CaState::Open
     }
 }

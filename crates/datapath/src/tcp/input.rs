@@ -305,13 +305,8 @@ impl Connection {
                 self.start_time_wait_timer(cx.now);
             }
             if !self.oow_rate_limited(cx) || seg.fin() {
-                self.send_ack_in_time_wait(cx);
+                self.send_ack(cx);
             }
         }
-    }
-
-    fn send_ack_in_time_wait(&mut self, cx: &mut Cx<'_>) {
-        self.send_ack(cx);
-        self.timers.stop(Timer::DelayedAck);
     }
 }

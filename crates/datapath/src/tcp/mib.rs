@@ -98,8 +98,6 @@ counters! {
     ofo_queue = "TcpExtTCPOFOQueue";
     /// Out-of-order segments dropped.
     ofo_drop = "TcpExtTCPOFODrop";
-    /// Segments merged with neighbours when received.
-    rcv_coalesce = "TcpExtTCPRcvCoalesce";
     /// Segments dropped for lack of buffer.
     rcv_q_drop = "TcpExtTCPRcvQDrop";
     /// Segments dropped because the window was zero.
@@ -150,6 +148,4 @@ counters! {
     ack_skipped = "TcpExtTCPACKSkippedSeq";
     /// Retransmissions refused by the layer below.
     retrans_fail = "TcpExtTCPRetransFail";
-    /// Received segments that changed a SACK block in the scoreboard.
-    receive_buffer_pruned = "TcpExtPruneCalled";
 }

@@ -385,15 +385,11 @@ impl Connection {
         self.snd.wnd = u32::from(tcp.window) << self.opt.snd_wscale;
         self.snd.max_window = self.snd.wnd;
         self.snd.wl1 = seg.seq;
-        self.take_handshake_rtt(seg, cx);
+        // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue.
+        self.ack_in(seg, cx);
         self.finish_connect(cx);
         cx.ready |= SocketReady::WRITABLE;
         true
-    }
-
-    /// RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue.
-    fn take_handshake_rtt(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        self.ack_in(seg, cx);
     }
 
     /// Resets the sender of a segment that does not belong here, at its own numbers.
@@ -401,7 +397,7 @@ impl Connection {
         cx.mib.out_rsts += 1;
         let header =
             Tcp { ack: Seq(0), ..self.header(tcp.ack, TcpFlags::RST, 0, TcpOptions::default()) };
-        self.raw_out(header, cx);
+        self.control_out(header, cx);
     }
 }
 

@@ -94,7 +94,7 @@ impl Connection {
     fn is_disordered_ack(&self, tcp: &Tcp, ts: Timestamps, len: u32) -> bool {
         let pure_ack =
             tcp.flags.contains(crate::packet::TcpFlags::ACK) && len == 0 && tcp.seq == self.rcv.nxt;
-        let recent = self.opt.ts_recent.wrapping_sub(ts.value) <= self.rto.saturating_mul(1);
+        let recent = self.opt.ts_recent.wrapping_sub(ts.value) <= self.rto;
         pure_ack && tcp.ack == self.snd.una && !self.changes_window(tcp) && recent
     }
 }

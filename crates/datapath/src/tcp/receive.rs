@@ -324,7 +324,7 @@ impl Connection {
         if seg.seq == self.rcv.nxt {
             if self.rcv.window() == 0 && seg.len > 0 {
                 cx.mib.zero_window_drop += 1;
-                self.out_of_window(cx);
+                self.out_of_window();
                 return;
             }
             self.queue_in_order(seg, seg.seq, cx);
@@ -332,14 +332,14 @@ impl Connection {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
             self.set_dsack(seg.seq, seg.end_seq);
-            self.out_of_window(cx);
+            self.out_of_window();
         } else if !seg.seq.before(self.rcv.nxt + self.rcv.window()) {
-            self.out_of_window(cx);
+            self.out_of_window();
         } else if seg.seq.before(self.rcv.nxt) {
             cx.mib.dsack_old_sent += 1;
             self.set_dsack(seg.seq, self.rcv.nxt);
             if self.rcv.window() == 0 {
-                self.out_of_window(cx);
+                self.out_of_window();
             } else {
                 self.queue_in_order(seg, self.rcv.nxt, cx);
             }
@@ -349,7 +349,7 @@ impl Connection {
     }
 
     /// Acknowledge quickly: the peer is out of step.
-    fn out_of_window(&mut self, _cx: &mut Cx<'_>) {
+    fn out_of_window(&mut self) {
         self.enter_quickack_mode(super::ack_out::MAX_QUICKACKS);
         self.ack.scheduled = true;
     }
@@ -360,18 +360,13 @@ impl Connection {
         }
     }
 
-    /// Memory for a segment, growing into the buffer as the kernel does; false: drop it
-    /// (`tcp_try_rmem_schedule`).
-    fn charge(&mut self, truesize: u32) -> bool {
-        if self.rcv.rmem_alloc > self.rcv.rcvbuf {
-            return false;
-        }
-        self.rcv.rmem_alloc += truesize;
-        true
+    /// The buffer takes another segment (`tcp_try_rmem_schedule`).
+    fn has_room(&self) -> bool {
+        self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
     fn queue_in_order(&mut self, seg: &Segment<'_>, from: Seq, cx: &mut Cx<'_>) {
-        if !self.charge(0) && !self.rcv.queue.is_empty() {
+        if !self.has_room() && !self.rcv.queue.is_empty() {
             cx.mib.rcv_q_drop += 1;
             self.ack.now = true;
             self.ack.scheduled = true;
@@ -431,7 +426,7 @@ impl Connection {
     /// Keeps data beyond a hole (`tcp_data_queue_ofo`).
     fn queue_out_of_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.ecn_check_ce(seg.ecn);
-        if !self.charge(0) {
+        if !self.has_room() {
             cx.mib.ofo_drop += 1;
             return;
         }
@@ -440,18 +435,16 @@ impl Connection {
         cx.mib.ofo_queue += 1;
         let truesize = seg.truesize;
         let run = Received { seq: seg.seq, end_seq: seg.end_seq, truesize, fin: seg.fin() };
-        let before: u32 = self.rcv.out_of_order.iter().map(|run| run.truesize).sum();
         if let Some(duplicate) = self.rcv.insert_out_of_order(run) {
             cx.mib.dsack_ofo_sent += 1;
             self.set_dsack(duplicate.start, duplicate.end);
         }
-        let after: u32 = self.rcv.out_of_order.iter().map(|run| run.truesize).sum();
         if self.is_sack() {
             self.rcv.report_block(seg.seq, seg.end_seq);
             // The segment itself is charged after the window has grown.
             self.grow_window(seg);
         }
-        self.rcv.rmem_alloc = self.rcv.rmem_alloc + after - before;
+        self.rcv.rmem_alloc += truesize;
     }
 
     /// Lets the window grow when data comes in full segments (`tcp_grow_window`).

@@ -5,7 +5,6 @@ use super::output::Push;
 use super::state::State;
 use super::timer::{HZ, Pending, Timer};
 use super::{Connection, Cx, SocketError};
-use crate::profile::LossDetection;
 use crate::trace::{Cause, EventKind};
 use crate::units::Instant;
 
@@ -110,7 +109,7 @@ impl Connection {
             self.count_failure(cx);
         }
         if handshake {
-            self.handshake_timeout(cx);
+            self.handshake_timeout();
         } else {
             self.enter_loss(cx);
         }
@@ -129,14 +128,13 @@ impl Connection {
     }
 
     /// A SYN or SYN-ACK timed out: no window to reduce, but the loss is remembered.
-    fn handshake_timeout(&mut self, cx: &mut Cx<'_>) {
+    fn handshake_timeout(&mut self) {
         self.rec.undo_marker = Some(self.snd.una);
         self.rec.undo_retrans = self.rec.undo_retrans.max(0);
         self.rec.retrans_out = 0;
         if let Some(head) = self.queue.rtx_head() {
             self.queue.get_mut(head).sacked &= !super::skb::tag::RETRANS;
         }
-        let _ = cx;
     }
 
     /// RFC 3168 section 6.1.1.1: a SYN that got lost may have been lost for its ECN flags.
@@ -260,13 +258,12 @@ impl Connection {
             self.fail(SocketError::TimedOut, cx);
             return;
         }
-        let sent_data = self.write_wakeup(cx);
+        self.write_wakeup(cx);
         if self.rec.packets_out > 0 {
             self.probes_out = 0;
             self.backoff = 0;
             return;
         }
-        let _ = sent_data;
         self.probes_out = self.probes_out.saturating_add(1);
         if u32::from(self.backoff) < self.config.sysctl.tcp_retries2 {
             self.backoff += 1;
@@ -276,11 +273,10 @@ impl Connection {
     }
 
     /// Sends data if a little fits, else an empty probe (`tcp_write_wakeup`).
-    fn write_wakeup(&mut self, cx: &mut Cx<'_>) -> bool {
+    fn write_wakeup(&mut self, cx: &mut Cx<'_>) {
         if let Some(head) = self.queue.send_head()
             && self.queue.get(head).seq.before(self.wnd_end())
         {
-            let before = self.rec.packets_out;
             let room = self.wnd_end().bytes_since(self.queue.get(head).seq);
             let mss = self.snd.mss.min(room);
             if mss < self.queue.get(head).len() {
@@ -288,11 +284,10 @@ impl Connection {
                 self.fragment(head, mss);
             }
             self.write_xmit(mss, super::write::nagle::PUSH, Push::Probe, cx);
-            return self.rec.packets_out > before;
+            return;
         }
         cx.mib.win_probe += 1;
         self.send_probe_ack(cx);
-        false
     }
 
     /// `SO_KEEPALIVE` starts with the connection.
@@ -349,10 +344,5 @@ impl Connection {
         self.probes_out += 1;
         self.send_probe_ack(cx);
         self.set_keepalive(interval, cx.now);
-    }
-
-    /// True if the sender detects losses by RACK; for introspection.
-    pub fn detects_by_rack(&self) -> bool {
-        self.config.profile.loss_detection == LossDetection::Rack
     }
 }

@@ -109,12 +109,8 @@ impl Connection {
         self.control_out(tcp, cx);
     }
 
-    /// Sends a header that is not part of the connection's bookkeeping.
-    pub(super) fn raw_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
-        self.control_out(tcp, cx);
-    }
-
-    fn control_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
+    /// Sends a header without payload and without an owner.
+    pub(super) fn control_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
         let ecn = if self.ecn.ok && self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct };

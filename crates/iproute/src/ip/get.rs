@@ -2,7 +2,7 @@
 
 use super::json::{Object, list};
 use super::names::{self, invalid};
-use super::route::{question, read_tos};
+use super::route::read_tos;
 use super::show::Selector;
 use super::{Ip, IpError, Options, Outcome};
 use crate::words::{Result, Word, Words};
@@ -66,7 +66,7 @@ impl Ip {
         let mut asked = None;
         let mut from = None;
         let (mut mark, mut fibmatch) = (false, false);
-        let mut key = question(IpAddr::from([0, 0, 0, 0]));
+        let mut key = RouteKey::to(IpAddr::from([0, 0, 0, 0]));
         while let Some(word) = words.next() {
             match word.text {
                 "from" => from = Some(host(words.value(word)?)?),
@@ -93,7 +93,7 @@ impl Ip {
         }
         let dst = asked.ok_or_else(|| words.ended("need at least a destination address"))?;
         key.dst = dst;
-        key.src = from.unwrap_or(question(dst).src);
+        key.src = from.unwrap_or(RouteKey::to(dst).src);
         Ok(Question { key, from: from.is_some(), mark, fibmatch })
     }
 

@@ -3,7 +3,7 @@
 use super::names::{self, LOOPBACK, invalid};
 use super::{Ip, Options, Outcome, verb};
 use crate::words::{Result, Word, Words};
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 use datapath::fib::{
     Algorithm, Decision, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteFilter, RouteKey,
     RouteType, Scope, TableId, Target,
@@ -255,7 +255,7 @@ impl Ip {
         if let (true, Some(port)) = (link_local, port) {
             return Ok(port);
         }
-        match self.fib.lookup(&RouteKey { oif: port, ..question(gateway) }) {
+        match self.fib.lookup(&RouteKey { oif: port, ..RouteKey::to(gateway) }) {
             Decision::Forward(Hop { port, gateway: None }) => Ok(port),
             _ => Err(super::IpError::Answer("Error: Nexthop has invalid gateway.")),
         }
@@ -291,26 +291,6 @@ impl Ip {
             target,
             ..RouteFilter::any(prefix)
         })
-    }
-}
-
-/// The question where an address lies, from here.
-pub(super) fn question(dst: IpAddr) -> RouteKey {
-    let unspecified = match dst {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-    };
-    RouteKey {
-        src: unspecified,
-        dst,
-        iif: None,
-        oif: None,
-        tos: 0,
-        mark: 0,
-        protocol: 0,
-        src_port: 0,
-        dst_port: 0,
-        flow_label: 0,
     }
 }
 

@@ -48,7 +48,7 @@ impl Connection {
     }
 
     /// Marks lost what FACK or a duplicate-ACK count says (`tcp_update_scoreboard`).
-    pub(super) fn update_scoreboard(&mut self, _fast_rexmit: bool, cx: &mut Cx<'_>) {
+    pub(super) fn update_scoreboard(&mut self, cx: &mut Cx<'_>) {
         let lost = if self.fack_enabled() {
             self.rec.fackets_out.saturating_sub(self.rec.reordering).max(1)
         } else {

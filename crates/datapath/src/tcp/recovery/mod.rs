@@ -216,7 +216,7 @@ impl Connection {
             }
         }
         if !self.uses_rack() && do_lost {
-            self.update_scoreboard(false, cx);
+            self.update_scoreboard(cx);
         }
         Rexmit::Lost
     }
@@ -246,7 +246,7 @@ impl Connection {
         }
         self.enter_recovery(flags.ece, cx);
         if !self.uses_rack() && do_lost {
-            self.update_scoreboard(true, cx);
+            self.update_scoreboard(cx);
         }
         Rexmit::Lost
     }
