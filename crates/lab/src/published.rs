@@ -1,16 +1,31 @@
-//! What was published and what a real kernel does: `experiments/published.toml`.
+//! What was published and what a real kernel does: `experiments/published/NAME.toml`.
 
-use crate::plan::doc::{Document, Key, Kind, Node};
+use crate::plan::doc::{Document, Kind, Node};
 use crate::plan::read::{Faults, Reader};
 use crate::plan::{Diagnostics, Experiment};
 
-/// The shipped experiment files, by name.
-pub const SHIPPED: [(&str, &str); 2] = [
-    ("lost-retransmit", include_str!("../../../experiments/lost-retransmit.toml")),
-    ("policer", include_str!("../../../experiments/policer.toml")),
-];
+/// An experiment that comes with the program.
+pub struct Shipped {
+    /// Its name.
+    pub name: &'static str,
+    /// `experiments/NAME.toml`.
+    pub experiment: &'static str,
+    /// `experiments/published/NAME.toml`.
+    pub published: &'static str,
+}
 
-const PUBLISHED: &str = include_str!("../../../experiments/published.toml");
+macro_rules! shipped {
+    ($($name:literal,)+) => {
+        &[$(Shipped {
+            name: $name,
+            experiment: include_str!(concat!("../../../experiments/", $name, ".toml")),
+            published: include_str!(concat!("../../../experiments/published/", $name, ".toml")),
+        }),+]
+    };
+}
+
+/// The experiments that can be reproduced. One name a line, in alphabetical order.
+pub const SHIPPED: &[Shipped] = shipped!["lost-retransmit", "policer",];
 
 /// One published experiment.
 #[derive(Clone, Debug)]
@@ -25,6 +40,8 @@ pub struct Publication {
     pub case_axis: String,
     /// The labels of the other axes that make the headline.
     pub headline: Vec<(String, String)>,
+    /// The case that gains (`goodput gain`) and rises (`latency added`) are over.
+    pub baseline: Option<String>,
     /// The figures.
     pub rows: Vec<Row>,
     /// What must come out.
@@ -36,14 +53,20 @@ pub struct Publication {
 pub struct Row {
     /// The case.
     pub case: String,
-    /// Plain words with the statistic: `goodput mean`.
+    /// Labels of other axes, where they are not the headline's.
+    pub at: Vec<(String, String)>,
+    /// Plain words with the statistic: `goodput mean`, `goodput gain`, `latency added`.
     pub metric: String,
+    /// The metric it is made of as `SCOPE METRIC`, if the words do not say it.
+    pub from: Option<String>,
     /// Unit.
     pub unit: String,
     /// As published, if it was.
     pub published: Option<f64>,
     /// The real kernel's, if it is known.
     pub kernel: Option<f64>,
+    /// Ours agrees with the kernel's if it is no further away than this, in the row's unit.
+    pub tolerance: Option<f64>,
 }
 
 /// Something that must come out.
@@ -51,6 +74,8 @@ pub struct Row {
 pub struct Expectation {
     /// The case.
     pub case: String,
+    /// Labels of other axes, where they are not the headline's.
+    pub at: Vec<(String, String)>,
     /// The metric.
     pub metric: String,
     /// At least (or at most) so much,
@@ -71,18 +96,9 @@ pub enum Bound {
 /// Every publication that this program can rebuild.
 ///
 /// # Errors
-/// When the built-in data file is faulty, which a test excludes.
+/// When a built-in data file is faulty, which a test excludes.
 pub fn publications() -> Result<Vec<Publication>, Diagnostics> {
-    let document = Document::parse("experiments/published.toml", PUBLISHED)?;
-    let faults = Faults::new(&document);
-    let list = match &document.root.kind {
-        Kind::Table(entries) => {
-            entries.iter().filter_map(|(key, node)| publication(key, node, &faults)).collect()
-        }
-        _ => Vec::new(),
-    };
-    let problems = faults.into_sorted();
-    if problems.is_empty() { Ok(list) } else { Err(Diagnostics(problems)) }
+    SHIPPED.iter().map(|shipped| parse(shipped.name, shipped.published)).collect()
 }
 
 /// The experiment behind a publication.
@@ -90,28 +106,40 @@ pub fn publications() -> Result<Vec<Publication>, Diagnostics> {
 /// # Errors
 /// When its built-in file is faulty, which a test excludes.
 pub fn experiment(name: &str) -> Result<Option<Experiment>, Diagnostics> {
-    match SHIPPED.iter().find(|(known, _)| *known == name) {
-        Some((_, text)) => {
+    match SHIPPED.iter().find(|shipped| shipped.name == name) {
+        Some(shipped) => {
             let file = format!("experiments/{name}.toml");
-            Experiment::parse(&file, text, &[]).map(Some)
+            Experiment::parse(&file, shipped.experiment, &[]).map(Some)
         }
         None => Ok(None),
     }
 }
 
-fn publication(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Publication> {
+/// Reads the figures of the publication called `name`.
+///
+/// # Errors
+/// When the text is not as described in docs/experiments.md.
+pub fn parse(name: &str, text: &str) -> Result<Publication, Diagnostics> {
+    let document = Document::parse(&format!("experiments/published/{name}.toml"), text)?;
+    let faults = Faults::new(&document);
+    let publication = publication(name, &document.root, &faults);
+    let problems = faults.into_sorted();
+    match publication {
+        Some(publication) if problems.is_empty() => Ok(publication),
+        _ => Err(Diagnostics(problems)),
+    }
+}
+
+fn publication(name: &str, node: &Node, faults: &Faults<'_>) -> Option<Publication> {
     let mut table = Reader::new(node, faults)?;
     let text = |table: &mut Reader<'_, '_>, key| table.required(key).map(|(t, _)| t.to_string());
     let publication = Publication {
-        name: key.name.clone(),
+        name: name.into(),
         title: text(&mut table, "title")?,
         source: text(&mut table, "source")?,
         case_axis: text(&mut table, "case_axis")?,
-        headline: table
-            .tables("headline")
-            .iter()
-            .map(|(key, value)| (key.name.clone(), value.plain()))
-            .collect(),
+        headline: labels(&mut table, "headline"),
+        baseline: table.text("baseline").map(String::from),
         rows: list(&mut table, "rows").iter().filter_map(|node| row(node, faults)).collect(),
         expect: list(&mut table, "expect")
             .iter()
@@ -120,6 +148,12 @@ fn publication(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Publicatio
     };
     table.finish();
     Some(publication)
+}
+
+/// `{ axis = "label", … }`.
+fn labels(table: &mut Reader<'_, '_>, key: &'static str) -> Vec<(String, String)> {
+    let entries = table.tables(key).iter();
+    entries.map(|(key, value)| (key.name.clone(), value.plain())).collect()
 }
 
 fn list<'a>(table: &mut Reader<'a, '_>, key: &'static str) -> &'a [Node] {
@@ -131,15 +165,28 @@ fn list<'a>(table: &mut Reader<'a, '_>, key: &'static str) -> &'a [Node] {
 
 fn row(node: &Node, faults: &Faults<'_>) -> Option<Row> {
     let mut table = Reader::new(node, faults)?;
+    let kernel = figure(&mut table, "kernel");
     let row = Row {
         case: table.required("case")?.0.to_string(),
+        at: labels(&mut table, "at"),
         metric: table.required("metric")?.0.to_string(),
+        from: table.text("from").map(String::from),
         unit: table.text("unit").unwrap_or("").to_string(),
         published: figure(&mut table, "published"),
-        kernel: figure(&mut table, "kernel"),
+        kernel,
+        tolerance: tolerance(&mut table, kernel),
     };
     table.finish();
     Some(row)
+}
+
+/// The widest of `within_share` (of the kernel's figure), `within` (in the row's unit), and two
+/// standard deviations of the kernel's own runs (`kernel_sd`).
+fn tolerance(table: &mut Reader<'_, '_>, kernel: Option<f64>) -> Option<f64> {
+    let share = figure(table, "within_share").zip(kernel).map(|(share, kernel)| share * kernel);
+    let absolute = figure(table, "within");
+    let spread = figure(table, "kernel_sd").map(|sd| 2.0 * sd);
+    [share, absolute, spread].into_iter().flatten().reduce(f64::max)
 }
 
 fn expectation(node: &Node, faults: &Faults<'_>) -> Option<Expectation> {
@@ -154,6 +201,7 @@ fn expectation(node: &Node, faults: &Faults<'_>) -> Option<Expectation> {
     };
     let expectation = Expectation {
         case: table.required("case")?.0.to_string(),
+        at: labels(&mut table, "at"),
         metric: table.required("metric")?.0.to_string(),
         bound,
         of: table.text("of").map(String::from),

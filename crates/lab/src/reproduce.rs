@@ -1,19 +1,20 @@
 //! Published experiments: their figures, the kernel's, and ours beside them.
 //!
-//! An entry of `experiments/published.toml` names an experiment file, the point of its sweep that
-//! is the headline, the published and the kernel's figures, and what must come out for the
-//! result to count as reproduced. All of it was written down before the first run.
+//! `experiments/published/NAME.toml` belongs to `experiments/NAME.toml` and names the point of its
+//! sweep that is the headline, the published and the kernel's figures, and what must come out for
+//! the result to count as reproduced. All of it was written down before the first run.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::output::Output;
 use crate::plot::{BarChart, Group, Line, LineChart};
 use crate::published::{Bound, Expectation, Publication, Row};
 use crate::report::{Table, interval, number};
-use crate::results::PointResult;
+use crate::results::{Metric, PointResult, RunResult};
+use crate::stats::Summary;
 use crate::store;
 use crate::sweep::Point;
 
@@ -35,7 +36,7 @@ pub struct Comparison {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// The figures of the headline point.
+    /// The figures, in the order of the publication.
     pub rows: Vec<Compared>,
     /// Every expectation as a sentence, and whether it is met.
     pub expectations: Vec<(String, bool)>,
@@ -44,52 +45,126 @@ pub struct Comparison {
 impl Publication {
     /// True for the points of the headline.
     pub fn is_headline(&self, point: &Point) -> bool {
-        let is = |axis: &String, label: &String| {
-            point.labels.iter().any(|(name, value)| name == axis && value == label)
-        };
-        self.headline.iter().all(|(axis, label)| is(axis, label))
+        self.headline.iter().all(|label| point.labels.contains(label))
+    }
+
+    /// The same without the figures and expectations of other points than the headline's.
+    pub fn only_headline(&self) -> Self {
+        let mut only = self.clone();
+        only.rows.retain(|row| row.at.is_empty());
+        only.expect.retain(|one| one.at.is_empty());
+        only
     }
 
     /// Sets ours beside the published figures, and judges the expectations.
     pub fn compare(&self, points: &[PointResult]) -> Comparison {
-        let rows: Vec<Compared> = self.rows.iter().map(|row| self.compared(row, points)).collect();
-        let measured = |case: &str, metric: &str| {
-            let found = rows.iter().find(|one| one.row.case == case && one.row.metric == metric);
-            found.and_then(|one| one.measured)
-        };
+        let rows = self.rows.iter().map(|row| self.compared(row, points)).collect();
         let expectations = self
             .expect
             .iter()
             .map(|one| {
-                let value = measured(&one.case, &one.metric);
+                let measured = |case: &str| {
+                    let row = self.rows.iter().find(|row| row.metric == one.metric);
+                    let from = row.and_then(|row| row.from.as_deref());
+                    self.measured(case, &one.at, &one.metric, from, points).map(|(mean, _)| mean)
+                };
                 let base = match &one.of {
-                    Some(other) => measured(other, &one.metric),
+                    Some(other) => measured(other),
                     None => Some(1.0),
                 };
-                (one.sentence(), one.is_met(value, base))
+                (one.sentence(), one.is_met(measured(&one.case), base))
             })
             .collect();
         Comparison { name: self.name.clone(), title: self.title.clone(), rows, expectations }
     }
 
     fn compared(&self, row: &Row, points: &[PointResult]) -> Compared {
-        let point = points.iter().find(|point| {
-            let of = Point { labels: point.labels.clone(), settings: Vec::new() };
-            let case = point
-                .labels
-                .iter()
-                .any(|(axis, label)| *axis == self.case_axis && *label == row.case);
-            case && self.is_headline(&of)
-        });
-        let metric = row.metric.strip_suffix(" mean").unwrap_or(&row.metric);
-        let values = point.map(|point| point.values("total", metric)).unwrap_or_default();
-        let summary = crate::stats::Summary::of(&values);
+        let ours = self.measured(&row.case, &row.at, &row.metric, row.from.as_deref(), points);
         Compared {
             row: row.clone(),
-            measured: summary.map(|summary| summary.mean),
-            ci95: summary.and_then(|summary| summary.ci95),
+            measured: ours.map(|(mean, _)| mean),
+            ci95: ours.and_then(|(_, ci95)| ci95),
         }
     }
+
+    /// Our mean and half the width of its 95 % confidence interval.
+    fn measured(
+        &self,
+        case: &str,
+        at: &[(String, String)],
+        metric: &str,
+        from: Option<&str>,
+        points: &[PointResult],
+    ) -> Option<(f64, Option<f64>)> {
+        let own = self.point(case, at, points)?;
+        let mean = |values: &[f64]| {
+            let summary = Summary::of(values)?;
+            Some((summary.mean, summary.ci95))
+        };
+        let Some((words, way)) = over_baseline(metric) else {
+            let words = metric.strip_suffix(" mean").unwrap_or(metric);
+            return mean(&values(own, from.unwrap_or(words)));
+        };
+        // All points meet the same draws, so that runs of equal seeds make pairs.
+        let words = from.unwrap_or(words);
+        let base = values(self.point(self.baseline.as_deref()?, at, points)?, words);
+        let own = values(own, words);
+        let paired: Vec<f64> = own.iter().zip(&base).map(|(own, base)| way(*own, *base)).collect();
+        let (own, base) = (Summary::of(&own)?.mean, Summary::of(&base)?.mean);
+        Some((way(own, base), Summary::of(&paired)?.ci95))
+    }
+
+    /// The point of a case: at the headline, but for the labels in `at`.
+    fn point<'a>(
+        &self,
+        case: &str,
+        at: &[(String, String)],
+        points: &'a [PointResult],
+    ) -> Option<&'a PointResult> {
+        let elsewhere = |axis: &str| at.iter().any(|(other, _)| other == axis);
+        let mut wanted: Vec<(&str, &str)> = vec![(&self.case_axis, case)];
+        wanted.extend(at.iter().map(|(axis, label)| (axis.as_str(), label.as_str())));
+        let rest = self.headline.iter().filter(|(axis, _)| !elsewhere(axis));
+        wanted.extend(rest.map(|(axis, label)| (axis.as_str(), label.as_str())));
+        points.iter().find(|point| {
+            let has = |axis: &str, label: &str| {
+                point.labels.iter().any(|(name, value)| name == axis && value == label)
+            };
+            wanted.iter().all(|(axis, label)| has(axis, label))
+        })
+    }
+}
+
+/// `goodput gain` is in percent of the baseline's goodput, `latency added` in the metric's unit.
+fn over_baseline(metric: &str) -> Option<(&str, fn(f64, f64) -> f64)> {
+    let gain: fn(f64, f64) -> f64 = |own, base| (own / base - 1.0) * 100.0;
+    let added: fn(f64, f64) -> f64 = |own, base| own - base;
+    let found = metric.strip_suffix(" gain").map(|words| (words, gain));
+    found.or_else(|| metric.strip_suffix(" added").map(|words| (words, added)))
+}
+
+/// The values of `SCOPE METRIC`, or of a metric of the whole experiment, run by run.
+fn values(point: &PointResult, words: &str) -> Vec<f64> {
+    let scoped = |run: &RunResult| {
+        let of_scope = |metric: &&Metric| {
+            let rest = words.strip_prefix(metric.scope.as_str());
+            rest.and_then(|rest| rest.strip_prefix(' ')) == Some(metric.name.as_str())
+        };
+        let of_total = |metric: &&Metric| metric.scope == "total" && metric.name == words;
+        let metrics = &run.metrics;
+        let found = metrics.iter().find(of_scope).or_else(|| metrics.iter().find(of_total));
+        found.map(|metric| metric.value)
+    };
+    point.runs.iter().filter_map(scoped).collect()
+}
+
+/// ` (axis label, …)` behind what does not stand at the headline.
+fn aside(at: &[(String, String)]) -> String {
+    if at.is_empty() {
+        return String::new();
+    }
+    let labels: Vec<&str> = at.iter().map(|(_, label)| label.as_str()).collect();
+    format!(" ({})", labels.join(", "))
 }
 
 impl Expectation {
@@ -106,11 +181,10 @@ impl Expectation {
             Bound::AtLeast(factor) => ("at least", factor),
             Bound::AtMost(factor) => ("at most", factor),
         };
+        let what = format!("{} of {}{}", self.metric, self.case, aside(&self.at));
         match &self.of {
-            Some(other) => {
-                format!("{} of {}: {word} {factor} times that of {other}", self.metric, self.case)
-            }
-            None => format!("{} of {}: {word} {factor}", self.metric, self.case),
+            Some(other) => format!("{what}: {word} {factor} times that of {other}"),
+            None => format!("{what}: {word} {factor}"),
         }
     }
 }
@@ -121,11 +195,21 @@ impl Comparison {
         self.expectations.iter().all(|(_, met)| *met)
     }
 
-    /// How many cases there are.
-    pub fn cases(&self) -> usize {
-        let mut cases: Vec<&str> = self.rows.iter().map(|one| one.row.case.as_str()).collect();
-        cases.dedup();
-        cases.len()
+    /// How many points of the sweep the figures come from.
+    pub fn points(&self) -> usize {
+        let mut points: Vec<(&str, &[(String, String)])> = Vec::new();
+        for Compared { row, .. } in &self.rows {
+            if !points.contains(&(&row.case, &row.at)) {
+                points.push((&row.case, &row.at));
+            }
+        }
+        points.len()
+    }
+
+    /// Of the figures that a kernel's is known for with a tolerance: how many agree, and all.
+    pub fn agreement(&self) -> (usize, usize) {
+        let judged: Vec<bool> = self.rows.iter().filter_map(Compared::agrees).collect();
+        (judged.iter().filter(|agrees| **agrees).count(), judged.len())
     }
 
     /// One word for it.
@@ -137,27 +221,34 @@ impl Comparison {
     /// nothing was published, to the kernel's.
     pub fn table(&self) -> Table {
         let head = ["case", "metric", "published", "kernel", "measured", "ratio", "unit"];
+        let judged = self.agreement().1 > 0;
         let maybe = |value: Option<f64>| value.map_or("-".into(), number);
         let rows = self
             .rows
             .iter()
             .map(|one| {
-                vec![
-                    one.row.case.clone(),
+                let mut row = vec![
+                    format!("{}{}", one.row.case, aside(&one.row.at)),
                     one.row.metric.clone(),
                     maybe(one.row.published),
                     maybe(one.row.kernel),
                     one.shown(),
                     one.ratio().map_or(String::new(), |ratio| format!("{ratio:.2}")),
                     one.row.unit.clone(),
-                ]
+                ];
+                if judged {
+                    row.push(one.agrees().map_or("", |yes| if yes { "yes" } else { "NO" }).into());
+                }
+                row
             })
             .collect();
-        Table {
-            head: head.map(String::from).to_vec(),
-            rows,
-            numeric: vec![false, false, true, true, true, true, false],
+        let mut head = head.map(String::from).to_vec();
+        let mut numeric = vec![false, false, true, true, true, true, false];
+        if judged {
+            head.push("agrees".into());
+            numeric.push(false);
         }
+        Table { head, rows, numeric }
     }
 
     /// The comparison as JSON.
@@ -166,10 +257,13 @@ impl Comparison {
             .rows
             .iter()
             .map(|one| {
+                let at: Map<String, Json> =
+                    one.row.at.iter().map(|(axis, label)| (axis.clone(), json!(label))).collect();
                 json!({
-                    "case": one.row.case, "metric": one.row.metric,
+                    "case": one.row.case, "at": at, "metric": one.row.metric,
                     "published": one.row.published, "kernel": one.row.kernel,
                     "measured": one.measured, "ci95": one.ci95, "unit": one.row.unit,
+                    "agrees": one.agrees(),
                 })
             })
             .collect();
@@ -178,16 +272,21 @@ impl Comparison {
             .iter()
             .map(|(text, met)| json!({ "expectation": text, "met": met }))
             .collect();
+        let (agree, judged) = self.agreement();
         json!({
             "schema": 1, "name": self.name, "rows": rows,
             "expectations": expectations, "verdict": self.verdict(),
+            "kernel": { "agree": agree, "judged": judged },
         })
     }
 
-    /// A bar chart of one metric, case by case.
+    /// A bar chart of one metric at the headline, case by case.
     pub fn chart(&self, metric: &str, y_label: &str, subtitle: &str) -> BarChart {
-        let rows: Vec<&Compared> =
-            self.rows.iter().filter(|one| one.row.metric == metric).collect();
+        let rows: Vec<&Compared> = self
+            .rows
+            .iter()
+            .filter(|one| one.row.metric == metric && one.row.at.is_empty())
+            .collect();
         let series = ["measured", "published", "real kernel"].map(String::from).to_vec();
         let exact = |value: Option<f64>| value.map(|value| (value, None));
         let groups = rows
@@ -231,7 +330,7 @@ pub fn draw(
         let _ = write!(subtitle, "; means of {runs} runs, whiskers: 95 % confidence");
     }
     let mut metrics: Vec<(&str, &str)> = Vec::new();
-    for row in &publication.rows {
+    for row in publication.rows.iter().filter(|row| row.at.is_empty()) {
         if !metrics.iter().any(|(metric, _)| *metric == row.metric) {
             metrics.push((&row.metric, &row.unit));
         }
@@ -296,6 +395,12 @@ impl Compared {
         }
     }
 
+    /// Whether ours is near enough to the kernel's figure; `None` where that is not judged.
+    pub fn agrees(&self) -> Option<bool> {
+        let (kernel, tolerance) = self.row.kernel.zip(self.row.tolerance)?;
+        Some(self.measured.is_some_and(|ours| (ours - kernel).abs() <= tolerance))
+    }
+
     fn ratio(&self) -> Option<f64> {
         let reference = self.row.published.or(self.row.kernel)?;
         let measured = self.measured?;
@@ -307,7 +412,6 @@ impl Compared {
 mod tests {
     use super::*;
     use crate::published::{experiment, publications};
-    use crate::results::{Metric, RunResult};
 
     #[test]
     fn every_publication_has_a_valid_experiment_with_its_cases() {
@@ -320,12 +424,15 @@ mod tests {
             let headline: Vec<&Point> =
                 experiment.points.iter().filter(|point| publication.is_headline(point)).collect();
             for row in &publication.rows {
-                let is_case = |point: &&&Point| {
-                    let wanted = (publication.case_axis.clone(), row.case.clone());
-                    point.labels.contains(&wanted)
-                };
-                assert_eq!(headline.iter().filter(is_case).count(), 1, "{}", row.case);
+                let results: Vec<PointResult> = experiment
+                    .points
+                    .iter()
+                    .map(|point| PointResult { labels: point.labels.clone(), runs: vec![] })
+                    .collect();
+                let found = publication.point(&row.case, &row.at, &results);
+                assert!(found.is_some(), "{}: no point for {}", publication.name, row.case);
             }
+            assert!(!headline.is_empty(), "{} has no headline", publication.name);
         }
     }
 
@@ -349,7 +456,8 @@ mod tests {
 
     #[test]
     fn the_verdict_follows_the_expectations() {
-        let publication = &publications().unwrap()[0];
+        let publications = publications().unwrap();
+        let publication = publications.iter().find(|one| one.name == "lost-retransmit").unwrap();
         let points = |vanilla_rto: f64| {
             vec![
                 point("linux-2.6.22", 300.0, vanilla_rto),
@@ -369,5 +477,42 @@ mod tests {
         assert_eq!(json["verdict"], "reproduced");
         assert!(!publication.compare(&points(2.0)).reproduced());
         assert!(!publication.compare(&[]).reproduced(), "nothing measured proves nothing");
+    }
+
+    const FIGURES: &str = r#"
+        title = "T"
+        source = "S"
+        case_axis = "detector"
+        baseline = "a"
+        headline = { burst = "1250000b" }
+        rows = [
+          { case = "a", metric = "goodput mean", kernel = 210, within_share = 0.05 },
+          { case = "b", metric = "goodput mean", kernel = 320, within_share = 0.01, kernel_sd = 10 },
+          { case = "b", metric = "goodput gain", published = 50 },
+          { case = "b", metric = "later added", from = "total rto", kernel = 2, within = 1.5 },
+          { case = "b", at = { burst = "64kb" }, metric = "goodput mean" },
+        ]
+        expect = [
+          { case = "b", metric = "later added", at_least = 3 },
+          { case = "b", at = { burst = "64kb" }, metric = "goodput mean", at_least = 1 },
+        ]
+    "#;
+
+    #[test]
+    fn gains_are_over_the_baseline_and_tolerances_are_the_widest() {
+        let publication = crate::published::parse("x", FIGURES).unwrap_or_else(|f| panic!("{f}"));
+        let done = publication.compare(&[point("a", 200.0, 1.0), point("b", 300.0, 5.0)]);
+        let ours: Vec<Option<f64>> = done.rows.iter().map(|one| one.measured).collect();
+        assert_eq!(ours[..4], [Some(200.0), Some(300.0), Some(50.0), Some(4.0)]);
+        assert_eq!(ours[4], None, "the other burst was not run");
+        let agrees: Vec<Option<bool>> = done.rows.iter().map(Compared::agrees).collect();
+        assert_eq!(agrees, [Some(true), Some(true), None, Some(false), None]);
+        assert_eq!(done.agreement(), (2, 3));
+        assert_eq!(
+            done.expectations.iter().map(|(_, met)| *met).collect::<Vec<_>>(),
+            [true, false]
+        );
+        let headline = publication.only_headline();
+        assert!(headline.compare(&[point("a", 200.0, 1.0), point("b", 300.0, 5.0)]).reproduced());
     }
 }

@@ -21,7 +21,7 @@ Examples:
   ackwright reproduce all --quick --json     only the headline of each
 
 Exit code 0 once everything ran, whatever the verdict; with --strict 1 if an expectation that was
-written down beforehand is not met.")]
+written down beforehand is not met, or a figure is further from a real kernel's than allowed.")]
 pub struct Args {
     /// Names of publications, or \"all\"; without any they are listed
     names: Vec<String>,
@@ -31,7 +31,10 @@ pub struct Args {
     /// Run only the headline point of each sweep
     #[arg(long)]
     quick: bool,
-    /// Exit with 1 if a verdict is \"not reproduced\"
+    /// Number of repetitions [default: the experiment's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Exit with 1 if a verdict is \"not reproduced\" or a figure does not agree with the kernel's
     #[arg(long)]
     strict: bool,
     /// Number of threads [default: one per processor]
@@ -62,7 +65,11 @@ pub fn run(args: &Args) -> Outcome {
             _ => print_json(&list.into())?,
         }
     }
-    let failed = args.strict && !comparisons.iter().all(Comparison::reproduced);
+    let good = |one: &Comparison| {
+        let (agree, judged) = one.agreement();
+        one.reproduced() && agree == judged
+    };
+    let failed = args.strict && !comparisons.iter().all(good);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -87,17 +94,19 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
     let mut experiment = published::experiment(name)
         .map_err(|faults| Failure::Other(faults.to_string()))?
         .ok_or_else(|| Failure::Other(format!("the experiment of {name} is missing")))?;
+    let only_headline = publication.only_headline();
+    let publication = if args.quick { &only_headline } else { publication };
     if args.quick {
         experiment.points.retain(|point| publication.is_headline(point));
     }
     let output = Output::new(Store::create(&args.out.join(name))?);
-    let points = run_all(&experiment, None, None, args.jobs, Some(&output))?;
+    let points = run_all(&experiment, None, args.runs, args.jobs, Some(&output))?;
     output.finish(&experiment, experiment.base.seed, &points)?;
     let comparison = publication.compare(&points);
     let pictures = reproduce::draw(&comparison, publication, &points, &output)?;
     if !args.json {
         tell(publication, &comparison)?;
-        if points.len() > comparison.cases() {
+        if points.len() > comparison.points() {
             print("\nThe whole sweep, mean ± 95 % confidence:")?;
             let wanted = &experiment.base.measure.table;
             let axes = experiment.axis_names();
@@ -123,6 +132,10 @@ fn tell(publication: &Publication, comparison: &Comparison) -> Result<(), Failur
     print(&table::render(&comparison.table()))?;
     for (sentence, met) in &comparison.expectations {
         print(&format!("{} {sentence}", if *met { "met:    " } else { "NOT MET:" }))?;
+    }
+    let (agree, judged) = comparison.agreement();
+    if judged > 0 {
+        print(&format!("agreement with a real kernel: {agree} of {judged} figures"))?;
     }
     print(&format!("verdict: {}", comparison.verdict()))
 }
