@@ -23,6 +23,7 @@
 //! | [`packet`] | headers, parsing and emission, checksums, super-packets |
 //! | [`tcp`] | the connection |
 //! | [`host`] | ports, routes and sockets as one node |
+//! | [`socket`] | system calls over a host |
 //! | [`node`] | the seam: what a driver may do |
 //! | [`trace`] | the event stream |
 //! | [`qdisc`] | queueing disciplines |
@@ -36,6 +37,7 @@ pub mod profile;
 pub mod qdisc;
 pub mod reason;
 pub mod rng;
+pub mod socket;
 pub mod tcp;
 pub mod trace;
 pub mod units;
