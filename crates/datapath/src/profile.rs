@@ -38,6 +38,18 @@ pub enum Reduction {
     Prr,
 }
 
+/// When DCTCP's receiver acknowledges at a change of CE. Both rules send the held-back ACK for the
+/// older data first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DctcpAck {
+    /// As from 13 to 20 July 2018, between b0c05d0e99 and a0496ef2c2: the new data's ACK may be
+    /// delayed, and the special ACK for the older data cancels the delayed-ACK timer.
+    DelayNew,
+    /// As today: the new data is acknowledged at once, and the special ACK touches neither timer
+    /// nor interactive mode.
+    Immediate,
+}
+
 /// How the receiver turns buffer space into window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WindowFromSpace {
@@ -80,6 +92,10 @@ pub struct Profile {
     pub small_queues: bool,
     /// How space becomes window.
     pub window_from_space: WindowFromSpace,
+    /// DCTCP's receiver.
+    pub dctcp_ack: DctcpAck,
+    /// Data with CWR is acknowledged at once (since 4.19).
+    pub ack_cwr_at_once: bool,
     /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,
     /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
@@ -112,6 +128,8 @@ impl Profile {
             tso_autosize: true,
             small_queues: true,
             window_from_space: WindowFromSpace::ScalingRatio,
+            dctcp_ack: DctcpAck::Immediate,
+            ack_cwr_at_once: true,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
             skb_overhead: 1_280,
@@ -152,6 +170,7 @@ impl Profile {
             push_on_super_packets: false,
             tso_autosize: false,
             small_queues: false,
+            ack_cwr_at_once: false,
             ..Self::linux_6_1()
         }
     }
@@ -206,5 +225,33 @@ impl LostRetransmit {
     /// Skips blocks that were reported before (patch 2).
     pub const fn skips_reported(self) -> bool {
         matches!(self, Self::SkipReported | Self::Both)
+    }
+}
+
+impl DctcpAck {
+    /// Every rule.
+    pub const ALL: [Self; 2] = [Self::Immediate, Self::DelayNew];
+
+    /// The spelling in experiments: the change of Linux that made the rule.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DelayNew => "b0c05d0e99",
+            Self::Immediate => "a0496ef2c2",
+        }
+    }
+
+    /// The rule of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.name() == name)
+    }
+}
+
+impl Profile {
+    /// This kernel with DCTCP's receiver of July 2018 or of today. The immediate ACK of data with
+    /// CWR came eleven days after the former rule, so it goes with it.
+    #[must_use]
+    pub fn with_dctcp_ack(self, rule: DctcpAck) -> Self {
+        let ack_cwr_at_once = self.ack_cwr_at_once && rule == DctcpAck::Immediate;
+        Self { dctcp_ack: rule, ack_cwr_at_once, ..self }
     }
 }

@@ -1,6 +1,7 @@
 //! The words of tc, ip and ss: grammar in, text and JSON out.
 
 pub mod ip;
+pub mod ss;
 pub mod tc;
 pub mod units;
 pub mod words;

@@ -14,16 +14,23 @@ use std::path::{Path, PathBuf};
 
 /// Transfers whose every packet is the kernel's: direction, flow, flags, seq, length, ack, SACK
 /// blocks, ECN, and time within a millisecond. A name is added once it passes and never taken out.
-const EXACT: [&str; 20] = [
+const EXACT: [&str; 27] = [
     "app_cubic",
+    "dctcp_cubicsrv",
+    "dctcp_red",
+    "dctcp_red2",
     "drop1_reno",
     "fz_p00",
+    "fz_p01",
+    "fz_p02",
     "fz_p03",
     "fz_p05",
     "fz_p07",
     "fz_p09",
     "fz_p10",
     "fz_p16",
+    "fz_p17",
+    "fz_p20",
     "fz_p23",
     "fz_p26",
     "fz_p28",

@@ -2,7 +2,7 @@
 //! these.
 
 use super::multipath::PathSet;
-use super::route::{Algorithm, Prefix, Protocol, Route, Scope, TableId, Target};
+use super::route::{Algorithm, Features, Prefix, Protocol, Route, Scope, TableId, Target};
 use super::table::Alias;
 use core::net::IpAddr;
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ pub struct Shared {
     pub protocol: Protocol,
     /// Preferred source.
     pub prefsrc: Option<IpAddr>,
+    /// Features of the destination.
+    pub features: Features,
     /// Which next hop of several.
     pub algorithm: Algorithm,
     /// Where to.
@@ -47,6 +49,7 @@ impl Shared {
             scope: route.scope,
             protocol: route.protocol,
             prefsrc: route.prefsrc,
+            features: route.features,
             algorithm: route.algorithm,
             target: route.target.clone(),
         }
@@ -75,6 +78,7 @@ impl Info {
             scope: self.shared.scope,
             protocol: self.shared.protocol,
             prefsrc: self.shared.prefsrc,
+            features: self.shared.features,
             algorithm: self.shared.algorithm,
             target: self.shared.target.clone(),
         }

@@ -22,7 +22,9 @@ pub mod trie;
 
 pub use error::FibError;
 pub use flow::{Fields, Flow};
-pub use route::{Algorithm, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
+pub use route::{
+    Algorithm, Features, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
+};
 pub use rules::{Action, InputPort, Rule};
 
 use crate::units::Instant;

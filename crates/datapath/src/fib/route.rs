@@ -108,10 +108,26 @@ pub struct Route {
     pub protocol: Protocol,
     /// Preferred source address of locally made packets.
     pub prefsrc: Option<IpAddr>,
+    /// Features of the destination, a set of `RTAX_FEATURE_*`.
+    pub features: Features,
     /// Which next hop of several.
     pub algorithm: Algorithm,
     /// Where to.
     pub target: Target,
+}
+
+/// Features of a route's destination (`RTAX_FEATURES`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Features(pub u32);
+
+impl Features {
+    /// TCP connections ask for ECN and agree to it, whatever `tcp_ecn` says (`RTAX_FEATURE_ECN`).
+    pub const ECN: Self = Self(1);
+
+    /// True if all of `other` are there.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
 }
 
 impl Algorithm {
@@ -340,6 +356,7 @@ impl Route {
             scope: if on_link { Scope::LINK } else { Scope::UNIVERSE },
             protocol: Protocol::BOOT,
             prefsrc: None,
+            features: Features::default(),
             algorithm: Algorithm::System,
             target: Target::Hops(hops),
         }

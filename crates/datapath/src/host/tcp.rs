@@ -3,6 +3,7 @@
 
 use super::udp::EPHEMERAL;
 use super::{Host, Socket};
+use crate::fib::Features;
 use crate::node::SocketReady;
 use crate::packet::{
     Body, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
@@ -464,7 +465,9 @@ impl Host {
             crate::fib::Decision::Forward(hop) => self.ports[usize::from(hop.port)].config.mtu,
             _ => LOOPBACK_MTU,
         };
-        Endpoints { local, remote, mtu, iss: initial_sequence_number(now, local, remote) }
+        let route = self.fib().matching(&crate::fib::RouteKey::to(remote.ip()));
+        let ecn = route.is_some_and(|route| route.features.contains(Features::ECN));
+        Endpoints { local, remote, mtu, iss: initial_sequence_number(now, local, remote), ecn }
     }
 
     /// Fills in what `local` leaves open.

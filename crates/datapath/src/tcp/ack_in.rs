@@ -69,7 +69,6 @@ impl Connection {
             self.snd_una_update(ack);
             flags.win_update = true;
             cx.mib.hp_acks += 1;
-            self.in_ack_event(false, cx);
         } else {
             if seg.seq == seg.end_seq {
                 cx.mib.pure_acks += 1;
@@ -92,12 +91,12 @@ impl Connection {
             if outcome.sack_delivered > 0 {
                 self.count_delivered(outcome.sack_delivered, flags.ece, cx);
             }
-            self.in_ack_event(flags.ece, cx);
         }
-        self.ecn_accept_cwr(seg.tcp.flags, seg.len > 0);
+        self.ecn_accept_cwr(seg);
         self.probes_out = 0;
         self.rcv_tstamp = self.jiffies32(cx.now);
         if prior_packets == 0 {
+            self.in_ack_event(flags.ece, cx);
             self.ack_without_queue(ack, &mut flags, prior_snd_una, cx);
             return AckVerdict::Fine;
         }
@@ -111,6 +110,7 @@ impl Connection {
             cx,
         );
         self.rack_update_reo_wnd(sample.prior_delivered);
+        self.in_ack_event(flags.ece, cx);
         if self.rec.tlp_high_seq.is_some() {
             self.process_tlp_ack(ack, flags, cx);
         }

@@ -92,7 +92,7 @@ impl Connection {
             }
         }
         self.ack.lrcvtime = now;
-        self.ecn_check_ce(seg.ecn);
+        self.ecn_check_ce(seg.ecn, cx);
         if seg.len >= GROW_MIN_LEN {
             self.grow_window(seg);
         }
@@ -172,13 +172,9 @@ impl Connection {
         }
     }
 
-    /// An ACK went out, alone or with data (`tcp_event_ack_sent`).
+    /// An ACK for all that came went out, alone or with data (`tcp_event_ack_sent`).
     pub(super) fn ack_was_sent(&mut self, packets: u32, cx: &mut Cx<'_>) {
-        if self.ack.compressed > 0 {
-            cx.mib.ack_compressed += u64::from(self.ack.compressed);
-            self.ack.compressed = 0;
-            self.timers.stop(Timer::CompressedAck);
-        }
+        self.compressed_acks_sent(cx);
         if self.ack.quick > 0 {
             if packets >= u32::from(self.ack.quick) {
                 self.ack.quick = 0;
@@ -193,6 +189,15 @@ impl Connection {
         self.ack.pushed2 = false;
         self.ack.now = false;
         self.timers.stop(Timer::DelayedAck);
+    }
+
+    /// Any ACK carries the SACK blocks that compression has held back.
+    pub(super) fn compressed_acks_sent(&mut self, cx: &mut Cx<'_>) {
+        if self.ack.compressed > 0 {
+            cx.mib.ack_compressed += u64::from(self.ack.compressed);
+            self.ack.compressed = 0;
+            self.timers.stop(Timer::CompressedAck);
+        }
     }
 
     /// After a segment: acknowledge now, later, or compressed (`__tcp_ack_snd_check`).

@@ -1,7 +1,7 @@
 //! What a connection is configured with: the `net.ipv4.tcp_*` sysctls, the socket options that
 //! must be known at creation, and the kernel profile.
 
-use super::cc::Algorithm;
+use super::cc::{Algorithm, dctcp};
 use crate::profile::Profile;
 
 /// Everything that shapes a connection and does not change while it lives.
@@ -13,6 +13,8 @@ pub struct TcpConfig {
     pub sysctl: Sysctl,
     /// Congestion control (`TCP_CONGESTION`).
     pub congestion_control: Algorithm,
+    /// Parameters of the DCTCP module.
+    pub dctcp: dctcp::Params,
     /// `SO_SNDBUF` as given by the application, before the kernel doubles it; 0 = autotuned.
     pub send_buffer: u32,
     /// `SO_RCVBUF` as given by the application, before the kernel doubles it; 0 = autotuned.
@@ -212,6 +214,7 @@ impl TcpConfig {
             profile,
             sysctl,
             congestion_control: Algorithm::Cubic,
+            dctcp: dctcp::Params::default(),
             send_buffer: 0,
             receive_buffer: 0,
             nodelay: false,

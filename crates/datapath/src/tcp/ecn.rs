@@ -1,33 +1,114 @@
-//! Explicit congestion notification (RFC 3168): what the connection remembers.
+//! Explicit congestion notification: negotiation and the sending side (RFC 3168 section 6.1).
+//!
+//! What a CE mark means to the receiver depends on who listens at the other end: RFC 3168
+//! ([`super::ecn_rfc3168`]) latches it until the sender has reduced, RFC 8257
+//! ([`super::ecn_dctcp`]) echoes the sequence of marks.
 
 use super::Connection;
+use super::ecn_dctcp::DctcpReceiver;
+use super::seq::Seq;
+use super::{Cx, State};
 use crate::packet::{Ecn, TcpFlags};
 
 /// ECN state (`ecn_flags`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcnState {
-    /// Both ends agreed (`TCP_ECN_OK`).
+    /// Both ends agreed (`TCP_ECN_OK`); while we wait for the answer to our SYN: we have asked.
     pub ok: bool,
     /// The next new data carries CWR (`TCP_ECN_QUEUE_CWR`).
     pub queue_cwr: bool,
-    /// CE was seen: echo it until CWR (`TCP_ECN_DEMAND_CWR`).
+    /// Outgoing segments carry ECE (`TCP_ECN_DEMAND_CWR`).
     pub demand_cwr: bool,
     /// A packet with ECT was seen (`TCP_ECN_SEEN`).
     pub seen: bool,
+    /// The receiver of RFC 8257.
+    pub dctcp: DctcpReceiver,
+}
+
+impl Default for EcnState {
+    fn default() -> Self {
+        let dctcp = DctcpReceiver { ce: false, prior_rcv_nxt: Seq(0) };
+        Self { ok: false, queue_cwr: false, demand_cwr: false, seen: false, dctcp }
+    }
+}
+
+/// Flags of an ECN-setup SYN.
+const SETUP_SYN: TcpFlags = TcpFlags(TcpFlags::ECE.0 | TcpFlags::CWR.0);
+
+/// Values of `net.ipv4.tcp_ecn`.
+mod sysctl {
+    /// Neither ask for ECN nor agree to it.
+    pub const OFF: u32 = 0;
+    /// Ask for it and agree to it.
+    pub const REQUEST: u32 = 1;
 }
 
 impl Connection {
-    /// The flags and codepoint of a data segment (`tcp_ecn_send`). `new_data`: this is not a
-    /// retransmission; only new data is ECN-capable (RFC 3168 section 6.1.5).
+    /// Asks for ECN if anybody wants it: flags of our SYN (`tcp_ecn_send_syn`). `route`: the
+    /// route's feature.
+    pub(super) fn ecn_request(&mut self, route: bool) -> TcpFlags {
+        let wanted = self.config.sysctl.tcp_ecn == sysctl::REQUEST || self.cc_needs_ecn() || route;
+        self.ecn.ok = wanted;
+        if wanted { SETUP_SYN } else { TcpFlags(0) }
+    }
+
+    /// The SYN is sent again: it may have been lost for its ECN flags (RFC 3168 section 6.1.1.1,
+    /// `tcp_ecn_clear_syn`). Its codepoint stays, and so does what an ECN-setup answer to the
+    /// first one would mean.
+    pub(super) fn ecn_fall_back(&mut self, head: super::skb::SkbId) {
+        if self.config.sysctl.tcp_ecn_fallback == 0 || self.state != State::SynSent {
+            return;
+        }
+        let skb = self.queue.get_mut(head);
+        skb.flags = skb.flags.without(SETUP_SYN);
+    }
+
+    /// Do we agree to the ECN of a SYN? Flags of our SYN-ACK (`tcp_ecn_create_request`). An ECT
+    /// SYN is not of RFC 3168: only a congestion control that needs ECN understands it.
+    pub(super) fn ecn_answer_syn(
+        &mut self,
+        syn: TcpFlags,
+        codepoint: Ecn,
+        route: bool,
+    ) -> TcpFlags {
+        let asks = syn.contains(SETUP_SYN);
+        let allowed = self.config.sysctl.tcp_ecn != sysctl::OFF || route;
+        let plain = codepoint == Ecn::NotEct;
+        self.ecn.ok = asks && ((allowed && plain) || self.cc_needs_ecn());
+        if self.ecn.ok { TcpFlags::ECE } else { TcpFlags(0) }
+    }
+
+    /// The SYN-ACK for our SYN arrived (`tcp_ecn_rcv_synack`).
+    pub(super) fn ecn_syn_answered(&mut self, syn_ack: TcpFlags) {
+        self.ecn.ok &= syn_ack.contains(TcpFlags::ECE) && !syn_ack.contains(TcpFlags::CWR);
+    }
+
+    /// The peer's SYN crossed ours: flags of our SYN-ACK (`tcp_ecn_rcv_syn`).
+    pub(super) fn ecn_crossing_syn(&mut self, syn: TcpFlags) -> TcpFlags {
+        self.ecn.ok &= syn.contains(SETUP_SYN);
+        if self.ecn.ok { TcpFlags::ECE } else { TcpFlags(0) }
+    }
+
+    /// Codepoint of a SYN or SYN-ACK: ECT if the congestion control needs ECN, so that the
+    /// handshake survives the queue that the data will meet (RFC 8257 section 3.6).
+    pub(super) fn syn_ecn(&self) -> Ecn {
+        if self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+
+    /// Codepoint of a segment without data: Not-ECT by RFC 3168 section 6.1.4, ECT for DCTCP.
+    pub(super) fn ecn_of_control(&self) -> Ecn {
+        if self.ecn.ok && self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+
+    /// Flags and codepoint of a segment from the send queue (`tcp_ecn_send`). `new_data`: it is
+    /// not a retransmission; only new data is ECN-capable (RFC 3168 section 6.1.5).
     pub(super) fn ecn_send(&mut self, new_data: bool, flags: &mut TcpFlags) -> Ecn {
         if !self.ecn.ok {
             return Ecn::NotEct;
         }
-        if self.ecn.demand_cwr {
-            *flags |= TcpFlags::ECE;
-        }
+        *flags |= self.ecn_echo();
         if !new_data {
-            return if self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct };
+            return self.ecn_of_control();
         }
         if self.ecn.queue_cwr {
             self.ecn.queue_cwr = false;
@@ -36,40 +117,20 @@ impl Connection {
         Ecn::Ect0
     }
 
-    /// A data segment arrived with codepoint `ecn` (`__tcp_ecn_check_ce`).
-    pub(super) fn ecn_check_ce(&mut self, ecn: Ecn) {
+    /// ECE, if it is to be echoed now.
+    pub(super) fn ecn_echo(&self) -> TcpFlags {
+        if self.ecn.ok && self.ecn.demand_cwr { TcpFlags::ECE } else { TcpFlags(0) }
+    }
+
+    /// A data segment arrived with codepoint `ecn` (`tcp_ecn_check_ce`).
+    pub(super) fn ecn_check_ce(&mut self, ecn: Ecn, cx: &mut Cx<'_>) {
         if !self.ecn.ok {
             return;
         }
-        match ecn {
-            Ecn::NotEct => {
-                // A retransmission, or a path that clears ECN: do not delay ACKs.
-                if self.ecn.seen {
-                    self.enter_quickack_mode(2);
-                }
-            }
-            Ecn::Ce => {
-                if !self.ecn.demand_cwr {
-                    // The sender should learn it soon.
-                    self.enter_quickack_mode(2);
-                    self.ecn.demand_cwr = true;
-                }
-                self.ecn.seen = true;
-            }
-            Ecn::Ect0 | Ecn::Ect1 => self.ecn.seen = true,
+        if self.cc_needs_ecn() && ecn != Ecn::NotEct {
+            self.dctcp_receives(ecn == Ecn::Ce, cx);
         }
-    }
-
-    /// The peer has reduced its window: stop echoing (`tcp_ecn_accept_cwr`).
-    pub(super) fn ecn_accept_cwr(&mut self, flags: TcpFlags, carries_data: bool) {
-        if !flags.contains(TcpFlags::CWR) {
-            return;
-        }
-        self.ecn.demand_cwr = false;
-        if carries_data {
-            // The sender measures by this ACK: send it at once.
-            self.ack.now = true;
-        }
+        self.rfc3168_receives(ecn);
     }
 
     /// A reduction begins: tell the peer with the next new data (`tcp_ecn_queue_cwr`).

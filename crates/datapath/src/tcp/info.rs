@@ -1,6 +1,6 @@
 //! TCP_INFO: what the connection tells about itself (`struct tcp_info`, `tcp_get_info`).
 
-use super::cc::CaState;
+use super::cc::{CaState, CcInfo, CongestionControl as _};
 use super::state::State;
 use super::{Connection, Totals};
 use crate::units::{Duration, Instant};
@@ -199,6 +199,16 @@ impl Connection {
             rcv_ooopack: self.totals.rcv_ooopack,
             snd_wnd: self.snd.wnd,
         }
+    }
+
+    /// What the congestion module tells of itself (`TCP_CC_INFO`); `None` if it has nothing to tell.
+    pub fn cc_info(&self, now: Instant) -> Option<CcInfo> {
+        self.cc.get_info(&self.ack_view(now))
+    }
+
+    /// The name of the congestion module at work (`TCP_CONGESTION`).
+    pub fn cc_name(&self) -> &'static str {
+        self.cc.name()
     }
 
     fn info_options(&self) -> u8 {

@@ -82,21 +82,20 @@ impl Connection {
             return;
         }
         let was_established = self.state == State::Established;
-        if self.state == State::SynRecv && !self.complete_passive_open(seg, cx) {
+        let completes_open = self.state == State::SynRecv;
+        if completes_open && !self.complete_passive_open(seg, cx) {
             return;
         }
         if !seg.has(TcpFlags::ACK) {
             return;
         }
         self.update_ts_recent(seg.seq, seg.tcp, cx.now);
-        match self.ack_in(seg, cx) {
-            AckVerdict::Fine | AckVerdict::Old => {}
-            AckVerdict::Unacceptable => {
-                if seg.tcp.ack.after(self.snd.nxt) {
-                    self.send_challenge_ack(cx);
-                }
-                return;
+        // The ACK that completed the handshake has been digested.
+        if !completes_open && self.ack_in(seg, cx) == AckVerdict::Unacceptable {
+            if seg.tcp.ack.after(self.snd.nxt) {
+                self.send_challenge_ack(cx);
             }
+            return;
         }
         if !self.process_fin_ack(seg, cx) {
             return;

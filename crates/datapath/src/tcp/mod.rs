@@ -12,6 +12,7 @@
 //! | [`recovery`] | the Open..Loss machine and everything it uses |
 //! | [`skb`], [`rate`], [`rtt`], [`timer`] | the send queue; delivery rate; RTT; timers |
 //! | [`cc`] | congestion control modules |
+//! | [`ecn`], [`ecn_rfc3168`], [`ecn_dctcp`] | ECN: negotiation and sending; the two receivers |
 //! | [`info`], [`mib`] | TCP_INFO; counters |
 
 mod ack_in;
@@ -19,6 +20,8 @@ mod ack_out;
 pub mod cc;
 pub mod config;
 mod ecn;
+mod ecn_dctcp;
+mod ecn_rfc3168;
 pub mod info;
 mod input;
 pub mod mib;
@@ -287,6 +290,16 @@ impl Connection {
         self.totals.bytes_acked
     }
 
+    /// Bytes received in order and not read yet.
+    pub fn unread_bytes(&self) -> u32 {
+        self.rcv.unread_bytes()
+    }
+
+    /// Bytes written and not acknowledged yet.
+    pub fn unacked_bytes(&self) -> u32 {
+        self.snd.write_seq.bytes_since(self.snd.una)
+    }
+
     fn jiffies_clock(&self) -> Jiffies {
         Jiffies { at_zero: self.config.jiffies_at_zero }
     }
@@ -335,6 +348,8 @@ impl Connection {
             pacing_rate: self.pacing_rate,
             is_paced: self.is_paced(),
             gso_max_size: GSO_MAX_SIZE,
+            mss: self.snd.mss,
+            ce_state: self.ecn.dctcp.ce,
         }
     }
 

@@ -17,7 +17,7 @@ use super::state::State;
 use super::timer::{Pending, Timers};
 use super::{Connection, Cx, Send, SocketError, TcpConfig, Totals};
 use crate::node::SocketReady;
-use crate::packet::{Ecn, Packet, Tcp, TcpFlags, TcpOptions, Timestamps};
+use crate::packet::{Packet, Tcp, TcpFlags, TcpOptions, Timestamps};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -32,6 +32,8 @@ pub struct Endpoints {
     pub mtu: u32,
     /// Initial sequence number.
     pub iss: Seq,
+    /// The route has the feature `ecn` (`RTAX_FEATURE_ECN`).
+    pub ecn: bool,
 }
 
 /// MSS assumed until the peer tells (`TCP_MSS_DEFAULT`).
@@ -93,7 +95,7 @@ impl Connection {
             opt: Negotiated { advmss, ..Negotiated::default() },
             ecn: EcnState::default(),
             queue: SendQueue::default(),
-            cc: AnyCongestionControl::new(config.congestion_control, profile.hystart),
+            cc: AnyCongestionControl::new(&config),
             window,
             rec: Recovery {
                 reordering: config.sysctl.tcp_reordering,
@@ -130,12 +132,7 @@ impl Connection {
         let mss = conn.opt.advmss;
         conn.choose_initial_window(mss);
         cx.mib.active_opens += 1;
-        let wants_ecn = conn.config.sysctl.tcp_ecn == 1 || conn.cc.needs_ecn();
-        let mut flags = TcpFlags::SYN;
-        if wants_ecn {
-            flags |= TcpFlags::ECE | TcpFlags::CWR;
-            conn.ecn.ok = true;
-        }
+        let flags = TcpFlags::SYN | conn.ecn_request(ends.ecn);
         conn.send_handshake(flags, cx);
         conn
     }
@@ -170,27 +167,10 @@ impl Connection {
         conn.snd.wnd = tcp.window.into();
         conn.snd.max_window = conn.snd.wnd;
         conn.totals.segs_in = 1;
-        conn.ecn_answer_syn(tcp.flags, seg.ecn);
-        let mut flags = TcpFlags::SYN | TcpFlags::ACK;
-        if conn.ecn.ok {
-            flags |= TcpFlags::ECE;
-        }
+        let flags =
+            TcpFlags::SYN | TcpFlags::ACK | conn.ecn_answer_syn(tcp.flags, seg.ecn, ends.ecn);
         conn.send_handshake(flags, cx);
         Some(conn)
-    }
-
-    /// Does the passive side agree to ECN? (`tcp_ecn_create_request`.) An ECT SYN is refused
-    /// unless the congestion control needs ECN.
-    fn ecn_answer_syn(&mut self, flags: TcpFlags, ecn: Ecn) {
-        let asks = flags.contains(TcpFlags::ECE | TcpFlags::CWR);
-        let allowed = self.config.sysctl.tcp_ecn != 0;
-        let plain = ecn == Ecn::NotEct;
-        self.ecn.ok = asks && ((allowed && plain) || self.cc.needs_ecn());
-    }
-
-    /// ECN codepoint of a SYN or SYN-ACK.
-    pub(super) fn syn_ecn(&self) -> Ecn {
-        if self.ecn.ok && self.cc.needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
     fn send_handshake(&mut self, flags: TcpFlags, cx: &mut Cx<'_>) {
@@ -320,11 +300,10 @@ impl Connection {
         self.snd.wnd = tcp.window.into();
         self.snd.max_window = self.snd.wnd;
         if !acks {
-            self.simultaneous_open(cx);
+            self.simultaneous_open(tcp.flags, cx);
             return;
         }
-        self.ecn.ok =
-            self.ecn.ok && tcp.flags.contains(TcpFlags::ECE) && !tcp.flags.contains(TcpFlags::CWR);
+        self.ecn_syn_answered(tcp.flags);
         self.ack_in(seg, cx);
         self.finish_connect(cx);
         self.send_ack(cx);
@@ -332,11 +311,10 @@ impl Connection {
     }
 
     /// Both ends sent a SYN: answer with a SYN-ACK (RFC 9293 figure 8).
-    fn simultaneous_open(&mut self, cx: &mut Cx<'_>) {
+    fn simultaneous_open(&mut self, theirs: TcpFlags, cx: &mut Cx<'_>) {
         self.state = State::SynRecv;
-        self.ecn.ok = false;
         if let Some(head) = self.queue.rtx_head() {
-            let flags = TcpFlags::SYN | TcpFlags::ACK;
+            let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(theirs);
             self.queue.get_mut(head).flags = flags;
             self.send_again(head, 1, crate::trace::Cause::Handshake, cx);
         }
@@ -348,6 +326,10 @@ impl Connection {
         self.sync_mss();
         self.initialize_rcv_mss();
         self.init_metrics();
+        if !self.ecn.ok {
+            self.cc.fall_back();
+        }
+        self.ecn.dctcp.prior_rcv_nxt = self.rcv.nxt;
         let ack = self.ack_view(cx.now);
         self.cc.init(&mut self.window, &ack);
         self.init_buffer_space(cx.now);

@@ -425,7 +425,7 @@ impl Connection {
 
     /// Keeps data beyond a hole (`tcp_data_queue_ofo`).
     fn queue_out_of_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        self.ecn_check_ce(seg.ecn);
+        self.ecn_check_ce(seg.ecn, cx);
         if !self.has_room() {
             cx.mib.ofo_drop += 1;
             return;

@@ -137,17 +137,6 @@ impl Connection {
         }
     }
 
-    /// RFC 3168 section 6.1.1.1: a SYN that got lost may have been lost for its ECN flags.
-    fn ecn_fall_back(&mut self, head: super::skb::SkbId) {
-        use crate::packet::TcpFlags;
-        if self.config.sysctl.tcp_ecn_fallback == 0 || self.state != State::SynSent {
-            return;
-        }
-        let skb = self.queue.get_mut(head);
-        skb.flags = skb.flags.without(TcpFlags::ECE | TcpFlags::CWR);
-        self.ecn.ok = false;
-    }
-
     /// Doubles the timeout and sets the timer again.
     fn back_off(&mut self, handshake: bool, now: Instant) {
         let linear = handshake

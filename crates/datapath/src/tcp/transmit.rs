@@ -96,11 +96,19 @@ impl Connection {
         self.control_out(tcp, cx);
     }
 
+    /// Sends an ACK for what had arrived before `ack` and nothing newer (`__tcp_send_ack` by
+    /// DCTCP). What is owed for the newer data stays owed; only the window goes along.
+    pub(super) fn send_ack_up_to(&mut self, ack: super::seq::Seq, cx: &mut Cx<'_>) {
+        let flags = TcpFlags::ACK | self.ecn_echo();
+        let options = self.options(cx);
+        self.compressed_acks_sent(cx);
+        let window = self.select_window(cx);
+        let tcp = Tcp { ack, ..self.header(self.acceptable_seq(), flags, window, options) };
+        self.control_out(tcp, cx);
+    }
+
     fn send_control(&mut self, flags: TcpFlags, cx: &mut Cx<'_>) {
-        let mut flags = flags;
-        if self.ecn.ok && self.ecn.demand_cwr {
-            flags |= TcpFlags::ECE;
-        }
+        let flags = flags | self.ecn_echo();
         let options = self.options(cx);
         self.ack_was_sent(1, cx);
         let window = self.select_window(cx);
@@ -113,7 +121,7 @@ impl Connection {
     pub(super) fn control_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
-        let ecn = if self.ecn.ok && self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct };
+        let ecn = self.ecn_of_control();
         let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, ..self.meta() };
         cx.egress.transmit(cx.now, self.packet(tcp, 0, ecn, meta));
     }

@@ -9,7 +9,8 @@ use core::net::IpAddr;
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};
 use datapath::fib::{
-    Algorithm, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
+    Algorithm, Features, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope,
+    TableId, Target,
 };
 use datapath::units::{Duration, NANOS_PER_SEC};
 
@@ -30,6 +31,8 @@ const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
 const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
+const RTAX_FEATURES: u16 = 12;
 const RTA_MULTIPATH: u16 = 9;
 /// Of the 2015 series (and, under another name, of 2.6.12 to 2.6.22).
 const RTA_MP_ALGO: u16 = 14;
@@ -132,6 +135,11 @@ pub fn encode_route(route: &Route, interfaces: &impl Interfaces) -> Vec<u8> {
     if let Some(prefsrc) = route.prefsrc {
         put_address(&mut out, RTA_PREFSRC, prefsrc);
     }
+    if route.features != Features::default() {
+        let mut metrics = Vec::new();
+        put(&mut metrics, RTAX_FEATURES, &route.features.0.to_le_bytes());
+        put(&mut out, RTA_METRICS, &metrics);
+    }
     if let Some(algorithm) = route.algorithm.encode() {
         put(&mut out, RTA_MP_ALGO, &algorithm);
     }
@@ -196,6 +204,7 @@ pub fn decode_route(message: &[u8], interfaces: &impl Interfaces) -> Outcome<Rou
             RTA_MULTIPATH => hops = decode_hops(value, interfaces)?,
             RTA_MP_ALGO => route.algorithm = Algorithm::decode(value)?,
             RTA_TABLE => route.table = TableId(word(kind, value)?),
+            RTA_METRICS => route.features = decode_features(value)?,
             RTA_NH_ID => object = Some(word(kind, value)?),
             _ => {}
         }
@@ -211,6 +220,16 @@ pub fn decode_route(message: &[u8], interfaces: &impl Interfaces) -> Outcome<Rou
     // A dump tells the next hops of an object too; the object is what counts.
     route.target = object.map_or(Target::Hops(hops), Target::Object);
     Ok(route)
+}
+
+fn decode_features(metrics: &[u8]) -> Outcome<Features> {
+    let mut features = Features::default();
+    for attribute in attributes(metrics) {
+        if let (RTAX_FEATURES, value) = attribute? {
+            features = Features(word(RTAX_FEATURES, value)?);
+        }
+    }
+    Ok(features)
 }
 
 fn decode_hops(mut bytes: &[u8], interfaces: &impl Interfaces) -> Outcome<Vec<NextHop>> {

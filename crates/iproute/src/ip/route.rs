@@ -5,14 +5,14 @@ use super::{Ip, Options, Outcome, verb};
 use crate::words::{Result, Word, Words};
 use core::net::IpAddr;
 use datapath::fib::{
-    Algorithm, Decision, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteFilter, RouteKey,
-    RouteType, Scope, TableId, Target,
+    Algorithm, Decision, Features, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteFilter,
+    RouteKey, RouteType, Scope, TableId, Target,
 };
 
 const VERBS: [&str; 9] =
     ["add", "append", "prepend", "replace", "change", "del", "show", "get", "flush"];
 
-const WORDS: [&str; 15] = [
+const WORDS: [&str; 16] = [
     "via",
     "dev",
     "table",
@@ -28,6 +28,7 @@ const WORDS: [&str; 15] = [
     "to",
     "preference",
     "dsfield",
+    "features",
 ];
 
 /// A route as its words describe it; what was not said is `None`.
@@ -41,6 +42,7 @@ pub(super) struct RouteWords {
     pub(super) metric: Option<u32>,
     pub(super) tos: u8,
     pub(super) prefsrc: Option<IpAddr>,
+    pub(super) features: Features,
     pub(super) object: Option<u32>,
     pub(super) algorithm: Algorithm,
     /// The hop of `via` and `dev`.
@@ -122,6 +124,7 @@ impl Ip {
                 }
                 "tos" | "dsfield" => said.tos = read_tos(words.value(word)?)?,
                 "src" => said.prefsrc = Some(names::address(words.value(word)?)?),
+                "features" => said.features = read_features(words, word)?,
                 "nhid" => {
                     said.object =
                         Some(names::number(words.value(word)?, "\"id\" value is invalid")?);
@@ -199,6 +202,7 @@ impl Ip {
             scope: said.scope.unwrap_or(scope),
             protocol: said.protocol.unwrap_or(Protocol::BOOT),
             prefsrc: said.prefsrc,
+            features: said.features,
             algorithm: said.algorithm,
             target,
         })
@@ -320,6 +324,18 @@ fn read_prefix(word: Word<'_>, v6: bool) -> Result<Prefix> {
     let (addr, len) = names::loose_prefix(word, v6)?;
     Prefix::new(addr, len)
         .map_err(|_| word.error("Invalid prefix for given prefix length.".to_owned(), None))
+}
+
+/// What follows `features`: names until another word comes.
+fn read_features(words: &mut Words<'_>, after: Word<'_>) -> Result<Features> {
+    let first = words.value(after)?;
+    if first.text != "ecn" {
+        return Err(first.error("\"features\" value not valid".to_owned(), Some("ecn".to_owned())));
+    }
+    while words.peek().is_some_and(|word| word.text == "ecn") {
+        words.next();
+    }
+    Ok(Features::ECN)
 }
 
 /// 1..=256; `ip` knows no more.

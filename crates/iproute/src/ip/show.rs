@@ -10,7 +10,9 @@ use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::multipath::Path;
 use datapath::fib::nexthop::{Object as NextHopObject, ObjectConfig};
-use datapath::fib::{NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
+use datapath::fib::{
+    Features, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
+};
 
 /// Which routes `ip route show` is to list.
 #[derive(Clone, Debug)]
@@ -188,6 +190,9 @@ impl Ip {
         if route.metric != 0 || v6 {
             let _ = write!(out, "metric {} ", route.metric);
         }
+        if route.features.contains(Features::ECN) {
+            out.push_str("features ecn ");
+        }
     }
 
     fn hop_text(&self, path: &Path, v6: bool, selector: &Selector) -> String {
@@ -248,6 +253,9 @@ impl Ip {
         }
         if route.metric != 0 || v6 {
             object = object.number("metric", route.metric);
+        }
+        if route.features.contains(Features::ECN) {
+            object = object.raw("metrics", r#"[{"ecn":null}]"#);
         }
         object = match &paths[..] {
             [path] => object.words("flags", &flags(path)),

@@ -3,12 +3,17 @@
 //! A module is lent the [`Window`] and reads an [`Ack`]; it never holds the connection.
 
 mod cubic;
+pub mod dctcp;
 mod hystart;
+mod info;
 mod reno;
 
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
+pub use info::CcInfo;
 pub use reno::Reno;
 
+use super::TcpConfig;
 use super::seq::Seq;
 
 /// `TCP_INFINITE_SSTHRESH`.
@@ -42,10 +47,6 @@ pub enum CwndEvent {
     CompleteCwr,
     /// Loss timeout.
     Loss,
-    /// A segment without CE arrived.
-    EcnNoCe,
-    /// A segment with CE arrived.
-    EcnIsCe,
 }
 
 /// The congestion window and what belongs to it; the part of `tcp_sock` that modules change.
@@ -100,6 +101,10 @@ pub struct Ack {
     pub is_paced: bool,
     /// Longest super-packet, bytes.
     pub gso_max_size: u32,
+    /// Payload of a full segment, bytes (`mss_cache`).
+    pub mss: u32,
+    /// The latest data segment came with CE: DCTCP's receiving half.
+    pub ce_state: bool,
 }
 
 /// A RTT and delivery sample for `pkts_acked` (`struct ack_sample`).
@@ -127,7 +132,8 @@ pub trait CongestionControl {
     /// Packets were acknowledged; for RTT-based modules.
     fn pkts_acked(&mut self, _window: &mut Window, _ack: &Ack, _sample: &AckSample) {}
 
-    /// An ACK arrived, before anything else is done about it. `ece`: it echoes congestion.
+    /// An ACK arrived and its data is counted as delivered, but the window is as before (Linux
+    /// since 6.15, and its stable series). `ece`: it echoes congestion.
     fn in_ack_event(&mut self, _window: &mut Window, _ack: &Ack, _ece: bool) {}
 
     /// The congestion machine changes state; `window.ca_state` is still the old one.
@@ -136,13 +142,19 @@ pub trait CongestionControl {
     /// Something happened.
     fn cwnd_event(&mut self, _window: &mut Window, _ack: &Ack, _event: CwndEvent) {}
 
-    /// The window to return to when a reduction turns out to have been wrong. No default: a
-    /// module without an answer does not compile (RFC 8257 had to learn it, e.g. in DCTCP).
+    /// The window to return to when a reduction turns out to have been wrong. No default, as in
+    /// Linux since 4.10: a module without an answer does not compile. The former default, twice
+    /// the threshold, fitted Reno alone.
     fn undo_cwnd(&self, window: &Window) -> u32;
 
     /// The module needs ECN even where `tcp_ecn` does not ask for it (`TCP_CONG_NEEDS_ECN`).
     fn needs_ecn(&self) -> bool {
         false
+    }
+
+    /// What the module tells of itself (`get_info`: `TCP_CC_INFO`, inet_diag).
+    fn get_info(&self, _ack: &Ack) -> Option<CcInfo> {
+        None
     }
 }
 
@@ -154,18 +166,26 @@ pub enum Algorithm {
     /// RFC 9438 as Linux does it.
     #[default]
     Cubic,
+    /// RFC 8257 as Linux does it.
+    Dctcp,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 2] = [Self::Reno, Self::Cubic];
+    pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::Dctcp];
 
     /// The kernel's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reno => "reno",
             Self::Cubic => "cubic",
+            Self::Dctcp => "dctcp",
         }
+    }
+
+    /// It needs ECN (`TCP_CONG_NEEDS_ECN`).
+    pub const fn needs_ecn(self) -> bool {
+        matches!(self, Self::Dctcp)
     }
 
     /// The algorithm of that name.
@@ -181,6 +201,10 @@ pub enum AnyCongestionControl {
     Reno(Reno),
     /// CUBIC.
     Cubic(Cubic),
+    /// DCTCP.
+    Dctcp(Dctcp),
+    /// DCTCP on a connection without ECN: Reno by another name.
+    DctcpReno(Reno),
 }
 
 macro_rules! dispatch {
@@ -188,24 +212,43 @@ macro_rules! dispatch {
         match $self {
             Self::Reno($module) => $body,
             Self::Cubic($module) => $body,
+            Self::Dctcp($module) => $body,
+            Self::DctcpReno($module) => $body,
         }
     };
 }
 
 impl AnyCongestionControl {
-    /// A fresh module; `hystart`: CUBIC leaves slow start by HyStart.
-    pub fn new(algorithm: Algorithm, hystart: bool) -> Self {
-        match algorithm {
+    /// A fresh module for a connection of this configuration.
+    pub fn new(config: &TcpConfig) -> Self {
+        match config.congestion_control {
             Algorithm::Reno => Self::Reno(Reno),
-            Algorithm::Cubic => Self::Cubic(Cubic::new(hystart)),
+            Algorithm::Cubic => Self::Cubic(Cubic::new(config.profile.hystart)),
+            Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
         }
     }
 
-    /// Which one it is.
+    /// Which one was asked for.
     pub const fn algorithm(&self) -> Algorithm {
         match self {
             Self::Reno(_) => Algorithm::Reno,
             Self::Cubic(_) => Algorithm::Cubic,
+            Self::Dctcp(_) | Self::DctcpReno(_) => Algorithm::Dctcp,
+        }
+    }
+
+    /// The kernel's name of what is at work.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::DctcpReno(_) => "dctcp-reno",
+            _ => self.algorithm().name(),
+        }
+    }
+
+    /// The connection has no ECN: a module that cannot do without becomes Reno (`dctcp_init`).
+    pub fn fall_back(&mut self) {
+        if let Self::Dctcp(_) = self {
+            *self = Self::DctcpReno(Reno);
         }
     }
 }
@@ -245,6 +288,14 @@ impl CongestionControl for AnyCongestionControl {
 
     fn needs_ecn(&self) -> bool {
         dispatch!(self, module => module.needs_ecn())
+    }
+
+    fn get_info(&self, ack: &Ack) -> Option<CcInfo> {
+        match self {
+            // The structure is there, all zeroes.
+            Self::DctcpReno(_) => Some(CcInfo::Dctcp(dctcp::DctcpInfo::default())),
+            module => dispatch!(module, module => module.get_info(ack)),
+        }
     }
 }
 
@@ -328,6 +379,8 @@ mod tests_support {
             pacing_rate: 0,
             is_paced: false,
             gso_max_size: 65_536,
+            mss: 1_448,
+            ce_state: false,
         }
     }
 }

@@ -1,0 +1,37 @@
+//! What congestion modules tell of themselves: `union tcp_cc_info`, the inet_diag attributes.
+
+use super::dctcp::DctcpInfo;
+
+/// A module's information (`union tcp_cc_info`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CcInfo {
+    /// `struct tcp_dctcp_info`.
+    Dctcp(DctcpInfo),
+}
+
+impl CcInfo {
+    /// The attribute's number in an inet_diag answer (`INET_DIAG_DCTCPINFO`).
+    pub const fn attribute(&self) -> u16 {
+        match self {
+            Self::Dctcp(_) => 9,
+        }
+    }
+
+    /// The structure's bytes, and no more of the union than it fills.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Dctcp(info) => info.to_bytes().to_vec(),
+        }
+    }
+
+    /// Whether a request with these `idiag_ext` bits gets the attribute: bit n-1 asks for attribute
+    /// n. DCTCP answers to `INET_DIAG_VEGASINFO` (3) as well, since the field has eight bits.
+    pub const fn is_asked_for(&self, idiag_ext: u8) -> bool {
+        match self {
+            Self::Dctcp(_) => idiag_ext & (1 << (VEGASINFO - 1)) != 0,
+        }
+    }
+}
+
+/// `INET_DIAG_VEGASINFO`.
+const VEGASINFO: u16 = 3;
