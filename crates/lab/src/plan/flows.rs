@@ -28,7 +28,7 @@ pub fn read_flows<'a>(
     (flows, places)
 }
 
-/// One entry of `[flows]`: `count` flows, or all those of an RRUL test.
+/// One entry of `[flows]`: `count` flows (or none), or all those of an RRUL test.
 fn read_flow(
     key: &Key,
     node: &Node,
@@ -47,9 +47,17 @@ fn read_flow(
     if stop.is_some_and(|stop| stop <= start) {
         faults.add(table.at, "the flow would stop before it starts", None);
     }
-    let count = table.integer("count", 1..=100_000).unwrap_or(1);
+    let count = table.integer("count", 0..=100_000).unwrap_or(1);
+    if let Some((_, at)) = table.text_at("group")
+        && let Some(group) = table.text("group")
+        && (group.is_empty() || group == "total")
+    {
+        faults.add(at, format!("\"{group}\" cannot be the name of a group"), None);
+    }
+    let group = table.text("group").map(String::from);
     let base = FlowPlan {
         name: key.name.clone(),
+        group: group.or_else(|| (count > 1).then(|| key.name.clone())),
         app: App::Bulk,
         from: from.unwrap_or(0),
         to: to.unwrap_or(0),
@@ -58,6 +66,7 @@ fn read_flow(
         stop,
         congestion_control: read_congestion_control(&mut table),
         tos: table.integer("tos", 0..=255).unwrap_or(0) as u8,
+        reply_tos: table.integer("reply_tos", 0..=255).unwrap_or(0) as u8,
     };
     let one = match read_app(&mut table) {
         Some(AppWord::One(app)) => vec![FlowPlan { app, ..base }],
@@ -174,19 +183,23 @@ fn rrul(base: &FlowPlan, marking: bool) -> Vec<FlowPlan> {
         for (mark, tos) in MARKS {
             flows.push(FlowPlan {
                 name: format!("{}-{direction}-{mark}", base.name),
+                group: Some(format!("{}-{direction}", base.name)),
                 app: App::Bulk,
                 from,
                 to,
                 start: base.start + Duration::from_secs(5),
                 tos: if marking { tos } else { 0 },
+                reply_tos: if marking { tos } else { 0 },
                 ..base.clone()
             });
         }
     }
     let probe = |name: &str, app: App, tos: u8| FlowPlan {
         name: format!("{}-{name}", base.name),
+        group: Some(format!("{}-probes", base.name)),
         app,
         tos: if marking { tos } else { 0 },
+        reply_tos: if marking { tos } else { 0 },
         ..base.clone()
     };
     let interval = Duration::from_millis(200);

@@ -19,8 +19,8 @@ use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Diagnostics, nearest, suggest};
 pub use model::{
-    App, Direction, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan, Role,
-    SysctlSetting,
+    App, Direction, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan,
+    Role, SysctlSetting,
 };
 
 use crate::sweep::{Axis, Draw, Point, Value};

@@ -195,6 +195,8 @@ pub enum App {
 pub struct FlowPlan {
     /// Name, unique in the plan.
     pub name: String,
+    /// The scope under which it is summed up with others; none if it stands alone.
+    pub group: Option<String>,
     /// What it does.
     pub app: App,
     /// The sending or asking host.
@@ -209,8 +211,21 @@ pub struct FlowPlan {
     pub stop: Option<Duration>,
     /// Congestion control, if not the sysctl's.
     pub congestion_control: Option<Algorithm>,
-    /// IP TOS byte (DSCP in the upper six bits).
+    /// IP TOS byte of what the sending or asking side sends (DSCP in the upper six bits).
     pub tos: u8,
+    /// That of what comes back: an accepted socket does not take over its peer's.
+    pub reply_tos: u8,
+}
+
+/// A test of flent, whose files have series by its names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlentTest {
+    /// Four flows each way in four classes.
+    Rrul,
+    /// Four flows each way, best effort.
+    RrulBe,
+    /// Uploads.
+    TcpNup,
 }
 
 /// What is recorded.
@@ -224,6 +239,10 @@ pub struct Measure {
     pub pcap: Vec<(usize, usize)>,
     /// Bytes of each packet kept in a pcapng.
     pub snaplen: u32,
+    /// The first part of each flow, whose goodput is a metric of its own.
+    pub early: Option<Duration>,
+    /// The test whose name and series flent knows, if the results are written for it.
+    pub flent: Option<FlentTest>,
     /// The metrics that a sweep's table shows, as `SCOPE METRIC`; a choice of ours if empty.
     pub table: Vec<String>,
 }

@@ -8,7 +8,7 @@ use sim::rules::Rule;
 use super::diagnostic::{Diagnostics, suggest};
 use super::doc::{Document, Key, Kind, Node, Origin};
 use super::model::{
-    Direction, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan, Role,
+    Direction, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan, Role,
 };
 use super::read::{Faults, Reader, as_text, as_texts};
 use super::{flows, routes, sysctl, tc};
@@ -379,6 +379,8 @@ fn read_measure(
         queues: links.iter().enumerate().flat_map(with_qdisc).collect(),
         pcap: Vec::new(),
         snaplen: 128,
+        early: None,
+        flent: None,
         table: Vec::new(),
     };
     let Some(mut table) = node.and_then(|node| Reader::new(node, faults)) else { return measure };
@@ -395,6 +397,11 @@ fn read_measure(
         measure.queues = ports(table.texts("queues"));
     }
     measure.pcap = ports(table.texts("pcap"));
+    measure.early = table.time("early");
+    if measure.early == Some(Duration::ZERO) {
+        faults.add(table.at, "\"early\" must not be zero", None);
+    }
+    measure.flent = table.word("flent", &FLENT_TESTS);
     measure.table = table.texts("table").iter().map(|(text, _)| (*text).to_string()).collect();
     if let Some(snaplen) = table.integer("snaplen", 54..=65_535) {
         measure.snaplen = snaplen as u32;
@@ -402,6 +409,9 @@ fn read_measure(
     table.finish();
     measure
 }
+
+const FLENT_TESTS: [(&str, FlentTest); 3] =
+    [("rrul", FlentTest::Rrul), ("rrul_be", FlentTest::RrulBe), ("tcp_nup", FlentTest::TcpNup)];
 
 fn check_links(links: &[LinkPlan], places: &Places<'_>, faults: &Faults<'_>) {
     for (index, link) in links.iter().enumerate() {

@@ -94,8 +94,8 @@ type Pair = (Box<dyn SimApp>, Option<Box<dyn SimApp>>);
 
 fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, String> {
     let Sockets { local, remote } = place;
-    let client: TcpConfig = config::tcp(&plan.nodes[flow.from], flow)?;
-    let server: TcpConfig = config::tcp(&plan.nodes[flow.to], flow)?;
+    let client: TcpConfig = config::tcp(&plan.nodes[flow.from], flow, flow.tos)?;
+    let server: TcpConfig = config::tcp(&plan.nodes[flow.to], flow, flow.reply_tos)?;
     let bulk = || TcpSend::bulk(local, remote, client.clone());
     let sink = |sender: TcpSend| -> Pair {
         (Box::new(sender), Some(Box::new(TcpSink::new(remote, server.clone()))))
@@ -124,7 +124,7 @@ fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, St
         }
         App::Probe { interval, size } => {
             let ping = Ping::udp(local, remote, payload(*size)?, probe_interval(*interval)?);
-            (Box::new(ping.tos(flow.tos)), Some(Box::new(UdpEcho::new(remote))))
+            (Box::new(ping.tos(flow.tos)), Some(Box::new(UdpEcho::new(remote).tos(flow.reply_tos))))
         }
     })
 }

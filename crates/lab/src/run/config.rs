@@ -4,8 +4,8 @@ use datapath::tcp::config::{SysctlError, TcpConfig};
 
 use crate::plan::{FlowPlan, NodePlan};
 
-/// The configuration of `flow`'s connections at `node`.
-pub fn tcp(node: &NodePlan, flow: &FlowPlan) -> Result<TcpConfig, String> {
+/// The configuration of `flow`'s connections at `node`, where they send with `tos`.
+pub fn tcp(node: &NodePlan, flow: &FlowPlan, tos: u8) -> Result<TcpConfig, String> {
     let mut profile = node.profile.clone();
     if let Some(detector) = node.lost_retransmit {
         profile.lost_retransmit = detector;
@@ -20,6 +20,6 @@ pub fn tcp(node: &NodePlan, flow: &FlowPlan) -> Result<TcpConfig, String> {
     if let Some(algorithm) = flow.congestion_control.or(node.congestion_control) {
         config.congestion_control = algorithm;
     }
-    config.tos = flow.tos;
+    config.tos = tos;
     Ok(config)
 }

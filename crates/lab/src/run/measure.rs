@@ -1,6 +1,6 @@
 //! The numbers of one run.
 
-use datapath::qdisc::Qdisc as _;
+use datapath::qdisc::{AnyQdisc, Qdisc as _};
 use datapath::tcp::mib::Mib;
 use datapath::units::{Duration, Instant};
 use sim::app::AppReport;
@@ -30,6 +30,11 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
                 let end = built.world.now();
                 let goodput = goodput(plan, flow, place, &receiver, base, end);
                 push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
+                if let Some((early, bytes)) = plan.measure.early.zip(sampler.received_early(index))
+                {
+                    let rate = bytes as f64 * 8.0 / seconds(early) / 1e6;
+                    push(&mut out, &flow.name, "early goodput", "Mbit/s", rate);
+                }
                 if flow.app.is_tcp() {
                     goodputs.push(goodput);
                     if let Some(srtt) = sampler.mean_srtt(index) {
@@ -48,12 +53,17 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
             }
         }
     }
+    groups(&mut out, plan, built);
     for (place, (link, end)) in built.ports.iter().zip(&plan.measure.queues) {
         queue(&mut out, &plan.port_name(*link, *end), built, place);
     }
     policers(&mut out, plan, built);
     if !goodputs.is_empty() {
         push(&mut out, "total", "goodput", "Mbit/s", goodputs.iter().sum());
+    }
+    let acks: Vec<u64> = built.ports.iter().filter_map(|place| ack_drops(built, place)).collect();
+    if !acks.is_empty() {
+        push(&mut out, "total", "ack_drops", "packets", acks.iter().sum::<u64>() as f64);
     }
     if plan.flows.iter().any(|flow| flow.app.is_tcp()) {
         tcp_counters(&mut out, built);
@@ -93,27 +103,69 @@ fn goodput(
     if time > 0.0 { bytes as f64 * 8.0 / time / 1e6 } else { 0.0 }
 }
 
-/// Round trips or response times after the warm-up.
-fn latencies(out: &mut Vec<Metric>, plan: &Plan, flow: &FlowPlan, sender: &AppReport) {
-    let warmup_end = Instant::ZERO + plan.warmup;
-    let mut millis: Vec<f64> = sender
-        .round_trips
-        .iter()
-        .filter(|(ended, _)| *ended >= warmup_end)
-        .map(|(_, took)| took.as_nanos() as f64 / 1e6)
-        .collect();
-    if !millis.is_empty() {
-        let mean = millis.iter().sum::<f64>() / millis.len() as f64;
-        push(out, &flow.name, "latency mean", "ms", mean);
-        for (name, share) in
-            [("latency median", 0.5), ("latency 95 %", 0.95), ("latency 99 %", 0.99)]
-        {
-            let value = quantile(&mut millis, share).unwrap_or(0.0);
-            push(out, &flow.name, name, "ms", value);
+/// What the flows of a group have together: the sum of goodputs and its fairness, all latencies.
+fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
+    let mut names: Vec<&str> = Vec::new();
+    for name in plan.flows.iter().filter_map(|flow| flow.group.as_deref()) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
+    for group in names {
+        let members: Vec<usize> = (0..plan.flows.len())
+            .filter(|&index| plan.flows[index].group.as_deref() == Some(group))
+            .collect();
+        for metric in ["goodput", "early goodput"] {
+            let of_member = |one: &&Metric| {
+                one.name == metric && members.iter().any(|&at| plan.flows[at].name == one.scope)
+            };
+            let values: Vec<f64> = out.iter().filter(of_member).map(|one| one.value).collect();
+            if values.is_empty() {
+                continue;
+            }
+            push(out, group, metric, "Mbit/s", values.iter().sum());
+            if let (true, Some(index)) = (metric == "goodput" && values.len() > 1, jain(&values)) {
+                push(out, group, "fairness", "", index);
+            }
+        }
+        let mut millis: Vec<f64> = members
+            .iter()
+            .filter(|&&index| has_round_trips(&plan.flows[index]))
+            .flat_map(|&index| round_trips(plan, &built.world.report(built.flows[index].sender)))
+            .collect();
+        latency_metrics(out, group, &mut millis);
+    }
+}
+
+/// True for flows that measure latency.
+fn has_round_trips(flow: &FlowPlan) -> bool {
+    matches!(flow.app, App::Ping { .. } | App::Probe { .. } | App::Request { .. })
+}
+
+/// Round trips or response times that ended after the warm-up, in ms.
+fn round_trips(plan: &Plan, sender: &AppReport) -> Vec<f64> {
+    let warmup_end = Instant::ZERO + plan.warmup;
+    let counted = sender.round_trips.iter().filter(|(ended, _)| *ended >= warmup_end);
+    counted.map(|(_, took)| took.as_nanos() as f64 / 1e6).collect()
+}
+
+/// Round trips or response times after the warm-up.
+fn latencies(out: &mut Vec<Metric>, plan: &Plan, flow: &FlowPlan, sender: &AppReport) {
+    latency_metrics(out, &flow.name, &mut round_trips(plan, sender));
     let lost = sender.sent.saturating_sub(sender.received);
     push(out, &flow.name, "unanswered", "", lost as f64);
+}
+
+fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
+    if millis.is_empty() {
+        return;
+    }
+    let mean = millis.iter().sum::<f64>() / millis.len() as f64;
+    push(out, scope, "latency mean", "ms", mean);
+    for (name, share) in [("latency median", 0.5), ("latency 95 %", 0.95), ("latency 99 %", 0.99)] {
+        let value = quantile(millis, share).unwrap_or(0.0);
+        push(out, scope, name, "ms", value);
+    }
 }
 
 /// The hosts' TCP counters, summed. An RTO is an expiry of the retransmission timer.
@@ -162,4 +214,21 @@ fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) 
     push(out, name, "sent", "packets", stats.packets as f64);
     push(out, name, "drops", "packets", stats.drops as f64);
     push(out, name, "marks", "packets", watch.marks as f64);
+    if let Some(acks) = ack_drops(built, place) {
+        push(out, name, "ack_drops", "packets", acks as f64);
+    }
+}
+
+/// ACKs that CAKE's filter has dropped; `None` where there is no CAKE.
+fn ack_drops(built: &Built, place: &WatchedPort) -> Option<u64> {
+    let root = built.world.host(place.node).port(place.port).qdisc();
+    let mut found = None;
+    for (_, sched) in root.tree() {
+        if let AnyQdisc::Cake(cake) = sched.qdisc() {
+            let tins = cake.cake_stats().tins;
+            let acks: u64 = tins.iter().map(|tin| u64::from(tin.ack_drops)).sum();
+            found = Some(found.unwrap_or(0) + acks);
+        }
+    }
+    found
 }

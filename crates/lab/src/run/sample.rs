@@ -63,6 +63,7 @@ pub struct Sampler {
     flows: Vec<FlowSamples>,
     ports: Vec<PortSamples>,
     warmup_end: Instant,
+    early: Option<Duration>,
 }
 
 struct FlowSamples {
@@ -71,6 +72,8 @@ struct FlowSamples {
     received: u64,
     /// Bytes received until the end of the warm-up.
     at_warmup: u64,
+    /// Bytes received until the end of the flow's early part.
+    early: Option<u64>,
     throughput: Vec<Option<i64>>,
     cwnd: Vec<Option<i64>>,
     ssthresh: Vec<Option<i64>>,
@@ -120,6 +123,7 @@ impl Sampler {
             tcp: flow.app.is_tcp() && !matches!(flow.app, App::Request { .. }),
             received: 0,
             at_warmup: 0,
+            early: None,
             throughput: Vec::new(),
             cwnd: Vec::new(),
             ssthresh: Vec::new(),
@@ -136,6 +140,7 @@ impl Sampler {
             flows: plan.flows.iter().map(flow).collect(),
             ports: plan.measure.queues.iter().map(port).collect(),
             warmup_end: Instant::ZERO + plan.warmup,
+            early: plan.measure.early,
         }
     }
 
@@ -159,6 +164,9 @@ impl Sampler {
             flow.received = received;
             if now <= self.warmup_end {
                 flow.at_warmup = received;
+            }
+            if self.early.is_some_and(|early| now <= place.start + early) {
+                flow.early = Some(received);
             }
         }
         for (port, place) in self.ports.iter_mut().zip(&built.ports) {
@@ -189,6 +197,11 @@ impl Sampler {
     /// Bytes that flow number `index` had received when the warm-up ended.
     pub fn received_at_warmup(&self, index: usize) -> u64 {
         self.flows[index].at_warmup
+    }
+
+    /// Bytes that flow number `index` received in its early part, to the last sample in it.
+    pub fn received_early(&self, index: usize) -> Option<u64> {
+        self.flows[index].early
     }
 
     /// The samples as series.

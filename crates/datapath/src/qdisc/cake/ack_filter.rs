@@ -11,6 +11,7 @@
 use super::config::AckFilter;
 use super::segment::Segment;
 use crate::packet::{Packet, TcpFlags};
+use crate::tcp::seq::Seq;
 
 /// The position in the queue of the packet to drop for `newest`, which is queued behind `queue`.
 pub fn victim<'a>(
@@ -20,7 +21,7 @@ pub fn victim<'a>(
 ) -> Option<usize> {
     let newest = trigger(newest)?;
     match filter {
-        AckFilter::Off => None,
+        AckFilter::Off | AckFilter::Naive => None,
         AckFilter::Conservative => mainline(&newest, queue, false),
         AckFilter::Aggressive => mainline(&newest, queue, true),
         AckFilter::V8Conservative => version_8(&newest, queue, false),
@@ -150,6 +151,31 @@ fn version_8<'a>(
     });
     let first = eligible.next()?;
     (aggressive || eligible.next().is_some()).then_some(first)
+}
+
+/// What the naive filter remembers of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastAck {
+    ack: Seq,
+    /// The last ACK that said more was dropped.
+    dropped: bool,
+}
+
+impl LastAck {
+    /// The naive filter: whether `packet`, which comes while others of its flow wait, is dropped.
+    ///
+    /// Of the pure ACKs that acknowledge more than all before, every other one goes; what they
+    /// carry besides is not looked at. So it is the *newer* information that is lost, until the
+    /// next ACK comes, if one does.
+    pub fn drops(&mut self, packet: &Packet) -> bool {
+        let Some(segment) = Segment::of(packet) else { return false };
+        let pure = segment.flags & !(ECN_ECHO | AE) == ACK && segment.payload == 0;
+        if !pure || !segment.ack.after(self.ack) {
+            return false;
+        }
+        *self = Self { ack: segment.ack, dropped: !self.dropped };
+        self.dropped
+    }
 }
 
 const ACK: u16 = TcpFlags::ACK.0;

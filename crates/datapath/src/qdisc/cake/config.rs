@@ -44,8 +44,8 @@ pub enum FlowMode {
     TripleIsolate = 7,
 }
 
-/// Which redundant ACKs are removed from a queue (`CAKE_ACK_*`, and the two modes of version 8 of
-/// the patch that introduced the filter).
+/// Which redundant ACKs are removed from a queue (`CAKE_ACK_*`, the two modes of version 8 of the
+/// patch that introduced the filter, and a foil).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum AckFilter {
     /// None.
@@ -59,6 +59,9 @@ pub enum AckFilter {
     V8Conservative,
     /// Version 8 (May 2018), filtering down to one.
     V8Aggressive,
+    /// Keeps flow state and does not look into the queue: while packets of the flow wait, every
+    /// other ACK that acknowledges more is dropped as it comes.
+    Naive,
 }
 
 /// The whole configuration of one instance.

@@ -88,6 +88,13 @@ impl Cake {
         }
         let filter = self.config.ack_filter;
         let filtering = filter != AckFilter::Off && may_be_tcp(&packet.network);
+        if filter == AckFilter::Naive {
+            let flow = self.tins[tin].flows_mut().get_mut(index);
+            if !flow.chain.is_empty() && flow.last_ack.drops(&packet) {
+                self.refuse_ack(tin, packet, cx);
+                return;
+            }
+        }
         let memory = footprint(&packet);
         self.push(tin, index, packet, memory, cx);
         if filtering {
@@ -134,6 +141,20 @@ impl Cake {
             self.charge(tin, adjusted, cx.now.as_nanos(), true);
         }
         self.drop(Reason::AckFilter, ticket, cx);
+    }
+
+    /// Drops an ACK as it comes, with the accounts of a filtered one.
+    fn refuse_ack(&mut self, tin: usize, packet: Packet, cx: &mut Cx<'_>) {
+        let adjusted = self.sizes.adjust(&self.config, &packet);
+        let counters = &mut self.tins[tin].counters;
+        counters.packets += 1;
+        counters.bytes += u64::from(packet.wire_len());
+        counters.ack_drops += 1;
+        self.stats.drops += 1;
+        if self.config.ingress {
+            self.charge(tin, adjusted, cx.now.as_nanos(), true);
+        }
+        cx.drop(Reason::AckFilter, packet);
     }
 
     fn grown(&mut self, tin: usize, index: usize) {

@@ -1,5 +1,6 @@
 //! The flow queues of one tin, and the rotations that they wait in (DRR++).
 
+use super::ack_filter::LastAck;
 use super::cobalt::Cobalt;
 use super::config::FlowMode;
 use super::hash::{QUEUES, SetSlot};
@@ -46,6 +47,8 @@ pub struct Flow {
     pub backlog: u32,
     /// Packets dropped.
     pub dropped: u32,
+    /// What the naive ACK filter remembers.
+    pub last_ack: LastAck,
     /// Which part of its life it is in.
     pub set: Set,
     /// Source host, as a slot of [`Flows::sources`].

@@ -258,6 +258,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         AckFilter::Aggressive,
         AckFilter::V8Conservative,
         AckFilter::V8Aggressive,
+        AckFilter::Naive,
     ]);
     let switches = any::<[bool; 5]>();
     (tins, flows, filter, switches, 0u64..20_000_000, 0u32..60_000, -64i32..256).prop_map(

@@ -152,7 +152,7 @@ const ATM: Option<Framing> = Some(Framing::Atm);
 const PTM: Option<Framing> = Some(Framing::Ptm);
 
 /// Every keyword.
-const KEYWORDS: [(&str, Meaning); 62] = [
+const KEYWORDS: [(&str, Meaning); 63] = [
     ("bandwidth", Meaning::Bandwidth),
     ("unlimited", Meaning::Unlimited),
     ("autorate-ingress", Meaning::Autorate),
@@ -189,6 +189,7 @@ const KEYWORDS: [(&str, Meaning); 62] = [
     ("ack-filter-aggressive", Meaning::AckFilter(AckFilter::Aggressive)),
     ("ack-filter-v8", Meaning::AckFilter(AckFilter::V8Conservative)),
     ("ack-filter-v8-aggressive", Meaning::AckFilter(AckFilter::V8Aggressive)),
+    ("ack-filter-naive", Meaning::AckFilter(AckFilter::Naive)),
     ("no-ack-filter", Meaning::AckFilter(AckFilter::Off)),
     ("memlimit", Meaning::Memlimit),
     ("fwmark", Meaning::Fwmark),

@@ -34,6 +34,7 @@ pub fn options_text(cake: &Cake) -> String {
         AckFilter::Aggressive => "ack-filter-aggressive",
         AckFilter::V8Conservative => "ack-filter-v8",
         AckFilter::V8Aggressive => "ack-filter-v8-aggressive",
+        AckFilter::Naive => "ack-filter-naive",
     });
     word(if config.split_gso { "split-gso" } else { "no-split-gso" });
     word(&format!("rtt {}", show_time(config.interval)));
@@ -108,6 +109,7 @@ pub fn options_json(cake: &Cake) -> Value {
             AckFilter::Aggressive => "aggressive",
             AckFilter::V8Conservative => "v8",
             AckFilter::V8Aggressive => "v8-aggressive",
+            AckFilter::Naive => "naive",
         }),
     );
     put("split_gso", json!(config.split_gso));

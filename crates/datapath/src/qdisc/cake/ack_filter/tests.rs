@@ -166,3 +166,13 @@ fn options_of_another_layout_are_read_from_the_bytes() {
     assert_eq!(left(Aggressive, &[odd.clone(), stamped(ack(6), 2, 1)]), [1]);
     assert_eq!(left(Aggressive, &[odd, stamped(ack(6), 0, 1)]), [0, 1]);
 }
+
+#[test]
+fn the_naive_filter_drops_every_other_rising_ack_as_it_comes() {
+    let mut last = LastAck::default();
+    let acks = [ack(1), ack(2), ack(2), ack(3), ack(4), sack(ack(5), &[(9, 10)]), data(ack(6))];
+    let dropped: Vec<bool> = acks.iter().map(|packet| last.drops(packet)).collect();
+    assert_eq!(dropped, [true, false, false, true, false, true, false]);
+    let waiting = [ack(1), ack(2)];
+    assert_eq!(victim(AckFilter::Naive, &ack(3), waiting.iter()), None, "nothing that waits goes");
+}
