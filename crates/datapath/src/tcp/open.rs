@@ -199,21 +199,17 @@ impl Connection {
     /// Window and scale to offer in the handshake (`tcp_select_initial_window`).
     fn choose_initial_window(&mut self, mss: u32) {
         let sysctl = &self.config.sysctl;
-        let mut space = self.full_space();
-        if space > mss {
-            space = space / mss * mss;
-        }
+        let buffer = self.full_space();
+        // A buffer that the application has fixed bounds the scale as well.
+        let fixed = if self.config.receive_buffer == 0 { u32::MAX } else { buffer };
+        let space = if buffer > mss { buffer / mss * mss } else { buffer };
         self.rcv.wnd = space.min(u16::MAX.into());
         self.opt.rcv_wscale = 0;
-        let mut clamp = u32::from(u16::MAX);
         if sysctl.tcp_window_scaling != 0 {
-            let largest = space.max(sysctl.tcp_rmem[2]).max(RMEM_MAX);
+            let largest = space.max(sysctl.tcp_rmem[2]).max(RMEM_MAX).min(fixed);
             self.opt.rcv_wscale = largest.ilog2().saturating_sub(15).min(MAX_WSCALE.into()) as u8;
-            clamp <<= self.opt.rcv_wscale;
         }
-        if self.config.receive_buffer != 0 {
-            clamp = clamp.min(self.full_space());
-        }
+        let clamp = (u32::from(u16::MAX) << self.opt.rcv_wscale).min(fixed);
         self.rcv.window_clamp = clamp;
         self.rcv.ssthresh = self.rcv.wnd;
     }
