@@ -3,8 +3,8 @@
 //! The words are those of the recorded transfers: `DIR MATCH ACTION` with DIR `f` or `r`; MATCH
 //! `data K` (the K-th packet with payload, retransmissions count too), `every N K` (the K-th and
 //! each N-th after it), `off X TX` (the TX-th packet that covers relative byte X, 0 being the
-//! first data byte), `ack K` and `ackevery N K` (the same for packets without payload, SYN, FIN
-//! or RST), `syn K`, `time A B` (A <= t < B, in ns); ACTION `drop`, `delay NS`, `dup NS`, `ce`,
+//! first data byte), `ack K` and `ackevery N K` (the same for packets with neither payload nor
+//! SYN: a lone FIN counts), `syn K`, `time A B` (A <= t < B, in ns); ACTION `drop`, `delay NS`, `dup NS`, `ce`,
 //! `hold` (until B, released in order).
 //!
 //! Every rule counts every packet; the first rule that matches decides.
@@ -46,12 +46,12 @@ pub enum Match {
         /// Which of its transmissions.
         tx: u64,
     },
-    /// The `k`-th pure acknowledgment.
+    /// The `k`-th segment without payload.
     Ack {
         /// Its number.
         k: u64,
     },
-    /// Pure acknowledgments: the `k`-th and each `n`-th after it.
+    /// Segments without payload: the `k`-th and each `n`-th after it.
     AckEvery {
         /// The distance.
         n: u64,
@@ -192,8 +192,7 @@ impl Rules {
         if let Transport::Tcp(tcp) = &packet.transport {
             let ports = (tcp.src_port, tcp.dst_port);
             sight.syn = tcp.flags.contains(TcpFlags::SYN);
-            let special = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST;
-            sight.ack = len == 0 && !tcp.flags.intersects(special);
+            sight.ack = len == 0 && !sight.syn;
             if sight.syn {
                 self.flows.retain(|(known, _)| *known != ports);
                 self.flows.push((ports, tcp.seq));
