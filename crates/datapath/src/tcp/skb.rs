@@ -234,6 +234,15 @@ impl SendQueue {
         self.slab[id as usize]
     }
 
+    /// Removes the `index`-th record in flight: a neighbour has taken over what it held
+    /// (`tcp_rtx_queue_unlink_and_free`).
+    pub fn remove_rtx(&mut self, index: usize) -> Skb {
+        let id = self.rtx.remove(index).expect("a joined record is in flight");
+        self.unlink_sent(id);
+        self.free.push(id);
+        self.slab[id as usize]
+    }
+
     /// Splits record `id` after `len` payload bytes and returns the new second half
     /// (`tcp_fragment`, `tso_fragment`). FIN and PSH go with the second half. `overhead` is the
     /// truesize of the new record without data.

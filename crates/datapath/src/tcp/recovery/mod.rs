@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`scoreboard`] | which segments are SACKed; reading SACK blocks |
+//! | [`shift`] | SACKed neighbours become one record |
 //! | [`lost_retransmit`] | the rules of 2007: how a retransmission is found lost again |
 //! | [`rack`], [`fack`] | which segments are lost: by time, or by forward acknowledgment |
 //! | [`tlp`] | tail loss probes |
@@ -17,6 +18,7 @@ mod prr;
 mod rack;
 mod resend;
 mod scoreboard;
+mod shift;
 mod tlp;
 mod undo;
 

@@ -2,8 +2,9 @@
 
 use super::super::rate::RateSample;
 use super::super::seq::Seq;
-use super::super::skb::{SkbId, tag};
+use super::super::skb::{Skb, SkbId, tag};
 use super::super::{Connection, Cx};
+use super::shift::Shift;
 use super::{AckFlags, CaState};
 use crate::packet::{SackBlock, SackList};
 
@@ -240,10 +241,14 @@ impl Connection {
             if !self.queue.get(id).seq.before(range.end) {
                 break;
             }
-            match self.match_to_sack(id, range) {
-                Match::Inside => self.tag_one(id, is_dsack, sample, outcome, flags, cx),
-                Match::Outside => {}
-                Match::TooShort => break,
+            match self.shift_sacked(index, range, is_dsack, sample, outcome, flags, cx) {
+                Shift::Joined => continue,
+                Shift::Passed => {}
+                Shift::Unfit => match self.match_to_sack(id, range) {
+                    Match::Inside => self.tag_skb(id, is_dsack, sample, outcome, flags, cx),
+                    Match::Outside => {}
+                    Match::TooShort => break,
+                },
             }
             index += 1;
         }
@@ -280,8 +285,8 @@ impl Connection {
         if starts_inside { Match::Inside } else { Match::Outside }
     }
 
-    /// Tags one segment as SACKed (`tcp_sacktag_one`).
-    fn tag_one(
+    /// Tags a whole record as SACKed.
+    fn tag_skb(
         &mut self,
         id: SkbId,
         is_dsack: bool,
@@ -291,32 +296,51 @@ impl Connection {
         cx: &mut Cx<'_>,
     ) {
         let skb = *self.queue.get(id);
-        let pcount = u32::from(skb.pcount);
-        let mut sacked = skb.sacked;
-        if is_dsack && sacked & (tag::RETRANS | tag::EVER_RETRANS) != 0 {
+        if let Some(sacked) = self.tag_one(Tagged::whole(&skb), is_dsack, outcome, flags, cx) {
+            let skb = self.queue.get_mut(id);
+            skb.sacked = sacked;
+            self.rate.skb_delivered(skb, sample);
+            if sacked & tag::SACKED != 0 {
+                self.queue.unlink_sent(id);
+            }
+        }
+    }
+
+    /// Counts one range of a record as SACKed and returns its new tags; `None`: it is
+    /// cumulatively acknowledged already (`tcp_sacktag_one`).
+    pub(super) fn tag_one(
+        &mut self,
+        range: Tagged,
+        is_dsack: bool,
+        outcome: &mut SackOutcome,
+        flags: &mut AckFlags,
+        cx: &mut Cx<'_>,
+    ) -> Option<u8> {
+        let Tagged { seq, end_seq, pcount, sacked: before, sent_us } = range;
+        let mut sacked = before;
+        if is_dsack && sacked & tag::EVER_RETRANS != 0 {
             if self.rec.undo_retrans > 0
-                && self.rec.undo_marker.is_some_and(|marker| skb.end_seq.after(marker))
+                && self.rec.undo_marker.is_some_and(|marker| end_seq.after(marker))
             {
                 self.rec.undo_retrans = (self.rec.undo_retrans - pcount as i32).max(0);
             }
             if sacked & tag::SACKED != 0 {
-                outcome.reord = outcome.reord.min(skb.seq);
+                outcome.reord = outcome.reord.min(seq);
             }
         }
-        if !skb.end_seq.after(self.snd.una) {
-            return;
+        if !end_seq.after(self.snd.una) {
+            return None;
         }
         if sacked & tag::SACKED == 0 {
-            let sent_us = skb.sent_us();
             let min_rtt_us = self.rtt.min.get_us();
-            self.rec.rack.advance(sacked, skb.end_seq, sent_us, cx.now_us(), min_rtt_us);
+            self.rec.rack.advance(sacked, end_seq, sent_us, cx.now_us(), min_rtt_us);
             sacked = self.untag_lost(sacked, pcount);
-            if skb.sacked & (tag::RETRANS | tag::EVER_RETRANS) == 0 {
+            if before & tag::EVER_RETRANS == 0 {
                 // Never retransmitted: if it was a hole, it was overtaken.
-                if skb.seq.before(self.highest_sack_seq()) {
-                    outcome.reord = outcome.reord.min(skb.seq);
+                if seq.before(self.highest_sack_seq()) {
+                    outcome.reord = outcome.reord.min(seq);
                 }
-                if !skb.end_seq.after(self.rec.high_seq) {
+                if !end_seq.after(self.rec.high_seq) {
                     flags.orig_sack_acked = true;
                 }
                 if outcome.first_sack_us == 0 {
@@ -328,20 +352,15 @@ impl Connection {
             flags.data_sacked = true;
             self.rec.sacked_out += pcount;
             outcome.sack_delivered += pcount;
-            if self.rec.sacked_out == pcount || skb.end_seq.after(self.rec.highest_sack) {
-                self.rec.highest_sack = skb.end_seq;
+            if self.rec.sacked_out == pcount || end_seq.after(self.rec.highest_sack) {
+                self.rec.highest_sack = end_seq;
             }
         }
         if is_dsack && sacked & tag::RETRANS != 0 {
             sacked &= !tag::RETRANS;
             self.rec.retrans_out -= pcount;
         }
-        let skb = self.queue.get_mut(id);
-        skb.sacked = sacked;
-        self.rate.skb_delivered(skb, sample);
-        if sacked & tag::SACKED != 0 {
-            self.queue.unlink_sent(id);
-        }
+        Some(sacked)
     }
 
     /// A SACKed segment is neither lost nor, if it was lost, still being retransmitted.
@@ -355,6 +374,28 @@ impl Connection {
             return sacked & !(tag::LOST | tag::RETRANS);
         }
         sacked & !tag::LOST
+    }
+}
+
+/// A record, or the front of one, that is being tagged.
+#[derive(Clone, Copy)]
+pub(super) struct Tagged {
+    pub seq: Seq,
+    pub end_seq: Seq,
+    pub pcount: u32,
+    pub sacked: u8,
+    pub sent_us: u64,
+}
+
+impl Tagged {
+    fn whole(skb: &Skb) -> Self {
+        Self {
+            seq: skb.seq,
+            end_seq: skb.end_seq,
+            pcount: skb.pcount.into(),
+            sacked: skb.sacked,
+            sent_us: skb.sent_us(),
+        }
     }
 }
 

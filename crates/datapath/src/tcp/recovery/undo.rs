@@ -22,7 +22,10 @@ impl Connection {
     /// retransmitted at all (`tcp_packet_delayed`).
     fn packet_delayed(&self) -> bool {
         if self.rec.retrans_stamp == 0 {
-            return self.state != State::SynSent;
+            // The stamp is also cleared, though there were retransmissions, by the ACK of a SYN
+            // and where an episode without SACK waits at `high_seq`.
+            let waits = !self.is_sack() && !self.snd.una.before(self.rec.high_seq);
+            return !waits && self.state != State::SynSent;
         }
         self.ack.rcv_tsecr != 0
             && (self.ack.rcv_tsecr.wrapping_sub(self.rec.retrans_stamp) as i32) < 0

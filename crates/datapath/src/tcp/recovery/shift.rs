@@ -1,0 +1,165 @@
+//! SACKed neighbours become one record (`tcp_shift_skb_data`): the queue stays short however long
+//! the reported block is, and the memory of the records that vanish is the application's again.
+
+use super::super::rate::RateSample;
+use super::super::skb::{Skb, SkbId, tag};
+use super::super::{Connection, Cx};
+use super::AckFlags;
+use super::scoreboard::{SackOutcome, Tagged};
+use crate::packet::{SackBlock, TcpFlags};
+
+/// What became of a record that a SACK block touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shift {
+    /// Its newly SACKed part has joined the record before it; look again at the same place.
+    Joined,
+    /// Nothing of it can be tagged; go on behind it.
+    Passed,
+    /// It cannot join: tag it where it is (`NULL`, the fallback).
+    Unfit,
+}
+
+/// Tags that say where a record stands (`TCPCB_TAGBITS`).
+const TAG_BITS: u8 = tag::SACKED | tag::RETRANS | tag::LOST;
+/// A joined record stays below this many bytes (65,535 * `TCP_MIN_GSO_SIZE`).
+const LONGEST: u32 = 65_535 * 8;
+
+/// Payload of a record's segments (`tcp_skb_seglen`).
+fn segment_len(skb: &Skb) -> u32 {
+    if skb.pcount == 1 { skb.len() } else { skb.gso_size.into() }
+}
+
+/// It is SACKed and nothing else.
+fn is_plainly_sacked(skb: &Skb) -> bool {
+    skb.sacked & TAG_BITS == tag::SACKED
+}
+
+/// A part of a record that is to move to the one before it.
+#[derive(Clone, Copy)]
+struct Part {
+    len: u32,
+    pcount: u32,
+    mss: u32,
+}
+
+impl Connection {
+    /// Moves what `range` covers of the record at `index` into the SACKed record before it, and
+    /// the SACKed one behind it too if that leaves no gap.
+    #[expect(clippy::too_many_arguments, reason = "one ACK's working set, lent not copied")]
+    pub(super) fn shift_sacked(
+        &mut self,
+        index: usize,
+        range: SackBlock,
+        is_dsack: bool,
+        sample: &mut RateSample,
+        outcome: &mut SackOutcome,
+        flags: &mut AckFlags,
+        cx: &mut Cx<'_>,
+    ) -> Shift {
+        let id = self.queue.rtx_at(index).expect("the walk is at a record");
+        let skb = *self.queue.get(id);
+        let Some(before) = index.checked_sub(1).and_then(|index| self.queue.rtx_at(index)) else {
+            return Shift::Unfit;
+        };
+        // A retransmission that was never lost does not become plainly SACKed.
+        let odd = !is_dsack && skb.sacked & (tag::LOST | tag::RETRANS) == tag::RETRANS;
+        if odd || !skb.end_seq.after(self.snd.una) || !self.may_join(before) {
+            return Shift::Unfit;
+        }
+        let part = match part_to_shift(&skb, self.queue.get(before), range) {
+            Ok(part) => part,
+            Err(instead) => return instead,
+        };
+        let fits = self.queue.get(before).len() + part.len < LONGEST;
+        if !(skb.seq + part.len).after(self.snd.una) || !fits {
+            return Shift::Unfit;
+        }
+        let moved = Tagged {
+            seq: skb.seq,
+            end_seq: skb.seq + part.len,
+            pcount: part.pcount,
+            sacked: skb.sacked,
+            sent_us: skb.sent_us(),
+        };
+        self.tag_one(moved, is_dsack, outcome, flags, cx);
+        self.rate.skb_delivered(self.queue.get_mut(id), sample);
+        if !self.join(before, index, part) {
+            return Shift::Joined;
+        }
+        // The hole is gone: what lies behind it may join as well.
+        if let Some(next) = self.queue.rtx_at(index) {
+            let behind = *self.queue.get(next);
+            let whole = Part { len: behind.len(), pcount: behind.pcount.into(), mss: part.mss };
+            let fits = self.queue.get(before).len() + whole.len < LONGEST;
+            if is_plainly_sacked(&behind)
+                && segment_len(&behind) == part.mss
+                && self.may_join(before)
+                && fits
+            {
+                self.join(before, index, whole);
+            }
+        }
+        Shift::Joined
+    }
+
+    /// Something may be appended to the record `id`.
+    fn may_join(&self, id: SkbId) -> bool {
+        let skb = self.queue.get(id);
+        is_plainly_sacked(skb) && !skb.eor
+    }
+
+    /// Appends `part` of the record at `index` to the one before it (`tcp_shifted_skb`). True: that
+    /// was all of it, and it is gone.
+    fn join(&mut self, before: SkbId, index: usize, part: Part) -> bool {
+        let id = self.queue.rtx_at(index).expect("a record is joined");
+        let skb = self.queue.get_mut(id);
+        skb.seq += part.len;
+        skb.truesize = skb.truesize.saturating_sub(part.len);
+        skb.pcount -= part.pcount as u16;
+        if skb.pcount <= 1 {
+            skb.gso_size = 0;
+        }
+        let rest = *skb;
+        let into = self.queue.get_mut(before);
+        into.end_seq += part.len;
+        into.truesize += part.len;
+        into.pcount += part.pcount as u16;
+        if into.gso_size == 0 {
+            into.gso_size = part.mss as u16;
+        }
+        into.sacked |= rest.sacked & tag::EVER_RETRANS;
+        if rest.len() > 0 {
+            return false;
+        }
+        into.flags |= rest.flags;
+        into.eor = rest.eor;
+        into.delivered_us = 0;
+        if rest.flags.contains(TcpFlags::FIN) {
+            into.end_seq += 1;
+        }
+        let gone = self.queue.remove_rtx(index);
+        self.snd.wmem_queued = self.snd.wmem_queued.saturating_sub(gone.truesize);
+        true
+    }
+}
+
+/// Which front part of `skb` can move; otherwise what to do with it.
+fn part_to_shift(skb: &Skb, before: &Skb, range: SackBlock) -> Result<Part, Shift> {
+    let starts_inside = !range.start.after(skb.seq);
+    if starts_inside && !range.end.before(skb.end_seq) {
+        let mss = segment_len(skb);
+        let part = Part { len: skb.len(), pcount: skb.pcount.into(), mss };
+        return if mss == segment_len(before) { Ok(part) } else { Err(Shift::Unfit) };
+    }
+    if !skb.end_seq.after(range.start) || skb.pcount <= 1 {
+        return Err(Shift::Passed);
+    }
+    let mss = u32::from(skb.gso_size);
+    if !starts_inside || mss != segment_len(before) {
+        return Err(Shift::Unfit);
+    }
+    match range.end.bytes_since(skb.seq) / mss {
+        0 => Err(Shift::Passed),
+        pcount => Ok(Part { len: pcount * mss, pcount, mss }),
+    }
+}
