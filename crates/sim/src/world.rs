@@ -44,6 +44,8 @@ pub const HOP_BYTES: u32 = 1400;
 pub struct World {
     now: Instant,
     heap: Heap,
+    /// Readiness of this moment that no application has heard of yet.
+    ready: Vec<(NodeId, SocketReady)>,
     nodes: Vec<NodeState>,
     links: Vec<Link>,
     pool: Pool,
@@ -89,6 +91,7 @@ impl World {
             pool: Pool::default(),
             apps: Vec::new(),
             commands: Vec::new(),
+            ready: Vec::new(),
             observers: Vec::new(),
             seed,
             stats: WorldStats::default(),
@@ -221,7 +224,7 @@ impl World {
 
     /// Runs until `end`, events at `end` included. The time is then `end`.
     pub fn run_until(&mut self, end: Instant) {
-        while let Some(entry) = self.heap.peek() {
+        while let Some(entry) = self.next_event() {
             if entry.at() > end {
                 break;
             }
@@ -250,13 +253,36 @@ impl World {
 
     /// Runs until nothing is left to happen, or `end`.
     pub fn run_to_quiet(&mut self, end: Instant) {
-        while let Some(entry) = self.heap.peek() {
+        while let Some(entry) = self.next_event() {
             if entry.at() > end {
                 self.now = end;
                 break;
             }
             self.step(entry);
         }
+    }
+
+    /// The next event. Before time goes on, applications hear what this moment has brought: as on
+    /// a machine, they run when the interrupts of the moment have been served.
+    #[inline]
+    fn next_event(&mut self) -> Option<Entry> {
+        loop {
+            let next = self.heap.peek();
+            if self.ready.is_empty() || next.is_some_and(|entry| entry.at() == self.now) {
+                return next;
+            }
+            self.call_ready_apps();
+        }
+    }
+
+    fn call_ready_apps(&mut self) {
+        let mut index = 0;
+        while let Some(&(node, ready)) = self.ready.get(index) {
+            index += 1;
+            self.on_ready(node, ready);
+            self.pump(node);
+        }
+        self.ready.clear();
     }
 
     #[inline]
@@ -381,7 +407,7 @@ impl World {
                     self.put_on_link(node, port, packet);
                 }
                 Some(Output::Drop(reason, packet)) => self.on_node_drop(node, reason, &packet),
-                Some(Output::Ready(ready)) => self.on_ready(node, ready),
+                Some(Output::Ready(ready)) => self.ready.push((node, ready)),
                 Some(Output::Event(event)) => {
                     for observer in &mut self.observers {
                         observer.event(self.now, node, &event);
@@ -453,6 +479,7 @@ impl World {
 
     /// A socket has become ready: its application is called. What the node then has to say is
     /// heard by the caller.
+    #[inline]
     fn on_ready(&mut self, node: NodeId, ready: SocketReady) {
         let owners = &self.nodes[node.0 as usize].owners;
         let owner = owners.get(ready.socket as usize).copied().unwrap_or(NO_APP);
