@@ -11,7 +11,7 @@
 
 use core::fmt;
 use core::str::FromStr;
-use datapath::packet::{Packet, TcpFlags, Transport};
+use datapath::packet::{Memory, Packet, TcpFlags, Transport};
 use datapath::tcp::seq::Seq;
 use datapath::units::{Duration, Instant};
 
@@ -171,9 +171,7 @@ impl Rules {
     /// Judges a packet that passes at `at`.
     pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> Verdict {
         // The box reads the packet and writes a new one: the sender's memory does not travel on.
-        if packet.meta.gso_segs == 1 {
-            packet.meta.gso_segs = 0;
-        }
+        packet.meta.memory = Memory::Linear;
         let sight = self.look(at, packet);
         let (data, acks, syns) = (self.data, self.acks, self.syns);
         let mut decided = None;

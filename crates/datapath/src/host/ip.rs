@@ -195,7 +195,7 @@ impl Host {
             self.orphaned = true;
         }
         port.settle(now);
-        if port.bypass(&packet) {
+        if port.bypass(&mut packet) {
             self.direct.push_back((Port(index), packet));
             return Enqueue::Queued;
         }

@@ -1,6 +1,6 @@
 //! A network interface of a host: its queue, its credit and its settings (`struct net_device`).
 
-use crate::packet::{Link, MacAddr, Packet};
+use crate::packet::{Link, MacAddr, Memory, Packet};
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
 use crate::qdisc::{Backlog, Cx, Enqueue, Qdisc as _, Sched};
 use crate::reason::Reason;
@@ -31,7 +31,8 @@ pub struct PortConfig {
 /// Segmentation offloads, as `ethtool -k` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Offloads {
-    /// `generic-segmentation-offload`: the stack builds super-packets, cut right above the device.
+    /// `generic-segmentation-offload`: super-packets are cut right above the device without copying
+    /// (the stack builds them either way). Without it, segments lie in linear buffers.
     pub gso: bool,
     /// `tcp-segmentation-offload`: the device takes super-packets whole.
     pub tso: bool,
@@ -189,6 +190,9 @@ impl HostPort {
             return false;
         }
         cutting.packet.cut_into(cutting.next, cutting.count, place);
+        if !self.config.offloads.gso {
+            place.meta.memory = Memory::Linear;
+        }
         cutting.next += 1;
         true
     }
@@ -201,7 +205,7 @@ impl HostPort {
 
     /// Whether `packet` may go straight to the device, and counts it if so.
     #[inline]
-    pub(super) fn bypass(&mut self, packet: &Packet) -> bool {
+    pub(super) fn bypass(&mut self, packet: &mut Packet) -> bool {
         let may = self.may_pass(packet);
         if may {
             self.qdisc.count_bypass(packet);
@@ -228,7 +232,10 @@ impl HostPort {
     }
 
     #[inline]
-    fn count_sent(&mut self, packet: &Packet) {
+    fn count_sent(&mut self, packet: &mut Packet) {
+        if !self.config.offloads.gso && packet.meta.memory == Memory::Paged {
+            packet.meta.memory = Memory::Linearised;
+        }
         self.credits -= 1;
         self.stats.tx_packets += u64::from(packet.segments());
         self.stats.tx_bytes += u64::from(packet.wire_len());

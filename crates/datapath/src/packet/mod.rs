@@ -85,6 +85,8 @@ pub struct Meta {
     pub gso_segs: u16,
     /// `gso_type`: what is special about cutting this super-packet.
     pub gso_type: GsoType,
+    /// Where the payload lies.
+    pub memory: Memory,
     /// `skb->priority` (class selection by qdiscs).
     pub priority: u32,
     /// `skb->mark` (fwmark).
@@ -127,6 +129,19 @@ pub struct GsoType(u8);
 /// What is wrong with a parsed frame: a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Flaws(u8);
+
+/// Where a packet's payload lies in memory, which decides what a receiver is charged and what it
+/// can join without copying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Memory {
+    /// In one buffer with the headers.
+    #[default]
+    Linear,
+    /// So too, but charged as if it were still in pages (`__skb_linearize`).
+    Linearised,
+    /// In pages (`skb_shinfo(skb)->frags`).
+    Paged,
+}
 
 impl GsoType {
     /// Nothing special.
@@ -183,6 +198,7 @@ impl Default for Meta {
             gso_size: 0,
             gso_segs: 0,
             gso_type: GsoType::NONE,
+            memory: Memory::Linear,
             priority: 0,
             mark: 0,
             truesize: 0,

@@ -94,7 +94,7 @@ impl Connection {
         self.ack.lrcvtime = now;
         self.ecn_check_ce(seg.ecn, cx);
         if seg.len >= GROW_MIN_LEN {
-            self.grow_window(seg);
+            self.grow_window(seg, true);
         }
     }
 

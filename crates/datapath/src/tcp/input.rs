@@ -8,7 +8,7 @@ use super::state::State;
 use super::timer::Timer;
 use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
-use crate::packet::{Ecn, Packet, Tcp, TcpFlags};
+use crate::packet::{Ecn, Memory, Packet, Tcp, TcpFlags};
 
 /// A segment as TCP reads it.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Segment<'a> {
     pub gso_size: u32,
     /// Memory that it is charged as.
     pub truesize: u32,
+    /// Where its bytes lie.
+    pub memory: Memory,
     /// ECN codepoint of the packet.
     pub ecn: Ecn,
 }
@@ -44,6 +46,7 @@ impl<'a> Segment<'a> {
             segments: packet.segments(),
             gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
             truesize: super::receive::truesize_of(packet),
+            memory: packet.meta.memory,
             ecn: packet.network.ecn(),
         })
     }

@@ -7,7 +7,8 @@
 //! |---|---|
 //! | [`seq`], [`state`], [`options`] | sequence arithmetic; states; option negotiation |
 //! | [`input`], [`ack_in`] | what an arriving segment means; what its ACK means |
-//! | [`receive`], [`ack_out`] | reassembly, window, autotuning; when to acknowledge, SACK blocks |
+//! | [`receive`], [`reassembly`] | what a segment brings; the receive queues, SACK blocks |
+//! | [`rcv_window`], [`ack_out`] | the window, autotuning; when to acknowledge |
 //! | [`write`], [`output`], [`transmit`] | the application's writes; what may be sent; headers |
 //! | [`recovery`] | the Open..Loss machine and everything it uses |
 //! | [`skb`], [`rate`], [`rtt`], [`timer`] | the send queue; delivery rate; RTT; timers |
@@ -29,6 +30,8 @@ mod open;
 pub mod options;
 mod output;
 pub mod rate;
+mod rcv_window;
+mod reassembly;
 mod receive;
 mod recovery;
 pub mod rtt;

@@ -3,8 +3,8 @@
 use super::skb::SkbId;
 use super::{Connection, Cx, Handed};
 use crate::packet::{
-    Body, Ecn, Ipv4, Ipv6, Link, Meta, Network, Packet, SackList, Tcp, TcpFlags, TcpOptions,
-    Transport,
+    Body, Ecn, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, SackList, Tcp, TcpFlags,
+    TcpOptions, Transport,
 };
 use crate::qdisc::Enqueue;
 use core::net::SocketAddr;
@@ -50,6 +50,7 @@ impl Connection {
         let meta = Meta {
             gso_size: if segs > 1 { skb.gso_size } else { 0 },
             gso_segs: segs as u16,
+            memory: if len > 0 { Memory::Paged } else { Memory::Linear },
             truesize: skb.truesize,
             owner: self.id,
             ..self.meta()

@@ -234,7 +234,8 @@ fn simulate(case: &Case, commands: &[String]) -> Result<Vec<Seen>, String> {
             // The recorded path is made of veth pairs.
             end.interface.orphans = true;
             let tso = case.offl == "tso";
-            end.interface.offloads = Offloads { gso: true, tso, gro: false };
+            let gso = case.offl != "off";
+            end.interface.offloads = Offloads { gso, tso, gro: false };
         }
     }
     let mut world = topology.build(1).map_err(|error| error.to_string())?;
