@@ -5,7 +5,7 @@ use super::input::Segment;
 use super::timer::Timer;
 use super::{Connection, Cx};
 use crate::packet::{FlowLabel, TcpFlags};
-use crate::units::Duration;
+use crate::units::{Duration, Instant};
 
 /// State of the acknowledging side (`icsk_ack` and friends).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -34,6 +34,8 @@ pub(super) struct AckState {
     pub last_seg_size: u32,
     /// Estimate of the peer's MSS.
     pub rcv_mss: u32,
+    /// When a segment last arrived or a read last looked at the clock (`tcp_mstamp`).
+    pub clock: Instant,
     /// ACKs held back by compression.
     pub compressed: u32,
     /// Duplicate ACKs sent before compression starts.
@@ -312,7 +314,7 @@ impl Connection {
         if self.ack.compressed > 0 {
             // The ACK sent now would have been sent anyway: it is not a compressed one.
             self.ack.compressed -= 1;
-            self.send_ack(cx);
+            self.send_unclocked_ack(cx);
         }
     }
 

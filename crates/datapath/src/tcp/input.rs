@@ -65,6 +65,7 @@ impl Connection {
     /// A segment for this connection arrived.
     pub fn segment_arrives(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let Some(seg) = Segment::of(packet) else { return };
+        self.ack.clock = cx.now;
         self.totals.segs_in += seg.segments;
         if seg.len > 0 {
             self.totals.data_segs_in += seg.segments;

@@ -331,6 +331,7 @@ impl Connection {
         }
         let taken = unread.min(max) as u32;
         let mut left = taken;
+        self.ack.clock = cx.now;
         while left > 0 {
             left -= self.read_from_front(left);
             // Segment by segment: what a filled hole delivers at once is not one RTT's worth.

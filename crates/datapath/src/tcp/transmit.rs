@@ -7,6 +7,7 @@ use crate::packet::{
     TcpOptions, Transport,
 };
 use crate::qdisc::Enqueue;
+use crate::units::Instant;
 use core::net::SocketAddr;
 
 /// `IPDEFTTL`.
@@ -34,7 +35,7 @@ impl Connection {
         let is_syn = flags.contains(TcpFlags::SYN);
         let new_data = len > 0 && !skb.seq.before(self.snd.nxt);
         let ecn = if is_syn { self.syn_ecn() } else { self.ecn_send(new_data, &mut flags) };
-        let options = if is_syn { self.syn_options(cx, flags) } else { self.options(cx) };
+        let options = if is_syn { self.syn_options(cx, flags) } else { self.options(cx.now) };
         if len > 0 {
             self.data_sent(cx);
             self.totals.data_segs_out += segs;
@@ -80,18 +81,24 @@ impl Connection {
         if self.state == super::state::State::Close {
             return;
         }
-        self.send_control(TcpFlags::ACK, cx);
+        self.send_control(TcpFlags::ACK, cx.now, cx);
+    }
+
+    /// The same from the compression timer, which does not look at the clock: the timestamp is that
+    /// of the latest event (`tcp_compressed_ack_kick`).
+    pub(super) fn send_unclocked_ack(&mut self, cx: &mut Cx<'_>) {
+        self.send_control(TcpFlags::ACK, self.ack.clock, cx);
     }
 
     /// Sends a reset for an established connection (`tcp_send_active_reset`).
     pub(super) fn send_reset(&mut self, cx: &mut Cx<'_>) {
         cx.mib.out_rsts += 1;
-        self.send_control(TcpFlags::ACK | TcpFlags::RST, cx);
+        self.send_control(TcpFlags::ACK | TcpFlags::RST, cx.now, cx);
     }
 
     /// A probe: one byte below the window, so that the peer must answer (`tcp_xmit_probe_skb`).
     pub(super) fn send_probe_ack(&mut self, cx: &mut Cx<'_>) {
-        let options = self.options(cx);
+        let options = self.options(cx.now);
         let window = self.select_window(cx);
         let tcp = self.header(self.snd.una - 1, TcpFlags::ACK, window, options);
         self.control_out(tcp, cx);
@@ -101,16 +108,16 @@ impl Connection {
     /// DCTCP). What is owed for the newer data stays owed; only the window goes along.
     pub(super) fn send_ack_up_to(&mut self, ack: super::seq::Seq, cx: &mut Cx<'_>) {
         let flags = TcpFlags::ACK | self.ecn_echo();
-        let options = self.options(cx);
+        let options = self.options(cx.now);
         self.compressed_acks_sent(cx);
         let window = self.select_window(cx);
         let tcp = Tcp { ack, ..self.header(self.acceptable_seq(), flags, window, options) };
         self.control_out(tcp, cx);
     }
 
-    fn send_control(&mut self, flags: TcpFlags, cx: &mut Cx<'_>) {
+    fn send_control(&mut self, flags: TcpFlags, stamp: Instant, cx: &mut Cx<'_>) {
         let flags = flags | self.ecn_echo();
-        let options = self.options(cx);
+        let options = self.options(stamp);
         self.ack_was_sent(1, cx);
         let window = self.select_window(cx);
         let seq = self.acceptable_seq();
@@ -135,9 +142,10 @@ impl Connection {
         if !end.before(self.snd.nxt) || barely_outside { self.snd.nxt } else { end }
     }
 
-    /// Options of a segment of an established connection (`tcp_established_options`).
-    fn options(&mut self, cx: &Cx<'_>) -> TcpOptions {
-        let timestamps = self.ts_option(cx.now);
+    /// Options of a segment of an established connection (`tcp_established_options`), stamped with
+    /// the time `stamp`.
+    fn options(&mut self, stamp: Instant) -> TcpOptions {
+        let timestamps = self.ts_option(stamp);
         let used = if timestamps.is_some() { super::options::TIMESTAMPS_LEN } else { 0 };
         let sack = if self.rcv.has_sack_blocks() {
             let room = (MAX_OPTION_SPACE - used - 4) / 8;
