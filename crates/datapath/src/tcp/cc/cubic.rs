@@ -225,20 +225,42 @@ impl CongestionControl for Cubic {
     }
 }
 
-/// The cube root, rounded to the nearest integer. The kernel's root (`cubic_root`) is one Newton
-/// step from a small table and off by 0.2 % on average; ours is exact (docs/LINUX.md).
+/// The cube root, like the kernel's (`cubic_root`): a first guess from the leading six bits, then
+/// one Newton step in integers.
+///
+/// The kernel looks its guess up in a table that was refined by hand. Ours is a formula of our
+/// own, fitted to windows observed on a kernel: 3.5 % high in the middle of its range, so that
+/// the step's overshoot cancels what 341/1024 lacks to a third.
 fn cubic_root(a: u64) -> u32 {
+    let bits = u64::BITS - a.leading_zeros();
+    if bits < 7 {
+        // To the nearest, from the floor of twice the root.
+        return integer_root(8 * a).div_ceil(2);
+    }
+    // A third of the bits that the guess leaves out: 84/256 is nearly 1/3.
+    let shift = ((bits * 84) >> 8) - 1;
+    let guess = u64::from((first_guess(a >> (3 * shift)) << shift) >> 6);
+    // x' = (2 x + a / x²) / 3, with x (x - 1) for x².
+    let sum = 2 * guess + a / (guess * (guess - 1));
+    ((sum * 341) >> 10) as u32
+}
+
+/// 66 1/4 times the cube root of `leading` + 1/4.
+fn first_guess(leading: u64) -> u32 {
+    debug_assert!(leading < 64, "six bits lead");
+    integer_root((265 * 265 * 265 * (4 * leading + 1)) >> 8)
+}
+
+/// The largest number whose cube is at most `cube`, which is below 2³⁰.
+fn integer_root(cube: u64) -> u32 {
     let mut root: u64 = 0;
-    for bit in (0..22).rev() {
+    for bit in (0..10).rev() {
         let candidate = root | (1 << bit);
-        if candidate * candidate * candidate <= a {
+        if candidate.pow(3) <= cube {
             root = candidate;
         }
     }
-    // (root + 1/2)³ <= a, in eighths.
-    let twice = 2 * root + 1;
-    let round_up = u128::from(twice).pow(3) <= 8 * u128::from(a);
-    root as u32 + u32::from(round_up)
+    root as u32
 }
 
 #[cfg(test)]
@@ -251,11 +273,21 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_exact() {
-        for (cube, root) in [(0, 0), (1, 1), (8, 2), (27, 3), (26, 3), (20, 3), (1 << 60, 1 << 20)]
-        {
-            assert_eq!(cubic_root(cube), root, "cbrt({cube})");
+    fn the_root_is_close() {
+        let mut worst: f64 = 0.0;
+        let mut sum = 0.0;
+        let cubes: Vec<u64> = (0..2_000u32).map(|n| 1_000 + 7_919 * u64::from(n).pow(3)).collect();
+        for &cube in &cubes {
+            let exact = (cube as f64).cbrt();
+            let error = (f64::from(cubic_root(cube)) - exact).abs() / exact;
+            // One unit is what rounding may take from a small root.
+            worst = worst.max(error - 1.0 / exact);
+            sum += error;
         }
+        assert!(worst < 0.01, "{worst}");
+        assert!(sum / (cubes.len() as f64) < 0.003, "{sum}");
+        let small: Vec<u32> = [0, 1, 3, 4, 15, 16, 42, 43, 63].map(cubic_root).into();
+        assert_eq!(small, [0, 1, 1, 2, 2, 3, 3, 4, 4]);
     }
 
     #[test]
