@@ -1,19 +1,21 @@
 //! Tables and rules of one address family.
 
-use super::RouteKey;
+use super::error::FibError;
 use super::info::{Info, Infos};
+use super::key::RouteKey;
 use super::multipath::Path;
 use super::route::{RouteType, TableId};
 use super::rules::{Action, Rule};
 use super::table::{Address, Alias, Table};
+use super::trie::NONE;
 
 /// All of one address family.
 #[derive(Debug)]
 pub struct Family<K> {
-    /// Tables in order of their first use.
-    pub tables: Vec<Table<K>>,
-    /// Rules in order of priority.
-    pub rules: Vec<Rule>,
+    tables: Vec<Table<K>>,
+    rules: Vec<Rule>,
+    /// As long as the rules.
+    steps: Vec<Step>,
 }
 
 /// A route that answers a look-up.
@@ -21,8 +23,10 @@ pub struct Family<K> {
 pub struct Found<'a> {
     /// The table it lies in.
     pub table: TableId,
-    /// Length of its prefix.
+    /// Length of its prefix; 0 unless the length was wanted.
     pub prefix_len: u8,
+    /// Index of the rule that led there.
+    pub rule: u32,
     /// The route's particulars.
     pub alias: &'a Alias,
     /// The shared part.
@@ -40,16 +44,66 @@ pub enum Verdict<'a> {
     Nothing,
 }
 
+/// How a rule is carried out, found out when rules or tables change.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// The rule is for every packet.
+    always: bool,
+    /// Index of the table that it leads to, if that was ever used.
+    table: Option<u32>,
+}
+
 impl<K: Address> Family<K> {
     /// No routes and the default rules.
     pub fn new(v6: bool) -> Self {
-        Self { tables: Vec::new(), rules: Rule::defaults(v6) }
+        let mut family = Self { tables: Vec::new(), rules: Rule::defaults(v6), steps: Vec::new() };
+        family.prepare();
+        family
     }
 
     /// True with the default rules and without routes for one TOS only.
     pub fn is_plain(&self, v6: bool) -> bool {
         self.rules == Rule::defaults(v6)
             && self.tables.iter().all(|table| table.iter().all(|(_, _, alias)| alias.tos == 0))
+    }
+
+    /// Tables in order of their first use.
+    pub fn tables(&self) -> &[Table<K>] {
+        &self.tables
+    }
+
+    /// Rules in order of priority.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// How many routes there are.
+    pub fn len(&self) -> usize {
+        self.tables.iter().map(Table::len).sum()
+    }
+
+    /// Bytes of memory held.
+    pub fn memory(&self) -> usize {
+        self.tables.iter().map(Table::memory).sum()
+    }
+
+    /// Adds a rule after those of the same priority.
+    pub fn add_rule(&mut self, rule: Rule) -> Result<(), FibError> {
+        if self.rules.contains(&rule) {
+            return Err(FibError::Exists);
+        }
+        let at = self.rules.partition_point(|there| there.priority <= rule.priority);
+        self.rules.insert(at, rule);
+        self.prepare();
+        Ok(())
+    }
+
+    /// Removes the first rule that `wanted` picks.
+    pub fn delete_rule(&mut self, wanted: impl FnMut(&Rule) -> bool) -> Result<Rule, FibError> {
+        let at = self.rules.iter().position(wanted).ok_or(FibError::NoSuchEntry)?;
+        let rule = self.rules.remove(at);
+        self.prepare();
+        Ok(rule)
     }
 
     /// The table with this number, if it was ever used.
@@ -61,32 +115,53 @@ impl<K: Address> Family<K> {
     pub fn table_mut(&mut self, id: TableId) -> &mut Table<K> {
         let index = self.tables.iter().position(|table| table.id == id).unwrap_or_else(|| {
             self.tables.push(Table::new(id));
+            self.prepare();
             self.tables.len() - 1
         });
         &mut self.tables[index]
     }
 
-    /// `fib_rules_lookup()`: the first rule that leads somewhere.
+    fn prepare(&mut self) {
+        let table = |rule: &Rule| match rule.action {
+            Action::Table(id) => self.tables.iter().position(|table| table.id == id),
+            _ => None,
+        };
+        let step = |rule: &Rule| Step {
+            always: rule.is_for_all(),
+            table: table(rule).map(|index| index as u32),
+        };
+        self.steps = self.rules.iter().map(step).collect();
+    }
+
+    /// `fib_rules_lookup()`: the first rule that leads somewhere. With `want_len` the answer knows
+    /// the length of its prefix.
+    #[inline]
     pub fn resolve<'a>(
         &'a self,
         infos: &'a Infos,
         key: &RouteKey,
         dst: K,
+        want_len: bool,
         good: impl Fn(&Alias, &Info) -> bool,
     ) -> Verdict<'a> {
         let mut index = 0;
-        while let Some(rule) = self.rules.get(index) {
+        while let (Some(rule), Some(step)) = (self.rules.get(index), self.steps.get(index)) {
             index += 1;
-            if !rule.matches(key) {
+            if !step.always && !rule.matches(key) {
                 continue;
             }
             match rule.action {
-                Action::Table(id) => {
-                    let Some(table) = self.table(id) else { continue };
-                    match table.resolve(infos, key, dst, &good) {
+                Action::Table(_) => {
+                    let Some(table) = step.table else { continue };
+                    let table = &self.tables[table as usize];
+                    let want_len = want_len || rule.suppress_prefix_len.is_some();
+                    match table.resolve(infos, key, dst, want_len, &good) {
                         Verdict::Nothing | Verdict::Refuse(RouteType::Throw) => {}
                         Verdict::Route(found)
                             if rule.suppress_prefix_len.is_some_and(|l| found.prefix_len <= l) => {}
+                        Verdict::Route(found) => {
+                            return Verdict::Route(Found { rule: index as u32 - 1, ..found });
+                        }
                         verdict => return verdict,
                     }
                 }
@@ -113,26 +188,52 @@ impl<K: Address> Table<K> {
         infos: &'a Infos,
         key: &RouteKey,
         dst: K,
+        want_len: bool,
         good: impl Fn(&Alias, &Info) -> bool,
     ) -> Verdict<'a> {
+        if !want_len && let Some(list) = self.trie.quick(dst) {
+            if list == NONE {
+                return Verdict::Nothing;
+            }
+            if let Some(verdict) = self.pick(infos, key, list, 0, &good) {
+                return verdict;
+            }
+        }
         let mut at = self.trie.longest(dst);
-        while let Some(head) = at.value() {
-            for alias in self.list(head) {
-                if alias.tos != 0 && alias.tos != key.tos & super::TOS_MASK {
-                    continue;
-                }
-                if alias.kind.is_refusal() {
-                    return Verdict::Refuse(alias.kind);
-                }
-                let info = infos.get(alias.info);
-                if good(alias, info) {
-                    let prefix_len = at.prefix_len().unwrap_or(0);
-                    return Verdict::Route(Found { table: self.id, prefix_len, alias, info });
-                }
+        while let Some(list) = at.value() {
+            let prefix_len = at.prefix_len().unwrap_or(0);
+            if let Some(verdict) = self.pick(infos, key, list, prefix_len, &good) {
+                return verdict;
             }
             at = at.shorter();
         }
         Verdict::Nothing
+    }
+
+    /// The first route of a prefix that fits and is in service.
+    #[inline]
+    fn pick<'a>(
+        &'a self,
+        infos: &'a Infos,
+        key: &RouteKey,
+        list: u32,
+        prefix_len: u8,
+        good: impl Fn(&Alias, &Info) -> bool,
+    ) -> Option<Verdict<'a>> {
+        for alias in self.list(list) {
+            if alias.tos != 0 && alias.tos != key.tos & super::TOS_MASK {
+                continue;
+            }
+            if alias.kind.is_refusal() {
+                return Some(Verdict::Refuse(alias.kind));
+            }
+            let info = infos.get(alias.info);
+            if good(alias, info) {
+                let found = Found { table: self.id, prefix_len, alias, info, rule: 0 };
+                return Some(Verdict::Route(found));
+            }
+        }
+        None
     }
 }
 

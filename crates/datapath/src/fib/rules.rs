@@ -94,6 +94,12 @@ impl Rule {
         rules
     }
 
+    /// True if there is no condition.
+    pub fn is_for_all(&self) -> bool {
+        let suppress_prefix_len = self.suppress_prefix_len;
+        *self == Self { suppress_prefix_len, ..Self::all(self.priority, self.action) }
+    }
+
     /// True if the rule is for this packet (`fib_rule_match`).
     pub fn matches(&self, key: &RouteKey) -> bool {
         self.fits(key) != self.invert

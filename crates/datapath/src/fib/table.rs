@@ -1,18 +1,21 @@
 //! One routing table: prefixes, each with an ordered list of routes (`struct fib_alias`).
+//!
+//! A list is stored once, however many prefixes have one like it: a million routes over eight next
+//! hops share eight lists, which stay in the nearest cache.
 
 use super::route::{Prefix, Route, RouteType, TableId};
 use super::trie::{Bits, NONE, Trie};
 use core::net::IpAddr;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A route in a table: what is particular to it; the rest is in its shared info.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Alias {
     /// Index of the shared part.
     pub info: u32,
     /// Priority; lower is first among equal `tos`.
     pub metric: u32,
-    /// Next alias of the same prefix, or [`NONE`].
-    next: u32,
     /// Type of service; 0 = any.
     pub tos: u8,
     /// What to do.
@@ -24,10 +27,9 @@ pub struct Alias {
 pub struct Table<K> {
     /// Its number.
     pub id: TableId,
-    /// Prefix → first alias.
+    /// Prefix → number of its list.
     pub trie: Trie<K>,
-    aliases: Vec<Alias>,
-    free: Vec<u32>,
+    lists: Lists,
     count: usize,
 }
 
@@ -40,10 +42,13 @@ pub enum Place {
     After,
 }
 
+/// The aliases of one prefix: TOS descending, then metric ascending.
+pub type List<'a> = core::slice::Iter<'a, Alias>;
+
 impl<K: Bits> Table<K> {
     /// An empty table.
     pub fn new(id: TableId) -> Self {
-        Self { id, trie: Trie::new(), aliases: Vec::new(), free: Vec::new(), count: 0 }
+        Self { id, trie: Trie::new(), lists: Lists::default(), count: 0 }
     }
 
     /// How many routes there are.
@@ -53,23 +58,22 @@ impl<K: Bits> Table<K> {
 
     /// Bytes of memory held.
     pub fn memory(&self) -> usize {
-        self.trie.memory() + self.aliases.capacity() * size_of::<Alias>()
+        self.trie.memory() + self.lists.memory()
     }
 
-    /// The aliases of a list that begins at `head`.
+    /// The aliases of the list with this number.
     #[inline]
-    pub fn list(&self, head: u32) -> List<'_> {
-        List { aliases: &self.aliases, at: head }
+    pub fn list(&self, number: u32) -> List<'_> {
+        self.lists.get(number).iter()
     }
 
     /// The aliases of exactly this prefix.
     pub fn exact(&self, key: K, len: u8) -> List<'_> {
-        self.list(self.trie.get(key, len).unwrap_or(NONE))
+        self.trie.get(key, len).map_or([].iter(), |number| self.list(number))
     }
 
-    /// Puts an alias among those of its prefix: TOS descending, then metric ascending.
-    pub fn insert(&mut self, key: K, len: u8, place: Place, mut alias: Alias) {
-        let head = self.trie.get(key, len).unwrap_or(NONE);
+    /// Puts an alias among those of its prefix.
+    pub fn insert(&mut self, key: K, len: u8, place: Place, alias: Alias) {
         let goes_before = |there: &Alias| match there.tos.cmp(&alias.tos).reverse() {
             core::cmp::Ordering::Equal => match place {
                 Place::Before => there.metric >= alias.metric,
@@ -77,43 +81,17 @@ impl<K: Bits> Table<K> {
             },
             order => order.is_gt(),
         };
-        let (mut before, mut at) = (NONE, head);
-        while at != NONE && !goes_before(&self.aliases[at as usize]) {
-            (before, at) = (at, self.aliases[at as usize].next);
-        }
-        alias.next = at;
-        let made = self.make(alias);
-        if before == NONE {
-            self.trie.insert(key, len, made);
-        } else {
-            self.aliases[before as usize].next = made;
-        }
+        self.edit(key, len, |list| {
+            let at = list.iter().position(goes_before).unwrap_or(list.len());
+            list.insert(at, alias);
+        });
         self.count += 1;
     }
 
     /// Removes the alias that `wanted` picks first, and returns it.
-    pub fn remove(
-        &mut self,
-        key: K,
-        len: u8,
-        mut wanted: impl FnMut(&Alias) -> bool,
-    ) -> Option<Alias> {
-        let (mut before, mut at) = (NONE, self.trie.get(key, len)?);
-        while !wanted(&self.aliases[at as usize]) {
-            (before, at) = (at, self.aliases[at as usize].next);
-            if at == NONE {
-                return None;
-            }
-        }
-        let removed = self.aliases[at as usize];
-        if before != NONE {
-            self.aliases[before as usize].next = removed.next;
-        } else if removed.next != NONE {
-            self.trie.insert(key, len, removed.next);
-        } else {
-            self.trie.remove(key, len);
-        }
-        self.free.push(at);
+    pub fn remove(&mut self, key: K, len: u8, wanted: impl FnMut(&Alias) -> bool) -> Option<Alias> {
+        let at = self.exact(key, len).position(wanted)?;
+        let removed = self.edit(key, len, |list| list.remove(at));
         self.count -= 1;
         Some(removed)
     }
@@ -127,61 +105,109 @@ impl<K: Bits> Table<K> {
         kind: RouteType,
         info: u32,
     ) -> Option<Alias> {
-        let mut at = self.trie.get(key, len)?;
-        while at != NONE {
-            let alias = &mut self.aliases[at as usize];
-            if wanted(alias) {
-                let before = *alias;
-                (alias.kind, alias.info) = (kind, info);
-                return Some(before);
-            }
-            at = alias.next;
-        }
-        None
+        let at = self.exact(key, len).position(wanted)?;
+        Some(self.edit(key, len, |list| {
+            let changed = Alias { kind, info, ..list[at] };
+            core::mem::replace(&mut list[at], changed)
+        }))
     }
 
     /// All routes in order of prefix and then of preference.
     pub fn iter(&self) -> impl Iterator<Item = (K, u8, &Alias)> {
         self.trie
             .prefixes()
-            .flat_map(|(key, len, head)| self.list(head).map(move |alias| (key, len, alias)))
+            .flat_map(|(key, len, number)| self.list(number).map(move |alias| (key, len, alias)))
     }
 
-    fn make(&mut self, alias: Alias) -> u32 {
-        if let Some(at) = self.free.pop() {
-            self.aliases[at as usize] = alias;
-            return at;
+    /// Gives a prefix another list: the one that `act` makes of its present one.
+    fn edit<R>(&mut self, key: K, len: u8, act: impl FnOnce(&mut Vec<Alias>) -> R) -> R {
+        let before = self.trie.get(key, len);
+        let mut list = core::mem::take(&mut self.lists.draft);
+        list.clear();
+        list.extend(before.map_or([].iter(), |number| self.list(number)));
+        let result = act(&mut list);
+        if list.is_empty() {
+            self.trie.remove(key, len);
+        } else {
+            let number = self.lists.obtain(&list);
+            self.trie.insert(key, len, number);
         }
-        self.aliases.push(alias);
-        self.aliases.len() as u32 - 1
+        self.lists.draft = list;
+        if let Some(before) = before {
+            self.lists.release(before);
+        }
+        result
+    }
+}
+
+/// Lists of aliases by number, equal ones stored once.
+#[derive(Debug, Default)]
+struct Lists {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_content: FxHashMap<Arc<[Alias]>, u32>,
+    /// Room for a list that is being changed.
+    draft: Vec<Alias>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    aliases: Arc<[Alias]>,
+    /// How many prefixes have it.
+    users: u32,
+}
+
+impl Lists {
+    #[inline]
+    fn get(&self, number: u32) -> &[Alias] {
+        &self.slots[number as usize].aliases
+    }
+
+    fn memory(&self) -> usize {
+        let aliases: usize = self.slots.iter().map(|slot| slot.aliases.len()).sum();
+        let shared = size_of::<[usize; 2]>();
+        self.slots.capacity() * (size_of::<Slot>() + shared)
+            + self.free.capacity() * size_of::<u32>()
+            + (aliases + self.draft.capacity()) * size_of::<Alias>()
+            + self.by_content.capacity() * size_of::<(Arc<[Alias]>, u32)>()
+    }
+
+    /// One more user of the list with this content.
+    fn obtain(&mut self, content: &[Alias]) -> u32 {
+        if let Some(&number) = self.by_content.get(content) {
+            self.slots[number as usize].users += 1;
+            return number;
+        }
+        let aliases: Arc<[Alias]> = content.into();
+        let slot = Slot { aliases: Arc::clone(&aliases), users: 1 };
+        let number = if let Some(number) = self.free.pop() {
+            self.slots[number as usize] = slot;
+            number
+        } else {
+            assert!(self.slots.len() < NONE as usize, "2^32 different lists of routes");
+            self.slots.push(slot);
+            self.slots.len() as u32 - 1
+        };
+        self.by_content.insert(aliases, number);
+        number
+    }
+
+    /// One user less; the last one frees the list.
+    fn release(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        slot.users -= 1;
+        if slot.users == 0 {
+            self.by_content.remove(&slot.aliases);
+            slot.aliases = Arc::from([]);
+            self.free.push(number);
+        }
     }
 }
 
 impl Alias {
     /// The alias of a configured route.
     pub fn of(route: &Route, info: u32) -> Self {
-        Self { info, metric: route.metric, next: NONE, tos: route.tos, kind: route.kind }
-    }
-}
-
-/// A walk along the aliases of one prefix.
-#[derive(Clone, Debug)]
-pub struct List<'a> {
-    aliases: &'a [Alias],
-    at: u32,
-}
-
-impl<'a> Iterator for List<'a> {
-    type Item = &'a Alias;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a Alias> {
-        if self.at == NONE {
-            return None;
-        }
-        let alias = &self.aliases[self.at as usize];
-        self.at = alias.next;
-        Some(alias)
+        Self { info, metric: route.metric, tos: route.tos, kind: route.kind }
     }
 }
 

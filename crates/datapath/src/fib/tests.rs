@@ -1,5 +1,8 @@
+use super::hash::{HashFields, HashKey, Policy};
+use super::nexthop::ObjectConfig;
 use super::*;
-use core::net::Ipv4Addr;
+use crate::units::Instant;
+use core::net::{IpAddr, Ipv4Addr};
 
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
@@ -312,6 +315,61 @@ fn a_small_fib_is_small() {
     }
     let bytes = size_of::<Fib>() + fib.memory();
     assert!(bytes < 1024, "{bytes} bytes for three routes");
+}
+
+/// A table large enough for ranges passes over what does not fit as a small one does.
+#[test]
+fn a_large_table_passes_over_dead_hops_and_other_tos() {
+    let now = Instant::ZERO;
+    let mut fib = Fib::new();
+    fib.add(Route::via(Prefix::DEFAULT_V4, 1, ip("10.0.1.1"))).unwrap();
+    for index in 0..10_000u32 {
+        let prefix = Prefix::containing(Ipv4Addr::from_bits(0x1400_0000 + (index << 8)).into(), 24);
+        fib.add(Route::via(prefix.unwrap(), 2, ip("10.0.2.1"))).unwrap();
+    }
+    fib.add(Route::via(net("20.0.7.0/25"), 3, ip("10.0.3.1")).tos(0x10)).unwrap();
+    fib.add(Route::refusal(net("20.0.8.0/25"), RouteType::Throw)).unwrap();
+    assert_eq!(fib.lookup(&key("20.0.7.1")), to(2, "10.0.2.1"));
+    assert_eq!(fib.lookup(&RouteKey { tos: 0x10, ..key("20.0.7.1") }), to(3, "10.0.3.1"));
+    assert_eq!(fib.lookup(&key("20.0.8.1")), Decision::NoRoute, "throw ends the table");
+    assert_eq!(fib.lookup(&key("20.0.8.200")), to(2, "10.0.2.1"));
+    fib.set_link(now, 2, Link { up: false, ..Link::default() });
+    assert_eq!(fib.lookup(&key("20.0.7.1")), to(1, "10.0.1.1"), "the next shorter prefix");
+    fib.set_link(now, 2, Link::default());
+    let explained = fib.explain(&key("20.0.9.1")).unwrap();
+    assert_eq!((explained.route.prefix, explained.rule.priority), (net("20.0.9.0/24"), 32766));
+    fib.delete(&RouteFilter::any(net("20.0.9.0/24"))).unwrap();
+    assert_eq!(fib.lookup(&key("20.0.9.1")), to(1, "10.0.1.1"));
+    fib.add_rule(
+        false,
+        Rule { suppress_prefix_len: Some(0), ..Rule::all(9, Action::Table(TableId::MAIN)) },
+    )
+    .unwrap();
+    fib.add(Route::on_link(Prefix::DEFAULT_V4, 4).table(TableId(7))).unwrap();
+    fib.add_rule(false, Rule::all(10, Action::Table(TableId(7)))).unwrap();
+    assert_eq!(fib.lookup(&key("20.0.9.1")), Decision::Forward(Hop { port: 4, gateway: None }));
+    assert_eq!(fib.lookup(&key("20.0.10.1")), to(2, "10.0.2.1"), "24 bits are not suppressed");
+}
+
+/// Equal lists of routes are stored once: prefixes cost no more than their place in the trie.
+#[test]
+fn lists_are_shared_and_go_with_their_last_prefix() {
+    let mut fib = Fib::new();
+    let prefixes: Vec<Prefix> = (1..=200).map(|n| net(&format!("{n}.0.0.0/8"))).collect();
+    for (index, &prefix) in prefixes.iter().enumerate() {
+        fib.add(Route::via(prefix, (index % 2) as u16, ip("10.0.1.1"))).unwrap();
+    }
+    let before = fib.memory();
+    for &prefix in &prefixes {
+        fib.append(Route::via(prefix, 9, ip("10.0.9.1")).metric(5)).unwrap();
+    }
+    assert!(fib.memory() < before + 1000, "{before} {}", fib.memory());
+    for &prefix in &prefixes {
+        for _ in 0..2 {
+            fib.delete(&RouteFilter::any(prefix)).unwrap();
+        }
+    }
+    assert_eq!((fib.len(), fib.shared_len()), (0, 0));
 }
 
 #[test]

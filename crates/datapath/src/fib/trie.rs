@@ -2,13 +2,16 @@
 //!
 //! Nodes lie in one vector and know their parent, so that a look-up whose best prefix turns out
 //! not to fit (TOS, dead next hops) goes on to the next shorter one without starting again
-//! (`fib_table_lookup` "backtracking"). Two accelerators lie over the trie, both maintained
-//! incrementally and both absent while the table is small:
+//! (`fib_table_lookup` "backtracking"). Three accelerators lie over the trie, all maintained
+//! incrementally and all absent while the table is small:
 //!
 //! * the *jump table*: for each value of the first `k` address bits, the deepest node of length
 //!   at most `k` that covers them, so that a walk begins near its end;
-//! * the *host index*: full-length prefixes by exact address (open addressing).
+//! * the *host index*: full-length prefixes by exact address (open addressing);
+//! * the *ranges* (IPv4, [`super::ranges`]): the values of all shorter prefixes, for look-ups that
+//!   want the longest prefix's value and nothing else.
 
+use super::ranges::{self, Gather, Ranges};
 use core::fmt::Debug;
 
 /// No node, no value.
@@ -32,6 +35,12 @@ pub trait Bits: Copy + Eq + Ord + Debug {
     fn top(self, len: u8) -> usize;
     /// A well-mixed 64-bit digest for the host index.
     fn digest(self) -> u64;
+    /// The 32 bits of an IPv4 address; `None` for an IPv6 one.
+    fn as_v4(self) -> Option<u32>;
+    /// The address whose first `len` bits are `top`, the rest zero.
+    fn from_top(top: usize, len: u8) -> Self;
+    /// The bits after the first `len` as a number, as far as they fit.
+    fn below(self, len: u8) -> u32;
 }
 
 impl Bits for u32 {
@@ -57,6 +66,19 @@ impl Bits for u32 {
 
     fn digest(self) -> u64 {
         u64::from(self).wrapping_mul(SPREAD)
+    }
+
+    #[inline]
+    fn as_v4(self) -> Option<u32> {
+        Some(self)
+    }
+
+    fn from_top(top: usize, len: u8) -> Self {
+        (top as u32) << (32 - len)
+    }
+
+    fn below(self, len: u8) -> u32 {
+        self & (u32::MAX >> len)
     }
 }
 
@@ -85,6 +107,19 @@ impl Bits for u128 {
         let high = ((self >> 64) as u64).wrapping_mul(SPREAD).rotate_left(29);
         (self as u64 ^ high).wrapping_mul(SPREAD)
     }
+
+    #[inline]
+    fn as_v4(self) -> Option<u32> {
+        None
+    }
+
+    fn from_top(top: usize, len: u8) -> Self {
+        (top as u128) << (128 - len)
+    }
+
+    fn below(self, len: u8) -> u32 {
+        (self & (u128::MAX >> len)) as u32
+    }
 }
 
 /// An odd constant that spreads small numbers over 64 bits (2⁶⁴ divided by the golden ratio).
@@ -92,6 +127,9 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Below this many nodes there is no jump table and no host index.
 const ACCELERATE_FROM: usize = 256;
+
+/// From this many nodes on there are ranges; they take a megabyte at least.
+const RANGES_FROM: usize = 8192;
 
 #[derive(Clone, Copy, Debug)]
 struct Node<K> {
@@ -111,6 +149,16 @@ pub struct Trie<K> {
     jump_bits: u8,
     jump: Vec<u32>,
     hosts: HostIndex<K>,
+    quick: Option<Box<Quick>>,
+    /// A value was too large for the ranges: there are none any more.
+    unfit: bool,
+}
+
+/// The ranges, and the room where those of a slot are gathered.
+#[derive(Clone, Debug, Default)]
+struct Quick {
+    ranges: Ranges,
+    gather: Gather,
 }
 
 impl<K: Bits> Default for Trie<K> {
@@ -130,6 +178,8 @@ impl<K: Bits> Trie<K> {
             jump_bits: 0,
             jump: Vec::new(),
             hosts: HostIndex::new(),
+            quick: None,
+            unfit: false,
         }
     }
 
@@ -148,6 +198,7 @@ impl<K: Bits> Trie<K> {
         self.nodes.capacity() * size_of::<Node<K>>()
             + (self.free.capacity() + self.jump.capacity()) * size_of::<u32>()
             + self.hosts.slots.capacity() * size_of::<(K, u32)>()
+            + self.quick.as_ref().map_or(0, |quick| quick.ranges.memory())
     }
 
     /// The value of exactly this prefix.
@@ -162,12 +213,15 @@ impl<K: Bits> Trie<K> {
         let at = self.obtain(key.masked(len), len);
         let node = &mut self.nodes[at as usize];
         let before = core::mem::replace(&mut node.value, value);
-        if before != NONE {
-            return Some(before);
+        if value >= ranges::NO_VALUE {
+            (self.quick, self.unfit) = (None, true);
         }
-        self.prefixes += 1;
-        self.accelerate();
-        None
+        if before == NONE {
+            self.prefixes += 1;
+            self.accelerate();
+        }
+        self.refresh(key, len);
+        Some(before).filter(|&before| before != NONE)
     }
 
     /// Forgets a prefix and returns its value.
@@ -179,7 +233,20 @@ impl<K: Bits> Trie<K> {
         }
         self.prefixes -= 1;
         self.prune(at);
+        self.refresh(key, len);
         Some(value)
+    }
+
+    /// The value of the longest prefix that covers `key`, [`NONE`] if none does; `None` where only
+    /// [`Trie::longest`] knows.
+    #[inline]
+    pub fn quick(&self, key: K) -> Option<u32> {
+        let (quick, addr) = (self.quick.as_ref()?, key.as_v4()?);
+        if let Some(at) = self.hosts.get(key) {
+            return Some(self.nodes[at as usize].value);
+        }
+        let value = quick.ranges.get(addr);
+        Some(if value == ranges::NO_VALUE { NONE } else { value })
     }
 
     /// The longest prefix that covers `key`, to be asked for its value or a shorter one.
@@ -372,6 +439,88 @@ impl<K: Bits> Trie<K> {
         }
         if !self.hosts.is_enabled() {
             self.build_hosts();
+        }
+        if count >= RANGES_FROM && self.quick.is_none() && !self.unfit && K::WIDTH == 32 {
+            self.quick = Some(Box::default());
+            self.quick.as_mut().expect("just made").ranges.build();
+            self.refresh(K::ZERO, 0);
+        }
+    }
+
+    /// Gathers anew what the ranges hold below a prefix that has changed. Full-length prefixes
+    /// stand in the host index alone.
+    fn refresh(&mut self, key: K, len: u8) {
+        let Some(mut quick) = self.quick.take_if(|_| len < K::WIDTH) else { return };
+        let key = key.masked(len);
+        let count = 1 << ranges::TOP.saturating_sub(len);
+        for slot in key.top(ranges::TOP)..key.top(ranges::TOP) + count {
+            quick.gather.clear();
+            self.gather(slot, &mut quick.gather);
+            quick.ranges.set(slot, &quick.gather);
+        }
+        self.quick = Some(quick);
+    }
+
+    /// The ranges of one slot: the value of what covers it, and those of what lies in it.
+    fn gather(&self, slot: usize, out: &mut Gather) {
+        let key = K::from_top(slot, ranges::TOP);
+        let mut at = if self.jump_bits == 0 { 0 } else { self.jump[key.top(self.jump_bits)] };
+        while self.nodes[at as usize].len > ranges::TOP {
+            at = self.nodes[at as usize].parent;
+        }
+        let below = loop {
+            let node = &self.nodes[at as usize];
+            if node.len == ranges::TOP {
+                break NONE;
+            }
+            let next = node.child[key.bit(node.len)];
+            if next == NONE {
+                break NONE;
+            }
+            let child = &self.nodes[next as usize];
+            if child.key.common(key) < child.len.min(ranges::TOP) {
+                break NONE;
+            }
+            if child.len > ranges::TOP {
+                break next;
+            }
+            at = next;
+        };
+        let mut value = self.nodes[at as usize].value;
+        if value == NONE {
+            let up = self.valued_above(at);
+            value = if up == NONE { ranges::NO_VALUE } else { self.nodes[up as usize].value };
+        }
+        out.from(0, value);
+        let node = &self.nodes[at as usize];
+        if node.len == ranges::TOP {
+            for child in node.child {
+                self.gather_below(child, value, out);
+            }
+        } else {
+            self.gather_below(below, value, out);
+        }
+    }
+
+    /// The ranges of the node `at` and all below it, in a slot where `around` is the value of the
+    /// rest. At most 14 deep.
+    fn gather_below(&self, at: u32, around: u32, out: &mut Gather) {
+        if at == NONE {
+            return;
+        }
+        let node = &self.nodes[at as usize];
+        if node.len == K::WIDTH {
+            return;
+        }
+        let value = if node.value == NONE { around } else { node.value };
+        let start = node.key.below(ranges::TOP);
+        let end = start + (1 << (K::WIDTH - node.len));
+        out.from(start, value);
+        for child in node.child {
+            self.gather_below(child, value, out);
+        }
+        if end < 1 << (K::WIDTH - ranges::TOP) {
+            out.from(end, around);
         }
     }
 

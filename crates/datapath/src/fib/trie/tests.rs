@@ -45,6 +45,12 @@ fn oracle_covering(oracle: &PrefixMap<(u32, u8), u32>, key: u32) -> Vec<(u8, u32
     found
 }
 
+fn check_quick(trie: &Trie<u32>, key: u32, expected: &[(u8, u32)]) {
+    if let Some(quick) = trie.quick(key) {
+        assert_eq!(quick, expected.first().map_or(NONE, |found| found.1), "{key:#x}");
+    }
+}
+
 fn check(steps: &[Step], preload: u32) {
     let mut trie = Trie::<u32>::new();
     let mut oracle = PrefixMap::<(u32, u8), u32>::new();
@@ -65,7 +71,18 @@ fn check(steps: &[Step], preload: u32) {
                 assert_eq!(trie.remove(key, len), before);
             }
             Step::Look(key) => {
-                assert_eq!(covering(&trie, key), oracle_covering(&oracle, key), "{key:#x}");
+                let expected = oracle_covering(&oracle, key);
+                assert_eq!(covering(&trie, key), expected, "{key:#x}");
+                check_quick(&trie, key, &expected);
+            }
+        }
+    }
+    if preload > 0 {
+        // What lies at the borders of prefixes, and at those of slots.
+        for (prefix, _) in oracle.iter().step_by(7) {
+            let last = prefix.0 | !u32::MAX.masked(prefix.1);
+            for key in [prefix.0, prefix.0.wrapping_sub(1), last, last.wrapping_add(1)] {
+                check_quick(&trie, key, &oracle_covering(&oracle, key));
             }
         }
     }
@@ -90,6 +107,20 @@ proptest! {
         check(&steps, 600);
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn agrees_with_prefix_trie_when_there_are_ranges(
+        steps in prop::collection::vec(step(), 0..600),
+    ) {
+        check(&steps, 9000);
+    }
+}
+
+proptest! {
     #[test]
     fn ipv6_finds_the_longest(
         prefixes in prop::collection::vec((any::<u128>(), 0u8..=128), 1..400),
@@ -123,4 +154,20 @@ fn ten_thousand_hosts_and_a_default() {
         assert_eq!(trie.remove(0x0a00_0000 + host, 32), Some(100 + host));
         assert_eq!(trie.longest(0x0a00_0000 + host).value(), Some(1));
     }
+}
+
+#[test]
+fn ranges_come_with_size_and_go_with_values_that_do_not_fit() {
+    let mut trie = Trie::<u32>::new();
+    assert_eq!(trie.quick(1 << 24), None, "a small trie has none");
+    for index in 0..10_000 {
+        trie.insert(index << 12, 24, index);
+    }
+    assert_eq!(trie.quick(5 << 12 | 255), Some(5));
+    assert_eq!(trie.quick(5 << 12 | 256), Some(NONE));
+    trie.insert(0, 0, 77);
+    assert_eq!(trie.quick(5 << 12 | 256), Some(77));
+    trie.insert(5 << 12, 24, 1 << 18);
+    assert_eq!(trie.quick(5 << 12), None);
+    assert_eq!(trie.longest(5 << 12).value(), Some(1 << 18));
 }

@@ -1,0 +1,171 @@
+//! `ip route add`, `append`, `prepend`, `replace`, `change`, `del`.
+
+use super::Fib;
+use super::error::FibError;
+use super::filter::RouteFilter;
+use super::info::Shared;
+use super::links::apply_link;
+use super::route::{NextHop, Route, RouteType, Target};
+use super::table::{Alias, Place, bits};
+
+/// Metric of an IPv6 route that was given none (`IP6_RT_PRIO_USER`).
+pub const DEFAULT_METRIC_V6: u32 = 1024;
+
+impl Fib {
+    /// `ip route add`: a route whose prefix, TOS and metric are new.
+    pub fn add(&mut self, route: Route) -> Result<(), FibError> {
+        let route = self.checked(route)?;
+        if self.aliases(&route).any(|alias| same_rank(alias, &route)) {
+            return Err(FibError::Exists);
+        }
+        self.put(&route, Place::After);
+        Ok(())
+    }
+
+    /// `ip route append`: a further route of the same prefix, after its equals.
+    pub fn append(&mut self, route: Route) -> Result<(), FibError> {
+        let route = self.checked(route)?;
+        self.refuse_twin(&route)?;
+        if !self.join_siblings(&route) {
+            self.put(&route, Place::After);
+        }
+        Ok(())
+    }
+
+    /// `ip route prepend`: a further route of the same prefix, before its equals.
+    pub fn prepend(&mut self, route: Route) -> Result<(), FibError> {
+        let route = self.checked(route)?;
+        self.refuse_twin(&route)?;
+        self.put(&route, Place::Before);
+        Ok(())
+    }
+
+    /// `ip route replace`: takes the place of the first route with the same prefix, TOS and
+    /// metric, in one step; or adds it.
+    pub fn replace(&mut self, route: Route) -> Result<(), FibError> {
+        let route = self.checked(route)?;
+        if !self.exchange(&route) {
+            self.put(&route, Place::After);
+        }
+        Ok(())
+    }
+
+    /// `ip route change`: as replace, but the route must exist.
+    pub fn change(&mut self, route: Route) -> Result<(), FibError> {
+        let route = self.checked(route)?;
+        if self.exchange(&route) { Ok(()) } else { Err(FibError::NoSuchEntry) }
+    }
+
+    /// `ip route del`: removes the first route that has this prefix, TOS and table and fits
+    /// whatever else is given.
+    pub fn delete(&mut self, wanted: &RouteFilter) -> Result<(), FibError> {
+        let infos = &self.infos;
+        let fits = |alias: &Alias| wanted.fits(alias, infos.get(alias.info));
+        let removed = if wanted.prefix.addr().is_ipv4() {
+            let (key, len) = bits::<u32>(&wanted.prefix);
+            self.v4.table_mut(wanted.table).remove(key, len, fits)
+        } else {
+            let (key, len) = bits::<u128>(&wanted.prefix);
+            self.v6.table_mut(wanted.table).remove(key, len, fits)
+        };
+        let removed = removed.ok_or(FibError::NoSuchRoute)?;
+        self.infos.release(removed.info);
+        Ok(())
+    }
+
+    /// The route with defaults filled in, or what is wrong with it.
+    fn checked(&self, mut route: Route) -> Result<Route, FibError> {
+        if route.prefix.addr().is_ipv6() && route.metric == 0 {
+            route.metric = DEFAULT_METRIC_V6;
+        }
+        let hops = match &route.target {
+            Target::Hops(hops) => hops,
+            Target::Object(id) if self.objects.get(*id).is_some() => return Ok(route),
+            Target::Object(_) => return Err(FibError::NoSuchObject),
+        };
+        if hops.is_empty() != route.kind.is_refusal() {
+            return Err(FibError::InvalidNextHops);
+        }
+        for hop in hops {
+            if !(1..=256).contains(&hop.weight) {
+                return Err(FibError::InvalidWeight);
+            }
+        }
+        Ok(route)
+    }
+
+    fn aliases(&self, route: &Route) -> impl Iterator<Item = &Alias> {
+        let (v4, v6) = if route.prefix.addr().is_ipv4() {
+            let (key, len) = bits::<u32>(&route.prefix);
+            (self.v4.table(route.table).map(|table| table.exact(key, len)), None)
+        } else {
+            let (key, len) = bits::<u128>(&route.prefix);
+            (None, self.v6.table(route.table).map(|table| table.exact(key, len)))
+        };
+        v4.or(v6).into_iter().flatten()
+    }
+
+    fn refuse_twin(&self, route: &Route) -> Result<(), FibError> {
+        let Some(info) = self.infos.find(&Shared::of(route)) else { return Ok(()) };
+        let twin = |alias: &Alias| {
+            same_rank(alias, route) && alias.kind == route.kind && alias.info == info
+        };
+        if self.aliases(route).any(twin) { Err(FibError::Exists) } else { Ok(()) }
+    }
+
+    /// IPv6 routes with gateways and of the same metric are one route of several next hops
+    /// (`fib6_nsiblings`). False, and nothing done, if there is none to join.
+    fn join_siblings(&mut self, route: &Route) -> bool {
+        let Target::Hops(added) = &route.target else { return false };
+        let with_gateway = |hops: &[NextHop]| hops.iter().all(|hop| hop.hop.gateway.is_some());
+        if route.prefix.addr().is_ipv4() || route.kind != RouteType::Unicast || !with_gateway(added)
+        {
+            return false;
+        }
+        let there = self.aliases(route).find(|alias| same_rank(alias, route));
+        let Some(there) = there.filter(|alias| alias.kind == RouteType::Unicast) else {
+            return false;
+        };
+        let mut hops = match &self.infos.get(there.info).shared.target {
+            Target::Hops(hops) if with_gateway(hops) => hops.clone(),
+            _ => return false,
+        };
+        hops.extend(added);
+        self.exchange(&Route { target: Target::Hops(hops), ..route.clone() })
+    }
+
+    fn obtain_info(&mut self, route: &Route) -> u32 {
+        let links = &self.links;
+        self.infos.obtain(Shared::of(route), |paths| paths.update(|path| apply_link(links, path)))
+    }
+
+    fn put(&mut self, route: &Route, place: Place) {
+        let alias = Alias::of(route, self.obtain_info(route));
+        if route.prefix.addr().is_ipv4() {
+            let (key, len) = bits::<u32>(&route.prefix);
+            self.v4.table_mut(route.table).insert(key, len, place, alias);
+        } else {
+            let (key, len) = bits::<u128>(&route.prefix);
+            self.v6.table_mut(route.table).insert(key, len, place, alias);
+        }
+    }
+
+    fn exchange(&mut self, route: &Route) -> bool {
+        let info = self.obtain_info(route);
+        let wanted = |alias: &Alias| same_rank(alias, route);
+        let before = if route.prefix.addr().is_ipv4() {
+            let (key, len) = bits::<u32>(&route.prefix);
+            self.v4.table_mut(route.table).change(key, len, wanted, route.kind, info)
+        } else {
+            let (key, len) = bits::<u128>(&route.prefix);
+            self.v6.table_mut(route.table).change(key, len, wanted, route.kind, info)
+        };
+        self.infos.release(before.map_or(info, |before| before.info));
+        before.is_some()
+    }
+}
+
+/// Two routes that `add` and `replace` take for the same.
+fn same_rank(alias: &Alias, route: &Route) -> bool {
+    alias.tos == route.tos && alias.metric == route.metric
+}

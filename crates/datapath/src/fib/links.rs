@@ -1,0 +1,112 @@
+//! What takes next hops in and out of service: interfaces, neighbours, next-hop objects.
+
+use super::Fib;
+use super::error::FibError;
+use super::filter::RouteFilter;
+use super::key::Hop;
+use super::multipath::Path;
+use super::nexthop::{ObjectConfig, Objects};
+use super::resilient::BucketInfo;
+use super::route::{Route, Target};
+use super::state::Link;
+use crate::units::Instant;
+use core::net::IpAddr;
+
+impl Fib {
+    /// State of an interface.
+    pub fn link(&self, port: u16) -> Link {
+        self.links.get(usize::from(port)).copied().unwrap_or_default()
+    }
+
+    /// Changes the state of an interface; every route over it is cut anew at once.
+    pub fn set_link(&mut self, now: Instant, port: u16, link: Link) {
+        if self.links.len() <= usize::from(port) {
+            self.links.resize(usize::from(port) + 1, Link::default());
+        }
+        self.links[usize::from(port)] = link;
+        let links = &self.links;
+        for paths in self.infos.each_paths() {
+            if paths.paths().iter().any(|path| path.hop.port == port) {
+                paths.update(|path| apply_link(links, path));
+            }
+        }
+        self.objects.update(now, |path| apply_link(links, path));
+    }
+
+    /// `ip nexthop add`.
+    pub fn add_object(
+        &mut self,
+        now: Instant,
+        id: u32,
+        config: ObjectConfig,
+    ) -> Result<(), FibError> {
+        let links = &self.links;
+        self.objects.add(now, id, config, |path| apply_link(links, path))
+    }
+
+    /// `ip nexthop replace`: routes and groups that use the object follow at once.
+    pub fn replace_object(
+        &mut self,
+        now: Instant,
+        id: u32,
+        config: ObjectConfig,
+    ) -> Result<(), FibError> {
+        let links = &self.links;
+        self.objects.replace(now, id, config, |path| apply_link(links, path))
+    }
+
+    /// `ip nexthop del`: groups lose the member; routes of the object, and of groups that are
+    /// left empty, go with it.
+    pub fn delete_object(&mut self, now: Instant, id: u32) -> Result<(), FibError> {
+        let links = &self.links;
+        let gone = self.objects.delete(now, id, |path| apply_link(links, path))?;
+        let uses = |route: &Route| matches!(route.target, Target::Object(id) if gone.contains(&id));
+        for route in self.routes().iter().filter(|route| uses(route)) {
+            self.delete(&RouteFilter::exactly(route)).expect("the route was just listed");
+        }
+        Ok(())
+    }
+
+    /// All next-hop objects in order of their numbers.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// The buckets of a resilient group (`ip nexthop bucket show`).
+    pub fn buckets(&self, now: Instant, id: u32) -> Option<impl Iterator<Item = BucketInfo>> {
+        Some(self.objects.get(id)?.resilient()?.buckets(now))
+    }
+
+    /// Moves buckets of resilient groups whose time has come.
+    pub fn upkeep(&mut self, now: Instant) {
+        self.objects.upkeep(now);
+    }
+
+    /// When [`Fib::upkeep`] has something to do; `None` without unbalanced resilient groups.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.objects.wake_at()
+    }
+
+    /// Tells whether a next router answers (`NUD_VALID` or no entry: true; `NUD_FAILED`: false).
+    pub fn set_neighbour(&mut self, hop: Hop, reachable: bool) {
+        match (self.unreachable.binary_search(&hop), reachable) {
+            (Ok(at), true) => {
+                self.unreachable.remove(at);
+            }
+            (Err(at), false) => self.unreachable.insert(at, hop),
+            _ => {}
+        }
+    }
+}
+
+/// Gives a path the state of its interface.
+pub(super) fn apply_link(links: &[Link], path: &mut Path) {
+    let link = links.get(usize::from(path.hop.port)).copied().unwrap_or_default();
+    path.dead = !link.up;
+    path.linkdown = !link.up || !link.carrier;
+    let ignore = match path.hop.gateway {
+        Some(IpAddr::V6(_)) => link.ignore_linkdown_v6,
+        _ => link.ignore_linkdown,
+    };
+    path.usable = link.up && (link.carrier || !ignore);
+}

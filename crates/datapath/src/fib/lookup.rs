@@ -1,0 +1,237 @@
+//! From a question to a next hop: rules, table, prefix, route in service, one of its next hops.
+
+use super::family::{Verdict, first_path};
+use super::flow::Flow;
+use super::hash;
+use super::info::Info;
+use super::key::{Decision, RouteKey};
+use super::multipath::{Path, PathSet};
+use super::nexthop::{Object, ObjectConfig};
+use super::route::{Algorithm, Prefix, Route, RouteType, TableId, Target};
+use super::rules::Rule;
+use super::table::Alias;
+use super::{Fib, Settings};
+use crate::units::Instant;
+use core::net::IpAddr;
+
+/// How an answer comes about.
+#[derive(Clone, Debug)]
+pub struct Explanation<'a> {
+    /// The rule that led to the table.
+    pub rule: &'a Rule,
+    /// The route that answers, its table and prefix among its fields.
+    pub route: Route,
+    /// The next hops in order with their bounds; empty where none is needed.
+    pub candidates: &'a [Path],
+    /// The 32-bit hash that chooses among several next hops, if a hash does.
+    pub hash: Option<u32>,
+    /// Bucket of a resilient group, and how many there are.
+    pub bucket: Option<(u32, u32)>,
+}
+
+impl Fib {
+    /// Where a packet made here goes, or what `ip route get` answers: the hash is that of the
+    /// key's own fields, and no bucket of a resilient group counts as used.
+    #[inline]
+    pub fn lookup(&self, key: &RouteKey) -> Decision {
+        self.decide(None, key, || Flow::from(key))
+    }
+
+    /// Where a packet goes whose hash may need more than the key says. `flow` is only called
+    /// where several next hops are left to choose from.
+    #[inline]
+    pub fn forward(&self, now: Instant, key: &RouteKey, flow: impl FnOnce() -> Flow) -> Decision {
+        self.decide(Some(now), key, flow)
+    }
+
+    #[inline]
+    fn decide(
+        &self,
+        now: Option<Instant>,
+        key: &RouteKey,
+        flow: impl FnOnce() -> Flow,
+    ) -> Decision {
+        match self.resolve(key, false) {
+            Verdict::Route(found) => match found.alias.kind {
+                RouteType::Local | RouteType::Broadcast | RouteType::Anycast => Decision::Local,
+                _ => self.choose(now, key, found.info, flow),
+            },
+            Verdict::Refuse(RouteType::Blackhole) => Decision::Blackhole,
+            Verdict::Refuse(RouteType::Prohibit) => Decision::Prohibit,
+            Verdict::Refuse(_) => Decision::Unreachable,
+            Verdict::Nothing => Decision::NoRoute,
+        }
+    }
+
+    /// The route that answers, as configured (`RTM_F_FIB_MATCH`, `ip route get fibmatch`).
+    pub fn matching(&self, key: &RouteKey) -> Option<Route> {
+        let Verdict::Route(found) = self.resolve(key, true) else { return None };
+        let prefix = Prefix::containing(key.dst, found.prefix_len)?;
+        Some(found.info.route(prefix, found.table, found.alias))
+    }
+
+    #[inline]
+    fn resolve(&self, key: &RouteKey, want_len: bool) -> Verdict<'_> {
+        let good =
+            |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(key, info);
+        match key.dst {
+            IpAddr::V4(dst) => self.v4.resolve(&self.infos, key, dst.to_bits(), want_len, good),
+            IpAddr::V6(dst) => self.v6.resolve(&self.infos, key, dst.to_bits(), want_len, good),
+        }
+    }
+
+    /// True if some next hop of the route is in service and on the interface demanded.
+    #[inline]
+    fn serves(&self, key: &RouteKey, info: &Info) -> bool {
+        match info.shared.target {
+            Target::Hops(_) => first_path(info.paths.paths(), key).is_some(),
+            Target::Object(id) => {
+                let object = self.object(id);
+                *object.config() == ObjectConfig::Blackhole
+                    || first_path(object.paths().paths(), key).is_some()
+            }
+        }
+    }
+
+    fn object(&self, id: u32) -> &Object {
+        self.objects.get(id).expect("routes of a deleted object are deleted with it")
+    }
+
+    /// `fib_select_path()`: one of the route's next hops.
+    #[inline]
+    fn choose(
+        &self,
+        now: Option<Instant>,
+        key: &RouteKey,
+        info: &Info,
+        flow: impl FnOnce() -> Flow,
+    ) -> Decision {
+        let path = match info.shared.target {
+            Target::Hops(_) => self.choose_path(key, info, flow),
+            Target::Object(id) => {
+                let object = self.object(id);
+                if *object.config() == ObjectConfig::Blackhole {
+                    return Decision::Blackhole;
+                }
+                self.choose_member(now, key, object, flow)
+            }
+        };
+        path.map_or(Decision::NoRoute, |path| Decision::Forward(path.hop))
+    }
+
+    /// One of the route's own next hops.
+    #[inline]
+    fn choose_path<'a>(
+        &self,
+        key: &RouteKey,
+        info: &'a Info,
+        flow: impl FnOnce() -> Flow,
+    ) -> Option<&'a Path> {
+        let paths = &info.paths;
+        if paths.paths().len() == 1 || key.oif.is_some() {
+            return first_path(paths.paths(), key);
+        }
+        match info.shared.algorithm {
+            Algorithm::System => self.by_policy(key, paths, &flow()),
+            Algorithm::L3 => paths.by_hash(hash::seed_l3(self.settings.key, &flow())),
+            Algorithm::L4 => paths.by_hash(hash::seed_l4(self.settings.key, &flow())),
+            Algorithm::Modulo => paths.by_modulo(hash::seed_l3(self.settings.key, &flow())),
+            Algorithm::PerPacket => paths.by_turn(),
+            Algorithm::Credit => paths.by_credit(),
+        }
+    }
+
+    /// Today's choice. IPv4 alone heeds neighbour state here, and sends what is made here from the
+    /// interface that owns the source address, if one of the next hops lies on it.
+    fn by_policy<'a>(&self, key: &RouteKey, paths: &'a PathSet, flow: &Flow) -> Option<&'a Path> {
+        let hash = self.hash(flow);
+        let IpAddr::V4(src) = key.src else { return paths.by_hash(hash) };
+        let heed = self.settings.use_neigh && !self.unreachable.is_empty();
+        let good = |path: &Path| !heed || self.is_reachable(path);
+        if key.iif.is_none()
+            && let Some(owner) = self.owner(src.to_bits())
+            && paths.paths().iter().any(|p| p.hop.port == owner && p.usable && good(p))
+        {
+            return paths.by_hash_among(hash, |path| path.hop.port == owner && good(path));
+        }
+        if heed { paths.by_hash_among(hash, good) } else { paths.by_hash(hash) }
+    }
+
+    /// The interface that has this address.
+    fn owner(&self, addr: u32) -> Option<u16> {
+        let mut routes = self.v4.table(TableId::LOCAL)?.exact(addr, 32);
+        let alias = routes.find(|alias| alias.kind == RouteType::Local)?;
+        Some(self.infos.get(alias.info).paths.paths().first()?.hop.port)
+    }
+
+    /// One of the next hops of an object.
+    fn choose_member<'a>(
+        &self,
+        now: Option<Instant>,
+        key: &RouteKey,
+        object: &'a Object,
+        flow: impl FnOnce() -> Flow,
+    ) -> Option<&'a Path> {
+        if object.members().is_empty() || key.oif.is_some() {
+            return first_path(object.paths().paths(), key);
+        }
+        object.select(self.hash(&flow()), now, |path| self.is_reachable(path))
+    }
+
+    /// The 32-bit hash of a flow under the present settings.
+    pub fn hash(&self, flow: &Flow) -> u32 {
+        let Settings { policy, fields, key, use_neigh: _ } = self.settings;
+        hash::hash(policy, fields, key, flow)
+    }
+
+    fn is_reachable(&self, path: &Path) -> bool {
+        self.unreachable.binary_search(&path.hop).is_err()
+    }
+
+    /// What the multipath choice for this key would be made from: the next hops in order with
+    /// their bounds. Empty where a single next hop or none answers.
+    pub fn candidates(&self, key: &RouteKey) -> &[Path] {
+        let Verdict::Route(found) = self.resolve(key, true) else { return &[] };
+        match found.info.shared.target {
+            Target::Hops(_) => found.info.paths.paths(),
+            Target::Object(id) => self.object(id).paths().paths(),
+        }
+    }
+
+    /// Why the look-up of this key, asked as [`Fib::lookup`] asks, has its answer; `None` where no
+    /// route answers.
+    pub fn explain(&self, key: &RouteKey) -> Option<Explanation<'_>> {
+        let Verdict::Route(found) = self.resolve(key, true) else { return None };
+        let route = found.info.route(
+            Prefix::containing(key.dst, found.prefix_len)?,
+            found.table,
+            found.alias,
+        );
+        let candidates = self.candidates(key);
+        let mut bucket = None;
+        let hash = match route.target {
+            _ if candidates.len() < 2 || key.oif.is_some() => None,
+            Target::Object(id) => {
+                let hash = self.hash(&Flow::from(key));
+                if let ObjectConfig::Resilient(_, config) = self.object(id).config() {
+                    let buckets = u32::from(config.buckets);
+                    bucket = Some(((hash >> 1) % buckets, buckets));
+                }
+                Some(hash)
+            }
+            Target::Hops(_) => self.route_hash(route.algorithm, &Flow::from(key)),
+        };
+        let rule = &self.rules(key.dst.is_ipv6())[found.rule as usize];
+        Some(Explanation { rule, route, candidates, hash, bucket })
+    }
+
+    /// The hash by which an algorithm chooses, if it does so by one.
+    pub fn route_hash(&self, algorithm: Algorithm, flow: &Flow) -> Option<u32> {
+        match algorithm {
+            Algorithm::System => Some(self.hash(flow)),
+            Algorithm::L3 | Algorithm::Modulo => Some(hash::seed_l3(self.settings.key, flow)),
+            Algorithm::L4 => Some(hash::seed_l4(self.settings.key, flow)),
+            Algorithm::PerPacket | Algorithm::Credit => None,
+        }
+    }
+}
