@@ -3,6 +3,8 @@
 mod cmd;
 mod interrupt;
 mod progress;
+#[cfg(target_os = "linux")]
+mod rtnetlink;
 mod table;
 
 use std::process::ExitCode;
@@ -35,6 +37,10 @@ enum Command {
     Reproduce(cmd::reproduce::Args),
     /// Replay traces recorded from the real kernel.
     Vectors(cmd::vectors::Args),
+    /// Routes, rules and next hops in the words of ip(8): from a file, or this machine's.
+    Ip(cmd::ip::Args),
+    /// What if: how flows spread over next hops, and which of them move when one fails.
+    Ecmp(cmd::ecmp::Args),
     /// Measure speed: hops per CPU second.
     Bench(cmd::bench::Args),
 }
@@ -45,6 +51,8 @@ fn main() -> ExitCode {
         Command::Check(args) => cmd::check::run(&args),
         Command::Reproduce(args) => cmd::reproduce::run(&args),
         Command::Vectors(args) => cmd::vectors::run(&args),
+        Command::Ip(args) => cmd::ip::run(&args),
+        Command::Ecmp(args) => cmd::ecmp::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
     };
     match done {

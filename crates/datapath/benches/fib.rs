@@ -123,17 +123,31 @@ fn independent(bencher: Bencher, prefixes: &[(u32, u8)]) {
     });
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 1000)]
 fn hosts_10k_independent(bencher: Bencher) {
     independent(bencher, &ten_thousand_hosts());
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 1000)]
 fn prefixes_1m_independent(bencher: Bencher) {
     independent(bencher, &internet(1_000_000));
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 1000)]
+fn prefixes_1m_together(bencher: Bencher) {
+    let prefixes = internet(1_000_000);
+    let fib = fib_of(&prefixes);
+    let keys: Vec<RouteKey> = targets(&prefixes).into_iter().map(key).collect();
+    let mut batches = keys.chunks(BATCH).cycle();
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        let batch = batches.next().expect("a cycle");
+        let mut sum = 0u32;
+        fib.lookup_many(batch, |_, decision| sum = sum.wrapping_add(port(decision)));
+        sum
+    });
+}
+
+#[divan::bench(sample_count = 1000)]
 fn prefixes_1m_dependent(bencher: Bencher) {
     let prefixes = internet(1_000_000);
     let fib = fib_of(&prefixes);
@@ -149,7 +163,7 @@ fn prefixes_1m_dependent(bencher: Bencher) {
 }
 
 /// The trie alone, against `prefix-trie`.
-#[divan::bench]
+#[divan::bench(sample_count = 1000)]
 fn trie_1m_independent(bencher: Bencher) {
     let prefixes = internet(1_000_000);
     let mut trie = Trie::<u32>::new();
@@ -164,7 +178,23 @@ fn trie_1m_independent(bencher: Bencher) {
     });
 }
 
-#[divan::bench]
+/// The value alone, without a way to shorter prefixes.
+#[divan::bench(sample_count = 1000)]
+fn trie_1m_quick_independent(bencher: Bencher) {
+    let prefixes = internet(1_000_000);
+    let mut trie = Trie::<u32>::new();
+    for (value, &(addr, len)) in (0..).zip(&prefixes) {
+        trie.insert(addr, len, value % 8);
+    }
+    let targets = targets(&prefixes);
+    let mut batches = targets.chunks(BATCH).cycle();
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        let batch = batches.next().expect("a cycle");
+        batch.iter().map(|&dst| trie.quick(dst).unwrap_or(0)).sum::<u32>()
+    });
+}
+
+#[divan::bench(sample_count = 1000)]
 fn prefix_trie_1m_independent(bencher: Bencher) {
     let prefixes = internet(1_000_000);
     let map: PrefixMap<(u32, u8), u32> = prefixes.iter().map(|&prefix| (prefix, 1)).collect();

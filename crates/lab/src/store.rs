@@ -51,6 +51,17 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Puts a file in the place of another in one step; nothing half-written is ever seen.
+///
+/// # Errors
+/// When it cannot be written; the old one is then as it was.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into());
+    let store = Store { root: directory.unwrap_or(Path::new(".")).into() };
+    store.write(&name, bytes).map(drop)
+}
+
 impl Store {
     /// Makes the directory and checks that files can be made in it.
     ///

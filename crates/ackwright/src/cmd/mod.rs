@@ -2,6 +2,8 @@
 
 pub mod bench;
 pub mod check;
+pub mod ecmp;
+pub mod ip;
 pub mod reproduce;
 pub mod run;
 pub mod vectors;

@@ -162,7 +162,7 @@ impl<K: Address> Family<K> {
                         Verdict::Route(found) => {
                             return Verdict::Route(Found { rule: index as u32 - 1, ..found });
                         }
-                        verdict => return verdict,
+                        verdict @ Verdict::Refuse(_) => return verdict,
                     }
                 }
                 Action::Goto(priority) => {

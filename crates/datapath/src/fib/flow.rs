@@ -5,7 +5,7 @@ use super::RouteKey;
 use core::net::IpAddr;
 
 /// The fields of one header chain (`struct flow_keys`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fields {
     /// Source address.
     pub src: IpAddr,
@@ -22,7 +22,7 @@ pub struct Fields {
 }
 
 /// Everything about a packet that some hash policy reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flow {
     /// The packet itself.
     pub outer: Fields,

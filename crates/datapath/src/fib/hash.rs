@@ -96,6 +96,13 @@ impl HashKey {
         Self { k0, k1 }
     }
 
+    /// The seed that makes this key; `None` for a random one.
+    pub const fn seed(self) -> Option<u32> {
+        let seed = self.k0 as u32;
+        let from_seed = Self::from_seed(seed);
+        if from_seed.k0 == self.k0 && from_seed.k1 == self.k1 { Some(seed) } else { None }
+    }
+
     /// The low 32 bits, which serve as the seed of the 2015 jhash.
     const fn word(self) -> u32 {
         self.k0 as u32

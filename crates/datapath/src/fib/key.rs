@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 /// What a route look-up is asked (`struct flowi4` / `flowi6`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RouteKey {
     /// Source address.
     pub src: IpAddr,

@@ -14,6 +14,9 @@ use super::{Fib, Settings};
 use crate::units::Instant;
 use core::net::IpAddr;
 
+/// Keys that are looked up together; more than a processor has misses in the air.
+const TOGETHER: usize = 32;
+
 /// How an answer comes about.
 #[derive(Clone, Debug)]
 pub struct Explanation<'a> {
@@ -35,6 +38,29 @@ impl Fib {
     #[inline]
     pub fn lookup(&self, key: &RouteKey) -> Decision {
         self.decide(None, key, || Flow::from(key))
+    }
+
+    /// [`Fib::lookup`] for many keys at once. Look-ups in a large table wait for memory most of the
+    /// time; here a group of them waits together.
+    pub fn lookup_many(&self, keys: &[RouteKey], mut answer: impl FnMut(usize, Decision)) {
+        for (group, keys) in keys.chunks(TOGETHER).enumerate() {
+            for key in keys {
+                self.touch(key);
+            }
+            for (index, key) in keys.iter().enumerate() {
+                answer(group * TOGETHER + index, self.lookup(key));
+            }
+        }
+    }
+
+    /// Brings what the look-up of `key` will read close to the processor.
+    #[inline]
+    fn touch(&self, key: &RouteKey) {
+        if let IpAddr::V4(dst) = key.dst {
+            for table in self.v4.tables() {
+                core::hint::black_box(table.trie.quick(dst.to_bits()));
+            }
+        }
     }
 
     /// Where a packet goes whose hash may need more than the key says. `flow` is only called

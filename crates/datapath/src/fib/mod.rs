@@ -1,7 +1,7 @@
 //! The forwarding information base: longest-prefix match and multipath.
 //!
 //! [`Fib`] answers like the kernel's IPv4 and IPv6 FIBs: rules choose a table ([`rules`]), the
-//! table the longest prefix ([`trie`], [`ranges`], [`table`]) with a route that fits and is in
+//! table the longest prefix ([`trie`], [`spans`], [`table`]) with a route that fits and is in
 //! service ([`info`]), and among several next hops the flow's hash decides ([`hash`],
 //! [`multipath`]). A look-up ([`lookup`]) allocates nothing and takes `&self`; changes ([`change`],
 //! [`links`]) take `&mut self` and are complete when they return.
@@ -20,10 +20,10 @@ mod links;
 mod lookup;
 pub mod multipath;
 pub mod nexthop;
-mod ranges;
 pub mod resilient;
 pub mod route;
 pub mod rules;
+mod spans;
 mod state;
 mod table;
 pub mod trie;

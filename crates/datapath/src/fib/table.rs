@@ -107,7 +107,7 @@ impl<K: Bits> Table<K> {
     ) -> Option<Alias> {
         let at = self.exact(key, len).position(wanted)?;
         Some(self.edit(key, len, |list| {
-            let changed = Alias { kind, info, ..list[at] };
+            let changed = Alias { info, kind, ..list[at] };
             core::mem::replace(&mut list[at], changed)
         }))
     }

@@ -317,13 +317,13 @@ fn a_small_fib_is_small() {
     assert!(bytes < 1024, "{bytes} bytes for three routes");
 }
 
-/// A table large enough for ranges passes over what does not fit as a small one does.
+/// A table large enough for spans passes over what does not fit as a small one does.
 #[test]
 fn a_large_table_passes_over_dead_hops_and_other_tos() {
     let now = Instant::ZERO;
     let mut fib = Fib::new();
     fib.add(Route::via(Prefix::DEFAULT_V4, 1, ip("10.0.1.1"))).unwrap();
-    for index in 0..10_000u32 {
+    for index in 0..40_000u32 {
         let prefix = Prefix::containing(Ipv4Addr::from_bits(0x1400_0000 + (index << 8)).into(), 24);
         fib.add(Route::via(prefix.unwrap(), 2, ip("10.0.2.1"))).unwrap();
     }

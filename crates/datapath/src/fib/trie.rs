@@ -8,10 +8,10 @@
 //! * the *jump table*: for each value of the first `k` address bits, the deepest node of length
 //!   at most `k` that covers them, so that a walk begins near its end;
 //! * the *host index*: full-length prefixes by exact address (open addressing);
-//! * the *ranges* (IPv4, [`super::ranges`]): the values of all shorter prefixes, for look-ups that
-//!   want the longest prefix's value and nothing else.
+//! * the *spans* (IPv4, [`super::spans`]): the values of prefixes of up to 24 bits, for look-ups
+//!   that want the longest prefix's value and nothing else.
 
-use super::ranges::{self, Gather, Ranges};
+use super::spans::{BOTTOM, DEEP, NETS, Nets, Spans, TOP};
 use core::fmt::Debug;
 
 /// No node, no value.
@@ -39,8 +39,6 @@ pub trait Bits: Copy + Eq + Ord + Debug {
     fn as_v4(self) -> Option<u32>;
     /// The address whose first `len` bits are `top`, the rest zero.
     fn from_top(top: usize, len: u8) -> Self;
-    /// The bits after the first `len` as a number, as far as they fit.
-    fn below(self, len: u8) -> u32;
 }
 
 impl Bits for u32 {
@@ -75,10 +73,6 @@ impl Bits for u32 {
 
     fn from_top(top: usize, len: u8) -> Self {
         (top as u32) << (32 - len)
-    }
-
-    fn below(self, len: u8) -> u32 {
-        self & (u32::MAX >> len)
     }
 }
 
@@ -116,10 +110,6 @@ impl Bits for u128 {
     fn from_top(top: usize, len: u8) -> Self {
         (top as u128) << (128 - len)
     }
-
-    fn below(self, len: u8) -> u32 {
-        (self & (u128::MAX >> len)) as u32
-    }
 }
 
 /// An odd constant that spreads small numbers over 64 bits (2⁶⁴ divided by the golden ratio).
@@ -128,8 +118,8 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Below this many nodes there is no jump table and no host index.
 const ACCELERATE_FROM: usize = 256;
 
-/// From this many nodes on there are ranges; they take a megabyte at least.
-const RANGES_FROM: usize = 8192;
+/// From this many nodes on there are spans; they take four megabytes at least.
+const SPANS_FROM: usize = 1 << 15;
 
 #[derive(Clone, Copy, Debug)]
 struct Node<K> {
@@ -149,16 +139,7 @@ pub struct Trie<K> {
     jump_bits: u8,
     jump: Vec<u32>,
     hosts: HostIndex<K>,
-    quick: Option<Box<Quick>>,
-    /// A value was too large for the ranges: there are none any more.
-    unfit: bool,
-}
-
-/// The ranges, and the room where those of a slot are gathered.
-#[derive(Clone, Debug, Default)]
-struct Quick {
-    ranges: Ranges,
-    gather: Gather,
+    spans: Option<Box<Spans>>,
 }
 
 impl<K: Bits> Default for Trie<K> {
@@ -178,8 +159,7 @@ impl<K: Bits> Trie<K> {
             jump_bits: 0,
             jump: Vec::new(),
             hosts: HostIndex::new(),
-            quick: None,
-            unfit: false,
+            spans: None,
         }
     }
 
@@ -198,7 +178,7 @@ impl<K: Bits> Trie<K> {
         self.nodes.capacity() * size_of::<Node<K>>()
             + (self.free.capacity() + self.jump.capacity()) * size_of::<u32>()
             + self.hosts.slots.capacity() * size_of::<(K, u32)>()
-            + self.quick.as_ref().map_or(0, |quick| quick.ranges.memory())
+            + self.spans.as_ref().map_or(0, |spans| spans.memory())
     }
 
     /// The value of exactly this prefix.
@@ -209,13 +189,10 @@ impl<K: Bits> Trie<K> {
 
     /// Sets the value of a prefix and returns the one before.
     pub fn insert(&mut self, key: K, len: u8, value: u32) -> Option<u32> {
-        assert!(value != NONE && len <= K::WIDTH, "not a prefix and value: /{len} {value}");
+        assert!(value < DEEP && len <= K::WIDTH, "not a prefix and value: /{len} {value}");
         let at = self.obtain(key.masked(len), len);
         let node = &mut self.nodes[at as usize];
         let before = core::mem::replace(&mut node.value, value);
-        if value >= ranges::NO_VALUE {
-            (self.quick, self.unfit) = (None, true);
-        }
         if before == NONE {
             self.prefixes += 1;
             self.accelerate();
@@ -241,12 +218,8 @@ impl<K: Bits> Trie<K> {
     /// [`Trie::longest`] knows.
     #[inline]
     pub fn quick(&self, key: K) -> Option<u32> {
-        let (quick, addr) = (self.quick.as_ref()?, key.as_v4()?);
-        if let Some(at) = self.hosts.get(key) {
-            return Some(self.nodes[at as usize].value);
-        }
-        let value = quick.ranges.get(addr);
-        Some(if value == ranges::NO_VALUE { NONE } else { value })
+        let value = self.spans.as_ref()?.get(key.as_v4()?);
+        (value != DEEP).then_some(value)
     }
 
     /// The longest prefix that covers `key`, to be asked for its value or a shorter one.
@@ -440,87 +413,68 @@ impl<K: Bits> Trie<K> {
         if !self.hosts.is_enabled() {
             self.build_hosts();
         }
-        if count >= RANGES_FROM && self.quick.is_none() && !self.unfit && K::WIDTH == 32 {
-            self.quick = Some(Box::default());
-            self.quick.as_mut().expect("just made").ranges.build();
+        if count >= SPANS_FROM && self.spans.is_none() && K::WIDTH == 32 {
+            self.spans = Some(Box::new(Spans::new(NONE)));
             self.refresh(K::ZERO, 0);
         }
     }
 
-    /// Gathers anew what the ranges hold below a prefix that has changed. Full-length prefixes
-    /// stand in the host index alone.
+    /// Tells the spans what lies below a prefix that has changed.
     fn refresh(&mut self, key: K, len: u8) {
-        let Some(mut quick) = self.quick.take_if(|_| len < K::WIDTH) else { return };
-        let key = key.masked(len);
-        let count = 1 << ranges::TOP.saturating_sub(len);
-        for slot in key.top(ranges::TOP)..key.top(ranges::TOP) + count {
-            quick.gather.clear();
-            self.gather(slot, &mut quick.gather);
-            quick.ranges.set(slot, &quick.gather);
+        let Some(mut spans) = self.spans.take() else { return };
+        let first = key.masked(len).top(TOP);
+        for slot in first..first + (1 << TOP.saturating_sub(len)) {
+            spans.set(slot, &self.nets(slot));
         }
-        self.quick = Some(quick);
+        self.spans = Some(spans);
     }
 
-    /// The ranges of one slot: the value of what covers it, and those of what lies in it.
-    fn gather(&self, slot: usize, out: &mut Gather) {
-        let key = K::from_top(slot, ranges::TOP);
+    /// The networks of one slot: the value of what covers it, and those of what lies in it.
+    fn nets(&self, slot: usize) -> Nets {
+        let key = K::from_top(slot, TOP);
         let mut at = if self.jump_bits == 0 { 0 } else { self.jump[key.top(self.jump_bits)] };
-        while self.nodes[at as usize].len > ranges::TOP {
+        while self.nodes[at as usize].len > TOP {
             at = self.nodes[at as usize].parent;
         }
-        let below = loop {
-            let node = &self.nodes[at as usize];
-            if node.len == ranges::TOP {
-                break NONE;
-            }
-            let next = node.child[key.bit(node.len)];
-            if next == NONE {
-                break NONE;
-            }
-            let child = &self.nodes[next as usize];
-            if child.key.common(key) < child.len.min(ranges::TOP) {
-                break NONE;
-            }
-            if child.len > ranges::TOP {
-                break next;
-            }
+        while let Some(next) = self.child_around(at, key) {
             at = next;
-        };
-        let mut value = self.nodes[at as usize].value;
-        if value == NONE {
-            let up = self.valued_above(at);
-            value = if up == NONE { ranges::NO_VALUE } else { self.nodes[up as usize].value };
         }
-        out.from(0, value);
         let node = &self.nodes[at as usize];
-        if node.len == ranges::TOP {
-            for child in node.child {
-                self.gather_below(child, value, out);
+        let covering = if node.value == NONE { self.valued_above(at) } else { at };
+        let value = if covering == NONE { NONE } else { self.nodes[covering as usize].value };
+        let mut nets = [value; NETS];
+        for child in node.child.into_iter().filter(|&child| child != NONE) {
+            if self.nodes[child as usize].key.masked(TOP) == key {
+                self.fill_nets(child, &mut nets);
             }
-        } else {
-            self.gather_below(below, value, out);
         }
+        nets
     }
 
-    /// The ranges of the node `at` and all below it, in a slot where `around` is the value of the
-    /// rest. At most 14 deep.
-    fn gather_below(&self, at: u32, around: u32, out: &mut Gather) {
-        if at == NONE {
-            return;
-        }
+    /// The child of `at` that covers the whole slot beginning at `key`.
+    fn child_around(&self, at: u32, key: K) -> Option<u32> {
         let node = &self.nodes[at as usize];
-        if node.len == K::WIDTH {
+        if node.len >= TOP {
+            return None;
+        }
+        let next = node.child[key.bit(node.len)];
+        let child = self.nodes.get(next as usize)?;
+        (child.len <= TOP && child.key == key.masked(child.len)).then_some(next)
+    }
+
+    /// Writes the values of the node `at` and all below it, longer ones over shorter ones.
+    fn fill_nets(&self, at: u32, nets: &mut Nets) {
+        let node = &self.nodes[at as usize];
+        let first = node.key.top(BOTTOM) % NETS;
+        if node.len > BOTTOM {
+            nets[first] = DEEP;
             return;
         }
-        let value = if node.value == NONE { around } else { node.value };
-        let start = node.key.below(ranges::TOP);
-        let end = start + (1 << (K::WIDTH - node.len));
-        out.from(start, value);
-        for child in node.child {
-            self.gather_below(child, value, out);
+        if node.value != NONE {
+            nets[first..first + (1 << (BOTTOM - node.len))].fill(node.value);
         }
-        if end < 1 << (K::WIDTH - ranges::TOP) {
-            out.from(end, around);
+        for child in node.child.into_iter().filter(|&child| child != NONE) {
+            self.fill_nets(child, nets);
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Ip, IpError, Options, Outcome};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::net::IpAddr;
-use datapath::fib::{Decision, Flow, Hop, RouteKey, RouteType, TableId};
+use datapath::fib::{Decision, Hop, RouteKey, RouteType};
 
 const WORDS: [&str; 10] =
     ["from", "iif", "oif", "tos", "mark", "ipproto", "sport", "dport", "fibmatch", "to"];
@@ -35,6 +35,7 @@ impl Ip {
                 self.route_text(&route, &selector, options)
             });
         }
+        let explain = self.explain || options.details;
         let hop = match self.fib.lookup(&asked.key) {
             Decision::Forward(hop) => Some(hop),
             Decision::Local => None,
@@ -52,11 +53,13 @@ impl Ip {
             }
         };
         Ok(if options.json {
-            list(&[self.answer_json(&asked, hop)])
+            let answer = self.answer_json(&asked, hop);
+            list(&[if explain { answer.raw("why", &self.why_json(&asked.key)) } else { answer }
+                .finish()])
         } else {
             let mut text = self.answer_text(&asked, hop);
-            if options.details {
-                text += &self.reasons(&asked.key);
+            if explain {
+                text += &self.why_text(&asked.key);
             }
             text
         })
@@ -144,7 +147,7 @@ impl Ip {
         out + "\n"
     }
 
-    fn answer_json(&self, asked: &Question, hop: Option<Hop>) -> String {
+    fn answer_json(&self, asked: &Question, hop: Option<Hop>) -> Object {
         let key = &asked.key;
         let v6 = key.dst.is_ipv6();
         let mut object = Object::default();
@@ -173,7 +176,7 @@ impl Ip {
             if let Some(iif) = key.iif {
                 object = object.text("iif", self.devices.name(iif));
             }
-            return object.text("pref", "medium").finish();
+            return object.text("pref", "medium");
         }
         object = object.words("flags", &[]);
         if asked.mark {
@@ -186,7 +189,7 @@ impl Ip {
         if let Some(iif) = key.iif {
             object = object.text("iif", self.devices.name(iif));
         }
-        object.finish()
+        object
     }
 
     /// Broadcast answers keep their device, local ones come from `lo`.
@@ -228,46 +231,6 @@ impl Ip {
             (None, RouteType::Broadcast) => Some(vec!["local", "brd"]),
             (None, _) => Some(vec!["local"]),
         }
-    }
-
-    /// How the answer came about: table, prefix, hash and regions.
-    fn reasons(&self, key: &RouteKey) -> String {
-        let mut out = String::new();
-        let Some(route) = self.fib.matching(key) else { return out };
-        let table = match route.table {
-            TableId::MAIN => "main".to_owned(),
-            table => names::table_name(table),
-        };
-        let _ = writeln!(out, "    match {:?} table {table}", route.prefix);
-        let paths = self.fib.candidates(key);
-        if paths.len() < 2 {
-            return out;
-        }
-        let settings = self.fib.settings();
-        let hash = self.fib.hash(&Flow::from(key));
-        let _ = writeln!(
-            out,
-            "    hash {hash:#010x} hash31 {:#010x} policy {}",
-            hash >> 1,
-            settings.policy as u8
-        );
-        let mut from = 0;
-        for path in paths {
-            let device = self.devices.name(path.hop.port);
-            if path.bound < 0 {
-                let _ = writeln!(out, "    dev {device} weight {} out of service", path.weight);
-                continue;
-            }
-            let within = (from..=path.bound).contains(&((hash >> 1) as i32));
-            let mark = if within { " <-" } else { "" };
-            let _ = writeln!(
-                out,
-                "    dev {device} weight {} region {from:#010x}..={:#010x}{mark}",
-                path.weight, path.bound
-            );
-            from = path.bound.saturating_add(1);
-        }
-        out
     }
 }
 

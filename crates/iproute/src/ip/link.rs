@@ -1,14 +1,15 @@
 //! `ip link` and `ip address`: just enough to give a configuration its interfaces.
 
 use super::names::{self, LOOPBACK, invalid};
-use super::{Ip, Outcome, verb};
+use super::{Ip, Options, Outcome, verb};
 use crate::words::Words;
 use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
 
 impl Ip {
-    /// `ip link add NAME …`, `ip link set [dev] NAME up|down|carrier on|off`.
-    pub(super) fn link(&mut self, words: &mut Words<'_>) -> Outcome<String> {
-        match verb(words, "link", &["add", "set"])? {
+    /// `ip link add NAME …`, `ip link set [dev] NAME up|down|carrier on|off`, `ip link show`.
+    pub(super) fn link(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+        match verb(words, "link", &["add", "set", "show"])? {
+            "show" => return Ok(self.link_show(options)),
             "add" => {
                 let name = words.next().ok_or_else(|| words.ended("a name is missing"))?;
                 if self.devices.port(name.text).is_some() {

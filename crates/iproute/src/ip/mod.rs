@@ -4,7 +4,9 @@
 //! kernel and `ip` together would: [`Ip::run`] takes `ip -j route show` and returns what `ip`
 //! would print.
 
+pub mod config;
 mod get;
+pub mod import;
 mod json;
 mod link;
 mod names;
@@ -12,7 +14,10 @@ pub mod netlink;
 mod nexthop;
 mod route;
 mod rule;
+mod save;
 mod show;
+mod sysctl;
+mod why;
 
 pub use names::{Devices, LOOPBACK};
 
@@ -30,6 +35,8 @@ pub struct Ip {
     pub devices: Devices,
     /// The time at which commands happen (resilient groups keep times).
     pub now: Instant,
+    /// `ip route get` says how it came to its answer, as with `-d`.
+    pub explain: bool,
 }
 
 /// Why a command was not carried out.
@@ -80,7 +87,7 @@ impl From<FibError> for IpError {
     }
 }
 
-const OBJECTS: [&str; 5] = ["route", "rule", "nexthop", "link", "address"];
+const OBJECTS: [&str; 6] = ["route", "rule", "nexthop", "link", "address", "sysctl"];
 
 impl Ip {
     /// No routes, no interfaces but `lo`.
@@ -103,8 +110,9 @@ impl Ip {
             "route" | "ro" | "r" => self.route(&mut words, options),
             "rule" | "ru" => self.rule(&mut words, options),
             "nexthop" | "nh" => self.nexthop(&mut words, options),
-            "link" | "l" => self.link(&mut words),
+            "link" | "l" => self.link(&mut words, options),
             "address" | "addr" | "a" => self.address(&mut words),
+            "sysctl" => self.sysctl(&mut words),
             _ => Err(unknown_object(object).into()),
         }
     }

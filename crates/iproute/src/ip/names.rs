@@ -11,6 +11,8 @@ pub const LOOPBACK: u16 = u16::MAX;
 #[derive(Clone, Debug, Default)]
 pub struct Devices {
     ports: Vec<Device>,
+    /// The addresses of `lo`.
+    loopback: Vec<(IpAddr, u8)>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,9 +36,24 @@ impl Devices {
 
     /// Notes an address of a port.
     pub fn add_address(&mut self, port: u16, addr: IpAddr, len: u8) {
-        if let Some(device) = self.ports.get_mut(usize::from(port)) {
+        if port == LOOPBACK {
+            self.loopback.push((addr, len));
+        } else if let Some(device) = self.ports.get_mut(usize::from(port)) {
             device.addresses.push((addr, len));
         }
+    }
+
+    /// All ports but `lo`.
+    pub fn ports(&self) -> impl Iterator<Item = u16> + use<> {
+        0..self.ports.len() as u16
+    }
+
+    /// The addresses of a port with their prefix lengths.
+    pub fn addresses(&self, port: u16) -> &[(IpAddr, u8)] {
+        if port == LOOPBACK {
+            return &self.loopback;
+        }
+        self.ports.get(usize::from(port)).map_or(&[], |device| &device.addresses)
     }
 
     /// The name of a port.

@@ -397,7 +397,7 @@ fn put_gateway(out: &mut Vec<u8>, gateway: Option<IpAddr>, v6: bool) {
 }
 
 /// The attributes of a message.
-fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Outcome<(u16, &[u8])>> {
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Outcome<(u16, &[u8])>> {
     core::iter::from_fn(move || {
         if bytes.is_empty() {
             return None;
@@ -425,7 +425,7 @@ fn is_v6(family: u8) -> Outcome<bool> {
     }
 }
 
-fn address(kind: u16, value: &[u8]) -> Outcome<IpAddr> {
+pub(super) fn address(kind: u16, value: &[u8]) -> Outcome<IpAddr> {
     if let Ok(octets) = <[u8; 4]>::try_from(value) {
         return Ok(octets.into());
     }
@@ -438,7 +438,7 @@ fn via(kind: u16, value: &[u8]) -> Outcome<IpAddr> {
     address(kind, value.get(2..).ok_or(NetlinkError::BadLength(kind))?)
 }
 
-fn word(kind: u16, value: &[u8]) -> Outcome<u32> {
+pub(super) fn word(kind: u16, value: &[u8]) -> Outcome<u32> {
     Ok(u32::from_le_bytes(value.try_into().map_err(|_| NetlinkError::BadLength(kind))?))
 }
 

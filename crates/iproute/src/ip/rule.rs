@@ -131,7 +131,7 @@ impl Ip {
         rules.iter().map(|rule| self.rule_text(rule, rules)).collect()
     }
 
-    fn rule_text(&self, rule: &Rule, rules: &[Rule]) -> String {
+    pub(super) fn rule_text(&self, rule: &Rule, rules: &[Rule]) -> String {
         let Rule {
             priority,
             invert,

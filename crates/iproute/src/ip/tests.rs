@@ -78,12 +78,20 @@ fn get_tells_why() {
     ip.run("route add 198.18.0.0/15 nexthop via 10.0.1.2 nexthop via 10.0.2.2").unwrap();
     let answer = ip.run("-d route get 198.18.0.1 from 10.9.0.7 iif in0").unwrap();
     assert!(answer.starts_with("198.18.0.1 from 10.9.0.7 via 10.0."), "{answer}");
-    assert!(answer.contains("match 198.18.0.0/15 table main"), "{answer}");
+    assert!(answer.contains("rule 32766: from all lookup main"), "{answer}");
+    assert!(answer.contains("route 198.18.0.0/15 table main"), "{answer}");
     assert!(answer.contains("policy 0"), "{answer}");
     assert_eq!(answer.matches(" <-").count(), 1, "{answer}");
     ip.run("link set a1 down").unwrap();
     let answer = ip.run("-d route get 198.18.0.1 from 10.9.0.7 iif in0").unwrap();
     assert!(answer.contains("dev a1 weight 1 out of service"), "{answer}");
+    assert!(answer.contains("dev a2 weight 1 bounds 0x00000000..0x7fffffff <-"), "{answer}");
+    let json = ip.run("-j -d route get 198.18.0.1 from 10.9.0.7 iif in0").unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["why"]["nexthops"][1]["upper_bound"], i32::MAX);
+    assert_eq!(json[0]["why"]["rule"], 32766);
+    let bare = ip.run("route get 198.18.0.1 from 10.9.0.7 iif in0").unwrap();
+    assert_eq!(bare.lines().count(), 2, "without -d it is ip's answer: {bare}");
     assert!(answer.contains("via 10.0.2.2 dev a2"), "{answer}");
     let shown = ip.run("route show 198.18.0.0/15").unwrap();
     assert!(shown.contains("nexthop via 10.0.1.2 dev a1 weight 1 dead linkdown \n"), "{shown}");
@@ -115,4 +123,47 @@ fn bent_commands_never_panic() {
             }
         }
     }
+}
+
+/// What is saved says the same when it is read.
+#[test]
+fn a_saved_configuration_reads_back() {
+    let mut ip = router();
+    ip.run_all(
+        "sysctl net.ipv4.fib_multipath_hash_policy=3 net.ipv4.fib_multipath_hash_fields=0x37\n",
+    )
+    .unwrap_err();
+    ip.run_all(
+        "sysctl net.ipv4.fib_multipath_hash_policy=3 net.ipv4.fib_multipath_hash_fields=55\n\
+         sysctl net.ipv4.fib_multipath_hash_seed=77 net.ipv4.conf.a1.ignore_routes_with_linkdown=1\n\
+         nexthop add id 5 via 10.0.1.2 dev a1\n\
+         nexthop add id 6 via 10.0.2.2 dev a2\n\
+         nexthop add id 2 group 5,7/6\n\
+         nexthop add id 3 group 5/6 type resilient buckets 8 idle_timer 9\n\
+         nexthop add id 4 blackhole\n\
+         route add 1.0.0.0/8 nhid 2\n\
+         route add 198.18.0.0/15 mp_algo l4 nexthop via 10.0.1.2 nexthop via 10.0.2.2 weight 9\n\
+         route append 198.18.0.0/15 via 10.0.2.2 metric 7 proto static src 10.0.2.1\n\
+         route add prohibit 3.0.0.0/8 tos 0x10 table 100\n\
+         route del 10.0.2.0/24 dev a2\n\
+         rule add not from 10.8.0.0/16 fwmark 3/7 table 100 suppress_prefixlength 4\n\
+         rule del priority 32767\n\
+         -6 rule add to fd00::/8 prohibit\n\
+         link set a1 down",
+    )
+    .unwrap();
+    let saved = ip.save();
+    let mut again = Ip::new();
+    again.run_all(&saved).unwrap_or_else(|(line, error)| panic!("{line}: {error}\n{saved}"));
+    assert_eq!(again.save(), saved);
+    for question in
+        ["route show table all", "-6 route show", "rule show", "nexthop show", "link show"]
+    {
+        assert_eq!(again.run(question).unwrap(), ip.run(question).unwrap(), "{question}");
+    }
+    assert_eq!(again.fib.settings(), ip.fib.settings());
+    assert_eq!(
+        again.fib.link(again.devices.port("a1").unwrap()),
+        ip.fib.link(ip.devices.port("a1").unwrap())
+    );
 }

@@ -1,0 +1,282 @@
+//! `ackwright ecmp`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use datapath::fib::hash::{HashFields, HashKey, Policy};
+use datapath::fib::{Fib, Settings};
+use iproute::ip::{Devices, Ip};
+use lab::ecmp::{self, Disruption, FlowLoad, Load, Names, Stage};
+use lab::plot;
+use serde_json::json;
+
+use super::{Failure, Outcome, ip, print, print_json};
+use crate::table;
+
+/// Arguments of `ackwright ecmp`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright ecmp trace.pcapng --routes routes.ip
+  ackwright ecmp flows.csv --routes routes.ip --fail eth2 --policy l4
+  ackwright ecmp flows.csv --routes routes.ip --stages 3 --plot load.svg
+
+Flows come from a capture (pcap, pcapng; packets with equal fields are one flow) or from CSV lines
+\"src,dst,protocol,sport,dport,bytes\". Without --fail every next hop fails in turn; several --fail
+are tried one by one and then together. A later stage gets the flows of the busiest next hop.")]
+pub struct Args {
+    /// Capture or CSV, gzip or not
+    input: PathBuf,
+    /// A file of ip lines, as for \"ackwright ip --config\"
+    #[arg(long, value_name = "FILE")]
+    routes: PathBuf,
+    /// A device or gateway that fails
+    #[arg(long, value_name = "HOP")]
+    fail: Vec<String>,
+    /// fib_multipath_hash_policy: 0 or l3, 1 or l4, 2 or inner, 3 or custom [default: the file's]
+    #[arg(long)]
+    policy: Option<String>,
+    /// fib_multipath_hash_fields, for policy 3
+    #[arg(long, value_name = "MASK")]
+    fields: Option<u32>,
+    /// fib_multipath_hash_seed [default: the file's, or 1]
+    #[arg(long)]
+    seed: Option<u32>,
+    /// So many routers with these routes, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    stages: u32,
+    /// The routes of the next router
+    #[arg(long, value_name = "FILE")]
+    stage: Vec<PathBuf>,
+    /// Draw each next hop's load to an .svg or .png file
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Ports by the names of the routes' file.
+struct Named<'a>(&'a Devices);
+
+impl Names for Named<'_> {
+    fn port(&self, port: u16) -> String {
+        self.0.name(port).to_owned()
+    }
+}
+
+/// Reads, asks, prints.
+pub fn run(args: &Args) -> Outcome {
+    let mut ip = args.routes_of(&args.routes)?;
+    let input = ecmp::read(&args.input).map_err(|error| {
+        let gap = if error.line == 0 { " " } else { "" };
+        Failure::Usage(format!("{}:{gap}{error}", args.input.display()))
+    })?;
+    if input.flows.is_empty() {
+        let message = format!("{}: there are no flows in it", args.input.display());
+        return Err(Failure::Usage(message));
+    }
+    let flows = &input.flows;
+    let load = ecmp::load(&ip.fib, flows);
+    let failures = failures(args, &mut ip, flows, &load)?;
+    let stages = stages(args, &ip, flows)?;
+    let names = Named(&ip.devices);
+    if let Some(file) = &args.plot {
+        draw(file, &load, &failures, &names)?;
+    }
+    if args.json {
+        print_json(&json!({
+            "schema": 1,
+            "flows": flows.len(),
+            "bytes": flows.iter().map(|flow| flow.bytes).sum::<u64>(),
+            "skipped": input.skipped,
+            "policy": ip.fib.settings().policy as u32,
+            "load": load.to_json(&names),
+            "failures": failures.iter().map(|one| one.to_json(&names)).collect::<Vec<_>>(),
+            "stages": stages.iter().map(|one| one.to_json(&names)).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        tell(&load, &failures, &stages, flows, input.skipped, &names)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    fn routes_of(&self, file: &Path) -> Result<Ip, Failure> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+        let mut ip = ip::parse(file, &text)?.ip;
+        self.override_settings(&mut ip.fib)?;
+        Ok(ip)
+    }
+
+    fn override_settings(&self, fib: &mut Fib) -> Result<(), Failure> {
+        let mut settings: Settings = *fib.settings();
+        if let Some(policy) = &self.policy {
+            settings.policy = policy_of(policy)?;
+        }
+        if let Some(fields) = self.fields {
+            settings.fields = HashFields::from_number(fields).map_err(|_| {
+                Failure::Usage(format!(
+                    "--fields {fields}: bits 0 to 11 mean something, one must be set"
+                ))
+            })?;
+        }
+        if let Some(seed) = self.seed {
+            settings.key = HashKey::from_seed(seed);
+        }
+        fib.set_settings(settings);
+        Ok(())
+    }
+}
+
+fn policy_of(word: &str) -> Result<Policy, Failure> {
+    let words = [
+        ("l3", Policy::L3),
+        ("l4", Policy::L4),
+        ("inner", Policy::Inner),
+        ("custom", Policy::Custom),
+    ];
+    let named = words.iter().find(|(name, _)| *name == word).map(|(_, policy)| *policy);
+    let numbered = || word.parse().ok().and_then(Policy::from_number);
+    named.or_else(numbered).ok_or_else(|| {
+        Failure::Usage(format!("--policy {word}: it is 0 or l3, 1 or l4, 2 or inner, 3 or custom"))
+    })
+}
+
+/// What each failure does.
+fn failures(
+    args: &Args,
+    ip: &mut Ip,
+    flows: &[FlowLoad],
+    load: &Load,
+) -> Result<Vec<Disruption>, Failure> {
+    let mut sets: Vec<Vec<u16>> = Vec::new();
+    if args.fail.is_empty() {
+        let mut ports: Vec<u16> = load.hops.iter().map(|hop| hop.hop.port).collect();
+        ports.dedup();
+        if ports.len() > 1 {
+            sets.extend(ports.into_iter().map(|port| vec![port]));
+        }
+    } else {
+        for hop in &args.fail {
+            sets.push(vec![port_of(hop, ip, load)?]);
+        }
+        if sets.len() > 1 {
+            sets.push(sets.concat());
+        }
+    }
+    Ok(sets.iter().map(|ports| ecmp::fail(&mut ip.fib, flows, ports)).collect())
+}
+
+/// The port that a device or a gateway stands for.
+fn port_of(hop: &str, ip: &Ip, load: &Load) -> Result<u16, Failure> {
+    if let Some(port) = ip.devices.port(hop) {
+        return Ok(port);
+    }
+    let named: Vec<String> = load
+        .hops
+        .iter()
+        .flat_map(|one| {
+            let gateway = one.hop.gateway.map(|gateway| gateway.to_string());
+            [Some(ip.devices.name(one.hop.port).to_owned()), gateway].into_iter().flatten()
+        })
+        .collect();
+    let of = load.hops.iter().find(|one| one.hop.gateway.is_some_and(|gw| gw.to_string() == hop));
+    let Some(found) = of else {
+        let help = lab::plan::suggest(hop, named.iter().map(String::as_str)).unwrap_or_default();
+        return Err(Failure::Usage(format!("--fail {hop}: no next hop is called so; {help}")));
+    };
+    let port = found.hop.port;
+    if load.hops.iter().any(|one| one.hop.port == port && one.hop != found.hop) {
+        let name = ip.devices.name(port);
+        return Err(Failure::Usage(format!(
+            "--fail {hop}: other next hops lie behind {name} too; say --fail {name}"
+        )));
+    }
+    Ok(port)
+}
+
+/// The routers one after the other, if there are several.
+fn stages(args: &Args, ip: &Ip, flows: &[FlowLoad]) -> Result<Vec<Stage>, Failure> {
+    let more: Vec<Ip> =
+        args.stage.iter().map(|file| args.routes_of(file)).collect::<Result<_, _>>()?;
+    let mut fibs = vec![&ip.fib; args.stages as usize];
+    fibs.extend(more.iter().map(|ip| &ip.fib));
+    Ok(if fibs.len() > 1 { ecmp::stages(&fibs, &[], flows) } else { Vec::new() })
+}
+
+fn draw(
+    file: &Path,
+    load: &Load,
+    failures: &[Disruption],
+    names: &Named<'_>,
+) -> Result<(), Failure> {
+    let scene = ecmp::chart(load, failures, names).draw();
+    let bytes = match file.extension().and_then(|end| end.to_str()) {
+        Some("svg") => plot::svg(&scene).into_bytes(),
+        Some("png") => plot::png(&scene).unwrap_or_default(),
+        _ => {
+            let message = format!("--plot {}: the name must end in .svg or .png", file.display());
+            return Err(Failure::Usage(message));
+        }
+    };
+    Ok(lab::store::replace(file, &bytes)?)
+}
+
+fn tell(
+    load: &Load,
+    failures: &[Disruption],
+    stages: &[Stage],
+    flows: &[FlowLoad],
+    skipped: u64,
+    names: &Named<'_>,
+) -> Result<(), Failure> {
+    print(&table::render(&ecmp::load_table(load, names)))?;
+    let shown = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+    print(&format!(
+        "imbalance (largest load over its weight's share): flows {}, bytes {}",
+        shown(load.imbalance_flows()),
+        shown(load.imbalance_bytes())
+    ))?;
+    let total: u64 = flows.iter().map(|flow| flow.bytes).sum();
+    for &(index, hop) in &load.elephants {
+        let flow = &flows[index];
+        print(&format!(
+            "elephant: {} > {} protocol {}: {:.1} % of all bytes, on {}",
+            end(flow.key.src, flow.key.src_port),
+            end(flow.key.dst, flow.key.dst_port),
+            flow.key.protocol,
+            100.0 * flow.bytes as f64 / total as f64,
+            hop.map_or("no next hop".into(), |hop| names.hop(&hop)),
+        ))?;
+    }
+    if load.elephants.is_empty() {
+        print("elephants (over a tenth of all bytes): none")?;
+    }
+    if load.elsewhere > 0 {
+        print(&format!("without a next hop: {} flows", load.elsewhere))?;
+    }
+    if skipped > 0 {
+        print(&format!("passed over: {skipped} packets that are no IP, or broken"))?;
+    }
+    if !failures.is_empty() {
+        print("")?;
+        print(&table::render(&ecmp::failure_table(failures, names)))?;
+    }
+    if !stages.is_empty() {
+        print("")?;
+        print(&table::render(&ecmp::stage_table(stages, names)))?;
+        if stages.iter().skip(1).any(|stage| stage.unused > 0) {
+            print(
+                "polarised: a later stage leaves next hops unused. Give each router a seed of its\n\
+                 own: net.ipv4.fib_multipath_hash_seed",
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn end(address: std::net::IpAddr, port: u16) -> String {
+    if address.is_ipv6() { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
+}

@@ -1,0 +1,199 @@
+//! `ackwright ip`.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use iproute::ip::config::Config;
+use iproute::ip::{Ip, IpError};
+use lab::store;
+
+use super::{Failure, Outcome, print};
+
+/// Arguments of `ackwright ip`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright ip --config routes.ip route show
+  ackwright ip --config routes.ip route add 198.18.0.0/15 \\
+      nexthop via 10.0.1.2 weight 1 nexthop via 10.0.2.2 weight 3
+  ackwright ip --config routes.ip route get 198.18.0.1 from 10.9.0.7 iif in0
+  ackwright ip --config routes.ip -6 -j route show
+  ackwright ip --import-kernel nexthop show
+  ackwright ip --import-kernel save > routes.ip
+
+FILE holds lines as after \"ip\": link add, address add, route, rule, nexthop, and
+\"sysctl net.ipv4.fib_multipath_hash_policy=1\"; \"#\" begins a comment. Commands that
+change something rewrite it, whole or not at all. Answers are those of ip(8); below that
+of \"route get\" stand rule, table, hash and bounds, unless --bare says otherwise.")]
+pub struct Args {
+    /// A file of ip lines; made if it does not exist and something is added
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Ask this machine's routes, rules, next hops and links (read over rtnetlink, never changed)
+    #[arg(long)]
+    import_kernel: bool,
+    /// route get: the words of ip(8) alone, not how the answer came about
+    #[arg(long)]
+    bare: bool,
+    /// What follows \"ip\": [-4|-6] [-j] [-d] OBJECT COMMAND …, or \"save\" for everything as lines
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
+    words: Vec<String>,
+}
+
+/// Runs one `ip` command.
+pub fn run(args: &Args) -> Outcome {
+    let args = args.gathered()?;
+    let command = args.words.join(" ");
+    if command.is_empty() {
+        return Err(Failure::Usage(
+            "say what to do, e.g. \"route show\"; see ackwright ip --help".into(),
+        ));
+    }
+    let mut config = args.read(&command)?;
+    config.ip.explain = !args.bare;
+    if command == "save" {
+        print(&config.ip.save())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answer = config.run(&command).map_err(|error| refused("", &command, &error))?;
+    if answer.changed {
+        let Some(file) = &args.config else {
+            return Err(Failure::Usage(
+                "the kernel's routes are only read; write them to a file first: \
+                 ackwright ip --import-kernel save > routes.ip"
+                    .into(),
+            ));
+        };
+        write(file, &config.text())?;
+    }
+    if !answer.output.is_empty() {
+        print(&answer.output)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// Options of ours may stand after the words of `ip` too.
+    fn gathered(&self) -> Result<Self, Failure> {
+        let mut args = Self {
+            config: self.config.clone(),
+            import_kernel: self.import_kernel,
+            bare: self.bare,
+            words: Vec::new(),
+        };
+        let mut words = self.words.iter();
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--import-kernel" => args.import_kernel = true,
+                "--bare" => args.bare = true,
+                "--json" => args.words.insert(0, "-j".into()),
+                "--config" => {
+                    let file = words
+                        .next()
+                        .ok_or_else(|| Failure::Usage("--config needs a file after it".into()))?;
+                    args.config = Some(file.into());
+                }
+                text => match text.strip_prefix("--config=") {
+                    Some(file) => args.config = Some(file.into()),
+                    None => args.words.push(word.clone()),
+                },
+            }
+        }
+        Ok(args)
+    }
+
+    fn read(&self, command: &str) -> Result<Config, Failure> {
+        match (&self.config, self.import_kernel) {
+            (Some(file), false) => read_config(file, command),
+            (None, true) => {
+                let (ip, notes) = kernel()?;
+                for note in notes.iter().filter(|note| note.always || asks_for_hop(command)) {
+                    eprintln!("note: {}", note.text);
+                }
+                Ok(Config::of(ip))
+            }
+            (None, false) => Err(Failure::Usage(
+                "whose routes? --config FILE for a file of ip lines, --import-kernel for this \
+                 machine's"
+                    .into(),
+            )),
+            (Some(_), true) => {
+                Err(Failure::Usage("--config and --import-kernel exclude each other".into()))
+            }
+        }
+    }
+}
+
+/// Only these answers depend on the hash.
+fn asks_for_hop(command: &str) -> bool {
+    command.split_whitespace().any(|word| word == "get")
+}
+
+/// Something about the import that its reader should know.
+pub struct Note {
+    /// What.
+    pub text: String,
+    /// It matters whatever is asked.
+    pub always: bool,
+}
+
+/// A file that is not there is an empty one for whoever wants to add to it.
+fn read_config(file: &Path, command: &str) -> Result<Config, Failure> {
+    let adds = || {
+        command
+            .split_whitespace()
+            .any(|word| matches!(word, "add" | "append" | "replace" | "prepend"))
+    };
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound && adds() => String::new(),
+        Err(error) => return Err(Failure::Usage(format!("{}: {error}", file.display()))),
+    };
+    parse(file, &text)
+}
+
+/// Reads the text of a configuration file.
+pub fn parse(file: &Path, text: &str) -> Result<Config, Failure> {
+    Config::parse(text).map_err(|(line, error)| {
+        let command = text.lines().nth(line - 1).unwrap_or("");
+        refused(&format!("{}:{line}", file.display()), command, &error)
+    })
+}
+
+/// `FILE:LINE:COLUMN: message`, or `column N: message` for what was typed.
+fn refused(place: &str, command: &str, error: &IpError) -> Failure {
+    let start = command.len() - command.trim_start().len();
+    let (column, message) = match error {
+        IpError::Grammar(error) => {
+            let help = error.nearest.as_ref();
+            let help = help.map_or(String::new(), |word| format!(" (did you mean \"{word}\"?)"));
+            (error.column, format!("{}{help}", error.message))
+        }
+        other => {
+            let text = other.to_string();
+            (start, text.strip_prefix("Error: ").map_or(text.clone(), String::from))
+        }
+    };
+    Failure::Usage(match (place, error) {
+        ("", IpError::Grammar(_)) => format!("column {}: {message}\n  {command}", column + 1),
+        ("", _) => message,
+        _ => format!("{place}:{}: {message}", column + 1),
+    })
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    Ok(store::replace(file, text.as_bytes())?)
+}
+
+/// This machine's configuration, and what could not be taken over.
+#[cfg(target_os = "linux")]
+fn kernel() -> Result<(Ip, Vec<Note>), Failure> {
+    crate::rtnetlink::import().map_err(Failure::Other)
+}
+
+/// Other systems have no rtnetlink.
+#[cfg(not(target_os = "linux"))]
+fn kernel() -> Result<(Ip, Vec<Note>), Failure> {
+    Err(Failure::Other("--import-kernel needs Linux: other kernels have no rtnetlink".into()))
+}

@@ -1,0 +1,258 @@
+//! A configuration from what the kernel dumps over rtnetlink.
+
+use super::Ip;
+use super::names::LOOPBACK;
+use super::netlink::{
+    self, Interfaces, NetlinkError, RTM_NEWNEXTHOP, RTM_NEWROUTE, address, attributes, word,
+};
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+use datapath::fib::nexthop::ObjectConfig;
+use datapath::fib::{Action, FibError, InputPort, Link, Prefix, Route, Rule, TableId, Target};
+
+/// `RTM_NEWLINK`.
+pub const RTM_NEWLINK: u16 = 16;
+/// `RTM_NEWADDR`.
+pub const RTM_NEWADDR: u16 = 20;
+/// `RTM_NEWRULE`.
+pub const RTM_NEWRULE: u16 = 32;
+
+/// One message of a dump: its type and what follows the `nlmsghdr`.
+pub type Message = (u16, Vec<u8>);
+
+/// What could not be taken over, in words.
+pub type Skipped = Vec<String>;
+
+const IFLA_IFNAME: u16 = 3;
+const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 8;
+const IFF_LOWER_UP: u32 = 1 << 16;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+/// A cached clone, not a route (`RTM_F_CLONED`).
+const RTM_F_CLONED: u32 = 0x200;
+
+/// The kernel's interface numbers.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// (number, port).
+    known: Vec<(u32, u16)>,
+}
+
+impl Interfaces for Numbers {
+    fn index(&self, port: u16) -> u32 {
+        self.known.iter().find(|(_, there)| *there == port).map_or(0, |(index, _)| *index)
+    }
+
+    fn port(&self, index: u32) -> u16 {
+        self.known.iter().find(|(there, _)| *there == index).map_or(LOOPBACK, |(_, port)| *port)
+    }
+}
+
+/// The configuration that these messages describe. Links must be among them; order does not
+/// matter between kinds.
+///
+/// # Errors
+/// A message is malformed.
+pub fn import(messages: &[Message]) -> Result<(Ip, Skipped), NetlinkError> {
+    let mut ip = Ip::new();
+    let mut numbers = Numbers::default();
+    let mut skipped = Vec::new();
+    let of = |kind: u16| messages.iter().filter(move |(there, _)| *there == kind).map(|m| &m.1[..]);
+    let mut links = Vec::new();
+    for body in of(RTM_NEWLINK) {
+        links.extend(add_link(&mut ip, &mut numbers, body)?);
+    }
+    for body in of(RTM_NEWADDR) {
+        add_address(&mut ip, &numbers, body)?;
+    }
+    let mut objects = Vec::new();
+    for body in of(RTM_NEWNEXTHOP) {
+        objects.push(netlink::decode_object(body, &numbers)?);
+    }
+    // Single next hops first: groups need them.
+    objects.sort_by_key(|(_, config)| {
+        matches!(config, ObjectConfig::Group(_) | ObjectConfig::Resilient(..))
+    });
+    for (id, config) in objects {
+        if let Err(error) = ip.fib.add_object(ip.now, id, config) {
+            skipped.push(format!("nexthop id {id}: {error}"));
+        }
+    }
+    add_rules(&mut ip, of(RTM_NEWRULE), &mut skipped)?;
+    for body in of(RTM_NEWROUTE) {
+        let flags = body.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        if !matches!(body.first(), Some(2 | 10)) || flags & RTM_F_CLONED != 0 {
+            continue;
+        }
+        let route = netlink::decode_route(body, &numbers)?;
+        add_route(&mut ip, route, &mut skipped);
+    }
+    for (port, link) in links {
+        ip.fib.set_link(ip.now, port, link);
+    }
+    Ok((ip, skipped))
+}
+
+fn add_route(ip: &mut Ip, route: Route, skipped: &mut Skipped) {
+    let route = if route.kind.is_refusal() && !matches!(route.target, Target::Object(_)) {
+        Route { target: Target::Hops(Vec::new()), ..route }
+    } else {
+        route
+    };
+    let prefix = route.prefix;
+    match ip.fib.append(route) {
+        Ok(()) | Err(FibError::Exists) => {}
+        Err(error) => skipped.push(format!("route {prefix}: {error}")),
+    }
+}
+
+/// `struct ifinfomsg`.
+fn add_link(
+    ip: &mut Ip,
+    numbers: &mut Numbers,
+    body: &[u8],
+) -> Result<Option<(u16, Link)>, NetlinkError> {
+    let header = body.first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
+    let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+    let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    let mut name = None;
+    for attribute in attributes(&body[16..]) {
+        if let (IFLA_IFNAME, value) = attribute? {
+            name = Some(text(value));
+        }
+    }
+    if flags & IFF_LOOPBACK != 0 {
+        numbers.known.push((index, LOOPBACK));
+        return Ok(None);
+    }
+    let port = ip.devices.add(&name.ok_or(NetlinkError::Missing("interface name"))?);
+    numbers.known.push((index, port));
+    let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
+    // A device that is down has no carrier either; whether it would have one is unknown.
+    Ok(Some((port, Link { up, carrier: carrier || !up, ..Link::default() })))
+}
+
+/// `struct ifaddrmsg`.
+fn add_address(ip: &mut Ip, numbers: &Numbers, body: &[u8]) -> Result<(), NetlinkError> {
+    let header = body.first_chunk::<8>().ok_or(NetlinkError::Truncated)?;
+    let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+    let (mut local, mut peer) = (None, None);
+    for attribute in attributes(&body[8..]) {
+        match attribute? {
+            (IFA_LOCAL, value) => local = Some(address(IFA_LOCAL, value)?),
+            (IFA_ADDRESS, value) => peer = Some(address(IFA_ADDRESS, value)?),
+            _ => {}
+        }
+    }
+    if let Some(addr) = local.or(peer) {
+        ip.devices.add_address(numbers.port(index), addr, header[1]);
+    }
+    Ok(())
+}
+
+/// The rules of each family that has any in the dump; without a dump the default ones stay.
+fn add_rules<'a>(
+    ip: &mut Ip,
+    bodies: impl Iterator<Item = &'a [u8]>,
+    skipped: &mut Skipped,
+) -> Result<(), NetlinkError> {
+    let mut cleared = [false; 2];
+    for body in bodies {
+        let Some((v6, rule)) = read_rule(ip, body, skipped)? else { continue };
+        if !std::mem::replace(&mut cleared[usize::from(v6)], true) {
+            while ip.fib.delete_rule(v6, |_| true).is_ok() {}
+        }
+        let priority = rule.priority;
+        if let Err(error) = ip.fib.add_rule(v6, rule) {
+            skipped.push(format!("rule {priority}: {error}"));
+        }
+    }
+    Ok(())
+}
+
+/// `struct fib_rule_hdr` and its attributes (`FRA_*`).
+fn read_rule(
+    ip: &Ip,
+    body: &[u8],
+    skipped: &mut Skipped,
+) -> Result<Option<(bool, Rule)>, NetlinkError> {
+    const TO_TABLE: u8 = 1;
+    const GOTO: u8 = 2;
+    const NOP: u8 = 3;
+    const BLACKHOLE: u8 = 6;
+    const UNREACHABLE: u8 = 7;
+    const PROHIBIT: u8 = 8;
+    const INVERT: u32 = 2;
+    let header = body.first_chunk::<12>().ok_or(NetlinkError::Truncated)?;
+    let [family, to_len, from_len, tos, table, _, _, action, ..] = *header;
+    let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    let v6 = match family {
+        2 => false,
+        10 => true,
+        _ => return Ok(None),
+    };
+    let mut rule = Rule { tos, invert: flags & INVERT != 0, ..Rule::all(0, Action::Nop) };
+    let (mut table, mut target) = (u32::from(table), 0);
+    let (mut mark, mut mask) = (0, None);
+    let prefix = |kind: u16, value: &[u8], len: u8| -> Result<Option<Prefix>, NetlinkError> {
+        let addr: IpAddr = address(kind, value)?;
+        Ok(Some(Prefix::new(addr, len)?))
+    };
+    for attribute in attributes(&body[12..]) {
+        let (kind, value) = attribute?;
+        match kind {
+            1 => rule.to = prefix(kind, value, to_len)?,
+            2 => rule.from = prefix(kind, value, from_len)?,
+            3 | 17 => {
+                let name = text(value);
+                let Some(port) = ip.devices.port(&name) else {
+                    skipped.push(format!("a rule for the absent interface {name}"));
+                    return Ok(None);
+                };
+                if kind == 17 {
+                    rule.oif = Some(port);
+                } else if port == LOOPBACK {
+                    rule.iif = Some(InputPort::Loopback);
+                } else {
+                    rule.iif = Some(InputPort::Port(port));
+                }
+            }
+            4 => target = word(kind, value)?,
+            6 => rule.priority = word(kind, value)?,
+            10 => mark = word(kind, value)?,
+            14 => rule.suppress_prefix_len = u8::try_from(word(kind, value)?).ok(),
+            15 => table = word(kind, value)?,
+            16 => mask = Some(word(kind, value)?),
+            22 => rule.protocol = value.first().copied(),
+            23 => rule.src_ports = Some(range(kind, value)?),
+            24 => rule.dst_ports = Some(range(kind, value)?),
+            _ => {}
+        }
+    }
+    rule.mark = mask.filter(|&mask| mask != 0).map(|mask| (mark, mask));
+    rule.action = match action {
+        TO_TABLE => Action::Table(TableId(table)),
+        GOTO => Action::Goto(target),
+        NOP => Action::Nop,
+        BLACKHOLE => Action::Blackhole,
+        UNREACHABLE => Action::Unreachable,
+        PROHIBIT => Action::Prohibit,
+        _ => {
+            skipped.push(format!("rule {}: action {action} is unknown", rule.priority));
+            return Ok(None);
+        }
+    };
+    Ok(Some((v6, rule)))
+}
+
+/// `struct fib_rule_port_range`.
+fn range(kind: u16, value: &[u8]) -> Result<RangeInclusive<u16>, NetlinkError> {
+    let bytes = <[u8; 4]>::try_from(value).map_err(|_| NetlinkError::BadLength(kind))?;
+    Ok(u16::from_le_bytes([bytes[0], bytes[1]])..=u16::from_le_bytes([bytes[2], bytes[3]]))
+}
+
+/// A string that ends with a zero byte.
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value.strip_suffix(&[0]).unwrap_or(value)).into_owned()
+}

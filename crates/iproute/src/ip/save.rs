@@ -1,0 +1,205 @@
+//! A whole configuration as lines that [`Ip::run_all`] reads back, and `ip -batch` too, the
+//! `sysctl` lines aside.
+
+use super::names;
+use super::{Ip, Options};
+use core::fmt::Write as _;
+use core::net::IpAddr;
+use datapath::fib::nexthop::ObjectConfig;
+use datapath::fib::{NextHop, Protocol, Route, RouteType, Rule, Scope, TableId, Target};
+
+impl Ip {
+    /// Everything that was configured: two configurations are equal exactly if their lines are.
+    pub fn save(&self) -> String {
+        let mut out = String::new();
+        let mut bare = Self::new();
+        self.save_links(&mut out);
+        bare.run_all(&out).expect("links and addresses that exist can be written down");
+        self.save_sysctls(&mut out);
+        self.save_rules(false, &mut out);
+        self.save_rules(true, &mut out);
+        self.save_objects(&mut out);
+        self.save_routes(&bare.fib.routes(), &mut out);
+        self.save_link_states(&mut out);
+        out
+    }
+
+    /// Devices and their addresses, all of them up: only then their routes can be added.
+    fn save_links(&self, out: &mut String) {
+        for port in self.devices.ports() {
+            let name = self.devices.name(port);
+            let _ = writeln!(out, "link add {name} type dummy\nlink set {name} up");
+        }
+        for port in self.devices.ports().chain([names::LOOPBACK]) {
+            for (addr, len) in self.devices.addresses(port) {
+                let _ = writeln!(out, "address add {addr}/{len} dev {}", self.devices.name(port));
+            }
+        }
+    }
+
+    fn save_link_states(&self, out: &mut String) {
+        for port in self.devices.ports() {
+            let (link, name) = (self.fib.link(port), self.devices.name(port));
+            for (on, family) in [(link.ignore_linkdown, 4), (link.ignore_linkdown_v6, 6)] {
+                if on {
+                    let _ = writeln!(
+                        out,
+                        "sysctl net.ipv{family}.conf.{name}.ignore_routes_with_linkdown=1"
+                    );
+                }
+            }
+            if !link.carrier {
+                let _ = writeln!(out, "link set {name} carrier off");
+            }
+            if !link.up {
+                let _ = writeln!(out, "link set {name} down");
+            }
+        }
+    }
+
+    fn save_rules(&self, v6: bool, out: &mut String) {
+        let (rules, usual) = (self.fib.rules(v6), Rule::defaults(v6));
+        let family = if v6 { "-6 " } else { "" };
+        for gone in usual.iter().filter(|rule| !rules.contains(rule)) {
+            let _ = writeln!(out, "{family}rule del priority {}", gone.priority);
+        }
+        for rule in rules.iter().filter(|rule| !usual.contains(rule)) {
+            let text = self.rule_text(rule, rules);
+            let (_, words) = text.split_once(":\t").unwrap_or(("", &text));
+            let words = words.replace("[detached]", "").replace("[unresolved]", "");
+            let _ = writeln!(out, "{family}rule add priority {} {}", rule.priority, words.trim());
+        }
+    }
+
+    /// Single next hops before the groups of them.
+    fn save_objects(&self, out: &mut String) {
+        let objects = self.fib.objects();
+        let group = |config: &ObjectConfig| {
+            matches!(config, ObjectConfig::Group(_) | ObjectConfig::Resilient(..))
+        };
+        for groups in [false, true] {
+            for (id, object) in objects.iter().filter(|(_, o)| group(o.config()) == groups) {
+                let mut text = self.object_text(id, object, false);
+                // What follows from the rest, and what has a time, is no configuration.
+                for word in [" dead", " linkdown", " scope link", " scope host"] {
+                    text = text.replace(word, "");
+                }
+                if let Some((before, _)) = text.split_once("unbalanced_time ") {
+                    text.truncate(before.len());
+                }
+                let _ = writeln!(out, "nexthop add {}", text.trim());
+            }
+        }
+    }
+
+    /// Routes besides those that the addresses bring along.
+    fn save_routes(&self, usual: &[Route], out: &mut String) {
+        let routes = self.fib.routes();
+        let mut added: Vec<&Route> = routes.iter().filter(|route| !usual.contains(route)).collect();
+        // Gateways must be reachable when they are named.
+        added.sort_by_key(|route| has_gateway(route));
+        for route in added {
+            let _ = writeln!(out, "{}", self.route_line("append", route));
+        }
+        for gone in usual.iter().filter(|route| !routes.contains(route)) {
+            let _ = writeln!(out, "{}", self.route_line("del", gone));
+        }
+    }
+
+    fn route_line(&self, verb: &str, route: &Route) -> String {
+        let v6 = route.prefix.addr().is_ipv6();
+        let mut out = format!("{}route {verb} ", if v6 { "-6 " } else { "" });
+        if route.kind != RouteType::Unicast {
+            let _ = write!(out, "{} ", names::type_name(route.kind));
+        }
+        let _ = write!(out, "{}", route.prefix);
+        if route.tos != 0 {
+            let _ = write!(out, " tos {:#04x}", route.tos);
+        }
+        match &route.target {
+            Target::Object(id) => {
+                let _ = write!(out, " nhid {id}");
+            }
+            Target::Hops(hops) if hops.len() == 1 => out += &self.hop_words(&hops[0]),
+            Target::Hops(_) => {}
+        }
+        if route.table != TableId::MAIN {
+            let _ = write!(out, " table {}", names::table_name(route.table));
+        }
+        if route.protocol != Protocol::BOOT {
+            let _ = write!(out, " proto {}", names::protocol_name(route.protocol));
+        }
+        if !v6 && (verb == "append" || route.scope != Scope::UNIVERSE) {
+            let _ = write!(out, " scope {}", names::scope_name(route.scope));
+        }
+        if let Some(prefsrc) = route.prefsrc {
+            let _ = write!(out, " src {prefsrc}");
+        }
+        if route.metric != 0 {
+            let _ = write!(out, " metric {}", route.metric);
+        }
+        if let Some(name) = names::algorithm_name(route.algorithm) {
+            let _ = write!(out, " mp_algo {name}");
+        }
+        if let Target::Hops(hops) = &route.target
+            && hops.len() > 1
+        {
+            for hop in hops {
+                let _ = write!(out, " nexthop{} weight {}", self.hop_words(hop), hop.weight);
+            }
+        }
+        out
+    }
+
+    fn hop_words(&self, hop: &NextHop) -> String {
+        let mut out = String::new();
+        match hop.hop.gateway {
+            Some(IpAddr::V6(gateway)) => {
+                let _ = write!(out, " via inet6 {gateway}");
+            }
+            Some(gateway) => {
+                let _ = write!(out, " via {gateway}");
+            }
+            None => {}
+        }
+        let _ = write!(out, " dev {}", self.devices.name(hop.hop.port));
+        if hop.onlink {
+            out += " onlink";
+        }
+        out
+    }
+
+    /// `ip link show`: names and states. What a device is besides, this program does not know.
+    pub(super) fn link_show(&self, options: Options) -> String {
+        let lines: Vec<String> = self
+            .devices
+            .ports()
+            .map(|port| {
+                let (link, name) = (self.fib.link(port), self.devices.name(port));
+                let up = if link.up { "UP" } else { "DOWN" };
+                let lower = if link.carrier { "LOWER_UP" } else { "NO-CARRIER" };
+                let state = if link.up && link.carrier { "UP" } else { "DOWN" };
+                let flags: Vec<&str> = if link.up { vec![up, lower] } else { vec![] };
+                let index = u32::from(port) + 2;
+                if options.json {
+                    super::json::Object::default()
+                        .number("ifindex", index)
+                        .text("ifname", name)
+                        .words("flags", &flags)
+                        .text("operstate", state)
+                        .finish()
+                } else {
+                    format!("{index}: {name}: <{}> state {state}\n", flags.join(","))
+                }
+            })
+            .collect();
+        if options.json { super::json::list(&lines) } else { lines.concat() }
+    }
+}
+
+fn has_gateway(route: &Route) -> bool {
+    match &route.target {
+        Target::Hops(hops) => hops.iter().any(|hop| hop.hop.gateway.is_some()),
+        Target::Object(_) => true,
+    }
+}

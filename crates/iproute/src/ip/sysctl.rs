@@ -1,0 +1,108 @@
+//! `sysctl NAME=VALUE`: the settings that decide between next hops.
+
+use super::names::{LOOPBACK, invalid};
+use super::{Ip, Outcome};
+use crate::words::{Word, Words};
+use core::fmt::Write as _;
+use datapath::fib::hash::{HashFields, HashKey, Policy};
+use datapath::fib::{Link, Settings};
+
+const NAMES: [&str; 6] = [
+    "net.ipv4.fib_multipath_hash_policy",
+    "net.ipv4.fib_multipath_hash_fields",
+    "net.ipv4.fib_multipath_hash_seed",
+    "net.ipv4.fib_multipath_use_neigh",
+    "net.ipv4.conf.all.ignore_routes_with_linkdown",
+    "net.ipv6.conf.all.ignore_routes_with_linkdown",
+];
+
+impl Ip {
+    /// `sysctl [-w] NAME=VALUE …`. IPv4 and IPv6 have one policy, mask and seed here: those of
+    /// `net.ipv4`.
+    pub(super) fn sysctl(&mut self, words: &mut Words<'_>) -> Outcome<String> {
+        for word in words.by_ref() {
+            if matches!(word.text, "-w" | "-q" | "-qw") {
+                continue;
+            }
+            let Some((name, value)) = word.text.split_once('=') else {
+                return Err(word.error("NAME=VALUE is expected".to_owned(), None).into());
+            };
+            self.set_sysctl(word, &name.replace('/', "."), value)?;
+        }
+        Ok(String::new())
+    }
+
+    fn set_sysctl(&mut self, word: Word<'_>, name: &str, value: &str) -> Outcome<()> {
+        let wrong = |what: &str| invalid(word, what, None);
+        let number = || value.parse::<u32>().map_err(|_| wrong("a number is expected"));
+        let mut settings = *self.fib.settings();
+        match name {
+            "net.ipv4.fib_multipath_hash_policy" => {
+                let policy = Policy::from_number(number()?);
+                settings.policy = policy.ok_or_else(|| wrong("the policy is 0, 1, 2 or 3"))?;
+            }
+            "net.ipv4.fib_multipath_hash_fields" => {
+                let what = "bits 0 to 11 mean something, and one must be set";
+                let fields = HashFields::from_number(number()?);
+                settings.fields = fields.map_err(|_| wrong(what))?;
+            }
+            "net.ipv4.fib_multipath_hash_seed" => settings.key = HashKey::from_seed(number()?),
+            "net.ipv4.fib_multipath_use_neigh" => settings.use_neigh = number()? != 0,
+            _ => {
+                let on = number()? != 0;
+                return self.set_ignore_linkdown(word, name, on);
+            }
+        }
+        self.fib.set_settings(settings);
+        Ok(())
+    }
+
+    /// `net.ipv4.conf.DEV.ignore_routes_with_linkdown`, `DEV` being a device or `all`.
+    fn set_ignore_linkdown(&mut self, word: Word<'_>, name: &str, on: bool) -> Outcome<()> {
+        let (v6, rest) =
+            match (name.strip_prefix("net.ipv4.conf."), name.strip_prefix("net.ipv6.conf.")) {
+                (Some(rest), _) => (false, Some(rest)),
+                (_, rest) => (true, rest),
+            };
+        let device = rest.and_then(|rest| rest.strip_suffix(".ignore_routes_with_linkdown"));
+        let Some(device) = device else {
+            let nearest = word.unknown("sysctl", &NAMES).nearest;
+            return Err(word.error(format!("cannot stat \"{name}\""), nearest).into());
+        };
+        let ports: Vec<u16> = if device == "all" {
+            self.devices.ports().collect()
+        } else {
+            vec![self.devices.read(Word { text: device, column: word.column })?]
+        };
+        for port in ports {
+            let mut link: Link = self.fib.link(port);
+            *(if v6 { &mut link.ignore_linkdown_v6 } else { &mut link.ignore_linkdown }) = on;
+            if port != LOOPBACK && link != self.fib.link(port) {
+                self.fib.set_link(self.now, port, link);
+            }
+        }
+        Ok(())
+    }
+
+    /// The settings that are not the default, as words that [`Ip::run`] reads.
+    pub(super) fn save_sysctls(&self, out: &mut String) {
+        let (now, usual) = (*self.fib.settings(), Settings::default());
+        let mut put = |name: &str, value: u32| {
+            let _ = writeln!(out, "sysctl {name}={value}");
+        };
+        if now.policy != usual.policy {
+            put(NAMES[0], now.policy as u32);
+        }
+        if now.fields != usual.fields {
+            put(NAMES[1], now.fields.number());
+        }
+        if now.key != usual.key
+            && let Some(seed) = now.key.seed()
+        {
+            put(NAMES[2], seed);
+        }
+        if now.use_neigh {
+            put(NAMES[3], 1);
+        }
+    }
+}
