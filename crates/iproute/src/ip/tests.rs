@@ -143,7 +143,7 @@ fn a_saved_configuration_reads_back() {
          nexthop add id 4 blackhole\n\
          route add 1.0.0.0/8 nhid 2\n\
          route add 198.18.0.0/15 mp_algo l4 nexthop via 10.0.1.2 nexthop via 10.0.2.2 weight 9\n\
-         route append 198.18.0.0/15 via 10.0.2.2 metric 7 proto static src 10.0.2.1\n\
+         route append 198.18.0.0/15 via 10.0.2.2 metric 7 proto static src 10.0.2.1 features ecn\n\
          route add prohibit 3.0.0.0/8 tos 0x10 table 100\n\
          route del 10.0.2.0/24 dev a2\n\
          rule add not from 10.8.0.0/16 fwmark 3/7 table 100 suppress_prefixlength 4\n\
