@@ -35,6 +35,12 @@ enum Command {
     Check(cmd::check::Args),
     /// Rebuild published experiments and compare the figures.
     Reproduce(cmd::reproduce::Args),
+    /// Feed a capture (pcap, pcapng) through qdiscs, at its own time stamps.
+    Replay(cmd::replay::Args),
+    /// Say which ACKs of a capture CAKE's ACK filters would drop, and by which rule.
+    Ackfilter(cmd::ackfilter::Args),
+    /// Check `tc` commands, and show what they make as `tc` would.
+    Tc(cmd::tc::Args),
     /// Replay traces recorded from the real kernel.
     Vectors(cmd::vectors::Args),
     /// Routes, rules and next hops in the words of ip(8): from a file, or this machine's.
@@ -50,6 +56,9 @@ fn main() -> ExitCode {
         Command::Run(args) => cmd::run::run(&args),
         Command::Check(args) => cmd::check::run(&args),
         Command::Reproduce(args) => cmd::reproduce::run(&args),
+        Command::Replay(args) => cmd::replay::run(&args),
+        Command::Ackfilter(args) => cmd::ackfilter::run(&args),
+        Command::Tc(args) => cmd::tc::run(&args),
         Command::Vectors(args) => cmd::vectors::run(&args),
         Command::Ip(args) => cmd::ip::run(&args),
         Command::Ecmp(args) => cmd::ecmp::run(&args),

@@ -164,3 +164,90 @@ fn an_interrupt_leaves_no_broken_file() {
     assert_eq!(parts(), 0, "a part is left");
     assert!(!out.join("summary.json").exists());
 }
+
+/// A capture of the probes, taken by a run.
+fn probes_capture(directory: &std::path::Path) -> String {
+    let file = write(directory, "probes.toml", PROBES);
+    let out = directory.join("out").to_string_lossy().into_owned();
+    let ran = ackwright(&["run", &file, "--runs", "1", "--out", &out]);
+    assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+    format!("{out}/pcap/seed-1-a.wire.pcapng")
+}
+
+#[test]
+fn captures_go_through_qdiscs() {
+    let directory = scratch("replay");
+    let capture = probes_capture(&directory);
+    let plots = directory.join("plots").to_string_lossy().into_owned();
+    let written = directory.join("written.pcapng").to_string_lossy().into_owned();
+    let words = "cake bandwidth 1mbit ack-filter";
+    let arguments = ["replay", &capture, "--qdisc", words, "--plots", &plots, "--out", &written];
+    let done = ackwright(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    let json: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(json["total"]["in"], json["total"]["out"]);
+    assert_eq!(json["tc"][0]["kind"], "cake");
+    assert!(fs::read_dir(directory.join("plots/plots")).unwrap().count() >= 4);
+    assert!(fs::metadata(&written).unwrap().len() > 1000);
+    let text = ackwright(&arguments);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("qdisc cake") && text.contains("icmp"), "{text}");
+    assert!(
+        text.lines()
+            .take_while(|line| !line.contains("qdisc cake 8001"))
+            .all(|line| { line.chars().count() <= 80 || line.contains(".pcapng") }),
+        "{text}"
+    );
+    let wrong = ackwright(&["replay", &capture, "--qdisc", "cake bandwith 1mbit"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("did you mean"), "{}", stderr(&wrong));
+    let missing = ackwright(&["ackfilter", "no-such-file"]);
+    assert_eq!(missing.status.code(), Some(2));
+}
+
+#[test]
+fn ack_filters_are_explained() {
+    let directory = scratch("ackfilter");
+    let capture = probes_capture(&directory);
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let done = ackwright(&[&["ackfilter", &capture, "--json"], arguments].concat());
+        assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+        serde_json::from_slice(&done.stdout).expect("JSON")
+    };
+    assert_eq!(json(&[])["filters"].as_array().map(Vec::len), Some(5));
+    let one = json(&["--filter", "ack-filter", "--acks"]);
+    assert_eq!(one["acks"].as_array().map(Vec::len), Some(0), "pings have no ACKs");
+    assert_eq!(one["summary"]["filters"][0]["filter"], "ack-filter");
+}
+
+#[test]
+fn tc_commands_are_checked_and_shown() {
+    let good = "qdisc replace dev eth0 root handle 1: cake bandwidth 20mbit ack-filter";
+    let shown = ackwright(&["tc", "--json", good]);
+    assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+    let json: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(json[0]["options"]["ack-filter"], "enabled");
+    assert_eq!(json[0]["handle"], "1:");
+    let wrong = ackwright(&["tc", "qdisc add dev eth0 root cake ack-filterr"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("command 1:30: "), "{}", stderr(&wrong));
+    assert_eq!(ackwright(&["tc"]).status.code(), Some(2));
+}
+
+#[test]
+fn runs_show_what_tc_shows() {
+    let directory = scratch("tc-stats");
+    let file = write(
+        &directory,
+        "probes.toml",
+        &PROBES.replace("pfifo limit 100", "cake bandwidth 5mbit"),
+    );
+    let done = ackwright(&["run", &file, "--runs", "1", "--tc-stats", "--tc-classes"]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains("qdisc cake 8001: dev a.wire root"), "{text}");
+    let json = ackwright(&["run", &file, "--runs", "1", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let qdisc = &json["points"][0]["runs"][0]["tc"]["a.wire"][0];
+    assert_eq!(qdisc["kind"], "cake");
+    assert!(qdisc["tins"][0]["sent_packets"].is_number(), "{qdisc}");
+}

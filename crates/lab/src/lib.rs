@@ -12,6 +12,7 @@
 //! | [`plot`] | SVG and PNG |
 //! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
 //! | [`bench`] | speed |
+//! | [`replay`] | captures through qdiscs, and what ACK filters would drop of them |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
 pub mod bench;
@@ -20,6 +21,7 @@ pub mod output;
 pub mod plan;
 pub mod plot;
 pub mod published;
+pub mod replay;
 pub mod report;
 pub mod reproduce;
 pub mod results;

@@ -48,10 +48,25 @@ pub struct RunResult {
     pub metrics: Vec<Metric>,
     /// Its samples.
     pub series: Vec<Series>,
+    /// What `tc` shows at the end of each watched port that has a qdisc.
+    pub tc: Vec<TcState>,
     /// Fingerprint of every packet that was sent.
     pub fingerprint: u64,
     /// How far virtual time went, in ns.
     pub virtual_ns: u64,
+}
+
+/// What `tc` shows of a port.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcState {
+    /// `NODE.LINK`.
+    pub port: String,
+    /// `tc -s qdisc show`.
+    pub text: String,
+    /// `tc -s class show`; empty where there are no classes.
+    pub classes: String,
+    /// The array of `tc -s -j qdisc show`.
+    pub json: Json,
 }
 
 /// All repetitions of one point of a sweep.
@@ -153,6 +168,7 @@ impl RunResult {
             "fingerprint": format!("{:016x}", self.fingerprint),
             "virtual_time_ns": self.virtual_ns,
             "metrics": metrics,
+            "tc": self.tc.iter().map(|port| (port.port.clone(), port.json.clone())).collect::<Map<String, Json>>(),
         })
     }
 }

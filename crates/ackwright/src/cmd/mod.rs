@@ -1,11 +1,14 @@
 //! The subcommands, one file each.
 
+pub mod ackfilter;
 pub mod bench;
 pub mod check;
 pub mod ecmp;
 pub mod ip;
+pub mod replay;
 pub mod reproduce;
 pub mod run;
+pub mod tc;
 pub mod vectors;
 
 use std::io::{self, IsTerminal as _, Write as _};

@@ -21,6 +21,7 @@ Examples:
   ackwright run experiments/first.toml --runs 20 --out out/first
   ackwright run experiments/lost-retransmit.toml --set burst=64kb --set congestion_control=reno
   ackwright run experiments/first.toml --explain download
+  ackwright run experiments/cake-ack-filter.toml --set load=be --runs 1 --tc-stats
   ackwright run my.toml --seed 7 --json > results.json")]
 pub struct Args {
     /// Experiment file (TOML, schema 1; see docs/experiments.md)
@@ -44,6 +45,13 @@ pub struct Args {
     /// what was sent again and why
     #[arg(long, value_name = "FLOW", conflicts_with_all = ["json", "out"])]
     explain: Option<String>,
+    /// Print what `tc -s qdisc show` says of every watched port at the end of each point's first
+    /// run; the summary has it as JSON
+    #[arg(long, conflicts_with = "json")]
+    tc_stats: bool,
+    /// Print what `tc -s class show` says of them
+    #[arg(long, conflicts_with = "json")]
+    tc_classes: bool,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -69,10 +77,30 @@ pub fn run(args: &Args) -> Outcome {
     let axes = experiment.axis_names();
     print(&format!("{}: {} runs per row", plan.title, points.first().map_or(0, |p| p.runs.len())))?;
     print(&table::render(&lab::report::results(&axes, &points, &plan.measure.table)))?;
+    tell_tc(args, &points)?;
     if let Some(output) = &output {
         print(&format!("results are in {}", output.store().root().display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what tc shows at the end of the first run of each point.
+fn tell_tc(args: &Args, points: &[PointResult]) -> Result<(), Failure> {
+    for point in points {
+        let Some(run) = point.runs.first() else { continue };
+        if (args.tc_stats || args.tc_classes) && points.len() > 1 {
+            print(&format!("\n{}:", point.title("")))?;
+        }
+        for port in &run.tc {
+            if args.tc_stats {
+                print(&port.text)?;
+            }
+            if args.tc_classes && !port.classes.is_empty() {
+                print(&port.classes)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Runs the first repetition of the first point and prints the events of one flow.

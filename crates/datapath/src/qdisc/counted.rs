@@ -51,6 +51,11 @@ impl<Q: Qdisc> Counted<Q> {
         &self.inner
     }
 
+    /// The qdisc inside, to change its settings; no packet may pass this way.
+    pub fn inner_mut(&mut self) -> &mut Q {
+        &mut self.inner
+    }
+
     fn check(&self) {
         let waiting = self.inner.backlog();
         let (copies, copied_bytes) = (self.made)(&self.inner);

@@ -20,7 +20,7 @@ pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Refused, Verb, parse_qdisc};
 pub use filter::{FilterCommand, INGRESS_HANDLE, Outcome, parse_filter};
 pub use police::{parse_police, show_police};
-pub use show::{show_json, show_text};
+pub use show::{show_classes, show_json, show_text};
 
 use crate::words::{Result, Words};
 use core::mem::discriminant;

@@ -61,6 +61,17 @@ pub fn show_json(root: &Sched, device: Option<&str>, now: Instant) -> Value {
     visible(root).into_iter().map(|place| Value::Object(object(place, device, now))).collect()
 }
 
+/// The classes of a device as `tc -s class show` prints them: CAKE's active queues.
+pub fn show_classes(root: &Sched, now: Instant) -> String {
+    let mut text = String::new();
+    for (_, sched) in visible(root) {
+        if let AnyQdisc::Cake(cake) = sched.qdisc() {
+            text.push_str(&cake::classes_text(sched.handle.major(), &cake.flow_stats(now)));
+        }
+    }
+    text
+}
+
 fn visible(root: &Sched) -> Vec<(Handle, &Sched)> {
     let mut all = root.tree();
     all.retain(|(parent, sched)| *parent == Handle::ROOT || sched.handle != Handle::NONE);

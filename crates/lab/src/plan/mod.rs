@@ -14,6 +14,7 @@ pub(crate) mod read;
 mod routes;
 mod sysctl;
 pub(crate) mod tc;
+pub mod tc_session;
 
 use std::path::Path;
 

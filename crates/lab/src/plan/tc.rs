@@ -25,7 +25,7 @@ pub fn congestion_control(word: &str, at: &Origin, faults: &Faults<'_>) -> Optio
 
 /// Reads the text of a qdisc: `KIND OPTIONS`, as after `tc qdisc add dev DEV root`, or what
 /// follows `dev DEV` if it begins with `root` or `parent`.
-fn qdisc(text: &str) -> Result<QdiscCommand, GrammarError> {
+pub fn qdisc(text: &str) -> Result<QdiscCommand, GrammarError> {
     let placed = ["root", "parent"].contains(&text.split_whitespace().next().unwrap_or(""));
     let before = if placed { "qdisc add dev port " } else { "qdisc add dev port root " };
     tc::parse_qdisc(&format!("{before}{text}")).map_err(|error| GrammarError {

@@ -3,6 +3,7 @@
 use datapath::qdisc::{AnyQdisc, Qdisc as _};
 use datapath::tcp::mib::Mib;
 use datapath::units::{Duration, Instant};
+use iproute::tc;
 use sim::app::AppReport;
 use sim::link::NodeId;
 
@@ -10,7 +11,7 @@ use super::apps::Flow;
 use super::build::{Built, WatchedPort};
 use super::sample::Sampler;
 use crate::plan::{App, FlowPlan, Plan};
-use crate::results::Metric;
+use crate::results::{Metric, TcState};
 use crate::stats::{jain, quantile};
 
 /// Every number, in an order that depends on the plan alone.
@@ -217,6 +218,24 @@ fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) 
     if let Some(acks) = ack_drops(built, place) {
         push(out, name, "ack_drops", "packets", acks as f64);
     }
+}
+
+/// What `tc` shows of every watched port at the end.
+pub fn tc_states(plan: &Plan, built: &Built) -> Vec<TcState> {
+    let now = built.world.now();
+    let watched = built.ports.iter().zip(&plan.measure.queues);
+    watched
+        .map(|(place, &(link, end))| {
+            let root = built.world.host(place.node).port(place.port).qdisc();
+            let port = plan.port_name(link, end);
+            TcState {
+                text: tc::show_text(root, Some(&port), now),
+                classes: tc::show_classes(root, now),
+                json: tc::show_json(root, Some(&port), now),
+                port,
+            }
+        })
+        .collect()
 }
 
 /// ACKs that CAKE's filter has dropped; `None` where there is no CAKE.

@@ -166,6 +166,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         seed: plan.seed,
         metrics: measure::metrics(plan, &built, &sampler),
         series: sampler.into_series(),
+        tc: measure::tc_states(plan, &built),
         fingerprint: built.fingerprint.borrow().hash,
         virtual_ns: now.as_nanos(),
         drawn: Vec::new(),

@@ -122,6 +122,11 @@ impl<R: Read> Reader<R> {
         &self.interfaces
     }
 
+    /// Bytes of the file read so far.
+    pub fn offset(&self) -> u64 {
+        self.input.offset
+    }
+
     /// The next record; `None` at the end of the file.
     ///
     /// # Errors

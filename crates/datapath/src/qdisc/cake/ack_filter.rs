@@ -13,20 +13,108 @@ use super::segment::Segment;
 use crate::packet::{Packet, TcpFlags};
 use crate::tcp::seq::Seq;
 
+/// Why an ACK went or stayed when another packet was queued behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AckRule {
+    /// Dropped: the first of two ACKs that the newest packet makes redundant.
+    FirstOfTwo,
+    /// Dropped: the only redundant one, right before the newest packet, with the same ECN echo.
+    LastBefore,
+    /// Dropped: the first redundant one (version 8, aggressive).
+    First,
+    /// Dropped as it came: every other one that acknowledges more (naive).
+    EveryOther,
+    /// Stays: two redundant ACKs are kept.
+    KeepsTwo,
+    /// Stays: it is of another connection, or the newest packet is no ACK at all.
+    OtherFlow,
+    /// Stays: it carries payload, or another flag than ACK, ECE and CWR.
+    NotPure,
+    /// Stays: the newest packet does not acknowledge more, nor cover more by SACK.
+    Duplicate,
+    /// Stays: it has other options than SACK, MD5 and time stamps, or newer time stamps.
+    Options,
+    /// Stays: its SACK blocks say what those of the newest packet do not.
+    Sack,
+    /// Stays: the ECN echo changes behind it.
+    EcnChange,
+    /// Stays: other packets wait between it and the newest one.
+    NotLast,
+}
+
+impl AckRule {
+    /// True if the ACK goes.
+    pub const fn drops(self) -> bool {
+        matches!(self, Self::FirstOfTwo | Self::LastBefore | Self::First | Self::EveryOther)
+    }
+
+    /// A word for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FirstOfTwo => "first-of-two",
+            Self::LastBefore => "last-before",
+            Self::First => "first",
+            Self::EveryOther => "every-other",
+            Self::KeepsTwo => "keeps-two",
+            Self::OtherFlow => "other-flow",
+            Self::NotPure => "not-pure",
+            Self::Duplicate => "duplicate",
+            Self::Options => "options",
+            Self::Sack => "sack",
+            Self::EcnChange => "ecn-change",
+            Self::NotLast => "not-last",
+        }
+    }
+
+    /// A sentence for people.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::FirstOfTwo => "first of two ACKs that the newest makes redundant",
+            Self::LastBefore => "redundant, right before the newest",
+            Self::First => "first ACK that the newest makes redundant",
+            Self::EveryOther => "every other rising ACK while others wait",
+            Self::KeepsTwo => "two redundant ACKs are kept",
+            Self::OtherFlow => "of another connection",
+            Self::NotPure => "payload, or another flag than ACK, ECE, CWR",
+            Self::Duplicate => "the newest acknowledges no more",
+            Self::Options => "other options, or newer time stamps",
+            Self::Sack => "SACK blocks that the newest does not cover",
+            Self::EcnChange => "the ECN echo changes behind it",
+            Self::NotLast => "others wait between it and the newest",
+        }
+    }
+}
+
 /// The position in the queue of the packet to drop for `newest`, which is queued behind `queue`.
 pub fn victim<'a>(
     filter: AckFilter,
     newest: &Packet,
     queue: impl Iterator<Item = &'a Packet>,
 ) -> Option<usize> {
+    judge(filter, newest, queue, &mut |_, _| {})
+}
+
+/// The same, and tells for each packet that was looked at why it goes or stays.
+pub fn judge<'a>(
+    filter: AckFilter,
+    newest: &Packet,
+    queue: impl Iterator<Item = &'a Packet>,
+    note: &mut impl FnMut(usize, AckRule),
+) -> Option<usize> {
     let newest = trigger(newest)?;
     match filter {
         AckFilter::Off | AckFilter::Naive => None,
-        AckFilter::Conservative => mainline(&newest, queue, false),
-        AckFilter::Aggressive => mainline(&newest, queue, true),
-        AckFilter::V8Conservative => version_8(&newest, queue, false),
-        AckFilter::V8Aggressive => version_8(&newest, queue, true),
+        AckFilter::Conservative => mainline(&newest, queue, false, note),
+        AckFilter::Aggressive => mainline(&newest, queue, true, note),
+        AckFilter::V8Conservative => version_8(&newest, queue, false, note),
+        AckFilter::V8Aggressive => version_8(&newest, queue, true, note),
     }
+}
+
+/// The acknowledgment number of a packet that is an ACK and nothing else, as mainline sees it.
+pub fn pure_ack(packet: &Packet) -> Option<u32> {
+    let segment = Segment::of(packet)?;
+    is_pure_ack(&segment).then_some(segment.ack.0)
 }
 
 /// The newest packet, if it can make others redundant: it carries ACK and not SYN. It may carry
@@ -51,33 +139,70 @@ fn mainline<'a>(
     newest: &Segment<'_>,
     queue: impl Iterator<Item = &'a Packet>,
     aggressive: bool,
+    note: &mut impl FnMut(usize, AckRule),
 ) -> Option<usize> {
     let carries_sack = newest.sack().is_some();
     let mut eligible: Option<Eligible> = None;
     let mut last = None;
     for (position, packet) in queue.enumerate() {
         last = Some(position);
-        let Some(older) = Segment::of(packet) else { continue };
+        let Some(older) = Segment::of(packet) else {
+            note(position, AckRule::OtherFlow);
+            continue;
+        };
         // With an equal acknowledgment only SACK can make the newest packet say more.
         let acks_less = older.ack - newest.ack < i32::from(carries_sack);
         let candidate = acks_less && is_pure_ack(&older);
         if !(candidate || eligible.is_some()) || !older.same_flow(newest) {
+            note(position, why_no_candidate(&older, newest));
             continue;
         }
         let ecn = older.flags & ECN_ECHO;
         // A change of the echo is information: the ACK before it must stay.
-        eligible = eligible.filter(|first| first.ecn == ecn);
-        if !candidate || !says_no_more_than(&older, newest) {
+        if let Some(first) = eligible.filter(|first| first.ecn != ecn) {
+            note(first.position, AckRule::EcnChange);
+            eligible = None;
+        }
+        if !candidate {
+            note(position, why_no_candidate(&older, newest));
+            continue;
+        }
+        if let Err(rule) = says_no_more_than(&older, newest) {
+            note(position, rule);
             continue;
         }
         match eligible {
-            Some(first) => return Some(first.position),
+            Some(first) => {
+                note(first.position, AckRule::FirstOfTwo);
+                note(position, AckRule::KeepsTwo);
+                return Some(first.position);
+            }
             None => eligible = Some(Eligible { position, ecn }),
         }
     }
-    let only = eligible.filter(|_| aggressive)?;
-    let consecutive = last == Some(only.position);
-    (consecutive && only.ecn == newest.flags & ECN_ECHO).then_some(only.position)
+    let only = eligible?;
+    let rule = if !aggressive {
+        AckRule::KeepsTwo
+    } else if last != Some(only.position) {
+        AckRule::NotLast
+    } else if only.ecn != newest.flags & ECN_ECHO {
+        AckRule::EcnChange
+    } else {
+        AckRule::LastBefore
+    };
+    note(only.position, rule);
+    rule.drops().then_some(only.position)
+}
+
+/// Why `older` cannot go whatever its options say.
+fn why_no_candidate(older: &Segment<'_>, newest: &Segment<'_>) -> AckRule {
+    if !older.same_flow(newest) {
+        AckRule::OtherFlow
+    } else if !is_pure_ack(older) {
+        AckRule::NotPure
+    } else {
+        AckRule::Duplicate
+    }
 }
 
 /// An ACK and nothing else: no payload, no other flag but the ECN echo, reserved bits clear.
@@ -85,16 +210,17 @@ fn is_pure_ack(segment: &Segment<'_>) -> bool {
     segment.flags & !ECN_ECHO == ACK && segment.payload == 0
 }
 
-/// True if `older`, which does not acknowledge more, could be dropped without loss of information,
-/// seen that `newest` is there.
-fn says_no_more_than(older: &Segment<'_>, newest: &Segment<'_>) -> bool {
+/// Whether `older`, which does not acknowledge more, could be dropped without loss of information,
+/// seen that `newest` is there; if not, why.
+#[inline]
+fn says_no_more_than(older: &Segment<'_>, newest: &Segment<'_>) -> Result<(), AckRule> {
     if !older.options_allow_drop(newest) {
-        return false;
+        return Err(AckRule::Options);
     }
     match compare_sack(older, newest) {
-        Sacked::Unlike => false,
-        Sacked::More => true,
-        Sacked::Same => older.ack != newest.ack,
+        Sacked::Unlike => Err(AckRule::Sack),
+        Sacked::Same if older.ack == newest.ack => Err(AckRule::Duplicate),
+        Sacked::More | Sacked::Same => Ok(()),
     }
 }
 
@@ -141,16 +267,39 @@ fn version_8<'a>(
     newest: &Segment<'_>,
     queue: impl Iterator<Item = &'a Packet>,
     aggressive: bool,
+    note: &mut impl FnMut(usize, AckRule),
 ) -> Option<usize> {
     let carries_sack = newest.has_sack_option();
-    let mut eligible = queue.enumerate().filter_map(|(position, packet)| {
-        let older = Segment::of(packet)?;
-        let acks_less = older.ack - newest.ack < i32::from(carries_sack);
-        let pure = older.flags & !(ECN_ECHO | AE) == ACK && older.payload == 0;
-        (pure && acks_less && older.same_flow(newest)).then_some(position)
-    });
-    let first = eligible.next()?;
-    (aggressive || eligible.next().is_some()).then_some(first)
+    let mut first = None;
+    for (position, packet) in queue.enumerate() {
+        let rule = match Segment::of(packet) {
+            Some(older) if older.same_flow(newest) => {
+                let acks_less = older.ack - newest.ack < i32::from(carries_sack);
+                let pure = older.flags & !(ECN_ECHO | AE) == ACK && older.payload == 0;
+                match (pure, acks_less) {
+                    (true, true) => None,
+                    (true, false) => Some(AckRule::Duplicate),
+                    (false, _) => Some(AckRule::NotPure),
+                }
+            }
+            _ => Some(AckRule::OtherFlow),
+        };
+        match (rule, first) {
+            (Some(rule), _) => note(position, rule),
+            (None, None) if aggressive => {
+                note(position, AckRule::First);
+                return Some(position);
+            }
+            (None, None) => first = Some(position),
+            (None, Some(first)) => {
+                note(first, AckRule::FirstOfTwo);
+                note(position, AckRule::KeepsTwo);
+                return Some(first);
+            }
+        }
+    }
+    note(first?, AckRule::KeepsTwo);
+    None
 }
 
 /// What the naive filter remembers of a flow.

@@ -8,7 +8,7 @@ use super::overflow::{Backlogs, Longest, MAX_TINS, Place};
 use super::pool::Queued;
 use super::segment::may_be_tcp;
 use super::tin::Tin;
-use super::{AckFilter, FlowMode};
+use super::{AckFilter, AckJudgement, AckRule, FlowMode};
 use super::{Cake, ack_filter, tins};
 use crate::packet::Packet;
 use crate::qdisc::{Cx, Enqueue};
@@ -128,8 +128,18 @@ impl Cake {
             return;
         }
         let newest = self.pool.last(&flow.chain).expect("a packet was just queued");
-        let queue = self.pool.iter(&flow.chain).take(before);
-        let Some(position) = ack_filter::victim(filter, newest, queue) else { return };
+        let queue = || self.pool.iter(&flow.chain).take(before);
+        if let Some(log) = &mut self.ack_log {
+            let mut rules = Vec::new();
+            ack_filter::judge(filter, newest, queue(), &mut |at, rule| rules.push((at, rule)));
+            let owners: Vec<u32> = queue().map(|packet| packet.meta.owner).collect();
+            log.extend(rules.into_iter().map(|(at, rule)| AckJudgement {
+                owner: owners[at],
+                newest: newest.meta.owner,
+                rule,
+            }));
+        }
+        let Some(position) = ack_filter::victim(filter, newest, queue()) else { return };
         let ticket = self.pool.remove(&mut flow.chain, position);
         let Queued { len, adjusted, .. } = *self.pool.get(&ticket);
         flow.backlog -= len;
@@ -145,6 +155,10 @@ impl Cake {
 
     /// Drops an ACK as it comes, with the accounts of a filtered one.
     fn refuse_ack(&mut self, tin: usize, packet: Packet, cx: &mut Cx<'_>) {
+        let owner = packet.meta.owner;
+        if let Some(log) = &mut self.ack_log {
+            log.push(AckJudgement { owner, newest: owner, rule: AckRule::EveryOther });
+        }
         let adjusted = self.sizes.adjust(&self.config, &packet);
         let counters = &mut self.tins[tin].counters;
         counters.packets += 1;

@@ -30,6 +30,7 @@ mod tests;
 mod tin;
 mod tins;
 
+pub use ack_filter::{AckRule, pure_ack};
 pub use config::{AckFilter, Config, FlowMode, Patch, TinMode};
 pub use conntrack::Conntrack;
 pub use draws::Draws;
@@ -78,6 +79,19 @@ pub struct Cake {
     draws: Draws,
     conntrack: Option<Arc<dyn Conntrack>>,
     filters: Vec<Filter>,
+    /// What the ACK filter decided, if somebody wants to know.
+    ack_log: Option<Vec<AckJudgement>>,
+}
+
+/// One packet that the ACK filter looked at, and why it went or stayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckJudgement {
+    /// The owner ([`crate::packet::Meta::owner`]) of the packet that was looked at.
+    pub owner: u32,
+    /// The owner of the packet that had just been queued.
+    pub newest: u32,
+    /// Why.
+    pub rule: AckRule,
 }
 
 impl Cake {
@@ -106,6 +120,7 @@ impl Cake {
             draws: Draws::Seeded(rng),
             conntrack: None,
             filters: Vec::new(),
+            ack_log: None,
         };
         cake.autorate.peak = config.bandwidth.bytes_per_sec();
         cake.reconfigure();
@@ -126,6 +141,16 @@ impl Cake {
     /// The same with a connection tracker, which `nat` asks.
     pub fn with_conntrack(self, conntrack: Arc<dyn Conntrack>) -> Self {
         Self { conntrack: Some(conntrack), ..self }
+    }
+
+    /// The same with a log of the ACK filter's judgements, which [`Cake::ack_log`] gives.
+    pub fn with_ack_log(self) -> Self {
+        Self { ack_log: Some(Vec::new()), ..self }
+    }
+
+    /// The judgements since the last call, in their order; none without [`Cake::with_ack_log`].
+    pub fn ack_log(&mut self) -> impl Iterator<Item = AckJudgement> + '_ {
+        self.ack_log.iter_mut().flat_map(|log| log.drain(..))
     }
 
     /// Adds a filter behind those of the same preference. Its class is a queue (minor number) and

@@ -6,7 +6,8 @@
 mod show;
 
 pub use show::{
-    classes_text, flow_text, options_json, options_text, qdisc_json, stats_json, stats_text,
+    ack_filter_name, classes_text, flow_text, options_json, options_text, qdisc_json, stats_json,
+    stats_text,
 };
 
 use crate::units;

@@ -28,14 +28,7 @@ pub fn options_text(cake: &Cake) -> String {
     if config.ingress {
         word("ingress");
     }
-    word(match config.ack_filter {
-        AckFilter::Off => "no-ack-filter",
-        AckFilter::Conservative => "ack-filter",
-        AckFilter::Aggressive => "ack-filter-aggressive",
-        AckFilter::V8Conservative => "ack-filter-v8",
-        AckFilter::V8Aggressive => "ack-filter-v8-aggressive",
-        AckFilter::Naive => "ack-filter-naive",
-    });
+    word(ack_filter_name(config.ack_filter));
     word(if config.split_gso { "split-gso" } else { "no-split-gso" });
     word(&format!("rtt {}", show_time(config.interval)));
     if !config.compensate {
@@ -55,6 +48,18 @@ pub fn options_text(cake: &Cake) -> String {
         word(&format!("fwmark {:#x}", config.fwmark_mask));
     }
     words.join(" ")
+}
+
+/// The word that chooses a filter.
+pub const fn ack_filter_name(filter: AckFilter) -> &'static str {
+    match filter {
+        AckFilter::Off => "no-ack-filter",
+        AckFilter::Conservative => "ack-filter",
+        AckFilter::Aggressive => "ack-filter-aggressive",
+        AckFilter::V8Conservative => "ack-filter-v8",
+        AckFilter::V8Aggressive => "ack-filter-v8-aggressive",
+        AckFilter::Naive => "ack-filter-naive",
+    }
 }
 
 /// The object of `tc -s -j qdisc show dev DEVICE` for this qdisc at the root.

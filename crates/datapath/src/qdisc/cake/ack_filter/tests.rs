@@ -176,3 +176,39 @@ fn the_naive_filter_drops_every_other_rising_ack_as_it_comes() {
     let waiting = [ack(1), ack(2)];
     assert_eq!(victim(AckFilter::Naive, &ack(3), waiting.iter()), None, "nothing that waits goes");
 }
+
+/// Every rule, told for the packet it is about.
+#[test]
+fn every_decision_has_a_reason() {
+    use AckFilter::{Aggressive, Conservative, V8Aggressive, V8Conservative};
+    let rules = |filter, queue: &[Packet], newest: Packet| {
+        let mut told = Vec::new();
+        let gone = judge(filter, &newest, queue.iter(), &mut |at, rule| told.push((at, rule)));
+        assert_eq!(gone, victim(filter, &newest, queue.iter()));
+        let dropped: Vec<usize> =
+            told.iter().filter(|(_, rule)| rule.drops()).map(|(at, _)| *at).collect();
+        assert_eq!(gone.into_iter().collect::<Vec<_>>(), dropped);
+        told.sort();
+        told
+    };
+    let two = [ack(1), ack(2)];
+    let first_of_two = vec![(0, AckRule::FirstOfTwo), (1, AckRule::KeepsTwo)];
+    for filter in [Conservative, Aggressive, V8Conservative] {
+        assert_eq!(rules(filter, &two, ack(3)), first_of_two);
+    }
+    assert_eq!(rules(V8Aggressive, &two, ack(3)), [(0, AckRule::First)]);
+    assert_eq!(rules(Conservative, &two[..1], ack(3)), [(0, AckRule::KeepsTwo)]);
+    assert_eq!(rules(Aggressive, &two[..1], ack(3)), [(0, AckRule::LastBefore)]);
+    let one = |filter, older: Packet, newest: Packet| rules(filter, &[older], newest)[0].1;
+    assert_eq!(one(Aggressive, ack(3), ack(3)), AckRule::Duplicate);
+    assert_eq!(one(Aggressive, ack(4), ack(3)), AckRule::Duplicate);
+    assert_eq!(one(Aggressive, data(ack(1)), ack(3)), AckRule::NotPure);
+    assert_eq!(one(Aggressive, port(ack(1), 9), ack(3)), AckRule::OtherFlow);
+    assert_eq!(one(Aggressive, sack(ack(1), &[(5, 6)]), ack(3)), AckRule::Sack);
+    assert_eq!(one(Aggressive, stamped(ack(1), 9, 9), ack(3)), AckRule::Options);
+    assert_eq!(one(Aggressive, flags(ack(1), TcpFlags::ECE), ack(3)), AckRule::EcnChange);
+    let behind = rules(Aggressive, &[ack(1), data(ack(2))], ack(3));
+    assert_eq!(behind, [(0, AckRule::NotLast), (1, AckRule::NotPure)]);
+    let echo = rules(Conservative, &[ack(1), flags(ack(2), TcpFlags::ECE)], ack(3));
+    assert_eq!(echo, [(0, AckRule::EcnChange), (1, AckRule::KeepsTwo)]);
+}

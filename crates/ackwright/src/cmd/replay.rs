@@ -1,0 +1,139 @@
+//! `ackwright replay`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use datapath::fib::Prefix;
+use datapath::units::Rate;
+use lab::output::Output;
+use lab::plan::quantity;
+use lab::replay::{self, Error, Options, Select};
+use lab::store::Store;
+
+use super::{Failure, Outcome, print, print_json};
+use crate::progress::Bar;
+use crate::{interrupt, table};
+
+/// Arguments of `ackwright replay`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright replay uplink.pcapng --qdisc 'cake bandwidth 1mbit ack-filter'
+  ackwright replay uplink.pcap --from 192.168.1.0/24 --qdisc fq_codel --rate 1mbit
+  ackwright replay in.pcapng --qdisc 'root handle 1: tbf rate 1mbit burst 3kb limit 90kb' \\
+      --qdisc 'parent 1:1 codel' --out out.pcapng --json
+
+Every packet comes at its time stamp. A qdisc that does not shape needs a --rate behind it, or
+nothing ever waits. A capture has both directions of a link, a qdisc one: --from, --to and
+--interface choose. Dropped packets stand in OUT with a comment that says why.")]
+pub struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// The qdisc, as after `tc qdisc add dev DEV root`; several make a tree, with `root` or
+    /// `parent CLASS` in front of the kind
+    #[arg(long = "qdisc", value_name = "WORDS", required = true)]
+    qdiscs: Vec<String>,
+    /// Write what leaves, when it leaves, as pcapng
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Where plots (SVG, PNG) go
+    #[arg(long, value_name = "DIR", default_value = "out/replay")]
+    plots: PathBuf,
+    /// Show so many flows
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    flows: usize,
+}
+
+/// What all commands on captures have.
+#[derive(clap::Args)]
+pub struct Common {
+    /// A pcap or pcapng file of any size
+    capture: PathBuf,
+    /// Only packets from this address or prefix
+    #[arg(long, value_name = "PREFIX")]
+    from: Option<Prefix>,
+    /// Only packets to this address or prefix
+    #[arg(long, value_name = "PREFIX")]
+    to: Option<Prefix>,
+    /// Only packets of the interface of this name (pcapng)
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
+    /// Rate of the line behind the qdisc, e.g. 1mbit [default: it takes no time]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Option<Rate>,
+    /// Seed of hashes and random draws
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Take a capture that breaks off within a packet as ending before it
+    #[arg(long)]
+    partial: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Common {
+    /// The file.
+    pub fn capture(&self) -> &std::path::Path {
+        &self.capture
+    }
+
+    /// With the qdiscs.
+    pub fn options(&self, qdiscs: &[String]) -> Options {
+        Options {
+            qdiscs: qdiscs.to_vec(),
+            rate: self.rate,
+            select: Select { from: self.from, to: self.to, interface: self.interface.clone() },
+            seed: self.seed,
+            partial: self.partial,
+        }
+    }
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    let rate = quantity::rate(text).map_err(|error| error.to_string())?;
+    if rate.bits_per_sec() == 0 {
+        return Err("a line of rate zero sends nothing".into());
+    }
+    Ok(rate)
+}
+
+/// Replays a capture.
+pub fn run(args: &Args) -> Outcome {
+    let options = args.common.options(&args.qdiscs);
+    let output = Output::new(Store::create(&args.plots)?);
+    let bar = Bar::new(1);
+    let stop = interrupt::flag();
+    let done = replay::replay(args.common.capture(), &options, args.out.as_deref(), &bar, &stop);
+    bar.finish();
+    let report = done.map_err(failure)?;
+    let pictures = report.draw(&output)?;
+    if args.common.json {
+        print_json(&report.to_json())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    print(&format!("{}: {}", report.capture, report.qdiscs.join(", ")))?;
+    print(&table::render(&report.table(args.flows)))?;
+    print("in: packets; acks: filtered; mean and 99 % delay in ms; Mbit/s before and after")?;
+    for remark in report.remarks() {
+        print(&remark)?;
+    }
+    print(&format!("\n{}", report.tc_text))?;
+    print("Plots:")?;
+    for picture in pictures {
+        print(&format!("  {}", picture.display()))?;
+    }
+    if let Some(written) = &report.written {
+        print(&format!("written: {written}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a failure means for the exit code.
+pub fn failure(error: Error) -> Failure {
+    match error {
+        Error::Capture(_) | Error::Words(_) => Failure::Usage(error.to_string()),
+        Error::Store(error) => error.into(),
+        Error::Stopped => Failure::Interrupted("stopped; nothing was written".into()),
+    }
+}
