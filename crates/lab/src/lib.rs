@@ -9,6 +9,7 @@
 //! | [`store`], [`output`] | files: summaries, Parquet, captures |
 //! | [`published`], [`reproduce`] | published experiments: their figures, and ours beside them |
 //! | [`report`] | results as tables |
+//! | [`flent`] | results as flent reads them |
 //! | [`plot`] | SVG and PNG |
 //! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
 //! | [`bench`] | speed |
@@ -17,6 +18,7 @@
 
 pub mod bench;
 pub mod ecmp;
+pub mod flent;
 pub mod output;
 pub mod plan;
 pub mod plot;

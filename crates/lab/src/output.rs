@@ -36,6 +36,9 @@ impl Output {
             let name = format!("series/{run_name}/{}.parquet", series.name);
             self.store.write_series(&name, series)?;
         }
+        if let Some(file) = run.flent.take() {
+            self.store.write(&format!("flent/{run_name}.flent.gz"), &file)?;
+        }
         if repetition > 0 {
             run.series.clear();
         }
@@ -94,7 +97,7 @@ impl Output {
 struct Kind {
     file: &'static str,
     title: &'static str,
-    /// `flow-` or `port-`.
+    /// `flow-`, `latency-` or `port-`.
     of: &'static str,
     column: &'static str,
     y_label: &'static str,
@@ -103,7 +106,7 @@ struct Kind {
     steps: bool,
 }
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     Kind {
         file: "throughput",
         title: "Throughput",
@@ -130,6 +133,15 @@ const KINDS: [Kind; 4] = [
         y_label: "round-trip time [ms]",
         divisor: 1e3,
         steps: true,
+    },
+    Kind {
+        file: "latency",
+        title: "Latency",
+        of: "latency-",
+        column: "round_trip_us",
+        y_label: "round trip [ms]",
+        divisor: 1e3,
+        steps: false,
     },
     Kind {
         file: "queue-delay",

@@ -50,6 +50,8 @@ pub struct RunResult {
     pub series: Vec<Series>,
     /// What `tc` shows at the end of each watched port that has a qdisc.
     pub tc: Vec<TcState>,
+    /// The data file for flent, if the plan asks for one; taken away when it is stored.
+    pub flent: Option<Vec<u8>>,
     /// Fingerprint of every packet that was sent.
     pub fingerprint: u64,
     /// How far virtual time went, in ns.

@@ -331,23 +331,22 @@ fn every_ack_is_told_with_its_rule() {
     let directory = scratch("acks");
     let rising: Vec<Vec<u8>> = (0..4).map(|n| tcp(1000 + n, ACK, &[], 0)).collect();
     let path = acks_behind_a_blocker(&directory, &rising);
-    use AckRule::{FirstOfTwo, KeepsTwo, LastBefore};
     let (filtered, sent) = (End::Filtered, End::Sent);
     assert_eq!(
         explained(&path, AckFilter::Conservative),
         [
-            (3, filtered, Some(FirstOfTwo)),
-            (4, filtered, Some(FirstOfTwo)),
-            (5, sent, Some(KeepsTwo)),
+            (3, filtered, Some(AckRule::FirstOfTwo)),
+            (4, filtered, Some(AckRule::FirstOfTwo)),
+            (5, sent, Some(AckRule::KeepsTwo)),
             (6, sent, None),
         ]
     );
     assert_eq!(
         explained(&path, AckFilter::Aggressive),
         [
-            (3, filtered, Some(LastBefore)),
-            (4, filtered, Some(LastBefore)),
-            (5, filtered, Some(LastBefore)),
+            (3, filtered, Some(AckRule::LastBefore)),
+            (4, filtered, Some(AckRule::LastBefore)),
+            (5, filtered, Some(AckRule::LastBefore)),
             (6, sent, None),
         ]
     );

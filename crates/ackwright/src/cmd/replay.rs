@@ -91,7 +91,7 @@ impl Common {
 }
 
 fn rate(text: &str) -> Result<Rate, String> {
-    let rate = quantity::rate(text).map_err(|error| error.to_string())?;
+    let rate = quantity::rate(text).map_err(|fault| fault.clone())?;
     if rate.bits_per_sec() == 0 {
         return Err("a line of rate zero sends nothing".into());
     }

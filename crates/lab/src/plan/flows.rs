@@ -70,7 +70,7 @@ fn read_flow(
     };
     let one = match read_app(&mut table) {
         Some(AppWord::One(app)) => vec![FlowPlan { app, ..base }],
-        Some(AppWord::Rrul) => rrul(&base, table.boolean("marking").unwrap_or(true)),
+        Some(AppWord::Rrul) => rrul(&base, table.boolean("marking").unwrap_or(true), duration),
         // Which keys belong here is unknown, so none of them is called unknown.
         None => return Vec::new(),
     };
@@ -175,9 +175,14 @@ fn required_time(table: &mut Reader<'_, '_>, key: &'static str) -> Option<Durati
 }
 
 /// RRUL: four TCP streams each way, one per marking, with ICMP and UDP probes from the start; the
-/// streams start 5 s later (flent's `rrul`, or `rrul_be` without marking).
-fn rrul(base: &FlowPlan, marking: bool) -> Vec<FlowPlan> {
+/// streams start 5 s later and stop 5 s earlier, if there is time for that (flent's `rrul`, or `rrul_be` without marking).
+fn rrul(base: &FlowPlan, marking: bool, duration: Duration) -> Vec<FlowPlan> {
     const MARKS: [(&str, u8); 4] = [("be", 0x00), ("bk", 0x20), ("cs5", 0xa0), ("ef", 0xb8)];
+    const AROUND: Duration = Duration::from_secs(5);
+    let start = base.start + AROUND;
+    let end = base.stop.unwrap_or(duration).as_nanos();
+    let stop = end.checked_sub(AROUND.as_nanos()).map(Duration::from_nanos);
+    let stop = stop.filter(|stop| *stop > start).or(base.stop);
     let mut flows = Vec::new();
     for (direction, from, to) in [("up", base.from, base.to), ("down", base.to, base.from)] {
         for (mark, tos) in MARKS {
@@ -187,7 +192,8 @@ fn rrul(base: &FlowPlan, marking: bool) -> Vec<FlowPlan> {
                 app: App::Bulk,
                 from,
                 to,
-                start: base.start + Duration::from_secs(5),
+                start,
+                stop,
                 tos: if marking { tos } else { 0 },
                 reply_tos: if marking { tos } else { 0 },
                 ..base.clone()

@@ -72,6 +72,12 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let (flows, flow_places) = flows::read_flows(flow_entries, &nodes, duration, faults);
     let routes = top.tables("routes");
     let measure = read_measure(top.node("measure"), &nodes, &links, faults);
+    if let Some(test) = measure.flent
+        && let Err(why) = crate::flent::series_names(test, &flows)
+    {
+        let at = root.get("measure").map_or(&root.at, |node| &node.at);
+        faults.add(at, format!("these are not the flows of flent's {}: {why}", test.name()), None);
+    }
     if node_entries.is_empty() {
         faults.add(&root.at, "there are no [nodes]", None);
     }

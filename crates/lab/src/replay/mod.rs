@@ -184,15 +184,14 @@ impl Output {
         if self.interfaces.len() <= index {
             self.interfaces.resize(index + 1, None);
         }
-        let id = match self.interfaces[index] {
-            Some(id) => id,
-            None => {
-                let Interface { name, link_type, .. } = source.interfaces()[index].clone();
-                let interface = Interface { name, link_type, snap_len: 0 };
-                let id = self.writer.add_interface(&interface).map_err(failed)?;
-                self.interfaces[index] = Some(id);
-                id
-            }
+        let id = if let Some(id) = self.interfaces[index] {
+            id
+        } else {
+            let Interface { name, link_type, .. } = source.interfaces()[index].clone();
+            let interface = Interface { name, link_type, snap_len: 0 };
+            let id = self.writer.add_interface(&interface).map_err(failed)?;
+            self.interfaces[index] = Some(id);
+            id
         };
         let comment = fate.reason.map(|reason| format!("dropped: {}", reason.name()));
         let nanos = source.epoch_ns() + fate.at.as_nanos().saturating_sub(EPOCH_NS);

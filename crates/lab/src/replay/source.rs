@@ -194,7 +194,7 @@ impl<'a> Source<'a> {
 
     /// Says how far it is, now and then, and listens whether to stop.
     fn tell(&mut self) -> Result<(), Error> {
-        if self.counts.records % 1024 != 0 {
+        if !self.counts.records.is_multiple_of(1024) {
             return Ok(());
         }
         if self.stop.load(Ordering::Relaxed) {

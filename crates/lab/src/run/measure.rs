@@ -11,7 +11,7 @@ use super::apps::Flow;
 use super::build::{Built, WatchedPort};
 use super::sample::Sampler;
 use crate::plan::{App, FlowPlan, Plan};
-use crate::results::{Metric, TcState};
+use crate::results::{Column, Metric, Series, TcState};
 use crate::stats::{jain, quantile};
 
 /// Every number, in an order that depends on the plan alone.
@@ -218,6 +218,22 @@ fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) 
     if let Some(acks) = ack_drops(built, place) {
         push(out, name, "ack_drops", "packets", acks as f64);
     }
+}
+
+/// Every round trip of the flows that measure latency, at the time when it ended.
+pub fn latency_series(plan: &Plan, built: &Built) -> Vec<Series> {
+    let of_flow = |(flow, place): (&FlowPlan, &Flow)| {
+        let report = built.world.report(place.sender);
+        let trips = &report.round_trips;
+        let micros = trips.iter().map(|(_, took)| Some((took.as_nanos() / 1_000) as i64));
+        Series {
+            name: format!("latency-{}", flow.name),
+            time_ns: trips.iter().map(|(ended, _)| ended.as_nanos() as i64).collect(),
+            columns: vec![Column { name: "round_trip_us".into(), values: micros.collect() }],
+        }
+    };
+    let measuring = plan.flows.iter().zip(&built.flows).filter(|(flow, _)| has_round_trips(flow));
+    measuring.map(of_flow).collect()
 }
 
 /// What `tc` shows of every watched port at the end.

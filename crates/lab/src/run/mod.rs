@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use datapath::units::{Duration, Instant};
 use rayon::prelude::*;
 
+use crate::flent;
 use crate::plan::{Diagnostics, Experiment, Plan};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
@@ -162,10 +163,15 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     }
     let now = built.world.now();
     tell(progress, plan, end.saturating_since(told));
+    let metrics = measure::metrics(plan, &built, &sampler);
+    let mut series = sampler.into_series();
+    series.extend(measure::latency_series(plan, &built));
+    let test = plan.measure.flent.filter(|_| options.store.is_some());
     let result = RunResult {
         seed: plan.seed,
-        metrics: measure::metrics(plan, &built, &sampler),
-        series: sampler.into_series(),
+        flent: test.map(|test| flent::data_file(test, plan, name, &series)),
+        metrics,
+        series,
         tc: measure::tc_states(plan, &built),
         fingerprint: built.fingerprint.borrow().hash,
         virtual_ns: now.as_nanos(),
