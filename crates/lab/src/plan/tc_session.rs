@@ -100,7 +100,7 @@ mod tests {
         assert!(before.contains(" nat ") && before.contains(" ack-filter "), "{before}");
         assert_eq!(session.json()[0]["options"]["ack-filter"], "enabled");
         let fault = session.command("qdisc change dev e root cake ack-filtr").unwrap_err();
-        assert_eq!(fault.column, 32);
+        assert_eq!(fault.column, 30);
         assert!(fault.message.contains("ack-filter"), "{fault}");
         let exists = session.command("qdisc add dev e root fq_codel").unwrap_err();
         assert!(!exists.message.is_empty());
