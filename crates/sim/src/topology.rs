@@ -89,6 +89,8 @@ struct NodePlan {
     /// By port: the wire, and whether this node is its end `a`.
     ports: Vec<(WireId, bool)>,
     routes: Vec<Route>,
+    /// Further routes are not looked for.
+    own_routes: bool,
 }
 
 impl Topology {
@@ -111,7 +113,13 @@ impl Topology {
         let id = NodeId(self.nodes.len() as u32);
         let name = name.to_owned();
         self.names.entry(name.clone()).or_insert(id);
-        self.nodes.push(NodePlan { name, router, ports: Vec::new(), routes: Vec::new() });
+        self.nodes.push(NodePlan {
+            name,
+            router,
+            ports: Vec::new(),
+            routes: Vec::new(),
+            own_routes: false,
+        });
         id
     }
 
@@ -138,28 +146,19 @@ impl Topology {
         from_b: LinkConfig,
     ) -> WireId {
         let id = WireId(self.wires.len() as u32);
-        let network = 0x0a00_0000 + 4 * id.0;
-        let a = self.end(a, id, true, network, from_a);
-        let b = self.end(b, id, false, network, from_b);
+        let a = self.end(a, id, true, from_a);
+        let b = self.end(b, id, false, from_b);
         self.wires.push(Wire { a, b });
         id
     }
 
-    fn end(
-        &mut self,
-        node: NodeId,
-        wire: WireId,
-        is_a: bool,
-        network: u32,
-        link: LinkConfig,
-    ) -> End {
+    fn end(&mut self, node: NodeId, wire: WireId, is_a: bool, link: LinkConfig) -> End {
         let ports = &mut self.nodes[node.0 as usize].ports;
         let port = Port(u16::try_from(ports.len()).expect("a node has at most 65536 ports"));
         ports.push((wire, is_a));
         let (own, peer) = if is_a { (1, 2) } else { (2, 1) };
-        let address = IpAddr::V4(Ipv4Addr::from_bits(network + own));
         let interface = PortConfig {
-            addresses: vec![(address, 30)],
+            addresses: vec![default_addresses(wire)[usize::from(!is_a)]],
             mac: mac(wire, own as u8),
             peer_mac: mac(wire, peer),
             ..PortConfig::default()
@@ -182,6 +181,11 @@ impl Topology {
     /// Adds a route by hand; it goes before those found by themselves.
     pub fn route(&mut self, node: NodeId, route: Route) {
         self.nodes[node.0 as usize].routes.push(route);
+    }
+
+    /// The node has only the routes that it is given, and those of its addresses.
+    pub fn own_routes(&mut self, node: NodeId) {
+        self.nodes[node.0 as usize].own_routes = true;
     }
 
     /// The first address of a node.
@@ -254,6 +258,9 @@ impl Topology {
             let added = host.fib_mut().add(route.clone());
             added.map_err(|error| TopologyError::BadRoute(plan.name.clone(), error))?;
         }
+        if plan.own_routes {
+            return Ok(host);
+        }
         if plan.ports.len() == 1 {
             add_unless_there(&mut host, Route::on_link(Prefix::DEFAULT_V4, 0));
             add_unless_there(&mut host, Route::on_link(Prefix::DEFAULT_V6, 0));
@@ -323,6 +330,12 @@ impl Topology {
             path.push(next);
         }
     }
+}
+
+/// The addresses that the two ends of a wire get unless they are given others.
+pub fn default_addresses(wire: WireId) -> [(IpAddr, u8); 2] {
+    let network = 0x0a00_0000 + 4 * wire.0;
+    [1, 2].map(|end| (IpAddr::V4(Ipv4Addr::from_bits(network + end)), 30))
 }
 
 /// A route found by itself gives way to one made by hand.

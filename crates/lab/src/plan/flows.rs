@@ -1,5 +1,7 @@
 //! The flows of a plan: what the hosts do.
 
+use std::net::IpAddr;
+
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
 
@@ -39,6 +41,8 @@ fn read_flow(
     let Some(mut table) = Reader::new(node, faults) else { return Vec::new() };
     let from = table.required("from").and_then(|(name, at)| node_index(name, at, nodes, faults));
     let to = table.required("to").and_then(|(name, at)| node_index(name, at, nodes, faults));
+    let also: Option<Vec<usize>> =
+        table.texts("also").iter().map(|(name, at)| node_index(name, at, nodes, faults)).collect();
     let start = table.time("start").unwrap_or(Duration::ZERO);
     let stop = table.time("stop");
     if start >= duration {
@@ -61,6 +65,8 @@ fn read_flow(
         app: App::Bulk,
         from: from.unwrap_or(0),
         to: to.unwrap_or(0),
+        also: also.unwrap_or_default(),
+        address: read_address(&mut table),
         start,
         spread: table.time("spread").unwrap_or(Duration::ZERO),
         stop,
@@ -94,6 +100,16 @@ fn repeated(flows: Vec<FlowPlan>, count: i64) -> Vec<FlowPlan> {
             })
         })
         .collect()
+}
+
+/// An address that is sent to in place of the host's first one.
+fn read_address(table: &mut Reader<'_, '_>) -> Option<IpAddr> {
+    let (text, at) = table.text_at("address")?;
+    let address = text.parse().ok();
+    if address.is_none() {
+        table.faults.add(at, format!("\"{text}\" is not an address"), None);
+    }
+    address
 }
 
 fn read_congestion_control(table: &mut Reader<'_, '_>) -> Option<Algorithm> {

@@ -7,6 +7,7 @@
 mod diagnostic;
 pub(crate) mod doc;
 mod flows;
+mod ip;
 mod model;
 mod parse;
 pub mod quantity;
@@ -19,6 +20,7 @@ pub mod tc_session;
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Diagnostics, nearest, suggest};
+pub use ip::interfaces;
 pub use model::{
     App, Direction, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan,
     Role, SysctlSetting,

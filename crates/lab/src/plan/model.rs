@@ -1,5 +1,8 @@
 //! A plan as the runner sees it: every name resolved, every quantity checked.
 
+use std::net::IpAddr;
+
+use datapath::fib::Algorithm as RouteAlgorithm;
 use datapath::profile::{LostRetransmit, Profile};
 use datapath::tcp::cc::Algorithm;
 use datapath::units::{Duration, Rate};
@@ -28,8 +31,8 @@ pub struct Plan {
     pub flows: Vec<FlowPlan>,
     /// What is recorded.
     pub measure: Measure,
-    /// `next_link[node][destination]`: index of the link that leads there.
-    pub next_link: Vec<Vec<Option<usize>>>,
+    /// `next_links[node][destination]`: indices of the links that lead there and share the load.
+    pub next_links: Vec<Vec<Vec<usize>>>,
 }
 
 /// What a node is.
@@ -70,6 +73,12 @@ pub struct NodePlan {
     pub congestion_control: Option<Algorithm>,
     /// Segmentation offloads.
     pub offload: Offload,
+    /// What the node is told in the words of `ip` before it starts, `sysctl` lines first.
+    pub ip: Vec<String>,
+    /// What it is told while it runs, in order of time.
+    pub at: Vec<(Duration, String)>,
+    /// Which of several links of `[routes]` takes a packet.
+    pub mp_algo: RouteAlgorithm,
 }
 
 /// One sysctl as it would be written to its file.
@@ -91,11 +100,13 @@ pub struct LinkPlan {
     /// MTU in bytes, without the Ethernet header.
     pub mtu: u32,
     /// Given addresses with prefix length of the two ends; automatic if `None`.
-    pub addresses: Option<[(std::net::IpAddr, u8); 2]>,
+    pub addresses: Option<[(IpAddr, u8); 2]>,
     /// From end 0 to end 1 and back.
     pub directions: [Direction; 2],
     /// The ports at end 0 and end 1.
     pub ports: [PortPlan; 2],
+    /// When the wire is cut (false) and mended (true), in order of time.
+    pub events: Vec<(Duration, bool)>,
 }
 
 /// One direction of a link.
@@ -203,6 +214,10 @@ pub struct FlowPlan {
     pub from: usize,
     /// The receiving or answering host.
     pub to: usize,
+    /// Further hosts that receive or answer: an anycast service.
+    pub also: Vec<usize>,
+    /// The address that is sent to, if it is not the first of `to`.
+    pub address: Option<IpAddr>,
     /// When it starts.
     pub start: Duration,
     /// The start is drawn from `start .. start + spread`.
@@ -258,7 +273,22 @@ impl Default for NodePlan {
             sysctls: Vec::new(),
             congestion_control: None,
             offload: Offload::Off,
+            ip: Vec::new(),
+            at: Vec::new(),
+            mp_algo: RouteAlgorithm::System,
         }
+    }
+}
+
+impl NodePlan {
+    /// True if the words of `ip` tell the node's routes: then it finds none by itself.
+    pub fn has_own_routes(&self) -> bool {
+        let routes = |line: &String| {
+            let words =
+                line.split_whitespace().filter(|word| *word != "ip" && !word.starts_with('-'));
+            words.take(1).any(|word| matches!(word, "route" | "ro" | "r"))
+        };
+        self.ip.iter().any(routes)
     }
 }
 

@@ -11,7 +11,7 @@ use super::model::{
     Direction, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan, Role,
 };
 use super::read::{Faults, Reader, as_text, as_texts};
-use super::{flows, routes, sysctl, tc};
+use super::{flows, ip, routes, sysctl, tc};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -93,8 +93,9 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     };
     check_links(&links, &places, faults);
     let explicit = routes::read(routes, &nodes, &links, faults);
-    let next_link = routes::resolve(&nodes, &links, &explicit);
-    check_flows(&flows, &nodes, &links, &next_link, &places, faults);
+    let next_links = routes::resolve(&nodes, &links, &explicit);
+    check_flows(&flows, &nodes, &links, &next_links, &places, faults);
+    ip::check(node_entries, &nodes, &links, faults);
     Some(Plan {
         name: name.to_string(),
         title,
@@ -106,7 +107,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         links,
         flows,
         measure,
-        next_link: next_link.into_iter().map(routes::first_hops).collect(),
+        next_links: next_links.into_iter().map(routes::known_links).collect(),
     })
 }
 
@@ -156,6 +157,9 @@ fn read_node(table: &mut Reader<'_, '_>, base: NodePlan) -> NodePlan {
         sysctls: base.sysctls.into_iter().chain(settings.sysctls).collect(),
         congestion_control: settings.congestion_control.or(base.congestion_control),
         offload: table.word("offload", &OFFLOADS).unwrap_or(base.offload),
+        ip: base.ip.into_iter().chain(settings.routing).chain(ip::lines(table)).collect(),
+        at: base.at.into_iter().chain(ip::timed_lines(table)).collect(),
+        mp_algo: table.word("mp_algo", &ip::ALGORITHMS).unwrap_or(base.mp_algo),
         ..base
     }
 }
@@ -211,6 +215,7 @@ fn read_link(key: &Key, node: &Node, nodes: &[NodePlan], faults: &Faults<'_>) ->
             inner.finish();
         }
     }
+    let events = ip::events(&mut table);
     let ends: Vec<Option<usize>> =
         ends.iter().map(|(name, at)| node_index(name, at, nodes, faults)).collect();
     let at = node.get("ends").map_or(&node.at, |node| &node.at);
@@ -227,6 +232,7 @@ fn read_link(key: &Key, node: &Node, nodes: &[NodePlan], faults: &Faults<'_>) ->
             addresses,
             directions,
             ports: [PortPlan::default(), PortPlan::default()],
+            events,
         }),
         [_, _] | [] => None,
         _ => {
@@ -434,7 +440,7 @@ fn check_flows(
     flows: &[FlowPlan],
     nodes: &[NodePlan],
     links: &[LinkPlan],
-    next_link: &[Vec<routes::Hop>],
+    next_links: &[Vec<routes::Hop>],
     places: &Places<'_>,
     faults: &Faults<'_>,
 ) {
@@ -454,7 +460,7 @@ fn check_flows(
             continue;
         }
         for (from, to) in [(flow.from, flow.to), (flow.to, flow.from)] {
-            let problem = routes::walk(from, to, nodes, links, next_link);
+            let problem = routes::walk(from, to, nodes, links, next_links);
             if let (Err(problem), false) = (problem, complained.contains(&(from, to))) {
                 complained.push((from, to));
                 let place = problem.node.and_then(|node| places.nodes.get(node).copied());

@@ -1,17 +1,17 @@
-//! Which link leads where: found by itself where there is only one way, by `[routes]` otherwise.
+//! Which links lead where: found by itself where there is only one way, by `[routes]` otherwise.
 
 use super::diagnostic::suggest;
-use super::doc::{Key, Node};
+use super::doc::{Key, Node, Origin};
 use super::model::{LinkPlan, NodePlan, Role};
-use super::read::{Faults, Reader, as_text};
+use super::read::{Faults, Reader, as_texts};
 
 /// What a node knows about the way to a destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hop {
     /// There is no way.
     None,
-    /// By this link.
-    Link(usize),
+    /// By this link, or by one of several that share the load.
+    Links(Vec<usize>),
     /// Several links lead there and no route says which.
     Ambiguous,
 }
@@ -26,11 +26,11 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
-/// The routes that were written: `explicit[node][destination] = link`.
-pub type Explicit = Vec<Vec<Option<usize>>>;
+/// The routes that were written: `explicit[node][destination]`, the links that lead there.
+pub type Explicit = Vec<Vec<Option<Vec<usize>>>>;
 
-/// Reads `[routes.NODE]` tables: `DESTINATION = "LINK"`, where the destination is a node or
-/// `default`.
+/// Reads `[routes.NODE]` tables: `DESTINATION = "LINK"` or a list of links, where the destination
+/// is a node or `default`.
 pub fn read(
     entries: &[(Key, Node)],
     nodes: &[NodePlan],
@@ -51,32 +51,43 @@ pub fn read(
         };
         let mut default = None;
         for (to, value) in rows {
-            let Some(link) = own_link(value, node, links, faults) else { continue };
+            let ways = as_texts(value, faults);
+            let found: Vec<usize> =
+                ways.iter().filter_map(|way| own_link(*way, node, links, faults)).collect();
+            if found.len() < ways.len() || found.is_empty() {
+                continue;
+            }
             if to.name == "default" {
-                default = Some(link);
+                default = Some(found);
             } else if let Some(target) = node_names().position(|name| name == to.name) {
-                explicit[node][target] = Some(link);
+                explicit[node][target] = Some(found);
             } else {
                 let help = suggest(&to.name, node_names().chain(["default"]));
                 faults.add(&to.at, format!("no node is called \"{}\"", to.name), help);
             }
         }
         for hop in &mut explicit[node] {
-            *hop = hop.or(default);
+            if hop.is_none() {
+                hop.clone_from(&default);
+            }
         }
     }
     explicit
 }
 
 /// The link of `node` that `value` names.
-fn own_link(value: &Node, node: usize, links: &[LinkPlan], faults: &Faults<'_>) -> Option<usize> {
-    let name = as_text(value, faults)?;
+fn own_link(
+    (name, at): (&str, &Origin),
+    node: usize,
+    links: &[LinkPlan],
+    faults: &Faults<'_>,
+) -> Option<usize> {
     let own = |link: &&LinkPlan| link.ends.contains(&node);
     let found = links.iter().position(|link| own(&link) && link.name == name);
     if found.is_none() {
         let names = links.iter().filter(own).map(|link| link.name.as_str());
         let help = suggest(name, names);
-        faults.add(&value.at, format!("this node has no link \"{name}\""), help);
+        faults.add(at, format!("this node has no link \"{name}\""), help);
     }
     found
 }
@@ -94,14 +105,14 @@ pub fn resolve(nodes: &[NodePlan], links: &[LinkPlan], explicit: &Explicit) -> V
             for &(link, neighbour) in &adjacent[node] {
                 for reached in reachable(neighbour, node, &adjacent, nodes) {
                     hops[reached] = match hops[reached] {
-                        Hop::None => Hop::Link(link),
-                        Hop::Link(_) | Hop::Ambiguous => Hop::Ambiguous,
+                        Hop::None => Hop::Links(vec![link]),
+                        Hop::Links(_) | Hop::Ambiguous => Hop::Ambiguous,
                     };
                 }
             }
             for (hop, written) in hops.iter_mut().zip(&explicit[node]) {
-                if let Some(link) = written {
-                    *hop = Hop::Link(*link);
+                if let Some(links) = written {
+                    *hop = Hop::Links(links.clone());
                 }
             }
             hops
@@ -110,16 +121,17 @@ pub fn resolve(nodes: &[NodePlan], links: &[LinkPlan], explicit: &Explicit) -> V
 }
 
 /// The links alone, where they are known.
-pub fn first_hops(hops: Vec<Hop>) -> Vec<Option<usize>> {
+pub fn known_links(hops: Vec<Hop>) -> Vec<Vec<usize>> {
     hops.into_iter()
         .map(|hop| match hop {
-            Hop::Link(link) => Some(link),
-            Hop::None | Hop::Ambiguous => None,
+            Hop::Links(links) => links,
+            Hop::None | Hop::Ambiguous => Vec::new(),
         })
         .collect()
 }
 
-/// Follows the routes from `from` to `to`.
+/// Follows the routes from `from` to `to` on every way that packets may take. Where the words of
+/// `ip` decide, nobody follows them.
 pub fn walk(
     from: usize,
     to: usize,
@@ -128,10 +140,18 @@ pub fn walk(
     hops: &[Vec<Hop>],
 ) -> Result<(), Problem> {
     let name = |node: usize| nodes[node].name.as_str();
-    let mut seen = vec![false; nodes.len()];
-    let mut node = from;
-    while node != to {
-        if std::mem::replace(&mut seen[node], true) {
+    let mut states = vec![Visit::New; nodes.len()];
+    // Nodes to enter, and nodes to leave (`false`) once all behind them is done.
+    let mut stack = vec![(from, true)];
+    while let Some((node, enter)) = stack.pop() {
+        if !enter {
+            states[node] = Visit::Done;
+            continue;
+        }
+        if node == to || states[node] == Visit::Done || nodes[node].has_own_routes() {
+            continue;
+        }
+        if states[node] == Visit::Open {
             let message = format!(
                 "packets from \"{}\" to \"{}\" would run in a circle",
                 name(from),
@@ -150,10 +170,14 @@ pub fn walk(
             let help = Some("make it a router: role = \"router\"".into());
             return Err(Problem { node: Some(node), message, help });
         }
-        match hops[node][to] {
-            Hop::Link(link) => {
-                let ends = links[link].ends;
-                node = if ends[0] == node { ends[1] } else { ends[0] };
+        states[node] = Visit::Open;
+        stack.push((node, false));
+        match &hops[node][to] {
+            Hop::Links(ways) => {
+                for &link in ways {
+                    let ends = links[link].ends;
+                    stack.push((if ends[0] == node { ends[1] } else { ends[0] }, true));
+                }
             }
             Hop::None => {
                 let message = format!("no way from \"{}\" to \"{}\"", name(from), name(to));
@@ -171,6 +195,16 @@ pub fn walk(
         }
     }
     Ok(())
+}
+
+/// How far a walk has come with a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    New,
+    /// It lies on the way that is being followed.
+    Open,
+    /// All ways from it arrive.
+    Done,
 }
 
 /// For each node its links and the node at their far end.

@@ -16,6 +16,8 @@ pub struct Settings {
     pub sysctls: Vec<SysctlSetting>,
     /// `net.ipv4.tcp_congestion_control`.
     pub congestion_control: Option<Algorithm>,
+    /// Those of the routes, as `sysctl` lines.
+    pub routing: Vec<String>,
 }
 
 /// Sysctls whose values have bounds beyond those of their type.
@@ -58,6 +60,10 @@ fn collect(prefix: &str, entries: &[(Key, Node)], faults: &Faults<'_>, settings:
                 word.and_then(|word| tc::congestion_control(word, &node.at, faults));
             continue;
         }
+        if ROUTING.iter().any(|(from, to)| name.starts_with(from) && name.ends_with(to)) {
+            settings.routing.push(format!("sysctl {name}={}", text(node)));
+            continue;
+        }
         match check(&name, node) {
             Ok(setting) => settings.sysctls.push(setting),
             Err(Problem::Unknown) => {
@@ -70,6 +76,10 @@ fn collect(prefix: &str, entries: &[(Key, Node)], faults: &Faults<'_>, settings:
 }
 
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
+/// Sysctls of routes: what their names begin and end with. Which there are, `ip` knows.
+const ROUTING: [(&str, &str); 2] =
+    [("net.ipv4.fib_multipath_", ""), ("net.ipv", ".ignore_routes_with_linkdown")];
 
 enum Problem {
     Unknown,

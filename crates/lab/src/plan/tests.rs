@@ -83,8 +83,8 @@ fn a_good_file_becomes_a_plan() {
     assert_eq!(plan.flows[0].app, App::Fixed { bytes: 1 << 30 });
     assert_eq!(plan.measure.queues, [(1, 0)]);
     assert_eq!(plan.port_name(1, 0), "r.wire");
-    assert_eq!(plan.next_link[0][2], Some(0));
-    assert_eq!(plan.next_link[1][2], Some(1));
+    assert_eq!(plan.next_links[0][2], [0]);
+    assert_eq!(plan.next_links[1][2], [1]);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_loop_needs_routes() {
 
     let routed = format!("{LOOP}[routes.r1]\nb = \"l2\"\n[routes.r2]\na = \"l2\"\n");
     let plan = Experiment::parse("l.toml", &routed, &[]).unwrap().base;
-    assert_eq!(plan.next_link[2][1], Some(1));
+    assert_eq!(plan.next_links[2][1], [1]);
 
     let circle = format!(
         "{LOOP}[routes.r1]\nb = \"l4\"\n[routes.r3]\nb = \"l4\"\n[routes.r2]\na = \"l2\"\n"
@@ -339,4 +339,93 @@ proptest::proptest! {
         text.insert_str(at, &what);
         let _ = Experiment::parse("demo.toml", &text, &[]);
     }
+}
+
+/// Two routers joined twice.
+const MULTIPATH: &str = r#"schema = 1
+name = "ways"
+duration = "10s"
+mp_algo = "l4"
+[nodes.a]
+[nodes.b]
+[nodes.left]
+role = "router"
+ip = ["route add 10.0.0.12/30 nexthop dev way1 nexthop dev way2 weight 3"]
+ip_at = ["3s route replace 10.0.0.12/30 dev way1", "2s link set way1 down"]
+[nodes.right]
+role = "router"
+[nodes.right.sysctl]
+"net.ipv4.fib_multipath_hash_policy" = 1
+[links.a]
+ends = ["a", "left"]
+[links.way1]
+ends = ["left", "right"]
+events = ["5s up", "4s down"]
+[links.way2]
+ends = ["left", "right"]
+[links.b]
+ends = ["right", "b"]
+[routes.right]
+a = ["way1", "way2"]
+[flows.bulk]
+app = "bulk"
+from = "a"
+to = "b"
+also = ["a"]
+address = "10.0.0.14"
+"#;
+
+#[test]
+fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
+    let plan = Experiment::parse("w.toml", MULTIPATH, &[]).unwrap_or_else(|f| panic!("{f}")).base;
+    assert_eq!(plan.nodes[3].mp_algo, datapath::fib::Algorithm::L4);
+    assert_eq!(plan.next_links[3][0], [1, 2]);
+    assert!(plan.nodes[2].has_own_routes() && !plan.nodes[3].has_own_routes());
+    assert_eq!(plan.nodes[2].at[0], (Duration::from_secs(2), "link set way1 down".to_owned()));
+    assert_eq!(plan.nodes[3].ip, ["sysctl net.ipv4.fib_multipath_hash_policy=1"]);
+    let events = [(Duration::from_secs(4), false), (Duration::from_secs(5), true)];
+    assert_eq!(plan.links[1].events, events);
+    assert_eq!((plan.flows[0].also.as_slice(), plan.flows[0].address.is_some()), (&[0][..], true));
+}
+
+#[test]
+fn words_of_ip_are_checked_where_they_stand() {
+    let table: [FaultRow; 10] = [
+        ("weight 3", "weight 0", (9, 72), "\"weight\" is invalid", None),
+        ("dev way2 weight", "dev wya2 weight", (9, 60), "Cannot find device", Some("way2")),
+        ("3s route", "3 route", (10, 10), "3", Some("a time comes first")),
+        ("replace 10.0.0.12/30 dev", "replace 10.0.0.12/30 vai", (10, 41), "garbage", Some("via")),
+        ("_policy\" = 1", "_policy\" = 9", (11, 1), "the policy is 0, 1, 2 or 3", None),
+        ("_hash_policy", "_hash_polcy", (11, 1), "cannot stat", Some("policy")),
+        ("5s up", "5s on", (19, 11), "neither \"up\" nor \"down\"", None),
+        (
+            "\"way1\", \"way2\"]\n[flows",
+            "\"way1\", \"b2\"]\n[flows",
+            (25, 14),
+            "no link \"b2\"",
+            None,
+        ),
+        ("\"l4\"", "\"l5\"", (4, 11), "not a valid mp_algo", Some("l4")),
+        ("10.0.0.14", "10.0.0.x", (31, 11), "is not an address", None),
+    ];
+    for (from, to, position, message, word) in table {
+        assert!(MULTIPATH.contains(from), "{from}");
+        let text = MULTIPATH.replacen(from, to, 1);
+        let faults = Experiment::parse("w.toml", &text, &[]).expect_err(to);
+        let shown: Vec<String> = faults.0.iter().map(ToString::to_string).collect();
+        let found = shown.iter().find(|fault| fault.contains(message));
+        let shown = found.unwrap_or_else(|| panic!("{to}: {shown:?}"));
+        assert!(shown.contains(word.unwrap_or("")), "{to}: {shown}");
+        assert!(
+            shown.starts_with(&format!("w.toml:{}:{}", position.0, position.1)),
+            "{to}: {shown}"
+        );
+    }
+}
+
+#[test]
+fn every_way_of_a_shared_load_must_arrive() {
+    let circle = MULTIPATH.replace("a = [\"way1\", \"way2\"]", "a = [\"way1\", \"b\"]");
+    let faults = Experiment::parse("w.toml", &circle, &[]).expect_err("it leads to b");
+    assert!(faults.to_string().contains("would run in a circle"), "{faults}");
 }

@@ -21,8 +21,8 @@ pub struct Flow {
     pub sender: AppId,
     /// The host it runs on.
     pub sender_node: NodeId,
-    /// The receiving or answering application; ICMP needs none.
-    pub receiver: Option<AppId>,
+    /// The receiving or answering applications; ICMP needs none, an anycast service has several.
+    pub receivers: Vec<AppId>,
     /// When it starts.
     pub start: Instant,
     /// True if it comes to an end by itself.
@@ -48,16 +48,25 @@ pub fn add(
     let number = u16::try_from(index).ok().filter(|number| *number < CLIENT_PORT - SERVER_PORT);
     let number = number.ok_or("an experiment has at most 35000 flows")?;
     let (sender_node, receiver_node) = (nodes[flow.from], nodes[flow.to]);
+    let target = flow.address.unwrap_or(addresses[flow.to]);
     let place = Sockets {
         local: SocketAddr::new(addresses[flow.from], CLIENT_PORT.wrapping_add(number)),
-        remote: SocketAddr::new(addresses[flow.to], SERVER_PORT + number),
+        remote: SocketAddr::new(target, SERVER_PORT + number),
     };
     let (sender, receiver) = applications(plan, flow, place)?;
     let start = start_time(plan, flow, index);
-    let receiver = receiver.map(|server| world.add_app(receiver_node, server, Instant::ZERO, None));
+    let mut receivers = Vec::new();
+    if let Some(server) = receiver {
+        receivers.push(world.add_app(receiver_node, server, Instant::ZERO, None));
+    }
+    for &other in &flow.also {
+        if let (_, Some(server)) = applications(plan, flow, place)? {
+            receivers.push(world.add_app(nodes[other], server, Instant::ZERO, None));
+        }
+    }
     let stop = flow.stop.map(|stop| Instant::ZERO + stop);
     let sender = world.add_app(sender_node, sender, start, stop);
-    Ok(Flow { sender, sender_node, receiver, start, finite: is_finite(&flow.app) })
+    Ok(Flow { sender, sender_node, receivers, start, finite: is_finite(&flow.app) })
 }
 
 /// The addresses of a flow's two ends.

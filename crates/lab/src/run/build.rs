@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use datapath::fib::{Prefix, Route};
+use datapath::fib::hash::HashKey;
+use datapath::fib::{NextHop, Prefix, Route, Settings};
 use datapath::host::Offloads;
 use datapath::node::Port;
 use datapath::qdisc::police::Police;
@@ -18,6 +19,7 @@ use sim::topology::{End, Topology, WireId};
 use sim::world::World;
 
 use super::apps::{self, Flow};
+use super::changes::Changes;
 use super::sample::QueueWatch;
 use crate::plan::{self, Direction, LinkPlan, Offload, Plan, Role};
 
@@ -31,6 +33,8 @@ pub struct Built {
     pub ports: Vec<WatchedPort>,
     /// The port at each end of each link of the plan.
     pub ends: Vec<Ends>,
+    /// What is still to happen to routes.
+    pub changes: Changes,
     /// The hash of everything that arrived anywhere.
     pub fingerprint: Rc<RefCell<Fingerprint>>,
 }
@@ -78,7 +82,13 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
         .collect::<Result<_, _>>()?;
     add_routes(&mut topology, plan, &nodes, &ends, &addresses);
 
+    for (_, node) in plan.nodes.iter().zip(&nodes).filter(|(plan, _)| plan.has_own_routes()) {
+        topology.own_routes(*node);
+    }
+
     let mut world = topology.build(plan.seed).map_err(|error| error.to_string())?;
+    let mut changes = Changes::new(plan, &ends);
+    tell_nodes(&mut world, plan, &nodes, &mut changes)?;
     add_policers(&mut world, plan, &ends)?;
     let fingerprint = Rc::new(RefCell::new(Fingerprint::default()));
     world.observe(Box::new(Rc::clone(&fingerprint)));
@@ -87,7 +97,7 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
     for index in 0..plan.flows.len() {
         flows.push(apps::add(&mut world, plan, index, &nodes, &addresses)?);
     }
-    Ok(Built { world, flows, ports, ends, fingerprint })
+    Ok(Built { world, flows, ports, ends, changes, fingerprint })
 }
 
 /// One link with its interfaces and queues.
@@ -129,6 +139,8 @@ fn set_queue(end: &mut End, seed: u64, link: &LinkPlan, index: usize) -> Result<
 const ETHERNET: u32 = 14;
 /// Random streams of qdiscs, apart from those of links, applications and draws.
 const QDISC_STREAMS: u64 = 1 << 45;
+/// Random streams of the hash keys of nodes.
+const FIB_STREAMS: u64 = 1 << 46;
 
 fn link_config(plan: &Direction, direction: RuleDirection) -> LinkConfig {
     let ratio = Ratio::from_millionths;
@@ -159,6 +171,30 @@ fn offloads(offload: Offload) -> Offloads {
     }
 }
 
+/// Gives each node a hash key of its own, as a kernel draws one at boot, and tells it its lines of
+/// `ip`.
+fn tell_nodes(
+    world: &mut World,
+    plan: &Plan,
+    nodes: &[NodeId],
+    changes: &mut Changes,
+) -> Result<(), String> {
+    for (index, (node, &id)) in plan.nodes.iter().zip(nodes).enumerate() {
+        let mut rng = Rng::stream(plan.seed, FIB_STREAMS + index as u64);
+        world.with_host(id, |_, host| {
+            let settings = *host.fib().settings();
+            let key = HashKey::random(rng.next_u64(), rng.next_u64());
+            host.fib_mut().set_settings(Settings { key, ..settings });
+        });
+        for line in &node.ip {
+            changes
+                .tell(world, id, line)
+                .map_err(|error| format!("{}: \"{line}\": {error}", node.name))?;
+        }
+    }
+    Ok(())
+}
+
 /// The routes that the plan found: one per host and destination.
 fn add_routes(
     topology: &mut Topology,
@@ -167,17 +203,18 @@ fn add_routes(
     ends: &[Ends],
     addresses: &[IpAddr],
 ) {
-    for (node, row) in plan.next_link.iter().enumerate() {
-        for (target, link) in row.iter().enumerate() {
-            let Some(link) = *link else { continue };
-            if plan.nodes[target].role == Role::Router {
+    for (node, row) in plan.next_links.iter().enumerate() {
+        for (target, links) in row.iter().enumerate() {
+            if plan.nodes[target].role == Role::Router || links.is_empty() {
                 continue;
             }
-            let port = ends[link].iter().find(|(owner, _)| *owner == nodes[node]);
-            if let Some((_, port)) = port {
-                let route = Route::on_link(Prefix::host(addresses[target]), port.0);
-                topology.route(nodes[node], route);
-            }
+            let own_end =
+                |&link: &usize| ends[link].iter().find(|(owner, _)| *owner == nodes[node]);
+            let ports = links.iter().filter_map(own_end);
+            let hops = ports.map(|(_, port)| NextHop::new(port.0, None)).collect();
+            let route = Route::new(Prefix::host(addresses[target]), hops)
+                .algorithm(plan.nodes[node].mp_algo);
+            topology.route(nodes[node], route);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The numbers of one run.
 
+use datapath::fib::Target;
+use datapath::node::Port;
 use datapath::qdisc::{AnyQdisc, Qdisc as _};
 use datapath::tcp::mib::Mib;
 use datapath::units::{Duration, Instant};
@@ -25,8 +27,7 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
                 latencies(&mut out, plan, flow, &sender);
             }
             _ => {
-                let Some(receiver) = place.receiver else { continue };
-                let receiver = built.world.report(receiver);
+                let Some(receiver) = received(built, place) else { continue };
                 let base = sampler.received_at_warmup(index);
                 let end = built.world.now();
                 let goodput = goodput(plan, flow, place, &receiver, base, end);
@@ -59,6 +60,7 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
         queue(&mut out, &plan.port_name(*link, *end), built, place);
     }
     policers(&mut out, plan, built);
+    spread(&mut out, plan, built);
     if !goodputs.is_empty() {
         push(&mut out, "total", "goodput", "Mbit/s", goodputs.iter().sum());
     }
@@ -73,6 +75,50 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
         push(&mut out, "total", "fairness", "", index);
     }
     out
+}
+
+/// What the receivers of a flow have together: of an anycast service the last counts where counts
+/// make no sum.
+fn received(built: &Built, place: &Flow) -> Option<AppReport> {
+    let reports = place.receivers.iter().map(|app| built.world.report(*app));
+    reports.reduce(|sum, one| AppReport {
+        received: sum.received + one.received,
+        received_bytes: sum.received_bytes + one.received_bytes,
+        last_received: sum.last_received.max(one.last_received),
+        ..sum
+    })
+}
+
+/// How evenly each node spread what it sent over the links that share a route's load: the most
+/// over the mean.
+fn spread(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
+    for (index, node) in plan.nodes.iter().enumerate() {
+        let host = built.world.host(NodeId(index as u32));
+        let mut ports: Vec<u16> = Vec::new();
+        for route in host.fib().routes() {
+            let hops = match &route.target {
+                Target::Hops(hops) => hops.iter().map(|hop| hop.hop.port).collect(),
+                Target::Object(id) => {
+                    let object = host.fib().objects().get(*id);
+                    let paths = object.map_or(&[][..], |object| object.paths().paths());
+                    paths.iter().map(|path| path.hop.port).collect::<Vec<u16>>()
+                }
+            };
+            if hops.len() > 1 {
+                ports
+                    .extend(hops.into_iter().filter(|&port| usize::from(port) < host.port_count()));
+            }
+        }
+        ports.sort_unstable();
+        ports.dedup();
+        let sent: Vec<u64> =
+            ports.iter().map(|&port| host.port(Port(port)).stats.tx_bytes).collect();
+        let total: u64 = sent.iter().sum();
+        if let (true, Some(most)) = (total > 0, sent.iter().max()) {
+            let ratio = *most as f64 * sent.len() as f64 / total as f64;
+            push(out, &node.name, "imbalance", "", ratio);
+        }
+    }
 }
 
 fn push(out: &mut Vec<Metric>, scope: &str, name: &str, unit: &'static str, value: f64) {
@@ -155,6 +201,9 @@ fn latencies(out: &mut Vec<Metric>, plan: &Plan, flow: &FlowPlan, sender: &AppRe
     latency_metrics(out, &flow.name, &mut round_trips(plan, sender));
     let lost = sender.sent.saturating_sub(sender.received);
     push(out, &flow.name, "unanswered", "", lost as f64);
+    if matches!(flow.app, App::Request { .. }) {
+        push(out, &flow.name, "answered", "", sender.received as f64);
+    }
 }
 
 fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
@@ -172,7 +221,9 @@ fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
 /// The hosts' TCP counters, summed. An RTO is an expiry of the retransmission timer.
 fn tcp_counters(out: &mut Vec<Metric>, built: &Built) {
     type Read = fn(&Mib) -> u64;
-    let counters: [(&str, Read); 6] = [
+    let counters: [(&str, Read); 8] = [
+        ("reordering", |mib| mib.sack_reorder + mib.reno_reorder + mib.ts_reorder),
+        ("out of order", |mib| mib.ofo_queue),
         ("rto", |mib| mib.timeouts),
         ("retransmits", |mib| mib.retrans_segs),
         ("lost retransmits", |mib| mib.lost_retransmit),

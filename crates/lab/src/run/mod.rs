@@ -3,6 +3,7 @@
 mod apps;
 mod build;
 mod capture;
+mod changes;
 mod config;
 mod explain;
 mod measure;
@@ -151,7 +152,12 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             return Err(Error::Stopped);
         }
         let next = (built.world.now() + step).min(end);
+        while let Some(at) = built.changes.next_at().filter(|at| *at < next) {
+            built.world.run_until(at);
+            built.changes.run_due(&mut built.world).map_err(Error::World)?;
+        }
         built.world.run_until(next);
+        built.changes.run_due(&mut built.world).map_err(Error::World)?;
         sampler.take(&built);
         if next.saturating_since(told) >= TELL_EVERY {
             tell(progress, plan, next.saturating_since(told));

@@ -157,8 +157,11 @@ impl Sampler {
             if flow.tcp {
                 flow.look(tcp_info(built, place));
             }
-            let Some(receiver) = place.receiver else { continue };
-            let received = built.world.report(receiver).received_bytes;
+            if place.receivers.is_empty() {
+                continue;
+            }
+            let reports = place.receivers.iter().map(|app| built.world.report(*app));
+            let received = reports.map(|report| report.received_bytes).sum();
             let bits = i128::from(received - flow.received) * 8 * 1_000_000_000;
             flow.throughput.push(Some((bits / i128::from(span)) as i64));
             flow.received = received;
