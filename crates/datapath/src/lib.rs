@@ -19,6 +19,7 @@
 //! |---|---|
 //! | [`units`], [`rng`] | time, rate, size; seeded random streams |
 //! | [`profile`] | what differs between kernels |
+//! | [`metrics`] | what routes tell TCP |
 //! | [`reason`] | why packets are dropped, by the kernel's names |
 //! | [`packet`] | headers, parsing and emission, checksums, super-packets |
 //! | [`tcp`] | the connection |
@@ -31,6 +32,7 @@
 
 pub mod fib;
 pub mod host;
+pub mod metrics;
 pub mod node;
 pub mod packet;
 pub mod profile;

@@ -90,6 +90,9 @@ pub struct Profile {
     pub tso_autosize: bool,
     /// TCP Small Queues limits what waits below the socket (since 3.6).
     pub small_queues: bool,
+    /// Segments that reach beyond the window, or that the buffer cannot hold, are refused unless
+    /// nothing waits to be read (since 6.17).
+    pub strict_receive_window: bool,
     /// How space becomes window.
     pub window_from_space: WindowFromSpace,
     /// DCTCP's receiver.
@@ -127,6 +130,7 @@ impl Profile {
             push_on_super_packets: true,
             tso_autosize: true,
             small_queues: true,
+            strict_receive_window: true,
             window_from_space: WindowFromSpace::ScalingRatio,
             dctcp_ack: DctcpAck::Immediate,
             ack_cwr_at_once: true,
@@ -147,6 +151,7 @@ impl Profile {
     pub const fn linux_6_1() -> Self {
         Self {
             name: "linux-6.1",
+            strict_receive_window: false,
             window_from_space: WindowFromSpace::AdvWinScale,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()

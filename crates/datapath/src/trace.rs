@@ -28,8 +28,10 @@ pub enum Cause {
     TailLossProbe,
     /// Zero-window probe.
     ZeroWindowProbe,
-    /// The SYN or SYN-ACK was not answered.
+    /// The SYN or SYN-ACK was not answered, or its data was not taken.
     Handshake,
+    /// The path takes only smaller packets.
+    PathMtu,
 }
 
 /// What happened.

@@ -4,6 +4,7 @@
 use super::multipath::PathSet;
 use super::route::{Algorithm, Features, Prefix, Protocol, Route, Scope, TableId, Target};
 use super::table::Alias;
+use crate::metrics::RouteMetrics;
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ pub struct Shared {
     pub prefsrc: Option<IpAddr>,
     /// Features of the destination.
     pub features: Features,
+    /// What TCP heeds of the route.
+    pub metrics: RouteMetrics,
     /// Which next hop of several.
     pub algorithm: Algorithm,
     /// Where to.
@@ -50,6 +53,7 @@ impl Shared {
             protocol: route.protocol,
             prefsrc: route.prefsrc,
             features: route.features,
+            metrics: route.metrics,
             algorithm: route.algorithm,
             target: route.target.clone(),
         }
@@ -79,6 +83,7 @@ impl Info {
             protocol: self.shared.protocol,
             prefsrc: self.shared.prefsrc,
             features: self.shared.features,
+            metrics: self.shared.metrics,
             algorithm: self.shared.algorithm,
             target: self.shared.target.clone(),
         }

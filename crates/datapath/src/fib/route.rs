@@ -2,6 +2,7 @@
 
 use super::Hop;
 use super::error::FibError;
+use crate::metrics::RouteMetrics;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
@@ -110,6 +111,8 @@ pub struct Route {
     pub prefsrc: Option<IpAddr>,
     /// Features of the destination, a set of `RTAX_FEATURE_*`.
     pub features: Features,
+    /// What TCP heeds of the route (`ip route … mtu … initcwnd …`).
+    pub metrics: RouteMetrics,
     /// Which next hop of several.
     pub algorithm: Algorithm,
     /// Where to.
@@ -357,6 +360,7 @@ impl Route {
             protocol: Protocol::BOOT,
             prefsrc: None,
             features: Features::default(),
+            metrics: RouteMetrics::default(),
             algorithm: Algorithm::System,
             target: Target::Hops(hops),
         }

@@ -9,6 +9,7 @@
 
 mod icmp;
 mod ip;
+mod listener;
 mod port;
 mod route_cache;
 mod socket;
@@ -16,9 +17,10 @@ mod tcp;
 mod timers;
 mod udp;
 
+pub use listener::{Listener, SOMAXCONN};
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
-pub use tcp::{TcpRead, TcpSocket};
+pub use tcp::{TcpRead, TcpSocket, Wakes};
 pub use timers::LazyTimers;
 pub use udp::{UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
 
@@ -77,6 +79,8 @@ pub struct Host {
     tcp: Option<Box<tcp::TcpStack>>,
     /// The packet sent last gave its owner the memory back at once.
     orphaned: bool,
+    /// What a connection has just learnt about its path: to whom, packet size, when.
+    learnt_mtu: Option<(IpAddr, u32, Instant)>,
     /// Packets from this host to itself (`loopback_xmit`).
     looped_back: VecDeque<Packet>,
     /// Packets that need not wait: for the wire of a port, past its empty queue.

@@ -119,6 +119,31 @@ impl Sockets {
         Some(socket)
     }
 
+    /// All of them, by number.
+    pub fn iter(&self) -> impl Iterator<Item = &Socket> {
+        self.slots.iter().flatten()
+    }
+
+    /// All of them, by number, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Socket> {
+        self.slots.iter_mut().flatten()
+    }
+
+    /// The connections that a listener has in the handshake.
+    pub(super) fn half_open_of(&self, listener: u32) -> Vec<u32> {
+        let numbered = self.slots.iter().zip(0..);
+        let waits = |socket: &Socket| match socket {
+            Socket::Tcp(TcpSocket::Connection(socket)) => {
+                socket.listener == Some(listener) && !socket.accepted
+            }
+            _ => false,
+        };
+        numbered
+            .filter(|(socket, _)| socket.as_ref().is_some_and(waits))
+            .map(|(_, id)| id)
+            .collect()
+    }
+
     /// How many are open.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

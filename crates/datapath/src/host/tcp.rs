@@ -1,6 +1,7 @@
 //! TCP at a host: sockets, demultiplexing, listeners; the seam between a host and its
 //! connections (`tcp_v4_rcv`, `inet_csk_accept`, …).
 
+use super::listener::Listener;
 use super::udp::EPHEMERAL;
 use super::{Host, Socket};
 use crate::fib::Features;
@@ -10,19 +11,21 @@ use crate::packet::{
 };
 use crate::reason::Reason;
 pub use crate::tcp::TcpRead;
-use crate::tcp::config::TcpConfig;
+use crate::tcp::cc::Algorithm;
+use crate::tcp::config::{SysctlError, TcpConfig};
 use crate::tcp::info::TcpInfo;
 use crate::tcp::mib::Mib;
 use crate::tcp::seq::Seq;
+use crate::tcp::shared::Shared;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, Egress, Endpoints, Handed, SocketError};
+use crate::tcp::{Connection, Cx, Egress, Endpoints, Gate, Handed, SocketError};
 use crate::trace::Event;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 use core::hash::Hasher as _;
 use core::net::{IpAddr, SocketAddr};
 use rustc_hash::FxHashMap;
 use siphasher::sip::SipHasher24;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One TCP socket: listener or connection.
@@ -33,38 +36,62 @@ pub enum TcpSocket {
     Connection(Box<ConnectionSocket>),
 }
 
-/// A listening socket.
-#[derive(Debug)]
-pub struct Listener {
-    local: SocketAddr,
-    config: Arc<TcpConfig>,
-    /// Established, waiting for accept.
-    queue: VecDeque<u32>,
-    /// In the handshake.
-    half_open: u32,
-}
-
 /// A connection and where it came from.
 pub struct ConnectionSocket {
-    connection: Connection,
+    pub(super) connection: Connection,
     /// The listener that waits for it to be established.
-    listener: Option<u32>,
+    pub(super) listener: Option<u32>,
+    /// It stands in the accept queue although the handshake is not over (Fast Open).
+    pub(super) queued: bool,
+    /// The application has it.
+    pub(super) accepted: bool,
+    /// Segments find it (`inet_hash`).
+    hashed: bool,
+    /// How often its waiters were woken.
+    pub(super) wakes: Wakes,
+}
+
+/// How often the waiters of a socket have been woken, by what for (`sk_data_ready`,
+/// `sk_write_space`). Edge-triggered readiness is a change of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Wakes {
+    /// For data, connections, ends.
+    pub read: u32,
+    /// For space.
+    pub write: u32,
+    /// For errors and changes of state.
+    pub state: u32,
+}
+
+impl Wakes {
+    pub(super) fn count(&mut self, ready: u8) {
+        self.read += u32::from(ready & SocketReady::READABLE != 0);
+        self.write += u32::from(ready & SocketReady::WRITABLE != 0);
+        self.state += u32::from(ready & (SocketReady::ERROR | SocketReady::HANGUP) != 0);
+    }
+
+    /// All of them.
+    pub const fn total(self) -> u32 {
+        self.read.wrapping_add(self.write).wrapping_add(self.state)
+    }
 }
 
 /// What all connections of a host share.
 #[derive(Debug, Default)]
 pub(super) struct TcpStack {
-    mib: Mib,
+    pub(super) mib: Mib,
+    pub(super) shared: Shared,
+    /// What new sockets begin with.
+    pub(super) defaults: TcpConfig,
     connections: FxHashMap<(SocketAddr, SocketAddr), u32>,
-    listeners: BTreeMap<(u16, IpAddr), u32>,
+    pub(super) listeners: BTreeMap<(u16, IpAddr), u32>,
+    /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.
+    pub(super) path_mtus: BTreeMap<IpAddr, (u32, Instant)>,
     /// Looked up last: most segments belong to the same connection as the one before.
     last: Option<((SocketAddr, SocketAddr), u32)>,
     events: Vec<Event>,
     tracing: bool,
 }
-
-/// `net.core.somaxconn`.
-const BACKLOG: usize = 4_096;
 
 impl core::fmt::Debug for TcpSocket {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -84,23 +111,13 @@ impl Egress for Host {
         let verdict = self.ip_output(now, packet);
         Handed { verdict, orphaned: self.orphaned }
     }
+
+    fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, mtu: u32) {
+        self.learnt_mtu = Some((remote, mtu, now));
+    }
 }
 
 impl Host {
-    /// Listens at `local` (`listen(2)`). An unspecified address listens at all.
-    pub fn tcp_listen(&mut self, local: SocketAddr, config: &TcpConfig) -> u32 {
-        let listener = Listener {
-            local,
-            config: Arc::new(config.clone()),
-            queue: VecDeque::new(),
-            half_open: 0,
-        };
-        let socket = TcpSocket::Listener(Box::new(listener));
-        let id = self.sockets.insert(Socket::Tcp(socket));
-        self.tcp_stack().listeners.insert((local.port(), local.ip()), id);
-        id
-    }
-
     /// Begins to connect (`connect(2)`, not blocking): `WRITABLE` tells when it is established.
     /// Port 0 means any; an unspecified address means that of the route.
     pub fn tcp_connect(
@@ -110,21 +127,27 @@ impl Host {
         remote: SocketAddr,
         config: &TcpConfig,
     ) -> u32 {
-        let local = self.bind_local(local, remote);
-        let ends = self.endpoints(now, local, remote);
-        let id = self.reserve_socket();
-        let config = Arc::new(config.clone());
-        let connection = self.with_cx(now, |cx| Connection::connect(id, config, ends, cx));
-        self.install_connection(id, connection, None);
-        id
+        self.tcp_connect_with(now, local, remote, config, None)
     }
 
-    /// The next established connection of a listener (`accept(2)`).
-    pub fn tcp_accept(&mut self, _now: Instant, listener: u32) -> Option<u32> {
-        match self.tcp_socket_mut(listener)? {
-            TcpSocket::Listener(listener) => listener.queue.pop_front(),
-            TcpSocket::Connection(_) => None,
-        }
+    /// The same, with data to send: as much of it goes with the SYN as Fast Open allows.
+    pub fn tcp_connect_with(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        config: &TcpConfig,
+        fast_open: Option<u64>,
+    ) -> u32 {
+        let local = self.bind_local(local, remote);
+        let ends = self.endpoints(now, local, remote, config);
+        let id = self.reserve_socket();
+        let config = Arc::new(config.clone());
+        let gate = Gate::default();
+        let connection =
+            self.with_cx(now, gate, |cx| Connection::connect(id, config, ends, fast_open, cx));
+        self.install_connection(id, connection, None);
+        id
     }
 
     /// Writes up to `bytes`; gives how many were taken (0: wait for `WRITABLE`).
@@ -151,13 +174,88 @@ impl Host {
             Some(TcpSocket::Connection(_)) => {
                 self.with_connection(now, id, Connection::close);
             }
-            Some(TcpSocket::Listener(listener)) => {
-                let key = (listener.local.port(), listener.local.ip());
-                self.tcp_stack().listeners.remove(&key);
-                self.sockets.remove(id);
-            }
+            Some(TcpSocket::Listener(_)) => self.close_listener(now, id),
             None => {}
         }
+    }
+
+    /// Lends a connection out for one call.
+    pub fn with_tcp<R>(
+        &mut self,
+        now: Instant,
+        id: u32,
+        act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> R,
+    ) -> Option<R> {
+        self.with_connection(now, id, act)
+    }
+
+    /// How often the waiters of a TCP socket have been woken.
+    pub fn tcp_wakes(&self, id: u32) -> Wakes {
+        match self.sockets.get(id) {
+            Some(Socket::Tcp(TcpSocket::Connection(socket))) => socket.wakes,
+            Some(Socket::Tcp(TcpSocket::Listener(listener))) => listener.wakes,
+            _ => Wakes::default(),
+        }
+    }
+
+    /// Every TCP socket: its ends and its state (`/proc/net/tcp`). The remote end of a listener is
+    /// unspecified.
+    pub fn tcp_sockets(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr, State)> {
+        self.sockets.iter().filter_map(|socket| match socket {
+            Socket::Tcp(TcpSocket::Connection(socket)) => {
+                let tcp = &socket.connection;
+                Some((tcp.local(), tcp.remote(), tcp.state()))
+            }
+            Socket::Tcp(TcpSocket::Listener(listener)) => {
+                let any = SocketAddr::new(unspecified_like(listener.local.ip()), 0);
+                Some((listener.local, any, State::Listen))
+            }
+            _ => None,
+        })
+    }
+
+    /// What new sockets begin with: the host's sysctls and its kernel.
+    pub fn tcp_defaults(&self) -> TcpConfig {
+        self.tcp.as_ref().map(|stack| stack.defaults.clone()).unwrap_or_default()
+    }
+
+    /// Sets what new sockets begin with. Sockets that exist keep what they have.
+    pub fn set_tcp_defaults(&mut self, defaults: TcpConfig) {
+        self.tcp_stack().defaults = defaults;
+    }
+
+    /// Writes one of the `net.ipv4.*` sysctls, as text. All sockets read it from now on; buffer
+    /// sizes and the congestion control hold for new ones.
+    ///
+    /// # Errors
+    /// There is no such sysctl, or it cannot have that value.
+    pub fn set_tcp_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        let defaults = &mut self.tcp_stack().defaults;
+        if matches!(name, "tcp_congestion_control" | "net.ipv4.tcp_congestion_control") {
+            let algorithm = Algorithm::by_name(value.trim())
+                .ok_or_else(|| SysctlError::Value(format!("no congestion control {value}")))?;
+            defaults.congestion_control = algorithm;
+            return Ok(());
+        }
+        defaults.sysctl.set(name, value)?;
+        let sysctl = defaults.sysctl.clone();
+        for socket in self.sockets.iter_mut() {
+            match socket {
+                Socket::Tcp(TcpSocket::Connection(socket)) => {
+                    socket.connection.config_mut().sysctl = sysctl.clone();
+                }
+                Socket::Tcp(TcpSocket::Listener(listener)) => {
+                    Arc::make_mut(&mut listener.config).sysctl = sysctl.clone();
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what was learnt about peers (`ip tcp_metrics flush`).
+    pub fn flush_tcp_metrics(&mut self) {
+        self.tcp_stack().shared.metrics.clear();
     }
 
     /// Resets the connection.
@@ -257,22 +355,11 @@ impl Host {
         remote: SocketAddr,
         packet: Packet,
     ) {
-        let unspecified: IpAddr = match local.ip() {
-            IpAddr::V4(_) => core::net::Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => core::net::Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let listeners = &self.tcp_stack().listeners;
-        let listener = listeners
-            .get(&(local.port(), local.ip()))
-            .or_else(|| listeners.get(&(local.port(), unspecified)))
-            .copied();
+        let listener = self.listener_for(local);
         let flags = packet.tcp().map_or(TcpFlags::RST, |tcp| tcp.flags);
-        let is_syn = flags.contains(TcpFlags::SYN) && !flags.intersects(TcpFlags::ACK);
         if let Some(listener) = listener
-            && is_syn
-            && !flags.contains(TcpFlags::RST)
+            && self.segment_at_listener(now, listener, local, remote, &packet)
         {
-            self.open_passively(now, listener, local, remote, &packet);
             return;
         }
         self.tcp_stack().mib.in_segs += u64::from(packet.segments());
@@ -282,34 +369,8 @@ impl Host {
         self.drop_packet(Reason::NoSocket, packet);
     }
 
-    fn open_passively(
-        &mut self,
-        now: Instant,
-        listener: u32,
-        local: SocketAddr,
-        remote: SocketAddr,
-        syn: &Packet,
-    ) {
-        let Some(TcpSocket::Listener(state)) = self.tcp_socket_mut(listener) else { return };
-        if state.queue.len() + state.half_open as usize >= BACKLOG {
-            return;
-        }
-        state.half_open += 1;
-        let config = Arc::clone(&state.config);
-        let ends = self.endpoints(now, local, remote);
-        let id = self.reserve_socket();
-        let connection = self.with_cx(now, |cx| {
-            cx.mib.in_segs += 1;
-            Connection::accept(id, config, ends, syn, cx)
-        });
-        match connection {
-            Some(connection) => self.install_connection(id, connection, Some(listener)),
-            None => self.sockets.release(id),
-        }
-    }
-
     /// RFC 9293 section 3.10.7.1: a segment that belongs nowhere is reset.
-    fn send_reset_for(&mut self, now: Instant, packet: &Packet) {
+    pub(super) fn send_reset_for(&mut self, now: Instant, packet: &Packet) {
         let Some(tcp) = packet.tcp() else { return };
         let network = reply_to(packet.network);
         let control = u32::from(tcp.flags.contains(TcpFlags::SYN))
@@ -356,7 +417,7 @@ impl Host {
 
     /// Lends a connection out together with all that it needs, then hears what has changed.
     #[inline]
-    fn with_connection<R>(
+    pub(super) fn with_connection<R>(
         &mut self,
         now: Instant,
         id: u32,
@@ -370,17 +431,26 @@ impl Host {
             }
         };
         let was_established = inner.connection.state() != State::SynRecv;
+        let gate = match inner.listener {
+            Some(listener) => self.gate_of(listener, &inner),
+            None => Gate::default(),
+        };
         let mut ready = 0;
-        let result = self.with_cx(now, |cx| {
+        let result = self.with_cx(now, gate, |cx| {
             let result = act(&mut inner.connection, cx);
             ready = cx.ready;
             result
         });
-        let established = !was_established && inner.connection.state() != State::SynRecv;
+        let state = inner.connection.state();
+        let established = !was_established && state != State::SynRecv;
         let listener = if established { inner.listener.take() } else { None };
-        let failed = inner.connection.state() == State::Close;
-        let dead = inner.connection.is_dead() || (failed && inner.listener.is_some());
+        let failed = state == State::Close;
+        let queued = inner.queued;
+        let dead = inner.connection.is_dead() || (failed && !queued && inner.listener.is_some());
+        let unhash = failed && core::mem::take(&mut inner.hashed);
         let wake_at = inner.connection.wake_at();
+        inner.wakes.count(ready);
+        let ends = (inner.connection.local(), inner.connection.remote());
         self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(inner)));
         if let Some(at) = wake_at {
             self.socket_timers.arm(id, at);
@@ -388,8 +458,11 @@ impl Host {
         if ready != 0 {
             self.notify(id, ready);
         }
+        if unhash {
+            self.unhash(id, ends);
+        }
         if let Some(listener) = listener {
-            self.established(id, listener, failed);
+            self.left_handshake(now, id, listener, failed, queued);
         }
         if dead {
             self.forget_connection(id);
@@ -397,36 +470,50 @@ impl Host {
         Some(result)
     }
 
-    /// A passive connection has left the handshake.
-    fn established(&mut self, id: u32, listener: u32, failed: bool) {
-        let Some(TcpSocket::Listener(state)) = self.tcp_socket_mut(listener) else { return };
-        state.half_open = state.half_open.saturating_sub(1);
-        if failed {
-            self.forget_connection(id);
-        } else {
-            state.queue.push_back(id);
-            self.notify(listener, SocketReady::READABLE);
+    /// Segments do not find a closed connection any more (`inet_unhash`).
+    #[cold]
+    fn unhash(&mut self, id: u32, ends: (SocketAddr, SocketAddr)) {
+        let stack = self.tcp_stack();
+        if stack.connections.get(&ends) == Some(&id) {
+            stack.connections.remove(&ends);
         }
+        stack.last = None;
     }
 
     #[inline]
-    fn with_cx<R>(&mut self, now: Instant, act: impl FnOnce(&mut Cx<'_>) -> R) -> R {
+    pub(super) fn with_cx<R>(
+        &mut self,
+        now: Instant,
+        gate: Gate,
+        act: impl FnOnce(&mut Cx<'_>) -> R,
+    ) -> R {
         let mut stack = self.tcp.take().unwrap_or_default();
         let events = stack.tracing.then_some(&mut stack.events);
-        let mut cx = Cx { now, egress: self, mib: &mut stack.mib, events, ready: 0 };
+        let mut cx = Cx {
+            now,
+            egress: self,
+            mib: &mut stack.mib,
+            events,
+            ready: 0,
+            shared: &mut stack.shared,
+            gate,
+        };
         let result = act(&mut cx);
         if stack.tracing {
             self.events.extend(stack.events.drain(..));
         }
         self.tcp = Some(stack);
+        if self.learnt_mtu.is_some() {
+            self.keep_path_mtu();
+        }
         result
     }
 
-    fn tcp_stack(&mut self) -> &mut TcpStack {
+    pub(super) fn tcp_stack(&mut self) -> &mut TcpStack {
         self.tcp.get_or_insert_default()
     }
 
-    fn tcp_socket_mut(&mut self, id: u32) -> Option<&mut TcpSocket> {
+    pub(super) fn tcp_socket_mut(&mut self, id: u32) -> Option<&mut TcpSocket> {
         match self.sockets.get_mut(id)? {
             Socket::Tcp(socket) => Some(socket),
             _ => None,
@@ -434,40 +521,92 @@ impl Host {
     }
 
     /// A number for a connection that is about to be made.
-    fn reserve_socket(&mut self) -> u32 {
+    pub(super) fn reserve_socket(&mut self) -> u32 {
         let id = self.sockets.reserve();
         self.socket_timers.forget(id);
         id
     }
 
-    fn install_connection(&mut self, id: u32, connection: Connection, listener: Option<u32>) {
+    pub(super) fn install_connection(
+        &mut self,
+        id: u32,
+        connection: Connection,
+        listener: Option<u32>,
+    ) {
         let key = (connection.local(), connection.remote());
         if let Some(at) = connection.wake_at() {
             self.socket_timers.arm(id, at);
         }
-        let socket = TcpSocket::Connection(Box::new(ConnectionSocket { connection, listener }));
+        let queued = connection.is_passive_fast_open();
+        let hashed = connection.state() != State::Close;
+        let socket = TcpSocket::Connection(Box::new(ConnectionSocket {
+            connection,
+            listener,
+            queued,
+            accepted: false,
+            hashed,
+            wakes: Wakes::default(),
+        }));
         self.sockets.take_back(id, Socket::Tcp(socket));
-        self.tcp_stack().connections.insert(key, id);
+        if hashed {
+            self.tcp_stack().connections.insert(key, id);
+        }
     }
 
-    fn forget_connection(&mut self, id: u32) {
+    pub(super) fn forget_connection(&mut self, id: u32) {
         let Some(connection) = self.tcp_connection(id) else { return };
-        let key = (connection.local(), connection.remote());
-        let stack = self.tcp_stack();
-        stack.connections.remove(&key);
-        stack.last = None;
+        let ends = (connection.local(), connection.remote());
+        self.unhash(id, ends);
         self.sockets.remove(id);
         self.socket_timers.forget(id);
     }
 
-    fn endpoints(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) -> Endpoints {
-        let mtu = match self.route_to(remote.ip()) {
+    /// The ends of a connection with what the route says.
+    pub(super) fn endpoints(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        config: &TcpConfig,
+    ) -> Endpoints {
+        let mut mtu = match self.route_to(remote.ip()) {
             crate::fib::Decision::Forward(hop) => self.ports[usize::from(hop.port)].config.mtu,
             _ => LOOPBACK_MTU,
         };
-        let route = self.fib().matching(&crate::fib::RouteKey::to(remote.ip()));
-        let ecn = route.is_some_and(|route| route.features.contains(Features::ECN));
-        Endpoints { local, remote, mtu, iss: initial_sequence_number(now, local, remote), ecn }
+        let matching = self.fib().matching(&crate::fib::RouteKey::to(remote.ip()));
+        let ecn = matching.as_ref().is_some_and(|route| route.features.contains(Features::ECN));
+        let route = matching.map(|route| route.metrics).unwrap_or_default();
+        if route.mtu > 0 {
+            mtu = mtu.min(route.mtu);
+        }
+        // MSS follows the route; what ICMP has told narrows the path only.
+        let advertised = mtu;
+        if !route.mtu_locked && config.sysctl.ip_no_pmtu_disc == 0 {
+            mtu = mtu.min(self.path_mtu(now, remote.ip()).unwrap_or(mtu));
+        }
+        let iss = initial_sequence_number(now, local, remote);
+        Endpoints { local, remote, mtu, advertised_mtu: advertised, iss, ecn, route }
+    }
+
+    /// What ICMP has told about the path to `remote`.
+    fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<u32> {
+        let paths = &mut self.tcp_stack().path_mtus;
+        let &(mtu, until) = paths.get(&remote)?;
+        if until <= now {
+            paths.remove(&remote);
+            return None;
+        }
+        Some(mtu)
+    }
+
+    /// Keeps what a connection has learnt about its path (`update_or_create_fnhe`).
+    #[cold]
+    fn keep_path_mtu(&mut self) {
+        let Some((remote, mtu, now)) = self.learnt_mtu.take() else { return };
+        let stack = self.tcp_stack();
+        let expires = u64::from(stack.defaults.sysctl.mtu_expires);
+        let until = now + Duration::from_secs(expires);
+        stack.path_mtus.insert(remote, (mtu, until));
     }
 
     /// Fills in what `local` leaves open.
@@ -510,6 +649,14 @@ fn ends_of(packet: &Packet) -> Option<(SocketAddr, SocketAddr)> {
     let local = SocketAddr::new(packet.network.dst()?, tcp.dst_port);
     let remote = SocketAddr::new(packet.network.src()?, tcp.src_port);
     Some((local, remote))
+}
+
+/// The address that stands for all of the family of `ip`.
+pub(super) fn unspecified_like(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => core::net::Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => core::net::Ipv6Addr::UNSPECIFIED.into(),
+    }
 }
 
 /// The network header of an answer: ends exchanged, a fresh TTL, no ECN.

@@ -25,7 +25,7 @@ mod network;
 pub mod options;
 mod parse;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod transport;
 
 pub use arp::{Arp, ArpOperation};
@@ -253,7 +253,7 @@ impl Packet {
 
     /// Headers, body and padding.
     #[inline]
-    fn full_len(&self) -> u32 {
+    pub(in crate::packet) fn full_len(&self) -> u32 {
         let trailer = self.extra.as_ref().map_or(0, |extra| extra.trailer);
         self.header_len() + self.body.len + trailer
     }

@@ -328,6 +328,26 @@ impl Packet {
         }
     }
 
+    /// Replaces the options by `options`, whole words of at most 40 bytes. The headers are raw from
+    /// then on, unless our own form can hold the options.
+    pub fn set_tcp_options(&mut self, options: &[u8]) {
+        assert!(options.len().is_multiple_of(4) && options.len() <= MAX_OPTION_SPACE);
+        let (known, canonical) = TcpOptions::parse(options);
+        let super::transport::Transport::Tcp(tcp) = &mut self.transport else { return };
+        tcp.options = known;
+        if !canonical || self.extra.as_ref().is_some_and(|extra| !extra.raw.is_empty()) {
+            self.make_raw();
+            let Some(extra) = &mut self.extra else { return };
+            let at = usize::from(extra.transport_offset);
+            extra.raw.truncate(at + 20);
+            extra.raw.extend_from_slice(options);
+            let data_offset = &mut extra.raw[at + 12];
+            *data_offset = (((20 + options.len()) / 4) << 4) as u8 | *data_offset & 0x0f;
+            extra.recompute = true;
+        }
+        self.meta.len = self.full_len();
+    }
+
     /// Adds an option that [`TcpOptions`] cannot hold (Fast Open, Accurate ECN, MD5, …) behind the
     /// others, NOPs before it up to a multiple of four. The headers are raw from then on. False,
     /// and nothing done, if this is not TCP or there is no room.

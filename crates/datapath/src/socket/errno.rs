@@ -1,5 +1,6 @@
 //! Error numbers as `errno(3)` names them, with Linux's values (asm-generic).
 
+use crate::tcp::SocketError;
 use core::fmt;
 
 /// An error number of a system call.
@@ -45,6 +46,7 @@ errnos! {
     ELOOP = 40, "Too many levels of symbolic links";
     ENOMSG = 42, "No message of desired type";
     ENODATA = 61, "No data available";
+    ENONET = 64, "Machine is not on the network";
     EPROTO = 71, "Protocol error";
     EOVERFLOW = 75, "Value too large for defined data type";
     ENOTSOCK = 88, "Socket operation on non-socket";
@@ -108,6 +110,27 @@ impl Errno {
 
     fn entry(self) -> &'static (Self, &'static str, &'static str) {
         Self::ALL.iter().find(|(errno, ..)| *errno == self).expect("only known numbers are made")
+    }
+}
+
+impl From<SocketError> for Errno {
+    fn from(error: SocketError) -> Self {
+        match error {
+            SocketError::Reset => Self::ECONNRESET,
+            SocketError::Refused => Self::ECONNREFUSED,
+            SocketError::TimedOut => Self::ETIMEDOUT,
+            SocketError::BrokenPipe => Self::EPIPE,
+            SocketError::NetUnreachable => Self::ENETUNREACH,
+            SocketError::HostUnreachable => Self::EHOSTUNREACH,
+            SocketError::HostDown => Self::EHOSTDOWN,
+            SocketError::HostIsolated => Self::ENONET,
+            SocketError::ProtocolUnreachable => Self::ENOPROTOOPT,
+            SocketError::MessageSize => Self::EMSGSIZE,
+            SocketError::SourceRoute => Self::EOPNOTSUPP,
+            SocketError::Parameter => Self::EPROTO,
+            SocketError::Forbidden => Self::EACCES,
+            SocketError::Aborted => Self::ECONNABORTED,
+        }
     }
 }
 

@@ -305,10 +305,5 @@ impl Sockets {
 }
 
 fn errno_of(error: Option<SocketError>) -> Option<Errno> {
-    Some(match error? {
-        SocketError::Reset => Errno::ECONNRESET,
-        SocketError::Refused => Errno::ECONNREFUSED,
-        SocketError::TimedOut => Errno::ETIMEDOUT,
-        SocketError::BrokenPipe => Errno::EPIPE,
-    })
+    error.map(Errno::from)
 }

@@ -425,7 +425,7 @@ impl Connection {
     }
 
     /// `tcp_ack_update_rtt`. True: a sample was taken.
-    fn ack_update_rtt(
+    pub(super) fn ack_update_rtt(
         &mut self,
         rtt_us: Option<u32>,
         ca_rtt_us: Option<u32>,
@@ -440,7 +440,7 @@ impl Connection {
             let jiffies = self.jiffies32(now);
             self.rtt.min.sample(window, jiffies, ca_rtt_us);
         }
-        let rto_min_us = self.config.sysctl.tcp_rto_min_us;
+        let rto_min_us = self.rto_min_us();
         self.rtt.sample(rtt_us, self.snd.una, self.snd.nxt, rto_min_us);
         self.set_rto();
         self.backoff = 0;
@@ -450,7 +450,7 @@ impl Connection {
     /// `tcp_set_rto`: whole jiffies, rounded up.
     pub(super) fn set_rto(&mut self) {
         let rto = self.rtt.rto_us().div_ceil(1_000);
-        self.rto = rto.min(self.config.sysctl.tcp_rto_max_ms);
+        self.rto = rto.min(self.rto_max_ms());
     }
 
     /// Reordering and duplicate-ACK books after a cumulative advance.
@@ -512,6 +512,7 @@ impl Connection {
             return;
         }
         self.backoff = 0;
+        self.probes_since = None;
         if self.pending == Pending::Probe0 {
             self.pending = Pending::None;
             self.timers.stop(Timer::Transmit);
@@ -522,6 +523,11 @@ impl Connection {
     /// (`tcp_send_challenge_ack`).
     pub(super) fn send_challenge_ack(&mut self, cx: &mut Cx<'_>) {
         if self.oow_rate_limited(cx) {
+            cx.mib.ack_skipped_challenge += 1;
+            return;
+        }
+        let limit = self.config.sysctl.tcp_challenge_ack_limit;
+        if !cx.shared.challenges.allow(cx.now_s(), limit) {
             return;
         }
         cx.mib.challenge_ack += 1;

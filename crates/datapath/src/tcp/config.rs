@@ -2,6 +2,7 @@
 //! must be known at creation, and the kernel profile.
 
 use super::cc::{Algorithm, dctcp};
+use super::fastopen::Keys;
 use crate::profile::Profile;
 
 /// Everything that shapes a connection and does not change while it lives.
@@ -40,6 +41,76 @@ pub struct TcpConfig {
     pub gso_max_segs: u16,
     /// `jiffies` at the driver's time zero: the timer wheel is aligned on absolute jiffies.
     pub jiffies_at_zero: u64,
+    /// Options that few sockets set.
+    pub socket: SocketOptions,
+}
+
+/// Socket options that few sockets set; the default is that of a new socket.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct SocketOptions {
+    /// `TCP_SYNCNT`: SYN retransmissions; 0 = by `tcp_syn_retries`.
+    pub syn_retries: u8,
+    /// `TCP_KEEPIDLE` in s; 0 = by `tcp_keepalive_time`.
+    pub keepalive_time_s: u32,
+    /// `TCP_KEEPINTVL` in s; 0 = by `tcp_keepalive_intvl`.
+    pub keepalive_intvl_s: u32,
+    /// `TCP_KEEPCNT`; 0 = by `tcp_keepalive_probes`.
+    pub keepalive_probes: u8,
+    /// `TCP_LINGER2` in s: FIN-WAIT-2 of an orphan; 0 = by `tcp_fin_timeout`, below 0 = none at
+    /// all.
+    pub linger2_s: i32,
+    /// `TCP_DEFER_ACCEPT` as SYN-ACK retransmissions; 0 = off.
+    pub defer_accept: u8,
+    /// `TCP_WINDOW_CLAMP` in bytes; 0 = none.
+    pub window_clamp: u32,
+    /// `TCP_NOTSENT_LOWAT` in bytes; 0 = by `tcp_notsent_lowat`.
+    pub notsent_lowat: u32,
+    /// `IP_TTL` or `IPV6_UNICAST_HOPS`; 0 = the default of 64.
+    pub ttl: u8,
+    /// `TCP_RTO_MAX_MS`; 0 = by `tcp_rto_max_ms`.
+    pub rto_max_ms: u32,
+    /// `TCP_RTO_MIN_US`; 0 = by `tcp_rto_min_us`.
+    pub rto_min_us: u32,
+    /// `TCP_DELACK_MAX_US`; 0 = 200 ms.
+    pub delack_max_us: u32,
+    /// `TCP_FASTOPEN_NO_COOKIE`.
+    pub fastopen_no_cookie: bool,
+    /// `TCP_FASTOPEN_KEY`: one key, or a new and an old one.
+    pub fastopen_key: Option<Keys>,
+    /// `TCP_SAVE_SYN`: 1 from the network header on, 2 from the link header on.
+    pub save_syn: u8,
+    /// `TCP_MD5SIG`: keys by peer.
+    pub md5: Vec<super::md5::Key>,
+    /// `SO_OOBINLINE`.
+    pub oob_inline: bool,
+    /// `SO_TIMESTAMPING`: `SOF_TIMESTAMPING_*`.
+    pub timestamping: u32,
+    /// `IP_MTU_DISCOVER`.
+    pub pmtu_discovery: PmtuDiscovery,
+    /// `SO_RCVLOWAT` in bytes; 0 and 1 are the same.
+    pub rcvlowat: u32,
+    /// `IP_RECVERR`: ICMP errors are told at once.
+    pub recverr: bool,
+    /// `TCP_TX_DELAY` in µs: every packet is held back that long.
+    pub tx_delay_us: u32,
+}
+
+/// What `IP_MTU_DISCOVER` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PmtuDiscovery {
+    /// `IP_PMTUDISC_DONT`: packets may be fragmented.
+    Dont,
+    /// `IP_PMTUDISC_WANT`: DF unless the route's MTU is locked.
+    #[default]
+    Want,
+    /// `IP_PMTUDISC_DO`: DF always.
+    Do,
+    /// `IP_PMTUDISC_PROBE`: DF, and what the path says is not believed.
+    Probe,
+    /// `IP_PMTUDISC_INTERFACE`: no DF, and what the path says is not believed.
+    Interface,
+    /// `IP_PMTUDISC_OMIT`: as `Interface`, and larger packets are fragmented.
+    Omit,
 }
 
 macro_rules! sysctls {
@@ -53,6 +124,8 @@ macro_rules! sysctls {
             pub tcp_rmem: [u32; 3],
             /// Send buffer: minimum, default, maximum, in bytes.
             pub tcp_wmem: [u32; 3],
+            /// Keys of Fast Open cookies.
+            pub tcp_fastopen_key: Keys,
         }
 
         impl Default for Sysctl {
@@ -61,6 +134,7 @@ macro_rules! sysctls {
                     $($name: $default,)*
                     tcp_rmem: [4_096, 131_072, 6_291_456],
                     tcp_wmem: [4_096, 16_384, 4_194_304],
+                    tcp_fastopen_key: Keys::default(),
                 }
             }
         }
@@ -165,6 +239,53 @@ sysctls! {
     tcp_tw_reuse = 2;
     /// RFC 1337: RSTs do not end TIME-WAIT.
     tcp_rfc1337 = 0;
+    /// An overflowing accept queue resets instead of ignoring the ACK.
+    tcp_abort_on_overflow = 0;
+    /// First segment size that path MTU probing begins with, in bytes.
+    tcp_base_mss = 1_024;
+    /// Challenge ACKs per second and host (RFC 5961).
+    tcp_challenge_ack_limit = i32::MAX as u32;
+    /// Fast Open, bits: 1 client, 2 server, 4 client needs no cookie, 0x200 server wants no
+    /// cookie, 0x400 every listener.
+    tcp_fastopen = 1;
+    /// Active Fast Open rests that long after a black hole was seen, in s; 0 = never.
+    tcp_fastopen_blackhole_timeout_sec = 0;
+    /// Half-open connections above which SYNs are dropped when cookies are off.
+    tcp_max_syn_backlog = 2_048;
+    /// Lowest segment size that a path may impose, in bytes.
+    tcp_min_snd_mss = 48;
+    /// Lowest segment size that probing falls back to, in bytes.
+    tcp_mtu_probe_floor = 48;
+    /// Path MTU probing (RFC 4821): 0 off, 1 when a black hole is seen, 2 always.
+    tcp_mtu_probing = 0;
+    /// Distance of probes for a larger path MTU, in s.
+    tcp_probe_interval = 600;
+    /// Probing stops when the range is smaller than this, in bytes.
+    tcp_probe_threshold = 8;
+    /// Timeouts before a closed socket is given up; 0 = 8.
+    tcp_orphan_retries = 0;
+    /// The TOS of a SYN is the TOS of the answer and of the connection.
+    tcp_reflect_tos = 0;
+    /// Reads in the backlog of a busy socket acknowledge once.
+    tcp_backlog_ack_defer = 1;
+    /// Lowest path MTU that an ICMP message may ask for, in bytes (`ip_rt_min_pmtu`).
+    min_pmtu = 552;
+    /// How long a path MTU is believed, in s (`ip_rt_mtu_expires`).
+    mtu_expires = 600;
+    /// The urgent pointer points at the last byte (RFC 1122) instead of just behind it.
+    tcp_stdurg = 0;
+    /// SYN cookies: 0 off, 1 when the backlog is full, 2 always.
+    tcp_syncookies = 1;
+    /// Thin streams back off linearly.
+    tcp_thin_linear_timeouts = 0;
+    /// What is learnt about a peer is forgotten at the end of a connection.
+    tcp_no_metrics_save = 0;
+    /// Path MTU is discovered (`ip_no_pmtu_disc` reversed): 0 yes, 1 no.
+    ip_no_pmtu_disc = 0;
+    /// A connection may bind an address that is not the host's.
+    ip_nonlocal_bind = 0;
+    /// SYN retransmissions at constant distance before backing off.
+    tcp_syn_linear_timeouts = 4;
 }
 
 /// Why a sysctl could not be set.
@@ -194,13 +315,32 @@ impl Sysctl {
                 .ok_or_else(|| SysctlError::Value(format!("{name} wants three numbers")))?;
             return Ok(());
         }
+        if name == "tcp_fastopen_key" {
+            self.tcp_fastopen_key = Keys::parse(value).ok_or_else(|| {
+                SysctlError::Value(format!("{name} wants xxxxxxxx-xxxxxxxx-xxxxxxxx-xxxxxxxx"))
+            })?;
+            return Ok(());
+        }
         let place = self.scalar_mut(name).ok_or(SysctlError::Unknown)?;
-        *place = value
-            .trim()
-            .parse()
-            .map_err(|_| SysctlError::Value(format!("{name} wants a whole number")))?;
+        *place = number(value.trim())
+            .ok_or_else(|| SysctlError::Value(format!("{name} wants a whole number")))?;
         Ok(())
     }
+}
+
+/// A number as the kernel reads it: decimal, hexadecimal after `0x`, octal after `0`. Below zero
+/// it is meant as the largest values of 32 bits.
+fn number(text: &str) -> Option<u32> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u32::from_str_radix(digits, 16).ok();
+    }
+    if let Some(positive) = text.strip_prefix('-') {
+        return positive.parse::<u32>().ok().map(u32::wrapping_neg);
+    }
+    if text.len() > 1 && text.starts_with('0') {
+        return u32::from_str_radix(text, 8).ok();
+    }
+    text.parse().ok()
 }
 
 impl TcpConfig {
@@ -210,6 +350,7 @@ impl TcpConfig {
         if !profile.frto {
             sysctl.tcp_frto = 0;
         }
+        sysctl.tcp_syn_linear_timeouts = profile.syn_linear_timeouts;
         Self {
             profile,
             sysctl,
@@ -227,6 +368,7 @@ impl TcpConfig {
             mark: 0,
             gso_max_segs: u16::MAX,
             jiffies_at_zero: INITIAL_JIFFIES,
+            socket: SocketOptions::default(),
         }
     }
 }

@@ -217,6 +217,7 @@ impl Connection {
             | u8::from(self.opt.wscale_ok) << 2
             | u8::from(self.ecn.ok) << 3
             | u8::from(self.ecn.seen) << 4
+            | u8::from(self.rare.as_ref().is_some_and(|rare| rare.fast_open.syn_data_acked)) << 5
     }
 
     /// Output stopped at the peer's window, or did not.

@@ -3,6 +3,7 @@
 
 use super::ack_in::AckVerdict;
 use super::output::Push;
+use super::passive::Verdict;
 use super::seq::Seq;
 use super::state::State;
 use super::timer::Timer;
@@ -13,6 +14,7 @@ use crate::packet::{Ecn, Memory, Packet, Tcp, TcpFlags};
 /// A segment as TCP reads it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
+    pub packet: &'a Packet,
     pub tcp: &'a Tcp,
     /// First sequence number.
     pub seq: Seq,
@@ -39,6 +41,7 @@ impl<'a> Segment<'a> {
         let control = u32::from(tcp.flags.contains(TcpFlags::SYN))
             + u32::from(tcp.flags.contains(TcpFlags::FIN));
         Some(Self {
+            packet,
             tcp,
             seq: tcp.seq,
             end_seq: tcp.seq + packet.body.len + control,
@@ -65,6 +68,9 @@ impl Connection {
     /// A segment for this connection arrived.
     pub fn segment_arrives(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
         let Some(seg) = Segment::of(packet) else { return };
+        if !self.md5_allows(packet, cx) {
+            return;
+        }
         self.ack.clock = cx.now;
         self.totals.segs_in += seg.segments;
         if seg.len > 0 {
@@ -82,6 +88,12 @@ impl Connection {
 
     /// Every state after the SYNs.
     fn synchronized(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        if self.state == State::SynRecv
+            && (cx.gate.request || self.is_passive_fast_open())
+            && self.check_request(seg, cx) == Verdict::Drop
+        {
+            return;
+        }
         if !self.validate(seg, cx) {
             return;
         }
@@ -101,8 +113,14 @@ impl Connection {
             }
             return;
         }
+        if self.rare.is_some() {
+            self.after_rare_ack(seg, cx);
+        }
         if !self.process_fin_ack(seg, cx) {
             return;
+        }
+        if self.rare.is_some() || seg.has(TcpFlags::URG) {
+            self.urgent_arrives(seg, cx);
         }
         if was_established {
             self.rcv_rtt_measure_ts(seg, cx.now);
@@ -110,6 +128,17 @@ impl Connection {
         self.receive_payload(seg, cx);
         self.data_snd_check(cx);
         self.ack_snd_check(cx);
+    }
+
+    /// What few connections have to do after an ACK.
+    #[cold]
+    fn after_rare_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        if self.is_passive_fast_open() && !seg.tcp.ack.before(self.snd.iss + 1) {
+            // Closed before the handshake was over, which it is now.
+            self.fast_open_accomplished(cx);
+        }
+        self.mtu_probe_acked(cx);
+        self.stamp_acked(cx);
     }
 
     /// Payload and FIN in the states that may receive.
@@ -126,7 +155,7 @@ impl Connection {
                 if self.shut_read && self.orphan && beyond {
                     // RFC 9293 section 3.6: nobody will read it.
                     cx.mib.abort_on_data += 1;
-                    self.send_reset(cx);
+                    self.reset_stray(seg.tcp, cx);
                     self.fail(SocketError::Reset, cx);
                     return;
                 }
@@ -158,10 +187,11 @@ impl Connection {
             }
             return false;
         }
-        let window_end = self.rcv.nxt + self.rcv.window();
-        let acceptable = !seg.end_seq.before(self.rcv.wup) && !seg.seq.after(window_end);
-        if !acceptable {
+        if !self.is_in_sequence(seg) {
             if seg.has(TcpFlags::RST) {
+                if self.resets_after_fin(seg) {
+                    self.reset_arrives(seg, cx);
+                }
                 return false;
             }
             if seg.has(TcpFlags::SYN) {
@@ -185,6 +215,25 @@ impl Connection {
             return false;
         }
         true
+    }
+
+    /// Whether a segment lies in the window (`tcp_sequence`). One that reaches beyond it passes
+    /// only while nothing waits to be read, so that a broken sender does not freeze.
+    fn is_in_sequence(&self, seg: &Segment<'_>) -> bool {
+        let end = self.rcv.nxt + self.rcv.window();
+        if seg.end_seq.before(self.rcv.wup) {
+            return false;
+        }
+        if self.config.profile.strict_receive_window && seg.end_seq.after(end) {
+            return !seg.seq.after(end) && self.rcv.queue_is_empty();
+        }
+        !seg.seq.after(end)
+    }
+
+    /// Some stacks reset at the number of their FIN (`tcp_reset_check`).
+    fn resets_after_fin(&self, seg: &Segment<'_>) -> bool {
+        seg.seq + 1 == self.rcv.nxt
+            && matches!(self.state, State::CloseWait | State::LastAck | State::Closing)
     }
 
     /// RFC 5961 section 4: a SYN in a synchronised state.
@@ -215,14 +264,13 @@ impl Connection {
 
     /// RFC 5961 section 3: only an exactly placed RST resets; others are challenged.
     fn reset_arrives(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        let at_sack_edge = || {
-            let list = self.rcv.clone().sack_list(4);
-            list.as_slice().iter().any(|block| block.end == seg.seq)
-        };
-        if seg.seq == self.rcv.nxt || at_sack_edge() {
-            cx.mib.estab_resets += u64::from(self.state == State::Established);
+        let exact = seg.seq == self.rcv.nxt
+            || self.rcv.highest_reported() == Some(seg.seq)
+            || self.resets_after_fin(seg);
+        if exact {
+            cx.mib.estab_resets +=
+                u64::from(matches!(self.state, State::Established | State::CloseWait));
             let error = match self.state {
-                State::SynRecv => SocketError::Refused,
                 State::CloseWait => SocketError::BrokenPipe,
                 _ => SocketError::Reset,
             };
@@ -242,8 +290,8 @@ impl Connection {
             State::FinWait1 => {
                 self.state = State::FinWait2;
                 cx.ready |= SocketReady::WRITABLE;
-                if self.orphan && !seg.fin() {
-                    self.start_fin_wait_timer(cx.now);
+                if self.orphan {
+                    return self.orphan_waits_for_fin(seg, cx);
                 }
             }
             State::Closing => {
@@ -255,6 +303,24 @@ impl Connection {
                 return false;
             }
             _ => {}
+        }
+        true
+    }
+
+    /// Our FIN is acknowledged and nobody will read: waits for the peer's. False: the connection is
+    /// over.
+    fn orphan_waits_for_fin(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+        let beyond = seg.len > 0 && (seg.seq + seg.len).after(self.rcv.nxt);
+        if beyond {
+            cx.mib.abort_on_data += 1;
+            self.reset_stray(seg.tcp, cx);
+            self.done(cx);
+            return false;
+        }
+        if !self.start_fin_wait_timer(cx.now) {
+            cx.mib.abort_on_linger += 1;
+            self.done(cx);
+            return false;
         }
         true
     }

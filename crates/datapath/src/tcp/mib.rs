@@ -13,6 +13,11 @@ macro_rules! counters {
             pub fn entries(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($snmp, self.$name)),*].into_iter()
             }
+
+            /// The counter that `nstat` calls `name`.
+            pub fn by_name(&self, name: &str) -> Option<u64> {
+                self.entries().find(|(known, _)| *known == name).map(|(_, count)| count)
+            }
         }
     };
 }
@@ -148,4 +153,74 @@ counters! {
     ack_skipped = "TcpExtTCPACKSkippedSeq";
     /// Retransmissions refused by the layer below.
     retrans_fail = "TcpExtTCPRetransFail";
+    /// Fast Open: data of our SYN was acknowledged.
+    fast_open_active = "TcpExtTCPFastOpenActive";
+    /// Fast Open: it was not.
+    fast_open_active_fail = "TcpExtTCPFastOpenActiveFail";
+    /// Fast Open: data of a peer's SYN was taken.
+    fast_open_passive = "TcpExtTCPFastOpenPassive";
+    /// Fast Open: its cookie was wrong.
+    fast_open_passive_fail = "TcpExtTCPFastOpenPassiveFail";
+    /// Fast Open: its cookie was made with the older key.
+    fast_open_passive_alt_key = "TcpExtTCPFastOpenPassiveAltKey";
+    /// Fast Open: the listener had too many unfinished ones.
+    fast_open_listen_overflow = "TcpExtTCPFastOpenListenOverflow";
+    /// Fast Open: peers asked for a cookie.
+    fast_open_cookie_reqd = "TcpExtTCPFastOpenCookieReqd";
+    /// Fast Open: black holes seen.
+    fast_open_black_hole = "TcpExtTCPFastOpenBlackhole";
+    /// SYN cookies sent.
+    syn_cookies_sent = "TcpExtSyncookiesSent";
+    /// SYN cookies that came back right.
+    syn_cookies_recv = "TcpExtSyncookiesRecv";
+    /// SYN cookies that came back wrong.
+    syn_cookies_failed = "TcpExtSyncookiesFailed";
+    /// The backlog was full and cookies were sent.
+    req_q_full_do_cookies = "TcpExtTCPReqQFullDoCookies";
+    /// The backlog was full and SYNs were dropped.
+    req_q_full_drop = "TcpExtTCPReqQFullDrop";
+    /// Accept queues that overflowed.
+    listen_overflows = "TcpExtListenOverflows";
+    /// SYNs and ACKs that a listener dropped.
+    listen_drops = "TcpExtListenDrops";
+    /// Bare ACKs that a deferring listener dropped.
+    defer_accept_drop = "TcpExtTCPDeferAcceptDrop";
+    /// Half-open connections that a reset ended.
+    embryonic_rsts = "TcpExtEmbryonicRsts";
+    /// SYNs that PAWS refused while connecting.
+    paws_active = "TcpExtPAWSActive";
+    /// Segments of a handshake whose echoed timestamp was none of ours.
+    tsecr_rejected = "TcpExtTSECRRejected";
+    /// ICMP errors about segments that are not in flight.
+    out_of_window_icmps = "TcpExtOutOfWindowIcmps";
+    /// Signed segments expected, unsigned ones came.
+    md5_not_found = "TcpExtTCPMD5NotFound";
+    /// Unsigned segments expected, signed ones came.
+    md5_unexpected = "TcpExtTCPMD5Unexpected";
+    /// Signatures that were wrong.
+    md5_failure = "TcpExtTCPMD5Failure";
+    /// Path MTU probes that failed.
+    mtup_fail = "TcpExtTCPMTUPFail";
+    /// Path MTU probes that succeeded.
+    mtup_success = "TcpExtTCPMTUPSuccess";
+    /// ACKs not sent, by the rate limit, while half-open.
+    ack_skipped_syn_recv = "TcpExtTCPACKSkippedSynRecv";
+    /// ACKs not sent, by the rate limit, to segments that PAWS refused.
+    ack_skipped_paws = "TcpExtTCPACKSkippedPAWS";
+    /// ACKs not sent, by the rate limit, in TIME-WAIT.
+    ack_skipped_time_wait = "TcpExtTCPACKSkippedTimeWait";
+    /// ACKs not sent, by the rate limit, in FIN-WAIT-2.
+    ack_skipped_fin_wait2 = "TcpExtTCPACKSkippedFinWait2";
+    /// Challenge ACKs not sent, by the rate limit.
+    ack_skipped_challenge = "TcpExtTCPACKSkippedChallenge";
+    /// Connections aborted with `SO_LINGER` or from FIN-WAIT-2 without waiting.
+    abort_on_linger = "TcpExtTCPAbortOnLinger";
+    /// Out-of-order data thrown away for memory.
+    ofo_pruned = "TcpExtOfoPruned";
+    /// Receive queues squeezed for memory.
+    prune_called = "TcpExtPruneCalled";
+    /// Segments thrown away for memory.
+    rcv_pruned = "TcpExtRcvPruned";
+    /// Segments merged for memory.
+    rcv_collapsed = "TcpExtTCPRcvCollapsed";
 }

@@ -15,6 +15,9 @@
 //! | [`cc`] | congestion control modules |
 //! | [`ecn`], [`ecn_rfc3168`], [`ecn_dctcp`] | ECN: negotiation and sending; the two receivers |
 //! | [`info`], [`mib`] | TCP_INFO; counters |
+//! | [`fastopen`], [`syncookies`], [`passive`] | data on SYN; SYN-ACKs without state; half-open connections |
+//! | [`urgent`], [`md5`], [`icmp`], [`mtu_probe`] | urgent data; signatures; errors and path MTU; probing for it |
+//! | [`shared`], [`rare`] | what connections share; what few of them need |
 
 mod ack_in;
 mod ack_out;
@@ -23,12 +26,18 @@ pub mod config;
 mod ecn;
 mod ecn_dctcp;
 mod ecn_rfc3168;
+pub mod fastopen;
+mod icmp;
 pub mod info;
 mod input;
+pub mod md5;
 pub mod mib;
+mod mtu_probe;
 mod open;
 pub mod options;
 mod output;
+mod passive;
+mod rare;
 pub mod rate;
 mod rcv_window;
 mod reassembly;
@@ -36,16 +45,25 @@ mod receive;
 mod recovery;
 pub mod rtt;
 pub mod seq;
+pub mod shared;
 pub mod skb;
 pub mod state;
+pub mod syncookies;
 pub mod timer;
 mod timers_fire;
 mod transmit;
+mod urgent;
 mod write;
 
+pub use crate::metrics::RouteMetrics;
 pub use config::TcpConfig;
+pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
+pub use passive::Gate;
+pub use rare::{Stamp, StampKind};
 pub use receive::TcpRead;
+pub use urgent::UrgentRead;
+pub use write::WriteFlags;
 
 use crate::packet::Packet;
 use crate::qdisc::Enqueue;
@@ -72,6 +90,9 @@ use timer::{Jiffies, Pending, Timers};
 pub trait Egress {
     /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`).
     fn transmit(&mut self, now: Instant, packet: Packet) -> Handed;
+
+    /// The path to `remote` takes only packets of `mtu` bytes (`ip_rt_update_pmtu`).
+    fn learn_path_mtu(&mut self, now: Instant, remote: core::net::IpAddr, mtu: u32);
 }
 
 /// What became of a packet that was handed down.
@@ -95,6 +116,10 @@ pub struct Cx<'a> {
     pub events: Option<&'a mut Vec<Event>>,
     /// Readiness that this call brought about ([`crate::node::SocketReady`] bits).
     pub ready: u8,
+    /// What the connections of the host share.
+    pub shared: &'a mut shared::Shared,
+    /// Whether the listener has room for a connection that leaves the handshake.
+    pub gate: Gate,
 }
 
 impl Cx<'_> {
@@ -216,6 +241,8 @@ pub struct Connection {
     retransmits: u8,
     /// Unanswered probes (`icsk_probes_out`).
     probes_out: u8,
+    /// When probing a closed window began, jiffies (`icsk_probes_tstamp`).
+    probes_since: Option<u32>,
     /// When a segment last arrived, jiffies (`rcv_tstamp`).
     rcv_tstamp: u32,
     /// Pacing rate, byte/s (`sk_pacing_rate`).
@@ -230,21 +257,14 @@ pub struct Connection {
     shut_write: bool,
     /// Reset, timeout or refusal that the application has not seen yet.
     error: Option<SocketError>,
+    /// What the network last complained about; told if the connection times out (`sk_err_soft`).
+    soft_error: Option<SocketError>,
     /// When an out-of-window segment was last answered, jiffies.
     last_oow_ack: u32,
-}
-
-/// Why a connection failed (`sk_err`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SocketError {
-    /// `ECONNRESET`.
-    Reset,
-    /// `ECONNREFUSED`.
-    Refused,
-    /// `ETIMEDOUT`.
-    TimedOut,
-    /// `EPIPE`.
-    BrokenPipe,
+    /// The handshake's ACK came, but the listener does not want the connection yet (`acked`).
+    handshake_acked: bool,
+    /// What few connections need.
+    rare: Option<Box<rare::Rare>>,
 }
 
 impl Connection {
@@ -271,6 +291,50 @@ impl Connection {
     /// The pending error, taken (`SO_ERROR`).
     pub fn take_error(&mut self) -> Option<SocketError> {
         self.error.take()
+    }
+
+    /// An error is pending.
+    pub fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &TcpConfig {
+        &self.config
+    }
+
+    /// The configuration, to change while the connection lives. What has been derived from it
+    /// already is the caller's business.
+    pub fn config_mut(&mut self) -> &mut TcpConfig {
+        Arc::make_mut(&mut self.config)
+    }
+
+    /// What few connections need, made at first use.
+    fn rare(&mut self) -> &mut rare::Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Highest retransmission timeout, ms (`tcp_rto_max`).
+    #[inline]
+    fn rto_max_ms(&self) -> u32 {
+        match self.config.socket.rto_max_ms {
+            0 => self.config.sysctl.tcp_rto_max_ms,
+            own => own,
+        }
+    }
+
+    /// Lowest variance term of the retransmission timeout, µs (`tcp_rto_min_us`).
+    #[inline]
+    fn rto_min_us(&self) -> u32 {
+        match self.config.socket.rto_min_us {
+            0 => self.config.sysctl.tcp_rto_min_us,
+            own => own,
+        }
+    }
+
+    /// Bytes of the network header.
+    fn network_header_len(&self) -> u32 {
+        if self.local.is_ipv4() { 20 } else { 40 }
     }
 
     /// When the connection wants to be woken.

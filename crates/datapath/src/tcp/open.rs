@@ -4,9 +4,11 @@
 use super::ack_out::AckState;
 use super::cc::{AnyCongestionControl, CongestionControl, Window};
 use super::ecn::EcnState;
+use super::fastopen::{Admission, Request};
 use super::info::Chrono;
 use super::input::Segment;
 use super::options::{MAX_WSCALE, Negotiated, TCP_HEADER_LEN, TIMESTAMPS_LEN};
+use super::rare::Rare;
 use super::rate::RateState;
 use super::receive::Receive;
 use super::recovery::{Rack, Recovery};
@@ -16,6 +18,7 @@ use super::skb::{SendQueue, Skb};
 use super::state::State;
 use super::timer::{Pending, Timers};
 use super::{Connection, Cx, Send, SocketError, TcpConfig, Totals};
+use crate::metrics::RouteMetrics;
 use crate::node::SocketReady;
 use crate::packet::{Packet, Tcp, TcpFlags, TcpOptions, Timestamps};
 use core::net::SocketAddr;
@@ -28,12 +31,16 @@ pub struct Endpoints {
     pub local: SocketAddr,
     /// The peer's.
     pub remote: SocketAddr,
-    /// MTU of the route, bytes.
+    /// MTU of the path, bytes.
     pub mtu: u32,
+    /// MTU of the route, by which our MSS is advertised, bytes.
+    pub advertised_mtu: u32,
     /// Initial sequence number.
     pub iss: Seq,
     /// The route has the feature `ecn` (`RTAX_FEATURE_ECN`).
     pub ecn: bool,
+    /// What else the route says.
+    pub route: RouteMetrics,
 }
 
 /// MSS assumed until the peer tells (`TCP_MSS_DEFAULT`).
@@ -45,7 +52,10 @@ impl Connection {
     /// A connection that does not do anything yet.
     fn new(id: u32, config: Arc<TcpConfig>, ends: Endpoints) -> Self {
         let ip_header = if ends.local.is_ipv4() { 20 } else { 40 };
-        let mut advmss = ends.mtu.saturating_sub(ip_header + TCP_HEADER_LEN).max(48);
+        let mut advmss = ends.advertised_mtu.saturating_sub(ip_header + TCP_HEADER_LEN).max(48);
+        if ends.route.advmss != 0 {
+            advmss = ends.route.advmss;
+        }
         if config.max_segment != 0 {
             advmss = advmss.min(config.max_segment.into());
         }
@@ -54,8 +64,13 @@ impl Connection {
         let sndbuf = doubled(config.send_buffer, wmem[1]);
         let rcvbuf = doubled(config.receive_buffer, rmem[1]);
         let profile = &config.profile;
-        let init_cwnd = profile.init_cwnd;
+        let init_cwnd =
+            if ends.route.initcwnd > 0 { ends.route.initcwnd } else { profile.init_cwnd };
         let rto = profile.timeout_init_ms;
+        let mut rare = None;
+        if ends.route != RouteMetrics::default() {
+            rare = Some(Box::new(Rare { route: ends.route, ..Rare::default() }));
+        }
         let nonagle = if config.nodelay { super::write::nagle::OFF } else { 0 };
         let mut window = Window::new(init_cwnd);
         window.snd_cwnd_stamp = 0;
@@ -111,6 +126,7 @@ impl Connection {
             backoff: 0,
             retransmits: 0,
             probes_out: 0,
+            probes_since: None,
             rcv_tstamp: 0,
             pacing_rate: u64::MAX,
             chrono: Chrono::default(),
@@ -119,31 +135,57 @@ impl Connection {
             shut_read: false,
             shut_write: false,
             error: None,
+            soft_error: None,
             last_oow_ack: 0,
+            handshake_acked: false,
+            rare,
             config,
         }
     }
 
-    /// Opens actively: sends the SYN (`tcp_v4_connect`, `tcp_connect`).
-    pub fn connect(id: u32, config: Arc<TcpConfig>, ends: Endpoints, cx: &mut Cx<'_>) -> Self {
+    /// Opens actively: sends the SYN (`tcp_v4_connect`, `tcp_connect`). `fast_open`: bytes that
+    /// the application has to send, so that the SYN may carry some of them or ask for a cookie;
+    /// [`syn_data_taken`](Self::syn_data_taken) tells how many went.
+    pub fn connect(
+        id: u32,
+        config: Arc<TcpConfig>,
+        ends: Endpoints,
+        fast_open: Option<u64>,
+        cx: &mut Cx<'_>,
+    ) -> Self {
         let mut conn = Self::new(id, config, ends);
         conn.state = State::SynSent;
         conn.opt.timestamps = conn.config.sysctl.tcp_timestamps != 0;
         let mss = conn.opt.advmss;
+        conn.init_mtu_probing(cx.now);
+        conn.sync_mss();
         conn.choose_initial_window(mss);
+        conn.rec.retrans_stamp = conn.ts_now(cx.now).max(1);
         cx.mib.active_opens += 1;
         let flags = TcpFlags::SYN | conn.ecn_request(ends.ecn);
-        conn.send_handshake(flags, cx);
+        match fast_open {
+            Some(bytes) => {
+                conn.send_fast_open_syn(flags, bytes, cx);
+            }
+            None => conn.send_handshake(flags, cx),
+        }
         conn
     }
 
+    /// Bytes of data that went with the SYN.
+    pub fn syn_data_taken(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.fast_open.copied)
+    }
+
     /// Answers a SYN that arrived at a listener: sends the SYN-ACK (`tcp_conn_request`,
-    /// `tcp_v4_send_synack`). `None` if `syn` is not an acceptable SYN.
+    /// `tcp_v4_send_synack`). `None` if `syn` is not an acceptable SYN. The connection may be open
+    /// already ([`is_passive_fast_open`](Self::is_passive_fast_open)).
     pub fn accept(
         id: u32,
         config: Arc<TcpConfig>,
         ends: Endpoints,
         syn: &Packet,
+        admission: Admission,
         cx: &mut Cx<'_>,
     ) -> Option<Self> {
         let seg = Segment::of(syn)?;
@@ -154,39 +196,173 @@ impl Connection {
         }
         let mut conn = Self::new(id, config, ends);
         conn.state = State::SynRecv;
-        conn.learn_peer_options(tcp, cx);
-        let mss = conn.opt.advmss;
-        conn.choose_initial_window(mss);
-        if !conn.opt.wscale_ok {
-            conn.opt.rcv_wscale = 0;
-        }
-        conn.rcv.nxt = tcp.seq + 1;
-        conn.rcv.wup = conn.rcv.nxt;
-        conn.rcv.copied_seq = conn.rcv.nxt;
-        conn.snd.wl1 = tcp.seq;
-        conn.snd.wnd = tcp.window.into();
-        conn.snd.max_window = conn.snd.wnd;
-        conn.totals.segs_in = 1;
+        conn.save_syn(syn);
+        conn.take_syn(tcp, cx);
+        conn.reflect_tos(syn.network.tos());
         let flags =
             TcpFlags::SYN | TcpFlags::ACK | conn.ecn_answer_syn(tcp.flags, seg.ecn, ends.ecn);
-        conn.send_handshake(flags, cx);
+        let (opens, option) = Self::judge_fast_open(&conn.config, admission, syn, cx);
+        if option.is_some() {
+            conn.rare().fast_open.option = option;
+        }
+        if opens {
+            conn.open_at_once(flags, &seg, cx);
+        } else {
+            conn.rec.retrans_stamp = conn.ts_now(cx.now).max(1);
+            conn.send_handshake(flags, cx);
+        }
+        if option.is_some() {
+            conn.rare().fast_open.option = None;
+        }
         Some(conn)
     }
 
-    fn send_handshake(&mut self, flags: TcpFlags, cx: &mut Cx<'_>) {
+    /// What the SYN says, and what it is answered with.
+    fn take_syn(&mut self, tcp: &Tcp, cx: &mut Cx<'_>) {
+        self.learn_peer_options(tcp, cx);
+        let mss = self.opt.advmss;
+        self.choose_initial_window(mss);
+        if !self.opt.wscale_ok {
+            self.opt.rcv_wscale = 0;
+        }
+        if self.md5_key().is_some() && self.opt.sack_ok {
+            // A SYN-ACK has no room for signature, timestamps and SACK together.
+            self.opt.timestamps = false;
+        }
+        self.rcv.nxt = tcp.seq + 1;
+        self.rcv.wup = self.rcv.nxt;
+        self.rcv.copied_seq = self.rcv.nxt;
+        self.snd.wl1 = tcp.seq;
+        self.snd.wnd = tcp.window.into();
+        self.snd.max_window = self.snd.wnd;
+        self.totals.segs_in = 1;
+    }
+
+    /// `tcp_reflect_tos`: the peer's class of service is ours.
+    fn reflect_tos(&mut self, tos: u8) {
+        if self.config.sysctl.tcp_reflect_tos != 0 {
+            self.config_mut().tos = tos & !3;
+        }
+    }
+
+    /// A Fast Open: the application may have the connection before the handshake is over
+    /// (`tcp_fastopen_create_child`).
+    fn open_at_once(&mut self, flags: TcpFlags, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        self.snd.una = self.snd.iss + 1;
+        self.snd.nxt = self.snd.una;
+        self.snd.write_seq = self.snd.una;
+        self.snd.pushed_seq = self.snd.una;
+        self.snd.small = self.snd.una;
+        self.sync_mss();
+        self.init_mtu_probing(cx.now);
+        self.init_metrics();
+        self.init_congestion_control(cx);
+        self.init_buffer_space(cx.now);
+        self.snd.lsndtime = self.jiffies32(cx.now);
+        self.initialize_rcv_mss();
+        self.rare().fast_open.request = Some(Request { timeouts: 0, sent_us: cx.now_us() });
+        self.rare().syn_ack_flags = flags;
+        self.take_syn_data(seg, cx);
+        self.rcv.wup = self.rcv.nxt;
+        self.send_syn_ack(cx);
+        let timeout = self.config.profile.timeout_init_ms;
+        self.reset_xmit_timer(Pending::Retransmit, timeout, cx.now);
+        cx.ready |= SocketReady::READABLE;
+    }
+
+    /// Sends the SYN-ACK of a connection that is open already (`tcp_v4_send_synack`).
+    pub(super) fn send_syn_ack(&mut self, cx: &mut Cx<'_>) {
+        let flags = self.rare().syn_ack_flags;
+        let options = self.syn_options(cx, flags);
+        let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
+        self.control_out(tcp, cx);
+        self.rcv.wup = self.rcv.nxt;
+    }
+
+    /// Puts SYN or SYN-ACK into the queue, sent.
+    pub(super) fn queue_handshake(&mut self, flags: TcpFlags) {
         let seq = self.snd.iss;
         let overhead = self.config.profile.skb_overhead;
         let mut skb = Skb::new(seq, seq + 1, flags, overhead);
         skb.pcount = 1;
         self.snd.wmem_queued += overhead;
-        let id = self.queue.push_sent(skb);
+        self.queue.push_sent(skb);
         self.snd.write_seq = seq + 1;
         self.snd.pushed_seq = self.snd.write_seq;
+    }
+
+    fn send_handshake(&mut self, flags: TcpFlags, cx: &mut Cx<'_>) {
+        self.queue_handshake(flags);
+        let id = self.queue.rtx_head().expect("the SYN was just queued");
         self.transmit_skb(id, cx);
         self.rec.packets_out = 1;
         self.snd.nxt = self.snd.write_seq;
+        self.arm_handshake_timer(cx.now);
+    }
+
+    /// Starts the timer of the handshake.
+    pub(super) fn arm_handshake_timer(&mut self, now: crate::units::Instant) {
         let rto = self.rto;
-        self.reset_xmit_timer(Pending::Retransmit, rto, cx.now);
+        self.reset_xmit_timer(Pending::Retransmit, rto, now);
+    }
+
+    /// A SYN cookie came back: the connection that it remembers (`cookie_v4_check`). `ack` is the
+    /// segment that brought it, which has still to be processed.
+    pub fn from_cookie(
+        id: u32,
+        config: Arc<TcpConfig>,
+        ends: Endpoints,
+        syn: &Tcp,
+        ecn: bool,
+        cx: &mut Cx<'_>,
+    ) -> Self {
+        let mut conn = Self::new(id, config, ends);
+        conn.state = State::SynRecv;
+        conn.take_syn(syn, cx);
+        conn.ecn.ok = ecn;
+        conn.queue_handshake(TcpFlags::SYN | TcpFlags::ACK);
+        conn.rec.packets_out = 1;
+        conn.snd.nxt = conn.snd.write_seq;
+        // The SYN-ACK went before anybody counted; nothing is known of its round trip.
+        let head = conn.queue.rtx_head().expect("just queued");
+        conn.queue.get_mut(head).sacked |= super::skb::tag::EVER_RETRANS;
+        conn
+    }
+
+    /// A SYN-ACK whose number is a cookie, without a connection (`tcp_conn_request` with
+    /// `want_cookie`).
+    pub fn send_cookie(
+        config: Arc<TcpConfig>,
+        ends: Endpoints,
+        syn: &Packet,
+        cx: &mut Cx<'_>,
+    ) -> Option<()> {
+        let tcp = syn.tcp()?;
+        let mut offered = tcp.options;
+        if offered.timestamps.is_none() {
+            // Nowhere to remember them.
+            offered = TcpOptions { mss: offered.mss, ..TcpOptions::default() };
+        }
+        let plain = Tcp { options: offered, ..*tcp };
+        let mut conn = Self::new(u32::MAX, config, ends);
+        conn.state = State::SynRecv;
+        conn.take_syn(&plain, cx);
+        let mut flags = TcpFlags::SYN | TcpFlags::ACK;
+        let asked = conn.ecn_answer_syn(tcp.flags, syn.network.ecn(), ends.ecn);
+        if conn.opt.timestamps {
+            flags |= asked;
+        } else {
+            conn.ecn.ok = false;
+        }
+        conn.rcv.nxt = tcp.seq + 1;
+        let mut options = conn.syn_options(cx, flags);
+        if let Some(ts) = &mut options.timestamps {
+            ts.value = super::syncookies::encode_options(ts.value, &plain.options, conn.ecn.ok);
+        }
+        let header = conn.header(ends.iss, flags, conn.syn_window(), options);
+        cx.mib.syn_cookies_sent += 1;
+        conn.control_out(header, cx);
+        Some(())
     }
 
     /// The listener's SYN came again: so does our SYN-ACK.
@@ -198,20 +374,41 @@ impl Connection {
 
     /// Window and scale to offer in the handshake (`tcp_select_initial_window`).
     fn choose_initial_window(&mut self, mss: u32) {
+        let route = self.route_metrics();
         let sysctl = &self.config.sysctl;
-        let buffer = self.full_space();
-        // A buffer that the application has fixed bounds the scale as well.
-        let fixed = if self.config.receive_buffer == 0 { u32::MAX } else { buffer };
-        let space = if buffer > mss { buffer / mss * mss } else { buffer };
+        let mut clamp = self.config.socket.window_clamp;
+        if clamp == 0 {
+            clamp = route.window;
+        }
+        let full = self.full_space();
+        if self.config.receive_buffer != 0 && (clamp > full || clamp == 0) {
+            clamp = full;
+        }
+        if clamp == 0 {
+            clamp = u32::from(u16::MAX) << MAX_WSCALE;
+        }
+        let mut space = full.min(clamp);
+        if space > mss {
+            space = space / mss * mss;
+        }
         self.rcv.wnd = space.min(u16::MAX.into());
+        if route.initrwnd > 0 {
+            self.rcv.wnd = self.rcv.wnd.min(route.initrwnd.saturating_mul(mss));
+        }
         self.opt.rcv_wscale = 0;
         if sysctl.tcp_window_scaling != 0 {
-            let largest = space.max(sysctl.tcp_rmem[2]).max(RMEM_MAX).min(fixed);
-            self.opt.rcv_wscale = largest.ilog2().saturating_sub(15).min(MAX_WSCALE.into()) as u8;
+            let largest = space.max(sysctl.tcp_rmem[2]).max(RMEM_MAX).min(clamp);
+            let scale = largest.max(1).ilog2().saturating_sub(15);
+            self.opt.rcv_wscale = scale.min(MAX_WSCALE.into()) as u8;
         }
-        let clamp = (u32::from(u16::MAX) << self.opt.rcv_wscale).min(fixed);
-        self.rcv.window_clamp = clamp;
+        let representable = u32::from(u16::MAX) << self.opt.rcv_wscale;
+        self.rcv.window_clamp = clamp.min(representable);
         self.rcv.ssthresh = self.rcv.wnd;
+    }
+
+    /// What the route said when the connection was opened.
+    pub(super) fn route_metrics(&self) -> RouteMetrics {
+        self.rare.as_ref().map(|rare| rare.route).unwrap_or_default()
     }
 
     /// The window field of a SYN or SYN-ACK is never scaled (RFC 7323 section 2.2).
@@ -259,11 +456,21 @@ impl Connection {
     }
 
     /// Payload of a full segment, from peer's MSS and path MTU (`tcp_sync_mss`).
-    fn sync_mss(&mut self) {
-        let ip_header = if self.local.is_ipv4() { 20 } else { 40 };
-        let by_path = self.snd.pmtu.saturating_sub(ip_header + TCP_HEADER_LEN);
+    pub(super) fn sync_mss(&mut self) {
+        let by_path = self.snd.pmtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
         let options = self.header_len() - TCP_HEADER_LEN;
-        self.snd.mss = by_path.min(self.snd.mss_clamp).saturating_sub(options).max(48);
+        let lowest = self.config.sysctl.tcp_min_snd_mss;
+        let mss = by_path.min(self.snd.mss_clamp).saturating_sub(options).max(lowest);
+        let mss = self.bound_to_half_window(mss);
+        self.snd.mss = mss.min(self.probed_mss());
+    }
+
+    /// A segment is at most half of the largest window that the peer ever offered
+    /// (`tcp_bound_to_half_wnd`).
+    fn bound_to_half_window(&self, mss: u32) -> u32 {
+        let window = self.snd.max_window;
+        let cutoff = if window > MSS_DEFAULT { window >> 1 } else { window };
+        if cutoff > 0 && mss > cutoff { cutoff.max(68 - self.header_len().min(68)) } else { mss }
     }
 
     /// SYN-SENT: the answer arrives, or the peer opens at the same time
@@ -272,7 +479,18 @@ impl Connection {
         let tcp = seg.tcp;
         let acks = tcp.flags.contains(TcpFlags::ACK);
         if acks && (!tcp.ack.after(self.snd.una) || tcp.ack.after(self.snd.nxt)) {
-            // Not an answer to our SYN: the host resets the sender (RFC 9293 section 3.10.7.3).
+            // Not an answer to our SYN (RFC 9293 section 3.10.7.3). What we are going to reset may
+            // be in our way: ask again soon.
+            if self.retransmits == 0 {
+                self.reset_xmit_timer(Pending::Retransmit, TIMEOUT_MIN, cx.now);
+            }
+            if !tcp.flags.contains(TcpFlags::RST) {
+                self.reset_stray(tcp, cx);
+            }
+            return;
+        }
+        if acks && self.echoes_foreign_timestamp(tcp, cx) {
+            cx.mib.paws_active += 1;
             if !tcp.flags.contains(TcpFlags::RST) {
                 self.reset_stray(tcp, cx);
             }
@@ -300,10 +518,54 @@ impl Connection {
             return;
         }
         self.ecn_syn_answered(tcp.flags);
+        self.undo_spurious_syn();
         self.ack_in(seg, cx);
         self.finish_connect(cx);
-        self.send_ack(cx);
+        let resent = self.fast_open_answered(seg.packet, cx);
+        self.take_syn_data(seg, cx);
         cx.ready |= SocketReady::WRITABLE;
+        if resent {
+            return;
+        }
+        if self.rare.as_ref().is_some_and(|rare| rare.write_pending) || self.in_pingpong() {
+            // Data is about to go and will carry the ACK.
+            self.ack.scheduled = true;
+            self.enter_quickack_mode(super::ack_out::MAX_QUICKACKS);
+            self.delay_handshake_ack(cx.now);
+            return;
+        }
+        self.send_ack(cx);
+    }
+
+    /// The ACK of the handshake waits for data to carry it, 200 ms at most.
+    fn delay_handshake_ack(&mut self, now: crate::units::Instant) {
+        const DELACK_MAX: u64 = 200;
+        self.ack.timer = true;
+        self.ack.timeout = self.jiffies_clock().now(now) + DELACK_MAX;
+        let expiry = self.jiffies_clock().wheel_expiry(now, DELACK_MAX);
+        self.timers.set(super::timer::Timer::DelayedAck, expiry);
+    }
+
+    /// The echoed timestamp is from before our SYN, or from the future: another connection's.
+    fn echoes_foreign_timestamp(&self, tcp: &Tcp, cx: &Cx<'_>) -> bool {
+        let Some(ts) = tcp.options.timestamps.filter(|ts| ts.echo != 0) else { return false };
+        if !self.opt.timestamps || self.rec.retrans_stamp == 0 {
+            return false;
+        }
+        let behind = ts.echo.wrapping_sub(self.rec.retrans_stamp) as i32;
+        let ahead = ts.echo.wrapping_sub(self.ts_now(cx.now).max(1)) as i32;
+        behind < 0 || ahead > 0
+    }
+
+    /// The answer echoes the first SYN: sending it again was needless
+    /// (`tcp_try_undo_spurious_syn`).
+    fn undo_spurious_syn(&mut self) {
+        if self.rec.undo_marker.is_some()
+            && self.rec.retrans_stamp != 0
+            && self.ack.rcv_tsecr == self.rec.retrans_stamp
+        {
+            self.rec.undo_marker = None;
+        }
     }
 
     /// Both ends sent a SYN: answer with a SYN-ACK (RFC 9293 figure 8).
@@ -322,16 +584,21 @@ impl Connection {
         self.sync_mss();
         self.initialize_rcv_mss();
         self.init_metrics();
+        self.init_congestion_control(cx);
+        self.init_buffer_space(cx.now);
+        self.snd.lsndtime = self.jiffies32(cx.now);
+        self.start_keepalive(cx.now);
+        self.update_pacing_rate();
+    }
+
+    /// The congestion module begins (`tcp_init_congestion_control`).
+    fn init_congestion_control(&mut self, cx: &mut Cx<'_>) {
         if !self.ecn.ok {
             self.cc.fall_back();
         }
         self.ecn.dctcp.prior_rcv_nxt = self.rcv.nxt;
         let ack = self.ack_view(cx.now);
         self.cc.init(&mut self.window, &ack);
-        self.init_buffer_space(cx.now);
-        self.snd.lsndtime = self.jiffies32(cx.now);
-        self.start_keepalive(cx.now);
-        self.update_pacing_rate();
     }
 
     /// Initial window; one segment if the handshake was lossy (`tcp_init_transfer`, RFC 6298
@@ -346,7 +613,11 @@ impl Connection {
             self.rto = fallback;
         }
         let handshake_lossy = self.totals.total_retrans > 1 && self.rec.undo_marker.is_some();
-        self.window.snd_cwnd = if handshake_lossy { 1 } else { self.config.profile.init_cwnd };
+        let initial = match self.route_metrics().initcwnd {
+            0 => self.config.profile.init_cwnd,
+            by_route => by_route,
+        };
+        self.window.snd_cwnd = if handshake_lossy { 1 } else { initial };
     }
 
     /// SYN-RECEIVED: the ACK of our SYN. False: it was not.
@@ -355,29 +626,70 @@ impl Connection {
         if !tcp.flags.contains(TcpFlags::ACK) {
             return false;
         }
-        if !tcp.ack.after(self.snd.una) || tcp.ack.after(self.snd.nxt) {
+        let fast_open = self.is_passive_fast_open();
+        let lowest = if fast_open { self.snd.una } else { self.snd.una + 1 };
+        if tcp.ack.before(lowest) || tcp.ack.after(self.snd.nxt) {
             self.reset_stray(tcp, cx);
             return false;
         }
-        cx.mib.passive_opens += 1;
+        if cx.gate.request {
+            cx.mib.passive_opens += 1;
+        }
         self.snd.wnd = u32::from(tcp.window) << self.opt.snd_wscale;
-        self.snd.max_window = self.snd.wnd;
+        self.snd.max_window = self.snd.max_window.max(self.snd.wnd);
+        if !fast_open {
+            self.snd.max_window = self.snd.wnd;
+        }
         self.snd.wl1 = seg.seq;
+        self.undo_spurious_syn();
         // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue.
         self.ack_in(seg, cx);
-        self.finish_connect(cx);
+        if fast_open {
+            self.fast_open_accomplished(cx);
+            self.state = State::Established;
+            self.update_pacing_rate();
+            self.snd.lsndtime = self.jiffies32(cx.now);
+            self.initialize_rcv_mss();
+            self.start_keepalive(cx.now);
+        } else {
+            self.finish_connect(cx);
+        }
+        if self.shut_write {
+            self.send_deferred_fin(cx);
+        }
         cx.ready |= SocketReady::WRITABLE;
         true
     }
 
+    /// A round trip of the handshake that no queued record has measured.
+    pub(super) fn take_handshake_rtt(&mut self, rtt_us: u32, now: crate::units::Instant) {
+        self.ack_update_rtt(Some(rtt_us), Some(rtt_us), false, now);
+    }
+
+    /// Resets the sender of a segment for a half-open connection, by the rules for closed ones
+    /// (RFC 9293 section 3.10.7.1).
+    pub(super) fn reset_stray_for(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        if seg.tcp.flags.contains(TcpFlags::ACK) {
+            return self.reset_stray(seg.tcp, cx);
+        }
+        cx.mib.out_rsts += 1;
+        let flags = TcpFlags::RST | TcpFlags::ACK;
+        let header =
+            Tcp { ack: seg.end_seq, ..self.header(Seq(0), flags, 0, TcpOptions::default()) };
+        self.control_out(header, cx);
+    }
+
     /// Resets the sender of a segment that does not belong here, at its own numbers.
-    fn reset_stray(&mut self, tcp: &Tcp, cx: &mut Cx<'_>) {
+    pub(super) fn reset_stray(&mut self, tcp: &Tcp, cx: &mut Cx<'_>) {
         cx.mib.out_rsts += 1;
         let header =
             Tcp { ack: Seq(0), ..self.header(tcp.ack, TcpFlags::RST, 0, TcpOptions::default()) };
         self.control_out(header, cx);
     }
 }
+
+/// `TCP_TIMEOUT_MIN`, jiffies.
+const TIMEOUT_MIN: u32 = 2;
 
 /// `SO_SNDBUF` and `SO_RCVBUF` are doubled; zero means the default.
 fn doubled(option: u32, default: u32) -> u32 {

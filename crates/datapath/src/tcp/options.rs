@@ -41,7 +41,8 @@ impl Connection {
     /// Bytes of every segment's TCP header when there is nothing to SACK (`tcp_header_len`).
     #[inline]
     pub(super) fn header_len(&self) -> u32 {
-        TCP_HEADER_LEN + if self.opt.timestamps { TIMESTAMPS_LEN } else { 0 }
+        let plain = TCP_HEADER_LEN + if self.opt.timestamps { TIMESTAMPS_LEN } else { 0 };
+        if self.md5_key().is_some() { plain + super::md5::OPTION_LEN } else { plain }
     }
 
     /// Our timestamp clock: milliseconds plus a per-connection offset (`tcp_time_stamp`).
@@ -75,7 +76,7 @@ impl Connection {
         self.opt.ts_recent_stamp = seconds(now);
     }
 
-    fn ts_recent_is_old(&self, now: Instant) -> bool {
+    pub(super) fn ts_recent_is_old(&self, now: Instant) -> bool {
         seconds(now) >= self.opt.ts_recent_stamp + PAWS_24_DAYS
     }
 

@@ -1,6 +1,7 @@
 //! What may be sent next: window, Nagle, TSO sizing and deferral, small queues (`tcp_write_xmit`).
 
 use super::cc::{CaState, CwndEvent};
+use super::mtu_probe::Probing;
 pub(super) use super::recovery::Push;
 use super::skb::SkbId;
 use super::timer::Timer;
@@ -42,6 +43,13 @@ impl Connection {
     ) -> bool {
         let max_segs = if self.queue.unsent_is_empty() { 1 } else { self.tso_segs() };
         let mut sent = 0;
+        if push == Push::All && self.rare.is_some() {
+            match self.mtu_probe(cx) {
+                Probing::Sent => sent = 1,
+                Probing::Wait => return false,
+                Probing::No => {}
+            }
+        }
         let mut limits = Limits::default();
         while let Some(id) = self.queue.send_head() {
             if self.pacing_blocks(cx.now) {
@@ -117,6 +125,10 @@ impl Connection {
         }
         if push == Push::All && self.tso_should_defer(id, max_segs, limits, cx.now) {
             return None;
+        }
+        if self.rare.is_some() && self.is_urgent() {
+            // The urgent pointer belongs to each segment.
+            return Some(mss);
         }
         Some(self.split_point(id, mss, quota.min(max_segs), nonagle))
     }
@@ -304,7 +316,7 @@ impl Connection {
 
     /// Books for a record sent for the first time (`tcp_event_new_data_sent`). Returns its
     /// segments.
-    fn new_data_sent(&mut self, id: SkbId, mss: u32, cx: &mut Cx<'_>) -> u32 {
+    pub(super) fn new_data_sent(&mut self, id: SkbId, mss: u32, cx: &mut Cx<'_>) -> u32 {
         let skb = *self.queue.get(id);
         let prior_packets = self.rec.packets_out;
         self.snd.nxt = skb.end_seq;

@@ -114,6 +114,22 @@ impl Receive {
         self.blocks.len() > 0 || self.dsack.is_some()
     }
 
+    /// Nothing waits to be read.
+    pub fn queue_is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Just past the highest byte that SACK blocks report.
+    pub fn highest_reported(&self) -> Option<Seq> {
+        let blocks = self.blocks[..self.num_blocks].iter().map(|block| block.end);
+        blocks.reduce(|high, end| if end.after(high) { end } else { high })
+    }
+
+    /// All that came out of order is one FIN.
+    pub fn holds_one_fin_out_of_order(&self) -> bool {
+        matches!(self.out_of_order[..], [run] if run.fin)
+    }
+
     /// No hole is open.
     pub fn is_in_order(&self) -> bool {
         self.out_of_order.is_empty()
@@ -182,12 +198,16 @@ impl Connection {
     }
 
     /// The buffer takes another segment (`tcp_try_rmem_schedule`).
-    fn has_room(&self) -> bool {
+    fn has_room(&self, seg: &Segment<'_>) -> bool {
+        if self.config.profile.strict_receive_window {
+            return self.rcv.rmem_alloc == 0
+                || self.rcv.rmem_alloc.saturating_add(seg.len) <= self.rcv.rcvbuf;
+        }
         self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
     fn queue_in_order(&mut self, seg: &Segment<'_>, from: Seq, cx: &mut Cx<'_>) {
-        if !self.has_room() && !self.rcv.queue.is_empty() {
+        if !self.has_room(seg) && !self.rcv.queue.is_empty() {
             cx.mib.rcv_q_drop += 1;
             self.ack.now = true;
             self.ack.scheduled = true;
@@ -251,7 +271,7 @@ impl Connection {
     /// Keeps data beyond a hole (`tcp_data_queue_ofo`).
     fn queue_out_of_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.ecn_check_ce(seg.ecn, cx);
-        if !self.has_room() {
+        if !self.has_room(seg) {
             cx.mib.ofo_drop += 1;
             return;
         }
@@ -314,19 +334,21 @@ impl Connection {
         self.rcv.unread_bytes() == 0
             && self.error.is_none()
             && !self.rcv.fin_received
+            && !self.shut_read
             && self.state != super::state::State::Close
     }
 
     /// The application reads up to `max` bytes (`tcp_recvmsg`).
     pub fn read(&mut self, max: u64, cx: &mut Cx<'_>) -> TcpRead {
-        let unread = u64::from(self.rcv.unread_bytes());
+        let skipped = if self.rare.is_some() { self.limit_of_read(false) } else { (0, u32::MAX) };
+        let unread = u64::from(self.rcv.unread_bytes().min(skipped.1));
         if unread == 0 {
             return if self.error.is_some() {
                 TcpRead::Reset
-            } else if self.rcv.fin_received || self.state == super::state::State::Close {
-                TcpRead::Eof
-            } else {
+            } else if self.would_block() {
                 TcpRead::WouldBlock
+            } else {
+                TcpRead::Eof
             };
         }
         let taken = unread.min(max) as u32;
@@ -337,8 +359,41 @@ impl Connection {
             // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
             self.rcv_space_adjust(cx.now);
         }
+        if self.rare.is_some() {
+            self.urgent_passed();
+        }
         self.cleanup_rbuf(taken, cx);
         TcpRead::Data(u64::from(taken))
+    }
+
+    /// Bytes that a read of up to `max` would give, which stay (`MSG_PEEK`).
+    pub fn peek(&mut self, max: u64) -> u64 {
+        let (skipped, limit) =
+            if self.rare.is_some() { self.limit_of_read(true) } else { (0, u32::MAX) };
+        let unread = self.rcv.unread_bytes().saturating_sub(skipped).min(limit);
+        u64::from(unread).min(max)
+    }
+
+    /// One unread byte is passed over.
+    pub(super) fn skip_byte(&mut self) {
+        if self.rcv.unread_bytes() > 0 {
+            self.read_from_front(1);
+        }
+    }
+
+    /// Data and FIN of a SYN or SYN-ACK (`tcp_fastopen_add_skb`).
+    pub(super) fn take_handshake_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        let from = self.rcv.nxt;
+        let end_seq = from + seg.len + u32::from(seg.fin());
+        let run = Received { seq: from, end_seq, truesize: seg.truesize, fin: seg.fin() };
+        self.rcv.append(run);
+        self.rcv.rmem_alloc += run.truesize;
+        self.rcv.nxt = end_seq;
+        self.totals.bytes_received += u64::from(seg.len);
+        if seg.fin() {
+            self.fin(cx);
+        }
+        cx.ready |= SocketReady::READABLE;
     }
 
     /// Reads up to `max` bytes from the oldest run; returns how many.

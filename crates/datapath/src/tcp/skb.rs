@@ -288,6 +288,50 @@ impl SendQueue {
         Some(self.slab[id as usize])
     }
 
+    /// Puts `new` in front of the unsent queue and takes what it covers out of the records behind
+    /// it (`tcp_mtu_probe`). Gives the memory that this frees; `None`, and nothing done, if a
+    /// record ends a message, is the last with FIN, or there is too little.
+    pub fn merge_unsent_head(&mut self, new: Skb) -> Option<u32> {
+        let tail = self.get(*self.unsent.back()?);
+        if tail.end_seq.before(new.end_seq) || self.covers_a_border(&new) {
+            return None;
+        }
+        let mut new = new;
+        let mut freed = 0;
+        while let Some(&id) = self.unsent.front() {
+            let skb = *self.get(id);
+            if !skb.seq.before(new.end_seq) {
+                break;
+            }
+            if skb.end_seq.after(new.end_seq) {
+                let taken = new.end_seq.bytes_since(skb.seq);
+                let rest = self.get_mut(id);
+                rest.seq = new.end_seq;
+                rest.truesize = rest.truesize.saturating_sub(taken);
+                rest.pcount = 0;
+                freed += taken;
+                break;
+            }
+            new.flags |= skb.flags;
+            new.eor = skb.eor;
+            freed += skb.truesize;
+            self.unsent.pop_front();
+            self.free.push(id);
+        }
+        let id = self.store(new);
+        self.unsent.push_front(id);
+        Some(freed)
+    }
+
+    /// A record that `new` would swallow ends a message or the stream.
+    fn covers_a_border(&self, new: &Skb) -> bool {
+        let swallowed = self.unsent.iter().map(|&id| self.get(id));
+        let mut inside = swallowed.take_while(|skb| skb.seq.before(new.end_seq));
+        inside.any(|skb| {
+            skb.flags.contains(TcpFlags::FIN) || (skb.eor && skb.end_seq.before(new.end_seq))
+        })
+    }
+
     /// Forgets everything (`tcp_write_queue_purge`).
     pub fn clear(&mut self) {
         *self = Self::default();

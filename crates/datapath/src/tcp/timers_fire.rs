@@ -14,7 +14,9 @@ pub(super) const TIMEOUT_FALLBACK_MS: u32 = 3_000;
 const TIME_WAIT_SECS: u32 = 60;
 /// `TCP_RESOURCE_PROBE_INTERVAL`, jiffies.
 const RESOURCE_PROBE_INTERVAL: u32 = HZ / 2;
-/// Longest time that one pending timer is set ahead for.
+/// `TCP_TIMEOUT_MIN`, jiffies.
+const TIMEOUT_MIN: u32 = 2;
+/// `TCP_RTO_MIN`, jiffies.
 const RTO_MIN: u32 = HZ / 5;
 
 impl Connection {
@@ -40,7 +42,7 @@ impl Connection {
 
     /// Sets the transmit timer `delta` jiffies ahead (`tcp_reset_xmit_timer`).
     pub(super) fn reset_xmit_timer(&mut self, pending: Pending, delta: u32, now: Instant) {
-        let delta = u64::from(delta.min(self.config.sysctl.tcp_rto_max_ms));
+        let delta = u64::from(delta.min(self.rto_max_ms()));
         self.pending = pending;
         self.timeout = self.jiffies_clock().now(now) + delta;
         let expiry = self.jiffies_clock().wheel_expiry(now, delta);
@@ -50,6 +52,10 @@ impl Connection {
     /// Restarts the retransmission timer, or stops it when nothing is in flight
     /// (`tcp_rearm_rto`).
     pub(super) fn rearm_rto(&mut self, now: Instant) {
+        if self.is_passive_fast_open() {
+            // The timer is the SYN-ACK's.
+            return;
+        }
         if self.rec.packets_out == 0 {
             self.pending = Pending::None;
             self.timers.stop(Timer::Transmit);
@@ -84,7 +90,13 @@ impl Connection {
     }
 
     /// The retransmission timeout (`tcp_retransmit_timer`).
-    fn retransmit_timeout(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn retransmit_timeout(&mut self, cx: &mut Cx<'_>) {
+        if self.is_passive_fast_open() {
+            return self.fast_open_syn_ack_timeout(cx);
+        }
+        if self.state == State::SynRecv && cx.gate.request {
+            return self.request_timeout(cx);
+        }
         let Some(head) = self.queue.rtx_head() else { return };
         if self.rec.packets_out == 0 {
             return;
@@ -92,6 +104,9 @@ impl Connection {
         let handshake = matches!(self.state, State::SynSent | State::SynRecv);
         if self.snd.wnd == 0 && !self.orphan && !handshake {
             // The peer shrank its window: retransmissions serve as probes.
+            if self.window_closed_too_long(head, cx) {
+                return self.write_error(cx);
+            }
             self.enter_loss(cx);
             self.retransmit_skb(head, 1, Cause::ZeroWindowProbe, cx);
             self.back_off(handshake, cx.now);
@@ -127,6 +142,46 @@ impl Connection {
         self.back_off(handshake, cx.now);
     }
 
+    /// The SYN-ACK of a half-open connection timed out (`reqsk_timer_handler`).
+    fn request_timeout(&mut self, cx: &mut Cx<'_>) {
+        let Some(due) = self.syn_ack_is_due() else {
+            cx.mib.timeouts += 1;
+            return self.done(cx);
+        };
+        if due {
+            self.retransmit_syn_ack(cx);
+            self.handshake_timeout();
+        }
+        self.retransmits = self.retransmits.saturating_add(1);
+        let timeout = u64::from(self.config.profile.timeout_init_ms) << self.retransmits.min(20);
+        let timeout = timeout.min(self.rto_max_ms().into()) as u32;
+        self.reset_xmit_timer(Pending::Retransmit, timeout, cx.now);
+    }
+
+    /// The peer has answered nothing, with its window closed, for too long
+    /// (`tcp_rtx_probe0_timed_out`).
+    fn window_closed_too_long(&self, head: super::skb::SkbId, cx: &Cx<'_>) -> bool {
+        let user_timeout = self.config.user_timeout_ms;
+        let limit_ms = match user_timeout {
+            0 => u64::from(self.rto_max_ms()) * 2,
+            user => u64::from(user),
+        };
+        let silent = u64::from(self.jiffies32(cx.now).wrapping_sub(self.rcv_tstamp));
+        if silent <= limit_ms {
+            return false;
+        }
+        let sent_ms = self.queue.get(head).sent_us() / 1_000;
+        cx.now.as_millis().saturating_sub(sent_ms) > limit_ms
+    }
+
+    /// The connection timed out: the application is told what the network complained about, if it
+    /// did (`tcp_write_err`).
+    fn write_error(&mut self, cx: &mut Cx<'_>) {
+        cx.mib.abort_on_timeout += 1;
+        let error = self.soft_error.take().unwrap_or(SocketError::TimedOut);
+        self.fail(error, cx);
+    }
+
     /// A SYN or SYN-ACK timed out: no window to reduce, but the loss is remembered.
     fn handshake_timeout(&mut self) {
         self.rec.undo_marker = Some(self.snd.una);
@@ -141,11 +196,12 @@ impl Connection {
     fn back_off(&mut self, handshake: bool, now: Instant) {
         let linear = handshake
             && self.state == State::SynSent
-            && u32::from(self.backoff) <= self.config.profile.syn_linear_timeouts;
+            && u32::from(self.retransmits) <= self.config.sysctl.tcp_syn_linear_timeouts
+            && self.config.socket.syn_retries == 0;
         if !linear {
-            self.rto = (self.rto << 1).min(self.config.sysctl.tcp_rto_max_ms);
+            self.rto = (self.rto << 1).min(self.rto_max_ms());
         }
-        let rto = self.rto;
+        let rto = self.clamped_rto(now);
         self.reset_xmit_timer(Pending::Retransmit, rto, now);
     }
 
@@ -172,34 +228,57 @@ impl Connection {
     /// Too many timeouts: the connection fails (`tcp_write_timeout`).
     fn give_up(&mut self, handshake: bool, cx: &mut Cx<'_>) -> bool {
         let sysctl = &self.config.sysctl;
-        let limit = match self.state {
-            State::SynSent => sysctl.tcp_syn_retries + self.config.profile.syn_linear_timeouts,
-            State::SynRecv => sysctl.tcp_synack_retries,
-            _ => sysctl.tcp_retries2,
-        };
+        let own = u32::from(self.config.socket.syn_retries);
         let over = if handshake {
+            let limit = match (self.state, own) {
+                (State::SynSent, 0) => sysctl.tcp_syn_retries + sysctl.tcp_syn_linear_timeouts,
+                (_, 0) => sysctl.tcp_synack_retries,
+                (_, own) => own,
+            };
             u32::from(self.retransmits) >= limit
         } else {
-            self.retransmitted_too_long(limit, cx.now)
+            if self.retransmitted_too_long(sysctl.tcp_retries1, 0, cx.now) {
+                self.suspect_black_hole_of_size(cx.now);
+            }
+            self.gives_up_data(cx.now)
         };
+        self.detect_black_hole(over, cx);
         if over {
-            cx.mib.abort_on_timeout += 1;
-            self.fail(SocketError::TimedOut, cx);
+            self.write_error(cx);
         }
         over
     }
 
+    /// Data was retransmitted for long enough.
+    fn gives_up_data(&self, now: Instant) -> bool {
+        let mut retries = self.config.sysctl.tcp_retries2;
+        if self.orphan {
+            let alive = self.rto < self.rto_max_ms();
+            retries = self.orphan_retries(alive);
+            if !alive && self.retransmitted_too_long(retries, 0, now) {
+                return true;
+            }
+        }
+        self.retransmitted_too_long(retries, self.config.user_timeout_ms, now)
+    }
+
+    /// How often an orphan is retransmitted (`tcp_orphan_retries`).
+    fn orphan_retries(&self, alive: bool) -> u32 {
+        let mut retries = self.config.sysctl.tcp_orphan_retries;
+        if self.soft_error.is_some() && !alive {
+            retries = 0;
+        }
+        if retries == 0 && alive { 8 } else { retries }
+    }
+
     /// The first retransmission was longer ago than `retries` back-offs would take, or than the
-    /// user timeout (`retransmits_timed_out`).
-    fn retransmitted_too_long(&self, retries: u32, now: Instant) -> bool {
+    /// timeout that the user has set (`retransmits_timed_out`).
+    fn retransmitted_too_long(&self, retries: u32, user_ms: u32, now: Instant) -> bool {
         if self.retransmits == 0 {
             return false;
         }
-        let limit_ms = if self.config.user_timeout_ms > 0 {
-            u64::from(self.config.user_timeout_ms)
-        } else {
-            self.model_timeout_ms(retries)
-        };
+        let limit_ms =
+            if user_ms > 0 { u64::from(user_ms) } else { self.model_timeout_ms(retries) };
         let since = self.ts_now(now).wrapping_sub(self.rec.retrans_stamp);
         self.rec.retrans_stamp != 0 && u64::from(since) >= limit_ms
     }
@@ -207,7 +286,7 @@ impl Connection {
     /// Sum of `retries` exponential back-offs from the smallest timeout
     /// (`tcp_model_timeout`).
     fn model_timeout_ms(&self, retries: u32) -> u64 {
-        let max = u64::from(self.config.sysctl.tcp_rto_max_ms);
+        let max = u64::from(self.rto_max_ms());
         let mut timeout = u64::from(RTO_MIN);
         let mut total = 0;
         for _ in 0..=retries {
@@ -215,6 +294,30 @@ impl Connection {
             timeout = timeout.saturating_mul(2);
         }
         total
+    }
+
+    /// The next timeout may come no later than the end of the user's patience
+    /// (`tcp_clamp_rto_to_user_timeout`).
+    fn clamped_rto(&self, now: Instant) -> u32 {
+        let user_ms = self.config.user_timeout_ms;
+        if user_ms == 0 || self.rec.retrans_stamp == 0 {
+            return self.rto;
+        }
+        let elapsed = self.ts_now(now).wrapping_sub(self.rec.retrans_stamp);
+        match user_ms.checked_sub(elapsed) {
+            None | Some(0) => 1,
+            Some(left) => self.rto.min(left),
+        }
+    }
+
+    /// The timeout of the present RTT, doubled as often as before (`inet_csk_rto_backoff`).
+    pub(super) fn set_rto_backed_off(&mut self) {
+        let base = match self.rtt.srtt_us_8 {
+            0 => self.config.profile.timeout_init_ms,
+            _ => self.rtt.rto_us().div_ceil(1_000),
+        };
+        let backed_off = u64::from(base) << u32::from(self.backoff).min(20);
+        self.rto = backed_off.min(u64::from(self.rto_max_ms())) as u32;
     }
 
     /// A window probe will be needed (`tcp_check_probe_timer`).
@@ -234,7 +337,7 @@ impl Connection {
     pub(super) fn probe0_when(&self) -> u32 {
         let shift = u32::from(self.backoff).min(20);
         let when = u64::from(self.probe0_base()) << shift;
-        when.min(u64::from(self.config.sysctl.tcp_rto_max_ms)) as u32
+        when.min(u64::from(self.rto_max_ms())) as u32
     }
 
     /// Time to ask whether the window is still closed (`tcp_probe_timer`, `tcp_send_probe0`).
@@ -243,22 +346,46 @@ impl Connection {
             self.probes_out = 0;
             return;
         }
-        if u32::from(self.probes_out) >= self.config.sysctl.tcp_retries2 && self.orphan {
-            self.fail(SocketError::TimedOut, cx);
-            return;
+        let now = self.jiffies32(cx.now);
+        let user_ms = self.config.user_timeout_ms;
+        let since = *self.probes_since.get_or_insert(now);
+        let mut over = user_ms > 0 && now.wrapping_sub(since) >= user_ms;
+        let mut limit = self.config.sysctl.tcp_retries2;
+        if self.orphan {
+            let backed_off = u64::from(self.rto) << u32::from(self.backoff).min(20);
+            let alive = backed_off < u64::from(self.rto_max_ms());
+            limit = self.orphan_retries(alive);
+            over |= !alive && u32::from(self.backoff) >= limit;
+        }
+        if over || u32::from(self.probes_out) >= limit {
+            return self.write_error(cx);
         }
         self.write_wakeup(cx);
-        if self.rec.packets_out > 0 {
+        if self.rec.packets_out > 0 || self.queue.unsent_is_empty() {
             self.probes_out = 0;
             self.backoff = 0;
+            self.probes_since = None;
             return;
         }
         self.probes_out = self.probes_out.saturating_add(1);
         if u32::from(self.backoff) < self.config.sysctl.tcp_retries2 {
             self.backoff += 1;
         }
-        let when = self.probe0_when();
+        let when = self.clamped_probe(self.probe0_when(), cx.now);
         self.reset_xmit_timer(Pending::Probe0, when, cx.now);
+    }
+
+    /// The next probe comes no later than the end of the user's patience
+    /// (`tcp_clamp_probe0_to_user_timeout`).
+    fn clamped_probe(&self, when: u32, now: Instant) -> u32 {
+        let (user_ms, Some(since)) = (self.config.user_timeout_ms, self.probes_since) else {
+            return when;
+        };
+        if user_ms == 0 {
+            return when;
+        }
+        let elapsed = self.jiffies32(now).wrapping_sub(since);
+        when.min(user_ms.saturating_sub(elapsed).max(TIMEOUT_MIN))
     }
 
     /// Sends data if a little fits, else an empty probe (`tcp_write_wakeup`).
@@ -282,9 +409,21 @@ impl Connection {
     /// `SO_KEEPALIVE` starts with the connection.
     pub(super) fn start_keepalive(&mut self, now: Instant) {
         if self.config.keepalive {
-            let ticks = u64::from(self.config.sysctl.tcp_keepalive_time) * u64::from(HZ);
-            self.set_keepalive(ticks, now);
+            self.set_keepalive(self.keepalive_time(), now);
         }
+    }
+
+    /// `SO_KEEPALIVE` or one of its times was set (`tcp_set_keepalive`).
+    pub fn keepalive_changed(&mut self, now: Instant) {
+        if matches!(self.state, State::Close | State::Listen | State::TimeWait) || self.orphan {
+            return;
+        }
+        if !self.config.keepalive {
+            self.timers.stop(Timer::Keepalive);
+            return;
+        }
+        let left = self.keepalive_time().saturating_sub(self.idle_ticks(now));
+        self.set_keepalive(left, now);
     }
 
     fn set_keepalive(&mut self, ticks: u64, now: Instant) {
@@ -292,9 +431,50 @@ impl Connection {
         self.timers.set(Timer::Keepalive, expiry);
     }
 
-    /// How long an orphan waits for the peer's FIN (`tcp_fin_timeout`).
-    pub(super) fn start_fin_wait_timer(&mut self, now: Instant) {
-        self.set_keepalive(u64::from(self.config.sysctl.tcp_fin_timeout) * u64::from(HZ), now);
+    /// Idle time before the first probe, ticks.
+    fn keepalive_time(&self) -> u64 {
+        let seconds = match self.config.socket.keepalive_time_s {
+            0 => self.config.sysctl.tcp_keepalive_time,
+            own => own,
+        };
+        u64::from(seconds) * u64::from(HZ)
+    }
+
+    /// Distance of probes, ticks.
+    fn keepalive_interval(&self) -> u64 {
+        let seconds = match self.config.socket.keepalive_intvl_s {
+            0 => self.config.sysctl.tcp_keepalive_intvl,
+            own => own,
+        };
+        u64::from(seconds) * u64::from(HZ)
+    }
+
+    /// Ticks since anything arrived.
+    fn idle_ticks(&self, now: Instant) -> u64 {
+        let jiffies = self.jiffies32(now);
+        let since_ack = jiffies.wrapping_sub(self.rcv_tstamp);
+        let since_data = jiffies.wrapping_sub(self.ack.lrcvtime);
+        since_ack.min(since_data).into()
+    }
+
+    /// How long an orphan waits for the peer's FIN, ticks (`tcp_fin_time`).
+    fn fin_time(&self) -> u64 {
+        let seconds = match self.config.socket.linger2_s {
+            0 => self.config.sysctl.tcp_fin_timeout,
+            own => own.max(0) as u32,
+        };
+        let rto = u64::from(self.rto);
+        (u64::from(seconds) * u64::from(HZ)).max((rto << 2) - (rto >> 1))
+    }
+
+    /// An orphan begins to wait for the peer's FIN; false: it does not wait at all
+    /// (`TCP_LINGER2` below zero).
+    pub(super) fn start_fin_wait_timer(&mut self, now: Instant) -> bool {
+        if self.config.socket.linger2_s < 0 {
+            return false;
+        }
+        self.set_keepalive(self.fin_time(), now);
+        true
     }
 
     /// 2 MSL.
@@ -314,24 +494,28 @@ impl Connection {
     }
 
     fn keepalive_probe(&mut self, cx: &mut Cx<'_>) {
-        let sysctl = &self.config.sysctl;
-        let idle_ticks = u64::from(sysctl.tcp_keepalive_time) * u64::from(HZ);
-        let interval = u64::from(sysctl.tcp_keepalive_intvl) * u64::from(HZ);
+        let idle_limit = self.keepalive_time();
         let busy = self.rec.packets_out > 0 || !self.queue.unsent_is_empty();
-        let idle = u64::from(self.jiffies32(cx.now).wrapping_sub(self.rcv_tstamp));
-        if busy || idle < idle_ticks {
-            let wait = if busy { idle_ticks } else { idle_ticks - idle };
+        let idle = self.idle_ticks(cx.now);
+        if busy || idle < idle_limit {
+            let wait = if busy { idle_limit } else { idle_limit - idle };
             self.set_keepalive(wait, cx.now);
             return;
         }
-        if u32::from(self.probes_out) >= sysctl.tcp_keepalive_probes {
+        let user_ms = u64::from(self.config.user_timeout_ms);
+        let probes = u32::from(self.probes_out);
+        let limit = match self.config.socket.keepalive_probes {
+            0 => self.config.sysctl.tcp_keepalive_probes,
+            own => own.into(),
+        };
+        let over = if user_ms > 0 { idle >= user_ms && probes > 0 } else { probes >= limit };
+        if over {
             self.send_reset(cx);
-            self.fail(SocketError::TimedOut, cx);
-            return;
+            return self.write_error(cx);
         }
         cx.mib.keep_alive += 1;
-        self.probes_out += 1;
+        self.probes_out = self.probes_out.saturating_add(1);
         self.send_probe_ack(cx);
-        self.set_keepalive(interval, cx.now);
+        self.set_keepalive(self.keepalive_interval(), cx.now);
     }
 }

@@ -1,5 +1,6 @@
 //! Building segments: headers, options, window; ACKs, resets, probes (`__tcp_transmit_skb`).
 
+use super::config::PmtuDiscovery;
 use super::skb::SkbId;
 use super::{Connection, Cx, Handed};
 use crate::packet::{
@@ -64,6 +65,9 @@ impl Connection {
             self.snd.handed_down = self.snd.handed_down.wrapping_add(skb.truesize);
         }
         self.queue.get_mut(id).handed_down = self.snd.handed_down;
+        if self.wants_stamps() {
+            self.stamp_sent(skb.end_seq, cx);
+        }
         if verdict != Enqueue::Queued {
             self.enter_cwr(cx);
         }
@@ -74,6 +78,40 @@ impl Connection {
             self.rate.skb_sent(skb, skb.sent_ns / 1_000, nothing_in_flight);
         }
         verdict
+    }
+
+    /// Sends a SYN with the data of another record (`tcp_send_syn_data`).
+    pub(super) fn transmit_syn_data(&mut self, syn: SkbId, data: SkbId, cx: &mut Cx<'_>) {
+        let now_ns = cx.now.as_nanos();
+        self.snd.wstamp_ns = self.snd.wstamp_ns.max(now_ns);
+        let flags = self.queue.get(syn).flags;
+        let len = self.queue.get(data).len();
+        let options = self.syn_options(cx, flags);
+        self.data_sent(cx);
+        self.totals.data_segs_out += 1;
+        self.totals.bytes_sent += u64::from(len);
+        self.totals.segs_out += 1;
+        cx.mib.out_segs += 1;
+        let ecn = self.syn_ecn();
+        let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
+        let truesize = self.queue.get(data).truesize;
+        let meta = Meta { gso_segs: 1, truesize, owner: self.id, ..self.meta() };
+        let packet = self.packet(tcp, len, ecn, meta);
+        let Handed { orphaned, .. } = cx.egress.transmit(cx.now, packet);
+        if !orphaned {
+            self.snd.wmem_alloc += truesize;
+            self.snd.handed_down = self.snd.handed_down.wrapping_add(truesize);
+        }
+        for id in [syn, data] {
+            let skb = self.queue.get_mut(id);
+            skb.sent_ns = self.snd.wstamp_ns;
+            skb.handed_down = self.snd.handed_down;
+            self.rate.skb_sent(skb, skb.sent_ns / 1_000, id == syn);
+        }
+        if self.wants_stamps() {
+            let end = self.queue.get(data).end_seq;
+            self.stamp_sent(end, cx);
+        }
     }
 
     /// Sends an ACK without data (`tcp_send_ack`).
@@ -146,8 +184,11 @@ impl Connection {
     /// the time `stamp`.
     fn options(&mut self, stamp: Instant) -> TcpOptions {
         let timestamps = self.ts_option(stamp);
-        let used = if timestamps.is_some() { super::options::TIMESTAMPS_LEN } else { 0 };
-        let sack = if self.rcv.has_sack_blocks() {
+        let mut used = if timestamps.is_some() { super::options::TIMESTAMPS_LEN } else { 0 };
+        if self.md5_key().is_some() {
+            used += super::md5::OPTION_LEN;
+        }
+        let sack = if self.rcv.has_sack_blocks() && used + 12 <= MAX_OPTION_SPACE {
             let room = (MAX_OPTION_SPACE - used - 4) / 8;
             self.rcv.sack_list(room as usize)
         } else {
@@ -163,6 +204,8 @@ impl Connection {
         window: u16,
         options: TcpOptions,
     ) -> Tcp {
+        let pointer = self.urgent_pointer(seq, flags);
+        let flags = if pointer.is_some() { flags | TcpFlags::URG } else { flags };
         Tcp {
             src_port: self.local.port(),
             dst_port: self.remote.port(),
@@ -170,7 +213,7 @@ impl Connection {
             ack: if flags.contains(TcpFlags::ACK) { self.rcv.nxt } else { super::seq::Seq(0) },
             flags,
             window,
-            urgent: 0,
+            urgent: pointer.unwrap_or(0),
             options,
         }
     }
@@ -183,19 +226,71 @@ impl Connection {
         let segs = u32::from(meta.gso_segs.max(1));
         let network = self.network(ecn, segs as u16);
         let len = network.len() + 20 + tcp.options.len() + payload;
-        Packet {
+        let packet = Packet {
             link: Link::None,
             network,
             transport: Transport::Tcp(tcp),
             body: Body { store: 0, offset: 0, len: payload },
             meta: Meta { len, ..meta },
             extra: None,
+        };
+        if self.rare.is_some() || !self.config.socket.md5.is_empty() {
+            return self.with_rare_options(packet);
+        }
+        packet
+    }
+
+    /// Adds the options that few connections send: MD5 in front, Fast Open behind.
+    #[cold]
+    fn with_rare_options(&self, mut packet: Packet) -> Packet {
+        let Some(&tcp) = packet.tcp() else { return packet };
+        let mut bytes = [0; MAX_OPTION_SPACE as usize];
+        let mut at = 0;
+        let key = self.md5_key();
+        if key.is_some() {
+            at = super::md5::OPTION_LEN as usize;
+            bytes[..at].copy_from_slice(&super::md5::empty_option());
+        }
+        let known = tcp.options.len() as usize;
+        let mut last = [0; 20];
+        let handshake = tcp.flags.contains(TcpFlags::SYN);
+        let last_len = if handshake { self.fast_open_option(&mut last) } else { 0 };
+        let room = MAX_OPTION_SPACE as usize;
+        if (key.is_none() && last_len == 0) || at + known > room {
+            return packet;
+        }
+        tcp.options.write(&mut bytes[at..at + known]);
+        let mut end = at + known;
+        if end + last_len <= room {
+            bytes[end..end + last_len].copy_from_slice(&last[..last_len]);
+            end += last_len;
+        }
+        if let Some(key) = key {
+            let header_len = 20 + end as u32;
+            let digest =
+                super::md5::digest(&packet.network, &tcp, header_len, packet.body.len, key);
+            bytes[4..20].copy_from_slice(&digest);
+        }
+        packet.set_tcp_options(&bytes[..end]);
+        packet
+    }
+
+    /// DF is set as long as the path MTU is to be discovered (`ip_dont_fragment`).
+    fn dont_fragment(&self) -> bool {
+        match self.config.socket.pmtu_discovery {
+            PmtuDiscovery::Want => self.rare.as_ref().is_none_or(|rare| !rare.route.mtu_locked),
+            PmtuDiscovery::Do | PmtuDiscovery::Probe => true,
+            PmtuDiscovery::Dont | PmtuDiscovery::Interface | PmtuDiscovery::Omit => false,
         }
     }
 
-    /// The network header towards the peer. DF is set: path MTU discovery is on.
+    /// The network header towards the peer.
     fn network(&mut self, ecn: Ecn, segs: u16) -> Network {
         let tos = (self.config.tos & !3) | ecn as u8;
+        let ttl = match self.config.socket.ttl {
+            0 => DEFAULT_TTL,
+            own => own,
+        };
         let id = self.ack.ip_id;
         self.ack.ip_id = id.wrapping_add(segs);
         match (self.local, self.remote) {
@@ -203,10 +298,10 @@ impl Connection {
                 src: *local.ip(),
                 dst: *remote.ip(),
                 tos,
-                ttl: DEFAULT_TTL,
+                ttl,
                 protocol: IPPROTO_TCP,
                 id,
-                dont_fragment: true,
+                dont_fragment: self.dont_fragment(),
                 more_fragments: false,
                 fragment_offset: 0,
             }),
@@ -214,7 +309,7 @@ impl Connection {
                 src: *local.ip(),
                 dst: *remote.ip(),
                 traffic_class: tos,
-                hop_limit: DEFAULT_TTL,
+                hop_limit: ttl,
                 next_header: IPPROTO_TCP,
                 flow_label: self.ack.flow_label,
             }),

@@ -22,22 +22,56 @@ pub(super) mod nagle {
 /// `TCP_MSS_DEFAULT`.
 const MSS_DEFAULT: u32 = 536;
 
+/// How bytes are written (`MSG_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct WriteFlags {
+    /// `MSG_MORE`: more follows soon.
+    pub more: bool,
+    /// `MSG_EOR`: nothing is to be appended.
+    pub end_of_record: bool,
+    /// `MSG_OOB`: the last byte is urgent.
+    pub out_of_band: bool,
+    /// This write does not continue one that had to wait.
+    pub separate: bool,
+    /// Time stamps wanted of this write (`SOF_TIMESTAMPING_TX_*`); 0 = as the socket says.
+    pub timestamping: u32,
+}
+
 impl Connection {
     /// Writes up to `bytes` bytes; returns how many were taken. What was not taken waits for
-    /// [`SocketReady::WRITABLE`]. `more`: `MSG_MORE`.
+    /// [`SocketReady::WRITABLE`], and the next write continues this one. `more`: `MSG_MORE`.
     pub fn write(&mut self, bytes: u64, more: bool, cx: &mut Cx<'_>) -> u64 {
-        if self.shut_write || !matches!(self.state, State::Established | State::CloseWait) {
+        self.write_with(bytes, WriteFlags { more, ..WriteFlags::default() }, cx)
+    }
+
+    /// The application may write: the connection is established, or open before it is.
+    pub fn takes_writes(&self) -> bool {
+        !self.shut_write
+            && (matches!(self.state, State::Established | State::CloseWait)
+                || self.is_passive_fast_open())
+    }
+
+    /// Writes up to `bytes` bytes as `flags` say; returns how many were taken
+    /// (`tcp_sendmsg_locked`).
+    pub fn write_with(&mut self, bytes: u64, flags: WriteFlags, cx: &mut Cx<'_>) -> u64 {
+        if !self.takes_writes() {
             return 0;
+        }
+        if flags.separate {
+            self.snd.write_unfinished = false;
         }
         // A write that had to wait goes on where it stopped: to the kernel it is one sendmsg.
         let mut copied = self.snd.write_unfinished;
         self.snd.no_space = false;
         let mut left = bytes;
-        let mut size_goal = self.size_goal();
+        let mut size_goal = self.write_goal(flags);
         while left > 0 {
             let room = self.room_in_tail(size_goal);
             if room == 0 {
                 if !self.memory_is_free() {
+                    if bytes > left && self.stamps_writes(flags) {
+                        self.stamp_write(flags.timestamping);
+                    }
                     self.wait_for_space(bytes > left, size_goal, cx);
                     self.snd.write_unfinished = copied;
                     return bytes - left;
@@ -49,7 +83,7 @@ impl Connection {
             let full = self.append_to_tail(taken, size_goal, !copied);
             copied = true;
             left -= u64::from(taken);
-            if left == 0 || !full {
+            if left == 0 || !full || flags.out_of_band {
                 continue;
             }
             if self.forced_push() {
@@ -58,11 +92,108 @@ impl Connection {
             } else if self.queue.send_head() == self.queue.unsent_tail() {
                 self.write_xmit(self.snd.mss, nagle::PUSH, Push::One, cx);
             }
-            size_goal = self.size_goal();
+            size_goal = self.write_goal(flags);
         }
         self.snd.write_unfinished = false;
-        self.tcp_push(more, self.snd.nonagle, size_goal, cx);
+        if !copied {
+            return 0;
+        }
+        if flags.end_of_record
+            && let Some(tail) = self.queue.unsent_tail()
+        {
+            self.queue.get_mut(tail).eor = true;
+        }
+        if flags.out_of_band {
+            self.mark_urgent();
+        }
+        if self.stamps_writes(flags) {
+            self.stamp_write(flags.timestamping);
+        }
+        self.tcp_push(flags.more, self.snd.nonagle, size_goal, cx);
         bytes
+    }
+
+    /// Somebody wants to know when the bytes of this write leave or arrive.
+    #[inline]
+    fn stamps_writes(&self, flags: WriteFlags) -> bool {
+        self.config.socket.timestamping != 0 || flags.timestamping != 0
+    }
+
+    /// Bytes of one record: a single segment where the urgent pointer is about.
+    fn write_goal(&mut self, flags: WriteFlags) -> u32 {
+        let goal = self.size_goal();
+        if flags.out_of_band { self.snd.mss } else { goal }
+    }
+
+    /// `TCP_NODELAY` was set or cleared (`__tcp_sock_set_nodelay`).
+    pub fn set_nodelay(&mut self, on: bool, cx: &mut Cx<'_>) {
+        self.config_mut().nodelay = on;
+        if on {
+            self.snd.nonagle |= nagle::OFF | nagle::PUSH;
+            self.push_pending_frames(self.snd.nonagle, cx);
+        } else {
+            self.snd.nonagle &= !nagle::OFF;
+        }
+    }
+
+    /// `TCP_CORK` was set or cleared (`__tcp_sock_set_cork`).
+    pub fn set_cork(&mut self, on: bool, cx: &mut Cx<'_>) {
+        if on {
+            self.snd.nonagle |= nagle::CORK;
+            return;
+        }
+        self.snd.nonagle &= !nagle::CORK;
+        if self.snd.nonagle & nagle::OFF != 0 {
+            self.snd.nonagle |= nagle::PUSH;
+        }
+        self.push_pending_frames(self.snd.nonagle, cx);
+    }
+
+    /// `TCP_CORK`.
+    pub fn is_corked(&self) -> bool {
+        self.snd.nonagle & nagle::CORK != 0
+    }
+
+    /// `SO_SNDBUF` was set: bytes as the kernel doubles them, at least the minimum.
+    pub fn set_sndbuf(&mut self, bytes: u32) {
+        self.snd.sndbuf = bytes;
+    }
+
+    /// `sk_sndbuf`, bytes.
+    pub fn sndbuf(&self) -> u32 {
+        self.snd.sndbuf
+    }
+
+    /// `sk_wmem_queued`, bytes.
+    pub fn wmem_queued(&self) -> u32 {
+        self.snd.wmem_queued
+    }
+
+    /// `sk_wmem_alloc`, bytes.
+    pub fn wmem_alloc(&self) -> u32 {
+        self.snd.wmem_alloc
+    }
+
+    /// Enough space that a writer should be woken (`__sk_stream_is_writeable`). If there is not,
+    /// the next space is told.
+    pub fn poll_writable(&mut self) -> bool {
+        let free = i64::from(self.snd.sndbuf) - i64::from(self.snd.wmem_queued);
+        let writable = free >= i64::from(self.snd.wmem_queued >> 1)
+            && self.notsent_bytes() * 2 < self.notsent_lowat();
+        if !writable {
+            self.snd.no_space = true;
+        }
+        writable
+    }
+
+    /// A write would find room (`sk_stream_memory_free`).
+    pub fn has_write_memory(&self) -> bool {
+        self.memory_is_free()
+    }
+
+    /// Somebody waits for space.
+    pub fn wait_for_write_space(&mut self) {
+        self.snd.no_space = true;
     }
 
     /// The writer has to wait: push what there is (`wait_for_space`).
@@ -159,7 +290,10 @@ impl Connection {
     }
 
     fn notsent_lowat(&self) -> u64 {
-        u64::from(self.config.sysctl.tcp_notsent_lowat)
+        match self.config.socket.notsent_lowat {
+            0 => self.config.sysctl.tcp_notsent_lowat.into(),
+            own => own.into(),
+        }
     }
 
     /// Bytes written and not sent yet.
@@ -232,12 +366,39 @@ impl Connection {
         }
     }
 
-    /// The application will not write any more: FIN after what is queued (`tcp_shutdown`).
+    /// The application will not write any more: FIN after what is queued (`tcp_shutdown`). In the
+    /// handshake, FIN waits for its end.
     pub fn shutdown_write(&mut self, cx: &mut Cx<'_>) {
         if self.shut_write {
             return;
         }
         self.shut_write = true;
+        if self.state != State::SynRecv {
+            self.close_sending(cx);
+        }
+    }
+
+    /// The application will not read any more.
+    pub fn shutdown_read(&mut self, cx: &mut Cx<'_>) {
+        self.shut_read = true;
+        cx.ready |= SocketReady::READABLE | SocketReady::HANGUP;
+    }
+
+    /// The application has shut down reading, writing.
+    pub fn is_shut(&self) -> (bool, bool) {
+        (self.shut_read || self.rcv.fin_received, self.shut_write)
+    }
+
+    /// The handshake is over, and the application had shut down writing before.
+    pub(super) fn send_deferred_fin(&mut self, cx: &mut Cx<'_>) {
+        self.close_sending(cx);
+    }
+
+    /// FIN is queued, and the state follows (`tcp_close_state`).
+    fn close_sending(&mut self, cx: &mut Cx<'_>) {
+        if self.snd.fin_queued {
+            return;
+        }
         match self.state {
             State::Established | State::SynRecv => {
                 self.state = State::FinWait1;
@@ -260,25 +421,52 @@ impl Connection {
         self.shut_read = true;
         let unread = self.rcv.unread_bytes();
         match self.state {
-            State::SynSent | State::Listen | State::Close => self.done(cx),
+            State::SynSent | State::Listen | State::Close => {
+                self.fast_open_ends(cx);
+                self.done(cx);
+            }
             _ if unread > 0 => {
                 // RFC 2525 section 2.17: data was lost to the peer; say so.
                 cx.mib.abort_on_close += 1;
                 self.send_reset_and_die(cx);
             }
             _ => {
-                self.shutdown_write(cx);
-                if self.state == State::FinWait2 {
-                    self.enter_time_wait(cx);
+                self.shut_write = true;
+                self.close_sending(cx);
+                if self.state == State::FinWait2 && !self.start_fin_wait_timer(cx.now) {
+                    cx.mib.abort_on_linger += 1;
+                    self.send_reset_and_die(cx);
                 }
             }
         }
     }
 
+    /// Closes, and resets rather than waits (`SO_LINGER` of 0 s).
+    pub fn close_hard(&mut self, cx: &mut Cx<'_>) {
+        if !self.orphan {
+            cx.mib.abort_on_data += 1;
+        }
+        self.abort(cx);
+    }
+
+    /// The application dissolves the connection but keeps the socket (`tcp_disconnect`).
+    pub fn disconnect(&mut self, cx: &mut Cx<'_>) {
+        self.abort(cx);
+    }
+
     /// Ends the connection with a reset (`tcp_disconnect`, `SO_LINGER` 0).
     pub fn abort(&mut self, cx: &mut Cx<'_>) {
         self.orphan = true;
-        if self.state.is_synchronized() || self.state == State::SynRecv {
+        let resets = match self.state {
+            State::Established
+            | State::CloseWait
+            | State::FinWait1
+            | State::FinWait2
+            | State::SynRecv => true,
+            State::Closing | State::LastAck => self.snd.nxt != self.snd.write_seq,
+            State::SynSent | State::TimeWait | State::Close | State::Listen => false,
+        };
+        if resets {
             self.send_reset_and_die(cx);
         } else {
             self.done(cx);
@@ -311,6 +499,8 @@ impl Connection {
     /// The connection is over (`tcp_done`).
     pub(super) fn done(&mut self, cx: &mut Cx<'_>) {
         self.state = State::Close;
+        self.shut_read = true;
+        self.shut_write = true;
         self.queue.clear();
         self.snd.wmem_queued = 0;
         self.rec.packets_out = 0;
@@ -330,6 +520,11 @@ impl Connection {
     /// The connection failed: the application will see `error` (`tcp_write_err`, `tcp_reset`).
     pub(super) fn fail(&mut self, error: SocketError, cx: &mut Cx<'_>) {
         self.error = Some(error);
+        self.fast_open_ends(cx);
+        if let Some(rare) = &mut self.rare {
+            rare.fast_open.request = None;
+            rare.fast_open.syn_data_acked &= error != SocketError::Refused;
+        }
         cx.ready |= SocketReady::ERROR | SocketReady::READABLE | SocketReady::WRITABLE;
         self.done(cx);
     }

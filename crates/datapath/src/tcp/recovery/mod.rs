@@ -339,6 +339,9 @@ impl Connection {
 
     /// `tcp_enter_recovery`.
     pub(super) fn enter_recovery(&mut self, ece: bool, cx: &mut Cx<'_>) {
+        if self.mtu_probe_lost(cx) {
+            return;
+        }
         if self.is_sack() {
             cx.mib.sack_recovery += 1;
         } else {

@@ -123,6 +123,7 @@ impl Connection {
         if self.skb_still_in_host_queue(id) {
             return false;
         }
+        self.forget_mtu_probe();
         let mss = self.snd.mss;
         let skb = *self.queue.get(id);
         let mut room = self.wnd_end() - skb.seq;

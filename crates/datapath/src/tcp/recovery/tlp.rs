@@ -22,6 +22,7 @@ impl Connection {
             && matches!(early_retrans, 3 | 4)
             && self.rec.packets_out > 0
             && self.is_sack()
+            && !self.is_passive_fast_open()
             && matches!(self.window.ca_state, CaState::Open | CaState::Cwr);
         if !makes_sense {
             return false;
@@ -29,7 +30,7 @@ impl Connection {
         let mut timeout_us = if self.rtt.srtt_us_8 > 0 {
             let two_rtt_us = self.rtt.srtt_us_8 >> 2;
             if self.rec.packets_out == 1 {
-                two_rtt_us + self.config.sysctl.tcp_rto_min_us
+                two_rtt_us + self.rto_min_us()
             } else {
                 two_rtt_us + TIMEOUT_MIN_TICKS * 1_000
             }

@@ -61,6 +61,11 @@ impl Connection {
         );
     }
 
+    /// The handshake of a Fast Open timed out and is over now, perhaps without need.
+    pub(in super::super) fn try_undo_handshake_loss(&mut self, cx: &mut Cx<'_>) {
+        self.try_undo_recovery(cx);
+    }
+
     /// Everything of the episode is acknowledged (`tcp_try_undo_recovery`). True: stay in it.
     pub(super) fn try_undo_recovery(&mut self, cx: &mut Cx<'_>) -> bool {
         if self.may_undo() {

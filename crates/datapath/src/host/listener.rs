@@ -1,0 +1,441 @@
+//! Listening sockets: half-open connections, the accept queue, Fast Open and SYN cookies
+//! (`inet_csk_listen_start`, `tcp_conn_request`, `inet_csk_accept`).
+
+use super::tcp::{ConnectionSocket, TcpSocket, Wakes, unspecified_like};
+use super::{Host, Socket};
+use crate::node::SocketReady;
+use crate::packet::{Packet, Tcp, TcpFlags};
+use crate::tcp::config::TcpConfig;
+use crate::tcp::fastopen::{Admission, switch};
+use crate::tcp::seq::Seq;
+use crate::tcp::state::State;
+use crate::tcp::{Connection, Gate, syncookies};
+use crate::units::{Duration, Instant};
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// `net.core.somaxconn`.
+pub const SOMAXCONN: u32 = 4_096;
+/// How long a Fast Open that was reset after it had been accepted counts on.
+const RESET_COUNTS: Duration = Duration::from_secs(60);
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    pub(super) local: SocketAddr,
+    pub(super) config: Arc<TcpConfig>,
+    /// Established, waiting for accept.
+    queue: VecDeque<u32>,
+    /// In the handshake (`reqsk_queue_len`).
+    half_open: u32,
+    /// Connections that may wait (`sk_max_ack_backlog`).
+    backlog: u32,
+    /// Fast Open (`struct fastopen_queue`).
+    fast_open: FastOpenQueue,
+    /// When SYN cookies were last sent.
+    cookies_sent_at: Option<Instant>,
+    pub(super) wakes: Wakes,
+    /// IPv4 peers are not taken (`IPV6_V6ONLY`).
+    v6_only: bool,
+}
+
+/// How many Fast Opens may be unfinished, and are.
+#[derive(Debug, Default)]
+struct FastOpenQueue {
+    max: u32,
+    unfinished: u32,
+    /// Until when each of those that were reset counts as unfinished.
+    resets: VecDeque<Instant>,
+}
+
+impl FastOpenQueue {
+    /// Whether there is room for one more (`tcp_fastopen_queue_check`).
+    fn has_room(&mut self, now: Instant) -> bool {
+        if self.unfinished < self.max {
+            return self.max > 0;
+        }
+        match self.resets.front() {
+            Some(&until) if until <= now && self.max > 0 => {
+                self.resets.pop_front();
+                self.unfinished = self.unfinished.saturating_sub(1);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Listener {
+    /// No more connections may wait (`sk_acceptq_is_full`).
+    fn queue_is_full(&self) -> bool {
+        self.queue.len() as u64 > u64::from(self.backlog)
+    }
+
+    /// Its options.
+    pub fn config(&self) -> &TcpConfig {
+        &self.config
+    }
+
+    /// Where it listens.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// A connection waits to be accepted.
+    pub fn is_ready(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Connections that wait, and how many may.
+    pub fn backlog(&self) -> (u32, u32) {
+        (self.queue.len() as u32, self.backlog)
+    }
+
+    /// How many Fast Opens may be unfinished (`TCP_FASTOPEN`).
+    pub fn fast_open_limit(&self) -> u32 {
+        self.fast_open.max
+    }
+}
+
+impl Host {
+    /// Listens at `local` (`listen(2)`). An unspecified address listens at all.
+    pub fn tcp_listen(&mut self, local: SocketAddr, config: &TcpConfig) -> u32 {
+        self.tcp_listen_with(local, config, SOMAXCONN, 0, false)
+    }
+
+    /// Listens with room for `backlog` connections that wait for accept, and for `fast_open`
+    /// unfinished Fast Opens (`TCP_FASTOPEN`). `v6_only`: not for IPv4 peers.
+    pub fn tcp_listen_with(
+        &mut self,
+        local: SocketAddr,
+        config: &TcpConfig,
+        backlog: u32,
+        fast_open: u32,
+        v6_only: bool,
+    ) -> u32 {
+        let listener = Listener {
+            local,
+            config: Arc::new(config.clone()),
+            queue: VecDeque::new(),
+            half_open: 0,
+            backlog: 0,
+            fast_open: FastOpenQueue { max: fast_open, ..FastOpenQueue::default() },
+            cookies_sent_at: None,
+            wakes: Wakes::default(),
+            v6_only,
+        };
+        let socket = TcpSocket::Listener(Box::new(listener));
+        let id = self.sockets.insert(Socket::Tcp(socket));
+        self.tcp_stack().listeners.insert((local.port(), local.ip()), id);
+        self.tcp_set_backlog(id, backlog);
+        id
+    }
+
+    /// `listen(2)` again: another backlog. Fast Open begins by itself if the sysctl says so.
+    pub fn tcp_set_backlog(&mut self, id: u32, backlog: u32) {
+        let Some(listener) = self.tcp_listener_mut(id) else { return };
+        listener.backlog = backlog.min(SOMAXCONN);
+        let everywhere = switch::SERVER | switch::EVERY_LISTENER;
+        let on = listener.config.sysctl.tcp_fastopen & everywhere == everywhere;
+        if on && listener.fast_open.max == 0 {
+            listener.fast_open.max = listener.backlog;
+        }
+    }
+
+    /// `setsockopt(TCP_FASTOPEN)` of a listener.
+    pub fn tcp_set_fast_open(&mut self, id: u32, limit: u32) {
+        if let Some(listener) = self.tcp_listener_mut(id) {
+            listener.fast_open.max = limit.min(SOMAXCONN);
+        }
+    }
+
+    /// A listener, to look at.
+    pub fn tcp_listener(&self, id: u32) -> Option<&Listener> {
+        match self.sockets.get(id)? {
+            Socket::Tcp(TcpSocket::Listener(listener)) => Some(listener),
+            _ => None,
+        }
+    }
+
+    /// The options of a listener, to change: connections get them.
+    pub fn tcp_listener_config_mut(&mut self, id: u32) -> Option<&mut TcpConfig> {
+        self.tcp_listener_mut(id).map(|listener| Arc::make_mut(&mut listener.config))
+    }
+
+    fn tcp_listener_mut(&mut self, id: u32) -> Option<&mut Listener> {
+        match self.tcp_socket_mut(id)? {
+            TcpSocket::Listener(listener) => Some(listener),
+            TcpSocket::Connection(_) => None,
+        }
+    }
+
+    /// The next connection of a listener (`accept(2)`).
+    pub fn tcp_accept(&mut self, _now: Instant, listener: u32) -> Option<u32> {
+        let id = self.tcp_listener_mut(listener)?.queue.pop_front()?;
+        if let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(id) {
+            socket.accepted = true;
+        }
+        Some(id)
+    }
+
+    /// Who listens for `local`: at the address, at all of its family, or at all of both
+    /// (`__inet_lookup_listener`).
+    pub(super) fn listener_for(&mut self, local: SocketAddr) -> Option<u32> {
+        let listeners = &self.tcp_stack().listeners;
+        let port = local.port();
+        let of_family = listeners
+            .get(&(port, local.ip()))
+            .or_else(|| listeners.get(&(port, unspecified_like(local.ip()))))
+            .copied();
+        if of_family.is_some() || !local.is_ipv4() {
+            return of_family;
+        }
+        let any = core::net::Ipv6Addr::UNSPECIFIED.into();
+        let both = listeners.get(&(port, any)).copied()?;
+        self.tcp_listener(both).filter(|listener| !listener.v6_only).map(|_| both)
+    }
+
+    /// What a listener tells a connection of its own in the handshake.
+    pub(super) fn gate_of(&self, listener: u32, socket: &ConnectionSocket) -> Gate {
+        let Some(state) = self.tcp_listener(listener) else { return Gate::default() };
+        Gate {
+            full: state.queue_is_full(),
+            abort: state.config.sysctl.tcp_abort_on_overflow != 0,
+            accepted: socket.accepted,
+            request: !socket.queued,
+        }
+    }
+
+    /// A segment that belongs to no connection, but a listener is there. False: it is to be reset.
+    pub(super) fn segment_at_listener(
+        &mut self,
+        now: Instant,
+        listener: u32,
+        local: SocketAddr,
+        remote: SocketAddr,
+        packet: &Packet,
+    ) -> bool {
+        let Some(tcp) = packet.tcp() else { return false };
+        let Some(state) = self.tcp_listener(listener) else { return false };
+        if let Err(refusal) = crate::tcp::md5::inspect(&state.config.socket.md5, packet) {
+            self.tcp_stack().mib.count_md5(refusal);
+            return true;
+        }
+        if tcp.flags.contains(TcpFlags::RST) {
+            return true;
+        }
+        if tcp.flags.contains(TcpFlags::ACK) {
+            return self.cookie_returns(now, listener, local, remote, packet);
+        }
+        if tcp.flags.contains(TcpFlags::SYN) && !tcp.flags.contains(TcpFlags::FIN) {
+            self.open_passively(now, listener, local, remote, packet);
+        }
+        true
+    }
+
+    /// A SYN (`tcp_conn_request`).
+    fn open_passively(
+        &mut self,
+        now: Instant,
+        listener: u32,
+        local: SocketAddr,
+        remote: SocketAddr,
+        syn: &Packet,
+    ) {
+        self.tcp_stack().mib.in_segs += 1;
+        let Some(state) = self.tcp_listener_mut(listener) else { return };
+        let sysctl = &state.config.sysctl;
+        let cookies = sysctl.tcp_syncookies;
+        let crowded = state.half_open >= state.backlog.max(1);
+        let config = Arc::clone(&state.config);
+        if cookies == 2 || crowded {
+            if cookies == 0 {
+                self.tcp_stack().mib.req_q_full_drop += 1;
+                return;
+            }
+            if self.tcp_listener(listener).is_some_and(Listener::queue_is_full) {
+                return self.drop_syn();
+            }
+            return self.send_syn_cookie(now, listener, local, remote, &config, syn);
+        }
+        if state.queue_is_full() {
+            return self.drop_syn();
+        }
+        let limit = state.config.sysctl.tcp_max_syn_backlog;
+        if cookies == 0 && limit.saturating_sub(state.half_open) < limit >> 2 {
+            return;
+        }
+        let admission = self.admit_fast_open(now, listener, syn);
+        let ends = self.endpoints(now, local, remote, &config);
+        let id = self.reserve_socket();
+        let connection = self.with_cx(now, Gate::default(), |cx| {
+            Connection::accept(id, config, ends, syn, admission, cx)
+        });
+        let Some(connection) = connection else { return self.sockets.release(id) };
+        let opened = connection.is_passive_fast_open();
+        let dead = connection.state() == State::Close;
+        self.install_connection(id, connection, Some(listener));
+        let Some(state) = self.tcp_listener_mut(listener) else { return };
+        if opened && !dead {
+            state.fast_open.unfinished += 1;
+            self.queue_connection(listener, id);
+        } else {
+            state.half_open += 1;
+        }
+    }
+
+    fn drop_syn(&mut self) {
+        let mib = &mut self.tcp_stack().mib;
+        mib.listen_overflows += 1;
+        mib.listen_drops += 1;
+    }
+
+    /// Whether a listener takes part in Fast Open now.
+    fn admit_fast_open(&mut self, now: Instant, listener: u32, syn: &Packet) -> Admission {
+        let Some(state) = self.tcp_listener_mut(listener) else { return Admission::No };
+        if syn.body.len == 0 && syn.extra.is_none() {
+            return Admission::No;
+        }
+        let own = state.config.socket.fastopen_key;
+        let keys = own.unwrap_or(state.config.sysctl.tcp_fastopen_key);
+        if state.fast_open.max == 0 {
+            return Admission::No;
+        }
+        if !state.fast_open.has_room(now) {
+            self.tcp_stack().mib.fast_open_listen_overflow += 1;
+            return Admission::No;
+        }
+        Admission::Yes(keys)
+    }
+
+    /// Answers a SYN without remembering it.
+    fn send_syn_cookie(
+        &mut self,
+        now: Instant,
+        listener: u32,
+        local: SocketAddr,
+        remote: SocketAddr,
+        config: &Arc<TcpConfig>,
+        syn: &Packet,
+    ) {
+        let Some(tcp) = syn.tcp() else { return };
+        let mut ends = self.endpoints(now, local, remote, config);
+        ends.iss = syncookies::make(now, local, remote, tcp);
+        let config = Arc::clone(config);
+        self.tcp_stack().mib.req_q_full_do_cookies += 1;
+        self.with_cx(now, Gate::default(), |cx| Connection::send_cookie(config, ends, syn, cx));
+        if let Some(state) = self.tcp_listener_mut(listener) {
+            state.cookies_sent_at = Some(now);
+        }
+    }
+
+    /// An ACK for a listener: perhaps it returns a cookie (`cookie_v4_check`). False: it does not.
+    fn cookie_returns(
+        &mut self,
+        now: Instant,
+        listener: u32,
+        local: SocketAddr,
+        remote: SocketAddr,
+        packet: &Packet,
+    ) -> bool {
+        let (Some(&tcp), Some(state)) = (packet.tcp(), self.tcp_listener(listener)) else {
+            return false;
+        };
+        let recent = state
+            .cookies_sent_at
+            .is_some_and(|at| now.saturating_since(at) < Duration::from_secs(syncookies::VALID_S));
+        if state.config.sysctl.tcp_syncookies == 0
+            || !recent
+            || tcp.flags.intersects(TcpFlags::SYN | TcpFlags::FIN)
+        {
+            return false;
+        }
+        let config = Arc::clone(&state.config);
+        let full = state.queue_is_full();
+        let Some(mss) = syncookies::check(now, local, remote, tcp.seq, tcp.ack) else {
+            self.tcp_stack().mib.syn_cookies_failed += 1;
+            return false;
+        };
+        self.tcp_stack().mib.syn_cookies_recv += 1;
+        let Some(remembered) = syncookies::decode_options(&config, &tcp.options, mss) else {
+            return true;
+        };
+        if full {
+            self.drop_syn();
+            return true;
+        }
+        let syn =
+            Tcp { seq: tcp.seq - 1, flags: TcpFlags::SYN, options: remembered.options, ..tcp };
+        let mut ends = self.endpoints(now, local, remote, &config);
+        ends.iss = Seq((tcp.ack - 1).0);
+        let id = self.reserve_socket();
+        let connection = self.with_cx(now, Gate::default(), |cx| {
+            Connection::from_cookie(id, config, ends, &syn, remembered.ecn, cx)
+        });
+        self.install_connection(id, connection, Some(listener));
+        if let Some(state) = self.tcp_listener_mut(listener) {
+            state.half_open += 1;
+        }
+        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(packet, cx));
+        true
+    }
+
+    /// A connection has left the handshake, by success or failure.
+    pub(super) fn left_handshake(
+        &mut self,
+        now: Instant,
+        id: u32,
+        listener: u32,
+        failed: bool,
+        queued: bool,
+    ) {
+        let accepted = match self.sockets.get(id) {
+            Some(Socket::Tcp(TcpSocket::Connection(socket))) => socket.accepted,
+            _ => false,
+        };
+        let Some(state) = self.tcp_listener_mut(listener) else { return };
+        if queued {
+            let fast_open = &mut state.fast_open;
+            fast_open.unfinished = fast_open.unfinished.saturating_sub(1);
+            if failed && accepted {
+                // A simple defence against spoofed SYNs with stolen cookies.
+                fast_open.unfinished += 1;
+                fast_open.resets.push_back(now + RESET_COUNTS);
+            }
+            return;
+        }
+        state.half_open = state.half_open.saturating_sub(1);
+        if failed {
+            self.forget_connection(id);
+        } else {
+            self.queue_connection(listener, id);
+        }
+    }
+
+    fn queue_connection(&mut self, listener: u32, id: u32) {
+        let Some(state) = self.tcp_listener_mut(listener) else { return };
+        state.queue.push_back(id);
+        state.wakes.read += 1;
+        self.notify(listener, SocketReady::READABLE);
+    }
+
+    /// Closes a listener: connections that wait are reset, half-open ones forgotten
+    /// (`inet_csk_listen_stop`).
+    pub(super) fn close_listener(&mut self, now: Instant, id: u32) {
+        let Some(listener) = self.tcp_listener_mut(id) else { return };
+        let key = (listener.local.port(), listener.local.ip());
+        let waiting = core::mem::take(&mut listener.queue);
+        let stack = self.tcp_stack();
+        if stack.listeners.get(&key) == Some(&id) {
+            stack.listeners.remove(&key);
+        }
+        self.sockets.remove(id);
+        for connection in waiting {
+            self.with_connection(now, connection, Connection::abort);
+        }
+        for connection in self.sockets.half_open_of(id) {
+            self.forget_connection(connection);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What ICMP errors mean to a connection (`tcp_v4_err`, `tcp_v6_err`), and why connections fail.
+
+use super::state::State;
+use super::{Connection, Cx, config::PmtuDiscovery};
+use crate::node::SocketReady;
+use crate::packet::icmp::{kind, kind_v6};
+use crate::tcp::seq::Seq;
+use crate::trace::Cause;
+
+/// Why a connection failed (`sk_err`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketError {
+    /// `ECONNRESET`.
+    Reset,
+    /// `ECONNREFUSED`.
+    Refused,
+    /// `ETIMEDOUT`.
+    TimedOut,
+    /// `EPIPE`.
+    BrokenPipe,
+    /// `ENETUNREACH`.
+    NetUnreachable,
+    /// `EHOSTUNREACH`.
+    HostUnreachable,
+    /// `EHOSTDOWN`.
+    HostDown,
+    /// `ENONET`: the host is not on the network.
+    HostIsolated,
+    /// `ENOPROTOOPT`: the host knows no TCP.
+    ProtocolUnreachable,
+    /// `EMSGSIZE`: too large for the path.
+    MessageSize,
+    /// `EOPNOTSUPP`: the source route failed.
+    SourceRoute,
+    /// `EPROTO`: a parameter problem.
+    Parameter,
+    /// `EACCES`: forbidden on the way.
+    Forbidden,
+    /// `ECONNABORTED`: the application gave it up.
+    Aborted,
+}
+
+/// An ICMP error about one of a connection's segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpError {
+    /// It came as ICMPv6.
+    pub ipv6: bool,
+    /// Its type.
+    pub kind: u8,
+    /// Its code.
+    pub code: u8,
+    /// MTU of the next hop, where there is one, bytes.
+    pub mtu: u32,
+    /// Sequence number that it quotes.
+    pub seq: Seq,
+}
+
+/// What an ICMP error says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// Nothing for TCP.
+    Nothing,
+    /// Packets are too large for the path.
+    TooBig,
+    /// Something is wrong; `revert`: timeouts so far were the fault of the route (RFC 6069).
+    Error { error: SocketError, revert: bool },
+}
+
+/// IPv6's minimum MTU.
+const MTU_MIN_V6: u32 = 1_280;
+
+impl IcmpError {
+    /// `icmp_err_convert`, `icmpv6_err_convert`.
+    fn meaning(self) -> Meaning {
+        use SocketError as E;
+        let error = |error| Meaning::Error { error, revert: false };
+        if self.ipv6 {
+            return match (self.kind, self.code) {
+                (kind_v6::PACKET_TOO_BIG, _) => Meaning::TooBig,
+                (kind_v6::UNREACHABLE, 0) => {
+                    Meaning::Error { error: E::NetUnreachable, revert: true }
+                }
+                (kind_v6::UNREACHABLE, 1 | 5 | 6) => error(E::Forbidden),
+                (kind_v6::UNREACHABLE, 4) => error(E::Refused),
+                (kind_v6::UNREACHABLE, _) | (kind_v6::TIME_EXCEEDED, _) => {
+                    error(E::HostUnreachable)
+                }
+                (kind_v6::PARAMETER_PROBLEM, _) => error(E::Parameter),
+                _ => Meaning::Nothing,
+            };
+        }
+        match (self.kind, self.code) {
+            (kind::UNREACHABLE, 4) => Meaning::TooBig,
+            (kind::UNREACHABLE, 0) => Meaning::Error { error: E::NetUnreachable, revert: true },
+            (kind::UNREACHABLE, 1) => Meaning::Error { error: E::HostUnreachable, revert: true },
+            (kind::UNREACHABLE, 2) => error(E::ProtocolUnreachable),
+            (kind::UNREACHABLE, 3) => error(E::Refused),
+            (kind::UNREACHABLE, 5) => error(E::SourceRoute),
+            (kind::UNREACHABLE, 6 | 9 | 11) => error(E::NetUnreachable),
+            (kind::UNREACHABLE, 7) => error(E::HostDown),
+            (kind::UNREACHABLE, 8) => error(E::HostIsolated),
+            (kind::UNREACHABLE, 10 | 12..=15) | (kind::TIME_EXCEEDED, _) => {
+                error(E::HostUnreachable)
+            }
+            (kind::PARAMETER_PROBLEM, _) => error(E::Parameter),
+            _ => Meaning::Nothing,
+        }
+    }
+
+    /// A half-open passive connection is given up for it.
+    pub fn ends_request(self) -> bool {
+        if self.ipv6 {
+            return matches!(
+                self.kind,
+                kind_v6::UNREACHABLE | kind_v6::TIME_EXCEEDED | kind_v6::PARAMETER_PROBLEM
+            ) && !(self.kind == kind_v6::UNREACHABLE && self.code == 0);
+        }
+        matches!(self.kind, kind::PARAMETER_PROBLEM | kind::TIME_EXCEEDED)
+            || (self.kind == kind::UNREACHABLE && matches!(self.code, 0 | 1))
+    }
+}
+
+impl Connection {
+    /// The network complains about a segment of this connection.
+    pub fn icmp_arrives(&mut self, error: IcmpError, cx: &mut Cx<'_>) {
+        if matches!(self.state, State::TimeWait | State::Close | State::Listen) {
+            return;
+        }
+        let fast_open = self.is_passive_fast_open();
+        let lowest = if fast_open { self.snd.iss } else { self.snd.una };
+        if error.seq.before(lowest) || error.seq.after(self.snd.nxt) {
+            cx.mib.out_of_window_icmps += 1;
+            return;
+        }
+        if self.state == State::SynRecv && !fast_open && cx.gate.request {
+            if error.ends_request() {
+                cx.mib.attempt_fails += 1;
+                self.done(cx);
+            }
+            return;
+        }
+        match error.meaning() {
+            Meaning::Nothing => {}
+            Meaning::TooBig => self.path_is_narrow(error.mtu, cx),
+            Meaning::Error { error, revert } => {
+                if revert && !fast_open {
+                    self.revert_timeout(cx);
+                }
+                self.network_error(error, fast_open, cx);
+            }
+        }
+    }
+
+    /// Fatal while connecting; afterwards remembered in case the connection times out, or told at
+    /// once if the application asked for that (RFC 1122 section 4.2.3.9).
+    fn network_error(&mut self, error: SocketError, fast_open: bool, cx: &mut Cx<'_>) {
+        let connecting = matches!(self.state, State::SynSent | State::SynRecv);
+        if connecting && !(fast_open && cx.gate.accepted) {
+            self.fail(error, cx);
+        } else if self.config.socket.recverr {
+            self.error = Some(error);
+            cx.ready |= SocketReady::ERROR | SocketReady::READABLE | SocketReady::WRITABLE;
+        } else {
+            self.soft_error = Some(error);
+        }
+    }
+
+    /// The timeouts were the route's fault, not congestion: takes one back (`tcp_ld_RTO_revert`,
+    /// RFC 6069).
+    fn revert_timeout(&mut self, cx: &mut Cx<'_>) {
+        let Some(head) = self.queue.rtx_head() else { return };
+        if self.retransmits == 0 || self.backoff == 0 {
+            return;
+        }
+        self.backoff -= 1;
+        self.set_rto_backed_off();
+        let sent_ms = self.queue.get(head).sent_us() / 1_000;
+        let elapsed = cx.now.as_millis().saturating_sub(sent_ms) as u32;
+        let left = self.rto.saturating_sub(elapsed);
+        if left > 0 {
+            self.reset_xmit_timer(super::timer::Pending::Retransmit, left, cx.now);
+        } else {
+            self.retransmit_timeout(cx);
+        }
+    }
+
+    /// The path takes only packets of `mtu` bytes (`tcp_v4_mtu_reduced`).
+    fn path_is_narrow(&mut self, mtu: u32, cx: &mut Cx<'_>) {
+        let believed = !matches!(
+            self.config.socket.pmtu_discovery,
+            PmtuDiscovery::Dont
+                | PmtuDiscovery::Probe
+                | PmtuDiscovery::Interface
+                | PmtuDiscovery::Omit
+        );
+        let lowest = if self.local.is_ipv4() { self.config.sysctl.min_pmtu } else { MTU_MIN_V6 };
+        if self.route_metrics().mtu_locked {
+            return;
+        }
+        let mtu = mtu.max(lowest);
+        cx.egress.learn_path_mtu(cx.now, self.remote.ip(), mtu);
+        if mtu < self.snd.pmtu && self.local.is_ipv4() {
+            self.soft_error = Some(SocketError::MessageSize);
+        }
+        if !believed || mtu >= self.snd.pmtu {
+            return;
+        }
+        self.snd.pmtu = mtu;
+        self.sync_mss();
+        self.simple_retransmit(cx);
+    }
+
+    /// Everything larger than a segment now may be is lost and goes again at once
+    /// (`tcp_simple_retransmit`).
+    pub(super) fn simple_retransmit(&mut self, cx: &mut Cx<'_>) {
+        // SYN and its data are two records, and it was both together that did not fit.
+        let all = self.state == State::SynSent
+            && self.rare.as_ref().is_some_and(|rare| rare.fast_open.syn_data);
+        let mss = self.snd.mss;
+        for index in 0..self.queue.rtx_len() {
+            let Some(id) = self.queue.rtx_at(index) else { break };
+            let skb = self.queue.get(id);
+            let segment = if skb.pcount > 1 { u32::from(skb.gso_size) } else { skb.len() };
+            if all || segment > mss {
+                self.mark_skb_lost(id, Cause::PathMtu, cx);
+            }
+        }
+        if self.rec.lost_out > 0 {
+            self.retransmit_without_congestion(cx);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Half-open passive connections: what may end the handshake, and what may not
+//! (`tcp_check_req`, `inet_csk_reqsk_queue_…`).
+
+use super::input::Segment;
+use super::state::State;
+use super::{Connection, Cx, SocketError};
+use crate::packet::TcpFlags;
+use crate::trace::Cause;
+
+/// What the listener has to say about a connection of its own in the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Gate {
+    /// The accept queue is full: the ACK does not count (`sk_acceptq_is_full`).
+    pub full: bool,
+    /// … and the peer is to be told by a reset (`tcp_abort_on_overflow`).
+    pub abort: bool,
+    /// The application has accepted the connection already (Fast Open).
+    pub accepted: bool,
+    /// A listener waits for it: it is a request, not a simultaneous open.
+    pub request: bool,
+}
+
+/// What becomes of a segment for a half-open connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The handshake may end with it.
+    GoOn,
+    /// It is dropped.
+    Drop,
+}
+
+impl Connection {
+    /// A segment for a half-open connection (`tcp_check_req`).
+    pub(super) fn check_request(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> Verdict {
+        let fast_open = self.is_passive_fast_open();
+        let tcp = seg.tcp;
+        let isn = self.snd.wl1;
+        let control = TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST | TcpFlags::FIN;
+        let paws = self.paws_rejects_request(seg, cx);
+        let syn_alone = tcp.flags.0 & control.0 == TcpFlags::SYN.0;
+        if syn_alone && seg.seq == isn && !paws {
+            self.answer_syn_again(fast_open, cx);
+            return Verdict::Drop;
+        }
+        let acks = tcp.flags.contains(TcpFlags::ACK);
+        if acks && !fast_open && tcp.ack != self.snd.iss + 1 {
+            self.reset_stray(tcp, cx);
+            return Verdict::Drop;
+        }
+        let tsecr = !fast_open && self.echoes_wrong_timestamp(seg, cx);
+        let end = self.rcv.nxt + self.rcv.wnd.min(65_535);
+        let in_window = in_window(seg, self.rcv.nxt, end);
+        if paws || tsecr || !in_window {
+            if !tcp.flags.contains(TcpFlags::RST) && !self.oow_rate_limited(cx) {
+                self.send_ack(cx);
+            }
+            if paws {
+                cx.mib.paws_estab += 1;
+            } else if tsecr {
+                cx.mib.tsecr_rejected += 1;
+            }
+            return Verdict::Drop;
+        }
+        let mut flags = tcp.flags;
+        if seg.seq == isn {
+            flags = flags.without(TcpFlags::SYN);
+        }
+        if flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
+            cx.mib.attempt_fails += 1;
+            self.end_request(flags, fast_open, seg, cx);
+            return Verdict::Drop;
+        }
+        if !acks {
+            return Verdict::Drop;
+        }
+        if fast_open {
+            return Verdict::GoOn;
+        }
+        self.may_leave_handshake(seg, cx)
+    }
+
+    /// The listener may not want it yet: a bare ACK while it waits for data, or a full queue.
+    fn may_leave_handshake(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> Verdict {
+        let deferred = self.config.socket.defer_accept;
+        if self.retransmits < deferred && seg.end_seq == self.snd.wl1 + 1 {
+            self.handshake_acked = true;
+            cx.mib.defer_accept_drop += 1;
+            return Verdict::Drop;
+        }
+        if cx.gate.full {
+            cx.mib.listen_overflows += 1;
+            cx.mib.listen_drops += 1;
+            if cx.gate.abort {
+                cx.mib.embryonic_rsts += 1;
+                self.reset_stray(seg.tcp, cx);
+                self.done(cx);
+            } else {
+                self.handshake_acked = true;
+            }
+            return Verdict::Drop;
+        }
+        Verdict::GoOn
+    }
+
+    /// The SYN came again: so does the SYN-ACK, and the timer starts over.
+    fn answer_syn_again(&mut self, fast_open: bool, cx: &mut Cx<'_>) {
+        if self.oow_rate_limited(cx) {
+            cx.mib.ack_skipped_syn_recv += 1;
+            return;
+        }
+        if fast_open {
+            cx.mib.retrans_segs += 1;
+            self.totals.total_retrans += 1;
+            self.send_syn_ack(cx);
+        } else {
+            self.resend_syn_ack(cx);
+            self.arm_handshake_timer(cx.now);
+        }
+    }
+
+    /// A reset, or a SYN where none may be (`embryonic_reset`).
+    fn end_request(
+        &mut self,
+        flags: TcpFlags,
+        fast_open: bool,
+        seg: &Segment<'_>,
+        cx: &mut Cx<'_>,
+    ) {
+        if !flags.contains(TcpFlags::RST) {
+            self.reset_stray_for(seg, cx);
+        } else if fast_open {
+            self.fail(SocketError::Reset, cx);
+        }
+        if !fast_open {
+            cx.mib.embryonic_rsts += 1;
+            self.done(cx);
+        }
+    }
+
+    fn paws_rejects_request(&self, seg: &Segment<'_>, cx: &Cx<'_>) -> bool {
+        let Some(ts) = seg.tcp.options.timestamps.filter(|_| self.opt.timestamps) else {
+            return false;
+        };
+        let older = (ts.value.wrapping_sub(self.opt.ts_recent) as i32) < 0;
+        older && !seg.tcp.flags.contains(TcpFlags::RST) && !self.ts_recent_is_old(cx.now)
+    }
+
+    /// The echoed timestamp is none that our SYN-ACKs carried.
+    fn echoes_wrong_timestamp(&self, seg: &Segment<'_>, cx: &Cx<'_>) -> bool {
+        let Some(ts) = seg.tcp.options.timestamps.filter(|_| self.opt.timestamps) else {
+            return false;
+        };
+        if ts.echo == 0 || self.rec.retrans_stamp == 0 || self.state != State::SynRecv {
+            return false;
+        }
+        let behind = ts.echo.wrapping_sub(self.rec.retrans_stamp) as i32;
+        let ahead = ts.echo.wrapping_sub(self.ts_now(cx.now).max(1)) as i32;
+        behind < 0 || ahead > 0
+    }
+
+    /// The SYN-ACK was not answered in time, or was and the listener still waits: is it to be sent
+    /// again? (`syn_ack_recalc`.) `None`: the request is over.
+    pub(super) fn syn_ack_is_due(&self) -> Option<bool> {
+        let own = u32::from(self.config.socket.syn_retries);
+        let limit = if own > 0 { own } else { self.config.sysctl.tcp_synack_retries };
+        let timeouts = u32::from(self.retransmits);
+        let deferred = u32::from(self.config.socket.defer_accept);
+        if deferred == 0 {
+            return (timeouts < limit).then_some(true);
+        }
+        let over = timeouts >= limit && (!self.handshake_acked || timeouts >= deferred);
+        (!over).then_some(!self.handshake_acked || timeouts + 1 >= deferred)
+    }
+
+    /// Sends the SYN-ACK again, as the timer demands.
+    pub(super) fn retransmit_syn_ack(&mut self, cx: &mut Cx<'_>) {
+        if let Some(head) = self.queue.rtx_head() {
+            self.send_again(head, 1, Cause::Handshake, cx);
+        }
+    }
+}
+
+/// RFC 9293 section 3.10.7.4: any of the segment lies in the window (`tcp_in_window`).
+fn in_window(seg: &Segment<'_>, start: super::seq::Seq, end: super::seq::Seq) -> bool {
+    if seg.seq == start {
+        return true;
+    }
+    if seg.end_seq.after(start) && seg.seq.before(end) {
+        return true;
+    }
+    seg.seq == end && seg.seq == seg.end_seq
+}

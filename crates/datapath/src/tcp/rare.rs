@@ -1,0 +1,180 @@
+//! What few connections need, kept out of the way of the others: in a box, made at first use.
+
+use super::fastopen::FastOpen;
+use super::mtu_probe::MtuProbe;
+use super::seq::Seq;
+use super::urgent::Urgent;
+use super::{Connection, Cx};
+use crate::packet::{Packet, TcpFlags};
+use crate::units::Instant;
+use std::collections::VecDeque;
+
+/// Everything unusual about a connection.
+#[derive(Debug, Default)]
+pub(super) struct Rare {
+    /// Fast Open.
+    pub fast_open: FastOpen,
+    /// Urgent data, both ways.
+    pub urgent: Urgent,
+    /// Path MTU probing.
+    pub probe: MtuProbe,
+    /// Time stamps for the sender's application.
+    pub stamps: Stamps,
+    /// Headers of the SYN (`TCP_SAVE_SYN`).
+    pub saved_syn: Vec<u8>,
+    /// A writer waits for the handshake: its data will carry the ACK (`sk_write_pending`).
+    pub write_pending: bool,
+    /// Flags of the SYN-ACK of a passive Fast Open.
+    pub syn_ack_flags: TcpFlags,
+    /// The route that the connection was opened over.
+    pub route: super::RouteMetrics,
+}
+
+/// Which moment of a byte's way a time stamp tells (`SCM_TSTAMP_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampKind {
+    /// It entered the queue (`SCM_TSTAMP_SCHED`).
+    Scheduled,
+    /// It was handed to the device (`SCM_TSTAMP_SND`).
+    Sent,
+    /// It was acknowledged (`SCM_TSTAMP_ACK`).
+    Acked,
+}
+
+/// A time stamp of a written byte (`SO_TIMESTAMPING`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Which moment.
+    pub kind: StampKind,
+    /// When that was.
+    pub at: Instant,
+    /// The byte's number since the option was set (`ee_data`), 0 without `OPT_ID`.
+    pub key: u32,
+}
+
+/// Bytes whose times are asked for, and the answers (`sk_error_queue`).
+#[derive(Debug, Default)]
+pub(super) struct Stamps {
+    /// Where byte 0 of the numbering is (`sk_tskey`).
+    origin: Seq,
+    /// Written bytes that have not been through every stage: last byte, and what is asked.
+    wanted: VecDeque<Wanted>,
+    /// What has come of it.
+    told: VecDeque<Stamp>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    last: Seq,
+    flags: u32,
+    sent: bool,
+}
+
+/// `SOF_TIMESTAMPING_TX_SOFTWARE`.
+const TX_SOFTWARE: u32 = 2;
+/// `SOF_TIMESTAMPING_OPT_ID`.
+const OPT_ID: u32 = 128;
+/// `SOF_TIMESTAMPING_TX_SCHED`.
+const TX_SCHED: u32 = 256;
+/// `SOF_TIMESTAMPING_TX_ACK`.
+const TX_ACK: u32 = 512;
+/// `SOF_TIMESTAMPING_OPT_ID_TCP`.
+const OPT_ID_TCP: u32 = 65_536;
+
+impl Connection {
+    /// `setsockopt(SO_TIMESTAMPING)`: bytes are numbered from here on, if they are to be.
+    pub fn set_timestamping(&mut self, flags: u32) {
+        let before = self.config.socket.timestamping;
+        if flags & OPT_ID != 0 && before & OPT_ID == 0 {
+            let origin = if flags & OPT_ID_TCP != 0 { self.snd.write_seq } else { self.snd.una };
+            self.rare().stamps.origin = origin;
+        }
+        self.config_mut().socket.timestamping = flags;
+    }
+
+    /// The last byte of a write has been queued (`tcp_tx_timestamp`). `flags`: what is asked of
+    /// this write, besides the socket's own.
+    pub(super) fn stamp_write(&mut self, flags: u32) {
+        let flags = if flags == 0 { self.config.socket.timestamping } else { flags };
+        if flags & (TX_SOFTWARE | TX_SCHED | TX_ACK) == 0 {
+            return;
+        }
+        let last = self.snd.write_seq - 1;
+        self.rare().stamps.wanted.push_back(Wanted { last, flags, sent: false });
+    }
+
+    /// Bytes up to `end` have been handed down for the first time.
+    #[cold]
+    pub(super) fn stamp_sent(&mut self, end: Seq, cx: &mut Cx<'_>) {
+        let numbered = self.config.socket.timestamping & OPT_ID != 0;
+        let Some(rare) = &mut self.rare else { return };
+        let Stamps { origin, wanted, told } = &mut rare.stamps;
+        for one in wanted.iter_mut().filter(|one| !one.sent && one.last.before(end)) {
+            one.sent = true;
+            let key = if numbered { one.last.bytes_since(*origin) } else { 0 };
+            for (flag, kind) in [(TX_SCHED, StampKind::Scheduled), (TX_SOFTWARE, StampKind::Sent)] {
+                if one.flags & flag != 0 {
+                    told.push_back(Stamp { kind, at: cx.now, key });
+                    cx.ready |= crate::node::SocketReady::ERROR;
+                }
+            }
+        }
+        wanted.retain(|one| !one.sent || one.flags & TX_ACK != 0);
+    }
+
+    /// Bytes up to `snd_una` are acknowledged (`tcp_ack_tstamp`).
+    #[cold]
+    pub(super) fn stamp_acked(&mut self, cx: &mut Cx<'_>) {
+        let numbered = self.config.socket.timestamping & OPT_ID != 0;
+        let una = self.snd.una;
+        let Some(rare) = &mut self.rare else { return };
+        let Stamps { origin, wanted, told } = &mut rare.stamps;
+        while let Some(one) = wanted.front().copied().filter(|one| one.last.before(una)) {
+            wanted.pop_front();
+            if one.flags & TX_ACK != 0 {
+                let key = if numbered { one.last.bytes_since(*origin) } else { 0 };
+                told.push_back(Stamp { kind: StampKind::Acked, at: cx.now, key });
+                cx.ready |= crate::node::SocketReady::ERROR;
+            }
+        }
+    }
+
+    /// The next time stamp for the application, taken out (`MSG_ERRQUEUE`).
+    pub fn take_stamp(&mut self) -> Option<Stamp> {
+        self.rare.as_mut()?.stamps.told.pop_front()
+    }
+
+    /// A time stamp waits to be read (`POLLERR`).
+    pub fn has_stamp(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.stamps.told.is_empty())
+    }
+
+    /// Somebody waits for time stamps.
+    #[inline]
+    pub(super) fn wants_stamps(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.stamps.wanted.is_empty())
+    }
+
+    /// A writer waits for the connection to be established, or does so no longer.
+    pub fn set_write_pending(&mut self, pending: bool) {
+        if pending || self.rare.is_some() {
+            self.rare().write_pending = pending;
+        }
+    }
+
+    /// Keeps the headers of the SYN (`tcp_reqsk_record_syn`).
+    pub(super) fn save_syn(&mut self, syn: &Packet) {
+        if self.config.socket.save_syn == 0 {
+            return;
+        }
+        let mut headers = Vec::new();
+        syn.emit_headers(&mut headers);
+        let link = if self.config.socket.save_syn == 1 { syn.link.len() as usize } else { 0 };
+        self.rare().saved_syn = headers.split_off(link);
+    }
+
+    /// `TCP_SAVED_SYN`: the headers of the SYN, given once.
+    pub fn take_saved_syn(&mut self) -> Vec<u8> {
+        self.rare.as_mut().map(|rare| core::mem::take(&mut rare.saved_syn)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,144 @@
+//! What the connections of one host share: what was learnt about peers, rate limits, and the
+//! memory of middle boxes that break Fast Open.
+
+use super::Connection;
+use super::Cx;
+use super::fastopen::{Cookie, TryExperimental};
+use super::timer::HZ;
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
+/// Everything that the connections of a host share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// What is known about peers (`ip tcp_metrics`), by our address and theirs.
+    pub metrics: BTreeMap<(IpAddr, IpAddr), Metrics>,
+    /// Challenge ACKs of this second.
+    pub challenges: ChallengeLimit,
+    /// Where Fast Open was seen to break.
+    pub black_hole: BlackHole,
+}
+
+/// What is known about a peer (`struct tcp_metrics_block`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Metrics {
+    /// Fast Open: the peer's MSS, as its SYN-ACK said; 0 = not known.
+    pub mss: u16,
+    /// Fast Open: the cookie to send.
+    pub cookie: Option<Cookie>,
+    /// Which form of the option to try next, while there is no cookie.
+    pub try_experimental: TryExperimental,
+    /// SYNs with data that were lost in a row.
+    pub syn_losses: u16,
+}
+
+/// `tcp_challenge_ack_limit`: so many in a second (RFC 5961 section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ChallengeLimit {
+    second: u64,
+    left: u32,
+}
+
+impl ChallengeLimit {
+    /// Whether one more may go in `second`; `limit` as the sysctl has it, drawn anew between half
+    /// of it and one and a half, so that an attacker cannot count. The draw is a hash of the
+    /// second: a run must repeat.
+    pub fn allow(&mut self, second: u64, limit: u32) -> bool {
+        if limit == i32::MAX as u32 {
+            return true;
+        }
+        if self.second != second || self.left == u32::MAX {
+            self.second = second;
+            let half = limit.div_ceil(2);
+            let spread = second.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            self.left = half + (spread % u64::from(limit.max(1))) as u32;
+        }
+        let allowed = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        allowed
+    }
+}
+
+/// Active Fast Open rests after a path has swallowed it (`tfo_active_disable_times`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct BlackHole {
+    times: u32,
+    since_s: u64,
+}
+
+impl BlackHole {
+    /// A path has swallowed a Fast Open.
+    pub fn seen(&mut self, now_s: u64) {
+        self.times += 1;
+        self.since_s = now_s;
+    }
+
+    /// Fast Open worked: the path is whole.
+    pub fn healed(&mut self) {
+        self.times = 0;
+    }
+
+    /// Whether one was seen and nothing has shown since that it is gone.
+    pub fn suspected(&self) -> bool {
+        self.times > 0
+    }
+
+    /// Whether active Fast Open has to rest: `timeout_s` after the first time, twice as long after
+    /// each further one, up to 64 times.
+    pub fn must_rest(&self, now_s: u64, timeout_s: u32) -> bool {
+        if self.times == 0 || timeout_s == 0 {
+            return false;
+        }
+        let rest = u64::from(timeout_s) << (self.times - 1).min(6);
+        now_s < self.since_s + rest
+    }
+}
+
+impl Shared {
+    /// What is known about the peer of a connection.
+    pub(super) fn metrics_of(&self, tcp: &Connection) -> Metrics {
+        let key = (tcp.local.ip(), tcp.remote.ip());
+        self.metrics.get(&key).copied().unwrap_or_default()
+    }
+
+    /// What is known about the peer of a connection, to change.
+    pub(super) fn metrics_of_mut(&mut self, tcp: &Connection) -> &mut Metrics {
+        self.metrics.entry((tcp.local.ip(), tcp.remote.ip())).or_default()
+    }
+}
+
+impl Cx<'_> {
+    /// Whole seconds since time zero.
+    pub(super) fn now_s(&self) -> u64 {
+        self.now.as_millis() / u64::from(HZ)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_limited_by_the_second() {
+        let mut limit = ChallengeLimit::default();
+        let allowed = (0..1_000).filter(|_| limit.allow(7, 100)).count();
+        assert!((50..150).contains(&allowed), "{allowed}");
+        let again = (0..1_000).filter(|_| limit.allow(8, 100)).count();
+        assert!((50..150).contains(&again), "{again}");
+        assert!((0..1_000).all(|_| limit.allow(9, i32::MAX as u32)), "no limit");
+    }
+
+    #[test]
+    fn black_holes_rest_longer_each_time() {
+        let mut hole = BlackHole::default();
+        assert!(!hole.must_rest(0, 3_600));
+        hole.seen(100);
+        assert!(hole.must_rest(3_699, 3_600) && !hole.must_rest(3_700, 3_600));
+        hole.seen(4_000);
+        assert!(hole.must_rest(4_000 + 7_199, 3_600));
+        assert!(!hole.must_rest(4_000 + 7_200, 3_600));
+        assert!(!hole.must_rest(4_001, 0), "switched off");
+        hole.healed();
+        assert!(!hole.must_rest(4_001, 3_600));
+    }
+}
