@@ -11,6 +11,7 @@ mod icmp;
 mod ip;
 mod listener;
 mod port;
+mod ports;
 mod route_cache;
 mod socket;
 mod tcp;

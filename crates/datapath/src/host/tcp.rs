@@ -623,6 +623,11 @@ impl Host {
         local
     }
 
+    /// Whether there is a connection between these ends.
+    pub(super) fn is_connected(&mut self, local: SocketAddr, remote: SocketAddr) -> bool {
+        self.tcp_stack().connections.contains_key(&(local, remote))
+    }
+
     fn free_tcp_port(&mut self, local: SocketAddr, remote: SocketAddr) -> u16 {
         for _ in EPHEMERAL {
             let last = self.sockets.last_ephemeral;

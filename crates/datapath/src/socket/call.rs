@@ -348,10 +348,14 @@ pub struct Call {
 /// How far a call got before it had to wait.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(super) struct Progress {
-    /// It has been handed in before.
-    pub begun: bool,
-    /// Bytes moved so far.
+    /// Bytes moved so far; of `connect`: 1 if this call has sent the SYN.
     pub bytes: u64,
+    /// A write that has been handed in before.
+    pub moving: bool,
+    /// A write that has sent the SYN, and waits for the answer.
+    pub opening: bool,
+    /// The connection knows that a write waits for the handshake.
+    pub pending_write: bool,
     /// When it gives up waiting.
     pub deadline: Option<Instant>,
     /// What the socket had been woken for when this call went to sleep.
@@ -416,21 +420,16 @@ pub struct Received {
 /// `TCP_CC_INFO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CcInfo {
-    /// `struct tcpvegas_info`, of CUBIC and Reno: nothing there.
+    /// Of CUBIC and Reno: nothing there.
     None,
-    /// `struct tcp_dctcp_info`.
-    Dctcp {
-        /// `dctcp_enabled`.
-        enabled: u16,
-        /// `dctcp_ce_state`.
-        ce_state: u16,
-        /// `dctcp_alpha`.
-        alpha: u32,
-        /// `dctcp_ab_ecn`.
-        ab_ecn: u32,
-        /// `dctcp_ab_tot`.
-        ab_tot: u32,
-    },
+    /// What the module tells.
+    Module(crate::tcp::cc::CcInfo),
+}
+
+impl From<crate::tcp::cc::CcInfo> for CcInfo {
+    fn from(info: crate::tcp::cc::CcInfo) -> Self {
+        Self::Module(info)
+    }
 }
 
 impl Buffer {

@@ -130,6 +130,7 @@ impl From<SocketError> for Errno {
             SocketError::Parameter => Self::EPROTO,
             SocketError::Forbidden => Self::EACCES,
             SocketError::Aborted => Self::ECONNABORTED,
+            SocketError::AddressNotAvailable => Self::EADDRNOTAVAIL,
         }
     }
 }

@@ -12,15 +12,22 @@
 //! |---|---|
 //! | [`call`], [`option`] | calls, their progress and results; values of options |
 //! | [`errno`], [`number`] | error numbers; every other number by its name |
-//! | [`table`] | descriptors and what they stand for |
-//! | [`stream`] | TCP: bind, listen, accept, connect, send, receive, shutdown, close |
+//! | `table`, `file` | descriptors and what they stand for; files, pipes, `sendfile`, `splice` |
+//! | `stream`, `transfer` | TCP: bind, listen, accept, connect, close; sending and receiving |
+//! | `options` | `getsockopt`, `setsockopt`, `ioctl` |
+//! | `poll`, `epoll` | readiness |
 
 pub mod call;
+mod epoll;
 pub mod errno;
+mod file;
 pub mod number;
 pub mod option;
+mod options;
+mod poll;
 mod stream;
 mod table;
+mod transfer;
 
 pub use call::{
     Address, Buffer, Call, CcInfo, Control, Data, EpollEvent, ExtendedError, Fd, Iov, Message,
@@ -32,6 +39,7 @@ pub use option::{Md5Signature, OptionValue};
 use crate::host::Host;
 use crate::units::Instant;
 use core::task::Poll;
+use file::Pipe;
 use std::collections::BTreeMap;
 use table::File;
 
@@ -39,6 +47,7 @@ use table::File;
 #[derive(Debug, Default)]
 pub struct Sockets {
     files: Vec<Option<File>>,
+    pipes: Vec<Pipe>,
     /// Virtual files by path: their length in bytes.
     disk: BTreeMap<String, u64>,
 }
@@ -78,36 +87,80 @@ impl Sockets {
         call: &mut Call,
     ) -> Poll<Result<Return, Errno>> {
         let Call { syscall, progress } = call;
-        let first = !core::mem::replace(&mut progress.begun, true);
-        let outcome = match syscall {
+        Poll::Ready(match syscall {
             Syscall::Socket { domain, kind, protocol } => {
                 self.open_socket(host, *domain, *kind, *protocol)
             }
             Syscall::Bind { fd, address } => self.bind(host, *fd, *address),
             Syscall::Listen { fd, backlog } => self.listen(host, *fd, *backlog),
-            Syscall::Accept { fd, flags } => return self.accept(now, host, *fd, *flags, progress),
-            Syscall::Connect { fd, address } => {
-                return self.connect(now, host, *fd, *address, first);
-            }
-            Syscall::Read { fd, iov } => return self.receive(now, host, *fd, iov, 0),
-            Syscall::Write { fd, iov } => return self.send(now, host, *fd, iov, 0, progress),
-            Syscall::Send { fd, message, flags } => {
-                return self.send(now, host, *fd, &message.iov, *flags, progress);
-            }
-            Syscall::Receive { fd, iov, flags } => {
-                return self.receive(now, host, *fd, iov, *flags);
-            }
+            Syscall::Shutdown { fd, how } => self.shutdown(now, host, *fd, *how),
             Syscall::Close { fd } => self.close(now, host, *fd),
+            Syscall::Pipe => self.make_pipe(),
+            Syscall::Open { path, flags } => self.open(path, *flags),
             Syscall::Fcntl { fd, command, argument } => self.fcntl(*fd, *command, *argument),
-            Syscall::GetOption { fd, level, name, .. } => {
+            Syscall::Ioctl { fd, request, argument } => self.ioctl(host, *fd, *request, *argument),
+            Syscall::GetOption { fd, level, name, len } => {
+                if *len == 0 && *level != number::SOL_IP {
+                    return Poll::Ready(Err(Errno::EINVAL));
+                }
                 self.get_option(now, host, *fd, *level, *name)
             }
-            Syscall::SetOption { fd, level, name, value, .. } => {
-                self.set_option(*fd, *level, *name, value)
+            Syscall::SetOption { fd, level, name, value, len } => {
+                self.set_option(now, host, *fd, *level, *name, value, *len)
             }
-            _ => Err(Errno::EOPNOTSUPP),
-        };
-        Poll::Ready(outcome)
+            Syscall::LocalName { fd } => self.local_name(host, *fd),
+            Syscall::PeerName { fd } => self.peer_name(host, *fd),
+            Syscall::EpollCreate { size } => self.epoll_create(*size),
+            Syscall::EpollCreate1 { flags } => self.epoll_create1(*flags),
+            Syscall::EpollCtl { epfd, op, fd, event } => {
+                self.epoll_ctl(host, *epfd, *op, *fd, *event)
+            }
+            _ => return self.blocking_call(now, host, syscall, progress),
+        })
+    }
+
+    /// The calls that may have to wait.
+    fn blocking_call(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        syscall: &Syscall,
+        progress: &mut call::Progress,
+    ) -> Poll<Result<Return, Errno>> {
+        match syscall {
+            Syscall::Accept { fd, flags } => self.accept(now, host, *fd, *flags, progress),
+            Syscall::Connect { fd, address } => self.connect(now, host, *fd, *address, progress),
+            Syscall::Read { fd, iov } => match self.move_plain(*fd, iov.len(), false) {
+                Some(moved) => moved,
+                None => self.receive(now, host, *fd, iov, 0, progress),
+            },
+            Syscall::Write { fd, iov } => match self.move_plain(*fd, iov.len(), true) {
+                Some(moved) => moved,
+                None => self.send(now, host, *fd, iov, 0, progress),
+            },
+            Syscall::Send { fd, message, flags } => {
+                self.send_message(now, host, *fd, message, *flags, progress)
+            }
+            Syscall::Receive { fd, iov, flags } => {
+                self.receive(now, host, *fd, iov, *flags, progress)
+            }
+            Syscall::Sendfile { out_fd, in_fd, offset, count } => {
+                self.sendfile(now, host, *out_fd, *in_fd, *offset, *count, progress)
+            }
+            Syscall::Splice { in_fd, out_fd, len, flags } => {
+                self.splice(now, host, *in_fd, *out_fd, *len, *flags, progress)
+            }
+            Syscall::Poll { fds, timeout_ms } => {
+                self.poll_call(now, host, fds, *timeout_ms, progress)
+            }
+            Syscall::Select { read, write, except, timeout } => {
+                self.select(now, host, [read, write, except], *timeout, progress)
+            }
+            Syscall::EpollWait { epfd, max_events, timeout_ms } => {
+                self.epoll_wait(now, host, *epfd, *max_events, *timeout_ms, progress)
+            }
+            _ => unreachable!("{} never waits", syscall.name()),
+        }
     }
 }
 

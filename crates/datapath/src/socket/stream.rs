@@ -1,12 +1,13 @@
-//! TCP sockets: opening, connecting, moving data, closing (`inet_stream_ops`).
+//! TCP sockets: opening, binding, listening, connecting, closing (`inet_stream_ops`).
 
-use super::call::{Address, Data, Fd, Iov, Outcome, Progress, Received, Return};
+use super::call::{Address, Data, Fd, Outcome, Progress, Return};
 use super::errno::Errno;
-use super::option::OptionValue;
+use super::options::StreamOptions;
 use super::table::File;
 use super::{Sockets, number};
-use crate::host::{Host, TcpRead};
+use crate::host::Host;
 use crate::tcp::config::TcpConfig;
+use crate::tcp::fastopen::switch;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, SocketError};
 use crate::units::Instant;
@@ -14,18 +15,22 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::task::Poll;
 
 /// A TCP socket of the process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Stream {
     /// `AF_INET6`.
     pub ipv6: bool,
     /// `O_NONBLOCK`.
     pub nonblocking: bool,
-    /// Where it is bound.
+    /// Where it is bound; IPv4-mapped addresses as IPv4.
     pub bound: Option<SocketAddr>,
-    /// Options, until there is a connection that has them.
+    /// Options that a connection or listener gets when there is one.
     pub config: TcpConfig,
+    /// Options that only the socket knows.
+    pub options: StreamOptions,
     /// What it has become.
     pub phase: Phase,
+    /// `connect` has reported success (`SS_CONNECTED`).
+    pub connected: bool,
 }
 
 /// What has become of a socket.
@@ -33,6 +38,8 @@ pub(super) struct Stream {
 pub(super) enum Phase {
     /// Nothing yet.
     Fresh,
+    /// `connect` has been called, but the SYN waits for data (`TCP_FASTOPEN_CONNECT`).
+    Deferred(SocketAddr),
     /// A listener, by its number at the host.
     Listener(u32),
     /// A connection, by its number at the host.
@@ -43,16 +50,61 @@ impl Stream {
     /// Its number at the host, once it has one.
     pub fn host_socket(&self) -> Option<u32> {
         match self.phase {
-            Phase::Fresh => None,
+            Phase::Fresh | Phase::Deferred(_) => None,
             Phase::Listener(id) | Phase::Connection(id) => Some(id),
         }
     }
 
+    /// The connection, if it is one.
+    pub fn connection(&self) -> Option<u32> {
+        match self.phase {
+            Phase::Connection(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// The address of the family's `INADDR_ANY`.
+    fn any_like(&self, remote: SocketAddr) -> SocketAddr {
+        let ip: IpAddr = if remote.is_ipv4() {
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
+        };
+        SocketAddr::new(ip, 0)
+    }
+
     fn any(&self) -> SocketAddr {
         let ip: IpAddr =
             if self.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         SocketAddr::new(ip, 0)
+    }
+
+    /// The address in an argument, of this socket's family; IPv4-mapped ones as IPv4.
+    fn address(&self, address: Address) -> Result<SocketAddr, Errno> {
+        match address {
+            Address::Null => Err(Errno::EFAULT),
+            Address::Other { len, .. } if len < 16 => Err(Errno::EINVAL),
+            Address::Unspecified | Address::Other { .. } => Err(Errno::EAFNOSUPPORT),
+            Address::Inet(SocketAddr::V4(_)) if self.ipv6 => Err(Errno::EAFNOSUPPORT),
+            Address::Inet(SocketAddr::V6(_)) if !self.ipv6 => Err(Errno::EAFNOSUPPORT),
+            Address::Inet(address) => {
+                let ip = address.ip().to_canonical();
+                if ip.is_ipv4() && self.ipv6 && self.options.v6_only {
+                    return Err(Errno::ENETUNREACH);
+                }
+                Ok(SocketAddr::new(ip, address.port()))
+            }
+        }
+    }
+
+    /// An address as the caller sees it: IPv4 as mapped, if the socket is IPv6.
+    pub fn shown(&self, address: SocketAddr) -> SocketAddr {
+        match address {
+            SocketAddr::V4(v4) if self.ipv6 => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            other => other,
+        }
     }
 }
 
@@ -60,7 +112,7 @@ impl Sockets {
     /// `socket(2)`.
     pub(super) fn open_socket(
         &mut self,
-        _host: &Host,
+        host: &Host,
         domain: i32,
         kind: i32,
         protocol: i32,
@@ -71,46 +123,113 @@ impl Sockets {
             _ => return Err(Errno::EAFNOSUPPORT),
         };
         let flags = number::SOCK_NONBLOCK | number::SOCK_CLOEXEC;
-        if kind & !flags != number::SOCK_STREAM {
-            return Err(Errno::ESOCKTNOSUPPORT);
+        let plain = kind & !flags;
+        if plain & !0xf != 0 {
+            return Err(Errno::EINVAL);
         }
-        if !matches!(protocol, 0 | number::IPPROTO_TCP) {
-            return Err(Errno::EPROTONOSUPPORT);
+        match (plain, protocol) {
+            (number::SOCK_STREAM, 0 | number::IPPROTO_TCP) => {}
+            (number::SOCK_STREAM, _) => return Err(Errno::EPROTONOSUPPORT),
+            _ => return Err(Errno::ESOCKTNOSUPPORT),
         }
+        let config = host.tcp_defaults();
         let stream = Stream {
             ipv6,
             nonblocking: kind & number::SOCK_NONBLOCK != 0,
             bound: None,
-            config: TcpConfig::default(),
+            options: StreamOptions::new(&config),
+            config,
             phase: Phase::Fresh,
+            connected: false,
         };
         let fd = self.install(File::Stream(Box::new(stream)));
         Ok(Return::value(fd.into()))
     }
 
     /// `bind(2)`.
-    pub(super) fn bind(&mut self, _host: &Host, fd: Fd, address: Address) -> Outcome {
-        let stream = self.stream_mut(fd)?;
-        let Address::Inet(address) = address else { return Err(Errno::EINVAL) };
-        if stream.bound.is_some() {
+    pub(super) fn bind(&mut self, host: &mut Host, fd: Fd, address: Address) -> Outcome {
+        let stream = self.stream(fd)?;
+        let mut address = match address {
+            Address::Unspecified if !stream.ipv6 => stream.any(),
+            other => stream.address(other)?,
+        };
+        if stream.bound.is_some() || stream.phase != Phase::Fresh {
             return Err(Errno::EINVAL);
         }
-        stream.bound = Some(address);
+        let foreign = !stream.options.freebind && stream.config.sysctl.ip_nonlocal_bind == 0;
+        if foreign && !host.is_local_address(address.ip()) {
+            return Err(Errno::EADDRNOTAVAIL);
+        }
+        if address.port() == 0 {
+            let free = host.tcp_free_port(address.ip()).ok_or(Errno::EADDRINUSE)?;
+            address.set_port(free);
+        } else if self.bind_conflicts(host, fd, address) {
+            return Err(Errno::EADDRINUSE);
+        }
+        self.stream_mut(fd)?.bound = Some(address);
         Ok(Return::value(0))
     }
 
+    /// Whether another socket keeps `address` from being bound (`inet_csk_bind_conflict`).
+    fn bind_conflicts(&self, host: &Host, fd: Fd, address: SocketAddr) -> bool {
+        let Ok(stream) = self.stream(fd) else { return false };
+        let (reuse, reuse_port) = (stream.options.reuse_address, stream.options.reuse_port);
+        let overlaps = |other: SocketAddr| {
+            other.port() == address.port()
+                && (other.ip() == address.ip()
+                    || other.ip().is_unspecified()
+                    || address.ip().is_unspecified())
+        };
+        let own = self.files.iter().flatten().any(|file| match file {
+            File::Stream(other) => {
+                let listens = matches!(other.phase, Phase::Listener(_));
+                let shared = (reuse && other.options.reuse_address && !listens)
+                    || (reuse_port && other.options.reuse_port);
+                other.bound.is_some_and(overlaps) && !shared
+            }
+            _ => false,
+        });
+        own || host.tcp_sockets().any(|(local, _, state)| {
+            // What no descriptor stands for any more still has its port.
+            let blocks = match state {
+                State::Listen => !reuse_port,
+                State::TimeWait | State::Close => !reuse,
+                _ => !reuse && !reuse_port,
+            };
+            blocks && overlaps(local)
+        })
+    }
+
     /// `listen(2)`.
-    pub(super) fn listen(&mut self, host: &mut Host, fd: Fd, _backlog: i32) -> Outcome {
+    pub(super) fn listen(&mut self, host: &mut Host, fd: Fd, backlog: i32) -> Outcome {
+        // A negative backlog is a very large one.
+        let backlog = u32::try_from(backlog).unwrap_or(u32::MAX);
         let stream = self.stream_mut(fd)?;
         match stream.phase {
-            Phase::Fresh => {
-                let local = stream.bound.unwrap_or(stream.any());
-                stream.phase = Phase::Listener(host.tcp_listen(local, &stream.config));
-                Ok(Return::value(0))
+            Phase::Fresh => {}
+            Phase::Listener(id) => {
+                host.tcp_set_backlog(id, backlog);
+                return Ok(Return::value(0));
             }
-            Phase::Listener(_) => Ok(Return::value(0)),
-            Phase::Connection(_) => Err(Errno::EINVAL),
+            Phase::Deferred(_) | Phase::Connection(_) => return Err(Errno::EINVAL),
         }
+        let mut local = stream.bound.unwrap_or(stream.any());
+        if local.port() == 0 {
+            local.set_port(host.tcp_free_port(local.ip()).ok_or(Errno::EADDRINUSE)?);
+        }
+        let reuse_port = stream.options.reuse_port;
+        let taken = host
+            .tcp_sockets()
+            .any(|(other, _, state)| state == State::Listen && other == local && !reuse_port);
+        if taken {
+            return Err(Errno::EADDRINUSE);
+        }
+        stream.bound = Some(local);
+        let fast_open = stream.options.fast_open_limit;
+        let v6_only = stream.options.v6_only;
+        let id = host.tcp_listen_with(local, &stream.config, backlog, fast_open, v6_only);
+        stream.phase = Phase::Listener(id);
+        Ok(Return::value(0))
     }
 
     /// `accept4(2)`.
@@ -120,29 +239,27 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         flags: i32,
-        _progress: &mut Progress,
+        progress: &mut Progress,
     ) -> Poll<Outcome> {
-        let stream = match self.stream(fd) {
-            Ok(stream) => stream,
-            Err(error) => return Poll::Ready(Err(error)),
-        };
+        if flags & !(number::SOCK_NONBLOCK | number::SOCK_CLOEXEC) != 0 {
+            return Poll::Ready(Err(Errno::EINVAL));
+        }
+        let stream = self.stream(fd)?;
         let Phase::Listener(listener) = stream.phase else {
             return Poll::Ready(Err(Errno::EINVAL));
         };
         let Some(id) = host.tcp_accept(now, listener) else {
-            return if stream.nonblocking {
-                Poll::Ready(Err(Errno::EAGAIN))
-            } else {
-                Poll::Pending
-            };
+            let timeout = stream.options.receive_timeout;
+            return wait(now, stream.nonblocking, timeout, Errno::EAGAIN, progress);
         };
-        let peer = host.tcp_connection(id).map(Connection::remote);
+        let peer = host.tcp_connection(id).map(|tcp| stream.shown(tcp.remote()));
+        let config = host.tcp_connection(id).map(|tcp| tcp.config().clone());
         let accepted = Stream {
-            ipv6: stream.ipv6,
             nonblocking: flags & number::SOCK_NONBLOCK != 0,
-            bound: None,
-            config: stream.config.clone(),
+            config: config.unwrap_or_else(|| stream.config.clone()),
             phase: Phase::Connection(id),
+            connected: true,
+            ..stream.clone()
         };
         let fd = self.install(File::Stream(Box::new(accepted)));
         let data = peer.map_or(Data::None, Data::Address);
@@ -156,154 +273,247 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         address: Address,
-        first: bool,
-    ) -> Poll<Outcome> {
-        let stream = match self.stream_mut(fd) {
-            Ok(stream) => stream,
-            Err(error) => return Poll::Ready(Err(error)),
-        };
-        let Address::Inet(remote) = address else { return Poll::Ready(Err(Errno::EAFNOSUPPORT)) };
-        if stream.phase == Phase::Fresh {
-            let local = stream.bound.unwrap_or(stream.any());
-            let id = host.tcp_connect(now, local, remote, &stream.config);
-            stream.phase = Phase::Connection(id);
-            return if stream.nonblocking {
-                Poll::Ready(Err(Errno::EINPROGRESS))
-            } else {
-                Poll::Pending
-            };
-        }
-        let Phase::Connection(id) = stream.phase else { return Poll::Ready(Err(Errno::EISCONN)) };
-        let nonblocking = stream.nonblocking;
-        match host.tcp_connection(id).map(Connection::state) {
-            Some(State::SynSent | State::SynRecv) if nonblocking => {
-                Poll::Ready(Err(Errno::EALREADY))
-            }
-            Some(State::SynSent | State::SynRecv) => Poll::Pending,
-            Some(State::Close) | None => {
-                Poll::Ready(Err(errno_of(host.tcp_take_error(id)).unwrap_or(Errno::ECONNABORTED)))
-            }
-            Some(_) if first => Poll::Ready(Err(Errno::EISCONN)),
-            Some(_) => Poll::Ready(Ok(Return::value(0))),
-        }
-    }
-
-    /// `sendmsg(2)` and its shorter forms.
-    pub(super) fn send(
-        &mut self,
-        now: Instant,
-        host: &mut Host,
-        fd: Fd,
-        iov: &Iov,
-        flags: i32,
         progress: &mut Progress,
     ) -> Poll<Outcome> {
-        let stream = match self.stream(fd) {
-            Ok(stream) => stream,
-            Err(error) => return Poll::Ready(Err(error)),
-        };
-        let Phase::Connection(id) = stream.phase else { return Poll::Ready(Err(Errno::EPIPE)) };
-        let wanted = iov.valid_len().unwrap_or(iov.len());
-        if wanted == 0 && !iov.is_empty() {
-            return Poll::Ready(Err(Errno::EFAULT));
+        if address == Address::Unspecified {
+            return Poll::Ready(self.disconnect(now, host, fd));
         }
-        let taken = host.tcp_write(now, id, wanted - progress.bytes);
-        progress.bytes += taken;
-        if progress.bytes == wanted {
-            return Poll::Ready(Ok(Return::value(wanted as i64)));
+        let stream = self.stream_mut(fd)?;
+        let remote = stream.address(address)?;
+        match stream.phase {
+            Phase::Fresh => {
+                let wants_data = stream.options.fast_open_connect;
+                let cookie = wants_data && host.tcp_may_send_syn_data(remote, &stream.config);
+                if cookie {
+                    stream.phase = Phase::Deferred(remote);
+                    return Poll::Ready(Ok(Return::value(0)));
+                }
+                self.begin_connect(now, host, fd, remote, wants_data.then_some(0))?;
+                progress.bytes = 1;
+            }
+            Phase::Deferred(_) => return Poll::Ready(Err(Errno::EISCONN)),
+            Phase::Listener(_) => return Poll::Ready(Err(Errno::EISCONN)),
+            Phase::Connection(_) => {}
         }
-        let dont_wait = stream.nonblocking || flags & number::MSG_DONTWAIT != 0;
-        match (dont_wait, progress.bytes) {
-            (false, _) => Poll::Pending,
-            (true, 0) => Poll::Ready(Err(Errno::EAGAIN)),
-            (true, bytes) => Poll::Ready(Ok(Return::value(bytes as i64))),
-        }
+        self.finish_connect(now, host, fd, progress)
     }
 
-    /// `recvmsg(2)` and its shorter forms.
-    pub(super) fn receive(
+    /// Sends the SYN. `fast_open`: with a cookie and so much data, or a request for a cookie. Gives
+    /// how much data went.
+    pub(super) fn begin_connect(
         &mut self,
         now: Instant,
         host: &mut Host,
         fd: Fd,
-        iov: &Iov,
-        flags: i32,
-    ) -> Poll<Outcome> {
-        let stream = match self.stream(fd) {
-            Ok(stream) => stream,
-            Err(error) => return Poll::Ready(Err(error)),
-        };
-        let Phase::Connection(id) = stream.phase else { return Poll::Ready(Err(Errno::ENOTCONN)) };
-        let value = match host.tcp_read(now, id, iov.len()) {
-            TcpRead::Data(bytes) => bytes as i64,
-            TcpRead::Eof => 0,
-            TcpRead::Reset => {
-                let error = errno_of(host.tcp_take_error(id)).unwrap_or(Errno::ENOTCONN);
-                return Poll::Ready(Err(error));
-            }
-            TcpRead::WouldBlock if stream.nonblocking || flags & number::MSG_DONTWAIT != 0 => {
-                return Poll::Ready(Err(Errno::EAGAIN));
-            }
-            TcpRead::WouldBlock => return Poll::Pending,
-        };
-        Poll::Ready(Ok(Return { value, data: Data::Message(Received::default()) }))
+        remote: SocketAddr,
+        fast_open: Option<u64>,
+    ) -> Result<u32, Errno> {
+        let stream = self.stream_mut(fd)?;
+        let mut remote = remote;
+        if remote.ip().is_unspecified() {
+            remote.set_ip(host.loopback_like(remote.ip()));
+        }
+        let bound = stream.bound.filter(|bound| bound.is_ipv4() == remote.is_ipv4());
+        let mut local = bound.unwrap_or_else(|| stream.any_like(remote));
+        if let (Some(stream_bound), None) = (stream.bound, bound)
+            && stream_bound.ip().is_unspecified()
+        {
+            local.set_port(stream_bound.port());
+        }
+        let local = host.tcp_local_for(local, remote).map_err(Errno::from)?;
+        let id = host.tcp_connect_with(now, local, remote, &stream.config, fast_open);
+        stream.phase = Phase::Connection(id);
+        stream.bound = Some(local);
+        stream.connected = false;
+        Ok(host.tcp_connection(id).map_or(0, Connection::syn_data_taken))
     }
 
-    /// `close(2)`.
-    pub(super) fn close(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
-        self.file(fd)?;
-        if let Some(File::Stream(stream)) = self.files[fd as usize].take()
-            && let Some(id) = stream.host_socket()
-        {
+    /// Waits for the end of the handshake (`__inet_stream_connect`). `progress.bytes`: this call has
+    /// begun it.
+    fn finish_connect(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        let stream = self.stream_mut(fd)?;
+        let Phase::Connection(id) = stream.phase else { return Poll::Ready(Err(Errno::EINVAL)) };
+        let state = host.tcp_connection(id).map_or(State::Close, Connection::state);
+        match state {
+            State::SynSent | State::SynRecv => {
+                let error = if progress.bytes == 1 { Errno::EINPROGRESS } else { Errno::EALREADY };
+                let timeout = stream.options.send_timeout;
+                wait(now, stream.nonblocking, timeout, error, progress)
+            }
+            State::Close => {
+                if stream.connected && host.tcp_connection(id).is_some_and(|tcp| !tcp.has_error()) {
+                    return Poll::Ready(Err(Errno::EISCONN));
+                }
+                let error = host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
+                // The socket may connect again.
+                stream.phase = Phase::Fresh;
+                stream.connected = false;
+                host.tcp_close(now, id);
+                Poll::Ready(Err(error))
+            }
+            _ if stream.connected => Poll::Ready(Err(Errno::EISCONN)),
+            _ => {
+                stream.connected = true;
+                Poll::Ready(Ok(Return::value(0)))
+            }
+        }
+    }
+
+    /// `connect` to `AF_UNSPEC` (`tcp_disconnect`).
+    fn disconnect(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
+        let stream = self.stream_mut(fd)?;
+        match stream.phase {
+            Phase::Connection(id) => {
+                host.with_tcp(now, id, Connection::disconnect);
+            }
+            Phase::Listener(id) => host.tcp_close(now, id),
+            Phase::Fresh | Phase::Deferred(_) => {}
+        }
+        stream.phase = Phase::Fresh;
+        stream.connected = false;
+        Ok(Return::value(0))
+    }
+
+    /// A write before the connection is there, with Fast Open (`tcp_sendmsg_fastopen`). Ready: with
+    /// the bytes that went with the SYN; the handshake may be over or not.
+    pub(super) fn fast_open_write(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        address: Address,
+        bytes: u64,
+        progress: &mut Progress,
+    ) -> Result<(), Errno> {
+        let stream = self.stream(fd)?;
+        let remote = match stream.phase {
+            Phase::Deferred(remote) => remote,
+            _ => {
+                if stream.config.sysctl.tcp_fastopen & switch::CLIENT == 0
+                    || address == Address::Unspecified
+                {
+                    return Err(Errno::EOPNOTSUPP);
+                }
+                match stream.phase {
+                    Phase::Fresh => stream.address(address)?,
+                    Phase::Connection(id) => {
+                        let state = host.tcp_connection(id).map(Connection::state);
+                        let connecting = matches!(state, Some(State::SynSent | State::SynRecv));
+                        return Err(if connecting { Errno::EALREADY } else { Errno::EISCONN });
+                    }
+                    _ => return Err(Errno::EISCONN),
+                }
+            }
+        };
+        let taken = self.begin_connect(now, host, fd, remote, Some(bytes))?;
+        progress.bytes = taken.into();
+        Ok(())
+    }
+
+    /// `shutdown(2)`.
+    pub(super) fn shutdown(&mut self, now: Instant, host: &mut Host, fd: Fd, how: i32) -> Outcome {
+        let stream = self.stream_mut(fd)?;
+        let (read, write) = match how {
+            number::SHUT_RD => (true, false),
+            number::SHUT_WR => (false, true),
+            number::SHUT_RDWR => (true, true),
+            _ => return Err(Errno::EINVAL),
+        };
+        match stream.phase {
+            Phase::Fresh | Phase::Deferred(_) => Err(Errno::ENOTCONN),
+            Phase::Listener(id) => {
+                if read {
+                    host.tcp_close(now, id);
+                    stream.phase = Phase::Fresh;
+                }
+                Ok(Return::value(0))
+            }
+            Phase::Connection(id) => {
+                let state = host.tcp_connection(id).map_or(State::Close, Connection::state);
+                if state == State::Close {
+                    return Err(Errno::ENOTCONN);
+                }
+                if state == State::SynSent {
+                    host.with_tcp(now, id, Connection::disconnect);
+                    stream.phase = Phase::Fresh;
+                    return Ok(Return::value(0));
+                }
+                host.with_tcp(now, id, |tcp, cx| {
+                    if read {
+                        tcp.shutdown_read(cx);
+                    }
+                    if write {
+                        tcp.shutdown_write(cx);
+                    }
+                });
+                Ok(Return::value(0))
+            }
+        }
+    }
+
+    /// A socket is closed: `SO_LINGER` of 0 s resets.
+    pub(super) fn close_stream(now: Instant, host: &mut Host, stream: &Stream) {
+        let Some(id) = stream.host_socket() else { return };
+        if stream.options.linger == Some(0) && stream.connection().is_some() {
+            host.with_tcp(now, id, Connection::close_hard);
+        } else {
             host.tcp_close(now, id);
         }
-        Ok(Return::value(0))
     }
 
-    /// `getsockopt(2)`.
-    pub(super) fn get_option(
-        &mut self,
-        now: Instant,
-        host: &mut Host,
-        fd: Fd,
-        level: i32,
-        name: i32,
-    ) -> Outcome {
+    /// `getsockname(2)`.
+    pub(super) fn local_name(&self, host: &Host, fd: Fd) -> Outcome {
         let stream = self.stream(fd)?;
-        let id = stream.host_socket();
-        let value = match (level, name) {
-            (number::SOL_SOCKET, number::SO_ERROR) => {
-                let error = id.and_then(|id| errno_of(host.tcp_take_error(id)));
-                OptionValue::Number(error.map_or(0, |errno| errno.number().into()))
-            }
-            (number::SOL_TCP, number::TCP_INFO) => {
-                let info = id.and_then(|id| host.tcp_info(now, id)).ok_or(Errno::EINVAL)?;
-                OptionValue::TcpInfo(Box::new(info))
-            }
-            _ => return Err(Errno::ENOPROTOOPT),
+        let local = match stream.phase {
+            Phase::Connection(id) => host.tcp_connection(id).map(Connection::local),
+            _ => None,
         };
-        Ok(Return::zero_with(Data::Option(value)))
+        let local = local.or(stream.bound).unwrap_or(stream.any());
+        let shown = if local.ip().is_unspecified() { local } else { stream.shown(local) };
+        Ok(Return::zero_with(Data::Address(shown)))
     }
 
-    /// `setsockopt(2)`.
-    pub(super) fn set_option(
-        &mut self,
-        fd: Fd,
-        level: i32,
-        name: i32,
-        value: &OptionValue,
-    ) -> Outcome {
-        let stream = self.stream_mut(fd)?;
-        let OptionValue::Number(value) = value else { return Err(Errno::EINVAL) };
-        match (level, name) {
-            (number::SOL_SOCKET, number::SO_REUSEADDR) => {}
-            (number::SOL_TCP, number::TCP_NODELAY) => stream.config.nodelay = *value != 0,
-            _ => return Err(Errno::ENOPROTOOPT),
+    /// `getpeername(2)`.
+    pub(super) fn peer_name(&self, host: &Host, fd: Fd) -> Outcome {
+        let stream = self.stream(fd)?;
+        let connection = stream.connection().and_then(|id| host.tcp_connection(id));
+        let tcp = connection.ok_or(Errno::ENOTCONN)?;
+        if matches!(tcp.state(), State::Close | State::SynSent) {
+            return Err(Errno::ENOTCONN);
         }
-        Ok(Return::value(0))
+        Ok(Return::zero_with(Data::Address(stream.shown(tcp.remote()))))
     }
 }
 
-fn errno_of(error: Option<SocketError>) -> Option<Errno> {
+/// A call has to wait: `error` if it must not, `EAGAIN` once its time is over.
+pub(super) fn wait(
+    now: Instant,
+    nonblocking: bool,
+    timeout: crate::units::Duration,
+    error: Errno,
+    progress: &mut Progress,
+) -> Poll<Outcome> {
+    if nonblocking {
+        return Poll::Ready(Err(error));
+    }
+    if timeout.as_nanos() == 0 {
+        return Poll::Pending;
+    }
+    let deadline = *progress.deadline.get_or_insert(now + timeout);
+    if deadline > now {
+        return Poll::Pending;
+    }
+    let error = if error == Errno::EALREADY { Errno::EINPROGRESS } else { error };
+    Poll::Ready(Err(error))
+}
+
+/// What a failed connection says.
+pub(super) fn errno_of(error: Option<SocketError>) -> Option<Errno> {
     error.map(Errno::from)
 }

@@ -1,9 +1,13 @@
 //! Descriptors: the lowest free number, and what it stands for.
 
-use super::call::Fd;
+use super::call::{Data, Fd, Outcome};
+use super::epoll::Epoll;
 use super::errno::Errno;
+use super::file::{DiskFile, Pipe, PipeEnd};
 use super::stream::Stream;
 use super::{Return, Sockets, number};
+use crate::host::Host;
+use crate::units::Instant;
 
 /// What a descriptor stands for.
 #[derive(Debug)]
@@ -12,6 +16,12 @@ pub(super) enum File {
     Standard,
     /// A TCP socket.
     Stream(Box<Stream>),
+    /// An epoll.
+    Epoll(Epoll),
+    /// One end of a pipe, by the pipe's number.
+    Pipe(usize, PipeEnd),
+    /// An open file of the virtual disk.
+    Disk(DiskFile),
 }
 
 impl Sockets {
@@ -41,7 +51,7 @@ impl Sockets {
     pub(super) fn stream(&self, fd: Fd) -> Result<&Stream, Errno> {
         match self.file(fd)? {
             File::Stream(stream) => Ok(stream),
-            File::Standard => Err(Errno::ENOTSOCK),
+            _ => Err(Errno::ENOTSOCK),
         }
     }
 
@@ -49,22 +59,54 @@ impl Sockets {
     pub(super) fn stream_mut(&mut self, fd: Fd) -> Result<&mut Stream, Errno> {
         match self.file_mut(fd)? {
             File::Stream(stream) => Ok(stream),
-            File::Standard => Err(Errno::ENOTSOCK),
+            _ => Err(Errno::ENOTSOCK),
         }
     }
 
+    /// `close(2)`.
+    pub(super) fn close(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
+        self.file(fd)?;
+        self.forget_in_epolls(fd);
+        match self.files[fd as usize].take() {
+            Some(File::Stream(stream)) => Self::close_stream(now, host, &stream),
+            Some(File::Pipe(pipe, end)) => self.pipes[pipe].close(end),
+            _ => {}
+        }
+        Ok(Return::value(0))
+    }
+
+    /// `pipe(2)`.
+    pub(super) fn make_pipe(&mut self) -> Outcome {
+        self.pipes.push(Pipe::default());
+        let pipe = self.pipes.len() - 1;
+        let read = self.install(File::Pipe(pipe, PipeEnd::Read));
+        let write = self.install(File::Pipe(pipe, PipeEnd::Write));
+        Ok(Return::zero_with(Data::Pipe(read, write)))
+    }
+
     /// `fcntl(2)`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`.
-    pub(super) fn fcntl(&mut self, fd: Fd, command: i32, argument: i32) -> Result<Return, Errno> {
-        let stream = self.stream_mut(fd)?;
+    pub(super) fn fcntl(&mut self, fd: Fd, command: i32, argument: i32) -> Outcome {
+        let file = self.file_mut(fd)?;
         match command {
-            number::F_GETFL => Ok(Return::value(i64::from(
-                number::O_RDWR | if stream.nonblocking { number::O_NONBLOCK } else { 0 },
-            ))),
+            number::F_GETFD | number::F_SETFD => Ok(Return::value(0)),
+            number::F_GETFL => {
+                let flags = match file {
+                    File::Stream(stream) => {
+                        number::O_RDWR | if stream.nonblocking { number::O_NONBLOCK } else { 0 }
+                    }
+                    File::Pipe(_, PipeEnd::Read) => number::O_RDONLY,
+                    File::Pipe(_, PipeEnd::Write) => number::O_WRONLY,
+                    File::Disk(disk) => disk.flags(),
+                    File::Standard | File::Epoll(_) => number::O_RDWR,
+                };
+                Ok(Return::value(flags.into()))
+            }
             number::F_SETFL => {
-                stream.nonblocking = argument & number::O_NONBLOCK != 0;
+                if let File::Stream(stream) = file {
+                    stream.nonblocking = argument & number::O_NONBLOCK != 0;
+                }
                 Ok(Return::value(0))
             }
-            number::F_GETFD | number::F_SETFD => Ok(Return::value(0)),
             _ => Err(Errno::EINVAL),
         }
     }

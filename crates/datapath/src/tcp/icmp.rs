@@ -38,6 +38,8 @@ pub enum SocketError {
     Forbidden,
     /// `ECONNABORTED`: the application gave it up.
     Aborted,
+    /// `EADDRNOTAVAIL`: no port is free.
+    AddressNotAvailable,
 }
 
 /// An ICMP error about one of a connection's segments.

@@ -17,6 +17,7 @@
 //! | [`info`], [`mib`] | TCP_INFO; counters |
 //! | [`fastopen`], [`syncookies`], [`passive`] | data on SYN; SYN-ACKs without state; half-open connections |
 //! | [`urgent`], [`md5`], [`icmp`], [`mtu_probe`] | urgent data; signatures; errors and path MTU; probing for it |
+//! | [`sockopt`] | options of a living connection |
 //! | [`shared`], [`rare`] | what connections share; what few of them need |
 
 mod ack_in;
@@ -47,6 +48,7 @@ pub mod rtt;
 pub mod seq;
 pub mod shared;
 pub mod skb;
+mod sockopt;
 pub mod state;
 pub mod syncookies;
 pub mod timer;

@@ -50,7 +50,7 @@ const MSS_DEFAULT_V6: u32 = 1_220;
 
 impl Connection {
     /// A connection that does not do anything yet.
-    fn new(id: u32, config: Arc<TcpConfig>, ends: Endpoints) -> Self {
+    pub(super) fn new(id: u32, config: Arc<TcpConfig>, ends: Endpoints) -> Self {
         let ip_header = if ends.local.is_ipv4() { 20 } else { 40 };
         let mut advmss = ends.advertised_mtu.saturating_sub(ip_header + TCP_HEADER_LEN).max(48);
         if ends.route.advmss != 0 {

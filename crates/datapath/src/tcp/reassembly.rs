@@ -105,6 +105,11 @@ impl OutOfOrder {
         self.0.is_empty()
     }
 
+    /// All that lies here is one FIN.
+    pub fn is_one_fin(&self) -> bool {
+        self.0.len() == 1 && self.0[0].fin
+    }
+
     /// The record with the lowest sequence number.
     pub fn first(&self) -> Option<&Received> {
         self.0.front()
@@ -164,6 +169,12 @@ impl SackBlocks {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Just past the highest byte that they report.
+    pub fn highest_end(&self) -> Option<Seq> {
+        let ends = self.blocks[..self.len].iter().map(|block| block.end);
+        ends.reduce(|high, end| if end.after(high) { end } else { high })
     }
 
     /// Forgets all.

@@ -121,13 +121,12 @@ impl Receive {
 
     /// Just past the highest byte that SACK blocks report.
     pub fn highest_reported(&self) -> Option<Seq> {
-        let blocks = self.blocks[..self.num_blocks].iter().map(|block| block.end);
-        blocks.reduce(|high, end| if end.after(high) { end } else { high })
+        self.blocks.highest_end()
     }
 
     /// All that came out of order is one FIN.
     pub fn holds_one_fin_out_of_order(&self) -> bool {
-        matches!(self.out_of_order[..], [run] if run.fin)
+        self.out_of_order.is_one_fin()
     }
 
     /// No hole is open.
@@ -385,9 +384,8 @@ impl Connection {
     pub(super) fn take_handshake_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let from = self.rcv.nxt;
         let end_seq = from + seg.len + u32::from(seg.fin());
-        let run = Received { seq: from, end_seq, truesize: seg.truesize, fin: seg.fin() };
-        self.rcv.append(run);
-        self.rcv.rmem_alloc += run.truesize;
+        let record = Received { seq: from, end_seq, ..received(seg) };
+        self.rcv.rmem_alloc += self.rcv.queue.append(record);
         self.rcv.nxt = end_seq;
         self.totals.bytes_received += u64::from(seg.len);
         if seg.fin() {

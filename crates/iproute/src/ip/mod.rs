@@ -9,6 +9,7 @@ mod get;
 pub mod import;
 mod json;
 mod link;
+mod metrics;
 mod names;
 pub mod netlink;
 mod nexthop;

@@ -1,5 +1,6 @@
 //! `ip route add|append|prepend|replace|change|del|show|get`: the grammar.
 
+use super::metrics;
 use super::names::{self, LOOPBACK, invalid};
 use super::{Ip, Options, Outcome, verb};
 use crate::words::{Result, Word, Words};
@@ -8,6 +9,7 @@ use datapath::fib::{
     Algorithm, Decision, Features, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteFilter,
     RouteKey, RouteType, Scope, TableId, Target,
 };
+use datapath::metrics::RouteMetrics;
 
 const VERBS: [&str; 9] =
     ["add", "append", "prepend", "replace", "change", "del", "show", "get", "flush"];
@@ -43,6 +45,7 @@ pub(super) struct RouteWords {
     pub(super) tos: u8,
     pub(super) prefsrc: Option<IpAddr>,
     pub(super) features: Features,
+    pub(super) metrics: RouteMetrics,
     pub(super) object: Option<u32>,
     pub(super) algorithm: Algorithm,
     /// The hop of `via` and `dev`.
@@ -111,6 +114,9 @@ impl Ip {
     pub(super) fn read_route(&self, words: &mut Words<'_>, options: Options) -> Result<RouteWords> {
         let mut said = RouteWords::default();
         while let Some(word) = words.next() {
+            if metrics::read(&mut said.metrics, word, words)? {
+                continue;
+            }
             match word.text {
                 "via" => said.single.gateway = Some(read_gateway(words, word)?),
                 "dev" | "oif" => said.single.port = Some(self.devices.read(words.value(word)?)?),
@@ -145,7 +151,8 @@ impl Ip {
                 }
                 _ if said.prefix.is_none() => said.prefix = Some(read_prefix(word, options.v6)?),
                 text => {
-                    let nearest = word.unknown("route", &WORDS).nearest;
+                    let known = [&WORDS[..], &metrics::WORDS].concat();
+                    let nearest = word.unknown("route", &known).nearest;
                     let message =
                         format!("either \"to\" is duplicate, or \"{text}\" is a garbage.");
                     return Err(word.error(message, nearest));
@@ -203,6 +210,7 @@ impl Ip {
             protocol: said.protocol.unwrap_or(Protocol::BOOT),
             prefsrc: said.prefsrc,
             features: said.features,
+            metrics: said.metrics,
             algorithm: said.algorithm,
             target,
         })

@@ -144,6 +144,11 @@ impl Ip {
         if route.features.contains(Features::ECN) {
             out += " features ecn";
         }
+        let metrics = super::metrics::text(&route.metrics);
+        if !metrics.is_empty() {
+            out += " ";
+            out += metrics.trim_end();
+        }
         if let Target::Hops(hops) = &route.target
             && hops.len() > 1
         {

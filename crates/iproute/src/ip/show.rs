@@ -193,6 +193,7 @@ impl Ip {
         if route.features.contains(Features::ECN) {
             out.push_str("features ecn ");
         }
+        out.push_str(&super::metrics::text(&route.metrics));
     }
 
     fn hop_text(&self, path: &Path, v6: bool, selector: &Selector) -> String {

@@ -24,6 +24,7 @@ fn a_listing_reads_back_as_what_it_lists() {
         "route add blackhole 5.0.0.0/8",
         "route add prohibit 6.0.0.0/8 metric 9",
         "route add 7.0.0.0/8 via 10.0.1.2 metric 4 features ecn",
+        "route add 8.0.0.0/8 via 10.0.1.2 mtu lock 1400 advmss 1000 initcwnd 4 rto_min 5ms",
         "route add default via 10.0.1.2",
         "-6 route add fd45::/64 nexthop via fd00:1::2 nexthop via fd00:2::2 weight 5",
         "-6 route add unreachable fd46::/64",

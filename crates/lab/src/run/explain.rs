@@ -112,6 +112,7 @@ fn why(cause: Cause) -> &'static str {
         Cause::TailLossProbe => "tail loss probe",
         Cause::ZeroWindowProbe => "zero-window probe",
         Cause::Handshake => "the handshake was not answered",
+        Cause::PathMtu => "the path takes only smaller packets",
     }
 }
 

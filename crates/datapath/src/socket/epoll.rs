@@ -1,0 +1,210 @@
+//! `epoll(7)`: interest lists, level- and edge-triggered.
+
+use super::call::{Data, EpollEvent, Fd, Outcome, Progress, Return};
+use super::errno::Errno;
+use super::table::File;
+use super::{Sockets, number};
+use crate::host::{Host, Wakes};
+use crate::units::{Duration, Instant};
+use core::task::Poll;
+use std::collections::VecDeque;
+
+/// One epoll: whom it watches, in the order in which they are asked.
+#[derive(Debug, Default)]
+pub(super) struct Epoll {
+    items: VecDeque<Item>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    fd: Fd,
+    event: EpollEvent,
+    /// It is to be asked (`EPOLLET`: since its waiters were woken).
+    ready: bool,
+    /// What its waiters had been woken for when it was last asked.
+    seen: Wakes,
+    /// `EPOLLONESHOT` has fired.
+    disabled: bool,
+}
+
+/// Told whether asked for or not.
+const ALWAYS: u32 = number::EPOLLERR | number::EPOLLHUP;
+/// What a wake-up for data can mean.
+const READ: u32 = number::EPOLLIN | number::EPOLLPRI | number::EPOLLRDNORM | number::EPOLLRDBAND;
+/// What a wake-up for space can mean.
+const WRITE: u32 = number::EPOLLOUT | number::EPOLLWRNORM | number::EPOLLWRBAND;
+
+impl Sockets {
+    /// `epoll_create(2)`.
+    pub(super) fn epoll_create(&mut self, size: i32) -> Outcome {
+        if size <= 0 {
+            return Err(Errno::EINVAL);
+        }
+        Ok(Return::value(self.install(File::Epoll(Epoll::default())).into()))
+    }
+
+    /// `epoll_create1(2)`.
+    pub(super) fn epoll_create1(&mut self, flags: i32) -> Outcome {
+        if flags & !number::EPOLL_CLOEXEC != 0 {
+            return Err(Errno::EINVAL);
+        }
+        self.epoll_create(1)
+    }
+
+    fn epoll_mut(&mut self, epfd: Fd) -> Result<&mut Epoll, Errno> {
+        match self.file_mut(epfd)? {
+            File::Epoll(epoll) => Ok(epoll),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// `epoll_ctl(2)`.
+    pub(super) fn epoll_ctl(
+        &mut self,
+        host: &mut Host,
+        epfd: Fd,
+        op: i32,
+        fd: Fd,
+        event: Option<EpollEvent>,
+    ) -> Outcome {
+        match self.file(fd)? {
+            File::Disk(_) | File::Standard => return Err(Errno::EPERM),
+            File::Epoll(_) if fd == epfd => return Err(Errno::EINVAL),
+            _ => {}
+        }
+        let seen = self.wakes(host, fd);
+        let epoll = self.epoll_mut(epfd)?;
+        let place = epoll.items.iter().position(|item| item.fd == fd);
+        match (op, place) {
+            (number::EPOLL_CTL_ADD, Some(_)) => return Err(Errno::EEXIST),
+            (number::EPOLL_CTL_ADD, None) => {
+                let event = event.ok_or(Errno::EFAULT)?;
+                let item = Item { fd, event, ready: true, seen, disabled: false };
+                epoll.items.push_back(item);
+            }
+            (number::EPOLL_CTL_DEL, Some(place)) => {
+                epoll.items.remove(place);
+            }
+            (number::EPOLL_CTL_MOD, Some(place)) => {
+                let event = event.ok_or(Errno::EFAULT)?;
+                let item = &mut epoll.items[place];
+                *item = Item { event, ready: true, disabled: false, ..*item };
+            }
+            (number::EPOLL_CTL_DEL | number::EPOLL_CTL_MOD, None) => return Err(Errno::ENOENT),
+            _ => return Err(Errno::EINVAL),
+        }
+        Ok(Return::value(0))
+    }
+
+    /// A descriptor is closed: no epoll watches it any more.
+    pub(super) fn forget_in_epolls(&mut self, fd: Fd) {
+        for file in self.files.iter_mut().flatten() {
+            if let File::Epoll(epoll) = file {
+                epoll.items.retain(|item| item.fd != fd);
+            }
+        }
+    }
+
+    /// `epoll_wait(2)`.
+    pub(super) fn epoll_wait(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        epfd: Fd,
+        max_events: i32,
+        timeout_ms: i32,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        self.epoll_mut(epfd)?;
+        let max = usize::try_from(max_events).ok().filter(|&max| max > 0).ok_or(Errno::EINVAL)?;
+        let events = self.collect_events(now, host, epfd, max)?;
+        if events.is_empty() && !timed_out(now, timeout_ms, progress) {
+            return Poll::Pending;
+        }
+        let value = events.len() as i64;
+        Poll::Ready(Ok(Return { value, data: Data::Events(events) }))
+    }
+
+    /// Asks every item that may be ready; those that are go to the end of the list.
+    fn collect_events(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        epfd: Fd,
+        max: usize,
+    ) -> Result<Vec<EpollEvent>, Errno> {
+        let mut items = core::mem::take(&mut self.epoll_mut(epfd)?.items);
+        let mut events = Vec::new();
+        let mut told = VecDeque::new();
+        let mut kept = VecDeque::new();
+        while let Some(mut item) = items.pop_front() {
+            let wakes = self.wakes(host, item.fd);
+            item.ready |= wakes_for(item.event.events | ALWAYS, item.seen, wakes);
+            item.seen = wakes;
+            if events.len() == max || item.disabled || !item.ready {
+                kept.push_back(item);
+                continue;
+            }
+            let mask = self.readiness(now, host, item.fd) & (item.event.events | ALWAYS);
+            if mask == 0 {
+                item.ready = false;
+                kept.push_back(item);
+                continue;
+            }
+            events.push(EpollEvent { events: mask, data: item.event.data });
+            item.ready = item.event.events & number::EPOLLET == 0;
+            item.disabled = item.event.events & number::EPOLLONESHOT != 0;
+            told.push_back(item);
+        }
+        kept.append(&mut told);
+        self.epoll_mut(epfd)?.items = kept;
+        Ok(events)
+    }
+
+    /// How often the waiters of a descriptor have been woken.
+    fn wakes(&self, host: &Host, fd: Fd) -> Wakes {
+        match self.file(fd) {
+            Ok(File::Stream(stream)) => {
+                stream.host_socket().map(|id| host.tcp_wakes(id)).unwrap_or_default()
+            }
+            // Whatever changes a pipe is a wake-up.
+            Ok(&File::Pipe(pipe, _)) => {
+                let bytes = self.pipes[pipe].bytes as u32;
+                Wakes { read: bytes, write: bytes, state: 0 }
+            }
+            _ => Wakes::default(),
+        }
+    }
+
+    /// Something may be ready in an epoll, seen from outside.
+    pub(super) fn epoll_is_ready(&mut self, now: Instant, host: &mut Host, epfd: Fd) -> bool {
+        let Ok(epoll) = self.epoll_mut(epfd) else { return false };
+        let items: Vec<Item> = epoll.items.iter().copied().collect();
+        items.iter().any(|item| {
+            let wakes = self.wakes(host, item.fd);
+            let ready = item.ready || wakes_for(item.event.events | ALWAYS, item.seen, wakes);
+            ready
+                && !item.disabled
+                && self.readiness(now, host, item.fd) & (item.event.events | ALWAYS) != 0
+        })
+    }
+}
+
+/// Whether waiters for `events` were woken between two counts (`ep_poll_callback`).
+fn wakes_for(events: u32, before: Wakes, after: Wakes) -> bool {
+    before.state != after.state
+        || (before.read != after.read && events & (READ | number::EPOLLRDHUP) != 0)
+        || (before.write != after.write && events & WRITE != 0)
+}
+
+/// Whether a timeout in ms has passed since the call was begun; negative ones never do.
+pub(super) fn timed_out(now: Instant, timeout_ms: i32, progress: &mut Progress) -> bool {
+    match u64::try_from(timeout_ms) {
+        Ok(0) => true,
+        Ok(ms) => {
+            let deadline = *progress.deadline.get_or_insert(now + Duration::from_millis(ms));
+            deadline <= now
+        }
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,393 @@
+//! Moving data: `send`, `recv` and their kin (`tcp_sendmsg`, `tcp_recvmsg`).
+
+use super::call::{
+    Control, Data, ExtendedError, Fd, Iov, Message, Outcome, Progress, Received, Return,
+};
+use super::errno::Errno;
+use super::stream::{Phase, errno_of, wait};
+use super::{Sockets, number};
+use crate::host::Host;
+use crate::tcp::state::State;
+use crate::tcp::{Connection, StampKind, TcpRead, UrgentRead, WriteFlags};
+use crate::units::Instant;
+use core::task::Poll;
+
+impl Sockets {
+    /// `write(2)` and its kin, and what `sendfile` and `splice` send.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        iov: &Iov,
+        flags: i32,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        let message = Message { iov: iov.clone(), ..Message::default() };
+        self.send_message(now, host, fd, &message, flags, progress)
+    }
+
+    /// `sendmsg(2)` (`tcp_sendmsg_locked`).
+    pub(super) fn send_message(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        message: &Message,
+        flags: i32,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        let timestamping = control_flags(&message.control)?;
+        let wanted = message.iov.len();
+        let valid = message.iov.valid_len();
+        let fast_open = flags & number::MSG_FASTOPEN != 0;
+        let deferred = matches!(self.stream(fd)?.phase, Phase::Deferred(_));
+        let first = !core::mem::replace(&mut progress.moving, true);
+        if first && (fast_open || deferred) {
+            if valid == Some(0) && wanted > 0 {
+                // The SYN goes before the memory is looked at only if it needs none of it.
+                return Poll::Ready(Err(Errno::EFAULT));
+            }
+            self.fast_open_write(now, host, fd, message.address, wanted, progress)?;
+            progress.opening = true;
+        }
+        let stream = self.stream(fd)?;
+        let dont_wait = stream.nonblocking || flags & number::MSG_DONTWAIT != 0;
+        let timeout = stream.options.send_timeout;
+        let Phase::Connection(id) = stream.phase else {
+            return Poll::Ready(Err(Errno::EPIPE));
+        };
+        if let Some(ready) = self.wait_for_handshake(now, host, fd, id, dont_wait, progress) {
+            return ready;
+        }
+        if progress.asleep && host.tcp_wakes(id).total() == progress.wakes && !over(now, progress) {
+            return Poll::Pending;
+        }
+        let limit = valid.unwrap_or(wanted);
+        let writes = WriteFlags {
+            more: flags & number::MSG_MORE != 0,
+            end_of_record: flags & number::MSG_EOR != 0 && valid.is_none(),
+            out_of_band: flags & number::MSG_OOB != 0,
+            separate: !progress.asleep,
+            timestamping,
+        };
+        let left = limit - progress.bytes.min(limit);
+        let outcome = host.with_tcp(now, id, |tcp, cx| {
+            if !tcp.takes_writes() || tcp.has_error() {
+                return Err(errno_of(tcp.take_error()).unwrap_or(Errno::EPIPE));
+            }
+            Ok(tcp.write_with(left, writes, cx))
+        });
+        match outcome.unwrap_or(Err(Errno::EPIPE)) {
+            Ok(taken) => progress.bytes += taken,
+            Err(_) if progress.bytes > 0 => {
+                return Poll::Ready(Ok(Return::value(progress.bytes as i64)));
+            }
+            Err(error) => return Poll::Ready(Err(error)),
+        }
+        if progress.bytes >= limit {
+            if limit < wanted && progress.bytes == 0 {
+                return Poll::Ready(Err(Errno::EFAULT));
+            }
+            return Poll::Ready(Ok(Return::value(progress.bytes as i64)));
+        }
+        progress.wakes = host.tcp_wakes(id).total();
+        progress.asleep = true;
+        match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
+            Poll::Ready(Err(_)) if progress.bytes > 0 => {
+                Poll::Ready(Ok(Return::value(progress.bytes as i64)))
+            }
+            other => other,
+        }
+    }
+
+    /// Waits until the connection is established; `None`: it is, or has failed
+    /// (`sk_stream_wait_connect`).
+    fn wait_for_handshake(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        id: u32,
+        dont_wait: bool,
+        progress: &mut Progress,
+    ) -> Option<Poll<Outcome>> {
+        let tcp = host.tcp_connection(id)?;
+        let passive = tcp.is_passive_fast_open();
+        let waits = matches!(tcp.state(), State::SynSent | State::SynRecv) && !passive;
+        let opening = progress.opening;
+        if !waits {
+            if opening && tcp.state() == State::Close {
+                // The handshake of this very call has failed; the socket may connect again.
+                let error = host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
+                return Some(Poll::Ready(Err(error)));
+            }
+            if core::mem::take(&mut progress.pending_write) {
+                host.with_tcp(now, id, |tcp, _| tcp.set_write_pending(false));
+            }
+            if opening && let Ok(stream) = self.stream_mut(fd) {
+                stream.connected = true;
+            }
+            progress.opening = false;
+            return None;
+        }
+        if let Some(error) = host.tcp_take_error(id) {
+            return Some(Poll::Ready(Err(error.into())));
+        }
+        let timeout = self.stream(fd).ok()?.options.send_timeout;
+        let error = if opening { Errno::EINPROGRESS } else { Errno::EAGAIN };
+        match wait(now, dont_wait, timeout, error, progress) {
+            Poll::Ready(Err(_)) if opening && progress.bytes > 0 => {
+                Some(Poll::Ready(Ok(Return::value(progress.bytes as i64))))
+            }
+            Poll::Pending => {
+                progress.pending_write = true;
+                host.with_tcp(now, id, |tcp, _| tcp.set_write_pending(true));
+                Some(Poll::Pending)
+            }
+            ready => Some(ready),
+        }
+    }
+
+    /// `recvmsg(2)` (`tcp_recvmsg`).
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        iov: &Iov,
+        flags: i32,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        if flags & number::MSG_ERRQUEUE != 0 {
+            return Poll::Ready(self.receive_error(now, host, fd));
+        }
+        let stream = self.stream(fd)?;
+        let (dont_wait, timeout) = (
+            stream.nonblocking || flags & number::MSG_DONTWAIT != 0,
+            stream.options.receive_timeout,
+        );
+        let Phase::Connection(id) = stream.phase else {
+            return Poll::Ready(Err(Errno::ENOTCONN));
+        };
+        if flags & number::MSG_OOB != 0 {
+            return Poll::Ready(self.receive_urgent(now, host, id, iov, flags));
+        }
+        let target = self.receive_target(iov, flags, fd)?;
+        if flags & number::MSG_PEEK != 0 {
+            return self.peek(now, host, fd, id, iov, target, dont_wait, progress);
+        }
+        // Bytes that are thrown away need no memory.
+        let discards = flags & number::MSG_TRUNC != 0;
+        let valid = if discards { None } else { iov.valid_len() };
+        let limit = valid.unwrap_or(iov.len());
+        loop {
+            let left = limit - progress.bytes;
+            if left == 0 && (limit > 0 || iov.is_empty()) {
+                break;
+            }
+            if limit == 0 && host.tcp_connection(id).is_some_and(|tcp| tcp.unread_bytes() > 0) {
+                return Poll::Ready(Err(Errno::EFAULT));
+            }
+            if progress.bytes >= target
+                && host.tcp_connection(id).is_some_and(Connection::would_block)
+            {
+                break;
+            }
+            let before = progress.bytes;
+            let read = host.with_tcp(now, id, |tcp, cx| tcp.read(left, cx));
+            match read.unwrap_or(TcpRead::Eof) {
+                TcpRead::Data(bytes) => {
+                    progress.bytes += bytes;
+                    // An urgent byte ends a read even if more has been asked for.
+                    if bytes < left && self.stops_at_urgent(host, id) {
+                        break;
+                    }
+                }
+                TcpRead::Eof if before > 0 => break,
+                TcpRead::Eof => return Poll::Ready(self.end_of_stream(now, host, fd, id)),
+                TcpRead::Reset if before > 0 => break,
+                TcpRead::Reset => {
+                    let error = host.tcp_take_error(id).map_or(Errno::ENOTCONN, Errno::from);
+                    return Poll::Ready(Err(error));
+                }
+                TcpRead::WouldBlock if before >= target.max(1) => break,
+                TcpRead::WouldBlock => {
+                    return match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
+                        Poll::Ready(Err(_)) if before > 0 => {
+                            Poll::Ready(Ok(self.received(now, host, fd, id, before)))
+                        }
+                        other => other,
+                    };
+                }
+            }
+        }
+        Poll::Ready(Ok(self.received(now, host, fd, id, progress.bytes)))
+    }
+
+    fn stops_at_urgent(&self, host: &Host, id: u32) -> bool {
+        host.tcp_connection(id).is_some_and(Connection::at_urgent_mark)
+    }
+
+    /// Bytes that a read waits for (`sock_rcvlowat`).
+    fn receive_target(&self, iov: &Iov, flags: i32, fd: Fd) -> Result<u64, Errno> {
+        if flags & number::MSG_WAITALL != 0 {
+            return Ok(iov.len());
+        }
+        let lowat = u64::from(self.stream(fd)?.options.rcvlowat);
+        Ok(lowat.min(iov.len()).max(1))
+    }
+
+    /// Nothing more will come.
+    fn end_of_stream(&mut self, now: Instant, host: &mut Host, fd: Fd, id: u32) -> Outcome {
+        Ok(self.received(now, host, fd, id, 0))
+    }
+
+    fn received(&self, _now: Instant, host: &Host, fd: Fd, id: u32, bytes: u64) -> Return {
+        let mut message = Received::default();
+        if let (Ok(stream), Some(tcp)) = (self.stream(fd), host.tcp_connection(id))
+            && stream.options.inq
+        {
+            message.control.push(Control::TcpInq(tcp.inq_hint() as i32));
+        }
+        Return { value: bytes as i64, data: Data::Message(message) }
+    }
+
+    /// `MSG_PEEK`: what would be read stays.
+    #[expect(clippy::too_many_arguments, reason = "a call's arguments, lent on")]
+    fn peek(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        id: u32,
+        iov: &Iov,
+        target: u64,
+        dont_wait: bool,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        let timeout = self.stream(fd)?.options.receive_timeout;
+        let (bytes, blocks) = host
+            .with_tcp(now, id, |tcp, _| (tcp.peek(iov.len()), tcp.is_open_for_reading()))
+            .unwrap_or((0, false));
+        if bytes > 0 && iov.valid_len() == Some(0) {
+            return Poll::Ready(Err(Errno::EFAULT));
+        }
+        if bytes < target && blocks {
+            match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
+                Poll::Ready(Err(_)) if bytes > 0 => {}
+                other => return other,
+            }
+        }
+        if bytes == 0
+            && let Some(error) = errno_of(host.tcp_take_error(id))
+        {
+            return Poll::Ready(Err(error));
+        }
+        Poll::Ready(Ok(self.received(now, host, fd, id, bytes)))
+    }
+
+    /// `MSG_OOB`: the urgent byte (`tcp_recv_urg`).
+    fn receive_urgent(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        id: u32,
+        iov: &Iov,
+        flags: i32,
+    ) -> Outcome {
+        let peek = flags & number::MSG_PEEK != 0;
+        let (read, closed) = host
+            .with_tcp(now, id, |tcp, _| {
+                let closed = tcp.state() == State::Close || tcp.is_shut().0;
+                (tcp.read_urgent(peek), closed)
+            })
+            .ok_or(Errno::ENOTCONN)?;
+        let mut message = Received { flags: number::MSG_OOB, ..Received::default() };
+        match read {
+            UrgentRead::Byte if iov.is_empty() => {
+                message.flags |= number::MSG_TRUNC;
+                Ok(Return { value: 0, data: Data::Message(message) })
+            }
+            UrgentRead::Byte => Ok(Return { value: 1, data: Data::Message(message) }),
+            UrgentRead::None => Err(Errno::EINVAL),
+            UrgentRead::Awaited if closed => {
+                Ok(Return { value: 0, data: Data::Message(Received::default()) })
+            }
+            UrgentRead::Awaited => Err(Errno::EAGAIN),
+        }
+    }
+
+    /// `MSG_ERRQUEUE`: a time stamp (`inet_recv_error`).
+    fn receive_error(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
+        let stream = self.stream(fd)?;
+        let id = stream.connection().ok_or(Errno::EAGAIN)?;
+        let stamp = host.with_tcp(now, id, |tcp, _| tcp.take_stamp()).flatten();
+        let stamp = stamp.ok_or(Errno::EAGAIN)?;
+        let info = match stamp.kind {
+            StampKind::Sent => number::SCM_TSTAMP_SND,
+            StampKind::Scheduled => number::SCM_TSTAMP_SCHED,
+            StampKind::Acked => number::SCM_TSTAMP_ACK,
+        };
+        let error = ExtendedError {
+            errno: Errno::ENOMSG.number(),
+            origin: number::SO_EE_ORIGIN_TIMESTAMPING as u8,
+            info: info as u32,
+            data: stamp.key,
+            ipv6: stream.ipv6,
+            ..ExtendedError::default()
+        };
+        let message = Received {
+            from: None,
+            flags: number::MSG_ERRQUEUE,
+            control: vec![Control::Timestamping(stamp.at), Control::ExtendedError(error)],
+        };
+        Ok(Return { value: 0, data: Data::Message(message) })
+    }
+
+    /// Reads for `splice`: stops at urgent data, never passes it.
+    pub(super) fn read_for_splice(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        len: u64,
+        nonblocking: bool,
+    ) -> Poll<Result<u64, Errno>> {
+        let stream = self.stream(fd)?;
+        let nonblocking = nonblocking || stream.nonblocking;
+        let Phase::Connection(id) = stream.phase else {
+            return Poll::Ready(Err(Errno::ENOTCONN));
+        };
+        if self.stops_at_urgent(host, id) {
+            return Poll::Ready(Ok(0));
+        }
+        match host.with_tcp(now, id, |tcp, cx| tcp.read(len, cx)).unwrap_or(TcpRead::Eof) {
+            TcpRead::Data(bytes) => Poll::Ready(Ok(bytes)),
+            TcpRead::Eof => Poll::Ready(Ok(0)),
+            TcpRead::Reset => {
+                Poll::Ready(Err(errno_of(host.tcp_take_error(id)).unwrap_or(Errno::ENOTCONN)))
+            }
+            TcpRead::WouldBlock if nonblocking => Poll::Ready(Err(Errno::EAGAIN)),
+            TcpRead::WouldBlock => Poll::Pending,
+        }
+    }
+}
+
+/// What control messages ask of a write.
+fn control_flags(control: &[Control]) -> Result<u32, Errno> {
+    let mut timestamping = 0;
+    for message in control {
+        match *message {
+            Control::TimestampingFlags(flags) => timestamping = flags as u32,
+            Control::Other { level: number::SOL_SOCKET, .. } => return Err(Errno::EINVAL),
+            _ => {}
+        }
+    }
+    Ok(timestamping)
+}
+
+/// The time of a waiting call is over.
+fn over(now: Instant, progress: &Progress) -> bool {
+    progress.deadline.is_some_and(|deadline| deadline <= now)
+}

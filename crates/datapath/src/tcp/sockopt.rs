@@ -1,0 +1,168 @@
+//! Socket options that act on a living connection, and what a reader may ask of it
+//! (`do_tcp_setsockopt`, `tcp_ioctl`).
+
+use super::cc::{Algorithm, AnyCongestionControl, CongestionControl};
+use super::info::TcpInfo;
+use super::state::State;
+use super::{Connection, Cx, Endpoints, RouteMetrics, TcpConfig};
+use crate::node::SocketReady;
+use crate::tcp::seq::Seq;
+use crate::units::Instant;
+use core::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// `SOCK_MIN_RCVBUF`: half of it is the smallest window clamp.
+const MIN_RCVBUF: u32 = 2_304;
+
+impl Connection {
+    /// Bytes that a reader finds before urgent data (`SIOCINQ`, `tcp_inq`).
+    pub fn inq(&self) -> u32 {
+        if matches!(self.state, State::SynSent | State::SynRecv) && !self.is_passive_fast_open() {
+            return 0;
+        }
+        match self.bytes_before_urgent() {
+            Some(ahead) if !self.config.socket.oob_inline => ahead,
+            _ => self.rcv.unread_bytes(),
+        }
+    }
+
+    /// Bytes left to read, and one that is not there at the end of the stream
+    /// (`tcp_inq_hint`).
+    pub fn inq_hint(&self) -> u32 {
+        match self.rcv.unread_bytes() {
+            0 => u32::from(self.rcv.fin_received),
+            unread => unread + u32::from(self.rcv.fin_received),
+        }
+    }
+
+    /// Enough to read (`tcp_epollin_ready`): `SO_RCVLOWAT` bytes, or as many as the buffer takes.
+    pub fn is_readable(&self) -> bool {
+        let available = self.rcv.nxt.bytes_since(self.rcv.copied_seq);
+        let mut target = self.config.socket.rcvlowat.max(1);
+        if self.at_urgent_mark() && !self.config.socket.oob_inline {
+            target += 1;
+        }
+        available > 0 && (available >= target || self.rcv.window() <= self.ack.rcv_mss)
+    }
+
+    /// More may come to read.
+    pub fn is_open_for_reading(&self) -> bool {
+        self.error.is_none()
+            && !self.rcv.fin_received
+            && !self.shut_read
+            && self.state != State::Close
+    }
+
+    /// Bytes written and not sent yet (`SIOCOUTQNSD`).
+    pub fn unsent_bytes(&self) -> u64 {
+        self.notsent_bytes()
+    }
+
+    /// Payload of a full segment (`TCP_MAXSEG`).
+    pub fn mss(&self) -> u32 {
+        self.snd.mss
+    }
+
+    /// Packet size of the path (`IP_MTU`).
+    pub fn path_mtu(&self) -> u32 {
+        self.snd.pmtu
+    }
+
+    /// `TCP_QUICKACK`: ACKs are not delayed for the moment.
+    pub fn is_quick(&self) -> bool {
+        !self.in_pingpong()
+    }
+
+    /// Sets `TCP_QUICKACK` (`__tcp_sock_set_quickack`).
+    pub fn set_quickack(&mut self, value: i64, cx: &mut Cx<'_>) {
+        if value & 1 == 0 && value != 0 || value == 0 {
+            self.ack.pingpong = u8::MAX;
+            return;
+        }
+        self.ack.pingpong = 0;
+        if matches!(self.state, State::Established | State::CloseWait) && self.ack.scheduled {
+            self.ack.pushed = true;
+            self.cleanup_rbuf(1, cx);
+        }
+    }
+
+    /// Sets `TCP_WINDOW_CLAMP` (`tcp_set_window_clamp`); false: 0 on an open connection.
+    pub fn set_window_clamp(&mut self, bytes: u32) -> bool {
+        if bytes == 0 {
+            return false;
+        }
+        let clamp = bytes.max(MIN_RCVBUF / 2);
+        let old = core::mem::replace(&mut self.rcv.window_clamp, clamp);
+        if clamp < old {
+            self.rcv.ssthresh = self.rcv.ssthresh.min(clamp);
+        } else {
+            self.rcv.ssthresh = self.rcv.ssthresh.max(self.rcv.wnd.min(clamp));
+        }
+        true
+    }
+
+    /// The largest window that will be offered, bytes.
+    pub fn window_clamp(&self) -> u32 {
+        self.rcv.window_clamp
+    }
+
+    /// `SO_RCVBUF` was set: bytes as the kernel doubles them.
+    pub fn set_rcvbuf(&mut self, bytes: u32) {
+        self.rcv.rcvbuf = bytes;
+    }
+
+    /// `sk_rcvbuf`, bytes.
+    pub fn rcvbuf(&self) -> u32 {
+        self.rcv.rcvbuf
+    }
+
+    /// `sk_rmem_alloc`, bytes.
+    pub fn rmem_alloc(&self) -> u32 {
+        self.rcv.rmem_alloc
+    }
+
+    /// Another congestion control from here on (`tcp_set_congestion_control`).
+    pub fn set_congestion_control(&mut self, algorithm: Algorithm, now: Instant) {
+        self.config_mut().congestion_control = algorithm;
+        self.cc = AnyCongestionControl::new(&self.config);
+        if !self.ecn.ok {
+            self.cc.fall_back();
+        }
+        let ack = self.ack_view(now);
+        self.cc.init(&mut self.window, &ack);
+    }
+
+    /// `TCP_NOTSENT_LOWAT` was set: perhaps there is room now.
+    pub fn lowat_changed(&mut self, cx: &mut Cx<'_>) {
+        if self.poll_writable() {
+            cx.ready |= SocketReady::WRITABLE;
+        }
+    }
+
+    /// `SO_MAX_PACING_RATE` was set.
+    pub fn pacing_changed(&mut self) {
+        self.update_pacing_rate();
+    }
+
+    /// `TCP_TIMESTAMP`: our timestamp clock.
+    pub fn timestamp(&self, now: Instant) -> u32 {
+        self.ts_now(now)
+    }
+}
+
+impl TcpInfo {
+    /// What a socket without a connection says of itself.
+    pub fn of_closed(config: &TcpConfig, now: Instant) -> Self {
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        let ends = Endpoints {
+            local: nowhere,
+            remote: nowhere,
+            mtu: 0,
+            advertised_mtu: 0,
+            iss: Seq(0),
+            ecn: false,
+            route: RouteMetrics::default(),
+        };
+        Connection::new(u32::MAX, Arc::new(config.clone()), ends).info(now)
+    }
+}
