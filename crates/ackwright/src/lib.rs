@@ -6,9 +6,11 @@
 //! * [`datapath`]: the pure state machines (TCP, qdiscs, routing, packets);
 //! * [`sim`]: a deterministic world that drives them in virtual time;
 //! * [`iproute`]: the words of `tc`, `ip` and `ss`;
+//! * [`drill`]: packetdrill scripts against the datapath;
 //! * [`lab`]: experiments as files, statistics, results, plots.
 
 pub use datapath;
+pub use drill;
 pub use iproute;
 pub use lab;
 pub use sim;

@@ -23,6 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   ackwright reproduce lost-retransmit     rebuild a published experiment, compare the figures
   ackwright run experiments/first.toml    run an experiment, print means and intervals
+  ackwright drill conformance/tcp         run packetdrill scripts in virtual time
   ackwright check my.toml                 say what is wrong with an experiment file
 
 Exit codes: 0 success, 1 failure, 2 wrong arguments or a faulty file, 130 interrupted.";
@@ -47,6 +48,8 @@ enum Command {
     Ip(cmd::ip::Args),
     /// What if: how flows spread over next hops, and which of them move when one fails.
     Ecmp(cmd::ecmp::Args),
+    /// Run packetdrill scripts in virtual time.
+    Drill(cmd::drill::Args),
     /// Measure speed: hops per CPU second.
     Bench(cmd::bench::Args),
 }
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Vectors(args) => cmd::vectors::run(&args),
         Command::Ip(args) => cmd::ip::run(&args),
         Command::Ecmp(args) => cmd::ecmp::run(&args),
+        Command::Drill(args) => cmd::drill::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
     };
     match done {

@@ -8,7 +8,6 @@ use datapath::packet::{
     Transport, protocol,
 };
 use datapath::qdisc::cake::{AckFilter, Cake, Config, FlowMode, TinMode};
-use datapath::qdisc::fifo::Fifo;
 use datapath::qdisc::{Cx, Qdisc};
 use datapath::rng::Rng;
 use datapath::tcp::seq::Seq;
@@ -73,13 +72,6 @@ fn ack_filter_behind_1000_duplicates(bencher: Bencher<'_, '_>) {
     run(bencher, config, 1, 1_000, duplicate);
 }
 
-/// The kernel's measure is what CAKE costs more than this.
-#[divan::bench(args = FLOWS, sample_count = 200, sample_size = 500)]
-fn pfifo(bencher: Bencher<'_, '_>, flows: u32) {
-    let fifo = Fifo::pfifo_default();
-    drive(bencher, fifo, flows, flows.min(100), data);
-}
-
 /// A packet that is only copied, which is part of every figure here.
 #[divan::bench]
 fn nothing_but_a_copy(bencher: Bencher<'_, '_>) {
@@ -104,32 +96,23 @@ fn run(
     packet: impl Fn(u32, u32) -> Packet,
 ) {
     let config = Config { bandwidth: Rate::from_mbit(10_000), ..config };
-    drive(bencher, Cake::new(config, 1514, Rng::stream(1, 1)), flows, backlog, packet);
-}
-
-fn drive<Q: Qdisc>(
-    bencher: Bencher<'_, '_>,
-    mut qdisc: Q,
-    flows: u32,
-    backlog: u32,
-    packet: impl Fn(u32, u32) -> Packet,
-) {
+    let mut cake = Cake::new(config, 1514, Rng::stream(1, 1));
     let mut dropped = Vec::new();
     let mut now = 1_000_000_000;
     let mut count = 0;
-    let mut enqueue = |qdisc: &mut Q, dropped: &mut Vec<_>, now: u64| {
+    let mut enqueue = |cake: &mut Cake, dropped: &mut Vec<_>, now: u64| {
         let packet = packet(count % flows, count / flows);
         count += 1;
-        qdisc.enqueue(packet, &mut Cx { now: Instant::from_nanos(now), dropped });
+        cake.enqueue(packet, &mut Cx { now: Instant::from_nanos(now), dropped });
     };
     for _ in 0..backlog {
-        enqueue(&mut qdisc, &mut dropped, now);
+        enqueue(&mut cake, &mut dropped, now);
     }
     let mut in_and_out = || {
         now += STEP;
-        enqueue(&mut qdisc, &mut dropped, now);
+        enqueue(&mut cake, &mut dropped, now);
         dropped.clear();
-        black_box(qdisc.dequeue(&mut Cx { now: Instant::from_nanos(now), dropped: &mut dropped }))
+        black_box(cake.dequeue(&mut Cx { now: Instant::from_nanos(now), dropped: &mut dropped }))
     };
     for _ in 0..WARM_UP {
         in_and_out();

@@ -77,24 +77,3 @@ fn nothing_is_allocated_for_a_packet() {
     assert!(after.drops > before.drops + 1_000 && after.packets > before.packets + 1_000);
     assert!(cake.cake_stats().tins.iter().any(|tin| tin.ack_drops > 0), "ACKs are filtered too");
 }
-
-/// People run tens of thousands of instances, most of them idle: the tables of a tin come with its
-/// first packet.
-#[test]
-fn an_idle_instance_is_small_in_every_mode() {
-    for tins in [
-        TinMode::Besteffort,
-        TinMode::Precedence,
-        TinMode::Diffserv3,
-        TinMode::Diffserv4,
-        TinMode::Diffserv8,
-    ] {
-        let mut cake = None;
-        let used = measure(|| {
-            let config = Config { tins, bandwidth: Rate::from_mbit(100), ..Config::default() };
-            cake = Some(Cake::new(config, 1514, Rng::stream(1, 1)));
-        });
-        let bytes = used.bytes_current as usize + size_of::<Cake>();
-        assert!(bytes < 8 * 1024, "{tins:?}: {bytes} bytes");
-    }
-}

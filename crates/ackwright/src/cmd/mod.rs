@@ -3,6 +3,7 @@
 pub mod ackfilter;
 pub mod bench;
 pub mod check;
+pub mod drill;
 pub mod ecmp;
 pub mod ip;
 pub mod replay;

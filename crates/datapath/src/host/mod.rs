@@ -152,6 +152,11 @@ impl Host {
         &self.ports[usize::from(port.0)]
     }
 
+    /// The settings of an interface, to change them (`ip link set`, `ethtool -K`).
+    pub fn port_config_mut(&mut self, port: Port) -> &mut PortConfig {
+        &mut self.ports[usize::from(port.0)].config
+    }
+
     /// How many interfaces there are.
     pub fn port_count(&self) -> usize {
         self.ports.len()

@@ -85,76 +85,29 @@ impl AckRule {
     }
 }
 
-/// Who is told why packets go or stay.
-pub trait Notes {
-    /// The packet at `position` was looked at; `rule` says why it goes or stays.
-    fn note(&mut self, position: usize, rule: impl FnOnce() -> AckRule);
-}
-
-/// Nobody: nothing is computed for it.
-pub struct Nobody;
-
-impl Notes for Nobody {
-    #[inline(always)]
-    fn note(&mut self, _position: usize, _rule: impl FnOnce() -> AckRule) {}
-}
-
-impl Notes for Vec<(usize, AckRule)> {
-    fn note(&mut self, position: usize, rule: impl FnOnce() -> AckRule) {
-        self.push((position, rule()));
-    }
-}
-
 /// The position in the queue of the packet to drop for `newest`, which is queued behind `queue`.
-#[inline]
 pub fn victim<'a>(
     filter: AckFilter,
     newest: &Packet,
     queue: impl Iterator<Item = &'a Packet>,
 ) -> Option<usize> {
-    judge(filter, newest, queue, &mut Nobody)
+    judge(filter, newest, queue, &mut |_, _| {})
 }
 
 /// The same, and tells for each packet that was looked at why it goes or stays.
-#[inline]
 pub fn judge<'a>(
     filter: AckFilter,
     newest: &Packet,
     queue: impl Iterator<Item = &'a Packet>,
-    notes: &mut impl Notes,
-) -> Option<usize> {
-    // Most queues hold only data, which never goes: no need to look closer at any packet.
-    let mut queue = queue.enumerate();
-    let first = loop {
-        match queue.next()? {
-            (position, packet) if carries_payload(packet) => {
-                notes.note(position, || AckRule::NotPure);
-            }
-            found => break found,
-        }
-    };
-    look_closer(filter, newest, core::iter::once(first).chain(queue), notes)
-}
-
-/// A quick yes for ordinary packets with payload.
-#[inline]
-fn carries_payload(packet: &Packet) -> bool {
-    packet.body.len > 0 && packet.extra.is_none()
-}
-
-fn look_closer<'a>(
-    filter: AckFilter,
-    newest: &Packet,
-    queue: impl Iterator<Item = (usize, &'a Packet)>,
-    notes: &mut impl Notes,
+    note: &mut impl FnMut(usize, AckRule),
 ) -> Option<usize> {
     let newest = trigger(newest)?;
     match filter {
         AckFilter::Off | AckFilter::Naive => None,
-        AckFilter::Conservative => mainline(&newest, queue, false, notes),
-        AckFilter::Aggressive => mainline(&newest, queue, true, notes),
-        AckFilter::V8Conservative => version_8(&newest, queue, false, notes),
-        AckFilter::V8Aggressive => version_8(&newest, queue, true, notes),
+        AckFilter::Conservative => mainline(&newest, queue, false, note),
+        AckFilter::Aggressive => mainline(&newest, queue, true, note),
+        AckFilter::V8Conservative => version_8(&newest, queue, false, note),
+        AckFilter::V8Aggressive => version_8(&newest, queue, true, note),
     }
 }
 
@@ -184,44 +137,44 @@ struct Eligible {
 /// is the packet right before the newest with the same ECN echo.
 fn mainline<'a>(
     newest: &Segment<'_>,
-    queue: impl Iterator<Item = (usize, &'a Packet)>,
+    queue: impl Iterator<Item = &'a Packet>,
     aggressive: bool,
-    notes: &mut impl Notes,
+    note: &mut impl FnMut(usize, AckRule),
 ) -> Option<usize> {
     let carries_sack = newest.sack().is_some();
     let mut eligible: Option<Eligible> = None;
     let mut last = None;
-    for (position, packet) in queue {
+    for (position, packet) in queue.enumerate() {
         last = Some(position);
         let Some(older) = Segment::of(packet) else {
-            notes.note(position, || AckRule::OtherFlow);
+            note(position, AckRule::OtherFlow);
             continue;
         };
         // With an equal acknowledgment only SACK can make the newest packet say more.
         let acks_less = older.ack - newest.ack < i32::from(carries_sack);
         let candidate = acks_less && is_pure_ack(&older);
         if !(candidate || eligible.is_some()) || !older.same_flow(newest) {
-            notes.note(position, || why_no_candidate(&older, newest));
+            note(position, why_no_candidate(&older, newest));
             continue;
         }
         let ecn = older.flags & ECN_ECHO;
         // A change of the echo is information: the ACK before it must stay.
         if let Some(first) = eligible.filter(|first| first.ecn != ecn) {
-            notes.note(first.position, || AckRule::EcnChange);
+            note(first.position, AckRule::EcnChange);
             eligible = None;
         }
         if !candidate {
-            notes.note(position, || why_no_candidate(&older, newest));
+            note(position, why_no_candidate(&older, newest));
             continue;
         }
         if let Err(rule) = says_no_more_than(&older, newest) {
-            notes.note(position, || rule);
+            note(position, rule);
             continue;
         }
         match eligible {
             Some(first) => {
-                notes.note(first.position, || AckRule::FirstOfTwo);
-                notes.note(position, || AckRule::KeepsTwo);
+                note(first.position, AckRule::FirstOfTwo);
+                note(position, AckRule::KeepsTwo);
                 return Some(first.position);
             }
             None => eligible = Some(Eligible { position, ecn }),
@@ -237,7 +190,7 @@ fn mainline<'a>(
     } else {
         AckRule::LastBefore
     };
-    notes.note(only.position, || rule);
+    note(only.position, rule);
     rule.drops().then_some(only.position)
 }
 
@@ -312,13 +265,13 @@ fn compare_sack(older: &Segment<'_>, newest: &Segment<'_>) -> Sacked {
 /// Aggressive drops the first eligible ACK at once, conservative the first when it finds a second.
 fn version_8<'a>(
     newest: &Segment<'_>,
-    queue: impl Iterator<Item = (usize, &'a Packet)>,
+    queue: impl Iterator<Item = &'a Packet>,
     aggressive: bool,
-    notes: &mut impl Notes,
+    note: &mut impl FnMut(usize, AckRule),
 ) -> Option<usize> {
     let carries_sack = newest.has_sack_option();
     let mut first = None;
-    for (position, packet) in queue {
+    for (position, packet) in queue.enumerate() {
         let rule = match Segment::of(packet) {
             Some(older) if older.same_flow(newest) => {
                 let acks_less = older.ack - newest.ack < i32::from(carries_sack);
@@ -332,21 +285,20 @@ fn version_8<'a>(
             _ => Some(AckRule::OtherFlow),
         };
         match (rule, first) {
-            (Some(rule), _) => notes.note(position, || rule),
+            (Some(rule), _) => note(position, rule),
             (None, None) if aggressive => {
-                notes.note(position, || AckRule::First);
+                note(position, AckRule::First);
                 return Some(position);
             }
             (None, None) => first = Some(position),
             (None, Some(first)) => {
-                notes.note(first, || AckRule::FirstOfTwo);
-                notes.note(position, || AckRule::KeepsTwo);
+                note(first, AckRule::FirstOfTwo);
+                note(position, AckRule::KeepsTwo);
                 return Some(first);
             }
         }
     }
-    let first = first?;
-    notes.note(first, || AckRule::KeepsTwo);
+    note(first?, AckRule::KeepsTwo);
     None
 }
 

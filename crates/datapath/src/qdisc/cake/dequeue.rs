@@ -171,7 +171,6 @@ impl Cake {
     }
 
     /// Counts and charges a packet that leaves.
-    #[inline]
     fn send(&mut self, number: usize, ticket: Ticket, now: u64) -> Packet {
         let Queued { packet, len, adjusted, .. } = self.pool.get(&ticket);
         let (adjusted, delay) = (*adjusted, now - packet.meta.enqueued_at.as_nanos());

@@ -17,7 +17,6 @@ use crate::units::Rate;
 
 impl Cake {
     /// `cake_enqueue`.
-    #[inline]
     pub(super) fn insert(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
         let now = cx.now.as_nanos();
         let tin = tins::select(&self.config, self.handle, &packet);
@@ -77,7 +76,6 @@ impl Cake {
 
     /// Puts `packet` into its queue, cut into its segments if it is a super-packet and that is
     /// wanted, and lets the ACK filter look at the queue.
-    #[inline]
     fn admit(&mut self, tin: usize, index: usize, packet: Packet, cx: &mut Cx<'_>) {
         if self.config.split_gso && packet.segments() > 1 {
             let (whole, mut left) = (footprint(&packet), packet.segments());
@@ -105,7 +103,6 @@ impl Cake {
     }
 
     /// Appends one packet to its queue.
-    #[inline]
     fn push(&mut self, tin: usize, index: usize, mut packet: Packet, memory: u32, cx: &Cx<'_>) {
         packet.meta.enqueued_at = cx.now;
         let len = packet.wire_len();
@@ -133,8 +130,8 @@ impl Cake {
         let newest = self.pool.last(&flow.chain).expect("a packet was just queued");
         let queue = || self.pool.iter(&flow.chain).take(before);
         if let Some(log) = &mut self.ack_log {
-            let mut rules: Vec<(usize, AckRule)> = Vec::new();
-            ack_filter::judge(filter, newest, queue(), &mut rules);
+            let mut rules = Vec::new();
+            ack_filter::judge(filter, newest, queue(), &mut |at, rule| rules.push((at, rule)));
             let owners: Vec<u32> = queue().map(|packet| packet.meta.owner).collect();
             log.extend(rules.into_iter().map(|(at, rule)| AckJudgement {
                 owner: owners[at],

@@ -17,27 +17,15 @@ pub const QUEUES: usize = 1024;
 /// Ways of a set (`CAKE_SET_WAYS`).
 pub const WAYS: usize = 8;
 
-/// What is hashed of a packet (`struct flow_keys`), as whole words.
+/// What is hashed of a packet (`struct flow_keys`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowKeys {
-    /// Addresses, inside of tunnels.
-    addresses: Addresses,
-    /// Source and destination port.
-    ports: (u16, u16),
-    /// IPv6 flow label.
-    label: u32,
-    /// What the link layer says it is (16 bits), TPID and TCI of the outermost VLAN tag (32 bits),
-    /// transport protocol (8 bits).
-    kind: u64,
-}
-
-/// Source and destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Addresses {
-    /// Not IP.
-    None,
-    V4(u32, u32),
-    V6(u128, u128),
+    /// Addresses, ports and so on, inside of tunnels; `None` for what is not IP.
+    flow: Option<Flow>,
+    /// What the link layer says it is.
+    ethertype: EtherType,
+    /// TPID and TCI of the outermost VLAN tag; 0 without.
+    vlan: u32,
 }
 
 /// The keyed hash of one instance.
@@ -82,21 +70,7 @@ impl SetSlot {
 impl FlowKeys {
     /// What is hashed of `packet` (`skb_flow_dissect_flow_keys`): with a tracked connection the
     /// addresses and ports before translation; with an IPv6 flow label that instead of the ports.
-    #[inline]
     pub fn of(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
-        match (&packet.network, &packet.extra, conntrack) {
-            (Network::Ipv4(ip), None, None) => Self {
-                addresses: Addresses::V4(ip.src.to_bits(), ip.dst.to_bits()),
-                ports: packet.transport.ports().unwrap_or((0, 0)),
-                label: 0,
-                kind: u64::from(EtherType::IPV4.0) | u64::from(ip.protocol) << PROTOCOL,
-            },
-            _ => Self::dissected(packet, conntrack),
-        }
-    }
-
-    /// The same for anything.
-    fn dissected(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
         let flow = match (conntrack, packet.flow()) {
             (Some(conntrack), Some(outer)) => conntrack.original(&outer).or_else(|| seen(packet)),
             (None, Some(_)) => seen(packet),
@@ -109,38 +83,9 @@ impl FlowKeys {
         };
         let tag = packet.extra.as_ref().and_then(|extra| extra.vlan.first());
         let vlan = tag.map_or(0, |&(tpid, tci)| u32::from(tpid) << 16 | u32::from(tci));
-        Self::new(flow, ethertype, vlan)
-    }
-
-    fn new(flow: Option<Flow>, ethertype: EtherType, vlan: u32) -> Self {
-        let link = u64::from(ethertype.0) | u64::from(vlan) << 16;
-        let Some(flow) = flow else {
-            return Self { addresses: Addresses::None, ports: (0, 0), label: 0, kind: link };
-        };
-        let wide = |address: IpAddr| match address {
-            IpAddr::V4(v4) => u128::from(v4.to_bits()),
-            IpAddr::V6(v6) => v6.to_bits(),
-        };
-        let addresses = match (flow.src, flow.dst) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => Addresses::V4(src.to_bits(), dst.to_bits()),
-            (src, dst) => Addresses::V6(wide(src), wide(dst)),
-        };
-        Self {
-            addresses,
-            ports: (flow.src_port, flow.dst_port),
-            label: flow.flow_label,
-            kind: link | u64::from(flow.protocol) << PROTOCOL,
-        }
-    }
-
-    /// What the link layer says.
-    const fn link(&self) -> u64 {
-        self.kind & ((1 << PROTOCOL) - 1)
+        Self { flow, ethertype, vlan }
     }
 }
-
-/// Where the protocol lies in [`FlowKeys::kind`].
-const PROTOCOL: u32 = 48;
 
 /// The flow that the dissector sees: it looks into tunnels, but stops at the first flow label.
 fn seen(packet: &Packet) -> Option<Flow> {
@@ -166,38 +111,29 @@ impl Hasher {
         Hashes { hasher: self, keys, choice }
     }
 
-    /// SipHash-1-3 of the 5-tuple, the same in both directions.
-    #[inline]
     fn flow(&self, keys: &FlowKeys) -> u32 {
-        let in_order = |from: u16, to: u16| {
-            u64::from(from) | u64::from(to) << 16 | u64::from(keys.label) << 32
-        };
-        let (sport, dport) = keys.ports;
-        match keys.addresses {
-            Addresses::None => self.hash([keys.kind]),
-            Addresses::V4(src, dst) => {
-                let reverse = (dst, dport) < (src, sport);
-                let (from, to) = if reverse { (dst, src) } else { (src, dst) };
-                let ports = if reverse { in_order(dport, sport) } else { in_order(sport, dport) };
-                self.hash([keys.kind, ports, u64::from(from) | u64::from(to) << 32])
+        let link = link(keys);
+        let Some(flow) = &keys.flow else { return self.hash([link]) };
+        let (src, dst) = ((flow.src, flow.src_port), (flow.dst, flow.dst_port));
+        let (from, to) = if dst < src { (dst, src) } else { (src, dst) };
+        let kind = link | u64::from(flow.protocol) << 48;
+        let ports = u64::from(from.1) | u64::from(to.1) << 16 | u64::from(flow.flow_label) << 32;
+        match (from.0, to.0) {
+            (IpAddr::V4(from), IpAddr::V4(to)) => {
+                self.hash([kind, ports, u64::from(from.to_bits()) | u64::from(to.to_bits()) << 32])
             }
-            Addresses::V6(src, dst) => {
-                let reverse = (dst, dport) < (src, sport);
-                let (from, to) = if reverse { (dst, src) } else { (src, dst) };
-                let ports = if reverse { in_order(dport, sport) } else { in_order(sport, dport) };
+            (from, to) => {
                 let ([f0, f1], [t0, t1]) = (words(from), words(to));
-                self.hash([keys.kind, ports, f0, f1, t0, t1])
+                self.hash([kind, ports, f0, f1, t0, t1])
             }
         }
     }
 
-    /// One address alone, multiplied with secrets and folded: quick, and nobody outside ever sees
-    /// of it more than who shares with whom.
-    #[inline]
-    fn host(&self, link: u64, address: u128) -> u32 {
-        let [high, low] = words(address);
-        let folded = fold(low ^ self.key.0, high ^ link ^ self.key.1);
-        fold(folded ^ self.key.1, self.key.0 | 1) as u32
+    /// One address alone; 0 for packets without addresses.
+    fn host(&self, keys: &FlowKeys, address: fn(&Flow) -> IpAddr) -> u32 {
+        let Some(flow) = &keys.flow else { return 0 };
+        let [high, low] = words(address(flow));
+        self.hash([link(keys), high, low])
     }
 
     /// Whole words, so that nothing is assembled from bytes in memory.
@@ -209,12 +145,6 @@ impl Hasher {
         }
         hasher.finish() as u32
     }
-}
-
-/// The halves of the product of two words, one over the other.
-const fn fold(a: u64, b: u64) -> u64 {
-    let product = (a as u128).wrapping_mul(b as u128);
-    (product >> 64) as u64 ^ product as u64
 }
 
 impl Hashes<'_> {
@@ -230,26 +160,26 @@ impl Hashes<'_> {
 
     /// The hash of the source address.
     pub fn source(&self) -> u32 {
-        self.choice.host.unwrap_or_else(|| match self.keys.addresses {
-            Addresses::None => 0,
-            Addresses::V4(src, _) => self.hasher.host(self.keys.link(), src.into()),
-            Addresses::V6(src, _) => self.hasher.host(self.keys.link(), src),
-        })
+        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, |flow| flow.src))
     }
 
     /// The hash of the destination address. An address has the same hash on both sides.
     pub fn destination(&self) -> u32 {
-        self.choice.host.unwrap_or_else(|| match self.keys.addresses {
-            Addresses::None => 0,
-            Addresses::V4(_, dst) => self.hasher.host(self.keys.link(), dst.into()),
-            Addresses::V6(_, dst) => self.hasher.host(self.keys.link(), dst),
-        })
+        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, |flow| flow.dst))
     }
 }
 
-/// A wide number in two words.
-const fn words(wide: u128) -> [u64; 2] {
-    [(wide >> 64) as u64, wide as u64]
+/// What the link layer says, as it is hashed: 48 bits.
+fn link(keys: &FlowKeys) -> u64 {
+    u64::from(keys.ethertype.0) | u64::from(keys.vlan) << 16
+}
+
+/// An address in two words.
+fn words(address: IpAddr) -> [u64; 2] {
+    match address {
+        IpAddr::V4(v4) => [0, u64::from(v4.to_bits())],
+        IpAddr::V6(v6) => [(v6.to_bits() >> 64) as u64, v6.to_bits() as u64],
+    }
 }
 
 #[cfg(test)]
@@ -266,7 +196,7 @@ mod tests {
             dst_port: ports.1,
             flow_label: 0,
         };
-        FlowKeys::new(Some(flow), EtherType::IPV4, 0)
+        FlowKeys { flow: Some(flow), ethertype: EtherType::IPV4, vlan: 0 }
     }
 
     #[test]

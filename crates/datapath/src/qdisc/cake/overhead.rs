@@ -66,7 +66,6 @@ impl Sizes {
     }
 
     /// The compensated length of `packet`, which is remembered in the statistics.
-    #[inline]
     pub fn adjust(&mut self, config: &Config, packet: &Packet) -> u32 {
         let offset = network_offset(packet);
         self.average_offset = ewma(self.average_offset.into(), u64::from(offset) << 16, 8) as u32;

@@ -60,7 +60,6 @@ impl Default for Chain {
 
 impl Ticket {
     /// Gives the packet out and frees its slot in `pool`.
-    #[inline]
     pub fn redeem(self, pool: &mut Pool) -> Packet {
         let vacated = &mut pool.slots[self.0 as usize];
         vacated.next = pool.free;
@@ -83,7 +82,6 @@ impl Chain {
 
 impl Pool {
     /// Appends a packet to `chain`.
-    #[inline]
     pub fn push(&mut self, chain: &mut Chain, queued: Queued) {
         let slot = self.occupy(queued);
         if chain.is_empty() {
@@ -153,22 +151,15 @@ impl Pool {
         Ticket(slot)
     }
 
-    #[inline]
     fn occupy(&mut self, queued: Queued) -> u32 {
+        let filled = Slot { queued: Some(queued), next: NIL };
         if self.free == NIL {
-            return self.extend(queued);
+            self.slots.push(filled);
+            return (self.slots.len() - 1) as u32;
         }
         let slot = self.free;
-        let place = &mut self.slots[slot as usize];
-        self.free = place.next;
-        place.next = NIL;
-        place.queued = Some(queued);
+        self.free = self.slots[slot as usize].next;
+        self.slots[slot as usize] = filled;
         slot
-    }
-
-    #[cold]
-    fn extend(&mut self, queued: Queued) -> u32 {
-        self.slots.push(Slot { queued: Some(queued), next: NIL });
-        (self.slots.len() - 1) as u32
     }
 }

@@ -5,7 +5,6 @@ use super::config::{Config, FlowMode};
 use super::draws::Draws;
 use super::ewma;
 use super::flows::{Flows, Rotation, Set};
-use super::hash::QUEUES;
 use super::pool::{Pool, Ticket};
 use super::shaper::{Cost, charge_tin};
 use super::tins::Class;
@@ -122,8 +121,10 @@ impl Tin {
     /// bulk flows of its host. The dither keeps rounding errors from adding up.
     pub fn quantum_of(&self, index: usize, mode: FlowMode, draws: &mut Draws) -> i32 {
         let flows = self.flows.as_ref().expect("a tin with packets has tables");
-        let part = QUANTUM_PART[usize::from(flows.host_load(index, mode)).min(QUEUES)];
-        let part = u32::from(part);
+        let part = match flows.host_load(index, mode) {
+            1 => WHOLE,
+            load => WHOLE / u32::from(load),
+        };
         ((self.flow_quantum * part + u32::from(draws.dither())) >> 16) as i32
     }
 
@@ -198,14 +199,8 @@ impl Tin {
             Set::Decaying => self.decaying -= 1,
             Set::None => {}
         }
-        // Written only where something changes: both counters in one word would wait for the store
-        // to one of them just above.
-        if !at_rest {
-            self.decaying += 1;
-        }
-        if responsive_again {
-            self.unresponsive -= 1;
-        }
+        self.decaying += u16::from(!at_rest);
+        self.unresponsive -= u16::from(responsive_again);
     }
 
     /// Takes the first packet out of queue `index`.
@@ -219,16 +214,8 @@ impl Tin {
     }
 }
 
-/// The part of a quantum that each of so many bulk flows of a host gets (`quantum_div`), of 65535.
-const QUANTUM_PART: [u16; QUEUES + 1] = {
-    let mut parts = [u16::MAX; QUEUES + 1];
-    let mut load = 1;
-    while load <= QUEUES {
-        parts[load] = (u16::MAX as usize / load) as u16;
-        load += 1;
-    }
-    parts
-};
+/// A whole quantum, as `quantum_div` has it.
+const WHOLE: u32 = 65535;
 /// Least quantum of a flow in bytes.
 const MIN_QUANTUM: u64 = 300;
 /// Most bytes of a quantum: an Ethernet frame.

@@ -182,8 +182,8 @@ fn the_naive_filter_drops_every_other_rising_ack_as_it_comes() {
 fn every_decision_has_a_reason() {
     use AckFilter::{Aggressive, Conservative, V8Aggressive, V8Conservative};
     let rules = |filter, queue: &[Packet], newest: Packet| {
-        let mut told: Vec<(usize, AckRule)> = Vec::new();
-        let gone = judge(filter, &newest, queue.iter(), &mut told);
+        let mut told = Vec::new();
+        let gone = judge(filter, &newest, queue.iter(), &mut |at, rule| told.push((at, rule)));
         assert_eq!(gone, victim(filter, &newest, queue.iter()));
         let dropped: Vec<usize> =
             told.iter().filter(|(_, rule)| rule.drops()).map(|(at, _)| *at).collect();

@@ -1,0 +1,272 @@
+//! `ackwright drill`.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use drill::ast::Flag;
+use drill::report;
+use drill::run::Verdict;
+use drill::settings::{IpVersion, Settings, command_line_flag};
+use drill::suite::{self, Plan, Report};
+use drill::{capture, show};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{Failure, Outcome, print, print_json};
+
+/// Arguments of `ackwright drill`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright drill conformance/tcp
+  ackwright drill ~/packetdrill/gtests/net/tcp --ip-version all --json
+  ackwright drill my.pkt -v --pcap out
+
+packetdrill's own spellings (--ip_version, --tolerance_usecs, -D NAME=VALUE, …) are taken as well.
+Exit code 1 if any script fails. docs/drill.md describes the language.")]
+pub struct Args {
+    /// Scripts, or folders with scripts below them
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// How many scripts at once (default: one a processor)
+    #[arg(short, long, default_value_t = 0)]
+    jobs: usize,
+    /// ipv4, ipv6, ipv4-mapped-ipv6 or all; default: what a script asks for, else ipv4
+    #[arg(long, alias = "ip_version", value_name = "VERSION")]
+    ip_version: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Print TAP
+    #[arg(long, conflicts_with = "json")]
+    tap: bool,
+    /// Write JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print every script and what it did; twice: every packet
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Write a pcapng of every run into this folder
+    #[arg(long, value_name = "DIR")]
+    pcap: Option<PathBuf>,
+    /// Times may be off by this many µs (default 4000)
+    #[arg(long, alias = "tolerance-usecs", value_name = "N")]
+    tolerance_usecs: Option<String>,
+    /// … or by this share of the time since the event before (default 12.5)
+    #[arg(long, alias = "tolerance-percent", value_name = "N")]
+    tolerance_percent: Option<String>,
+    /// MTU of the interface (default 1500, over IPv6 1520)
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<String>,
+    /// Inbound packets above this size are super-packets of such segments
+    #[arg(long, value_name = "BYTES")]
+    mss: Option<String>,
+    /// Address of the host under test
+    #[arg(long, alias = "local-ip", value_name = "ADDRESS")]
+    local_ip: Option<String>,
+    /// Address of the script's end
+    #[arg(long, alias = "remote-ip", value_name = "ADDRESS")]
+    remote_ip: Option<String>,
+    /// Netmask of the host's network
+    #[arg(long, alias = "netmask-ip", value_name = "MASK")]
+    netmask_ip: Option<String>,
+    /// Taken for compatibility: there is no gateway here
+    #[arg(long, alias = "gateway-ip", value_name = "ADDRESS", hide = true)]
+    gateway_ip: Option<String>,
+    /// Port of bind()
+    #[arg(long, alias = "bind-port", value_name = "PORT")]
+    bind_port: Option<String>,
+    /// Port of connect()
+    #[arg(long, alias = "connect-port", value_name = "PORT")]
+    connect_port: Option<String>,
+    /// A tick of TCP timestamps in µs; 0: TS values are not compared
+    #[arg(long, alias = "tcp-ts-tick-usecs", value_name = "N")]
+    tcp_ts_tick_usecs: Option<String>,
+    /// TS ecr of inbound packets may be one that was not seen
+    #[arg(long, alias = "tcp-ts-ecr-scaled")]
+    tcp_ts_ecr_scaled: bool,
+    /// An outbound line is one packet, not several that add up
+    #[arg(long, alias = "strict-segments")]
+    strict_segments: bool,
+    /// Differences in these events (packet, syscall) are only told
+    #[arg(long, alias = "non-fatal", value_name = "KINDS")]
+    non_fatal: Option<String>,
+    /// A word of scripts that is replaced: NAME=VALUE
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
+    define: Vec<String>,
+    /// Taken for compatibility
+    #[arg(long, alias = "send-omit-free", hide = true)]
+    send_omit_free: bool,
+    /// Read the scripts only
+    #[arg(long, alias = "dry-run")]
+    dry_run: bool,
+}
+
+/// Runs the scripts and reports.
+pub fn run(args: &Args) -> Outcome {
+    let versions = versions(args.ip_version.as_deref())?;
+    let plan = Plan { versions, flags: flags(args), jobs: args.jobs };
+    check_flags(&plan)?;
+    let files = suite::find(&args.paths)
+        .map_err(|error| Failure::Usage(format!("cannot read the scripts: {error}")))?;
+    if files.is_empty() {
+        return Err(Failure::Usage("no .pkt file there".to_owned()));
+    }
+    if args.dry_run {
+        return dry_run(&files, &plan);
+    }
+    let bar = progress_bar(files.len() as u64 * plan.versions.len().max(1) as u64);
+    let reports = suite::run_all(&files, &plan, |_| bar.inc(1))
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    bar.finish_and_clear();
+    if let Some(folder) = &args.pcap {
+        write_captures(folder, &reports)?;
+    }
+    if let Some(path) = &args.junit {
+        std::fs::write(path, report::junit(&reports))
+            .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+    }
+    if args.json {
+        print_json(&report::json(&reports))?;
+    } else if args.tap {
+        print(&report::tap(&reports))?;
+    } else {
+        if args.verbose > 0 {
+            print(&told(&reports, args.verbose))?;
+        }
+        print(&report::text(&reports))?;
+    }
+    let failed = reports.iter().any(|it| matches!(it.outcome.verdict, Verdict::Fail(_)));
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn versions(word: Option<&str>) -> Result<Vec<IpVersion>, Failure> {
+    match word {
+        None => Ok(Vec::new()),
+        Some("all") => Ok(IpVersion::ALL.to_vec()),
+        Some(word) => word
+            .split(',')
+            .map(|word| {
+                IpVersion::by_name(word).ok_or_else(|| {
+                    let known = "ipv4, ipv6, ipv4-mapped-ipv6, all";
+                    Failure::Usage(format!(
+                        "--ip-version: unknown version `{word}`; there are {known}"
+                    ))
+                })
+            })
+            .collect(),
+    }
+}
+
+fn flags(args: &Args) -> Vec<Flag> {
+    let valued = [
+        ("tolerance_usecs", &args.tolerance_usecs),
+        ("tolerance_percent", &args.tolerance_percent),
+        ("mtu", &args.mtu),
+        ("mss", &args.mss),
+        ("local_ip", &args.local_ip),
+        ("remote_ip", &args.remote_ip),
+        ("netmask_ip", &args.netmask_ip),
+        ("gateway_ip", &args.gateway_ip),
+        ("bind_port", &args.bind_port),
+        ("connect_port", &args.connect_port),
+        ("tcp_ts_tick_usecs", &args.tcp_ts_tick_usecs),
+        ("non_fatal", &args.non_fatal),
+    ];
+    let mut flags: Vec<Flag> = valued
+        .into_iter()
+        .filter_map(|(name, value)| Some(command_line_flag(name, Some(value.as_deref()?))))
+        .collect();
+    if args.tcp_ts_ecr_scaled {
+        flags.push(command_line_flag("tcp_ts_ecr_scaled", None));
+    }
+    if args.strict_segments {
+        flags.push(command_line_flag("strict_segments", None));
+    }
+    flags.extend(args.define.iter().map(|it| command_line_flag("define", Some(it))));
+    flags
+}
+
+/// Flags are wrong before any script is.
+fn check_flags(plan: &Plan) -> Result<(), Failure> {
+    let versions = match plan.versions.as_slice() {
+        [] => &[IpVersion::Ipv4][..],
+        given => given,
+    };
+    for version in versions {
+        Settings::of_run(*version, &[], &plan.flags)
+            .map_err(|fault| Failure::Usage(fault.to_string()))?;
+    }
+    Ok(())
+}
+
+fn progress_bar(runs: u64) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(runs), target);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} scripts  ETA {eta}");
+    bar.set_style(style.expect("the template is well-formed"));
+    bar
+}
+
+fn dry_run(files: &[suite::File], plan: &Plan) -> Outcome {
+    let version = plan.versions.first().copied().unwrap_or(IpVersion::Ipv4);
+    let mut wrong = 0;
+    for file in files {
+        let text = std::fs::read(&file.path)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", file.path.display())))?;
+        match suite::read(&String::from_utf8_lossy(&text), version, &plan.flags) {
+            Ok(_) => {}
+            Err(fault) if fault.no_meaning => {
+                print(&format!("{}:{}: skipped, because {fault}", file.name, fault.pos))?;
+            }
+            Err(fault) => {
+                wrong += 1;
+                print(&format!("{}:{}: {fault}", file.name, fault.pos))?;
+            }
+        }
+    }
+    print(&format!("{} scripts, {wrong} of them faulty", files.len()))?;
+    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write_captures(folder: &std::path::Path, reports: &[Report]) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::Other(format!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    for report in reports {
+        if !report.outcome.packets.is_empty() {
+            capture::write(folder, &report.name, report.version, &report.outcome)
+                .map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// What every script did.
+fn told(reports: &[Report], verbose: u8) -> String {
+    let mut out = String::new();
+    for report in reports {
+        let word = match &report.outcome.verdict {
+            Verdict::Pass => "OK  ",
+            Verdict::Fail(_) => "FAIL",
+            Verdict::Skip { .. } => "SKIP",
+        };
+        out.push_str(&format!("{word} [{} ({})]\n", report.name, report.version));
+        for line in &report.outcome.log {
+            if verbose > 1 || line.contains("printed:") {
+                out.push_str(&format!("    {line}\n"));
+            }
+        }
+        if verbose > 1 {
+            for (direction, at, packet) in &report.outcome.packets {
+                let packet = drill::actual::Actual::of(packet, drill::wire::Offsets::default());
+                let text = show::actual(&packet, *direction);
+                out.push_str(&format!("    {at:?} {text}\n"));
+            }
+        }
+    }
+    out
+}

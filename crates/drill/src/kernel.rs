@@ -1,0 +1,333 @@
+//! What stands in for the kernel: a host with one interface, its descriptors, its settings.
+
+use crate::ast::Direction;
+use crate::settings::Settings;
+use core::net::SocketAddr;
+use datapath::fib::{Prefix, Route};
+use datapath::host::{Host, Offloads, PortConfig};
+use datapath::node::{Done, Node as _, Output, Port};
+use datapath::packet::Packet;
+use datapath::qdisc::Sched;
+use datapath::qdisc::fifo::PfifoFast;
+use datapath::rng::Rng;
+use datapath::socket::{Call, Errno, Fd, Return, Sockets, Syscall};
+use datapath::tcp::config::SysctlError;
+use datapath::units::Instant;
+use iproute::ip::{Ip, IpError};
+use iproute::tc::{Device, parse_qdisc};
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Poll;
+
+/// The name of the interface in scripts.
+pub const DEVICE: &str = "tun0";
+
+/// A host under test.
+#[derive(Debug)]
+pub struct Kernel {
+    /// The stack.
+    pub host: Host,
+    /// The application's descriptors.
+    pub sockets: Sockets,
+    /// Now.
+    pub now: Instant,
+    /// What the host has sent, and when; the script takes it from here.
+    pub sent: VecDeque<(Instant, Packet)>,
+    /// Every packet that crossed the interface, and when.
+    pub seen: Vec<(Direction, Instant, Packet)>,
+    /// Names and values of settings that were written and are only kept.
+    kept: BTreeMap<String, String>,
+    /// Counters at the last `nstat`.
+    nstat: BTreeMap<String, u64>,
+    port: Port,
+    mtu: u32,
+}
+
+/// What became of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// It is set.
+    Done,
+    /// There is no such setting.
+    Unknown,
+    /// It does not take that value.
+    Invalid(String),
+}
+
+impl Kernel {
+    /// A fresh host at `now`.
+    pub fn new(settings: &Settings, now: Instant) -> Self {
+        let mut host = Host::new();
+        let port = host.add_port(PortConfig {
+            mtu: settings.mtu,
+            addresses: vec![(settings.local, settings.local_prefix_len)],
+            ethernet: false,
+            queue_limit: TX_QUEUE_LEN,
+            offloads: Offloads { gso: true, tso: true, gro: false },
+            orphans: true,
+            ..PortConfig::default()
+        });
+        let network = Prefix::containing(settings.remote, settings.remote_prefix_len)
+            .expect("settings check prefix lengths");
+        // A script may name a remote network that holds the local address already.
+        let _ = host.fib_mut().append(Route::on_link(network, port.0));
+        let mut kernel = Self {
+            host,
+            sockets: Sockets::new(),
+            now,
+            sent: VecDeque::new(),
+            seen: Vec::new(),
+            kept: BTreeMap::new(),
+            nstat: BTreeMap::new(),
+            port,
+            mtu: settings.mtu,
+        };
+        kernel.set_root_qdisc(Sched::new(
+            datapath::qdisc::Handle::NONE,
+            PfifoFast::new(TX_QUEUE_LEN),
+        ));
+        kernel.host.credit(now, port, None);
+        kernel
+    }
+
+    fn set_root_qdisc(&mut self, qdisc: Sched) {
+        self.host.set_qdisc(self.now, self.port, qdisc);
+    }
+
+    /// Hands a packet to the host.
+    pub fn receive(&mut self, packet: Packet) {
+        self.seen.push((Direction::Inbound, self.now, packet.clone()));
+        self.host.receive(self.now, self.port, packet);
+        self.settle();
+    }
+
+    /// Carries a call on, and takes what the host sends by it.
+    pub fn call(&mut self, call: &mut Call) -> Poll<Result<Return, Errno>> {
+        let done = self.sockets.call(self.now, &mut self.host, call);
+        self.settle();
+        done
+    }
+
+    /// A call that never waits.
+    pub fn call_now(&mut self, syscall: Syscall) -> Result<Return, Errno> {
+        match self.call(&mut Call::from(syscall)) {
+            Poll::Ready(done) => done,
+            Poll::Pending => Err(Errno::EAGAIN),
+        }
+    }
+
+    /// Takes all that the host has to say at this instant.
+    pub fn settle(&mut self) {
+        while let Some(output) = self.host.poll(self.now) {
+            match output {
+                Output::Send(port, packet) => {
+                    let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
+                    self.seen.push((Direction::Outbound, self.now, packet.clone()));
+                    self.sent.push_back((self.now, packet));
+                    self.host.credit(self.now, port, Some(done));
+                }
+                Output::Drop(..) | Output::Ready(_) | Output::Event(_) => {}
+            }
+        }
+    }
+
+    /// When the host wants to be called next; not before now.
+    pub fn wake_at(&self) -> Option<Instant> {
+        self.host.wake_at().map(|at| at.max(self.now))
+    }
+
+    /// Moves the clock and does what is due.
+    pub fn advance(&mut self, to: Instant) {
+        assert!(to >= self.now, "time ran backwards");
+        self.now = to;
+        self.settle();
+    }
+
+    // Settings.
+
+    /// Writes a setting by its name (`net.ipv4.tcp_ecn`) or its file below `/proc/sys` or `/sys`.
+    pub fn set(&mut self, name: &str, value: &str) -> Setting {
+        let name = setting_name(name);
+        let value = value.trim();
+        let outcome = if name.starts_with("net.ipv4.") {
+            match self.host.set_tcp_sysctl(&name, value) {
+                Ok(()) => Setting::Done,
+                Err(SysctlError::Value(why)) => Setting::Invalid(why),
+                Err(SysctlError::Unknown) => Self::keep(&name, value),
+            }
+        } else {
+            Self::keep(&name, value)
+        };
+        if outcome == Setting::Done {
+            self.kept.insert(name, value.to_owned());
+        }
+        outcome
+    }
+
+    /// Settings that may be written and change nothing here.
+    fn keep(name: &str, value: &str) -> Setting {
+        let known = KEPT.contains(&name) || KEPT_TREES.iter().any(|tree| name.starts_with(tree));
+        let parameter = name.strip_prefix("/sys/module/tcp_cubic/parameters/");
+        let as_built = parameter.is_some_and(|it| CUBIC.contains(&(it, value)));
+        if known || as_built { Setting::Done } else { Setting::Unknown }
+    }
+
+    /// Reads a setting.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let name = setting_name(name);
+        if let Some(value) = self.kept.get(&name) {
+            return Some(value.clone());
+        }
+        let mut config = self.host.tcp_defaults();
+        match name.strip_prefix("net.ipv4.")? {
+            "tcp_congestion_control" => Some(config.congestion_control.name().to_owned()),
+            "tcp_rmem" => Some(triple(config.sysctl.tcp_rmem)),
+            "tcp_wmem" => Some(triple(config.sysctl.tcp_wmem)),
+            short => config.sysctl.scalar_mut(short).map(|value| value.to_string()),
+        }
+    }
+
+    /// `tc qdisc …`: what `tc` would print, or why it would fail.
+    pub fn tc(&mut self, command: &str) -> Result<String, String> {
+        let parsed = parse_qdisc(command).map_err(|error| error.to_string())?;
+        if parsed.device != DEVICE {
+            return Err(format!("Cannot find device \"{}\"", parsed.device));
+        }
+        let device = Device { psched_mtu: self.mtu, tx_queue_len: TX_QUEUE_LEN };
+        let done = self.host.change_qdisc(self.now, self.port, |root, cx| {
+            parsed.apply(root, device, Rng::stream(1, 1), cx).map(|_| ())
+        });
+        self.settle();
+        done.map(|()| String::new()).map_err(|refused| refused.to_string())
+    }
+
+    /// Changes the MTU of the interface.
+    pub fn set_mtu(&mut self, mtu: u32) {
+        self.mtu = mtu;
+        self.host.port_config_mut(self.port).mtu = mtu;
+    }
+
+    /// Changes the offloads of the interface (`ethtool -K`).
+    pub fn set_offload(&mut self, name: &str, on: bool) -> bool {
+        let offloads = &mut self.host.port_config_mut(self.port).offloads;
+        match name {
+            "tso" | "tcp-segmentation-offload" => offloads.tso = on,
+            "gso" | "generic-segmentation-offload" => {
+                offloads.gso = on;
+                // Without GSO a device that takes super-packets cannot be given any.
+                offloads.tso &= on;
+            }
+            "gro" | "generic-receive-offload" => offloads.gro = on,
+            "tx" | "rx" | "sg" | "lro" | "rxvlan" | "txvlan" => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// Every counter that `nstat` would print, with its value.
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        let stats = &self.host.stats;
+        let mut list = vec![
+            ("IpInReceives".to_owned(), stats.in_receives),
+            ("IpInDelivers".to_owned(), stats.in_delivers),
+            ("IpOutRequests".to_owned(), stats.out_requests),
+            ("IpOutNoRoutes".to_owned(), stats.out_no_routes),
+        ];
+        let mib = self.host.tcp_mib();
+        list.extend(mib.entries().map(|(name, value)| (name.to_owned(), value)));
+        list
+    }
+
+    /// Counters less what they were at the last `nstat`.
+    pub fn counter_increments(&self) -> Vec<(String, u64)> {
+        let before = |name: &str| self.nstat.get(name).copied().unwrap_or(0);
+        self.counters()
+            .into_iter()
+            .map(|(name, value)| (name.clone(), value.saturating_sub(before(&name))))
+            .collect()
+    }
+
+    /// Counts from here on.
+    pub fn remember_counters(&mut self) {
+        self.nstat = self.counters().into_iter().collect();
+    }
+
+    /// Lines of `/proc/net/tcp` (or `tcp6`): local end, remote end, state.
+    pub fn proc_net_tcp(&self, ipv6: bool) -> Vec<(SocketAddr, SocketAddr, u8)> {
+        let lines =
+            self.host.tcp_sockets().map(|(local, remote, state)| (local, remote, state as u8));
+        lines.filter(|(local, ..)| local.is_ipv6() == ipv6).collect()
+    }
+
+    /// The `TCP_INFO` of a descriptor and what goes with it.
+    pub fn option(&mut self, fd: Fd, level: i32, name: i32) -> Option<Return> {
+        self.call_now(Syscall::get(fd, level, name)).ok()
+    }
+
+    /// Forgets what was learnt about peers (`ip tcp_metrics flush`).
+    pub fn flush_metrics(&mut self) {
+        self.host.flush_tcp_metrics();
+    }
+
+    /// `ip route …` or `ip rule …`: what `ip` would print, or why it would fail.
+    pub fn ip(&mut self, command: &str) -> Result<String, IpError> {
+        let mut ip = Ip { now: self.now, ..Ip::new() };
+        core::mem::swap(&mut ip.fib, self.host.fib_mut());
+        let port = ip.devices.add(DEVICE);
+        for &(address, len) in &self.host.port(self.port).config.addresses {
+            ip.devices.add_address(port, address, len);
+        }
+        let done = ip.run(command);
+        core::mem::swap(&mut ip.fib, self.host.fib_mut());
+        self.settle();
+        done
+    }
+}
+
+/// `net.ipv4.tcp_ecn`, `net/ipv4/tcp_ecn` and `/proc/sys/net/ipv4/tcp_ecn` are the same.
+fn setting_name(name: &str) -> String {
+    let name = name.strip_prefix("/proc/sys/").unwrap_or(name);
+    match name.strip_prefix("/sys/") {
+        Some(_) => name.to_owned(),
+        None => name.replace('/', "."),
+    }
+}
+
+fn triple([a, b, c]: [u32; 3]) -> String {
+    format!("{a}\t{b}\t{c}")
+}
+
+/// `txqueuelen` of a tun device.
+const TX_QUEUE_LEN: u32 = 500;
+
+/// Parameters of CUBIC with the values that it has here: no others can be had.
+const CUBIC: [(&str, &str); 7] = [
+    ("hystart", "1"),
+    ("hystart_detect", "3"),
+    ("hystart_low_window", "16"),
+    ("hystart_ack_delta_us", "2000"),
+    ("fast_convergence", "1"),
+    ("tcp_friendliness", "1"),
+    ("beta", "717"),
+];
+
+/// Settings without a meaning here, that suites write all the same.
+const KEPT: [&str; 16] = [
+    "net.ipv4.tcp_ecn_option",
+    "net.ipv4.tcp_ecn_option_beacon",
+    "net.ipv4.tcp_fack",
+    "net.ipv4.tcp_low_latency",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_max_orphans",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_available_congestion_control",
+    "net.ipv4.tcp_allowed_congestion_control",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.icmp_ratelimit",
+    "net.ipv4.icmp_msgs_per_sec",
+    "net.ipv4.icmp_msgs_burst",
+    "net.core.default_qdisc",
+    "net.core.somaxconn",
+    "kernel.printk",
+];
+const KEPT_TREES: [&str; 5] =
+    ["net.core.rmem_", "net.core.wmem_", "net.core.optmem_", "net.ipv4.conf.", "net.ipv6.conf."];

@@ -1,0 +1,114 @@
+//! Names and numbers of arguments.
+
+use crate::ast::{Action, CallSpec, Expr, ExprKind, Script};
+use crate::fault::{Fault, Pos};
+use datapath::socket::{Errno, number};
+
+/// The number that an argument stands for.
+pub(super) fn int(expr: &Expr) -> Result<i64, Fault> {
+    match &expr.kind {
+        ExprKind::Int(number) => Ok(*number),
+        ExprKind::Word(name) => symbol(expr.pos, name),
+        ExprKind::Or(left, right) => Ok(int(left)? | int(right)?),
+        ExprKind::InAddr(address) => Ok(i64::from(u32::from_ne_bytes(address.octets()))),
+        _ => Err(Fault::new(expr.pos, "this is not a number", "a number, or names joined by `|`")),
+    }
+}
+
+/// The number in `[…]`.
+pub(super) fn bracketed(expr: &Expr) -> Result<i64, Fault> {
+    match &expr.kind {
+        ExprKind::List(list) if list.len() == 1 => int(&list[0]),
+        ExprKind::List(list) if list.is_empty() => Ok(0),
+        _ => Err(Fault::new(expr.pos, "expected `[number]`", "put the number in brackets")),
+    }
+}
+
+fn symbol(pos: Pos, name: &str) -> Result<i64, Fault> {
+    if let Some(number) = number::by_name(name) {
+        return Ok(number);
+    }
+    if let Some(errno) = Errno::by_name(name) {
+        return Ok(errno.number().into());
+    }
+    if let Some((_, number)) = MORE.iter().find(|(known, _)| *known == name) {
+        return Ok(*number);
+    }
+    let mut known = number::NAMES.to_vec();
+    known.extend(MORE.iter().map(|(name, _)| *name));
+    known.extend(Errno::ALL.iter().map(|(_, name, _)| *name));
+    Err(Fault::unknown(pos, "name", name, &known))
+}
+
+/// Names of the language that are no part of the socket API.
+const MORE: [(&str, i64); 18] = [
+    ("NULL", 0),
+    ("SCM_TIMESTAMPING_OPT_STATS", 54),
+    ("TCP_NLA_PAD", 0),
+    ("TCP_NLA_BUSY", 1),
+    ("TCP_NLA_RWND_LIMITED", 2),
+    ("TCP_NLA_SNDBUF_LIMITED", 3),
+    ("TCP_NLA_DATA_SEGS_OUT", 4),
+    ("TCP_NLA_TOTAL_RETRANS", 5),
+    ("TCP_NLA_PACING_RATE", 6),
+    ("TCP_NLA_DELIVERY_RATE", 7),
+    ("TCP_NLA_SND_CWND", 8),
+    ("TCP_NLA_REORDERING", 9),
+    ("TCP_NLA_MIN_RTT", 10),
+    ("TCP_NLA_RECUR_RETRANS", 11),
+    ("TCP_NLA_DELIVERY_RATE_APP_LMT", 12),
+    ("TCP_NLA_SNDQ_SIZE", 13),
+    ("TCP_NLA_CA_STATE", 14),
+    ("TCP_NLA_SND_SSTHRESH", 15),
+];
+
+/// The first thing in a script that has no meaning without a kernel.
+pub(super) fn needs_a_kernel(script: &Script) -> Option<Fault> {
+    script.events.iter().find_map(|event| match &event.action {
+        Action::Call(call) => call_needs(call),
+        _ => None,
+    })
+}
+
+fn call_needs(call: &CallSpec) -> Option<Fault> {
+    if let Some((_, why)) = CALLS.iter().find(|(name, _)| call.name.starts_with(name)) {
+        return Some(Fault::no_meaning(call.pos, *why));
+    }
+    call.args.iter().find_map(expr_needs)
+}
+
+fn expr_needs(expr: &Expr) -> Option<Fault> {
+    match &expr.kind {
+        ExprKind::Word(name) => WORDS
+            .iter()
+            .find(|(word, _)| *word == name.as_str())
+            .map(|(_, why)| Fault::no_meaning(expr.pos, *why)),
+        ExprKind::Or(left, right) => expr_needs(left).or_else(|| expr_needs(right)),
+        ExprKind::List(list) | ExprKind::Braces(list) => list.iter().find_map(expr_needs),
+        ExprKind::Mpls(_) | ExprKind::Gre(_) => {
+            Some(Fault::no_meaning(expr.pos, "tunnels by socket options are not modelled"))
+        }
+        ExprKind::MsgHdr(message) => message.control.iter().find_map(expr_needs),
+        ExprKind::Cmsg(control) => expr_needs(&control.kind).or_else(|| expr_needs(&control.data)),
+        ExprKind::ExtendedError(error) => error.fields.iter().find_map(expr_needs),
+        _ => None,
+    }
+}
+
+const ZEROCOPY: &str = "zero-copy is about pages of memory, and payload here is a length";
+const STATS: &str = "statistics in time-stamp messages are not modelled";
+
+const WORDS: [(&str, &str); 6] = [
+    ("SO_ZEROCOPY", ZEROCOPY),
+    ("MSG_ZEROCOPY", ZEROCOPY),
+    ("TCP_ZEROCOPY_RECEIVE", ZEROCOPY),
+    ("IPPROTO_MPTCP", "Multipath TCP is not modelled"),
+    ("SCM_TIMESTAMPING_OPT_STATS", STATS),
+    ("SOF_TIMESTAMPING_OPT_STATS", STATS),
+];
+
+const CALLS: [(&str, &str); 3] = [
+    ("psp_", "PSP needs keys that only a device has"),
+    ("cap_set", "capabilities belong to processes of a kernel"),
+    ("sctp_", "SCTP is not modelled"),
+];

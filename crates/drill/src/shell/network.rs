@@ -1,0 +1,177 @@
+//! Commands about the network: `sysctl`, `ip`, `tc`, `ethtool`, `nstat`.
+
+use super::{Done, Ran, Status};
+use crate::fault::{Fault, Pos};
+use crate::kernel::{DEVICE, Kernel, Setting};
+use iproute::ip::IpError;
+use std::fmt::Write as _;
+
+/// Writes a setting. A value that it does not take is a failure of the command, as in the shell; a
+/// setting that is not modelled ends the script.
+pub(super) fn set(kernel: &mut Kernel, name: &str, value: &str, pos: Pos) -> Done<Ran> {
+    match kernel.set(name, value) {
+        Setting::Done => Ok(Ran::quiet()),
+        Setting::Unknown => {
+            Err(Fault::no_meaning(pos, format!("setting `{name}` is not modelled")))
+        }
+        Setting::Invalid(why) => Ok(Ran::failed(format!("{name}: Invalid argument: {why}\n"))),
+    }
+}
+
+/// `sysctl [-q] [-w] [-n] NAME=VALUE…` or `NAME…`.
+pub(super) fn sysctl(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+    let bare = args.iter().any(|arg| arg.starts_with('-') && arg.contains('n'));
+    let mut whole = Ran::quiet();
+    for arg in args.iter().filter(|arg| !arg.starts_with('-')) {
+        let Some((name, value)) = arg.split_once('=') else {
+            match kernel.get(arg) {
+                Some(value) if bare => {
+                    let _ = writeln!(whole.out, "{value}");
+                }
+                Some(value) => {
+                    let _ = writeln!(whole.out, "{arg} = {value}");
+                }
+                None => {
+                    whole.status = Status::FAILURE;
+                    let _ = writeln!(whole.err, "sysctl: cannot stat {arg}");
+                }
+            }
+            continue;
+        };
+        let ran = set(kernel, name, value, pos)?;
+        if !ran.status.ok() {
+            whole.status = ran.status;
+            whole.err.push_str(&ran.err);
+        }
+    }
+    Ok(whole)
+}
+
+/// `set_sysctls.py /proc/sys/net/ipv4/tcp_timestamps=0 …`.
+pub(super) fn set_sysctls(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+    for arg in args {
+        let Some((file, value)) = arg.split_once('=') else {
+            let what = format!("`{arg}` is no setting");
+            return Err(Fault::new(pos, what, "write /proc/sys/…=VALUE"));
+        };
+        let ran = set(kernel, file, value, pos)?;
+        if !ran.status.ok() {
+            return Ok(ran);
+        }
+    }
+    Ok(Ran::quiet())
+}
+
+/// `tc qdisc …`.
+pub(super) fn tc(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+    let command = args.join(" ");
+    match kernel.tc(&command) {
+        Ok(out) => Ok(Ran::ok(out)),
+        Err(why) if why.contains("nown qdisc") || why.contains("unknown") => {
+            Err(Fault::no_meaning(pos, format!("`tc {command}`: {why}")))
+        }
+        Err(why) => Ok(Ran::failed(format!("{why}\n"))),
+    }
+}
+
+/// `ethtool -K tun0 tso off gso off`.
+pub(super) fn ethtool(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+    let ["-K" | "--offload" | "--features", device, features @ ..] = args else {
+        return Err(Fault::no_meaning(pos, "ethtool other than -K"));
+    };
+    if *device != DEVICE {
+        return Ok(Ran::failed(format!("netlink error: no device {device}\n")));
+    }
+    for pair in features.chunks(2) {
+        let [name, value @ ("on" | "off")] = pair else {
+            return Ok(Ran::failed("ethtool: bad command line argument(s)\n".to_owned()));
+        };
+        if !kernel.set_offload(name, *value == "on") {
+            return Err(Fault::no_meaning(pos, format!("offload `{name}` is not modelled")));
+        }
+    }
+    Ok(Ran::quiet())
+}
+
+/// `nstat [-n] [-s] [-a] [-z] [-r] [NAME…]`: counters since the last time.
+pub(super) fn nstat(kernel: &mut Kernel, args: &[&str]) -> Ran {
+    let flag = |letter: char| args.iter().any(|it| it.starts_with('-') && it.contains(letter));
+    let names: Vec<&&str> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let list = if flag('a') || flag('r') { kernel.counters() } else { kernel.counter_increments() };
+    let mut out = "#kernel\n".to_owned();
+    for (name, value) in list {
+        let wanted = names.is_empty() || names.iter().any(|it| **it == name);
+        if wanted && (value != 0 || flag('z') || !names.is_empty()) {
+            writeln!(out, "{name:<32}{value:<16}   0.0").expect("a string takes anything");
+        }
+    }
+    if !flag('s') {
+        kernel.remember_counters();
+    }
+    if flag('n') { Ran::quiet() } else { Ran::ok(out) }
+}
+
+/// `ip route …`, `ip link set …`, `ip tcp_metrics …`.
+pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+    let all = args;
+    let args: Vec<&str> = args
+        .iter()
+        .copied()
+        .filter(|arg| !matches!(*arg, "-4" | "-6" | "-o" | "-q" | "-force"))
+        .collect();
+    match args.as_slice() {
+        ["tcp_metrics" | "tcpmetrics", "flush", ..] => {
+            kernel.flush_metrics();
+            Ok(Ran::quiet())
+        }
+        ["tcp_metrics" | "tcpmetrics", ..] => Ok(Ran::quiet()),
+        ["link", "set", rest @ ..] => link_set(kernel, rest, pos),
+        ["route" | "ro" | "r" | "rule", ..] => {
+            let command = all.join(" ");
+            match kernel.ip(&command) {
+                Ok(out) => Ok(Ran::ok(out)),
+                Err(IpError::Grammar(error)) => {
+                    Err(Fault::no_meaning(pos, format!("`ip {command}`: {error}")))
+                }
+                Err(error) => Ok(Ran::failed(format!("{error}\n"))),
+            }
+        }
+        ["addr" | "address" | "netns" | "neigh", ..] => Err(Fault::no_meaning(
+            pos,
+            format!("`ip {}`: the host has one interface with one address", args.join(" ")),
+        )),
+        _ => Err(Fault::no_meaning(pos, format!("`ip {}` is not interpreted", args.join(" ")))),
+    }
+}
+
+fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+    let mut words = args.iter().copied().peekable();
+    while let Some(word) = words.next() {
+        match word {
+            "dev" | "up" | DEVICE => {}
+            "mtu" => match words.next().and_then(|it| it.parse().ok()) {
+                Some(mtu @ 68..=65_535) => kernel.set_mtu(mtu),
+                _ => return Ok(Ran::failed("Error: argument is wrong: \"mtu\"\n".to_owned())),
+            },
+            "gso_max_size" | "gso_max_segs" | "gro_max_size" | "gso_ipv4_max_size"
+            | "gro_ipv4_max_size" | "txqueuelen" => {
+                words.next();
+            }
+            _ => {
+                return Err(Fault::no_meaning(
+                    pos,
+                    format!("`ip link set {word}` is not modelled"),
+                ));
+            }
+        }
+    }
+    Ok(Ran::quiet())
+}
+
+/// `ifconfig tun0 mtu 9000`.
+pub(super) fn ifconfig(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+    match args {
+        [DEVICE, rest @ ..] => link_set(kernel, rest, pos),
+        _ => Err(Fault::no_meaning(pos, "the host has one interface, tun0")),
+    }
+}
