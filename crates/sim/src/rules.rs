@@ -229,7 +229,8 @@ fn apply(rule: Rule, at: Instant, packet: &mut Packet) -> Verdict {
     match (rule.action, rule.matches) {
         (Action::Drop, _) => Verdict::Drop,
         (Action::Delay(span), _) => Verdict::Delay(span),
-        (Action::Duplicate(span), _) => Verdict::Duplicate(span),
+        // A copy leaves after all else of its moment: the box empties its input first.
+        (Action::Duplicate(span), _) => Verdict::Duplicate(span.max(Duration::from_nanos(1))),
         (Action::Hold, Match::Time { to, .. }) => Verdict::Delay(to - at),
         (Action::Hold, _) => Verdict::Pass,
         (Action::Mark, _) => {

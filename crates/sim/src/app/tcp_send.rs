@@ -22,6 +22,8 @@ pub struct TcpSend {
     phase: Phase,
     /// What is left of the chunk that is being written.
     chunk_left: u64,
+    /// When that one began.
+    chunk_began: Instant,
     report: AppReport,
 }
 
@@ -54,6 +56,7 @@ impl TcpSend {
             socket: None,
             phase: Phase::Writing,
             chunk_left: 0,
+            chunk_began: Instant::ZERO,
             report: AppReport::default(),
         }
     }
@@ -64,7 +67,8 @@ impl TcpSend {
         self
     }
 
-    /// Writes chunks of `size` bytes and sleeps for `gap` after each.
+    /// Writes chunks of `size` bytes that begin `gap` apart, or one after the other where a chunk
+    /// takes longer than that.
     pub fn chunks(mut self, size: u64, gap: Duration) -> Self {
         assert!(size > 0, "a chunk has at least one byte");
         (self.chunk, self.gap) = (size, gap);
@@ -83,6 +87,7 @@ impl TcpSend {
         while self.phase == Phase::Writing {
             if self.chunk_left == 0 {
                 self.chunk_left = self.chunk.min(self.limit - self.report.sent_bytes);
+                self.chunk_began = cx.now;
             }
             if self.chunk_left == 0 {
                 return self.shut_down(cx, socket);
@@ -101,9 +106,10 @@ impl TcpSend {
     }
 
     fn rest_after_chunk(&mut self, cx: &mut AppCx<'_>) {
-        if self.gap > Duration::ZERO && self.report.sent_bytes < self.limit {
+        let next = self.chunk_began + self.gap;
+        if next > cx.now && self.report.sent_bytes < self.limit {
             self.phase = Phase::Resting;
-            cx.wake_at(cx.now + self.gap);
+            cx.wake_at(next);
         }
     }
 
