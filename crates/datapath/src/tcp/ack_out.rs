@@ -175,14 +175,13 @@ impl Connection {
     }
 
     /// An ACK for all that came went out, alone or with data (`tcp_event_ack_sent`).
-    pub(super) fn ack_was_sent(&mut self, packets: u32, cx: &mut Cx<'_>) {
+    pub(super) fn ack_was_sent(&mut self, cx: &mut Cx<'_>) {
         self.compressed_acks_sent(cx);
-        if self.ack.quick > 0 {
-            if packets >= u32::from(self.ack.quick) {
-                self.ack.quick = 0;
+        // Only an ACK that new data asked for uses up a quick one.
+        if self.ack.quick > 0 && self.ack.scheduled {
+            self.ack.quick -= 1;
+            if self.ack.quick == 0 {
                 self.ack.ato = ATO_MIN;
-            } else {
-                self.ack.quick -= packets as u8;
             }
         }
         self.ack.scheduled = false;

@@ -34,7 +34,7 @@ impl Connection {
                 self.send_ack_up_to(prior_rcv_nxt, cx);
                 if !today {
                     // It passed for an ACK of everything.
-                    self.ack_was_sent(1, cx);
+                    self.ack_was_sent(cx);
                 }
             }
             self.ack.now |= today;

@@ -43,7 +43,7 @@ impl Connection {
             self.totals.bytes_sent += u64::from(len);
         }
         if flags.contains(TcpFlags::ACK) {
-            self.ack_was_sent(segs, cx);
+            self.ack_was_sent(cx);
         }
         self.totals.segs_out += segs;
         cx.mib.out_segs += u64::from(segs);
@@ -156,7 +156,7 @@ impl Connection {
     fn send_control(&mut self, flags: TcpFlags, stamp: Instant, cx: &mut Cx<'_>) {
         let flags = flags | self.ecn_echo();
         let options = self.options(stamp);
-        self.ack_was_sent(1, cx);
+        self.ack_was_sent(cx);
         let window = self.select_window(cx);
         let seq = self.acceptable_seq();
         let tcp = self.header(seq, flags, window, options);
