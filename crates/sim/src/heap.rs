@@ -6,7 +6,7 @@
 //! history of the heap. At one instant the kinds follow each other as [`Kind`] lists them: first
 //! links go up or down, then transmissions end (room before new work), then packets arrive, then
 //! nodes wake for their timers (an ACK that arrives at the very moment of a timeout wins), then
-//! applications start, stop and wake. Within a kind the lower index comes first: links, nodes and
+//! applications start, stop, wake and hear of what became ready. Within a kind the lower index comes first: links, nodes and
 //! applications are numbered in the order in which they were made. Packets on one link that
 //! arrive at the same instant keep the order in which they were sent.
 
@@ -30,10 +30,20 @@ pub(crate) enum Kind {
     Stop,
     /// An application asked to be called.
     Timer,
+    /// Applications of a slow machine hear what became ready.
+    Late,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Command, Kind::Sent, Kind::Arrival, Kind::Wake, Kind::Start, Kind::Stop, Kind::Timer];
+const KINDS: [Kind; 8] = [
+    Kind::Command,
+    Kind::Sent,
+    Kind::Arrival,
+    Kind::Wake,
+    Kind::Start,
+    Kind::Stop,
+    Kind::Timer,
+    Kind::Late,
+];
 
 /// A moment, a kind and an index in one number that sorts as the documentation says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

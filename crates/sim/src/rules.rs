@@ -124,6 +124,8 @@ pub enum Verdict {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     list: Vec<Counted>,
+    /// There is a box: rules for this direction or the other.
+    boxed: bool,
     data: u64,
     acks: u64,
     syns: u64,
@@ -150,17 +152,20 @@ struct Sight {
     bytes: Option<(u32, u32)>,
 }
 
+/// Longer packets are written to pages.
+const PAGE: u32 = 4_096;
+
 impl Rules {
     /// The rules for `direction` among `rules`, in order.
     pub fn new(rules: &[Rule], direction: Direction) -> Self {
         let mine = rules.iter().filter(|rule| rule.direction == direction);
         let list = mine.map(|rule| Counted { rule: *rule, covered: 0, hits: 0 }).collect();
-        Self { list, ..Self::default() }
+        Self { list, boxed: !rules.is_empty(), ..Self::default() }
     }
 
-    /// True without rules.
+    /// True if there are no rules for either direction, and so no box that packets pass.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        !self.boxed
     }
 
     /// How often each rule has decided, in order.
@@ -171,7 +176,8 @@ impl Rules {
     /// Judges a packet that passes at `at`.
     pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> Verdict {
         // The box reads the packet and writes a new one: the sender's memory does not travel on.
-        packet.meta.memory = Memory::Linear;
+        let in_a_page = packet.body.len < PAGE;
+        packet.meta.memory = if in_a_page { Memory::Linear } else { Memory::Paged };
         let sight = self.look(at, packet);
         let (data, acks, syns) = (self.data, self.acks, self.syns);
         let mut decided = None;

@@ -17,6 +17,7 @@ use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
+use std::collections::VecDeque;
 
 /// Index of an application in its world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,12 +41,21 @@ pub struct WorldStats {
 /// From this wire length on a packet counts as MTU-sized.
 pub const HOP_BYTES: u32 = 1400;
 
+/// How long after the arrivals of a moment applications run.
+const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
+
 /// Nodes, links, applications, and what is to happen.
 pub struct World {
     now: Instant,
     heap: Heap,
     /// Readiness of this moment that no application has heard of yet.
     ready: Vec<(NodeId, SocketReady)>,
+    /// Readiness that applications are hearing of.
+    called: Vec<(NodeId, SocketReady)>,
+    /// Readiness that waits for applications of slow machines.
+    late: VecDeque<(NodeId, SocketReady)>,
+    /// How late those applications run.
+    late_by: Duration,
     nodes: Vec<NodeState>,
     links: Vec<Link>,
     pool: Pool,
@@ -64,6 +74,8 @@ struct NodeState {
     links: Vec<LinkId>,
     /// The application that each socket belongs to.
     owners: Vec<u32>,
+    /// Its applications run late.
+    slow: bool,
 }
 
 struct AppState {
@@ -92,6 +104,9 @@ impl World {
             apps: Vec::new(),
             commands: Vec::new(),
             ready: Vec::new(),
+            called: Vec::new(),
+            late: VecDeque::new(),
+            late_by: Duration::ZERO,
             observers: Vec::new(),
             seed,
             stats: WorldStats::default(),
@@ -112,8 +127,22 @@ impl World {
     pub fn add_node(&mut self, host: Host) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         let links = vec![NO_LINK; host.port_count()];
-        self.nodes.push(NodeState { host, wake: Instant::FAR_FUTURE, links, owners: Vec::new() });
+        self.nodes.push(NodeState {
+            host,
+            wake: Instant::FAR_FUTURE,
+            links,
+            owners: Vec::new(),
+            slow: false,
+        });
         id
+    }
+
+    /// Applications on `node` hear what became ready only after `delay`, as on a busy machine;
+    /// elsewhere it takes a nanosecond. The delay is the same for all such nodes.
+    pub fn slow_apps(&mut self, node: NodeId, delay: Duration) {
+        assert!(self.late.is_empty(), "set before the world runs");
+        self.nodes[node.0 as usize].slow = delay > Duration::ZERO;
+        self.late_by = delay;
     }
 
     /// A node's host.
@@ -224,10 +253,7 @@ impl World {
 
     /// Runs until `end`, events at `end` included. The time is then `end`.
     pub fn run_until(&mut self, end: Instant) {
-        while let Some(entry) = self.next_event() {
-            if entry.at() > end {
-                break;
-            }
+        while let Some(entry) = self.next_event(end) {
             self.step(entry);
         }
         self.now = self.now.max(end);
@@ -253,36 +279,42 @@ impl World {
 
     /// Runs until nothing is left to happen, or `end`.
     pub fn run_to_quiet(&mut self, end: Instant) {
-        while let Some(entry) = self.next_event() {
-            if entry.at() > end {
-                self.now = end;
-                break;
-            }
+        while let Some(entry) = self.next_event(end) {
             self.step(entry);
+        }
+        if self.heap.peek().is_some() || !self.ready.is_empty() {
+            self.now = end;
         }
     }
 
-    /// The next event. Before time goes on, applications hear what this moment has brought: as on
-    /// a machine, they run when the interrupts of the moment have been served.
+    /// The next event up to `end`. Before time goes on, applications hear what this moment has
+    /// brought: as on a machine, they run when the interrupts of the moment have been served,
+    /// which is a nanosecond later.
     #[inline]
-    fn next_event(&mut self) -> Option<Entry> {
+    fn next_event(&mut self, end: Instant) -> Option<Entry> {
         loop {
-            let next = self.heap.peek();
-            if self.ready.is_empty() || next.is_some_and(|entry| entry.at() == self.now) {
+            let next = self.heap.peek().filter(|entry| entry.at() <= end);
+            if self.ready.is_empty() || next.is_some_and(|entry| entry.at() <= self.now) {
                 return next;
             }
+            let at = self.now + APPS_RUN_AFTER;
+            if at > end {
+                return None;
+            }
+            self.now = at;
             self.call_ready_apps();
         }
     }
 
     fn call_ready_apps(&mut self) {
-        let mut index = 0;
-        while let Some(&(node, ready)) = self.ready.get(index) {
-            index += 1;
+        // What they bring about themselves is the next moment's.
+        core::mem::swap(&mut self.ready, &mut self.called);
+        for index in 0..self.called.len() {
+            let (node, ready) = self.called[index];
             self.on_ready(node, ready);
             self.pump(node);
         }
-        self.ready.clear();
+        self.called.clear();
     }
 
     #[inline]
@@ -316,6 +348,12 @@ impl World {
             Kind::Timer => {
                 self.heap.pop();
                 self.on_app_timer(index);
+            }
+            Kind::Late => {
+                self.heap.pop();
+                let (node, ready) = self.late.pop_front().expect("one for each event");
+                self.on_ready(node, ready);
+                self.pump(node);
             }
         }
     }
@@ -407,7 +445,7 @@ impl World {
                     self.put_on_link(node, port, packet);
                 }
                 Some(Output::Drop(reason, packet)) => self.on_node_drop(node, reason, &packet),
-                Some(Output::Ready(ready)) => self.ready.push((node, ready)),
+                Some(Output::Ready(ready)) => self.note_ready(node, ready),
                 Some(Output::Event(event)) => {
                     for observer in &mut self.observers {
                         observer.event(self.now, node, &event);
@@ -475,6 +513,16 @@ impl World {
             }
         }
         self.with_host(node, |now, host| host.set_port_up(now, port, up));
+    }
+
+    #[inline]
+    fn note_ready(&mut self, node: NodeId, ready: SocketReady) {
+        if self.nodes[node.0 as usize].slow {
+            self.late.push_back((node, ready));
+            self.schedule(self.now + self.late_by, Kind::Late, 0);
+        } else {
+            self.ready.push((node, ready));
+        }
     }
 
     /// A socket has become ready: its application is called. What the node then has to say is

@@ -191,7 +191,7 @@ impl HostPort {
         }
         cutting.packet.cut_into(cutting.next, cutting.count, place);
         if !self.config.offloads.gso {
-            place.meta.memory = Memory::Linear;
+            place.meta.memory = Memory::Cut;
         }
         cutting.next += 1;
         true

@@ -131,13 +131,16 @@ pub struct GsoType(u8);
 pub struct Flaws(u8);
 
 /// Where a packet's payload lies in memory, which decides what a receiver is charged and what it
-/// can join without copying.
+/// can join without more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Memory {
-    /// In one buffer with the headers.
+    /// In one buffer with the headers, made for this packet by a device.
     #[default]
     Linear,
-    /// So too, but charged as if it were still in pages (`__skb_linearize`).
+    /// In one buffer with the headers, made when a super-packet was cut (`skb_segment`).
+    Cut,
+    /// In one buffer with the headers, though charged as if it were still in pages
+    /// (`__skb_linearize`).
     Linearised,
     /// In pages (`skb_shinfo(skb)->frags`).
     Paged,

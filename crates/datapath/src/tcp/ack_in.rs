@@ -367,7 +367,7 @@ impl Connection {
             self.rec.sacked_out -= pcount;
         } else if self.is_sack() {
             self.count_delivered(pcount, flags.ece, cx);
-            if !skb.flags.contains(TcpFlags::SYN) {
+            if !skb.flags.contains(TcpFlags::SYN) && !self.is_spurious_retransmit(skb) {
                 let min_rtt_us = self.rtt.min.get_us();
                 let sent_us = skb.sent_us();
                 self.rec.rack.advance(skb.sacked, skb.end_seq, sent_us, cx.now_us(), min_rtt_us);
@@ -385,6 +385,15 @@ impl Connection {
         } else {
             flags.data_acked = true;
         }
+    }
+
+    /// The ACK echoes a timestamp from before the latest retransmission of `skb`: that was needless
+    /// (`tcp_skb_spurious_retrans`).
+    fn is_spurious_retransmit(&self, skb: &Skb) -> bool {
+        let sent = self.ts_now(Instant::from_nanos(skb.sent_ns));
+        skb.has(tag::RETRANS | tag::EVER_RETRANS)
+            && self.ack.rcv_tsecr != 0
+            && (self.ack.rcv_tsecr.wrapping_sub(sent) as i32) < 0
     }
 
     /// RTT samples of this ACK, µs: for the estimator, and for congestion control.

@@ -189,7 +189,6 @@ impl Connection {
         self.ack.pushed = false;
         self.ack.pushed2 = false;
         self.ack.now = false;
-        self.timers.stop(Timer::DelayedAck);
     }
 
     /// Any ACK carries the SACK blocks that compression has held back.
@@ -290,6 +289,11 @@ impl Connection {
 
     /// The delayed-ACK timer fired (`tcp_delack_timer_handler`).
     pub(super) fn delayed_ack_timeout(&mut self, cx: &mut Cx<'_>) {
+        if self.ack.compressed > 0 {
+            self.ack.clock = cx.now;
+            self.send_compressed_ack(cx);
+            return;
+        }
         if !self.ack.timer {
             return;
         }

@@ -48,7 +48,7 @@ impl<'a> Segment<'a> {
             len: packet.body.len,
             segments: packet.segments(),
             gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
-            truesize: super::receive::truesize_of(packet),
+            truesize: super::reassembly::truesize_of(packet.meta.memory, packet.body.len),
             memory: packet.meta.memory,
             ecn: packet.network.ecn(),
         })
@@ -244,7 +244,7 @@ impl Connection {
 
     /// Pure ACKs and SYNs outside the window are answered at a limited rate.
     fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
-        let carries_data = seg.len > 0 && !seg.has(TcpFlags::SYN);
+        let carries_data = seg.end_seq != seg.seq && !seg.has(TcpFlags::SYN);
         !carries_data && self.oow_rate_limited(cx)
     }
 
@@ -356,26 +356,35 @@ impl Connection {
             self.timers.stop(timer);
         }
         self.pending = super::timer::Pending::None;
+        self.last_oow_ack = 0;
         self.start_time_wait_timer(cx.now);
         cx.ready |= SocketReady::HANGUP;
     }
 
-    /// A segment in TIME-WAIT (`tcp_timewait_state_process`).
+    /// A segment in TIME-WAIT (`tcp_timewait_state_process`). A bare ACK in its place is taken
+    /// silently; all else is an old duplicate, or our last ACK was lost: it is answered.
     fn time_wait_segment(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        let timestamps = seg.tcp.options.timestamps;
+        let stale = self.paws_rejects(seg.tcp, seg.len, cx.now);
+        let in_place = !stale && seg.seq == self.rcv.nxt;
         if seg.has(TcpFlags::RST) {
-            if seg.seq == self.rcv.nxt && self.config.sysctl.tcp_rfc1337 == 0 {
+            if in_place && self.config.sysctl.tcp_rfc1337 == 0 {
                 self.done(cx);
             }
             return;
         }
-        if seg.end_seq != seg.seq || seg.has(TcpFlags::SYN) {
-            // The last ACK was lost, or an old duplicate: acknowledge, and wait anew after a FIN.
-            if seg.fin() {
-                self.start_time_wait_timer(cx.now);
+        if in_place && seg.end_seq == seg.seq {
+            self.start_time_wait_timer(cx.now);
+            if let Some(ts) = timestamps {
+                self.store_ts_recent(ts.value, cx.now);
             }
-            if !self.oow_rate_limited(cx) || seg.fin() {
-                self.send_ack(cx);
-            }
+            return;
+        }
+        if stale || seg.has(TcpFlags::ACK) {
+            self.start_time_wait_timer(cx.now);
+        }
+        if !self.is_oow_limited_ack(seg, cx) {
+            self.send_ack(cx);
         }
     }
 }

@@ -5,41 +5,133 @@ use super::seq::Seq;
 use crate::packet::{Memory, SackBlock, SackList};
 use std::collections::VecDeque;
 
-/// One received segment, or several whose pages lie in one record.
+/// One received segment, or several that share a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub seq: Seq,
     pub end_seq: Seq,
     /// Memory that it is charged as.
     pub truesize: u32,
+    /// Bytes of its head (`skb_end_offset`).
+    head: u32,
+    /// Free bytes behind the payload, if that lies in the head (`skb_tailroom`).
+    room: u32,
     /// Fragments of pages; 0 = all bytes lie in the head.
-    pub frags: u8,
+    frags: u8,
     pub fin: bool,
 }
 
 /// `MAX_SKB_FRAGS`.
 const MAX_FRAGS: u8 = 17;
+/// `struct sk_buff`, cache-aligned.
+const SK_BUFF_LEN: u32 = 256;
+/// `struct skb_shared_info`, cache-aligned.
+const SHARED_INFO_LEN: u32 = 320;
+/// Smallest buffer.
+const MIN_BUFFER: u32 = 512;
+/// Room for headers that a stack leaves in front of the payload (`MAX_TCP_HEADER`).
+const STACK_HEADERS: u32 = 256;
+/// Ethernet, IP and TCP headers, and what a device leaves in front of them.
+const DEVICE_HEADERS: u32 = 82;
+/// What linearising asks for beyond what it needs.
+const SPARE: u32 = 128;
 
-impl Received {
-    /// Appends the pages of `next`, if it follows at once and lies in pages; returns the memory
-    /// that it is charged as from now on (`tcp_try_coalesce`, `skb_try_coalesce`).
-    fn coalesce(&mut self, next: &Self) -> Option<u32> {
-        let fits = next.frags > 0 && self.frags + next.frags <= MAX_FRAGS;
-        if next.seq != self.end_seq || !fits {
-            return None;
-        }
-        let payload = next.end_seq.bytes_since(next.seq) - u32::from(next.fin);
-        self.end_seq = next.end_seq;
-        self.frags += next.frags;
-        self.truesize += payload;
-        self.fin |= next.fin;
-        Some(payload)
+/// The buffer that `bytes` come from, without `struct skb_shared_info` at its end.
+fn head_for(bytes: u32) -> u32 {
+    (bytes + SHARED_INFO_LEN).next_power_of_two().max(MIN_BUFFER) - SHARED_INFO_LEN
+}
+
+/// `SKB_TRUESIZE`.
+fn truesize(head: u32) -> u32 {
+    head + SHARED_INFO_LEN + SK_BUFF_LEN
+}
+
+/// The head of a record of a send queue.
+fn stack_head() -> u32 {
+    head_for(STACK_HEADERS)
+}
+
+/// Memory that a segment is charged as when it arrives.
+pub(super) fn truesize_of(memory: Memory, len: u32) -> u32 {
+    match memory {
+        Memory::Linear => truesize(head_for(DEVICE_HEADERS + len)),
+        Memory::Cut => truesize(head_for(STACK_HEADERS + len)),
+        Memory::Linearised | Memory::Paged => truesize(stack_head()) + len,
     }
 }
 
-/// How many fragments a packet's bytes lie in, as far as the receiver's queue is concerned.
-pub(super) fn fragments(memory: Memory) -> u8 {
-    u8::from(memory == Memory::Paged)
+impl Received {
+    /// What a segment of `len` payload bytes becomes.
+    pub fn new(seq: Seq, end_seq: Seq, len: u32, memory: Memory, fin: bool) -> Self {
+        let (head, headers) = match memory {
+            Memory::Linear => (head_for(DEVICE_HEADERS + len), DEVICE_HEADERS),
+            Memory::Cut => (head_for(STACK_HEADERS + len), STACK_HEADERS),
+            Memory::Linearised => (linearised_head(len), STACK_HEADERS),
+            Memory::Paged => (stack_head(), STACK_HEADERS),
+        };
+        let in_head = if memory == Memory::Paged { head - headers } else { len };
+        Self {
+            seq,
+            end_seq,
+            truesize: truesize_of(memory, len),
+            head,
+            room: head - headers - in_head,
+            frags: u8::from(memory == Memory::Paged),
+            fin,
+        }
+    }
+
+    /// Payload bytes.
+    fn len(&self) -> u32 {
+        self.end_seq.bytes_since(self.seq) - u32::from(self.fin)
+    }
+
+    /// Appends `next`, if it follows at once and can share the record; returns the memory that it
+    /// is charged as from now on (`tcp_try_coalesce`, `skb_try_coalesce`).
+    fn coalesce(&mut self, next: &Self) -> Option<u32> {
+        if next.seq != self.end_seq {
+            return None;
+        }
+        let len = next.len();
+        let charged = if len <= self.room {
+            // Copied into the head.
+            self.room -= len;
+            0
+        } else if next.frags > 0 && self.frags + next.frags <= MAX_FRAGS {
+            self.room = 0;
+            self.frags += next.frags;
+            len
+        } else {
+            return None;
+        };
+        self.end_seq = next.end_seq;
+        self.truesize += charged;
+        self.fin |= next.fin;
+        Some(charged)
+    }
+
+    /// A record that may stay for a while is charged what its head really is, and pages that fit
+    /// into the head are given back (`skb_condense`).
+    fn condense(&mut self) {
+        if self.frags > 0 {
+            let room = self.head - STACK_HEADERS;
+            if self.len() > room {
+                return;
+            }
+            self.room = room - self.len();
+            self.frags = 0;
+        }
+        self.truesize = truesize(self.head);
+    }
+}
+
+/// The head that a record of a send queue gets when its pages are copied into it
+/// (`__pskb_pull_tail`, `pskb_expand_head`).
+fn linearised_head(len: u32) -> u32 {
+    match (STACK_HEADERS + len).checked_sub(stack_head()) {
+        None | Some(0) => stack_head(),
+        Some(missing) => head_for(stack_head() + missing + SPARE),
+    }
 }
 
 /// In-order data that the application has not read.
@@ -121,7 +213,7 @@ impl OutOfOrder {
     }
 
     /// Puts a record in its place (`tcp_data_queue_ofo`).
-    pub fn insert(&mut self, new: Received) -> Insertion {
+    pub fn insert(&mut self, mut new: Received) -> Insertion {
         let mut result =
             Insertion { placed: Placed::Kept, charged: new.truesize, freed: 0, duplicate: None };
         // The first record that does not end before the new one begins.
@@ -153,6 +245,8 @@ impl OutOfOrder {
             self.0.remove(at);
             result.freed += old.truesize;
         }
+        new.condense();
+        result.charged = new.truesize;
         self.0.insert(at, new);
         result
     }
@@ -250,8 +344,12 @@ impl SackBlocks {
 mod tests {
     use super::*;
 
+    fn lying_in(memory: Memory, seq: u32, end: u32) -> Received {
+        Received::new(Seq(seq), Seq(end), end - seq, memory, false)
+    }
+
     fn record(seq: u32, end: u32) -> Received {
-        Received { seq: Seq(seq), end_seq: Seq(end), truesize: 2_304, frags: 0, fin: false }
+        lying_in(Memory::Cut, seq, end)
     }
 
     fn block(start: u32, end: u32) -> SackBlock {
@@ -309,13 +407,12 @@ mod tests {
 
     #[test]
     fn pages_join_the_record_before_them_and_heads_do_not() {
-        let paged =
-            |seq, end| Received { truesize: 1_280 + end - seq, frags: 1, ..record(seq, end) };
+        let paged = |seq, end| lying_in(Memory::Paged, seq, end);
         let mut queue = OutOfOrder::default();
         queue.insert(paged(1_000, 2_000));
         let joined = queue.insert(paged(2_000, 3_000));
         assert_eq!((joined.placed, joined.charged), (Placed::Coalesced, 1_000));
-        let apart = queue.insert(record(3_000, 4_000));
+        let apart = queue.insert(record(3_000, 4_448));
         assert_eq!((apart.placed, apart.charged), (Placed::Kept, 2_304));
         let mut in_order = InOrder::default();
         let charged: Vec<u32> =
@@ -323,5 +420,28 @@ mod tests {
         // Seventeen fragments fill a record.
         assert_eq!(charged[..2], [2_280, 1_000]);
         assert_eq!(charged[16..18], [1_000, 2_280]);
+    }
+
+    #[test]
+    fn a_linearised_record_has_room_for_one_more() {
+        // As observed: two full segments for 4,352 bytes beyond a hole.
+        let single = |seq: u32| lying_in(Memory::Linearised, seq, seq + 1_448);
+        let mut queue = OutOfOrder::default();
+        let charged: Vec<u32> = (0..4).map(|n| queue.insert(single(n * 1_448)).charged).collect();
+        assert_eq!(charged, [4_352, 0, 4_352, 0]);
+        // In order it is charged as it came.
+        let mut in_order = InOrder::default();
+        let charged: Vec<u32> = (0..4).map(|n| in_order.append(single(n * 1_448))).collect();
+        assert_eq!(charged, [2_728, 0, 2_728, 0]);
+    }
+
+    #[test]
+    fn heads_come_from_slabs_as_observed() {
+        // Frames sent by a program: 176 bytes are charged 768, 177 are charged 1,280, and so on.
+        for (frame, charged) in
+            [(176, 768), (177, 1_280), (688, 1_280), (689, 2_304), (1_712, 2_304), (1_713, 4_352)]
+        {
+            assert_eq!(truesize_of(Memory::Linear, frame - 66), charged, "{frame}");
+        }
     }
 }

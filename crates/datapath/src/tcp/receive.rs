@@ -2,12 +2,12 @@
 //! (`tcp_data_queue`, `tcp_recvmsg`).
 
 use super::input::Segment;
-use super::reassembly::{InOrder, OutOfOrder, Placed, Received, SackBlocks, fragments};
+use super::reassembly::{InOrder, OutOfOrder, Placed, Received, SackBlocks};
 use super::seq::Seq;
 use super::timer::Timer;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
-use crate::packet::{Memory, Packet, SackBlock, SackList};
+use crate::packet::{SackBlock, SackList};
 
 /// What a read returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +64,6 @@ pub(super) struct Receive {
     pub fin_received: bool,
 }
 
-/// `struct sk_buff`, cache-aligned.
-const SK_BUFF_LEN: u32 = 256;
-/// `struct skb_shared_info`, cache-aligned.
-const SHARED_INFO_LEN: u32 = 320;
-/// Room for headers in front of the payload.
-const HEADROOM: u32 = 192;
-/// Smallest buffer.
-const MIN_HEAD: u32 = 512;
-/// A record whose payload lies in pages: `struct sk_buff` and its head.
-const PAGED_HEAD: u32 = 1_280;
 /// `TCP_SACK_BLOCKS_EXPECTED`.
 const BLOCKS_EXPECTED: usize = 2;
 
@@ -163,7 +153,7 @@ impl Connection {
                 self.out_of_window();
                 return;
             }
-            self.queue_in_order(seg, seg.seq, cx);
+            self.queue_in_order(seg, cx);
         } else if !seg.end_seq.after(self.rcv.nxt) {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
@@ -177,7 +167,7 @@ impl Connection {
             if self.rcv.window() == 0 {
                 self.out_of_window();
             } else {
-                self.queue_in_order(seg, self.rcv.nxt, cx);
+                self.queue_in_order(seg, cx);
             }
         } else {
             self.queue_out_of_order(seg, cx);
@@ -205,15 +195,14 @@ impl Connection {
         self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
-    fn queue_in_order(&mut self, seg: &Segment<'_>, from: Seq, cx: &mut Cx<'_>) {
+    fn queue_in_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         if !self.has_room(seg) && !self.rcv.queue.is_empty() {
             cx.mib.rcv_q_drop += 1;
             self.ack.now = true;
             self.ack.scheduled = true;
             return;
         }
-        let record = Received { seq: from, ..received(seg) };
-        self.rcv.rmem_alloc += self.rcv.queue.append(record);
+        self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
         self.totals.bytes_received +=
             u64::from(seg.end_seq.bytes_since(self.rcv.nxt) - u32::from(seg.fin()));
         self.rcv.nxt = seg.end_seq;
@@ -316,7 +305,7 @@ impl Connection {
     }
 
     /// Sends what compression held back (`tcp_sack_compress_send_ack`).
-    fn send_compressed_ack(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn send_compressed_ack(&mut self, cx: &mut Cx<'_>) {
         if self.ack.compressed == 0 {
             return;
         }
@@ -410,21 +399,5 @@ impl Connection {
 
 /// What a segment becomes in a receive queue.
 fn received(seg: &Segment<'_>) -> Received {
-    Received {
-        seq: seg.seq,
-        end_seq: seg.end_seq,
-        truesize: seg.truesize,
-        frags: fragments(seg.memory),
-        fin: seg.fin(),
-    }
-}
-
-/// Memory that an arriving packet is charged as: the head that every record of the send queue has,
-/// and its payload; or the slab that the one linear buffer came from.
-pub(super) fn truesize_of(packet: &Packet) -> u32 {
-    if packet.meta.memory != Memory::Linear {
-        return PAGED_HEAD + packet.body.len;
-    }
-    let buffer = (packet.body.len + HEADROOM + SHARED_INFO_LEN).next_power_of_two();
-    SK_BUFF_LEN + buffer.max(MIN_HEAD)
+    Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, seg.fin())
 }

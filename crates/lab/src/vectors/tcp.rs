@@ -219,11 +219,13 @@ fn simulate(case: &Case, commands: &[String]) -> Result<Vec<Seen>, String> {
         .iter()
         .map(|rule| rule.parse::<Rule>().map_err(|error| error.to_string()))
         .collect::<Result<Vec<_>, _>>()?;
-    let boxed = |direction| LinkConfig { rules: rules.clone(), direction, ..LinkConfig::default() };
-    let first =
-        topology.wire_with(sender, router, boxed(Direction::Forward), boxed(Direction::Reverse));
+    let through_box =
+        |direction| LinkConfig { rules: rules.clone(), direction, ..LinkConfig::default() };
+    let forward = through_box(Direction::Forward);
+    let first = topology.wire_with(sender, router, forward, through_box(Direction::Reverse));
     let second = topology.wire(router, delay, LinkConfig::default());
-    let third = topology.wire(delay, receiver, LinkConfig::default());
+    let back = LinkConfig::delay(box_delay(case));
+    let third = topology.wire_with(delay, receiver, LinkConfig::default(), back);
     let client: IpAddr = Ipv4Addr::new(10, 0, 1, 2).into();
     let server: IpAddr = Ipv4Addr::new(10, 0, 3, 2).into();
     topology.addresses(first, (client, 24), (Ipv4Addr::new(10, 0, 1, 1).into(), 24));
@@ -251,6 +253,7 @@ fn simulate(case: &Case, commands: &[String]) -> Result<Vec<Seen>, String> {
         configure(&mut world, &devices, command)?;
     }
     police(&mut world, router, &case.police)?;
+    world.slow_apps(sender, box_delay(case) * 2);
     add_applications(&mut world, case, sender, receiver, client, server)?;
     let tap = Rc::new(RefCell::new(SenderTap {
         out: world.link_of(sender, Port(0)),
@@ -266,6 +269,13 @@ fn simulate(case: &Case, commands: &[String]) -> Result<Vec<Seen>, String> {
     let mut tap = Rc::into_inner(tap).expect("the world is gone").into_inner();
     tap.seen.retain(|seen| seen.time_ns <= end.as_nanos() + 100);
     Ok(tap.seen)
+}
+
+/// What the recorded box, a program, took: a microsecond a round trip, which adds up until borders
+/// of milliseconds are crossed. It is added on the way back, before the emulated delay, because
+/// packets that meet at the bottleneck in the same nanosecond then meet in the recorded order.
+fn box_delay(case: &Case) -> Duration {
+    Duration::from_nanos(if case.rules.is_empty() { 0 } else { 1_002 })
 }
 
 /// Carries out one recorded `NETNS tc qdisc ...` command.
@@ -338,7 +348,9 @@ fn add_applications(
             let number = |text: &str| text.parse().map_err(|error| format!("app: {error}"));
             app = app.chunks(number(chunk)?, Duration::from_nanos(number(gap)?));
         }
-        world.add_app(sender, Box::new(app), at_seconds(case.start[index]), None);
+        // At the end of the recording the program closes, which pushes what was held back.
+        let stop = Some(at_seconds(case.dur));
+        world.add_app(sender, Box::new(app), at_seconds(case.start[index]), stop);
     }
     Ok(())
 }
