@@ -25,7 +25,17 @@ macro_rules! shipped {
 }
 
 /// The experiments that can be reproduced. One name a line, in alphabetical order.
-pub const SHIPPED: &[Shipped] = shipped!["lost-retransmit", "policer",];
+pub const SHIPPED: &[Shipped] = shipped! {
+    "cake-ack-filter",
+    "cake-ack-filter-100k",
+    "cake-ack-filter-symmetric",
+    "cake-ack-loss",
+    "lost-retransmit",
+    "policer",
+    "rrul",
+    "rrul_be",
+    "tcp_nup",
+};
 
 /// One published experiment.
 #[derive(Clone, Debug)]

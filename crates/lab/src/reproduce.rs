@@ -439,6 +439,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_published_file_is_shipped() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/published");
+        let mut files: Vec<String> = std::fs::read_dir(directory)
+            .expect("the directory is there")
+            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let names = crate::published::SHIPPED.iter().map(|one| format!("{}.toml", one.name));
+        let mut shipped: Vec<String> = names.collect();
+        shipped.sort();
+        assert_eq!(files, shipped);
+    }
+
     fn point(case: &str, goodput: f64, rto: f64) -> PointResult {
         let metric = |name: &str, value| Metric {
             scope: "total".into(),
