@@ -136,7 +136,7 @@ impl Profile {
             ack_cwr_at_once: true,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
-            skb_overhead: 1_280,
+            skb_overhead: 960,
             shared_info_len: 320,
             sk_buff_len: 256,
         }
@@ -151,6 +151,7 @@ impl Profile {
     pub const fn linux_6_1() -> Self {
         Self {
             name: "linux-6.1",
+            skb_overhead: 1_280,
             strict_receive_window: false,
             window_from_space: WindowFromSpace::AdvWinScale,
             syn_linear_timeouts: 0,

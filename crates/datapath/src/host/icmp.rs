@@ -4,9 +4,11 @@ use super::Host;
 use super::socket::{Datagram, Socket, SocketError};
 use super::udp::{DEFAULT_TTL, PROTO_ICMP, PROTO_ICMPV6, network_header, truesize_of};
 use crate::node::SocketReady;
+use crate::packet::icmp::Quoted;
 use crate::packet::{Body, Icmp, Link, Meta, Network, Packet, Transport};
 use crate::qdisc::Enqueue;
 use crate::reason::Reason;
+use crate::tcp::IcmpError;
 use crate::units::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
@@ -122,7 +124,26 @@ impl Host {
             let from = SocketAddr::new(src, icmp.rest as u16);
             let datagram = Datagram { from, body: packet.body, tos, at: now };
             self.deliver_echo_reply((icmp.rest >> 16) as u16, datagram);
+        } else if let Some(quoted) = packet.quoted() {
+            self.deliver_icmp_error(now, icmp, src.is_ipv6(), quoted);
         }
+    }
+
+    /// An error about a packet that this host has sent: tells the connection (`tcp_v4_err`).
+    fn deliver_icmp_error(&mut self, now: Instant, icmp: Icmp, ipv6: bool, quoted: Quoted) {
+        let (Some(seq), Some(src), Some(dst)) =
+            (quoted.seq, quoted.network.src(), quoted.network.dst())
+        else {
+            return;
+        };
+        let ends = (
+            SocketAddr::new(src, quoted.flow.src_port),
+            SocketAddr::new(dst, quoted.flow.dst_port),
+        );
+        let Some(id) = self.connection_of(ends) else { return };
+        let mtu = if ipv6 { icmp.rest } else { icmp.rest & 0xffff };
+        let error = IcmpError { ipv6, kind: icmp.kind, code: icmp.code, mtu, seq };
+        self.with_connection(now, id, |tcp, cx| tcp.icmp_arrives(error, cx));
     }
 
     fn deliver_echo_reply(&mut self, ident: u16, datagram: Datagram) {

@@ -61,6 +61,8 @@ pub struct Host {
     ingress: Vec<(Port, Police)>,
     fib: Box<Fib>,
     route_cache: RouteCache,
+    /// Counts changes of routes and interfaces.
+    routes_version: u32,
     /// The routes may have changed since `fib_wake` was asked for.
     fib_touched: bool,
     /// When the routes want upkeep.
@@ -134,6 +136,7 @@ impl Host {
 
     /// Routes and rules, to change them.
     pub fn fib_mut(&mut self) -> &mut Fib {
+        self.routes_version = self.routes_version.wrapping_add(1);
         self.route_cache.forget();
         self.fib_touched = true;
         &mut self.fib
@@ -154,6 +157,7 @@ impl Host {
 
     /// The settings of an interface, to change them (`ip link set`, `ethtool -K`).
     pub fn port_config_mut(&mut self, port: Port) -> &mut PortConfig {
+        self.routes_version = self.routes_version.wrapping_add(1);
         &mut self.ports[usize::from(port.0)].config
     }
 

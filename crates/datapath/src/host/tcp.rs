@@ -47,6 +47,8 @@ pub struct ConnectionSocket {
     pub(super) accepted: bool,
     /// Segments find it (`inet_hash`).
     hashed: bool,
+    /// Which state of the routes it knows.
+    routes_seen: u32,
     /// How often its waiters were woken.
     pub(super) wakes: Wakes,
 }
@@ -83,6 +85,8 @@ pub(super) struct TcpStack {
     pub(super) shared: Shared,
     /// What new sockets begin with.
     pub(super) defaults: TcpConfig,
+    /// Counts changes of the defaults.
+    sysctl_version: u32,
     connections: FxHashMap<(SocketAddr, SocketAddr), u32>,
     pub(super) listeners: BTreeMap<(u16, IpAddr), u32>,
     /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.
@@ -221,7 +225,15 @@ impl Host {
 
     /// Sets what new sockets begin with. Sockets that exist keep what they have.
     pub fn set_tcp_defaults(&mut self, defaults: TcpConfig) {
-        self.tcp_stack().defaults = defaults;
+        let stack = self.tcp_stack();
+        stack.defaults = defaults;
+        stack.sysctl_version += 1;
+    }
+
+    /// Counts changes of the sysctls.
+    #[inline]
+    pub fn tcp_sysctl_version(&self) -> u32 {
+        self.tcp.as_ref().map_or(0, |stack| stack.sysctl_version)
     }
 
     /// Writes one of the `net.ipv4.*` sysctls, as text. All sockets read it from now on; buffer
@@ -230,7 +242,9 @@ impl Host {
     /// # Errors
     /// There is no such sysctl, or it cannot have that value.
     pub fn set_tcp_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
-        let defaults = &mut self.tcp_stack().defaults;
+        let stack = self.tcp_stack();
+        stack.sysctl_version += 1;
+        let defaults = &mut stack.defaults;
         if matches!(name, "tcp_congestion_control" | "net.ipv4.tcp_congestion_control") {
             let algorithm = Algorithm::by_name(value.trim())
                 .ok_or_else(|| SysctlError::Value(format!("no congestion control {value}")))?;
@@ -321,7 +335,7 @@ impl Host {
 
     /// The connection between our end and the peer's (`__inet_lookup_established`).
     #[inline]
-    fn connection_of(&mut self, ends: (SocketAddr, SocketAddr)) -> Option<u32> {
+    pub(super) fn connection_of(&mut self, ends: (SocketAddr, SocketAddr)) -> Option<u32> {
         let stack = self.tcp_stack();
         match stack.last {
             Some((last, id)) if last == ends => Some(id),
@@ -441,6 +455,10 @@ impl Host {
             ready = cx.ready;
             result
         });
+        if inner.routes_seen != self.routes_version {
+            inner.routes_seen = self.routes_version;
+            self.route_again(now, &mut inner.connection);
+        }
         let state = inner.connection.state();
         let established = !was_established && state != State::SynRecv;
         let listener = if established { inner.listener.take() } else { None };
@@ -468,6 +486,15 @@ impl Host {
             self.forget_connection(id);
         }
         Some(result)
+    }
+
+    /// The routes have changed: what they say about a connection's path (`__sk_dst_check`). The
+    /// packets of the call that has just been made went by the old ones.
+    #[cold]
+    fn route_again(&mut self, now: Instant, connection: &mut Connection) {
+        let (local, remote) = (connection.local(), connection.remote());
+        let ends = self.endpoints(now, local, remote, connection.config());
+        connection.route_changed(&ends);
     }
 
     /// Segments do not find a closed connection any more (`inet_unhash`).
@@ -545,6 +572,7 @@ impl Host {
             queued,
             accepted: false,
             hashed,
+            routes_seen: self.routes_version,
             wakes: Wakes::default(),
         }));
         self.sockets.take_back(id, Socket::Tcp(socket));

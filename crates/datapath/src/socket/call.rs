@@ -2,6 +2,7 @@
 
 use super::errno::Errno;
 use super::option::OptionValue;
+use crate::tcp::cc;
 use crate::tcp::info::TcpInfo;
 use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
@@ -422,13 +423,32 @@ pub struct Received {
 pub enum CcInfo {
     /// Of CUBIC and Reno: nothing there.
     None,
-    /// What the module tells.
-    Module(crate::tcp::cc::CcInfo),
+    /// `struct tcp_dctcp_info`.
+    Dctcp {
+        /// `dctcp_enabled`.
+        enabled: u16,
+        /// `dctcp_ce_state`.
+        ce_state: u16,
+        /// `dctcp_alpha`.
+        alpha: u32,
+        /// `dctcp_ab_ecn`.
+        ab_ecn: u32,
+        /// `dctcp_ab_tot`.
+        ab_tot: u32,
+    },
 }
 
-impl From<crate::tcp::cc::CcInfo> for CcInfo {
-    fn from(info: crate::tcp::cc::CcInfo) -> Self {
-        Self::Module(info)
+impl From<cc::CcInfo> for CcInfo {
+    fn from(info: cc::CcInfo) -> Self {
+        match info {
+            cc::CcInfo::Dctcp(info) => Self::Dctcp {
+                enabled: info.enabled.into(),
+                ce_state: info.ce_state.into(),
+                alpha: info.alpha,
+                ab_ecn: info.ab_ecn,
+                ab_tot: info.ab_tot,
+            },
+        }
     }
 }
 

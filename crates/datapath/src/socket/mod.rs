@@ -50,6 +50,8 @@ pub struct Sockets {
     pipes: Vec<Pipe>,
     /// Virtual files by path: their length in bytes.
     disk: BTreeMap<String, u64>,
+    /// Which state of the host's sysctls the sockets know.
+    sysctls_seen: u32,
 }
 
 impl Sockets {
@@ -87,6 +89,9 @@ impl Sockets {
         call: &mut Call,
     ) -> Poll<Result<Return, Errno>> {
         let Call { syscall, progress } = call;
+        if self.sysctls_seen != host.tcp_sysctl_version() {
+            self.read_sysctls(host);
+        }
         Poll::Ready(match syscall {
             Syscall::Socket { domain, kind, protocol } => {
                 self.open_socket(host, *domain, *kind, *protocol)
@@ -117,6 +122,18 @@ impl Sockets {
             }
             _ => return self.blocking_call(now, host, syscall, progress),
         })
+    }
+
+    /// Sockets without a connection read the host's sysctls anew.
+    #[cold]
+    fn read_sysctls(&mut self, host: &Host) {
+        self.sysctls_seen = host.tcp_sysctl_version();
+        let sysctl = host.tcp_defaults().sysctl;
+        for file in self.files.iter_mut().flatten() {
+            if let File::Stream(stream) = file {
+                stream.config.sysctl = sysctl.clone();
+            }
+        }
     }
 
     /// The calls that may have to wait.

@@ -380,8 +380,9 @@ impl Sockets {
         Ok(Return::value(0))
     }
 
-    /// A write before the connection is there, with Fast Open (`tcp_sendmsg_fastopen`). Ready: with
-    /// the bytes that went with the SYN; the handshake may be over or not.
+    /// A write before the connection is there, with Fast Open (`tcp_sendmsg_fastopen`). True: it
+    /// has sent the SYN, with some of the data or without; false: the connection is there
+    /// already, as this call is the first to see.
     pub(super) fn fast_open_write(
         &mut self,
         now: Instant,
@@ -390,8 +391,8 @@ impl Sockets {
         address: Address,
         bytes: u64,
         progress: &mut Progress,
-    ) -> Result<(), Errno> {
-        let stream = self.stream(fd)?;
+    ) -> Result<bool, Errno> {
+        let stream = self.stream_mut(fd)?;
         let remote = match stream.phase {
             Phase::Deferred(remote) => remote,
             _ => {
@@ -404,8 +405,13 @@ impl Sockets {
                     Phase::Fresh => stream.address(address)?,
                     Phase::Connection(id) => {
                         let state = host.tcp_connection(id).map(Connection::state);
-                        let connecting = matches!(state, Some(State::SynSent | State::SynRecv));
-                        return Err(if connecting { Errno::EALREADY } else { Errno::EISCONN });
+                        if matches!(state, Some(State::SynSent | State::SynRecv)) {
+                            return Err(Errno::EALREADY);
+                        }
+                        if core::mem::replace(&mut stream.connected, true) {
+                            return Err(Errno::EISCONN);
+                        }
+                        return Ok(false);
                     }
                     _ => return Err(Errno::EISCONN),
                 }
@@ -413,7 +419,7 @@ impl Sockets {
         };
         let taken = self.begin_connect(now, host, fd, remote, Some(bytes))?;
         progress.bytes = taken.into();
-        Ok(())
+        Ok(true)
     }
 
     /// `shutdown(2)`.

@@ -48,8 +48,8 @@ impl Sockets {
                 // The SYN goes before the memory is looked at only if it needs none of it.
                 return Poll::Ready(Err(Errno::EFAULT));
             }
-            self.fast_open_write(now, host, fd, message.address, wanted, progress)?;
-            progress.opening = true;
+            progress.opening =
+                self.fast_open_write(now, host, fd, message.address, wanted, progress)?;
         }
         let stream = self.stream(fd)?;
         let dont_wait = stream.nonblocking || flags & number::MSG_DONTWAIT != 0;
@@ -57,7 +57,8 @@ impl Sockets {
         let Phase::Connection(id) = stream.phase else {
             return Poll::Ready(Err(Errno::EPIPE));
         };
-        if let Some(ready) = self.wait_for_handshake(now, host, fd, id, dont_wait, progress) {
+        let more = progress.bytes < wanted || !progress.opening;
+        if let Some(ready) = self.wait_for_handshake(now, host, fd, id, dont_wait, more, progress) {
             return ready;
         }
         if progress.asleep && host.tcp_wakes(id).total() == progress.wakes && !over(now, progress) {
@@ -102,7 +103,8 @@ impl Sockets {
     }
 
     /// Waits until the connection is established; `None`: it is, or has failed
-    /// (`sk_stream_wait_connect`).
+    /// (`sk_stream_wait_connect`). `more`: data waits to be sent then, and will carry the ACK.
+    #[expect(clippy::too_many_arguments, reason = "a call's arguments, lent on")]
     fn wait_for_handshake(
         &mut self,
         now: Instant,
@@ -110,6 +112,7 @@ impl Sockets {
         fd: Fd,
         id: u32,
         dont_wait: bool,
+        more: bool,
         progress: &mut Progress,
     ) -> Option<Poll<Outcome>> {
         let tcp = host.tcp_connection(id)?;
@@ -141,8 +144,10 @@ impl Sockets {
                 Some(Poll::Ready(Ok(Return::value(progress.bytes as i64))))
             }
             Poll::Pending => {
-                progress.pending_write = true;
-                host.with_tcp(now, id, |tcp, _| tcp.set_write_pending(true));
+                progress.pending_write = more;
+                if more {
+                    host.with_tcp(now, id, |tcp, _| tcp.set_write_pending(true));
+                }
                 Some(Poll::Pending)
             }
             ready => Some(ready),
@@ -160,15 +165,18 @@ impl Sockets {
         progress: &mut Progress,
     ) -> Poll<Outcome> {
         if flags & number::MSG_ERRQUEUE != 0 {
-            return Poll::Ready(self.receive_error(now, host, fd));
+            return Poll::Ready(self.receive_error(now, host, fd, iov));
         }
         let stream = self.stream(fd)?;
         let (dont_wait, timeout) = (
             stream.nonblocking || flags & number::MSG_DONTWAIT != 0,
             stream.options.receive_timeout,
         );
-        let Phase::Connection(id) = stream.phase else {
-            return Poll::Ready(Err(Errno::ENOTCONN));
+        let id = match stream.phase {
+            Phase::Connection(id) => id,
+            // The SYN waits for data; so does a reader.
+            Phase::Deferred(_) => return wait(now, dont_wait, timeout, Errno::EAGAIN, progress),
+            Phase::Fresh | Phase::Listener(_) => return Poll::Ready(Err(Errno::ENOTCONN)),
         };
         if flags & number::MSG_OOB != 0 {
             return Poll::Ready(self.receive_urgent(now, host, id, iov, flags));
@@ -319,8 +327,9 @@ impl Sockets {
     }
 
     /// `MSG_ERRQUEUE`: a time stamp (`inet_recv_error`).
-    fn receive_error(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
+    fn receive_error(&mut self, now: Instant, host: &mut Host, fd: Fd, iov: &Iov) -> Outcome {
         let stream = self.stream(fd)?;
+        let alone = stream.config.socket.timestamping & number::SOF_TIMESTAMPING_OPT_TSONLY as u32;
         let id = stream.connection().ok_or(Errno::EAGAIN)?;
         let stamp = host.with_tcp(now, id, |tcp, _| tcp.take_stamp()).flatten();
         let stamp = stamp.ok_or(Errno::EAGAIN)?;
@@ -337,9 +346,11 @@ impl Sockets {
             ipv6: stream.ipv6,
             ..ExtendedError::default()
         };
+        // The packet that was stamped comes along, unless only the time was asked for.
+        let cut = alone == 0 && iov.is_empty();
         let message = Received {
             from: None,
-            flags: number::MSG_ERRQUEUE,
+            flags: number::MSG_ERRQUEUE | if cut { number::MSG_TRUNC } else { 0 },
             control: vec![Control::Timestamping(stamp.at), Control::ExtendedError(error)],
         };
         Ok(Return { value: 0, data: Data::Message(message) })

@@ -75,7 +75,7 @@ impl Connection {
             } else {
                 flags.data = true;
             }
-            flags.win_update |= self.ack_update_window(seg, ack);
+            flags.win_update |= self.ack_update_window(seg, ack, cx);
             if self.is_sack() && !sacks.is_empty() {
                 self.sacktag_write_queue(
                     sacks,
@@ -207,7 +207,7 @@ impl Connection {
     }
 
     /// RFC 9293 section 3.10.7.4: window update (`tcp_ack_update_window`). True: it changed.
-    fn ack_update_window(&mut self, seg: &Segment<'_>, ack: Seq) -> bool {
+    fn ack_update_window(&mut self, seg: &Segment<'_>, ack: Seq, cx: &mut Cx<'_>) -> bool {
         let mut window = u32::from(seg.tcp.window);
         if !seg.tcp.flags.contains(TcpFlags::SYN) {
             window <<= self.opt.snd_wscale;
@@ -215,14 +215,21 @@ impl Connection {
         let may_update = ack.after(self.snd.una)
             || seg.seq.after(self.snd.wl1)
             || (seg.seq == self.snd.wl1 && (window > self.snd.wnd || window == 0));
-        let mut updated = false;
+        let (mut updated, mut restarts) = (false, false);
         if may_update {
             updated = true;
             self.snd.wl1 = seg.seq;
             if self.snd.wnd != window {
                 self.snd.wnd = window;
-                self.snd.max_window = self.snd.max_window.max(window);
+                restarts = !self.queue.unsent_is_empty();
+                if window > self.snd.max_window {
+                    self.snd.max_window = window;
+                    self.sync_mss();
+                }
             }
+        }
+        if restarts {
+            self.slow_start_after_idle_check(cx);
         }
         self.snd_una_update(ack);
         updated

@@ -206,13 +206,16 @@ impl Connection {
             return false;
         }
         if seg.has(TcpFlags::SYN) {
-            if self.state == State::SynRecv && seg.seq + 1 == self.rcv.nxt {
-                // The SYN again: our SYN-ACK was lost.
-                self.resend_syn_ack(cx);
-                return false;
+            let crosses = self.state == State::SynRecv
+                && seg.has(TcpFlags::ACK)
+                && seg.seq + 1 == seg.end_seq
+                && seg.seq + 1 == self.rcv.nxt
+                && seg.tcp.ack == self.snd.nxt;
+            // Both ends opened at once: the SYN-ACK is what the handshake waits for.
+            if !crosses {
+                self.syn_challenge(cx);
             }
-            self.syn_challenge(cx);
-            return false;
+            return crosses;
         }
         true
     }

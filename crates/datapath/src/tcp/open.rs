@@ -157,7 +157,6 @@ impl Connection {
         conn.state = State::SynSent;
         conn.opt.timestamps = conn.config.sysctl.tcp_timestamps != 0;
         let mss = conn.opt.advmss;
-        conn.init_mtu_probing(cx.now);
         conn.sync_mss();
         conn.choose_initial_window(mss);
         conn.rec.retrans_stamp = conn.ts_now(cx.now).max(1);
@@ -258,6 +257,7 @@ impl Connection {
         self.init_metrics();
         self.init_congestion_control(cx);
         self.init_buffer_space(cx.now);
+        self.ack.lrcvtime = self.jiffies32(cx.now);
         self.snd.lsndtime = self.jiffies32(cx.now);
         self.initialize_rcv_mss();
         self.rare().fast_open.request = Some(Request { timeouts: 0, sent_us: cx.now_us() });
@@ -406,6 +406,17 @@ impl Connection {
         self.rcv.ssthresh = self.rcv.wnd;
     }
 
+    /// The routes have changed: another packet size, another metric.
+    pub fn route_changed(&mut self, ends: &Endpoints) {
+        if self.rare.is_some() || ends.route != RouteMetrics::default() {
+            self.rare().route = ends.route;
+        }
+        if self.snd.pmtu != ends.mtu && self.state.may_transmit() {
+            self.snd.pmtu = ends.mtu;
+            self.sync_mss();
+        }
+    }
+
     /// What the route said when the connection was opened.
     pub(super) fn route_metrics(&self) -> RouteMetrics {
         self.rare.as_ref().map(|rare| rare.route).unwrap_or_default()
@@ -451,7 +462,10 @@ impl Connection {
         }
         let unknown = if self.local.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 };
         let offered = if options.mss == 0 { unknown } else { u32::from(options.mss).max(48) };
-        self.snd.mss_clamp = offered.min(advmss);
+        self.snd.mss_clamp = match self.config.max_segment {
+            0 => offered,
+            own => offered.min(own.into()),
+        };
         self.sync_mss();
     }
 
@@ -583,6 +597,8 @@ impl Connection {
         self.state = State::Established;
         self.sync_mss();
         self.initialize_rcv_mss();
+        self.init_mtu_probing(cx.now);
+        self.ack.lrcvtime = self.jiffies32(cx.now);
         self.init_metrics();
         self.init_congestion_control(cx);
         self.init_buffer_space(cx.now);

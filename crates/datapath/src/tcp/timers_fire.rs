@@ -360,7 +360,7 @@ impl Connection {
         if over || u32::from(self.probes_out) >= limit {
             return self.write_error(cx);
         }
-        self.write_wakeup(cx);
+        let congested = !self.write_wakeup(cx);
         if self.rec.packets_out > 0 || self.queue.unsent_is_empty() {
             self.probes_out = 0;
             self.backoff = 0;
@@ -368,10 +368,14 @@ impl Connection {
             return;
         }
         self.probes_out = self.probes_out.saturating_add(1);
-        if u32::from(self.backoff) < self.config.sysctl.tcp_retries2 {
-            self.backoff += 1;
+        let mut when = RESOURCE_PROBE_INTERVAL;
+        if !congested {
+            if u32::from(self.backoff) < self.config.sysctl.tcp_retries2 {
+                self.backoff += 1;
+            }
+            when = self.probe0_when();
         }
-        let when = self.clamped_probe(self.probe0_when(), cx.now);
+        let when = self.clamped_probe(when, cx.now);
         self.reset_xmit_timer(Pending::Probe0, when, cx.now);
     }
 
@@ -388,8 +392,9 @@ impl Connection {
         when.min(user_ms.saturating_sub(elapsed).max(TIMEOUT_MIN))
     }
 
-    /// Sends data if a little fits, else an empty probe (`tcp_write_wakeup`).
-    fn write_wakeup(&mut self, cx: &mut Cx<'_>) {
+    /// Sends data if a little fits, else an empty probe (`tcp_write_wakeup`). False: the queue
+    /// below has dropped it.
+    fn write_wakeup(&mut self, cx: &mut Cx<'_>) -> bool {
         if let Some(head) = self.queue.send_head()
             && self.queue.get(head).seq.before(self.wnd_end())
         {
@@ -399,11 +404,13 @@ impl Connection {
                 self.queue.get_mut(head).pcount = 0;
                 self.fragment(head, mss);
             }
+            self.queue.get_mut(head).flags |= crate::packet::TcpFlags::PSH;
             self.write_xmit(mss, super::write::nagle::PUSH, Push::Probe, cx);
-            return;
+            return self.rec.packets_out > 0 || self.queue.unsent_is_empty();
         }
         cx.mib.win_probe += 1;
         self.send_probe_ack(cx);
+        true
     }
 
     /// `SO_KEEPALIVE` starts with the connection.

@@ -124,6 +124,7 @@ impl Connection {
             return false;
         }
         self.forget_mtu_probe();
+        self.trim_acked(id);
         let mss = self.snd.mss;
         let skb = *self.queue.get(id);
         let mut room = self.wnd_end() - skb.seq;
@@ -168,6 +169,19 @@ impl Connection {
         }
         self.queue.resent(id);
         true
+    }
+
+    /// What is acknowledged of a record does not go again (`tcp_trim_head`).
+    fn trim_acked(&mut self, id: SkbId) {
+        let una = self.snd.una;
+        let skb = self.queue.get_mut(id);
+        if !skb.seq.before(una) || !una.before(skb.end_seq) {
+            return;
+        }
+        let acked = una.bytes_since(skb.seq);
+        skb.seq = una;
+        skb.truesize = skb.truesize.saturating_sub(acked);
+        self.snd.wmem_queued = self.snd.wmem_queued.saturating_sub(acked);
     }
 
     /// The head was retransmitted with another segment count (`tcp_adjust_pcount`).
