@@ -3,7 +3,6 @@
 use crate::kernel::Kernel;
 use datapath::socket::number::{SO_MEMINFO, SOL_SOCKET, SOL_TCP, TCP_CC_INFO, TCP_INFO};
 use datapath::socket::{CcInfo, Data, Fd, OptionValue};
-use datapath::tcp::cc::CcInfo as Module;
 use datapath::tcp::info::TcpInfo;
 use std::collections::BTreeMap;
 
@@ -98,12 +97,12 @@ fn tcp_info(info: &TcpInfo, facts: &mut Facts) {
 }
 
 fn cc_info(info: CcInfo, facts: &mut Facts) {
-    if let CcInfo::Module(Module::Dctcp(info)) = info {
-        facts.insert("dctcp_enabled", info.enabled.into());
-        facts.insert("dctcp_ce_state", info.ce_state.into());
-        facts.insert("dctcp_alpha", info.alpha.into());
-        facts.insert("dctcp_ab_ecn", info.ab_ecn.into());
-        facts.insert("dctcp_ab_tot", info.ab_tot.into());
+    if let CcInfo::Dctcp { enabled, ce_state, alpha, ab_ecn, ab_tot } = info {
+        facts.insert("dctcp_enabled", enabled.into());
+        facts.insert("dctcp_ce_state", ce_state.into());
+        facts.insert("dctcp_alpha", alpha.into());
+        facts.insert("dctcp_ab_ecn", ab_ecn.into());
+        facts.insert("dctcp_ab_tot", ab_tot.into());
     }
 }
 
