@@ -4,7 +4,7 @@
 CARGO ?= cargo
 BIN := target/release/ackwright
 
-.PHONY: all demo test fmt lint unit debug determinism examples experiments licences bench clean
+.PHONY: all demo test fmt lint unit debug determinism examples experiments conformance conformance-kernel licences bench clean
 
 all:
 	$(CARGO) build --release --locked -p ackwright
@@ -12,7 +12,7 @@ all:
 demo: all
 	$(BIN) reproduce lost-retransmit --quick --out out
 
-test: fmt lint unit determinism examples experiments licences
+test: fmt lint unit determinism examples experiments conformance licences
 	@echo "make test: all passed"
 
 fmt:
@@ -40,6 +40,14 @@ experiments: all
 	@for file in experiments/*.toml; do \
 	  $(BIN) check $$file || exit 1; \
 	done
+
+# Our packetdrill scripts, in every variant; `unit` runs them and the negatives as tests as well.
+conformance: all
+	$(BIN) drill conformance/tcp --ip-version all
+
+# The same scripts against the kernel of this machine: make conformance-kernel PACKETDRILL=PATH (root).
+conformance-kernel:
+	scripts/conformance_kernel.sh $(PACKETDRILL)
 
 licences:
 	python3 scripts/licences.py

@@ -95,6 +95,8 @@ pub struct Profile {
     pub strict_receive_window: bool,
     /// How space becomes window.
     pub window_from_space: WindowFromSpace,
+    /// The window that a connection begins with is at most 64 KB (since 4.20, until before 6.18).
+    pub initial_window_64k: bool,
     /// DCTCP's receiver.
     pub dctcp_ack: DctcpAck,
     /// Data with CWR is acknowledged at once (since 4.19).
@@ -132,6 +134,7 @@ impl Profile {
             small_queues: true,
             strict_receive_window: true,
             window_from_space: WindowFromSpace::ScalingRatio,
+            initial_window_64k: false,
             dctcp_ack: DctcpAck::Immediate,
             ack_cwr_at_once: true,
             syn_linear_timeouts: 4,
@@ -154,6 +157,7 @@ impl Profile {
             skb_overhead: 1_280,
             strict_receive_window: false,
             window_from_space: WindowFromSpace::AdvWinScale,
+            initial_window_64k: true,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }

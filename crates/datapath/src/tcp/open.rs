@@ -391,7 +391,10 @@ impl Connection {
         if space > mss {
             space = space / mss * mss;
         }
-        self.rcv.wnd = space.min(u16::MAX.into());
+        self.rcv.wnd = space;
+        if self.config.profile.initial_window_64k {
+            self.rcv.wnd = space.min(u16::MAX.into());
+        }
         if route.initrwnd > 0 {
             self.rcv.wnd = self.rcv.wnd.min(route.initrwnd.saturating_mul(mss));
         }
@@ -658,8 +661,13 @@ impl Connection {
         }
         self.snd.wl1 = seg.seq;
         self.undo_spurious_syn();
-        // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue.
+        // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue, and does not
+        // count as a byte, for the kernel's connection begins behind it.
+        let counted = self.totals.bytes_acked;
         self.ack_in(seg, cx);
+        if !fast_open {
+            self.totals.bytes_acked = self.totals.bytes_acked.min(counted);
+        }
         if fast_open {
             self.fast_open_accomplished(cx);
             self.state = State::Established;

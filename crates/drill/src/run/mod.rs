@@ -164,6 +164,8 @@ const FIRST_PORT: u16 = 40_000;
 /// Where the clock stands at the start of a script: a quarter of a millisecond into a jiffy, as
 /// packetdrill arranges it, so that timers and events do not fall together.
 const START: Instant = Instant::from_nanos(1_000_250_000_000);
+/// What every event takes: in no machine do two things happen at one instant.
+const EVENT: Duration = Duration::from_micros(1);
 /// A call that may block when the next one comes is given this long, µs.
 const PATIENCE: Micros = 1_000_000;
 /// No script waits longer than this for anything, µs.
@@ -224,6 +226,7 @@ impl<'a> Run<'a> {
         }
         let absolute = matches!(event.at, Time::Absolute(_) | Time::AbsoluteRange(..));
         self.last = Some(Last { time: due.time, inbound, absolute });
+        self.kernel.advance(self.kernel.now + EVENT);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Names and numbers of arguments.
 
-use crate::ast::{Action, CallSpec, Expr, ExprKind, Script};
+use crate::ast::{Action, Expr, ExprKind, Script};
 use crate::fault::{Fault, Pos};
 use datapath::socket::{Errno, number};
 
@@ -64,33 +64,45 @@ const MORE: [(&str, i64); 18] = [
 
 /// The first thing in a script that has no meaning without a kernel.
 pub(super) fn needs_a_kernel(script: &Script) -> Option<Fault> {
-    script.events.iter().find_map(|event| match &event.action {
-        Action::Call(call) => call_needs(call),
-        _ => None,
-    })
+    let calls = || {
+        script.events.iter().filter_map(|event| match &event.action {
+            Action::Call(call) => Some(call),
+            _ => None,
+        })
+    };
+    let first = |words: &[(&str, &'static str)]| {
+        calls().find_map(|call| call.args.iter().find_map(|arg| expr_needs(arg, words)))
+    };
+    let by_name = calls().find_map(|call| {
+        let (_, why) = CALLS.iter().find(|(name, _)| call.name.starts_with(name))?;
+        Some(Fault::no_meaning(call.pos, *why))
+    });
+    // A zero-copy send is a send; what it notifies of is what we have not.
+    by_name.or_else(|| first(&WORDS)).or_else(|| first(&NOTIFIED).and_then(|_| first(&ZEROCOPIES)))
 }
 
-fn call_needs(call: &CallSpec) -> Option<Fault> {
-    if let Some((_, why)) = CALLS.iter().find(|(name, _)| call.name.starts_with(name)) {
-        return Some(Fault::no_meaning(call.pos, *why));
-    }
-    call.args.iter().find_map(expr_needs)
-}
-
-fn expr_needs(expr: &Expr) -> Option<Fault> {
+fn expr_needs(expr: &Expr, words: &[(&str, &'static str)]) -> Option<Fault> {
     match &expr.kind {
-        ExprKind::Word(name) => WORDS
+        ExprKind::Word(name) => words
             .iter()
             .find(|(word, _)| *word == name.as_str())
             .map(|(_, why)| Fault::no_meaning(expr.pos, *why)),
-        ExprKind::Or(left, right) => expr_needs(left).or_else(|| expr_needs(right)),
-        ExprKind::List(list) | ExprKind::Braces(list) => list.iter().find_map(expr_needs),
+        ExprKind::Or(left, right) => expr_needs(left, words).or_else(|| expr_needs(right, words)),
+        ExprKind::List(list) | ExprKind::Braces(list) => {
+            list.iter().find_map(|it| expr_needs(it, words))
+        }
         ExprKind::Mpls(_) | ExprKind::Gre(_) => {
             Some(Fault::no_meaning(expr.pos, "tunnels by socket options are not modelled"))
         }
-        ExprKind::MsgHdr(message) => message.control.iter().find_map(expr_needs),
-        ExprKind::Cmsg(control) => expr_needs(&control.kind).or_else(|| expr_needs(&control.data)),
-        ExprKind::ExtendedError(error) => error.fields.iter().find_map(expr_needs),
+        ExprKind::MsgHdr(message) => message.control.iter().find_map(|it| expr_needs(it, words)),
+        ExprKind::EpollEvent(event) => expr_needs(&event.events, words),
+        ExprKind::PollFd(poll) => {
+            poll.revents.as_ref().and_then(|revents| expr_needs(revents, words))
+        }
+        ExprKind::Cmsg(control) => {
+            expr_needs(&control.kind, words).or_else(|| expr_needs(&control.data, words))
+        }
+        ExprKind::ExtendedError(error) => error.fields.iter().find_map(|it| expr_needs(it, words)),
         _ => None,
     }
 }
@@ -98,9 +110,18 @@ fn expr_needs(expr: &Expr) -> Option<Fault> {
 const ZEROCOPY: &str = "zero-copy is about pages of memory, and payload here is a length";
 const STATS: &str = "statistics in time-stamp messages are not modelled";
 
-const WORDS: [(&str, &str); 6] = [
-    ("SO_ZEROCOPY", ZEROCOPY),
-    ("MSG_ZEROCOPY", ZEROCOPY),
+/// What asks for zero-copy …
+const ZEROCOPIES: [(&str, &str); 2] = [("SO_ZEROCOPY", ZEROCOPY), ("MSG_ZEROCOPY", ZEROCOPY)];
+
+/// … and what hears of it.
+const NOTIFIED: [(&str, &str); 4] = [
+    ("MSG_ERRQUEUE", ZEROCOPY),
+    ("EPOLLERR", ZEROCOPY),
+    ("POLLERR", ZEROCOPY),
+    ("SO_EE_ORIGIN_ZEROCOPY", ZEROCOPY),
+];
+
+const WORDS: [(&str, &str); 4] = [
     ("TCP_ZEROCOPY_RECEIVE", ZEROCOPY),
     ("IPPROTO_MPTCP", "Multipath TCP is not modelled"),
     ("SCM_TIMESTAMPING_OPT_STATS", STATS),
