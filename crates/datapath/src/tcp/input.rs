@@ -171,7 +171,10 @@ impl Connection {
         if !self.state.may_transmit() {
             return;
         }
-        if self.write_xmit(self.snd.mss, self.snd.nonagle, Push::All, cx) {
+        // With nothing to send the window is not asked, and so not found too small.
+        if !self.queue.unsent_is_empty()
+            && self.write_xmit(self.snd.mss, self.snd.nonagle, Push::All, cx)
+        {
             self.check_probe_timer(cx.now);
         }
         self.check_space(cx);
