@@ -1,6 +1,9 @@
 //! Tables on the terminal, at most 80 columns wide unless it is known to be wider.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Row, Table as Grid, TableStyle};
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table as Grid, TableStyle,
+    Width,
+};
 use lab::report::Table;
 
 /// The widest table where the terminal's width is unknown.
@@ -20,6 +23,7 @@ pub fn render(table: &Table) -> String {
     for row in &table.rows {
         grid.add_row(Row::from(row.clone()));
     }
+    keep_words_whole(&mut grid, table);
     for (index, numeric) in table.numeric.iter().enumerate() {
         if let (true, Some(column)) = (numeric, grid.column_mut(index)) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -27,6 +31,33 @@ pub fn render(table: &Table) -> String {
     }
     let text = grid.to_string();
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// Lines break between words, if every column's longest word fits beside the others'.
+fn keep_words_whole(grid: &mut Grid, table: &Table) {
+    let widest: Vec<u16> = (0..table.head.len())
+        .map(|index| {
+            let cells = table.rows.iter().chain([&table.head]).filter_map(|row| row.get(index));
+            let words = cells.flat_map(|cell| cell.split_whitespace());
+            words.map(|word| word.chars().count()).max().unwrap_or(0) as u16
+        })
+        .collect();
+    let words: u16 = widest.iter().sum();
+    let columns = widest.len() as u16;
+    // Blanks on both sides of a cell, or only behind it; and one between columns.
+    let Some(padding) = [(1, 1), (0, 1)]
+        .into_iter()
+        .find(|(before, behind)| words + columns * (before + behind + 1) <= WIDTH)
+    else {
+        return;
+    };
+    for (index, width) in widest.iter().enumerate() {
+        if let Some(column) = grid.column_mut(index) {
+            let least = Width::Fixed(width + padding.0 + padding.1);
+            column.set_padding(padding);
+            column.set_constraint(ColumnConstraint::LowerBoundary(least));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -43,5 +74,22 @@ mod tests {
         let text = render(&table);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("431.4 ± 3.2"));
+    }
+
+    #[test]
+    fn words_stay_whole_where_they_fit() {
+        let head = ["case", "metric", "published", "kernel", "measured", "ratio", "unit", "agrees"];
+        let row =
+            ["10g-dctcp", "throughput stddev", "105.9", "9.633", "9.509", "0.99", "Mbit/s", "yes"];
+        let table = Table {
+            head: head.map(String::from).to_vec(),
+            rows: vec![row.map(String::from).to_vec(); 3],
+            numeric: vec![false, false, true, true, true, true, false, false],
+        };
+        let text = render(&table);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        for word in head.iter().chain(&row[2..]).chain(&["10g-dctcp", "throughput", "stddev"]) {
+            assert!(text.contains(word), "{word} is broken:\n{text}");
+        }
     }
 }

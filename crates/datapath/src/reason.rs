@@ -37,6 +37,8 @@ pub enum Reason {
     Malformed,
     /// The interface or link is down (`DEV_READY`).
     LinkDown,
+    /// The memory that the ports of a switch share has no room for it.
+    NoBuffer,
 }
 
 impl Reason {
@@ -60,6 +62,7 @@ impl Reason {
             Self::OtherHost => "OTHERHOST",
             Self::Malformed => "IP_INHDR",
             Self::LinkDown => "DEV_READY",
+            Self::NoBuffer => "NO_BUFFER",
         }
     }
 }

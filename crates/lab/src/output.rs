@@ -73,6 +73,9 @@ impl Output {
                 }
             }
         }
+        if let Some(chart) = queue_lengths(&plan.title, points) {
+            pictures.push(self.picture("queue-lengths", &chart.draw())?);
+        }
         for kind in &KINDS {
             if let Some(chart) = comparison(kind, &plan.title, points) {
                 let name = format!("compare-{}", kind.file);
@@ -172,6 +175,42 @@ fn chart(kind: &Kind, title: &str, subtitle: &str, series: &[Series]) -> Option<
         subtitle: subtitle.into(),
         x_label: "time [s]".into(),
         y_label: kind.y_label.into(),
+        lines,
+    })
+}
+
+/// How long the first queue of every point's first run was how often: the cumulative distribution of
+/// the samples of its second half.
+fn queue_lengths(title: &str, points: &[PointResult]) -> Option<LineChart> {
+    if points.is_empty() || points.len() > MOST_LINES {
+        return None;
+    }
+    let lines: Vec<Line> = points
+        .iter()
+        .filter_map(|point| {
+            let series = &point.runs.first()?.series;
+            let port = series.iter().find(|series| series.name.starts_with("port-"))?;
+            let values = &port.column("queue_packets")?.values;
+            let mut lengths: Vec<i64> =
+                values[values.len() / 2..].iter().flatten().copied().collect();
+            lengths.sort_unstable();
+            let share = |place: usize| (place + 1) as f64 / lengths.len() as f64;
+            let steps = lengths.len().div_ceil(BINS).max(1);
+            let points = lengths
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| place % steps == 0 || place + 1 == lengths.len())
+                .map(|(place, length)| (*length as f64, share(place)))
+                .collect();
+            Some(Line { label: point.title("queue"), points, steps: true })
+        })
+        .collect();
+    let any = lines.iter().flat_map(|line| &line.points).any(|(length, _)| *length > 0.0);
+    any.then(|| LineChart {
+        title: format!("Queue length: {title}"),
+        subtitle: "share of the samples with at most so many packets, first run of each".into(),
+        x_label: "queue [packets]".into(),
+        y_label: "share".into(),
         lines,
     })
 }

@@ -3,6 +3,7 @@
 use crate::plan::doc::{Document, Kind, Node};
 use crate::plan::read::{Faults, Reader};
 use crate::plan::{Diagnostics, Experiment};
+use crate::sweep::Value;
 
 /// An experiment that comes with the program.
 pub struct Shipped {
@@ -30,6 +31,13 @@ pub const SHIPPED: &[Shipped] = shipped! {
     "cake-ack-filter-100k",
     "cake-ack-filter-symmetric",
     "cake-ack-loss",
+    "dctcp-convergence",
+    "dctcp-incast",
+    "dctcp-query",
+    "dctcp-queue",
+    "dctcp-scaled",
+    "dctcp-syn-ect",
+    "dctcp-threshold",
     "lost-retransmit",
     "policer",
     "rrul",
@@ -50,6 +58,10 @@ pub struct Publication {
     pub case_axis: String,
     /// The labels of the other axes that make the headline.
     pub headline: Vec<(String, String)>,
+    /// What `--quick` sets, at every point; without it only the headline runs.
+    pub quick: Vec<Value>,
+    /// The metrics that get a bar chart; all of them if none is named.
+    pub charts: Vec<String>,
     /// The case that gains (`goodput gain`) and rises (`latency added`) are over.
     pub baseline: Option<String>,
     /// The figures.
@@ -69,6 +81,8 @@ pub struct Row {
     pub metric: String,
     /// The metric it is made of as `SCOPE METRIC`, if the words do not say it.
     pub from: Option<String>,
+    /// The median over the repetitions in place of the mean.
+    pub median: bool,
     /// Unit.
     pub unit: String,
     /// As published, if it was.
@@ -149,6 +163,12 @@ fn publication(name: &str, node: &Node, faults: &Faults<'_>) -> Option<Publicati
         source: text(&mut table, "source")?,
         case_axis: text(&mut table, "case_axis")?,
         headline: labels(&mut table, "headline"),
+        quick: table
+            .tables("quick")
+            .iter()
+            .map(|(key, node)| Value { path: key.name.clone(), node: node.clone() })
+            .collect(),
+        charts: table.texts("charts").iter().map(|(name, _)| (*name).to_string()).collect(),
         baseline: table.text("baseline").map(String::from),
         rows: list(&mut table, "rows").iter().filter_map(|node| row(node, faults)).collect(),
         expect: list(&mut table, "expect")
@@ -181,6 +201,7 @@ fn row(node: &Node, faults: &Faults<'_>) -> Option<Row> {
         at: labels(&mut table, "at"),
         metric: table.required("metric")?.0.to_string(),
         from: table.text("from").map(String::from),
+        median: table.word("statistic", &[("mean", false), ("median", true)]).unwrap_or(false),
         unit: table.text("unit").unwrap_or("").to_string(),
         published: figure(&mut table, "published"),
         kernel,

@@ -14,7 +14,7 @@ use crate::plot::{BarChart, Group, Line, LineChart};
 use crate::published::{Bound, Expectation, Publication, Row};
 use crate::report::{Table, interval, number};
 use crate::results::{Metric, PointResult, RunResult};
-use crate::stats::Summary;
+use crate::stats::{Summary, quantile};
 use crate::store;
 use crate::sweep::Point;
 
@@ -79,7 +79,15 @@ impl Publication {
     }
 
     fn compared(&self, row: &Row, points: &[PointResult]) -> Compared {
-        let ours = self.measured(&row.case, &row.at, &row.metric, row.from.as_deref(), points);
+        let from = row.from.as_deref();
+        let ours = if row.median {
+            let found = self.point(&row.case, &row.at, points);
+            let mut values =
+                found.map_or(Vec::new(), |own| values(own, from.unwrap_or(&row.metric)));
+            quantile(&mut values, 0.5).map(|median| (median, None))
+        } else {
+            self.measured(&row.case, &row.at, &row.metric, from, points)
+        };
         Compared {
             row: row.clone(),
             measured: ours.map(|(mean, _)| mean),
@@ -339,6 +347,9 @@ pub fn draw(
         }
     }
     let mut pictures = Vec::new();
+    if !publication.charts.is_empty() {
+        metrics.retain(|(metric, _)| publication.charts.iter().any(|wanted| wanted == metric));
+    }
     for (metric, unit) in metrics {
         let label = if unit.is_empty() { metric.into() } else { format!("{metric} [{unit}]") };
         let chart = comparison.chart(metric, &label, &subtitle);

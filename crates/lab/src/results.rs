@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::run::SocketDump;
 use crate::stats::Summary;
 
 /// One number that a run gave.
@@ -56,6 +57,8 @@ pub struct RunResult {
     pub fingerprint: u64,
     /// How far virtual time went, in ns.
     pub virtual_ns: u64,
+    /// What `ss` showed when it was asked for.
+    pub sockets: Vec<SocketDump>,
 }
 
 /// What `tc` shows of a port.
@@ -164,14 +167,18 @@ impl RunResult {
             .iter()
             .map(|metric| (format!("{} {}", metric.scope, metric.name), json!(metric.value)))
             .collect();
-        json!({
+        let mut run = json!({
             "seed": self.seed,
             "drawn": object(&self.drawn),
             "fingerprint": format!("{:016x}", self.fingerprint),
             "virtual_time_ns": self.virtual_ns,
             "metrics": metrics,
             "tc": self.tc.iter().map(|port| (port.port.clone(), port.json.clone())).collect::<Map<String, Json>>(),
-        })
+        });
+        if !self.sockets.is_empty() {
+            run["ss"] = self.sockets.iter().map(SocketDump::to_json).collect();
+        }
+        run
     }
 }
 

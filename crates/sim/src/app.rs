@@ -2,7 +2,9 @@
 //! ready, when its timer comes up, and when it is stopped; it acts through [`AppCx`].
 
 mod cbr;
+mod connect;
 mod ping;
+mod query;
 mod request;
 mod rrul;
 mod tcp_send;
@@ -10,7 +12,9 @@ mod tcp_sink;
 mod udp_sink;
 
 pub use cbr::Cbr;
+pub use connect::Connect;
 pub use ping::Ping;
+pub use query::QueryClient;
 pub use request::{Exchange, RequestClient, ResponseServer};
 pub use rrul::{Rrul, RrulPlan};
 pub use tcp_send::TcpSend;

@@ -1,10 +1,15 @@
 //! Applications over TCP: what they promise about bytes and times.
 
 use core::net::SocketAddr;
+use datapath::host::SharedBuffer;
+use datapath::node::Port;
+use datapath::qdisc::fifo::{Fifo, FifoKind};
+use datapath::qdisc::{Handle, Sched};
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
 use sim::app::{
-    App, AppReport, Exchange, RequestClient, ResponseServer, RrulPlan, TcpSend, TcpSink,
+    App, AppReport, Cbr, Connect, Exchange, QueryClient, RequestClient, ResponseServer, RrulPlan,
+    TcpSend, TcpSink,
 };
 use sim::link::{LinkConfig, NodeId};
 use sim::record::Fingerprint;
@@ -103,6 +108,85 @@ fn requests_are_answered_one_by_one() {
     let round_trip = Duration::from_micros(20_200);
     assert!(asked.round_trips.iter().all(|(_, took)| *took > round_trip));
     assert!(asked.finished.is_some() && answered.finished.is_some());
+}
+
+/// A query is answered when the slowest server has answered; the next is asked then.
+#[test]
+fn a_query_waits_for_every_server() {
+    let mut net = Net::new();
+    let exchange = Exchange { request: 200, response: 30_000 };
+    let think = Duration::from_millis(50);
+    let far = |port| SocketAddr::new(net.to.ip(), port);
+    let servers = [far(5_001), far(5_002), far(5_003)];
+    for at in servers {
+        let server = ResponseServer::new(at, tcp(), exchange);
+        net.world.add_app(net.b, Box::new(server), ms(0), None);
+    }
+    let ends = servers.map(|at| (net.from, at)).to_vec();
+    let client = QueryClient::new(ends, tcp(), exchange, think, 10);
+    let client = net.world.add_app(net.a, Box::new(client), ms(100), None);
+    net.world.run_until(ms(60_000));
+    let report = net.world.report(client);
+    assert_eq!((report.sent, report.received), (10, 10));
+    assert_eq!(report.received_bytes, 10 * 3 * 30_000);
+    // 90 kB at 20 Mbit/s, and a round trip.
+    let least = Duration::from_millis(36 + 20);
+    assert!(report.round_trips.iter().all(|(_, took)| *took > least), "{report:?}");
+    assert!(report.finished.is_some());
+}
+
+/// Of ten first SYNs every third is lost; the second SYN, a second later, does not count.
+#[test]
+fn attempts_count_if_the_first_syn_is_answered() {
+    let mut net = Topology::new();
+    let (a, b) = (net.host("A"), net.host("B"));
+    let way = LinkConfig::new(Rate::from_mbit(20), Duration::from_millis(10));
+    let rules = ["f syn 3 drop", "f syn 6 drop"].map(|rule| rule.parse().expect("a rule")).to_vec();
+    net.wire_with(a, b, LinkConfig { rules, ..way.clone() }, way);
+    let from = SocketAddr::new(net.address(a).expect("wired"), 0);
+    let to = SocketAddr::new(net.address(b).expect("wired"), 5001);
+    let mut world = net.build(1).expect("possible");
+    world.add_app(b, Box::new(TcpSink::new(to, tcp())), ms(0), None);
+    let connect = Connect::new(from, to, tcp(), Duration::from_millis(1_500), 10);
+    let connect = world.add_app(a, Box::new(connect), ms(100), None);
+    world.run_until(ms(60_000));
+    let report = world.report(connect);
+    assert_eq!((report.sent, report.received), (10, 8));
+    assert!(report.round_trips.iter().all(|(_, took)| took.as_millis() == 20), "{report:?}");
+    assert!(report.finished.is_some());
+}
+
+/// Two busy ports of a switch with shared memory: each queue gets what alpha allows, and what does
+/// not fit is dropped for that reason.
+#[test]
+fn ports_share_packet_memory() {
+    let mut net = Topology::new();
+    let (a, b) = (net.host("A"), net.host("B"));
+    let (x, y, r) = (net.host("X"), net.host("Y"), net.router("R"));
+    let fast = LinkConfig::new(Rate::from_mbit(1_000), Duration::from_micros(10));
+    let slow = LinkConfig::new(Rate::from_mbit(10), Duration::from_micros(10));
+    net.wire(a, r, fast.clone());
+    net.wire(b, r, fast);
+    let out = [net.wire(r, x, slow.clone()), net.wire(r, y, slow)];
+    for wire in out {
+        let sched = Sched::new(Handle::NONE, Fifo::new(FifoKind::Bytes(1_000_000)));
+        net.wire_mut(wire).a.qdisc = Some(sched);
+    }
+    let ends: Vec<SocketAddr> =
+        [a, b, x, y].map(|node| SocketAddr::new(net.address(node).expect("wired"), 9)).to_vec();
+    let mut world = net.build(1).expect("possible");
+    world.with_host(r, |_, host| host.set_shared_buffer(Some(SharedBuffer::new(300_000, (1, 1)))));
+    for (node, from, to) in [(a, ends[0], ends[2]), (b, ends[1], ends[3])] {
+        let flood = Cbr::new(from, to, 1_000, Duration::from_micros(100));
+        world.add_app(node, Box::new(flood), ms(0), None);
+    }
+    world.run_until(ms(500));
+    let router = world.host(r);
+    for port in [Port(2), Port(3)] {
+        let bytes = router.port(port).backlog().bytes;
+        assert!((98_000..=102_000).contains(&bytes), "a third of the memory each: {bytes}");
+    }
+    assert!(router.shared_buffer().expect("set").drops > 1_000);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Run only the headline point of each sweep
+    /// Run only the headline point of each sweep, or shorter runs of all points
     #[arg(long)]
     quick: bool,
     /// Number of repetitions [default: the experiment's]
@@ -95,12 +95,18 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         .map_err(|faults| Failure::Other(faults.to_string()))?
         .ok_or_else(|| Failure::Other(format!("the experiment of {name} is missing")))?;
     let only_headline = publication.only_headline();
-    let publication = if args.quick { &only_headline } else { publication };
-    if args.quick {
+    let shortened = args.quick && !publication.quick.is_empty();
+    let headline_only = args.quick && !shortened;
+    let publication = if headline_only { &only_headline } else { publication };
+    if headline_only {
         experiment.points.retain(|point| publication.is_headline(point));
     }
+    if shortened {
+        let set = experiment.set_everywhere(&publication.quick);
+        set.map_err(|faults| Failure::Other(faults.to_string()))?;
+    }
     let output = Output::new(Store::create(&args.out.join(name))?);
-    let points = run_all(&experiment, None, args.runs, args.jobs, Some(&output))?;
+    let points = run_all(&experiment, None, args.runs, args.jobs, Some(&output), &[])?;
     output.finish(&experiment, experiment.base.seed, &points)?;
     let comparison = publication.compare(&points);
     let pictures = reproduce::draw(&comparison, publication, &points, &output)?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use lab::output::Output;
 use lab::plan::{Error as PlanError, Experiment};
 use lab::results::{PointResult, summary_json};
-use lab::run::{Error, Options};
+use lab::run::{Error, Options, SsAt};
 use lab::store::Store;
 
 use super::{Failure, Outcome, print, print_json};
@@ -22,6 +22,7 @@ Examples:
   ackwright run experiments/lost-retransmit.toml --set burst=64kb --set congestion_control=reno
   ackwright run experiments/first.toml --explain download
   ackwright run experiments/cake-ack-filter.toml --set load=be --runs 1 --tc-stats
+  ackwright run experiments/first.toml --runs 1 --ss-at 2s --ss-at end
   ackwright run my.toml --seed 7 --json > results.json")]
 pub struct Args {
     /// Experiment file (TOML, schema 1; see docs/experiments.md)
@@ -52,6 +53,10 @@ pub struct Args {
     /// Print what `tc -s class show` says of them
     #[arg(long, conflicts_with = "json")]
     tc_classes: bool,
+    /// Print what `ss -tin` shows on every host at this time, or at the \"end\" of each run; may be
+    /// given several times
+    #[arg(long, value_name = "TIME")]
+    ss_at: Vec<SsAt>,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -64,7 +69,8 @@ pub fn run(args: &Args) -> Outcome {
         return explain(&experiment, args.seed, flow);
     }
     let output = args.out.as_deref().map(Store::create).transpose()?.map(Output::new);
-    let points = run_all(&experiment, args.seed, args.runs, args.jobs, output.as_ref())?;
+    let points =
+        run_all(&experiment, args.seed, args.runs, args.jobs, output.as_ref(), &args.ss_at)?;
     let seed = args.seed.unwrap_or(experiment.base.seed);
     if let Some(output) = &output {
         output.finish(&experiment, seed, &points)?;
@@ -78,6 +84,7 @@ pub fn run(args: &Args) -> Outcome {
     print(&format!("{}: {} runs per row", plan.title, points.first().map_or(0, |p| p.runs.len())))?;
     print(&table::render(&lab::report::results(&axes, &points, &plan.measure.table)))?;
     tell_tc(args, &points)?;
+    tell_sockets(&points, &plan.name)?;
     if let Some(output) = &output {
         print(&format!("results are in {}", output.store().root().display()))?;
     }
@@ -103,6 +110,21 @@ fn tell_tc(args: &Args, points: &[PointResult]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Prints what `ss` showed at the times asked for.
+fn tell_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
+    for point in points {
+        for run in &point.runs {
+            if !run.sockets.is_empty() {
+                print(&format!("\n{} seed {}", point.title(name), run.seed))?;
+            }
+            for dump in &run.sockets {
+                print(&dump.text())?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Runs the first repetition of the first point and prints the events of one flow.
 fn explain(experiment: &Experiment, seed: Option<u64>, flow: &str) -> Outcome {
     let stop = interrupt::flag();
@@ -113,6 +135,7 @@ fn explain(experiment: &Experiment, seed: Option<u64>, flow: &str) -> Outcome {
         stop: &stop,
         progress: &lab::run::Silent,
         store: None,
+        ss_at: &[],
     };
     let point = &experiment.points[0];
     let seed = seed.unwrap_or(experiment.base.seed);
@@ -137,12 +160,13 @@ pub fn run_all(
     repetitions: Option<u32>,
     jobs: usize,
     output: Option<&Output>,
+    ss_at: &[SsAt],
 ) -> Result<Vec<PointResult>, Failure> {
     let runs = repetitions.unwrap_or(experiment.base.repetitions);
     let bar = Bar::new(experiment.points.len() as u64 * u64::from(runs));
     let stop = interrupt::flag();
     let store = output.map(Output::store);
-    let options = Options { seed, repetitions, jobs, stop: &stop, progress: &bar, store };
+    let options = Options { seed, repetitions, jobs, stop: &stop, progress: &bar, store, ss_at };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {
         if let Some(output) = output {
             return output.keep(point, repetition, run);

@@ -61,7 +61,7 @@ impl Host {
         id
     }
 
-    /// Sends an echo request with `len` bytes of payload.
+    /// Sends an echo request with `len` bytes of payload and this TOS byte.
     ///
     /// # Errors
     /// No such ping socket, or no way to send to `remote`.
@@ -72,6 +72,7 @@ impl Host {
         remote: IpAddr,
         seq: u16,
         len: u32,
+        tos: u8,
     ) -> Result<Enqueue, SocketError> {
         let pings = &self.icmp.pings;
         let ident = pings.iter().find(|(_, socket)| *socket == id).ok_or(SocketError::BadSocket)?.0;
@@ -79,7 +80,7 @@ impl Host {
         let kind = if remote.is_ipv4() { ECHO_REQUEST_V4 } else { ECHO_REQUEST_V6 };
         let icmp = Icmp { kind, code: 0, rest: u32::from(ident) << 16 | u32::from(seq) };
         let body = Body { len, ..Body::default() };
-        self.icmp_send(now, src, remote, 0, icmp, body).ok_or(SocketError::AddressNotAvailable)
+        self.icmp_send(now, src, remote, tos, icmp, body).ok_or(SocketError::AddressNotAvailable)
     }
 
     fn icmp_send(

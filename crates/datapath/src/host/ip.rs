@@ -199,6 +199,11 @@ impl Host {
             self.direct.push_back((Port(index), packet));
             return Enqueue::Queued;
         }
+        if self.buffer.is_some() && !self.has_memory(index, packet.meta.len) {
+            self.dropped.push((Reason::NoBuffer, packet));
+            return Enqueue::Dropped;
+        }
+        let port = &mut self.ports[usize::from(index)];
         let mut cx = Cx { now, dropped: &mut self.dropped };
         let verdict = port.enqueue(packet, &mut cx);
         self.list_port(index);

@@ -7,6 +7,7 @@
 //! `poll` is O(1) amortised: ports that may send stand in a list, sockets that have become ready
 //! and packets that were dropped in queues of their own. An idle host costs less than 2 KiB.
 
+mod buffer;
 mod icmp;
 mod ip;
 mod listener;
@@ -18,6 +19,7 @@ mod tcp;
 mod timers;
 mod udp;
 
+pub use buffer::SharedBuffer;
 pub use listener::{Listener, SOMAXCONN};
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
@@ -86,6 +88,8 @@ pub struct Host {
     learnt_mtu: Option<(IpAddr, u32, Instant)>,
     /// Packets from this host to itself (`loopback_xmit`).
     looped_back: VecDeque<Packet>,
+    /// Packet memory that the ports share, if they do.
+    buffer: Option<Box<SharedBuffer>>,
     /// Packets that need not wait: for the wire of a port, past its empty queue.
     direct: VecDeque<(Port, Packet)>,
     /// Ports that have something to send and credit to send it with.

@@ -144,6 +144,11 @@ impl Sockets {
             .collect()
     }
 
+    /// One more than the highest number that was ever given.
+    pub(super) fn numbers(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// How many are open.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

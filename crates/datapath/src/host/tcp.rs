@@ -290,6 +290,11 @@ impl Host {
         }
     }
 
+    /// Every connection, in the order of their numbers.
+    pub fn tcp_connections(&self) -> impl Iterator<Item = &Connection> {
+        (0..self.sockets.numbers()).filter_map(|id| self.tcp_connection(id))
+    }
+
     /// `getsockopt(SO_ERROR)`.
     pub fn tcp_take_error(&mut self, id: u32) -> Option<SocketError> {
         match self.tcp_socket_mut(id)? {

@@ -175,7 +175,7 @@ fn an_echo_request_is_answered_and_the_reply_read() {
     a.credit(ms(0), Port(0), None);
     b.credit(ms(0), Port(0), None);
     let ping = a.ping_open();
-    a.ping_send(ms(0), ping, ip("10.0.1.3"), 7, 56).expect("a route");
+    a.ping_send(ms(0), ping, ip("10.0.1.3"), 7, 56, 0).expect("a route");
     let (_, request) = sent(&mut a, ms(0)).remove(0);
     b.receive(ms(5), Port(0), request);
     let (_, reply) = sent(&mut b, ms(5)).remove(0);

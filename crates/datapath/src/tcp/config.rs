@@ -16,6 +16,9 @@ pub struct TcpConfig {
     pub congestion_control: Algorithm,
     /// Parameters of the DCTCP module.
     pub dctcp: dctcp::Params,
+    /// DCTCP's SYNs are ECT, as RFC 8257 section 3.6 wants them. Off, they are what they were
+    /// before DCTCP's first version measured what that costs.
+    pub dctcp_syn_ect: bool,
     /// `SO_SNDBUF` as given by the application, before the kernel doubles it; 0 = autotuned.
     pub send_buffer: u32,
     /// `SO_RCVBUF` as given by the application, before the kernel doubles it; 0 = autotuned.
@@ -356,6 +359,7 @@ impl TcpConfig {
             sysctl,
             congestion_control: Algorithm::Cubic,
             dctcp: dctcp::Params::default(),
+            dctcp_syn_ect: true,
             send_buffer: 0,
             receive_buffer: 0,
             nodelay: false,

@@ -92,7 +92,9 @@ impl Connection {
     /// Codepoint of a SYN or SYN-ACK: ECT if the congestion control needs ECN, so that the
     /// handshake survives the queue that the data will meet (RFC 8257 section 3.6).
     pub(super) fn syn_ecn(&self) -> Ecn {
-        if self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct }
+        let asks = self.state == State::SynSent;
+        let ect = self.cc_needs_ecn() && (self.config.dctcp_syn_ect || !asks);
+        if ect { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
     /// Codepoint of a segment without data: Not-ECT by RFC 3168 section 6.1.4, ECT for DCTCP.

@@ -7,7 +7,7 @@ use datapath::units::Duration;
 
 use super::doc::{Key, Node, Origin};
 use super::model::{App, FlowPlan, NodePlan};
-use super::parse::{check_name, node_index};
+use super::parse::{check_name, node_indices};
 use super::read::{Faults, Reader};
 use super::tc;
 
@@ -39,10 +39,17 @@ fn read_flow(
     faults: &Faults<'_>,
 ) -> Vec<FlowPlan> {
     let Some(mut table) = Reader::new(node, faults) else { return Vec::new() };
-    let from = table.required("from").and_then(|(name, at)| node_index(name, at, nodes, faults));
-    let to = table.required("to").and_then(|(name, at)| node_index(name, at, nodes, faults));
-    let also: Option<Vec<usize>> =
-        table.texts("also").iter().map(|(name, at)| node_index(name, at, nodes, faults)).collect();
+    let ends = |table: &mut Reader<'_, '_>, key| {
+        let (name, at) = table.required(key)?;
+        Some((node_indices(name, at, nodes, faults), name.contains('*')))
+    };
+    let (from, from_many) = ends(&mut table, "from").unwrap_or_default();
+    let (to, to_many) = ends(&mut table, "to").unwrap_or_default();
+    let also: Vec<usize> = table
+        .texts("also")
+        .iter()
+        .flat_map(|(name, at)| node_indices(name, at, nodes, faults))
+        .collect();
     let start = table.time("start").unwrap_or(Duration::ZERO);
     let stop = table.time("stop");
     if start >= duration {
@@ -61,11 +68,11 @@ fn read_flow(
     let group = table.text("group").map(String::from);
     let base = FlowPlan {
         name: key.name.clone(),
-        group: group.or_else(|| (count > 1).then(|| key.name.clone())),
+        group: group.or_else(|| (count > 1 || from_many || to_many).then(|| key.name.clone())),
         app: App::Bulk,
-        from: from.unwrap_or(0),
-        to: to.unwrap_or(0),
-        also: also.unwrap_or_default(),
+        from: from.first().copied().unwrap_or(0),
+        to: to.first().copied().unwrap_or(0),
+        also,
         address: read_address(&mut table),
         start,
         spread: table.time("spread").unwrap_or(Duration::ZERO),
@@ -74,32 +81,45 @@ fn read_flow(
         tos: table.integer("tos", 0..=255).unwrap_or(0) as u8,
         reply_tos: table.integer("reply_tos", 0..=255).unwrap_or(0) as u8,
     };
-    let one = match read_app(&mut table) {
+    let one = match read_app(&mut table, &to) {
         Some(AppWord::One(app)) => vec![FlowPlan { app, ..base }],
         Some(AppWord::Rrul) => rrul(&base, table.boolean("marking").unwrap_or(true), duration),
         // Which keys belong here is unknown, so none of them is called unknown.
         None => return Vec::new(),
     };
     table.finish();
-    if from.is_none() || to.is_none() {
-        return Vec::new();
-    }
-    repeated(one, count)
+    // A query goes to all servers at once.
+    let asks_all = one.iter().any(|flow| matches!(flow.app, App::Query { .. }));
+    let to = if asks_all { &to[..to.len().min(1)] } else { &to[..] };
+    let pairs: Vec<(usize, usize)> =
+        from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))).collect();
+    let several = from_many || (to_many && !asks_all);
+    repeated(&one, &pairs, count, several)
 }
 
-/// `name` once, or `name-1`, `name-2`, … if there are several.
-fn repeated(flows: Vec<FlowPlan>, count: i64) -> Vec<FlowPlan> {
-    if count == 1 {
-        return flows;
+/// The flows between all pairs, `count` times: `name` once, or `name-1`, `name-2`, … if there may be
+/// `several`.
+fn repeated(
+    flows: &[FlowPlan],
+    pairs: &[(usize, usize)],
+    count: i64,
+    several: bool,
+) -> Vec<FlowPlan> {
+    let mut all = Vec::new();
+    let mut number = 0;
+    for (from, to) in (0..count).flat_map(|_| pairs) {
+        number += 1;
+        all.extend(flows.iter().map(|flow| {
+            // What runs the other way does so between these two as well.
+            let turned = flow.from != flows[0].from;
+            let (from, to) = if turned { (*to, *from) } else { (*from, *to) };
+            let name = &flow.name;
+            let name =
+                if count == 1 && !several { name.clone() } else { format!("{name}-{number}") };
+            FlowPlan { name, from, to, ..flow.clone() }
+        }));
     }
-    (1..=count)
-        .flat_map(|number| {
-            flows.iter().map(move |flow| FlowPlan {
-                name: format!("{}-{number}", flow.name),
-                ..flow.clone()
-            })
-        })
-        .collect()
+    all
 }
 
 /// An address that is sent to in place of the host's first one.
@@ -123,8 +143,8 @@ enum AppWord {
     Rrul,
 }
 
-fn read_app(table: &mut Reader<'_, '_>) -> Option<AppWord> {
-    const WORDS: [(&str, u8); 9] = [
+fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
+    const WORDS: [(&str, u8); 11] = [
         ("bulk", 0),
         ("fixed", 1),
         ("chunk", 2),
@@ -133,7 +153,9 @@ fn read_app(table: &mut Reader<'_, '_>) -> Option<AppWord> {
         ("cbr", 5),
         ("ping", 6),
         ("probe", 7),
-        ("rrul", 8),
+        ("query", 8),
+        ("connect", 9),
+        ("rrul", 10),
     ];
     if table.node("app").is_none() {
         table.missing("app");
@@ -166,6 +188,17 @@ fn read_app(table: &mut Reader<'_, '_>) -> Option<AppWord> {
         7 => App::Probe {
             interval: table.time("interval").unwrap_or(Duration::from_millis(20)),
             size: table.size("size").unwrap_or(64),
+        },
+        8 => App::Query {
+            servers: to.to_vec(),
+            request: table.size("request").unwrap_or(1_600),
+            response: required_size(table, "response")?,
+            think: table.time("think").unwrap_or(Duration::ZERO),
+            count: table.integer("queries", 1..=i64::MAX).map(|count| count as u64),
+        },
+        9 => App::Connect {
+            interval: table.time("interval").unwrap_or(Duration::from_secs(1)),
+            count: table.integer("attempts", 1..=i64::MAX).map(|count| count as u64),
         },
         _ => return Some(AppWord::Rrul),
     };

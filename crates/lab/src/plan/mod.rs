@@ -116,6 +116,17 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// Sets these at every point, over what the points say.
+    ///
+    /// # Errors
+    /// When a point becomes invalid by it.
+    pub fn set_everywhere(&mut self, settings: &[Value]) -> Result<(), Diagnostics> {
+        for point in &mut self.points {
+            point.settings.extend(settings.iter().cloned());
+        }
+        self.check_points()
+    }
+
     /// Every point at both ends of every draw: what can be drawn is valid too.
     fn check_points(&self) -> Result<(), Diagnostics> {
         for point in &self.points {

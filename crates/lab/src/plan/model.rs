@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
-use datapath::fib::Algorithm as RouteAlgorithm;
-use datapath::profile::{LostRetransmit, Profile};
-use datapath::tcp::cc::Algorithm;
+use datapath::fib::{Algorithm as RouteAlgorithm, Features};
+use datapath::host::SharedBuffer;
+use datapath::profile::{DctcpAck, LostRetransmit, Profile};
+use datapath::tcp::cc::{Algorithm, dctcp};
 use datapath::units::{Duration, Rate};
 use sim::rules::Rule;
 
@@ -33,6 +34,8 @@ pub struct Plan {
     pub measure: Measure,
     /// `next_links[node][destination]`: indices of the links that lead there and share the load.
     pub next_links: Vec<Vec<Vec<usize>>>,
+    /// Features of written routes: node, destination, features.
+    pub route_features: Vec<(usize, usize, Features)>,
 }
 
 /// What a node is.
@@ -67,6 +70,12 @@ pub struct NodePlan {
     pub profile: Profile,
     /// Detector of lost retransmissions, if not the profile's own.
     pub lost_retransmit: Option<LostRetransmit>,
+    /// When DCTCP's receiver acknowledges, if not as the profile does.
+    pub dctcp_ack: Option<DctcpAck>,
+    /// Parameters of the DCTCP module.
+    pub dctcp: dctcp::Params,
+    /// DCTCP's SYNs are ECT.
+    pub dctcp_syn_ect: bool,
     /// Settings by sysctl name, in the order of the file.
     pub sysctls: Vec<SysctlSetting>,
     /// `net.ipv4.tcp_congestion_control`.
@@ -79,6 +88,8 @@ pub struct NodePlan {
     pub at: Vec<(Duration, String)>,
     /// Which of several links of `[routes]` takes a packet.
     pub mp_algo: RouteAlgorithm,
+    /// Packet memory that all its ports share.
+    pub buffer: Option<SharedBuffer>,
 }
 
 /// One sysctl as it would be written to its file.
@@ -135,7 +146,8 @@ pub struct Direction {
 /// What sits at one end of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PortPlan {
-    /// Egress qdiscs in `tc` grammar, outermost first; none means the default queue.
+    /// Egress qdiscs in `tc` grammar, outermost first, and their filters; none means the default
+    /// queue.
     pub qdiscs: Vec<String>,
     /// Ingress policer in `tc police` words.
     pub police: Option<String>,
@@ -169,6 +181,26 @@ pub enum App {
         /// Pause between answer and next request.
         think: Duration,
         /// How many requests; until the flow stops if `None`.
+        count: Option<u64>,
+    },
+    /// Asks several servers at once, waits for the last answer, asks again.
+    Query {
+        /// All servers; `to` is the first.
+        servers: Vec<usize>,
+        /// Bytes of a request to one server.
+        request: u64,
+        /// Bytes of all answers together, in equal parts.
+        response: u64,
+        /// Pause between the last answer and the next query.
+        think: Duration,
+        /// How many queries; until the flow stops if `None`.
+        count: Option<u64>,
+    },
+    /// Opens a connection, closes it, opens the next.
+    Connect {
+        /// Time from one attempt to the next.
+        interval: Duration,
+        /// How many attempts; until the flow stops if `None`.
         count: Option<u64>,
     },
     /// Sends for a while, rests for a while.
@@ -256,6 +288,8 @@ pub struct Measure {
     pub snaplen: u32,
     /// The first part of each flow, whose goodput is a metric of its own.
     pub early: Option<Duration>,
+    /// Throughput in steps of this length as metrics of their own.
+    pub steps: Option<Duration>,
     /// The test whose name and series flent knows, if the results are written for it.
     pub flent: Option<FlentTest>,
     /// The metrics that a sweep's table shows, as `SCOPE METRIC`; a choice of ours if empty.
@@ -270,12 +304,16 @@ impl Default for NodePlan {
             role: Role::Host,
             profile: Profile::default(),
             lost_retransmit: None,
+            dctcp_ack: None,
+            dctcp: dctcp::Params::default(),
+            dctcp_syn_ect: true,
             sysctls: Vec::new(),
             congestion_control: None,
             offload: Offload::Off,
             ip: Vec::new(),
             at: Vec::new(),
             mp_algo: RouteAlgorithm::System,
+            buffer: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! From the tree to a [`Plan`]: names, quantities and references.
 
-use datapath::profile::{LostRetransmit, Profile};
+use datapath::host::SharedBuffer;
+use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::units::Duration;
 
 use sim::rules::Rule;
@@ -12,6 +13,7 @@ use super::model::{
 };
 use super::read::{Faults, Reader, as_text, as_texts};
 use super::{flows, ip, routes, sysctl, tc};
+use datapath::tcp::cc::dctcp;
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -62,9 +64,8 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
 
     let defaults = read_node(&mut top, NodePlan::default());
     let node_entries = top.tables("nodes");
-    let nodes = read_nodes(node_entries, &defaults, faults);
-    let link_entries = top.tables("links");
-    let mut links = read_links(link_entries, &nodes, faults);
+    let (nodes, node_places) = read_nodes(node_entries, &defaults, faults);
+    let (mut links, link_places) = read_links(top.tables("links"), &nodes, faults);
     let qdiscs = top.tables("qdisc");
     let policers = top.tables("police");
     read_ports(qdiscs, policers, &nodes, &mut links, faults);
@@ -86,14 +87,10 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     }
     top.finish();
 
-    let places = Places {
-        nodes: node_entries.iter().map(|(key, _)| &key.at).collect(),
-        links: link_entries.iter().map(|(key, _)| &key.at).collect(),
-        flows: flow_places,
-    };
+    let places = Places { nodes: node_places, links: link_places, flows: flow_places };
     check_links(&links, &places, faults);
-    let explicit = routes::read(routes, &nodes, &links, faults);
-    let next_links = routes::resolve(&nodes, &links, &explicit);
+    let written = routes::read(routes, &nodes, &links, faults);
+    let next_links = routes::resolve(&nodes, &links, &written.links);
     check_flows(&flows, &nodes, &links, &next_links, &places, faults);
     ip::check(node_entries, &nodes, &links, faults);
     Some(Plan {
@@ -108,6 +105,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         flows,
         measure,
         next_links: next_links.into_iter().map(routes::known_links).collect(),
+        route_features: written.features,
     })
 }
 
@@ -126,42 +124,97 @@ fn read_schema(top: &mut Reader<'_, '_>) {
 const OFFLOADS: [(&str, Offload); 3] =
     [("off", Offload::Off), ("gso", Offload::Gso), ("tso", Offload::Tso)];
 
-fn read_nodes(entries: &[(Key, Node)], defaults: &NodePlan, faults: &Faults<'_>) -> Vec<NodePlan> {
-    entries
-        .iter()
-        .filter_map(|(key, node)| {
-            check_name(key, "node", faults);
-            let mut table = Reader::new(node, faults)?;
-            let role = table.word("role", &[("host", Role::Host), ("router", Role::Router)]);
-            let base = NodePlan {
-                name: key.name.clone(),
-                role: role.unwrap_or(Role::Host),
-                ..defaults.clone()
-            };
-            let plan = read_node(&mut table, base);
-            table.finish();
-            Some(plan)
-        })
-        .collect()
+/// Nodes, or `count` equal ones called `NAME-1`, `NAME-2`, …, and where each was written.
+fn read_nodes<'a>(
+    entries: &'a [(Key, Node)],
+    defaults: &NodePlan,
+    faults: &Faults<'_>,
+) -> (Vec<NodePlan>, Vec<&'a Origin>) {
+    let mut nodes = Vec::new();
+    let mut places = Vec::new();
+    for (key, node) in entries {
+        check_name(key, "node", faults);
+        let Some(mut table) = Reader::new(node, faults) else { continue };
+        let role = table.word("role", &[("host", Role::Host), ("router", Role::Router)]);
+        let count = table.integer("count", 1..=10_000);
+        let base = NodePlan {
+            name: key.name.clone(),
+            role: role.unwrap_or(Role::Host),
+            ..defaults.clone()
+        };
+        let plan = read_node(&mut table, base);
+        table.finish();
+        for name in numbered(&key.name, count) {
+            nodes.push(NodePlan { name, ..plan.clone() });
+            places.push(&key.at);
+        }
+    }
+    (nodes, places)
+}
+
+/// `NAME`, or `NAME-1` to `NAME-count`.
+fn numbered(name: &str, count: Option<i64>) -> Vec<String> {
+    match count {
+        None => vec![name.to_owned()],
+        Some(count) => (1..=count).map(|number| format!("{name}-{number}")).collect(),
+    }
 }
 
 /// What a node says about its stack, or the whole experiment about all nodes.
 fn read_node(table: &mut Reader<'_, '_>, base: NodePlan) -> NodePlan {
     let profiles = Profile::NAMES.map(|name| (name, name));
     let detectors = LostRetransmit::ALL.map(|detector| (detector.name(), detector));
+    let rules = DctcpAck::ALL.map(|rule| (rule.name(), rule));
     let profile = table.word("profile", &profiles).and_then(Profile::by_name);
     let settings = sysctl::read(table.tables("sysctl"), table.faults);
     NodePlan {
         profile: profile.unwrap_or(base.profile),
         lost_retransmit: table.word("lost_retransmit", &detectors).or(base.lost_retransmit),
+        dctcp_ack: table.word("dctcp_ack", &rules).or(base.dctcp_ack),
+        dctcp: dctcp::Params {
+            shift_g: table
+                .integer("dctcp_shift_g", 0..=10)
+                .map_or(base.dctcp.shift_g, |shift| shift as u8),
+            alpha_on_init: table
+                .integer("dctcp_alpha_on_init", 0..=dctcp::MAX_ALPHA.into())
+                .map_or(base.dctcp.alpha_on_init, |alpha| alpha as u32),
+        },
+        dctcp_syn_ect: table.boolean("dctcp_syn_ect").unwrap_or(base.dctcp_syn_ect),
         sysctls: base.sysctls.into_iter().chain(settings.sysctls).collect(),
         congestion_control: settings.congestion_control.or(base.congestion_control),
         offload: table.word("offload", &OFFLOADS).unwrap_or(base.offload),
         ip: base.ip.into_iter().chain(settings.routing).chain(ip::lines(table)).collect(),
         at: base.at.into_iter().chain(ip::timed_lines(table)).collect(),
         mp_algo: table.word("mp_algo", &ip::ALGORITHMS).unwrap_or(base.mp_algo),
+        buffer: read_buffer(table).or(base.buffer),
         ..base
     }
+}
+
+/// `buffer = SIZE` and `buffer_alpha = "1/4"`.
+fn read_buffer(table: &mut Reader<'_, '_>) -> Option<SharedBuffer> {
+    let size = table.size("buffer");
+    let alpha = match table.text_at("buffer_alpha") {
+        None => (1, 1),
+        Some((text, at)) => {
+            let (over, under) = text.split_once('/').unwrap_or((text, "1"));
+            let part = |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number > 0);
+            match (part(over), part(under), size) {
+                (Some(over), Some(under), Some(_)) => (over, under),
+                (Some(_), Some(_), None) => {
+                    table.faults.add(at, "\"buffer_alpha\" needs \"buffer\"", None);
+                    return None;
+                }
+                _ => {
+                    let message = format!("\"{text}\" is not a positive fraction such as \"1/4\"");
+                    table.faults.add(at, message, None);
+                    return None;
+                }
+            }
+        }
+    };
+    let bytes = u32::try_from(size?).unwrap_or(u32::MAX);
+    Some(SharedBuffer::new(bytes, alpha))
 }
 
 /// Names go into file names and port names.
@@ -189,17 +242,59 @@ pub fn node_index(
     found
 }
 
-fn read_links(entries: &[(Key, Node)], nodes: &[NodePlan], faults: &Faults<'_>) -> Vec<LinkPlan> {
-    entries
-        .iter()
-        .filter_map(|(key, node)| {
-            check_name(key, "link", faults);
-            read_link(key, node, nodes, faults)
-        })
-        .collect()
+/// The nodes that `name` means: one, or with `*` every node whose name fits.
+pub fn node_indices(
+    name: &str,
+    at: &Origin,
+    nodes: &[NodePlan],
+    faults: &Faults<'_>,
+) -> Vec<usize> {
+    if !name.contains('*') {
+        return node_index(name, at, nodes, faults).into_iter().collect();
+    }
+    let fits = |(_, node): &(usize, &NodePlan)| matches(name, &node.name);
+    let found: Vec<usize> = nodes.iter().enumerate().filter(fits).map(|(index, _)| index).collect();
+    if found.is_empty() {
+        faults.add(at, format!("no node is called like \"{name}\""), None);
+    }
+    found
 }
 
-fn read_link(key: &Key, node: &Node, nodes: &[NodePlan], faults: &Faults<'_>) -> Option<LinkPlan> {
+/// True if `name` is like `pattern`, in which one `*` stands for anything.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => {
+            name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+        }
+    }
+}
+
+/// Links, and where each was written. An end with `*` makes a link for every node that fits,
+/// called `NAME-1`, `NAME-2`, ….
+fn read_links<'a>(
+    entries: &'a [(Key, Node)],
+    nodes: &[NodePlan],
+    faults: &Faults<'_>,
+) -> (Vec<LinkPlan>, Vec<&'a Origin>) {
+    let mut links = Vec::new();
+    let mut places = Vec::new();
+    for (key, node) in entries {
+        check_name(key, "link", faults);
+        for link in read_link(key, node, nodes, faults).unwrap_or_default() {
+            links.push(link);
+            places.push(&key.at);
+        }
+    }
+    (links, places)
+}
+
+fn read_link(
+    key: &Key,
+    node: &Node,
+    nodes: &[NodePlan],
+    faults: &Faults<'_>,
+) -> Option<Vec<LinkPlan>> {
     let mut table = Reader::new(node, faults)?;
     if table.node("ends").is_none() {
         table.missing("ends");
@@ -216,30 +311,37 @@ fn read_link(key: &Key, node: &Node, nodes: &[NodePlan], faults: &Faults<'_>) ->
         }
     }
     let events = ip::events(&mut table);
-    let ends: Vec<Option<usize>> =
-        ends.iter().map(|(name, at)| node_index(name, at, nodes, faults)).collect();
+    let several = ends.iter().any(|(name, _)| name.contains('*'));
+    let ends: Vec<Vec<usize>> =
+        ends.iter().map(|(name, at)| node_indices(name, at, nodes, faults)).collect();
     let at = node.get("ends").map_or(&node.at, |node| &node.at);
     table.finish();
-    match ends.as_slice() {
-        [Some(a), Some(b)] if a == b => {
-            faults.add(at, "a link must join two different nodes", None);
-            None
-        }
-        [Some(a), Some(b)] => Some(LinkPlan {
-            name: key.name.clone(),
-            ends: [*a, *b],
-            mtu,
-            addresses,
-            directions,
-            ports: [PortPlan::default(), PortPlan::default()],
-            events,
-        }),
-        [_, _] | [] => None,
-        _ => {
+    let [from, to] = ends.as_slice() else {
+        if !ends.is_empty() {
             faults.add(at, "a link has exactly two ends", None);
-            None
         }
+        return None;
+    };
+    let pairs: Vec<[usize; 2]> =
+        from.iter().flat_map(|a| to.iter().map(move |b| [*a, *b])).collect();
+    if pairs.iter().any(|[a, b]| a == b) {
+        faults.add(at, "a link must join two different nodes", None);
+        return None;
     }
+    if several && addresses.is_some() {
+        faults.add(at, "several links cannot have the same addresses", None);
+    }
+    let names = numbered(&key.name, several.then_some(pairs.len() as i64));
+    let link = |(name, ends): (String, &[usize; 2])| LinkPlan {
+        name,
+        ends: *ends,
+        mtu,
+        addresses,
+        directions: directions.clone(),
+        ports: [PortPlan::default(), PortPlan::default()],
+        events: events.clone(),
+    };
+    Some(names.into_iter().zip(&pairs).map(link).collect())
 }
 
 /// `rtt` is the round trip: half of it each way, the odd nanosecond on the way back.
@@ -328,26 +430,33 @@ fn parse_address(text: &str) -> Result<(std::net::IpAddr, u8), String> {
     if length == 0 || length > longest { Err(wrong()) } else { Ok((address, length)) }
 }
 
-/// `node.link` as (link, end).
-fn port_index(
+/// The ports that `node.link` means, as (link, end); each part may have a `*`.
+fn port_indices(
     name: &str,
     at: &Origin,
     nodes: &[NodePlan],
     links: &[LinkPlan],
     faults: &Faults<'_>,
-) -> Option<(usize, usize)> {
+) -> Vec<(usize, usize)> {
     let names = || {
         links.iter().enumerate().flat_map(move |(link, plan)| {
             [0, 1].map(|end| (format!("{}.{}", nodes[plan.ends[end]].name, plan.name), link, end))
         })
     };
-    if let Some((_, link, end)) = names().find(|(known, _, _)| known == name) {
-        return Some((link, end));
+    let (node, link) = name.split_once('.').unwrap_or((name, ""));
+    let fits = |known: &str| {
+        let (known_node, known_link) = known.split_once('.').unwrap_or((known, ""));
+        matches(node, known_node) && matches(link, known_link)
+    };
+    let found: Vec<(usize, usize)> =
+        names().filter(|(known, _, _)| fits(known)).map(|(_, link, end)| (link, end)).collect();
+    if !found.is_empty() {
+        return found;
     }
     let all: Vec<String> = names().map(|(known, _, _)| known).collect();
     let help = suggest(name, all.iter().map(String::as_str));
     faults.add(at, format!("no port is called \"{name}\" (ports are \"NODE.LINK\")"), help);
-    None
+    Vec::new()
 }
 
 fn read_ports(
@@ -358,17 +467,19 @@ fn read_ports(
     faults: &Faults<'_>,
 ) {
     for (key, node) in qdiscs {
-        let port = port_index(&key.name, &key.at, nodes, links, faults);
         let texts = as_texts(node, faults);
-        if let (Some((link, end)), true) = (port, tc::check_qdiscs(&texts, faults)) {
+        if !tc::check_qdiscs(&texts, faults) {
+            continue;
+        }
+        for (link, end) in port_indices(&key.name, &key.at, nodes, links, faults) {
             let owned = texts.iter().map(|(text, _)| (*text).to_string()).collect();
             links[link].ports[end].qdiscs = owned;
         }
     }
     for (key, node) in policers {
-        let port = port_index(&key.name, &key.at, nodes, links, faults);
-        if let (Some((link, end)), Some(text)) = (port, as_text(node, faults)) {
-            tc::check_police(text, &node.at, faults);
+        let Some(text) = as_text(node, faults) else { continue };
+        tc::check_police(text, &node.at, faults);
+        for (link, end) in port_indices(&key.name, &key.at, nodes, links, faults) {
             links[link].ports[end].police = Some(text.to_string());
         }
     }
@@ -392,6 +503,7 @@ fn read_measure(
         pcap: Vec::new(),
         snaplen: 128,
         early: None,
+        steps: None,
         flent: None,
         table: Vec::new(),
     };
@@ -403,7 +515,7 @@ fn read_measure(
         measure.sample = sample;
     }
     let ports = |names: Vec<(&str, &Origin)>| -> Vec<(usize, usize)> {
-        names.iter().filter_map(|(name, at)| port_index(name, at, nodes, links, faults)).collect()
+        names.iter().flat_map(|(name, at)| port_indices(name, at, nodes, links, faults)).collect()
     };
     if table.node("queues").is_some() {
         measure.queues = ports(table.texts("queues"));
@@ -412,6 +524,12 @@ fn read_measure(
     measure.early = table.time("early");
     if measure.early == Some(Duration::ZERO) {
         faults.add(table.at, "\"early\" must not be zero", None);
+    }
+    measure.steps = table.time("steps");
+    if measure.steps.is_some_and(|steps| {
+        steps.as_nanos() == 0 || steps.as_nanos() % measure.sample.as_nanos() != 0
+    }) {
+        faults.add(table.at, "\"steps\" must be a multiple of \"sample\"", None);
     }
     measure.flent = table.word("flent", &FLENT_TESTS);
     measure.table = table.texts("table").iter().map(|(text, _)| (*text).to_string()).collect();

@@ -1,5 +1,7 @@
 //! Which links lead where: found by itself where there is only one way, by `[routes]` otherwise.
 
+use datapath::fib::Features;
+
 use super::diagnostic::suggest;
 use super::doc::{Key, Node, Origin};
 use super::model::{LinkPlan, NodePlan, Role};
@@ -29,14 +31,23 @@ pub struct Problem {
 /// The routes that were written: `explicit[node][destination]`, the links that lead there.
 pub type Explicit = Vec<Vec<Option<Vec<usize>>>>;
 
-/// Reads `[routes.NODE]` tables: `DESTINATION = "LINK"` or a list of links, where the destination
-/// is a node or `default`.
+/// What `[routes]` says.
+pub struct Written {
+    /// The links.
+    pub links: Explicit,
+    /// Node, destination, and the features of that route.
+    pub features: Vec<(usize, usize, Features)>,
+}
+
+/// Reads `[routes.NODE]` tables: `DESTINATION = "LINK [features ecn]"`, or a list of links,
+/// where the destination is a node or `default`.
 pub fn read(
     entries: &[(Key, Node)],
     nodes: &[NodePlan],
     links: &[LinkPlan],
     faults: &Faults<'_>,
-) -> Explicit {
+) -> Written {
+    let mut features = Vec::new();
     let mut explicit = vec![vec![None; nodes.len()]; nodes.len()];
     let node_names = || nodes.iter().map(|node| node.name.as_str());
     for (key, table) in entries {
@@ -52,15 +63,24 @@ pub fn read(
         let mut default = None;
         for (to, value) in rows {
             let ways = as_texts(value, faults);
-            let found: Vec<usize> =
+            let found: Vec<(usize, Features)> =
                 ways.iter().filter_map(|way| own_link(*way, node, links, faults)).collect();
             if found.len() < ways.len() || found.is_empty() {
                 continue;
             }
+            let of_route = Features(found.iter().fold(0, |all, (_, features)| all | features.0));
+            let found: Vec<usize> = found.into_iter().map(|(link, _)| link).collect();
+            let mut note = |target: usize| {
+                if of_route != Features::default() {
+                    features.push((node, target, of_route));
+                }
+            };
             if to.name == "default" {
                 default = Some(found);
+                (0..nodes.len()).for_each(note);
             } else if let Some(target) = node_names().position(|name| name == to.name) {
                 explicit[node][target] = Some(found);
+                note(target);
             } else {
                 let help = suggest(&to.name, node_names().chain(["default"]));
                 faults.add(&to.at, format!("no node is called \"{}\"", to.name), help);
@@ -72,16 +92,27 @@ pub fn read(
             }
         }
     }
-    explicit
+    Written { links: explicit, features }
 }
 
-/// The link of `node` that `value` names.
+/// The link of `node` that a text names, and the features behind it.
 fn own_link(
-    (name, at): (&str, &Origin),
+    (text, at): (&str, &Origin),
     node: usize,
     links: &[LinkPlan],
     faults: &Faults<'_>,
-) -> Option<usize> {
+) -> Option<(usize, Features)> {
+    let mut words = text.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let features = match words.collect::<Vec<_>>().as_slice() {
+        [] => Features::default(),
+        ["features", "ecn"] => Features::ECN,
+        _ => {
+            let help = Some("after the link only \"features ecn\" may come".into());
+            faults.add(at, "a route that is not understood", help);
+            Features::default()
+        }
+    };
     let own = |link: &&LinkPlan| link.ends.contains(&node);
     let found = links.iter().position(|link| own(&link) && link.name == name);
     if found.is_none() {
@@ -89,7 +120,7 @@ fn own_link(
         let help = suggest(name, names);
         faults.add(at, format!("this node has no link \"{name}\""), help);
     }
-    found
+    found.map(|link| (link, features))
 }
 
 /// The way from every node to every other one.

@@ -6,7 +6,7 @@ use datapath::qdisc::{Cx, Handle, Sched};
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Instant;
-use iproute::tc::{self, Device, QdiscCommand};
+use iproute::tc::{self, Device, FilterCommand, QdiscCommand};
 use iproute::words::{GrammarError, Words};
 
 use super::diagnostic::suggest;
@@ -21,6 +21,23 @@ pub fn congestion_control(word: &str, at: &Origin, faults: &Faults<'_>) -> Optio
         faults.add(at, format!("\"{word}\" is not a valid congestion control"), help);
     }
     found
+}
+
+/// A text of a port's tree: a qdisc, or a filter that chooses one of its classes.
+enum Part {
+    Qdisc(QdiscCommand),
+    Filter(FilterCommand),
+}
+
+/// Reads a text of a port's tree: `filter …` is what follows `filter add dev DEV`.
+fn part(text: &str) -> Result<Part, GrammarError> {
+    let Some(rest) = text.strip_prefix("filter ") else { return qdisc(text).map(Part::Qdisc) };
+    let before = "filter add dev port ";
+    let filter = tc::parse_filter(&format!("{before}{rest}")).map_err(|error| GrammarError {
+        column: (error.column + "filter ".len()).saturating_sub(before.len()),
+        ..error
+    })?;
+    Ok(Part::Filter(filter))
 }
 
 /// Reads the text of a qdisc: `KIND OPTIONS`, as after `tc qdisc add dev DEV root`, or what
@@ -43,9 +60,16 @@ pub fn qdisc_tree(texts: &[String], device: Device, rng: &Rng) -> Result<Sched, 
     let mut dropped = Vec::new();
     for (index, text) in texts.iter().enumerate() {
         let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
-        let command = qdisc(text).map_err(|error| (index, error.to_string()))?;
-        let applied = command.apply(&mut root, device, rng.clone(), &mut cx);
-        applied.map_err(|refused| (index, refused.to_string()))?;
+        match part(text).map_err(|error| (index, error.to_string()))? {
+            Part::Qdisc(command) => {
+                let applied = command.apply(&mut root, device, rng.clone(), &mut cx);
+                applied.map_err(|refused| (index, refused.to_string()))?;
+            }
+            Part::Filter(filter) if filter.apply(&mut root) => {}
+            Part::Filter(_) => {
+                return Err((index, "no qdisc above asks this filter for a class".to_owned()));
+            }
+        }
     }
     Ok(root)
 }
@@ -54,7 +78,7 @@ pub fn qdisc_tree(texts: &[String], device: Device, rng: &Rng) -> Result<Sched, 
 pub fn check_qdiscs(texts: &[(&str, &Origin)], faults: &Faults<'_>) -> bool {
     let mut good = true;
     for (text, at) in texts {
-        if let Err(error) = qdisc(text) {
+        if let Err(error) = part(text) {
             tell(text, error, at, faults);
             good = false;
         }

@@ -1,7 +1,8 @@
 //! Plans as they are written, and every kind of fault with its place.
 
 use super::*;
-use datapath::profile::LostRetransmit;
+use datapath::fib::Features;
+use datapath::profile::{DctcpAck, LostRetransmit};
 use datapath::units::{Duration, Rate};
 
 /// A small valid experiment.
@@ -428,4 +429,76 @@ fn every_way_of_a_shared_load_must_arrive() {
     let circle = MULTIPATH.replace("a = [\"way1\", \"way2\"]", "a = [\"way1\", \"b\"]");
     let faults = Experiment::parse("w.toml", &circle, &[]).expect_err("it leads to b");
     assert!(faults.to_string().contains("would run in a circle"), "{faults}");
+}
+
+/// One word stands for many nodes, links, ports and flows.
+#[test]
+fn counts_and_patterns_make_many() {
+    let text = GOOD
+        .replace("[nodes.a]", "[nodes.a]\ncount = 3")
+        .replace("ends = [\"a\", \"r\"]", "ends = [\"a-*\", \"r\"]")
+        .replace("from = \"a\"", "from = \"a-*\"")
+        .replace("\"r.access\" =", "\"r.access-*\" =")
+        .replace("pcap = [\"a.access\"]", "pcap = [\"a-*.access-*\"]");
+    let plan = Experiment::parse("demo.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}")).base;
+    let names = |list: Vec<&str>| list.into_iter().map(String::from).collect::<Vec<_>>();
+    let nodes: Vec<String> = plan.nodes.iter().map(|node| node.name.clone()).collect();
+    assert_eq!(nodes, names(vec!["a-1", "a-2", "a-3", "r", "b"]));
+    let links: Vec<String> = plan.links.iter().map(|link| link.name.clone()).collect();
+    assert_eq!(links, names(vec!["access-1", "access-2", "access-3", "wire"]));
+    assert_eq!(plan.links[2].ends, [2, 3]);
+    assert!(plan.links[..3].iter().all(|link| link.ports[1].police.is_some()));
+    let flows: Vec<(String, usize)> =
+        plan.flows.iter().map(|flow| (flow.name.clone(), flow.from)).collect();
+    let named = |number: usize| (format!("bulk-{number}"), number - 1);
+    assert_eq!(flows, [named(1), named(2), named(3)]);
+    assert!(plan.flows.iter().all(|flow| flow.group.as_deref() == Some("bulk")));
+    assert_eq!(plan.measure.pcap.len(), 3);
+}
+
+#[test]
+fn dctcp_and_switches_have_their_words() {
+    let text = GOOD
+        .replace("role = \"router\"", "role = \"router\"\nbuffer = 4_000_000\nbuffer_alpha = \"1/4\"")
+        .replace(
+            "[nodes.a]",
+            "[nodes.a]\ndctcp_ack = \"b0c05d0e99\"\ndctcp_shift_g = 6\ndctcp_alpha_on_init = 0\n\
+             dctcp_syn_ect = false",
+        )
+        .replace(
+            "\"r.wire\" = \"pfifo limit 1000\"",
+            "\"r.wire\" = [\"root handle 1: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\", \
+             \"parent 1:1 handle 10: red limit 400000 min 75000 max 75000 avpkt 1500 burst 51 \
+             probability 1 ecn\", \"filter parent 1: protocol ip prio 1 u32 match ip dsfield 0x04 0xfc \
+             flowid 1:1\"]",
+        )
+        + "\n[routes.a]\nb = \"access features ecn\"\n";
+    let plan = Experiment::parse("demo.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}")).base;
+    let buffer = plan.nodes[1].buffer.expect("a shared buffer");
+    assert_eq!((buffer.bytes, buffer.alpha), (4_000_000, (1, 4)));
+    assert_eq!(plan.nodes[0].dctcp_ack, Some(DctcpAck::DelayNew));
+    assert_eq!((plan.nodes[0].dctcp.shift_g, plan.nodes[0].dctcp.alpha_on_init), (6, 0));
+    assert!(!plan.nodes[0].dctcp_syn_ect && plan.nodes[2].dctcp_syn_ect);
+    assert_eq!(plan.route_features, [(0, 2, Features::ECN)]);
+    assert_eq!(plan.links[1].ports[0].qdiscs.len(), 3);
+}
+
+#[test]
+fn the_new_words_are_checked() {
+    for (from, to, message) in [
+        ("[nodes.a]", "[nodes.a]\nbuffer_alpha = \"1/4\"", "\"buffer_alpha\" needs \"buffer\""),
+        (
+            "[nodes.a]",
+            "[nodes.a]\nbuffer = 1000\nbuffer_alpha = \"0\"",
+            "\"0\" is not a positive fraction such as \"1/4\"",
+        ),
+        ("from = \"a\"", "from = \"c*\"", "no node is called like \"c*\""),
+        (
+            "\"r.wire\" = \"pfifo limit 1000\"",
+            "\"r.wire\" = [\"pfifo\", \"filter parent 1: matchall flowid 1:1\"]",
+            "no qdisc above asks this filter for a class",
+        ),
+    ] {
+        assert_eq!(fault(from, to).message, message);
+    }
 }

@@ -6,8 +6,8 @@ use datapath::rng::Rng;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Bytes, Duration, Instant, Rate};
 use sim::app::{
-    App as SimApp, Cbr, Exchange, Ping, RequestClient, ResponseServer, TcpSend, TcpSink, UdpEcho,
-    UdpSink,
+    App as SimApp, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient, ResponseServer,
+    TcpSend, TcpSink, UdpEcho, UdpSink,
 };
 use sim::link::NodeId;
 use sim::world::{AppId, World};
@@ -53,8 +53,15 @@ pub fn add(
         local: SocketAddr::new(addresses[flow.from], CLIENT_PORT.wrapping_add(number)),
         remote: SocketAddr::new(target, SERVER_PORT + number),
     };
-    let (sender, receiver) = applications(plan, flow, place)?;
     let start = start_time(plan, flow, index);
+    if let App::Query { servers, .. } = &flow.app {
+        let remotes: Vec<SocketAddr> = servers
+            .iter()
+            .map(|node| SocketAddr::new(addresses[*node], place.remote.port()))
+            .collect();
+        return add_query(world, plan, flow, nodes, place.local, &remotes, start);
+    }
+    let (sender, receiver) = applications(plan, flow, place)?;
     let mut receivers = Vec::new();
     if let Some(server) = receiver {
         receivers.push(world.add_app(receiver_node, server, Instant::ZERO, None));
@@ -67,6 +74,35 @@ pub fn add(
     let stop = flow.stop.map(|stop| Instant::ZERO + stop);
     let sender = world.add_app(sender_node, sender, start, stop);
     Ok(Flow { sender, sender_node, receivers, start, finite: is_finite(&flow.app) })
+}
+
+/// A query's client, and a server at each of `remotes`.
+fn add_query(
+    world: &mut World,
+    plan: &Plan,
+    flow: &FlowPlan,
+    nodes: &[NodeId],
+    local: SocketAddr,
+    remotes: &[SocketAddr],
+    start: Instant,
+) -> Result<Flow, String> {
+    let App::Query { servers, request, response, think, count } = &flow.app else {
+        return Err("not a query".into());
+    };
+    let share = response.div_ceil(servers.len() as u64).max(1);
+    let exchange = Exchange { request: *request, response: share };
+    for (node, remote) in servers.iter().zip(remotes) {
+        let config = config::tcp(&plan.nodes[*node], flow, flow.reply_tos)?;
+        let server = ResponseServer::new(*remote, config, exchange);
+        world.add_app(nodes[*node], Box::new(server), Instant::ZERO, None);
+    }
+    let ends = remotes.iter().map(|remote| (local, *remote)).collect();
+    let client = config::tcp(&plan.nodes[flow.from], flow, flow.tos)?;
+    let client = QueryClient::new(ends, client, exchange, *think, count.unwrap_or(u64::MAX));
+    let sender_node = nodes[flow.from];
+    let stop = flow.stop.map(|stop| Instant::ZERO + stop);
+    let sender = world.add_app(sender_node, Box::new(client), start, stop);
+    Ok(Flow { sender, sender_node, receivers: Vec::new(), start, finite: is_finite(&flow.app) })
 }
 
 /// The addresses of a flow's two ends.
@@ -91,7 +127,9 @@ fn is_finite(app: &App) -> bool {
     match app {
         App::Fixed { .. } => true,
         App::Chunk { bytes, .. } => bytes.is_some(),
-        App::Request { count, .. } => count.is_some(),
+        App::Request { count, .. } | App::Query { count, .. } | App::Connect { count, .. } => {
+            count.is_some()
+        }
         App::Bulk | App::OnOff { .. } | App::Cbr { .. } | App::Ping { .. } | App::Probe { .. } => {
             false
         }
@@ -129,8 +167,14 @@ fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, St
         }
         App::Ping { interval, size } => {
             let ping = Ping::icmp(remote.ip(), payload(*size)?, probe_interval(*interval)?);
-            (Box::new(ping), None)
+            (Box::new(ping.tos(flow.tos)), None)
         }
+        App::Connect { interval, count } => {
+            let count = count.unwrap_or(u64::MAX);
+            let connect = Connect::new(local, remote, client, probe_interval(*interval)?, count);
+            (Box::new(connect), Some(Box::new(TcpSink::new(remote, server))))
+        }
+        App::Query { .. } => return Err("a query has several servers".into()),
         App::Probe { interval, size } => {
             let ping = Ping::udp(local, remote, payload(*size)?, probe_interval(*interval)?);
             (Box::new(ping.tos(flow.tos)), Some(Box::new(UdpEcho::new(remote).tos(flow.reply_tos))))

@@ -90,6 +90,9 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
     let mut changes = Changes::new(plan, &ends);
     tell_nodes(&mut world, plan, &nodes, &mut changes)?;
     add_policers(&mut world, plan, &ends)?;
+    for (node, id) in plan.nodes.iter().zip(&nodes) {
+        world.with_host(*id, |_, host| host.set_shared_buffer(node.buffer));
+    }
     let fingerprint = Rc::new(RefCell::new(Fingerprint::default()));
     world.observe(Box::new(Rc::clone(&fingerprint)));
     let ports = watch_queues(&mut world, plan, &ends);
@@ -212,9 +215,11 @@ fn add_routes(
                 |&link: &usize| ends[link].iter().find(|(owner, _)| *owner == nodes[node]);
             let ports = links.iter().filter_map(own_end);
             let hops = ports.map(|(_, port)| NextHop::new(port.0, None)).collect();
+            let written = plan.route_features.iter().find(|one| (one.0, one.1) == (node, target));
+            let features = written.map(|one| one.2).unwrap_or_default();
             let route = Route::new(Prefix::host(addresses[target]), hops)
                 .algorithm(plan.nodes[node].mp_algo);
-            topology.route(nodes[node], route);
+            topology.route(nodes[node], Route { features, ..route });
         }
     }
 }

@@ -10,7 +10,12 @@ pub fn tcp(node: &NodePlan, flow: &FlowPlan, tos: u8) -> Result<TcpConfig, Strin
     if let Some(detector) = node.lost_retransmit {
         profile.lost_retransmit = detector;
     }
+    if let Some(rule) = node.dctcp_ack {
+        profile = profile.with_dctcp_ack(rule);
+    }
     let mut config = TcpConfig::for_profile(profile);
+    config.dctcp = node.dctcp;
+    config.dctcp_syn_ect = node.dctcp_syn_ect;
     for setting in &node.sysctls {
         config.sysctl.set(&setting.name, &setting.value).map_err(|error| match error {
             SysctlError::Unknown => format!("no sysctl {} is modelled", setting.name),

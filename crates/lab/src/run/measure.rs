@@ -14,7 +14,8 @@ use super::build::{Built, WatchedPort};
 use super::sample::Sampler;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{Column, Metric, Series, TcState};
-use crate::stats::{jain, quantile};
+use crate::stats::{Summary, jain, quantile};
+use std::collections::BTreeSet;
 
 /// Every number, in an order that depends on the plan alone.
 pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
@@ -23,8 +24,13 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
     for (index, (flow, place)) in plan.flows.iter().zip(&built.flows).enumerate() {
         let sender = built.world.report(place.sender);
         match &flow.app {
-            App::Ping { .. } | App::Probe { .. } | App::Request { .. } => {
+            App::Ping { .. } | App::Probe { .. } | App::Request { .. } | App::Query { .. } => {
                 latencies(&mut out, plan, flow, &sender);
+            }
+            App::Connect { .. } => {
+                latencies(&mut out, plan, flow, &sender);
+                let share = sender.received as f64 / sender.sent.max(1) as f64;
+                push(&mut out, &flow.name, "connection probability", "", share);
             }
             _ => {
                 let Some(receiver) = received(built, place) else { continue };
@@ -36,6 +42,14 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
                 {
                     let rate = bytes as f64 * 8.0 / seconds(early) / 1e6;
                     push(&mut out, &flow.name, "early goodput", "Mbit/s", rate);
+                }
+                if let Some(step) = plan.measure.steps {
+                    for (number, rate) in
+                        sampler.throughput_in_steps(index, step).into_iter().enumerate()
+                    {
+                        let name = format!("throughput at {} s", number as f64 * seconds(step));
+                        push(&mut out, &flow.name, &name, "Mbit/s", rate);
+                    }
                 }
                 if flow.app.is_tcp() {
                     goodputs.push(goodput);
@@ -56,11 +70,16 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
         }
     }
     groups(&mut out, plan, built);
-    for (place, (link, end)) in built.ports.iter().zip(&plan.measure.queues) {
-        queue(&mut out, &plan.port_name(*link, *end), built, place);
+    for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
+        let name = plan.port_name(*link, *end);
+        queue(&mut out, &name, built, place);
+        queue_lengths(&mut out, &name, &mut sampler.queue_lengths(index));
     }
     policers(&mut out, plan, built);
     spread(&mut out, plan, built);
+    if let Some(step) = plan.measure.steps {
+        sharing(&mut out, plan, built, sampler, step);
+    }
     if !goodputs.is_empty() {
         push(&mut out, "total", "goodput", "Mbit/s", goodputs.iter().sum());
     }
@@ -171,6 +190,9 @@ fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
                 continue;
             }
             push(out, group, metric, "Mbit/s", values.iter().sum());
+            if metric == "goodput" {
+                statistics(out, group, "throughput", "Mbit/s", &values);
+            }
             if let (true, Some(index)) = (metric == "goodput" && values.len() > 1, jain(&values)) {
                 push(out, group, "fairness", "", index);
             }
@@ -181,12 +203,44 @@ fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
             .flat_map(|&index| round_trips(plan, &built.world.report(built.flows[index].sender)))
             .collect();
         latency_metrics(out, group, &mut millis);
+        let senders: BTreeSet<u32> =
+            members.iter().map(|&at| built.flows[at].sender_node.0).collect();
+        if members.iter().any(|&at| plan.flows[at].app.is_tcp()) {
+            let of_host = |node: &u32| built.world.host(NodeId(*node)).tcp_mib().timeouts as f64;
+            let timeouts: Vec<f64> = senders.iter().map(of_host).collect();
+            push(out, group, "timeouts total", "", timeouts.iter().sum());
+            statistics(out, group, "timeouts", "", &timeouts);
+        }
+    }
+}
+
+/// Mean, median, extremes and the standard deviation of the whole (not of a sample).
+fn statistics(out: &mut Vec<Metric>, scope: &str, what: &str, unit: &'static str, values: &[f64]) {
+    let mut values = values.to_vec();
+    let Some(summary) = Summary::of(&values) else { return };
+    let squares: f64 = values.iter().map(|value| (value - summary.mean).powi(2)).sum();
+    let median = quantile(&mut values, 0.5).unwrap_or(summary.mean);
+    for (name, value) in [
+        ("mean", summary.mean),
+        ("median", median),
+        ("max", summary.max),
+        ("min", summary.min),
+        ("stddev", (squares / values.len() as f64).sqrt()),
+    ] {
+        push(out, scope, &format!("{what} {name}"), unit, value);
     }
 }
 
 /// True for flows that measure latency.
 fn has_round_trips(flow: &FlowPlan) -> bool {
-    matches!(flow.app, App::Ping { .. } | App::Probe { .. } | App::Request { .. })
+    matches!(
+        flow.app,
+        App::Ping { .. }
+            | App::Probe { .. }
+            | App::Request { .. }
+            | App::Query { .. }
+            | App::Connect { .. }
+    )
 }
 
 /// Round trips or response times that ended after the warm-up, in ms.
@@ -212,7 +266,16 @@ fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
     }
     let mean = millis.iter().sum::<f64>() / millis.len() as f64;
     push(out, scope, "latency mean", "ms", mean);
-    for (name, share) in [("latency median", 0.5), ("latency 95 %", 0.95), ("latency 99 %", 0.99)] {
+    let squares: f64 = millis.iter().map(|value| (value - mean).powi(2)).sum();
+    push(out, scope, "latency stddev", "ms", (squares / millis.len() as f64).sqrt());
+    for (name, share) in [
+        ("latency min", 0.0),
+        ("latency median", 0.5),
+        ("latency 95 %", 0.95),
+        ("latency 99 %", 0.99),
+        ("latency 99.9 %", 0.999),
+        ("latency max", 1.0),
+    ] {
         let value = quantile(millis, share).unwrap_or(0.0);
         push(out, scope, name, "ms", value);
     }
@@ -252,6 +315,44 @@ fn policers(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
                 push(out, &name, "policed", "packets", stats.packets as f64);
                 push(out, &name, "police drops", "packets", stats.drops as f64);
             }
+        }
+    }
+}
+
+/// Fairness in the steps in which every TCP stream runs from beginning to end.
+fn sharing(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampler: &Sampler, step: Duration) {
+    let streams: Vec<usize> = (0..plan.flows.len())
+        .filter(|&at| plan.flows[at].app.is_tcp() && !has_round_trips(&plan.flows[at]))
+        .collect();
+    let end = built.world.now();
+    let runs_in = |at: usize, from: Instant| {
+        let stop = plan.flows[at].stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));
+        built.flows[at].start <= from && from + step <= stop
+    };
+    let rates: Vec<Vec<f64>> =
+        streams.iter().map(|&at| sampler.throughput_in_steps(at, step)).collect();
+    let steps = rates.iter().map(Vec::len).min().unwrap_or(0);
+    let mut indices = Vec::new();
+    for number in 0..steps {
+        let from = Instant::ZERO + Duration::from_nanos(step.as_nanos() * number as u64);
+        if streams.len() > 1 && streams.iter().all(|&at| runs_in(at, from)) {
+            let shares: Vec<f64> = rates.iter().map(|rates| rates[number]).collect();
+            indices.extend(jain(&shares));
+        }
+    }
+    if let Some(Summary { mean, min, .. }) = Summary::of(&indices) {
+        push(out, "total", "fairness while sharing", "", mean);
+        push(out, "total", "lowest fairness while sharing", "", min);
+    }
+}
+
+/// Of the samples.
+fn queue_lengths(out: &mut Vec<Metric>, name: &str, packets: &mut [f64]) {
+    for (metric, share) in
+        [("queue length median", 0.5), ("queue length 95 %", 0.95), ("queue length max", 1.0)]
+    {
+        if let Some(value) = quantile(packets, share) {
+            push(out, name, metric, "packets", value);
         }
     }
 }

@@ -8,8 +8,10 @@ mod config;
 mod explain;
 mod measure;
 mod sample;
+mod sockets;
 
 pub use explain::explain;
+pub use sockets::{SocketDump, SsAt};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -49,6 +51,8 @@ pub struct Options<'a> {
     pub progress: &'a dyn Progress,
     /// Where captures go; there are none without.
     pub store: Option<&'a Store>,
+    /// When the sockets of all hosts are looked at.
+    pub ss_at: &'a [SsAt],
 }
 
 /// Why an experiment did not come to its end.
@@ -137,7 +141,7 @@ pub fn run(
 /// # Errors
 /// When it was stopped or the world could not be built.
 pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
-    let Options { stop, progress, .. } = *options;
+    let Options { stop, progress, ss_at, .. } = *options;
     let mut built = build::build(plan).map_err(Error::World)?;
     let captures = match options.store {
         Some(store) => capture::begin(&mut built, plan, store, name)?,
@@ -147,6 +151,15 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     let end = Instant::ZERO + plan.duration;
     let step = plan.measure.sample;
     let mut told = Instant::ZERO;
+    let mut sockets = Vec::new();
+    let mut looks: Vec<Instant> = ss_at
+        .iter()
+        .filter_map(|at| match at {
+            SsAt::Time(at) => Some(Instant::ZERO + *at),
+            SsAt::End => None,
+        })
+        .collect();
+    looks.sort_unstable_by(|a, b| b.cmp(a));
     while built.world.now() < end {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
@@ -155,6 +168,10 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         while let Some(at) = built.changes.next_at().filter(|at| *at < next) {
             built.world.run_until(at);
             built.changes.run_due(&mut built.world).map_err(Error::World)?;
+        }
+        while let Some(at) = looks.pop_if(|at| *at <= next) {
+            built.world.run_until(at);
+            sockets.extend(sockets::look(plan, &built));
         }
         built.world.run_until(next);
         built.changes.run_due(&mut built.world).map_err(Error::World)?;
@@ -168,6 +185,9 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         }
     }
     let now = built.world.now();
+    if ss_at.contains(&SsAt::End) {
+        sockets.extend(sockets::look(plan, &built));
+    }
     tell(progress, plan, end.saturating_since(told));
     let metrics = measure::metrics(plan, &built, &sampler);
     let mut series = sampler.into_series();
@@ -182,6 +202,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         fingerprint: built.fingerprint.borrow().hash,
         virtual_ns: now.as_nanos(),
         drawn: Vec::new(),
+        sockets,
     };
     drop(built);
     capture::finish(captures)?;

@@ -202,6 +202,33 @@ impl Sampler {
         self.flows[index].at_warmup
     }
 
+    /// Mean throughput of flow number `index` in steps of this length, Mbit/s.
+    pub fn throughput_in_steps(&self, index: usize, step: Duration) -> Vec<f64> {
+        let step_ns = step.as_nanos() as i64;
+        let mut bits = Vec::new();
+        let mut before = 0;
+        for (&time, throughput) in self.time_ns.iter().zip(&self.flows[index].throughput) {
+            let place = (before / step_ns) as usize;
+            if place == bits.len() {
+                bits.push(0.0);
+            }
+            bits[place] += throughput.unwrap_or(0) as f64 * (time - before) as f64 / 1e9;
+            before = time;
+        }
+        let per_second = 1e9 / step_ns as f64;
+        bits.into_iter().map(|bits| bits * per_second / 1e6).collect()
+    }
+
+    /// Packets in queue number `index` at every sample after the warm-up.
+    pub fn queue_lengths(&self, index: usize) -> Vec<f64> {
+        let warmup_end = self.warmup_end.as_nanos() as i64;
+        let samples = self.time_ns.iter().zip(&self.ports[index].queue_packets);
+        samples
+            .filter(|(time, _)| **time >= warmup_end)
+            .filter_map(|(_, packets)| packets.map(|packets| packets as f64))
+            .collect()
+    }
+
     /// Bytes that flow number `index` received in its early part, to the last sample in it.
     pub fn received_early(&self, index: usize) -> Option<u64> {
         self.flows[index].early

@@ -47,6 +47,7 @@ fn run_with(jobs: usize) -> Vec<PointResult> {
         stop: &stop,
         progress: &Silent,
         store: None,
+        ss_at: &[],
     };
     run(&experiment, &options, &|_, _, _| Ok(())).unwrap()
 }
@@ -83,6 +84,7 @@ fn a_stop_from_outside_ends_the_run() {
         stop: &stop,
         progress: &Silent,
         store: None,
+        ss_at: &[],
     };
     assert!(matches!(run(&experiment, &options, &|_, _, _| Ok(())), Err(Error::Stopped)));
 }

@@ -41,7 +41,7 @@ impl Ping {
         Self::new(Way::Udp { local, remote }, size, interval)
     }
 
-    /// Sets the DSCP and ECN byte of UDP probes.
+    /// Sets the DSCP and ECN byte of the probes (`ping -Q`).
     pub fn tos(mut self, tos: u8) -> Self {
         self.tos = tos;
         self
@@ -65,7 +65,9 @@ impl Ping {
         let Some(socket) = self.socket else { return };
         let number = self.report.sent as u16;
         let sent = match self.way {
-            Way::Icmp(remote) => cx.host.ping_send(cx.now, socket, remote, number, self.size),
+            Way::Icmp(remote) => {
+                cx.host.ping_send(cx.now, socket, remote, number, self.size, self.tos)
+            }
             Way::Udp { remote, .. } => {
                 let body = Body { len: self.size, offset: u32::from(number), ..Body::default() };
                 cx.host.udp_send(cx.now, socket, remote, body)

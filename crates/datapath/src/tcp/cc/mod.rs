@@ -119,6 +119,29 @@ pub struct AckSample {
 }
 
 /// A congestion control module (`struct tcp_congestion_ops`).
+///
+/// A threshold and the way back from it belong together (e97991832a), so both must be written:
+///
+/// ```
+/// use datapath::tcp::cc::{Ack, CongestionControl, Window};
+/// struct Constant;
+/// impl CongestionControl for Constant {
+///     fn ssthresh(&mut self, window: &Window, _: &Ack) -> u32 { window.snd_cwnd }
+///     fn cong_avoid(&mut self, _: &mut Window, _: &Ack, _: u32) {}
+///     fn undo_cwnd(&self, window: &Window) -> u32 { window.snd_cwnd }
+/// }
+/// ```
+///
+/// Without `undo_cwnd` it does not compile:
+///
+/// ```compile_fail,E0046
+/// use datapath::tcp::cc::{Ack, CongestionControl, Window};
+/// struct Constant;
+/// impl CongestionControl for Constant {
+///     fn ssthresh(&mut self, window: &Window, _: &Ack) -> u32 { window.snd_cwnd }
+///     fn cong_avoid(&mut self, _: &mut Window, _: &Ack, _: u32) {}
+/// }
+/// ```
 pub trait CongestionControl {
     /// The connection is established.
     fn init(&mut self, _window: &mut Window, _ack: &Ack) {}

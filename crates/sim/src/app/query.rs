@@ -1,0 +1,161 @@
+//! Partition and aggregate: a client asks several servers at once and waits for the last answer.
+
+use super::{App, AppCx, AppReport, Exchange};
+use core::net::SocketAddr;
+use datapath::host::TcpRead;
+use datapath::node::SocketReady;
+use datapath::tcp::config::TcpConfig;
+use datapath::units::{Duration, Instant};
+
+/// Asks every server at the same moment, over connections that stay open; the query is answered
+/// when all of them have answered.
+#[derive(Debug)]
+pub struct QueryClient {
+    /// Our end and the server's, a pair a server.
+    ends: Vec<(SocketAddr, SocketAddr)>,
+    config: TcpConfig,
+    exchange: Exchange,
+    think: Duration,
+    count: u64,
+    legs: Vec<Leg>,
+    /// Connections that are not established yet.
+    unconnected: usize,
+    asked_at: Instant,
+    report: AppReport,
+}
+
+/// The connection to one server.
+#[derive(Clone, Copy, Debug)]
+struct Leg {
+    socket: u32,
+    connected: bool,
+    to_write: u64,
+    to_read: u64,
+}
+
+impl QueryClient {
+    /// `count` queries, each an `exchange` with every server, with `think` between the last answer
+    /// and the next query.
+    pub fn new(
+        ends: Vec<(SocketAddr, SocketAddr)>,
+        config: TcpConfig,
+        exchange: Exchange,
+        think: Duration,
+        count: u64,
+    ) -> Self {
+        assert!(exchange.request > 0 && exchange.response > 0, "messages have at least one byte");
+        assert!(!ends.is_empty(), "a query needs a server");
+        Self {
+            unconnected: ends.len(),
+            ends,
+            config,
+            exchange,
+            think,
+            count,
+            legs: Vec::new(),
+            asked_at: Instant::ZERO,
+            report: AppReport::default(),
+        }
+    }
+
+    fn ask(&mut self, cx: &mut AppCx<'_>) {
+        self.asked_at = cx.now;
+        self.report.sent += 1;
+        for index in 0..self.legs.len() {
+            let leg = &mut self.legs[index];
+            leg.to_write = self.exchange.request;
+            leg.to_read = self.exchange.response;
+            self.write(index, cx);
+        }
+    }
+
+    fn write(&mut self, index: usize, cx: &mut AppCx<'_>) {
+        let leg = &mut self.legs[index];
+        while leg.to_write > 0 {
+            let taken = cx.host.tcp_write(cx.now, leg.socket, leg.to_write);
+            if taken == 0 {
+                return;
+            }
+            leg.to_write -= taken;
+            self.report.sent_bytes += taken;
+        }
+    }
+
+    fn read(&mut self, index: usize, cx: &mut AppCx<'_>) {
+        let socket = self.legs[index].socket;
+        while let TcpRead::Data(bytes) = cx.host.tcp_read(cx.now, socket, u64::MAX) {
+            self.report.receive(cx.now, bytes);
+            let leg = &mut self.legs[index];
+            leg.to_read = leg.to_read.saturating_sub(bytes);
+            if leg.to_read == 0 && self.legs.iter().all(|leg| leg.to_read == 0) {
+                self.answered(cx);
+            }
+        }
+    }
+
+    fn answered(&mut self, cx: &mut AppCx<'_>) {
+        self.report.received += 1;
+        self.report.round_trips.push((cx.now, cx.now - self.asked_at));
+        if self.report.sent == self.count {
+            self.report.finished = Some(cx.now);
+            self.close(cx);
+        } else if self.think > Duration::ZERO {
+            cx.wake_at(cx.now + self.think);
+        } else {
+            self.ask(cx);
+        }
+    }
+
+    fn close(&mut self, cx: &mut AppCx<'_>) {
+        for leg in &self.legs {
+            cx.host.tcp_shutdown(cx.now, leg.socket);
+        }
+    }
+}
+
+impl App for QueryClient {
+    fn start(&mut self, cx: &mut AppCx<'_>) {
+        self.report.started = Some(cx.now);
+        for (local, remote) in &self.ends {
+            let socket = cx.host.tcp_connect(cx.now, *local, *remote, &self.config);
+            cx.own(socket);
+            self.report.socket = Some(socket);
+            self.legs.push(Leg { socket, connected: false, to_write: 0, to_read: 0 });
+        }
+    }
+
+    fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
+        let Some(index) = self.legs.iter().position(|leg| leg.socket == ready.socket) else {
+            return;
+        };
+        if ready.bits & SocketReady::WRITABLE != 0 {
+            let leg = &mut self.legs[index];
+            if leg.connected {
+                self.write(index, cx);
+            } else {
+                leg.connected = true;
+                self.unconnected -= 1;
+                if self.unconnected == 0 && self.count > 0 {
+                    self.ask(cx);
+                }
+            }
+        }
+        if ready.bits & !SocketReady::WRITABLE != 0 {
+            self.read(index, cx);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut AppCx<'_>) {
+        self.ask(cx);
+    }
+
+    fn stop(&mut self, cx: &mut AppCx<'_>) {
+        cx.wake_at(Instant::FAR_FUTURE);
+        self.count = self.report.sent;
+        self.close(cx);
+    }
+
+    fn report(&self) -> AppReport {
+        self.report.clone()
+    }
+}
