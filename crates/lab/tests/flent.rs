@@ -37,6 +37,7 @@ fn made(test: &str, name: &str) -> PathBuf {
         stop: &AtomicBool::new(false),
         progress: &Silent,
         store: Some(&store),
+        ss_at: &[],
     };
     run::run(&experiment, &options, &|point, repetition, run| output.keep(point, repetition, run))
         .expect("it runs");

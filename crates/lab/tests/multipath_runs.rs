@@ -43,6 +43,7 @@ fn run(text: &str) -> RunResult {
         stop: &stop,
         progress: &Silent,
         store: None,
+        ss_at: &[],
     };
     let (plan, _) = experiment.plan(&experiment.points[0], 0, 1).expect("a plan");
     run_plan(&plan, "test", &options).unwrap_or_else(|error| panic!("{error}"))

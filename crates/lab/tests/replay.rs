@@ -123,6 +123,7 @@ fn a_simulated_uplink_is_decided_again_in_the_same_way() {
         stop: &AtomicBool::new(false),
         progress: &Silent,
         store: Some(&store),
+        ss_at: &[],
     };
     let points = run::run(&experiment, &options_of_run, &|_, _, _| Ok(())).expect("it runs");
     let simulated = points[0].values("R.wan", "ack_drops")[0] as u64;
