@@ -331,6 +331,13 @@ impl NodePlan {
 }
 
 impl App {
+    /// True if it is one TCP stream, and not an exchange of messages.
+    pub fn is_stream(&self) -> bool {
+        let exchanges =
+            matches!(self, Self::Request { .. } | Self::Query { .. } | Self::Connect { .. });
+        self.is_tcp() && !exchanges
+    }
+
     /// True if it runs over TCP.
     pub fn is_tcp(&self) -> bool {
         !matches!(self, Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. })

@@ -321,9 +321,8 @@ fn policers(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
 
 /// Fairness in the steps in which every TCP stream runs from beginning to end.
 fn sharing(out: &mut Vec<Metric>, plan: &Plan, built: &Built, sampler: &Sampler, step: Duration) {
-    let streams: Vec<usize> = (0..plan.flows.len())
-        .filter(|&at| plan.flows[at].app.is_tcp() && !has_round_trips(&plan.flows[at]))
-        .collect();
+    let streams: Vec<usize> =
+        (0..plan.flows.len()).filter(|&at| plan.flows[at].app.is_stream()).collect();
     let end = built.world.now();
     let runs_in = |at: usize, from: Instant| {
         let stop = plan.flows[at].stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));

@@ -10,7 +10,7 @@ use sim::record::Observer;
 
 use super::apps::Flow;
 use super::build::Built;
-use crate::plan::{App, Plan};
+use crate::plan::Plan;
 use crate::results::{Column, Series};
 
 /// Sees every packet that leaves one queue.
@@ -120,7 +120,7 @@ impl Sampler {
     pub fn new(plan: &Plan) -> Self {
         let flow = |flow: &crate::plan::FlowPlan| FlowSamples {
             name: flow.name.clone(),
-            tcp: flow.app.is_tcp() && !matches!(flow.app, App::Request { .. }),
+            tcp: flow.app.is_stream(),
             received: 0,
             at_warmup: 0,
             early: None,
