@@ -17,6 +17,7 @@ use datapath::rng::Rng;
 use datapath::units::Instant;
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use iptrie::{Ipv4Prefix, Ipv4RTrieMap};
 use prefix_trie::PrefixMap;
 
 fn main() {
@@ -191,6 +192,59 @@ fn trie_1m_quick_independent(bencher: Bencher) {
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         let batch = batches.next().expect("a cycle");
         batch.iter().map(|&dst| trie.quick(dst).unwrap_or(0)).sum::<u32>()
+    });
+}
+
+/// The next address follows from the last answer.
+#[divan::bench(sample_count = 1000)]
+fn trie_1m_quick_dependent(bencher: Bencher) {
+    let prefixes = internet(1_000_000);
+    let mut trie = Trie::<u32>::new();
+    for (value, &(addr, len)) in (0..).zip(&prefixes) {
+        trie.insert(addr, len, value % 8);
+    }
+    println!("{} bytes a prefix", trie.memory() / trie.len());
+    let targets = targets(&prefixes);
+    let mut at = 0;
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        for _ in 0..BATCH {
+            at = (at + 7919 + trie.quick(targets[at]).unwrap_or(0) as usize) % targets.len();
+        }
+        at
+    });
+}
+
+fn iptrie_of(prefixes: &[(u32, u8)]) -> Ipv4RTrieMap<u32> {
+    let prefix = |&(addr, len): &(u32, u8)| {
+        let text = format!("{}/{len}", Ipv4Addr::from_bits(addr));
+        (text.parse::<Ipv4Prefix>().expect("a prefix"), 1)
+    };
+    prefixes.iter().map(prefix).collect()
+}
+
+/// iptrie's level-compressed trie, which cannot be changed.
+#[divan::bench(sample_count = 1000)]
+fn iptrie_compressed_1m_independent(bencher: Bencher) {
+    let prefixes = internet(1_000_000);
+    let map = iptrie_of(&prefixes).compress();
+    let targets = targets(&prefixes);
+    let mut batches = targets.chunks(BATCH).cycle();
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        let batch = batches.next().expect("a cycle");
+        batch.iter().map(|&dst| *map.lookup(&Ipv4Addr::from_bits(dst)).1).sum::<u32>()
+    });
+}
+
+/// Its Patricia trie, which can.
+#[divan::bench(sample_count = 1000)]
+fn iptrie_patricia_1m_independent(bencher: Bencher) {
+    let prefixes = internet(1_000_000);
+    let map = iptrie_of(&prefixes);
+    let targets = targets(&prefixes);
+    let mut batches = targets.chunks(BATCH).cycle();
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        let batch = batches.next().expect("a cycle");
+        batch.iter().map(|&dst| *map.lookup(&Ipv4Addr::from_bits(dst)).1).sum::<u32>()
     });
 }
 

@@ -11,6 +11,7 @@
 //! | [`report`] | results as tables |
 //! | [`flent`] | results as flent reads them |
 //! | [`plot`] | SVG and PNG |
+//! | [`multipath`], [`shared_fib`] | disruption, balance and cost of multipath; a FIB read while it changes |
 //! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
 //! | [`bench`] | speed |
 //! | [`replay`] | captures through qdiscs, and what ACK filters would drop of them |
@@ -19,6 +20,7 @@
 pub mod bench;
 pub mod ecmp;
 pub mod flent;
+pub mod multipath;
 pub mod output;
 pub mod plan;
 pub mod plot;
@@ -28,6 +30,7 @@ pub mod report;
 pub mod reproduce;
 pub mod results;
 pub mod run;
+pub mod shared_fib;
 pub mod stats;
 pub mod store;
 pub mod sweep;

@@ -1,8 +1,10 @@
 //! What was published and what a real kernel does: `experiments/published/NAME.toml`.
 
+use crate::multipath;
 use crate::plan::doc::{Document, Kind, Node};
 use crate::plan::read::{Faults, Reader};
 use crate::plan::{Diagnostics, Experiment};
+use crate::results::PointResult;
 use crate::sweep::Value;
 
 /// An experiment that comes with the program.
@@ -39,6 +41,7 @@ pub const SHIPPED: &[Shipped] = shipped! {
     "dctcp-syn-ect",
     "dctcp-threshold",
     "lost-retransmit",
+    "multipath",
     "policer",
     "rrul",
     "rrul_be",
@@ -136,6 +139,15 @@ pub fn experiment(name: &str) -> Result<Option<Experiment>, Diagnostics> {
             Experiment::parse(&file, shipped.experiment, &[]).map(Some)
         }
         None => Ok(None),
+    }
+}
+
+/// What a publication compares besides the points of its experiment; some of it is measured in
+/// cycles of this machine.
+pub fn further_points(name: &str) -> Vec<PointResult> {
+    match name {
+        "multipath" => multipath::points(),
+        _ => Vec::new(),
     }
 }
 

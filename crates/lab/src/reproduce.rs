@@ -338,7 +338,8 @@ pub fn draw(
     let runs = points.first().map_or(0, |point| point.runs.len());
     let mut subtitle = headline.join(", ");
     if runs > 1 {
-        let _ = write!(subtitle, "; means of {runs} runs, whiskers: 95 % confidence");
+        let gap = if subtitle.is_empty() { "" } else { "; " };
+        let _ = write!(subtitle, "{gap}means of {runs} runs, whiskers: 95 % confidence");
     }
     let mut metrics: Vec<(&str, &str)> = Vec::new();
     for row in publication.rows.iter().filter(|row| row.at.is_empty()) {
@@ -437,12 +438,14 @@ mod tests {
                 .unwrap_or_else(|| panic!("{} has no file", publication.name));
             let headline: Vec<&Point> =
                 experiment.points.iter().filter(|point| publication.is_headline(point)).collect();
+            let further = crate::published::further_points(&publication.name);
             for row in &publication.rows {
-                let results: Vec<PointResult> = experiment
+                let mut results: Vec<PointResult> = experiment
                     .points
                     .iter()
                     .map(|point| PointResult { labels: point.labels.clone(), runs: vec![] })
                     .collect();
+                results.extend(further.iter().cloned());
                 let found = publication.point(&row.case, &row.at, &results);
                 assert!(found.is_some(), "{}: no point for {}", publication.name, row.case);
             }

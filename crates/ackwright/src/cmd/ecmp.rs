@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use datapath::fib::hash::{HashFields, HashKey, Policy};
-use datapath::fib::{Fib, Settings};
+use datapath::fib::{Fib, Link, Settings};
 use iproute::ip::{Devices, Ip};
 use lab::ecmp::{self, Disruption, FlowLoad, Load, Names, Stage};
-use lab::plot;
+use lab::plot::{self, Scene};
 use serde_json::json;
 
 use super::{Failure, Outcome, ip, print, print_json};
@@ -51,6 +51,10 @@ pub struct Args {
     /// Draw each next hop's load to an .svg or .png file
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// Draw the regions of the hash space before and after the first failure, for the route that the
+    /// first flow takes
+    #[arg(long, value_name = "FILE")]
+    regions: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -79,6 +83,9 @@ pub fn run(args: &Args) -> Outcome {
     let flows = &input.flows;
     let load = ecmp::load(&ip.fib, flows);
     let failures = failures(args, &mut ip, flows, &load)?;
+    if let Some(file) = &args.regions {
+        draw_regions(file, &mut ip, &flows[0], &failures)?;
+    }
     let stages = stages(args, &ip, flows)?;
     let names = Named(&ip.devices);
     if let Some(file) = &args.plot {
@@ -212,12 +219,40 @@ fn draw(
     failures: &[Disruption],
     names: &Named<'_>,
 ) -> Result<(), Failure> {
-    let scene = ecmp::chart(load, failures, names).draw();
+    save(file, &ecmp::chart(load, failures, names).draw())
+}
+
+fn draw_regions(
+    file: &Path,
+    ip: &mut Ip,
+    flow: &FlowLoad,
+    failures: &[Disruption],
+) -> Result<(), Failure> {
+    let Some(failure) = failures.first() else {
+        return Err(Failure::Usage("--regions: there is one next hop only; name a --fail".into()));
+    };
+    let before = ip.fib.candidates(&flow.key).to_vec();
+    let links: Vec<Link> = failure.ports.iter().map(|&port| ip.fib.link(port)).collect();
+    for (&port, &link) in failure.ports.iter().zip(&links) {
+        ip.fib.set_link(ip.now, port, Link { up: false, ..link });
+    }
+    let after = ip.fib.candidates(&flow.key).to_vec();
+    for (&port, &link) in failure.ports.iter().zip(&links) {
+        ip.fib.set_link(ip.now, port, link);
+    }
+    let names = Named(&ip.devices);
+    let title = format!("Regions of the hash space when {} fails", names.ports(&failure.ports));
+    save(file, &ecmp::regions(&before, &after, &title, &names))
+}
+
+/// As the name of the file says.
+fn save(file: &Path, scene: &Scene) -> Result<(), Failure> {
     let bytes = match file.extension().and_then(|end| end.to_str()) {
-        Some("svg") => plot::svg(&scene).into_bytes(),
-        Some("png") => plot::png(&scene).unwrap_or_default(),
+        Some("svg") => plot::svg(scene).into_bytes(),
+        Some("png") => plot::png(scene).unwrap_or_default(),
         _ => {
-            let message = format!("--plot {}: the name must end in .svg or .png", file.display());
+            let message =
+                format!("{}: the name of a picture must end in .svg or .png", file.display());
             return Err(Failure::Usage(message));
         }
     };

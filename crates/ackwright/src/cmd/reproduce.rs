@@ -106,13 +106,16 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         set.map_err(|faults| Failure::Other(faults.to_string()))?;
     }
     let output = Output::new(Store::create(&args.out.join(name))?);
-    let points = run_all(&experiment, None, args.runs, args.jobs, Some(&output), &[])?;
+    let mut points = run_all(&experiment, None, args.runs, args.jobs, Some(&output), &[])?;
     output.finish(&experiment, experiment.base.seed, &points)?;
+    let swept = points.len();
+    points.extend(published::further_points(name));
     let comparison = publication.compare(&points);
     let pictures = reproduce::draw(&comparison, publication, &points, &output)?;
     if !args.json {
         tell(publication, &comparison)?;
-        if points.len() > comparison.points() {
+        let further = points.split_off(swept);
+        if points.len() + further.len() > comparison.points() {
             print("\nThe whole sweep, mean ± 95 % confidence:")?;
             let wanted = &experiment.base.measure.table;
             let axes = experiment.axis_names();

@@ -14,7 +14,7 @@ use super::trie::NONE;
 pub struct Family<K> {
     tables: Vec<Table<K>>,
     rules: Vec<Rule>,
-    /// As long as the rules.
+    /// The rules that can lead somewhere.
     steps: Vec<Step>,
 }
 
@@ -47,6 +47,8 @@ pub enum Verdict<'a> {
 /// How a rule is carried out, found out when rules or tables change.
 #[derive(Clone, Copy, Debug)]
 struct Step {
+    /// Index of the rule.
+    rule: u32,
     /// The rule is for every packet.
     always: bool,
     /// Index of the table that it leads to, if that was ever used.
@@ -126,11 +128,17 @@ impl<K: Address> Family<K> {
             Action::Table(id) => self.tables.iter().position(|table| table.id == id),
             _ => None,
         };
-        let step = |rule: &Rule| Step {
+        let step = |(index, rule): (usize, &Rule)| Step {
+            rule: index as u32,
             always: rule.is_for_all(),
             table: table(rule).map(|index| index as u32),
         };
-        self.steps = self.rules.iter().map(step).collect();
+        let leads = |step: &Step| match self.rules[step.rule as usize].action {
+            Action::Table(_) => step.table.is_some(),
+            Action::Nop => false,
+            _ => true,
+        };
+        self.steps = self.rules.iter().enumerate().map(step).filter(leads).collect();
     }
 
     /// `fib_rules_lookup()`: the first rule that leads somewhere. With `want_len` the answer knows
@@ -145,7 +153,8 @@ impl<K: Address> Family<K> {
         good: impl Fn(&Alias, &Info) -> bool,
     ) -> Verdict<'a> {
         let mut index = 0;
-        while let (Some(rule), Some(step)) = (self.rules.get(index), self.steps.get(index)) {
+        while let Some(step) = self.steps.get(index) {
+            let rule = &self.rules[step.rule as usize];
             index += 1;
             if !step.always && !rule.matches(key) {
                 continue;
@@ -160,7 +169,7 @@ impl<K: Address> Family<K> {
                         Verdict::Route(found)
                             if rule.suppress_prefix_len.is_some_and(|l| found.prefix_len <= l) => {}
                         Verdict::Route(found) => {
-                            return Verdict::Route(Found { rule: index as u32 - 1, ..found });
+                            return Verdict::Route(Found { rule: step.rule, ..found });
                         }
                         verdict @ Verdict::Refuse(_) => return verdict,
                     }
@@ -168,7 +177,9 @@ impl<K: Address> Family<K> {
                 Action::Goto(priority) => {
                     // A target that does not exist is passed over (`[unresolved]`).
                     let target = self.rules.iter().position(|rule| rule.priority == priority);
-                    index = target.filter(|&target| target >= index).unwrap_or(index);
+                    if let Some(target) = target.filter(|&target| target > step.rule as usize) {
+                        index = self.steps.partition_point(|step| (step.rule as usize) < target);
+                    }
                 }
                 Action::Nop => {}
                 Action::Blackhole => return Verdict::Refuse(RouteType::Blackhole),

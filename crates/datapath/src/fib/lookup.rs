@@ -110,6 +110,7 @@ impl Fib {
     #[inline]
     fn serves(&self, key: &RouteKey, info: &Info) -> bool {
         match info.shared.target {
+            Target::Hops(_) if key.oif.is_none() => info.paths.is_usable(),
             Target::Hops(_) => first_path(info.paths.paths(), key).is_some(),
             Target::Object(id) => {
                 let object = self.object(id);

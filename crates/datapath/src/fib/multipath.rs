@@ -34,6 +34,8 @@ pub struct PathSet {
     paths: Box<[Path]>,
     /// Sum of the weights of usable paths.
     total: u32,
+    /// ⌈2⁶⁴ / total⌉, by which a remainder costs two multiplications (Lemire, Kaser, Kurz 2019).
+    reciprocal: u64,
     turn: AtomicU32,
     credits: Option<Box<Credits>>,
 }
@@ -86,6 +88,7 @@ impl PathSet {
     /// `fib_rebalance()`: bound = ⌊2³¹ · (weights so far) / (all weights)⌉ − 1.
     fn rebalance(&mut self) {
         self.total = self.paths.iter().filter(|p| p.usable).map(|p| u32::from(p.weight)).sum();
+        self.reciprocal = (u64::MAX / u64::from(self.total.max(1))).wrapping_add(1);
         let total = u64::from(self.total);
         let mut so_far = 0;
         for path in &mut self.paths {
@@ -131,13 +134,12 @@ impl PathSet {
         if self.total == 0 {
             return None;
         }
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.total;
-        self.by_share(turn)
+        self.by_share(self.remainder(self.turn.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// Modulo-N: the hash modulo the total weight.
     pub fn by_modulo(&self, hash: u32) -> Option<&Path> {
-        (self.total > 0).then(|| self.by_share((hash >> 1) % self.total)).flatten()
+        (self.total > 0).then(|| self.by_share(self.remainder(hash >> 1))).flatten()
     }
 
     /// The scheduler of Linux 3.6 to 4.3: each path holds credits; a random one of those left is
@@ -145,6 +147,13 @@ impl PathSet {
     pub fn by_credit(&self) -> Option<&Path> {
         let credits = self.credits.as_ref().expect("the credit scheduler was not turned on");
         (self.total > 0).then(|| &self.paths[credits.spend(&self.paths)])
+    }
+
+    /// `number` modulo the sum of weights.
+    #[inline]
+    fn remainder(&self, number: u32) -> u32 {
+        let fraction = self.reciprocal.wrapping_mul(number.into());
+        ((u128::from(fraction) * u128::from(self.total)) >> 64) as u32
     }
 
     /// The path that owns share number `share` of `total`.
@@ -267,6 +276,18 @@ mod tests {
         assert!(set.by_hash(0).is_none() && set.by_turn().is_none() && set.by_modulo(3).is_none());
         set.update(|path| path.usable = true);
         assert_eq!(bounds(&set), [715_827_882, 1_431_655_764, i32::MAX]);
+    }
+
+    #[test]
+    fn remainders_are_those_of_division() {
+        for weights in [&[1][..], &[1, 1], &[1, 3, 3], &[256, 1], &[255; 16], &[65535; 9]] {
+            let set = set(weights);
+            for step in 0..2000u32 {
+                for number in [step, u32::MAX - step, step.wrapping_mul(0x9e37_79b9)] {
+                    assert_eq!(set.remainder(number), number % set.total, "{number} {weights:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -11,28 +11,30 @@ use datapath::fib::{Features, NextHop, Protocol, Route, RouteType, Rule, Scope, 
 impl Ip {
     /// Everything that was configured: two configurations are equal exactly if their lines are.
     pub fn save(&self) -> String {
-        let mut out = String::new();
-        let mut bare = Self::new();
-        self.save_links(&mut out);
-        bare.run_all(&out).expect("links and addresses that exist can be written down");
-        self.save_sysctls(&mut out);
+        let mut draft = Draft::default();
+        self.save_links(&mut draft);
+        self.save_sysctls(&mut draft.lines);
+        let usual = draft.so_far.fib.routes();
+        self.save_objects(&mut draft);
+        self.save_routes(&usual, &mut draft);
+        let mut out = draft.lines;
+        // Gateways are looked for by the rules, so that those come when all have been found.
         self.save_rules(false, &mut out);
         self.save_rules(true, &mut out);
-        self.save_objects(&mut out);
-        self.save_routes(&bare.fib.routes(), &mut out);
         self.save_link_states(&mut out);
         out
     }
 
     /// Devices and their addresses, all of them up: only then their routes can be added.
-    fn save_links(&self, out: &mut String) {
+    fn save_links(&self, draft: &mut Draft) {
         for port in self.devices.ports() {
             let name = self.devices.name(port);
-            let _ = writeln!(out, "link add {name} type dummy\nlink set {name} up");
+            draft.put(&format!("link add {name} type dummy"));
+            draft.put(&format!("link set {name} up"));
         }
         for port in self.devices.ports().chain([names::LOOPBACK]) {
             for (addr, len) in self.devices.addresses(port) {
-                let _ = writeln!(out, "address add {addr}/{len} dev {}", self.devices.name(port));
+                draft.put(&format!("address add {addr}/{len} dev {}", self.devices.name(port)));
             }
         }
     }
@@ -72,7 +74,7 @@ impl Ip {
     }
 
     /// Single next hops before the groups of them.
-    fn save_objects(&self, out: &mut String) {
+    fn save_objects(&self, draft: &mut Draft) {
         let objects = self.fib.objects();
         let group = |config: &ObjectConfig| {
             matches!(config, ObjectConfig::Group(_) | ObjectConfig::Resilient(..))
@@ -87,22 +89,30 @@ impl Ip {
                 if let Some((before, _)) = text.split_once("unbalanced_time ") {
                     text.truncate(before.len());
                 }
-                let _ = writeln!(out, "nexthop add {}", text.trim());
+                let hops = match object.config() {
+                    ObjectConfig::Hop(hop) => &[*hop][..],
+                    _ => &[],
+                };
+                draft.put_with(&format!("nexthop add {}", text.trim()), hops, self);
             }
         }
     }
 
     /// Routes besides those that the addresses bring along.
-    fn save_routes(&self, usual: &[Route], out: &mut String) {
+    fn save_routes(&self, usual: &[Route], draft: &mut Draft) {
         let routes = self.fib.routes();
         let mut added: Vec<&Route> = routes.iter().filter(|route| !usual.contains(route)).collect();
-        // Gateways must be reachable when they are named.
+        // Gateways are reached by routes that have none.
         added.sort_by_key(|route| has_gateway(route));
         for route in added {
-            let _ = writeln!(out, "{}", self.route_line("append", route));
+            let hops = match &route.target {
+                Target::Hops(hops) => &hops[..],
+                Target::Object(_) => &[],
+            };
+            draft.put_with(&self.route_line("append", route), hops, self);
         }
         for gone in usual.iter().filter(|route| !routes.contains(route)) {
-            let _ = writeln!(out, "{}", self.route_line("del", gone));
+            draft.put(&self.route_line("del", gone));
         }
     }
 
@@ -202,6 +212,48 @@ impl Ip {
             })
             .collect();
         if options.json { super::json::list(&lines) } else { lines.concat() }
+    }
+}
+
+/// Lines so far, and what they configure.
+#[derive(Debug, Default)]
+struct Draft {
+    lines: String,
+    so_far: Ip,
+}
+
+impl Draft {
+    /// A line that is valid here; one that is not (a kernel may hold what its own commands would
+    /// refuse) becomes a comment.
+    fn put(&mut self, line: &str) {
+        let _ = match self.so_far.run(line) {
+            Ok(_) => writeln!(self.lines, "{line}"),
+            Err(error) => writeln!(self.lines, "# {line} # {error}"),
+        };
+    }
+
+    /// A line whose next hops may have been reached by routes that are gone since: those come for
+    /// a moment.
+    fn put_with(&mut self, line: &str, hops: &[NextHop], names: &Ip) {
+        if self.so_far.run(line).is_ok() {
+            self.lines += line;
+            self.lines.push('\n');
+            return;
+        }
+        let way = |hop: &NextHop| {
+            let gateway = hop.hop.gateway?;
+            Some(format!("{gateway} dev {}", names.devices.name(hop.hop.port)))
+        };
+        let mut ways: Vec<String> = hops.iter().filter_map(way).collect();
+        ways.sort();
+        ways.dedup();
+        for way in &ways {
+            self.put(&format!("route prepend {way}"));
+        }
+        self.put(line);
+        for way in &ways {
+            self.put(&format!("route del {way}"));
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod flows;
 mod report;
 
 pub use flows::{Input, InputError, flows_from_capture, flows_from_csv, read};
-pub use report::{Names, chart, failure_table, load_table, stage_table};
+pub use report::{Names, chart, failure_table, load_table, regions, stage_table};
 
 use datapath::fib::multipath::Path;
 use datapath::fib::{Algorithm, Decision, Fib, Flow, Hop, Link, RouteKey};

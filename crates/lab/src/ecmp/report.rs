@@ -1,9 +1,10 @@
 //! Loads, failures and stages as tables, JSON and a picture.
 
 use super::{Disruption, HopLoad, Load, Stage};
-use crate::plot::{BarChart, Group};
+use crate::plot::{Anchor, BarChart, Colour, Group, Scene, Shape, TextStyle};
 use crate::report::Table;
 use datapath::fib::Hop;
+use datapath::fib::multipath::Path;
 use serde_json::{Value, json};
 
 /// What ports are called.
@@ -133,6 +134,77 @@ pub fn chart(load: &Load, failures: &[Disruption], names: &impl Names) -> BarCha
         series,
         groups,
     }
+}
+
+/// A picture of the hash space: the region of each next hop before and after the failure of
+/// `ports`, and between them what changes hands.
+pub fn regions(before: &[Path], after: &[Path], title: &str, names: &impl Names) -> Scene {
+    const LEFT: f32 = 96.0;
+    const WIDTH: f32 = 640.0;
+    const BAR: f32 = 44.0;
+    let style =
+        |size, colour, anchor| TextStyle { size, medium: false, colour, anchor, upright: false };
+    let x = |hash: f64| LEFT + WIDTH * (hash / 2f64.powi(31)) as f32;
+    let mut scene = Scene::new(LEFT + WIDTH + 24.0, 284.0, title);
+    let heading = TextStyle { medium: true, ..style(17.0, Colour::INK, Anchor::Start) };
+    scene.text([24.0, 30.0], title, heading);
+    let (before, after) = (parts(before), parts(after));
+    for (row, label, parts) in [(0, "before", &before), (2, "after", &after)] {
+        let top = 56.0 + 58.0 * row as f32;
+        scene.text([LEFT - 12.0, top + 27.0], label, style(13.0, Colour::INK, Anchor::End));
+        for (index, part) in parts.iter().enumerate() {
+            let Some((from, to)) = part.range else { continue };
+            let frame = [x(from), top, x(to) - x(from), BAR];
+            scene.shapes.push(Shape::Rect { frame, fill: Colour::data(index) });
+            let middle = [x(f64::midpoint(from, to)), top + 27.0];
+            scene.text(middle, &names.hop(&part.hop), style(12.0, Colour::WHITE, Anchor::Middle));
+        }
+    }
+    let top = 56.0 + 58.0;
+    scene.text([LEFT - 12.0, top + 27.0], "moves to", style(13.0, Colour::INK, Anchor::End));
+    let mut moved = 0.0;
+    for (old, one) in before.iter().enumerate() {
+        for (new, other) in after.iter().enumerate().filter(|(new, _)| *new != old) {
+            let (Some((a, b)), Some((c, d))) = (one.range, other.range) else { continue };
+            let (from, to) = (a.max(c), b.min(d));
+            if from < to {
+                let frame = [x(from), top + 6.0, x(to) - x(from), BAR - 12.0];
+                scene.shapes.push(Shape::Rect { frame, fill: Colour::data(new) });
+                moved += to - from;
+            }
+        }
+    }
+    let bottom = 56.0 + 3.0 * 58.0;
+    for quarter in 0..=4u8 {
+        let at = x(2f64.powi(29) * f64::from(quarter));
+        scene.line([at, bottom - 10.0], [at, bottom - 4.0], Colour::AXIS, 1.0);
+        let label = ["0", "1/4", "1/2", "3/4", "1"][usize::from(quarter)];
+        scene.text([at, bottom + 12.0], label, style(12.0, Colour::GREY, Anchor::Middle));
+    }
+    let share = format!(
+        "{:.1} % of the 31-bit hash space changes its next hop",
+        100.0 * moved / 2f64.powi(31)
+    );
+    scene.text([LEFT, bottom + 36.0], &share, style(13.0, Colour::INK, Anchor::Start));
+    scene
+}
+
+/// A next hop's part of the hash space, from its first hash up to the next one's.
+struct Part {
+    hop: Hop,
+    range: Option<(f64, f64)>,
+}
+
+fn parts(paths: &[Path]) -> Vec<Part> {
+    let mut from = 0.0;
+    let part = |path: &Path| {
+        let range = (path.bound >= 0).then(|| {
+            let to = f64::from(path.bound) + 1.0;
+            (std::mem::replace(&mut from, to), to)
+        });
+        Part { hop: path.hop, range }
+    };
+    paths.iter().map(part).collect()
 }
 
 impl Load {

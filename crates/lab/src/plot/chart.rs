@@ -173,7 +173,23 @@ impl BarChart {
             scene.text([middle, above - 5.0], &label, style);
         }
         let style = TextStyle { anchor: Anchor::Middle, size: 12.5, ..small(Colour::INK) };
-        scene.text([left + width / 2.0, frame.bottom + 20.0], &group.label, style);
+        for (line, text) in (0u8..).zip(broken(&group.label, width, style.size)) {
+            let y = frame.bottom + 20.0 + 15.0 * f32::from(line);
+            scene.text([left + width / 2.0, y], text, style);
+        }
+    }
+}
+
+/// A label in one line, or in two where it is too wide for its group.
+fn broken(label: &str, width: f32, size: f32) -> Vec<&str> {
+    if Fonts::load().width(label, size, false) < width {
+        return vec![label];
+    }
+    let middle = label.len() / 2;
+    let spaces = label.match_indices(' ').map(|(at, _)| at);
+    match spaces.min_by_key(|at| at.abs_diff(middle)) {
+        Some(at) => vec![&label[..at], &label[at + 1..]],
+        None => vec![label],
     }
 }
 

@@ -80,6 +80,7 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
     if let Some(step) = plan.measure.steps {
         sharing(&mut out, plan, built, sampler, step);
     }
+    answered(&mut out, plan, built);
     if !goodputs.is_empty() {
         push(&mut out, "total", "goodput", "Mbit/s", goodputs.iter().sum());
     }
@@ -94,6 +95,20 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
         push(&mut out, "total", "fairness", "", index);
     }
     out
+}
+
+/// The share of all requests that were to be asked which have their answer.
+fn answered(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
+    let (mut wanted, mut had) = (0, 0);
+    for (flow, place) in plan.flows.iter().zip(&built.flows) {
+        if let App::Request { count: Some(count), .. } = flow.app {
+            wanted += count;
+            had += built.world.report(place.sender).received;
+        }
+    }
+    if wanted > 0 {
+        push(out, "total", "answered", "%", 100.0 * had as f64 / wanted as f64);
+    }
 }
 
 /// What the receivers of a flow have together: of an anycast service the last counts where counts
