@@ -9,8 +9,9 @@
 //! | [`tlp`] | tail loss probes |
 //! | [`prr`] | how the window shrinks |
 //! | [`undo`], [`frto`] | what to do when a reduction was wrong |
-//! | [`resend`] | retransmitting |
+//! | [`resend`], [`collapse`] | retransmitting; small neighbours go along |
 
+mod collapse;
 mod fack;
 mod frto;
 mod lost_retransmit;

@@ -150,6 +150,10 @@ impl Connection {
             skb.set_segments(mss);
             let after = u32::from(skb.pcount);
             self.adjust_pcount(id, before, after);
+            let space = mss.min(room as u32);
+            if self.queue.get(id).len() < space {
+                self.collapse_retransmission(id, space);
+            }
         }
         let skb = *self.queue.get(id);
         let segs = u32::from(skb.pcount.max(1));
@@ -185,7 +189,7 @@ impl Connection {
     }
 
     /// The head was retransmitted with another segment count (`tcp_adjust_pcount`).
-    fn adjust_pcount(&mut self, id: SkbId, before: u32, after: u32) {
+    pub(super) fn adjust_pcount(&mut self, id: SkbId, before: u32, after: u32) {
         if before == after {
             return;
         }

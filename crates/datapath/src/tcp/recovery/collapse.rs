@@ -1,0 +1,50 @@
+//! A short retransmission takes its neighbours along: one full segment instead of several small
+//! ones (`tcp_retrans_try_collapse`).
+
+use super::super::Connection;
+use super::super::skb::{Skb, SkbId, tag};
+use crate::packet::TcpFlags;
+
+impl Connection {
+    /// Joins to the record `id`, which is about to be retransmitted, what follows it, `space` bytes
+    /// in all.
+    pub(super) fn collapse_retransmission(&mut self, id: SkbId, space: u32) {
+        let head = *self.queue.get(id);
+        let switched_off = self.config.sysctl.tcp_retrans_collapse == 0;
+        if switched_off || head.flags.contains(TcpFlags::SYN) || !self.may_collapse(&head) {
+            return;
+        }
+        let index = self.queue.rtx_index_ending_after(head.seq);
+        let mut room = space - head.len();
+        while let Some(next) = self.queue.rtx_at(index + 1) {
+            let following = *self.queue.get(next);
+            let fits = following.len() <= room && !following.end_seq.after(self.wnd_end());
+            if self.queue.get(id).eor || !self.may_collapse(&following) || !fits {
+                break;
+            }
+            room -= following.len();
+            self.join_retransmission(id, next, index + 1);
+        }
+    }
+
+    /// Single segments that are neither SACKed nor still on their way out can be joined
+    /// (`tcp_can_collapse`).
+    fn may_collapse(&self, skb: &Skb) -> bool {
+        skb.pcount == 1 && !skb.has(tag::SACKED)
+    }
+
+    /// `next`, the `index`-th record in flight, becomes a part of `id` (`tcp_collapse_retrans`).
+    fn join_retransmission(&mut self, id: SkbId, next: SkbId, index: usize) {
+        self.adjust_pcount(next, 1, 0);
+        let gone = self.queue.remove_rtx(index);
+        let skb = self.queue.get_mut(id);
+        let grown = gone.len();
+        skb.end_seq = gone.end_seq;
+        skb.truesize += grown;
+        skb.flags |= gone.flags;
+        skb.sacked |= gone.sacked & tag::EVER_RETRANS;
+        skb.eor = gone.eor;
+        let overhead = gone.truesize.saturating_sub(grown);
+        self.snd.wmem_queued = self.snd.wmem_queued.saturating_sub(overhead);
+    }
+}
