@@ -154,6 +154,12 @@ impl Kernel {
                 Err(SysctlError::Value(why)) => Setting::Invalid(why),
                 Err(SysctlError::Unknown) => Self::keep(&name, value),
             }
+        } else if let Some(parameter) = name.strip_prefix("/sys/module/tcp_dctcp/parameters/") {
+            match self.host.set_dctcp_parameter(parameter, value) {
+                Ok(()) => Setting::Done,
+                Err(SysctlError::Value(why)) => Setting::Invalid(why),
+                Err(SysctlError::Unknown) => Setting::Unknown,
+            }
         } else {
             Self::keep(&name, value)
         };

@@ -9,9 +9,10 @@ use crate::node::SocketReady;
 use crate::packet::{
     Body, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
 };
+use crate::profile::DctcpAck;
 use crate::reason::Reason;
 pub use crate::tcp::TcpRead;
-use crate::tcp::cc::Algorithm;
+use crate::tcp::cc::{Algorithm, dctcp};
 use crate::tcp::config::{SysctlError, TcpConfig};
 use crate::tcp::info::TcpInfo;
 use crate::tcp::mib::Mib;
@@ -263,6 +264,32 @@ impl Host {
                 }
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Writes a parameter of the DCTCP module (`/sys/module/tcp_dctcp/parameters`), and ours beside
+    /// them, `dctcp_ack`. It is for sockets to come.
+    ///
+    /// # Errors
+    /// There is no such parameter, or it cannot have that value.
+    pub fn set_dctcp_parameter(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        let defaults = &mut self.tcp_stack().defaults;
+        let number = |most: u32| {
+            let number = value.trim().parse().ok().filter(|number| *number <= most);
+            number.ok_or_else(|| SysctlError::Value(format!("{name} takes 0 to {most}")))
+        };
+        match name {
+            "dctcp_shift_g" => defaults.dctcp.shift_g = number(10)? as u8,
+            "dctcp_alpha_on_init" => defaults.dctcp.alpha_on_init = number(dctcp::MAX_ALPHA)?,
+            "dctcp_ack" => {
+                let rule = DctcpAck::by_name(value.trim()).ok_or_else(|| {
+                    let names = DctcpAck::ALL.map(DctcpAck::name).join(" or ");
+                    SysctlError::Value(format!("{name} takes {names}"))
+                })?;
+                defaults.profile = defaults.profile.clone().with_dctcp_ack(rule);
+            }
+            _ => return Err(SysctlError::Unknown),
         }
         Ok(())
     }

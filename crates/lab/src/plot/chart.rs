@@ -164,11 +164,12 @@ impl BarChart {
                 let below = frame.y(y, (mean - interval).max(0.0));
                 whisker(scene, middle, above, below);
             }
-            let label = if *mean < 10.0 && mean.fract() != 0.0 {
-                grouped(*mean, 1)
-            } else {
-                grouped(*mean, 0)
+            let decimals = match *mean {
+                mean if mean.fract() == 0.0 || mean >= 10.0 => 0,
+                mean if mean >= 1.0 => 1,
+                _ => 2,
             };
+            let label = grouped(*mean, decimals);
             let style = TextStyle { anchor: Anchor::Middle, ..small(Colour::GREY) };
             scene.text([middle, above - 5.0], &label, style);
         }
