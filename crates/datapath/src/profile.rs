@@ -93,6 +93,8 @@ pub struct Profile {
     /// Segments that reach beyond the window, or that the buffer cannot hold, are refused unless
     /// nothing waits to be read (since 6.17).
     pub strict_receive_window: bool,
+    /// A record takes bytes of the next one along before it is sent (`tcp_grow_skb`, since 6.10).
+    pub grows_records: bool,
     /// How space becomes window.
     pub window_from_space: WindowFromSpace,
     /// The window that a connection begins with is at most 64 KB (since 4.20, until before 6.18).
@@ -133,6 +135,7 @@ impl Profile {
             tso_autosize: true,
             small_queues: true,
             strict_receive_window: true,
+            grows_records: true,
             window_from_space: WindowFromSpace::ScalingRatio,
             initial_window_64k: false,
             dctcp_ack: DctcpAck::Immediate,
@@ -156,6 +159,7 @@ impl Profile {
             name: "linux-6.1",
             skb_overhead: 1_280,
             strict_receive_window: false,
+            grows_records: false,
             window_from_space: WindowFromSpace::AdvWinScale,
             initial_window_64k: true,
             syn_linear_timeouts: 0,

@@ -105,12 +105,17 @@ impl Connection {
         cx: &mut Cx<'_>,
     ) -> Option<u32> {
         self.init_segments(id, mss);
-        let skb = *self.queue.get(id);
         let quota = match self.cwnd_quota(id) {
             0 if push == Push::Probe => 1,
             0 => return None,
             quota => quota,
         };
+        if self.config.profile.grows_records && push != Push::Probe {
+            let missing = (quota.min(max_segs) * mss).saturating_sub(self.queue.get(id).len());
+            self.snd.wmem_queued -= self.queue.grow_send_head(id, missing);
+            self.init_segments(id, mss);
+        }
+        let skb = *self.queue.get(id);
         let first_end = if skb.len() > mss { skb.seq + mss } else { skb.end_seq };
         if first_end.after(self.wnd_end()) {
             limits.rwnd = true;

@@ -332,6 +332,34 @@ impl SendQueue {
         })
     }
 
+    /// Moves up to `amount` bytes of the second unsent record to the first one, `id`, unless that
+    /// ends a message (`tcp_grow_skb`). Gives the memory that this frees.
+    pub fn grow_send_head(&mut self, id: SkbId, amount: u32) -> u32 {
+        let Some(&next_id) = self.unsent.get(1) else { return 0 };
+        let next = *self.get(next_id);
+        let moved = amount.min(next.len());
+        if moved == 0 || self.get(id).eor {
+            return 0;
+        }
+        let all = moved == next.len();
+        let head = self.get_mut(id);
+        head.end_seq = if all { next.end_seq } else { head.end_seq + moved };
+        head.truesize += moved;
+        head.pcount = 0;
+        if !all {
+            let next = self.get_mut(next_id);
+            next.seq = next.seq + moved;
+            next.truesize = next.truesize.saturating_sub(moved);
+            next.pcount = 0;
+            return 0;
+        }
+        head.flags |= next.flags;
+        head.eor = next.eor;
+        self.unsent.remove(1);
+        self.free.push(next_id);
+        next.truesize.saturating_sub(moved)
+    }
+
     /// Forgets everything (`tcp_write_queue_purge`).
     pub fn clear(&mut self) {
         *self = Self::default();
