@@ -132,7 +132,7 @@ mod tests {
         let cases = cases();
         for (count, gone) in [(3.0f64, 1.0f64), (4.0, 1.0), (4.0, 2.0), (5.0, 3.0), (8.0, 4.0)] {
             let (left, right) = (gone - 1.0, count - gone);
-            let pairs = (left * (left - 1.0) + right * (right - 1.0)) / 2.0;
+            let pairs = f64::midpoint(left * (left - 1.0), right * (right - 1.0));
             let theory = 100.0 * (1.0 / count + pairs / (count * (count - 1.0)));
             let name = format!("{gone} of {count}");
             let case = cases.iter().find(|(case, _)| *case == name).expect("it is measured");
