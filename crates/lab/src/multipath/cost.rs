@@ -51,13 +51,13 @@ pub fn cases() -> Vec<Case> {
         let fib = fib(algorithm, policy, 2);
         let mut figures = vec![("cycles", "", alone(&clock, &fib, &keys))];
         if index < OF_THE_SERIES {
-            figures.push(("cycles, 2 threads", "", together(&clock, &fib, &keys)));
+            figures.push(("cycles of two threads", "", together(&clock, &fib, &keys)));
         }
         if let Some(&cycles) = choices.get(index) {
-            figures.push(("cycles, choice alone", "", cycles));
+            figures.push(("cycles of the choice", "", cycles));
         }
         if algorithm == Algorithm::L3 {
-            figures.push(("cycles, routes changing", "", while_changing(&clock, &keys)));
+            figures.push(("cycles while routes change", "", while_changing(&clock, &keys)));
         }
         cases.push((name.into(), figures));
     }
