@@ -106,9 +106,7 @@ fn repeated(
     several: bool,
 ) -> Vec<FlowPlan> {
     let mut all = Vec::new();
-    let mut number = 0;
-    for (from, to) in (0..count).flat_map(|_| pairs) {
-        number += 1;
+    for (number, (from, to)) in (1..).zip((0..count).flat_map(|_| pairs)) {
         all.extend(flows.iter().map(|flow| {
             // What runs the other way does so between these two as well.
             let turned = flow.from != flows[0].from;

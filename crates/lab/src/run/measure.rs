@@ -381,6 +381,8 @@ fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) 
     push(out, name, "sent", "packets", stats.packets as f64);
     push(out, name, "drops", "packets", stats.drops as f64);
     push(out, name, "marks", "packets", watch.marks as f64);
+    let ran = seconds(built.world.now() - Instant::ZERO);
+    push(out, name, "marks per second", "packets", watch.marks as f64 / ran);
     if let Some(acks) = ack_drops(built, place) {
         push(out, name, "ack_drops", "packets", acks as f64);
     }

@@ -245,7 +245,7 @@ mod tests {
             );
         }
         let mut module = dctcp(4, 1024);
-        let windows = (1..).find(|_| {
+        let windows = (1..=100).find(|_| {
             module.alpha = observed(module, 10, 0);
             module.alpha == 0
         });
