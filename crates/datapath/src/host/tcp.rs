@@ -381,13 +381,11 @@ impl Host {
 
     #[inline]
     fn segment_for(&mut self, now: Instant, id: u32, packet: Packet) {
-        let reopens =
-            packet.tcp().is_some_and(|tcp| {
-                tcp.flags.contains(TcpFlags::SYN) && !tcp.flags.contains(TcpFlags::ACK)
-            }) && self.tcp_connection(id).is_some_and(|tcp| tcp.state() == State::TimeWait);
+        let reopens = self.tcp_connection(id).is_some_and(|tcp| tcp.yields_to(&packet));
         if reopens && let Some((local, remote)) = ends_of(&packet) {
             // A new incarnation may take over an old connection's addresses (RFC 6191).
-            self.forget_connection(id);
+            self.unhash(id, (local, remote));
+            self.with_connection(now, id, Connection::retire);
             return self.segment_for_listener(now, local, remote, packet);
         }
         self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(&packet, cx));

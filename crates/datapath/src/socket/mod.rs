@@ -99,7 +99,6 @@ impl Sockets {
             Syscall::Bind { fd, address } => self.bind(host, *fd, *address),
             Syscall::Listen { fd, backlog } => self.listen(host, *fd, *backlog),
             Syscall::Shutdown { fd, how } => self.shutdown(now, host, *fd, *how),
-            Syscall::Close { fd } => self.close(now, host, *fd),
             Syscall::Pipe => self.make_pipe(),
             Syscall::Open { path, flags } => self.open(path, *flags),
             Syscall::Fcntl { fd, command, argument } => self.fcntl(*fd, *command, *argument),
@@ -145,6 +144,7 @@ impl Sockets {
         progress: &mut call::Progress,
     ) -> Poll<Result<Return, Errno>> {
         match syscall {
+            Syscall::Close { fd } => self.close(now, host, *fd, progress),
             Syscall::Accept { fd, flags } => self.accept(now, host, *fd, *flags, progress),
             Syscall::Connect { fd, address } => self.connect(now, host, *fd, *address, progress),
             Syscall::Read { fd, iov } => match self.move_plain(*fd, iov.len(), false) {

@@ -1,13 +1,15 @@
 //! Descriptors: the lowest free number, and what it stands for.
 
-use super::call::{Data, Fd, Outcome};
+use super::call::{Data, Fd, Outcome, Progress};
 use super::epoll::Epoll;
 use super::errno::Errno;
 use super::file::{DiskFile, Pipe, PipeEnd};
 use super::stream::Stream;
 use super::{Return, Sockets, number};
 use crate::host::Host;
-use crate::units::Instant;
+use crate::tcp::state::State;
+use crate::units::{Duration, Instant};
+use core::task::Poll;
 
 /// What a descriptor stands for.
 #[derive(Debug)]
@@ -63,16 +65,26 @@ impl Sockets {
         }
     }
 
-    /// `close(2)`.
-    pub(super) fn close(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
-        self.file(fd)?;
+    /// `close(2)`. With `SO_LINGER` it waits until the peer has acknowledged everything.
+    pub(super) fn close(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        if let File::Stream(stream) = self.file(fd)?
+            && lingers(now, host, stream, progress)
+        {
+            return Poll::Pending;
+        }
         self.forget_in_epolls(fd);
         match self.files[fd as usize].take() {
             Some(File::Stream(stream)) => Self::close_stream(now, host, &stream),
             Some(File::Pipe(pipe, end)) => self.pipes[pipe].close(end),
             _ => {}
         }
-        Ok(Return::value(0))
+        Poll::Ready(Ok(Return::value(0)))
     }
 
     /// `pipe(2)`.
@@ -110,4 +122,22 @@ impl Sockets {
             _ => Err(Errno::EINVAL),
         }
     }
+}
+
+/// Whether `close` has to wait (`sk_stream_wait_close`): the socket lingers, and what was written, or
+/// the FIN behind it, is not acknowledged.
+fn lingers(now: Instant, host: &mut Host, stream: &Stream, progress: &mut Progress) -> bool {
+    let (Some(seconds @ 1..), Some(id)) = (stream.options.linger, stream.connection()) else {
+        return false;
+    };
+    let deadline = now + Duration::from_secs(seconds.into());
+    let deadline = *progress.deadline.get_or_insert(deadline);
+    let waits = host.with_tcp(now, id, |tcp, cx| {
+        if tcp.unread_bytes() > 0 {
+            return false;
+        }
+        tcp.shutdown_write(cx);
+        matches!(tcp.state(), State::FinWait1 | State::Closing | State::LastAck)
+    });
+    waits.unwrap_or(false) && deadline > now
 }

@@ -367,6 +367,27 @@ impl Connection {
         cx.ready |= SocketReady::HANGUP;
     }
 
+    /// In TIME-WAIT, a SYN that cannot be an old duplicate opens a new connection: beyond what was
+    /// received, or with a newer timestamp (RFC 6191, RFC 9293 section 3.6.1).
+    pub fn yields_to(&self, packet: &Packet) -> bool {
+        let Some(tcp) = packet.tcp().filter(|_| self.state == State::TimeWait) else {
+            return false;
+        };
+        let others = TcpFlags::ACK | TcpFlags::RST;
+        if !tcp.flags.contains(TcpFlags::SYN) || tcp.flags.intersects(others) {
+            return false;
+        }
+        let newer = tcp.options.timestamps.is_some_and(|ts| {
+            self.opt.timestamps && (ts.value.wrapping_sub(self.opt.ts_recent) as i32) > 0
+        });
+        tcp.seq.after(self.rcv.nxt) || newer
+    }
+
+    /// TIME-WAIT ends early: a new connection has taken its place.
+    pub fn retire(&mut self, cx: &mut Cx<'_>) {
+        self.done(cx);
+    }
+
     /// A segment in TIME-WAIT (`tcp_timewait_state_process`). A bare ACK in its place is taken
     /// silently; all else is an old duplicate, or our last ACK was lost: it is answered.
     fn time_wait_segment(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {

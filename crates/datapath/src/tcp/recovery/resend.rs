@@ -1,6 +1,7 @@
 //! Retransmitting: what is lost goes out again as the window allows.
 
 use super::super::skb::{SkbId, tag};
+use super::super::state::State;
 use super::super::timer::Pending;
 use super::super::{Connection, Cx};
 use super::{CaState, Rexmit};
@@ -10,6 +11,10 @@ use crate::trace::{Cause, EventKind};
 impl Connection {
     /// Sends what an ACK asked for (`tcp_xmit_recovery`).
     pub(in super::super) fn xmit_recovery(&mut self, rexmit: Rexmit, cx: &mut Cx<'_>) {
+        if self.state == State::SynSent {
+            // What becomes of the data of a SYN is Fast Open's business.
+            return;
+        }
         match rexmit {
             Rexmit::None => return,
             Rexmit::New => {

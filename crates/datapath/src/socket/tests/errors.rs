@@ -1,0 +1,133 @@
+//! Which call fails how.
+
+use super::*;
+
+#[test]
+fn connect_says_where_it_stands() {
+    let mut pair = Pair::new();
+    pair.listen(1);
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    pair.nonblocking(CLIENT, 3);
+    pair.cut[SERVER] = true;
+    let connect = || Syscall::Connect { fd: 3, address: address("10.0.0.1:80") };
+    assert_eq!(pair.value(CLIENT, connect()), Err(Errno::EINPROGRESS));
+    assert_eq!(pair.value(CLIENT, connect()), Err(Errno::EALREADY));
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 10)), Err(Errno::EAGAIN));
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Err(Errno::EAGAIN));
+    pair.cut[SERVER] = false;
+    pair.pass(Duration::from_secs(2));
+    assert_eq!(pair.value(CLIENT, connect()), Ok(0), "the first to see that it is done");
+    assert_eq!(pair.value(CLIENT, connect()), Err(Errno::EISCONN));
+}
+
+#[test]
+fn a_closed_port_refuses_and_the_socket_may_try_again() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    let connect = Syscall::Connect { fd: 3, address: address("10.0.0.1:80") };
+    let (mut call, outcome) = pair.begin(CLIENT, connect);
+    assert_eq!(outcome, Poll::Pending);
+    assert_eq!(pair.again(CLIENT, &mut call), Poll::Ready(Err(Errno::ECONNREFUSED)));
+    pair.listen(1);
+    pair.connect(3);
+}
+
+#[test]
+fn a_silent_peer_times_out_as_often_as_syncnt_says() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    pair.cut[CLIENT] = true;
+    pair.set(CLIENT, 3, number::SOL_TCP, number::TCP_SYNCNT, 1);
+    let connect = Syscall::Connect { fd: 3, address: address("10.0.0.1:80") };
+    let (mut call, _) = pair.begin(CLIENT, connect);
+    pair.pass(Duration::from_millis(2_900));
+    assert_eq!(pair.again(CLIENT, &mut call), Poll::Pending);
+    pair.pass(Duration::from_millis(400));
+    assert_eq!(pair.again(CLIENT, &mut call), Poll::Ready(Err(Errno::ETIMEDOUT)));
+    assert_eq!(pair.sent(CLIENT).len(), 2, "one SYN, and once again");
+}
+
+#[test]
+fn a_reset_is_told_once() {
+    let mut pair = Pair::connected();
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 100)), Ok(100));
+    // Closed with unread data: the peer is reset.
+    assert_eq!(pair.value(SERVER, Syscall::Close { fd: 4 }), Ok(0));
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 10)), Err(Errno::ECONNRESET));
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 10)), Ok(0));
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Err(Errno::EPIPE));
+    assert_eq!(pair.get(CLIENT, 3, number::SOL_SOCKET, number::SO_ERROR), 0);
+}
+
+#[test]
+fn so_error_takes_the_error() {
+    let mut pair = Pair::connected();
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 100)), Ok(100));
+    assert_eq!(pair.value(SERVER, Syscall::Close { fd: 4 }), Ok(0));
+    let error = pair.get(CLIENT, 3, number::SOL_SOCKET, number::SO_ERROR);
+    assert_eq!(error, i64::from(Errno::ECONNRESET.number()));
+    assert_eq!(pair.get(CLIENT, 3, number::SOL_SOCKET, number::SO_ERROR), 0);
+}
+
+#[test]
+fn wrong_arguments_have_the_errno_of_linux() {
+    let mut pair = Pair::connected();
+    let tcp = number::SOL_TCP;
+    let bad_domain = Syscall::Socket { domain: 99, kind: 1, protocol: 0 };
+    let bad_kind = Syscall::Socket { domain: 2, kind: 99, protocol: 0 };
+    let datagram = Syscall::Socket { domain: 2, kind: number::SOCK_DGRAM, protocol: 0 };
+    let other_protocol = Syscall::Socket { domain: 2, kind: 1, protocol: number::IPPROTO_UDP };
+    let foreign = Syscall::Bind { fd: 3, address: address("10.0.0.1:81") };
+    let faulty = Syscall::Write { fd: 3, iov: Iov::One(Buffer::faulty(10)) };
+    for (syscall, errno) in [
+        (bad_domain, Errno::EAFNOSUPPORT),
+        (bad_kind, Errno::EINVAL),
+        (datagram, Errno::ESOCKTNOSUPPORT),
+        (other_protocol, Errno::EPROTONOSUPPORT),
+        (foreign, Errno::EINVAL),
+        (faulty, Errno::EFAULT),
+        (Syscall::read(77, 1), Errno::EBADF),
+        (Syscall::Accept { fd: 3, flags: 0 }, Errno::EINVAL),
+        (Syscall::Listen { fd: 3, backlog: 1 }, Errno::EINVAL),
+        (Syscall::Shutdown { fd: 3, how: 9 }, Errno::EINVAL),
+        (Syscall::set(3, tcp, number::TCP_KEEPIDLE, 0), Errno::EINVAL),
+        (Syscall::set(3, tcp, number::TCP_MAXSEG, 10), Errno::EINVAL),
+        (Syscall::set(3, tcp, number::TCP_FASTOPEN_CONNECT, 1), Errno::EINVAL),
+        (Syscall::set(3, tcp, number::TCP_REPAIR, 1), Errno::EPERM),
+        (Syscall::set(3, tcp, 9_999, 1), Errno::ENOPROTOOPT),
+        (Syscall::set(3, number::SOL_IPV6, number::IPV6_TCLASS, 1), Errno::ENOPROTOOPT),
+        (Syscall::get(3, number::SOL_SOCKET, 9_999), Errno::ENOPROTOOPT),
+        (Syscall::EpollCreate { size: 0 }, Errno::EINVAL),
+        (Syscall::Open { path: "/none".into(), flags: 0 }, Errno::ENOENT),
+        (Syscall::recv(3, 1, number::MSG_OOB), Errno::EINVAL),
+    ] {
+        let name = syscall.name();
+        assert_eq!(pair.value(CLIENT, syscall.clone()), Err(errno), "{name}: {syscall:?}");
+    }
+}
+
+#[test]
+fn an_address_is_bound_once_unless_it_is_shared() {
+    let mut pair = Pair::new();
+    pair.listen(1);
+    assert_eq!(pair.value(SERVER, socket()), Ok(4));
+    let bind = |at: &str| Syscall::Bind { fd: 4, address: address(at) };
+    assert_eq!(pair.value(SERVER, bind("10.0.0.1:80")), Err(Errno::EADDRINUSE));
+    assert_eq!(pair.value(SERVER, bind("10.9.9.9:81")), Err(Errno::EADDRNOTAVAIL));
+    pair.set(SERVER, 4, number::SOL_IP, number::IP_FREEBIND, 1);
+    assert_eq!(pair.value(SERVER, bind("10.9.9.9:81")), Ok(0));
+}
+
+#[test]
+fn a_timeout_ends_a_blocking_read() {
+    let mut pair = Pair::connected();
+    let value = OptionValue::Time(Duration::from_millis(300));
+    let (level, name) = (number::SOL_SOCKET, number::SO_RCVTIMEO);
+    let set = Syscall::SetOption { fd: 4, level, name, value, len: 16 };
+    assert_eq!(pair.value(SERVER, set), Ok(0));
+    let (mut read, outcome) = pair.begin(SERVER, Syscall::read(4, 10));
+    assert_eq!(outcome, Poll::Pending);
+    assert_eq!(read.deadline(), Some(pair.now + Duration::from_millis(300)));
+    pair.pass(Duration::from_millis(300));
+    assert_eq!(pair.again(SERVER, &mut read), Poll::Ready(Err(Errno::EAGAIN)));
+}

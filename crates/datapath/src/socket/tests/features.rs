@@ -1,0 +1,344 @@
+//! What options and flags do.
+
+use super::*;
+use crate::packet::TcpFlags;
+use crate::tcp::state::State;
+
+fn flags_of(packets: &[Packet]) -> Vec<TcpFlags> {
+    packets.iter().filter_map(|packet| packet.tcp().map(|tcp| tcp.flags)).collect()
+}
+
+fn state(pair: &mut Pair, who: usize, fd: Fd) -> State {
+    let returned = pair.returned(who, Syscall::get(fd, number::SOL_TCP, number::TCP_INFO));
+    returned.expect("TCP_INFO").tcp_info().expect("TCP_INFO").state
+}
+
+/// The second connection to a peer carries its data with the SYN.
+#[test]
+fn fast_open_carries_data_with_the_second_syn() {
+    let mut pair = Pair::new();
+    for who in [SERVER, CLIENT] {
+        pair.sysctl(who, "tcp_fastopen", "0x403");
+    }
+    pair.listen(8);
+    for (round, fd) in [(1, 3), (2, 4)] {
+        assert_eq!(pair.value(CLIENT, socket()), Ok(fd.into()));
+        let message =
+            Message { address: address("10.0.0.1:80"), iov: 500.into(), control: Vec::new() };
+        let send = Syscall::Send { fd, message, flags: number::MSG_FASTOPEN };
+        let (mut call, mut outcome) = pair.begin(CLIENT, send);
+        if outcome == Poll::Pending {
+            outcome = pair.again(CLIENT, &mut call);
+        }
+        assert_eq!(outcome, Poll::Ready(Ok(Return::value(500))), "round {round}");
+        let accepted = pair.value(SERVER, Syscall::Accept { fd: 3, flags: 0 }).expect("one");
+        assert_eq!(pair.value(SERVER, Syscall::read(accepted as Fd, 1_000)), Ok(500));
+        let syn = pair.sent(CLIENT).into_iter().next().expect("a SYN");
+        assert_eq!(syn.body.len, if round == 1 { 0 } else { 500 });
+    }
+    assert_eq!(pair.mib(CLIENT).fast_open_active, 1);
+    assert_eq!(
+        (pair.mib(SERVER).fast_open_cookie_reqd, pair.mib(SERVER).fast_open_passive),
+        (1, 1)
+    );
+}
+
+#[test]
+fn a_forged_cookie_gets_a_handshake_and_a_new_cookie() {
+    let mut pair = Pair::new();
+    for who in [SERVER, CLIENT] {
+        pair.sysctl(who, "tcp_fastopen", "0x403");
+    }
+    pair.listen(8);
+    for fd in [3, 4] {
+        if fd == 4 {
+            // The server's key changes: the client's cookie is worth nothing.
+            pair.sysctl(SERVER, "tcp_fastopen_key", "1-2-3-4");
+        }
+        assert_eq!(pair.value(CLIENT, socket()), Ok(fd.into()));
+        let message =
+            Message { address: address("10.0.0.1:80"), iov: 500.into(), control: Vec::new() };
+        let send = Syscall::Send { fd, message, flags: number::MSG_FASTOPEN };
+        let (mut call, outcome) = pair.begin(CLIENT, send);
+        if outcome == Poll::Pending {
+            assert_eq!(pair.again(CLIENT, &mut call), Poll::Ready(Ok(Return::value(500))));
+        }
+        let accepted = pair.value(SERVER, Syscall::Accept { fd: 3, flags: 0 }).expect("one");
+        assert_eq!(pair.value(SERVER, Syscall::read(accepted as Fd, 1_000)), Ok(500));
+    }
+    assert_eq!(pair.mib(SERVER).fast_open_passive_fail, 1);
+    assert_eq!(pair.mib(CLIENT).fast_open_active_fail, 1);
+}
+
+#[test]
+fn syn_cookies_open_connections_that_nobody_remembers() {
+    let mut pair = Pair::new();
+    pair.sysctl(SERVER, "tcp_syncookies", "2");
+    pair.listen(8);
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    pair.connect(3);
+    assert_eq!(pair.value(SERVER, Syscall::Accept { fd: 3, flags: 0 }), Ok(4));
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 3_000)), Ok(3_000));
+    assert_eq!(pair.value(SERVER, Syscall::read(4, 9_000)), Ok(3_000));
+    let mib = pair.mib(SERVER);
+    assert_eq!((mib.syn_cookies_sent, mib.syn_cookies_recv, mib.syn_cookies_failed), (1, 1, 0));
+    let returned = pair.returned(SERVER, Syscall::get(4, number::SOL_TCP, number::TCP_INFO));
+    let info = *returned.expect("info").tcp_info().expect("info");
+    assert_eq!(info.options & 7, 7, "timestamps, SACK and window scale survive the cookie");
+    assert_eq!(info.snd_wscale, 7);
+}
+
+#[test]
+fn signed_segments_need_the_same_key_at_both_ends() {
+    for (theirs, passes) in [(&b"secret"[..], true), (&b"guess"[..], false), (&b""[..], false)] {
+        let mut pair = Pair::new();
+        let key = |address: &str, key: &[u8]| Syscall::SetOption {
+            fd: 3,
+            level: number::SOL_TCP,
+            name: number::TCP_MD5SIG,
+            value: OptionValue::Md5(Md5Signature {
+                address: address.parse().expect("an address"),
+                prefix_len: None,
+                key: key.to_vec(),
+            }),
+            len: 216,
+        };
+        pair.listen(8);
+        assert_eq!(pair.value(SERVER, key("10.0.0.2:0", b"secret")), Ok(0));
+        assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+        if !theirs.is_empty() {
+            assert_eq!(pair.value(CLIENT, key("10.0.0.1:0", theirs)), Ok(0));
+        }
+        let connect = Syscall::Connect { fd: 3, address: address("10.0.0.1:80") };
+        let (mut call, _) = pair.begin(CLIENT, connect);
+        let outcome = pair.again(CLIENT, &mut call);
+        assert_eq!(outcome.is_ready(), passes, "key {theirs:?}");
+        if passes {
+            assert_eq!(pair.value(SERVER, Syscall::Accept { fd: 3, flags: 0 }), Ok(4));
+            assert_eq!(pair.value(CLIENT, Syscall::write(3, 5_000)), Ok(5_000));
+            assert_eq!(pair.value(SERVER, Syscall::read(4, 9_000)), Ok(5_000));
+        } else {
+            let mib = pair.mib(SERVER);
+            assert_eq!(mib.md5_failure + mib.md5_not_found, 1);
+        }
+    }
+}
+
+#[test]
+fn a_syn_to_a_full_accept_queue_is_dropped() {
+    let mut pair = Pair::new();
+    pair.sysctl(SERVER, "tcp_syncookies", "0");
+    pair.listen(0);
+    for fd in 3..6 {
+        assert_eq!(pair.value(CLIENT, socket()), Ok(fd.into()));
+        pair.nonblocking(CLIENT, fd);
+        let connect = Syscall::Connect { fd, address: address("10.0.0.1:80") };
+        assert_eq!(pair.value(CLIENT, connect), Err(Errno::EINPROGRESS));
+        let expected = if fd == 3 { State::Established } else { State::SynSent };
+        assert_eq!(state(&mut pair, CLIENT, fd), expected);
+    }
+    assert_eq!(pair.mib(SERVER).listen_overflows, 2);
+}
+
+#[test]
+fn a_deferring_listener_accepts_when_data_comes() {
+    let mut pair = Pair::new();
+    pair.listen(8);
+    pair.set(SERVER, 3, number::SOL_TCP, number::TCP_DEFER_ACCEPT, 5);
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    pair.connect(3);
+    pair.nonblocking(SERVER, 3);
+    assert_eq!(pair.value(SERVER, Syscall::Accept { fd: 3, flags: 0 }), Err(Errno::EAGAIN));
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Ok(10));
+    assert_eq!(pair.value(SERVER, Syscall::Accept { fd: 3, flags: 0 }), Ok(4));
+    assert_eq!(pair.mib(SERVER).defer_accept_drop, 1);
+}
+
+#[test]
+fn keepalive_ends_a_connection_with_a_dead_peer() {
+    let mut pair = Pair::connected();
+    for (name, value) in
+        [(number::TCP_KEEPIDLE, 5), (number::TCP_KEEPINTVL, 2), (number::TCP_KEEPCNT, 3)]
+    {
+        pair.set(CLIENT, 3, number::SOL_TCP, name, value);
+    }
+    pair.set(CLIENT, 3, number::SOL_SOCKET, number::SO_KEEPALIVE, 1);
+    pair.pass(Duration::from_secs(20));
+    assert_eq!(state(&mut pair, CLIENT, 3), State::Established, "the peer answers");
+    pair.cut[SERVER] = true;
+    pair.sent(CLIENT);
+    pair.pass(Duration::from_secs(14));
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 1)), Err(Errno::ETIMEDOUT));
+    let last = flags_of(&pair.sent(CLIENT)).pop();
+    assert_eq!(last, Some(TcpFlags::RST | TcpFlags::ACK));
+}
+
+#[test]
+fn a_user_timeout_ends_retransmissions() {
+    let mut pair = Pair::connected();
+    pair.set(CLIENT, 3, number::SOL_TCP, number::TCP_USER_TIMEOUT, 3_000);
+    pair.cut[CLIENT] = true;
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 100)), Ok(100));
+    pair.pass(Duration::from_millis(2_500));
+    assert_eq!(state(&mut pair, CLIENT, 3), State::Established);
+    pair.pass(Duration::from_millis(1_500));
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 1)), Err(Errno::ETIMEDOUT));
+}
+
+#[test]
+fn linger_of_zero_resets() {
+    let mut pair = Pair::connected();
+    let value = OptionValue::Linger { on: true, seconds: 0 };
+    let (level, name) = (number::SOL_SOCKET, number::SO_LINGER);
+    let set = Syscall::SetOption { fd: 3, level, name, value, len: 8 };
+    assert_eq!(pair.value(CLIENT, set), Ok(0));
+    assert_eq!(pair.value(CLIENT, Syscall::Close { fd: 3 }), Ok(0));
+    assert_eq!(pair.value(SERVER, Syscall::read(4, 1)), Err(Errno::ECONNRESET));
+}
+
+#[test]
+fn linger_waits_for_the_acknowledgment_or_its_end() {
+    // The FIN is acknowledged after a delayed ACK at the latest.
+    for (cut, waited_ms) in [(false, 0..=50), (true, 2_000..=2_000)] {
+        let mut pair = Pair::connected();
+        let value = OptionValue::Linger { on: true, seconds: 2 };
+        let (level, name) = (number::SOL_SOCKET, number::SO_LINGER);
+        let set = Syscall::SetOption { fd: 3, level, name, value, len: 8 };
+        assert_eq!(pair.value(CLIENT, set), Ok(0));
+        pair.cut[SERVER] = cut;
+        let start = pair.now;
+        let (mut close, mut outcome) = pair.begin(CLIENT, Syscall::Close { fd: 3 });
+        while outcome == Poll::Pending {
+            pair.pass(Duration::from_millis(10));
+            outcome = pair.again(CLIENT, &mut close);
+        }
+        assert!(waited_ms.contains(&(pair.now - start).as_millis()), "{cut}");
+    }
+}
+
+#[test]
+fn urgent_data_is_out_of_band_unless_it_is_to_be_in_line() {
+    for inline in [0, 1] {
+        let mut pair = Pair::connected();
+        pair.set(SERVER, 4, number::SOL_SOCKET, number::SO_OOBINLINE, inline);
+        assert_eq!(pair.value(CLIENT, Syscall::send(3, 10, number::MSG_OOB)), Ok(10));
+        let ioctl = Syscall::Ioctl { fd: 4, request: number::SIOCINQ, argument: 0 };
+        let queued = pair.returned(SERVER, ioctl).expect("SIOCINQ");
+        assert_eq!(queued.data, Data::Number(if inline == 1 { 10 } else { 9 }));
+        assert_eq!(pair.value(SERVER, Syscall::read(4, 100)), Ok(9), "stops at the mark");
+        let mark = Syscall::Ioctl { fd: 4, request: number::SIOCATMARK, argument: 0 };
+        assert_eq!(pair.returned(SERVER, mark).expect("mark").data, Data::Number(1));
+        if inline == 1 {
+            assert_eq!(
+                pair.value(SERVER, Syscall::recv(4, 1, number::MSG_OOB)),
+                Err(Errno::EINVAL)
+            );
+            assert_eq!(pair.value(SERVER, Syscall::read(4, 100)), Ok(1));
+        } else {
+            assert_eq!(pair.value(SERVER, Syscall::recv(4, 1, number::MSG_OOB)), Ok(1));
+            assert_eq!(pair.value(CLIENT, Syscall::write(3, 5)), Ok(5));
+            assert_eq!(pair.value(SERVER, Syscall::read(4, 100)), Ok(5), "the byte is passed over");
+        }
+    }
+}
+
+#[test]
+fn a_peek_leaves_what_it_sees_and_waitall_waits_for_all() {
+    let mut pair = Pair::connected();
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 100)), Ok(100));
+    for _ in 0..2 {
+        assert_eq!(pair.value(SERVER, Syscall::recv(4, 60, number::MSG_PEEK)), Ok(60));
+    }
+    let (mut call, outcome) = pair.begin(SERVER, Syscall::recv(4, 150, number::MSG_WAITALL));
+    assert_eq!(outcome, Poll::Pending);
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 80)), Ok(80));
+    let Poll::Ready(Ok(returned)) = pair.again(SERVER, &mut call) else { panic!("all is there") };
+    assert_eq!(returned.value, 150);
+    assert_eq!(pair.value(SERVER, Syscall::read(4, 100)), Ok(30));
+}
+
+#[test]
+fn time_stamps_tell_when_the_last_byte_left_and_arrived() {
+    let mut pair = Pair::connected();
+    let flags = number::SOF_TIMESTAMPING_TX_SOFTWARE
+        | number::SOF_TIMESTAMPING_TX_SCHED
+        | number::SOF_TIMESTAMPING_TX_ACK
+        | number::SOF_TIMESTAMPING_SOFTWARE
+        | number::SOF_TIMESTAMPING_OPT_ID;
+    pair.set(CLIENT, 3, number::SOL_SOCKET, number::SO_TIMESTAMPING, flags);
+    let wrote_at = pair.now;
+    pair.cut[SERVER] = true;
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 700)), Ok(700));
+    pair.cut[SERVER] = false;
+    pair.pass(Duration::from_millis(600));
+    let mut told = Vec::new();
+    while let Ok(returned) = pair.returned(CLIENT, Syscall::recv(3, 0, number::MSG_ERRQUEUE)) {
+        let Data::Message(message) = returned.data else { panic!("a message") };
+        let [Control::Timestamping(at), Control::ExtendedError(error)] = message.control[..] else {
+            panic!("two control messages")
+        };
+        told.push((error.info as i32, error.data, at));
+    }
+    assert_eq!(told[0], (number::SCM_TSTAMP_SCHED, 699, wrote_at));
+    assert_eq!(told[1], (number::SCM_TSTAMP_SND, 699, wrote_at));
+    assert_eq!((told[2].0, told[2].1), (number::SCM_TSTAMP_ACK, 699));
+    assert!(told[2].2 > wrote_at);
+    assert_eq!(told.len(), 3);
+}
+
+#[test]
+fn options_take_effect_on_a_living_connection() {
+    let mut pair = Pair::connected();
+    pair.set(CLIENT, 3, number::SOL_IP, number::IP_TOS, 0x10);
+    pair.set(CLIENT, 3, number::SOL_IP, number::IP_TTL, 9);
+    pair.sent(CLIENT);
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Ok(10));
+    let packet = pair.sent(CLIENT).into_iter().next().expect("data");
+    let crate::packet::Network::Ipv4(ip) = packet.network else { panic!("IPv4") };
+    assert_eq!((ip.tos & !3, ip.ttl), (0x10, 9));
+    for (level, name, value) in [
+        (number::SOL_SOCKET, number::SO_MARK, 7),
+        (number::SOL_SOCKET, number::SO_PRIORITY, 6),
+        (number::SOL_TCP, number::TCP_NODELAY, 1),
+        (number::SOL_TCP, number::TCP_USER_TIMEOUT, 123),
+        (number::SOL_TCP, number::TCP_NOTSENT_LOWAT, 4_000),
+        (number::SOL_TCP, number::TCP_KEEPINTVL, 77),
+        (number::SOL_TCP, number::TCP_LINGER2, 30),
+        (number::SOL_TCP, number::TCP_INQ, 1),
+    ] {
+        pair.set(CLIENT, 3, level, name, value);
+        assert_eq!(pair.get(CLIENT, 3, level, name), value.into(), "{level} {name}");
+    }
+}
+
+#[test]
+fn buffers_are_doubled_and_have_a_minimum() {
+    let mut pair = Pair::connected();
+    for (name, given, kept) in [
+        (number::SO_SNDBUF, 20_000, 40_000),
+        (number::SO_SNDBUF, 1, 4_608),
+        (number::SO_SNDBUF, 10_000_000, 425_984),
+        (number::SO_RCVBUF, 20_000, 40_000),
+        (number::SO_RCVBUF, 1, 2_304),
+    ] {
+        pair.set(CLIENT, 3, number::SOL_SOCKET, name, given);
+        assert_eq!(pair.get(CLIENT, 3, number::SOL_SOCKET, name), kept);
+    }
+}
+
+#[test]
+fn sendfile_and_splice_move_bytes_between_files_pipes_and_sockets() {
+    let mut pair = Pair::connected();
+    pair.processes[CLIENT].write_file("/tmp/data", 5_000);
+    let open = Syscall::Open { path: "/tmp/data".into(), flags: number::O_RDONLY };
+    assert_eq!(pair.value(CLIENT, open), Ok(4));
+    let sendfile = Syscall::Sendfile { out_fd: 3, in_fd: 4, offset: Some(1_000), count: 9_000 };
+    let returned = pair.returned(CLIENT, sendfile).expect("sendfile");
+    assert_eq!(returned, Return { value: 4_000, data: Data::Offset(5_000) });
+    let pipe = pair.returned(SERVER, Syscall::Pipe).expect("a pipe");
+    assert_eq!(pipe.data, Data::Pipe(5, 6));
+    let splice = |in_fd, out_fd, len| Syscall::Splice { in_fd, out_fd, len, flags: 0 };
+    assert_eq!(pair.value(SERVER, splice(4, 6, 9_000)), Ok(4_000));
+    assert_eq!(pair.value(SERVER, splice(5, 4, 9_000)), Ok(4_000));
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 9_000)), Ok(4_000));
+}
