@@ -155,6 +155,7 @@ impl Sockets {
     }
 
     /// `splice(2)`: between a pipe and a socket or a file. Stops at urgent data.
+    #[expect(clippy::too_many_arguments, reason = "the call has that many")]
     pub(super) fn splice(
         &mut self,
         now: Instant,

@@ -99,7 +99,7 @@ impl Sockets {
             Syscall::Bind { fd, address } => self.bind(host, *fd, *address),
             Syscall::Listen { fd, backlog } => self.listen(host, *fd, *backlog),
             Syscall::Shutdown { fd, how } => self.shutdown(now, host, *fd, *how),
-            Syscall::Pipe => self.make_pipe(),
+            Syscall::Pipe => Ok(self.make_pipe()),
             Syscall::Open { path, flags } => self.open(path, *flags),
             Syscall::Fcntl { fd, command, argument } => self.fcntl(*fd, *command, *argument),
             Syscall::Ioctl { fd, request, argument } => self.ioctl(host, *fd, *request, *argument),

@@ -4,6 +4,7 @@
 use super::Sockets;
 use super::call::{CcInfo, Data, Fd, Outcome, Return};
 use super::errno::Errno;
+#[expect(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
 use super::number::*;
 use super::option::{Md5Signature, OptionValue};
 use super::stream::{Phase, Stream};
@@ -376,7 +377,7 @@ impl Setter<'_> {
             }
             TCP_NOTSENT_LOWAT => {
                 self.configure(|config| config.socket.notsent_lowat = value as u32);
-                self.with_tcp(|tcp, cx| tcp.lowat_changed(cx));
+                self.with_tcp(Connection::lowat_changed);
             }
             TCP_FASTOPEN => {
                 if value < 0 || self.is_open() {

@@ -7,7 +7,7 @@ use super::file::PipeEnd;
 use super::stream::{Phase, Stream};
 use super::table::File;
 use super::{Sockets, number};
-use crate::host::Host;
+use crate::host::{Host, Listener};
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
 use core::task::Poll;
@@ -111,7 +111,7 @@ fn stream_readiness(now: Instant, host: &mut Host, stream: &Stream) -> u32 {
         // The first write will connect.
         Phase::Deferred(_) => WRITABLE,
         Phase::Listener(id) => {
-            let ready = host.tcp_listener(id).is_some_and(|listener| listener.is_ready());
+            let ready = host.tcp_listener(id).is_some_and(Listener::is_ready);
             if ready { READABLE } else { 0 }
         }
         Phase::Connection(id) => connection_readiness(now, host, id),

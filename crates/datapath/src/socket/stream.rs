@@ -64,15 +64,6 @@ impl Stream {
     }
 
     /// The address of the family's `INADDR_ANY`.
-    fn any_like(&self, remote: SocketAddr) -> SocketAddr {
-        let ip: IpAddr = if remote.is_ipv4() {
-            Ipv4Addr::UNSPECIFIED.into()
-        } else {
-            Ipv6Addr::UNSPECIFIED.into()
-        };
-        SocketAddr::new(ip, 0)
-    }
-
     fn any(&self) -> SocketAddr {
         let ip: IpAddr =
             if self.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
@@ -291,8 +282,9 @@ impl Sockets {
                 self.begin_connect(now, host, fd, remote, wants_data.then_some(0))?;
                 progress.bytes = 1;
             }
-            Phase::Deferred(_) => return Poll::Ready(Err(Errno::EISCONN)),
-            Phase::Listener(_) => return Poll::Ready(Err(Errno::EISCONN)),
+            Phase::Deferred(_) | Phase::Listener(_) => {
+                return Poll::Ready(Err(Errno::EISCONN));
+            }
             Phase::Connection(_) => {}
         }
         self.finish_connect(now, host, fd, progress)
@@ -314,7 +306,7 @@ impl Sockets {
             remote.set_ip(host.loopback_like(remote.ip()));
         }
         let bound = stream.bound.filter(|bound| bound.is_ipv4() == remote.is_ipv4());
-        let mut local = bound.unwrap_or_else(|| stream.any_like(remote));
+        let mut local = bound.unwrap_or_else(|| any_like(remote));
         if let (Some(stream_bound), None) = (stream.bound, bound)
             && stream_bound.ip().is_unspecified()
         {
@@ -393,28 +385,27 @@ impl Sockets {
         progress: &mut Progress,
     ) -> Result<bool, Errno> {
         let stream = self.stream_mut(fd)?;
-        let remote = match stream.phase {
-            Phase::Deferred(remote) => remote,
-            _ => {
-                if stream.config.sysctl.tcp_fastopen & switch::CLIENT == 0
-                    || address == Address::Unspecified
-                {
-                    return Err(Errno::EOPNOTSUPP);
-                }
-                match stream.phase {
-                    Phase::Fresh => stream.address(address)?,
-                    Phase::Connection(id) => {
-                        let state = host.tcp_connection(id).map(Connection::state);
-                        if matches!(state, Some(State::SynSent | State::SynRecv)) {
-                            return Err(Errno::EALREADY);
-                        }
-                        if core::mem::replace(&mut stream.connected, true) {
-                            return Err(Errno::EISCONN);
-                        }
-                        return Ok(false);
+        let remote = if let Phase::Deferred(remote) = stream.phase {
+            remote
+        } else {
+            if stream.config.sysctl.tcp_fastopen & switch::CLIENT == 0
+                || address == Address::Unspecified
+            {
+                return Err(Errno::EOPNOTSUPP);
+            }
+            match stream.phase {
+                Phase::Fresh => stream.address(address)?,
+                Phase::Connection(id) => {
+                    let state = host.tcp_connection(id).map(Connection::state);
+                    if matches!(state, Some(State::SynSent | State::SynRecv)) {
+                        return Err(Errno::EALREADY);
                     }
-                    _ => return Err(Errno::EISCONN),
+                    if core::mem::replace(&mut stream.connected, true) {
+                        return Err(Errno::EISCONN);
+                    }
+                    return Ok(false);
                 }
+                _ => return Err(Errno::EISCONN),
             }
         };
         let taken = self.begin_connect(now, host, fd, remote, Some(bytes))?;
@@ -522,4 +513,11 @@ pub(super) fn wait(
 /// What a failed connection says.
 pub(super) fn errno_of(error: Option<SocketError>) -> Option<Errno> {
     error.map(Errno::from)
+}
+
+/// The address that stands for all of the family of `remote`.
+fn any_like(remote: SocketAddr) -> SocketAddr {
+    let ip: IpAddr =
+        if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    SocketAddr::new(ip, 0)
 }

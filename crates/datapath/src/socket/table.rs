@@ -88,12 +88,12 @@ impl Sockets {
     }
 
     /// `pipe(2)`.
-    pub(super) fn make_pipe(&mut self) -> Outcome {
+    pub(super) fn make_pipe(&mut self) -> Return {
         self.pipes.push(Pipe::default());
         let pipe = self.pipes.len() - 1;
         let read = self.install(File::Pipe(pipe, PipeEnd::Read));
         let write = self.install(File::Pipe(pipe, PipeEnd::Write));
-        Ok(Return::zero_with(Data::Pipe(read, write)))
+        Return::zero_with(Data::Pipe(read, write))
     }
 
     /// `fcntl(2)`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`.

@@ -150,7 +150,7 @@ impl Sockets {
                 }
                 Some(Poll::Pending)
             }
-            ready => Some(ready),
+            ready @ Poll::Ready(_) => Some(ready),
         }
     }
 
@@ -179,7 +179,7 @@ impl Sockets {
             Phase::Fresh | Phase::Listener(_) => return Poll::Ready(Err(Errno::ENOTCONN)),
         };
         if flags & number::MSG_OOB != 0 {
-            return Poll::Ready(self.receive_urgent(now, host, id, iov, flags));
+            return Poll::Ready(receive_urgent(now, host, id, iov, flags));
         }
         let target = self.receive_target(iov, flags, fd)?;
         if flags & number::MSG_PEEK != 0 {
@@ -208,12 +208,11 @@ impl Sockets {
                 TcpRead::Data(bytes) => {
                     progress.bytes += bytes;
                     // An urgent byte ends a read even if more has been asked for.
-                    if bytes < left && self.stops_at_urgent(host, id) {
+                    if bytes < left && stops_at_urgent(host, id) {
                         break;
                     }
                 }
-                TcpRead::Eof if before > 0 => break,
-                TcpRead::Eof => return Poll::Ready(self.end_of_stream(now, host, fd, id)),
+                TcpRead::Eof => break,
                 TcpRead::Reset if before > 0 => break,
                 TcpRead::Reset => {
                     let error = host.tcp_take_error(id).map_or(Errno::ENOTCONN, Errno::from);
@@ -223,18 +222,14 @@ impl Sockets {
                 TcpRead::WouldBlock => {
                     return match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
                         Poll::Ready(Err(_)) if before > 0 => {
-                            Poll::Ready(Ok(self.received(now, host, fd, id, before)))
+                            Poll::Ready(Ok(self.received(host, fd, id, before)))
                         }
                         other => other,
                     };
                 }
             }
         }
-        Poll::Ready(Ok(self.received(now, host, fd, id, progress.bytes)))
-    }
-
-    fn stops_at_urgent(&self, host: &Host, id: u32) -> bool {
-        host.tcp_connection(id).is_some_and(Connection::at_urgent_mark)
+        Poll::Ready(Ok(self.received(host, fd, id, progress.bytes)))
     }
 
     /// Bytes that a read waits for (`sock_rcvlowat`).
@@ -246,12 +241,7 @@ impl Sockets {
         Ok(lowat.min(iov.len()).max(1))
     }
 
-    /// Nothing more will come.
-    fn end_of_stream(&mut self, now: Instant, host: &mut Host, fd: Fd, id: u32) -> Outcome {
-        Ok(self.received(now, host, fd, id, 0))
-    }
-
-    fn received(&self, _now: Instant, host: &Host, fd: Fd, id: u32, bytes: u64) -> Return {
+    fn received(&self, host: &Host, fd: Fd, id: u32, bytes: u64) -> Return {
         let mut message = Received::default();
         if let (Ok(stream), Some(tcp)) = (self.stream(fd), host.tcp_connection(id))
             && stream.options.inq
@@ -292,38 +282,7 @@ impl Sockets {
         {
             return Poll::Ready(Err(error));
         }
-        Poll::Ready(Ok(self.received(now, host, fd, id, bytes)))
-    }
-
-    /// `MSG_OOB`: the urgent byte (`tcp_recv_urg`).
-    fn receive_urgent(
-        &mut self,
-        now: Instant,
-        host: &mut Host,
-        id: u32,
-        iov: &Iov,
-        flags: i32,
-    ) -> Outcome {
-        let peek = flags & number::MSG_PEEK != 0;
-        let (read, closed) = host
-            .with_tcp(now, id, |tcp, _| {
-                let closed = tcp.state() == State::Close || tcp.is_shut().0;
-                (tcp.read_urgent(peek), closed)
-            })
-            .ok_or(Errno::ENOTCONN)?;
-        let mut message = Received { flags: number::MSG_OOB, ..Received::default() };
-        match read {
-            UrgentRead::Byte if iov.is_empty() => {
-                message.flags |= number::MSG_TRUNC;
-                Ok(Return { value: 0, data: Data::Message(message) })
-            }
-            UrgentRead::Byte => Ok(Return { value: 1, data: Data::Message(message) }),
-            UrgentRead::None => Err(Errno::EINVAL),
-            UrgentRead::Awaited if closed => {
-                Ok(Return { value: 0, data: Data::Message(Received::default()) })
-            }
-            UrgentRead::Awaited => Err(Errno::EAGAIN),
-        }
+        Poll::Ready(Ok(self.received(host, fd, id, bytes)))
     }
 
     /// `MSG_ERRQUEUE`: a time stamp (`inet_recv_error`).
@@ -370,7 +329,7 @@ impl Sockets {
         let Phase::Connection(id) = stream.phase else {
             return Poll::Ready(Err(Errno::ENOTCONN));
         };
-        if self.stops_at_urgent(host, id) {
+        if stops_at_urgent(host, id) {
             return Poll::Ready(Ok(0));
         }
         match host.with_tcp(now, id, |tcp, cx| tcp.read(len, cx)).unwrap_or(TcpRead::Eof) {
@@ -382,6 +341,35 @@ impl Sockets {
             TcpRead::WouldBlock if nonblocking => Poll::Ready(Err(Errno::EAGAIN)),
             TcpRead::WouldBlock => Poll::Pending,
         }
+    }
+}
+
+/// The reader stands at an urgent byte.
+fn stops_at_urgent(host: &Host, id: u32) -> bool {
+    host.tcp_connection(id).is_some_and(Connection::at_urgent_mark)
+}
+
+/// `MSG_OOB`: the urgent byte (`tcp_recv_urg`).
+fn receive_urgent(now: Instant, host: &mut Host, id: u32, iov: &Iov, flags: i32) -> Outcome {
+    let peek = flags & number::MSG_PEEK != 0;
+    let (read, closed) = host
+        .with_tcp(now, id, |tcp, _| {
+            let closed = tcp.state() == State::Close || tcp.is_shut().0;
+            (tcp.read_urgent(peek), closed)
+        })
+        .ok_or(Errno::ENOTCONN)?;
+    let mut message = Received { flags: number::MSG_OOB, ..Received::default() };
+    match read {
+        UrgentRead::Byte if iov.is_empty() => {
+            message.flags |= number::MSG_TRUNC;
+            Ok(Return { value: 0, data: Data::Message(message) })
+        }
+        UrgentRead::Byte => Ok(Return { value: 1, data: Data::Message(message) }),
+        UrgentRead::None => Err(Errno::EINVAL),
+        UrgentRead::Awaited if closed => {
+            Ok(Return { value: 0, data: Data::Message(Received::default()) })
+        }
+        UrgentRead::Awaited => Err(Errno::EAGAIN),
     }
 }
 

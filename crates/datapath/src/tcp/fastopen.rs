@@ -481,19 +481,13 @@ impl Connection {
         if offered.is_request() {
             return (false, Some(fresh));
         }
-        match keys.check(offered, client, server) {
-            Some(by_old_key) => {
-                cx.mib.fast_open_passive += 1;
-                if by_old_key {
-                    cx.mib.fast_open_passive_alt_key += 1;
-                }
-                (true, by_old_key.then_some(fresh))
-            }
-            None => {
-                cx.mib.fast_open_passive_fail += 1;
-                (false, Some(fresh))
-            }
-        }
+        let Some(by_old_key) = keys.check(offered, client, server) else {
+            cx.mib.fast_open_passive_fail += 1;
+            return (false, Some(fresh));
+        };
+        cx.mib.fast_open_passive += 1;
+        cx.mib.fast_open_passive_alt_key += u64::from(by_old_key);
+        (true, by_old_key.then_some(fresh))
     }
 
     /// Takes the data of a SYN or SYN-ACK, which is in order by itself (`tcp_fastopen_add_skb`).

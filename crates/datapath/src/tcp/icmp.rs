@@ -86,9 +86,7 @@ impl IcmpError {
                 }
                 (kind_v6::UNREACHABLE, 1 | 5 | 6) => error(E::Forbidden),
                 (kind_v6::UNREACHABLE, 4) => error(E::Refused),
-                (kind_v6::UNREACHABLE, _) | (kind_v6::TIME_EXCEEDED, _) => {
-                    error(E::HostUnreachable)
-                }
+                (kind_v6::UNREACHABLE | kind_v6::TIME_EXCEEDED, _) => error(E::HostUnreachable),
                 (kind_v6::PARAMETER_PROBLEM, _) => error(E::Parameter),
                 _ => Meaning::Nothing,
             };

@@ -6,6 +6,8 @@ use crate::packet::options::{MAX_OPTION_SPACE, RawOptions, TcpOption, kind};
 use crate::packet::{Network, Packet, Tcp};
 use core::net::IpAddr;
 
+/// A piece of the payload.
+const ZEROES: [u8; 1_024] = [0; 1_024];
 /// Bytes of the option with two NOPs in front (`TCPOLEN_MD5SIG_ALIGNED`).
 pub const OPTION_LEN: u32 = 20;
 
@@ -80,7 +82,6 @@ pub fn digest(network: &Network, tcp: &Tcp, header_len: u32, payload: u32, key: 
     context.consume(tcp.window.to_be_bytes());
     context.consume([0, 0]);
     context.consume(tcp.urgent.to_be_bytes());
-    const ZEROES: [u8; 1_024] = [0; 1_024];
     let mut left = payload as usize;
     while left > 0 {
         let now = left.min(ZEROES.len());

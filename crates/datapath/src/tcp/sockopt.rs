@@ -75,7 +75,7 @@ impl Connection {
 
     /// Sets `TCP_QUICKACK` (`__tcp_sock_set_quickack`).
     pub fn set_quickack(&mut self, value: i64, cx: &mut Cx<'_>) {
-        if value & 1 == 0 && value != 0 || value == 0 {
+        if value & 1 == 0 {
             self.ack.pingpong = u8::MAX;
             return;
         }
