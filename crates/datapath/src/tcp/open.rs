@@ -662,10 +662,10 @@ impl Connection {
         self.snd.wl1 = seg.seq;
         self.undo_spurious_syn();
         // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue, and does not
-        // count as a byte, for the kernel's connection begins behind it.
+        // count as a byte of a passive open, for the kernel's connection begins behind it.
         let counted = self.totals.bytes_acked;
         self.ack_in(seg, cx);
-        if !fast_open {
+        if !fast_open && cx.gate.request {
             self.totals.bytes_acked = self.totals.bytes_acked.min(counted);
         }
         if fast_open {

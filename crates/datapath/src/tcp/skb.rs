@@ -348,7 +348,7 @@ impl SendQueue {
         head.pcount = 0;
         if !all {
             let next = self.get_mut(next_id);
-            next.seq = next.seq + moved;
+            next.seq += moved;
             next.truesize = next.truesize.saturating_sub(moved);
             next.pcount = 0;
             return 0;
