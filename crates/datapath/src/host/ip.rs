@@ -76,7 +76,8 @@ impl Host {
         if ip.ttl <= 1 || too_big(packet, out.config.mtu) || !out.may_pass(packet) {
             return None;
         }
-        packet.meta = Meta { owner: Meta::NO_OWNER, priority: 0, mark: 0, ..packet.meta };
+        packet.meta =
+            Meta { owner: Meta::NO_OWNER, priority: 0, mark: 0, departs_in_ns: 0, ..packet.meta };
         packet.dec_ttl();
         packet.set_link(out.link_header());
         packet.meta.enqueued_at = now;
@@ -194,6 +195,7 @@ impl Host {
             packet.meta.owner = Meta::NO_OWNER;
             self.orphaned = true;
         }
+        self.paced = port.qdisc().paces();
         port.settle(now);
         if port.bypass(&mut packet) {
             self.direct.push_back((Port(index), packet));

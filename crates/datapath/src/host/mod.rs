@@ -84,6 +84,8 @@ pub struct Host {
     tcp: Option<Box<tcp::TcpStack>>,
     /// The packet sent last gave its owner the memory back at once.
     orphaned: bool,
+    /// The queue that took the latest packet keeps departure times (`SK_PACING_FQ`).
+    paced: bool,
     /// What a connection has just learnt about its path: to whom, packet size, when.
     learnt_mtu: Option<(IpAddr, u32, Instant)>,
     /// Packets from this host to itself (`loopback_xmit`).

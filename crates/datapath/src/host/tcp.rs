@@ -113,8 +113,9 @@ impl core::fmt::Debug for TcpSocket {
 impl Egress for Host {
     fn transmit(&mut self, now: Instant, packet: Packet) -> Handed {
         self.orphaned = false;
+        self.paced = false;
         let verdict = self.ip_output(now, packet);
-        Handed { verdict, orphaned: self.orphaned }
+        Handed { verdict, orphaned: self.orphaned, paced: self.paced }
     }
 
     fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, mtu: u32) {

@@ -87,6 +87,9 @@ pub struct Meta {
     pub gso_type: GsoType,
     /// Where the payload lies.
     pub memory: Memory,
+    /// How long from now on the packet is to wait before it leaves, in ns: the earliest departure
+    /// time that its sender has set for fq (`skb->tstamp` on the way out). Saturates at 4.29 s.
+    pub departs_in_ns: u32,
     /// `skb->priority` (class selection by qdiscs).
     pub priority: u32,
     /// `skb->mark` (fwmark).
@@ -202,6 +205,7 @@ impl Default for Meta {
             gso_segs: 0,
             gso_type: GsoType::NONE,
             memory: Memory::Linear,
+            departs_in_ns: 0,
             priority: 0,
             mark: 0,
             truesize: 0,

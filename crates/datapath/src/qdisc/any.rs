@@ -4,6 +4,7 @@
 use super::cake::Cake;
 use super::codel::Codel;
 use super::fifo::{Fifo, PfifoFast};
+use super::fq::Fq;
 use super::fq_codel::FqCodel;
 use super::handle::Handle;
 use super::netem::Netem;
@@ -29,6 +30,8 @@ pub enum AnyQdisc {
     Red(Box<Red>),
     /// codel.
     Codel(Box<Codel>),
+    /// fq.
+    Fq(Box<Fq>),
     /// fq_codel.
     FqCodel(Box<FqCodel>),
     /// prio.
@@ -47,6 +50,7 @@ macro_rules! each {
             AnyQdisc::Netem($qdisc) => $call,
             AnyQdisc::Red($qdisc) => $call,
             AnyQdisc::Codel($qdisc) => $call,
+            AnyQdisc::Fq($qdisc) => $call,
             AnyQdisc::FqCodel($qdisc) => $call,
             AnyQdisc::Prio($qdisc) => $call,
             AnyQdisc::Cake($qdisc) => $call,
@@ -144,6 +148,12 @@ impl Sched {
             AnyQdisc::FqCodel(fq_codel) => fq_codel.count_bypass(packet),
             _ => {}
         }
+    }
+
+    /// Whether senders are to set their packets' times, because fq keeps them.
+    #[inline]
+    pub fn paces(&self) -> bool {
+        matches!(&self.qdisc, AnyQdisc::Fq(fq) if fq.paces())
     }
 
     /// Everything attached, outermost first: the parent class and the qdisc.
@@ -283,6 +293,7 @@ variants! {
     Netem(Box::new): Netem,
     Red(Box::new): Red,
     Codel(Box::new): Codel,
+    Fq(Box::new): Fq,
     FqCodel(Box::new): FqCodel,
     Prio(Box::new): Prio,
     Cake(Box::new): Cake,

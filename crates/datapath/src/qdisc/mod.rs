@@ -8,6 +8,7 @@ pub mod cake;
 pub mod codel;
 mod counted;
 pub mod fifo;
+pub mod fq;
 pub mod fq_codel;
 mod handle;
 mod hash;

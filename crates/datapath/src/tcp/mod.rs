@@ -104,6 +104,8 @@ pub struct Handed {
     pub verdict: Enqueue,
     /// Its memory is the connection's again already (`skb_orphan`); nobody will tell.
     pub orphaned: bool,
+    /// The queue keeps departure times: TCP need not wait itself (`SK_PACING_FQ`).
+    pub paced: bool,
 }
 
 /// What a connection is lent for one call.
@@ -189,6 +191,8 @@ struct Send {
     lsndtime: u32,
     /// Earliest time of the next transmission, ns (`tcp_wstamp_ns`).
     wstamp_ns: u64,
+    /// A queue below keeps departure times.
+    paced_by_fq: bool,
     /// Path MTU (`icsk_pmtu_cookie`), bytes.
     pmtu: u32,
 }
@@ -422,10 +426,16 @@ impl Connection {
         }
     }
 
-    /// TCP paces by itself (`SK_PACING_NEEDED`).
+    /// Somebody paces, TCP or fq (not `SK_PACING_NONE`).
     #[inline]
     fn is_paced(&self) -> bool {
-        self.config.max_pacing_rate != u64::MAX
+        self.snd.paced_by_fq || self.config.max_pacing_rate != u64::MAX
+    }
+
+    /// TCP paces by itself (`tcp_needs_internal_pacing`).
+    #[inline]
+    fn paces_itself(&self) -> bool {
+        !self.snd.paced_by_fq && self.config.max_pacing_rate != u64::MAX
     }
 }
 

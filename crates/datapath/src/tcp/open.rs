@@ -103,6 +103,7 @@ impl Connection {
                 fin_queued: false,
                 lsndtime: 0,
                 wstamp_ns: 0,
+                paced_by_fq: false,
                 pmtu: ends.mtu,
             },
             rcv: Receive::new(rcvbuf),

@@ -413,16 +413,20 @@ impl Connection {
 
     /// Internal pacing: the next packet is not due yet (`tcp_pacing_check`).
     pub(super) fn pacing_blocks(&mut self, now: Instant) -> bool {
-        if !self.is_paced() || self.snd.wstamp_ns <= now.as_nanos() {
+        if !self.paces_itself() || self.snd.wstamp_ns <= now.as_nanos() {
             return false;
         }
         self.timers.set(Timer::Pacing, Instant::from_nanos(self.snd.wstamp_ns));
         true
     }
 
-    /// Moves the time of the next packet past one of `len` bytes (`tcp_update_skb_after_send`).
+    /// Moves the time of the next packet past one of `len` payload bytes
+    /// (`tcp_update_skb_after_send`).
     pub(super) fn pace_after(&mut self, len: u32, prior_wstamp_ns: u64) {
-        if !self.is_paced() || self.pacing_rate == 0 || self.pacing_rate == u64::MAX {
+        // The first ten segments are not paced.
+        let starts = self.totals.data_segs_out < 10;
+        let unlimited = self.pacing_rate == 0 || self.pacing_rate == u64::MAX;
+        if !self.is_paced() || unlimited || starts {
             return;
         }
         let mut len_ns = u64::from(len) * NANOS_PER_SEC / self.pacing_rate;

@@ -27,6 +27,7 @@ impl Connection {
         let skb = self.queue.get_mut(id);
         skb.sent_ns = self.snd.wstamp_ns;
         let skb = *skb;
+        let departs_in_ns = u32::try_from(skb.sent_ns - now_ns).unwrap_or(u32::MAX);
         let len = skb.len();
         let segs = u32::from(skb.pcount.max(1));
         let mut flags = skb.flags;
@@ -53,13 +54,14 @@ impl Connection {
             gso_size: if segs > 1 { skb.gso_size } else { 0 },
             gso_segs: segs as u16,
             memory: if len > 0 { Memory::Paged } else { Memory::Linear },
+            departs_in_ns,
             truesize: skb.truesize,
             owner: self.id,
             ..self.meta()
         };
-        let packet_len = len + 40 + tcp.options.len();
         let packet = self.packet(tcp, len, ecn, meta);
-        let Handed { verdict, orphaned } = cx.egress.transmit(cx.now, packet);
+        let Handed { verdict, orphaned, paced } = cx.egress.transmit(cx.now, packet);
+        self.snd.paced_by_fq |= paced;
         if !orphaned {
             self.snd.wmem_alloc += skb.truesize;
             self.snd.handed_down = self.snd.handed_down.wrapping_add(skb.truesize);
@@ -72,7 +74,7 @@ impl Connection {
             self.enter_cwr(cx);
         }
         if verdict != Enqueue::Dropped {
-            self.pace_after(packet_len, prior_wstamp_ns);
+            self.pace_after(len, prior_wstamp_ns);
             let nothing_in_flight = self.rec.packets_out == 0;
             let skb = self.queue.get_mut(id);
             self.rate.skb_sent(skb, skb.sent_ns / 1_000, nothing_in_flight);

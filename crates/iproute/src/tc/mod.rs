@@ -9,6 +9,7 @@ mod codel;
 mod command;
 mod fifo;
 mod filter;
+mod fq;
 mod netem;
 mod police;
 mod prio;
@@ -19,6 +20,7 @@ mod tbf;
 pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Refused, Verb, parse_qdisc};
 pub use filter::{FilterCommand, INGRESS_HANDLE, Outcome, parse_filter};
+pub use fq::FqWords;
 pub use police::{parse_police, show_police};
 pub use show::{show_classes, show_json, show_text};
 
@@ -27,6 +29,7 @@ use core::mem::discriminant;
 use datapath::qdisc::cake::{Cake, Config, Patch};
 use datapath::qdisc::codel::{Codel, CodelConfig};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PSCHED_MTU, PfifoFast, TX_QUEUE_LEN};
+use datapath::qdisc::fq::{Fq, FqConfig};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
 use datapath::qdisc::netem::{Netem, NetemConfig};
 use datapath::qdisc::prio::{Prio, PrioConfig};
@@ -56,6 +59,8 @@ pub enum Spec {
     Red(Box<RedConfig>),
     /// `codel ...`.
     Codel(CodelWords),
+    /// `fq ...`.
+    Fq(FqWords),
     /// `fq_codel ...`.
     FqCodel(FqCodelWords),
     /// `prio ...`.
@@ -81,7 +86,7 @@ impl Default for Device {
 }
 
 /// Every kind that [`parse_spec`] knows.
-pub const KINDS: [&str; 12] = [
+pub const KINDS: [&str; 13] = [
     "noqueue",
     "pfifo",
     "bfifo",
@@ -91,6 +96,7 @@ pub const KINDS: [&str; 12] = [
     "netem",
     "red",
     "codel",
+    "fq",
     "fq_codel",
     "prio",
     "cake",
@@ -114,6 +120,7 @@ pub fn parse_spec(words: &mut Words<'_>) -> Result<Spec> {
         "netem" => netem::parse(words).map(|config| Spec::Netem(Box::new(config))),
         "red" => red::parse(words).map(|config| Spec::Red(Box::new(config))),
         "codel" => CodelWords::parse(words).map(Spec::Codel),
+        "fq" => FqWords::parse(words).map(Spec::Fq),
         "fq_codel" => FqCodelWords::parse(words).map(Spec::FqCodel),
         "prio" => prio::parse(words).map(Spec::Prio),
         "cake" => cake::parse(words).map(|patch| Spec::Cake(Box::new(patch))),
@@ -145,6 +152,7 @@ impl Spec {
                 Red::new((**config).clone(), child, rng).into()
             }
             Self::Codel(said) => Codel::new(said.over(CodelConfig::new(device.psched_mtu))).into(),
+            Self::Fq(said) => Fq::new(said.over(FqConfig::new(device.psched_mtu)), rng).into(),
             Self::FqCodel(said) => {
                 let config = said.over(FqCodelConfig::new(device.psched_mtu));
                 FqCodel::new(config, handle, rng).into()
@@ -200,6 +208,10 @@ impl Spec {
                 codel.change(said.over(*codel.config()), cx);
                 true
             }
+            (Self::Fq(said), AnyQdisc::Fq(fq)) => {
+                fq.change(said.over(*fq.config()), cx);
+                true
+            }
             (Self::FqCodel(said), AnyQdisc::FqCodel(fq_codel)) => {
                 fq_codel.change(said.over(*fq_codel.config()), cx);
                 true
@@ -228,6 +240,7 @@ impl Spec {
             Self::Netem(_) => "netem",
             Self::Red(_) => "red",
             Self::Codel(_) => "codel",
+            Self::Fq(_) => "fq",
             Self::FqCodel(_) => "fq_codel",
             Self::Prio(_) => "prio",
             Self::Cake(_) => "cake",

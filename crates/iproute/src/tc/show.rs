@@ -1,6 +1,6 @@
 //! `tc [-s] [-j] qdisc show`: a tree of qdiscs as text and as JSON, as iproute2 6.1 prints them.
 
-use super::{cake, codel, fifo, netem, prio, red, tbf};
+use super::{cake, codel, fifo, fq, netem, prio, red, tbf};
 use core::fmt;
 use datapath::qdisc::cake::Cake;
 use datapath::qdisc::{AnyQdisc, Handle, Qdisc, Sched};
@@ -136,6 +136,7 @@ fn shown(sched: &Sched, now: Instant) -> Shown {
         AnyQdisc::Netem(qdisc) => netem::shown(qdisc.config()),
         AnyQdisc::Red(qdisc) => red::shown(qdisc),
         AnyQdisc::Codel(qdisc) => codel::shown(qdisc, now),
+        AnyQdisc::Fq(qdisc) => fq::shown(qdisc),
         AnyQdisc::FqCodel(qdisc) => codel::shown_fq(qdisc),
         AnyQdisc::Prio(qdisc) => prio::shown(qdisc.config()),
         AnyQdisc::Cake(qdisc) => shown_cake(qdisc),

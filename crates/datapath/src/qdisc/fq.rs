@@ -1,0 +1,515 @@
+//! fq: a queue for each socket, served by deficit round robin, each packet at the time that its
+//! sender has set for it (Linux `net/sched/sch_fq.c`, tc-fq(8)).
+//!
+//! TCP writes the earliest departure time into its packets (`Meta::departs_in_ns`) once it has
+//! heard that it sends through fq; other traffic is paced here, by `maxrate`.
+
+use super::hash::FlowKey;
+use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
+use crate::packet::{Meta, Packet};
+use crate::reason::Reason;
+use crate::rng::Rng;
+use crate::units::{Duration, Instant, NANOS_PER_SEC};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// What an [`Fq`] is configured with (`TCA_FQ_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqConfig {
+    /// Packets that may wait in all flows.
+    pub limit: u32,
+    /// Packets that may wait in one flow.
+    pub flow_limit: u32,
+    /// Size of the flow table, a power of two: how many idle flows are remembered.
+    pub buckets: u32,
+    /// Number of flows, less one, that packets without a socket share.
+    pub orphan_mask: u32,
+    /// Bytes that a flow may send per round.
+    pub quantum: u32,
+    /// Bytes that a new flow may send before its first round.
+    pub initial_quantum: u32,
+    /// Highest rate of a flow in byte/s; `u64::MAX` = no limit.
+    pub maxrate: u64,
+    /// Flows slower than this, in byte/s, are paced packet by packet.
+    pub low_rate_threshold: u64,
+    /// Rates are enforced.
+    pub pacing: bool,
+    /// A flow that was idle for so long gets a whole quantum.
+    pub refill_delay: Duration,
+    /// How late the timer may fire.
+    pub timer_slack: Duration,
+    /// Packets that leave later than this after their time are CE-marked.
+    pub ce_threshold: Option<Duration>,
+    /// How far ahead a packet's time may lie.
+    pub horizon: Duration,
+    /// Packets beyond the horizon are dropped; otherwise they leave at it.
+    pub horizon_drop: bool,
+}
+
+impl FqConfig {
+    /// The defaults for a device whose largest frame is `mtu` bytes.
+    pub fn new(mtu: u32) -> Self {
+        Self {
+            limit: 10_000,
+            flow_limit: 100,
+            buckets: 1_024,
+            orphan_mask: 1_023,
+            quantum: 2 * mtu,
+            initial_quantum: 10 * mtu,
+            maxrate: u64::MAX,
+            low_rate_threshold: 550_000 / 8,
+            pacing: true,
+            refill_delay: Duration::from_millis(40),
+            timer_slack: Duration::from_micros(10),
+            ce_threshold: None,
+            horizon: Duration::from_secs(10),
+            horizon_drop: true,
+        }
+    }
+}
+
+/// What fq counts besides the common counters (`struct tc_fq_qd_stats`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FqStats {
+    /// Idle flows forgotten.
+    pub gc_flows: u64,
+    /// Packets of control priority, which pass all others.
+    pub highprio_packets: u64,
+    /// Times that a flow had to wait for its packet's time.
+    pub throttled: u64,
+    /// Packets dropped because their flow was full.
+    pub flows_plimit: u64,
+    /// Packets too long for their rate.
+    pub pkts_too_long: u64,
+    /// Packets that were CE-marked.
+    pub ce_mark: u64,
+    /// Packets dropped because their time lay beyond the horizon.
+    pub horizon_drops: u64,
+    /// Packets whose time was brought back to the horizon.
+    pub horizon_caps: u64,
+}
+
+/// How many flows there are, and in which state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FqFlows {
+    /// All.
+    pub flows: u32,
+    /// Without packets.
+    pub inactive: u32,
+    /// Waiting for a packet's time.
+    pub throttled: u32,
+}
+
+/// A packet and when it may leave.
+#[derive(Clone, Debug)]
+struct Timed {
+    departs_at: Instant,
+    /// Its sender has set the time.
+    set_by_sender: bool,
+    packet: Packet,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    key: u64,
+    packets: VecDeque<Timed>,
+    credit: i32,
+    next_packet_at: Instant,
+    /// When it ran dry; meaningful while it is detached.
+    idle_since: Instant,
+    detached: bool,
+}
+
+/// Fair queueing with pacing.
+#[derive(Clone, Debug)]
+pub struct Fq {
+    config: FqConfig,
+    key: FlowKey,
+    flows: Vec<Flow>,
+    vacant: Vec<u32>,
+    by_key: BTreeMap<u64, u32>,
+    /// Packets of control priority.
+    internal: VecDeque<Packet>,
+    new_flows: VecDeque<u32>,
+    old_flows: VecDeque<u32>,
+    throttled: BTreeSet<(Instant, u32)>,
+    waiting: Backlog,
+    own_stats: FqStats,
+    stats: Stats,
+}
+
+/// `TC_PRIO_CONTROL`, `TC_PRIO_MAX`.
+const PRIO_CONTROL: u32 = 7;
+const PRIO_MASK: u32 = 15;
+/// `FQ_GC_AGE`: an idle flow is remembered for so long at least.
+const GC_AGE: Duration = Duration::from_secs(3);
+/// Keys of flows without a socket begin here.
+const ORPHANS: u64 = 1 << 32;
+
+impl Fq {
+    /// An empty queue whose hash of packets without a socket is keyed from `rng`.
+    pub fn new(config: FqConfig, mut rng: Rng) -> Self {
+        assert!(config.quantum > 0, "a quantum that is none");
+        Self {
+            config,
+            key: FlowKey::new(&mut rng),
+            flows: Vec::new(),
+            vacant: Vec::new(),
+            by_key: BTreeMap::new(),
+            internal: VecDeque::new(),
+            new_flows: VecDeque::new(),
+            old_flows: VecDeque::new(),
+            throttled: BTreeSet::new(),
+            waiting: Backlog::default(),
+            own_stats: FqStats::default(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &FqConfig {
+        &self.config
+    }
+
+    /// Other settings (`fq_change`). What waits beyond the new limit is dropped.
+    pub fn change(&mut self, config: FqConfig, cx: &mut Cx<'_>) {
+        self.config = config;
+        while self.waiting.packets > self.config.limit
+            && let Some(packet) = self.take(Instant::FAR_FUTURE, cx)
+        {
+            self.stats.drops += 1;
+            cx.drop(Reason::QdiscOverlimit, packet);
+        }
+    }
+
+    /// fq's own counters.
+    pub fn own_stats(&self) -> &FqStats {
+        &self.own_stats
+    }
+
+    /// How many flows there are.
+    pub fn flow_counts(&self) -> FqFlows {
+        let flows = self.by_key.len() as u32;
+        let throttled = self.throttled.len() as u32;
+        let listed = (self.new_flows.len() + self.old_flows.len()) as u32;
+        FqFlows { flows, inactive: flows - throttled - listed, throttled }
+    }
+
+    /// Senders are to set their packets' times.
+    pub fn paces(&self) -> bool {
+        self.config.pacing
+    }
+
+    /// The packet's flow, made if it is new (`fq_classify`).
+    fn classify(&mut self, packet: &Packet, now: Instant) -> u32 {
+        let key = match packet.meta.owner {
+            Meta::NO_OWNER => ORPHANS | u64::from(self.key.hash(packet) & self.config.orphan_mask),
+            owner => u64::from(owner),
+        };
+        if let Some(&flow) = self.by_key.get(&key) {
+            return flow;
+        }
+        if self.by_key.len() as u32 >= 2 * self.config.buckets {
+            self.forget_idle_flows(now);
+        }
+        let flow = Flow {
+            key,
+            credit: self.config.initial_quantum as i32,
+            idle_since: now,
+            detached: true,
+            ..Flow::default()
+        };
+        let index = match self.vacant.pop() {
+            Some(index) => {
+                self.flows[index as usize] = flow;
+                index
+            }
+            None => {
+                self.flows.push(flow);
+                self.flows.len() as u32 - 1
+            }
+        };
+        self.by_key.insert(key, index);
+        index
+    }
+
+    /// `fq_gc`.
+    fn forget_idle_flows(&mut self, now: Instant) {
+        let old = |flow: &Flow| flow.detached && flow.idle_since + GC_AGE <= now;
+        let idle: Vec<u32> =
+            self.by_key.values().copied().filter(|&at| old(&self.flows[at as usize])).collect();
+        for index in idle {
+            self.by_key.remove(&self.flows[index as usize].key);
+            self.vacant.push(index);
+            self.own_stats.gc_flows += 1;
+        }
+    }
+
+    /// When the packet may leave; `None`: never, it is dropped.
+    fn departure(&mut self, packet: &Packet, now: Instant) -> Option<Instant> {
+        let ahead = Duration::from_nanos(packet.meta.departs_in_ns.into());
+        if ahead <= self.config.horizon {
+            return Some(now + ahead);
+        }
+        if self.config.horizon_drop {
+            self.own_stats.horizon_drops += 1;
+            return None;
+        }
+        self.own_stats.horizon_caps += 1;
+        Some(now + self.config.horizon)
+    }
+
+    fn refuse(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.stats.drops += 1;
+        cx.drop(Reason::QdiscOverlimit, packet);
+        Enqueue::Dropped
+    }
+
+    /// Flows whose time has come go to the end of the old ones (`fq_check_throttled`).
+    fn release_throttled(&mut self, now: Instant) {
+        while let Some(&(at, flow)) = self.throttled.first()
+            && at <= now
+        {
+            self.throttled.pop_first();
+            self.old_flows.push_back(flow);
+        }
+    }
+
+    /// The next packet whose time has come by `now`.
+    fn take(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Packet> {
+        if let Some(packet) = self.internal.pop_front() {
+            self.leave(&packet);
+            return Some(packet);
+        }
+        self.release_throttled(now);
+        loop {
+            let new = !self.new_flows.is_empty();
+            let list = if new { &mut self.new_flows } else { &mut self.old_flows };
+            let index = *list.front()?;
+            let flow = &mut self.flows[index as usize];
+            if flow.credit <= 0 {
+                flow.credit += self.config.quantum as i32;
+                list.pop_front();
+                self.old_flows.push_back(index);
+                continue;
+            }
+            let Some(first) = flow.packets.front() else {
+                list.pop_front();
+                // Through the old list once, so that it cannot starve others by coming back.
+                if new && !self.old_flows.is_empty() {
+                    self.old_flows.push_back(index);
+                } else {
+                    flow.detached = true;
+                    flow.idle_since = cx.now;
+                }
+                continue;
+            };
+            let at = first.departs_at.max(flow.next_packet_at);
+            if now < at {
+                list.pop_front();
+                flow.next_packet_at = at;
+                self.throttled.insert((at, index));
+                self.own_stats.throttled += 1;
+                continue;
+            }
+            return Some(self.send_first(index, at, now));
+        }
+    }
+
+    /// Takes the first packet of a flow, whose time was `at`, and sets the flow's next time.
+    fn send_first(&mut self, index: u32, at: Instant, now: Instant) -> Packet {
+        let flow = &mut self.flows[index as usize];
+        let Timed { mut packet, set_by_sender, .. } =
+            flow.packets.pop_front().expect("a packet was looked at");
+        let late = |threshold: Duration| at + threshold < now && now < Instant::FAR_FUTURE;
+        if self.config.ce_threshold.is_some_and(late) && packet.mark_ce() {
+            self.own_stats.ce_mark += 1;
+        }
+        let mut len = packet.wire_len();
+        flow.credit -= len as i32;
+        let mut enforced = self.config.pacing && self.config.maxrate != u64::MAX;
+        if !set_by_sender {
+            if self.config.maxrate <= self.config.low_rate_threshold {
+                flow.credit = 0;
+            } else {
+                len = len.max(self.config.quantum);
+                enforced &= flow.credit <= 0;
+            }
+        }
+        if enforced {
+            let span = u64::from(len) * NANOS_PER_SEC / self.config.maxrate.max(1);
+            let span = if span > NANOS_PER_SEC {
+                self.own_stats.pkts_too_long += 1;
+                NANOS_PER_SEC
+            } else {
+                span
+            };
+            // The timer may have been late: catch up, by half a packet at most.
+            let late = if flow.next_packet_at == Instant::ZERO {
+                0
+            } else {
+                now.as_nanos().saturating_sub(flow.next_packet_at.as_nanos()).min(span / 2)
+            };
+            flow.next_packet_at = now + Duration::from_nanos(span - late);
+        }
+        packet.meta.departs_in_ns = 0;
+        self.leave(&packet);
+        packet
+    }
+
+    fn leave(&mut self, packet: &Packet) {
+        self.waiting.packets -= 1;
+        self.waiting.bytes -= packet.wire_len();
+    }
+}
+
+impl Qdisc for Fq {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        if self.waiting.packets >= self.config.limit {
+            return self.refuse(packet, cx);
+        }
+        if packet.meta.priority & PRIO_MASK == PRIO_CONTROL {
+            self.own_stats.highprio_packets += 1;
+            self.waiting = self.waiting + Backlog::of(&packet);
+            self.internal.push_back(packet);
+            return Enqueue::Queued;
+        }
+        let Some(departs_at) = self.departure(&packet, cx.now) else {
+            return self.refuse(packet, cx);
+        };
+        let index = self.classify(&packet, cx.now);
+        let flow = &mut self.flows[index as usize];
+        if flow.packets.len() >= self.config.flow_limit as usize {
+            self.own_stats.flows_plimit += 1;
+            return self.refuse(packet, cx);
+        }
+        self.waiting = self.waiting + Backlog::of(&packet);
+        let set_by_sender = packet.meta.departs_in_ns > 0;
+        let place = flow.packets.partition_point(|other| other.departs_at <= departs_at);
+        flow.packets.insert(place, Timed { departs_at, set_by_sender, packet });
+        if flow.detached {
+            flow.detached = false;
+            if cx.now > flow.idle_since + self.config.refill_delay {
+                flow.credit = flow.credit.max(self.config.quantum as i32);
+            }
+            self.new_flows.push_back(index);
+        }
+        Enqueue::Queued
+    }
+
+    fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let packet = self.take(cx.now, cx)?;
+        self.stats.count_sent(&packet);
+        Some(packet)
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        self.throttled.first().map(|&(at, _)| at + self.config.timer_slack)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.waiting
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, flow_frame};
+    use super::*;
+
+    fn bench(config: FqConfig) -> Bench<Fq> {
+        Bench::new(Fq::new(config, Rng::stream(1, 1)))
+    }
+
+    fn of_socket(owner: u32, len: u32, departs_in_ns: u32) -> Packet {
+        let mut packet = flow_frame(1, len, 0);
+        packet.meta.owner = owner;
+        packet.meta.departs_in_ns = departs_in_ns;
+        packet
+    }
+
+    #[test]
+    fn a_packet_leaves_at_the_time_that_its_sender_set() {
+        let mut bench = bench(FqConfig::new(1514));
+        bench.enqueue(0, of_socket(1, 1000, 5_000));
+        bench.enqueue(0, of_socket(1, 1000, 2_000_000));
+        bench.enqueue(0, of_socket(2, 900, 0));
+        assert_eq!(bench.dequeue(0).map(|packet| packet.wire_len()), Some(900));
+        assert!(bench.dequeue(4_999).is_none());
+        let slack = 10_000;
+        assert_eq!(bench.qdisc().wake_at(), Some(Instant::from_nanos(5_000 + slack)));
+        assert!(bench.dequeue(5_000).is_some());
+        assert!(bench.dequeue(1_999_999).is_none());
+        assert!(bench.dequeue(2_000_000).is_some());
+        let counts = bench.qdisc().flow_counts();
+        assert_eq!((counts.flows, counts.throttled), (2, 0));
+        assert_eq!(bench.qdisc().own_stats().throttled, 2);
+    }
+
+    #[test]
+    fn sockets_take_turns_by_bytes() {
+        let mut bench =
+            bench(FqConfig { quantum: 2_000, initial_quantum: 2_000, ..FqConfig::new(1514) });
+        for _ in 0..20 {
+            bench.enqueue(0, of_socket(1, 1000, 0));
+            bench.enqueue(0, of_socket(2, 500, 0));
+        }
+        let mut bytes = [0; 2];
+        for _ in 0..12 {
+            let packet = bench.dequeue(0).expect("both have packets");
+            bytes[packet.meta.owner as usize - 1] += packet.wire_len();
+        }
+        assert_eq!(bytes, [4_000, 4_000]);
+    }
+
+    #[test]
+    fn maxrate_paces_what_has_no_time_of_its_own() {
+        let config = FqConfig {
+            maxrate: 1_000_000,
+            quantum: 1_000,
+            initial_quantum: 1_000,
+            ..FqConfig::new(1514)
+        };
+        let mut bench = bench(config);
+        for _ in 0..4 {
+            bench.enqueue(0, of_socket(1, 1000, 0));
+        }
+        // A thousand bytes take a millisecond.
+        let mut left = Vec::new();
+        let mut now = 0;
+        while left.len() < 4 {
+            match bench.dequeue(now) {
+                Some(_) => left.push(now),
+                None => now += 100_000,
+            }
+        }
+        assert_eq!(left, [0, 1_000_000, 2_000_000, 3_000_000]);
+    }
+
+    #[test]
+    fn limits_are_of_flow_and_of_all() {
+        let mut bench = bench(FqConfig { limit: 5, flow_limit: 3, ..FqConfig::new(1514) });
+        for owner in [1, 1, 1, 1, 2, 2, 2] {
+            bench.enqueue(0, of_socket(owner, 100, 0));
+        }
+        assert_eq!(bench.qdisc().own_stats().flows_plimit, 1);
+        assert_eq!(bench.qdisc().stats().drops, 2);
+        assert_eq!(bench.qdisc().backlog().packets, 5);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_horizon_is_dropped_or_brought_back() {
+        let near = Duration::from_millis(1);
+        for (drop, kept) in [(true, 0), (false, 1)] {
+            let config = FqConfig { horizon: near, horizon_drop: drop, ..FqConfig::new(1514) };
+            let mut bench = bench(config);
+            bench.enqueue(0, of_socket(1, 100, 2_000_000));
+            assert_eq!(bench.qdisc().backlog().packets, kept);
+            assert!(bench.dequeue(999_999).is_none());
+            assert_eq!(bench.dequeue(1_000_000).is_some(), kept == 1);
+        }
+    }
+}
