@@ -228,38 +228,46 @@ impl Comparison {
         if self.reproduced() { "reproduced" } else { "not reproduced" }
     }
 
-    /// The figures as a table: published, kernel, ours, ratio of ours to the published or, where
-    /// nothing was published, to the kernel's.
-    pub fn table(&self) -> Table {
-        let head = ["case", "metric", "published", "kernel", "measured", "ratio", "unit"];
-        let judged = self.agreement().1 > 0;
-        let maybe = |value: Option<f64>| value.map_or("-".into(), number);
-        let rows = self
-            .rows
-            .iter()
-            .map(|one| {
-                let mut row = vec![
-                    format!("{}{}", one.row.case, aside(&one.row.at)),
-                    one.row.metric.clone(),
-                    maybe(one.row.published),
-                    maybe(one.row.kernel),
-                    one.shown(),
-                    one.ratio().map_or(String::new(), |ratio| format!("{ratio:.2}")),
-                    one.row.unit.clone(),
-                ];
-                if judged {
-                    row.push(one.agrees().map_or("", |yes| if yes { "yes" } else { "NO" }).into());
-                }
-                row
-            })
-            .collect();
-        let mut head = head.map(String::from).to_vec();
-        let mut numeric = vec![false, false, true, true, true, true, false];
-        if judged {
-            head.push("agrees".into());
-            numeric.push(false);
+    /// The figures as tables, one for the headline and one for each other point that has any:
+    /// published, kernel, ours, ratio of ours to the published or, where nothing was published, to
+    /// the kernel's. A ratio with `!` behind it is of a figure that does not agree with the kernel's.
+    pub fn tables(&self) -> Vec<(String, Table)> {
+        let mut places: Vec<&[(String, String)]> = Vec::new();
+        for one in &self.rows {
+            if !places.contains(&one.row.at.as_slice()) {
+                places.push(&one.row.at);
+            }
         }
-        Table { head, rows, numeric }
+        let title = |at: &[(String, String)]| {
+            let labels: Vec<String> =
+                at.iter().map(|(axis, label)| format!("{axis} {label}")).collect();
+            labels.join(", ")
+        };
+        places.into_iter().map(|at| (title(at), self.table_at(at))).collect()
+    }
+
+    fn table_at(&self, at: &[(String, String)]) -> Table {
+        let head = ["case", "mean of", "published", "kernel", "ours", "ratio"];
+        let maybe = |value: Option<f64>| value.map_or("-".into(), number);
+        let cells = |one: &Compared| {
+            let words = one.row.metric.strip_suffix(" mean").unwrap_or(&one.row.metric);
+            let unit = if one.row.unit.is_empty() { "" } else { " " };
+            let ratio = one.ratio().map_or(String::new(), |ratio| format!("{ratio:.2}"));
+            let mark = if one.agrees() == Some(false) { " !" } else { "" };
+            vec![
+                one.row.case.clone(),
+                format!("{words}{unit}{}", one.row.unit),
+                maybe(one.row.published),
+                maybe(one.row.kernel),
+                one.shown(),
+                format!("{ratio}{mark}"),
+            ]
+        };
+        Table {
+            head: head.map(String::from).to_vec(),
+            rows: self.rows.iter().filter(|one| one.row.at == at).map(cells).collect(),
+            numeric: vec![false, false, true, true, true, true],
+        }
     }
 
     /// The comparison as JSON.

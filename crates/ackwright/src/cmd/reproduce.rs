@@ -138,13 +138,18 @@ fn tell(publication: &Publication, comparison: &Comparison) -> Result<(), Failur
     if !headline.is_empty() {
         print(&format!("headline: {}", headline.join(", ")))?;
     }
-    print(&table::render(&comparison.table()))?;
+    for (place, figures) in comparison.tables() {
+        if !place.is_empty() {
+            print(&format!("\n{place}:"))?;
+        }
+        print(&table::render(&figures))?;
+    }
     for (sentence, met) in &comparison.expectations {
         print(&format!("{} {sentence}", if *met { "met:    " } else { "NOT MET:" }))?;
     }
     let (agree, judged) = comparison.agreement();
     if judged > 0 {
-        print(&format!("agreement with a real kernel: {agree} of {judged} figures"))?;
+        print(&format!("agreement with a real kernel: {agree} of {judged} figures (! are not)"))?;
     }
     print(&format!("verdict: {}", comparison.verdict()))
 }

@@ -81,6 +81,7 @@ pub fn check_cake(bytes: &[u8]) {
         }
     }
     assert_eq!(entered, left + dropped.len());
+    cake.inner().assert_conserved();
     let mainline = matches!(config.ack_filter, AckFilter::Conservative | AckFilter::Aggressive);
     for (reason, packet) in dropped {
         let filtered = reason == Reason::AckFilter;

@@ -422,6 +422,18 @@ pub fn tc_states(plan: &Plan, built: &Built) -> Vec<TcState> {
         .collect()
 }
 
+/// Asserts that no CAKE of the plan, watched or not, has lost or invented a packet.
+pub fn assert_conserved(plan: &Plan, built: &Built) {
+    let ports = plan.links.iter().zip(&built.ends).flat_map(|(_, ends)| ends);
+    for &(node, port) in ports {
+        for (_, sched) in built.world.host(node).port(port).qdisc().tree() {
+            if let AnyQdisc::Cake(cake) = sched.qdisc() {
+                cake.assert_conserved();
+            }
+        }
+    }
+}
+
 /// ACKs that CAKE's filter has dropped; `None` where there is no CAKE.
 fn ack_drops(built: &Built, place: &WatchedPort) -> Option<u64> {
     let root = built.world.host(place.node).port(place.port).qdisc();

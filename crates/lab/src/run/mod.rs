@@ -189,6 +189,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         sockets.extend(sockets::look(plan, &built));
     }
     tell(progress, plan, end.saturating_since(told));
+    measure::assert_conserved(plan, &built);
     let metrics = measure::metrics(plan, &built, &sampler);
     let mut series = sampler.into_series();
     series.extend(measure::latency_series(plan, &built));

@@ -5,6 +5,7 @@ use super::Cake;
 use super::Sizes;
 use super::hash::QUEUES;
 use super::tin::{Counters, Tin};
+use crate::qdisc::Stats;
 use crate::units::Instant;
 
 /// Statistics of an instance.
@@ -109,6 +110,22 @@ impl Cake {
             sizes: self.sizes,
             tins: tins.collect(),
         }
+    }
+
+    /// Asserts that every packet that entered was sent, was dropped, or waits.
+    ///
+    /// With `no-split-gso` super-packets are sent as several, so that nothing can be said.
+    pub fn assert_conserved(&self) {
+        if !self.config.split_gso {
+            return;
+        }
+        let entered =
+            self.tins.iter().fold(0u32, |sum, tin| sum.wrapping_add(tin.counters.packets));
+        let Stats { packets, drops, .. } = self.stats;
+        let accounted = packets + drops + u64::from(self.backlog.packets);
+        assert_eq!(entered, accounted as u32, "in = out + dropped + backlog");
+        let waiting: u32 = self.tins.iter().map(|tin| tin.backlog).sum();
+        assert_eq!(waiting, self.backlog.bytes, "the tins hold what the instance holds");
     }
 
     /// The statistics of every queue that is not at rest, by class number.
