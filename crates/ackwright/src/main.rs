@@ -29,6 +29,7 @@ Examples:
 Exit codes: 0 success, 1 failure, 2 wrong arguments or a faulty file, 130 interrupted.";
 
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one value, made once")]
 enum Command {
     /// Run an experiment file and print means with 95 % confidence intervals.
     Run(cmd::run::Args),

@@ -1,5 +1,6 @@
 //! `ackwright drill`.
 
+use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -254,17 +255,17 @@ fn told(reports: &[Report], verbose: u8) -> String {
             Verdict::Fail(_) => "FAIL",
             Verdict::Skip { .. } => "SKIP",
         };
-        out.push_str(&format!("{word} [{} ({})]\n", report.name, report.version));
+        let _ = writeln!(out, "{word} [{} ({})]", report.name, report.version);
         for line in &report.outcome.log {
             if verbose > 1 || line.contains("printed:") {
-                out.push_str(&format!("    {line}\n"));
+                let _ = writeln!(out, "    {line}");
             }
         }
         if verbose > 1 {
             for (direction, at, packet) in &report.outcome.packets {
                 let packet = drill::actual::Actual::of(packet, drill::wire::Offsets::default());
                 let text = show::actual(&packet, *direction);
-                out.push_str(&format!("    {at:?} {text}\n"));
+                let _ = writeln!(out, "    {at:?} {text}");
             }
         }
     }

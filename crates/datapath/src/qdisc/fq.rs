@@ -218,15 +218,12 @@ impl Fq {
             detached: true,
             ..Flow::default()
         };
-        let index = match self.vacant.pop() {
-            Some(index) => {
-                self.flows[index as usize] = flow;
-                index
-            }
-            None => {
-                self.flows.push(flow);
-                self.flows.len() as u32 - 1
-            }
+        let index = if let Some(index) = self.vacant.pop() {
+            self.flows[index as usize] = flow;
+            index
+        } else {
+            self.flows.push(flow);
+            self.flows.len() as u32 - 1
         };
         self.by_key.insert(key, index);
         index

@@ -4,7 +4,7 @@
 use super::Sockets;
 use super::call::{CcInfo, Data, Fd, Outcome, Return};
 use super::errno::Errno;
-#[expect(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
+#[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
 use super::number::*;
 use super::option::{Md5Signature, OptionValue};
 use super::stream::{Phase, Stream};

@@ -288,14 +288,13 @@ impl SackBlocks {
 
     /// Extends the block that touches `start..end`; returns which (`tcp_sack_extend`).
     pub fn extend(&mut self, start: Seq, end: Seq) -> Option<usize> {
-        let touched = self.blocks[..self.len].iter_mut().position(|block| {
+        self.blocks[..self.len].iter_mut().position(|block| {
             let touches = !start.after(block.end) && !block.start.after(end);
             if touches {
                 *block = SackBlock { start: block.start.min(start), end: block.end.max(end) };
             }
             touches
-        });
-        touched
+        })
     }
 
     /// Puts block `index`, just extended, first, joined with others that it has grown into

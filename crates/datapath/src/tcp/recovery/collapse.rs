@@ -11,7 +11,7 @@ impl Connection {
     pub(super) fn collapse_retransmission(&mut self, id: SkbId, space: u32) {
         let head = *self.queue.get(id);
         let switched_off = self.config.sysctl.tcp_retrans_collapse == 0;
-        if switched_off || head.flags.contains(TcpFlags::SYN) || !self.may_collapse(&head) {
+        if switched_off || head.flags.contains(TcpFlags::SYN) || !may_collapse(&head) {
             return;
         }
         let index = self.queue.rtx_index_ending_after(head.seq);
@@ -19,18 +19,12 @@ impl Connection {
         while let Some(next) = self.queue.rtx_at(index + 1) {
             let following = *self.queue.get(next);
             let fits = following.len() <= room && !following.end_seq.after(self.wnd_end());
-            if self.queue.get(id).eor || !self.may_collapse(&following) || !fits {
+            if self.queue.get(id).eor || !may_collapse(&following) || !fits {
                 break;
             }
             room -= following.len();
             self.join_retransmission(id, next, index + 1);
         }
-    }
-
-    /// Single segments that are neither SACKed nor still on their way out can be joined
-    /// (`tcp_can_collapse`).
-    fn may_collapse(&self, skb: &Skb) -> bool {
-        skb.pcount == 1 && !skb.has(tag::SACKED)
     }
 
     /// `next`, the `index`-th record in flight, becomes a part of `id` (`tcp_collapse_retrans`).
@@ -47,4 +41,9 @@ impl Connection {
         let overhead = gone.truesize.saturating_sub(grown);
         self.snd.wmem_queued = self.snd.wmem_queued.saturating_sub(overhead);
     }
+}
+
+/// Single segments that are not SACKed can be joined (`tcp_can_collapse`).
+fn may_collapse(skb: &Skb) -> bool {
+    skb.pcount == 1 && !skb.has(tag::SACKED)
 }

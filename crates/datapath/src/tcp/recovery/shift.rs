@@ -128,7 +128,7 @@ impl Connection {
             into.gso_size = part.mss as u16;
         }
         into.sacked |= rest.sacked & tag::EVER_RETRANS;
-        if rest.len() > 0 {
+        if !rest.is_empty() {
             return false;
         }
         into.flags |= rest.flags;
