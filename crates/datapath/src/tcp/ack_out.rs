@@ -153,7 +153,8 @@ impl Connection {
     }
 
     fn in_quickack_mode(&self) -> bool {
-        self.ack.quick > 0 && !self.in_pingpong()
+        (self.ack.quick > 0 && !self.in_pingpong())
+            || self.rare.as_ref().is_some_and(|rare| rare.route.quickack)
     }
 
     /// `inet_csk_in_pingpong_mode`.

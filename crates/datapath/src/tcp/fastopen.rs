@@ -284,6 +284,7 @@ impl Connection {
         }
         if self.config.sysctl.tcp_fastopen & switch::CLIENT_NO_COOKIE != 0
             || self.config.socket.fastopen_no_cookie
+            || self.route_metrics().fastopen_no_cookie
         {
             return CookieCheck::NotNeeded;
         }

@@ -333,7 +333,10 @@ impl Connection {
     #[inline]
     fn rto_min_us(&self) -> u32 {
         match self.config.socket.rto_min_us {
-            0 => self.config.sysctl.tcp_rto_min_us,
+            0 => match self.rare.as_ref().map_or(0, |rare| rare.route.rto_min_us) {
+                0 => self.config.sysctl.tcp_rto_min_us,
+                by_route => by_route,
+            },
             own => own,
         }
     }

@@ -305,6 +305,8 @@ fn options_take_effect_on_a_living_connection() {
         (number::SOL_TCP, number::TCP_KEEPINTVL, 77),
         (number::SOL_TCP, number::TCP_LINGER2, 30),
         (number::SOL_TCP, number::TCP_INQ, 1),
+        (number::SOL_TCP, number::TCP_TX_DELAY, 100),
+        (number::SOL_SOCKET, number::SO_BUSY_POLL, 5),
     ] {
         pair.set(CLIENT, 3, level, name, value);
         assert_eq!(pair.get(CLIENT, 3, level, name), value.into(), "{level} {name}");
