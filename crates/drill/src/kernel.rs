@@ -317,9 +317,7 @@ const CUBIC: [(&str, &str); 7] = [
 ];
 
 /// Settings without a meaning here, that suites write all the same.
-const KEPT: [&str; 16] = [
-    "net.ipv4.tcp_ecn_option",
-    "net.ipv4.tcp_ecn_option_beacon",
+const KEPT: [&str; 14] = [
     "net.ipv4.tcp_fack",
     "net.ipv4.tcp_low_latency",
     "net.ipv4.tcp_mem",

@@ -40,9 +40,9 @@ pub fn gro_merge(held: &mut Packet, next: &Packet, max_size: u32) -> bool {
         (Transport::Tcp(ours), Transport::Tcp(theirs)) => {
             let end = ours.seq + held.body.len;
             let differing = TcpFlags(ours.flags.0 ^ theirs.flags.0);
-            let may_differ = TcpFlags::CWR | TcpFlags::FIN | TcpFlags::PSH;
+            // AE, CWR and ECE may be a counter: a change ends the super-packet.
+            let may_differ = TcpFlags::FIN | TcpFlags::PSH;
             if theirs.seq != end
-                || theirs.flags.contains(TcpFlags::CWR)
                 || differing.without(may_differ) != TcpFlags(0)
                 || (ours.src_port, ours.dst_port) != (theirs.src_port, theirs.dst_port)
                 || (ours.ack, ours.window, ours.urgent)
@@ -65,6 +65,9 @@ pub fn gro_merge(held: &mut Packet, next: &Packet, max_size: u32) -> bool {
     held.meta.gso_size = size as u16;
     held.meta.gso_segs = segments as u16;
     held.meta.gso_type = gso_type;
+    if held.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::CWR)) {
+        held.meta.gso_type = gso_type | GsoType::ACC_ECN;
+    }
     held.meta.truesize += next.meta.truesize;
     held.refresh_raw();
     held.meta.len += next.body.len;

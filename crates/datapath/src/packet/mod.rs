@@ -38,7 +38,7 @@ pub use icmp::Quoted;
 pub use link::{EtherType, Link, MacAddr};
 pub use network::{Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
 pub use transport::{
-    Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
+    AccEcnOption, Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
 };
 
 use crate::units::Instant;

@@ -1,7 +1,7 @@
 //! TCP options: the raw list, each kind the kernel knows, and Linux's own layout.
 
 use super::Packet;
-use super::transport::{SackBlock, SackList, TcpOptions, Timestamps};
+use super::transport::{AccEcnOption, SackBlock, SackList, TcpOptions, Timestamps};
 use crate::tcp::seq::Seq;
 
 /// Option kinds (IANA TCP parameters).
@@ -172,11 +172,11 @@ impl<'a> RawOption<'a> {
                 TcpOption::Ao { key_id: *key_id, next_key_id: *next_key_id, mac }
             }
             (kind::ACC_ECN_0, data) => {
-                let [ee0b, eceb, ee1b] = counters(data)?;
+                let [ee0b, eceb, ee1b] = counters(data);
                 TcpOption::AccEcn(AccEcnCounters { ee0b, eceb, ee1b })
             }
             (kind::ACC_ECN_1, data) => {
-                let [ee1b, eceb, ee0b] = counters(data)?;
+                let [ee1b, eceb, ee0b] = counters(data);
                 TcpOption::AccEcn(AccEcnCounters { ee0b, eceb, ee1b })
             }
             (kind::MPTCP, data) if !data.is_empty() => TcpOption::Mptcp(data),
@@ -208,17 +208,14 @@ fn fast_open(cookie: &[u8], experimental: bool) -> Option<TcpOption<'_>> {
     fits.then_some(TcpOption::FastOpen { cookie, experimental })
 }
 
-/// None to three 24-bit counters.
-fn counters(data: &[u8]) -> Option<[Option<u32>; 3]> {
-    let (fields, rest) = data.as_chunks::<3>();
-    if fields.len() > 3 || !rest.is_empty() {
-        return None;
-    }
+/// None to three 24-bit counters. What follows the last whole one is padding of a future version
+/// (RFC 9768 section 3.2.3).
+fn counters(data: &[u8]) -> [Option<u32>; 3] {
     let mut counters = [None; 3];
-    for (counter, &[high, middle, low]) in counters.iter_mut().zip(fields) {
+    for (counter, &[high, middle, low]) in counters.iter_mut().zip(data.as_chunks::<3>().0) {
         *counter = Some(u32::from_be_bytes([0, high, middle, low]));
     }
-    Some(counters)
+    counters
 }
 
 /// NOP NOP kind length: the word that opens an aligned option in Linux's layout.
@@ -255,6 +252,7 @@ impl TcpOptions {
     /// The options we hold out of a list; of an option that comes twice, the last counts.
     fn from_list(list: RawOptions<'_>) -> Self {
         let mut options = Self::default();
+        let mut acc_ecn = AccEcnOption::NONE;
         for option in list {
             match option.decode() {
                 TcpOption::Mss(mss) => options.mss = mss,
@@ -264,22 +262,37 @@ impl TcpOptions {
                 TcpOption::SackPermitted => options.sack_permitted = true,
                 TcpOption::Sack(sack) => options.sack = sack,
                 TcpOption::Timestamps(timestamps) => options.timestamps = Some(timestamps),
+                TcpOption::AccEcn(_) => {
+                    let mut values = [0; 3];
+                    let mut fields = 0;
+                    for counter in counters(option.data).into_iter().flatten() {
+                        values[fields] = counter;
+                        fields += 1;
+                    }
+                    acc_ecn = AccEcnOption::new(option.kind, &values[..fields]);
+                }
                 TcpOption::FastOpen { .. }
                 | TcpOption::Md5(_)
                 | TcpOption::Ao { .. }
-                | TcpOption::AccEcn(_)
                 | TcpOption::Mptcp(_)
                 | TcpOption::Unknown(_) => {}
             }
         }
+        if options.sack.len() == 4 && acc_ecn.counters().len() > 1 {
+            // More than a header holds.
+            acc_ecn = AccEcnOption::NONE;
+        }
+        options.set_acc_ecn(acc_ecn);
         options
     }
 
     /// Writes the options in Linux's layout (`tcp_options_write`) into `out`, which has exactly
-    /// [`TcpOptions::len`] bytes: MSS; timestamps after SACK-permitted or two NOPs; SACK-permitted
-    /// alone after two NOPs; window scale after one NOP; SACK blocks after two.
+    /// [`TcpOptions::len`] bytes: MSS; timestamps after SACK-permitted or two NOPs; Accurate ECN,
+    /// padded; SACK-permitted alone after two NOPs; window scale after one NOP; SACK blocks after
+    /// two, or fewer if Accurate ECN lies in their place.
     pub fn write(&self, out: &mut [u8]) {
         let Self { mss, window_scale_plus_one: _, sack_permitted, timestamps, sack } = *self;
+        let acc_ecn = self.acc_ecn();
         let mut at = Writer { out, at: 0 };
         if mss != 0 {
             let [high, low] = mss.to_be_bytes();
@@ -291,14 +304,26 @@ impl TcpOptions {
             at.put(&[first, second, kind::TIMESTAMPS, 10]);
             at.put(&value.to_be_bytes());
             at.put(&echo.to_be_bytes());
-        } else if sack_permitted {
+        }
+        let mut sack_nops = 2;
+        if acc_ecn.is_present() {
+            let (wire, len) = acc_ecn.wire();
+            at.put(&wire[..len]);
+            if sack.is_empty() {
+                at.put(&[kind::NOP; 3][..len.next_multiple_of(4) - len]);
+            } else {
+                sack_nops = (len + 2).next_multiple_of(4) - len - 2;
+            }
+        }
+        if timestamps.is_none() && sack_permitted {
             at.put(&[kind::NOP, kind::NOP, kind::SACK_PERMITTED, 2]);
         }
         if let Some(shift) = self.window_scale() {
             at.put(&[kind::NOP, kind::WINDOW_SCALE, 3, shift]);
         }
         if !sack.is_empty() {
-            at.put(&[kind::NOP, kind::NOP, kind::SACK, 2 + 8 * sack.len() as u8]);
+            at.put(&[kind::NOP; 3][..sack_nops]);
+            at.put(&[kind::SACK, 2 + 8 * sack.len() as u8]);
             for block in sack.as_slice() {
                 at.put(&block.start.0.to_be_bytes());
                 at.put(&block.end.0.to_be_bytes());

@@ -168,10 +168,16 @@ sysctls! {
     tcp_dsack = 1;
     /// Tail loss probe: 0 off, 3 and 4 on.
     tcp_early_retrans = 3;
-    /// ECN: 0 off, 1 request and accept, 2 accept.
+    /// ECN, incoming and outgoing: 0 off, off; 1 RFC 3168, RFC 3168; 2 RFC 3168, off; 3 AccECN,
+    /// AccECN; 4 AccECN, RFC 3168; 5 AccECN, off.
     tcp_ecn = 2;
-    /// Retransmitted SYNs go without ECN.
+    /// Retransmitted SYNs go without ECN; an AccECN handshake that shows mangling ends ECT.
     tcp_ecn_fallback = 1;
+    /// AccECN option: 0 never, 1 where demanded, 2 wherever it fits, 3 even if it seems to get ACKs
+    /// lost.
+    tcp_ecn_option = 2;
+    /// With `tcp_ecn_option` 1: how often it is sent in a round trip at least.
+    tcp_ecn_option_beacon = 3;
     /// FIN-WAIT-2 timeout, in s.
     tcp_fin_timeout = 60;
     /// F-RTO: 0 off, 2 on.

@@ -2,10 +2,12 @@
 //!
 //! What a CE mark means to the receiver depends on who listens at the other end: RFC 3168
 //! ([`super::ecn_rfc3168`]) latches it until the sender has reduced, RFC 8257
-//! ([`super::ecn_dctcp`]) echoes the sequence of marks.
+//! ([`super::ecn_dctcp`]) echoes the sequence of marks, RFC 9768 ([`super::accecn`]) counts them.
 
 use super::Connection;
+use super::accecn::{ACE_FLAGS, AccEcn, ace, reflect, sysctl};
 use super::ecn_dctcp::DctcpReceiver;
+use super::input::Segment;
 use super::seq::Seq;
 use super::{Cx, State};
 use crate::packet::{Ecn, TcpFlags};
@@ -23,44 +25,71 @@ pub struct EcnState {
     pub seen: bool,
     /// The receiver of RFC 8257.
     pub dctcp: DctcpReceiver,
+    /// What was agreed is Accurate ECN; while we wait for the answer to our SYN: we have asked for
+    /// it.
+    pub accurate: bool,
+    /// It was agreed by a SYN cookie, and the ACK tells of which kind it is.
+    pub by_cookie: bool,
+    /// Packets that came with CE (`received_ce`).
+    pub received_ce: u32,
+    /// Bytes that came as ECT(1), ECT(0) and CE (`received_ecn_bytes`).
+    pub received_bytes: [u32; 3],
+    /// Accurate ECN.
+    pub acc: AccEcn,
 }
 
 impl Default for EcnState {
     fn default() -> Self {
         let dctcp = DctcpReceiver { ce: false, prior_rcv_nxt: Seq(0) };
-        Self { ok: false, queue_cwr: false, demand_cwr: false, seen: false, dctcp }
+        Self {
+            ok: false,
+            queue_cwr: false,
+            demand_cwr: false,
+            seen: false,
+            dctcp,
+            accurate: false,
+            by_cookie: false,
+            received_ce: 0,
+            received_bytes: [0; 3],
+            acc: AccEcn::default(),
+        }
     }
 }
 
 /// Flags of an ECN-setup SYN.
 const SETUP_SYN: TcpFlags = TcpFlags(TcpFlags::ECE.0 | TcpFlags::CWR.0);
-
-/// Values of `net.ipv4.tcp_ecn`.
-mod sysctl {
-    /// Neither ask for ECN nor agree to it.
-    pub const OFF: u32 = 0;
-    /// Ask for it and agree to it.
-    pub const REQUEST: u32 = 1;
-}
+/// The same as a number.
+const CLASSIC_SYN: u8 = 0b011;
 
 impl Connection {
     /// Asks for ECN if anybody wants it: flags of our SYN (`tcp_ecn_send_syn`). `route`: the
     /// route's feature.
     pub(super) fn ecn_request(&mut self, route: bool) -> TcpFlags {
-        let wanted = self.config.sysctl.tcp_ecn == sysctl::REQUEST || self.cc_needs_ecn() || route;
-        self.ecn.ok = wanted;
-        if wanted { SETUP_SYN } else { TcpFlags(0) }
+        let mode = self.config.sysctl.tcp_ecn;
+        self.ecn.accurate = mode == sysctl::ACCURATE;
+        let by_sysctl =
+            matches!(mode, sysctl::REQUEST | sysctl::ACCURATE | sysctl::ACCURATE_REQUEST);
+        self.ecn.ok = by_sysctl || self.cc_needs_ecn() || route;
+        match (self.ecn.ok, self.ecn.accurate) {
+            (false, _) => TcpFlags(0),
+            (true, false) => SETUP_SYN,
+            (true, true) => ACE_FLAGS,
+        }
     }
 
     /// The SYN is sent again: it may have been lost for its ECN flags (RFC 3168 section 6.1.1.1,
-    /// `tcp_ecn_clear_syn`). Its codepoint stays, and so does what an ECN-setup answer to the
+    /// `tcp_ecn_clear_syn`). One that asks for Accurate ECN gets a second chance (RFC 9768 section
+    /// 3.1.4.1). Its codepoint stays, and so does what an ECN-setup answer to the
     /// first one would mean.
     pub(super) fn ecn_fall_back(&mut self, head: super::skb::SkbId) {
         if self.config.sysctl.tcp_ecn_fallback == 0 || self.state != State::SynSent {
             return;
         }
+        if self.is_accurate() && self.retransmits < 2 {
+            return;
+        }
         let skb = self.queue.get_mut(head);
-        skb.flags = skb.flags.without(SETUP_SYN);
+        skb.flags = skb.flags.without(ACE_FLAGS);
     }
 
     /// Do we agree to the ECN of a SYN? Flags of our SYN-ACK (`tcp_ecn_create_request`). An ECT
@@ -71,6 +100,12 @@ impl Connection {
         codepoint: Ecn,
         route: bool,
     ) -> TcpFlags {
+        let accurate = self.config.sysctl.tcp_ecn >= sysctl::ACCURATE;
+        // Flags of a future version mean the same (RFC 9768 section 3.1.3).
+        if accurate && ace(syn) != 0 && ace(syn) != CLASSIC_SYN {
+            self.enter_accurate(codepoint, 1);
+            return reflect(codepoint);
+        }
         let asks = syn.contains(SETUP_SYN);
         let allowed = self.config.sysctl.tcp_ecn != sysctl::OFF || route;
         let plain = codepoint == Ecn::NotEct;
@@ -79,14 +114,34 @@ impl Connection {
     }
 
     /// The SYN-ACK for our SYN arrived (`tcp_ecn_rcv_synack`).
-    pub(super) fn ecn_syn_answered(&mut self, syn_ack: TcpFlags) {
-        self.ecn.ok &= syn_ack.contains(TcpFlags::ECE) && !syn_ack.contains(TcpFlags::CWR);
+    pub(super) fn ecn_syn_answered(&mut self, seg: &Segment<'_>) {
+        let asked = core::mem::take(&mut self.ecn.accurate);
+        if !self.ecn.ok {
+            return;
+        }
+        // RFC 9768 table 2. Those that know Accurate ECN only may answer so even if it was not
+        // asked for.
+        match ace(seg.tcp.flags) {
+            0b001 => {}
+            0b101 if !asked => {}
+            // Nothing, or our own flags come back from a broken peer.
+            0b000 | 0b111 => self.ecn.ok = false,
+            _ => self.accurate_syn_answered(seg),
+        }
     }
 
-    /// The peer's SYN crossed ours: flags of our SYN-ACK (`tcp_ecn_rcv_syn`).
-    pub(super) fn ecn_crossing_syn(&mut self, syn: TcpFlags) -> TcpFlags {
-        self.ecn.ok &= syn.contains(SETUP_SYN);
-        if self.ecn.ok { TcpFlags::ECE } else { TcpFlags(0) }
+    /// The peer's SYN crossed ours: flags of our SYN-ACK (`tcp_ecn_rcv_syn`). AE of our SYN stays
+    /// where something less was agreed.
+    pub(super) fn ecn_crossing_syn(&mut self, seg: &Segment<'_>) -> TcpFlags {
+        let asked = core::mem::take(&mut self.ecn.accurate);
+        let theirs = ace(seg.tcp.flags);
+        let left = if asked { TcpFlags::AE } else { TcpFlags(0) };
+        if self.ecn.ok && asked && theirs != 0 && theirs != CLASSIC_SYN {
+            self.enter_accurate(seg.ecn, 2);
+            return reflect(seg.ecn);
+        }
+        self.ecn.ok &= seg.tcp.flags.contains(SETUP_SYN);
+        if self.ecn.ok { left | TcpFlags::ECE } else { left }
     }
 
     /// Codepoint of a SYN or SYN-ACK: ECT if the congestion control needs ECN, so that the
@@ -99,6 +154,13 @@ impl Connection {
 
     /// Codepoint of a segment without data: Not-ECT by RFC 3168 section 6.1.4, ECT for DCTCP.
     pub(super) fn ecn_of_control(&self) -> Ecn {
+        if self.is_accurate() && self.state != State::SynRecv {
+            return if self.state == State::TimeWait {
+                Ecn::NotEct
+            } else {
+                self.accurate_codepoint()
+            };
+        }
         if self.ecn.ok && self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
@@ -109,6 +171,9 @@ impl Connection {
             return Ecn::NotEct;
         }
         *flags |= self.ecn_echo();
+        if self.is_accurate() {
+            return self.accurate_codepoint();
+        }
         if !new_data {
             return self.ecn_of_control();
         }
@@ -119,14 +184,17 @@ impl Connection {
         Ecn::Ect0
     }
 
-    /// ECE, if it is to be echoed now.
+    /// ECE, if it is to be echoed now; with Accurate ECN, the ACE field.
     pub(super) fn ecn_echo(&self) -> TcpFlags {
+        if self.is_accurate() {
+            return if self.is_past_accurate() { TcpFlags(0) } else { self.ace_field() };
+        }
         if self.ecn.ok && self.ecn.demand_cwr { TcpFlags::ECE } else { TcpFlags(0) }
     }
 
     /// A data segment arrived with codepoint `ecn` (`tcp_ecn_check_ce`).
     pub(super) fn ecn_check_ce(&mut self, ecn: Ecn, cx: &mut Cx<'_>) {
-        if !self.ecn.ok {
+        if !self.ecn.ok || self.is_accurate() {
             return;
         }
         if self.cc_needs_ecn() && ecn != Ecn::NotEct {
@@ -137,13 +205,16 @@ impl Connection {
 
     /// A reduction begins: tell the peer with the next new data (`tcp_ecn_queue_cwr`).
     pub(super) fn ecn_queue_cwr(&mut self) {
-        if self.ecn.ok {
+        if self.ecn.ok && !self.is_accurate() {
             self.ecn.queue_cwr = true;
         }
     }
 
     /// The segment's ACK echoes congestion (`tcp_ecn_rcv_ecn_echo`).
     pub(super) fn ecn_is_echo(&self, flags: TcpFlags) -> bool {
-        self.ecn.ok && flags.contains(TcpFlags::ECE) && !flags.contains(TcpFlags::SYN)
+        self.ecn.ok
+            && !self.is_accurate()
+            && flags.contains(TcpFlags::ECE)
+            && !flags.contains(TcpFlags::SYN)
     }
 }

@@ -34,7 +34,7 @@ impl Connection {
     /// The peer has reduced its window: stop echoing (`tcp_ecn_accept_cwr`). A pure ACK may say so
     /// too, as some stacks send it.
     pub(super) fn ecn_accept_cwr(&mut self, seg: &Segment<'_>) {
-        if !seg.tcp.flags.contains(TcpFlags::CWR) {
+        if !seg.tcp.flags.contains(TcpFlags::CWR) || self.is_accurate() {
             return;
         }
         self.ecn.demand_cwr = false;

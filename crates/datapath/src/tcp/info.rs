@@ -136,6 +136,26 @@ pub struct TcpInfo {
     pub rcv_ooopack: u32,
     /// The peer's window, bytes.
     pub snd_wnd: u32,
+    /// Packets that came with CE.
+    pub received_ce: u32,
+    /// Bytes of ours that arrived as ECT(1), by the peer's AccECN options.
+    pub delivered_e1_bytes: u32,
+    /// … as ECT(0).
+    pub delivered_e0_bytes: u32,
+    /// … as CE.
+    pub delivered_ce_bytes: u32,
+    /// Bytes that came as ECT(1).
+    pub received_e1_bytes: u32,
+    /// Bytes that came as ECT(0).
+    pub received_e0_bytes: u32,
+    /// Bytes that came as CE.
+    pub received_ce_bytes: u32,
+    /// 0 no ECN, 1 RFC 3168, 2 AccECN, 3 AccECN asked for.
+    pub ecn_mode: u8,
+    /// AccECN options of the peer: 0 none, 1 without counters, 2 with, 3 zeroed.
+    pub accecn_opt_seen: u8,
+    /// What AccECN found broken: 1 our SYN-ACKs, 2 the peer's ACE field, 4 our options, 8 the peer's.
+    pub accecn_fail_mode: u8,
 }
 
 impl Connection {
@@ -144,6 +164,8 @@ impl Connection {
         let jiffies = self.jiffies32(now);
         let ms_since = |then: u32| jiffies.wrapping_sub(then);
         let chrono = self.chrono.until(now);
+        let [received_e1_bytes, received_e0_bytes, received_ce_bytes] = self.ecn.received_bytes;
+        let [delivered_e1_bytes, delivered_e0_bytes, delivered_ce_bytes] = self.ecn.acc.delivered;
         let Totals { bytes_sent, bytes_retrans, bytes_acked, bytes_received, .. } = self.totals;
         TcpInfo {
             state: self.state,
@@ -198,6 +220,16 @@ impl Connection {
             reord_seen: self.totals.reord_seen,
             rcv_ooopack: self.totals.rcv_ooopack,
             snd_wnd: self.snd.wnd,
+            received_ce: self.ecn.received_ce,
+            delivered_e1_bytes,
+            delivered_e0_bytes,
+            delivered_ce_bytes,
+            received_e1_bytes,
+            received_e0_bytes,
+            received_ce_bytes,
+            ecn_mode: self.ecn_mode(),
+            accecn_opt_seen: self.ecn.acc.opt_seen,
+            accecn_fail_mode: self.ecn.acc.fail,
         }
     }
 
@@ -209,6 +241,15 @@ impl Connection {
     /// The name of the congestion module at work (`TCP_CONGESTION`).
     pub fn cc_name(&self) -> &'static str {
         self.cc.name()
+    }
+
+    fn ecn_mode(&self) -> u8 {
+        match (self.ecn.ok, self.ecn.accurate) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) if self.state == State::SynSent => 3,
+            (true, true) => 2,
+        }
     }
 
     fn info_options(&self) -> u8 {

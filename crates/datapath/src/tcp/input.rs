@@ -97,6 +97,7 @@ impl Connection {
         if !self.validate(seg, cx) {
             return;
         }
+        self.ecn_received(seg);
         let was_established = self.state == State::Established;
         let completes_open = self.state == State::SynRecv;
         if completes_open && !self.complete_passive_open(seg, cx) {
@@ -105,7 +106,9 @@ impl Connection {
         if !seg.has(TcpFlags::ACK) {
             return;
         }
+        let recent = self.opt.ts_recent;
         self.update_ts_recent(seg.seq, seg.tcp, cx.now);
+        self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;
         // The ACK that completed the handshake has been digested.
         if !completes_open && self.ack_in(seg, cx) == AckVerdict::Unacceptable {
             if seg.tcp.ack.after(self.snd.nxt) {
@@ -173,7 +176,7 @@ impl Connection {
         }
         // With nothing to send the window is not asked, and so not found too small.
         if !self.queue.unsent_is_empty()
-            && self.write_xmit(self.snd.mss, self.snd.nonagle, Push::All, cx)
+            && self.write_xmit(self.current_mss(cx.now), self.snd.nonagle, Push::All, cx)
         {
             self.check_probe_timer(cx.now);
         }
@@ -198,7 +201,7 @@ impl Connection {
                 return false;
             }
             if seg.has(TcpFlags::SYN) {
-                self.syn_challenge(cx);
+                self.syn_challenge(seg, cx);
             } else if !self.is_oow_limited_ack(seg, cx) {
                 self.send_dup_ack(seg, cx);
             }
@@ -216,7 +219,7 @@ impl Connection {
                 && seg.tcp.ack == self.snd.nxt;
             // Both ends opened at once: the SYN-ACK is what the handshake waits for.
             if !crosses {
-                self.syn_challenge(cx);
+                self.syn_challenge(seg, cx);
             }
             return crosses;
         }
@@ -243,9 +246,12 @@ impl Connection {
     }
 
     /// RFC 5961 section 4: a SYN in a synchronised state.
-    fn syn_challenge(&mut self, cx: &mut Cx<'_>) {
+    fn syn_challenge(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         cx.mib.syn_challenge += 1;
+        // Perhaps our ACK of the SYN-ACK was lost: what it told is told again.
+        self.ecn.acc.reflect = Some(seg.ecn);
         self.send_challenge_ack(cx);
+        self.ecn.acc.reflect = None;
     }
 
     /// Pure ACKs and SYNs outside the window are answered at a limited rate.
@@ -259,6 +265,7 @@ impl Connection {
         if seg.end_seq != seg.seq && seg.seq.before(self.rcv.nxt) {
             cx.mib.delayed_ack_lost += 1;
             self.enter_quickack_mode(super::ack_out::MAX_QUICKACKS);
+            self.accurate_spurious_retransmission();
             if self.is_sack() && self.config.sysctl.tcp_dsack != 0 {
                 cx.mib.dsack_old_sent += 1;
                 let end = seg.end_seq.min(self.rcv.nxt);

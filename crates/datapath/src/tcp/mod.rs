@@ -14,12 +14,16 @@
 //! | [`skb`], [`rate`], [`rtt`], [`timer`] | the send queue; delivery rate; RTT; timers |
 //! | [`cc`] | congestion control modules |
 //! | [`ecn`], [`ecn_rfc3168`], [`ecn_dctcp`] | ECN: negotiation and sending; the two receivers |
+//! | [`accecn`], [`accecn_receiver`], [`accecn_sender`] | Accurate ECN: handshake; feedback given; feedback understood |
 //! | [`info`], [`mib`] | TCP_INFO; counters |
 //! | [`fastopen`], [`syncookies`], [`passive`] | data on SYN; SYN-ACKs without state; half-open connections |
 //! | [`urgent`], [`md5`], [`icmp`], [`mtu_probe`] | urgent data; signatures; errors and path MTU; probing for it |
 //! | [`sockopt`] | options of a living connection |
 //! | [`shared`], [`rare`] | what connections share; what few of them need |
 
+mod accecn;
+mod accecn_receiver;
+mod accecn_sender;
 mod ack_in;
 mod ack_out;
 pub mod cc;

@@ -20,7 +20,7 @@ use super::timer::{Pending, Timers};
 use super::{Connection, Cx, Send, SocketError, TcpConfig, Totals};
 use crate::metrics::RouteMetrics;
 use crate::node::SocketReady;
-use crate::packet::{Packet, Tcp, TcpFlags, TcpOptions, Timestamps};
+use crate::packet::{Ecn, Packet, Tcp, TcpFlags, TcpOptions, Timestamps};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -263,6 +263,9 @@ impl Connection {
         self.initialize_rcv_mss();
         self.rare().fast_open.request = Some(Request { timeouts: 0, sent_us: cx.now_us() });
         self.rare().syn_ack_flags = flags;
+        if seg.len > 0 {
+            self.ecn_received(seg);
+        }
         self.take_syn_data(seg, cx);
         self.rcv.wup = self.rcv.nxt;
         self.send_syn_ack(cx);
@@ -273,7 +276,10 @@ impl Connection {
 
     /// Sends the SYN-ACK of a connection that is open already (`tcp_v4_send_synack`).
     pub(super) fn send_syn_ack(&mut self, cx: &mut Cx<'_>) {
-        let flags = self.rare().syn_ack_flags;
+        let mut flags = self.rare().syn_ack_flags;
+        if self.is_accurate() {
+            flags = self.accurate_syn_ack(flags);
+        }
         let options = self.syn_options(cx, flags);
         let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
         self.control_out(tcp, cx);
@@ -321,6 +327,7 @@ impl Connection {
         conn.state = State::SynRecv;
         conn.take_syn(syn, cx);
         conn.ecn.ok = ecn;
+        conn.ecn.by_cookie = ecn;
         conn.queue_handshake(TcpFlags::SYN | TcpFlags::ACK);
         conn.rec.packets_out = 1;
         conn.snd.nxt = conn.snd.write_seq;
@@ -353,8 +360,13 @@ impl Connection {
         if conn.opt.timestamps {
             flags |= asked;
         } else {
+            if conn.is_accurate() {
+                // Said, though nobody will remember it.
+                flags |= asked;
+            }
             conn.ecn.ok = false;
         }
+        conn.ecn.acc.syn_acks = 1;
         conn.rcv.nxt = tcp.seq + 1;
         let mut options = conn.syn_options(cx, flags);
         if let Some(ts) = &mut options.timestamps {
@@ -442,7 +454,7 @@ impl Connection {
         };
         // The MSS option speaks of segments without options (RFC 6691).
         let mss = self.opt.advmss + if is_answer && timestamps { TIMESTAMPS_LEN } else { 0 };
-        TcpOptions {
+        let mut options = TcpOptions {
             mss: mss as u16,
             window_scale_plus_one: if scale { self.opt.rcv_wscale + 1 } else { 0 },
             sack_permitted: sack,
@@ -451,7 +463,11 @@ impl Connection {
                 echo: if is_answer { self.opt.ts_recent } else { 0 },
             }),
             ..TcpOptions::default()
+        };
+        if is_answer && self.is_accurate() {
+            self.add_syn_ack_option(&mut options);
         }
+        options
     }
 
     /// Takes over what the peer's SYN offers.
@@ -532,10 +548,10 @@ impl Connection {
         self.snd.wnd = tcp.window.into();
         self.snd.max_window = self.snd.wnd;
         if !acks {
-            self.simultaneous_open(tcp.flags, cx);
+            self.simultaneous_open(seg, cx);
             return;
         }
-        self.ecn_syn_answered(tcp.flags);
+        self.ecn_syn_answered(seg);
         self.undo_spurious_syn();
         self.ack_in(seg, cx);
         self.finish_connect(cx);
@@ -552,7 +568,7 @@ impl Connection {
             self.delay_handshake_ack(cx.now);
             return;
         }
-        self.send_ack(cx);
+        self.send_reflecting_ack(seg.ecn, cx);
     }
 
     /// The ACK of the handshake waits for data to carry it, 200 ms at most.
@@ -587,10 +603,10 @@ impl Connection {
     }
 
     /// Both ends sent a SYN: answer with a SYN-ACK (RFC 9293 figure 8).
-    fn simultaneous_open(&mut self, theirs: TcpFlags, cx: &mut Cx<'_>) {
+    fn simultaneous_open(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.state = State::SynRecv;
         if let Some(head) = self.queue.rtx_head() {
-            let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(theirs);
+            let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(seg);
             self.queue.get_mut(head).flags = flags;
             self.send_again(head, 1, crate::trace::Cause::Handshake, cx);
         }
@@ -662,6 +678,7 @@ impl Connection {
         }
         self.snd.wl1 = seg.seq;
         self.undo_spurious_syn();
+        self.ecn_third_ack(seg, fast_open);
         // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue, and does not
         // count as a byte of a passive open, for the kernel's connection begins behind it.
         let counted = self.totals.bytes_acked;
@@ -701,7 +718,13 @@ impl Connection {
         let flags = TcpFlags::RST | TcpFlags::ACK;
         let header =
             Tcp { ack: seg.end_seq, ..self.header(Seq(0), flags, 0, TcpOptions::default()) };
-        self.control_out(header, cx);
+        self.reset_out(header, cx);
+    }
+
+    /// Sends a reset that belongs to no connection.
+    fn reset_out(&mut self, header: Tcp, cx: &mut Cx<'_>) {
+        let ecn = if self.is_accurate() { Ecn::NotEct } else { self.ecn_of_control() };
+        self.control_out_as(header, ecn, cx);
     }
 
     /// Resets the sender of a segment that does not belong here, at its own numbers.
@@ -709,7 +732,7 @@ impl Connection {
         cx.mib.out_rsts += 1;
         let header =
             Tcp { ack: Seq(0), ..self.header(tcp.ack, TcpFlags::RST, 0, TcpOptions::default()) };
-        self.control_out(header, cx);
+        self.reset_out(header, cx);
     }
 }
 

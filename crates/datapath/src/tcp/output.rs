@@ -27,7 +27,7 @@ impl Connection {
         if self.state == super::state::State::Close {
             return;
         }
-        if self.write_xmit(self.snd.mss, nonagle, Push::All, cx) {
+        if self.write_xmit(self.current_mss(cx.now), nonagle, Push::All, cx) {
             self.check_probe_timer(cx.now);
         }
     }
@@ -316,7 +316,7 @@ impl Connection {
         {
             self.xmit_retransmit_queue(crate::trace::Cause::Rack, cx);
         }
-        self.write_xmit(self.snd.mss, self.snd.nonagle, Push::All, cx);
+        self.write_xmit(self.current_mss(cx.now), self.snd.nonagle, Push::All, cx);
     }
 
     /// Books for a record sent for the first time (`tcp_event_new_data_sent`). Returns its

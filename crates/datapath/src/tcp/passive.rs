@@ -39,6 +39,7 @@ impl Connection {
         let paws = self.paws_rejects_request(seg, cx);
         let syn_alone = tcp.flags.0 & control.0 == TcpFlags::SYN.0;
         if syn_alone && seg.seq == isn && !paws {
+            self.accurate_syn_again(seg);
             self.answer_syn_again(fast_open, cx);
             return Verdict::Drop;
         }

@@ -109,6 +109,11 @@ impl Receive {
         self.queue.is_empty()
     }
 
+    /// SACK blocks that could be sent, a DSACK included.
+    pub fn sack_count(&self) -> usize {
+        self.blocks.len() + usize::from(self.dsack.is_some())
+    }
+
     /// Just past the highest byte that SACK blocks report.
     pub fn highest_reported(&self) -> Option<Seq> {
         self.blocks.highest_end()
@@ -157,6 +162,7 @@ impl Connection {
         } else if !seg.end_seq.after(self.rcv.nxt) {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
+            self.accurate_spurious_retransmission();
             self.set_dsack(seg.seq, seg.end_seq);
             self.out_of_window();
         } else if !seg.seq.before(self.rcv.nxt + self.rcv.window()) {

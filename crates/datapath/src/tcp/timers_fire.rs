@@ -33,7 +33,7 @@ impl Connection {
                         if self.rec.lost_out > self.rec.retrans_out {
                             self.xmit_retransmit_queue(Cause::Rack, cx);
                         }
-                        self.write_xmit(self.snd.mss, self.snd.nonagle, Push::All, cx);
+                        self.write_xmit(self.current_mss(cx.now), self.snd.nonagle, Push::All, cx);
                     }
                 }
             }
@@ -150,6 +150,7 @@ impl Connection {
         };
         if due {
             self.retransmit_syn_ack(cx);
+            self.accurate_syn_ack_timeout();
             self.handshake_timeout();
         }
         self.retransmits = self.retransmits.saturating_add(1);
@@ -399,7 +400,7 @@ impl Connection {
             && self.queue.get(head).seq.before(self.wnd_end())
         {
             let room = self.wnd_end().bytes_since(self.queue.get(head).seq);
-            let mss = self.snd.mss.min(room);
+            let mss = self.current_mss(cx.now).min(room);
             if mss < self.queue.get(head).len() {
                 self.queue.get_mut(head).pcount = 0;
                 self.fragment(head, mss);

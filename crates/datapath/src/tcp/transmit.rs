@@ -4,8 +4,8 @@ use super::config::PmtuDiscovery;
 use super::skb::SkbId;
 use super::{Connection, Cx, Handed};
 use crate::packet::{
-    Body, Ecn, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, SackList, Tcp, TcpFlags,
-    TcpOptions, Transport,
+    AccEcnOption, Body, Ecn, GsoType, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, SackList,
+    Tcp, TcpFlags, TcpOptions, Transport,
 };
 use crate::qdisc::Enqueue;
 use crate::units::Instant;
@@ -35,6 +35,9 @@ impl Connection {
             flags |= TcpFlags::PSH;
         }
         let is_syn = flags.contains(TcpFlags::SYN);
+        if is_syn && flags.contains(TcpFlags::ACK) && self.is_accurate() {
+            flags = self.accurate_syn_ack(flags);
+        }
         let new_data = len > 0 && !skb.seq.before(self.snd.nxt);
         let ecn = if is_syn { self.syn_ecn() } else { self.ecn_send(new_data, &mut flags) };
         let options = if is_syn { self.syn_options(cx, flags) } else { self.options(cx.now) };
@@ -50,7 +53,11 @@ impl Connection {
         cx.mib.out_segs += u64::from(segs);
         let window = if is_syn { self.syn_window() } else { self.select_window(cx) };
         let tcp = self.header(skb.seq, flags, window, options);
+        // The ACE field is the same on every segment.
+        let gso_type =
+            if segs > 1 && self.is_accurate() { GsoType::ACC_ECN } else { GsoType::NONE };
         let meta = Meta {
+            gso_type,
             gso_size: if segs > 1 { skb.gso_size } else { 0 },
             gso_segs: segs as u16,
             memory: if len > 0 { Memory::Paged } else { Memory::Linear },
@@ -124,6 +131,13 @@ impl Connection {
         self.send_control(TcpFlags::ACK, cx.now, cx);
     }
 
+    /// Sends the ACK of a handshake, which tells an AccECN peer the codepoint of its SYN-ACK.
+    pub(super) fn send_reflecting_ack(&mut self, ecn: Ecn, cx: &mut Cx<'_>) {
+        self.ecn.acc.reflect = Some(ecn);
+        self.send_ack(cx);
+        self.ecn.acc.reflect = None;
+    }
+
     /// The same from the compression timer, which does not look at the clock: the timestamp is that
     /// of the latest event (`tcp_compressed_ack_kick`).
     pub(super) fn send_unclocked_ack(&mut self, cx: &mut Cx<'_>) {
@@ -140,7 +154,8 @@ impl Connection {
     pub(super) fn send_probe_ack(&mut self, cx: &mut Cx<'_>) {
         let options = self.options(cx.now);
         let window = self.select_window(cx);
-        let tcp = self.header(self.snd.una - 1, TcpFlags::ACK, window, options);
+        let flags = if self.is_accurate() { self.ecn_echo() } else { TcpFlags(0) };
+        let tcp = self.header(self.snd.una - 1, TcpFlags::ACK | flags, window, options);
         self.control_out(tcp, cx);
     }
 
@@ -167,9 +182,14 @@ impl Connection {
 
     /// Sends a header without payload and without an owner.
     pub(super) fn control_out(&mut self, tcp: Tcp, cx: &mut Cx<'_>) {
+        let ecn = self.ecn_of_control();
+        self.control_out_as(tcp, ecn, cx);
+    }
+
+    /// The same with a codepoint of its own.
+    pub(super) fn control_out_as(&mut self, tcp: Tcp, ecn: Ecn, cx: &mut Cx<'_>) {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
-        let ecn = self.ecn_of_control();
         let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, ..self.meta() };
         cx.egress.transmit(cx.now, self.packet(tcp, 0, ecn, meta));
     }
@@ -190,13 +210,57 @@ impl Connection {
         if self.md5_key().is_some() {
             used += super::md5::OPTION_LEN;
         }
-        let sack = if self.rcv.has_sack_blocks() && used + 12 <= MAX_OPTION_SPACE {
-            let room = (MAX_OPTION_SPACE - used - 4) / 8;
-            self.rcv.sack_list(room as usize)
-        } else {
-            SackList::EMPTY
-        };
-        TcpOptions { timestamps, sack, ..TcpOptions::default() }
+        let mut sacks = self.sacks_that_fit(used);
+        let mut acc_ecn = AccEcnOption::NONE;
+        if self.is_accurate()
+            && self.wants_option(stamp)
+            && let Some((fields, kept)) = self.fit_option(MAX_OPTION_SPACE - used, sacks)
+        {
+            sacks = kept;
+            acc_ecn = self.acc_ecn_option(fields);
+            self.option_sent(self.rcv.dsack.is_some() && sacks > 0, stamp);
+        }
+        let sack = if sacks > 0 { self.rcv.sack_list(sacks) } else { SackList::EMPTY };
+        let mut options = TcpOptions { timestamps, sack, ..TcpOptions::default() };
+        if acc_ecn.is_present() {
+            options.set_acc_ecn(acc_ecn);
+        }
+        options
+    }
+
+    /// SACK blocks to send beside `used` bytes of other options.
+    fn sacks_that_fit(&self, used: u32) -> usize {
+        if !self.rcv.has_sack_blocks() || used + 12 > MAX_OPTION_SPACE {
+            return 0;
+        }
+        self.rcv.sack_count().min(((MAX_OPTION_SPACE - used - 4) / 8) as usize)
+    }
+
+    /// Payload of a full segment sent now: SACK blocks and Accurate ECN take their share
+    /// (`tcp_current_mss`).
+    #[inline]
+    pub(super) fn current_mss(&self, now: Instant) -> u32 {
+        if !self.is_accurate() && !self.rcv.has_sack_blocks() {
+            return self.snd.mss;
+        }
+        self.mss_beside_options(now)
+    }
+
+    fn mss_beside_options(&self, now: Instant) -> u32 {
+        let used = self.header_len() - super::options::TCP_HEADER_LEN;
+        let mut sacks = self.sacks_that_fit(used);
+        let mut extra = 0;
+        if self.is_accurate()
+            && self.wants_option(now)
+            && let Some((fields, kept)) = self.fit_option(MAX_OPTION_SPACE - used, sacks)
+        {
+            sacks = kept;
+            extra = AccEcnOption::padded_len(fields, kept);
+        }
+        if sacks > 0 {
+            extra += 4 + 8 * sacks as u32;
+        }
+        self.snd.mss.saturating_sub(extra).max(1)
     }
 
     pub(super) fn header(
@@ -240,6 +304,14 @@ impl Connection {
             return self.with_rare_options(packet);
         }
         packet
+    }
+
+    /// Bytes of the options that [`with_rare_options`](Self::with_rare_options) will add to a
+    /// SYN-ACK.
+    pub(super) fn rare_option_len(&self) -> u32 {
+        let mut cookie = [0; 20];
+        let signature = if self.md5_key().is_some() { super::md5::OPTION_LEN } else { 0 };
+        signature + self.fast_open_option(&mut cookie) as u32
     }
 
     /// Adds the options that few connections send: MD5 in front, Fast Open behind.

@@ -64,7 +64,7 @@ impl Connection {
         let mut copied = self.snd.write_unfinished;
         self.snd.no_space = false;
         let mut left = bytes;
-        let mut size_goal = self.write_goal(flags);
+        let mut size_goal = self.write_goal(flags, cx.now);
         while left > 0 {
             let room = self.room_in_tail(size_goal);
             if room == 0 {
@@ -90,9 +90,9 @@ impl Connection {
                 self.mark_push();
                 self.push_pending_frames(nagle::PUSH, cx);
             } else if self.queue.send_head() == self.queue.unsent_tail() {
-                self.write_xmit(self.snd.mss, nagle::PUSH, Push::One, cx);
+                self.write_xmit(self.current_mss(cx.now), nagle::PUSH, Push::One, cx);
             }
-            size_goal = self.write_goal(flags);
+            size_goal = self.write_goal(flags, cx.now);
         }
         self.snd.write_unfinished = false;
         if !copied {
@@ -120,9 +120,10 @@ impl Connection {
     }
 
     /// Bytes of one record: a single segment where the urgent pointer is about.
-    fn write_goal(&mut self, flags: WriteFlags) -> u32 {
-        let goal = self.size_goal();
-        if flags.out_of_band { self.snd.mss } else { goal }
+    fn write_goal(&mut self, flags: WriteFlags, now: crate::units::Instant) -> u32 {
+        let mss = self.current_mss(now);
+        let goal = self.size_goal(mss);
+        if flags.out_of_band { mss } else { goal }
     }
 
     /// `TCP_NODELAY` was set or cleared (`__tcp_sock_set_nodelay`).
@@ -303,8 +304,7 @@ impl Connection {
 
     /// Bytes that one record should hold: whole segments, at most half the largest window
     /// (`tcp_xmit_size_goal`).
-    fn size_goal(&mut self) -> u32 {
-        let mss = self.snd.mss;
+    fn size_goal(&mut self, mss: u32) -> u32 {
         let header_room = self.config.profile.max_tcp_header;
         let longest = GSO_MAX_SIZE - 1 - header_room;
         let cutoff = if self.snd.max_window > MSS_DEFAULT {

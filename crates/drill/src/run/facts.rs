@@ -38,7 +38,7 @@ fn tcp_info(info: &TcpInfo, facts: &mut Facts) {
     facts.insert("tcpi_state", info.state as i128);
     facts.insert("tcpi_ca_state", info.ca_state as i128);
     // Gone from the kernel; it says 0.
-    for name in ["tcpi_fackets", "tcpi_last_ack_sent"] {
+    for name in ["tcpi_fackets", "tcpi_last_ack_sent", "tcpi_options2"] {
         facts.insert(name, 0);
     }
     facts!(
@@ -93,6 +93,16 @@ fn tcp_info(info: &TcpInfo, facts: &mut Facts) {
         "tcpi_reord_seen" reord_seen,
         "tcpi_rcv_ooopack" rcv_ooopack,
         "tcpi_snd_wnd" snd_wnd,
+        "tcpi_received_ce" received_ce,
+        "tcpi_delivered_e1_bytes" delivered_e1_bytes,
+        "tcpi_delivered_e0_bytes" delivered_e0_bytes,
+        "tcpi_delivered_ce_bytes" delivered_ce_bytes,
+        "tcpi_received_e1_bytes" received_e1_bytes,
+        "tcpi_received_e0_bytes" received_e0_bytes,
+        "tcpi_received_ce_bytes" received_ce_bytes,
+        "tcpi_ecn_mode" ecn_mode,
+        "tcpi_accecn_opt_seen" accecn_opt_seen,
+        "tcpi_accecn_fail_mode" accecn_fail_mode,
     );
 }
 
@@ -120,7 +130,7 @@ const MEM_INFO: [&str; 9] = [
 ];
 
 /// Names that scripts compare fields with.
-const CONSTANTS: [(&str, i32); 24] = [
+const CONSTANTS: [(&str, i32); 36] = [
     ("TCP_ESTABLISHED", 1),
     ("TCP_SYN_SENT", 2),
     ("TCP_SYN_RECV", 3),
@@ -145,4 +155,16 @@ const CONSTANTS: [(&str, i32); 24] = [
     ("TCPI_OPT_SYN_DATA", 32),
     ("TCPI_OPT_USEC_TS", 64),
     ("TCPI_OPT_TFO_CHILD", 128),
+    ("TCPI_ECN_MODE_DISABLED", 0),
+    ("TCPI_ECN_MODE_RFC3168", 1),
+    ("TCPI_ECN_MODE_ACCECN", 2),
+    ("TCPI_ECN_MODE_PENDING", 3),
+    ("TCP_ACCECN_OPT_NOT_SEEN", 0),
+    ("TCP_ACCECN_OPT_EMPTY_SEEN", 1),
+    ("TCP_ACCECN_OPT_COUNTER_SEEN", 2),
+    ("TCP_ACCECN_OPT_FAIL_SEEN", 3),
+    ("TCP_ACCECN_ACE_FAIL_SEND", 1),
+    ("TCP_ACCECN_ACE_FAIL_RECV", 2),
+    ("TCP_ACCECN_OPT_FAIL_SEND", 4),
+    ("TCP_ACCECN_OPT_FAIL_RECV", 8),
 ];

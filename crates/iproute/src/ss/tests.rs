@@ -59,6 +59,16 @@ fn socket(dctcp: DctcpInfo) -> SocketView {
         reord_seen: 0,
         rcv_ooopack: 0,
         snd_wnd: 664_704,
+        received_ce: 0,
+        delivered_e1_bytes: 0,
+        delivered_e0_bytes: 0,
+        delivered_ce_bytes: 0,
+        received_e1_bytes: 0,
+        received_e0_bytes: 0,
+        received_ce_bytes: 0,
+        ecn_mode: 0,
+        accecn_opt_seen: 0,
+        accecn_fail_mode: 0,
     };
     SocketView {
         local: "10.0.1.2:40001".parse().expect("an address"),

@@ -197,3 +197,26 @@ proptest! {
         prop_assert_eq!(held, Packet { extra: None, ..big });
     }
 }
+
+/// AE, CWR and ECE are a counter with Accurate ECN: the same merges, another does not, and the
+/// super-packet keeps CWR on every segment when it is cut again.
+#[test]
+fn accurate_ecn_merges_while_the_field_stays() {
+    for theirs in 0..8u16 {
+        for ours in 0..8u16 {
+            let field = |index, ace: u16| {
+                let mut packet = segment(index);
+                edit_tcp(&mut packet, |tcp| tcp.flags |= TcpFlags(ace * TcpFlags::ECE.0));
+                packet
+            };
+            let (held, count) = merged(&[field(0, ours), field(1, theirs)]);
+            assert_eq!(count == 2, ours == theirs, "{ours} {theirs}");
+            if count == 2 {
+                for segment in held.segment() {
+                    let flags = segment.tcp().expect("TCP").flags;
+                    assert_eq!(flags.0 / TcpFlags::ECE.0, ours);
+                }
+            }
+        }
+    }
+}

@@ -127,7 +127,9 @@ fn an_option_is_pushed_behind_the_others() {
     let sent = bytes(&pushed, &payload(100));
     let parsed = Packet::parse_ethernet(&sent[..]).expect("parses");
     assert_eq!((parsed.flaws(), parsed.body.len), (Flaws::NONE, 100));
-    assert_eq!(parsed.transport, plain.transport);
+    let known = parsed.tcp().expect("TCP").options;
+    assert_eq!(known.acc_ecn(), AccEcnOption::new(kind::ACC_ECN_0, &[1]));
+    assert_eq!(known.timestamps, plain.tcp().expect("TCP").options.timestamps);
     let mut scratch = [0; MAX_OPTION_SPACE];
     let list = parsed.tcp_option_bytes(&mut scratch).expect("TCP");
     let decoded: Vec<_> = RawOptions::new(list).map(RawOption::decode).collect();
@@ -147,17 +149,67 @@ fn an_option_is_pushed_behind_the_others() {
     assert_eq!(plain.tcp_option_bytes(&mut scratch).map(<[u8]>::len), Some(12));
 }
 
+/// RFC 9768 section 3.2.3: the option in Linux's place, and how it shares padding with SACK.
+#[test]
+fn accurate_ecn_layouts() {
+    let option = |fields: usize| AccEcnOption::new(kind::ACC_ECN_1, &[1, 0, 0x01_02_03][..fields]);
+    let mut plain = TcpOptions::default();
+    plain.set_acc_ecn(option(3));
+    assert_eq!(written(&plain), [174, 11, 0, 0, 1, 0, 0, 0, 1, 2, 3, 1]);
+    let mut sack = SackList::EMPTY;
+    sack.push(SackBlock { start: Seq(1), end: Seq(2) });
+    let block = [5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    let table: [(usize, &[u8]); 4] = [
+        (0, &[174, 2]),
+        (1, &[174, 5, 0, 0, 1, 1]),
+        (2, &[174, 8, 0, 0, 1, 0, 0, 0, 1, 1]),
+        (3, &[174, 11, 0, 0, 1, 0, 0, 0, 1, 2, 3, 1, 1, 1]),
+    ];
+    for (fields, front) in table {
+        let mut options = TcpOptions { sack, ..TcpOptions::default() };
+        options.set_acc_ecn(option(fields));
+        assert_eq!(written(&options), [front, &block].concat(), "{fields}");
+    }
+    let syn_ack = TcpOptions { mss: 1000, sack_permitted: true, ..plain };
+    assert_eq!(written(&syn_ack)[16..], [1, 1, 4, 2]);
+}
+
+/// RFC 9768 section 3.2.3: what is longer or no multiple of three is padding.
+#[test]
+fn odd_lengths_of_accurate_ecn() {
+    let counters =
+        |bytes: &[u8]| -> Vec<u32> { TcpOptions::parse(bytes).0.acc_ecn().counters().to_vec() };
+    assert_eq!(counters(&[172, 4, 7, 7]), []);
+    assert_eq!(counters(&[172, 7, 0, 0, 9, 7, 7, 1]), [9]);
+    assert_eq!(counters(&[174, 12, 0, 0, 9, 0, 0, 8, 0, 0, 7, 7]), [9, 8, 7]);
+    assert_eq!(counters(&[174, 14, 0, 0, 9, 0, 0, 8, 0, 0, 7, 0, 0, 6, 1, 1]), [9, 8, 7]);
+    assert!(!TcpOptions::parse(&[172, 4, 7, 7]).1, "its padding is not ours");
+}
+
+fn any_acc_ecn() -> impl Strategy<Value = AccEcnOption> {
+    let counters = prop::collection::vec(0u32..1 << 24, 0..=3);
+    let some = (prop::bool::ANY, counters).prop_map(|(first, counters)| {
+        AccEcnOption::new(if first { kind::ACC_ECN_0 } else { kind::ACC_ECN_1 }, &counters)
+    });
+    prop_oneof![Just(AccEcnOption::NONE), some]
+}
+
 pub fn any_options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = prop::option::of(any::<(u32, u32)>());
     let blocks = prop::collection::vec(any::<(u32, u32)>(), 0..=4);
-    (any::<u16>(), 0u8..16, any::<bool>(), timestamps, blocks)
-        .prop_map(|(mss, window_scale_plus_one, sack_permitted, timestamps, blocks)| {
+    (any::<u16>(), 0u8..16, any::<bool>(), timestamps, blocks, any_acc_ecn())
+        .prop_map(|(mss, window_scale_plus_one, sack_permitted, timestamps, blocks, acc_ecn)| {
             let mut sack = SackList::EMPTY;
             for (start, end) in blocks {
                 sack.push(SackBlock { start: Seq(start), end: Seq(end) });
             }
             let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
-            TcpOptions { mss, window_scale_plus_one, sack_permitted, timestamps, sack }
+            let mut options =
+                TcpOptions { mss, window_scale_plus_one, sack_permitted, timestamps, sack };
+            if sack.len() < 4 || acc_ecn.counters().len() < 2 {
+                options.set_acc_ecn(acc_ecn);
+            }
+            options
         })
         .prop_filter("more than a header holds", |options| {
             options.len() as usize <= MAX_OPTION_SPACE

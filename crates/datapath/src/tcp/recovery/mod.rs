@@ -114,6 +114,8 @@ pub(super) struct AckFlags {
     pub sack_reneging: bool,
     /// The transmit timer is to be set again.
     pub set_xmit_timer: bool,
+    /// Bytes that it newly acknowledged or SACKed.
+    pub delivered_bytes: u32,
 }
 
 impl AckFlags {

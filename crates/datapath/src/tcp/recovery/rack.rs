@@ -196,7 +196,10 @@ impl Connection {
         if self.queue.get(head).has(tag::LOST) {
             return;
         }
-        let mss = self.snd.mss;
+        let mss = match self.queue.get(head).gso_size {
+            0 => self.snd.mss,
+            size => size.into(),
+        };
         self.split_head_to_one_segment(head, mss);
         self.mark_skb_lost(head, Cause::DupAcks, cx);
         self.queue.unlink_sent(head);

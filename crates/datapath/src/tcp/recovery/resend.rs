@@ -130,7 +130,7 @@ impl Connection {
         }
         self.forget_mtu_probe();
         self.trim_acked(id);
-        let mss = self.snd.mss;
+        let mss = self.current_mss(cx.now);
         let skb = *self.queue.get(id);
         let mut room = self.wnd_end() - skb.seq;
         if room <= 0 && !skb.flags.contains(crate::packet::TcpFlags::SYN) {
@@ -148,7 +148,7 @@ impl Connection {
             }
         }
         if skb.len() > len {
-            self.fragment(id, len);
+            self.fragment_into(id, len, mss);
         } else if skb.pcount > 0 {
             let before = u32::from(skb.pcount);
             let skb = self.queue.get_mut(id);
@@ -215,9 +215,18 @@ impl Connection {
     /// Splits `id` after `len` bytes and keeps every count right (`tcp_fragment`). Returns the
     /// second half.
     pub(in super::super) fn fragment(&mut self, id: SkbId, len: u32) -> SkbId {
+        let mss = match self.queue.get(id).gso_size {
+            0 => self.snd.mss,
+            size => size.into(),
+        };
+        self.fragment_into(id, len, mss)
+    }
+
+    /// The same, and both halves are then of segments of `mss` bytes.
+    fn fragment_into(&mut self, id: SkbId, len: u32, mss: u32) -> SkbId {
         let before = u32::from(self.queue.get(id).pcount);
         let overhead = self.config.profile.skb_overhead;
-        let new = self.queue.split(id, len, overhead, self.snd.mss);
+        let new = self.queue.split(id, len, overhead, mss);
         self.snd.wmem_queued += overhead;
         let first = u32::from(self.queue.get(id).pcount);
         let second = u32::from(self.queue.get(new).pcount);

@@ -352,6 +352,7 @@ impl Connection {
             flags.data_sacked = true;
             self.rec.sacked_out += pcount;
             outcome.sack_delivered += pcount;
+            flags.delivered_bytes += end_seq.bytes_since(seq);
             if self.rec.sacked_out == pcount || end_seq.after(self.rec.highest_sack) {
                 self.rec.highest_sack = end_seq;
             }

@@ -67,7 +67,12 @@ impl Connection {
             let one = skb.seq + skb.len().min(self.snd.mss);
             if !one.after(self.wnd_end()) {
                 let before = self.rec.packets_out;
-                self.write_xmit(self.snd.mss, super::super::write::nagle::OFF, Push::Probe, cx);
+                self.write_xmit(
+                    self.current_mss(cx.now),
+                    super::super::write::nagle::OFF,
+                    Push::Probe,
+                    cx,
+                );
                 return self.rec.packets_out > before;
             }
         }
@@ -75,7 +80,7 @@ impl Connection {
         if self.skb_still_in_host_queue(tail) {
             return false;
         }
-        let mss = self.snd.mss;
+        let mss = self.current_mss(cx.now);
         let skb = *self.queue.get(tail);
         let mut probe = tail;
         if skb.pcount > 1 && skb.len() > (u32::from(skb.pcount) - 1) * mss {
