@@ -40,12 +40,11 @@ impl Connection {
     /// (`tcp_accecn_process`).
     pub(super) fn accurate_feedback(&mut self, tcp: &Tcp, flags: AckFlags, packets: u32) -> u32 {
         let bytes = flags.delivered_bytes;
-        let newer = flags.snd_una_advanced || flags.data_sacked;
-        if !newer && !self.ecn.acc.timestamp_advanced {
+        if !flags.forward_progress() && !self.ecn.acc.timestamp_advanced {
             // An ACK with newer feedback may have come before.
             return 0;
         }
-        if newer && packets > 0 {
+        if packets > 0 {
             self.average_acked(packets);
         }
         let ce_bytes = self.read_option(&tcp.options.acc_ecn(), bytes);
@@ -80,6 +79,7 @@ impl Connection {
             if let Some(codepoint) = self.ecn.acc.estimate {
                 let guessed = &mut self.ecn.acc.delivered[counter(codepoint)];
                 *guessed = guessed.wrapping_add(bytes);
+                return Some(if codepoint == Ecn::Ce { bytes } else { 0 });
             }
             return None;
         }

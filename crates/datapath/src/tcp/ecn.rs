@@ -194,7 +194,13 @@ impl Connection {
 
     /// A data segment arrived with codepoint `ecn` (`tcp_ecn_check_ce`).
     pub(super) fn ecn_check_ce(&mut self, ecn: Ecn, cx: &mut Cx<'_>) {
-        if !self.ecn.ok || self.is_accurate() {
+        if !self.ecn.ok {
+            return;
+        }
+        if self.is_accurate() {
+            if ecn == Ecn::NotEct {
+                self.rfc3168_receives(ecn);
+            }
             return;
         }
         if self.cc_needs_ecn() && ecn != Ecn::NotEct {
