@@ -209,7 +209,7 @@ impl SackList {
     /// True without blocks.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len & 7 == 0
+        self.len() == 0
     }
 
     /// The blocks in wire order.

@@ -137,11 +137,10 @@ impl Delivered {
                 let estimate = share.div_ceil(u64::from(bytes.max(1))) as u32;
                 most.min(ace + estimate / ACE_VALUES * ACE_VALUES)
             }
-            Some(ce) if ce > ace * mss => most,
-            Some(ce) if ce < (most * mss) >> 1 => ace,
-            Some(_) => most,
+            // Clearly fewer than a cycle would make, and no more than the field tells.
+            Some(ce) if ce <= ace * mss && ce < (most * mss) >> 1 => ace,
             None if stretched => ace,
-            None => most,
+            _ => most,
         }
     }
 }
