@@ -36,6 +36,9 @@ fn config(algorithm: Algorithm) -> TcpConfig {
     config.sysctl.tcp_timestamps = 0;
     // Room for what nobody reads, as packetdrill's defaults have it.
     config.sysctl.tcp_rmem = [4_096, 540_000, 15_728_640];
+    // A first window of all the room shrinks with the first short segments, and then two segments
+    // are no reason to acknowledge at once: the exchanges of 2018 had less.
+    config.profile.initial_window_64k = true;
     config
 }
 

@@ -66,6 +66,9 @@ fn link(chances: Chances) -> LinkConfig {
     LinkConfig { chances, ..LinkConfig::delay(Duration::from_millis(5)) }
 }
 
+/// Applications hear of what has come a nanosecond later.
+const APP: Duration = Duration::from_nanos(1);
+
 #[test]
 fn rules_pick_exactly_their_packets() {
     let rules = |texts: &[&str]| LinkConfig {
@@ -83,10 +86,10 @@ fn rules_pick_exactly_their_packets() {
     assert_eq!(doubled.run().received, 110);
 
     let mut late = Pair::new(rules(&["f data 100 delay 500000000"]), 1);
-    assert_eq!(late.run().last_received, Some(ms(990 + 5 + 500)));
+    assert_eq!(late.run().last_received, Some(ms(990 + 5 + 500) + APP));
 
     let mut held = Pair::new(rules(&["f time 980000000 1500000000 hold"]), 1);
-    assert_eq!(held.run().last_received, Some(ms(1500 + 5)));
+    assert_eq!(held.run().last_received, Some(ms(1500 + 5) + APP));
 }
 
 #[test]
