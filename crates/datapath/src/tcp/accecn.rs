@@ -69,6 +69,12 @@ pub(super) fn reflect(ecn: Ecn) -> TcpFlags {
     })
 }
 
+/// The codepoint that a SYN-ACK or its ACK tells; `None` for numbers without a meaning.
+fn told(flags: TcpFlags) -> Option<Ecn> {
+    let codepoints = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+    codepoints.into_iter().find(|&ecn| reflect(ecn) == TcpFlags(flags.0 & ACE_FLAGS.0))
+}
+
 /// What of Accurate ECN a connection has to remember.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AccEcn {
@@ -183,18 +189,11 @@ impl Connection {
             return;
         }
         let sent = self.syn_ecn();
-        let arrived = match ace(seg.tcp.flags) {
-            0b000 => {
-                self.ecn.acc.fail |= fail::ACE_RECV | fail::OPT_RECV;
-                return;
-            }
-            0b010 => Ecn::NotEct,
-            0b011 => Ecn::Ect1,
-            0b100 => Ecn::Ect0,
-            0b110 => Ecn::Ce,
-            // Unused.
-            _ => return,
-        };
+        if ace(seg.tcp.flags) == 0 {
+            self.ecn.acc.fail |= fail::ACE_RECV | fail::OPT_RECV;
+            return;
+        }
+        let Some(arrived) = told(seg.tcp.flags) else { return };
         if self.config.sysctl.tcp_ecn_fallback != 0 && is_mangled(sent, arrived) {
             self.ecn.acc.fail |= fail::ACE_RECV;
         } else if arrived == Ecn::Ce {
@@ -253,13 +252,25 @@ impl Connection {
         self.enter_accurate(seg.ecn, 2);
         self.ecn.acc.reflect = Some(seg.ecn);
         if seg.ecn == Ecn::Ce {
-            self.ecn.received_ce = 1;
+            self.marked_syn_ack(told(seg.tcp.flags));
         }
         let option = seg.tcp.options.acc_ecn();
         if !self.first_option(&option) {
             self.ecn.acc.fail |= fail::OPT_RECV;
         }
         self.read_option(&option, 0);
+    }
+
+    /// A SYN-ACK with CE is counted. Only then is looked at what it says of our SYN: whether a path
+    /// that marks also mangles.
+    fn marked_syn_ack(&mut self, arrived: Option<Ecn>) {
+        let sent = self.syn_ecn();
+        let mangled = arrived.is_some_and(|arrived| is_mangled(sent, arrived));
+        if mangled && self.config.sysctl.tcp_ecn_fallback != 0 {
+            self.ecn.acc.fail |= fail::ACE_RECV;
+        } else {
+            self.ecn.received_ce = 1;
+        }
     }
 
     /// Codepoint of every segment of a connection with AccECN, unless the path or the peer is

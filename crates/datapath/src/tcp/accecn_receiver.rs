@@ -46,7 +46,9 @@ impl Connection {
     /// An acceptable segment arrived: counts its codepoint (`tcp_ecn_received_counters`).
     #[inline]
     pub(super) fn ecn_received(&mut self, seg: &Segment<'_>) {
-        if seg.ecn != Ecn::NotEct {
+        // Without AccECN the ACK of a handshake is not counted.
+        let counts = self.is_accurate() || self.state != State::SynRecv || seg.len > 0;
+        if seg.ecn != Ecn::NotEct && counts {
             self.count_received(seg);
         }
         if self.is_accurate() {
@@ -55,7 +57,9 @@ impl Connection {
     }
 
     fn count_received(&mut self, seg: &Segment<'_>) {
-        self.ecn.seen = true;
+        // With RFC 3168 pure ACKs show nothing.
+        let classic = self.ecn.ok && !self.is_accurate();
+        self.ecn.seen |= seg.len > 0 || !classic;
         if seg.ecn == Ecn::Ce {
             self.ecn.received_ce = self.ecn.received_ce.wrapping_add(seg.segments.max(1));
         }

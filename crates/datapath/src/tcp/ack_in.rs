@@ -284,9 +284,7 @@ impl Connection {
             if pcount == 0 {
                 break;
             }
-            if !skb.has(tag::SACKED) {
-                flags.delivered_bytes += acked_bytes;
-            }
+            flags.delivered_bytes += acked_bytes;
             self.note_acked(&skb, pcount, &mut cleaned, flags);
             self.count_acked(&skb, pcount, sample, flags, cx);
             if !fully_acked {

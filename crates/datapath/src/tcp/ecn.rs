@@ -108,7 +108,7 @@ impl Connection {
         }
         let asks = syn.contains(SETUP_SYN);
         let allowed = self.config.sysctl.tcp_ecn != sysctl::OFF || route;
-        let plain = codepoint == Ecn::NotEct;
+        let plain = codepoint == Ecn::NotEct || syn.contains(TcpFlags::AE);
         self.ecn.ok = asks && ((allowed && plain) || self.cc_needs_ecn());
         if self.ecn.ok { TcpFlags::ECE } else { TcpFlags(0) }
     }

@@ -114,7 +114,8 @@ pub(super) struct AckFlags {
     pub sack_reneging: bool,
     /// The transmit timer is to be set again.
     pub set_xmit_timer: bool,
-    /// Bytes that it newly acknowledged or SACKed.
+    /// Bytes that it acknowledged, and that it SACKed in records of their own: as the kernel adds
+    /// them up, SACKed ones count again when acknowledged, joined ones only then.
     pub delivered_bytes: u32,
 }
 

@@ -297,6 +297,9 @@ impl Connection {
     ) {
         let skb = *self.queue.get(id);
         if let Some(sacked) = self.tag_one(Tagged::whole(&skb), is_dsack, outcome, flags, cx) {
+            if !skb.has(tag::SACKED) && sacked & tag::SACKED != 0 {
+                flags.delivered_bytes += skb.len();
+            }
             let skb = self.queue.get_mut(id);
             skb.sacked = sacked;
             self.rate.skb_delivered(skb, sample);
@@ -352,7 +355,6 @@ impl Connection {
             flags.data_sacked = true;
             self.rec.sacked_out += pcount;
             outcome.sack_delivered += pcount;
-            flags.delivered_bytes += end_seq.bytes_since(seq);
             if self.rec.sacked_out == pcount || end_seq.after(self.rec.highest_sack) {
                 self.rec.highest_sack = end_seq;
             }
