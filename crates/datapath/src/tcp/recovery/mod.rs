@@ -114,8 +114,8 @@ pub(super) struct AckFlags {
     pub sack_reneging: bool,
     /// The transmit timer is to be set again.
     pub set_xmit_timer: bool,
-    /// Bytes that it acknowledged, and that it SACKed in records of their own: as the kernel adds
-    /// them up, SACKed ones count again when acknowledged, joined ones only then.
+    /// Bytes that it acknowledged or SACKed, as the kernel adds them up: SACKed ones count again
+    /// when acknowledged, and of a record that joins another only what is left of it.
     pub delivered_bytes: u32,
 }
 

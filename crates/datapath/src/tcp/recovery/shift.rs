@@ -82,6 +82,10 @@ impl Connection {
             sent_us: skb.sent_us(),
         };
         self.tag_one(moved, is_dsack, outcome, flags, cx);
+        if !skb.has(tag::SACKED) {
+            // The kernel looks at the record after it was cut: what is left of it counts.
+            flags.delivered_bytes += skb.len() - part.len;
+        }
         self.rate.skb_delivered(self.queue.get_mut(id), sample);
         if !self.join(before, index, part) {
             return Shift::Joined;
