@@ -247,12 +247,14 @@ impl Connection {
     }
 
     /// The SYN-ACK says that the peer has AccECN.
-    pub(super) fn accurate_syn_answered(&mut self, seg: &Segment<'_>) {
+    pub(super) fn accurate_syn_answered(&mut self, seg: &Segment<'_>, asked: bool) {
         // The ACK of the handshake and the first data segment carry the option.
         self.enter_accurate(seg.ecn, 2);
         self.ecn.acc.reflect = Some(seg.ecn);
         if seg.ecn == Ecn::Ce {
-            self.marked_syn_ack(told(seg.tcp.flags));
+            // Only a SYN that asks for AccECN has its codepoint remembered.
+            let sent = if asked { self.syn_ecn() } else { Ecn::NotEct };
+            self.marked_syn_ack(sent, told(seg.tcp.flags));
         }
         let option = seg.tcp.options.acc_ecn();
         if !self.first_option(&option) {
@@ -263,8 +265,7 @@ impl Connection {
 
     /// A SYN-ACK with CE is counted. Only then is looked at what it says of our SYN: whether a path
     /// that marks also mangles.
-    fn marked_syn_ack(&mut self, arrived: Option<Ecn>) {
-        let sent = self.syn_ecn();
+    fn marked_syn_ack(&mut self, sent: Ecn, arrived: Option<Ecn>) {
         let mangled = arrived.is_some_and(|arrived| is_mangled(sent, arrived));
         if mangled && self.config.sysctl.tcp_ecn_fallback != 0 {
             self.ecn.acc.fail |= fail::ACE_RECV;

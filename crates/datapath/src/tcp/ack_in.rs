@@ -112,6 +112,7 @@ impl Connection {
         self.rack_update_reo_wnd(sample.prior_delivered);
         if self.is_accurate() && self.state.is_synchronized() {
             let delivered = self.rate.delivered.wrapping_sub(delivered_before);
+            flags.delivered_bytes += ack.bytes_since(prior_snd_una);
             let marked = self.accurate_feedback(seg.tcp, flags, delivered);
             self.rate.delivered_ce = self.rate.delivered_ce.wrapping_add(marked);
             cx.mib.delivered_ce += u64::from(marked);
@@ -273,10 +274,8 @@ impl Connection {
         let mut fully_acked = true;
         while let Some(id) = self.queue.rtx_head() {
             let skb = *self.queue.get(id);
-            let mut acked_bytes = skb.len();
             let pcount = if skb.end_seq.after(self.snd.una) {
                 fully_acked = false;
-                acked_bytes = (self.snd.una - skb.seq).max(0) as u32;
                 self.trim_head(id)
             } else {
                 u32::from(skb.pcount)
@@ -284,7 +283,6 @@ impl Connection {
             if pcount == 0 {
                 break;
             }
-            flags.delivered_bytes += acked_bytes;
             self.note_acked(&skb, pcount, &mut cleaned, flags);
             self.count_acked(&skb, pcount, sample, flags, cx);
             if !fully_acked {

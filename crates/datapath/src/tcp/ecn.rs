@@ -126,7 +126,7 @@ impl Connection {
             0b101 if !asked => {}
             // Nothing, or our own flags come back from a broken peer.
             0b000 | 0b111 => self.ecn.ok = false,
-            _ => self.accurate_syn_answered(seg),
+            _ => self.accurate_syn_answered(seg, asked),
         }
     }
 

@@ -130,7 +130,15 @@ impl Connection {
         }
         self.receive_payload(seg, cx);
         self.data_snd_check(cx);
-        self.ack_snd_check(cx);
+        // A predicted pure ACK asks for no ACK, though it may have changed the codepoint.
+        let predicted = was_established
+            && self.is_accurate()
+            && seg.seq == seg.end_seq
+            && seg.seq == self.rcv.nxt
+            && self.rcv.is_in_order();
+        if !predicted {
+            self.ack_snd_check(cx);
+        }
     }
 
     /// What few connections have to do after an ACK.

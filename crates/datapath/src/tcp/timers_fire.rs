@@ -187,6 +187,9 @@ impl Connection {
     fn handshake_timeout(&mut self) {
         self.rec.undo_marker = Some(self.snd.una);
         self.rec.undo_retrans = self.rec.undo_retrans.max(0);
+        if self.state == State::SynSent {
+            self.ecn_queue_cwr();
+        }
         self.rec.retrans_out = 0;
         if let Some(head) = self.queue.rtx_head() {
             self.queue.get_mut(head).sacked &= !super::skb::tag::RETRANS;
