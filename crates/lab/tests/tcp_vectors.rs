@@ -31,6 +31,7 @@ const EXACT: &[&str] = &[
     "dup_reno",
     "ecn_cubic",
     "every_reno",
+    "fast_cubic",
     "fz_p00",
     "fz_p01",
     "fz_p02",

@@ -245,10 +245,10 @@ fn cubic_root(a: u64) -> u32 {
     ((sum * 341) >> 10) as u32
 }
 
-/// 66 1/4 times the cube root of `leading` + 1/4.
+/// 66.25 times the cube root of `leading` + 0.3.
 fn first_guess(leading: u64) -> u32 {
     debug_assert!(leading < 64, "six bits lead");
-    integer_root((265 * 265 * 265 * (4 * leading + 1)) >> 8)
+    integer_root(265 * 265 * 265 * (10 * leading + 3) / 640)
 }
 
 /// The largest number whose cube is at most `cube`, which is below 2³⁰.
