@@ -33,8 +33,14 @@ pub fn run(args: &Args) -> Outcome {
     }
     let mut reports = Vec::new();
     for file in &files {
-        let report = vectors::run(file)
-            .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
+        let report = match vectors::run(file) {
+            Ok(report) => report,
+            Err(error) if is_other_json(file, &args.paths, &error) => {
+                eprintln!("passed over {}: {error}", file.display());
+                continue;
+            }
+            Err(error) => return Err(Failure::Usage(format!("{}: {error}", file.display()))),
+        };
         if !args.json {
             print(&report.to_string())?;
         }
@@ -47,7 +53,16 @@ pub fn run(args: &Args) -> Outcome {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Files as they are; of directories every `.json`, `.jsonl` and their `.gz`, in order of name.
+/// A plain JSON file that merely lies beside vectors: nobody has named it, and it is none.
+fn is_other_json(file: &Path, named: &[PathBuf], error: &vectors::Error) -> bool {
+    let foreign =
+        matches!(error, vectors::Error::UnknownKind | vectors::Error::Format { line: 1, .. });
+    let plain = file.extension().is_some_and(|end| end == "json");
+    foreign && plain && !named.iter().any(|path| path == file)
+}
+
+/// Files as they are; of directories, and those inside, every `.json`, `.jsonl` and their `.gz`, in
+/// order of name.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let unreadable = |error| Failure::Usage(format!("{}: {error}", path.display()));
     if !path.is_dir() {
@@ -59,11 +74,14 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
         inside.push(entry.map_err(unreadable)?.path());
     }
     inside.sort();
-    let vector = |path: &PathBuf| {
+    for path in inside {
         let name = path.to_string_lossy();
-        [".json", ".jsonl", ".json.gz", ".jsonl.gz"].iter().any(|end| name.ends_with(end))
-    };
-    files.extend(inside.into_iter().filter(vector));
+        let named =
+            [".json", ".jsonl", ".json.gz", ".jsonl.gz"].iter().any(|end| name.ends_with(end));
+        if named || path.is_dir() {
+            collect(&path, files)?;
+        }
+    }
     Ok(())
 }
 
