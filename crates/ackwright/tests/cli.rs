@@ -258,13 +258,15 @@ fn vectors_are_found_below_a_directory_and_other_json_is_passed_over() {
     let inside = directory.join("inside");
     fs::create_dir_all(&inside).expect("a directory for the test");
     let notes = write(&directory, "notes.json", "{\n  \"no\": \"vector\"\n}\n");
-    let vector = r#"{"name":"none","opt":"","frames":[],"modes":{}}"#;
-    write(&inside, "case.jsonl", vector);
     let directory = directory.to_string_lossy().into_owned();
     let output = ackwright(&["vectors", &directory, "--json"]);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("\"name\": \"none\""), "{text} {}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0));
     assert!(stderr(&output).contains("passed over"), "{}", stderr(&output));
+    // A damaged vector below is not passed over.
+    write(&inside, "case.jsonl", "{");
+    let output = ackwright(&["vectors", &directory]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("case.jsonl: line 1: "), "{}", stderr(&output));
     // Named by its own name, it is an error.
     assert_eq!(ackwright(&["vectors", &notes]).status.code(), Some(2));
 }
