@@ -145,6 +145,11 @@ impl World {
         self.late_by = delay;
     }
 
+    /// True if applications have heard of everything that became ready so far.
+    pub fn all_heard(&self) -> bool {
+        self.ready.is_empty() && self.late.is_empty()
+    }
+
     /// A node's host.
     pub fn host(&self, node: NodeId) -> &Host {
         &self.nodes[node.0 as usize].host

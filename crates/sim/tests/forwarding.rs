@@ -75,6 +75,9 @@ fn what_was_sent_has_arrived_or_was_dropped_or_is_on_the_way() {
     let sink = world.add_app(b, Box::new(UdpSink::new(remote)), ms(0), None);
     for step in 1..40 {
         world.run_until(ms(step * 97));
+        while !world.all_heard() {
+            world.run_until(world.now() + APP);
+        }
         let queued: u64 = (0..world.node_count())
             .flat_map(|node| {
                 let host = world.host(NodeId(node as u32));

@@ -224,14 +224,18 @@ proptest! {
         let drops = Rc::new(RefCell::new(DropLog::default()));
         world.observe(Box::new(Rc::clone(&drops)));
         let cbr = Cbr::new(local, remote, 1200, Duration::from_micros(interval));
-        let sender = world.add_app(a, Box::new(cbr), ms(0), Some(ms(500)));
+        // The sink first: over a link without delay the first packet comes at once.
         let sink = world.add_app(at, Box::new(UdpSink::new(remote)), ms(0), None);
+        let sender = world.add_app(a, Box::new(cbr), ms(0), Some(ms(500)));
         if let Some((down, span)) = cut {
             world.set_link_up_at(ms(down), LinkId(0), false);
             world.set_link_up_at(ms(down + span), LinkId(0), true);
         }
         for step in 1..60 {
             world.run_until(ms(step * 13));
+            while !world.all_heard() {
+                world.run_until(world.now() + APP);
+            }
             let doubled: u64 = world.links().map(|(_, link)| link.stats.duplicated).sum();
             let (sent, received) = (world.report(sender).sent, world.report(sink).received);
             let dropped = drops.borrow().drops.len() as u64;
