@@ -1,0 +1,155 @@
+//! Arriving segments find their socket (`tcp_v4_rcv`, `__inet_lookup`); those of none are reset.
+
+use crate::host::Host;
+use crate::packet::{
+    Body, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+};
+use crate::reason::Reason;
+use crate::tcp::Connection;
+use crate::tcp::seq::Seq;
+use crate::units::Instant;
+use core::net::SocketAddr;
+
+impl Host {
+    /// A TCP segment for this host (`tcp_v4_rcv`).
+    #[inline]
+    pub(in crate::host) fn deliver_tcp(&mut self, now: Instant, packet: Packet) {
+        let Some((local, remote)) = ends_of(&packet) else { return };
+        match self.connection_of((local, remote)) {
+            Some(id) => self.segment_for(now, id, packet),
+            None => self.segment_for_listener(now, local, remote, packet),
+        }
+    }
+
+    /// The same for a segment that stays where it lies. False, and nothing done, if it belongs to
+    /// no connection or might open one.
+    #[inline]
+    pub(in crate::host) fn take_in_tcp(&mut self, now: Instant, packet: &Packet) -> bool {
+        let Some(tcp) = packet.tcp() else { return false };
+        if tcp.flags.contains(TcpFlags::SYN) {
+            return false;
+        }
+        let Some(id) = ends_of(packet).and_then(|ends| self.connection_of(ends)) else {
+            return false;
+        };
+        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(packet, cx));
+        true
+    }
+
+    /// The connection between our end and the peer's (`__inet_lookup_established`).
+    #[inline]
+    pub(in crate::host) fn connection_of(&mut self, ends: (SocketAddr, SocketAddr)) -> Option<u32> {
+        let stack = self.tcp_stack();
+        match stack.last {
+            Some((last, id)) if last == ends => Some(id),
+            _ => {
+                let id = stack.connections.get(&ends).copied();
+                stack.last = id.map(|id| (ends, id));
+                id
+            }
+        }
+    }
+
+    #[inline]
+    fn segment_for(&mut self, now: Instant, id: u32, packet: Packet) {
+        let reopens = self.tcp_connection(id).is_some_and(|tcp| tcp.yields_to(&packet));
+        if reopens && let Some((local, remote)) = ends_of(&packet) {
+            // A new incarnation may take over an old connection's addresses (RFC 6191).
+            self.unhash(id, (local, remote));
+            self.with_connection(now, id, Connection::retire);
+            return self.segment_for_listener(now, local, remote, packet);
+        }
+        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(&packet, cx));
+    }
+
+    /// No connection: perhaps a listener (`tcp_v4_rcv`, `tcp_conn_request`).
+    fn segment_for_listener(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        packet: Packet,
+    ) {
+        let listener = self.listener_for(local);
+        let flags = packet.tcp().map_or(TcpFlags::RST, |tcp| tcp.flags);
+        if let Some(listener) = listener
+            && self.segment_at_listener(now, listener, local, remote, &packet)
+        {
+            return;
+        }
+        self.tcp_stack().mib.in_segs += u64::from(packet.segments());
+        if !flags.contains(TcpFlags::RST) {
+            self.send_reset_for(now, &packet);
+        }
+        self.drop_packet(Reason::NoSocket, packet);
+    }
+
+    /// RFC 9293 section 3.10.7.1: a segment that belongs nowhere is reset.
+    pub(in crate::host) fn send_reset_for(&mut self, now: Instant, packet: &Packet) {
+        let Some(tcp) = packet.tcp() else { return };
+        let network = reply_to(packet.network);
+        let control = u32::from(tcp.flags.contains(TcpFlags::SYN))
+            + u32::from(tcp.flags.contains(TcpFlags::FIN));
+        let (seq, ack, flags) = if tcp.flags.contains(TcpFlags::ACK) {
+            (tcp.ack, Seq(0), TcpFlags::RST)
+        } else {
+            let end = tcp.seq + packet.body.len + control;
+            (Seq(0), end, TcpFlags::RST | TcpFlags::ACK)
+        };
+        let header = Tcp {
+            src_port: tcp.dst_port,
+            dst_port: tcp.src_port,
+            seq,
+            ack,
+            flags,
+            window: 0,
+            urgent: 0,
+            options: TcpOptions::default(),
+        };
+        self.tcp_stack().mib.out_rsts += 1;
+        let reset = Packet {
+            link: Link::None,
+            network,
+            transport: Transport::Tcp(header),
+            body: Body::default(),
+            meta: Meta { owner: Meta::NO_OWNER, ..Meta::default() },
+            extra: None,
+        };
+        self.ip_output(now, reset.finish());
+    }
+}
+
+/// Our end and the peer's of an arriving segment.
+#[inline]
+fn ends_of(packet: &Packet) -> Option<(SocketAddr, SocketAddr)> {
+    let tcp = packet.tcp()?;
+    let local = SocketAddr::new(packet.network.dst()?, tcp.dst_port);
+    let remote = SocketAddr::new(packet.network.src()?, tcp.src_port);
+    Some((local, remote))
+}
+
+/// The network header of an answer: ends exchanged, a fresh TTL, no ECN.
+fn reply_to(network: Network) -> Network {
+    match network {
+        Network::Ipv4(ip) => Network::Ipv4(Ipv4 {
+            src: ip.dst,
+            dst: ip.src,
+            tos: 0,
+            ttl: DEFAULT_TTL,
+            id: 0,
+            dont_fragment: true,
+            ..ip
+        }),
+        Network::Ipv6(ip) => Network::Ipv6(Ipv6 {
+            src: ip.dst,
+            dst: ip.src,
+            traffic_class: 0,
+            hop_limit: DEFAULT_TTL,
+            ..ip
+        }),
+        other @ Network::Other(_) => other,
+    }
+}
+
+/// `IPDEFTTL`.
+const DEFAULT_TTL: u8 = 64;

@@ -1,0 +1,85 @@
+//! What applications do with TCP sockets (`tcp_v4_connect`, `tcp_sendmsg`, `tcp_close`, …).
+
+use super::TcpSocket;
+use crate::host::Host;
+use crate::tcp::config::TcpConfig;
+use crate::tcp::{Connection, Gate, SocketError, TcpRead};
+use crate::units::Instant;
+use core::net::SocketAddr;
+use std::sync::Arc;
+
+impl Host {
+    /// Begins to connect (`connect(2)`, not blocking): `WRITABLE` tells when it is established.
+    /// Port 0 means any; an unspecified address means that of the route.
+    pub fn tcp_connect(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        config: &TcpConfig,
+    ) -> u32 {
+        self.tcp_connect_with(now, local, remote, config, None)
+    }
+
+    /// The same, with data to send: as much of it goes with the SYN as Fast Open allows.
+    pub fn tcp_connect_with(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        config: &TcpConfig,
+        fast_open: Option<u64>,
+    ) -> u32 {
+        let local = self.bind_local(local, remote);
+        let ends = self.endpoints(now, local, remote, config);
+        let id = self.reserve_socket();
+        let config = Arc::new(config.clone());
+        let gate = Gate::default();
+        let connection =
+            self.with_cx(now, gate, |cx| Connection::connect(id, config, ends, fast_open, cx));
+        self.install_connection(id, connection, None);
+        id
+    }
+
+    /// Writes up to `bytes`; gives how many were taken (0: wait for `WRITABLE`).
+    pub fn tcp_write(&mut self, now: Instant, id: u32, bytes: u64) -> u64 {
+        self.with_connection(now, id, |tcp, cx| tcp.write(bytes, false, cx)).unwrap_or(0)
+    }
+
+    /// Reads up to `max` bytes.
+    pub fn tcp_read(&mut self, now: Instant, id: u32, max: u64) -> TcpRead {
+        if self.tcp_connection(id).is_some_and(Connection::would_block) {
+            return TcpRead::WouldBlock;
+        }
+        self.with_connection(now, id, |tcp, cx| tcp.read(max, cx)).unwrap_or(TcpRead::Reset)
+    }
+
+    /// `shutdown(SHUT_WR)`.
+    pub fn tcp_shutdown(&mut self, now: Instant, id: u32) {
+        self.with_connection(now, id, Connection::shutdown_write);
+    }
+
+    /// `close(2)`.
+    pub fn tcp_close(&mut self, now: Instant, id: u32) {
+        match self.tcp_socket_mut(id) {
+            Some(TcpSocket::Connection(_)) => {
+                self.with_connection(now, id, Connection::close);
+            }
+            Some(TcpSocket::Listener(_)) => self.close_listener(now, id),
+            None => {}
+        }
+    }
+
+    /// Resets the connection.
+    pub fn tcp_abort(&mut self, now: Instant, id: u32) {
+        self.with_connection(now, id, Connection::abort);
+    }
+
+    /// `getsockopt(SO_ERROR)`.
+    pub fn tcp_take_error(&mut self, id: u32) -> Option<SocketError> {
+        match self.tcp_socket_mut(id)? {
+            TcpSocket::Connection(socket) => socket.connection.take_error(),
+            TcpSocket::Listener(_) => None,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The two ends of a connection: address, port, what the route between them says, and the first
+//! sequence number.
+
+use crate::fib::Features;
+use crate::host::Host;
+use crate::host::udp::EPHEMERAL;
+use crate::tcp::Endpoints;
+use crate::tcp::config::TcpConfig;
+use crate::tcp::seq::Seq;
+use crate::units::{Duration, Instant};
+use core::hash::Hasher as _;
+use core::net::{IpAddr, SocketAddr};
+use siphasher::sip::SipHasher24;
+
+impl Host {
+    /// The ends of a connection with what the route says.
+    pub(in crate::host) fn endpoints(
+        &mut self,
+        now: Instant,
+        local: SocketAddr,
+        remote: SocketAddr,
+        config: &TcpConfig,
+    ) -> Endpoints {
+        let mut mtu = match self.route_to(remote.ip()) {
+            crate::fib::Decision::Forward(hop) => self.ports[usize::from(hop.port)].config.mtu,
+            _ => LOOPBACK_MTU,
+        };
+        let matching = self.fib().matching(&crate::fib::RouteKey::to(remote.ip()));
+        let ecn = matching.as_ref().is_some_and(|route| route.features.contains(Features::ECN));
+        let route = matching.map(|route| route.metrics).unwrap_or_default();
+        if route.mtu > 0 {
+            mtu = mtu.min(route.mtu);
+        }
+        // MSS follows the route; what ICMP has told narrows the path only.
+        let advertised = mtu;
+        if !route.mtu_locked && config.sysctl.ip_no_pmtu_disc == 0 {
+            mtu = mtu.min(self.path_mtu(now, remote.ip()).unwrap_or(mtu));
+        }
+        let iss = initial_sequence_number(now, local, remote);
+        Endpoints { local, remote, mtu, advertised_mtu: advertised, iss, ecn, route }
+    }
+
+    /// What ICMP has told about the path to `remote`.
+    fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<u32> {
+        let paths = &mut self.tcp_stack().path_mtus;
+        let &(mtu, until) = paths.get(&remote)?;
+        if until <= now {
+            paths.remove(&remote);
+            return None;
+        }
+        Some(mtu)
+    }
+
+    /// Keeps what a connection has learnt about its path (`update_or_create_fnhe`).
+    #[cold]
+    pub(super) fn keep_path_mtu(&mut self) {
+        let Some((remote, mtu, now)) = self.learnt_mtu.take() else { return };
+        let stack = self.tcp_stack();
+        let expires = u64::from(stack.defaults.sysctl.mtu_expires);
+        let until = now + Duration::from_secs(expires);
+        stack.path_mtus.insert(remote, (mtu, until));
+    }
+
+    /// Fills in what `local` leaves open.
+    pub(super) fn bind_local(&mut self, local: SocketAddr, remote: SocketAddr) -> SocketAddr {
+        let mut local = local;
+        if local.ip().is_unspecified()
+            && let Some(source) = self.source_address(remote.ip())
+        {
+            local.set_ip(source);
+        }
+        if local.port() == 0 {
+            local.set_port(self.free_tcp_port(local, remote));
+        }
+        local
+    }
+
+    /// Whether there is a connection between these ends.
+    pub(in crate::host) fn is_connected(&mut self, local: SocketAddr, remote: SocketAddr) -> bool {
+        self.tcp_stack().connections.contains_key(&(local, remote))
+    }
+
+    fn free_tcp_port(&mut self, local: SocketAddr, remote: SocketAddr) -> u16 {
+        for _ in EPHEMERAL {
+            let last = self.sockets.last_ephemeral;
+            let next = if EPHEMERAL.contains(&last) && last < *EPHEMERAL.end() {
+                last + 1
+            } else {
+                *EPHEMERAL.start()
+            };
+            self.sockets.last_ephemeral = next;
+            let key = (SocketAddr::new(local.ip(), next), remote);
+            if !self.tcp_stack().connections.contains_key(&key) {
+                return next;
+            }
+        }
+        // EADDRNOTAVAIL has no place in the return value: 28232 connections to one remote end.
+        panic!("all ephemeral ports towards {remote} are in use")
+    }
+}
+
+/// RFC 6528: a keyed hash of the ends plus a clock of 64 ns.
+fn initial_sequence_number(now: Instant, local: SocketAddr, remote: SocketAddr) -> Seq {
+    let mut hasher = SipHasher24::new_with_keys(ISN_KEY.0, ISN_KEY.1);
+    for end in [local, remote] {
+        match end.ip() {
+            IpAddr::V4(ip) => hasher.write(&ip.octets()),
+            IpAddr::V6(ip) => hasher.write(&ip.octets()),
+        }
+        hasher.write_u16(end.port());
+    }
+    Seq((hasher.finish() as u32).wrapping_add((now.as_nanos() >> 6) as u32))
+}
+
+/// MTU of the loopback interface.
+const LOOPBACK_MTU: u32 = 65_536;
+
+/// Key of initial sequence numbers: fixed, because a run must repeat.
+const ISN_KEY: (u64, u64) = (0x6163_6b77_7269_6768, 0x7469_6e69_7469_616c);

@@ -1,0 +1,231 @@
+//! `getsockopt(2)` (`sk_getsockopt`, `do_tcp_getsockopt`, `do_ip_getsockopt`).
+
+use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF, PMTU};
+use crate::host::Host;
+use crate::socket::call::CcInfo;
+use crate::socket::errno::Errno;
+#[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
+use crate::socket::number::*;
+use crate::socket::option::OptionValue;
+use crate::socket::stream::{Phase, Stream};
+use crate::tcp::Connection;
+use crate::tcp::config::PmtuDiscovery;
+use crate::tcp::info::TcpInfo;
+use crate::tcp::state::State;
+use crate::units::Instant;
+
+fn kept(stream: &Stream, level: i32, name: i32) -> Result<OptionValue, Errno> {
+    if !KEPT.contains(&(level, name)) {
+        return Err(Errno::ENOPROTOOPT);
+    }
+    Ok(OptionValue::Number(stream.options.kept.get(&(level, name)).copied().unwrap_or(0)))
+}
+
+fn tcp_of<'a>(host: &'a Host, stream: &Stream) -> Option<&'a Connection> {
+    host.tcp_connection(stream.connection()?)
+}
+
+pub(super) fn socket_value(
+    host: &mut Host,
+    stream: &Stream,
+    name: i32,
+) -> Result<OptionValue, Errno> {
+    let options = &stream.options;
+    let config = &stream.config;
+    let number = match name {
+        SO_ERROR => {
+            let error = stream.connection().and_then(|id| host.tcp_take_error(id));
+            error.map_or(0, |error| Errno::from(error).number().into())
+        }
+        SO_REUSEADDR => options.reuse_address.into(),
+        SO_REUSEPORT => options.reuse_port.into(),
+        SO_SNDBUF => tcp_of(host, stream).map_or_else(
+            || buffer(config.send_buffer, config.sysctl.tcp_wmem[1], MIN_SNDBUF),
+            |tcp| tcp.sndbuf().into(),
+        ),
+        SO_RCVBUF => tcp_of(host, stream).map_or_else(
+            || buffer(config.receive_buffer, config.sysctl.tcp_rmem[1], MIN_RCVBUF),
+            |tcp| tcp.rcvbuf().into(),
+        ),
+        SO_KEEPALIVE => config.keepalive.into(),
+        SO_OOBINLINE => config.socket.oob_inline.into(),
+        SO_PRIORITY => config.priority.into(),
+        SO_MARK => config.mark.into(),
+        SO_RCVLOWAT => options.rcvlowat.into(),
+        SO_SNDLOWAT => 1,
+        SO_ZEROCOPY => options.zerocopy.into(),
+        SO_TIMESTAMPING => config.socket.timestamping.into(),
+        SO_MAX_PACING_RATE => match config.max_pacing_rate {
+            u64::MAX => -1,
+            rate => rate as i64,
+        },
+        SO_TYPE => SOCK_STREAM.into(),
+        SO_PROTOCOL => IPPROTO_TCP.into(),
+        SO_DOMAIN => i64::from(if stream.ipv6 { AF_INET6 } else { AF_INET }),
+        SO_ACCEPTCONN => matches!(stream.phase, Phase::Listener(_)).into(),
+        SO_COOKIE => stream.host_socket().map_or(0, |id| i64::from(id) + 1),
+        SO_LINGER => {
+            return Ok(OptionValue::Linger {
+                on: options.linger.is_some(),
+                seconds: options.linger.unwrap_or(0),
+            });
+        }
+        SO_RCVTIMEO => return Ok(OptionValue::Time(options.receive_timeout)),
+        SO_SNDTIMEO => return Ok(OptionValue::Time(options.send_timeout)),
+        SO_MEMINFO => return Ok(OptionValue::MemInfo(memory(host, stream))),
+        _ => return kept(stream, SOL_SOCKET, name),
+    };
+    Ok(OptionValue::Number(number))
+}
+
+/// A buffer's size before there is a connection.
+fn buffer(given: u32, default: u32, least: i64) -> i64 {
+    if given == 0 { default.into() } else { (i64::from(given) * 2).max(least) }
+}
+
+/// `SO_MEMINFO` (`sk_get_meminfo`).
+fn memory(host: &Host, stream: &Stream) -> [u32; 9] {
+    let mut memory = [0; 9];
+    let config = &stream.config;
+    memory[1] = buffer(config.receive_buffer, config.sysctl.tcp_rmem[1], MIN_RCVBUF) as u32;
+    memory[3] = buffer(config.send_buffer, config.sysctl.tcp_wmem[1], MIN_SNDBUF) as u32;
+    if let Some(tcp) = tcp_of(host, stream) {
+        memory[0] = tcp.rmem_alloc();
+        memory[1] = tcp.rcvbuf();
+        memory[2] = tcp.wmem_alloc();
+        memory[3] = tcp.sndbuf();
+        memory[5] = tcp.wmem_queued();
+    }
+    memory
+}
+
+pub(super) fn tcp_value(
+    now: Instant,
+    host: &mut Host,
+    stream: &Stream,
+    name: i32,
+) -> Result<OptionValue, Errno> {
+    let config = &stream.config;
+    let own = &config.socket;
+    let sysctl = &config.sysctl;
+    let tcp = tcp_of(host, stream);
+    let or = |own: u32, default: u32| i64::from(if own == 0 { default } else { own });
+    let number = match name {
+        TCP_NODELAY => config.nodelay.into(),
+        TCP_CORK => match tcp {
+            Some(tcp) => tcp.is_corked().into(),
+            None => stream.options.kept.get(&(SOL_TCP, TCP_CORK)).copied().unwrap_or(0),
+        },
+        TCP_MAXSEG => match (tcp, config.max_segment) {
+            (Some(tcp), _) => tcp.mss().into(),
+            (None, 0) => MSS_DEFAULT,
+            (None, own) => own.into(),
+        },
+        TCP_KEEPIDLE => or(own.keepalive_time_s, sysctl.tcp_keepalive_time),
+        TCP_KEEPINTVL => or(own.keepalive_intvl_s, sysctl.tcp_keepalive_intvl),
+        TCP_KEEPCNT => or(own.keepalive_probes.into(), sysctl.tcp_keepalive_probes),
+        TCP_SYNCNT => or(own.syn_retries.into(), sysctl.tcp_syn_retries),
+        TCP_LINGER2 => match own.linger2_s {
+            0 => sysctl.tcp_fin_timeout.into(),
+            own => own.into(),
+        },
+        TCP_DEFER_ACCEPT => seconds_of(own.defer_accept),
+        TCP_WINDOW_CLAMP => tcp.map_or(own.window_clamp, Connection::window_clamp).into(),
+        TCP_QUICKACK => tcp.is_none_or(Connection::is_quick).into(),
+        TCP_USER_TIMEOUT => config.user_timeout_ms.into(),
+        TCP_NOTSENT_LOWAT => i64::from(own.notsent_lowat as i32),
+        TCP_FASTOPEN => match stream.phase {
+            Phase::Listener(id) => {
+                host.tcp_listener(id).map_or(0, |listener| listener.fast_open_limit().into())
+            }
+            _ => stream.options.fast_open_limit.into(),
+        },
+        TCP_FASTOPEN_CONNECT => stream.options.fast_open_connect.into(),
+        TCP_FASTOPEN_NO_COOKIE => own.fastopen_no_cookie.into(),
+        TCP_FASTOPEN_KEY => {
+            let keys = own.fastopen_key.unwrap_or(sysctl.tcp_fastopen_key);
+            return Ok(OptionValue::Bytes(keys.to_bytes()));
+        }
+        TCP_INQ => stream.options.inq.into(),
+        TCP_TX_DELAY => own.tx_delay_us.into(),
+        TCP_SAVE_SYN => own.save_syn.into(),
+        TCP_SAVED_SYN => {
+            let id = stream.connection();
+            let syn = id.and_then(|id| host.with_tcp(now, id, |tcp, _| tcp.take_saved_syn()));
+            return Ok(OptionValue::Bytes(syn.unwrap_or_default()));
+        }
+        TCP_RTO_MAX_MS => or(own.rto_max_ms, sysctl.tcp_rto_max_ms),
+        TCP_RTO_MIN_US => or(own.rto_min_us, sysctl.tcp_rto_min_us),
+        TCP_DELACK_MAX_US => or(own.delack_max_us, 200_000),
+        TCP_REPAIR => 0,
+        TCP_TIMESTAMP => tcp.map_or(now.as_millis() as u32, |tcp| tcp.timestamp(now)).into(),
+        TCP_CONGESTION => {
+            return Ok(OptionValue::Text(config.congestion_control.name().to_owned()));
+        }
+        TCP_INFO => {
+            let mut info = match tcp {
+                Some(tcp) => tcp.info(now),
+                None => TcpInfo::of_closed(config, now),
+            };
+            if let Phase::Listener(id) = stream.phase
+                && let Some(listener) = host.tcp_listener(id)
+            {
+                info.state = State::Listen;
+                (info.unacked, info.sacked) = listener.backlog();
+            }
+            return Ok(OptionValue::TcpInfo(Box::new(info)));
+        }
+        TCP_CC_INFO => {
+            let info = tcp.and_then(|tcp| tcp.cc_info(now)).map_or(CcInfo::None, CcInfo::from);
+            return Ok(OptionValue::CcInfo(info));
+        }
+        _ => return kept(stream, SOL_TCP, name),
+    };
+    Ok(OptionValue::Number(number))
+}
+
+pub(super) fn ip_value(host: &Host, stream: &Stream, name: i32) -> Result<OptionValue, Errno> {
+    let config = &stream.config;
+    let number = match name {
+        IP_TOS => i64::from(tcp_of(host, stream).map_or(config.tos, |tcp| tcp.config().tos)),
+        IP_TTL => i64::from(if config.socket.ttl == 0 { 64 } else { config.socket.ttl }),
+        IP_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
+        IP_RECVERR => config.socket.recverr.into(),
+        IP_FREEBIND | IP_TRANSPARENT => stream.options.freebind.into(),
+        IP_MTU => tcp_of(host, stream).ok_or(Errno::ENOTCONN)?.path_mtu().into(),
+        _ => return kept(stream, SOL_IP, name),
+    };
+    Ok(OptionValue::Number(number))
+}
+
+pub(super) fn ipv6_value(host: &Host, stream: &Stream, name: i32) -> Result<OptionValue, Errno> {
+    let config = &stream.config;
+    let number = match name {
+        IPV6_V6ONLY => stream.options.v6_only.into(),
+        IPV6_TCLASS => config.tos.into(),
+        IPV6_UNICAST_HOPS => i64::from(if config.socket.ttl == 0 { 64 } else { config.socket.ttl }),
+        IPV6_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
+        IPV6_RECVERR => config.socket.recverr.into(),
+        IPV6_FREEBIND => stream.options.freebind.into(),
+        IPV6_MTU => tcp_of(host, stream).ok_or(Errno::ENOTCONN)?.path_mtu().into(),
+        _ => return kept(stream, SOL_IPV6, name),
+    };
+    Ok(OptionValue::Number(number))
+}
+
+fn pmtu_number(how: PmtuDiscovery) -> i64 {
+    PMTU.iter().position(|known| *known == how).map_or(1, |index| index as i64)
+}
+
+/// And back (`retrans_to_secs`).
+pub(super) fn seconds_of(retransmissions: u8) -> i64 {
+    let (mut period, mut timeout) = (0, 1);
+    for _ in 0..retransmissions {
+        period += timeout;
+        timeout = (timeout << 1).min(120);
+    }
+    period
+}
+
+/// `TCP_MSS_DEFAULT`.
+const MSS_DEFAULT: i64 = 536;

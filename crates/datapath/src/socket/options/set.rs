@@ -1,0 +1,189 @@
+//! `setsockopt(2)` (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
+
+use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF, PMTU};
+use crate::host::Host;
+use crate::socket::errno::Errno;
+#[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
+use crate::socket::number::*;
+use crate::socket::stream::{Phase, Stream};
+use crate::tcp::Connection;
+use crate::tcp::config::TcpConfig;
+use crate::units::Instant;
+
+/// One `setsockopt` under way.
+pub(super) struct Setter<'a> {
+    pub now: Instant,
+    pub host: &'a mut Host,
+    pub stream: &'a mut Stream,
+}
+
+impl Setter<'_> {
+    /// Changes the configuration of the socket and of what it has become.
+    pub(super) fn configure(&mut self, change: impl Fn(&mut TcpConfig)) {
+        change(&mut self.stream.config);
+        match self.stream.phase {
+            Phase::Connection(id) => {
+                self.host.with_tcp(self.now, id, |tcp, _| change(tcp.config_mut()));
+            }
+            Phase::Listener(id) => {
+                if let Some(config) = self.host.tcp_listener_config_mut(id) {
+                    change(config);
+                }
+            }
+            Phase::Fresh | Phase::Deferred(_) => {}
+        }
+    }
+
+    /// Does something to the connection, if there is one.
+    pub(super) fn with_tcp(&mut self, act: impl FnOnce(&mut Connection, &mut crate::tcp::Cx<'_>)) {
+        if let Some(id) = self.stream.connection() {
+            self.host.with_tcp(self.now, id, act);
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self.stream.phase, Phase::Fresh | Phase::Listener(_))
+    }
+
+    pub(super) fn keep(&mut self, level: i32, name: i32, value: i64) -> Result<(), Errno> {
+        if !KEPT.contains(&(level, name)) {
+            return Err(Errno::ENOPROTOOPT);
+        }
+        self.stream.options.kept.insert((level, name), value);
+        Ok(())
+    }
+
+    pub(super) fn socket(&mut self, name: i32, value: i64) -> Result<(), Errno> {
+        let on = value != 0;
+        match name {
+            SO_REUSEADDR => self.stream.options.reuse_address = on,
+            SO_REUSEPORT => self.stream.options.reuse_port = on,
+            SO_SNDBUF => self.send_buffer(value.clamp(0, BUFFER_MAX)),
+            SO_SNDBUFFORCE => self.send_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
+            SO_RCVBUF => self.receive_buffer(value.clamp(0, BUFFER_MAX)),
+            SO_RCVBUFFORCE => self.receive_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
+            SO_KEEPALIVE => {
+                self.configure(|config| config.keepalive = on);
+                let now = self.now;
+                self.with_tcp(|tcp, _| tcp.keepalive_changed(now));
+            }
+            SO_OOBINLINE => self.configure(|config| config.socket.oob_inline = on),
+            SO_PRIORITY => self.configure(|config| config.priority = value as u32),
+            SO_MARK => self.configure(|config| config.mark = value as u32),
+            SO_RCVLOWAT => self.receive_low_water(value),
+            SO_ZEROCOPY if matches!(value, 0 | 1) => self.stream.options.zerocopy = on,
+            SO_ZEROCOPY => return Err(Errno::EINVAL),
+            SO_TIMESTAMPING => {
+                let flags = value as u32;
+                if flags & !0x3_ffff != 0 {
+                    return Err(Errno::EINVAL);
+                }
+                let opt_id = flags & SOF_TIMESTAMPING_OPT_ID as u32 != 0;
+                let closed = self.stream.connection().is_none();
+                if opt_id && closed {
+                    return Err(Errno::EINVAL);
+                }
+                self.stream.config.socket.timestamping = flags;
+                self.with_tcp(|tcp, _| tcp.set_timestamping(flags));
+            }
+            SO_MAX_PACING_RATE => {
+                let unlimited = value < 0 || value == i64::from(u32::MAX);
+                let rate = if unlimited { u64::MAX } else { value as u64 };
+                self.configure(|config| config.max_pacing_rate = rate);
+                self.with_tcp(|tcp, _| tcp.pacing_changed());
+            }
+            SO_TYPE | SO_PROTOCOL | SO_DOMAIN | SO_ERROR | SO_ACCEPTCONN | SO_SNDLOWAT => {
+                return Err(Errno::ENOPROTOOPT);
+            }
+            _ => return self.keep(SOL_SOCKET, name, value),
+        }
+        Ok(())
+    }
+
+    /// `SO_SNDBUF`: doubled, and no longer tuned.
+    fn send_buffer(&mut self, value: i64) {
+        let doubled = (value * 2).max(MIN_SNDBUF) as u32;
+        // Zero would mean "tuned".
+        self.configure(|config| config.send_buffer = (value as u32).max(1));
+        self.with_tcp(|tcp, cx| {
+            tcp.set_sndbuf(doubled);
+            tcp.lowat_changed(cx);
+        });
+    }
+
+    fn receive_buffer(&mut self, value: i64) {
+        let doubled = (value * 2).max(MIN_RCVBUF) as u32;
+        self.configure(|config| config.receive_buffer = (value as u32).max(1));
+        self.with_tcp(|tcp, _| tcp.set_rcvbuf(doubled));
+    }
+
+    fn receive_low_water(&mut self, value: i64) {
+        let value = if value < 0 { i64::from(i32::MAX) } else { value.max(1) };
+        let config = &self.stream.config;
+        let cap = match config.receive_buffer {
+            0 => config.sysctl.tcp_rmem[2] >> 1,
+            own => own,
+        };
+        let lowat = value.min(cap.into()) as u32;
+        self.stream.options.rcvlowat = lowat;
+        self.configure(|config| config.socket.rcvlowat = lowat);
+    }
+
+    pub(super) fn ip(&mut self, name: i32, value: i64) -> Result<(), Errno> {
+        match name {
+            IP_TOS => self.configure(|config| config.tos = value as u8 & !3),
+            IP_TTL => {
+                if value != -1 && !(1..=255).contains(&value) {
+                    return Err(Errno::EINVAL);
+                }
+                let ttl = if value < 0 { 0 } else { value as u8 };
+                self.configure(|config| config.socket.ttl = ttl);
+            }
+            IP_MTU_DISCOVER => self.path_mtu_discovery(value)?,
+            IP_RECVERR => self.configure(|config| config.socket.recverr = value != 0),
+            IP_FREEBIND | IP_TRANSPARENT => self.stream.options.freebind = value != 0,
+            _ => return self.keep(SOL_IP, name, value),
+        }
+        Ok(())
+    }
+
+    pub(super) fn ipv6(&mut self, name: i32, value: i64) -> Result<(), Errno> {
+        match name {
+            IPV6_V6ONLY => {
+                if self.stream.bound.is_some() || self.stream.phase != Phase::Fresh {
+                    return Err(Errno::EINVAL);
+                }
+                self.stream.options.v6_only = value != 0;
+            }
+            IPV6_TCLASS => {
+                if !(-1..=0xff).contains(&value) {
+                    return Err(Errno::EINVAL);
+                }
+                let class = if value < 0 { 0 } else { value as u8 };
+                self.configure(|config| config.tos = class & !3);
+            }
+            IPV6_UNICAST_HOPS => {
+                if !(-1..=255).contains(&value) {
+                    return Err(Errno::EINVAL);
+                }
+                let hops = if value < 0 { 0 } else { value as u8 };
+                self.configure(|config| config.socket.ttl = hops);
+            }
+            IPV6_MTU_DISCOVER => self.path_mtu_discovery(value)?,
+            IPV6_RECVERR => self.configure(|config| config.socket.recverr = value != 0),
+            IPV6_FREEBIND => self.stream.options.freebind = value != 0,
+            _ => return self.keep(SOL_IPV6, name, value),
+        }
+        Ok(())
+    }
+
+    fn path_mtu_discovery(&mut self, value: i64) -> Result<(), Errno> {
+        let how = usize::try_from(value).ok().and_then(|index| PMTU.get(index));
+        let how = *how.ok_or(Errno::EINVAL)?;
+        self.configure(|config| config.socket.pmtu_discovery = how);
+        Ok(())
+    }
+}
+
+/// `net.core.wmem_max`, `net.core.rmem_max`.
+const BUFFER_MAX: i64 = 212_992;

@@ -1,0 +1,179 @@
+//! Options at level `SOL_TCP` that are numbers (`do_tcp_setsockopt`).
+
+use super::MIN_RCVBUF;
+use super::set::Setter;
+use crate::socket::errno::Errno;
+#[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
+use crate::socket::number::*;
+use crate::socket::stream::Phase;
+use crate::tcp::Connection;
+use crate::tcp::fastopen::switch;
+
+impl Setter<'_> {
+    pub(super) fn tcp(&mut self, name: i32, value: i64) -> Result<(), Errno> {
+        let on = value != 0;
+        let within = |low: i64, high: i64| {
+            if (low..=high).contains(&value) { Ok(()) } else { Err(Errno::EINVAL) }
+        };
+        match name {
+            TCP_NODELAY => {
+                self.configure(|config| config.nodelay = on);
+                self.with_tcp(|tcp, cx| tcp.set_nodelay(on, cx));
+            }
+            TCP_CORK => {
+                self.stream.options.kept.insert((SOL_TCP, TCP_CORK), on.into());
+                self.with_tcp(|tcp, cx| tcp.set_cork(on, cx));
+            }
+            TCP_MAXSEG => {
+                if value != 0 {
+                    within(88, LARGE)?;
+                }
+                self.configure(|config| config.max_segment = value as u16);
+            }
+            TCP_KEEPIDLE => {
+                within(1, LARGE)?;
+                self.configure(|config| config.socket.keepalive_time_s = value as u32);
+                let now = self.now;
+                self.with_tcp(|tcp, _| tcp.keepalive_changed(now));
+            }
+            TCP_KEEPINTVL => {
+                within(1, LARGE)?;
+                self.configure(|config| config.socket.keepalive_intvl_s = value as u32);
+            }
+            TCP_KEEPCNT => {
+                within(1, COUNT_MAX)?;
+                self.configure(|config| config.socket.keepalive_probes = value as u8);
+            }
+            TCP_SYNCNT => {
+                within(1, COUNT_MAX)?;
+                self.configure(|config| config.socket.syn_retries = value as u8);
+            }
+            TCP_LINGER2 => {
+                let seconds = match value {
+                    ..0 => -1,
+                    121.. => 0,
+                    seconds => seconds as i32,
+                };
+                self.configure(|config| config.socket.linger2_s = seconds);
+            }
+            TCP_DEFER_ACCEPT => {
+                let retries = retransmissions_of(value);
+                self.configure(|config| config.socket.defer_accept = retries);
+            }
+            TCP_WINDOW_CLAMP => self.window_clamp(value)?,
+            TCP_QUICKACK => self.with_tcp(|tcp, cx| tcp.set_quickack(value, cx)),
+            TCP_USER_TIMEOUT => {
+                within(0, i64::from(i32::MAX))?;
+                self.configure(|config| config.user_timeout_ms = value as u32);
+            }
+            TCP_NOTSENT_LOWAT => {
+                self.configure(|config| config.socket.notsent_lowat = value as u32);
+                self.with_tcp(Connection::lowat_changed);
+            }
+            TCP_FASTOPEN => {
+                if value < 0 || self.is_open() {
+                    return Err(Errno::EINVAL);
+                }
+                self.stream.options.fast_open_limit = value as u32;
+                if let Phase::Listener(id) = self.stream.phase {
+                    self.host.tcp_set_fast_open(id, value as u32);
+                }
+            }
+            TCP_FASTOPEN_CONNECT => {
+                within(0, 1)?;
+                if self.stream.config.sysctl.tcp_fastopen & switch::CLIENT == 0 {
+                    return Err(Errno::EOPNOTSUPP);
+                }
+                if self.stream.phase != Phase::Fresh {
+                    return Err(Errno::EINVAL);
+                }
+                self.stream.options.fast_open_connect = on;
+            }
+            TCP_FASTOPEN_NO_COOKIE => {
+                within(0, 1)?;
+                if self.is_open() {
+                    return Err(Errno::EINVAL);
+                }
+                self.configure(|config| config.socket.fastopen_no_cookie = on);
+            }
+            TCP_INQ => {
+                within(0, 1)?;
+                self.stream.options.inq = on;
+            }
+            TCP_TX_DELAY => {
+                if value < 0 {
+                    return Err(Errno::EINVAL);
+                }
+                self.configure(|config| config.socket.tx_delay_us = value as u32);
+            }
+            TCP_SAVE_SYN => {
+                within(0, 2)?;
+                self.configure(|config| config.socket.save_syn = value as u8);
+            }
+            TCP_RTO_MAX_MS => {
+                within(1_000, 120_000)?;
+                self.configure(|config| config.socket.rto_max_ms = value as u32);
+            }
+            TCP_RTO_MIN_US => {
+                within(1, i64::from(i32::MAX))?;
+                self.configure(|config| config.socket.rto_min_us = value as u32);
+            }
+            TCP_DELACK_MAX_US => {
+                within(1, i64::from(i32::MAX))?;
+                self.configure(|config| config.socket.delack_max_us = value as u32);
+            }
+            TCP_REPAIR | TCP_REPAIR_QUEUE | TCP_QUEUE_SEQ | TCP_REPAIR_OPTIONS
+            | TCP_REPAIR_WINDOW | TCP_TIMESTAMP => return Err(Errno::EPERM),
+            _ => return self.keep(SOL_TCP, name, value),
+        }
+        Ok(())
+    }
+
+    fn window_clamp(&mut self, value: i64) -> Result<(), Errno> {
+        if value < 0 || (value == 0 && self.is_open()) {
+            return Err(Errno::EINVAL);
+        }
+        let clamp = if value == 0 { 0 } else { value.max(MIN_RCVBUF / 2) as u32 };
+        self.configure(|config| config.socket.window_clamp = clamp);
+        self.with_tcp(|tcp, _| {
+            tcp.set_window_clamp(clamp);
+        });
+        Ok(())
+    }
+}
+
+/// `TCP_DEFER_ACCEPT` in s as SYN-ACK retransmissions (`secs_to_retrans`).
+fn retransmissions_of(seconds: i64) -> u8 {
+    if seconds <= 0 {
+        return 0;
+    }
+    let (mut count, mut period, mut timeout) = (1, 1, 1);
+    while seconds > period && count < 255 {
+        count += 1;
+        timeout = (timeout << 1).min(120);
+        period += timeout;
+    }
+    count
+}
+
+/// `MAX_TCP_KEEPIDLE`, `MAX_TCP_KEEPINTVL`, `MAX_TCP_WINDOW`.
+const LARGE: i64 = 32_767;
+
+/// `MAX_TCP_KEEPCNT`, `MAX_TCP_SYNCNT`.
+const COUNT_MAX: i64 = 127;
+
+#[cfg(test)]
+mod tests {
+    use super::super::get::seconds_of;
+    use super::*;
+
+    #[test]
+    fn deferring_is_counted_in_retransmissions() {
+        for (seconds, count, back) in
+            [(0, 0, 0), (1, 1, 1), (2, 2, 3), (3, 2, 3), (4, 3, 7), (60, 6, 63)]
+        {
+            assert_eq!(retransmissions_of(seconds), count, "{seconds} s");
+            assert_eq!(seconds_of(count), back, "{seconds} s");
+        }
+    }
+}

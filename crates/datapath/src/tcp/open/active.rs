@@ -1,0 +1,168 @@
+//! Opening actively (`tcp_v4_connect`, `tcp_rcv_synsent_state_process`).
+
+use super::Endpoints;
+use crate::node::SocketReady;
+use crate::packet::{Tcp, TcpFlags};
+use crate::tcp::input::Segment;
+use crate::tcp::state::State;
+use crate::tcp::timer::Pending;
+use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
+use std::sync::Arc;
+
+impl Connection {
+    /// Opens actively: sends the SYN (`tcp_v4_connect`, `tcp_connect`). `fast_open`: bytes that
+    /// the application has to send, so that the SYN may carry some of them or ask for a cookie;
+    /// [`syn_data_taken`](Self::syn_data_taken) tells how many went.
+    pub fn connect(
+        id: u32,
+        config: Arc<TcpConfig>,
+        ends: Endpoints,
+        fast_open: Option<u64>,
+        cx: &mut Cx<'_>,
+    ) -> Self {
+        let mut conn = Self::new(id, config, ends);
+        conn.state = State::SynSent;
+        conn.opt.timestamps = conn.config.sysctl.tcp_timestamps != 0;
+        let mss = conn.opt.advmss;
+        conn.sync_mss();
+        conn.choose_initial_window(mss);
+        conn.rec.retrans_stamp = conn.ts_now(cx.now).max(1);
+        cx.mib.active_opens += 1;
+        let flags = TcpFlags::SYN | conn.ecn_request(ends.ecn);
+        match fast_open {
+            Some(bytes) => {
+                conn.send_fast_open_syn(flags, bytes, cx);
+            }
+            None => conn.send_handshake(flags, cx),
+        }
+        conn
+    }
+
+    /// Bytes of data that went with the SYN.
+    pub fn syn_data_taken(&self) -> u32 {
+        self.rare.as_ref().map_or(0, |rare| rare.fast_open.copied)
+    }
+
+    /// SYN-SENT: the answer arrives, or the peer opens at the same time
+    /// (`tcp_rcv_synsent_state_process`).
+    pub(in crate::tcp) fn syn_sent(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        let tcp = seg.tcp;
+        let acks = tcp.flags.contains(TcpFlags::ACK);
+        if acks && (!tcp.ack.after(self.snd.una) || tcp.ack.after(self.snd.nxt)) {
+            // Not an answer to our SYN (RFC 9293 section 3.10.7.3). What we are going to reset may
+            // be in our way: ask again soon.
+            if self.retransmits == 0 {
+                self.reset_xmit_timer(Pending::Retransmit, TIMEOUT_MIN, cx.now);
+            }
+            if !tcp.flags.contains(TcpFlags::RST) {
+                self.reset_stray(tcp, cx);
+            }
+            return;
+        }
+        if acks && self.echoes_foreign_timestamp(tcp, cx) {
+            cx.mib.paws_active += 1;
+            if !tcp.flags.contains(TcpFlags::RST) {
+                self.reset_stray(tcp, cx);
+            }
+            return;
+        }
+        if tcp.flags.contains(TcpFlags::RST) {
+            if acks {
+                cx.mib.attempt_fails += 1;
+                self.fail(SocketError::Refused, cx);
+            }
+            return;
+        }
+        if !tcp.flags.contains(TcpFlags::SYN) {
+            return;
+        }
+        self.learn_peer_options(tcp, cx);
+        self.rcv.nxt = tcp.seq + 1;
+        self.rcv.wup = self.rcv.nxt;
+        self.rcv.copied_seq = self.rcv.nxt;
+        self.snd.wl1 = tcp.seq;
+        self.snd.wnd = tcp.window.into();
+        self.snd.max_window = self.snd.wnd;
+        if !acks {
+            self.simultaneous_open(seg, cx);
+            return;
+        }
+        self.ecn_syn_answered(seg);
+        self.undo_spurious_syn();
+        self.ack_in(seg, cx);
+        self.finish_connect(cx);
+        let resent = self.fast_open_answered(seg.packet, cx);
+        self.take_syn_data(seg, cx);
+        cx.ready |= SocketReady::WRITABLE;
+        if resent {
+            return;
+        }
+        if self.rare.as_ref().is_some_and(|rare| rare.write_pending) || self.in_pingpong() {
+            // Data is about to go and will carry the ACK.
+            self.ack.scheduled = true;
+            self.enter_quickack_mode(crate::tcp::ack_out::MAX_QUICKACKS);
+            self.delay_handshake_ack(cx.now);
+            return;
+        }
+        self.send_reflecting_ack(seg.ecn, cx);
+    }
+
+    /// The ACK of the handshake waits for data to carry it, 200 ms at most.
+    fn delay_handshake_ack(&mut self, now: crate::units::Instant) {
+        const DELACK_MAX: u64 = 200;
+        self.ack.timer = true;
+        self.ack.timeout = self.jiffies_clock().now(now) + DELACK_MAX;
+        let expiry = self.jiffies_clock().wheel_expiry(now, DELACK_MAX);
+        self.timers.set(crate::tcp::timer::Timer::DelayedAck, expiry);
+    }
+
+    /// The echoed timestamp is from before our SYN, or from the future: another connection's.
+    fn echoes_foreign_timestamp(&self, tcp: &Tcp, cx: &Cx<'_>) -> bool {
+        let Some(ts) = tcp.options.timestamps.filter(|ts| ts.echo != 0) else { return false };
+        if !self.opt.timestamps || self.rec.retrans_stamp == 0 {
+            return false;
+        }
+        let behind = ts.echo.wrapping_sub(self.rec.retrans_stamp) as i32;
+        let ahead = ts.echo.wrapping_sub(self.ts_now(cx.now).max(1)) as i32;
+        behind < 0 || ahead > 0
+    }
+
+    /// The answer echoes the first SYN: sending it again was needless
+    /// (`tcp_try_undo_spurious_syn`).
+    pub(super) fn undo_spurious_syn(&mut self) {
+        if self.rec.undo_marker.is_some()
+            && self.rec.retrans_stamp != 0
+            && self.ack.rcv_tsecr == self.rec.retrans_stamp
+        {
+            self.rec.undo_marker = None;
+        }
+    }
+
+    /// Both ends sent a SYN: answer with a SYN-ACK (RFC 9293 figure 8).
+    fn simultaneous_open(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        self.state = State::SynRecv;
+        if let Some(head) = self.queue.rtx_head() {
+            let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(seg);
+            self.queue.get_mut(head).flags = flags;
+            self.send_again(head, 1, crate::trace::Cause::Handshake, cx);
+        }
+    }
+
+    /// The handshake is done (`tcp_finish_connect`, `tcp_init_transfer`).
+    pub(super) fn finish_connect(&mut self, cx: &mut Cx<'_>) {
+        self.state = State::Established;
+        self.sync_mss();
+        self.initialize_rcv_mss();
+        self.init_mtu_probing(cx.now);
+        self.ack.lrcvtime = self.jiffies32(cx.now);
+        self.init_metrics();
+        self.init_congestion_control(cx);
+        self.init_buffer_space(cx.now);
+        self.snd.lsndtime = self.jiffies32(cx.now);
+        self.start_keepalive(cx.now);
+        self.update_pacing_rate();
+    }
+}
+
+/// `TCP_TIMEOUT_MIN`, jiffies.
+const TIMEOUT_MIN: u32 = 2;

@@ -1,0 +1,123 @@
+//! What the two ends agree on: options, window and its scale, segment size (`tcp_syn_options`,
+//! `tcp_select_initial_window`, `tcp_sync_mss`).
+
+use crate::packet::{Tcp, TcpFlags, TcpOptions, Timestamps};
+use crate::tcp::options::{MAX_WSCALE, Negotiated, TCP_HEADER_LEN, TIMESTAMPS_LEN};
+use crate::tcp::{Connection, Cx};
+
+impl Connection {
+    /// Window and scale to offer in the handshake (`tcp_select_initial_window`).
+    pub(super) fn choose_initial_window(&mut self, mss: u32) {
+        let route = self.route_metrics();
+        let sysctl = &self.config.sysctl;
+        let mut clamp = self.config.socket.window_clamp;
+        if clamp == 0 {
+            clamp = route.window;
+        }
+        let full = self.full_space();
+        if self.config.receive_buffer != 0 && (clamp > full || clamp == 0) {
+            clamp = full;
+        }
+        if clamp == 0 {
+            clamp = u32::from(u16::MAX) << MAX_WSCALE;
+        }
+        let mut space = full.min(clamp);
+        if space > mss {
+            space = space / mss * mss;
+        }
+        self.rcv.wnd = space;
+        if self.config.profile.initial_window_64k {
+            self.rcv.wnd = space.min(u16::MAX.into());
+        }
+        if route.initrwnd > 0 {
+            self.rcv.wnd = self.rcv.wnd.min(route.initrwnd.saturating_mul(mss));
+        }
+        self.opt.rcv_wscale = 0;
+        if sysctl.tcp_window_scaling != 0 {
+            let largest = space.max(sysctl.tcp_rmem[2]).max(RMEM_MAX).min(clamp);
+            let scale = largest.max(1).ilog2().saturating_sub(15);
+            self.opt.rcv_wscale = scale.min(MAX_WSCALE.into()) as u8;
+        }
+        let representable = u32::from(u16::MAX) << self.opt.rcv_wscale;
+        self.rcv.window_clamp = clamp.min(representable);
+        self.rcv.ssthresh = self.rcv.wnd;
+    }
+
+    /// The window field of a SYN or SYN-ACK is never scaled (RFC 7323 section 2.2).
+    pub(in crate::tcp) fn syn_window(&self) -> u16 {
+        self.rcv.wnd.min(u16::MAX.into()) as u16
+    }
+
+    /// Options of a SYN or SYN-ACK (`tcp_syn_options`, `tcp_synack_options`).
+    pub(in crate::tcp) fn syn_options(&self, cx: &Cx<'_>, flags: TcpFlags) -> TcpOptions {
+        let sysctl = &self.config.sysctl;
+        let is_answer = flags.contains(TcpFlags::ACK);
+        let (timestamps, sack, scale) = if is_answer {
+            (self.opt.timestamps, self.opt.sack_ok, self.opt.wscale_ok)
+        } else {
+            (sysctl.tcp_timestamps != 0, sysctl.tcp_sack != 0, sysctl.tcp_window_scaling != 0)
+        };
+        // The MSS option speaks of segments without options (RFC 6691).
+        let mss = self.opt.advmss + if is_answer && timestamps { TIMESTAMPS_LEN } else { 0 };
+        let mut options = TcpOptions {
+            mss: mss as u16,
+            window_scale_plus_one: if scale { self.opt.rcv_wscale + 1 } else { 0 },
+            sack_permitted: sack,
+            timestamps: timestamps.then(|| Timestamps {
+                value: self.ts_now(cx.now),
+                echo: if is_answer { self.opt.ts_recent } else { 0 },
+            }),
+            ..TcpOptions::default()
+        };
+        if is_answer && self.is_accurate() {
+            self.add_syn_ack_option(&mut options);
+        }
+        options
+    }
+
+    /// Takes over what the peer's SYN offers.
+    pub(super) fn learn_peer_options(&mut self, tcp: &Tcp, cx: &Cx<'_>) {
+        let advmss = self.opt.advmss;
+        let offset = self.opt.ts_offset;
+        let options = &tcp.options;
+        self.opt = Negotiated::agree(&self.config, options, self.opt.rcv_wscale, advmss);
+        self.opt.ts_offset = offset;
+        if let Some(ts) = options.timestamps.filter(|_| self.opt.timestamps) {
+            self.store_ts_recent(ts.value, cx.now);
+        }
+        let unknown = if self.local.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 };
+        let offered = if options.mss == 0 { unknown } else { u32::from(options.mss).max(48) };
+        self.snd.mss_clamp = match self.config.max_segment {
+            0 => offered,
+            own => offered.min(own.into()),
+        };
+        self.sync_mss();
+    }
+
+    /// Payload of a full segment, from peer's MSS and path MTU (`tcp_sync_mss`).
+    pub(in crate::tcp) fn sync_mss(&mut self) {
+        let by_path = self.snd.pmtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
+        let options = self.header_len() - TCP_HEADER_LEN;
+        let lowest = self.config.sysctl.tcp_min_snd_mss;
+        let mss = by_path.min(self.snd.mss_clamp).saturating_sub(options).max(lowest);
+        let mss = self.bound_to_half_window(mss);
+        self.snd.mss = mss.min(self.probed_mss());
+    }
+
+    /// A segment is at most half of the largest window that the peer ever offered
+    /// (`tcp_bound_to_half_wnd`).
+    fn bound_to_half_window(&self, mss: u32) -> u32 {
+        let window = self.snd.max_window;
+        let cutoff = if window > MSS_DEFAULT { window >> 1 } else { window };
+        if cutoff > 0 && mss > cutoff { cutoff.max(68 - self.header_len().min(68)) } else { mss }
+    }
+}
+
+/// MSS assumed until the peer tells (`TCP_MSS_DEFAULT`).
+const MSS_DEFAULT: u32 = 536;
+
+/// IPv6's assumption (`IPV6_MIN_MTU` less headers).
+const MSS_DEFAULT_V6: u32 = 1_220;
+
+/// `net.core.rmem_max`.
+const RMEM_MAX: u32 = 212_992;

@@ -1,0 +1,252 @@
+//! Answering a SYN: by a connection, by a Fast Open, by a cookie (`tcp_conn_request`,
+//! `cookie_v4_check`, `tcp_check_req`).
+
+use super::Endpoints;
+use crate::node::SocketReady;
+use crate::packet::{Packet, Tcp, TcpFlags, TcpOptions};
+use crate::tcp::fastopen::{Admission, Request};
+use crate::tcp::input::Segment;
+use crate::tcp::state::State;
+use crate::tcp::timer::Pending;
+use crate::tcp::{Connection, Cx, TcpConfig};
+use std::sync::Arc;
+
+impl Connection {
+    /// Answers a SYN that arrived at a listener: sends the SYN-ACK (`tcp_conn_request`,
+    /// `tcp_v4_send_synack`). `None` if `syn` is not an acceptable SYN. The connection may be open
+    /// already ([`is_passive_fast_open`](Self::is_passive_fast_open)).
+    pub fn accept(
+        id: u32,
+        config: Arc<TcpConfig>,
+        ends: Endpoints,
+        syn: &Packet,
+        admission: Admission,
+        cx: &mut Cx<'_>,
+    ) -> Option<Self> {
+        let seg = Segment::of(syn)?;
+        let tcp = seg.tcp;
+        if !tcp.flags.contains(TcpFlags::SYN) || tcp.flags.intersects(TcpFlags::ACK | TcpFlags::RST)
+        {
+            return None;
+        }
+        let mut conn = Self::new(id, config, ends);
+        conn.state = State::SynRecv;
+        conn.save_syn(syn);
+        conn.take_syn(tcp, cx);
+        conn.reflect_tos(syn.network.tos());
+        let flags =
+            TcpFlags::SYN | TcpFlags::ACK | conn.ecn_answer_syn(tcp.flags, seg.ecn, ends.ecn);
+        let (opens, option) = Self::judge_fast_open(&conn.config, admission, syn, cx);
+        if option.is_some() {
+            conn.rare().fast_open.option = option;
+        }
+        if opens {
+            conn.open_at_once(flags, &seg, cx);
+        } else {
+            conn.rec.retrans_stamp = conn.ts_now(cx.now).max(1);
+            conn.send_handshake(flags, cx);
+        }
+        if option.is_some() {
+            conn.rare().fast_open.option = None;
+        }
+        Some(conn)
+    }
+
+    /// What the SYN says, and what it is answered with.
+    fn take_syn(&mut self, tcp: &Tcp, cx: &mut Cx<'_>) {
+        self.learn_peer_options(tcp, cx);
+        let mss = self.opt.advmss;
+        self.choose_initial_window(mss);
+        if !self.opt.wscale_ok {
+            self.opt.rcv_wscale = 0;
+        }
+        if self.md5_key().is_some() && self.opt.sack_ok {
+            // A SYN-ACK has no room for signature, timestamps and SACK together.
+            self.opt.timestamps = false;
+        }
+        self.rcv.nxt = tcp.seq + 1;
+        self.rcv.wup = self.rcv.nxt;
+        self.rcv.copied_seq = self.rcv.nxt;
+        self.snd.wl1 = tcp.seq;
+        self.snd.wnd = tcp.window.into();
+        self.snd.max_window = self.snd.wnd;
+        self.totals.segs_in = 1;
+    }
+
+    /// `tcp_reflect_tos`: the peer's class of service is ours.
+    fn reflect_tos(&mut self, tos: u8) {
+        if self.config.sysctl.tcp_reflect_tos != 0 {
+            self.config_mut().tos = tos & !3;
+        }
+    }
+
+    /// A Fast Open: the application may have the connection before the handshake is over
+    /// (`tcp_fastopen_create_child`).
+    fn open_at_once(&mut self, flags: TcpFlags, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        self.snd.una = self.snd.iss + 1;
+        self.snd.nxt = self.snd.una;
+        self.snd.write_seq = self.snd.una;
+        self.snd.pushed_seq = self.snd.una;
+        self.snd.small = self.snd.una;
+        self.sync_mss();
+        self.init_mtu_probing(cx.now);
+        self.init_metrics();
+        self.init_congestion_control(cx);
+        self.init_buffer_space(cx.now);
+        self.ack.lrcvtime = self.jiffies32(cx.now);
+        self.snd.lsndtime = self.jiffies32(cx.now);
+        self.initialize_rcv_mss();
+        self.rare().fast_open.request = Some(Request { timeouts: 0, sent_us: cx.now_us() });
+        self.rare().syn_ack_flags = flags;
+        if seg.len > 0 {
+            self.ecn_received(seg);
+        }
+        self.take_syn_data(seg, cx);
+        self.rcv.wup = self.rcv.nxt;
+        self.send_syn_ack(cx);
+        let timeout = self.config.profile.timeout_init_ms;
+        self.reset_xmit_timer(Pending::Retransmit, timeout, cx.now);
+        cx.ready |= SocketReady::READABLE;
+    }
+
+    /// Sends the SYN-ACK of a connection that is open already (`tcp_v4_send_synack`).
+    pub(in crate::tcp) fn send_syn_ack(&mut self, cx: &mut Cx<'_>) {
+        let mut flags = self.rare().syn_ack_flags;
+        if self.is_accurate() {
+            flags = self.accurate_syn_ack(flags);
+        }
+        let options = self.syn_options(cx, flags);
+        let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
+        self.control_out(tcp, cx);
+        self.rcv.wup = self.rcv.nxt;
+    }
+
+    /// A SYN cookie came back: the connection that it remembers (`cookie_v4_check`). `ack` is the
+    /// segment that brought it, which has still to be processed.
+    pub fn from_cookie(
+        id: u32,
+        config: Arc<TcpConfig>,
+        ends: Endpoints,
+        syn: &Tcp,
+        ecn: bool,
+        cx: &mut Cx<'_>,
+    ) -> Self {
+        let mut conn = Self::new(id, config, ends);
+        conn.state = State::SynRecv;
+        conn.take_syn(syn, cx);
+        conn.ecn.ok = ecn;
+        conn.ecn.by_cookie = ecn;
+        conn.queue_handshake(TcpFlags::SYN | TcpFlags::ACK);
+        conn.rec.packets_out = 1;
+        conn.snd.nxt = conn.snd.write_seq;
+        // The SYN-ACK went before anybody counted; nothing is known of its round trip.
+        let head = conn.queue.rtx_head().expect("just queued");
+        conn.queue.get_mut(head).sacked |= crate::tcp::skb::tag::EVER_RETRANS;
+        conn
+    }
+
+    /// A SYN-ACK whose number is a cookie, without a connection (`tcp_conn_request` with
+    /// `want_cookie`).
+    pub fn send_cookie(
+        config: Arc<TcpConfig>,
+        ends: Endpoints,
+        syn: &Packet,
+        cx: &mut Cx<'_>,
+    ) -> Option<()> {
+        let tcp = syn.tcp()?;
+        let mut offered = tcp.options;
+        if offered.timestamps.is_none() {
+            // Nowhere to remember them.
+            offered = TcpOptions { mss: offered.mss, ..TcpOptions::default() };
+        }
+        let plain = Tcp { options: offered, ..*tcp };
+        let mut conn = Self::new(u32::MAX, config, ends);
+        conn.state = State::SynRecv;
+        conn.take_syn(&plain, cx);
+        let mut flags = TcpFlags::SYN | TcpFlags::ACK;
+        let asked = conn.ecn_answer_syn(tcp.flags, syn.network.ecn(), ends.ecn);
+        if conn.opt.timestamps {
+            flags |= asked;
+        } else {
+            if conn.is_accurate() {
+                // Said, though nobody will remember it.
+                flags |= asked;
+            }
+            conn.ecn.ok = false;
+        }
+        conn.ecn.acc.syn_acks = 1;
+        conn.rcv.nxt = tcp.seq + 1;
+        let mut options = conn.syn_options(cx, flags);
+        if let Some(ts) = &mut options.timestamps {
+            ts.value =
+                crate::tcp::syncookies::encode_options(ts.value, &plain.options, conn.ecn.ok);
+        }
+        let header = conn.header(ends.iss, flags, conn.syn_window(), options);
+        cx.mib.syn_cookies_sent += 1;
+        conn.control_out(header, cx);
+        Some(())
+    }
+
+    /// The listener's SYN came again: so does our SYN-ACK.
+    pub(in crate::tcp) fn resend_syn_ack(&mut self, cx: &mut Cx<'_>) {
+        if let Some(head) = self.queue.rtx_head() {
+            self.send_again(head, 1, crate::trace::Cause::Handshake, cx);
+        }
+    }
+
+    /// SYN-RECEIVED: the ACK of our SYN. False: it was not.
+    pub(in crate::tcp) fn complete_passive_open(
+        &mut self,
+        seg: &Segment<'_>,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let tcp = seg.tcp;
+        if !tcp.flags.contains(TcpFlags::ACK) {
+            return false;
+        }
+        let fast_open = self.is_passive_fast_open();
+        let lowest = if fast_open { self.snd.una } else { self.snd.una + 1 };
+        if tcp.ack.before(lowest) || tcp.ack.after(self.snd.nxt) {
+            self.reset_stray(tcp, cx);
+            return false;
+        }
+        if cx.gate.request {
+            cx.mib.passive_opens += 1;
+        }
+        self.snd.wnd = u32::from(tcp.window) << self.opt.snd_wscale;
+        self.snd.max_window = self.snd.max_window.max(self.snd.wnd);
+        if !fast_open {
+            self.snd.max_window = self.snd.wnd;
+        }
+        self.snd.wl1 = seg.seq;
+        self.undo_spurious_syn();
+        self.ecn_third_ack(seg, fast_open);
+        // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue, and does not
+        // count as a byte of a passive open, for the kernel's connection begins behind it.
+        let counted = self.totals.bytes_acked;
+        self.ack_in(seg, cx);
+        if !fast_open && cx.gate.request {
+            self.totals.bytes_acked = self.totals.bytes_acked.min(counted);
+        }
+        if fast_open {
+            self.fast_open_accomplished(cx);
+            self.state = State::Established;
+            self.update_pacing_rate();
+            self.snd.lsndtime = self.jiffies32(cx.now);
+            self.initialize_rcv_mss();
+            self.start_keepalive(cx.now);
+        } else {
+            self.finish_connect(cx);
+        }
+        if self.shut_write {
+            self.send_deferred_fin(cx);
+        }
+        cx.ready |= SocketReady::WRITABLE;
+        true
+    }
+
+    /// A round trip of the handshake that no queued record has measured.
+    pub(in crate::tcp) fn take_handshake_rtt(&mut self, rtt_us: u32, now: crate::units::Instant) {
+        self.ack_update_rtt(Some(rtt_us), Some(rtt_us), false, now);
+    }
+}
