@@ -6,6 +6,7 @@ pub mod capture;
 pub mod code;
 pub mod compare;
 pub mod fault;
+pub mod harness;
 pub mod icmp_names;
 pub mod kernel;
 pub mod lex;

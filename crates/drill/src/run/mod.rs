@@ -4,19 +4,22 @@
 //! packet has come. At every instant the host is turned until it has nothing more to say, and
 //! what it sends is kept with the time at which it was sent.
 
+mod arguments;
 mod calls;
 mod conn;
 mod control;
 mod facts;
+mod memory;
+mod option_values;
 mod packets;
+mod results;
 mod values;
 
 use crate::ast::{Action, CallSpec, Code, Command, Direction, Event, Micros, Script, Time};
 use crate::code::Env;
 use crate::fault::{Fault, Pos};
-use crate::kernel::Kernel;
+use crate::harness::{Harness, START};
 use crate::settings::Settings;
-use crate::shell::Shell;
 use crate::show::seconds;
 use calls::Pending;
 use conn::Conn;
@@ -93,7 +96,7 @@ pub fn run(script: &Script, settings: &Settings, place: &Place) -> Outcome {
         Err(Stop::Fail(failure)) => Verdict::Fail(failure),
         Err(Stop::Skip(pos, because)) => Verdict::Skip { pos, because },
     };
-    Outcome { verdict, packets: run.kernel.seen, log: run.log, warnings: run.warnings }
+    Outcome { verdict, packets: run.harness.kernel.seen, log: run.log, warnings: run.warnings }
 }
 
 /// Why a run does not go on.
@@ -142,8 +145,7 @@ struct Due {
 
 struct Run<'a> {
     settings: &'a Settings,
-    kernel: Kernel,
-    shell: Shell,
+    harness: Harness,
     start: Instant,
     conns: Vec<Conn>,
     /// The connection that packets of the script belong to.
@@ -161,9 +163,6 @@ struct Run<'a> {
 
 /// The first remote port of inbound connections; the next connection has the next one.
 const FIRST_PORT: u16 = 40_000;
-/// Where the clock stands at the start of a script: a quarter of a millisecond into a jiffy, as
-/// packetdrill arranges it, so that timers and events do not fall together.
-const START: Instant = Instant::from_nanos(1_000_250_000_000);
 /// What every event takes: in no machine do two things happen at one instant.
 const EVENT: Duration = Duration::from_micros(1);
 /// A call that may block when the next one comes is given this long, µs.
@@ -177,8 +176,7 @@ impl<'a> Run<'a> {
     fn new(settings: &'a Settings, place: &Place) -> Self {
         Self {
             settings,
-            kernel: Kernel::new(settings, START),
-            shell: Shell::new(place.folder.clone(), place.root.clone()),
+            harness: Harness::new(settings, START, place.folder.clone(), place.root.clone()),
             start: START,
             conns: Vec::new(),
             current: None,
@@ -226,7 +224,7 @@ impl<'a> Run<'a> {
         }
         let absolute = matches!(event.at, Time::Absolute(_) | Time::AbsoluteRange(..));
         self.last = Some(Last { time: due.time, inbound, absolute });
-        self.kernel.advance(self.kernel.now + EVENT);
+        self.harness.kernel.advance(self.harness.now() + EVENT);
         Ok(())
     }
 
@@ -267,7 +265,7 @@ impl<'a> Run<'a> {
 
     /// µs since the start of the script.
     fn now(&self) -> Micros {
-        self.micros(self.kernel.now)
+        self.micros(self.harness.now())
     }
 
     fn micros(&self, at: Instant) -> Micros {
@@ -282,30 +280,15 @@ impl<'a> Run<'a> {
     /// it holds.
     fn pass(&mut self, until: Micros, stop: impl Fn(&Self) -> bool) -> Step<bool> {
         let until = self.instant(until);
-        let mut at_once = 0_u32;
         loop {
             self.carry_on()?;
             if stop(self) {
                 return Ok(true);
             }
-            let deadline = self.pending.as_ref().and_then(Pending::deadline);
-            let wake = match (self.kernel.wake_at(), deadline) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            };
-            let Some(next) = wake.filter(|at| *at <= until) else {
-                if self.kernel.now < until {
-                    self.kernel.advance(until);
-                    self.carry_on()?;
-                }
+            if !self.harness.step(until) {
+                self.carry_on()?;
                 return Ok(stop(self));
-            };
-            at_once = if next > self.kernel.now { 0 } else { at_once + 1 };
-            assert!(
-                at_once < 100_000,
-                "the host wants to be called again and again at one instant"
-            );
-            self.kernel.advance(next.max(self.kernel.now));
+            }
         }
     }
 
@@ -364,21 +347,13 @@ impl<'a> Run<'a> {
     // Parts that are short.
 
     fn shell_command(&mut self, command: &Command) -> Step<()> {
-        let status = self.shell.run(command, &mut self.kernel)?;
-        for (path, len) in self.shell.take_new_files() {
-            match len {
-                Some(len) => self.kernel.sockets.write_file(&path, len),
-                None => {
-                    self.kernel.sockets.remove_file(&path);
-                }
-            }
-        }
+        let status = self.harness.command(command)?;
         if status.ok() {
             return Ok(());
         }
         let first = command.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let reason = format!("`{}` ended with status {}", first.trim(), status.0);
-        let details = self.shell.printed.lines().rev().take(5).map(str::to_owned).collect();
+        let details = self.harness.printed().lines().rev().take(5).map(str::to_owned).collect();
         Err(self.fail(command.pos, "command", reason, details))
     }
 
@@ -389,7 +364,7 @@ impl<'a> Run<'a> {
             let reason = "a code block without a socket to look at".to_owned();
             return Err(self.fail(code.pos, "code", reason, Vec::new()));
         };
-        if !facts::collect(&mut self.kernel, fd, &mut self.env.facts) {
+        if !facts::collect(&mut self.harness.kernel, fd, &mut self.env.facts) {
             let reason = "TCP_INFO of this socket cannot be had (any more)".to_owned();
             return Err(self.fail(code.pos, "code", reason, Vec::new()));
         }

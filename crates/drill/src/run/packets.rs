@@ -38,7 +38,7 @@ impl Run<'_> {
             return Err(self.fail(spec.pos, "connection", reason, Vec::new()));
         };
         let packet = inbound(&spec, ends, conn.offsets(syn), self.settings.mss);
-        self.kernel.receive(packet);
+        self.harness.receive(packet);
         self.pass(self.now(), |_| false)?;
         Ok(())
     }
@@ -148,13 +148,13 @@ impl Run<'_> {
             _ => due.end.unwrap_or(due.time).max(self.now()) + LATE,
         };
         loop {
-            if self.kernel.sent.is_empty() {
-                let came = self.pass(latest, |run| !run.kernel.sent.is_empty())?;
+            if self.harness.kernel.sent.is_empty() {
+                let came = self.pass(latest, |run| !run.harness.kernel.sent.is_empty())?;
                 if !came {
                     return Ok(None);
                 }
             }
-            let Some((at, packet)) = self.kernel.sent.pop_front() else { return Ok(None) };
+            let Some((at, packet)) = self.harness.kernel.sent.pop_front() else { return Ok(None) };
             if self.belongs(index, &packet) {
                 return Ok(Some((at, packet)));
             }
@@ -319,8 +319,8 @@ impl Run<'_> {
 
     /// The latest packets in both directions, in the script's numbers.
     pub(super) fn around(&self) -> Vec<String> {
-        let from = self.kernel.seen.len().saturating_sub(SHOWN);
-        self.kernel.seen[from..]
+        let from = self.harness.kernel.seen.len().saturating_sub(SHOWN);
+        self.harness.kernel.seen[from..]
             .iter()
             .map(|(direction, at, packet)| {
                 let text = match self.current {

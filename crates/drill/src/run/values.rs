@@ -24,6 +24,19 @@ pub(super) fn bracketed(expr: &Expr) -> Result<i64, Fault> {
     }
 }
 
+/// A number that fits in an `int`.
+pub(super) fn i32_of(expr: &Expr) -> Result<i32, Fault> {
+    let value = int(expr)?;
+    i32::try_from(value)
+        .or_else(|_| u32::try_from(value).map(|it| it as i32))
+        .map_err(|_| Fault::new(expr.pos, format!("{value} does not fit in an int"), "32 bits"))
+}
+
+/// A length in bytes. `size_t`: a negative one is absurdly large, and the call says so.
+pub(super) fn len_of(expr: &Expr) -> Result<u64, Fault> {
+    Ok(int(expr)? as u64)
+}
+
 fn symbol(pos: Pos, name: &str) -> Result<i64, Fault> {
     if let Some(number) = number::by_name(name) {
         return Ok(number);

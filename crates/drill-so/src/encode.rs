@@ -1,0 +1,227 @@
+//! What the host returns, as bytes of C structures.
+//!
+//! Layouts are those of Linux's user-space interface: `tcp(7)`, `socket(7)`, `cmsg(3)`, and
+//! `struct tcp_info` of Linux 7, which later kernels only lengthen.
+
+use core::net::{IpAddr, SocketAddr};
+use datapath::socket::{CcInfo, Control, ExtendedError, OptionValue, number};
+use datapath::tcp::info::TcpInfo;
+
+/// Bytes of a structure, field by field.
+#[derive(Debug, Default)]
+struct Fields(Vec<u8>);
+
+impl Fields {
+    fn u8s(&mut self, values: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(values);
+        self
+    }
+
+    fn u16s(&mut self, values: &[u16]) -> &mut Self {
+        values.iter().for_each(|value| self.0.extend_from_slice(&value.to_ne_bytes()));
+        self
+    }
+
+    fn u32s(&mut self, values: &[u32]) -> &mut Self {
+        values.iter().for_each(|value| self.0.extend_from_slice(&value.to_ne_bytes()));
+        self
+    }
+
+    fn u64s(&mut self, values: &[u64]) -> &mut Self {
+        values.iter().for_each(|value| self.0.extend_from_slice(&value.to_ne_bytes()));
+        self
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.0)
+    }
+}
+
+/// The value of a socket option, as `getsockopt` writes it.
+pub fn option(level: i32, name: i32, value: &OptionValue) -> Vec<u8> {
+    let mut fields = Fields::default();
+    match value {
+        OptionValue::Number(number)
+            if level == number::SOL_SOCKET
+                && matches!(name, number::SO_MAX_PACING_RATE | number::SO_COOKIE) =>
+        {
+            fields.u64s(&[*number as u64]).take()
+        }
+        OptionValue::Number(number) => fields.u32s(&[*number as u32]).take(),
+        OptionValue::Linger { on, seconds } => fields.u32s(&[u32::from(*on), *seconds]).take(),
+        OptionValue::Time(span) => {
+            let micros = span.as_micros();
+            fields.u64s(&[micros / 1_000_000, micros % 1_000_000]).take()
+        }
+        OptionValue::Text(text) => {
+            let mut bytes = text.as_bytes().to_vec();
+            // TCP_CA_NAME_MAX and TCP_ULP_NAME_MAX: names fill their field.
+            bytes.resize(bytes.len().max(NAME_LEN), 0);
+            bytes
+        }
+        OptionValue::Bytes(bytes) => bytes.clone(),
+        OptionValue::TcpInfo(info) => tcp_info(info),
+        OptionValue::CcInfo(CcInfo::None) | OptionValue::Md5(_) | OptionValue::Fault => Vec::new(),
+        OptionValue::CcInfo(CcInfo::Dctcp { enabled, ce_state, alpha, ab_ecn, ab_tot }) => {
+            fields.u16s(&[*enabled, *ce_state]).u32s(&[*alpha, *ab_ecn, *ab_tot]).take()
+        }
+        OptionValue::MemInfo(values) => fields.u32s(values).take(),
+    }
+}
+
+/// Bytes of the name of a congestion control.
+const NAME_LEN: usize = 16;
+
+fn tcp_info(info: &TcpInfo) -> Vec<u8> {
+    // Fields that the kernel has and the stack does not count.
+    const NOT_COUNTED: u32 = 0;
+    let mut fields = Fields::default();
+    fields
+        .u8s(&[
+            info.state as u8,
+            info.ca_state as u8,
+            info.retransmits,
+            info.probes,
+            info.backoff,
+            info.options,
+            info.snd_wscale & 0xf | info.rcv_wscale << 4,
+            u8::from(info.delivery_rate_app_limited),
+        ])
+        .u32s(&[info.rto, info.ato, info.snd_mss, info.rcv_mss])
+        .u32s(&[info.unacked, info.sacked, info.lost, info.retrans, NOT_COUNTED])
+        .u32s(&[info.last_data_sent, NOT_COUNTED, info.last_data_recv, info.last_ack_recv])
+        .u32s(&[info.pmtu, info.rcv_ssthresh, info.rtt, info.rttvar, info.snd_ssthresh])
+        .u32s(&[info.snd_cwnd, info.advmss, info.reordering, info.rcv_rtt, info.rcv_space])
+        .u32s(&[info.total_retrans])
+        .u64s(&[info.pacing_rate, u64::MAX, info.bytes_acked, info.bytes_received])
+        .u32s(&[info.segs_out, info.segs_in, info.notsent_bytes, info.min_rtt])
+        .u32s(&[info.data_segs_in, info.data_segs_out])
+        .u64s(&[info.delivery_rate, info.busy_time, info.rwnd_limited, info.sndbuf_limited])
+        .u32s(&[info.delivered, info.delivered_ce])
+        .u64s(&[info.bytes_sent, info.bytes_retrans])
+        .u32s(&[info.dsack_dups, info.reord_seen, info.rcv_ooopack, info.snd_wnd])
+        .u32s(&[NOT_COUNTED, NOT_COUNTED])
+        .u16s(&[0, 0])
+        .u32s(&[NOT_COUNTED, info.received_ce])
+        .u32s(&[info.delivered_e1_bytes, info.delivered_e0_bytes, info.delivered_ce_bytes])
+        .u32s(&[info.received_e1_bytes, info.received_e0_bytes, info.received_ce_bytes])
+        .u32s(&[u32::from(info.ecn_mode & 3)
+            | u32::from(info.accecn_opt_seen & 3) << 2
+            | u32::from(info.accecn_fail_mode & 15) << 4])
+        .take()
+}
+
+/// `sockaddr_in` or `sockaddr_in6`.
+pub fn address(address: SocketAddr) -> Vec<u8> {
+    let mut fields = Fields::default();
+    let port = address.port().to_be_bytes();
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            fields.u16s(&[number::AF_INET as u16]).u8s(&port).u8s(&ip.octets()).u8s(&[0; 8]).take()
+        }
+        IpAddr::V6(ip) => fields
+            .u16s(&[number::AF_INET6 as u16])
+            .u8s(&port)
+            .u32s(&[0])
+            .u8s(&ip.octets())
+            .u32s(&[0])
+            .take(),
+    }
+}
+
+/// Control messages as `recvmsg` writes them into `room` bytes; true if some did not fit.
+pub fn controls(list: &[Control], room: usize) -> (Vec<u8>, bool) {
+    let mut out = Vec::new();
+    for control in list {
+        let (level, kind, data) = one_control(control);
+        // `cmsg_len` counts the header and the data, not the padding before the next header.
+        let len = HEADER + data.len();
+        if out.len() + len > room {
+            return (out, true);
+        }
+        let mut fields = Fields::default();
+        fields.u64s(&[len as u64]).u32s(&[level as u32, kind as u32]).u8s(&data);
+        out.append(&mut fields.0);
+        out.resize(out.len().next_multiple_of(ALIGNMENT).min(room), 0);
+    }
+    (out, false)
+}
+
+/// `struct cmsghdr`.
+const HEADER: usize = 16;
+const ALIGNMENT: usize = 8;
+
+fn one_control(control: &Control) -> (i32, i32, Vec<u8>) {
+    let mut fields = Fields::default();
+    let number = |value: i32| value.to_ne_bytes().to_vec();
+    match *control {
+        Control::TcpInq(left) => (number::SOL_TCP, number::TCP_CM_INQ, number(left)),
+        Control::Timestamping(at) => {
+            let nanos = at.as_nanos();
+            // Three `timespec`s, of which software time stamps have the first.
+            fields.u64s(&[nanos / 1_000_000_000, nanos % 1_000_000_000, 0, 0, 0, 0]);
+            (number::SOL_SOCKET, number::SCM_TIMESTAMPING, fields.take())
+        }
+        Control::TimestampingFlags(flags) => {
+            (number::SOL_SOCKET, number::SO_TIMESTAMPING, number(flags))
+        }
+        Control::ExtendedError(error) => {
+            let ExtendedError { errno, origin, kind, code, info, data, ipv6 } = error;
+            fields.u32s(&[errno as u32]).u8s(&[origin, kind, code, 0]).u32s(&[info, data]);
+            // The offender's address, which time stamps have none of.
+            fields.u8s(&vec![0; if ipv6 { 28 } else { 16 }]);
+            let (level, kind) = if ipv6 {
+                (number::SOL_IPV6, number::IPV6_RECVERR)
+            } else {
+                (number::SOL_IP, number::IP_RECVERR)
+            };
+            (level, kind, fields.take())
+        }
+        Control::IpTos(tos) => (number::SOL_IP, number::IP_TOS, vec![tos]),
+        Control::IpTtl(ttl) => (number::SOL_IP, number::IP_TTL, number(ttl)),
+        Control::Ipv6TrafficClass(class) => (number::SOL_IPV6, number::IPV6_TCLASS, number(class)),
+        Control::Other { level, kind, value } => (level, kind, number(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode;
+    use datapath::units::Instant;
+
+    /// What is written can be read again.
+    #[test]
+    fn control_messages_there_and_back() {
+        let sent = [Control::IpTtl(64), Control::IpTos(0x10), Control::TimestampingFlags(2)];
+        let (bytes, cut) = controls(&sent, 256);
+        assert!(!cut);
+        assert_eq!(bytes.len(), 3 * 24);
+        assert_eq!(decode::controls(&bytes), sent);
+    }
+
+    #[test]
+    fn control_messages_that_do_not_fit_are_told() {
+        let list = [Control::TcpInq(5), Control::Timestamping(Instant::from_nanos(1_500_000_000))];
+        let (bytes, cut) = controls(&list, 40);
+        assert!(cut);
+        assert_eq!(bytes.len(), 24);
+        assert_eq!(bytes[..8], 20_u64.to_ne_bytes());
+    }
+
+    #[test]
+    fn addresses_there_and_back() {
+        for text in ["192.0.2.1:8080", "[fd3d::1]:40000"] {
+            let given: SocketAddr = text.parse().expect("an address");
+            let expected = datapath::socket::Address::Inet(given);
+            assert_eq!(decode::address(&address(given)), expected);
+        }
+    }
+
+    #[test]
+    fn names_fill_their_field() {
+        let value = OptionValue::Text("cubic".to_owned());
+        let bytes = option(number::SOL_TCP, number::TCP_CONGESTION, &value);
+        assert_eq!(bytes, b"cubic\0\0\0\0\0\0\0\0\0\0\0");
+    }
+}

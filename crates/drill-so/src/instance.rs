@@ -1,0 +1,251 @@
+//! A host under packetdrill: its descriptors, its clock, the threads that wait in it.
+//!
+//! packetdrill has a thread that goes through the script and one for calls that wait. The first one
+//! lets time pass; a call of the other waits here until time has made it return.
+
+use crate::flags::Flags;
+use datapath::packet::Packet;
+use datapath::socket::{Errno, Fd, Return, Syscall};
+use datapath::units::{Duration, Instant};
+use drill::ast::Command;
+use drill::fault::Pos;
+use drill::harness::{Finished, Harness, START};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+/// The instance at work, for functions that are not told which.
+static CURRENT: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
+
+thread_local! {
+    /// When the call that this thread waited in has returned: what the clock is next asked for.
+    static RETURNED_AT: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// A look at the clock takes this long: packetdrill spins until the time of an event.
+const LOOK: Duration = Duration::from_micros(1);
+/// Silence of a host that has nothing more to do ends after this.
+const SILENCE: Duration = Duration::from_secs(2);
+/// No host is waited for longer than this.
+const FOREVER: Duration = Duration::from_secs(3 * 3_600);
+/// packetdrill waits this long for a call that still waits when the next one is due.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A host under packetdrill.
+#[derive(Debug)]
+pub struct Instance {
+    inner: Mutex<Inner>,
+    /// Time has passed, a packet has come, or a call was made.
+    moved: Condvar,
+    /// The thread that goes through the script.
+    owner: ThreadId,
+}
+
+#[derive(Debug)]
+struct Inner {
+    harness: Harness,
+    /// Descriptors of the process, each of which keeps a number for one of the host.
+    fds: BTreeMap<RawFd, Fd>,
+    /// Segment size of inbound super-packets.
+    mss: u32,
+}
+
+/// What became of a shell command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// It ended with this status.
+    Status(i32),
+    /// It was not run, because.
+    Refused(String),
+}
+
+impl Instance {
+    /// A fresh host, which [`Self::current`] gives from here on.
+    pub fn start(flags: &Flags) -> Arc<Self> {
+        let folder = std::env::current_dir().unwrap_or_default();
+        let harness = Harness::new(&flags.settings, START, folder, flags.root.clone());
+        let inner = Inner { harness, fds: BTreeMap::new(), mss: flags.settings.mss };
+        let instance = Arc::new(Self {
+            inner: Mutex::new(inner),
+            moved: Condvar::new(),
+            owner: std::thread::current().id(),
+        });
+        *current() = Some(Arc::clone(&instance));
+        instance
+    }
+
+    /// The instance at work.
+    pub fn current() -> Option<Arc<Self>> {
+        current().clone()
+    }
+
+    /// The instance is over.
+    pub fn end(&self) {
+        let mut current = current();
+        if current.as_ref().is_some_and(|it| core::ptr::eq(Arc::as_ptr(it), self)) {
+            *current = None;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // Time.
+
+    /// The clock, which a look at it moves by a microsecond.
+    pub fn look_at_clock(&self) -> Instant {
+        if let Some(at) = RETURNED_AT.take() {
+            return at;
+        }
+        self.sleep(LOOK)
+    }
+
+    /// Lets time pass; gives the time after it.
+    pub fn sleep(&self, span: Duration) -> Instant {
+        let mut inner = self.lock();
+        let until = inner.harness.now() + span;
+        inner.harness.pass(until, |_| false);
+        self.moved.notify_all();
+        inner.harness.now()
+    }
+
+    /// Lets time pass until no call waits any more, as long as packetdrill has patience.
+    pub fn await_calls(&self) {
+        let mut inner = self.lock();
+        let until = inner.harness.now() + PATIENCE;
+        if inner.harness.any_waits() {
+            inner.harness.pass(until, |harness| !harness.any_waits());
+            self.moved.notify_all();
+        }
+    }
+
+    // Packets.
+
+    /// A packet for the host.
+    pub fn packet_in(&self, bytes: &[u8]) -> Result<(), Errno> {
+        let mut packet = Packet::parse_ip(bytes).map_err(|_| Errno::EINVAL)?.finish();
+        // Bodies are lengths.
+        packet.body.offset = 0;
+        let mut inner = self.lock();
+        let (mss, len) = (inner.mss, packet.body.len);
+        if mss > 0 && len > mss && packet.tcp().is_some() {
+            packet.meta.gso_size = mss as u16;
+            packet.meta.gso_segs = len.div_ceil(mss) as u16;
+        }
+        inner.harness.receive(packet);
+        self.moved.notify_all();
+        Ok(())
+    }
+
+    /// The next packet of the host and when it was sent. Waits for it; `None` if none will come.
+    pub fn packet_out(&self) -> Option<(Instant, Vec<u8>)> {
+        let mut inner = self.lock();
+        let limit = inner.harness.now() + FOREVER;
+        let came = loop {
+            if !inner.harness.kernel.sent.is_empty() {
+                break true;
+            }
+            if inner.harness.next_event().is_none_or(|at| at > limit) {
+                let until = inner.harness.now() + SILENCE;
+                inner.harness.pass(until, |_| false);
+                break false;
+            }
+            inner.harness.step(limit);
+        };
+        self.moved.notify_all();
+        if !came {
+            return None;
+        }
+        let (at, packet) = inner.harness.kernel.sent.pop_front()?;
+        let mut bytes = Vec::new();
+        packet.emit(&vec![0; packet.body.len as usize], &mut bytes);
+        Some((at, bytes))
+    }
+
+    // Calls.
+
+    /// Makes a system call. One that has to wait lets time pass if the script's own thread makes
+    /// it, else waits until time has passed.
+    pub fn call(&self, syscall: Syscall) -> Result<Return, Errno> {
+        let name = syscall.name();
+        let mut inner = self.lock();
+        let id = inner.harness.begin(syscall);
+        self.moved.notify_all();
+        if let Some(Finished { outcome, .. }) = inner.harness.finished(id) {
+            return outcome;
+        }
+        if std::thread::current().id() == self.owner {
+            let limit = inner.harness.now() + FOREVER;
+            inner.harness.pass(limit, |harness| !harness.waits(id));
+            self.moved.notify_all();
+            if let Some(Finished { outcome, .. }) = inner.harness.finished(id) {
+                return outcome;
+            }
+            inner.harness.forget(id);
+            eprintln!("ackwright: {name}() waits, and nothing will wake it");
+            return Err(Errno::EINTR);
+        }
+        loop {
+            if let Some(Finished { at, outcome }) = inner.harness.finished(id) {
+                RETURNED_AT.set(Some(at));
+                return outcome;
+            }
+            inner = self.moved.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Makes a system call that opens a descriptor; gives the process's number for it.
+    pub fn open(&self, syscall: Syscall) -> Result<(RawFd, Return), Errno> {
+        let done = self.call(syscall)?;
+        Ok((self.keep_number(done.value as Fd)?, done))
+    }
+
+    /// A number of the process for a descriptor of the host: no other file gets it, and the
+    /// process may close it.
+    pub fn keep_number(&self, fd: Fd) -> Result<RawFd, Errno> {
+        let place: OwnedFd = File::open("/dev/null").map_err(|_| Errno::EMFILE)?.into();
+        self.lock().fds.insert(place.as_raw_fd(), fd);
+        Ok(place.into_raw_fd())
+    }
+
+    /// The number is free again: true if it was one of ours.
+    pub fn drop_number(&self, fd: RawFd) -> bool {
+        self.lock().fds.remove(&fd).is_some()
+    }
+
+    /// The host's descriptor; one that is not open if the process's is none of ours.
+    pub fn fd(&self, fd: RawFd) -> Fd {
+        self.lock().fds.get(&fd).copied().unwrap_or(if fd < 0 { fd } else { NOT_OPEN })
+    }
+
+    /// Whether a descriptor of the process is one of ours.
+    pub fn has(&self, fd: RawFd) -> bool {
+        self.lock().fds.contains_key(&fd)
+    }
+
+    // Commands.
+
+    /// Interprets the text of back-ticks.
+    pub fn command(&self, text: &str) -> Ran {
+        let command = Command { pos: Pos { line: 1, column: 0 }, text: text.to_owned() };
+        let mut inner = self.lock();
+        let done = inner.harness.command(&command);
+        self.moved.notify_all();
+        match done {
+            Ok(status) => Ran::Status(status.0),
+            Err(fault) if fault.no_meaning => Ran::Refused(format!("skipped: {}", fault.what)),
+            Err(fault) => Ran::Refused(fault.to_string()),
+        }
+    }
+}
+
+fn current() -> MutexGuard<'static, Option<Arc<Instance>>> {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A descriptor that no host opens.
+const NOT_OPEN: Fd = Fd::MAX;
