@@ -4,7 +4,8 @@
 CARGO ?= cargo
 BIN := target/release/ackwright
 
-.PHONY: all demo test fmt lint unit debug determinism examples experiments conformance conformance-kernel licences bench clean
+.PHONY: all demo test fmt lint unit debug determinism examples experiments conformance conformance-kernel \
+  conformance-so licences bench clean
 
 all:
 	$(CARGO) build --release --locked -p ackwright
@@ -48,6 +49,13 @@ conformance: all
 # The same scripts against the kernel of this machine: make conformance-kernel PACKETDRILL=PATH (root).
 conformance-kernel:
 	scripts/conformance_kernel.sh $(PACKETDRILL)
+
+# Two runners, one stack: ours, and Google's packetdrill with our shared object.
+# make conformance-so PACKETDRILL=PATH [SCRIPTS=FOLDER]
+SCRIPTS ?= conformance/tcp
+conformance-so:
+	$(CARGO) build --release --locked -p ackwright -p ackwright-drill-so
+	scripts/conformance_so.py $(PACKETDRILL) $(SCRIPTS)
 
 licences:
 	python3 scripts/licences.py

@@ -18,17 +18,17 @@ impl Fields {
     }
 
     fn u16s(&mut self, values: &[u16]) -> &mut Self {
-        values.iter().for_each(|value| self.0.extend_from_slice(&value.to_ne_bytes()));
+        self.0.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
         self
     }
 
     fn u32s(&mut self, values: &[u32]) -> &mut Self {
-        values.iter().for_each(|value| self.0.extend_from_slice(&value.to_ne_bytes()));
+        self.0.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
         self
     }
 
     fn u64s(&mut self, values: &[u64]) -> &mut Self {
-        values.iter().for_each(|value| self.0.extend_from_slice(&value.to_ne_bytes()));
+        self.0.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
         self
     }
 

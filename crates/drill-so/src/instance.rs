@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
@@ -34,6 +35,9 @@ const FOREVER: Duration = Duration::from_secs(3 * 3_600);
 /// packetdrill waits this long for a call that still waits when the next one is due.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Other threads are given this long, in real time, to deal with what a call has returned.
+const MEANWHILE: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// A host under packetdrill.
 #[derive(Debug)]
 pub struct Instance {
@@ -51,6 +55,8 @@ struct Inner {
     fds: BTreeMap<RawFd, Fd>,
     /// Segment size of inbound super-packets.
     mss: u32,
+    /// Threads that were given the result of a call and have something to do with it.
+    busy: Vec<PathBuf>,
 }
 
 /// What became of a shell command.
@@ -67,7 +73,8 @@ impl Instance {
     pub fn start(flags: &Flags) -> Arc<Self> {
         let folder = std::env::current_dir().unwrap_or_default();
         let harness = Harness::new(&flags.settings, START, folder, flags.root.clone());
-        let inner = Inner { harness, fds: BTreeMap::new(), mss: flags.settings.mss };
+        let inner =
+            Inner { harness, fds: BTreeMap::new(), mss: flags.settings.mss, busy: Vec::new() };
         let instance = Arc::new(Self {
             inner: Mutex::new(inner),
             moved: Condvar::new(),
@@ -101,11 +108,24 @@ impl Instance {
         if let Some(at) = RETURNED_AT.take() {
             return at;
         }
-        self.sleep(LOOK)
+        self.pass(LOOK)
+    }
+
+    /// Lets time pass, and then the other threads do what they have to do before they sleep again,
+    /// as they would have done meanwhile.
+    pub fn sleep(&self, span: Duration) {
+        self.pass(span);
+        let patience = std::time::Instant::now() + MEANWHILE;
+        while std::thread::current().id() == self.owner
+            && self.lock().is_busy()
+            && std::time::Instant::now() < patience
+        {
+            std::thread::yield_now();
+        }
     }
 
     /// Lets time pass; gives the time after it.
-    pub fn sleep(&self, span: Duration) -> Instant {
+    fn pass(&self, span: Duration) -> Instant {
         let mut inner = self.lock();
         let until = inner.harness.now() + span;
         inner.harness.pass(until, |_| false);
@@ -192,6 +212,7 @@ impl Instance {
         loop {
             if let Some(Finished { at, outcome }) = inner.harness.finished(id) {
                 RETURNED_AT.set(Some(at));
+                inner.busy.extend(own_stat());
                 return outcome;
             }
             inner = self.moved.wait(inner).unwrap_or_else(PoisonError::into_inner);
@@ -241,6 +262,27 @@ impl Instance {
             Err(fault) => Ran::Refused(fault.to_string()),
         }
     }
+}
+
+impl Inner {
+    /// Whether a call that has returned is still being dealt with.
+    fn is_busy(&mut self) -> bool {
+        self.busy.retain(|stat| !sleeps(stat));
+        !self.busy.is_empty() || self.harness.any_finished()
+    }
+}
+
+/// Where the kernel tells of this thread.
+fn own_stat() -> Option<PathBuf> {
+    let thread = std::fs::read_link("/proc/thread-self").ok()?;
+    Some(PathBuf::from("/proc").join(thread).join("stat"))
+}
+
+/// Whether a thread sleeps, or is gone.
+fn sleeps(stat: &PathBuf) -> bool {
+    std::fs::read_to_string(stat).map_or(true, |stat| {
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('S'))
+    })
 }
 
 fn current() -> MutexGuard<'static, Option<Arc<Instance>>> {

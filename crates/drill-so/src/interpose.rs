@@ -6,19 +6,32 @@
 //! | function | why |
 //! |---|---|
 //! | `getsockopt` | code blocks look at `TCP_INFO` and its like with it |
+//! | `open`, `sendfile` | files that the script's commands have made are virtual |
 //! | `system` | back-ticks: interpreted, never run on the machine |
 //! | `times` | packetdrill spins through 100 ms of real time to find the edge of a jiffy |
 //! | `pthread_cond_timedwait` | packetdrill waits in real time for a call that still waits |
 
 #![allow(unsafe_code)]
 
-use crate::calls;
 use crate::instance::{Instance, Ran};
+use crate::{border, calls};
+use datapath::socket::{Data, Return, Syscall};
 use libc::{
-    c_char, c_int, c_void, clock_t, pthread_cond_t, pthread_mutex_t, socklen_t, timespec, tms,
+    c_char, c_int, c_void, clock_t, mode_t, off_t, pthread_cond_t, pthread_mutex_t, size_t,
+    socklen_t, ssize_t, timespec, tms,
 };
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI64, Ordering};
+
+// Types of functions, as the C library declares them.
+
+type GetOption = unsafe extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int;
+type Open = unsafe extern "C" fn(*const c_char, c_int, mode_t) -> c_int;
+type Sendfile = unsafe extern "C" fn(c_int, c_int, *mut off_t, size_t) -> ssize_t;
+type System = unsafe extern "C" fn(*const c_char) -> c_int;
+type Times = unsafe extern "C" fn(*mut tms) -> clock_t;
+type TimedWait =
+    unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
 
 /// The function of that name which would have been called if ours were not there.
 ///
@@ -49,9 +62,59 @@ pub unsafe extern "C" fn getsockopt(
         // SAFETY: by the contract of this function.
         return unsafe { calls::get_option(&instance, fd, level, name, to, len) };
     }
-    type Function = unsafe extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int;
     // SAFETY: its type, and the caller's arguments.
-    unsafe { next::<Function>(c"getsockopt")(fd, level, name, to, len) }
+    unsafe { next::<GetOption>(c"getsockopt")(fd, level, name, to, len) }
+}
+
+/// `open(2)`: a file that the script has made, else one of the machine. A file mode is passed as a
+/// named argument would be.
+///
+/// # Safety
+/// As for `open(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
+    if let Some(instance) = Instance::current()
+        && !path.is_null()
+    {
+        // SAFETY: by the contract of this function.
+        let path = unsafe { CStr::from_ptr(path) }.to_string_lossy().into_owned();
+        if path.starts_with("/tmp/")
+            && let Ok((fd, _)) = instance.open(Syscall::Open { path, flags })
+        {
+            return fd;
+        }
+    }
+    // SAFETY: its type, and the caller's arguments.
+    unsafe { next::<Open>(c"open")(path, flags, mode) }
+}
+
+/// `sendfile(2)`: to a socket of ours.
+///
+/// # Safety
+/// As for `sendfile(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(
+    out_fd: c_int,
+    in_fd: c_int,
+    offset: *mut off_t,
+    count: size_t,
+) -> ssize_t {
+    let Some(instance) = Instance::current().filter(|it| it.has(out_fd)) else {
+        // SAFETY: its type, and the caller's arguments.
+        return unsafe { next::<Sendfile>(c"sendfile")(out_fd, in_fd, offset, count) };
+    };
+    // SAFETY: by the contract of this function.
+    let offset = unsafe { offset.as_mut() };
+    let done = instance.call(Syscall::Sendfile {
+        out_fd: instance.fd(out_fd),
+        in_fd: instance.fd(in_fd),
+        offset: offset.as_ref().map(|at| **at as u64),
+        count: count as u64,
+    });
+    if let (Some(offset), Ok(Return { data: Data::Offset(at), .. })) = (offset, &done) {
+        *offset = *at as off_t;
+    }
+    done.map_or_else(border::fail, |done| done.value as ssize_t)
 }
 
 /// `system(3)`: the back-ticks of a script are interpreted; what packetdrill itself wants to run
@@ -77,7 +140,7 @@ pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
         }
     }
     // SAFETY: its type, and the caller's argument.
-    unsafe { next::<unsafe extern "C" fn(*const c_char) -> c_int>(c"system")(command) }
+    unsafe { next::<System>(c"system")(command) }
 }
 
 /// The status with which a shell says that it could not run something.
@@ -105,7 +168,7 @@ pub unsafe extern "C" fn times(buffer: *mut tms) -> clock_t {
         return TICKS.fetch_add(1, Ordering::Relaxed);
     }
     // SAFETY: its type, and the caller's argument.
-    unsafe { next::<unsafe extern "C" fn(*mut tms) -> clock_t>(c"times")(buffer) }
+    unsafe { next::<Times>(c"times")(buffer) }
 }
 
 /// `pthread_cond_timedwait(3)`: packetdrill waits for a call that still waits; so virtual time
@@ -122,10 +185,8 @@ pub unsafe extern "C" fn pthread_cond_timedwait(
     if let Some(instance) = Instance::current() {
         instance.await_calls();
     }
-    type Function =
-        unsafe extern "C" fn(*mut pthread_cond_t, *mut pthread_mutex_t, *const timespec) -> c_int;
     // SAFETY: its type, and the caller's arguments.
-    unsafe { next::<Function>(c"pthread_cond_timedwait")(condition, mutex, until) }
+    unsafe { next::<TimedWait>(c"pthread_cond_timedwait")(condition, mutex, until) }
 }
 
 #[cfg(test)]

@@ -247,7 +247,7 @@ fn options_and_errors_are_the_hosts() {
 fn a_hopeless_call_of_the_script_returns() {
     let loaded = Loaded::new("");
     let listener = loaded.listen();
-    let none = core::ptr::null_mut();
-    assert_eq!(call!(loaded, accept, listener, none, none.cast::<socklen_t>()), -1);
+    let (no_address, no_len) = (core::ptr::null_mut(), core::ptr::null_mut());
+    assert_eq!(call!(loaded, accept, listener, no_address, no_len), -1);
     assert_eq!(errno(), libc::EINTR);
 }

@@ -5,7 +5,7 @@
 //! until it has nothing more to say, and then every call that waits is handed in again.
 
 use crate::ast::Command;
-use crate::fault::Fault;
+use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
 use crate::settings::Settings;
 use crate::shell::{Shell, Status};
@@ -91,6 +91,11 @@ impl Harness {
         !self.waiting.is_empty()
     }
 
+    /// Whether a call has returned and nobody has taken what it returned.
+    pub const fn any_finished(&self) -> bool {
+        !self.finished.is_empty()
+    }
+
     /// Gives up a call that waits.
     pub fn forget(&mut self, id: CallId) {
         self.waiting.retain(|(known, _)| *known != id);
@@ -108,6 +113,22 @@ impl Harness {
     /// What is wrong with the command, or has no meaning here.
     pub fn command(&mut self, command: &Command) -> Result<Status, Fault> {
         let status = self.shell.run(command, &mut self.kernel)?;
+        self.keep_files();
+        Ok(status)
+    }
+
+    /// Runs a shell script below the folder of the run.
+    ///
+    /// # Errors
+    /// It lies elsewhere; what is wrong with it, or has no meaning here.
+    pub fn run_script(&mut self, path: &str, pos: Pos) -> Result<Status, Fault> {
+        let status = self.shell.run_file(path, pos, &mut self.kernel)?;
+        self.keep_files();
+        Ok(status)
+    }
+
+    /// What commands have done: files that can be opened, and calls that need not wait any more.
+    fn keep_files(&mut self) {
         for (path, len) in self.shell.take_new_files() {
             match len {
                 Some(len) => self.kernel.sockets.write_file(&path, len),
@@ -117,7 +138,6 @@ impl Harness {
             }
         }
         self.hand_in_all();
-        Ok(status)
     }
 
     /// What commands have printed so far.
@@ -222,7 +242,7 @@ mod tests {
     fn commands_reach_the_host() {
         let mut harness = harness();
         let command = Command {
-            pos: crate::fault::Pos { line: 1, column: 1 },
+            pos: Pos { line: 1, column: 1 },
             text: "sysctl -q net.ipv4.tcp_ecn=1; dd if=/dev/zero of=/tmp/x bs=1 count=5".to_owned(),
         };
         assert_eq!(harness.command(&command), Ok(Status::SUCCESS));

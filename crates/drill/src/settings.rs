@@ -93,6 +93,8 @@ pub struct Settings {
     pub non_fatal_calls: bool,
     /// Words that are replaced.
     pub defines: Defines,
+    /// Shell scripts that run before anything else, by their paths.
+    pub init_scripts: Vec<(Pos, String)>,
 }
 
 impl Settings {
@@ -128,6 +130,7 @@ impl Settings {
             non_fatal_packets: false,
             non_fatal_calls: false,
             defines: Defines::new(),
+            init_scripts: Vec::new(),
         }
     }
 
@@ -235,6 +238,10 @@ impl Settings {
                         return Err(Fault::new(flag.pos, "a definition without a name", fix));
                     }
                 }
+            }
+            "init_scripts" => {
+                let paths = need(flag)?.split(',').filter(|path| !path.is_empty());
+                self.init_scripts = paths.map(|path| (flag.pos, path.to_owned())).collect();
             }
             // They mean something to a kernel and to real time only.
             "gateway_ip" | "speed" | "send_omit_free" | "is_anyip" | "debug" | "verbose"
@@ -354,7 +361,7 @@ const OF_THE_VARIANT: [&str; 5] =
     ["ip_version", "local_ip", "remote_ip", "netmask_ip", "gateway_ip"];
 
 /// Flags that scripts and the command line may set.
-pub const KNOWN: [&str; 16] = [
+pub const KNOWN: [&str; 17] = [
     "ip_version",
     "bind_port",
     "connect_port",
@@ -371,10 +378,10 @@ pub const KNOWN: [&str; 16] = [
     "non_fatal",
     "define",
     "gateway_ip",
+    "init_scripts",
 ];
 
-const NO_MEANING: [&str; 11] = [
-    "init_scripts",
+const NO_MEANING: [&str; 10] = [
     "wire_client",
     "wire_server",
     "wire_server_ip",

@@ -192,6 +192,13 @@ impl<'a> Run<'a> {
     }
 
     fn script(&mut self, script: &'a Script) -> Step<()> {
+        for (pos, path) in &self.settings.init_scripts {
+            let status = self.harness.run_script(path, *pos)?;
+            if !status.ok() {
+                let reason = format!("`{path}` ended with status {}", status.0);
+                return Err(self.fail(*pos, "command", reason, Vec::new()));
+            }
+        }
         if let Some(init) = &script.init {
             self.shell_command(init)?;
         }

@@ -1,116 +1,243 @@
-//! Commands by name.
+//! Commands by name, functions, scripts.
 
-use super::pattern::Pattern;
-use super::{Done, File, Ran, Shell, Status, network};
+use super::exec::Leaving;
+use super::{Done, Ran, Shell, builtin, network, text, words};
 use crate::fault::{Fault, Pos};
 use crate::kernel::Kernel;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 impl Shell {
     pub(super) fn command(
         &mut self,
         words: &[String],
-        input: &str,
+        input: &mut String,
         pos: Pos,
         kernel: &mut Kernel,
     ) -> Done<Ran> {
-        let Some((first, args)) = words.split_first() else { return Ok(Ran::quiet()) };
-        if let Some((name, value)) = first.split_once('=')
-            && !name.is_empty()
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        {
-            self.variables.insert(name.to_owned(), value.to_owned());
-            return if args.is_empty() {
-                Ok(Ran::quiet())
-            } else {
-                self.command(args, input, pos, kernel)
-            };
+        let Some((first, rest)) = words.split_first() else { return Ok(Ran::quiet()) };
+        if let Some(body) = self.functions.get(first).map(Arc::clone) {
+            return self.call_function(&body, words, input, pos, kernel);
         }
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let name = first.rsplit('/').next().unwrap_or(first);
+        let args: Vec<&str> = rest.iter().map(String::as_str).collect();
+        let name = match first.rsplit_once('/') {
+            None | Some(("/bin" | "/sbin" | "/usr/bin" | "/usr/sbin", _)) => {
+                first.rsplit('/').next().unwrap_or(first)
+            }
+            // A program by its place: one of the suite.
+            Some((_, program)) => return self.program(first, program, rest, input, pos, kernel),
+        };
+        if let Some(ran) = builtin::run(self, name, &args, input, pos, kernel)? {
+            return Ok(ran);
+        }
         match name {
             "sysctl" => network::sysctl(kernel, &args, pos),
             "set_sysctls.py" => network::set_sysctls(kernel, &args, pos),
-            "defaults.sh" => self.defaults(first, pos, kernel),
             "ip" => network::ip(kernel, &args, pos),
             "ifconfig" => network::ifconfig(kernel, &args, pos),
             "tc" => network::tc(kernel, &args, pos),
             "ethtool" => network::ethtool(kernel, &args, pos),
             "nstat" => Ok(network::nstat(kernel, &args)),
-            "grep" | "egrep" | "fgrep" => Ok(self.grep(name, &args, input, kernel)),
-            "cat" => self.cat(&args, input, pos, kernel),
-            "echo" => Ok(echo(&args)),
-            "printf" => Ok(Ran::ok(args.join(" ").replace("\\n", "\n"))),
-            "wc" => Ok(Ran::ok(format!("{}\n", input.lines().count()))),
+            "grep" | "egrep" | "fgrep" => Ok(self.grep(name, &args, &take(input), kernel)),
+            "cat" => self.cat(&args, &take(input), pos, kernel),
+            "tee" => self.tee(&args, take(input), pos, kernel),
+            "echo" => Ok(text::echo(&args)),
+            "printf" => Ok(text::printf(&args)),
+            "wc" => Ok(Ran::ok(format!("{}\n", take(input).lines().count()))),
+            "head" => Ok(text::ends_of(&args, &take(input), true)),
+            "tail" => Ok(text::ends_of(&args, &take(input), false)),
+            "cut" => text::cut(&args, &take(input), pos),
+            "tr" => text::tr(&args, &take(input), pos),
+            "seq" => builtin::seq(&args, pos),
+            "expr" => Ok(self.expr(&args)),
+            "basename" => Ok(builtin::basename(&args)),
+            "dirname" => Ok(builtin::dirname(&args)),
+            "uname" => Ok(builtin::uname(&args)),
             "dd" => self.dd(&args, pos),
             "truncate" => self.truncate(&args, pos),
             "rm" => Ok(self.remove(&args)),
             "touch" => self.touch(&args, pos, kernel),
-            "true" | ":" | "modprobe" | "sleep" | "set" | "export" | "chmod" | "ulimit" => {
-                Ok(Ran::quiet())
+            "modprobe" | "sleep" | "usleep" | "chmod" | "sync" | "taskset" => Ok(Ran::quiet()),
+            "sh" | "bash" | "source" | "." => self.shell_of(name, rest, input, pos, kernel),
+            "sudo" | "env" | "command" | "exec" | "timeout" | "nice" => {
+                self.another(name, rest, input, pos, kernel)
             }
-            "false" => Ok(Ran::failed(String::new())),
-            "exit" => {
-                let code = args.first().and_then(|code| code.parse().ok()).unwrap_or(0);
-                self.exited = Some(Status(code));
-                Ok(Ran { status: Status(code), out: String::new(), err: String::new() })
-            }
-            "sh" | "bash" if args.first() == Some(&"-c") && args.len() == 2 => {
-                self.nested(args[1], pos, kernel)
-            }
-            "sudo" | "env" => {
-                let rest: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-                self.command(&rest, input, pos, kernel)
-            }
-            // A suite's own clean-up, written by `set_sysctls.py`: every run has a fresh host.
-            _ if name.starts_with("sysctl_restore_") && first.starts_with("/tmp/") => {
-                Ok(Ran::quiet())
-            }
-            _ if first.contains('/')
-                && !matches!(
-                    first.rsplit_once('/'),
-                    Some(("/bin" | "/sbin" | "/usr/bin" | "/usr/sbin", _))
-                ) =>
-            {
-                let what = format!("`{first}` is a program of the machine");
-                Err(Fault::new(pos, what, "nothing is run on it; use the words of docs/drill.md"))
-            }
-            _ if CONTROL.contains(&name) => {
-                let why = format!("`{name}` of the shell is not interpreted");
-                Err(Fault::no_meaning(pos, why))
-            }
+            _ if is_script(name) => self.script(first, rest, input, pos, kernel),
             _ => Err(Fault::no_meaning(pos, format!("`{name}` has no meaning without a kernel"))),
         }
     }
 
-    fn nested(&mut self, text: &str, pos: Pos, kernel: &mut Kernel) -> Done<Ran> {
+    /// A program that a script names by its place.
+    fn program(
+        &mut self,
+        path: &str,
+        name: &str,
+        args: &[String],
+        input: &mut String,
+        pos: Pos,
+        kernel: &mut Kernel,
+    ) -> Done<Ran> {
+        // A suite's own clean-up, written by `set_sysctls.py`: every run has a fresh host.
+        if name.starts_with("sysctl_restore_") && path.starts_with("/tmp/") {
+            return Ok(Ran::quiet());
+        }
+        if name == "set_sysctls.py" {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            return network::set_sysctls(kernel, &args, pos);
+        }
+        if is_script(name) {
+            return self.script(path, args, input, pos, kernel);
+        }
+        let what = format!("`{path}` is a program of the machine");
+        Err(Fault::new(pos, what, "nothing is run on it; use the words of docs/drill.md"))
+    }
+
+    /// `env`, `timeout` and their like: another command behind options and settings.
+    fn another(
+        &mut self,
+        name: &str,
+        args: &[String],
+        input: &mut String,
+        pos: Pos,
+        kernel: &mut Kernel,
+    ) -> Done<Ran> {
+        if name == "command" && args.first().is_some_and(|it| it == "-v" || it == "-V") {
+            return Ok(Ran::ok(format!("{}\n", args[1..].join(" "))));
+        }
+        let options = args.iter().take_while(|arg| arg.starts_with('-') || arg.contains('='));
+        let rest = &args[options.count()..];
+        let rest = if name == "timeout" { rest.get(1..).unwrap_or_default() } else { rest };
+        self.deeper(pos, |shell| shell.command(rest, input, pos, kernel))
+    }
+
+    /// `bash -c TEXT`, `bash FILE`, `source FILE`.
+    fn shell_of(
+        &mut self,
+        name: &str,
+        args: &[String],
+        input: &mut String,
+        pos: Pos,
+        kernel: &mut Kernel,
+    ) -> Done<Ran> {
+        let own = matches!(name, "source" | ".");
+        let options = args.iter().take_while(|arg| arg.starts_with('-')).count();
+        let strict = args[..options].iter().any(|arg| arg.contains('e'));
+        let text_follows = args[..options].iter().any(|arg| arg.contains('c'));
+        match &args[options..] {
+            [] => self.apart_text(&take(input), args, strict, &mut String::new(), pos, kernel),
+            [text, rest @ ..] if text_follows && !own => {
+                self.apart_text(text, rest, strict, input, pos, kernel)
+            }
+            [file, rest @ ..] if !own => self.script(file, rest, input, pos, kernel),
+            [file, ..] => {
+                let text = self.text_of_script(file, pos)?;
+                let wrap = |fault| within(file, pos, fault);
+                let list = words::parse(&text, START).map_err(wrap)?;
+                let ran = self.deeper(pos, |shell| shell.list(&list, input, kernel));
+                let ran = ran.map_err(wrap)?;
+                if matches!(self.leaving, Some(Leaving::Return(_))) {
+                    self.leaving = None;
+                }
+                Ok(ran)
+            }
+        }
+    }
+
+    /// A text with variables of its own; `args` begin with `$0`.
+    fn apart_text(
+        &mut self,
+        text: &str,
+        args: &[String],
+        strict: bool,
+        input: &mut String,
+        pos: Pos,
+        kernel: &mut Kernel,
+    ) -> Done<Ran> {
+        let list = words::parse(text, pos)?;
+        self.deeper(pos, |shell| {
+            shell.apart(|shell| {
+                shell.arguments = args.to_vec();
+                shell.strict = strict;
+                shell.list(&list, input, kernel)
+            })
+        })
+    }
+
+    /// One call deeper.
+    pub(super) fn deeper<T>(
+        &mut self,
+        pos: Pos,
+        act: impl FnOnce(&mut Self) -> Done<T>,
+    ) -> Done<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(Fault::new(pos, "scripts that call each other without end", ""));
         }
-        let status = self.text(text, pos, kernel)?;
+        let done = act(self)?;
         self.depth -= 1;
-        Ok(Ran { status, out: String::new(), err: String::new() })
+        Ok(done)
     }
 
-    /// `defaults.sh`: the suite's own if it lies below the folder of the run, else ours, which has
-    /// the same settings.
-    fn defaults(&mut self, path: &str, pos: Pos, kernel: &mut Kernel) -> Done<Ran> {
-        let text = match self.inside(path) {
-            Some(file) => match std::fs::read_to_string(&file) {
-                Ok(text) => text,
-                Err(error) => {
-                    let what = format!("{}: {error}", file.display());
-                    return Err(Fault::new(pos, what, ""));
-                }
-            },
-            None => DEFAULTS.to_owned(),
+    fn call_function(
+        &mut self,
+        body: &Arc<super::List>,
+        words: &[String],
+        input: &mut String,
+        pos: Pos,
+        kernel: &mut Kernel,
+    ) -> Done<Ran> {
+        let before = core::mem::replace(&mut self.arguments, words.to_vec());
+        let ran = self.deeper(pos, |shell| shell.list(body, input, kernel))?;
+        self.arguments = before;
+        if matches!(self.leaving, Some(Leaving::Return(_))) {
+            self.leaving = None;
+        }
+        Ok(ran)
+    }
+
+    /// Runs a script of the suite.
+    pub(super) fn script(
+        &mut self,
+        path: &str,
+        args: &[String],
+        input: &mut String,
+        pos: Pos,
+        kernel: &mut Kernel,
+    ) -> Done<Ran> {
+        let text = self.text_of_script(path, pos)?;
+        let list = words::parse(&text, START).map_err(|fault| within(path, pos, fault))?;
+        let mut all = vec![path.to_owned()];
+        all.extend_from_slice(args);
+        self.deeper(pos, |shell| {
+            shell.apart(|shell| {
+                shell.arguments = all;
+                shell.strict = false;
+                shell.list(&list, input, kernel)
+            })
+        })
+        .map_err(|fault| within(path, pos, fault))
+    }
+
+    /// A shell script: the suite's own if it lies below the folder of the run. Of `defaults.sh` we
+    /// have one with the same settings.
+    fn text_of_script(&self, path: &str, pos: Pos) -> Done<String> {
+        let Some(file) = self.inside(path) else {
+            if path.rsplit('/').next() == Some("defaults.sh") && !Path::new(path).is_absolute() {
+                return Ok(DEFAULTS.to_owned());
+            }
+            let what = format!("`{path}` is no script below the folder of the run");
+            return Err(Fault::new(pos, what, "scripts elsewhere are not read"));
         };
-        self.nested(&text, pos, kernel)
+        let unreadable = |why: String| Fault::new(pos, format!("{}: {why}", file.display()), "");
+        let len = std::fs::metadata(&file).map_err(|error| unreadable(error.to_string()))?.len();
+        if len > words::MAX_TEXT as u64 {
+            return Err(unreadable("more than a megabyte".to_owned()));
+        }
+        std::fs::read_to_string(&file).map_err(|error| unreadable(error.to_string()))
     }
 
     /// A file below the folder of the run; `None` if there is none.
-    fn inside(&self, path: &str) -> Option<PathBuf> {
+    pub(super) fn inside(&self, path: &str) -> Option<PathBuf> {
         if self.root.as_os_str().is_empty() || Path::new(path).is_absolute() {
             return None;
         }
@@ -121,162 +248,27 @@ impl Shell {
         let plain = !real.components().any(|part| part == Component::ParentDir);
         (plain && real.starts_with(root) && real.is_file()).then_some(real)
     }
-
-    fn grep(&self, name: &str, args: &[&str], input: &str, kernel: &mut Kernel) -> Ran {
-        let (mut quiet, mut count, mut invert, mut extended) =
-            (false, false, false, name == "egrep");
-        let mut words = Vec::new();
-        for arg in args {
-            match arg.strip_prefix('-') {
-                Some(letters) if !letters.is_empty() && words.is_empty() => {
-                    for letter in letters.chars() {
-                        match letter {
-                            'q' => quiet = true,
-                            'c' => count = true,
-                            'v' => invert = true,
-                            'E' => extended = true,
-                            _ => {}
-                        }
-                    }
-                }
-                _ => words.push(*arg),
-            }
-        }
-        let Some((pattern, files)) = words.split_first() else {
-            return Ran::failed("grep: no pattern\n".to_owned());
-        };
-        let pattern = Pattern::new(pattern, extended);
-        let mut found = Vec::new();
-        if files.is_empty() {
-            found.extend(
-                input.lines().filter(|it| pattern.matches(it) != invert).map(str::to_owned),
-            );
-        }
-        for file in files {
-            let Some(text) = self.read(file, kernel) else { continue };
-            for line in text.lines().filter(|it| pattern.matches(it) != invert) {
-                found.push(if files.len() > 1 {
-                    format!("{file}:{line}")
-                } else {
-                    line.to_owned()
-                });
-            }
-        }
-        let out = if quiet {
-            String::new()
-        } else if count {
-            format!("{}\n", found.len())
-        } else {
-            found.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
-        };
-        let status = if found.is_empty() { Status::FAILURE } else { Status::SUCCESS };
-        Ran { status, out, err: String::new() }
-    }
-
-    fn cat(&self, args: &[&str], input: &str, pos: Pos, kernel: &mut Kernel) -> Done<Ran> {
-        if args.is_empty() {
-            return Ok(Ran::ok(input.to_owned()));
-        }
-        let mut out = String::new();
-        for path in args {
-            match self.read(path, kernel) {
-                Some(text) => out.push_str(&text),
-                None => return Err(Self::outside(path, pos)),
-            }
-        }
-        Ok(Ran::ok(out))
-    }
-
-    /// `dd bs=1 count=5 if=/dev/zero of=/tmp/file`.
-    fn dd(&mut self, args: &[&str], pos: Pos) -> Done<Ran> {
-        let (mut bs, mut count, mut source, mut target) = (512_u64, 0_u64, "", "");
-        for arg in args {
-            let Some((name, value)) = arg.split_once('=') else { continue };
-            match name {
-                "bs" => bs = size(value).ok_or_else(|| bad_size(value, pos))?,
-                "count" => count = size(value).ok_or_else(|| bad_size(value, pos))?,
-                "if" => source = value,
-                "of" => target = value,
-                _ => {}
-            }
-        }
-        if !matches!(source, "/dev/zero" | "/dev/urandom" | "/dev/random") {
-            return Err(Self::outside(source, pos));
-        }
-        let len = bs.checked_mul(count).filter(|len| *len <= MAX_FILE);
-        self.make_file(target, len.ok_or_else(|| bad_size("", pos))?, pos)
-    }
-
-    /// `truncate -s 5 /tmp/file`.
-    fn truncate(&mut self, args: &[&str], pos: Pos) -> Done<Ran> {
-        match args {
-            ["-s", len, path] => {
-                let len = size(len).filter(|len| *len <= MAX_FILE);
-                self.make_file(path, len.ok_or_else(|| bad_size("", pos))?, pos)
-            }
-            _ => Err(Fault::new(pos, "truncate", "write `truncate -s SIZE /tmp/FILE`")),
-        }
-    }
-
-    fn make_file(&mut self, path: &str, len: u64, pos: Pos) -> Done<Ran> {
-        if !path.starts_with("/tmp/") {
-            return Err(Self::outside(path, pos));
-        }
-        self.files.insert(path.to_owned(), File::Bytes(len));
-        self.new_files.push((path.to_owned(), Some(len)));
-        Ok(Ran::quiet())
-    }
-
-    fn touch(&mut self, args: &[&str], pos: Pos, kernel: &mut Kernel) -> Done<Ran> {
-        for path in args {
-            self.write(path, "", pos, kernel)?;
-        }
-        Ok(Ran::quiet())
-    }
-
-    /// Only virtual files go.
-    fn remove(&mut self, args: &[&str]) -> Ran {
-        let force = args.iter().any(|arg| arg.starts_with('-') && arg.contains('f'));
-        let mut missing = false;
-        for path in args.iter().filter(|arg| !arg.starts_with('-')) {
-            missing |= self.files.remove(*path).is_none();
-            self.new_files.push(((*path).to_owned(), None));
-        }
-        if missing && !force { Ran::failed("rm: no such file\n".to_owned()) } else { Ran::quiet() }
-    }
 }
 
-fn echo(args: &[&str]) -> Ran {
-    match args.split_first() {
-        Some((&"-n", rest)) => Ran::ok(rest.join(" ")),
-        _ => Ran::ok(format!("{}\n", args.join(" "))),
-    }
+fn take(input: &mut String) -> String {
+    core::mem::take(input)
 }
 
-/// `5`, `64k`, `1M`.
-fn size(text: &str) -> Option<u64> {
-    let (digits, factor) = match text.chars().last()? {
-        'k' | 'K' => (&text[..text.len() - 1], 1 << 10),
-        'M' => (&text[..text.len() - 1], 1 << 20),
-        'G' => (&text[..text.len() - 1], 1 << 30),
-        _ => (text, 1),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
+/// Programs of a suite that can be read: shell scripts.
+fn is_script(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|it| it == "sh" || it == "bash")
 }
 
-fn bad_size(text: &str, pos: Pos) -> Fault {
-    Fault::new(pos, format!("`{text}` is not the size of a file"), "at most 1G")
+/// A fault of a called script, at the place that calls it.
+fn within(path: &str, pos: Pos, fault: Fault) -> Fault {
+    Fault { pos, what: format!("{path}:{}: {}", fault.pos, fault.what), ..fault }
 }
 
-/// Virtual files are no longer.
-const MAX_FILE: u64 = 1 << 30;
-const MAX_DEPTH: u32 = 8;
+/// Where a script file begins.
+const START: Pos = Pos { line: 1, column: 0 };
 
-/// Words of the shell's own language.
-const CONTROL: [&str; 16] = [
-    "if", "then", "else", "fi", "for", "while", "do", "done", "case", "esac", "function", "eval",
-    "exec", "source", ".", "test",
-];
+/// Scripts, functions and `$(…)` call each other no deeper.
+pub(super) const MAX_DEPTH: u32 = 16;
 
 /// The settings that suites begin with, where their own file cannot be read.
 const DEFAULTS: &str = "\
