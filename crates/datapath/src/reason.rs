@@ -17,8 +17,28 @@ pub enum Reason {
     AckFilter,
     /// Random or ruled loss on a link (the emulated wire's doing).
     LinkLoss,
-    /// The frame was damaged on the link and failed its checksum (`TCP_CSUM`, `IP_CSUM`).
+    /// The frame was damaged on the link, or the checksum of its IPv4 header is wrong (`IP_CSUM`).
     Checksum,
+    /// The checksum of its TCP segment is wrong (`TCP_CSUM`).
+    TcpChecksum,
+    /// The checksum of its datagram is wrong (`UDP_CSUM`).
+    UdpChecksum,
+    /// The checksum of its ICMP message is wrong (`ICMP_CSUM`).
+    IcmpChecksum,
+    /// It is shorter than a header says, or than the header itself (`PKT_TOO_SMALL`).
+    PacketTooSmall,
+    /// Nobody here takes its protocol (`IP_NOPROTO`).
+    NoProtocol,
+    /// The rest of the packet that this is a piece of did not come in time
+    /// (`FRAG_REASM_TIMEOUT`).
+    FragmentTimeout,
+    /// Too much else has come from its source since (`FRAG_TOO_FAR`).
+    FragmentTooFar,
+    /// The piece was there already (`DUP_FRAG`).
+    DuplicateFragment,
+    /// It overlaps other pieces, contradicts them, or there is no memory for it (no kernel reason:
+    /// `ReasmFails` counts it).
+    Reassembly,
     /// No route to the destination (`IP_OUTNOROUTES`).
     NoRoute,
     /// A blackhole, unreachable or prohibit route (`IP_INNOROUTES`).
@@ -39,6 +59,8 @@ pub enum Reason {
     LinkDown,
     /// The memory that the ports of a switch share has no room for it.
     NoBuffer,
+    /// The queue it waited in was emptied or replaced (`QUEUE_PURGE`).
+    QueuePurge,
 }
 
 impl Reason {
@@ -53,6 +75,15 @@ impl Reason {
             Self::AckFilter => "ACK_FILTER",
             Self::LinkLoss => "LINK_LOSS",
             Self::Checksum => "IP_CSUM",
+            Self::TcpChecksum => "TCP_CSUM",
+            Self::UdpChecksum => "UDP_CSUM",
+            Self::IcmpChecksum => "ICMP_CSUM",
+            Self::PacketTooSmall => "PKT_TOO_SMALL",
+            Self::NoProtocol => "IP_NOPROTO",
+            Self::FragmentTimeout => "FRAG_REASM_TIMEOUT",
+            Self::FragmentTooFar => "FRAG_TOO_FAR",
+            Self::DuplicateFragment => "DUP_FRAG",
+            Self::Reassembly => "FRAG_REASM",
             Self::NoRoute => "IP_OUTNOROUTES",
             Self::RouteDenied => "IP_INNOROUTES",
             Self::TtlExpired => "IP_INHDR_TTL",
@@ -63,6 +94,7 @@ impl Reason {
             Self::Malformed => "IP_INHDR",
             Self::LinkDown => "DEV_READY",
             Self::NoBuffer => "NO_BUFFER",
+            Self::QueuePurge => "QUEUE_PURGE",
         }
     }
 }

@@ -148,7 +148,7 @@ impl Kernel {
     pub fn set(&mut self, name: &str, value: &str) -> Setting {
         let name = setting_name(name);
         let value = value.trim();
-        let outcome = if name.starts_with("net.ipv4.") {
+        let outcome = if name.starts_with("net.ipv4.") || name.starts_with("net.ipv6.ip6frag_") {
             match self.host.set_tcp_sysctl(&name, value) {
                 Ok(()) => Setting::Done,
                 Err(SysctlError::Value(why)) => Setting::Invalid(why),
@@ -182,6 +182,9 @@ impl Kernel {
         let name = setting_name(name);
         if let Some(value) = self.kept.get(&name) {
             return Some(value.clone());
+        }
+        if let Some(value) = self.host.ip_sysctl(&name) {
+            return Some(value.to_string());
         }
         let mut config = self.host.tcp_defaults();
         match name.strip_prefix("net.ipv4.")? {
@@ -231,13 +234,8 @@ impl Kernel {
 
     /// Every counter that `nstat` would print, with its value.
     pub fn counters(&self) -> Vec<(String, u64)> {
-        let stats = &self.host.stats;
-        let mut list = vec![
-            ("IpInReceives".to_owned(), stats.in_receives),
-            ("IpInDelivers".to_owned(), stats.in_delivers),
-            ("IpOutRequests".to_owned(), stats.out_requests),
-            ("IpOutNoRoutes".to_owned(), stats.out_no_routes),
-        ];
+        let of_ip = self.host.ip_counters().map(|(name, value)| (name.to_owned(), value));
+        let mut list: Vec<_> = of_ip.collect();
         let mib = self.host.tcp_mib();
         list.extend(mib.entries().map(|(name, value)| (name.to_owned(), value)));
         list

@@ -39,6 +39,9 @@ pub struct LinkConfig {
     pub rules: Vec<Rule>,
     /// The direction of this link in the words of the rules.
     pub direction: Direction,
+    /// The device cuts super-packets and puts their segments on the wire one by one, as a network
+    /// card does; otherwise they cross whole, as between two veth.
+    pub cuts: bool,
 }
 
 /// Counters of one direction of a wire. Segments of super-packets are counted one by one.
@@ -79,6 +82,8 @@ pub struct Link {
     ring: VecDeque<(Instant, Done)>,
     trouble: Option<Box<Trouble>>,
     pub(crate) up: bool,
+    /// Super-packets are cut here.
+    pub(crate) cuts: bool,
 }
 
 /// What a packet put on a link makes necessary.
@@ -103,6 +108,7 @@ impl Default for LinkConfig {
             chances: Chances::default(),
             rules: Vec::new(),
             direction: Direction::Forward,
+            cuts: false,
         }
     }
 }
@@ -144,6 +150,40 @@ impl Link {
             stats: LinkStats::default(),
             trouble: trouble.then(|| Box::new(Trouble::new(rules, config.chances, seed, id.0))),
             up: true,
+            cuts: config.cuts,
+        }
+    }
+
+    /// Takes a segment of a super-packet that is not the last: nobody is told when it has left.
+    pub(crate) fn put_segment(&mut self, now: Instant, pool: &mut Pool, id: PacketId) -> Put {
+        let packet = pool.get_mut(id);
+        let size = packet.wire_len();
+        self.stats.packets += u64::from(packet.segments());
+        self.stats.bytes += u64::from(size);
+        packet.meta.owner = Meta::NO_OWNER;
+        let left = self.leaves_at(now, size);
+        let mut put = Put::default();
+        self.put_in_flight(left, pool, id, &mut put);
+        put
+    }
+
+    /// When the last bit of the next `size` bytes will have left.
+    #[inline]
+    fn leaves_at(&mut self, now: Instant, size: u32) -> Instant {
+        let Some(rate) = self.rate else { return now };
+        if self.latest.0 != size {
+            self.latest = (size, rate.time_to_send(Bytes(size)));
+        }
+        self.busy_until = self.busy_until.max(now) + self.latest.1;
+        self.busy_until
+    }
+
+    #[inline]
+    fn put_in_flight(&mut self, left: Instant, pool: &mut Pool, id: PacketId, put: &mut Put) {
+        if self.trouble.is_some() {
+            self.put_in_trouble(left, pool, id, put);
+        } else {
+            self.insert(left + self.delay, pool, id, put);
         }
     }
 
@@ -165,33 +205,18 @@ impl Link {
         let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
         packet.meta.owner = Meta::NO_OWNER;
         let mut put = Put::default();
-        let left = match self.rate {
-            None => {
-                put.done = Some(done);
-                now
-            }
-            Some(rate) => {
-                if self.latest.0 != size {
-                    self.latest = (size, rate.time_to_send(Bytes(size)));
-                }
-                let left = self.busy_until.max(now) + self.latest.1;
-                self.busy_until = left;
-                if self.leaving.is_none() && done.owner == Meta::NO_OWNER && promise(left) {
-                    // Nobody has to be told when it has left.
-                } else if self.leaving.is_none() {
-                    self.leaving = Some((left, done));
-                    put.sent = Some(left);
-                } else {
-                    self.ring.push_back((left, done));
-                }
-                left
-            }
-        };
-        if self.trouble.is_some() {
-            self.put_in_trouble(left, pool, id, &mut put);
+        let left = self.leaves_at(now, size);
+        if self.rate.is_none() {
+            put.done = Some(done);
+        } else if self.leaving.is_none() && done.owner == Meta::NO_OWNER && promise(left) {
+            // Nobody has to be told when it has left.
+        } else if self.leaving.is_none() {
+            self.leaving = Some((left, done));
+            put.sent = Some(left);
         } else {
-            self.insert(left + self.delay, pool, id, &mut put);
+            self.ring.push_back((left, done));
         }
+        self.put_in_flight(left, pool, id, &mut put);
         put
     }
 

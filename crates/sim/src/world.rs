@@ -8,12 +8,12 @@
 
 use crate::app::{App, AppCx, AppReport};
 use crate::heap::{Entry, Heap, Kind};
-use crate::link::{Link, LinkConfig, LinkId, NodeId};
+use crate::link::{Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
 use datapath::host::Host;
 use datapath::node::{Node as _, Output, Port, SocketReady};
-use datapath::packet::Packet;
+use datapath::packet::{Memory, Packet};
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
@@ -472,6 +472,46 @@ impl World {
     #[inline]
     fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
         let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];
+        if self.pool.get(id).meta.gso_segs > 1 && self.links[link_id.0 as usize].cuts {
+            return self.cut_onto_link(node, port, link_id, id);
+        }
+        self.note_sent(link_id, id);
+        let link = &mut self.links[link_id.0 as usize];
+        let host = &mut self.nodes[node.0 as usize].host;
+        let promise = |at| host.promise_credit(port, at);
+        let put = link.put(self.now, &mut self.pool, id, promise);
+        assert!(link.up, "a port that is down sends nothing");
+        self.schedule_put(link_id, id, put);
+        if let Some(done) = put.done {
+            self.nodes[node.0 as usize].host.credit(self.now, port, Some(done));
+        }
+    }
+
+    /// A device puts the segments of a super-packet on the wire one by one; its room is free again
+    /// when the last has left.
+    #[cold]
+    fn cut_onto_link(&mut self, node: NodeId, port: Port, link_id: LinkId, id: PacketId) {
+        let whole = self.pool.take(id);
+        let last = whole.segment_count() - 1;
+        for (index, mut segment) in (0..).zip(whole.segment()) {
+            // What the far end receives lies in a buffer of its own device.
+            segment.meta.memory = Memory::Linear;
+            if index == last {
+                segment.meta.truesize = whole.meta.truesize;
+                let segment = self.pool.insert(segment);
+                return self.put_on_link(node, port, segment);
+            }
+            let segment = self.pool.insert(segment);
+            self.note_sent(link_id, segment);
+            let link = &mut self.links[link_id.0 as usize];
+            let put = link.put_segment(self.now, &mut self.pool, segment);
+            self.schedule_put(link_id, segment, put);
+        }
+    }
+
+    /// Counts and shows a packet that is put on a link.
+    #[inline]
+    fn note_sent(&mut self, link_id: LinkId, id: PacketId) {
         let packet = self.pool.get(id);
         let segments = u64::from(packet.segments());
         self.stats.hops += segments;
@@ -481,11 +521,11 @@ impl World {
         for observer in &mut self.observers {
             observer.sent(self.now, link_id, packet);
         }
-        let link = &mut self.links[link_id.0 as usize];
-        let host = &mut self.nodes[node.0 as usize].host;
-        let promise = |at| host.promise_credit(port, at);
-        let put = link.put(self.now, &mut self.pool, id, promise);
-        let up = link.up;
+    }
+
+    /// The events that a packet put on a link makes necessary.
+    #[inline]
+    fn schedule_put(&mut self, link_id: LinkId, id: PacketId, put: Put) {
         if let Some(at) = put.sent {
             self.heap.push(Entry::new(at, Kind::Sent, link_id.0));
         }
@@ -495,10 +535,6 @@ impl World {
         if put.lost {
             self.on_link_drop(link_id, Reason::LinkLoss, id);
         }
-        if let Some(done) = put.done {
-            self.nodes[node.0 as usize].host.credit(self.now, port, Some(done));
-        }
-        assert!(up, "a port that is down sends nothing");
     }
 
     fn on_node_drop(&mut self, node: NodeId, reason: Reason, packet: &Packet) {

@@ -162,6 +162,28 @@ impl Host {
         self.icmp_report(now, Report { v4: (11, 0), v6: (3, 0), rest: 0 }, about);
     }
 
+    /// A packet was not whole in time.
+    pub(super) fn icmp_reassembly_time_exceeded(&mut self, now: Instant, about: &Packet) {
+        self.icmp_report(now, Report { v4: (11, 1), v6: (3, 1), rest: 0 }, about);
+    }
+
+    /// Nobody takes its protocol; IPv6 says where that stands (RFC 4443 section 3.4).
+    pub(super) fn icmp_protocol_unreachable(&mut self, now: Instant, at: u32, about: &Packet) {
+        let rest = if matches!(about.network, Network::Ipv6(_)) { at } else { 0 };
+        self.icmp_report(now, Report { v4: (3, 2), v6: (4, 1), rest }, about);
+    }
+
+    /// Something in the headers of an IPv6 packet is wrong, at this offset.
+    pub(super) fn icmp_parameter_problem(
+        &mut self,
+        now: Instant,
+        code: u8,
+        pointer: u32,
+        about: &Packet,
+    ) {
+        self.icmp_report(now, Report { v4: (12, 0), v6: (4, code), rest: pointer }, about);
+    }
+
     pub(super) fn icmp_port_unreachable(&mut self, now: Instant, about: &Packet) {
         self.icmp_report(now, Report { v4: (3, 3), v6: (1, 4), rest: 0 }, about);
     }

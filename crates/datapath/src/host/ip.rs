@@ -13,16 +13,31 @@ use crate::units::Instant;
 use core::net::IpAddr;
 
 impl Host {
-    /// A packet arrived on a port (`ip_rcv`).
+    /// A packet has arrived on a port (`netif_receive_skb`).
+    #[inline]
+    pub(super) fn link_receive(&mut self, now: Instant, port: Port, packet: Packet) {
+        let device = &mut self.ports[usize::from(port.0)];
+        device.count_received(&packet);
+        if device.config.offloads.gro {
+            return self.gro_receive(now, port, packet);
+        }
+        self.ip_receive(now, port, packet);
+    }
+
+    /// A packet goes up from a port (`ip_rcv`).
     #[inline]
     pub(super) fn ip_receive(&mut self, now: Instant, port: Port, mut packet: Packet) {
         self.stats.in_receives += 1;
-        self.ports[usize::from(port.0)].count_received(&packet);
         packet.meta.owner = Meta::NO_OWNER;
         packet.meta.priority = 0;
         packet.meta.mark = 0;
         if !self.ingress.is_empty() && !self.admit(now, port, &packet) {
             return self.drop_packet(Reason::Police, packet);
+        }
+        if packet.extra.is_some()
+            && let Some(reason) = self.header_fault(&packet)
+        {
+            return self.drop_packet(reason, packet);
         }
         match self.way_of(now, &packet, Some(port.0)) {
             Some(Way::Out(index)) if self.forwarding => self.forward(now, index, packet),
@@ -70,6 +85,9 @@ impl Host {
             return None;
         }
         let Network::Ipv4(ip) = &packet.network else { return None };
+        if packet.extra.is_some() || self.ports[usize::from(port.0)].config.offloads.gro {
+            return None;
+        }
         let Way::Out(index) = self.route_cache.recall(ip.dst)? else { return None };
         let out = &mut self.ports[usize::from(index)];
         out.settle(now);
@@ -95,7 +113,12 @@ impl Host {
     pub fn take_in(&mut self, now: Instant, port: Port, packet: &Packet) -> bool {
         let Network::Ipv4(ip) = &packet.network else { return false };
         let local = self.route_cache.recall(ip.dst) == Some(Way::Local);
-        if !local || !self.ingress.is_empty() || !self.take_in_tcp(now, packet) {
+        if !local
+            || packet.extra.is_some()
+            || self.ports[usize::from(port.0)].config.offloads.gro
+            || !self.ingress.is_empty()
+            || !self.take_in_tcp(now, packet)
+        {
             return false;
         }
         self.stats.in_receives += 1;
@@ -121,6 +144,14 @@ impl Host {
 
     /// For this host (`ip_local_deliver`).
     fn deliver(&mut self, now: Instant, packet: Packet) {
+        if packet.extra.is_some() || packet.transport == Transport::None {
+            return self.deliver_unusual(now, packet);
+        }
+        self.deliver_sound(now, packet);
+    }
+
+    /// A whole packet with a right checksum (`ip_protocol_deliver_rcu`).
+    pub(super) fn deliver_sound(&mut self, now: Instant, packet: Packet) {
         self.stats.in_delivers += 1;
         match packet.transport {
             Transport::Tcp(_) => self.deliver_tcp(now, packet),
@@ -130,20 +161,43 @@ impl Host {
         }
     }
 
-    /// For someone else (`ip_forward`).
+    /// For someone else (`ip_forward`, `ip6_forward`).
     #[inline]
     fn forward(&mut self, now: Instant, index: u16, mut packet: Packet) {
-        if !packet.dec_ttl() {
-            self.icmp_time_exceeded(now, &packet);
-            return self.drop_packet(Reason::TtlExpired, packet);
-        }
         let mtu = self.ports[usize::from(index)].config.mtu;
-        if too_big(&packet, mtu) {
-            self.icmp_too_big(now, mtu, &packet);
-            return self.drop_packet(Reason::PacketTooBig, packet);
+        let large = too_big(&packet, mtu);
+        if large && may_not_pass(&packet) {
+            return self.refuse_large(now, mtu, packet);
+        }
+        if !packet.dec_ttl() {
+            return self.refuse_expired(now, packet);
         }
         self.stats.forwarded += 1;
+        if large {
+            self.send_in_fragments(now, index, mtu, &packet);
+            return;
+        }
         self.transmit(now, index, packet);
+    }
+
+    /// Its time to live is over.
+    #[cold]
+    fn refuse_expired(&mut self, now: Instant, packet: Packet) {
+        self.count(matches!(packet.network, Network::Ipv6(_))).in_hdr_errors += 1;
+        self.icmp_time_exceeded(now, &packet);
+        self.drop_packet(Reason::TtlExpired, packet);
+    }
+
+    /// It does not fit and must not be cut.
+    #[cold]
+    fn refuse_large(&mut self, now: Instant, mtu: u32, packet: Packet) {
+        let ipv6 = matches!(packet.network, Network::Ipv6(_));
+        let count = self.count(ipv6);
+        count.frag_fails += 1;
+        count.in_too_big += u64::from(ipv6);
+        self.stats.forwarded += u64::from(!ipv6);
+        self.icmp_too_big(now, mtu, &packet);
+        self.drop_packet(Reason::PacketTooBig, packet);
     }
 
     /// No way on: say so where the route demands it, and drop.
@@ -161,15 +215,25 @@ impl Host {
 
     /// Sends a packet made here: looks up the route, fills in the link header and queues it
     /// (`ip_queue_xmit`, `ip_send_skb`). What is dropped comes out of `poll`.
-    pub fn ip_output(&mut self, now: Instant, mut packet: Packet) -> Enqueue {
+    #[inline]
+    pub fn ip_output(&mut self, now: Instant, packet: Packet) -> Enqueue {
+        self.ip_output_within(now, u32::MAX, packet)
+    }
+
+    /// The same, in fragments of at most `max` bytes where that is allowed.
+    pub(super) fn ip_output_within(
+        &mut self,
+        now: Instant,
+        max: u32,
+        mut packet: Packet,
+    ) -> Enqueue {
         self.stats.out_requests += 1;
         packet.meta.len = packet.header_len() + packet.body.len;
         match self.way_of(now, &packet, None) {
             Some(Way::Out(index)) => {
-                let mtu = self.ports[usize::from(index)].config.mtu;
+                let mtu = self.ports[usize::from(index)].config.mtu.min(max);
                 if too_big(&packet, mtu) {
-                    self.drop_packet(Reason::PacketTooBig, packet);
-                    return Enqueue::Dropped;
+                    return self.send_large(now, index, mtu, packet);
                 }
                 self.transmit(now, index, packet)
             }
@@ -187,7 +251,7 @@ impl Host {
 
     /// Into the queue of a port (`ip_finish_output2`, `__dev_queue_xmit`).
     #[inline]
-    fn transmit(&mut self, now: Instant, index: u16, mut packet: Packet) -> Enqueue {
+    pub(super) fn transmit(&mut self, now: Instant, index: u16, mut packet: Packet) -> Enqueue {
         let port = &mut self.ports[usize::from(index)];
         packet.set_link(port.link_header());
         packet.meta.enqueued_at = now;
@@ -264,4 +328,14 @@ fn too_big(packet: &Packet, mtu: u32) -> bool {
         return packet.meta.len - packet.link.len() > mtu;
     }
     packet.header_len() - packet.link.len() + u32::from(packet.meta.gso_size) > mtu
+}
+
+/// Whether a packet that is too big for a link and still has hops to go must stay behind: IPv4
+/// with don't-fragment, and IPv6 anyway.
+fn may_not_pass(packet: &Packet) -> bool {
+    match packet.network {
+        Network::Ipv4(ip) => ip.dont_fragment && ip.ttl > 1,
+        Network::Ipv6(ip) => ip.hop_limit > 1,
+        Network::Other(_) => true,
+    }
 }

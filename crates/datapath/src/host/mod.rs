@@ -8,20 +8,26 @@
 //! and packets that were dropped in queues of their own. An idle host costs less than 2 KiB.
 
 mod buffer;
+mod fragment;
+mod gro;
 mod icmp;
 mod ip;
 mod listener;
 mod port;
 mod ports;
+mod reassembly;
 mod route_cache;
+mod snmp;
 mod socket;
 mod tcp;
 mod timers;
 mod udp;
+mod unusual;
 
 pub use buffer::SharedBuffer;
 pub use listener::{Listener, SOMAXCONN};
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
+pub use snmp::{IpStats, Snmp};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
 pub use tcp::{TcpRead, TcpSocket, Wakes};
 pub use timers::LazyTimers;
@@ -31,30 +37,13 @@ use crate::fib::{Decision, Fib, FibError, Prefix, Protocol, Route, RouteType, Ta
 use crate::node::{Done, Node, Output, Port, SocketReady};
 use crate::packet::{Meta, Packet};
 use crate::qdisc::police::Police;
-use crate::qdisc::{Cx, Qdisc as _, Sched};
+use crate::qdisc::{Cx, Sched};
 use crate::reason::Reason;
 use crate::trace::Event;
 use crate::units::Instant;
 use core::net::IpAddr;
 use route_cache::RouteCache;
 use std::collections::VecDeque;
-
-/// Counters of the network layer (`/proc/net/snmp`, `Ip` and `Icmp`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct IpStats {
-    /// `InReceives`.
-    pub in_receives: u64,
-    /// `InDelivers`.
-    pub in_delivers: u64,
-    /// `ForwDatagrams`.
-    pub forwarded: u64,
-    /// `OutRequests`.
-    pub out_requests: u64,
-    /// `OutNoRoutes`.
-    pub out_no_routes: u64,
-    /// ICMP error messages made.
-    pub icmp_errors: u64,
-}
 
 /// A host or router.
 #[derive(Debug, Default)]
@@ -65,10 +54,16 @@ pub struct Host {
     route_cache: RouteCache,
     /// Counts changes of routes and interfaces.
     routes_version: u32,
-    /// The routes may have changed since `fib_wake` was asked for.
+    /// The routes or fragments may have changed since `fib_wake` was asked for.
     fib_touched: bool,
-    /// When the routes want upkeep.
+    /// When the routes or fragments want upkeep.
     fib_wake: Option<Instant>,
+    /// Fragments that wait; made at first use.
+    reassembly: Option<Box<reassembly::Reassembly>>,
+    /// Counters of rare events; made at first use.
+    snmp: Option<Box<snmp::BothSnmp>>,
+    /// The identification of the latest packet that was cut here.
+    last_ident: u16,
     /// What this host has open.
     pub sockets: Sockets,
     /// When sockets want to be called.
@@ -201,15 +196,12 @@ impl Host {
         self.list_port(port.0);
     }
 
-    /// Puts a queueing discipline at the root of a port. The packets of the old one are moved
-    /// to the new one as far as the old one lets them go.
+    /// Puts a queueing discipline at the root of a port. What waits in the old one is dropped, as
+    /// the kernel does (`dev_graft_qdisc`, `qdisc_reset`).
     pub fn set_qdisc(&mut self, now: Instant, port: Port, qdisc: Sched) {
         let root = self.ports[usize::from(port.0)].qdisc_mut();
         let mut old = core::mem::replace(root, qdisc);
-        let mut cx = Cx { now, dropped: &mut self.dropped };
-        while let Some(packet) = old.dequeue(&mut cx) {
-            root.enqueue(packet, &mut cx);
-        }
+        old.purge(&mut Cx { now, dropped: &mut self.dropped });
         self.list_port(port.0);
     }
 
@@ -310,7 +302,7 @@ impl Host {
         }
         if self.fib_touched {
             self.fib_touched = false;
-            self.fib_wake = self.fib.wake_at();
+            self.ask_for_upkeep();
         }
         if !self.looped_back.is_empty() {
             self.receive_looped_back(now);
@@ -345,6 +337,15 @@ impl Host {
         self.dropped_out.pop_front()
     }
 
+    /// Asks when routes and fragments want upkeep.
+    fn ask_for_upkeep(&mut self) {
+        let fragments = self.reassembly.as_ref().and_then(|it| it.wake_at());
+        self.fib_wake = match (self.fib.wake_at(), fragments) {
+            (Some(routes), Some(fragments)) => Some(routes.min(fragments)),
+            (routes, fragments) => routes.or(fragments),
+        };
+    }
+
     #[inline]
     fn next_timer(&self) -> Instant {
         let queues = self.socket_timers.next_at().min(self.port_timers.next_at());
@@ -358,8 +359,10 @@ impl Host {
         while let Some(index) = self.port_timers.pop_due(now) {
             self.ports[index as usize].settle(now);
             self.list_port(index as u16);
+            self.serve_interrupt(now, Port(index as u16));
         }
         self.fib.upkeep(now);
+        self.expire_fragments(now);
         self.fib_touched = true;
     }
 
@@ -391,7 +394,7 @@ impl Host {
 impl Node for Host {
     #[inline]
     fn receive(&mut self, now: Instant, port: Port, packet: Packet) {
-        self.ip_receive(now, port, packet);
+        self.link_receive(now, port, packet);
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! A network interface of a host: its queue, its credit and its settings (`struct net_device`).
 
+use super::gro::RxRing;
 use crate::packet::{Link, MacAddr, Memory, Packet};
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
 use crate::qdisc::{Backlog, Cx, Enqueue, Qdisc as _, Sched};
@@ -24,6 +25,9 @@ pub struct PortConfig {
     pub queue_limit: u32,
     /// What the device and the stack cut and merge.
     pub offloads: Offloads,
+    /// How long an interrupt waits for more packets, in µs (`ethtool -C rx-usecs`). Means something
+    /// with `gro` only.
+    pub rx_usecs: u32,
     /// The device gives sockets their memory back at once, as veth does (`skb_orphan`).
     pub orphans: bool,
 }
@@ -63,6 +67,8 @@ pub struct HostPort {
     /// Counters.
     pub stats: PortStats,
     qdisc: Box<Sched>,
+    /// What waits for an interrupt, once there has been something.
+    pub(super) rx: Option<Box<RxRing>>,
     /// The super-packet that is being cut, once there has been one.
     cutting: Option<Box<Cutting>>,
     credits: u32,
@@ -94,6 +100,7 @@ impl Default for PortConfig {
             ethernet: true,
             queue_limit: TX_QUEUE_LEN,
             offloads: Offloads::default(),
+            rx_usecs: 0,
             orphans: false,
         }
     }
@@ -117,6 +124,7 @@ impl HostPort {
         Self {
             config,
             qdisc: Box::new(qdisc),
+            rx: None,
             cutting: None,
             stats: PortStats::default(),
             credits: 0,

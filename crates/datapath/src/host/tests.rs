@@ -1,5 +1,7 @@
 //! Step lists for one host, without a world around it.
 
+mod fragments;
+
 use super::*;
 use crate::packet::{Body, Icmp, Link, Transport, Udp};
 use crate::units::Duration;

@@ -2,10 +2,12 @@
 
 use super::Host;
 use super::socket::{Datagram, Socket, SocketError};
+use crate::fib::Decision;
 use crate::node::SocketReady;
 use crate::packet::{Body, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp};
 use crate::qdisc::Enqueue;
 use crate::reason::Reason;
+use crate::tcp::config::PmtuDiscovery;
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::VecDeque;
@@ -19,6 +21,8 @@ pub const UDP_SEND_BUFFER: u32 = 212_992;
 pub(super) const EPHEMERAL: core::ops::RangeInclusive<u16> = 32_768..=60_999;
 /// `struct sk_buff` and the shared info that every packet in memory is charged for.
 pub(super) const SKB_OVERHEAD: u32 = 768;
+/// Largest packet of a host to itself (`lo`).
+pub(super) const LOOPBACK_MTU: u32 = 65_536;
 /// Default hop limit (`net.ipv4.ip_default_ttl`).
 pub(super) const DEFAULT_TTL: u8 = 64;
 
@@ -37,6 +41,8 @@ pub struct UdpSocket {
     pub ttl: u8,
     /// `skb->priority` of what it sends (`SO_PRIORITY`).
     pub priority: u32,
+    /// What to do with datagrams larger than the path takes (`IP_MTU_DISCOVER`).
+    pub pmtu_discovery: PmtuDiscovery,
     /// Datagrams that did not fit in the receive buffer (`RcvbufErrors`).
     pub receive_drops: u64,
     received: VecDeque<Datagram>,
@@ -55,6 +61,7 @@ impl UdpSocket {
             tos: 0,
             ttl: DEFAULT_TTL,
             priority: 0,
+            pmtu_discovery: PmtuDiscovery::default(),
             receive_drops: 0,
             received: VecDeque::new(),
             received_truesize: 0,
@@ -164,15 +171,23 @@ impl Host {
             }
             ip => ip,
         };
+        let mtu = self.mtu_towards(now, remote.ip(), self.udp_discovery(id));
         let socket = self.udp_socket(id)?;
         if socket.unsent_truesize >= socket.send_buffer {
             socket.wants_room = true;
             return Err(SocketError::WouldBlock);
         }
+        let mut network = network_header(src, remote.ip(), socket.tos, socket.ttl, PROTO_UDP)
+            .ok_or(SocketError::AddressNotAvailable)?;
+        let large = network.len() + 8 + body.len > mtu;
+        if large && matches!(socket.pmtu_discovery, PmtuDiscovery::Do | PmtuDiscovery::Probe) {
+            return Err(SocketError::MessageSize);
+        }
+        if let Network::Ipv4(ip) = &mut network {
+            ip.dont_fragment = !large && socket.pmtu_discovery.sets_df();
+        }
         let truesize = truesize_of(body.len);
         socket.unsent_truesize += truesize;
-        let network = network_header(src, remote.ip(), socket.tos, socket.ttl, PROTO_UDP)
-            .ok_or(SocketError::AddressNotAvailable)?;
         let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
         let priority = socket.priority;
         let meta = Meta { truesize, owner: id, priority, ..Meta::default() };
@@ -184,7 +199,26 @@ impl Host {
             meta,
             extra: None,
         };
-        Ok(self.ip_output(now, packet))
+        self.count(remote.is_ipv6()).udp_out_datagrams += 1;
+        Ok(self.ip_output_within(now, mtu, packet))
+    }
+
+    fn udp_discovery(&self, id: u32) -> PmtuDiscovery {
+        match self.sockets.get(id) {
+            Some(Socket::Udp(socket)) => socket.pmtu_discovery,
+            _ => PmtuDiscovery::default(),
+        }
+    }
+
+    /// The largest packet that goes to `remote` in one piece: what the interface takes, and what
+    /// ICMP has told of the path, where that is believed (`ip_sk_use_pmtu`).
+    fn mtu_towards(&mut self, now: Instant, remote: IpAddr, discovery: PmtuDiscovery) -> u32 {
+        let Decision::Forward(hop) = self.route_to(remote) else { return LOOPBACK_MTU };
+        let mtu = self.ports[usize::from(hop.port)].config.mtu;
+        let believes =
+            matches!(discovery, PmtuDiscovery::Want | PmtuDiscovery::Do | PmtuDiscovery::Dont);
+        let told = if believes { self.path_mtu(now, remote) } else { None };
+        told.map_or(mtu, |told| told.min(mtu))
     }
 
     /// The next datagram that arrived on a UDP or ping socket.
@@ -217,6 +251,7 @@ impl Host {
             return self.drop_packet(Reason::Malformed, packet);
         };
         let Some(id) = self.udp_lookup(dst, udp.dst_port) else {
+            self.count(dst.is_ipv6()).udp_no_ports += 1;
             self.icmp_port_unreachable(now, &packet);
             return self.drop_packet(Reason::NoSocket, packet);
         };
@@ -226,6 +261,9 @@ impl Host {
             return self.drop_packet(Reason::NoSocket, packet);
         };
         if !socket.accept(datagram) {
+            let count = self.count(dst.is_ipv6());
+            count.udp_rcvbuf_errors += 1;
+            count.udp_in_errors += 1;
             self.drop_packet(Reason::SocketReceiveBuffer, packet);
         } else if socket.received.len() == 1 {
             self.notify(id, SocketReady::READABLE);

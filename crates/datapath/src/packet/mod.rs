@@ -24,6 +24,7 @@ mod link;
 mod network;
 pub mod options;
 mod parse;
+mod piece;
 #[cfg(test)]
 pub(crate) mod testing;
 mod transport;
@@ -37,6 +38,7 @@ pub use gso::Segments;
 pub use icmp::Quoted;
 pub use link::{EtherType, Link, MacAddr};
 pub use network::{Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
+pub use piece::Piece;
 pub use transport::{
     AccEcnOption, Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
 };
@@ -179,14 +181,22 @@ impl Flaws {
     pub const IP_CHECKSUM: Self = Self(2);
     /// The checksum of TCP, UDP, ICMP or ICMPv6 is wrong.
     pub const TRANSPORT_CHECKSUM: Self = Self(4);
-    /// A header claims more bytes than the frame has.
+    /// The IP header claims more bytes than the frame has.
     pub const LENGTH: Self = Self(8);
     /// Not all of the frame was captured, so that its transport checksum is not known.
     pub const TRUNCATED: Self = Self(16);
+    /// The transport header contradicts itself or the packet: UDP's length is beyond its end or
+    /// below eight, TCP's data offset is below five words.
+    pub const TRANSPORT_HEADER: Self = Self(32);
 
     /// True if every flaw of `other` is there.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// True if any flaw of `other` is there.
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 }
 

@@ -104,6 +104,17 @@ pub(super) struct Parser<'a> {
     depth: u8,
 }
 
+/// What follows IPv6 extension headers.
+#[derive(Clone, Copy)]
+enum Follows {
+    /// The whole of the packet.
+    Whole,
+    /// The first fragment of it.
+    First,
+    /// A later fragment.
+    Later,
+}
+
 impl<'a> Parser<'a> {
     /// A parser that stands before the network header at `at`.
     #[inline]
@@ -197,8 +208,9 @@ impl<'a> Parser<'a> {
         self.enter(at + header_len);
         if !ip.more_fragments && ip.fragment_offset == 0 {
             self.transport(protocol);
-        } else if protocol == protocol::TCP {
-            // CAKE's ACK filter reads a TCP header there, fragment or not.
+        } else if protocol == protocol::TCP || ip.fragment_offset == 0 {
+            // CAKE's ACK filter reads a TCP header there, fragment or not; and whoever puts
+            // fragments together finds the transport header in the first.
             self.pull(self.payload().len().min(MAX_TCP_HEADER));
         }
     }
@@ -232,17 +244,19 @@ impl<'a> Parser<'a> {
         self.enter(at + 40);
         let whole = self.extension_headers(&mut ip.next_header);
         self.network = Network::Ipv6(ip);
-        if whole {
-            self.transport(ip.next_header);
+        match whole {
+            Follows::Whole => self.transport(ip.next_header),
+            Follows::First => self.pull(self.payload().len().min(MAX_TCP_HEADER)),
+            Follows::Later => {}
         }
     }
 
     /// Walks over IPv6 extension headers (RFC 8200 section 4) and leaves the transport's protocol
-    /// in `next`. False if what follows is a fragment of a transport header's packet.
-    fn extension_headers(&mut self, next: &mut u8) -> bool {
+    /// in `next`.
+    fn extension_headers(&mut self, next: &mut u8) -> Follows {
         for _ in 0..MAX_EXTENSION_HEADERS {
             let Some(&[following, len, o0, o1]) = self.payload().first_chunk::<4>() else {
-                return true;
+                return Follows::Whole;
             };
             let header_len = match *next {
                 protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
@@ -250,25 +264,29 @@ impl<'a> Parser<'a> {
                 }
                 protocol::FRAGMENT => 8,
                 protocol::AUTHENTICATION => 4 * (usize::from(len) + 2),
-                _ => return true,
+                _ => return Follows::Whole,
             };
             if header_len > self.payload().len() {
-                return true;
+                return Follows::Whole;
             }
             // The destination of the pseudo header is that of the last hop (RFC 8200 section 8.1).
             if *next == protocol::ROUTING {
                 self.verify = false;
             }
-            let is_fragment =
-                *next == protocol::FRAGMENT && u16::from_be_bytes([o0, o1]) & 0xfff9 != 0;
+            let fragment = match *next {
+                protocol::FRAGMENT => u16::from_be_bytes([o0, o1]),
+                _ => 0,
+            };
             self.exact = false;
             self.enter(self.body_at + header_len);
             *next = following;
-            if is_fragment {
-                return false;
+            if fragment & 0xfff8 != 0 {
+                return Follows::Later;
+            } else if fragment & 1 != 0 {
+                return Follows::First;
             }
         }
-        true
+        Follows::Whole
     }
 
     #[inline]
@@ -291,6 +309,9 @@ impl<'a> Parser<'a> {
         let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o0, o1, w0, w1, _, _, u0, u1] =
             *header;
         let header_len = usize::from(o0 >> 4) * 4;
+        if header_len < 20 {
+            return self.flaw(Flaws::TRANSPORT_HEADER);
+        }
         let Some(options) = header_len.checked_sub(20).and_then(|len| rest.get(..len)) else {
             return;
         };
@@ -322,7 +343,7 @@ impl<'a> Parser<'a> {
         };
         // Of a packet inside another one only the headers may be at hand.
         if len < 8 || (len > payload_len && self.depth == 0) {
-            return self.flaw(Flaws::LENGTH);
+            return self.flaw(Flaws::TRANSPORT_HEADER);
         }
         self.exact &= len == payload_len;
         self.body_end = self.body_at + len.min(payload_len);

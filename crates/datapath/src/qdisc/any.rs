@@ -13,7 +13,8 @@ use super::red::Red;
 use super::tbf::Tbf;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::Packet;
-use crate::units::Instant;
+use crate::reason::Reason;
+use crate::units::{Duration, Instant};
 
 /// Any qdisc.
 #[derive(Clone, Debug)]
@@ -194,6 +195,25 @@ impl Sched {
         }
     }
 
+    /// Drops all that waits, because the qdisc goes away (`qdisc_reset`): it is run to its end, and
+    /// whatever comes out of it at whichever time, sent or dropped, was purged.
+    pub fn purge(&mut self, cx: &mut Cx<'_>) {
+        let mut now = cx.now;
+        let mut dropped = Vec::new();
+        while self.backlog().packets > 0 {
+            let mut later = Cx { now, dropped: &mut dropped };
+            while let Some(packet) = self.dequeue(&mut later) {
+                later.drop(Reason::QueuePurge, packet);
+            }
+            let next = self.wake_at().unwrap_or(now);
+            now = next.max(now + PURGE_STEP);
+            assert!(now < Instant::FAR_FUTURE, "a qdisc keeps packets for ever");
+        }
+        for (_, packet) in dropped {
+            cx.drop(Reason::QueuePurge, packet);
+        }
+    }
+
     /// The qdisc with this handle, anywhere in this tree.
     pub fn find_mut(&mut self, handle: Handle) -> Option<&mut Sched> {
         if self.handle == handle {
@@ -238,6 +258,9 @@ impl Sched {
         }
     }
 }
+
+/// How far time goes on at least while a qdisc is emptied.
+const PURGE_STEP: Duration = Duration::from_millis(1);
 
 impl Qdisc for Sched {
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {

@@ -116,6 +116,13 @@ pub enum PmtuDiscovery {
     Omit,
 }
 
+impl PmtuDiscovery {
+    /// Packets that fit carry DF (`ip_dont_fragment`).
+    pub const fn sets_df(self) -> bool {
+        matches!(self, Self::Want | Self::Do | Self::Probe)
+    }
+}
+
 macro_rules! sysctls {
     ($($(#[$doc:meta])* $name:ident = $default:expr;)*) => {
         /// The `net.ipv4` sysctls that TCP reads, under their own names. Values as in the files

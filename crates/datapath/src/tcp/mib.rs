@@ -33,6 +33,10 @@ counters! {
     estab_resets = "TcpEstabResets";
     /// Segments received.
     in_segs = "TcpInSegs";
+    /// Segments received that were no good.
+    in_errs = "TcpInErrs";
+    /// Of those, with a wrong checksum.
+    in_csum_errors = "TcpInCsumErrors";
     /// Segments sent, without retransmissions.
     out_segs = "TcpOutSegs";
     /// Segments retransmitted.

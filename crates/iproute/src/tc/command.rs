@@ -163,8 +163,8 @@ fn hex(text: &str) -> Option<u16> {
 }
 
 impl QdiscCommand {
-    /// Carries the command out on the egress tree of `device`, and gives back what was replaced,
-    /// with the packets that waited in it.
+    /// Carries the command out on the egress tree of `device`, and gives back what was replaced. What
+    /// waited in it goes to `cx`, as dropped.
     ///
     /// A tree whose root has no handle is the device's default queue, which `add` may replace.
     /// Where no handle is given the first free one from 8001: on is taken. Packets that a change
@@ -190,7 +190,7 @@ impl QdiscCommand {
         };
         let Some(spec) = &self.spec else {
             let default = Sched::new(Handle::NONE, PfifoFast::new(device.tx_queue_len));
-            return Ok(Some(Box::new(core::mem::replace(there, default))));
+            return Ok(Some(replaced(there, default, cx)));
         };
         match self.verb {
             Verb::Add if there.handle != Handle::NONE => return Err(Refused::Exists),
@@ -201,8 +201,15 @@ impl QdiscCommand {
             Verb::Add | Verb::Replace | Verb::Delete => {}
         }
         let fresh = Sched::new(handle, spec.build(device, handle, rng));
-        Ok(Some(Box::new(core::mem::replace(there, fresh))))
+        Ok(Some(replaced(there, fresh, cx)))
     }
+}
+
+/// What was `there` before `new`, emptied.
+fn replaced(there: &mut Sched, new: Sched, cx: &mut Cx<'_>) -> Box<Sched> {
+    let mut old = Box::new(core::mem::replace(there, new));
+    old.purge(cx);
+    old
 }
 
 /// The first unused handle from 8001: on (`qdisc_alloc_handle`).

@@ -55,8 +55,10 @@ pub enum Offload {
     Off,
     /// The stack builds super-packets and cuts them at the device.
     Gso,
-    /// Super-packets cross the link whole.
+    /// Super-packets cross the link whole, as between two veth.
     Tso,
+    /// The device takes super-packets whole and cuts them on the wire, as a network card does.
+    Nic,
 }
 
 /// A host or a router.
@@ -82,6 +84,10 @@ pub struct NodePlan {
     pub congestion_control: Option<Algorithm>,
     /// Segmentation offloads.
     pub offload: Offload,
+    /// Arriving segments are merged.
+    pub gro: bool,
+    /// How long an interrupt waits for more packets, in µs.
+    pub rx_usecs: u32,
     /// What the node is told in the words of `ip` before it starts, `sysctl` lines first.
     pub ip: Vec<String>,
     /// What it is told while it runs, in order of time.
@@ -310,6 +316,8 @@ impl Default for NodePlan {
             sysctls: Vec::new(),
             congestion_control: None,
             offload: Offload::Off,
+            gro: false,
+            rx_usecs: 0,
             ip: Vec::new(),
             at: Vec::new(),
             mp_algo: RouteAlgorithm::System,

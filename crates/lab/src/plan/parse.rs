@@ -121,8 +121,11 @@ fn read_schema(top: &mut Reader<'_, '_>) {
     }
 }
 
-const OFFLOADS: [(&str, Offload); 3] =
-    [("off", Offload::Off), ("gso", Offload::Gso), ("tso", Offload::Tso)];
+const OFFLOADS: [(&str, Offload); 4] =
+    [("off", Offload::Off), ("gso", Offload::Gso), ("tso", Offload::Tso), ("nic", Offload::Nic)];
+
+/// The longest time that an interrupt may wait, in µs.
+const MAX_RX_USECS: i64 = 1_000_000;
 
 /// Nodes, or `count` equal ones called `NAME-1`, `NAME-2`, …, and where each was written.
 fn read_nodes<'a>(
@@ -183,6 +186,10 @@ fn read_node(table: &mut Reader<'_, '_>, base: NodePlan) -> NodePlan {
         sysctls: base.sysctls.into_iter().chain(settings.sysctls).collect(),
         congestion_control: settings.congestion_control.or(base.congestion_control),
         offload: table.word("offload", &OFFLOADS).unwrap_or(base.offload),
+        gro: table.switch("gro").unwrap_or(base.gro),
+        rx_usecs: table
+            .integer("rx_usecs", 0..=MAX_RX_USECS)
+            .map_or(base.rx_usecs, |delay| delay as u32),
         ip: base.ip.into_iter().chain(settings.routing).chain(ip::lines(table)).collect(),
         at: base.at.into_iter().chain(ip::timed_lines(table)).collect(),
         mp_algo: table.word("mp_algo", &ip::ALGORITHMS).unwrap_or(base.mp_algo),

@@ -164,6 +164,21 @@ impl<'a, 'd> Reader<'a, 'd> {
         None
     }
 
+    /// `"on"`, `"off"`, or a truth.
+    pub fn switch(&mut self, key: &'static str) -> Option<bool> {
+        let node = self.node(key)?;
+        match (&node.kind, node.plain().as_str()) {
+            (Kind::Bool(truth), _) => Some(*truth),
+            (_, "on") => Some(true),
+            (_, "off") => Some(false),
+            _ => {
+                let message = format!("\"{key}\" must be \"on\" or \"off\"");
+                self.faults.add(&node.at, message, None);
+                None
+            }
+        }
+    }
+
     /// A time such as `"20ms"`.
     pub fn time(&mut self, key: &'static str) -> Option<Duration> {
         let node = self.node(key)?;

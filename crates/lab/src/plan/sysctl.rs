@@ -1,5 +1,6 @@
 //! The sysctl names that a plan may set.
 
+use datapath::host::Host;
 use datapath::tcp::cc::Algorithm;
 use datapath::tcp::config::{Sysctl, SysctlError};
 
@@ -87,8 +88,14 @@ enum Problem {
 }
 
 fn check(name: &str, node: &Node) -> Result<SysctlSetting, Problem> {
-    let short = name.strip_prefix("net.ipv4.").ok_or(Problem::Unknown)?;
     let value = text(node);
+    if Host::IP_SYSCTLS.contains(&name) {
+        return match Host::new().set_ip_sysctl(name, &value) {
+            Err(SysctlError::Value(problem)) => Err(Problem::Value(problem)),
+            _ => Ok(SysctlSetting { name: name.into(), value }),
+        };
+    }
+    let short = name.strip_prefix("net.ipv4.").ok_or(Problem::Unknown)?;
     Sysctl::default().set(short, &value).map_err(|error| match error {
         SysctlError::Unknown => Problem::Unknown,
         SysctlError::Value(problem) => Problem::Value(problem),
@@ -115,7 +122,8 @@ fn text(node: &Node) -> String {
 /// Every name that may be set.
 fn names() -> Vec<String> {
     let others = ["tcp_rmem", "tcp_wmem", "tcp_congestion_control"];
-    Sysctl::NAMES.iter().chain(&others).map(|name| format!("net.ipv4.{name}")).collect()
+    let of_tcp = Sysctl::NAMES.iter().chain(&others).map(|name| format!("net.ipv4.{name}"));
+    of_tcp.chain(Host::IP_SYSCTLS.map(String::from)).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use datapath::fib::hash::HashKey;
 use datapath::fib::{NextHop, Prefix, Route, Settings};
-use datapath::host::Offloads;
+use datapath::host::{Host, Offloads};
 use datapath::node::Port;
 use datapath::qdisc::police::Police;
 use datapath::rng::{Ratio, Rng};
@@ -21,7 +21,7 @@ use sim::world::World;
 use super::apps::{self, Flow};
 use super::changes::Changes;
 use super::sample::QueueWatch;
-use crate::plan::{self, Direction, LinkPlan, Offload, Plan, Role};
+use crate::plan::{self, Direction, LinkPlan, NodePlan, Offload, Plan, Role};
 
 /// A world with handles on what is measured.
 pub struct Built {
@@ -111,8 +111,11 @@ fn add_wire(
     link: &LinkPlan,
 ) -> Result<Ends, String> {
     let [a, b] = link.ends.map(|end| nodes[end]);
-    let forward = link_config(&link.directions[0], RuleDirection::Forward);
-    let backward = link_config(&link.directions[1], RuleDirection::Reverse);
+    let cuts = |end: usize| plan.nodes[link.ends[end]].offload == Offload::Nic;
+    let forward =
+        LinkConfig { cuts: cuts(0), ..link_config(&link.directions[0], RuleDirection::Forward) };
+    let backward =
+        LinkConfig { cuts: cuts(1), ..link_config(&link.directions[1], RuleDirection::Reverse) };
     let wire: WireId = topology.wire_with(a, b, forward, backward);
     if let Some([a, b]) = link.addresses {
         topology.addresses(wire, a, b);
@@ -120,7 +123,9 @@ fn add_wire(
     let built = topology.wire_mut(wire);
     for (index, end) in [&mut built.a, &mut built.b].into_iter().enumerate() {
         end.interface.mtu = link.mtu;
-        end.interface.offloads = offloads(plan.nodes[link.ends[index]].offload);
+        let node = &plan.nodes[link.ends[index]];
+        end.interface.offloads = offloads(node);
+        end.interface.rx_usecs = node.rx_usecs;
         set_queue(end, plan.seed, link, index)?;
     }
     Ok([(built.a.node, built.a.port), (built.b.node, built.b.port)])
@@ -166,12 +171,10 @@ fn link_config(plan: &Direction, direction: RuleDirection) -> LinkConfig {
     }
 }
 
-fn offloads(offload: Offload) -> Offloads {
-    match offload {
-        Offload::Off => Offloads::default(),
-        Offload::Gso => Offloads { gso: true, ..Offloads::default() },
-        Offload::Tso => Offloads { gso: true, tso: true, gro: true },
-    }
+fn offloads(node: &NodePlan) -> Offloads {
+    let gso = node.offload != Offload::Off;
+    let tso = matches!(node.offload, Offload::Tso | Offload::Nic);
+    Offloads { gso, tso, gro: node.gro }
 }
 
 /// Gives each node a hash key of its own, as a kernel draws one at boot, and tells it its lines of
@@ -189,6 +192,11 @@ fn tell_nodes(
             let key = HashKey::random(rng.next_u64(), rng.next_u64());
             host.fib_mut().set_settings(Settings { key, ..settings });
         });
+        for setting in node.sysctls.iter().filter(|it| Host::IP_SYSCTLS.contains(&&*it.name)) {
+            world
+                .with_host(id, |_, host| host.set_ip_sysctl(&setting.name, &setting.value))
+                .map_err(|error| format!("{}: {}: {error:?}", node.name, setting.name))?;
+        }
         for line in &node.ip {
             changes
                 .tell(world, id, line)

@@ -1,5 +1,6 @@
 //! From a node's words to the configuration of its connections.
 
+use datapath::host::Host;
 use datapath::tcp::config::{SysctlError, TcpConfig};
 
 use crate::plan::{FlowPlan, NodePlan};
@@ -16,7 +17,7 @@ pub fn tcp(node: &NodePlan, flow: &FlowPlan, tos: u8) -> Result<TcpConfig, Strin
     let mut config = TcpConfig::for_profile(profile);
     config.dctcp = node.dctcp;
     config.dctcp_syn_ect = node.dctcp_syn_ect;
-    for setting in &node.sysctls {
+    for setting in node.sysctls.iter().filter(|it| !Host::IP_SYSCTLS.contains(&&*it.name)) {
         config.sysctl.set(&setting.name, &setting.value).map_err(|error| match error {
             SysctlError::Unknown => format!("no sysctl {} is modelled", setting.name),
             SysctlError::Value(problem) => problem,

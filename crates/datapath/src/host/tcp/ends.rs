@@ -3,7 +3,7 @@
 
 use crate::fib::Features;
 use crate::host::Host;
-use crate::host::udp::EPHEMERAL;
+use crate::host::udp::{EPHEMERAL, LOOPBACK_MTU};
 use crate::tcp::Endpoints;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::seq::Seq;
@@ -41,7 +41,7 @@ impl Host {
     }
 
     /// What ICMP has told about the path to `remote`.
-    fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<u32> {
+    pub(in crate::host) fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<u32> {
         let paths = &mut self.tcp_stack().path_mtus;
         let &(mtu, until) = paths.get(&remote)?;
         if until <= now {
@@ -111,9 +111,6 @@ fn initial_sequence_number(now: Instant, local: SocketAddr, remote: SocketAddr) 
     }
     Seq((hasher.finish() as u32).wrapping_add((now.as_nanos() >> 6) as u32))
 }
-
-/// MTU of the loopback interface.
-const LOOPBACK_MTU: u32 = 65_536;
 
 /// Key of initial sequence numbers: fixed, because a run must repeat.
 const ISN_KEY: (u64, u64) = (0x6163_6b77_7269_6768, 0x7469_6e69_7469_616c);

@@ -26,12 +26,15 @@ impl Host {
         self.tcp.as_ref().map_or(0, |stack| stack.sysctl_version)
     }
 
-    /// Writes one of the `net.ipv4.*` sysctls, as text. All sockets read it from now on; buffer
+    /// Writes one of the sysctls `net.ipv4.*`, `net.ipv6.ip6frag_*`, as text. All sockets read it from now on; buffer
     /// sizes and the congestion control hold for new ones.
     ///
     /// # Errors
     /// There is no such sysctl, or it cannot have that value.
     pub fn set_tcp_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        if Self::IP_SYSCTLS.contains(&name) {
+            return self.set_ip_sysctl(name, value);
+        }
         let stack = self.tcp_stack();
         stack.sysctl_version += 1;
         let defaults = &mut stack.defaults;

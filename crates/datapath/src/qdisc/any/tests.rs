@@ -135,3 +135,25 @@ proptest! {
         prop_assert_eq!(bench.qdisc().stats().drops as usize, dropped);
     }
 }
+
+/// Whatever waits in whichever qdisc comes out of a purge, once and for that reason; what was
+/// dropped before keeps its own.
+#[test]
+fn a_purge_leaves_nothing_and_tells_of_everything() {
+    for child in children() {
+        let mut dropped = Vec::new();
+        let mut queue = tbf_around(child);
+        let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+        for flow in 0..12 {
+            queue.enqueue(flow_frame(flow, 1000, 0), &mut cx);
+        }
+        let sent = u32::from(queue.dequeue(&mut cx).is_some());
+        let (waiting, before) = (queue.backlog().packets, cx.dropped.len());
+        queue.purge(&mut cx);
+        assert_eq!(queue.backlog(), Backlog::default());
+        let purged = &dropped[before..];
+        assert!(purged.iter().all(|(reason, _)| *reason == Reason::QueuePurge));
+        assert_eq!(purged.len() as u32, waiting);
+        assert_eq!(sent + waiting + before as u32, 12);
+    }
+}

@@ -1,0 +1,93 @@
+//! Packets too large for their port: cut into fragments where that is allowed (`ip_fragment`,
+//! `ip6_fragment`).
+
+use super::Host;
+use crate::packet::{Fragments, Network, Packet, protocol};
+use crate::qdisc::Enqueue;
+use crate::reason::Reason;
+use crate::units::Instant;
+
+impl Host {
+    /// Sends a packet of this host's own that is larger than `mtu`.
+    #[cold]
+    pub(super) fn send_large(
+        &mut self,
+        now: Instant,
+        index: u16,
+        mtu: u32,
+        packet: Packet,
+    ) -> Enqueue {
+        let may = match packet.network {
+            Network::Ipv4(ip) => !ip.dont_fragment,
+            // TCP learns of the path and sends smaller segments.
+            Network::Ipv6(ip) => ip.next_header != protocol::TCP,
+            Network::Other(_) => false,
+        };
+        if may {
+            return self.send_in_fragments(now, index, mtu, &packet);
+        }
+        self.count(matches!(packet.network, Network::Ipv6(_))).frag_fails += 1;
+        self.drop_packet(Reason::PacketTooBig, packet);
+        Enqueue::Dropped
+    }
+
+    /// Cuts a packet, or each segment of a super-packet, into fragments and sends those
+    /// (`ip_do_fragment`). What follows a fragment that the queue has dropped is not sent.
+    #[cold]
+    pub(super) fn send_in_fragments(
+        &mut self,
+        now: Instant,
+        index: u16,
+        mtu: u32,
+        packet: &Packet,
+    ) -> Enqueue {
+        let mut verdict = Enqueue::Queued;
+        for segment in packet.segment() {
+            let Some(mut fragments) = self.fragments_of(&segment, mtu) else {
+                self.count(matches!(segment.network, Network::Ipv6(_))).frag_fails += 1;
+                self.drop_packet(Reason::PacketTooBig, segment);
+                return Enqueue::Dropped;
+            };
+            let ipv6 = matches!(segment.network, Network::Ipv6(_));
+            for fragment in fragments.by_ref() {
+                verdict = self.transmit(now, index, fragment);
+                if verdict == Enqueue::Dropped {
+                    break;
+                }
+                self.count(ipv6).frag_creates += 1;
+            }
+            if verdict == Enqueue::Dropped {
+                self.count(ipv6).frag_fails += 1;
+                for fragment in fragments {
+                    self.drop_packet(Reason::QdiscDrop, fragment);
+                }
+            } else {
+                self.count(ipv6).frag_oks += 1;
+            }
+        }
+        verdict
+    }
+
+    /// The fragments of a packet; one made here gets an identification of its own.
+    fn fragments_of(&mut self, packet: &Packet, mtu: u32) -> Option<Fragments> {
+        match packet.network {
+            Network::Ipv4(ip) if ip.id == 0 => {
+                let mut packet = packet.clone();
+                packet.network = Network::Ipv4(crate::packet::Ipv4 { id: self.next_ident(), ..ip });
+                packet.refresh_raw();
+                packet.fragment(mtu, &[])
+            }
+            Network::Ipv4(_) => packet.fragment(mtu, &[]),
+            _ => {
+                let id = u32::from(self.next_ident());
+                packet.fragment_ipv6(mtu, id, &[])
+            }
+        }
+    }
+
+    /// Identifications count up (`__ip_select_ident`, `ipv6_select_ident`); 0 is none.
+    fn next_ident(&mut self) -> u16 {
+        self.last_ident = self.last_ident.checked_add(1).unwrap_or(1);
+        self.last_ident
+    }
+}

@@ -1,0 +1,107 @@
+//! Generic receive offload at a port: what arrives between two interrupts is taken in at once, and
+//! neighbouring segments of a connection as one (`napi_poll`, `dev_gro_receive`).
+//!
+//! An interrupt comes `rx_usecs` after the first packet that waits, and a nanosecond later at least,
+//! so that what arrives at one moment is one batch.
+
+use super::Host;
+use super::port::HostPort;
+use crate::node::Port;
+use crate::packet::{GRO_MAX_SIZE, Memory, Packet, gro_ends, gro_merge};
+use crate::units::{Duration, Instant};
+
+/// Connections whose segments are held at most (`GRO_HASH_BUCKETS` × `MAX_GRO_SKBS`).
+const MAX_HELD: usize = 64;
+/// How long after the arrivals of a moment an interrupt is served at the earliest.
+const INTERRUPT_AFTER: Duration = Duration::from_nanos(1);
+
+/// What waits for the next interrupt of a port.
+#[derive(Debug)]
+pub(super) struct RxRing {
+    packets: Vec<Packet>,
+    /// When it comes; `FAR_FUTURE` if nothing waits.
+    due: Instant,
+    /// Segments that others may join, kept for their memory.
+    held: Vec<Packet>,
+}
+
+impl HostPort {
+    /// Puts a packet into the ring; gives the time of the interrupt if this is the first.
+    fn wait_for_interrupt(&mut self, now: Instant, packet: Packet) -> Option<Instant> {
+        let delay = Duration::from_micros(u64::from(self.config.rx_usecs)).max(INTERRUPT_AFTER);
+        let ring = self.rx.get_or_insert_with(|| {
+            Box::new(RxRing { packets: Vec::new(), due: Instant::FAR_FUTURE, held: Vec::new() })
+        });
+        ring.packets.push(packet);
+        (ring.due == Instant::FAR_FUTURE).then(|| {
+            ring.due = now + delay;
+            ring.due
+        })
+    }
+
+    /// Packets that wait for an interrupt.
+    pub fn rx_waiting(&self) -> usize {
+        self.rx.as_ref().map_or(0, |ring| ring.packets.len())
+    }
+}
+
+impl Host {
+    /// A packet has arrived on a port that merges.
+    #[cold]
+    pub(super) fn gro_receive(&mut self, now: Instant, port: Port, packet: Packet) {
+        let ring = &mut self.ports[usize::from(port.0)];
+        if let Some(due) = ring.wait_for_interrupt(now, packet) {
+            self.port_timers.arm(u32::from(port.0), due);
+        }
+    }
+
+    /// The interrupt of a port, if its time has come: merges what has arrived, and takes it in.
+    #[cold]
+    pub(super) fn serve_interrupt(&mut self, now: Instant, port: Port) {
+        let index = usize::from(port.0);
+        let Some(mut ring) = self.ports[index].rx.take_if(|ring| ring.due <= now) else { return };
+        ring.due = Instant::FAR_FUTURE;
+        for packet in ring.packets.drain(..) {
+            self.gro_one(now, port, &mut ring.held, packet);
+        }
+        for packet in ring.held.drain(..) {
+            self.ip_receive(now, port, packet);
+        }
+        self.ports[index].rx = Some(ring);
+    }
+
+    /// One packet of a batch: joins what is held of its connection, or is held in its stead, or
+    /// goes up.
+    fn gro_one(&mut self, now: Instant, port: Port, held: &mut Vec<Packet>, packet: Packet) {
+        if packet.tcp().is_none() {
+            return self.ip_receive(now, port, packet);
+        }
+        if let Some(at) = held.iter().position(|one| same_connection(one, &packet)) {
+            if gro_merge(&mut held[at], &packet, GRO_MAX_SIZE) {
+                held[at].meta.memory = Memory::Paged;
+                if gro_ends(&held[at]) {
+                    let whole = held.remove(at);
+                    self.ip_receive(now, port, whole);
+                }
+                return;
+            }
+            let before = held.remove(at);
+            self.ip_receive(now, port, before);
+        }
+        if gro_ends(&packet) {
+            return self.ip_receive(now, port, packet);
+        }
+        if held.len() == MAX_HELD {
+            let oldest = held.remove(0);
+            self.ip_receive(now, port, oldest);
+        }
+        held.push(packet);
+    }
+}
+
+/// Both ends are the same.
+fn same_connection(held: &Packet, next: &Packet) -> bool {
+    held.transport.ports() == next.transport.ports()
+        && held.network.src() == next.network.src()
+        && held.network.dst() == next.network.dst()
+}

@@ -1,0 +1,584 @@
+//! Fragments and flaws at a host: what a 6.18 kernel counts, delivers and answers for the same
+//! packets.
+
+use super::*;
+use crate::packet::{Flaws, FlowLabel, Ipv4, Ipv6, Network, protocol};
+use core::net::{Ipv4Addr, Ipv6Addr};
+
+const V4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 1, 2), Ipv4Addr::new(10, 0, 1, 1)];
+const V6: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)];
+
+/// A host with both addresses, a socket bound to port 5000 of each, and room on the wire.
+fn host() -> (Host, [u32; 2]) {
+    let mut host = Host::new();
+    let addresses = vec![(IpAddr::V4(V4[1]), 24), (IpAddr::V6(V6[1]), 64)];
+    host.add_port(PortConfig { addresses, ..PortConfig::default() });
+    for _ in 0..100 {
+        host.credit(ms(0), Port(0), None);
+    }
+    let ids = [at("0.0.0.0:5000"), at("[::]:5000")].map(|it| host.udp_bind(it).expect("free"));
+    (host, ids)
+}
+
+/// A datagram of 100 bytes for `port`, from its UDP header on.
+fn udp_bytes(ipv6: bool, port: u16) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    whole(ipv6, port).emit(&[0; 100], &mut bytes);
+    bytes.split_off(if ipv6 { 40 } else { 20 })
+}
+
+fn whole(ipv6: bool, port: u16) -> Packet {
+    let network = if ipv6 { v6(protocol::UDP) } else { v4(protocol::UDP, 0, 0, false) };
+    Packet {
+        network,
+        transport: Transport::Udp(Udp { src_port: 4000, dst_port: port }),
+        body: Body { len: 100, ..Body::default() },
+        ..Packet::default()
+    }
+    .finish()
+}
+
+fn v4(protocol: u8, id: u16, offset: u16, more_fragments: bool) -> Network {
+    Network::Ipv4(Ipv4 {
+        src: V4[0],
+        dst: V4[1],
+        tos: 0,
+        ttl: 64,
+        protocol,
+        id,
+        dont_fragment: false,
+        more_fragments,
+        fragment_offset: offset / 8,
+    })
+}
+
+fn v6(next_header: u8) -> Network {
+    Network::Ipv6(Ipv6 {
+        src: V6[0],
+        dst: V6[1],
+        traffic_class: 0,
+        hop_limit: 64,
+        next_header,
+        flow_label: FlowLabel::NONE,
+    })
+}
+
+/// A packet that came in as these bytes behind an IP header.
+fn with_payload(network: Network, payload: &[u8]) -> Packet {
+    let empty = Packet { network, ..Packet::default() };
+    let mut bytes = Vec::new();
+    empty.emit(&[], &mut bytes);
+    if let Network::Ipv6(ip) = network {
+        bytes[6] = ip.next_header;
+        bytes[4..6].copy_from_slice(&(payload.len() as u16).to_be_bytes());
+    } else {
+        bytes[2..4].copy_from_slice(&(payload.len() as u16 + 20).to_be_bytes());
+        bytes[10..12].fill(0);
+        let sum = crate::packet::checksum::Sum::default().bytes(&bytes).checksum();
+        bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    bytes.extend_from_slice(payload);
+    Packet::parse_ip(&bytes[..]).expect("is IP")
+}
+
+/// Bytes `from..to` of a datagram, cut or padded with zeroes to fit.
+fn slice(bytes: &[u8], from: usize, to: usize) -> Vec<u8> {
+    (from..to).map(|at| bytes.get(at).copied().unwrap_or(0)).collect()
+}
+
+/// A fragment: identification, from, to, whether more follow, TOS.
+type Fragment = (u32, u16, u16, bool, u8);
+
+fn fragment(ipv6: bool, (id, from, to, more, tos): Fragment) -> Packet {
+    let payload = slice(&udp_bytes(ipv6, 5000), usize::from(from), usize::from(to));
+    let mut packet = if ipv6 {
+        let field = (from | u16::from(more)).to_be_bytes();
+        let mut header = vec![protocol::UDP, 0, field[0], field[1]];
+        header.extend(id.to_be_bytes());
+        with_payload(v6(protocol::FRAGMENT), &[header, payload].concat())
+    } else {
+        with_payload(v4(protocol::UDP, id as u16, from, more), &payload)
+    };
+    packet.set_tos(tos);
+    packet
+}
+
+/// What has been counted, by the names of `nstat`, zeroes left out.
+fn counted(host: &Host) -> Vec<(&'static str, u64)> {
+    let hot = ["IpInReceives", "IpOutRequests"];
+    host.ip_counters().filter(|(name, value)| *value > 0 && !hot.contains(name)).collect()
+}
+
+struct Case<'a> {
+    what: &'a str,
+    fragments: &'a [Fragment],
+    /// Lengths of the datagrams that the application reads.
+    read: &'a [u32],
+    counted: &'a [(&'a str, u64)],
+}
+
+fn check(ipv6: bool, cases: &[Case<'_>]) {
+    for Case { what, fragments, read, counted: expected } in cases {
+        let (mut host, ids) = host();
+        for one in *fragments {
+            host.receive(ms(0), Port(0), fragment(ipv6, *one));
+        }
+        let outputs = outputs(&mut host, ms(0));
+        let lens: Vec<u32> = std::iter::from_fn(|| host.datagram_read(ids[usize::from(ipv6)]))
+            .map(|datagram| datagram.body.len)
+            .collect();
+        assert_eq!(&lens, read, "{what}");
+        assert_eq!(&counted(&host), expected, "{what}");
+        // What came in is read, dropped with a reason, or waits.
+        if read.is_empty() {
+            let waiting = host.waiting_fragments().count();
+            assert_eq!(drops(&outputs).len() + waiting, fragments.len(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn ipv4_pieces_make_a_packet_or_do_not() {
+    check(
+        false,
+        &[
+            Case {
+                what: "in order",
+                fragments: &[(2, 0, 56, true, 0), (2, 56, 108, false, 0)],
+                read: &[100],
+                counted: &[("IpInDelivers", 1), ("IpReasmReqds", 2), ("IpReasmOKs", 1)],
+            },
+            Case {
+                what: "the last first",
+                fragments: &[(3, 56, 108, false, 0), (3, 0, 56, true, 0)],
+                read: &[100],
+                counted: &[("IpInDelivers", 1), ("IpReasmReqds", 2), ("IpReasmOKs", 1)],
+            },
+            Case {
+                what: "a duplicate",
+                fragments: &[(4, 0, 56, true, 0), (4, 0, 56, true, 0), (4, 56, 108, false, 0)],
+                read: &[100],
+                counted: &[("IpInDelivers", 1), ("IpReasmReqds", 3), ("IpReasmOKs", 1)],
+            },
+            Case {
+                what: "an overlap",
+                fragments: &[(5, 0, 56, true, 0), (5, 48, 108, false, 0), (5, 56, 108, false, 0)],
+                read: &[],
+                counted: &[("IpReasmReqds", 3), ("IpReasmFails", 1), ("IpExtReasmOverlaps", 1)],
+            },
+            Case {
+                what: "within one run",
+                fragments: &[
+                    (6, 0, 24, true, 0),
+                    (6, 24, 56, true, 0),
+                    (6, 8, 40, true, 0),
+                    (6, 56, 108, false, 0),
+                ],
+                read: &[100],
+                counted: &[("IpInDelivers", 1), ("IpReasmReqds", 4), ("IpReasmOKs", 1)],
+            },
+            Case {
+                what: "across two runs",
+                fragments: &[(7, 24, 56, true, 0), (7, 0, 24, true, 0), (7, 8, 40, true, 0)],
+                read: &[],
+                counted: &[("IpReasmReqds", 3), ("IpReasmFails", 1), ("IpExtReasmOverlaps", 1)],
+            },
+            Case {
+                what: "a last one that ends too early",
+                fragments: &[(8, 0, 56, true, 0), (8, 40, 50, false, 0)],
+                read: &[],
+                counted: &[("IpReasmReqds", 2), ("IpReasmFails", 1)],
+            },
+            Case {
+                what: "two last ones",
+                fragments: &[(9, 56, 108, false, 0), (9, 56, 90, false, 0)],
+                read: &[],
+                counted: &[("IpReasmReqds", 2), ("IpReasmFails", 1)],
+            },
+            Case {
+                what: "nothing in it",
+                fragments: &[(10, 56, 56, true, 0)],
+                read: &[],
+                counted: &[("IpReasmReqds", 1), ("IpReasmFails", 1)],
+            },
+            Case {
+                what: "no multiple of eight",
+                fragments: &[(11, 0, 53, true, 0), (11, 48, 108, false, 0)],
+                read: &[100],
+                counted: &[("IpInDelivers", 1), ("IpReasmReqds", 2), ("IpReasmOKs", 1)],
+            },
+            Case {
+                what: "ECT and CE",
+                fragments: &[(12, 0, 56, true, 2), (12, 56, 108, false, 3)],
+                read: &[100],
+                counted: &[("IpInDelivers", 1), ("IpReasmReqds", 2), ("IpReasmOKs", 1)],
+            },
+            Case {
+                what: "ECT and not",
+                fragments: &[(13, 0, 56, true, 2), (13, 56, 108, false, 0)],
+                read: &[],
+                counted: &[("IpReasmReqds", 2), ("IpReasmFails", 1)],
+            },
+            Case {
+                what: "longer than a packet may be",
+                fragments: &[(14, 0, 32_768, true, 0), (14, 32_768, 65_528, false, 0)],
+                read: &[],
+                counted: &[("IpReasmReqds", 2), ("IpReasmFails", 1)],
+            },
+        ],
+    );
+}
+
+#[test]
+fn ipv6_pieces_make_a_packet_or_do_not() {
+    let whole: &[(&str, u64)] = &[("IpInDelivers", 1), ("Ip6ReasmReqds", 2), ("Ip6ReasmOKs", 1)];
+    check(
+        true,
+        &[
+            Case {
+                what: "in order",
+                fragments: &[(2, 0, 56, true, 0), (2, 56, 108, false, 0)],
+                read: &[100],
+                counted: whole,
+            },
+            Case {
+                what: "all at once",
+                fragments: &[(3, 0, 108, false, 0)],
+                read: &[100],
+                counted: &[("IpInDelivers", 1), ("Ip6ReasmReqds", 1), ("Ip6ReasmOKs", 1)],
+            },
+            Case {
+                what: "an overlap",
+                fragments: &[(5, 0, 56, true, 0), (5, 48, 108, false, 0), (5, 56, 108, false, 0)],
+                read: &[],
+                counted: &[("Ip6ReasmReqds", 3), ("Ip6ReasmFails", 1)],
+            },
+        ],
+    );
+}
+
+/// What RFC 8200 forbids is told: code and pointer of the parameter problem.
+#[test]
+fn wrong_ipv6_fragments_are_answered() {
+    for (what, one, code, pointer) in [
+        ("no multiple of eight", (5, 0, 53, true, 0), 0, 4),
+        ("beyond the largest packet", (6, 0, 0, false, 0), 0, 42),
+        ("no transport header", (7, 0, 0, true, 0), 3, 0),
+    ] {
+        let (mut host, _) = host();
+        let one: Fragment = one;
+        let packet = if what.starts_with("beyond") {
+            let header = [protocol::UDP, 0, 0xff, 0xf8, 0, 0, 0, 6];
+            with_payload(v6(protocol::FRAGMENT), &[&header[..], &[0; 1_000]].concat())
+        } else {
+            fragment(true, one)
+        };
+        host.receive(ms(0), Port(0), packet);
+        let answers: Vec<_> =
+            sent(&mut host, ms(0)).into_iter().map(|(_, it)| it.transport).collect();
+        let expected = Transport::Icmp(Icmp { kind: 4, code, rest: pointer });
+        assert_eq!(answers, [expected], "{what}");
+        assert_eq!(counted(&host)[..], [("Ip6InHdrErrors", 1), ("Ip6ReasmReqds", 1)], "{what}");
+    }
+}
+
+/// The packet's time counts from its first fragment; ICMP tells of it if the first piece is there.
+#[test]
+fn what_is_not_whole_in_time_is_given_up() {
+    for (ipv6, seconds, kind) in [(false, 30, 11), (true, 60, 3)] {
+        for (one, told) in [((1, 0, 56, true, 0), true), ((2, 56, 108, false, 0), false)] {
+            let (mut host, _) = host();
+            host.receive(ms(5), Port(0), fragment(ipv6, one));
+            assert!(outputs(&mut host, ms(5)).is_empty());
+            let due = ms(5) + Duration::from_secs(seconds);
+            assert_eq!(host.wake_at(), Some(due));
+            let outputs = outputs(&mut host, due);
+            assert_eq!(drops(&outputs), [Reason::FragmentTimeout]);
+            let answers: Vec<_> = outputs
+                .iter()
+                .filter_map(|output| match output {
+                    Output::Send(_, packet) => Some(packet.transport),
+                    _ => None,
+                })
+                .collect();
+            let expected = Transport::Icmp(Icmp { kind, code: 1, rest: 0 });
+            assert_eq!(answers, if told { vec![expected] } else { vec![] });
+            let counts = host.snmp(ipv6);
+            assert_eq!((counts.reasm_timeout, counts.reasm_fails), (1, 1));
+            assert_eq!(host.wake_at(), None);
+        }
+    }
+}
+
+#[test]
+fn nothing_new_is_begun_beyond_the_limit_and_nothing_is_evicted() {
+    let (mut host, ids) = host();
+    host.set_tcp_sysctl("net.ipv4.ipfrag_high_thresh", "4000").expect("there is one");
+    for id in 0..8 {
+        host.receive(ms(0), Port(0), fragment(false, (id, 0, 56, true, 0)));
+    }
+    // 1,480 bytes each: the third goes beyond.
+    assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::Reassembly; 5]);
+    assert_eq!(host.snmp(false).reasm_fails, 5);
+    host.receive(ms(0), Port(0), fragment(false, (0, 56, 108, false, 0)));
+    assert!(host.datagram_read(ids[0]).is_some(), "what was begun may be finished");
+}
+
+/// More than `ipfrag_max_dist` fragments from one source between two of one packet: what there is
+/// of it is thrown away, and it begins anew with the later one.
+#[test]
+fn what_comes_too_late_among_others_begins_anew() {
+    for (others, read) in [(1, true), (2, false)] {
+        let (mut host, ids) = host();
+        host.set_tcp_sysctl("net.ipv4.ipfrag_max_dist", "2").expect("there is one");
+        host.receive(ms(0), Port(0), fragment(false, (1, 0, 24, true, 0)));
+        for other in 0..others {
+            host.receive(ms(0), Port(0), fragment(false, (10 + other, 0, 24, true, 0)));
+        }
+        host.receive(ms(0), Port(0), fragment(false, (1, 24, 108, false, 0)));
+        assert_eq!(host.datagram_read(ids[0]).is_some(), read, "{others} others");
+        assert_eq!(host.snmp(false).reasm_fails, u64::from(!read));
+        if !read {
+            assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::FragmentTooFar]);
+            host.receive(ms(0), Port(0), fragment(false, (1, 0, 24, true, 0)));
+            assert!(host.datagram_read(ids[0]).is_some());
+        }
+    }
+}
+
+/// What is wrong, the packet, why it is dropped, what is counted, what ICMP answers.
+type Flawed<'a> = (&'a str, Packet, Reason, &'a [(&'a str, u64)], Option<(u8, u8)>);
+
+#[test]
+fn flawed_packets_are_counted_and_dropped() {
+    let udp = udp_bytes(false, 5000);
+    let frame = |edit: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = Vec::new();
+        whole(false, 5000).emit(&[0; 100], &mut bytes);
+        edit(&mut bytes);
+        Packet::parse_ip(&bytes[..]).expect("is IP")
+    };
+    let tcp = |doff: u8| {
+        let mut header = [0; 20];
+        (header[12], header[13]) = (doff << 4, 2);
+        header
+    };
+    let echo = [8, 0, 0, 0, 0, 1, 0, 1];
+    let cases: Vec<Flawed<'_>> = vec![
+        (
+            "IPv4 checksum",
+            frame(&|bytes| bytes[10] ^= 1),
+            Reason::Checksum,
+            &[("IpInHdrErrors", 1), ("IpExtInCsumErrors", 1)],
+            None,
+        ),
+        (
+            "IPv4 header length",
+            frame(&|bytes| bytes[0] = 0x44),
+            Reason::Malformed,
+            &[("IpInHdrErrors", 1)],
+            None,
+        ),
+        (
+            "total length beyond the frame",
+            with_payload(v4(protocol::UDP, 0, 0, false), &udp),
+            Reason::PacketTooSmall,
+            &[("IpExtInTruncatedPkts", 1)],
+            None,
+        ),
+        (
+            "UDP checksum",
+            frame(&|bytes| bytes[26] ^= 1),
+            Reason::UdpChecksum,
+            &[("IpInDelivers", 1), ("UdpInErrors", 1), ("UdpInCsumErrors", 1)],
+            None,
+        ),
+        (
+            "UDP length",
+            frame(&|bytes| bytes[24] = 1),
+            Reason::PacketTooSmall,
+            &[("IpInDelivers", 1), ("UdpInErrors", 1)],
+            None,
+        ),
+        (
+            "a piece of a UDP header",
+            with_payload(v4(protocol::UDP, 0, 0, false), b"1234"),
+            Reason::PacketTooSmall,
+            &[("IpInDelivers", 1), ("UdpInErrors", 1)],
+            None,
+        ),
+        (
+            "ICMP checksum",
+            with_payload(v4(protocol::ICMP, 0, 0, false), &echo),
+            Reason::IcmpChecksum,
+            &[("IpInDelivers", 1), ("IcmpInMsgs", 1), ("IcmpInErrors", 1), ("IcmpInCsumErrors", 1)],
+            None,
+        ),
+        (
+            "TCP checksum",
+            with_payload(v4(protocol::TCP, 0, 0, false), &tcp(5)),
+            Reason::TcpChecksum,
+            &[("IpInDelivers", 1)],
+            None,
+        ),
+        (
+            "TCP data offset",
+            with_payload(v4(protocol::TCP, 0, 0, false), &tcp(4)),
+            Reason::PacketTooSmall,
+            &[("IpInDelivers", 1)],
+            None,
+        ),
+        (
+            "a protocol that nobody takes",
+            with_payload(v4(99, 0, 0, false), &[0; 8]),
+            Reason::NoProtocol,
+            &[("IpInUnknownProtos", 1)],
+            Some((3, 2)),
+        ),
+        (
+            "the same in IPv6",
+            with_payload(v6(99), &[0; 8]),
+            Reason::NoProtocol,
+            &[("Ip6InUnknownProtos", 1)],
+            Some((4, 1)),
+        ),
+    ];
+    for (what, mut packet, reason, expected, answer) in cases {
+        if what.starts_with("total") {
+            packet.extra.get_or_insert_default().flaws |= Flaws::LENGTH;
+        }
+        let (mut host, ids) = host();
+        host.receive(ms(0), Port(0), packet);
+        let outputs = outputs(&mut host, ms(0));
+        assert_eq!(drops(&outputs), [reason], "{what}");
+        assert_eq!(&counted(&host), expected, "{what}");
+        assert!(host.datagram_read(ids[0]).is_none(), "{what}");
+        let answers: Vec<_> = outputs
+            .iter()
+            .filter_map(|output| match output {
+                Output::Send(_, Packet { transport: Transport::Icmp(icmp), .. }) => {
+                    Some((icmp.kind, icmp.code))
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(answers, Vec::from_iter(answer), "{what}");
+        let mib = host.tcp_mib();
+        let of_tcp = (mib.in_segs, mib.in_errs, mib.in_csum_errors);
+        let tcp_expected = match what {
+            "TCP checksum" => (1, 1, 1),
+            "TCP data offset" => (1, 1, 0),
+            _ => (0, 0, 0),
+        };
+        assert_eq!(of_tcp, tcp_expected, "{what}");
+    }
+}
+
+/// A router looks at no transport checksum, but at that of the IPv4 header.
+#[test]
+fn a_router_passes_on_what_only_the_end_can_judge() {
+    let mut packet = datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100);
+    packet.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
+    let mut host = router();
+    host.credit(ms(0), Port(1), None);
+    host.receive(ms(0), Port(0), packet.clone());
+    assert_eq!(sent(&mut host, ms(0)).len(), 1);
+    packet.extra.get_or_insert_default().flaws |= Flaws::IP_CHECKSUM;
+    host.receive(ms(0), Port(0), packet);
+    assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::Checksum]);
+}
+
+/// A router cuts what may be cut, fragments included; lengths and offsets as observed.
+#[test]
+fn a_router_fragments_what_may_be_fragmented() {
+    let may = |len: u32, offset: u16, more: bool| {
+        let mut packet = datagram("10.0.1.2:5", "10.0.2.2:6", 64, len);
+        if let Network::Ipv4(ip) = &mut packet.network {
+            ip.dont_fragment = false;
+            ip.id = 1;
+            ip.fragment_offset = offset / 8;
+            ip.more_fragments = more;
+        }
+        if more {
+            packet.transport = Transport::None;
+            packet = packet.finish();
+        }
+        packet
+    };
+    for (packet, expected) in [
+        (may(1_372, 0, false), [(1_276, 0, true), (144, 157, false)]),
+        (may(1_376, 800, true), [(1_276, 100, true), (140, 257, true)]),
+    ] {
+        let mut host = router();
+        host.port_config_mut(Port(1)).mtu = 1_280;
+        for _ in 0..2 {
+            host.credit(ms(0), Port(1), None);
+        }
+        host.receive(ms(0), Port(0), packet);
+        let seen: Vec<_> = sent(&mut host, ms(0))
+            .iter()
+            .map(|(_, packet)| match packet.network {
+                Network::Ipv4(ip) => (packet.len() - 14, ip.fragment_offset, ip.more_fragments),
+                _ => panic!("not IPv4"),
+            })
+            .collect();
+        assert_eq!(seen, expected);
+        let counts = host.snmp(false);
+        assert_eq!((counts.frag_oks, counts.frag_creates, counts.frag_fails), (1, 2, 0));
+    }
+}
+
+/// As observed, don't-fragment of small packets included: DF, fragment offset, more, length.
+#[test]
+fn a_datagram_larger_than_the_link_goes_in_fragments() {
+    use crate::tcp::config::PmtuDiscovery;
+    let send = |ipv6: bool, len: u32, discovery: PmtuDiscovery| {
+        let (mut host, ids) = host();
+        let id = ids[usize::from(ipv6)];
+        host.udp_socket(id).expect("open").pmtu_discovery = discovery;
+        let remote = SocketAddr::new(if ipv6 { V6[0].into() } else { V4[0].into() }, 6000);
+        let body = Body { len, ..Body::default() };
+        let result = host.udp_send(ms(0), id, remote, body).map(|_| ());
+        let packets: Vec<Packet> = sent(&mut host, ms(0)).into_iter().map(|(_, it)| it).collect();
+        (result, packets)
+    };
+    let fields = |packets: &[Packet]| -> Vec<(bool, u32, bool, u32)> {
+        packets
+            .iter()
+            .map(|packet| {
+                let df = matches!(packet.network, Network::Ipv4(ip) if ip.dont_fragment);
+                let (offset, more) =
+                    packet.piece().map_or((0, false), |piece| (piece.offset, piece.more));
+                (df, offset, more, packet.len() - 14)
+            })
+            .collect()
+    };
+    let (_, one) = send(false, 1_472, PmtuDiscovery::Want);
+    assert_eq!(fields(&one), [(true, 0, false, 1_500)]);
+    let (_, two) = send(false, 1_473, PmtuDiscovery::Want);
+    assert_eq!(fields(&two), [(false, 0, true, 1_500), (false, 1_480, false, 21)]);
+    let (_, three) = send(false, 4_000, PmtuDiscovery::Dont);
+    let lens: Vec<u32> = fields(&three).iter().map(|it| it.3).collect();
+    assert_eq!(lens, [1_500, 1_500, 1_068]);
+    assert_eq!(send(false, 4_000, PmtuDiscovery::Do), (Err(SocketError::MessageSize), vec![]));
+    let (_, small) = send(false, 100, PmtuDiscovery::Dont);
+    assert_eq!(fields(&small), [(false, 0, false, 128)]);
+    let (_, three) = send(true, 4_000, PmtuDiscovery::Want);
+    let lens: Vec<u32> = fields(&three).iter().map(|it| it.3).collect();
+    assert_eq!(lens, [1_496, 1_496, 1_160]);
+    let ids: Vec<u32> = three.iter().map(|it| it.piece().expect("a fragment").id).collect();
+    assert_eq!(ids, [1, 1, 1]);
+    // What one host cuts the other puts together.
+    let (mut other, ids) = host();
+    for mut packet in three {
+        if let Network::Ipv6(ip) = &mut packet.network {
+            (ip.src, ip.dst) = (V6[0], V6[1]);
+        }
+        packet.transport = Transport::None;
+        packet.refresh_raw();
+        other.receive(ms(1), Port(0), packet);
+    }
+    assert!(other.datagram_read(ids[1]).is_none(), "the checksum covers the addresses");
+    assert_eq!(other.snmp(true).reasm_oks, 1);
+}
