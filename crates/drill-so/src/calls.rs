@@ -6,18 +6,16 @@
 
 #![allow(unsafe_code)]
 
-use crate::border::{self, buffer, fail};
+use crate::border::{self, fail};
 use crate::flags::Flags;
 use crate::instance::Instance;
 use crate::interface::Interface;
-use crate::{decode, encode};
-use datapath::socket::{
-    Data, EpollEvent, Errno, Iov, Message, OptionValue, PollFd, Received, Return, Syscall, number,
-};
+use crate::{decode, encode, transfers};
+use datapath::socket::{Data, EpollEvent, Errno, OptionValue, PollFd, Return, Syscall, number};
 use datapath::units::Duration;
 use libc::{
-    c_char, c_int, c_longlong, c_uint, c_ulong, c_void, epoll_event, iovec, loff_t, msghdr, nfds_t,
-    pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval, timezone, useconds_t,
+    c_char, c_int, c_longlong, c_uint, c_ulong, c_void, epoll_event, loff_t, nfds_t, pollfd,
+    size_t, sockaddr, socklen_t, ssize_t, timeval, timezone, useconds_t,
 };
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -47,16 +45,16 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, table:
         listen: Some(listen),
         accept: Some(accept),
         connect: Some(connect),
-        read: Some(read),
-        readv: Some(readv),
-        recv: Some(recv),
-        recvfrom: Some(recvfrom),
-        recvmsg: Some(recvmsg),
-        write: Some(write),
-        writev: Some(writev),
-        send: Some(send),
-        sendto: Some(sendto),
-        sendmsg: Some(sendmsg),
+        read: Some(transfers::read),
+        readv: Some(transfers::readv),
+        recv: Some(transfers::recv),
+        recvfrom: Some(transfers::recvfrom),
+        recvmsg: Some(transfers::recvmsg),
+        write: Some(transfers::write),
+        writev: Some(transfers::writev),
+        send: Some(transfers::send),
+        sendto: Some(transfers::sendto),
+        sendmsg: Some(transfers::sendmsg),
         fcntl: Some(fcntl),
         ioctl: Some(ioctl),
         close: Some(close),
@@ -78,21 +76,23 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, table:
     unsafe { table.write(filled) };
 }
 
-type User = *mut c_void;
+pub(crate) type User = *mut c_void;
 
 /// The instance behind the first argument.
 ///
 /// # Safety
 /// `user` is what [`packetdrill_interface_init`] put into the table, and [`free`] was not called.
-unsafe fn instance<'a>(user: User) -> &'a Instance {
+pub(crate) unsafe fn instance<'a>(user: User) -> &'a Instance {
     // SAFETY: it came from `Arc::into_raw` and is kept until `free`.
     unsafe { &*user.cast::<Instance>() }
 }
 
-fn value(done: Result<Return, Errno>) -> ssize_t {
+/// What a call that moves bytes returns.
+pub(crate) fn value(done: Result<Return, Errno>) -> ssize_t {
     done.map_or_else(fail, |done| done.value as ssize_t)
 }
 
+/// What any other call returns.
 fn int(done: Result<Return, Errno>) -> c_int {
     done.map_or_else(fail, |done| done.value as c_int)
 }
@@ -158,163 +158,6 @@ unsafe extern "C" fn connect(
     // SAFETY: arguments of connect(2), and the instance of the table.
     let (instance, address) = unsafe { (instance(user), border::address(address, len)) };
     int(instance.call(Syscall::Connect { fd: instance.fd(fd), address }))
-}
-
-// Receiving. Payload is a length: the caller's memory is left as it is.
-
-unsafe extern "C" fn read(user: User, fd: c_int, memory: *mut c_void, len: size_t) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let iov = Iov::One(buffer(memory, len));
-    value(instance.call(Syscall::Read { fd: instance.fd(fd), iov }))
-}
-
-unsafe extern "C" fn readv(user: User, fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: arguments of readv(2), and the instance of the table.
-    let (instance, iov) = unsafe { (instance(user), border::vector(list, length(count))) };
-    value(iov.and_then(|iov| instance.call(Syscall::Read { fd: instance.fd(fd), iov })))
-}
-
-unsafe extern "C" fn recv(
-    user: User,
-    fd: c_int,
-    memory: *mut c_void,
-    len: size_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let iov = Iov::One(buffer(memory, len));
-    value(instance.call(Syscall::Receive { fd: instance.fd(fd), iov, flags }))
-}
-
-unsafe extern "C" fn recvfrom(
-    user: User,
-    fd: c_int,
-    memory: *mut c_void,
-    len: size_t,
-    flags: c_int,
-    address: *mut sockaddr,
-    address_len: *mut socklen_t,
-) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let iov = Iov::One(buffer(memory, len));
-    let done = instance.call(Syscall::Receive { fd: instance.fd(fd), iov, flags });
-    if let Ok(Return { data: Data::Message(message), .. }) = &done
-        && !address.is_null()
-    {
-        // SAFETY: arguments of recvfrom(2).
-        unsafe { border::write_address(address, address_len, message.from) };
-    }
-    value(done)
-}
-
-unsafe extern "C" fn recvmsg(user: User, fd: c_int, header: *mut msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    // SAFETY: arguments of recvmsg(2).
-    let Some(header) = (unsafe { header.as_mut() }) else { return fail(Errno::EFAULT) };
-    // SAFETY: a `msghdr` says how many pieces there are.
-    let iov = match unsafe { border::vector(header.msg_iov, header.msg_iovlen) } {
-        Ok(iov) => iov,
-        Err(errno) => return fail(errno),
-    };
-    let done = instance.call(Syscall::Receive { fd: instance.fd(fd), iov, flags });
-    if let Ok(Return { data: Data::Message(message), .. }) = &done {
-        // SAFETY: a `msghdr` says where its parts are, and how long.
-        unsafe { write_message(header, message) };
-    }
-    value(done)
-}
-
-/// What `recvmsg` writes besides payload.
-///
-/// # Safety
-/// The pointers of `header` are null or point at as many bytes as it says.
-unsafe fn write_message(header: &mut msghdr, message: &Received) {
-    let room = if header.msg_control.is_null() { 0 } else { header.msg_controllen };
-    let (bytes, cut) = encode::controls(&message.control, room);
-    // SAFETY: by the contract of this function.
-    unsafe {
-        border::write(header.msg_control, room, &bytes);
-        if !header.msg_name.is_null() {
-            border::write_address(
-                header.msg_name.cast(),
-                &raw mut header.msg_namelen,
-                message.from,
-            );
-        }
-    }
-    header.msg_controllen = bytes.len();
-    header.msg_flags = message.flags | if cut { libc::MSG_CTRUNC } else { 0 };
-}
-
-// Sending.
-
-unsafe extern "C" fn write(user: User, fd: c_int, memory: *const c_void, len: size_t) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let iov = Iov::One(buffer(memory, len));
-    value(instance.call(Syscall::Write { fd: instance.fd(fd), iov }))
-}
-
-unsafe extern "C" fn writev(user: User, fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
-    // SAFETY: arguments of writev(2), and the instance of the table.
-    let (instance, iov) = unsafe { (instance(user), border::vector(list, length(count))) };
-    value(iov.and_then(|iov| instance.call(Syscall::Write { fd: instance.fd(fd), iov })))
-}
-
-unsafe extern "C" fn send(
-    user: User,
-    fd: c_int,
-    memory: *const c_void,
-    len: size_t,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let message = Message { iov: Iov::One(buffer(memory, len)), ..Message::default() };
-    value(instance.call(Syscall::Send { fd: instance.fd(fd), message, flags }))
-}
-
-unsafe extern "C" fn sendto(
-    user: User,
-    fd: c_int,
-    memory: *const c_void,
-    len: size_t,
-    flags: c_int,
-    address: *const sockaddr,
-    address_len: socklen_t,
-) -> ssize_t {
-    // SAFETY: arguments of sendto(2), and the instance of the table.
-    let (instance, address) = unsafe { (instance(user), border::address(address, address_len)) };
-    let message = Message { address, iov: Iov::One(buffer(memory, len)), control: Vec::new() };
-    value(instance.call(Syscall::Send { fd: instance.fd(fd), message, flags }))
-}
-
-unsafe extern "C" fn sendmsg(
-    user: User,
-    fd: c_int,
-    header: *const msghdr,
-    flags: c_int,
-) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    // SAFETY: arguments of sendmsg(2).
-    let Some(header) = (unsafe { header.as_ref() }) else { return fail(Errno::EFAULT) };
-    // SAFETY: a `msghdr` says where its parts are, and how long.
-    let (iov, address, control) = unsafe {
-        (
-            border::vector(header.msg_iov, header.msg_iovlen),
-            border::address(header.msg_name.cast(), header.msg_namelen),
-            decode::controls(border::bytes(header.msg_control, header.msg_controllen)),
-        )
-    };
-    value(iov.and_then(|iov| {
-        let message = Message { address, iov, control };
-        instance.call(Syscall::Send { fd: instance.fd(fd), message, flags })
-    }))
 }
 
 // Descriptors.
@@ -582,6 +425,6 @@ unsafe extern "C" fn gettimeofday(user: User, to: *mut timeval, _zone: *mut time
 }
 
 /// A count of elements; a negative one is absurd, and refused as such.
-fn length(count: c_int) -> size_t {
+pub(crate) fn length(count: c_int) -> size_t {
     usize::try_from(count).unwrap_or(size_t::MAX)
 }

@@ -16,7 +16,7 @@
 //! | `flags` | `--so_flags` |
 //! | `encode`, `decode` | C structures and their bytes |
 //! | `border` | memory of the caller: every pointer is looked at here |
-//! | `calls` | the functions of the table |
+//! | `calls`, `transfers` | the functions of the table |
 //! | `interpose` | the functions that stand in for those of the C library |
 
 mod border;
@@ -27,5 +27,6 @@ mod flags;
 mod instance;
 pub mod interface;
 mod interpose;
+mod transfers;
 
 pub use calls::packetdrill_interface_init;

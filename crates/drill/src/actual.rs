@@ -1,6 +1,7 @@
 //! What a host sent, in the numbers and words of the script.
 
-use crate::ast::OptionSpec;
+use crate::ast::{OptionSpec, Outer};
+use crate::encap;
 use crate::wire::Offsets;
 use datapath::packet::options::{AccEcnCounters, RawOption, TcpOption, kind};
 use datapath::packet::{Network, Packet, TcpFlags, Transport};
@@ -8,6 +9,8 @@ use datapath::packet::{Network, Packet, TcpFlags, Transport};
 /// A packet that a host sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Actual {
+    /// Headers around it, outermost first.
+    pub outer: Vec<Outer>,
     /// Its network header.
     pub network: Network,
     /// Its transport header.
@@ -54,6 +57,7 @@ pub struct ActualTcp {
 impl Actual {
     /// Reads a packet; `offsets` are taken off its numbers.
     pub fn of(packet: &Packet, offsets: Offsets) -> Self {
+        let (outer, packet) = encap::unwrapped(packet);
         let transport = match &packet.transport {
             Transport::Tcp(tcp) => {
                 let mut scratch = [0; 40];
@@ -72,7 +76,7 @@ impl Actual {
             Transport::Icmp(icmp) => ActualTransport::Icmp { kind: icmp.kind, code: icmp.code },
             Transport::None => ActualTransport::Other(packet.network.protocol().unwrap_or(0)),
         };
-        Self { network: packet.network, transport, len: packet.body.len }
+        Self { outer, network: packet.network, transport, len: packet.body.len }
     }
 
     /// The TCP header, if it has one.

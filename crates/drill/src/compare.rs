@@ -5,6 +5,7 @@
 
 use crate::actual::{Actual, ActualTcp, ActualTransport};
 use crate::ast::{OptionSpec, PacketSpec, TcpSpec, TosSpec, TransportSpec};
+use crate::encap;
 use crate::icmp_names;
 use crate::parse::Family;
 use crate::show;
@@ -50,10 +51,7 @@ pub fn differences(
     rule: TimestampRule,
 ) -> Vec<Difference> {
     let mut out = Vec::new();
-    if !spec.outer.is_empty() {
-        let layers = format!("{} headers around it", spec.outer.len());
-        out.push(Difference::new("encapsulation", layers, "none"));
-    }
+    out.extend(encap::differences(&spec.outer, &actual.outer));
     compare_ip(spec, &actual.network, &mut out);
     match (&spec.transport, &actual.transport) {
         (TransportSpec::Tcp(spec), ActualTransport::Tcp(tcp)) => {

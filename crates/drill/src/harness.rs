@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// Where the clock stands at the start of a script: a quarter of a millisecond into a jiffy, as
 /// packetdrill arranges it, so that timers and events do not fall together.
-pub const START: Instant = Instant::from_nanos(1_000_250_000_000);
+pub const START: Instant = Instant::from_nanos(1_000_000_250_000);
 
 /// Times that a host may want to be called again at one and the same instant.
 const MAX_AT_ONCE: u32 = 100_000;

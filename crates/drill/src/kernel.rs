@@ -2,7 +2,8 @@
 
 use crate::ast::Direction;
 use crate::settings::Settings;
-use core::net::SocketAddr;
+use crate::tunnel::Tunnel;
+use core::net::{IpAddr, SocketAddr};
 use datapath::fib::{Prefix, Route};
 use datapath::host::{Host, Offloads, PortConfig};
 use datapath::node::{Done, Node as _, Output, Port};
@@ -39,7 +40,9 @@ pub struct Kernel {
     /// Counters at the last `nstat`.
     nstat: BTreeMap<String, u64>,
     port: Port,
+    tunnels: Vec<Tunnel>,
     mtu: u32,
+    local: IpAddr,
 }
 
 /// What became of a setting.
@@ -79,7 +82,9 @@ impl Kernel {
             kept: BTreeMap::new(),
             nstat: BTreeMap::new(),
             port,
+            tunnels: Vec::new(),
             mtu: settings.mtu,
+            local: settings.local,
         };
         kernel.set_root_qdisc(Sched::new(
             datapath::qdisc::Handle::NONE,
@@ -96,7 +101,13 @@ impl Kernel {
     /// Hands a packet to the host.
     pub fn receive(&mut self, packet: Packet) {
         self.seen.push((Direction::Inbound, self.now, packet.clone()));
-        self.host.receive(self.now, self.port, packet);
+        let from_tunnel =
+            self.tunnels.iter().find_map(|tunnel| Some((tunnel.port, tunnel.unwrap(&packet)?)));
+        match from_tunnel {
+            None => self.host.receive(self.now, self.port, packet),
+            Some((port, Some(inner))) => self.host.receive(self.now, port, inner),
+            Some((_, None)) => {}
+        }
         self.settle();
     }
 
@@ -121,6 +132,11 @@ impl Kernel {
             match output {
                 Output::Send(port, packet) => {
                     let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
+                    let tunnel = self.tunnels.iter_mut().find(|tunnel| tunnel.port == port);
+                    let packet = match tunnel {
+                        Some(tunnel) => tunnel.wrap(&packet),
+                        None => packet,
+                    };
                     self.seen.push((Direction::Outbound, self.now, packet.clone()));
                     self.sent.push_back((self.now, packet));
                     self.host.credit(self.now, port, Some(done));
@@ -209,10 +225,56 @@ impl Kernel {
         done.map(|()| String::new()).map_err(|refused| refused.to_string())
     }
 
-    /// Changes the MTU of the interface.
-    pub fn set_mtu(&mut self, mtu: u32) {
-        self.mtu = mtu;
-        self.host.port_config_mut(self.port).mtu = mtu;
+    /// Changes the MTU of an interface.
+    pub fn set_mtu(&mut self, port: Port, mtu: u32) {
+        if port == self.port {
+            self.mtu = mtu;
+        }
+        self.host.port_config_mut(port).mtu = mtu;
+    }
+
+    /// `ip tunnel add …`, `ip link add … type gre …`: why it would fail.
+    ///
+    /// # Errors
+    /// What is wrong with it, or not modelled.
+    pub fn add_tunnel(&mut self, words: &[&str]) -> Result<(), String> {
+        let index = u16::try_from(self.host.port_count()).map_err(|_| "too many devices")?;
+        let tunnel = Tunnel::read(words, Port(index), self.local)?;
+        if self.tunnels.len() >= MAX_TUNNELS || self.device(&tunnel.name).is_some() {
+            return Err(format!("add tunnel \"{}\" failed: File exists", tunnel.name));
+        }
+        let port = self.host.add_port(PortConfig {
+            mtu: self.mtu - tunnel.overhead().min(self.mtu),
+            addresses: Vec::new(),
+            ethernet: false,
+            queue_limit: TX_QUEUE_LEN,
+            offloads: Offloads { gso: true, tso: false, gro: false },
+            orphans: true,
+            ..PortConfig::default()
+        });
+        // Packets that leave by a device without addresses have one of another device.
+        self.host.port_config_mut(port).addresses.push((self.local, 32));
+        self.host.credit(self.now, port, None);
+        self.tunnels.push(tunnel);
+        Ok(())
+    }
+
+    /// The interface of that name.
+    pub fn device(&self, name: &str) -> Option<Port> {
+        if name == DEVICE {
+            return Some(self.port);
+        }
+        self.tunnels.iter().find(|tunnel| tunnel.name == name).map(|tunnel| tunnel.port)
+    }
+
+    /// `ip addr add ADDRESS/LEN dev DEVICE`.
+    pub fn add_address(&mut self, port: Port, address: IpAddr, len: u8) {
+        let network = Prefix::containing(address, len);
+        let _ = self.host.fib_mut().append(Route::local(address, port.0));
+        if let Some(network) = network.filter(|network| !network.is_host()) {
+            let _ = self.host.fib_mut().append(Route::on_link(network, port.0));
+        }
+        self.host.port_config_mut(port).addresses.insert(0, (address, len));
     }
 
     /// Changes the offloads of the interface (`ethtool -K`).
@@ -280,6 +342,12 @@ impl Kernel {
         for &(address, len) in &self.host.port(self.port).config.addresses {
             ip.devices.add_address(port, address, len);
         }
+        for tunnel in &self.tunnels {
+            let port = ip.devices.add(&tunnel.name);
+            for &(address, len) in &self.host.port(tunnel.port).config.addresses {
+                ip.devices.add_address(port, address, len);
+            }
+        }
         let done = ip.run(command);
         core::mem::swap(&mut ip.fib, self.host.fib_mut());
         self.settle();
@@ -299,6 +367,8 @@ fn setting_name(name: &str) -> String {
 fn triple([a, b, c]: [u32; 3]) -> String {
     format!("{a}\t{b}\t{c}")
 }
+
+const MAX_TUNNELS: usize = 16;
 
 /// `txqueuelen` of a tun device.
 const TX_QUEUE_LEN: u32 = 500;

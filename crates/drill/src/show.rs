@@ -2,7 +2,7 @@
 
 use crate::actual::{Actual, ActualTransport};
 use crate::ast::{
-    Direction, OptionSpec, Outer, PacketSpec, Quoted, TcpSpec, TosSpec, TransportSpec,
+    Direction, MplsLabel, OptionSpec, Outer, PacketSpec, Quoted, TcpSpec, TosSpec, TransportSpec,
 };
 use crate::icmp_names;
 use crate::parse::Family;
@@ -16,18 +16,31 @@ pub fn seconds(micros: i64) -> String {
     format!("{sign}{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-/// A packet of the script.
-pub fn spec(packet: &PacketSpec, family: Family) -> String {
-    let mut out = packet.direction.sign().to_string();
-    for outer in &packet.outer {
+fn layers(list: &[Outer], out: &mut String) {
+    for outer in list {
         match outer {
             Outer::Ipv4(_, src, dst) => write!(out, " ipv4 {src} > {dst}:"),
             Outer::Ipv6(_, src, dst) => write!(out, " ipv6 {src} > {dst}:"),
             Outer::Gre(_) => write!(out, " gre:"),
-            Outer::Mpls(labels) => write!(out, " mpls ({} labels):", labels.len()),
+            Outer::Mpls(labels) => write!(out, " mpls {}:", mpls(labels)),
         }
         .expect("a string takes anything");
     }
+}
+
+/// A stack of MPLS labels.
+pub fn mpls(labels: &[MplsLabel]) -> String {
+    let label = |it: &MplsLabel| {
+        let bottom = if it.bottom { " [S]," } else { "" };
+        format!("(label {}, tc {},{bottom} ttl {})", it.label, it.class, it.ttl)
+    };
+    labels.iter().map(label).collect::<Vec<_>>().join(" ")
+}
+
+/// A packet of the script.
+pub fn spec(packet: &PacketSpec, family: Family) -> String {
+    let mut out = packet.direction.sign().to_string();
+    layers(&packet.outer, &mut out);
     match packet.ip.tos {
         TosSpec::Any => {}
         TosSpec::Ecn(bits) => {
@@ -90,6 +103,7 @@ fn tcp_spec(tcp: &TcpSpec) -> String {
 /// A packet that the host sent.
 pub fn actual(packet: &Actual, direction: Direction) -> String {
     let mut out = direction.sign().to_string();
+    layers(&packet.outer, &mut out);
     let tos = packet.network.tos();
     if tos >> 2 != 0 {
         let _ = write!(out, " [tos {tos:#x}]");

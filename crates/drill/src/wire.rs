@@ -1,9 +1,9 @@
 //! Packets of the script into packets of the datapath.
 
 use crate::ast::{
-    GreSpec, IcmpSpec, IpInfo, MplsLabel, OptionSpec, Outer, PacketSpec, Quoted, TcpSpec, TosSpec,
-    TransportSpec,
+    IcmpSpec, IpInfo, OptionSpec, PacketSpec, Quoted, TcpSpec, TosSpec, TransportSpec,
 };
+use crate::encap;
 use core::net::{IpAddr, SocketAddr};
 use datapath::packet::options::{FAST_OPEN_MAGIC, kind};
 use datapath::packet::{
@@ -48,7 +48,7 @@ pub fn inbound(spec: &PacketSpec, ends: Ends, offsets: Offsets, mss: u32) -> Pac
         TransportSpec::Icmp(icmp) => icmp_message(icmp, spec.ip, ends, offsets),
     };
     if !spec.outer.is_empty() {
-        packet = encapsulated(&packet, &spec.outer);
+        packet = encap::wrapped(&packet, &spec.outer);
     }
     packet
 }
@@ -60,7 +60,8 @@ fn or(port: u16, other: u16) -> u16 {
 /// The TTL of inbound packets: the largest, so that no hop limit refuses them.
 const TTL: u8 = 255;
 
-fn network(src: IpAddr, dst: IpAddr, protocol: u8, info: IpInfo) -> Network {
+/// An IP header with what a line of the script says of it.
+pub(crate) fn network(src: IpAddr, dst: IpAddr, protocol: u8, info: IpInfo) -> Network {
     let tos = match info.tos {
         TosSpec::Any | TosSpec::Ect01 => 0,
         TosSpec::Ecn(bits) | TosSpec::Tos(bits) => bits,
@@ -90,7 +91,8 @@ fn network(src: IpAddr, dst: IpAddr, protocol: u8, info: IpInfo) -> Network {
     }
 }
 
-fn plain(network: Network, transport: Transport, len: u32) -> Packet {
+/// A packet without options.
+pub(crate) fn plain(network: Network, transport: Transport, len: u32) -> Packet {
     Packet {
         link: Link::None,
         network,
@@ -254,80 +256,6 @@ const fn quotes(v4: bool, kind: u8) -> bool {
 
 /// `IPPROTO_RAW`.
 const RAW: u8 = 255;
-
-/// Puts headers around a packet, the first one outermost, and reads the result as the host would.
-fn encapsulated(inner: &Packet, outer: &[Outer]) -> Packet {
-    let mut bytes = Vec::new();
-    let payload = vec![0; inner.body.len as usize];
-    inner.emit(&payload, &mut bytes);
-    let mut number = if inner.network.src().is_some_and(|src| src.is_ipv4()) {
-        protocol::IPIP
-    } else {
-        protocol::IPV6
-    };
-    for header in outer.iter().rev() {
-        let mut whole = Vec::new();
-        number = match header {
-            Outer::Ipv4(info, src, dst) => {
-                let network = network((*src).into(), (*dst).into(), number, *info);
-                plain(network, Transport::None, bytes.len() as u32).emit(&bytes, &mut whole);
-                protocol::IPIP
-            }
-            Outer::Ipv6(info, src, dst) => {
-                let network = network((*src).into(), (*dst).into(), number, *info);
-                plain(network, Transport::None, bytes.len() as u32).emit(&bytes, &mut whole);
-                protocol::IPV6
-            }
-            Outer::Gre(gre) => {
-                let inner_type = match number {
-                    protocol::IPIP => 0x0800,
-                    protocol::IPV6 => 0x86dd,
-                    _ => MPLS_ETHER_TYPE,
-                };
-                write_gre(*gre, inner_type, &mut whole);
-                whole.extend_from_slice(&bytes);
-                protocol::GRE
-            }
-            Outer::Mpls(labels) => {
-                write_mpls(labels, &mut whole);
-                whole.extend_from_slice(&bytes);
-                MPLS_IN_IP
-            }
-        };
-        bytes = whole;
-    }
-    Packet::parse_ip(&bytes[..]).map(Packet::finish).unwrap_or_default()
-}
-
-fn write_gre(gre: GreSpec, ether_type: u16, out: &mut Vec<u8>) {
-    out.extend_from_slice(&gre.flags.to_be_bytes());
-    out.extend_from_slice(&ether_type.to_be_bytes());
-    if gre.flags & 0x8000 != 0 {
-        out.extend_from_slice(&gre.sum.to_be_bytes());
-        out.extend_from_slice(&gre.offset.to_be_bytes());
-    }
-    if gre.flags & 0x2000 != 0 {
-        out.extend_from_slice(&gre.key.to_be_bytes());
-    }
-    if gre.flags & 0x1000 != 0 {
-        out.extend_from_slice(&gre.sequence.to_be_bytes());
-    }
-}
-
-fn write_mpls(labels: &[MplsLabel], out: &mut Vec<u8>) {
-    for label in labels {
-        let entry = label.label << 12
-            | u32::from(label.class) << 9
-            | u32::from(label.bottom) << 8
-            | u32::from(label.ttl);
-        out.extend_from_slice(&entry.to_be_bytes());
-    }
-}
-
-/// RFC 3032: MPLS behind an EtherType.
-const MPLS_ETHER_TYPE: u16 = 0x8847;
-/// RFC 4023: MPLS behind an IP header.
-const MPLS_IN_IP: u8 = 137;
 
 #[cfg(test)]
 mod tests {

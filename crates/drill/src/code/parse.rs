@@ -117,9 +117,8 @@ impl Parser<'_> {
         if let Kind::Name(name) = self.peek() {
             let name = name.clone();
             if FORBIDDEN.contains(&name.as_str()) {
-                let what = format!("`{name}` is not part of the code blocks' language");
-                let fix = "there are assert, assignments, print and if";
-                return Err(Fault::new(self.pos(), what, fix));
+                let why = format!("`{name}` of Python is not interpreted");
+                return Err(Fault::no_meaning(self.pos(), why));
             }
             if let Some(assigned) = self.assignment(&name)? {
                 return Ok(assigned);
@@ -419,8 +418,8 @@ impl Parser<'_> {
                 "False" => Expr::Bool(false),
                 "None" => Expr::None,
                 _ if FORBIDDEN.contains(&name.as_str()) => {
-                    let what = format!("`{name}` is not part of the code blocks' language");
-                    return Err(Fault::new(pos, what, ""));
+                    let why = format!("`{name}` of Python is not interpreted");
+                    return Err(Fault::no_meaning(pos, why));
                 }
                 _ => Expr::Name(pos, name),
             });
@@ -430,6 +429,10 @@ impl Parser<'_> {
             "min" => Function::Min,
             "max" => Function::Max,
             "int" => Function::Int,
+            _ if PYTHONS.contains(&name.as_str()) => {
+                let why = format!("{name}() of Python is not interpreted");
+                return Err(Fault::no_meaning(pos, why));
+            }
             _ => return Err(Fault::unknown(pos, "function", &name, &["abs", "min", "max", "int"])),
         };
         self.next();
@@ -449,6 +452,34 @@ impl Parser<'_> {
 const FORBIDDEN: [&str; 16] = [
     "while", "for", "import", "from", "def", "class", "lambda", "return", "try", "with", "exec",
     "eval", "open", "global", "del", "raise",
+];
+
+/// Python has these functions, code blocks do not.
+const PYTHONS: [&str; 24] = [
+    "len",
+    "range",
+    "sum",
+    "any",
+    "all",
+    "str",
+    "float",
+    "round",
+    "hex",
+    "bin",
+    "ord",
+    "chr",
+    "list",
+    "tuple",
+    "dict",
+    "set",
+    "sorted",
+    "reversed",
+    "zip",
+    "map",
+    "filter",
+    "isinstance",
+    "type",
+    "repr",
 ];
 
 /// Nested no deeper.

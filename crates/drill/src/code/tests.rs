@@ -84,6 +84,24 @@ fn there_is_no_way_out() {
     }
 }
 
+/// What Python has and code blocks have not is told apart from what is wrong.
+#[test]
+fn what_is_not_interpreted_skips() {
+    for (text, skips) in [
+        ("import sys", true),
+        ("for i in (1, 2): pass", true),
+        ("x = {1: 2}", true),
+        ("print(f\"{tcpi_snd_cwnd}\")", true),
+        ("assert len('a') == 1", true),
+        ("assert lenn('a') == 1", false),
+        ("assert", false),
+        ("x = = 1", false),
+    ] {
+        let fault = parse(text, Pos { line: 1, column: 1 }).expect_err(text);
+        assert_eq!(fault.no_meaning, skips, "{text}: {fault}");
+    }
+}
+
 #[test]
 fn steps_are_bounded() {
     let many = "x = 1 + 1\n".repeat(40_000);

@@ -153,6 +153,12 @@ impl Lexer<'_> {
 
     fn token(&mut self, first: char) -> Result<(), Fault> {
         let rest = self.rest();
+        if let Some(quote @ ('f' | 'F' | 'r' | 'R' | 'b' | 'B' | 'u' | 'U')) = rest.chars().next()
+            && matches!(rest.chars().nth(1), Some('"' | '\''))
+        {
+            let why = format!("texts with a prefix (`{quote}\"…\"`) of Python are not interpreted");
+            return Err(Fault::no_meaning(self.pos, why));
+        }
         if first.is_ascii_alphabetic() || first == '_' {
             let len = rest.bytes().take_while(|c| c.is_ascii_alphanumeric() || *c == b'_').count();
             let name = rest[..len].to_owned();
@@ -176,6 +182,9 @@ impl Lexer<'_> {
             }
             self.push(Kind::Op(op));
             self.advance(op.len());
+        } else if matches!(first, '{' | '@') {
+            let why = format!("`{first}` of Python is not interpreted");
+            return Err(Fault::no_meaning(self.pos, why));
         } else {
             let what = format!("`{first}` has no meaning in a code block");
             return Err(Fault::new(self.pos, what, ""));

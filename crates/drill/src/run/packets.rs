@@ -3,8 +3,9 @@
 use super::conn::{Conn, Phase, Protocol};
 use super::{Due, FOREVER, LATE, Run, Step};
 use crate::actual::{Actual, ActualTransport};
-use crate::ast::{Direction, OptionSpec, PacketSpec, Ports, Time, TransportSpec};
+use crate::ast::{Direction, OptionSpec, Outer, PacketSpec, Ports, Time, TransportSpec};
 use crate::compare::{Difference, TimestampRule, differences, joined, torn};
+use crate::encap;
 use crate::show;
 use crate::wire::{Offsets, inbound};
 use core::net::SocketAddr;
@@ -84,7 +85,7 @@ impl Run<'_> {
         let mut label = 0;
         let mut len = 0;
         let at = loop {
-            let Some((sent_at, packet)) = self.next_packet(index, due)? else {
+            let Some((sent_at, outer, packet)) = self.next_packet(index, due)? else {
                 return Err(self.nothing_came(spec, due, &got));
             };
             if syn_ack
@@ -94,7 +95,7 @@ impl Run<'_> {
                 self.conns[index].phase = Phase::SynAckOut;
                 self.conns[index].live_local_isn = tcp.seq.0;
             }
-            let actual = self.actual(&packet, index);
+            let actual = Actual { outer, ..self.actual(&packet, index) };
             self.log.push(format!(
                 "{} outbound {}",
                 show::seconds(self.micros(sent_at)),
@@ -141,8 +142,12 @@ impl Run<'_> {
         if found.is_empty() { Ok(()) } else { self.differ(spec, &got, &found, at) }
     }
 
-    /// The next packet of the connection; `None` if none comes in time.
-    fn next_packet(&mut self, index: usize, due: Due) -> Step<Option<(Instant, Packet)>> {
+    /// The next packet of the connection, with the headers around it; `None` if none comes in time.
+    fn next_packet(
+        &mut self,
+        index: usize,
+        due: Due,
+    ) -> Step<Option<(Instant, Vec<Outer>, Packet)>> {
         let latest = match due.kind {
             Time::Any => self.now() + FOREVER,
             _ => due.end.unwrap_or(due.time).max(self.now()) + LATE,
@@ -155,8 +160,9 @@ impl Run<'_> {
                 }
             }
             let Some((at, packet)) = self.harness.kernel.sent.pop_front() else { return Ok(None) };
+            let (outer, packet) = encap::unwrapped(&packet);
             if self.belongs(index, &packet) {
-                return Ok(Some((at, packet)));
+                return Ok(Some((at, outer, packet)));
             }
         }
     }
@@ -333,7 +339,8 @@ impl Run<'_> {
     }
 
     fn shown(&self, direction: Direction, packet: &Packet, index: usize) -> String {
-        let syn = packet.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::SYN));
+        let (_, inner) = encap::unwrapped(packet);
+        let syn = inner.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::SYN));
         let offsets = self.conns[index].offsets(syn);
         let offsets = match direction {
             Direction::Outbound => offsets,

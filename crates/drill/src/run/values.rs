@@ -134,7 +134,9 @@ const NOTIFIED: [(&str, &str); 4] = [
     ("SO_EE_ORIGIN_ZEROCOPY", ZEROCOPY),
 ];
 
-const WORDS: [(&str, &str); 4] = [
+const WORDS: [(&str, &str); 6] = [
+    ("SOCK_DGRAM", "sockets other than TCP's are not modelled"),
+    ("SOCK_RAW", "sockets other than TCP's are not modelled"),
     ("TCP_ZEROCOPY_RECEIVE", ZEROCOPY),
     ("IPPROTO_MPTCP", "Multipath TCP is not modelled"),
     ("SCM_TIMESTAMPING_OPT_STATS", STATS),

@@ -3,6 +3,7 @@
 use super::{Done, Ran, Status};
 use crate::fault::{Fault, Pos};
 use crate::kernel::{DEVICE, Kernel, Setting};
+use core::net::IpAddr;
 use iproute::ip::IpError;
 use std::fmt::Write as _;
 
@@ -136,27 +137,68 @@ pub(super) fn ip(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
                 Err(error) => Ok(Ran::failed(format!("{error}\n"))),
             }
         }
-        ["addr" | "address" | "netns" | "neigh", ..] => Err(Fault::no_meaning(
-            pos,
-            format!("`ip {}`: the host has one interface with one address", args.join(" ")),
-        )),
+        ["tunnel" | "link", "add", rest @ ..] => add_tunnel(kernel, rest, pos),
+        ["addr" | "address" | "a", "add" | "replace", rest @ ..] => address(kernel, rest, pos),
+        ["netns" | "neigh" | "addr" | "address", ..] => {
+            let why = format!("`ip {}`: the host has one interface", args.join(" "));
+            Err(Fault::no_meaning(pos, why))
+        }
         _ => Err(Fault::no_meaning(pos, format!("`ip {}` is not interpreted", args.join(" ")))),
     }
 }
 
+/// `ip tunnel add NAME mode MODE remote ADDRESS …`.
+fn add_tunnel(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<Ran> {
+    match kernel.add_tunnel(words) {
+        Ok(()) => Ok(Ran::quiet()),
+        Err(what) if what.contains("exists") => Ok(Ran::failed(format!("{what}\n"))),
+        Err(what) => Err(Fault::no_meaning(pos, format!("{what} is not modelled"))),
+    }
+}
+
+/// `ip addr add ADDRESS[/LEN] dev DEVICE`.
+fn address(kernel: &mut Kernel, words: &[&str], pos: Pos) -> Done<Ran> {
+    let [first, .., device] = words else {
+        return Ok(Ran::failed(
+            "Not enough information: \"dev\" argument is required.\n".to_owned(),
+        ));
+    };
+    let Some(port) = kernel.device(device) else {
+        return Ok(Ran::failed(format!("Cannot find device \"{device}\"\n")));
+    };
+    let (text, len) = first.split_once('/').map_or((*first, None), |(text, len)| (text, Some(len)));
+    let address = text.parse::<IpAddr>().ok();
+    let all = if address.is_some_and(|it| it.is_ipv4()) { 32 } else { 128 };
+    let len = len.map_or(Some(all), |len| len.parse::<u8>().ok()).filter(|len| *len <= all);
+    let (Some(address), Some(len)) = (address, len) else {
+        let what = format!("`{first}` is not an address");
+        return Err(Fault::new(pos, what, "write ip addr add 192.0.2.1/24 dev tun0"));
+    };
+    kernel.add_address(port, address, len);
+    Ok(Ran::quiet())
+}
+
 fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
+    let named = args.iter().find_map(|word| kernel.device(word));
     let mut words = args.iter().copied().peekable();
     while let Some(word) = words.next() {
         match word {
-            "dev" | "up" | DEVICE => {}
+            "dev" | "up" => {}
+            word if kernel.device(word).is_some() => {}
             "mtu" => match words.next().and_then(|it| it.parse().ok()) {
-                Some(mtu @ 68..=65_535) => kernel.set_mtu(mtu),
+                Some(mtu @ 68..=65_535) => {
+                    let Some(port) = named else {
+                        return Ok(Ran::failed("Cannot find device\n".to_owned()));
+                    };
+                    kernel.set_mtu(port, mtu);
+                }
                 _ => return Ok(Ran::failed("Error: argument is wrong: \"mtu\"\n".to_owned())),
             },
             "gso_max_size" | "gso_max_segs" | "gro_max_size" | "gso_ipv4_max_size"
-            | "gro_ipv4_max_size" | "txqueuelen" => {
+            | "gro_ipv4_max_size" | "txqueuelen" | "qlen" => {
                 words.next();
             }
+            "lo" => return Ok(Ran::quiet()),
             _ => {
                 return Err(Fault::no_meaning(
                     pos,
@@ -171,7 +213,7 @@ fn link_set(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
 /// `ifconfig tun0 mtu 9000`.
 pub(super) fn ifconfig(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
     match args {
-        [DEVICE, rest @ ..] => link_set(kernel, rest, pos),
+        [DEVICE, ..] => link_set(kernel, args, pos),
         _ => Err(Fault::no_meaning(pos, "the host has one interface, tun0")),
     }
 }

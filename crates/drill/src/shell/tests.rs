@@ -58,6 +58,12 @@ fn the_status_is_that_of_the_last_command() {
         ("X=5; test_it=$X; echo $test_it | grep -q 5", 0),
         ("X=5 true; test -z \"$X\"", 0),
         ("bash -c 'false'", 1),
+        ("ip addr add 10.0.0.1/8 dev tun0 && ip addr add 10.0.0.2/8 dev eth7", 1),
+        ("ip tunnel add gre1 mode gre remote 192.0.2.1; ip link set gre1 up mtu 1400", 0),
+        (
+            "ip tunnel add x mode ipip remote 192.0.2.1; ip tunnel add x mode sit remote 192.0.2.1",
+            1,
+        ),
         ("grep \" 0A \" /proc/net/tcp | grep ':1F90'", 1),
     ] {
         assert_eq!(run(text).0, Ok(Status(status)), "{text}");
@@ -212,7 +218,8 @@ fn what_is_not_modelled_skips() {
         "select x in a b; do true; done",
         "sysctl -q net.mptcp.enabled=1",
         "curl http://example.org",
-        "ip addr add 10.0.0.1/8 dev tun0",
+        "ip neigh add 10.0.0.1 dev tun0",
+        "ip tunnel add vti1 mode vti remote 10.0.0.1",
     ] {
         assert!(run(text).0.expect_err(text).no_meaning, "{text}");
     }
