@@ -103,6 +103,11 @@ pub struct Profile {
     pub dctcp_ack: DctcpAck,
     /// Data with CWR is acknowledged at once (since 4.19).
     pub ack_cwr_at_once: bool,
+    /// What a socket sends carries a hash that it has drawn, and draws anew after a timeout
+    /// (`sk_txhash`, since 4.2; `sk_rethink_txhash`).
+    pub socket_hash: bool,
+    /// It is also drawn anew when the peer repeats the same data again (since 4.18, until 6.9).
+    pub rehash_on_duplicates: bool,
     /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,
     /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
@@ -140,6 +145,8 @@ impl Profile {
             initial_window_64k: false,
             dctcp_ack: DctcpAck::Immediate,
             ack_cwr_at_once: true,
+            socket_hash: true,
+            rehash_on_duplicates: false,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
             skb_overhead: 960,
@@ -162,6 +169,7 @@ impl Profile {
             grows_records: false,
             window_from_space: WindowFromSpace::AdvWinScale,
             initial_window_64k: true,
+            rehash_on_duplicates: true,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }
@@ -185,6 +193,8 @@ impl Profile {
             tso_autosize: false,
             small_queues: false,
             ack_cwr_at_once: false,
+            socket_hash: false,
+            rehash_on_duplicates: false,
             ..Self::linux_6_1()
         }
     }

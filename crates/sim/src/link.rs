@@ -42,6 +42,9 @@ pub struct LinkConfig {
     /// The device cuts super-packets and puts their segments on the wire one by one, as a network
     /// card does; otherwise they cross whole, as between two veth.
     pub cuts: bool,
+    /// Both ends are in one kernel (veth): the hash that a packet's sender has drawn goes along. A
+    /// wire carries bytes only.
+    pub veth: bool,
 }
 
 /// Counters of one direction of a wire. Segments of super-packets are counted one by one.
@@ -66,6 +69,7 @@ pub struct Link {
     /// comparing costs less than dividing.
     latest: (u32, Duration),
     delay: Duration,
+    veth: bool,
     /// What is being serialised: when its last bit leaves.
     leaving: Option<(Instant, Done)>,
     /// What is on the way, in order of arrival.
@@ -109,6 +113,7 @@ impl Default for LinkConfig {
             rules: Vec::new(),
             direction: Direction::Forward,
             cuts: false,
+            veth: false,
         }
     }
 }
@@ -141,6 +146,7 @@ impl Link {
             rate: config.rate,
             latest: (0, Duration::ZERO),
             delay: config.delay,
+            veth: config.veth,
             leaving: None,
             ring: VecDeque::new(),
             flight: Queue::default(),
@@ -204,6 +210,9 @@ impl Link {
         self.stats.bytes += u64::from(size);
         let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
         packet.meta.owner = Meta::NO_OWNER;
+        if !self.veth {
+            packet.meta.hash = 0;
+        }
         let mut put = Put::default();
         let left = self.leaves_at(now, size);
         if self.rate.is_none() {

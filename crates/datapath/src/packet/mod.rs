@@ -96,6 +96,9 @@ pub struct Meta {
     pub priority: u32,
     /// `skb->mark` (fwmark).
     pub mark: u32,
+    /// `skb->hash` as the sending socket drew it (`sk_txhash`, with `l4_hash`); 0 if none did.
+    /// Qdiscs take it in place of a hash of addresses and ports.
+    pub hash: u32,
     /// `skb->truesize`: bytes of memory this packet is charged as.
     pub truesize: u32,
     /// The socket that is told when the packet has left (`skb->sk`); [`Meta::NO_OWNER`] if none.
@@ -218,6 +221,7 @@ impl Default for Meta {
             departs_in_ns: 0,
             priority: 0,
             mark: 0,
+            hash: 0,
             truesize: 0,
             owner: Self::NO_OWNER,
             enqueued_at: Instant::ZERO,

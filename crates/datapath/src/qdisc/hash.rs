@@ -18,7 +18,11 @@ impl FlowKey {
     /// 32 bits from addresses, protocol and ports, tunnels seen through, the same in both
     /// directions (`__flow_hash_consistentify`). An IPv6 flow label stands for the ports; what is
     /// not IP is one flow per EtherType.
+    /// What the packet's socket has drawn goes before (`skb_get_hash`).
     pub fn hash(self, packet: &Packet) -> u32 {
+        if packet.meta.hash != 0 {
+            return packet.meta.hash;
+        }
         let mut hasher = SipHasher13::new_with_keys(self.0, self.1);
         match packet.inner_flow().or_else(|| packet.flow()) {
             Some(flow) => {
@@ -50,6 +54,14 @@ mod tests {
     use super::*;
     use crate::packet::Transport;
     use crate::qdisc::testing::flow_frame;
+
+    #[test]
+    fn what_a_socket_drew_goes_before() {
+        let key = FlowKey::new(&mut Rng::stream(1, 1));
+        let mut packet = flow_frame(1000, 100, 0);
+        packet.meta.hash = 77;
+        assert_eq!(key.hash(&packet), 77);
+    }
 
     #[test]
     fn both_directions_share_a_hash() {

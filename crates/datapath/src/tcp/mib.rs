@@ -101,6 +101,10 @@ counters! {
     dsack_ofo_recv = "TcpExtTCPDSACKOfoRecv";
     /// SACK blocks thrown away.
     sack_discard = "TcpExtTCPSACKDiscard";
+    /// Hashes drawn anew after a timeout.
+    timeout_rehash = "TcpExtTcpTimeoutRehash";
+    /// Hashes drawn anew because the peer repeats the same data.
+    duplicate_data_rehash = "TcpExtTcpDuplicateDataRehash";
     /// Timeouts that F-RTO proved spurious.
     spurious_rtos = "TcpExtTCPSpuriousRTOs";
     /// Segments queued out of order.

@@ -18,7 +18,7 @@
 //! | [`info`], [`mib`] | TCP_INFO; counters |
 //! | [`fastopen`], [`syncookies`], [`passive`] | data on SYN; SYN-ACKs without state; half-open connections |
 //! | [`urgent`], [`md5`], [`icmp`], [`mtu_probe`] | urgent data; signatures; errors and path MTU; probing for it |
-//! | [`sockopt`] | options of a living connection |
+//! | `txhash`, [`sockopt`] | the hash of what is sent; options of a living connection |
 //! | [`shared`], [`rare`] | what connections share; what few of them need |
 
 mod accecn;
@@ -58,6 +58,7 @@ pub mod syncookies;
 pub mod timer;
 mod timers_fire;
 mod transmit;
+mod txhash;
 mod urgent;
 mod write;
 
@@ -151,6 +152,8 @@ impl Cx<'_> {
 struct Send {
     /// Initial sequence number.
     iss: Seq,
+    /// What the packets' hash is (`sk_txhash`); 0 where the profile has none.
+    txhash: u32,
     /// Oldest unacknowledged (`snd_una`).
     una: Seq,
     /// Next to send (`snd_nxt`).

@@ -78,6 +78,7 @@ impl Connection {
             remote: ends.remote,
             snd: Send {
                 iss: ends.iss,
+                txhash: super::txhash::first(&config.profile, &ends),
                 una: ends.iss,
                 nxt: ends.iss,
                 write_seq: ends.iss,

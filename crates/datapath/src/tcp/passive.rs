@@ -175,6 +175,7 @@ impl Connection {
 
     /// Sends the SYN-ACK again, as the timer demands.
     pub(super) fn retransmit_syn_ack(&mut self, cx: &mut Cx<'_>) {
+        self.rethink_txhash();
         if let Some(head) = self.queue.rtx_head() {
             self.send_again(head, 1, Cause::Handshake, cx);
         }

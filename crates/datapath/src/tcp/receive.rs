@@ -49,6 +49,8 @@ pub(super) struct Receive {
     blocks: SackBlocks,
     /// Duplicate to report with the next ACK (`duplicate_sack`).
     pub dsack: Option<SackBlock>,
+    /// Where the latest duplicate began, reported or not (`duplicate_sack[0].start_seq`).
+    pub latest_duplicate: Seq,
     /// RTT as the receiver sees it, µs times 8 (`rcv_rtt_est.rtt_us`).
     pub rtt_us_8: u32,
     pub rtt_seq: Seq,
@@ -82,6 +84,7 @@ impl Receive {
             out_of_order: OutOfOrder::default(),
             blocks: SackBlocks::default(),
             dsack: None,
+            latest_duplicate: Seq(0),
             rtt_us_8: 0,
             rtt_seq: Seq(0),
             rtt_time_us: 0,
@@ -163,6 +166,7 @@ impl Connection {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
             self.accurate_spurious_retransmission();
+            self.rehash_on_duplicate(seg.seq, cx);
             self.set_dsack(seg.seq, seg.end_seq);
             self.out_of_window();
         } else if !seg.seq.before(self.rcv.nxt + self.rcv.window()) {
@@ -186,8 +190,9 @@ impl Connection {
         self.ack.scheduled = true;
     }
 
-    fn set_dsack(&mut self, start: Seq, end: Seq) {
+    pub(super) fn set_dsack(&mut self, start: Seq, end: Seq) {
         if self.is_sack() && self.config.sysctl.tcp_dsack != 0 {
+            self.rcv.latest_duplicate = start;
             self.rcv.dsack = Some(SackBlock { start, end });
         }
     }

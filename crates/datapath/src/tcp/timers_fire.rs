@@ -249,6 +249,8 @@ impl Connection {
         self.detect_black_hole(over, cx);
         if over {
             self.write_error(cx);
+        } else if self.rethink_txhash() {
+            cx.mib.timeout_rehash += 1;
         }
         over
     }

@@ -285,7 +285,12 @@ impl Connection {
     }
 
     fn meta(&self) -> Meta {
-        Meta { priority: self.config.priority, mark: self.config.mark, ..Meta::default() }
+        Meta {
+            priority: self.config.priority,
+            mark: self.config.mark,
+            hash: self.snd.txhash,
+            ..Meta::default()
+        }
     }
 
     fn packet(&mut self, tcp: Tcp, payload: u32, ecn: Ecn, meta: Meta) -> Packet {

@@ -116,6 +116,8 @@ pub struct LinkPlan {
     pub ends: [usize; 2],
     /// MTU in bytes, without the Ethernet header.
     pub mtu: u32,
+    /// Both ends are in one kernel, as with veth.
+    pub veth: bool,
     /// Given addresses with prefix length of the two ends; automatic if `None`.
     pub addresses: Option<[(IpAddr, u8); 2]>,
     /// From end 0 to end 1 and back.

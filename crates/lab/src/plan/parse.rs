@@ -308,6 +308,7 @@ fn read_link(
     }
     let ends = table.texts("ends");
     let mtu = table.integer("mtu", 68..=65_535).unwrap_or(1500) as u32;
+    let veth = table.boolean("veth").unwrap_or(false);
     let addresses = read_addresses(&mut table);
     let both = read_direction(&mut table, Direction::default());
     let mut directions = split_rtt(&mut table, both);
@@ -343,6 +344,7 @@ fn read_link(
         name,
         ends: *ends,
         mtu,
+        veth,
         addresses,
         directions: directions.clone(),
         ports: [PortPlan::default(), PortPlan::default()],

@@ -21,7 +21,7 @@ use sim::world::World;
 use super::apps::{self, Flow};
 use super::changes::Changes;
 use super::sample::QueueWatch;
-use crate::plan::{self, Direction, LinkPlan, NodePlan, Offload, Plan, Role};
+use crate::plan::{self, LinkPlan, NodePlan, Offload, Plan, Role};
 
 /// A world with handles on what is measured.
 pub struct Built {
@@ -112,10 +112,8 @@ fn add_wire(
 ) -> Result<Ends, String> {
     let [a, b] = link.ends.map(|end| nodes[end]);
     let cuts = |end: usize| plan.nodes[link.ends[end]].offload == Offload::Nic;
-    let forward =
-        LinkConfig { cuts: cuts(0), ..link_config(&link.directions[0], RuleDirection::Forward) };
-    let backward =
-        LinkConfig { cuts: cuts(1), ..link_config(&link.directions[1], RuleDirection::Reverse) };
+    let forward = LinkConfig { cuts: cuts(0), ..link_config(link, 0, RuleDirection::Forward) };
+    let backward = LinkConfig { cuts: cuts(1), ..link_config(link, 1, RuleDirection::Reverse) };
     let wire: WireId = topology.wire_with(a, b, forward, backward);
     if let Some([a, b]) = link.addresses {
         topology.addresses(wire, a, b);
@@ -150,7 +148,8 @@ const QDISC_STREAMS: u64 = 1 << 45;
 /// Random streams of the hash keys of nodes.
 const FIB_STREAMS: u64 = 1 << 46;
 
-fn link_config(plan: &Direction, direction: RuleDirection) -> LinkConfig {
+fn link_config(link: &LinkPlan, index: usize, direction: RuleDirection) -> LinkConfig {
+    let plan = &link.directions[index];
     let ratio = Ratio::from_millionths;
     let chances = Chances {
         loss: ratio(plan.loss),
@@ -167,6 +166,7 @@ fn link_config(plan: &Direction, direction: RuleDirection) -> LinkConfig {
         chances,
         rules: plan.rules.clone(),
         direction,
+        veth: link.veth,
         ..LinkConfig::default()
     }
 }

@@ -306,4 +306,19 @@ mod tests {
         flows.remove_bulk(0, FlowMode::TripleIsolate);
         assert_eq!(flows.host_load(1, FlowMode::TripleIsolate), 3);
     }
+
+    /// All queues of a set are bulk and host 1's; one more flow, of host 2, takes one over.
+    #[test]
+    fn a_bulk_flow_that_changes_hosts_is_counted_for_the_new_ones() {
+        let (mut flows, mode) = (Flows::new(), FlowMode::DualSrchost);
+        for way in 0..8u32 {
+            let (index, _) = flows.find(5 + 1024 * way, mode, || (1, 0));
+            flows.get_mut(index).set = Set::Bulk;
+            flows.add_bulk(index, mode);
+        }
+        assert_eq!(flows.host_load(5, mode), 8);
+        let taken = flows.find(5 + 1024 * 8, mode, || (2, 0));
+        assert_eq!(taken, (5, Lookup::Collision));
+        assert_eq!((flows.host_load(5, mode), flows.host_load(6, mode)), (1, 7));
+    }
 }

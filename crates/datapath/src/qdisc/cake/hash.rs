@@ -26,6 +26,8 @@ pub struct FlowKeys {
     ethertype: EtherType,
     /// TPID and TCI of the outermost VLAN tag; 0 without.
     vlan: u32,
+    /// What the packet's socket has drawn, which goes before a hash of the flow; 0 if nothing.
+    drawn: u32,
 }
 
 /// The keyed hash of one instance.
@@ -71,8 +73,15 @@ impl FlowKeys {
     /// What is hashed of `packet` (`skb_flow_dissect_flow_keys`): with a tracked connection the
     /// addresses and ports before translation; with an IPv6 flow label that instead of the ports.
     pub fn of(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
+        let mut drawn = packet.meta.hash;
         let flow = match (conntrack, packet.flow()) {
-            (Some(conntrack), Some(outer)) => conntrack.original(&outer).or_else(|| seen(packet)),
+            (Some(conntrack), Some(outer)) => {
+                let original = conntrack.original(&outer);
+                if original.is_some_and(|original| original != outer) {
+                    drawn = 0;
+                }
+                original.or_else(|| seen(packet))
+            }
             (None, Some(_)) => seen(packet),
             (_, None) => None,
         };
@@ -83,7 +92,7 @@ impl FlowKeys {
         };
         let tag = packet.extra.as_ref().and_then(|extra| extra.vlan.first());
         let vlan = tag.map_or(0, |&(tpid, tci)| u32::from(tpid) << 16 | u32::from(tci));
-        Self { flow, ethertype, vlan }
+        Self { flow, ethertype, vlan, drawn }
     }
 }
 
@@ -151,7 +160,10 @@ impl Hashes<'_> {
     /// The hash that chooses the packet's queue in `mode` (`cake_hash`).
     pub fn queue(&self, mode: FlowMode) -> u32 {
         if mode.by_flow() {
-            return self.choice.queue.unwrap_or_else(|| self.hasher.flow(self.keys));
+            return self.choice.queue.unwrap_or_else(|| match self.keys.drawn {
+                0 => self.hasher.flow(self.keys),
+                drawn => drawn,
+            });
         }
         let source = if mode.by_source() { self.source() } else { 0 };
         let destination = if mode.by_destination() { self.destination() } else { 0 };
@@ -196,7 +208,7 @@ mod tests {
             dst_port: ports.1,
             flow_label: 0,
         };
-        FlowKeys { flow: Some(flow), ethertype: EtherType::IPV4, vlan: 0 }
+        FlowKeys { flow: Some(flow), ethertype: EtherType::IPV4, vlan: 0, drawn: 0 }
     }
 
     #[test]
@@ -236,6 +248,22 @@ mod tests {
         assert_eq!((hashes.source(), hashes.destination()), (9, 9));
         assert_eq!(hashes.queue(FlowMode::TripleIsolate), 7);
         assert_eq!(hashes.queue(FlowMode::Srchost), 7 ^ 9);
+    }
+
+    /// `skb->hash` with `l4_hash`: the queue follows it and the hosts do not.
+    #[test]
+    fn what_a_socket_drew_chooses_the_queue_and_no_host() {
+        let hasher = Hasher::new(&mut Rng::stream(1, 1));
+        let plain = keys([10, 0, 0, 1], [10, 0, 0, 2], (1, 2));
+        let drawn = FlowKeys { drawn: 77, ..plain };
+        let chosen = |keys: FlowKeys| {
+            let hashes = hasher.hashes(&keys, Choice::default());
+            let queues = [FlowMode::TripleIsolate, FlowMode::Hosts].map(|mode| hashes.queue(mode));
+            (queues, [hashes.source(), hashes.destination()])
+        };
+        let (plain, drawn) = (chosen(plain), chosen(drawn));
+        assert_eq!(drawn, ([77, plain.0[1]], plain.1));
+        assert_ne!(plain.0[0], 77);
     }
 
     #[test]

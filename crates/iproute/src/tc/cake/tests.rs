@@ -109,6 +109,24 @@ fn options_read_back() {
     }
 }
 
+/// Departure 6 of docs/cake.md.
+#[test]
+fn filters_that_linux_does_not_have() {
+    use datapath::qdisc::cake::{Cake, Config};
+    use datapath::rng::Rng;
+    for (word, json) in [
+        ("ack-filter-v8", "v8"),
+        ("ack-filter-v8-aggressive", "v8-aggressive"),
+        ("ack-filter-naive", "naive"),
+    ] {
+        let cake =
+            Cake::new(Config::default().patched(&read(word).unwrap()), 1514, Rng::stream(1, 1));
+        let text = options_text(&cake);
+        assert!(text.split(' ').any(|shown| shown == word), "{text}");
+        assert_eq!(options_json(&cake)["ack-filter"], json);
+    }
+}
+
 /// What `tc -s qdisc show` prints, character by character: the formats are iproute2's.
 #[test]
 fn statistics_as_text() {

@@ -1,0 +1,125 @@
+//! The hash that a socket gives its packets: it stays until a timeout (`sk_txhash`,
+//! `net.core.txrehash`), goes along within a kernel, and is not on a wire.
+
+use core::net::SocketAddr;
+use datapath::node::Port;
+use datapath::packet::Packet;
+use datapath::profile::Profile;
+use datapath::tcp::config::TcpConfig;
+use datapath::tcp::mib::Mib;
+use datapath::units::{Duration, Instant, Rate};
+use sim::app::{TcpSend, TcpSink};
+use sim::link::{LinkConfig, LinkId};
+use sim::record::Observer;
+use sim::topology::Topology;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The hashes of the packets that each end sent and got, in order, each run of equal ones once.
+struct Tap {
+    there: LinkId,
+    back: LinkId,
+    sent: Vec<u32>,
+    answered: Vec<u32>,
+    delivered: Vec<u32>,
+}
+
+impl Observer for Tap {
+    fn sent(&mut self, _: Instant, link: LinkId, packet: &Packet) {
+        if link == self.there {
+            note(&mut self.sent, packet);
+        } else if link == self.back {
+            note(&mut self.answered, packet);
+        }
+    }
+
+    fn delivered(&mut self, _: Instant, link: LinkId, packet: &Packet) {
+        if link == self.there {
+            note(&mut self.delivered, packet);
+        }
+    }
+}
+
+fn note(list: &mut Vec<u32>, packet: &Packet) {
+    if list.last() != Some(&packet.meta.hash) {
+        list.push(packet.meta.hash);
+    }
+}
+
+/// Sends 500 kB over a link with these rules: the hashes seen, and the counters of both ends.
+fn run(profile: Profile, veth: bool, rules: &[&str]) -> (Tap, [Mib; 2]) {
+    let mut net = Topology::new();
+    let (a, b) = (net.host("A"), net.host("B"));
+    let way =
+        LinkConfig { veth, ..LinkConfig::new(Rate::from_mbit(10), Duration::from_millis(10)) };
+    let rules = |letter: char| {
+        let own = rules.iter().filter(|rule| rule.starts_with(letter));
+        own.map(|rule| rule.parse().expect("a rule")).collect()
+    };
+    let there = LinkConfig { rules: rules('f'), ..way.clone() };
+    let back = LinkConfig { rules: rules('r'), direction: sim::rules::Direction::Reverse, ..way };
+    net.wire_with(a, b, there, back);
+    let from = SocketAddr::new(net.address(a).expect("wired"), 0);
+    let to = SocketAddr::new(net.address(b).expect("wired"), 5001);
+    let mut world = net.build(1).expect("possible");
+    let tcp = TcpConfig { profile, ..TcpConfig::default() };
+    world.add_app(b, Box::new(TcpSink::new(to, tcp.clone())), Instant::ZERO, None);
+    let sender = TcpSend::bulk(from, to, tcp).limit(500_000);
+    world.add_app(a, Box::new(sender), Instant::ZERO, None);
+    let tap = Rc::new(RefCell::new(Tap {
+        there: world.link_of(a, Port(0)),
+        back: world.link_of(b, Port(0)),
+        sent: Vec::new(),
+        answered: Vec::new(),
+        delivered: Vec::new(),
+    }));
+    world.observe(Box::new(Rc::clone(&tap)));
+    world.run_until(Instant::ZERO + Duration::from_secs(30));
+    let counters = [a, b].map(|node| world.host(node).tcp_mib());
+    drop(world);
+    (Rc::into_inner(tap).expect("the world is gone").into_inner(), counters)
+}
+
+/// Nothing gets through for a while: times in ns.
+const CUT: &str = "f time 100000000 900000000 drop";
+/// Data arrives, but no ACK comes back.
+const DEAF: &str = "r time 100000000 1900000000 drop";
+
+#[test]
+fn a_connection_has_one_hash_and_its_peer_another() {
+    let (tap, [sender, receiver]) = run(Profile::linux_7(), true, &[]);
+    assert_eq!((tap.sent.len(), tap.answered.len()), (1, 1));
+    assert!(tap.sent[0] != 0 && tap.answered[0] != 0 && tap.sent != tap.answered);
+    assert_eq!(tap.delivered, tap.sent, "what one kernel knows goes along");
+    assert_eq!((sender.timeout_rehash, receiver.duplicate_data_rehash), (0, 0));
+}
+
+#[test]
+fn a_wire_carries_no_hash() {
+    let (tap, _) = run(Profile::linux_7(), false, &[]);
+    assert_eq!(tap.delivered, [0]);
+}
+
+#[test]
+fn every_timeout_draws_another() {
+    let (tap, [sender, _]) = run(Profile::linux_7(), true, &[CUT]);
+    assert!(sender.timeouts >= 2, "{}", sender.timeouts);
+    assert_eq!(sender.timeout_rehash, sender.timeouts);
+    assert_eq!(tap.sent.len() as u64, 1 + sender.timeouts);
+}
+
+/// Until 6.9 the receiver of data that comes again and again tried another way for its ACKs.
+#[test]
+fn a_receiver_that_is_not_heard_draws_another_until_6_9() {
+    let (tap, [_, receiver]) = run(Profile::linux_6_1(), true, &[DEAF]);
+    assert!(receiver.duplicate_data_rehash > 0);
+    assert_eq!(tap.answered.len() as u64, 1 + receiver.duplicate_data_rehash);
+    let (tap, [_, receiver]) = run(Profile::linux_7(), true, &[DEAF]);
+    assert_eq!((receiver.duplicate_data_rehash, tap.answered.len()), (0, 1));
+}
+
+#[test]
+fn sockets_of_2007_have_none() {
+    let (tap, [sender, _]) = run(Profile::linux_2_6_22(), true, &[CUT]);
+    assert_eq!((tap.sent, sender.timeout_rehash), (vec![0], 0));
+}
