@@ -159,6 +159,7 @@ fn segment(flow: u32, seq: Seq, ack: Seq, len: u32) -> Packet {
         }),
         body: Body { store: 1, offset: 66, len },
         meta: Meta { truesize: 2304, ..Meta::default() },
+        hash: 0,
         extra: None,
     }
     .finish()

@@ -41,6 +41,7 @@ fn segment(len: u32) -> Packet {
         }),
         body: Body { store: 1, offset: 66, len },
         meta: Meta::default(),
+        hash: 0,
         extra: None,
     }
     .finish()

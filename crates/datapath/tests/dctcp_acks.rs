@@ -198,6 +198,7 @@ impl Bench {
             transport: Transport::Tcp(tcp),
             body: Body { len, ..Body::default() },
             meta: Meta { owner: Meta::NO_OWNER, ..meta },
+            hash: 0,
             extra: None,
         }
     }

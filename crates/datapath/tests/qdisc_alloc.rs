@@ -34,6 +34,7 @@ fn packet(port: u16) -> Packet {
         transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
         body: Body { len: 1458, ..Body::default() },
         meta: Meta::default(),
+        hash: 0,
         extra: None,
     }
     .finish()

@@ -99,6 +99,7 @@ pub(crate) fn plain(network: Network, transport: Transport, len: u32) -> Packet 
         transport,
         body: Body { store: 0, offset: 0, len },
         meta: Meta::default(),
+        hash: 0,
         extra: None,
     }
     .finish()

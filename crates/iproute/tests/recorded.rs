@@ -76,6 +76,7 @@ fn packet(frame: &Frame, index: u32) -> Packet {
         transport: Transport::Udp(Udp { src_port: 40001, dst_port: 5001 }),
         body: Body { len: frame.len - 42, ..Body::default() },
         meta: Meta::default(),
+        hash: 0,
         extra: None,
     };
     // The mark tells which frame it is when it comes out.

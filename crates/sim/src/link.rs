@@ -211,7 +211,7 @@ impl Link {
         let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
         packet.meta.owner = Meta::NO_OWNER;
         if !self.veth {
-            packet.meta.hash = 0;
+            packet.hash = 0;
         }
         let mut put = Put::default();
         let left = self.leaves_at(now, size);

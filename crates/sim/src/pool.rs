@@ -173,6 +173,7 @@ mod tests {
             transport: Transport::None,
             body: Body { len: number, ..Body::default() },
             meta: Meta::default(),
+            hash: 0,
             extra: None,
         }
     }

@@ -103,6 +103,7 @@ impl Host {
                 truesize: truesize_of(body.len),
                 ..Meta::default()
             },
+            hash: 0,
             extra: None,
         };
         Some(self.ip_output(now, packet))

@@ -39,6 +39,7 @@ fn datagram(src: &str, dst: &str, ttl: u8, len: u32) -> Packet {
         transport: Transport::Udp(Udp { src_port: src.port(), dst_port: dst.port() }),
         body: Body { len, ..Body::default() },
         meta: Meta { owner: Meta::NO_OWNER, ..Meta::default() },
+        hash: 0,
         extra: None,
     }
     .finish()

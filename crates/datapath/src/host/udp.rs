@@ -197,6 +197,7 @@ impl Host {
             transport: Transport::Udp(ports),
             body,
             meta,
+            hash: 0,
             extra: None,
         };
         self.count(remote.is_ipv6()).udp_out_datagrams += 1;

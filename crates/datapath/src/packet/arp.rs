@@ -86,6 +86,7 @@ impl Packet {
             transport: Transport::None,
             body: Body::default(),
             meta: Meta::default(),
+            hash: 0,
             extra: Some(Box::new(extra)),
         }
         .finish()

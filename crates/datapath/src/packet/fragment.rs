@@ -190,6 +190,7 @@ impl Iterator for Fragments {
                 ..self.body
             },
             meta: Meta { truesize, ..self.meta },
+            hash: 0,
             extra: self.extra(from as usize, to as usize, more),
         };
         self.at += len;

@@ -37,6 +37,7 @@ impl Packet {
         segment.link = self.link;
         segment.network = self.network;
         segment.transport = self.transport;
+        segment.hash = self.hash;
         segment.body = Body {
             offset: self.body.offset + start,
             len: if last { self.body.len - start } else { size },

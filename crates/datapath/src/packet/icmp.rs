@@ -107,6 +107,7 @@ impl Packet {
             transport: Transport::Icmp(icmp),
             body: Body::default(),
             meta: Meta::default(),
+            hash: 0,
             extra: None,
         };
         let mut raw = Vec::with_capacity(head.header_len() as usize + quoted_headers.len());

@@ -58,6 +58,10 @@ pub struct Packet {
     pub body: Body,
     /// What the layers tell each other about the packet; never on the wire.
     pub meta: Meta,
+    /// `skb->hash` as the sending socket drew it (`sk_txhash`, with `l4_hash`); 0 if none did. Qdiscs
+    /// take it in place of a hash of addresses and ports. Not in [`Meta`], where it would cost eight
+    /// bytes.
+    pub hash: u32,
     /// What the hot headers cannot hold; `None` for every ordinary packet.
     pub extra: Option<Box<Extra>>,
 }
@@ -96,9 +100,6 @@ pub struct Meta {
     pub priority: u32,
     /// `skb->mark` (fwmark).
     pub mark: u32,
-    /// `skb->hash` as the sending socket drew it (`sk_txhash`, with `l4_hash`); 0 if none did.
-    /// Qdiscs take it in place of a hash of addresses and ports.
-    pub hash: u32,
     /// `skb->truesize`: bytes of memory this packet is charged as.
     pub truesize: u32,
     /// The socket that is told when the packet has left (`skb->sk`); [`Meta::NO_OWNER`] if none.
@@ -221,7 +222,6 @@ impl Default for Meta {
             departs_in_ns: 0,
             priority: 0,
             mark: 0,
-            hash: 0,
             truesize: 0,
             owner: Self::NO_OWNER,
             enqueued_at: Instant::ZERO,
@@ -243,6 +243,7 @@ impl Default for Packet {
             transport: Transport::None,
             body: Body::default(),
             meta: Meta::default(),
+            hash: 0,
             extra: None,
         }
     }

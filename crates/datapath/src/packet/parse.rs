@@ -492,6 +492,7 @@ impl<'a> Parser<'a> {
                 len: (self.body_end - self.body_at) as u32,
             },
             meta: Meta { len: frame.original_len, ..Meta::default() },
+            hash: 0,
             extra,
         }
     }

@@ -56,6 +56,7 @@ pub fn packet(network: Network, transport: Transport, len: u32) -> Packet {
         transport,
         body: Body { store: 1, offset: 0, len },
         meta: Meta { truesize: 1001 + len, ..Meta::default() },
+        hash: 0,
         extra: None,
     }
     .finish()

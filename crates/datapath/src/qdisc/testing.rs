@@ -35,6 +35,7 @@ pub fn flow_frame(port: u16, len: u32, tos: u8) -> Packet {
         transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
         body: Body { len: len - 42, ..Body::default() },
         meta: Meta::default(),
+        hash: 0,
         extra: None,
     };
     packet.meta.owner = Meta::NO_OWNER;

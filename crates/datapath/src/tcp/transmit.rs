@@ -285,12 +285,7 @@ impl Connection {
     }
 
     fn meta(&self) -> Meta {
-        Meta {
-            priority: self.config.priority,
-            mark: self.config.mark,
-            hash: self.snd.txhash,
-            ..Meta::default()
-        }
+        Meta { priority: self.config.priority, mark: self.config.mark, ..Meta::default() }
     }
 
     fn packet(&mut self, tcp: Tcp, payload: u32, ecn: Ecn, meta: Meta) -> Packet {
@@ -303,6 +298,7 @@ impl Connection {
             transport: Transport::Tcp(tcp),
             body: Body { store: 0, offset: 0, len: payload },
             meta: Meta { len, ..meta },
+            hash: self.snd.txhash,
             extra: None,
         };
         if self.rare.is_some() || !self.config.socket.md5.is_empty() {

@@ -369,6 +369,7 @@ mod tests {
             transport: Transport::None,
             body: Body { len: 1000, ..Body::default() },
             meta: Meta::default(),
+            hash: 0,
             extra: None,
         }
         .finish()

@@ -1,4 +1,9 @@
 //! Round-trip probes: ICMP echo, or UDP to an echo server.
+//!
+//! Datagrams leave at exact intervals. Echo requests leave as those of iputils' ping, which counts
+//! whole milliseconds: after an answer it waits for what seems to be left of the interval, so that
+//! the next request comes later by the fraction of a millisecond that the answer had. Its requests
+//! drift through the phases of whatever else happens at regular times.
 
 use super::{App, AppCx, AppReport};
 use core::net::{IpAddr, SocketAddr};
@@ -16,6 +21,7 @@ pub struct Ping {
     tos: u8,
     socket: Option<u32>,
     next: Instant,
+    latest: Instant,
     /// Probes without an answer so far: their number and when they left.
     waiting: VecDeque<(u16, Instant)>,
     report: AppReport,
@@ -29,6 +35,8 @@ enum Way {
 
 /// Probes that are remembered without an answer; older ones count as lost.
 const WAITING_MAX: usize = 4096;
+/// Shorter waits ping does not sleep through; it looks at the clock until they are over.
+const SHORT_WAIT: Duration = Duration::from_millis(10);
 
 impl Ping {
     /// ICMP echo requests with `size` bytes of payload to `remote`.
@@ -56,6 +64,7 @@ impl Ping {
             tos: 0,
             socket: None,
             next: Instant::ZERO,
+            latest: Instant::ZERO,
             waiting: VecDeque::new(),
             report: AppReport::default(),
         }
@@ -81,8 +90,18 @@ impl Ping {
             self.report.sent += 1;
             self.report.sent_bytes += u64::from(self.size);
         }
+        self.latest = cx.now;
         self.next += self.interval;
         cx.wake_at(self.next);
+    }
+
+    /// An answer has come: ping looks at the clock (`pinger`, `main_loop`).
+    fn look_at_clock(&mut self, cx: &mut AppCx<'_>) {
+        let waited = Duration::from_millis((cx.now - self.latest).as_millis());
+        if self.next > cx.now && waited + SHORT_WAIT < self.interval {
+            self.next = cx.now + (self.interval - waited);
+            cx.wake_at(self.next);
+        }
     }
 }
 
@@ -117,6 +136,9 @@ impl App for Ping {
             self.report.receive(answer.at, u64::from(answer.body.len));
             self.report.round_trips.push((answer.at, answer.at - sent_at));
         }
+        if matches!(self.way, Way::Icmp(_)) {
+            self.look_at_clock(cx);
+        }
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {
@@ -124,6 +146,7 @@ impl App for Ping {
     }
 
     fn stop(&mut self, cx: &mut AppCx<'_>) {
+        self.next = Instant::ZERO;
         cx.wake_at(Instant::FAR_FUTURE);
         self.report.finished = Some(cx.now);
     }

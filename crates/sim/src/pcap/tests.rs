@@ -35,6 +35,7 @@ fn header(network: Network) -> Packet {
         transport: Transport::None,
         body: Body::default(),
         meta: Meta::default(),
+        hash: 0,
         extra: None,
     }
 }

@@ -35,6 +35,7 @@ fn segment(relative: u32, len: u32, flags: TcpFlags) -> Packet {
         }),
         body: Body { len, ..Body::default() },
         meta: Meta::default(),
+        hash: 0,
         extra: None,
     }
     .finish()

@@ -73,7 +73,7 @@ impl FlowKeys {
     /// What is hashed of `packet` (`skb_flow_dissect_flow_keys`): with a tracked connection the
     /// addresses and ports before translation; with an IPv6 flow label that instead of the ports.
     pub fn of(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
-        let mut drawn = packet.meta.hash;
+        let mut drawn = packet.hash;
         let flow = match (conntrack, packet.flow()) {
             (Some(conntrack), Some(outer)) => {
                 let original = conntrack.original(&outer);
