@@ -64,6 +64,10 @@ fn a_probe_measures_the_round_trip_both_ways() {
         let hearing = if udp { APP } else { Duration::ZERO };
         let trip = Duration::from_micros(2 * 7960) + hearing;
         assert!(round_trips.iter().all(|(_, took)| *took == trip), "{round_trips:?}");
+        // iputils' ping takes 15.92 ms for 15 and waits 85 more from when it hears the answer.
+        let drift = if udp { Duration::ZERO } else { Duration::from_micros(920) + APP };
+        let left: Vec<Instant> = round_trips.iter().map(|(at, took)| *at - *took).collect();
+        assert!(left.windows(2).all(|two| two[1] - two[0] == each + drift), "{left:?}");
     }
 }
 
