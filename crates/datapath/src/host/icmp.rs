@@ -2,7 +2,7 @@
 
 use super::Host;
 use super::socket::{Datagram, Socket, SocketError};
-use super::udp::{DEFAULT_TTL, PROTO_ICMP, PROTO_ICMPV6, network_header, truesize_of};
+use super::udp::{DEFAULT_TTL, PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
 use crate::packet::{Body, Icmp, Link, Meta, Network, Packet, Transport};
@@ -124,27 +124,38 @@ impl Host {
             self.icmp_send(now, dst, src, tos, answer, packet.body);
         } else if icmp.kind == reply {
             let from = SocketAddr::new(src, icmp.rest as u16);
-            let datagram = Datagram { from, body: packet.body, tos, at: now };
+            let ttl = packet.network.ttl();
+            let datagram = Datagram { from, body: packet.body, tos, ttl, at: now };
             self.deliver_echo_reply((icmp.rest >> 16) as u16, datagram);
         } else if let Some(quoted) = packet.quoted() {
-            self.deliver_icmp_error(now, icmp, src.is_ipv6(), quoted);
+            self.deliver_icmp_error(now, icmp, src, quoted, &packet);
         }
     }
 
     /// An error about a packet that this host has sent: tells the connection (`tcp_v4_err`).
-    fn deliver_icmp_error(&mut self, now: Instant, icmp: Icmp, ipv6: bool, quoted: Quoted) {
-        let (Some(seq), Some(src), Some(dst)) =
-            (quoted.seq, quoted.network.src(), quoted.network.dst())
-        else {
-            return;
-        };
+    fn deliver_icmp_error(
+        &mut self,
+        now: Instant,
+        icmp: Icmp,
+        from: IpAddr,
+        quoted: Quoted,
+        packet: &Packet,
+    ) {
+        let (Some(src), Some(dst)) = (quoted.network.src(), quoted.network.dst()) else { return };
         let ends = (
             SocketAddr::new(src, quoted.flow.src_port),
             SocketAddr::new(dst, quoted.flow.dst_port),
         );
-        let Some(id) = self.connection_of(ends) else { return };
+        let ipv6 = from.is_ipv6();
         let mtu = if ipv6 { icmp.rest } else { icmp.rest & 0xffff };
+        let seq = quoted.seq.unwrap_or_default();
         let error = IcmpError { ipv6, kind: icmp.kind, code: icmp.code, mtu, seq };
+        if quoted.flow.protocol == PROTO_UDP {
+            let headers = packet.link.len() + 2 * quoted.network.len() + 8 + 8;
+            let payload = packet.len().saturating_sub(headers);
+            return self.udp_error(now, ends, error, from, payload);
+        }
+        let Some(id) = self.connection_of(ends).filter(|_| quoted.seq.is_some()) else { return };
         self.with_connection(now, id, |tcp, cx| tcp.icmp_arrives(error, cx));
     }
 

@@ -8,6 +8,7 @@
 //! and packets that were dropped in queues of their own. An idle host costs less than 2 KiB.
 
 mod buffer;
+mod datagram;
 mod fragment;
 mod gro;
 mod icmp;
@@ -25,6 +26,7 @@ mod udp;
 mod unusual;
 
 pub use buffer::SharedBuffer;
+pub use datagram::DatagramError;
 pub use listener::{Listener, SOMAXCONN};
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
 pub use snmp::{IpStats, Snmp};

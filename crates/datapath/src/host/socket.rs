@@ -34,6 +34,8 @@ pub struct Datagram {
     pub body: Body,
     /// The DSCP and ECN byte that it arrived with (`IP_RECVTOS`).
     pub tos: u8,
+    /// The TTL or hop limit that it arrived with (`IP_RECVTTL`).
+    pub ttl: u8,
     /// When it arrived (`SO_TIMESTAMPNS`).
     pub at: Instant,
 }

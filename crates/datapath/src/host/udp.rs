@@ -1,15 +1,18 @@
 //! UDP sockets: datagrams in, datagrams out, buffers counted in `truesize`.
 
 use super::Host;
+use super::datagram::DatagramError;
 use super::socket::{Datagram, Socket, SocketError};
+use super::tcp::Wakes;
 use crate::fib::Decision;
 use crate::node::SocketReady;
 use crate::packet::{Body, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp};
 use crate::qdisc::Enqueue;
 use crate::reason::Reason;
+use crate::tcp::SocketError as NetworkError;
 use crate::tcp::config::PmtuDiscovery;
 use crate::units::Instant;
-use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::VecDeque;
 
 /// `net.core.rmem_default`.
@@ -43,8 +46,20 @@ pub struct UdpSocket {
     pub priority: u32,
     /// What to do with datagrams larger than the path takes (`IP_MTU_DISCOVER`).
     pub pmtu_discovery: PmtuDiscovery,
+    /// ICMP errors are told at once, and kept with what they are about (`IP_RECVERR`).
+    pub recverr: bool,
+    /// An IPv6 socket without IPv4 (`IPV6_V6ONLY`).
+    pub v6_only: bool,
     /// Datagrams that did not fit in the receive buffer (`RcvbufErrors`).
     pub receive_drops: u64,
+    /// The only one that it talks to, if it is connected.
+    pub(super) peer: Option<SocketAddr>,
+    /// What the network has complained about (`sk_err`).
+    pub(super) error: Option<NetworkError>,
+    /// ICMP errors with `recverr`.
+    pub(super) errors: VecDeque<DatagramError>,
+    /// How often its waiters were woken.
+    pub(super) wakes: Wakes,
     received: VecDeque<Datagram>,
     received_truesize: u32,
     /// `sk_wmem_alloc`: truesize of what is queued below and not yet sent.
@@ -62,7 +77,13 @@ impl UdpSocket {
             ttl: DEFAULT_TTL,
             priority: 0,
             pmtu_discovery: PmtuDiscovery::default(),
+            recverr: false,
+            v6_only: false,
             receive_drops: 0,
+            peer: None,
+            error: None,
+            errors: VecDeque::new(),
+            wakes: Wakes::default(),
             received: VecDeque::new(),
             received_truesize: 0,
             unsent_truesize: 0,
@@ -75,9 +96,25 @@ impl UdpSocket {
     pub(super) fn give_back(&mut self, truesize: u32) -> bool {
         self.unsent_truesize =
             self.unsent_truesize.checked_sub(truesize).expect("more given back than was taken");
-        let woken = self.wants_room && self.unsent_truesize * 2 <= self.send_buffer;
+        let woken = self.wants_room && self.is_writable();
         self.wants_room &= !woken;
+        self.wakes.write += u32::from(woken);
         woken
+    }
+
+    /// Half of the send buffer is free (`sock_writeable`).
+    pub fn is_writable(&self) -> bool {
+        self.unsent_truesize * 2 <= self.send_buffer
+    }
+
+    /// The datagram that will be read next.
+    pub fn first(&self) -> Option<&Datagram> {
+        self.received.front()
+    }
+
+    /// What is queued to be sent, and not yet gone, in bytes of truesize (`SIOCOUTQ`).
+    pub fn unsent(&self) -> u32 {
+        self.unsent_truesize
     }
 
     /// Queues what arrived; false if the receive buffer is full (`__udp_enqueue_schedule_skb`).
@@ -88,6 +125,7 @@ impl UdpSocket {
         }
         self.received_truesize += truesize_of(datagram.body.len);
         self.received.push_back(datagram);
+        self.wakes.read = self.wakes.read.wrapping_add(1);
         true
     }
 
@@ -113,7 +151,7 @@ impl Host {
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<u32, SocketError> {
         let port = match local.port() {
             0 => self.free_udp_port(local.ip())?,
-            port if self.sockets.udp.contains_key(&(port, local.ip())) => {
+            port if self.udp_port_is_taken(SocketAddr::new(local.ip(), port)) => {
                 return Err(SocketError::AddressInUse);
             }
             port => port,
@@ -133,7 +171,7 @@ impl Host {
                 *EPHEMERAL.start()
             };
             self.sockets.last_ephemeral = port;
-            if !self.sockets.udp.contains_key(&(port, ip)) {
+            if !self.udp_port_is_taken(SocketAddr::new(ip, port)) {
                 return Ok(port);
             }
         }
@@ -213,7 +251,12 @@ impl Host {
 
     /// The largest packet that goes to `remote` in one piece: what the interface takes, and what
     /// ICMP has told of the path, where that is believed (`ip_sk_use_pmtu`).
-    fn mtu_towards(&mut self, now: Instant, remote: IpAddr, discovery: PmtuDiscovery) -> u32 {
+    pub(super) fn mtu_towards(
+        &mut self,
+        now: Instant,
+        remote: IpAddr,
+        discovery: PmtuDiscovery,
+    ) -> u32 {
         let Decision::Forward(hop) = self.route_to(remote) else { return LOOPBACK_MTU };
         let mtu = self.ports[usize::from(hop.port)].config.mtu;
         let believes =
@@ -225,7 +268,11 @@ impl Host {
     /// The next datagram that arrived on a UDP or ping socket.
     pub fn datagram_read(&mut self, id: u32) -> Option<Datagram> {
         match self.sockets.get_mut(id)? {
-            Socket::Udp(socket) => socket.read(),
+            Socket::Udp(socket) => {
+                let datagram = socket.read()?;
+                self.count(datagram.from.is_ipv6()).udp_in_datagrams += 1;
+                Some(datagram)
+            }
             Socket::Ping(replies) => replies.pop_front(),
             Socket::Tcp(_) => None,
         }
@@ -251,13 +298,15 @@ impl Host {
         let (Some(src), Some(dst)) = (packet.network.src(), packet.network.dst()) else {
             return self.drop_packet(Reason::Malformed, packet);
         };
-        let Some(id) = self.udp_lookup(dst, udp.dst_port) else {
+        let remote = SocketAddr::new(src, udp.src_port);
+        let Some(id) = self.udp_lookup(SocketAddr::new(dst, udp.dst_port), remote) else {
             self.count(dst.is_ipv6()).udp_no_ports += 1;
             self.icmp_port_unreachable(now, &packet);
             return self.drop_packet(Reason::NoSocket, packet);
         };
         let from = SocketAddr::new(src, udp.src_port);
-        let datagram = Datagram { from, body: packet.body, tos: packet.network.tos(), at: now };
+        let (tos, ttl) = (packet.network.tos(), packet.network.ttl());
+        let datagram = Datagram { from, body: packet.body, tos, ttl, at: now };
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else {
             return self.drop_packet(Reason::NoSocket, packet);
         };
@@ -271,13 +320,23 @@ impl Host {
         }
     }
 
-    fn udp_lookup(&self, dst: IpAddr, port: u16) -> Option<u32> {
-        let any = match dst {
+    /// The socket for what `remote` sends to `local` (`__udp4_lib_lookup`): that of the address
+    /// before that of all addresses, IPv6's of all addresses for both families. One that is
+    /// connected to somebody else is none.
+    pub(super) fn udp_lookup(&self, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+        let any = match local.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::V6(core::net::Ipv6Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
+        let both = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let sockets = &self.sockets.udp;
-        sockets.get(&(port, dst)).or_else(|| sockets.get(&(port, any))).copied()
+        let id = sockets
+            .get(&(local.port(), local.ip()))
+            .or_else(|| sockets.get(&(local.port(), any)))
+            .or_else(|| sockets.get(&(local.port(), both)))?;
+        let Some(Socket::Udp(socket)) = self.sockets.get(*id) else { return None };
+        let family = local.is_ipv6() || socket.local.is_ipv4() || !socket.v6_only;
+        (family && socket.peer.is_none_or(|peer| peer == remote)).then_some(*id)
     }
 }
 

@@ -174,6 +174,15 @@ impl Network {
         }
     }
 
+    /// TTL or hop limit; 0 for what is not IP.
+    pub const fn ttl(&self) -> u8 {
+        match self {
+            Self::Ipv4(ip) => ip.ttl,
+            Self::Ipv6(ip) => ip.hop_limit,
+            Self::Other(_) => 0,
+        }
+    }
+
     /// The ECN codepoint.
     pub const fn ecn(&self) -> Ecn {
         Ecn::from_bits(self.tos())

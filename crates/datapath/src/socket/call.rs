@@ -572,6 +572,27 @@ impl Syscall {
         }
     }
 
+    /// The descriptor that the call is about, if it is about one that may be a socket.
+    pub(super) const fn socket(&self) -> Option<Fd> {
+        match self {
+            Self::Bind { fd, .. }
+            | Self::Listen { fd, .. }
+            | Self::Accept { fd, .. }
+            | Self::Connect { fd, .. }
+            | Self::Read { fd, .. }
+            | Self::Write { fd, .. }
+            | Self::Send { fd, .. }
+            | Self::Receive { fd, .. }
+            | Self::Shutdown { fd, .. }
+            | Self::Ioctl { fd, .. }
+            | Self::GetOption { fd, .. }
+            | Self::SetOption { fd, .. }
+            | Self::LocalName { fd }
+            | Self::PeerName { fd } => Some(*fd),
+            _ => None,
+        }
+    }
+
     /// `read(fd, …, len)`.
     pub fn read(fd: Fd, len: u64) -> Self {
         Self::Read { fd, iov: len.into() }

@@ -1,5 +1,6 @@
 //! Error numbers as `errno(3)` names them, with Linux's values (asm-generic).
 
+use crate::host;
 use crate::tcp::SocketError;
 use core::fmt;
 
@@ -131,6 +132,19 @@ impl From<SocketError> for Errno {
             SocketError::Forbidden => Self::EACCES,
             SocketError::Aborted => Self::ECONNABORTED,
             SocketError::AddressNotAvailable => Self::EADDRNOTAVAIL,
+        }
+    }
+}
+
+impl From<host::SocketError> for Errno {
+    fn from(error: host::SocketError) -> Self {
+        match error {
+            host::SocketError::AddressInUse => Self::EADDRINUSE,
+            host::SocketError::AddressNotAvailable => Self::EADDRNOTAVAIL,
+            host::SocketError::BadSocket => Self::EBADF,
+            host::SocketError::WouldBlock => Self::EAGAIN,
+            host::SocketError::MessageSize => Self::EMSGSIZE,
+            host::SocketError::Unreachable => Self::ENETUNREACH,
         }
     }
 }

@@ -197,10 +197,12 @@ impl Sockets {
             return if nonblocking { Poll::Ready(Err(Errno::EAGAIN)) } else { Poll::Pending };
         }
         let moved = match self.file(in_fd)? {
-            File::Stream(_) => match self.read_for_splice(now, host, in_fd, wanted, nonblocking) {
-                Poll::Ready(moved) => moved?,
-                Poll::Pending => return Poll::Pending,
-            },
+            File::Stream(_) | File::Datagram(_) => {
+                match self.read_for_splice(now, host, in_fd, wanted, nonblocking) {
+                    Poll::Ready(moved) => moved?,
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
             File::Disk(_) => self.read_disk(in_fd, wanted)?,
             _ => return Poll::Ready(Err(Errno::EINVAL)),
         };
@@ -230,10 +232,12 @@ impl Sockets {
         }
         let more = if flags & number::SPLICE_F_MORE != 0 { number::MSG_MORE } else { 0 };
         let moved = match self.file(out_fd)? {
-            File::Stream(_) => match self.send(now, host, out_fd, &wanted.into(), more, progress) {
-                Poll::Ready(returned) => returned?.value as u64,
-                Poll::Pending => return Poll::Pending,
-            },
+            File::Stream(_) | File::Datagram(_) => {
+                match self.send(now, host, out_fd, &wanted.into(), more, progress) {
+                    Poll::Ready(returned) => returned?.value as u64,
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
             File::Disk(_) => self.write_disk(out_fd, wanted)?,
             _ => return Poll::Ready(Err(Errno::EINVAL)),
         };
@@ -244,7 +248,7 @@ impl Sockets {
     /// `read` and `write` of what is not a socket; `None`: it is one.
     pub(super) fn move_plain(&mut self, fd: Fd, len: u64, write: bool) -> Option<Poll<Outcome>> {
         let moved = match self.file(fd).ok()? {
-            File::Stream(_) => return None,
+            File::Stream(_) | File::Datagram(_) => return None,
             File::Disk(_) if write => self.write_disk(fd, len),
             File::Disk(_) => self.read_disk(fd, len),
             File::Standard if write => Ok(len),

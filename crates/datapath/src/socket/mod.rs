@@ -14,10 +14,12 @@
 //! | [`errno`], [`number`] | error numbers; every other number by its name |
 //! | `table`, `file` | descriptors and what they stand for; files, pipes, `sendfile`, `splice` |
 //! | `stream`, `transfer` | TCP: bind, listen, accept, connect, close; sending and receiving |
+//! | `datagram` | UDP |
 //! | `options` | `getsockopt`, `setsockopt`, `ioctl` |
 //! | `poll`, `epoll` | readiness |
 
 pub mod call;
+mod datagram;
 mod epoll;
 pub mod errno;
 mod file;
@@ -75,7 +77,11 @@ impl Sockets {
 
     /// The number of the host's socket behind a descriptor, once there is one.
     pub fn host_socket(&self, fd: Fd) -> Option<u32> {
-        self.stream(fd).ok()?.host_socket()
+        match self.file(fd).ok()? {
+            File::Stream(stream) => stream.host_socket(),
+            File::Datagram(socket) => socket.id,
+            _ => None,
+        }
     }
 
     /// Carries a call on. `Pending`: it waits; see the module's documentation.
@@ -91,6 +97,12 @@ impl Sockets {
         let Call { syscall, progress } = call;
         if self.sysctls_seen != host.tcp_sysctl_version() {
             self.read_sysctls(host);
+        }
+        if let Some(fd) = syscall.socket()
+            && matches!(self.file(fd), Ok(File::Datagram(_)))
+            && let Some(done) = self.datagram_call(now, host, fd, syscall, progress)
+        {
+            return done;
         }
         Poll::Ready(match syscall {
             Syscall::Socket { domain, kind, protocol } => {

@@ -78,7 +78,7 @@ const MIN_SNDBUF: i64 = 4_608;
 const MIN_RCVBUF: i64 = 2_304;
 
 /// Options that can be set and read back, and change nothing in this world.
-const KEPT: [(i32, i32); 22] = [
+const KEPT: [(i32, i32); 21] = [
     (SOL_SOCKET, SO_DEBUG),
     (SOL_SOCKET, SO_DONTROUTE),
     (SOL_SOCKET, SO_BROADCAST),
@@ -88,7 +88,6 @@ const KEPT: [(i32, i32); 22] = [
     (SOL_SOCKET, SO_BUSY_POLL),
     (SOL_SOCKET, SO_TXREHASH),
     (SOL_SOCKET, SO_INCOMING_CPU),
-    (SOL_TCP, TCP_THIN_LINEAR_TIMEOUTS),
     (SOL_TCP, TCP_THIN_DUPACK),
     (SOL_IP, IP_RECVTTL),
     (SOL_IP, IP_RECVTOS),

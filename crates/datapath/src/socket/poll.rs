@@ -82,6 +82,7 @@ impl Sockets {
     pub(super) fn readiness(&mut self, now: Instant, host: &mut Host, fd: Fd) -> u32 {
         match self.file(fd) {
             Ok(File::Stream(stream)) => stream_readiness(now, host, stream),
+            Ok(File::Datagram(socket)) => socket.readiness(host),
             Ok(File::Disk(_) | File::Standard) => READABLE | WRITABLE,
             Ok(&File::Pipe(pipe, PipeEnd::Read)) => {
                 let pipe = &self.pipes[pipe];

@@ -1,6 +1,7 @@
 //! TCP sockets: opening, binding, listening, connecting, closing (`inet_stream_ops`).
 
 use super::call::{Address, Data, Fd, Outcome, Progress, Return};
+use super::datagram::DatagramSocket;
 use super::errno::Errno;
 use super::options::StreamOptions;
 use super::table::File;
@@ -118,15 +119,21 @@ impl Sockets {
         if plain & !0xf != 0 {
             return Err(Errno::EINVAL);
         }
+        let nonblocking = kind & number::SOCK_NONBLOCK != 0;
         match (plain, protocol) {
+            (number::SOCK_DGRAM, 0 | number::IPPROTO_UDP) => {
+                let socket = DatagramSocket::new(ipv6, nonblocking);
+                let fd = self.install(File::Datagram(Box::new(socket)));
+                return Ok(Return::value(fd.into()));
+            }
             (number::SOCK_STREAM, 0 | number::IPPROTO_TCP) => {}
-            (number::SOCK_STREAM, _) => return Err(Errno::EPROTONOSUPPORT),
+            (number::SOCK_STREAM | number::SOCK_DGRAM, _) => return Err(Errno::EPROTONOSUPPORT),
             _ => return Err(Errno::ESOCKTNOSUPPORT),
         }
         let config = host.tcp_defaults();
         let stream = Stream {
             ipv6,
-            nonblocking: kind & number::SOCK_NONBLOCK != 0,
+            nonblocking,
             bound: None,
             options: StreamOptions::new(&config),
             config,

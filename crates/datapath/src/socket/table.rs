@@ -1,6 +1,7 @@
 //! Descriptors: the lowest free number, and what it stands for.
 
 use super::call::{Data, Fd, Outcome, Progress};
+use super::datagram::DatagramSocket;
 use super::epoll::Epoll;
 use super::errno::Errno;
 use super::file::{DiskFile, Pipe, PipeEnd};
@@ -18,6 +19,8 @@ pub(super) enum File {
     Standard,
     /// A TCP socket.
     Stream(Box<Stream>),
+    /// A UDP socket.
+    Datagram(Box<DatagramSocket>),
     /// An epoll.
     Epoll(Epoll),
     /// One end of a pipe, by the pipe's number.
@@ -81,6 +84,11 @@ impl Sockets {
         self.forget_in_epolls(fd);
         match self.files[fd as usize].take() {
             Some(File::Stream(stream)) => Self::close_stream(now, host, &stream),
+            Some(File::Datagram(socket)) => {
+                if let Some(id) = socket.id {
+                    host.datagram_close(id);
+                }
+            }
             Some(File::Pipe(pipe, end)) => self.pipes[pipe].close(end),
             _ => {}
         }
@@ -106,6 +114,9 @@ impl Sockets {
                     File::Stream(stream) => {
                         number::O_RDWR | if stream.nonblocking { number::O_NONBLOCK } else { 0 }
                     }
+                    File::Datagram(socket) => {
+                        number::O_RDWR | if socket.nonblocking { number::O_NONBLOCK } else { 0 }
+                    }
                     File::Pipe(_, PipeEnd::Read) => number::O_RDONLY,
                     File::Pipe(_, PipeEnd::Write) => number::O_WRONLY,
                     File::Disk(disk) => disk.flags(),
@@ -114,8 +125,11 @@ impl Sockets {
                 Ok(Return::value(flags.into()))
             }
             number::F_SETFL => {
-                if let File::Stream(stream) = file {
-                    stream.nonblocking = argument & number::O_NONBLOCK != 0;
+                let nonblocking = argument & number::O_NONBLOCK != 0;
+                match file {
+                    File::Stream(stream) => stream.nonblocking = nonblocking,
+                    File::Datagram(socket) => socket.nonblocking = nonblocking,
+                    _ => {}
                 }
                 Ok(Return::value(0))
             }

@@ -20,6 +20,8 @@ pub(super) struct AckState {
     pub pushed2: bool,
     /// Acknowledge at once, one time (`ICSK_ACK_NOW`).
     pub now: bool,
+    /// There was no memory for a segment: the next ACK closes the window (`ICSK_ACK_NOMEM`).
+    pub no_memory: bool,
     /// Quick ACKs left.
     pub quick: u8,
     /// Interactive: the application answers, so ACKs can ride on data (`pingpong`).

@@ -94,6 +94,8 @@ pub struct SocketOptions {
     pub rcvlowat: u32,
     /// `IP_RECVERR`: ICMP errors are told at once.
     pub recverr: bool,
+    /// `TCP_THIN_LINEAR_TIMEOUTS`.
+    pub thin_linear: bool,
     /// `TCP_TX_DELAY` in µs: every packet is held back that long.
     pub tx_delay_us: u32,
 }

@@ -109,6 +109,24 @@ impl IcmpError {
         }
     }
 
+    /// What it tells a socket without a connection, and whether at once (`icmp_err_convert`,
+    /// `icmpv6_err_convert`): a soft error is told to those who have asked for errors only.
+    pub(crate) fn for_datagrams(self) -> Option<(SocketError, bool)> {
+        match self.meaning() {
+            Meaning::Nothing => None,
+            Meaning::TooBig => Some((SocketError::MessageSize, true)),
+            Meaning::Error { error, .. } => {
+                let soft = match (self.ipv6, self.kind) {
+                    (false, kind::UNREACHABLE) => matches!(self.code, 0 | 1 | 5 | 11 | 12),
+                    (false, kind) => kind == kind::TIME_EXCEEDED,
+                    (true, kind_v6::UNREACHABLE) => matches!(self.code, 0 | 2 | 3),
+                    (true, kind) => kind == kind_v6::TIME_EXCEEDED,
+                };
+                Some((error, !soft))
+            }
+        }
+    }
+
     /// A half-open passive connection is given up for it.
     pub fn ends_request(self) -> bool {
         if self.ipv6 {

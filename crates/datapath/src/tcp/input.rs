@@ -202,6 +202,11 @@ impl Connection {
             return false;
         }
         if !self.is_in_sequence(seg) {
+            cx.mib.beyond_window += u64::from(
+                self.config.profile.strict_receive_window
+                    && seg.end_seq.after(self.rcv.nxt + self.rcv.window())
+                    && !seg.end_seq.before(self.rcv.wup),
+            );
             if seg.has(TcpFlags::RST) {
                 if self.resets_after_fin(seg) {
                     self.reset_arrives(seg, cx);

@@ -31,6 +31,10 @@ pub enum Refusal {
     Unexpected,
     /// The signature is wrong.
     Failure,
+    /// It is signed by RFC 5925, for which there are no keys here.
+    AoKeyNotFound,
+    /// It is signed in two ways at once.
+    TwoSignatures,
 }
 
 impl Key {
@@ -100,6 +104,10 @@ pub fn inspect(keys: &[Key], packet: &Packet) -> Result<(), Refusal> {
     let (Some(tcp), Some(peer)) = (packet.tcp(), packet.network.src()) else { return Ok(()) };
     let key = key_for(keys, peer);
     let signature = signature_of(packet);
+    if has_authentication(packet) {
+        let both = signature.is_some();
+        return Err(if both { Refusal::TwoSignatures } else { Refusal::AoKeyNotFound });
+    }
     match (key, signature) {
         (None, None) => Ok(()),
         (None, Some(_)) => Err(Refusal::Unexpected),
@@ -119,6 +127,17 @@ fn signature_of(packet: &Packet) -> Option<[u8; 16]> {
     RawOptions::new(options).find_map(|option| match option.decode() {
         TcpOption::Md5(digest) => Some(*digest),
         _ => None,
+    })
+}
+
+/// It has the authentication option of RFC 5925.
+fn has_authentication(packet: &Packet) -> bool {
+    if packet.extra.is_none() {
+        return false;
+    }
+    let mut scratch = [0; MAX_OPTION_SPACE];
+    packet.tcp_option_bytes(&mut scratch).is_some_and(|options| {
+        RawOptions::new(options).any(|option| matches!(option.decode(), TcpOption::Ao { .. }))
     })
 }
 
@@ -162,6 +181,9 @@ impl super::mib::Mib {
             Refusal::NotFound => self.md5_not_found += 1,
             Refusal::Unexpected => self.md5_unexpected += 1,
             Refusal::Failure => self.md5_failure += 1,
+            Refusal::AoKeyNotFound => self.ao_key_not_found += 1,
+            // A header that makes no sense counts nowhere.
+            Refusal::TwoSignatures => {}
         }
     }
 }
@@ -197,6 +219,11 @@ mod tests {
         assert!(signed.push_tcp_option(kind::MD5, &digest));
         assert_eq!(inspect(&keys, &signed), Ok(()));
         assert_eq!(inspect(&[], &signed), Err(Refusal::Unexpected));
+        let ao = [1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut authenticated = plain.clone();
+        assert!(authenticated.push_tcp_option(kind::AO, &ao));
+        assert_eq!(inspect(&[], &authenticated), Err(Refusal::AoKeyNotFound));
+        assert_eq!(inspect(&keys, &authenticated), Err(Refusal::AoKeyNotFound));
         let other = [key([10, 0, 0, 1], 32, "other")];
         assert_eq!(inspect(&other, &signed), Err(Refusal::Failure));
     }

@@ -115,6 +115,8 @@ counters! {
     rcv_q_drop = "TcpExtTCPRcvQDrop";
     /// Segments dropped because the window was zero.
     zero_window_drop = "TcpExtTCPZeroWindowDrop";
+    /// Segments that reached beyond the window.
+    beyond_window = "TcpExtBeyondWindow";
     /// Zero windows announced.
     to_zero_window = "TcpExtTCPToZeroWindowAdv";
     /// Windows reopened.
@@ -207,6 +209,16 @@ counters! {
     md5_unexpected = "TcpExtTCPMD5Unexpected";
     /// Signatures that were wrong.
     md5_failure = "TcpExtTCPMD5Failure";
+    /// Segments with an authentication option (RFC 5925) for which there is no key.
+    ao_key_not_found = "TcpExtTCPAOKeyNotFound";
+    /// Segments without one where it is required.
+    ao_required = "TcpExtTCPAORequired";
+    /// Authentication options that were wrong.
+    ao_bad = "TcpExtTCPAOBad";
+    /// Authentication options that were right.
+    ao_good = "TcpExtTCPAOGood";
+    /// ICMP errors that authentication made us ignore.
+    ao_dropped_icmps = "TcpExtTCPAODroppedIcmps";
     /// Path MTU probes that failed.
     mtup_fail = "TcpExtTCPMTUPFail";
     /// Path MTU probes that succeeded.

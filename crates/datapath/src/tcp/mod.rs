@@ -42,6 +42,7 @@ mod open;
 pub mod options;
 mod output;
 mod passive;
+mod prune;
 mod rare;
 pub mod rate;
 mod rcv_window;

@@ -13,15 +13,7 @@ const INIT_CWND: u32 = 10;
 impl Connection {
     /// Payload that fits in `space` bytes of memory (`tcp_win_from_space`).
     pub(super) fn win_from_space(&self, space: u32) -> u32 {
-        match self.config.profile.window_from_space {
-            WindowFromSpace::AdvWinScale => {
-                let shift = self.config.sysctl.tcp_adv_win_scale as i32;
-                if shift <= 0 { space >> -shift } else { space - (space >> shift) }
-            }
-            WindowFromSpace::ScalingRatio => {
-                ((u64::from(space) * u64::from(self.rcv.scaling_ratio)) >> 8) as u32
-            }
-        }
+        self.window_ratio()(space)
     }
 
     /// Memory that `window` bytes of payload take (`tcp_space_from_win`).
@@ -47,6 +39,24 @@ impl Connection {
         }
     }
 
+    /// Payload that a record's memory would be, as window (`tcp_win_from_space`), apart from the
+    /// connection.
+    pub(super) fn window_ratio(&self) -> impl Fn(u32) -> u32 + use<> {
+        let rule = self.config.profile.window_from_space;
+        let shift = self.config.sysctl.tcp_adv_win_scale as i32;
+        let ratio = u64::from(self.rcv.scaling_ratio);
+        move |space| match rule {
+            WindowFromSpace::AdvWinScale if shift <= 0 => space >> -shift,
+            WindowFromSpace::AdvWinScale => space - (space >> shift),
+            WindowFromSpace::ScalingRatio => ((u64::from(space) * ratio) >> 8) as u32,
+        }
+    }
+
+    /// The window may become smaller than what was offered (`tcp_shrink_window`).
+    fn may_shrink(&self) -> bool {
+        self.config.sysctl.tcp_shrink_window != 0 && self.opt.rcv_wscale > 0
+    }
+
     /// The window to offer now, bytes (`__tcp_select_window`).
     pub(super) fn window_to_offer(&mut self) -> u32 {
         let mut mss = self.ack.rcv_mss;
@@ -58,6 +68,9 @@ impl Connection {
             return 0;
         }
         let scale = self.opt.rcv_wscale;
+        if self.may_shrink() {
+            return self.window_that_may_shrink(free, full, allowed, mss);
+        }
         if free < full >> 1 {
             self.ack.quick = 0;
             free = free >> scale << scale;
@@ -79,13 +92,33 @@ impl Connection {
         }
     }
 
+    /// The window is the free memory, whatever was offered before, in whole units of the scale.
+    fn window_that_may_shrink(&mut self, free: u32, full: u32, allowed: u32, mss: u32) -> u32 {
+        let unit = 1 << self.opt.rcv_wscale;
+        let free = free / unit * unit;
+        if free < full >> 1 {
+            self.ack.quick = 0;
+            if free < allowed >> 4 || free < mss || free < unit {
+                return 0;
+            }
+        }
+        // Not a limit of memory: it may be exceeded by part of a unit.
+        if free > self.rcv.ssthresh { self.rcv.ssthresh.next_multiple_of(unit) } else { free }
+    }
+
     /// The window field of a segment sent now; remembers what was offered (`tcp_select_window`).
     pub(super) fn select_window(&mut self, cx: &mut Cx<'_>) -> u16 {
         let old = self.rcv.wnd;
+        if core::mem::take(&mut self.ack.no_memory) {
+            self.rcv.wnd = 0;
+            self.rcv.wup = self.rcv.nxt;
+            cx.mib.to_zero_window += u64::from(old > 0);
+            return 0;
+        }
         let current = self.rcv.window();
         let mut new = self.window_to_offer();
         let scale = self.opt.rcv_wscale;
-        if new < current {
+        if new < current && !self.may_shrink() {
             // Never shrink the window that was offered.
             if new == 0 {
                 cx.mib.want_zero_window += 1;

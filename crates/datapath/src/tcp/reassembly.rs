@@ -81,8 +81,15 @@ impl Received {
         }
     }
 
+    /// A record that several were copied into: all bytes in a head made for them.
+    pub fn collapsed(seq: Seq, len: u32) -> Self {
+        let head = head_for(len);
+        let room = head - len;
+        Self { seq, end_seq: seq + len, truesize: truesize(head), head, room, frags: 0, fin: false }
+    }
+
     /// Payload bytes.
-    fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.end_seq.bytes_since(self.seq) - u32::from(self.fin)
     }
 
@@ -162,6 +169,11 @@ impl InOrder {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// The records, to squeeze.
+    pub fn records_mut(&mut self) -> &mut VecDeque<Received> {
+        &mut self.0
+    }
 }
 
 /// Records beyond a hole, by sequence number; none lies within another.
@@ -195,6 +207,11 @@ impl OutOfOrder {
     /// No hole is open.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The records, to squeeze and to throw away.
+    pub fn records_mut(&mut self) -> &mut VecDeque<Received> {
+        &mut self.0
     }
 
     /// All that lies here is one FIN.

@@ -42,11 +42,11 @@ pub(super) struct Receive {
     /// Memory of what is queued (`sk_rmem_alloc`).
     pub rmem_alloc: u32,
     /// In-order data that the application has not read.
-    queue: InOrder,
+    pub queue: InOrder,
     /// Data beyond a hole (`out_of_order_queue`).
-    out_of_order: OutOfOrder,
+    pub out_of_order: OutOfOrder,
     /// SACK blocks to report.
-    blocks: SackBlocks,
+    pub blocks: SackBlocks,
     /// Duplicate to report with the next ACK (`duplicate_sack`).
     pub dsack: Option<SackBlock>,
     /// Where the latest duplicate began, reported or not (`duplicate_sack[0].start_seq`).
@@ -197,8 +197,8 @@ impl Connection {
         }
     }
 
-    /// The buffer takes another segment (`tcp_try_rmem_schedule`).
-    fn has_room(&self, seg: &Segment<'_>) -> bool {
+    /// The buffer takes another segment (`tcp_can_ingest`).
+    pub(super) fn has_room(&self, seg: &Segment<'_>) -> bool {
         if self.config.profile.strict_receive_window {
             return self.rcv.rmem_alloc == 0
                 || self.rcv.rmem_alloc.saturating_add(seg.len) <= self.rcv.rcvbuf;
@@ -207,10 +207,7 @@ impl Connection {
     }
 
     fn queue_in_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        if !self.has_room(seg) && !self.rcv.queue.is_empty() {
-            cx.mib.rcv_q_drop += 1;
-            self.ack.now = true;
-            self.ack.scheduled = true;
+        if !self.has_room(seg) && !self.make_room(seg, cx) && self.refuse_for_memory(seg, cx) {
             return;
         }
         self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
@@ -232,6 +229,19 @@ impl Connection {
         }
         self.drop_passed_blocks();
         cx.ready |= SocketReady::READABLE;
+    }
+
+    /// There is no memory for a segment in order: the peer is told at once. True if it is not taken
+    /// all the same, because other data waits to be read.
+    #[cold]
+    fn refuse_for_memory(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+        self.ack.no_memory = self.config.profile.strict_receive_window;
+        self.ack.now = true;
+        self.ack.scheduled = true;
+        cx.ready |= SocketReady::READABLE;
+        let drop = !self.rcv.queue.is_empty() && seg.len > 0;
+        cx.mib.rcv_q_drop += u64::from(drop);
+        drop
     }
 
     /// Forgets SACK blocks that are history (`tcp_sack_remove`).
@@ -270,8 +280,9 @@ impl Connection {
     /// Keeps data beyond a hole (`tcp_data_queue_ofo`).
     fn queue_out_of_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.ecn_check_ce(seg.ecn, cx);
-        if !self.has_room(seg) {
+        if !self.has_room(seg) && !self.make_room(seg, cx) {
             cx.mib.ofo_drop += 1;
+            cx.ready |= SocketReady::READABLE;
             return;
         }
         self.ack.scheduled = true;

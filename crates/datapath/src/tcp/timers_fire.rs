@@ -16,6 +16,10 @@ const TIME_WAIT_SECS: u32 = 60;
 const RESOURCE_PROBE_INTERVAL: u32 = HZ / 2;
 /// `TCP_TIMEOUT_MIN`, jiffies.
 const TIMEOUT_MIN: u32 = 2;
+/// A stream with fewer packets in flight is thin.
+const THIN_PACKETS: u32 = 4;
+/// `TCP_THIN_LINEAR_RETRIES`.
+const THIN_LINEAR_RETRIES: u8 = 6;
 /// `TCP_RTO_MIN`, jiffies.
 const RTO_MIN: u32 = HZ / 5;
 
@@ -138,8 +142,26 @@ impl Connection {
             self.reset_xmit_timer(Pending::Retransmit, RESOURCE_PROBE_INTERVAL, cx.now);
             return;
         }
+        if self.backs_off_linearly() {
+            self.backoff = 0;
+            self.set_rto();
+            let rto = self.clamped_rto(cx.now);
+            return self.reset_xmit_timer(Pending::Retransmit, rto, cx.now);
+        }
         self.backoff = self.backoff.saturating_add(1);
         self.back_off(handshake, cx.now);
+    }
+
+    /// A thin stream has too little in flight for fast retransmissions; it may ask for timeouts at
+    /// constant distance, a few times (`tcp_stream_is_thin`).
+    fn backs_off_linearly(&self) -> bool {
+        let wanted =
+            self.config.socket.thin_linear || self.config.sysctl.tcp_thin_linear_timeouts != 0;
+        wanted
+            && self.state == State::Established
+            && self.rec.packets_out < THIN_PACKETS
+            && self.window.snd_ssthresh < super::cc::INFINITE_SSTHRESH
+            && self.retransmits <= THIN_LINEAR_RETRIES
     }
 
     /// The SYN-ACK of a half-open connection timed out (`reqsk_timer_handler`).

@@ -27,7 +27,8 @@ impl Connection {
         let skb = self.queue.get_mut(id);
         skb.sent_ns = self.snd.wstamp_ns;
         let skb = *skb;
-        let departs_in_ns = u32::try_from(skb.sent_ns - now_ns).unwrap_or(u32::MAX);
+        let delay_ns = self.tx_delay_ns();
+        let departs_in_ns = u32::try_from(skb.sent_ns - now_ns + delay_ns).unwrap_or(u32::MAX);
         let len = skb.len();
         let segs = u32::from(skb.pcount.max(1));
         let mut flags = skb.flags;
@@ -285,7 +286,18 @@ impl Connection {
     }
 
     fn meta(&self) -> Meta {
-        Meta { priority: self.config.priority, mark: self.config.mark, ..Meta::default() }
+        Meta {
+            priority: self.config.priority,
+            mark: self.config.mark,
+            departs_in_ns: u32::try_from(self.tx_delay_ns()).unwrap_or(u32::MAX),
+            ..Meta::default()
+        }
+    }
+
+    /// How long `fq` holds every packet back besides its turn (`TCP_TX_DELAY`), ns. It counts as part
+    /// of the round trip.
+    fn tx_delay_ns(&self) -> u64 {
+        u64::from(self.config.socket.tx_delay_us) * 1_000
     }
 
     fn packet(&mut self, tcp: Tcp, payload: u32, ecn: Ecn, meta: Meta) -> Packet {

@@ -53,7 +53,7 @@ impl Host {
 
     /// Keeps what a connection has learnt about its path (`update_or_create_fnhe`).
     #[cold]
-    pub(super) fn keep_path_mtu(&mut self) {
+    pub(in crate::host) fn keep_path_mtu(&mut self) {
         let Some((remote, mtu, now)) = self.learnt_mtu.take() else { return };
         let stack = self.tcp_stack();
         let expires = u64::from(stack.defaults.sysctl.mtu_expires);

@@ -106,7 +106,7 @@ fn fragment(ipv6: bool, (id, from, to, more, tos): Fragment) -> Packet {
 
 /// What has been counted, by the names of `nstat`, zeroes left out.
 fn counted(host: &Host) -> Vec<(&'static str, u64)> {
-    let hot = ["IpInReceives", "IpOutRequests"];
+    let hot = ["IpInReceives", "IpOutRequests", "UdpInDatagrams", "Udp6InDatagrams"];
     host.ip_counters().filter(|(name, value)| *value > 0 && !hot.contains(name)).collect()
 }
 

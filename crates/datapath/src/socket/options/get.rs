@@ -148,6 +148,7 @@ pub(super) fn tcp_value(
         }
         TCP_INQ => stream.options.inq.into(),
         TCP_TX_DELAY => own.tx_delay_us.into(),
+        TCP_THIN_LINEAR_TIMEOUTS => own.thin_linear.into(),
         TCP_SAVE_SYN => own.save_syn.into(),
         TCP_SAVED_SYN => {
             let id = stream.connection();

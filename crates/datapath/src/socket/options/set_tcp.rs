@@ -106,6 +106,10 @@ impl Setter<'_> {
                 }
                 self.configure(|config| config.socket.tx_delay_us = value as u32);
             }
+            TCP_THIN_LINEAR_TIMEOUTS => {
+                within(0, 1)?;
+                self.configure(|config| config.socket.thin_linear = on);
+            }
             TCP_SAVE_SYN => {
                 within(0, 2)?;
                 self.configure(|config| config.socket.save_syn = value as u8);

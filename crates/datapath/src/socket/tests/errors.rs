@@ -75,14 +75,14 @@ fn wrong_arguments_have_the_errno_of_linux() {
     let tcp = number::SOL_TCP;
     let bad_domain = Syscall::Socket { domain: 99, kind: 1, protocol: 0 };
     let bad_kind = Syscall::Socket { domain: 2, kind: 99, protocol: 0 };
-    let datagram = Syscall::Socket { domain: 2, kind: number::SOCK_DGRAM, protocol: 0 };
+    let rdm = Syscall::Socket { domain: 2, kind: 4, protocol: 0 };
     let other_protocol = Syscall::Socket { domain: 2, kind: 1, protocol: number::IPPROTO_UDP };
     let foreign = Syscall::Bind { fd: 3, address: address("10.0.0.1:81") };
     let faulty = Syscall::Write { fd: 3, iov: Iov::One(Buffer::faulty(10)) };
     for (syscall, errno) in [
         (bad_domain, Errno::EAFNOSUPPORT),
         (bad_kind, Errno::EINVAL),
-        (datagram, Errno::ESOCKTNOSUPPORT),
+        (rdm, Errno::ESOCKTNOSUPPORT),
         (other_protocol, Errno::EPROTONOSUPPORT),
         (foreign, Errno::EINVAL),
         (faulty, Errno::EFAULT),

@@ -1,0 +1,173 @@
+//! UDP sockets that talk to one peer, and what the network complains about
+//! (`__ip4_datagram_connect`, `__udp4_lib_err`).
+
+use super::Host;
+use super::socket::{Socket, SocketError};
+use super::tcp::Wakes;
+use super::udp::UdpSocket;
+use crate::node::SocketReady;
+use crate::tcp::config::PmtuDiscovery;
+use crate::tcp::{IcmpError, SocketError as NetworkError};
+use crate::units::Instant;
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// An ICMP error, as a socket with `IP_RECVERR` is told of it (`struct sock_extended_err`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramError {
+    /// What it means.
+    pub error: NetworkError,
+    /// The message itself.
+    pub icmp: IcmpError,
+    /// Who sent it (`SO_EE_OFFENDER`).
+    pub offender: IpAddr,
+    /// Where the datagram was to go.
+    pub remote: SocketAddr,
+    /// Bytes of its payload that the error quotes.
+    pub payload: u32,
+}
+
+/// Errors that wait for their reader at most.
+const MAX_ERRORS: usize = 128;
+
+impl Host {
+    /// Whether a UDP socket has this port at this address, or at all addresses.
+    pub(super) fn udp_port_is_taken(&self, local: SocketAddr) -> bool {
+        let port = local.port();
+        let bound = self.sockets.udp.range((port, LOWEST)..).take_while(|((it, _), _)| *it == port);
+        bound.into_iter().any(|(&(_, ip), id)| {
+            let v6_only =
+                matches!(self.sockets.get(*id), Some(Socket::Udp(socket)) if socket.v6_only);
+            ip == local.ip()
+                || (ip.is_ipv4() == local.is_ipv4()
+                    && (ip.is_unspecified() || local.ip().is_unspecified()))
+                || (ip.is_ipv6() && ip.is_unspecified() && !v6_only && local.is_ipv4())
+        })
+    }
+
+    /// Connects a UDP socket: it hears only of `remote` from now on, and gets the address of the
+    /// route.
+    ///
+    /// # Errors
+    /// It is not a UDP socket, or there is no route.
+    pub fn udp_connect(&mut self, id: u32, remote: SocketAddr) -> Result<(), SocketError> {
+        let source = self.source_address(remote.ip()).ok_or(SocketError::Unreachable)?;
+        let local = self.udp_socket(id)?.local;
+        if local.ip().is_unspecified() {
+            self.udp_rebind(id, SocketAddr::new(source, local.port()));
+        }
+        self.udp_socket(id)?.peer = Some(remote);
+        Ok(())
+    }
+
+    /// Undoes `connect`; the socket is at `local` again.
+    pub fn udp_disconnect(&mut self, id: u32, local: SocketAddr) {
+        if let Ok(socket) = self.udp_socket(id) {
+            socket.peer = None;
+            socket.error = None;
+            self.udp_rebind(id, local);
+        }
+    }
+
+    /// Moves a socket to another address, unless that is taken.
+    fn udp_rebind(&mut self, id: u32, local: SocketAddr) {
+        let Ok(socket) = self.udp_socket(id) else { return };
+        let old = socket.local;
+        let key = (local.port(), local.ip());
+        if self.sockets.udp.get(&key).is_some_and(|owner| *owner != id) {
+            return;
+        }
+        self.sockets.udp.remove(&(old.port(), old.ip()));
+        self.sockets.udp.insert(key, id);
+        if let Ok(socket) = self.udp_socket(id) {
+            socket.local = local;
+        }
+    }
+
+    /// Whom a UDP socket is connected to.
+    pub fn udp_peer(&self, id: u32) -> Option<SocketAddr> {
+        self.udp(id)?.peer
+    }
+
+    /// The largest packet to the peer of a connected socket (`IP_MTU`), bytes.
+    pub fn udp_path_mtu(&mut self, now: Instant, id: u32) -> Option<u32> {
+        let socket = self.udp(id)?;
+        let (peer, discovery) = (socket.peer?, socket.pmtu_discovery);
+        Some(self.mtu_towards(now, peer.ip(), discovery))
+    }
+
+    /// A UDP socket, to look at.
+    pub fn udp(&self, id: u32) -> Option<&UdpSocket> {
+        match self.sockets.get(id)? {
+            Socket::Udp(socket) => Some(socket),
+            _ => None,
+        }
+    }
+
+    /// The error that waits to be told (`sock_error`).
+    pub fn udp_take_error(&mut self, id: u32) -> Option<NetworkError> {
+        self.udp_socket(id).ok()?.error.take()
+    }
+
+    /// The next ICMP error of a socket with `IP_RECVERR`.
+    pub fn udp_take_icmp(&mut self, id: u32) -> Option<DatagramError> {
+        self.udp_socket(id).ok()?.errors.pop_front()
+    }
+
+    /// An error, or ICMP errors, wait to be told.
+    pub fn udp_has_error(&self, id: u32) -> bool {
+        self.udp(id).is_some_and(|socket| socket.error.is_some() || !socket.errors.is_empty())
+    }
+
+    /// How often the waiters of a UDP socket have been woken.
+    pub fn udp_wakes(&self, id: u32) -> Wakes {
+        self.udp(id).map(|socket| socket.wakes).unwrap_or_default()
+    }
+
+    /// An ICMP error about a datagram of this host: local end, remote end.
+    pub(super) fn udp_error(
+        &mut self,
+        now: Instant,
+        (local, remote): (SocketAddr, SocketAddr),
+        icmp: IcmpError,
+        offender: IpAddr,
+        payload: u32,
+    ) {
+        let Some(id) = self.udp_lookup(local, remote) else { return };
+        let Some((error, hard)) = icmp.for_datagrams() else { return };
+        let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else { return };
+        let mut hard = hard;
+        if error == NetworkError::MessageSize {
+            hard = socket.pmtu_discovery != PmtuDiscovery::Dont;
+            let believes = !matches!(
+                socket.pmtu_discovery,
+                PmtuDiscovery::Interface | PmtuDiscovery::Omit | PmtuDiscovery::Probe
+            );
+            if believes && icmp.mtu > 0 {
+                self.learn_datagram_path(now, remote.ip(), icmp.mtu);
+            }
+        }
+        let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else { return };
+        if socket.recverr {
+            if socket.errors.len() < MAX_ERRORS {
+                let told = DatagramError { error, icmp, offender, remote, payload };
+                socket.errors.push_back(told);
+            }
+        } else if !hard || socket.peer.is_none() {
+            return;
+        }
+        socket.error = Some(error);
+        socket.wakes.state = socket.wakes.state.wrapping_add(1);
+        self.notify(id, SocketReady::ERROR);
+    }
+
+    /// Packets to `remote` are too large from this size on (`ipv4_sk_update_pmtu`).
+    fn learn_datagram_path(&mut self, now: Instant, remote: IpAddr, mtu: u32) {
+        let least =
+            if remote.is_ipv4() { self.tcp_stack().defaults.sysctl.min_pmtu } else { 1_280 };
+        self.learnt_mtu = Some((remote, mtu.max(least), now));
+        self.keep_path_mtu();
+    }
+}
+
+/// The address that all others come after.
+const LOWEST: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

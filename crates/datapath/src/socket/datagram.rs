@@ -1,0 +1,424 @@
+//! UDP sockets: binding, connecting, sending, receiving (`inet_dgram_ops`, `udp_sendmsg`,
+//! `udp_recvmsg`, `__ip4_datagram_connect`).
+
+mod options;
+
+use super::Sockets;
+use super::call::{
+    Address, Control, Data, ExtendedError, Fd, Iov, Message, Outcome, Progress, Received, Return,
+    Syscall,
+};
+use super::errno::Errno;
+#[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
+use super::number::*;
+use super::stream::wait;
+use super::table::File;
+use crate::host::{Datagram, Host, SocketError, UdpSocket};
+use crate::packet::Body;
+use crate::qdisc::Enqueue;
+use crate::units::Instant;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::task::Poll;
+use options::Settings;
+
+/// A UDP socket of the process.
+#[derive(Clone, Debug)]
+pub(super) struct DatagramSocket {
+    /// `AF_INET6`.
+    pub ipv6: bool,
+    /// `O_NONBLOCK`.
+    pub nonblocking: bool,
+    /// Its number at the host, once it has a port.
+    pub id: Option<u32>,
+    /// Where `bind` has put it; IPv4-mapped addresses as IPv4.
+    bound: Option<SocketAddr>,
+    /// `shutdown`: reading, writing.
+    shut: (bool, bool),
+    settings: Settings,
+}
+
+/// The longest datagram that `sendmsg` looks at.
+const LONGEST: u64 = 0xffff;
+impl DatagramSocket {
+    /// A socket that has just been opened.
+    pub fn new(ipv6: bool, nonblocking: bool) -> Self {
+        Self {
+            ipv6,
+            nonblocking,
+            id: None,
+            bound: None,
+            shut: (false, false),
+            settings: Settings::default(),
+        }
+    }
+
+    fn any(&self) -> SocketAddr {
+        let ip: IpAddr =
+            if self.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        SocketAddr::new(ip, 0)
+    }
+
+    /// The address in an argument; IPv4-mapped ones as IPv4.
+    fn address(&self, address: Address) -> Result<SocketAddr, Errno> {
+        match address {
+            Address::Null => Err(Errno::EFAULT),
+            Address::Other { len, .. } if len < 16 => Err(Errno::EINVAL),
+            Address::Unspecified | Address::Other { .. } => Err(Errno::EAFNOSUPPORT),
+            Address::Inet(SocketAddr::V6(_)) if !self.ipv6 => Err(Errno::EAFNOSUPPORT),
+            Address::Inet(address) => {
+                let ip = address.ip().to_canonical();
+                if ip.is_ipv4() && self.ipv6 && self.settings.v6_only {
+                    return Err(Errno::ENETUNREACH);
+                }
+                Ok(SocketAddr::new(ip, address.port()))
+            }
+        }
+    }
+
+    /// An address as the caller sees it.
+    fn shown(&self, address: SocketAddr) -> SocketAddr {
+        match address {
+            SocketAddr::V4(v4) if self.ipv6 => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            other => other,
+        }
+    }
+
+    /// Gives the settings to the host's socket.
+    fn apply(&self, host: &mut Host) {
+        let Some(id) = self.id else { return };
+        let Ok(socket) = host.udp_socket(id) else { return };
+        let own = &self.settings;
+        socket.receive_buffer = own.receive_buffer;
+        socket.send_buffer = own.send_buffer;
+        socket.tos = own.tos;
+        socket.ttl = own.ttl;
+        socket.priority = own.priority;
+        socket.pmtu_discovery = own.pmtu;
+        socket.recverr = own.recverr;
+        socket.v6_only = own.v6_only;
+    }
+
+    /// Gets a port, if it has none (`inet_autobind`).
+    fn open_at(&mut self, host: &mut Host, local: SocketAddr) -> Result<u32, Errno> {
+        if let Some(id) = self.id {
+            return Ok(id);
+        }
+        let id = host.udp_bind(local).map_err(Errno::from)?;
+        self.id = Some(id);
+        self.apply(host);
+        Ok(id)
+    }
+
+    fn host_socket<'a>(&self, host: &'a Host) -> Option<&'a UdpSocket> {
+        host.udp(self.id?)
+    }
+
+    /// What it is ready for, as `EPOLL*` bits (`udp_poll`).
+    pub fn readiness(&self, host: &Host) -> u32 {
+        let socket = self.host_socket(host);
+        let mut events = 0;
+        if self.shut.0 {
+            events |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+        }
+        if self.shut == (true, true) {
+            events |= EPOLLHUP;
+        }
+        if socket.is_some_and(|socket| socket.first().is_some()) {
+            events |= EPOLLIN | EPOLLRDNORM;
+        }
+        if socket.is_none_or(UdpSocket::is_writable) {
+            events |= EPOLLOUT | EPOLLWRNORM;
+        }
+        if self.id.is_some_and(|id| host.udp_has_error(id)) {
+            events |= EPOLLERR;
+        }
+        events
+    }
+}
+
+impl Sockets {
+    /// A call on a UDP socket; `None`: not one that differs from other files.
+    pub(super) fn datagram_call(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        syscall: &Syscall,
+        progress: &mut Progress,
+    ) -> Option<Poll<Outcome>> {
+        let done = match syscall {
+            Syscall::Bind { address, .. } => self.bind_datagram(host, fd, *address),
+            Syscall::Connect { address, .. } => self.connect_datagram(host, fd, *address),
+            Syscall::Listen { .. } | Syscall::Accept { .. } => Err(Errno::EOPNOTSUPP),
+            Syscall::Shutdown { how, .. } => self.shutdown_datagram(host, fd, *how),
+            Syscall::LocalName { .. } => self.datagram(fd).map(|socket| {
+                let local = socket.host_socket(host).map(|socket| socket.local);
+                let local = local.or(socket.bound).unwrap_or(socket.any());
+                let shown = if local.ip().is_unspecified() { local } else { socket.shown(local) };
+                Return::zero_with(Data::Address(shown))
+            }),
+            Syscall::PeerName { .. } => self.datagram(fd).and_then(|socket| {
+                let peer = socket.id.and_then(|id| host.udp_peer(id)).ok_or(Errno::ENOTCONN)?;
+                Ok(Return::zero_with(Data::Address(socket.shown(peer))))
+            }),
+            Syscall::Ioctl { request, argument, .. } => {
+                self.datagram_ioctl(host, fd, *request, *argument)
+            }
+            Syscall::GetOption { level, name, len, .. } => match len {
+                0 => Err(Errno::EINVAL),
+                _ => self.datagram_option(now, host, fd, *level, *name),
+            },
+            Syscall::SetOption { level, name, value, .. } => {
+                self.set_datagram_option(host, fd, *level, *name, value)
+            }
+            Syscall::Read { iov, .. } => {
+                return Some(self.receive_datagram(now, host, fd, iov, 0, progress));
+            }
+            Syscall::Receive { iov, flags, .. } => {
+                return Some(self.receive_datagram(now, host, fd, iov, *flags, progress));
+            }
+            Syscall::Write { iov, .. } => {
+                let message = Message { iov: iov.clone(), ..Message::default() };
+                return Some(self.send_datagram(now, host, fd, &message, 0, progress));
+            }
+            Syscall::Send { message, flags, .. } => {
+                return Some(self.send_datagram(now, host, fd, message, *flags, progress));
+            }
+            _ => return None,
+        };
+        Some(Poll::Ready(done))
+    }
+
+    fn datagram(&self, fd: Fd) -> Result<&DatagramSocket, Errno> {
+        match self.file(fd)? {
+            File::Datagram(socket) => Ok(socket),
+            _ => Err(Errno::ENOTSOCK),
+        }
+    }
+
+    fn datagram_mut(&mut self, fd: Fd) -> Result<&mut DatagramSocket, Errno> {
+        match self.file_mut(fd)? {
+            File::Datagram(socket) => Ok(socket),
+            _ => Err(Errno::ENOTSOCK),
+        }
+    }
+
+    fn bind_datagram(&mut self, host: &mut Host, fd: Fd, address: Address) -> Outcome {
+        let socket = self.datagram_mut(fd)?;
+        let local = match address {
+            Address::Unspecified if !socket.ipv6 => socket.any(),
+            other => socket.address(other)?,
+        };
+        if socket.id.is_some() {
+            return Err(Errno::EINVAL);
+        }
+        if !host.is_local_address(local.ip()) {
+            return Err(Errno::EADDRNOTAVAIL);
+        }
+        socket.open_at(host, local)?;
+        socket.bound = Some(local);
+        Ok(Return::value(0))
+    }
+
+    fn connect_datagram(&mut self, host: &mut Host, fd: Fd, address: Address) -> Outcome {
+        let socket = self.datagram_mut(fd)?;
+        if address == Address::Unspecified {
+            if let Some(id) = socket.id {
+                if let Some(bound) = socket.bound {
+                    let port = host.udp(id).map_or(bound.port(), |it| it.local.port());
+                    host.udp_disconnect(id, SocketAddr::new(bound.ip(), port));
+                } else {
+                    // A port that the socket has not asked for is given back.
+                    host.datagram_close(id);
+                    socket.id = None;
+                }
+            }
+            return Ok(Return::value(0));
+        }
+        let mut remote = socket.address(address)?;
+        if remote.ip().is_unspecified() {
+            remote.set_ip(host.loopback_like(remote.ip()));
+        }
+        if host.source_address(remote.ip()).is_none() {
+            return Err(Errno::ENETUNREACH);
+        }
+        let any = socket.any();
+        let id = socket.open_at(host, any)?;
+        host.udp_connect(id, remote).map_err(Errno::from)?;
+        Ok(Return::value(0))
+    }
+
+    fn shutdown_datagram(&mut self, host: &Host, fd: Fd, how: i32) -> Outcome {
+        let socket = self.datagram_mut(fd)?;
+        let (read, write) = match how {
+            SHUT_RD => (true, false),
+            SHUT_WR => (false, true),
+            SHUT_RDWR => (true, true),
+            _ => return Err(Errno::EINVAL),
+        };
+        socket.shut = (socket.shut.0 || read, socket.shut.1 || write);
+        // Without a peer the call fails, and has its effect all the same.
+        socket.id.and_then(|id| host.udp_peer(id)).ok_or(Errno::ENOTCONN)?;
+        Ok(Return::value(0))
+    }
+
+    /// `sendmsg` (`udp_sendmsg`): the whole datagram or nothing.
+    fn send_datagram(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        message: &Message,
+        flags: i32,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        let socket = self.datagram_mut(fd)?;
+        let len = message.iov.len();
+        if len > LONGEST {
+            return Poll::Ready(Err(Errno::EMSGSIZE));
+        }
+        if flags & MSG_OOB != 0 {
+            return Poll::Ready(Err(Errno::EOPNOTSUPP));
+        }
+        let peer = socket.id.and_then(|id| host.udp_peer(id));
+        let mut remote = match message.address {
+            Address::Null => peer.ok_or(Errno::EDESTADDRREQ)?,
+            given => socket.address(given)?,
+        };
+        if remote.port() == 0 {
+            return Poll::Ready(Err(Errno::EINVAL));
+        }
+        if remote.ip().is_unspecified() {
+            remote.set_ip(host.loopback_like(remote.ip()));
+        }
+        if socket.shut.1 {
+            return Poll::Ready(Err(Errno::EPIPE));
+        }
+        if message.iov.valid_len().is_some() {
+            return Poll::Ready(Err(Errno::EFAULT));
+        }
+        let any = socket.any();
+        let id = socket.open_at(host, any)?;
+        let waits = (socket.nonblocking || flags & MSG_DONTWAIT != 0, socket.settings.send_timeout);
+        if let Some(error) = host.udp_take_error(id) {
+            return Poll::Ready(Err(error.into()));
+        }
+        let body = Body { len: len as u32, ..Body::default() };
+        match host.udp_send(now, id, remote, body) {
+            // The queue has dropped it: told only to those who want to know of errors.
+            Ok(Enqueue::Dropped) if host.udp(id).is_some_and(|socket| socket.recverr) => {
+                Poll::Ready(Err(Errno::ENOBUFS))
+            }
+            Ok(_) => Poll::Ready(Ok(Return::value(len as i64))),
+            Err(SocketError::WouldBlock) => wait(now, waits.0, waits.1, Errno::EAGAIN, progress),
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    }
+
+    /// `recvmsg` (`udp_recvmsg`): one datagram, what does not fit is lost.
+    fn receive_datagram(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        iov: &Iov,
+        flags: i32,
+        progress: &mut Progress,
+    ) -> Poll<Outcome> {
+        let socket = self.datagram_mut(fd)?;
+        if flags & MSG_ERRQUEUE != 0 {
+            return Poll::Ready(socket.receive_error(host, iov));
+        }
+        let any = socket.any();
+        let id = socket.open_at(host, any)?;
+        let socket = self.datagram(fd)?;
+        if let Some(error) = host.udp_take_error(id) {
+            return Poll::Ready(Err(error.into()));
+        }
+        let Some(&datagram) = host.udp(id).and_then(UdpSocket::first) else {
+            if socket.shut.0 {
+                return Poll::Ready(Ok(Return::value(0)));
+            }
+            let dont_wait = socket.nonblocking || flags & MSG_DONTWAIT != 0;
+            return wait(now, dont_wait, socket.settings.receive_timeout, Errno::EAGAIN, progress);
+        };
+        if iov.valid_len().is_some_and(|valid| valid < u64::from(datagram.body.len)) {
+            return Poll::Ready(Err(Errno::EFAULT));
+        }
+        if flags & MSG_PEEK == 0 {
+            host.datagram_read(id);
+        }
+        Poll::Ready(Ok(socket.received(&datagram, iov.len(), flags)))
+    }
+
+    fn datagram_ioctl(&mut self, host: &Host, fd: Fd, request: i32, argument: i32) -> Outcome {
+        let socket = self.datagram_mut(fd)?;
+        let there = socket.id.and_then(|id| host.udp(id));
+        let number = match request {
+            FIONBIO => {
+                socket.nonblocking = argument != 0;
+                return Ok(Return::value(0));
+            }
+            SIOCINQ => {
+                there.and_then(UdpSocket::first).map_or(0, |datagram| datagram.body.len.into())
+            }
+            SIOCOUTQ => there.map_or(0, |socket| socket.unsent().into()),
+            _ => return Err(Errno::ENOTTY),
+        };
+        Ok(Return::zero_with(Data::Number(number)))
+    }
+}
+
+impl DatagramSocket {
+    /// What a read of `room` bytes gives of a datagram.
+    fn received(&self, datagram: &Datagram, room: u64, flags: i32) -> Return {
+        let len = u64::from(datagram.body.len);
+        let cut = len > room;
+        let mut control = Vec::new();
+        let ipv4 = datagram.from.is_ipv4();
+        if self.settings.receive_ttl && ipv4 {
+            control.push(Control::IpTtl(datagram.ttl.into()));
+        }
+        if self.settings.receive_tos {
+            control.push(if ipv4 && !self.ipv6 {
+                Control::IpTos(datagram.tos)
+            } else {
+                Control::Ipv6TrafficClass(datagram.tos.into())
+            });
+        }
+        let message = Received {
+            from: Some(self.shown(datagram.from)),
+            flags: if cut { MSG_TRUNC } else { 0 },
+            control,
+        };
+        let value = if flags & MSG_TRUNC != 0 { len } else { len.min(room) };
+        Return { value: value as i64, data: Data::Message(message) }
+    }
+
+    /// `MSG_ERRQUEUE`: an ICMP error and what it quotes (`ip_recv_error`).
+    fn receive_error(&self, host: &mut Host, iov: &Iov) -> Outcome {
+        let id = self.id.ok_or(Errno::EAGAIN)?;
+        let told = host.udp_take_icmp(id).ok_or(Errno::EAGAIN)?;
+        let icmp = told.icmp;
+        let origin = if icmp.ipv6 { SO_EE_ORIGIN_ICMP6 } else { SO_EE_ORIGIN_ICMP };
+        let error = ExtendedError {
+            errno: Errno::from(told.error).number(),
+            origin: origin as u8,
+            kind: icmp.kind,
+            code: icmp.code,
+            info: if Errno::from(told.error) == Errno::EMSGSIZE { icmp.mtu } else { 0 },
+            data: 0,
+            ipv6: icmp.ipv6,
+        };
+        let quoted = u64::from(told.payload);
+        let cut = quoted > iov.len();
+        let message = Received {
+            from: Some(self.shown(told.remote)),
+            flags: MSG_ERRQUEUE | if cut { MSG_TRUNC } else { 0 },
+            control: vec![Control::ExtendedError(error)],
+        };
+        Ok(Return { value: quoted.min(iov.len()) as i64, data: Data::Message(message) })
+    }
+}
