@@ -134,9 +134,10 @@ const NOTIFIED: [(&str, &str); 4] = [
     ("SO_EE_ORIGIN_ZEROCOPY", ZEROCOPY),
 ];
 
-const WORDS: [(&str, &str); 6] = [
-    ("SOCK_DGRAM", "sockets other than TCP's are not modelled"),
-    ("SOCK_RAW", "sockets other than TCP's are not modelled"),
+const WORDS: [(&str, &str); 7] = [
+    ("SOCK_RAW", "sockets other than those of TCP and UDP are not modelled"),
+    ("IPPROTO_ICMP", "sockets other than those of TCP and UDP are not modelled"),
+    ("IPPROTO_ICMPV6", "sockets other than those of TCP and UDP are not modelled"),
     ("TCP_ZEROCOPY_RECEIVE", ZEROCOPY),
     ("IPPROTO_MPTCP", "Multipath TCP is not modelled"),
     ("SCM_TIMESTAMPING_OPT_STATS", STATS),
