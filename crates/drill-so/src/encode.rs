@@ -72,37 +72,13 @@ pub fn option(level: i32, name: i32, value: &OptionValue) -> Vec<u8> {
 /// Bytes of the name of a congestion control.
 const NAME_LEN: usize = 16;
 
+/// `struct tcp_info` of Linux 7: what Linux 6.1 has, and the fields behind it.
 fn tcp_info(info: &TcpInfo) -> Vec<u8> {
-    // Fields that the kernel has and the stack does not count.
-    const NOT_COUNTED: u32 = 0;
-    let mut fields = Fields::default();
+    let mut fields = Fields(iproute::ss::diag::tcp_info(info).to_vec());
     fields
-        .u8s(&[
-            info.state as u8,
-            info.ca_state as u8,
-            info.retransmits,
-            info.probes,
-            info.backoff,
-            info.options,
-            info.snd_wscale & 0xf | info.rcv_wscale << 4,
-            u8::from(info.delivery_rate_app_limited),
-        ])
-        .u32s(&[info.rto, info.ato, info.snd_mss, info.rcv_mss])
-        .u32s(&[info.unacked, info.sacked, info.lost, info.retrans, NOT_COUNTED])
-        .u32s(&[info.last_data_sent, NOT_COUNTED, info.last_data_recv, info.last_ack_recv])
-        .u32s(&[info.pmtu, info.rcv_ssthresh, info.rtt, info.rttvar, info.snd_ssthresh])
-        .u32s(&[info.snd_cwnd, info.advmss, info.reordering, info.rcv_rtt, info.rcv_space])
-        .u32s(&[info.total_retrans])
-        .u64s(&[info.pacing_rate, u64::MAX, info.bytes_acked, info.bytes_received])
-        .u32s(&[info.segs_out, info.segs_in, info.notsent_bytes, info.min_rtt])
-        .u32s(&[info.data_segs_in, info.data_segs_out])
-        .u64s(&[info.delivery_rate, info.busy_time, info.rwnd_limited, info.sndbuf_limited])
-        .u32s(&[info.delivered, info.delivered_ce])
-        .u64s(&[info.bytes_sent, info.bytes_retrans])
-        .u32s(&[info.dsack_dups, info.reord_seen, info.rcv_ooopack, info.snd_wnd])
-        .u32s(&[NOT_COUNTED, NOT_COUNTED])
-        .u16s(&[0, 0])
-        .u32s(&[NOT_COUNTED, info.received_ce])
+        .u32s(&[info.rcv_wnd, info.rehash])
+        .u16s(&[info.total_rto, info.total_rto_recoveries])
+        .u32s(&[info.total_rto_time, info.received_ce])
         .u32s(&[info.delivered_e1_bytes, info.delivered_e0_bytes, info.delivered_ce_bytes])
         .u32s(&[info.received_e1_bytes, info.received_e0_bytes, info.received_ce_bytes])
         .u32s(&[u32::from(info.ecn_mode & 3)

@@ -1,6 +1,7 @@
 //! What stands in for the kernel: a host with one interface, its descriptors, its settings.
 
 use crate::ast::Direction;
+use crate::kept_settings;
 use crate::settings::Settings;
 use crate::tunnel::Tunnel;
 use core::net::{IpAddr, SocketAddr};
@@ -168,7 +169,7 @@ impl Kernel {
             match self.host.set_tcp_sysctl(&name, value) {
                 Ok(()) => Setting::Done,
                 Err(SysctlError::Value(why)) => Setting::Invalid(why),
-                Err(SysctlError::Unknown) => Self::keep(&name, value),
+                Err(SysctlError::Unknown) => kept(&name, value),
             }
         } else if let Some(parameter) = name.strip_prefix("/sys/module/tcp_dctcp/parameters/") {
             match self.host.set_dctcp_parameter(parameter, value) {
@@ -177,20 +178,12 @@ impl Kernel {
                 Err(SysctlError::Unknown) => Setting::Unknown,
             }
         } else {
-            Self::keep(&name, value)
+            kept(&name, value)
         };
         if outcome == Setting::Done {
             self.kept.insert(name, value.to_owned());
         }
         outcome
-    }
-
-    /// Settings that may be written and change nothing here.
-    fn keep(name: &str, value: &str) -> Setting {
-        let known = KEPT.contains(&name) || KEPT_TREES.iter().any(|tree| name.starts_with(tree));
-        let parameter = name.strip_prefix("/sys/module/tcp_cubic/parameters/");
-        let as_built = parameter.is_some_and(|it| CUBIC.contains(&(it, value)));
-        if known || as_built { Setting::Done } else { Setting::Unknown }
     }
 
     /// Reads a setting.
@@ -201,6 +194,9 @@ impl Kernel {
         }
         if let Some(value) = self.host.ip_sysctl(&name) {
             return Some(value.to_string());
+        }
+        if let Some(default) = kept_settings::default(&name) {
+            return Some(default.to_owned());
         }
         let mut config = self.host.tcp_defaults();
         match name.strip_prefix("net.ipv4.")? {
@@ -355,6 +351,11 @@ impl Kernel {
     }
 }
 
+/// A setting that is only kept.
+fn kept(name: &str, value: &str) -> Setting {
+    if kept_settings::may_be(name, value) { Setting::Done } else { Setting::Unknown }
+}
+
 /// `net.ipv4.tcp_ecn`, `net/ipv4/tcp_ecn` and `/proc/sys/net/ipv4/tcp_ecn` are the same.
 fn setting_name(name: &str) -> String {
     let name = name.strip_prefix("/proc/sys/").unwrap_or(name);
@@ -372,34 +373,3 @@ const MAX_TUNNELS: usize = 16;
 
 /// `txqueuelen` of a tun device.
 const TX_QUEUE_LEN: u32 = 500;
-
-/// Parameters of CUBIC with the values that it has here: no others can be had.
-const CUBIC: [(&str, &str); 7] = [
-    ("hystart", "1"),
-    ("hystart_detect", "3"),
-    ("hystart_low_window", "16"),
-    ("hystart_ack_delta_us", "2000"),
-    ("fast_convergence", "1"),
-    ("tcp_friendliness", "1"),
-    ("beta", "717"),
-];
-
-/// Settings without a meaning here, that suites write all the same.
-const KEPT: [&str; 14] = [
-    "net.ipv4.tcp_fack",
-    "net.ipv4.tcp_low_latency",
-    "net.ipv4.tcp_mem",
-    "net.ipv4.tcp_max_orphans",
-    "net.ipv4.tcp_max_tw_buckets",
-    "net.ipv4.tcp_available_congestion_control",
-    "net.ipv4.tcp_allowed_congestion_control",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.icmp_ratelimit",
-    "net.ipv4.icmp_msgs_per_sec",
-    "net.ipv4.icmp_msgs_burst",
-    "net.core.default_qdisc",
-    "net.core.somaxconn",
-    "kernel.printk",
-];
-const KEPT_TREES: [&str; 5] =
-    ["net.core.rmem_", "net.core.wmem_", "net.core.optmem_", "net.ipv4.conf.", "net.ipv6.conf."];

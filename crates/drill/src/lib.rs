@@ -9,6 +9,7 @@ pub mod encap;
 pub mod fault;
 pub mod harness;
 pub mod icmp_names;
+pub mod kept_settings;
 pub mod kernel;
 pub mod lex;
 pub mod parse;

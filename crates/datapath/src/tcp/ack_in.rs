@@ -51,7 +51,7 @@ impl Connection {
         }
         if ack.after(prior_snd_una) {
             flags.snd_una_advanced = true;
-            self.retransmits = 0;
+            self.end_timeouts(cx.now);
         }
         let prior_highest = if self.is_sack() { self.highest_sack_seq() } else { self.snd.una };
         let prior_packets = self.rec.packets_out;

@@ -524,7 +524,7 @@ impl Connection {
         cx.mib.retrans_segs += 1;
         self.totals.total_retrans += 1;
         self.send_syn_ack(cx);
-        self.retransmits = self.retransmits.saturating_add(1);
+        self.note_timeout(cx.now);
         if self.rec.retrans_stamp == 0 {
             self.rec.retrans_stamp = self.ts_now(cx.now).max(1);
         }
@@ -548,7 +548,7 @@ impl Connection {
             self.try_undo_handshake_loss(cx);
         }
         self.rec.retrans_stamp = 0;
-        self.retransmits = 0;
+        self.end_timeouts(cx.now);
         self.rearm_rto(cx.now);
     }
 

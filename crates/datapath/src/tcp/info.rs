@@ -136,6 +136,18 @@ pub struct TcpInfo {
     pub rcv_ooopack: u32,
     /// The peer's window, bytes.
     pub snd_wnd: u32,
+    /// Our window as last offered, bytes.
+    pub rcv_wnd: u32,
+    /// Limit of the pacing rate, byte/s; all bits: none.
+    pub max_pacing_rate: u64,
+    /// Timeouts after which another path was tried.
+    pub rehash: u32,
+    /// Timeouts, those of the handshake included.
+    pub total_rto: u16,
+    /// Series of timeouts without progress in between.
+    pub total_rto_recoveries: u16,
+    /// Time from the first timeout of each series to its end or now, ms.
+    pub total_rto_time: u32,
     /// Packets that came with CE.
     pub received_ce: u32,
     /// Bytes of ours that arrived as ECT(1), by the peer's AccECN options.
@@ -220,6 +232,12 @@ impl Connection {
             reord_seen: self.totals.reord_seen,
             rcv_ooopack: self.totals.rcv_ooopack,
             snd_wnd: self.snd.wnd,
+            rcv_wnd: self.rcv.wnd,
+            max_pacing_rate: self.config.max_pacing_rate,
+            rehash: self.totals.rto.rehashed.into(),
+            total_rto: self.totals.rto.timeouts,
+            total_rto_recoveries: self.totals.rto.series,
+            total_rto_time: self.totals.rto.time_ms(now),
             received_ce: self.ecn.received_ce,
             delivered_e1_bytes,
             delivered_e0_bytes,

@@ -49,6 +49,7 @@ mod rcv_window;
 mod reassembly;
 mod receive;
 mod recovery;
+mod rto_totals;
 pub mod rtt;
 pub mod seq;
 pub mod shared;
@@ -221,6 +222,7 @@ struct Totals {
     reord_seen: u32,
     rcv_ooopack: u32,
     lost: u32,
+    rto: rto_totals::RtoTotals,
 }
 
 /// One TCP connection (`struct tcp_sock`).

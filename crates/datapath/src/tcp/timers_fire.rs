@@ -132,7 +132,8 @@ impl Connection {
         } else {
             self.enter_loss(cx);
         }
-        self.retransmits = self.retransmits.saturating_add(1);
+        self.note_timeout(cx.now);
+        self.totals.rto.rehashed = self.totals.rto.rehashed.saturating_add(1);
         let head = self.queue.rtx_head().expect("something is in flight");
         if handshake {
             self.ecn_fall_back(head);
@@ -170,12 +171,14 @@ impl Connection {
             cx.mib.timeouts += 1;
             return self.done(cx);
         };
+        // What the first SYN-ACK waited for counts as well.
+        let first_sent = self.queue.rtx_head().map(|head| Instant::from_nanos(self.queue.get(head).sent_ns));
         if due {
             self.retransmit_syn_ack(cx);
             self.accurate_syn_ack_timeout();
             self.handshake_timeout();
         }
-        self.retransmits = self.retransmits.saturating_add(1);
+        self.note_timeout(first_sent.unwrap_or(cx.now));
         let timeout = u64::from(self.config.profile.timeout_init_ms) << self.retransmits.min(20);
         let timeout = timeout.min(self.rto_max_ms().into()) as u32;
         self.reset_xmit_timer(Pending::Retransmit, timeout, cx.now);

@@ -81,7 +81,7 @@ pub fn tcp_info(info: &TcpInfo) -> [u8; TCP_INFO_LEN] {
         info.snd_wscale | info.rcv_wscale << 4,
         u8::from(info.delivery_rate_app_limited),
     ]);
-    // fackets, last_ack_sent and max_pacing_rate have no field of their own.
+    // fackets and last_ack_sent have no field of their own.
     let words = [
         info.rto,
         info.ato,
@@ -109,7 +109,7 @@ pub fn tcp_info(info: &TcpInfo) -> [u8; TCP_INFO_LEN] {
         info.total_retrans,
     ];
     out.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    let volumes = [info.pacing_rate, u64::MAX, info.bytes_acked, info.bytes_received];
+    let volumes = [info.pacing_rate, info.max_pacing_rate, info.bytes_acked, info.bytes_received];
     out.extend(volumes.iter().flat_map(|word| word.to_le_bytes()));
     let words = [
         info.segs_out,

@@ -110,7 +110,7 @@ impl Connection {
         if frto {
             cx.mib.spurious_rtos += 1;
         }
-        self.retransmits = 0;
+        self.end_timeouts(cx.now);
         if self.non_sack_prevents_reopen() {
             return true;
         }
