@@ -56,7 +56,17 @@ struct Inner {
     /// Segment size of inbound super-packets.
     mss: u32,
     /// Threads that were given the result of a call and have something to do with it.
-    busy: Vec<PathBuf>,
+    busy: Vec<Busy>,
+}
+
+/// A thread whose call has returned. packetdrill asks it for the time, looks at the result, and
+/// lets it sleep again.
+#[derive(Debug)]
+struct Busy {
+    /// Where the kernel tells of the thread.
+    stat: PathBuf,
+    /// It has asked for the time.
+    asked: bool,
 }
 
 /// What became of a shell command.
@@ -106,6 +116,10 @@ impl Instance {
     /// The clock, which a look at it moves by a microsecond.
     pub fn look_at_clock(&self) -> Instant {
         if let Some(at) = RETURNED_AT.take() {
+            let own = own_stat();
+            for busy in &mut self.lock().busy {
+                busy.asked |= Some(&busy.stat) == own.as_ref();
+            }
             return at;
         }
         self.pass(LOOK)
@@ -212,7 +226,7 @@ impl Instance {
         loop {
             if let Some(Finished { at, outcome }) = inner.harness.finished(id) {
                 RETURNED_AT.set(Some(at));
-                inner.busy.extend(own_stat());
+                inner.busy.extend(own_stat().map(|stat| Busy { stat, asked: false }));
                 return outcome;
             }
             inner = self.moved.wait(inner).unwrap_or_else(PoisonError::into_inner);
@@ -267,7 +281,7 @@ impl Instance {
 impl Inner {
     /// Whether a call that has returned is still being dealt with.
     fn is_busy(&mut self) -> bool {
-        self.busy.retain(|stat| !sleeps(stat));
+        self.busy.retain(|busy| !(busy.asked && sleeps(&busy.stat)));
         !self.busy.is_empty() || self.harness.any_finished()
     }
 }

@@ -133,7 +133,6 @@ impl Connection {
             self.enter_loss(cx);
         }
         self.note_timeout(cx.now);
-        self.totals.rto.rehashed = self.totals.rto.rehashed.saturating_add(1);
         let head = self.queue.rtx_head().expect("something is in flight");
         if handshake {
             self.ecn_fall_back(head);
@@ -172,7 +171,8 @@ impl Connection {
             return self.done(cx);
         };
         // What the first SYN-ACK waited for counts as well.
-        let first_sent = self.queue.rtx_head().map(|head| Instant::from_nanos(self.queue.get(head).sent_ns));
+        let first_sent =
+            self.queue.rtx_head().map(|head| Instant::from_nanos(self.queue.get(head).sent_ns));
         if due {
             self.retransmit_syn_ack(cx);
             self.accurate_syn_ack_timeout();
@@ -276,6 +276,7 @@ impl Connection {
             self.write_error(cx);
         } else if self.rethink_txhash() {
             cx.mib.timeout_rehash += 1;
+            self.totals.rto.rehashed = self.totals.rto.rehashed.saturating_add(1);
         }
         over
     }
