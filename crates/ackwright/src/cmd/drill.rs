@@ -51,10 +51,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
     /// Times may be off by this many µs (default 4000)
-    #[arg(long, alias = "tolerance-usecs", value_name = "N")]
+    #[arg(long, alias = "tolerance_usecs", value_name = "N")]
     tolerance_usecs: Option<String>,
     /// … or by this share of the time since the event before (default 12.5)
-    #[arg(long, alias = "tolerance-percent", value_name = "N")]
+    #[arg(long, alias = "tolerance_percent", value_name = "N")]
     tolerance_percent: Option<String>,
     /// MTU of the interface (default 1500, over IPv6 1520)
     #[arg(long, value_name = "BYTES")]
@@ -63,50 +63,68 @@ pub struct Args {
     #[arg(long, value_name = "BYTES")]
     mss: Option<String>,
     /// Address of the host under test
-    #[arg(long, alias = "local-ip", value_name = "ADDRESS")]
+    #[arg(long, alias = "local_ip", value_name = "ADDRESS")]
     local_ip: Option<String>,
     /// Address of the script's end
-    #[arg(long, alias = "remote-ip", value_name = "ADDRESS")]
+    #[arg(long, alias = "remote_ip", value_name = "ADDRESS")]
     remote_ip: Option<String>,
     /// Netmask of the host's network
-    #[arg(long, alias = "netmask-ip", value_name = "MASK")]
+    #[arg(long, alias = "netmask_ip", value_name = "MASK")]
     netmask_ip: Option<String>,
     /// Taken for compatibility: there is no gateway here
-    #[arg(long, alias = "gateway-ip", value_name = "ADDRESS", hide = true)]
+    #[arg(long, alias = "gateway_ip", value_name = "ADDRESS", hide = true)]
     gateway_ip: Option<String>,
     /// Port of bind()
-    #[arg(long, alias = "bind-port", value_name = "PORT")]
+    #[arg(long, alias = "bind_port", value_name = "PORT")]
     bind_port: Option<String>,
     /// Port of connect()
-    #[arg(long, alias = "connect-port", value_name = "PORT")]
+    #[arg(long, alias = "connect_port", value_name = "PORT")]
     connect_port: Option<String>,
     /// A tick of TCP timestamps in µs; 0: TS values are not compared
-    #[arg(long, alias = "tcp-ts-tick-usecs", value_name = "N")]
+    #[arg(long, alias = "tcp_ts_tick_usecs", value_name = "N")]
     tcp_ts_tick_usecs: Option<String>,
     /// TS ecr of inbound packets may be one that was not seen
-    #[arg(long, alias = "tcp-ts-ecr-scaled")]
+    #[arg(long, alias = "tcp_ts_ecr_scaled")]
     tcp_ts_ecr_scaled: bool,
     /// An outbound line is one packet, not several that add up
-    #[arg(long, alias = "strict-segments")]
+    #[arg(long, alias = "strict_segments")]
     strict_segments: bool,
     /// Differences in these events (packet, syscall) are only told
-    #[arg(long, alias = "non-fatal", value_name = "KINDS")]
+    #[arg(long, alias = "non_fatal", value_name = "KINDS")]
     non_fatal: Option<String>,
     /// A word of scripts that is replaced: NAME=VALUE
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
     define: Vec<String>,
     /// Taken for compatibility
-    #[arg(long, alias = "send-omit-free", hide = true)]
+    #[arg(long, alias = "send_omit_free", hide = true)]
     send_omit_free: bool,
+    /// Shell scripts that run before each script, by their paths from it: FILE,FILE
+    #[arg(long, alias = "init_scripts", value_name = "FILES")]
+    init_scripts: Option<String>,
+    /// Taken for compatibility
+    #[arg(long, hide = true)]
+    debug: bool,
+    /// Taken for compatibility
+    #[arg(long, value_name = "MBPS", hide = true)]
+    speed: Option<String>,
+    /// Taken for compatibility: code blocks are interpreted
+    #[arg(long, alias = "code_command", value_name = "COMMAND", hide = true)]
+    code_command: Option<String>,
+    /// Taken for compatibility
+    #[arg(long, alias = "code_format", value_name = "FORMAT", hide = true)]
+    code_format: Option<String>,
+    /// Taken for compatibility
+    #[arg(long, alias = "code_sockopt", value_name = "NAME", hide = true)]
+    code_sockopt: Option<String>,
     /// Read the scripts only
-    #[arg(long, alias = "dry-run")]
+    #[arg(long, alias = "dry_run")]
     dry_run: bool,
 }
 
 /// Runs the scripts and reports.
 pub fn run(args: &Args) -> Outcome {
     let versions = versions(args.ip_version.as_deref())?;
-    let plan = Plan { versions, flags: flags(args), jobs: args.jobs };
+    let plan = Plan { versions, flags: flags_of(args), jobs: args.jobs };
     check_flags(&plan)?;
     let files = suite::find(&args.paths)
         .map_err(|error| Failure::Usage(format!("cannot read the scripts: {error}")))?;
@@ -159,7 +177,7 @@ fn versions(word: Option<&str>) -> Result<Vec<IpVersion>, Failure> {
     }
 }
 
-fn flags(args: &Args) -> Vec<Flag> {
+fn flags_of(args: &Args) -> Vec<Flag> {
     let valued = [
         ("tolerance_usecs", &args.tolerance_usecs),
         ("tolerance_percent", &args.tolerance_percent),
@@ -173,6 +191,11 @@ fn flags(args: &Args) -> Vec<Flag> {
         ("connect_port", &args.connect_port),
         ("tcp_ts_tick_usecs", &args.tcp_ts_tick_usecs),
         ("non_fatal", &args.non_fatal),
+        ("init_scripts", &args.init_scripts),
+        ("speed", &args.speed),
+        ("code_command", &args.code_command),
+        ("code_format", &args.code_format),
+        ("code_sockopt", &args.code_sockopt),
     ];
     let mut flags: Vec<Flag> = valued
         .into_iter()
@@ -270,4 +293,60 @@ fn told(reports: &[Report], verbose: u8) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// packetdrill's spellings and ours mean the same; what means nothing here is taken as well.
+    #[test]
+    fn packetdrills_spellings() {
+        let theirs = [
+            "--ip_version=ipv6",
+            "--tolerance_usecs=14000",
+            "--tolerance_percent=5",
+            "--local_ip=fd3d:a0b:17d6::1",
+            "--remote_ip=fd3d:fa7b:d17d::1",
+            "--gateway_ip=fd3d:a0b:17d6:8888::1",
+            "--bind_port=81",
+            "--connect_port=82",
+            "--tcp_ts_tick_usecs=1000",
+            "--tcp_ts_ecr_scaled",
+            "--strict_segments",
+            "--non_fatal=packet,syscall",
+            "--mtu=1520",
+            "--mss=1000",
+            "--init_scripts=a.sh,b.sh",
+            "--send_omit_free",
+            "--dry_run",
+            "--debug",
+            "--speed=100",
+            "--code_sockopt=TCP_INFO",
+        ];
+        let read = |flags: Vec<String>| {
+            let words = ["drill".to_owned(), "x.pkt".to_owned()].into_iter().chain(flags);
+            let args = Line::try_parse_from(words).map_err(|error| error.to_string())?.args;
+            let flags = flags_of(&args);
+            let settings = Settings::of_run(IpVersion::Ipv6, &[], &flags);
+            settings.map_err(|fault| fault.to_string())
+        };
+        let settings = read(theirs.map(str::to_owned).to_vec()).expect("packetdrill's flags");
+        assert_eq!((settings.tolerance_usecs, settings.tolerance_millipercent), (14_000, 5_000));
+        assert_eq!((settings.bind_port, settings.connect_port), (81, 82));
+        assert!(settings.strict_segments && settings.ts_ecr_scaled && settings.non_fatal_calls);
+        assert_eq!(settings.init_scripts.len(), 2);
+        let ours = theirs.map(|flag| {
+            let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+            format!("{}{}{value}", name.replace('_', "-"), if value.is_empty() { "" } else { "=" })
+        });
+        assert_eq!(read(ours.to_vec()), Ok(settings));
+    }
 }
