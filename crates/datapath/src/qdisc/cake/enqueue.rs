@@ -5,7 +5,7 @@ use super::flows::{Flows, Lookup};
 use super::hash::FlowKeys;
 use super::memory::{footprint, segment_footprint};
 use super::overflow::{Backlogs, Longest, MAX_TINS, Place};
-use super::pool::Queued;
+use super::pool::{Queued, may_be_ack};
 use super::segment::may_be_tcp;
 use super::tin::Tin;
 use super::{AckFilter, AckJudgement, AckRule, FlowMode};
@@ -138,6 +138,10 @@ impl Cake {
                 newest: newest.meta.owner,
                 rule,
             }));
+        }
+        // A queue of data need not be searched, however long it is.
+        if flow.chain.acks() == u32::from(may_be_ack(newest)) {
+            return;
         }
         let Some(position) = ack_filter::victim(filter, newest, queue()) else { return };
         let ticket = self.pool.remove(&mut flow.chain, position);

@@ -16,6 +16,17 @@ pub struct Queued {
     pub memory: u32,
 }
 
+/// False for what surely has a payload. What only its bytes tell may be anything.
+pub fn may_be_ack(packet: &Packet) -> bool {
+    packet.body.len == 0 || packet.extra.is_some()
+}
+
+impl Queued {
+    fn may_be_ack(&self) -> bool {
+        may_be_ack(&self.packet)
+    }
+}
+
 /// The pool: slots in use hold a packet, free ones form a chain.
 #[derive(Clone, Debug)]
 pub struct Pool {
@@ -29,6 +40,8 @@ pub struct Chain {
     head: u32,
     tail: u32,
     len: u32,
+    /// How many of the packets may be ACKs without data.
+    acks: u32,
 }
 
 /// A packet that has been taken out of its chain and still lies in the pool, where it can be read
@@ -54,7 +67,7 @@ impl Default for Pool {
 
 impl Default for Chain {
     fn default() -> Self {
-        Self { head: NIL, tail: NIL, len: 0 }
+        Self { head: NIL, tail: NIL, len: 0, acks: 0 }
     }
 }
 
@@ -78,11 +91,17 @@ impl Chain {
     pub const fn len(&self) -> u32 {
         self.len
     }
+
+    /// How many of them may be ACKs without data: none of the others can be.
+    pub const fn acks(&self) -> u32 {
+        self.acks
+    }
 }
 
 impl Pool {
     /// Appends a packet to `chain`.
     pub fn push(&mut self, chain: &mut Chain, queued: Queued) {
+        chain.acks += u32::from(queued.may_be_ack());
         let slot = self.occupy(queued);
         if chain.is_empty() {
             chain.head = slot;
@@ -104,7 +123,9 @@ impl Pool {
             chain.tail = NIL;
         }
         chain.len -= 1;
-        Some(Ticket(slot))
+        let ticket = Ticket(slot);
+        chain.acks -= u32::from(self.get(&ticket).may_be_ack());
+        Some(ticket)
     }
 
     /// The packet that `ticket` stands for.
@@ -148,7 +169,9 @@ impl Pool {
             chain.tail = before;
         }
         chain.len -= 1;
-        Ticket(slot)
+        let ticket = Ticket(slot);
+        chain.acks -= u32::from(self.get(&ticket).may_be_ack());
+        ticket
     }
 
     fn occupy(&mut self, queued: Queued) -> u32 {
@@ -161,5 +184,33 @@ impl Pool {
         self.free = self.slots[slot as usize].next;
         self.slots[slot as usize] = filled;
         slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qdisc::testing::flow_frame;
+
+    fn queued(len: u32) -> Queued {
+        let mut packet = flow_frame(1, 60, 0);
+        packet.body.len = len;
+        Queued { packet, len: 60, adjusted: 60, memory: 0 }
+    }
+
+    /// Data, ACK, data, ACK, ACK: however they leave, the count is of those that are left.
+    #[test]
+    fn what_may_be_an_ack_is_counted_wherever_it_leaves() {
+        let (mut pool, mut chain) = (Pool::default(), Chain::default());
+        for len in [100, 0, 100, 0, 0] {
+            pool.push(&mut chain, queued(len));
+        }
+        assert_eq!((chain.len(), chain.acks()), (5, 3));
+        for (position, left) in [(2, 3), (2, 2), (0, 2), (1, 1)] {
+            let _ = pool.remove(&mut chain, position).redeem(&mut pool);
+            assert_eq!(chain.acks(), left, "without the one at {position}");
+        }
+        let _ = pool.pop(&mut chain).expect("one is left").redeem(&mut pool);
+        assert_eq!(chain, Chain::default());
     }
 }
