@@ -2,6 +2,7 @@
 //!
 //! Time is in 1/1024 s (`BICTCP_HZ` = 10 bits) since the epoch's start, windows in segments.
 
+use super::cube_root::cubic_root;
 use super::hystart::HyStart;
 use super::{Ack, AckSample, CaState, CongestionControl, CwndEvent, Window};
 
@@ -42,7 +43,7 @@ const BIC_SCALE: u32 = 41;
 /// C in units of 1/1024 per (1/1024 s)³ (`cube_rtt_scale` = `bic_scale` · 10).
 const CUBE_RTT_SCALE: u64 = BIC_SCALE as u64 * 10;
 /// 2⁴⁰ / `cube_rtt_scale`: K = cbrt(`CUBE_FACTOR` · (Wmax − cwnd)).
-const CUBE_FACTOR: u64 = (1 << 40) / CUBE_RTT_SCALE;
+pub(super) const CUBE_FACTOR: u64 = (1 << 40) / CUBE_RTT_SCALE;
 /// `BICTCP_HZ`.
 const CUBIC_HZ_SHIFT: u32 = 10;
 /// Jiffies in a second.
@@ -225,44 +226,6 @@ impl CongestionControl for Cubic {
     }
 }
 
-/// The cube root, like the kernel's (`cubic_root`): a first guess from the leading six bits, then
-/// one Newton step in integers.
-///
-/// The kernel looks its guess up in a table that was refined by hand. Ours is a formula of our
-/// own, fitted to windows observed on a kernel: 3.5 % high in the middle of its range, so that
-/// the step's overshoot cancels what 341/1024 lacks to a third.
-fn cubic_root(a: u64) -> u32 {
-    let bits = u64::BITS - a.leading_zeros();
-    if bits < 7 {
-        // To the nearest, from the floor of twice the root.
-        return integer_root(8 * a).div_ceil(2);
-    }
-    // A third of the bits that the guess leaves out: 84/256 is nearly 1/3.
-    let shift = ((bits * 84) >> 8) - 1;
-    let guess = u64::from((first_guess(a >> (3 * shift)) << shift) >> 6);
-    // x' = (2 x + a / x²) / 3, with x (x - 1) for x².
-    let sum = 2 * guess + a / (guess * (guess - 1));
-    ((sum * 341) >> 10) as u32
-}
-
-/// 66.25 times the cube root of `leading` + 0.3.
-fn first_guess(leading: u64) -> u32 {
-    debug_assert!(leading < 64, "six bits lead");
-    integer_root(265 * 265 * 265 * (10 * leading + 3) / 640)
-}
-
-/// The largest number whose cube is at most `cube`, which is below 2³⁰.
-fn integer_root(cube: u64) -> u32 {
-    let mut root: u64 = 0;
-    for bit in (0..10).rev() {
-        let candidate = root | (1 << bit);
-        if candidate.pow(3) <= cube {
-            root = candidate;
-        }
-    }
-    root as u32
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests_support::ack_at;
@@ -270,24 +233,6 @@ mod tests {
 
     fn avoidance(cwnd: u32) -> Window {
         Window { snd_ssthresh: cwnd.min(5), is_cwnd_limited: true, ..Window::new(cwnd) }
-    }
-
-    #[test]
-    fn the_root_is_close() {
-        let mut worst: f64 = 0.0;
-        let mut sum = 0.0;
-        let cubes: Vec<u64> = (0..2_000u32).map(|n| 1_000 + 7_919 * u64::from(n).pow(3)).collect();
-        for &cube in &cubes {
-            let exact = (cube as f64).cbrt();
-            let error = (f64::from(cubic_root(cube)) - exact).abs() / exact;
-            // One unit is what rounding may take from a small root.
-            worst = worst.max(error - 1.0 / exact);
-            sum += error;
-        }
-        assert!(worst < 0.01, "{worst}");
-        assert!(sum / (cubes.len() as f64) < 0.003, "{sum}");
-        let small: Vec<u32> = [0, 1, 3, 4, 15, 16, 42, 43, 63].map(cubic_root).into();
-        assert_eq!(small, [0, 1, 1, 2, 2, 3, 3, 4, 4]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! A module is lent the [`Window`] and reads an [`Ack`]; it never holds the connection.
 
+mod cube_root;
 mod cubic;
 pub mod dctcp;
 mod hystart;
