@@ -282,6 +282,10 @@ impl Connection {
                 self.send_ack(cx);
                 return;
             }
+            if self.ack.timeout <= timeout && self.timers.is_set(Timer::DelayedAck) {
+                // It stays in its place on the wheel (mod_timer).
+                return;
+            }
             timeout = timeout.min(self.ack.timeout);
         }
         self.ack.timer = true;

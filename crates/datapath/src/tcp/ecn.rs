@@ -152,14 +152,14 @@ impl Connection {
         if ect { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
-    /// Codepoint of a segment without data: Not-ECT by RFC 3168 section 6.1.4, ECT for DCTCP.
+    /// Codepoint of a segment without data: Not-ECT by RFC 3168 section 6.1.4, ECT for DCTCP until
+    /// TIME-WAIT.
     pub(super) fn ecn_of_control(&self) -> Ecn {
+        if self.state == State::TimeWait {
+            return Ecn::NotEct;
+        }
         if self.is_accurate() && self.state != State::SynRecv {
-            return if self.state == State::TimeWait {
-                Ecn::NotEct
-            } else {
-                self.accurate_codepoint()
-            };
+            return self.accurate_codepoint();
         }
         if self.ecn.ok && self.cc_needs_ecn() { Ecn::Ect0 } else { Ecn::NotEct }
     }

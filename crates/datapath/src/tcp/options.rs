@@ -87,8 +87,8 @@ impl Connection {
         if !self.opt.timestamps || self.opt.ts_recent_stamp == 0 {
             return false;
         }
-        let older = (ts.value.wrapping_sub(self.opt.ts_recent) as i32) < 0;
-        older && !self.ts_recent_is_old(now) && !self.is_disordered_ack(tcp, ts, len)
+        let age = self.opt.ts_recent.wrapping_sub(ts.value) as i32;
+        age > PAWS_WINDOW && !self.ts_recent_is_old(now) && !self.is_disordered_ack(tcp, ts, len)
     }
 
     /// A pure ACK that was merely overtaken is harmless (`tcp_disordered_ack`).
@@ -99,6 +99,10 @@ impl Connection {
         pure_ack && tcp.ack == self.snd.una && !self.changes_window(tcp) && recent
     }
 }
+
+/// Ticks by which a timestamp may be older than the latest: a segment that was merely overtaken
+/// (`TCP_PAWS_WINDOW`).
+const PAWS_WINDOW: i32 = 1;
 
 /// Seconds since the epoch, never 0 so that 0 can mean "never".
 fn seconds(now: Instant) -> u32 {

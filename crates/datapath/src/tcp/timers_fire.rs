@@ -48,9 +48,15 @@ impl Connection {
     pub(super) fn reset_xmit_timer(&mut self, pending: Pending, delta: u32, now: Instant) {
         let delta = u64::from(delta.min(self.rto_max_ms()));
         self.pending = pending;
-        self.timeout = self.jiffies_clock().now(now) + delta;
-        let expiry = self.jiffies_clock().wheel_expiry(now, delta);
-        self.timers.set(Timer::Transmit, expiry);
+        let timeout = self.jiffies_clock().now(now) + delta;
+        // A timer that is set for this very time already stays in its place on the wheel, however
+        // coarse that is (mod_timer).
+        let unchanged = timeout == self.timeout && self.timers.is_set(Timer::Transmit);
+        self.timeout = timeout;
+        if !unchanged {
+            let expiry = self.jiffies_clock().wheel_expiry(now, delta);
+            self.timers.set(Timer::Transmit, expiry);
+        }
     }
 
     /// Restarts the retransmission timer, or stops it when nothing is in flight
