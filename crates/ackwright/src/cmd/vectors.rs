@@ -14,6 +14,7 @@ use super::{Failure, Outcome, print, print_json};
 Examples:
   ackwright vectors ../shared/vectors/v4
   ackwright vectors v1_cake_fixed.jsonl.gz --json
+  ackwright vectors droptail_cubic.json.gz --pcap out
 
 Exit code 1 if any scenario differs from the recording.")]
 pub struct Args {
@@ -23,6 +24,9 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Write what the model sent and received in each transfer to DIR/NAME.pcapng
+    #[arg(long, value_name = "DIR")]
+    pcap: Option<PathBuf>,
 }
 
 /// Replays every vector file below the given paths.
@@ -33,7 +37,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let mut reports = Vec::new();
     for file in &files {
-        let report = match vectors::run(file) {
+        let report = match vectors::run_with(file, args.pcap.as_deref()) {
             Ok(report) => report,
             Err(error) if is_other_json(file, &args.paths, &error) => {
                 eprintln!("passed over {}: {error}", file.display());
@@ -49,6 +53,8 @@ pub fn run(args: &Args) -> Outcome {
     let failed: usize = reports.iter().map(Report::failed).sum();
     if args.json {
         print_json(&summary(&reports))?;
+    } else if let Some(transfers) = vectors::transfers(&reports) {
+        print(&transfers.to_string())?;
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -97,10 +103,14 @@ fn summary(reports: &[Report]) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut summary = json!({
         "schema": 1,
         "passed": reports.iter().map(Report::passed).sum::<usize>(),
         "failed": reports.iter().map(Report::failed).sum::<usize>(),
         "scenarios": scenarios,
-    })
+    });
+    if let Some(transfers) = vectors::transfers(reports) {
+        summary["transfers"] = transfers.to_json();
+    }
+    summary
 }

@@ -47,7 +47,9 @@ fn replay_case(line: &Value, mode: &str, expected: &Value) -> Result<Scenario, S
         let got = run(instance(&words, "", MTU, seed, true)?, &packets)?;
         let mut compared = 0;
         match first_difference("", expected, &got, &|_| false, &mut compared) {
-            None => return Ok(Scenario { name, verdict: Verdict::Passed, compared }),
+            None => {
+                return Ok(Scenario { name, verdict: Verdict::Passed, compared, figures: None });
+            }
             Some(Field { path, expected, got }) => {
                 let field = path.trim_start_matches('.').to_owned();
                 let divergence = Divergence { time: None, index: None, field, expected, got };
@@ -56,7 +58,7 @@ fn replay_case(line: &Value, mode: &str, expected: &Value) -> Result<Scenario, S
         }
     }
     let (compared, divergence) = best.ok_or("no attempt")?;
-    Ok(Scenario { name, verdict: Verdict::Failed(divergence), compared })
+    Ok(Scenario { name, verdict: Verdict::Failed(divergence), compared, figures: None })
 }
 
 /// Drives one case as it was recorded.

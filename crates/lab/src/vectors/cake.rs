@@ -56,7 +56,7 @@ pub(super) fn unreadable(line: &Value, problem: String) -> Scenario {
         got: problem,
     };
     let name = line["name"].as_str().unwrap_or("without a name").to_owned();
-    Scenario { name, verdict: Verdict::Failed(divergence), compared: 0 }
+    Scenario { name, verdict: Verdict::Failed(divergence), compared: 0, figures: None }
 }
 
 /// One input.
@@ -111,7 +111,14 @@ fn replay_scenario(line: &Value, packets: &Value) -> Result<Scenario, String> {
             let mut compared = 0;
             let found = compare(&inputs, &run, variant, fixed, &mut compared)?;
             match found {
-                None => return Ok(Scenario { name, verdict: Verdict::Passed, compared }),
+                None => {
+                    return Ok(Scenario {
+                        name,
+                        verdict: Verdict::Passed,
+                        compared,
+                        figures: None,
+                    });
+                }
                 Some(divergence) => {
                     if best.as_ref().is_none_or(|(reached, _)| compared > *reached) {
                         best = Some((compared, divergence));
@@ -129,7 +136,7 @@ fn replay_scenario(line: &Value, packets: &Value) -> Result<Scenario, String> {
             "random draws decide: {seen} outcomes were seen, and none of {attempts} draws gave one"
         ))
     };
-    Ok(Scenario { name, verdict, compared })
+    Ok(Scenario { name, verdict, compared, figures: None })
 }
 
 /// The packets with the times at which the kernel queued them.

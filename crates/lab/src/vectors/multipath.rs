@@ -48,7 +48,7 @@ pub fn replay(lines: &[Value]) -> Result<Vec<Scenario>, Error> {
                     Some(divergence) => Verdict::Failed(divergence),
                 };
                 let name = format!("{}:{kind}", index + 1);
-                scenarios.push(Scenario { name, verdict, compared: check.compared });
+                scenarios.push(Scenario { name, verdict, compared: check.compared, figures: None });
             }
         }
     }
