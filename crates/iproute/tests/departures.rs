@@ -102,7 +102,7 @@ fn who_made_objects_and_rules_is_forgotten() {
 }
 
 /// 9. Only what a packet says decides: two questions that differ in nothing else have one answer,
-/// however many sockets there are.
+///    however many sockets there are.
 #[test]
 fn only_the_fields_of_a_packet_decide() {
     let mut ip = router();

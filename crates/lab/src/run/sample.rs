@@ -104,8 +104,8 @@ fn tcp_info(built: &Built, flow: &Flow) -> Option<TcpInfo> {
 }
 
 impl FlowSamples {
-    fn look(&mut self, info: Option<TcpInfo>) {
-        let field = |read: fn(&TcpInfo) -> u32| info.as_ref().map(|info| i64::from(read(info)));
+    fn look(&mut self, info: Option<&TcpInfo>) {
+        let field = |read: fn(&TcpInfo) -> u32| info.map(|info| i64::from(read(info)));
         self.cwnd.push(field(|info| info.snd_cwnd));
         let infinite = i64::from(INFINITE_SSTHRESH);
         self.ssthresh.push(field(|info| info.snd_ssthresh).filter(|value| *value < infinite));
@@ -155,7 +155,7 @@ impl Sampler {
         self.time_ns.push(now.as_nanos() as i64);
         for (flow, place) in self.flows.iter_mut().zip(&built.flows) {
             if flow.tcp {
-                flow.look(tcp_info(built, place));
+                flow.look(tcp_info(built, place).as_ref());
             }
             if place.receivers.is_empty() {
                 continue;
