@@ -30,7 +30,7 @@ const CUBIC: [(&str, &str); 7] = [
 ];
 
 /// Settings whose other values would be different, with the values that Linux 7 begins with.
-const AS_BUILT: [(&str, &str); 21] = [
+const AS_BUILT: [(&str, &str); 22] = [
     ("net.core.high_order_alloc_disable", "0"),
     ("net.core.max_skb_frags", "17"),
     ("net.core.txrehash", "1"),
@@ -42,6 +42,7 @@ const AS_BUILT: [(&str, &str); 21] = [
     ("net.ipv4.route.min_adv_mss", "256"),
     ("net.ipv4.route.min_pmtu", "552"),
     ("net.ipv4.route.mtu_expires", "600"),
+    ("net.ipv4.tcp_available_congestion_control", "reno cubic dctcp"),
     ("net.ipv4.tcp_fwmark_accept", "0"),
     ("net.ipv4.tcp_l3mdev_accept", "0"),
     ("net.ipv4.tcp_pingpong_thresh", "1"),
@@ -55,7 +56,7 @@ const AS_BUILT: [(&str, &str); 21] = [
 ];
 
 /// Settings about what is not here: memory of the machine, other hosts, other protocols.
-const ANY: [&str; 30] = [
+const ANY: [&str; 29] = [
     "net.core.default_qdisc",
     "net.core.gro_normal_batch",
     "net.core.somaxconn",
@@ -76,7 +77,6 @@ const ANY: [&str; 30] = [
     "net.ipv4.ping_group_range",
     "net.ipv4.route.flush",
     "net.ipv4.tcp_allowed_congestion_control",
-    "net.ipv4.tcp_available_congestion_control",
     "net.ipv4.tcp_child_ehash_entries",
     "net.ipv4.tcp_early_demux",
     "net.ipv4.tcp_fack",
@@ -89,7 +89,7 @@ const ANY: [&str; 30] = [
 ];
 
 /// … by what their names begin with.
-const TREES: [&str; 26] = [
+const TREES: [&str; 29] = [
     "fs.",
     "kernel.",
     "vm.",
@@ -112,6 +112,9 @@ const TREES: [&str; 26] = [
     "net.ipv4.ip_forward",
     "net.ipv4.ipfrag_",
     "net.ipv4.neigh.",
+    "net.ipv4.route.error_",
+    "net.ipv4.route.gc_",
+    "net.ipv4.route.redirect_",
     "net.ipv4.tcp_plb_",
     "net.ipv4.udp_",
     "net.ipv6.conf.",

@@ -47,6 +47,7 @@ impl Shell {
             "head" => Ok(text::ends_of(&args, &take(input), true)),
             "tail" => Ok(text::ends_of(&args, &take(input), false)),
             "cut" => text::cut(&args, &take(input), pos),
+            "awk" | "gawk" | "mawk" => text::awk(&args, &take(input), pos),
             "tr" => text::tr(&args, &take(input), pos),
             "seq" => builtin::seq(&args, pos),
             "expr" => Ok(self.expr(&args)),

@@ -164,6 +164,9 @@ impl Shell {
     }
 
     fn outside(path: &str, pos: Pos) -> Fault {
+        if path.starts_with("/proc/") || path.starts_with("/sys/") {
+            return Fault::no_meaning(pos, format!("`{path}` is not modelled"));
+        }
         let what = format!("`{path}` is not a file of this script");
         let fix = "scripts may use virtual files below /tmp, /proc/sys, /proc/net and /sys";
         Fault::new(pos, what, fix)

@@ -21,7 +21,9 @@ pub(super) fn set(kernel: &mut Kernel, name: &str, value: &str, pos: Pos) -> Don
 
 /// `sysctl [-q] [-w] [-n] NAME=VALUE…` or `NAME…`.
 pub(super) fn sysctl(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> {
-    let bare = args.iter().any(|arg| arg.starts_with('-') && arg.contains('n'));
+    let has = |letter| args.iter().any(|arg| arg.starts_with('-') && arg.contains(letter));
+    // `-e`: settings that are not there are no fault.
+    let (bare, lenient) = (has('n'), has('e'));
     let mut whole = Ran::quiet();
     for arg in args.iter().filter(|arg| !arg.starts_with('-')) {
         let Some((name, value)) = arg.split_once('=') else {
@@ -39,7 +41,10 @@ pub(super) fn sysctl(kernel: &mut Kernel, args: &[&str], pos: Pos) -> Done<Ran> 
             }
             continue;
         };
-        let ran = set(kernel, name, value, pos)?;
+        let ran = match set(kernel, name, value, pos) {
+            Err(fault) if lenient && fault.no_meaning => continue,
+            ran => ran?,
+        };
         if !ran.status.ok() {
             whole.status = ran.status;
             whole.err.push_str(&ran.err);

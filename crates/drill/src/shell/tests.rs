@@ -58,6 +58,11 @@ fn the_status_is_that_of_the_last_command() {
         ("X=5; test_it=$X; echo $test_it | grep -q 5", 0),
         ("X=5 true; test -z \"$X\"", 0),
         ("bash -c 'false'", 1),
+        (
+            "sysctl -e -q -w net.ipv4.tcp_nothing=1 net.ipv4.tcp_ecn=1 && sysctl -n net.ipv4.tcp_ecn | grep 1",
+            0,
+        ),
+        ("grep -q dctcp /proc/sys/net/ipv4/tcp_available_congestion_control", 0),
         ("ip addr add 10.0.0.1/8 dev tun0 && ip addr add 10.0.0.2/8 dev eth7", 1),
         ("ip tunnel add gre1 mode gre remote 192.0.2.1; ip link set gre1 up mtu 1400", 0),
         (
@@ -152,6 +157,7 @@ fn the_language_of_the_shell() {
         ("echo a > /tmp/f; echo b >> /tmp/f; cat /tmp/f", "a\nb\n"),
         ("eval 'a=1; echo $a'", "1\n"),
         ("echo a:b:c | cut -d: -f2; echo abc | tr a-b x", "b\nxxc\n"),
+        ("echo '1 2 3' | awk '{print $2}'; echo a:b | awk -F: '/a/ {print $2, $1}'", "2\nb a\n"),
         ("set -e; if false; then :; fi; false || true; echo still", "still\n"),
         ("echo begin # and a remark; echo not\necho end", "begin\nend\n"),
     ] {
@@ -218,6 +224,8 @@ fn what_is_not_modelled_skips() {
         "select x in a b; do true; done",
         "sysctl -q net.mptcp.enabled=1",
         "curl http://example.org",
+        "cat /proc/cpuinfo",
+        "awk 'BEGIN { while (1) {} }'",
         "ip neigh add 10.0.0.1 dev tun0",
         "ip tunnel add vti1 mode vti remote 10.0.0.1",
     ] {

@@ -253,6 +253,48 @@ pub(super) fn cut(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
     Ok(Ran::ok(out))
 }
 
+/// `awk [-FC] '[/PATTERN/] {print $N, …}'`.
+pub(super) fn awk(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
+    let not_interpreted =
+        || Fault::no_meaning(pos, format!("`awk {}` is not interpreted", args.join(" ")));
+    let (separator, program) = match args {
+        [program] => (None, *program),
+        ["-F", separator, program] => (Some(*separator), *program),
+        [flag, program] => (Some(flag.strip_prefix("-F").ok_or_else(not_interpreted)?), *program),
+        _ => return Err(not_interpreted()),
+    };
+    let program = program.trim();
+    let (pattern, action) = match program.strip_prefix('/').and_then(|it| it.split_once('/')) {
+        Some((pattern, action)) => (Some(Pattern::new(pattern, true)), action.trim()),
+        None => (None, program),
+    };
+    let action = action.strip_prefix('{').and_then(|it| it.strip_suffix('}')).map(str::trim);
+    let printed = action.and_then(|it| it.strip_prefix("print")).ok_or_else(not_interpreted)?;
+    let fields: Option<Vec<usize>> = printed
+        .trim_matches([' ', ';'])
+        .split(',')
+        .map(|field| match field.trim() {
+            "" => Some(0),
+            field => field.strip_prefix('$')?.parse().ok(),
+        })
+        .collect();
+    let fields = fields.ok_or_else(not_interpreted)?;
+    let mut out = String::new();
+    for line in input.lines().filter(|line| pattern.as_ref().is_none_or(|it| it.matches(line))) {
+        let words: Vec<&str> = match separator {
+            Some(separator) => line.split(separator).collect(),
+            None => line.split_whitespace().collect(),
+        };
+        let field = |number: &usize| match number {
+            0 => line,
+            number => words.get(number - 1).copied().unwrap_or_default(),
+        };
+        out.push_str(&fields.iter().map(field).collect::<Vec<_>>().join(" "));
+        out.push('\n');
+    }
+    Ok(Ran::ok(out))
+}
+
 /// `tr SET SET`, `tr -d SET`, of single characters and ranges.
 pub(super) fn tr(args: &[&str], input: &str, pos: Pos) -> Done<Ran> {
     let set = |text: &str| -> Vec<char> {
