@@ -23,15 +23,10 @@ struct Squeezed {
 }
 
 impl Connection {
-    /// The buffer has no room for a segment: makes some (`tcp_try_rmem_schedule`). False if there
-    /// is none to be had.
+    /// The buffer has no room for a segment: makes some (`tcp_prune_queue`). False if there is none
+    /// to be had.
     #[cold]
     pub(super) fn make_room(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
-        self.prune(seg, cx)
-    }
-
-    /// `tcp_prune_queue`.
-    fn prune(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
         if self.rcv.rmem_alloc == 0 {
             return false;
         }
@@ -67,22 +62,22 @@ impl Connection {
     }
 
     fn collapse_in_order(&mut self, cx: &mut Cx<'_>) {
-        let ratio = self.window_ratio();
         let (start, end) = (self.rcv.copied_seq, self.rcv.nxt);
-        let records = self.rcv.queue.records_mut();
+        let mut records = core::mem::take(self.rcv.queue.records_mut());
         let all = records.len();
-        let squeezed = collapse(records, 0..all, start, end, &ratio);
+        let squeezed =
+            collapse(&mut records, 0..all, start, end, |space| self.win_from_space(space));
+        *self.rcv.queue.records_mut() = records;
         self.take_squeezed(squeezed, cx);
     }
 
     /// Squeezes the runs beyond holes; small ones only until they have taken an eighth of the
     /// buffer (`tcp_collapse_ofo_queue`).
     fn collapse_out_of_order(&mut self, cx: &mut Cx<'_>) {
-        let ratio = self.window_ratio();
         let tiny_max = self.rcv.rcvbuf >> 3;
         let (mut from, mut tiny) = (0, 0);
-        while from < self.rcv.out_of_order.records_mut().len() {
-            let records = self.rcv.out_of_order.records_mut();
+        let mut records = core::mem::take(self.rcv.out_of_order.records_mut());
+        while from < records.len() && tiny <= tiny_max {
             let first = records[from];
             let (mut to, mut end, mut truesize) = (from + 1, first.end_seq, first.truesize);
             while let Some(next) = records.get(to).filter(|next| !next.seq.after(end)) {
@@ -92,17 +87,16 @@ impl Connection {
             }
             let before = records.len();
             if truesize != first.truesize || end.bytes_since(first.seq) >= COPY_MAX {
-                let squeezed = collapse(records, from..to, first.seq, end, &ratio);
+                let window_of = |space| self.win_from_space(space);
+                let squeezed = collapse(&mut records, from..to, first.seq, end, window_of);
                 to = to + records.len() - before;
                 self.take_squeezed(squeezed, cx);
             } else {
                 tiny += truesize;
-                if tiny > tiny_max {
-                    return;
-                }
             }
             from = to;
         }
+        *self.rcv.out_of_order.records_mut() = records;
     }
 
     fn take_squeezed(&mut self, squeezed: Squeezed, cx: &mut Cx<'_>) {
@@ -147,7 +141,7 @@ fn collapse(
     range: core::ops::Range<usize>,
     mut start: Seq,
     end: Seq,
-    window_of: &impl Fn(u32) -> u32,
+    window_of: impl Fn(u32) -> u32,
 ) -> Squeezed {
     let mut done = Squeezed::default();
     let (mut at, mut to) = (range.start, range.end);
@@ -221,7 +215,7 @@ mod tests {
         let mut queue: VecDeque<Received> = records.iter().copied().collect();
         let before: u32 = queue.iter().map(|one| one.truesize).sum();
         let all = queue.len();
-        let done = collapse(&mut queue, 0..all, Seq(start), Seq(end), &|space| space / 2);
+        let done = collapse(&mut queue, 0..all, Seq(start), Seq(end), |space| space / 2);
         let after: u32 = queue.iter().map(|one| one.truesize).sum();
         assert_eq!(before + done.charged - done.freed, after, "memory is neither made nor lost");
         (spans(&queue), done)

@@ -13,7 +13,15 @@ const INIT_CWND: u32 = 10;
 impl Connection {
     /// Payload that fits in `space` bytes of memory (`tcp_win_from_space`).
     pub(super) fn win_from_space(&self, space: u32) -> u32 {
-        self.window_ratio()(space)
+        match self.config.profile.window_from_space {
+            WindowFromSpace::AdvWinScale => {
+                let shift = self.config.sysctl.tcp_adv_win_scale as i32;
+                if shift <= 0 { space >> -shift } else { space - (space >> shift) }
+            }
+            WindowFromSpace::ScalingRatio => {
+                ((u64::from(space) * u64::from(self.rcv.scaling_ratio)) >> 8) as u32
+            }
+        }
     }
 
     /// Memory that `window` bytes of payload take (`tcp_space_from_win`).
@@ -39,19 +47,6 @@ impl Connection {
         }
     }
 
-    /// Payload that a record's memory would be, as window (`tcp_win_from_space`), apart from the
-    /// connection.
-    pub(super) fn window_ratio(&self) -> impl Fn(u32) -> u32 + use<> {
-        let rule = self.config.profile.window_from_space;
-        let shift = self.config.sysctl.tcp_adv_win_scale as i32;
-        let ratio = u64::from(self.rcv.scaling_ratio);
-        move |space| match rule {
-            WindowFromSpace::AdvWinScale if shift <= 0 => space >> -shift,
-            WindowFromSpace::AdvWinScale => space - (space >> shift),
-            WindowFromSpace::ScalingRatio => ((u64::from(space) * ratio) >> 8) as u32,
-        }
-    }
-
     /// The window may become smaller than what was offered (`tcp_shrink_window`).
     fn may_shrink(&self) -> bool {
         self.config.sysctl.tcp_shrink_window != 0 && self.opt.rcv_wscale > 0
@@ -68,7 +63,9 @@ impl Connection {
             return 0;
         }
         let scale = self.opt.rcv_wscale;
-        if self.may_shrink() {
+        // With plenty of room it makes no difference.
+        let scarce = free < full >> 1 || free <= self.rcv.ssthresh;
+        if scarce && self.may_shrink() {
             return self.window_that_may_shrink(free, full, allowed, mss);
         }
         if free < full >> 1 {

@@ -2,6 +2,7 @@
 
 use super::config::PmtuDiscovery;
 use super::skb::SkbId;
+use super::state::State;
 use super::{Connection, Cx, Handed};
 use crate::packet::{
     AccEcnOption, Body, Ecn, GsoType, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, SackList,
@@ -126,7 +127,7 @@ impl Connection {
 
     /// Sends an ACK without data (`tcp_send_ack`).
     pub(super) fn send_ack(&mut self, cx: &mut Cx<'_>) {
-        if self.state == super::state::State::Close {
+        if self.state == State::Close {
             return;
         }
         self.send_control(TcpFlags::ACK, cx.now, cx);
@@ -297,6 +298,10 @@ impl Connection {
     /// How long `fq` holds every packet back besides its turn (`TCP_TX_DELAY`), ns. It counts as part
     /// of the round trip.
     fn tx_delay_ns(&self) -> u64 {
+        let opening = matches!(self.state, State::SynSent | State::SynRecv);
+        if !self.snd.paced_by_fq && !opening {
+            return 0;
+        }
         u64::from(self.config.socket.tx_delay_us) * 1_000
     }
 

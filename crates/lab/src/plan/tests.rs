@@ -187,6 +187,33 @@ fn faults_name_line_column_and_the_nearest_word() {
 }
 
 #[test]
+fn devices_cut_and_merge_as_their_nodes_say() {
+    let with = |words: &str| {
+        let text = GOOD.replacen("[nodes.b]", &format!("[nodes.b]\n{words}"), 1);
+        Experiment::parse("demo.toml", &text, &[])
+    };
+    let words = "offload = \"nic\"\ngro = \"on\"\nrx_usecs = 50\nsysctl.net.ipv4.ipfrag_time = 5";
+    let plan = with(words).unwrap_or_else(|faults| panic!("{faults}")).base;
+    let of = |node: usize| {
+        let node = &plan.nodes[node];
+        (node.offload, node.gro, node.rx_usecs)
+    };
+    assert_eq!((of(0), of(2)), ((Offload::Off, false, 0), (Offload::Nic, true, 50)));
+    assert_eq!(plan.nodes[2].sysctls.last().expect("one").name, "net.ipv4.ipfrag_time");
+    for (words, message) in [
+        ("gro = \"of\"", "\"on\" or \"off\""),
+        ("rx_usecs = -1", "\"rx_usecs\" must be 0 or more"),
+        ("rx_usecs = 2000000", "\"rx_usecs\" must be"),
+        ("offload = \"card\"", "not a valid offload"),
+        ("sysctl.net.ipv4.ipfrag_time = \"soon\"", "whole number"),
+        ("sysctl.net.ipv4.ipfrag_tim = 3", "no sysctl"),
+    ] {
+        let faults = with(words).unwrap_err();
+        assert!(faults.0[0].message.contains(message), "{words}: {}", faults.0[0]);
+    }
+}
+
+#[test]
 fn qdiscs_can_be_trees() {
     let tree = |second: &str| {
         let list = format!("[\"root handle 1: prio bands 3\", \"{second}\"]");

@@ -4,6 +4,7 @@
 use super::*;
 use crate::packet::{Flaws, FlowLabel, Ipv4, Ipv6, Network, protocol};
 use core::net::{Ipv4Addr, Ipv6Addr};
+use proptest::prelude::*;
 
 const V4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 1, 2), Ipv4Addr::new(10, 0, 1, 1)];
 const V6: [Ipv6Addr; 2] =
@@ -581,4 +582,53 @@ fn a_datagram_larger_than_the_link_goes_in_fragments() {
     }
     assert!(other.datagram_read(ids[1]).is_none(), "the checksum covers the addresses");
     assert_eq!(other.snmp(true).reasm_oks, 1);
+}
+
+proptest! {
+    /// Fragments in any order, some of them twice, one perhaps lost: the datagram arrives exactly
+    /// once if all have come, and each fragment comes out once, waits, or is part of the datagram.
+    #[test]
+    fn any_order_gives_the_datagram_or_nothing(
+        len in 100u32..6_000,
+        mtu in 68u32..1_500,
+        ipv6: bool,
+        keys in proptest::collection::vec(any::<u16>(), 200),
+        twice in proptest::collection::vec(any::<bool>(), 200),
+        lost in proptest::option::of(0usize..200),
+    ) {
+        let mut datagram = whole(ipv6, 5000);
+        datagram.body.len = len;
+        let datagram = datagram.finish();
+        let cut = if ipv6 {
+            datagram.fragment_ipv6(mtu, 9, &[])
+        } else {
+            datagram.fragment(mtu, &[])
+        };
+        let fragments: Vec<Packet> = cut.expect("may be cut").collect();
+        prop_assume!(fragments.len() > 1 && fragments.len() < 60);
+        let mut order: Vec<(u16, usize)> = Vec::new();
+        for index in 0..fragments.len() {
+            if lost.is_some_and(|lost| lost % fragments.len() == index) {
+                continue;
+            }
+            order.push((keys[index], index));
+            // The first comes once, so that nothing is whole twice.
+            if twice[index] && index > 0 {
+                order.push((keys[index + 100], index));
+            }
+        }
+        order.sort_unstable();
+        let (mut host, ids) = host();
+        for (_, index) in &order {
+            host.receive(ms(0), Port(0), fragments[*index].clone());
+        }
+        let dropped = drops(&outputs(&mut host, ms(0))).len();
+        let read: Vec<u32> = std::iter::from_fn(|| host.datagram_read(ids[usize::from(ipv6)]))
+            .map(|datagram| datagram.body.len)
+            .collect();
+        let waiting = host.waiting_fragments().count();
+        let joined = if lost.is_none() { fragments.len() } else { 0 };
+        prop_assert_eq!(read, if lost.is_none() { vec![len] } else { vec![] });
+        prop_assert_eq!(dropped + waiting + joined, order.len());
+    }
 }
