@@ -93,6 +93,14 @@ pub struct Profile {
     /// Segments that reach beyond the window, or that the buffer cannot hold, are refused unless
     /// nothing waits to be read (since 6.17).
     pub strict_receive_window: bool,
+    /// The receive buffer grows for what lies beyond a hole as well (6.18 and later).
+    pub right_sizes_holes: bool,
+    /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT (6.18 and later).
+    pub compresses_longer: bool,
+    /// `net.core.rmem_max`, bytes.
+    pub rmem_max: u32,
+    /// RACK whatever the first bit of `tcp_recovery` says (6.18 and later).
+    pub always_rack: bool,
     /// A record takes bytes of the next one along before it is sent (`tcp_grow_skb`, since 6.10).
     pub grows_records: bool,
     /// How space becomes window.
@@ -140,6 +148,10 @@ impl Profile {
             tso_autosize: true,
             small_queues: true,
             strict_receive_window: true,
+            always_rack: true,
+            rmem_max: 4 << 20,
+            compresses_longer: true,
+            right_sizes_holes: true,
             grows_records: true,
             window_from_space: WindowFromSpace::ScalingRatio,
             initial_window_64k: false,
@@ -166,6 +178,10 @@ impl Profile {
             name: "linux-6.1",
             skb_overhead: 1_280,
             strict_receive_window: false,
+            always_rack: false,
+            rmem_max: 212_992,
+            compresses_longer: false,
+            right_sizes_holes: false,
             grows_records: false,
             window_from_space: WindowFromSpace::AdvWinScale,
             initial_window_64k: true,

@@ -112,6 +112,15 @@ impl Kernel {
         self.settle();
     }
 
+    /// The script has taken a packet sent at `at`. A packet socket shows it everything up to there,
+    /// and lets go of it; what came in later it still holds.
+    pub fn sniffed(&mut self, at: Instant) {
+        let latest = self.seen.iter().rev().find(|seen| seen.0 == Direction::Inbound);
+        if latest.is_none_or(|seen| seen.1 <= at) {
+            self.host.packet_sockets_read();
+        }
+    }
+
     /// Carries a call on, and takes what the host sends by it.
     pub fn call(&mut self, call: &mut Call) -> Poll<Result<Return, Errno>> {
         let done = self.sockets.call(self.now, &mut self.host, call);

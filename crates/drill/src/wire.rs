@@ -7,7 +7,7 @@ use crate::encap;
 use core::net::{IpAddr, SocketAddr};
 use datapath::packet::options::{FAST_OPEN_MAGIC, kind};
 use datapath::packet::{
-    Body, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags,
+    Body, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, Tcp, TcpFlags,
     TcpOptions, Transport, Udp, protocol,
 };
 use datapath::tcp::seq::Seq;
@@ -98,7 +98,7 @@ pub(crate) fn plain(network: Network, transport: Transport, len: u32) -> Packet 
         network,
         transport,
         body: Body { store: 0, offset: 0, len },
-        meta: Meta::default(),
+        meta: Meta { memory: Memory::Tun, ..Meta::default() },
         hash: 0,
         extra: None,
     }

@@ -345,10 +345,7 @@ impl Host {
         let recent = state
             .cookies_sent_at
             .is_some_and(|at| now.saturating_since(at) < Duration::from_secs(syncookies::VALID_S));
-        if state.config.sysctl.tcp_syncookies == 0
-            || !recent
-            || tcp.flags.intersects(TcpFlags::SYN | TcpFlags::FIN)
-        {
+        if state.config.sysctl.tcp_syncookies == 0 || !recent || tcp.flags.contains(TcpFlags::SYN) {
             return false;
         }
         let config = Arc::clone(&state.config);

@@ -137,6 +137,15 @@ impl Host {
         }
     }
 
+    /// Packet sockets have been read: they have no share in received segments any more.
+    pub fn packet_sockets_read(&mut self) {
+        for socket in self.sockets.iter_mut() {
+            if let Socket::Tcp(TcpSocket::Connection(socket)) = socket {
+                socket.connection.unshare_received();
+            }
+        }
+    }
+
     /// Every TCP socket: its ends and its state (`/proc/net/tcp`). The remote end of a listener is
     /// unspecified.
     pub fn tcp_sockets(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr, State)> {
@@ -216,7 +225,7 @@ impl Host {
         let was_established = inner.connection.state() != State::SynRecv;
         let gate = match inner.listener {
             Some(listener) => self.gate_of(listener, &inner),
-            None => Gate::default(),
+            None => Gate { accepted: true, ..Gate::default() },
         };
         let mut ready = 0;
         let result = self.with_cx(now, gate, |cx| {

@@ -153,6 +153,9 @@ pub enum Memory {
     Linearised,
     /// In pages (`skb_shinfo(skb)->frags`).
     Paged,
+    /// As a program wrote it to a tun device: in one buffer with the headers up to a page, beyond
+    /// that in pages (`tun_alloc_skb`).
+    Tun,
 }
 
 impl GsoType {

@@ -161,6 +161,10 @@ impl Sockets {
             Syscall::Connect { fd, address } => self.connect(now, host, *fd, *address, progress),
             Syscall::Read { fd, iov } => match self.move_plain(*fd, iov.len(), false) {
                 Some(moved) => moved,
+                // Whatever the socket's state (`sock_read_iter`).
+                None if iov.is_empty() && self.stream(*fd).is_ok() => {
+                    Poll::Ready(Ok(Return::value(0)))
+                }
                 None => self.receive(now, host, *fd, iov, 0, progress),
             },
             Syscall::Write { fd, iov } => match self.move_plain(*fd, iov.len(), true) {

@@ -32,6 +32,10 @@ pub(super) struct Stream {
     pub phase: Phase,
     /// `connect` has reported success (`SS_CONNECTED`).
     pub connected: bool,
+    /// `shutdown` came before the connection, which is now lost (`SS_DISCONNECTING`).
+    pub disconnecting: bool,
+    /// What the next call is told of a connection that was given up.
+    pub leftover: Option<Errno>,
 }
 
 /// What has become of a socket.
@@ -139,6 +143,8 @@ impl Sockets {
             config,
             phase: Phase::Fresh,
             connected: false,
+            disconnecting: false,
+            leftover: None,
         };
         let fd = self.install(File::Stream(Box::new(stream)));
         Ok(Return::value(fd.into()))
@@ -257,6 +263,8 @@ impl Sockets {
             config: config.unwrap_or_else(|| stream.config.clone()),
             phase: Phase::Connection(id),
             connected: true,
+            disconnecting: false,
+            leftover: None,
             ..stream.clone()
         };
         let fd = self.install(File::Stream(Box::new(accepted)));
@@ -278,6 +286,9 @@ impl Sockets {
         }
         let stream = self.stream_mut(fd)?;
         let remote = stream.address(address)?;
+        if stream.disconnecting {
+            return Poll::Ready(Err(Errno::EINVAL));
+        }
         match stream.phase {
             Phase::Fresh => {
                 let wants_data = stream.options.fast_open_connect;
@@ -346,7 +357,7 @@ impl Sockets {
                 wait(now, stream.nonblocking, timeout, error, progress)
             }
             State::Close => {
-                if stream.connected && host.tcp_connection(id).is_some_and(|tcp| !tcp.has_error()) {
+                if stream.connected {
                     return Poll::Ready(Err(Errno::EISCONN));
                 }
                 let error = host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
@@ -376,6 +387,7 @@ impl Sockets {
         }
         stream.phase = Phase::Fresh;
         stream.connected = false;
+        stream.disconnecting = false;
         Ok(Return::value(0))
     }
 
@@ -407,9 +419,20 @@ impl Sockets {
                     if matches!(state, Some(State::SynSent | State::SynRecv)) {
                         return Err(Errno::EALREADY);
                     }
-                    if core::mem::replace(&mut stream.connected, true) {
+                    if stream.disconnecting {
+                        return Err(Errno::EINVAL);
+                    }
+                    if stream.connected {
                         return Err(Errno::EISCONN);
                     }
+                    if matches!(state, None | Some(State::Close)) {
+                        let error =
+                            host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
+                        stream.phase = Phase::Fresh;
+                        host.tcp_close(now, id);
+                        return Err(error);
+                    }
+                    stream.connected = true;
                     return Ok(false);
                 }
                 _ => return Err(Errno::EISCONN),
@@ -440,12 +463,18 @@ impl Sockets {
             }
             Phase::Connection(id) => {
                 let state = host.tcp_connection(id).map_or(State::Close, Connection::state);
+                if !stream.connected {
+                    let early = matches!(state, State::SynSent | State::SynRecv | State::Close);
+                    (stream.disconnecting, stream.connected) = (early, !early);
+                }
                 if state == State::Close {
                     return Err(Errno::ENOTCONN);
                 }
                 if state == State::SynSent {
                     host.with_tcp(now, id, Connection::disconnect);
                     stream.phase = Phase::Fresh;
+                    stream.disconnecting = false;
+                    stream.leftover = Some(Errno::ECONNRESET);
                     return Ok(Return::value(0));
                 }
                 host.with_tcp(now, id, |tcp, cx| {

@@ -51,6 +51,9 @@ impl Sockets {
             progress.opening =
                 self.fast_open_write(now, host, fd, message.address, wanted, progress)?;
         }
+        if let Some(error) = self.stream_mut(fd)?.leftover.take() {
+            return Poll::Ready(Err(error));
+        }
         let stream = self.stream(fd)?;
         let dont_wait = stream.nonblocking || flags & number::MSG_DONTWAIT != 0;
         let timeout = stream.options.send_timeout;

@@ -104,7 +104,7 @@ impl Connection {
 
     /// Estimates the peer's MSS; small segments mean that an answer may be wanted soon
     /// (`tcp_measure_rcv_mss`).
-    fn measure_rcv_mss(&mut self, seg: &Segment<'_>) {
+    pub(super) fn measure_rcv_mss(&mut self, seg: &Segment<'_>) {
         let previous = core::mem::take(&mut self.ack.last_seg_size);
         let len = if seg.gso_size > 0 { seg.gso_size } else { seg.len };
         if len >= self.ack.rcv_mss {
@@ -227,7 +227,7 @@ impl Connection {
         self.in_quickack_mode() || self.ack.now
     }
 
-    /// ACKs of out-of-order data: three at once, then one per ms or twentieth of an RTT.
+    /// ACKs of out-of-order data: three at once, then one per ms or part of an RTT.
     fn send_or_compress_dup_ack(&mut self, cx: &mut Cx<'_>) {
         let sysctl = &self.config.sysctl;
         if !self.is_sack()
@@ -254,8 +254,13 @@ impl Connection {
         if self.rtt.srtt_us_8 > 0 && self.rtt.srtt_us_8 < rtt_us_8 {
             rtt_us_8 = self.rtt.srtt_us_8;
         }
-        let twentieth_ns = u64::from(rtt_us_8) * 125 / 20;
-        let delay_ns = twentieth_ns.min(u64::from(sysctl.tcp_comp_sack_delay_ns));
+        let percent = if self.config.profile.compresses_longer {
+            u64::from(sysctl.tcp_comp_sack_rtt_percent)
+        } else {
+            5
+        };
+        let share_ns = u64::from(rtt_us_8) * 125 * percent / 100;
+        let delay_ns = share_ns.min(u64::from(sysctl.tcp_comp_sack_delay_ns));
         let slack_ns = u64::from(sysctl.tcp_comp_sack_slack_ns);
         let expiry = cx.now + Duration::from_nanos(delay_ns + slack_ns);
         self.timers.set(Timer::CompressedAck, expiry);

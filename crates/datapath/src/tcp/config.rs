@@ -171,6 +171,8 @@ sysctls! {
     tcp_comp_sack_delay_ns = 1_000_000;
     /// How many such ACKs may be held back.
     tcp_comp_sack_nr = 44;
+    /// They are held back for this share of the RTT at most, in percent (6.18 and later; 5 before).
+    tcp_comp_sack_rtt_percent = 33;
     /// Slack of that timer, in ns.
     tcp_comp_sack_slack_ns = 100_000;
     /// Duplicate SACK (RFC 2883).
@@ -231,6 +233,8 @@ sysctls! {
     tcp_rto_min_us = 200_000;
     /// Selective acknowledgments (RFC 2018).
     tcp_sack = 1;
+    /// Below this RTT the receive buffer grows by less, in µs.
+    tcp_rcvbuf_low_rtt = 1_000;
     /// The window may shrink.
     tcp_shrink_window = 0;
     /// Slow start after idle (RFC 5681 section 4.1).

@@ -82,6 +82,8 @@ pub(super) struct FastOpen {
     pub syn_data_acked: bool,
     /// A success would show that a black hole is gone (`syn_fastopen_ch`).
     pub probes_black_hole: bool,
+    /// The SYN of the peer opened the connection at once (`syn_fastopen_child`).
+    pub child: bool,
     /// Bytes of data that went with the SYN.
     pub copied: u32,
     /// Passive: the SYN-ACK that is not acknowledged yet (`fastopen_rsk`).

@@ -1,9 +1,10 @@
 //! TCP_INFO: what the connection tells about itself (`struct tcp_info`, `tcp_get_info`).
 
 use super::cc::{CaState, CcInfo, CongestionControl as _};
+use super::options::TCP_HEADER_LEN;
 use super::state::State;
 use super::{Connection, Totals};
-use crate::units::{Duration, Instant};
+use crate::units::Instant;
 
 /// What limits sending, for `tcpi_busy_time` and friends (`tcp_chrono`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -23,10 +24,11 @@ enum Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Chrono {
     current: Limit,
-    since: Instant,
-    busy: Duration,
-    rwnd_limited: Duration,
-    sndbuf_limited: Duration,
+    /// Jiffies, as all here.
+    since: u32,
+    busy: u32,
+    rwnd_limited: u32,
+    sndbuf_limited: u32,
 }
 
 /// `struct tcp_info`: names and units of the kernel.
@@ -175,7 +177,7 @@ impl Connection {
     pub fn info(&self, now: Instant) -> TcpInfo {
         let jiffies = self.jiffies32(now);
         let ms_since = |then: u32| jiffies.wrapping_sub(then);
-        let chrono = self.chrono.until(now);
+        let chrono = self.chrono.until(jiffies);
         let [received_e1_bytes, received_e0_bytes, received_ce_bytes] = self.ecn.received_bytes;
         let [delivered_e1_bytes, delivered_e0_bytes, delivered_ce_bytes] = self.ecn.acc.delivered;
         let Totals { bytes_sent, bytes_retrans, bytes_acked, bytes_received, .. } = self.totals;
@@ -187,11 +189,11 @@ impl Connection {
             backoff: self.backoff,
             options: self.info_options(),
             snd_wscale: self.opt.snd_wscale,
-            rcv_wscale: self.opt.rcv_wscale,
+            rcv_wscale: if self.opt.wscale_ok { self.opt.rcv_wscale } else { 0 },
             delivery_rate_app_limited: self.rate.rate_app_limited || self.rate.rate_delivered == 0,
             rto: self.rto * 1_000,
             ato: self.ack.ato * 1_000,
-            snd_mss: self.snd.mss,
+            snd_mss: self.told_mss(),
             rcv_mss: self.ack.rcv_mss,
             unacked: self.rec.packets_out,
             sacked: self.rec.sacked_out,
@@ -221,9 +223,9 @@ impl Connection {
             data_segs_in: self.totals.data_segs_in,
             data_segs_out: self.totals.data_segs_out,
             delivery_rate: self.rate.delivery_rate(self.snd.mss),
-            busy_time: (chrono.busy + chrono.rwnd_limited + chrono.sndbuf_limited).as_micros(),
-            rwnd_limited: chrono.rwnd_limited.as_micros(),
-            sndbuf_limited: chrono.sndbuf_limited.as_micros(),
+            busy_time: micros(chrono.busy + chrono.rwnd_limited + chrono.sndbuf_limited),
+            rwnd_limited: micros(chrono.rwnd_limited),
+            sndbuf_limited: micros(chrono.sndbuf_limited),
             delivered: self.rate.delivered,
             delivered_ce: self.rate.delivered_ce,
             bytes_sent,
@@ -271,12 +273,27 @@ impl Connection {
     }
 
     fn info_options(&self) -> u8 {
-        u8::from(self.opt.timestamps)
+        let child = self.rare.as_ref().is_some_and(|rare| rare.fast_open.child);
+        u8::from(self.opt.timestamps && self.state != State::SynSent)
+            | u8::from(child) << 7
             | u8::from(self.opt.sack_ok) << 1
             | u8::from(self.opt.wscale_ok) << 2
             | u8::from(self.ecn.ok) << 3
             | u8::from(self.ecn.seen) << 4
             | u8::from(self.rare.as_ref().is_some_and(|rare| rare.fast_open.syn_data_acked)) << 5
+    }
+
+    /// The segment size; until the peer has told its own, what it is taken for.
+    fn told_mss(&self) -> u32 {
+        let unknown = match self.config.max_segment {
+            0 if self.local.is_ipv4() => 536,
+            0 => 1_220,
+            own => u32::from(own),
+        };
+        match self.state {
+            State::SynSent => self.snd.mss.min(unknown + TCP_HEADER_LEN - self.header_len()),
+            _ => self.snd.mss,
+        }
     }
 
     /// Output stopped at the peer's window, or did not.
@@ -287,31 +304,36 @@ impl Connection {
             (false, true) => Limit::RwndLimited,
             (false, false) => Limit::Busy,
         };
-        self.chrono.switch(limit, now);
+        self.chrono.switch(limit, self.jiffies32(now));
     }
 
     /// The send buffer is the limit.
     pub(super) fn chrono_sndbuf_limited(&mut self, now: Instant) {
-        self.chrono.switch(Limit::SndbufLimited, now);
+        self.chrono.switch(Limit::SndbufLimited, self.jiffies32(now));
     }
 
     /// Everything in flight is acknowledged.
     pub(super) fn chrono_idle(&mut self, now: Instant) {
         if self.queue.unsent_is_empty() {
-            self.chrono.switch(Limit::Idle, now);
+            self.chrono.switch(Limit::Idle, self.jiffies32(now));
         }
     }
 }
 
+/// Jiffies are milliseconds.
+fn micros(jiffies: u32) -> u64 {
+    u64::from(jiffies) * 1_000
+}
+
 impl Chrono {
-    fn switch(&mut self, limit: Limit, now: Instant) {
+    fn switch(&mut self, limit: Limit, now: u32) {
         if self.current != limit {
             *self = Self { current: limit, since: now, ..self.until(now) };
         }
     }
 
-    fn until(mut self, now: Instant) -> Self {
-        let span = now.saturating_since(self.since);
+    fn until(mut self, now: u32) -> Self {
+        let span = now.wrapping_sub(self.since);
         match self.current {
             Limit::Idle => {}
             Limit::Busy => self.busy += span,

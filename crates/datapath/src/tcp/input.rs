@@ -48,7 +48,11 @@ impl<'a> Segment<'a> {
             len: packet.body.len,
             segments: packet.segments(),
             gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
-            truesize: super::reassembly::truesize_of(packet.meta.memory, packet.body.len),
+            truesize: super::reassembly::truesize_of(
+                packet.meta.memory,
+                packet.header_len(),
+                packet.body.len,
+            ),
             memory: packet.meta.memory,
             ecn: packet.network.ecn(),
         })
@@ -155,19 +159,14 @@ impl Connection {
     /// Payload and FIN in the states that may receive.
     fn receive_payload(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         match self.state {
-            State::CloseWait | State::Closing | State::LastAck => {
-                if !seg.seq.before(self.rcv.nxt) {
-                    return;
-                }
-                self.data_queue(seg, cx);
+            State::CloseWait | State::Closing | State::LastAck if !seg.seq.before(self.rcv.nxt) => {
             }
-            State::FinWait1 | State::FinWait2 => {
-                let beyond = seg.len > 0 && seg.end_seq.after(self.rcv.nxt);
-                if self.shut_read && self.orphan && beyond {
-                    // RFC 9293 section 3.6: nobody will read it.
-                    cx.mib.abort_on_data += 1;
-                    self.reset_stray(seg.tcp, cx);
-                    self.fail(SocketError::Reset, cx);
+            State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::FinWait1
+            | State::FinWait2 => {
+                if self.aborts_on(seg, cx) {
                     return;
                 }
                 self.data_queue(seg, cx);
@@ -175,6 +174,23 @@ impl Connection {
             State::Established => self.data_queue(seg, cx),
             _ => {}
         }
+    }
+
+    /// RFC 9293 section 3.6: data that nobody will read resets the connection. True: it did.
+    fn aborts_on(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+        let end = seg.end_seq - u32::from(seg.fin());
+        let shut = self.shut_read || self.rcv.fin_received;
+        if !shut || seg.end_seq == seg.seq || !end.after(self.rcv.nxt) {
+            return false;
+        }
+        cx.mib.abort_on_data += 1;
+        self.reset_stray(seg.tcp, cx);
+        let error = match self.state {
+            State::CloseWait => SocketError::BrokenPipe,
+            _ => SocketError::Reset,
+        };
+        self.fail(error, cx);
+        true
     }
 
     /// Sends what the ACK has made possible (`tcp_data_snd_check`).
@@ -242,14 +258,18 @@ impl Connection {
     /// Whether a segment lies in the window (`tcp_sequence`). One that reaches beyond it passes
     /// only while nothing waits to be read, so that a broken sender does not freeze.
     fn is_in_sequence(&self, seg: &Segment<'_>) -> bool {
-        let end = self.rcv.nxt + self.rcv.window();
         if seg.end_seq.before(self.rcv.wup) {
             return false;
         }
-        if self.config.profile.strict_receive_window && seg.end_seq.after(end) {
+        if !self.config.profile.strict_receive_window {
+            return !seg.seq.after(self.rcv.nxt + self.rcv.window());
+        }
+        // What was offered once stays acceptable, RFC 7323 section 2.4.
+        let end = self.rcv.nxt + self.rcv.max_window();
+        if seg.end_seq.after(end) {
             return !seg.seq.after(end) && self.rcv.queue_is_empty();
         }
-        !seg.seq.after(end)
+        true
     }
 
     /// Some stacks reset at the number of their FIN (`tcp_reset_check`).

@@ -58,8 +58,8 @@ impl Connection {
         }
         let wmem = config.sysctl.tcp_wmem;
         let rmem = config.sysctl.tcp_rmem;
-        let sndbuf = doubled(config.send_buffer, wmem[1]);
-        let rcvbuf = doubled(config.receive_buffer, rmem[1]);
+        let sndbuf = doubled(config.send_buffer, wmem[1], MIN_SNDBUF);
+        let rcvbuf = doubled(config.receive_buffer, rmem[1], MIN_RCVBUF);
         let profile = &config.profile;
         let init_cwnd =
             if ends.route.initcwnd > 0 { ends.route.initcwnd } else { profile.init_cwnd };
@@ -216,9 +216,11 @@ impl Connection {
 }
 
 /// `SO_SNDBUF` and `SO_RCVBUF` are doubled; zero means the default.
-fn doubled(option: u32, default: u32) -> u32 {
-    if option == 0 { default } else { option.saturating_mul(2).max(MIN_BUFFER) }
+fn doubled(option: u32, default: u32, least: u32) -> u32 {
+    if option == 0 { default } else { option.saturating_mul(2).max(least) }
 }
 
-/// `SOCK_MIN_SNDBUF`, about the smallest buffer that works.
-const MIN_BUFFER: u32 = 4_608;
+/// `SOCK_MIN_SNDBUF`: room for two small segments.
+const MIN_SNDBUF: u32 = 4_608;
+/// `SOCK_MIN_RCVBUF`: room for one.
+const MIN_RCVBUF: u32 = 2_304;

@@ -84,7 +84,7 @@ impl Connection {
             if self.window.in_cwnd_reduction() {
                 self.rec.prr_out += sent;
             }
-            if push != Push::Probe {
+            if !push.is_forced() {
                 self.schedule_loss_probe(false, cx.now);
             }
             return false;
@@ -106,11 +106,11 @@ impl Connection {
     ) -> Option<u32> {
         self.init_segments(id, mss);
         let quota = match self.cwnd_quota(id) {
-            0 if push == Push::Probe => 1,
+            0 if push.is_forced() => 1,
             0 => return None,
             quota => quota,
         };
-        if self.config.profile.grows_records && push != Push::Probe {
+        if self.config.profile.grows_records && push != Push::Window {
             let missing = (quota.min(max_segs) * mss).saturating_sub(self.queue.get(id).len());
             self.snd.wmem_queued -= self.queue.grow_send_head(id, missing);
             self.init_segments(id, mss);

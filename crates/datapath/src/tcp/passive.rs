@@ -53,7 +53,7 @@ impl Connection {
         let in_window = in_window(seg, self.rcv.nxt, end);
         if paws || tsecr || !in_window {
             if !tcp.flags.contains(TcpFlags::RST) && !self.oow_rate_limited(cx) {
-                self.send_ack(cx);
+                self.send_request_ack(cx);
             }
             if paws {
                 cx.mib.paws_estab += 1;
@@ -103,6 +103,18 @@ impl Connection {
         Verdict::GoOn
     }
 
+    /// Where the handshake stands; the window is what the SYN-ACK offered
+    /// (`tcp_v4_reqsk_send_ack`).
+    fn send_request_ack(&mut self, cx: &mut Cx<'_>) {
+        if self.is_passive_fast_open() {
+            return self.send_ack(cx);
+        }
+        let options = self.options(cx.now);
+        let window = self.syn_window() >> self.opt.rcv_wscale;
+        let tcp = self.header(self.snd.iss + 1, TcpFlags::ACK, window, options);
+        self.control_out(tcp, cx);
+    }
+
     /// The SYN came again: so does the SYN-ACK, and the timer starts over.
     fn answer_syn_again(&mut self, fast_open: bool, cx: &mut Cx<'_>) {
         if self.oow_rate_limited(cx) {
@@ -115,7 +127,7 @@ impl Connection {
             self.send_syn_ack(cx);
         } else {
             self.resend_syn_ack(cx);
-            self.arm_handshake_timer(cx.now);
+            self.arm_request_timer(cx.now);
         }
     }
 

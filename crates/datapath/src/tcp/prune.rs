@@ -32,16 +32,16 @@ impl Connection {
         }
         cx.mib.prune_called += 1;
         self.clamp_window();
-        if self.has_room(seg) {
+        if self.has_room() {
             return true;
         }
         self.collapse_out_of_order(cx);
         self.collapse_in_order(cx);
-        if self.has_room(seg) {
+        if self.has_room() {
             return true;
         }
         self.prune_out_of_order(seg, cx);
-        if self.has_room(seg) {
+        if self.has_room() {
             return true;
         }
         cx.mib.rcv_pruned += 1;
@@ -120,7 +120,7 @@ impl Connection {
             pruned = true;
             goal -= i64::from(last.truesize);
             if goal <= 0 {
-                if self.has_room(seg) {
+                if self.has_room() {
                     break;
                 }
                 goal = step;

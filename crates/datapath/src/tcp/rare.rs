@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 /// Everything unusual about a connection.
 #[derive(Debug, Default)]
 pub(super) struct Rare {
+    /// SYNs have crossed: the window scale that ours offered.
+    pub crossing_scale: Option<u8>,
     /// Fast Open.
     pub fast_open: FastOpen,
     /// Urgent data, both ways.

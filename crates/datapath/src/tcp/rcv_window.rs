@@ -41,9 +41,15 @@ impl Connection {
 
     /// Learns how much of its memory a segment's payload is (`tcp_measure_rcv_mss`, since 6.6).
     pub(super) fn measure_scaling_ratio(&mut self, seg: &Segment<'_>) {
-        if self.config.profile.window_from_space == WindowFromSpace::ScalingRatio {
-            self.rcv.scaling_ratio = ((seg.len << 8) / seg.truesize).max(1);
+        if self.config.profile.window_from_space != WindowFromSpace::ScalingRatio {
+            return;
+        }
+        let ratio = ((seg.len << 8) / seg.truesize).max(1);
+        if ratio != self.rcv.scaling_ratio {
+            self.rcv.scaling_ratio = ratio;
             self.rcv.window_clamp = self.full_space();
+            // What a read is compared with must be within reach.
+            self.rcv.space = self.rcv.space.min(self.rcv.window_clamp);
         }
     }
 
@@ -106,6 +112,7 @@ impl Connection {
     /// The window field of a segment sent now; remembers what was offered (`tcp_select_window`).
     pub(super) fn select_window(&mut self, cx: &mut Cx<'_>) -> u16 {
         let old = self.rcv.wnd;
+        self.rcv.keep_right_edge();
         if core::mem::take(&mut self.ack.no_memory) {
             self.rcv.wnd = 0;
             self.rcv.wup = self.rcv.nxt;
@@ -222,7 +229,9 @@ impl Connection {
             return;
         }
         let copied = self.rcv.copied_seq.bytes_since(self.rcv.space_seq);
-        if copied > self.rcv.space {
+        if copied > self.rcv.space && self.config.profile.right_sizes_holes {
+            self.right_size(copied);
+        } else if copied > self.rcv.space {
             if self.config.sysctl.tcp_moderate_rcvbuf != 0 && self.config.receive_buffer == 0 {
                 self.grow_rcvbuf(copied);
             }
@@ -230,6 +239,33 @@ impl Connection {
         }
         self.rcv.space_seq = self.rcv.copied_seq;
         self.rcv.space_time_us = now_us;
+    }
+
+    /// `space` bytes were read in one RTT: the buffer holds twice that, more while it grows, and
+    /// what lies beyond a hole (`tcp_rcvbuf_grow`).
+    pub(super) fn right_size(&mut self, space: u32) {
+        let old = core::mem::replace(&mut self.rcv.space, space).max(1);
+        let sysctl = &self.config.sysctl;
+        if sysctl.tcp_moderate_rcvbuf == 0 || self.config.receive_buffer != 0 {
+            return;
+        }
+        let mut window = u64::from(space) << 1;
+        let rtt_us = u64::from(self.rcv.rtt_us_8 >> 3);
+        let low_us = u64::from(sysctl.tcp_rcvbuf_low_rtt);
+        window += if rtt_us < low_us {
+            window * rtt_us / low_us
+        } else {
+            (window * u64::from(space.saturating_sub(old)) / u64::from(old)) << 1
+        };
+        if let Some(end) = self.rcv.last_beyond_hole() {
+            window += u64::from(end.bytes_since(self.rcv.nxt));
+        }
+        let wanted = self.space_from_win(window);
+        let rcvbuf = wanted.min(u64::from(sysctl.tcp_rmem[2])) as u32;
+        if rcvbuf > self.rcv.rcvbuf {
+            self.rcv.rcvbuf = rcvbuf;
+            self.rcv.window_clamp = self.win_from_space(rcvbuf);
+        }
     }
 
     /// Twice what one RTT brought, and more while that grows.
@@ -284,6 +320,10 @@ impl Connection {
             self.rcv.window_clamp = (2 * advmss).max(max - advmss);
         }
         self.rcv.ssthresh = self.rcv.ssthresh.min(self.rcv.window_clamp);
+        if self.config.profile.right_sizes_holes {
+            self.rcv.space = self.rcv.space.min(self.rcv.ssthresh);
+        }
+        self.rcv.edge = self.rcv.wup + self.rcv.wnd;
         self.window.snd_cwnd_stamp = self.jiffies32(now);
     }
 }

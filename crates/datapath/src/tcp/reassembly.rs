@@ -18,6 +18,9 @@ pub(super) struct Received {
     room: u32,
     /// Fragments of pages; 0 = all bytes lie in the head.
     frags: u8,
+    /// Somebody else has a share in it, a packet socket for one: nothing may be appended
+    /// (`skb_cloned`).
+    shared: bool,
     pub fin: bool,
 }
 
@@ -51,9 +54,48 @@ fn stack_head() -> u32 {
     head_for(STACK_HEADERS)
 }
 
-/// Memory that a segment is charged as when it arrives.
-pub(super) fn truesize_of(memory: Memory, len: u32) -> u32 {
+/// What `tun_alloc_skb` leaves free in front of a packet (`NET_SKB_PAD`).
+const TUN_PAD: u32 = 64;
+/// `PAGE_SIZE`.
+const PAGE: u32 = 4_096;
+
+/// Whole pages that `bytes` are put into, up to eight at a time (`alloc_skb_with_frags`): their
+/// memory and their number.
+fn pages_for(mut bytes: u32) -> (u32, u8) {
+    let (mut memory, mut frags) = (0, 0_u8);
+    while bytes > 0 {
+        let room = bytes.next_multiple_of(PAGE);
+        let chunk = [8, 4, 2, 1].map(|pages| pages * PAGE).into_iter().find(|&it| it <= room);
+        let chunk = chunk.unwrap_or(PAGE);
+        memory += chunk;
+        frags = frags.saturating_add(1);
+        bytes = bytes.saturating_sub(chunk);
+    }
+    (memory, frags)
+}
+
+/// The buffer that `bytes` written to a tun device come into, without `struct skb_shared_info`:
+/// small ones come from a cache of their own (`skb_small_head_cache`).
+fn tun_head_for(bytes: u32) -> u32 {
+    if bytes <= SMALL_HEAD { SMALL_HEAD } else { head_for(bytes) }
+}
+
+/// `SKB_SMALL_HEAD_HEADROOM`.
+const SMALL_HEAD: u32 = 320;
+
+/// A packet of so many bytes fits into one buffer.
+fn tun_is_linear(packet: u32) -> bool {
+    TUN_PAD + packet < PAGE
+}
+
+/// Memory that a segment is charged as when it arrives; `headers`: bytes of its IP and TCP
+/// headers.
+pub(super) fn truesize_of(memory: Memory, headers: u32, len: u32) -> u32 {
     match memory {
+        Memory::Tun if tun_is_linear(headers + len) => {
+            truesize(tun_head_for(TUN_PAD + headers + len))
+        }
+        Memory::Tun => truesize(tun_head_for(TUN_PAD)) + pages_for(headers + len).0,
         Memory::Linear => truesize(head_for(DEVICE_HEADERS + len)),
         Memory::Cut => truesize(head_for(STACK_HEADERS + len)),
         Memory::Linearised | Memory::Paged => truesize(stack_head()) + len,
@@ -61,9 +103,17 @@ pub(super) fn truesize_of(memory: Memory, len: u32) -> u32 {
 }
 
 impl Received {
-    /// What a segment of `len` payload bytes becomes.
-    pub fn new(seq: Seq, end_seq: Seq, len: u32, memory: Memory, fin: bool) -> Self {
+    /// What a segment of `len` payload bytes becomes; `headers`: bytes of IP and TCP headers.
+    pub fn new(seq: Seq, end_seq: Seq, len: u32, memory: Memory, headers: u32, fin: bool) -> Self {
+        let charged = truesize_of(memory, headers, len);
+        if memory == Memory::Tun && !tun_is_linear(headers + len) {
+            let frags = pages_for(headers + len).1;
+            let head = tun_head_for(TUN_PAD);
+            let shared = true;
+            return Self { seq, end_seq, truesize: charged, head, room: 0, frags, shared, fin };
+        }
         let (head, headers) = match memory {
+            Memory::Tun => (tun_head_for(TUN_PAD + headers + len), TUN_PAD + headers),
             Memory::Linear => (head_for(DEVICE_HEADERS + len), DEVICE_HEADERS),
             Memory::Cut => (head_for(STACK_HEADERS + len), STACK_HEADERS),
             Memory::Linearised => (linearised_head(len), STACK_HEADERS),
@@ -73,19 +123,21 @@ impl Received {
         Self {
             seq,
             end_seq,
-            truesize: truesize_of(memory, len),
+            truesize: charged,
             head,
             room: head - headers - in_head,
             frags: u8::from(memory == Memory::Paged),
+            shared: memory == Memory::Tun,
             fin,
         }
     }
 
     /// A record that several were copied into: all bytes in a head made for them.
     pub fn collapsed(seq: Seq, len: u32) -> Self {
-        let head = head_for(len);
-        let room = head - len;
-        Self { seq, end_seq: seq + len, truesize: truesize(head), head, room, frags: 0, fin: false }
+        let head = tun_head_for(len);
+        let (truesize, room) = (truesize(head), head - len);
+        let end_seq = seq + len;
+        Self { seq, end_seq, truesize, head, room, frags: 0, shared: false, fin: false }
     }
 
     /// Payload bytes.
@@ -96,7 +148,7 @@ impl Received {
     /// Appends `next`, if it follows at once and can share the record; returns the memory that it
     /// is charged as from now on (`tcp_try_coalesce`, `skb_try_coalesce`).
     fn coalesce(&mut self, next: &Self) -> Option<u32> {
-        if next.seq != self.end_seq {
+        if next.seq != self.end_seq || self.shared {
             return None;
         }
         let len = next.len();
@@ -107,7 +159,7 @@ impl Received {
         } else if next.frags > 0 && self.frags + next.frags <= MAX_FRAGS {
             self.room = 0;
             self.frags += next.frags;
-            len
+            next.truesize - truesize(next.head)
         } else {
             return None;
         };
@@ -121,7 +173,7 @@ impl Received {
     /// into the head are given back (`skb_condense`).
     fn condense(&mut self) {
         if self.frags > 0 {
-            let room = self.head - STACK_HEADERS;
+            let room = self.head.saturating_sub(STACK_HEADERS);
             if self.len() > room {
                 return;
             }
@@ -165,6 +217,11 @@ impl InOrder {
         self.0.pop_front()
     }
 
+    /// Nobody else has a share in the records any more.
+    pub fn unshare(&mut self) {
+        self.0.iter_mut().for_each(|record| record.shared = false);
+    }
+
     /// Nothing waits to be read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -204,6 +261,11 @@ pub(super) struct Insertion {
 }
 
 impl OutOfOrder {
+    /// Nobody else has a share in the records any more.
+    pub fn unshare(&mut self) {
+        self.0.iter_mut().for_each(|record| record.shared = false);
+    }
+
     /// No hole is open.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -222,6 +284,16 @@ impl OutOfOrder {
     /// The record with the lowest sequence number.
     pub fn first(&self) -> Option<&Received> {
         self.0.front()
+    }
+
+    /// Takes the record with the highest sequence number.
+    pub fn pop_last(&mut self) -> Option<Received> {
+        self.0.pop_back()
+    }
+
+    /// The record with the highest.
+    pub fn last(&self) -> Option<&Received> {
+        self.0.back()
     }
 
     /// Takes that record.
@@ -254,8 +326,10 @@ impl OutOfOrder {
             && old.seq.before(new.end_seq)
         {
             let end = old.end_seq.min(new.end_seq);
-            let start = result.duplicate.map_or(old.seq, |block| block.start);
-            result.duplicate = Some(SackBlock { start, end });
+            match &mut result.duplicate {
+                None => result.duplicate = Some(SackBlock { start: old.seq, end }),
+                Some(block) => _ = extend(block, old.seq, end),
+            }
             if new.end_seq.before(old.end_seq) {
                 break;
             }
@@ -267,6 +341,15 @@ impl OutOfOrder {
         self.0.insert(at, new);
         result
     }
+}
+
+/// Widens `block` by what touches it; says whether that does (`tcp_sack_extend`).
+pub(super) fn extend(block: &mut SackBlock, start: Seq, end: Seq) -> bool {
+    let touches = !start.after(block.end) && !block.start.after(end);
+    if touches {
+        *block = SackBlock { start: block.start.min(start), end: block.end.max(end) };
+    }
+    touches
 }
 
 /// The blocks to report, newest first (`selective_acks`).
@@ -305,13 +388,7 @@ impl SackBlocks {
 
     /// Extends the block that touches `start..end`; returns which (`tcp_sack_extend`).
     pub fn extend(&mut self, start: Seq, end: Seq) -> Option<usize> {
-        self.blocks[..self.len].iter_mut().position(|block| {
-            let touches = !start.after(block.end) && !block.start.after(end);
-            if touches {
-                *block = SackBlock { start: block.start.min(start), end: block.end.max(end) };
-            }
-            touches
-        })
+        self.blocks[..self.len].iter_mut().position(|block| extend(block, start, end))
     }
 
     /// Puts block `index`, just extended, first, joined with others that it has grown into
@@ -361,7 +438,7 @@ mod tests {
     use super::*;
 
     fn lying_in(memory: Memory, seq: u32, end: u32) -> Received {
-        Received::new(Seq(seq), Seq(end), end - seq, memory, false)
+        Received::new(Seq(seq), Seq(end), end - seq, memory, 52, false)
     }
 
     fn record(seq: u32, end: u32) -> Received {
@@ -457,7 +534,7 @@ mod tests {
         for (frame, charged) in
             [(176, 768), (177, 1_280), (688, 1_280), (689, 2_304), (1_712, 2_304), (1_713, 4_352)]
         {
-            assert_eq!(truesize_of(Memory::Linear, frame - 66), charged, "{frame}");
+            assert_eq!(truesize_of(Memory::Linear, 52, frame - 66), charged, "{frame}");
         }
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Receive {
     pub wup: Seq,
     /// Window of the latest ACK sent (`rcv_wnd`), bytes.
     pub wnd: u32,
+    /// Rightmost edge that was ever offered, RFC 7323 section 2.4 (`rcv_mwnd_seq`).
+    pub edge: Seq,
     /// Next byte for the application (`copied_seq`).
     pub copied_seq: Seq,
     /// Current limit of the window (`rcv_ssthresh`), bytes.
@@ -75,6 +77,7 @@ impl Receive {
             nxt: Seq(0),
             wup: Seq(0),
             wnd: 0,
+            edge: Seq(0),
             copied_seq: Seq(0),
             ssthresh: 0,
             window_clamp: 0,
@@ -127,6 +130,11 @@ impl Receive {
         self.out_of_order.is_one_fin()
     }
 
+    /// Where the latest data beyond a hole ends (`ooo_last_skb`).
+    pub fn last_beyond_hole(&self) -> Option<Seq> {
+        self.out_of_order.last().map(|record| record.end_seq)
+    }
+
     /// No hole is open.
     pub fn is_in_order(&self) -> bool {
         self.out_of_order.is_empty()
@@ -142,6 +150,20 @@ impl Receive {
         list
     }
 
+    /// Notes the right edge of the window offered now, before it changes.
+    pub fn keep_right_edge(&mut self) {
+        let edge = self.wup + self.wnd;
+        if edge.after(self.edge) || self.edge.before(self.nxt) {
+            self.edge = edge;
+        }
+    }
+
+    /// The most that any window offered still lets in (`tcp_max_receive_window`).
+    pub fn max_window(&self) -> u32 {
+        let kept = (self.edge - self.nxt).max(0) as u32;
+        kept.max(self.window())
+    }
+
     /// Right edge of the window less `nxt` (`tcp_receive_window`).
     pub fn window(&self) -> u32 {
         let window = (self.wup + self.wnd) - self.nxt;
@@ -155,6 +177,8 @@ impl Connection {
         if seg.seq == seg.end_seq {
             return;
         }
+        // A duplicate that no ACK has told of is history.
+        self.rcv.dsack = None;
         if seg.seq == self.rcv.nxt {
             if self.rcv.window() == 0 && seg.len > 0 {
                 cx.mib.zero_window_drop += 1;
@@ -197,17 +221,22 @@ impl Connection {
         }
     }
 
-    /// The buffer takes another segment (`tcp_can_ingest`).
-    pub(super) fn has_room(&self, seg: &Segment<'_>) -> bool {
-        if self.config.profile.strict_receive_window {
-            return self.rcv.rmem_alloc == 0
-                || self.rcv.rmem_alloc.saturating_add(seg.len) <= self.rcv.rcvbuf;
+    /// More that came twice: one range can be told, so what does not touch it is left out
+    /// (`tcp_dsack_extend`).
+    fn extend_dsack(&mut self, start: Seq, end: Seq) {
+        match &mut self.rcv.dsack {
+            None => self.set_dsack(start, end),
+            Some(block) => _ = super::reassembly::extend(block, start, end),
         }
+    }
+
+    /// The buffer takes another segment (`tcp_can_ingest`).
+    pub(super) fn has_room(&self) -> bool {
         self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
     fn queue_in_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        if !self.has_room(seg) && !self.make_room(seg, cx) && self.refuse_for_memory(seg, cx) {
+        if !self.has_room() && !self.make_room(seg, cx) && self.refuse_for_memory(seg, cx) {
             return;
         }
         self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
@@ -255,14 +284,15 @@ impl Connection {
 
     /// Moves what has become in-order (`tcp_ofo_queue`).
     fn join_out_of_order(&mut self, cx: &mut Cx<'_>) {
+        let filled_to = self.rcv.nxt;
         while let Some(&record) = self.rcv.out_of_order.first() {
             if record.seq.after(self.rcv.nxt) {
                 break;
             }
             self.rcv.out_of_order.pop();
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(record.truesize);
-            if record.seq.before(self.rcv.nxt) {
-                self.set_dsack(record.seq, record.end_seq.min(self.rcv.nxt));
+            if record.seq.before(filled_to) {
+                self.extend_dsack(record.seq, record.end_seq.min(filled_to));
             }
             if !record.end_seq.after(self.rcv.nxt) {
                 continue;
@@ -280,10 +310,13 @@ impl Connection {
     /// Keeps data beyond a hole (`tcp_data_queue_ofo`).
     fn queue_out_of_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.ecn_check_ce(seg.ecn, cx);
-        if !self.has_room(seg) && !self.make_room(seg, cx) {
+        if !self.has_room() && !self.make_room(seg, cx) {
             cx.mib.ofo_drop += 1;
             cx.ready |= SocketReady::READABLE;
             return;
+        }
+        if self.config.profile.right_sizes_holes {
+            self.measure_rcv_mss(seg);
         }
         self.ack.scheduled = true;
         self.totals.rcv_ooopack += seg.segments;
@@ -311,6 +344,9 @@ impl Connection {
             }
             self.rcv.rmem_alloc += done.charged;
         }
+        if cx.gate.accepted && !self.orphan && self.config.profile.right_sizes_holes {
+            self.right_size(self.rcv.space);
+        }
     }
 
     /// Tells the peer of a new range beyond a hole. With more blocks than an ACK that was held
@@ -336,6 +372,12 @@ impl Connection {
         cx.mib.ack_compressed += u64::from(self.ack.compressed - 1);
         self.ack.compressed = 0;
         self.send_ack(cx);
+    }
+
+    /// A packet socket has let go of what it saw of this connection's segments.
+    pub fn unshare_received(&mut self) {
+        self.rcv.queue.unshare();
+        self.rcv.out_of_order.unshare();
     }
 
     /// Whether a read would find nothing, not even an end.
@@ -395,7 +437,8 @@ impl Connection {
     pub(super) fn take_handshake_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let from = self.rcv.nxt;
         let end_seq = from + seg.len + u32::from(seg.fin());
-        let record = Received::new(from, end_seq, seg.len, seg.memory, seg.fin());
+        let record =
+            Received::new(from, end_seq, seg.len, seg.memory, seg.packet.header_len(), seg.fin());
         self.rcv.rmem_alloc += self.rcv.queue.append(record);
         self.rcv.nxt = end_seq;
         self.totals.bytes_received += u64::from(seg.len);
@@ -421,5 +464,6 @@ impl Connection {
 
 /// What a segment becomes in a receive queue.
 fn received(seg: &Segment<'_>) -> Received {
-    Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, seg.fin())
+    let headers = seg.packet.header_len();
+    Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, headers, seg.fin())
 }

@@ -75,7 +75,7 @@ impl Connection {
 
     /// Sets `TCP_QUICKACK` (`__tcp_sock_set_quickack`).
     pub fn set_quickack(&mut self, value: i64, cx: &mut Cx<'_>) {
-        if value & 1 == 0 {
+        if value == 0 {
             self.ack.pingpong = u8::MAX;
             return;
         }
@@ -83,6 +83,9 @@ impl Connection {
         if matches!(self.state, State::Established | State::CloseWait) && self.ack.scheduled {
             self.ack.pushed = true;
             self.cleanup_rbuf(1, cx);
+            if value & 1 == 0 {
+                self.ack.pingpong = u8::MAX;
+            }
         }
     }
 

@@ -185,9 +185,14 @@ impl Connection {
             self.handshake_timeout();
         }
         self.note_timeout(first_sent.unwrap_or(cx.now));
+        self.arm_request_timer(cx.now);
+    }
+
+    /// The SYN-ACK waits for an answer; the longer, the oftener it has waited (`reqsk_timeout`).
+    pub(super) fn arm_request_timer(&mut self, now: Instant) {
         let timeout = u64::from(self.config.profile.timeout_init_ms) << self.retransmits.min(20);
         let timeout = timeout.min(self.rto_max_ms().into()) as u32;
-        self.reset_xmit_timer(Pending::Retransmit, timeout, cx.now);
+        self.reset_xmit_timer(Pending::Retransmit, timeout, now);
     }
 
     /// The peer has answered nothing, with its window closed, for too long
@@ -231,8 +236,7 @@ impl Connection {
     fn back_off(&mut self, handshake: bool, now: Instant) {
         let linear = handshake
             && self.state == State::SynSent
-            && u32::from(self.retransmits) <= self.config.sysctl.tcp_syn_linear_timeouts
-            && self.config.socket.syn_retries == 0;
+            && u32::from(self.retransmits) <= self.config.sysctl.tcp_syn_linear_timeouts;
         if !linear {
             self.rto = (self.rto << 1).min(self.rto_max_ms());
         }
@@ -267,10 +271,14 @@ impl Connection {
         let over = if handshake {
             let limit = match (self.state, own) {
                 (State::SynSent, 0) => sysctl.tcp_syn_retries + sysctl.tcp_syn_linear_timeouts,
+                (State::SynSent, own) => own + sysctl.tcp_syn_linear_timeouts,
                 (_, 0) => sysctl.tcp_synack_retries,
                 (_, own) => own,
             };
+            let retries = if own > 0 { own } else { sysctl.tcp_syn_retries };
             u32::from(self.retransmits) >= limit
+                || (self.state == State::SynSent
+                    && self.retransmitted_too_long(retries, self.config.user_timeout_ms, cx.now))
         } else {
             if self.retransmitted_too_long(sysctl.tcp_retries1, 0, cx.now) {
                 self.suspect_black_hole_of_size(cx.now);
@@ -325,7 +333,10 @@ impl Connection {
     /// (`tcp_model_timeout`).
     fn model_timeout_ms(&self, retries: u32) -> u64 {
         let max = u64::from(self.rto_max_ms());
-        let mut timeout = u64::from(RTO_MIN);
+        let mut timeout = match self.state {
+            State::SynSent | State::SynRecv => u64::from(self.config.profile.timeout_init_ms),
+            _ => u64::from(RTO_MIN),
+        };
         let mut total = 0;
         for _ in 0..=retries {
             total += timeout.min(max);
@@ -443,7 +454,7 @@ impl Connection {
                 self.fragment(head, mss);
             }
             self.queue.get_mut(head).flags |= crate::packet::TcpFlags::PSH;
-            self.write_xmit(mss, super::write::nagle::PUSH, Push::Probe, cx);
+            self.write_xmit(mss, super::write::nagle::PUSH, Push::Window, cx);
             return self.rec.packets_out > 0 || self.queue.unsent_is_empty();
         }
         cx.mib.win_probe += 1;

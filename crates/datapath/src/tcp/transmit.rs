@@ -51,7 +51,9 @@ impl Connection {
         if flags.contains(TcpFlags::ACK) {
             self.ack_was_sent(cx);
         }
-        self.totals.segs_out += segs;
+        // Of what the listener answers the connection knows nothing.
+        let of_listener = is_syn && flags.contains(TcpFlags::ACK);
+        self.totals.segs_out += if of_listener { 0 } else { segs };
         cx.mib.out_segs += u64::from(segs);
         let window = if is_syn { self.syn_window() } else { self.select_window(cx) };
         let tcp = self.header(skb.seq, flags, window, options);
@@ -82,7 +84,7 @@ impl Connection {
         if verdict != Enqueue::Queued {
             self.enter_cwr(cx);
         }
-        if verdict != Enqueue::Dropped {
+        if verdict != Enqueue::Dropped && !of_listener {
             self.pace_after(len, prior_wstamp_ns);
             let nothing_in_flight = self.rec.packets_out == 0;
             let skb = self.queue.get_mut(id);
@@ -206,7 +208,7 @@ impl Connection {
 
     /// Options of a segment of an established connection (`tcp_established_options`), stamped with
     /// the time `stamp`.
-    fn options(&mut self, stamp: Instant) -> TcpOptions {
+    pub(super) fn options(&mut self, stamp: Instant) -> TcpOptions {
         let timestamps = self.ts_option(stamp);
         let mut used = if timestamps.is_some() { super::options::TIMESTAMPS_LEN } else { 0 };
         if self.md5_key().is_some() {

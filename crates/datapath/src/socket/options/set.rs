@@ -80,6 +80,10 @@ impl Setter<'_> {
                 }
                 let opt_id = flags & SOF_TIMESTAMPING_OPT_ID as u32 != 0;
                 let closed = self.stream.connection().is_none();
+                let has = |flag: i32| flags & flag as u32 != 0;
+                if has(SOF_TIMESTAMPING_OPT_STATS) && !has(SOF_TIMESTAMPING_OPT_TSONLY) {
+                    return Err(Errno::EINVAL);
+                }
                 if opt_id && closed {
                     return Err(Errno::EINVAL);
                 }

@@ -51,7 +51,7 @@ impl Setter<'_> {
             TCP_LINGER2 => {
                 let seconds = match value {
                     ..0 => -1,
-                    121.. => 0,
+                    121.. => 120,
                     seconds => seconds as i32,
                 };
                 self.configure(|config| config.socket.linger2_s = seconds);

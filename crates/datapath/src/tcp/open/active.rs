@@ -25,7 +25,7 @@ impl Connection {
         conn.opt.timestamps = conn.config.sysctl.tcp_timestamps != 0;
         let mss = conn.opt.advmss;
         conn.sync_mss();
-        conn.choose_initial_window(mss);
+        conn.choose_initial_window(mss, true);
         conn.rec.retrans_stamp = conn.ts_now(cx.now).max(1);
         cx.mib.active_opens += 1;
         let flags = TcpFlags::SYN | conn.ecn_request(ends.ecn);
@@ -76,7 +76,11 @@ impl Connection {
         if !tcp.flags.contains(TcpFlags::SYN) {
             return;
         }
+        let own_scale = self.opt.rcv_wscale;
         self.learn_peer_options(tcp, cx);
+        if !self.opt.wscale_ok {
+            self.rcv.window_clamp = self.rcv.window_clamp.min(u16::MAX.into());
+        }
         self.rcv.nxt = tcp.seq + 1;
         self.rcv.wup = self.rcv.nxt;
         self.rcv.copied_seq = self.rcv.nxt;
@@ -84,6 +88,8 @@ impl Connection {
         self.snd.wnd = tcp.window.into();
         self.snd.max_window = self.snd.wnd;
         if !acks {
+            self.rare().crossing_scale = Some(own_scale);
+            self.opt.rcv_wscale = own_scale;
             self.simultaneous_open(seg, cx);
             return;
         }

@@ -6,8 +6,8 @@ use crate::tcp::options::{MAX_WSCALE, Negotiated, TCP_HEADER_LEN, TIMESTAMPS_LEN
 use crate::tcp::{Connection, Cx};
 
 impl Connection {
-    /// Window and scale to offer in the handshake (`tcp_select_initial_window`).
-    pub(super) fn choose_initial_window(&mut self, mss: u32) {
+    /// Window and scale to offer in the handshake; `scales`: the peer may (`tcp_select_initial_window`).
+    pub(super) fn choose_initial_window(&mut self, mss: u32, scales: bool) {
         let route = self.route_metrics();
         let sysctl = &self.config.sysctl;
         let mut clamp = self.config.socket.window_clamp;
@@ -33,13 +33,15 @@ impl Connection {
             self.rcv.wnd = self.rcv.wnd.min(route.initrwnd.saturating_mul(mss));
         }
         self.opt.rcv_wscale = 0;
-        if sysctl.tcp_window_scaling != 0 {
-            let largest = space.max(sysctl.tcp_rmem[2]).max(RMEM_MAX).min(clamp);
+        if sysctl.tcp_window_scaling != 0 && scales {
+            let largest =
+                space.max(sysctl.tcp_rmem[2]).max(self.config.profile.rmem_max).min(clamp);
             let scale = largest.max(1).ilog2().saturating_sub(15);
             self.opt.rcv_wscale = scale.min(MAX_WSCALE.into()) as u8;
         }
         let representable = u32::from(u16::MAX) << self.opt.rcv_wscale;
         self.rcv.window_clamp = clamp.min(representable);
+        self.rcv.wnd = self.rcv.wnd.min(representable);
         self.rcv.ssthresh = self.rcv.wnd;
     }
 
@@ -51,25 +53,29 @@ impl Connection {
     /// Options of a SYN or SYN-ACK (`tcp_syn_options`, `tcp_synack_options`).
     pub(in crate::tcp) fn syn_options(&self, cx: &Cx<'_>, flags: TcpFlags) -> TcpOptions {
         let sysctl = &self.config.sysctl;
-        let is_answer = flags.contains(TcpFlags::ACK);
+        // SYNs that cross: the SYN-ACK repeats what the SYN offered.
+        let crossing = self.rare.as_ref().and_then(|rare| rare.crossing_scale);
+        let is_answer = flags.contains(TcpFlags::ACK) && crossing.is_none();
         let (timestamps, sack, scale) = if is_answer {
             (self.opt.timestamps, self.opt.sack_ok, self.opt.wscale_ok)
         } else {
             (sysctl.tcp_timestamps != 0, sysctl.tcp_sack != 0, sysctl.tcp_window_scaling != 0)
         };
         // The MSS option speaks of segments without options (RFC 6691).
-        let mss = self.opt.advmss + if is_answer && timestamps { TIMESTAMPS_LEN } else { 0 };
+        let counted = (is_answer || crossing.is_some()) && self.opt.timestamps;
+        let mss = self.opt.advmss + if counted { TIMESTAMPS_LEN } else { 0 };
+        let own_scale = crossing.unwrap_or(self.opt.rcv_wscale);
         let mut options = TcpOptions {
             mss: mss as u16,
-            window_scale_plus_one: if scale { self.opt.rcv_wscale + 1 } else { 0 },
+            window_scale_plus_one: if scale { own_scale + 1 } else { 0 },
             sack_permitted: sack,
             timestamps: timestamps.then(|| Timestamps {
                 value: self.ts_now(cx.now),
-                echo: if is_answer { self.opt.ts_recent } else { 0 },
+                echo: if flags.contains(TcpFlags::ACK) { self.opt.ts_recent } else { 0 },
             }),
             ..TcpOptions::default()
         };
-        if is_answer && self.is_accurate() {
+        if flags.contains(TcpFlags::ACK) && self.is_accurate() {
             self.add_syn_ack_option(&mut options);
         }
         options
@@ -118,6 +124,3 @@ const MSS_DEFAULT: u32 = 536;
 
 /// IPv6's assumption (`IPV6_MIN_MTU` less headers).
 const MSS_DEFAULT_V6: u32 = 1_220;
-
-/// `net.core.rmem_max`.
-const RMEM_MAX: u32 = 212_992;

@@ -56,10 +56,7 @@ impl Connection {
     fn take_syn(&mut self, tcp: &Tcp, cx: &mut Cx<'_>) {
         self.learn_peer_options(tcp, cx);
         let mss = self.opt.advmss;
-        self.choose_initial_window(mss);
-        if !self.opt.wscale_ok {
-            self.opt.rcv_wscale = 0;
-        }
+        self.choose_initial_window(mss, self.opt.wscale_ok);
         if self.md5_key().is_some() && self.opt.sack_ok {
             // A SYN-ACK has no room for signature, timestamps and SACK together.
             self.opt.timestamps = false;
@@ -96,6 +93,7 @@ impl Connection {
         self.ack.lrcvtime = self.jiffies32(cx.now);
         self.snd.lsndtime = self.jiffies32(cx.now);
         self.initialize_rcv_mss();
+        self.rare().fast_open.child = true;
         self.rare().fast_open.request = Some(Request { timeouts: 0, sent_us: cx.now_us() });
         self.rare().syn_ack_flags = flags;
         if seg.len > 0 {

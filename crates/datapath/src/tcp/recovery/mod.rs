@@ -161,7 +161,7 @@ impl Connection {
     /// The RACK rules apply.
     pub(super) fn uses_rack(&self) -> bool {
         self.config.profile.loss_detection == LossDetection::Rack
-            && self.config.sysctl.tcp_recovery & 1 != 0
+            && (self.config.profile.always_rack || self.config.sysctl.tcp_recovery & 1 != 0)
     }
 
     /// Digests one ACK: undo, mark losses, enter or leave states.

@@ -143,6 +143,15 @@ pub(in super::super) enum Push {
     All,
     /// One super-packet (`tcp_push_one`).
     One,
-    /// One segment whatever the window says: a loss probe.
+    /// One segment whatever the congestion window says: a loss probe.
     Probe,
+    /// As little as a small receive window takes, when the persist timer fires.
+    Window,
+}
+
+impl Push {
+    /// The congestion window is not asked.
+    pub(in super::super) fn is_forced(self) -> bool {
+        matches!(self, Self::Probe | Self::Window)
+    }
 }
