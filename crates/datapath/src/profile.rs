@@ -161,7 +161,7 @@ impl Profile {
             rehash_on_duplicates: false,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
-            skb_overhead: 960,
+            skb_overhead: 896,
             shared_info_len: 320,
             sk_buff_len: 256,
         }

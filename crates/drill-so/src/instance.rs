@@ -195,6 +195,7 @@ impl Instance {
             return None;
         }
         let (at, packet) = inner.harness.kernel.sent.pop_front()?;
+        inner.harness.kernel.sniffed(at);
         let mut bytes = Vec::new();
         packet.emit(&vec![0; packet.body.len as usize], &mut bytes);
         Some((at, bytes))

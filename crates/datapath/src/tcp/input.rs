@@ -211,6 +211,13 @@ impl Connection {
     /// (`tcp_validate_incoming`). False: the segment is dropped.
     fn validate(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
         if self.paws_rejects(seg.tcp, seg.len, cx.now) && !seg.has(TcpFlags::RST) {
+            let pure_ack = seg.seq == seg.end_seq && seg.has(TcpFlags::ACK);
+            if pure_ack && seg.seq.before(self.rcv.nxt) && self.config.profile.strict_receive_window
+            {
+                // Overtaken on the way: there is nothing to tell its sender.
+                cx.mib.paws_old_ack += 1;
+                return false;
+            }
             cx.mib.paws_estab += 1;
             if !self.is_oow_limited_ack(seg, cx) {
                 self.send_dup_ack(seg, cx);

@@ -309,6 +309,12 @@ impl Connection {
         self.error.take()
     }
 
+    /// The same for `SO_ERROR`, which also tells of what the network complained about without
+    /// ending the connection (`sk_err_soft`).
+    pub fn take_any_error(&mut self) -> Option<SocketError> {
+        self.error.take().or_else(|| self.soft_error.take())
+    }
+
     /// An error is pending.
     pub fn has_error(&self) -> bool {
         self.error.is_some()

@@ -70,7 +70,12 @@ impl Connection {
             if self.transmit_skb(id, cx) == Enqueue::Dropped {
                 break;
             }
+            let small = self.snd.small;
             sent += self.new_data_sent(id, mss, cx);
+            if push == Push::Window {
+                // What the persist timer sends is no small segment that others wait for.
+                self.snd.small = small;
+            }
             if push != Push::All {
                 break;
             }

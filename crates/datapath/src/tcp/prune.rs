@@ -203,7 +203,7 @@ mod tests {
     use crate::packet::Memory;
 
     fn record(seq: u32, end: u32, fin: bool) -> Received {
-        Received::new(Seq(seq), Seq(end), end - seq - u32::from(fin), Memory::Cut, fin)
+        Received::new(Seq(seq), Seq(end), end - seq - u32::from(fin), Memory::Cut, 52, fin)
     }
 
     /// Bytes that records hold, end to end.
@@ -256,7 +256,8 @@ mod tests {
 
     #[test]
     fn full_records_are_left_alone() {
-        let full = |n: u32| Received::new(Seq(n), Seq(n + 60_000), 60_000, Memory::Paged, false);
+        let full =
+            |n: u32| Received::new(Seq(n), Seq(n + 60_000), 60_000, Memory::Paged, 52, false);
         let (spans, done) = squeeze(&[full(0), full(60_000)], 0, 120_000);
         assert_eq!((spans.len(), done), (2, Squeezed::default()));
     }

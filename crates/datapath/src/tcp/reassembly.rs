@@ -134,7 +134,7 @@ impl Received {
 
     /// A record that several were copied into: all bytes in a head made for them.
     pub fn collapsed(seq: Seq, len: u32) -> Self {
-        let head = tun_head_for(len);
+        let head = head_for(len);
         let (truesize, room) = (truesize(head), head - len);
         let end_seq = seq + len;
         Self { seq, end_seq, truesize, head, room, frags: 0, shared: false, fin: false }
@@ -284,11 +284,6 @@ impl OutOfOrder {
     /// The record with the lowest sequence number.
     pub fn first(&self) -> Option<&Received> {
         self.0.front()
-    }
-
-    /// Takes the record with the highest sequence number.
-    pub fn pop_last(&mut self) -> Option<Received> {
-        self.0.pop_back()
     }
 
     /// The record with the highest.

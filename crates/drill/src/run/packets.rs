@@ -117,7 +117,7 @@ impl Run<'_> {
                 break sent_at;
             }
         };
-        self.kernel.sniffed(at);
+        self.harness.kernel.sniffed(at);
         let mut whole = joined(&got);
         let conn = &mut self.conns[index];
         if let (TransportSpec::Tcp(tcp), ActualTransport::Tcp(actual)) =

@@ -76,6 +76,14 @@ impl Host {
     }
 
     /// `getsockopt(SO_ERROR)`.
+    pub fn tcp_take_any_error(&mut self, id: u32) -> Option<SocketError> {
+        match self.tcp_socket_mut(id)? {
+            TcpSocket::Connection(socket) => socket.connection.take_any_error(),
+            TcpSocket::Listener(_) => None,
+        }
+    }
+
+    /// The error that ended a connection, once.
     pub fn tcp_take_error(&mut self, id: u32) -> Option<SocketError> {
         match self.tcp_socket_mut(id)? {
             TcpSocket::Connection(socket) => socket.connection.take_error(),

@@ -34,7 +34,7 @@ pub(super) fn socket_value(
     let config = &stream.config;
     let number = match name {
         SO_ERROR => {
-            let error = stream.connection().and_then(|id| host.tcp_take_error(id));
+            let error = stream.connection().and_then(|id| host.tcp_take_any_error(id));
             error.map_or(0, |error| Errno::from(error).number().into())
         }
         SO_REUSEADDR => options.reuse_address.into(),

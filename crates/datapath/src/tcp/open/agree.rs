@@ -41,7 +41,6 @@ impl Connection {
         }
         let representable = u32::from(u16::MAX) << self.opt.rcv_wscale;
         self.rcv.window_clamp = clamp.min(representable);
-        self.rcv.wnd = self.rcv.wnd.min(representable);
         self.rcv.ssthresh = self.rcv.wnd;
     }
 
