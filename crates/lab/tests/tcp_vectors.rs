@@ -141,7 +141,7 @@ fn every_recorded_transfer_comes_to_the_same_figures() {
 #[test]
 fn shipped_recordings_are_rebuilt_exactly() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tcp");
-    for name in ["overtaken_acks", "time_wait_ecn", "timer_keeps_its_place"] {
+    for name in ["burst_without_rack", "overtaken_acks", "time_wait_ecn", "timer_keeps_its_place"] {
         let path = directory.join(format!("{name}.json.gz"));
         let report = run(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert_eq!((report.kind, report.passed()), ("tcp", 1), "{report}");

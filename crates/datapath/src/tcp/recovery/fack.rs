@@ -1,12 +1,19 @@
-//! Forward acknowledgment (Mathis and Mahdavi 1996): Linux's loss detection until 4.11, as in
-//! 2.6.22. Everything more than `reordering` segments below the highest SACK is lost.
+//! Loss detection without RACK. Forward acknowledgment (Mathis and Mahdavi 1996) is Linux's until
+//! 4.11, as in 2.6.22: everything more than `reordering` segments below the highest SACK is lost.
+//! Later kernels with `tcp_recovery = 0` count SACKed segments instead, as RFC 6675 does.
 
 use super::super::skb::tag;
 use super::super::{Connection, Cx};
+use crate::profile::LossDetection;
 use crate::trace::Cause;
 use crate::units::Instant;
 
 impl Connection {
+    /// The profile's own rule is FACK; if not, RACK was switched off.
+    fn is_fack_profile(&self) -> bool {
+        self.config.profile.loss_detection == LossDetection::Fack
+    }
+
     /// FACK holds until reordering is seen (`tcp_update_reordering` switches it off).
     fn fack_enabled(&self) -> bool {
         self.is_sack() && self.totals.reord_seen == 0
@@ -15,12 +22,22 @@ impl Connection {
     /// Segments that duplicate ACKs or SACKs say have been passed (`tcp_fackets_out`,
     /// `tcp_dupack_heuristics`).
     fn passed_segments(&self) -> u32 {
-        if self.is_sack() { self.rec.fackets_out } else { self.rec.sacked_out + 1 }
+        if self.is_sack() && self.is_fack_profile() {
+            self.rec.fackets_out
+        } else {
+            self.rec.sacked_out + 1
+        }
     }
 
     /// `tcp_time_to_recover` without RACK.
     pub(super) fn fack_wants_recovery(&self, now: Instant) -> bool {
-        if self.passed_segments() > self.rec.reordering || self.head_timed_out(now) {
+        if self.passed_segments() > self.rec.reordering {
+            return true;
+        }
+        if !self.is_fack_profile() {
+            return false;
+        }
+        if self.head_timed_out(now) {
             return true;
         }
         // A window too small for three duplicate ACKs, and nothing more to send.
@@ -47,8 +64,17 @@ impl Connection {
                 .is_some_and(|head| now.as_micros() > self.queue.get(head).sent_us() + rto_us)
     }
 
-    /// Marks lost what FACK or a duplicate-ACK count says (`tcp_update_scoreboard`).
-    pub(super) fn update_scoreboard(&mut self, cx: &mut Cx<'_>) {
+    /// Marks lost what FACK or a duplicate-ACK count says (`tcp_update_scoreboard`); at least the
+    /// head if recovery has just begun.
+    pub(super) fn update_scoreboard(&mut self, just_begun: bool, cx: &mut Cx<'_>) {
+        if self.is_sack() && !self.is_fack_profile() {
+            match self.rec.sacked_out.checked_sub(self.rec.reordering) {
+                Some(passed) => self.mark_below_sacked(passed, cx),
+                None if just_begun => self.mark_head_lost(1, cx),
+                None => {}
+            }
+            return;
+        }
         let lost = if self.fack_enabled() {
             self.rec.fackets_out.saturating_sub(self.rec.reordering).max(1)
         } else {
@@ -83,6 +109,27 @@ impl Connection {
                 self.mark_skb_lost(id, Cause::DupAcks, cx);
             }
             index += 1;
+        }
+    }
+
+    /// Marks lost what lies below more than `passed` SACKed segments at the head of the queue: so
+    /// much has `reordering` or more SACKed segments above it (RFC 6675 section 4, `IsLost`).
+    fn mark_below_sacked(&mut self, passed: u32, cx: &mut Cx<'_>) {
+        let mut sacked = 0;
+        for index in 0..self.queue.rtx_len() {
+            let id = self.queue.rtx_at(index).expect("within the queue");
+            let skb = *self.queue.get(id);
+            if skb.end_seq.after(self.rec.high_seq) {
+                break;
+            }
+            if skb.has(tag::SACKED) {
+                sacked += u32::from(skb.pcount);
+                if sacked > passed {
+                    break;
+                }
+            } else if !skb.has(tag::LOST) {
+                self.mark_skb_lost(id, Cause::DupAcks, cx);
+            }
         }
     }
 

@@ -222,7 +222,7 @@ impl Connection {
             }
         }
         if !self.uses_rack() && do_lost {
-            self.update_scoreboard(cx);
+            self.update_scoreboard(false, cx);
         }
         Rexmit::Lost
     }
@@ -252,7 +252,7 @@ impl Connection {
         }
         self.enter_recovery(flags.ece, cx);
         if !self.uses_rack() && do_lost {
-            self.update_scoreboard(cx);
+            self.update_scoreboard(true, cx);
         }
         Rexmit::Lost
     }
