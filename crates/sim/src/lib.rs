@@ -14,12 +14,12 @@
 //! machine, in debug and in release.
 
 pub mod app;
-mod heap;
 pub mod link;
 pub mod pcap;
 mod pool;
 pub mod record;
 pub mod rules;
+mod schedule;
 pub mod topology;
 mod trouble;
 pub mod world;

@@ -6,6 +6,7 @@
 
 use crate::pool::{PacketId, Pool, Queue};
 use crate::rules::{Direction, Rule, Rules};
+use crate::schedule::Slot;
 use crate::trouble::{Fate, Trouble};
 use datapath::node::{Done, Port};
 use datapath::packet::Meta;
@@ -74,7 +75,7 @@ pub struct Link {
     leaving: Option<(Instant, Done)>,
     /// What is on the way, in order of arrival.
     flight: Queue,
-    /// The arrival in the event queue that counts; `FAR_FUTURE` if none.
+    /// The arrival that is waited for; `FAR_FUTURE` if none.
     armed: Instant,
     /// The sending end.
     pub from: (NodeId, Port),
@@ -85,6 +86,8 @@ pub struct Link {
     /// What waits in the ring to be serialised.
     ring: VecDeque<(Instant, Done)>,
     trouble: Option<Box<Trouble>>,
+    /// Where the two kinds of its events stand: [`Link::SENT`], [`Link::ARRIVAL`].
+    pub(crate) slots: [Slot; 2],
     pub(crate) up: bool,
     /// Super-packets are cut here.
     pub(crate) cuts: bool,
@@ -131,12 +134,18 @@ impl LinkConfig {
 }
 
 impl Link {
+    /// Which of the slots is for the end of a transmission.
+    pub(crate) const SENT: usize = 0;
+    /// Which of the slots is for an arrival.
+    pub(crate) const ARRIVAL: usize = 1;
+
     pub(crate) fn new(
         config: &LinkConfig,
         from: (NodeId, Port),
         to: (NodeId, Port),
         seed: u64,
         id: LinkId,
+        slots: [Slot; 2],
     ) -> Self {
         assert!(config.ring > 0, "a device that holds no packet never sends one");
         let rules = Rules::new(&config.rules, config.direction);
@@ -155,6 +164,7 @@ impl Link {
             to,
             stats: LinkStats::default(),
             trouble: trouble.then(|| Box::new(Trouble::new(rules, config.chances, seed, id.0))),
+            slots,
             up: true,
             cuts: config.cuts,
         }
@@ -202,7 +212,7 @@ impl Link {
         now: Instant,
         pool: &mut Pool,
         id: PacketId,
-        promise: impl FnOnce(Instant) -> bool,
+        promise: impl FnOnce(Instant, Done) -> bool,
     ) -> Put {
         let packet = pool.get_mut(id);
         let size = packet.wire_len();
@@ -217,7 +227,7 @@ impl Link {
         let left = self.leaves_at(now, size);
         if self.rate.is_none() {
             put.done = Some(done);
-        } else if self.leaving.is_none() && done.owner == Meta::NO_OWNER && promise(left) {
+        } else if self.leaving.is_none() && promise(left, done) {
             // Nobody has to be told when it has left.
         } else if self.leaving.is_none() {
             self.leaving = Some((left, done));
@@ -279,10 +289,10 @@ impl Link {
         self.leaving.map(|(at, _)| at)
     }
 
-    /// The packet that arrives now. An event that does not count any more gives nothing.
+    /// The packet that arrives now; none if the link has been cut meanwhile.
     #[inline]
     pub(crate) fn take_arrival(&mut self, now: Instant, pool: &Pool) -> Option<PacketId> {
-        if self.armed != now || self.flight.first_at() > now {
+        if self.flight.first_at() > now {
             return None;
         }
         self.flight.pop(pool)
@@ -294,12 +304,9 @@ impl Link {
         self.trouble.as_mut().is_some_and(|trouble| trouble.damaged.remove(&id))
     }
 
-    /// When the next packet arrives, if an event for it is to be put in place of that for `now`.
+    /// When the next packet arrives, which is waited for from now on.
     #[inline]
-    pub(crate) fn rearm(&mut self, now: Instant) -> Option<Instant> {
-        if self.armed != now {
-            return None;
-        }
+    pub(crate) fn rearm(&mut self) -> Option<Instant> {
         self.armed = self.flight.first_at();
         (self.armed < Instant::FAR_FUTURE).then_some(self.armed)
     }

@@ -64,9 +64,7 @@ impl Pool {
     #[inline]
     pub fn take(&mut self, id: PacketId) -> Packet {
         self.free.push(id.0);
-        let packet = &mut self.slots[id.0 as usize].packet;
-        let extra = packet.extra.take();
-        Packet { extra, ..*packet }
+        self.slots[id.0 as usize].packet.take()
     }
 
     /// The place is free again; what lay there may stay until somebody needs it.

@@ -2,15 +2,15 @@
 //!
 //! Three things have events: links (a transmission ends, a packet arrives), nodes (a timer), and
 //! applications. A link of fixed delay keeps its packets in a queue of its own and only the head
-//! stands in the heap, so the heap grows with links and timers, not with packets in flight. A
-//! node's wake-up is never removed from the heap: one that has been superseded is dropped when it
-//! comes up. See [`crate::heap`] for the order of events at one instant.
+//! is an event, so the events grow with links and nodes, not with packets in flight. A node's
+//! wake-up is only ever moved to an earlier time. See [`crate::schedule`] for the order of events
+//! at one instant.
 
 use crate::app::{App, AppCx, AppReport};
-use crate::heap::{Entry, Heap, Kind};
 use crate::link::{Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
+use crate::schedule::{Event, Kind, Schedule, Slot};
 use datapath::host::Host;
 use datapath::node::{Node as _, Output, Port, SocketReady};
 use datapath::packet::{Memory, Packet};
@@ -47,7 +47,7 @@ const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
 /// Nodes, links, applications, and what is to happen.
 pub struct World {
     now: Instant,
-    heap: Heap,
+    schedule: Schedule,
     /// Readiness of this moment that no application has heard of yet.
     ready: Vec<(NodeId, SocketReady)>,
     /// Readiness that applications are hearing of.
@@ -68,8 +68,9 @@ pub struct World {
 
 struct NodeState {
     host: Host,
-    /// The wake-up in the heap that counts; `FAR_FUTURE` if none.
+    /// The wake-up that is waited for; `FAR_FUTURE` if none.
     wake: Instant,
+    slot: Slot,
     /// The link behind each port.
     links: Vec<LinkId>,
     /// The application that each socket belongs to.
@@ -97,7 +98,7 @@ impl World {
     pub fn new(seed: u64) -> Self {
         Self {
             now: Instant::ZERO,
-            heap: Heap::default(),
+            schedule: Schedule::default(),
             nodes: Vec::new(),
             links: Vec::new(),
             pool: Pool::default(),
@@ -130,6 +131,7 @@ impl World {
         self.nodes.push(NodeState {
             host,
             wake: Instant::FAR_FUTURE,
+            slot: self.schedule.add_slot(Kind::Wake, id.0),
             links,
             owners: Vec::new(),
             slow: false,
@@ -171,7 +173,8 @@ impl World {
     ) -> LinkId {
         let id = LinkId(self.links.len() as u32);
         let ring = config.ring;
-        self.links.push(Link::new(config, from, to, self.seed, id));
+        let slots = [Kind::Sent, Kind::Arrival].map(|kind| self.schedule.add_slot(kind, id.0));
+        self.links.push(Link::new(config, from, to, self.seed, id, slots));
         let node = &mut self.nodes[from.0.0 as usize];
         let ports = node.host.port_count();
         assert!(usize::from(from.1.0) < ports, "a link from a port that does not exist");
@@ -253,15 +256,18 @@ impl World {
 
     fn schedule(&mut self, at: Instant, kind: Kind, index: u32) {
         assert!(at >= self.now, "nothing can be scheduled for the past");
-        self.heap.push(Entry::new(at, kind, index));
+        self.schedule.push(Event { at, kind, index });
     }
 
     /// Runs until `end`, events at `end` included. The time is then `end`.
     pub fn run_until(&mut self, end: Instant) {
-        while let Some(entry) = self.next_event(end) {
-            self.step(entry);
+        while let Some(event) = self.next_event(end) {
+            self.step(event);
         }
         self.now = self.now.max(end);
+        for node in &mut self.nodes {
+            node.host.settle_owed(self.now);
+        }
     }
 
     /// Runs until `end` and shows the world to `look` at every multiple of `interval` from now
@@ -284,10 +290,10 @@ impl World {
 
     /// Runs until nothing is left to happen, or `end`.
     pub fn run_to_quiet(&mut self, end: Instant) {
-        while let Some(entry) = self.next_event(end) {
-            self.step(entry);
+        while let Some(event) = self.next_event(end) {
+            self.step(event);
         }
-        if self.heap.peek().is_some() || !self.ready.is_empty() {
+        if self.schedule.peek().is_some() || !self.ready.is_empty() {
             self.now = end;
         }
     }
@@ -296,10 +302,10 @@ impl World {
     /// brought: as on a machine, they run when the interrupts of the moment have been served,
     /// which is a nanosecond later.
     #[inline]
-    fn next_event(&mut self, end: Instant) -> Option<Entry> {
+    fn next_event(&mut self, end: Instant) -> Option<Event> {
         loop {
-            let next = self.heap.peek().filter(|entry| entry.at() <= end);
-            if self.ready.is_empty() || next.is_some_and(|entry| entry.at() <= self.now) {
+            let next = self.schedule.peek().filter(|event| event.at <= end);
+            if self.ready.is_empty() || next.is_some_and(|event| event.at <= self.now) {
                 return next;
             }
             let at = self.now + APPS_RUN_AFTER;
@@ -323,39 +329,36 @@ impl World {
     }
 
     #[inline]
-    fn step(&mut self, entry: Entry) {
-        assert!(entry.at() >= self.now, "time ran backwards");
-        self.now = entry.at();
+    fn step(&mut self, event: Event) {
+        assert!(event.at >= self.now, "time ran backwards");
+        self.now = event.at;
         self.stats.events += 1;
-        let index = entry.index();
-        match entry.kind() {
+        let index = event.index;
+        match event.kind {
             Kind::Sent => self.on_sent(LinkId(index)),
             Kind::Arrival => self.on_arrival(LinkId(index)),
-            Kind::Wake => {
-                self.heap.pop();
-                self.on_wake(NodeId(index));
-            }
+            Kind::Wake => self.on_wake(NodeId(index)),
             Kind::Command => {
-                self.heap.pop();
+                self.schedule.pop();
                 let (link, up) = self.commands[index as usize];
                 self.set_link_up(link, up);
             }
             Kind::Start => {
-                self.heap.pop();
+                self.schedule.pop();
                 self.apps[index as usize].running = true;
                 self.call_app(index, |app, cx| app.start(cx));
             }
             Kind::Stop => {
-                self.heap.pop();
+                self.schedule.pop();
                 self.call_app(index, |app, cx| app.stop(cx));
                 self.apps[index as usize].running = false;
             }
             Kind::Timer => {
-                self.heap.pop();
+                self.schedule.pop();
                 self.on_app_timer(index);
             }
             Kind::Late => {
-                self.heap.pop();
+                self.schedule.pop();
                 let (node, ready) = self.late.pop_front().expect("one for each event");
                 self.on_ready(node, ready);
                 self.pump(node);
@@ -372,8 +375,10 @@ impl World {
             host.credit(self.now, port, Some(done));
         }
         match link.next_sent() {
-            Some(next) => self.heap.replace_first(Entry::new(next, Kind::Sent, id.0)),
-            None => self.heap.pop(),
+            Some(next) => {
+                self.schedule.set(link.slots[Link::SENT], next);
+            }
+            None => self.schedule.vacate(link.slots[Link::SENT]),
         }
         self.pump(node);
     }
@@ -383,9 +388,11 @@ impl World {
         let link = &mut self.links[id.0 as usize];
         let arrived = link.take_arrival(self.now, &self.pool);
         let (node, port) = link.to;
-        match link.rearm(self.now) {
-            Some(next) => self.heap.replace_first(Entry::new(next, Kind::Arrival, id.0)),
-            None => self.heap.pop(),
+        match link.rearm() {
+            Some(next) => {
+                self.schedule.set(link.slots[Link::ARRIVAL], next);
+            }
+            None => self.schedule.vacate(link.slots[Link::ARRIVAL]),
         }
         let Some(packet) = arrived else { return };
         if link.was_damaged(packet) {
@@ -400,11 +407,10 @@ impl World {
         if let Some(out) = host.pass_on(self.now, port, self.pool.get_mut(packet)) {
             return self.put_on_link(node, out, packet);
         }
-        if host.take_in(self.now, port, self.pool.get(packet)) {
-            self.pool.discard(packet);
-        } else {
-            host.receive(self.now, port, self.pool.take(packet));
+        if !host.take_in(self.now, port, self.pool.get(packet)) {
+            host.receive_from(self.now, port, self.pool.get_mut(packet));
         }
+        self.pool.discard(packet);
         self.pump(node);
     }
 
@@ -419,10 +425,9 @@ impl World {
 
     fn on_wake(&mut self, node: NodeId) {
         let state = &mut self.nodes[node.0 as usize];
-        if state.wake == self.now {
-            state.wake = Instant::FAR_FUTURE;
-            self.pump(node);
-        }
+        state.wake = Instant::FAR_FUTURE;
+        self.schedule.vacate(state.slot);
+        self.pump(node);
     }
 
     fn on_app_timer(&mut self, index: u32) {
@@ -436,8 +441,11 @@ impl World {
     /// Hears everything that a node has to say, then asks when it wants to be called: the law of
     /// the datapath.
     fn pump(&mut self, node: NodeId) {
-        loop {
+        let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
+            if let Some(until) = host.quiet_until(self.now) {
+                break until;
+            }
             let place = self.pool.reserve();
             if let Some(port) = host.poll_send(self.now, self.pool.get_mut(place)) {
                 self.put_on_link(node, port, place);
@@ -456,16 +464,13 @@ impl World {
                         observer.event(self.now, node, &event);
                     }
                 }
-                None => break,
+                None => {}
             }
-        }
+        };
         let state = &mut self.nodes[node.0 as usize];
-        if let Some(at) = state.host.wake_at() {
-            let at = at.max(self.now);
-            if at < state.wake {
-                state.wake = at;
-                self.heap.push(Entry::new(at, Kind::Wake, node.0));
-            }
+        if until < state.wake {
+            state.wake = until;
+            self.schedule.set(state.slot, until);
         }
     }
 
@@ -478,7 +483,7 @@ impl World {
         self.note_sent(link_id, id);
         let link = &mut self.links[link_id.0 as usize];
         let host = &mut self.nodes[node.0 as usize].host;
-        let promise = |at| host.promise_credit(port, at);
+        let promise = |at, done| host.promise_credit(port, at, done);
         let put = link.put(self.now, &mut self.pool, id, promise);
         assert!(link.up, "a port that is down sends nothing");
         self.schedule_put(link_id, id, put);
@@ -526,11 +531,12 @@ impl World {
     /// The events that a packet put on a link makes necessary.
     #[inline]
     fn schedule_put(&mut self, link_id: LinkId, id: PacketId, put: Put) {
+        let link = &self.links[link_id.0 as usize];
         if let Some(at) = put.sent {
-            self.heap.push(Entry::new(at, Kind::Sent, link_id.0));
+            self.schedule.set(link.slots[Link::SENT], at);
         }
         if let Some(at) = put.arrival {
-            self.heap.push(Entry::new(at, Kind::Arrival, link_id.0));
+            self.schedule.set(link.slots[Link::ARRIVAL], at);
         }
         if put.lost {
             self.on_link_drop(link_id, Reason::LinkLoss, id);

@@ -49,8 +49,8 @@ impl Host {
                 return Enqueue::Dropped;
             };
             let ipv6 = matches!(segment.network, Network::Ipv6(_));
-            for fragment in fragments.by_ref() {
-                verdict = self.transmit(now, index, fragment);
+            for mut fragment in fragments.by_ref() {
+                verdict = self.transmit(now, index, &mut fragment);
                 if verdict == Enqueue::Dropped {
                     break;
                 }

@@ -64,36 +64,36 @@ impl Host {
         for packet in ring.packets.drain(..) {
             self.gro_one(now, port, &mut ring.held, packet);
         }
-        for packet in ring.held.drain(..) {
-            self.ip_receive(now, port, packet);
+        for mut packet in ring.held.drain(..) {
+            self.ip_receive(now, port, &mut packet);
         }
         self.ports[index].rx = Some(ring);
     }
 
     /// One packet of a batch: joins what is held of its connection, or is held in its stead, or
     /// goes up.
-    fn gro_one(&mut self, now: Instant, port: Port, held: &mut Vec<Packet>, packet: Packet) {
+    fn gro_one(&mut self, now: Instant, port: Port, held: &mut Vec<Packet>, mut packet: Packet) {
         if packet.tcp().is_none() {
-            return self.ip_receive(now, port, packet);
+            return self.ip_receive(now, port, &mut packet);
         }
         if let Some(at) = held.iter().position(|one| same_connection(one, &packet)) {
             if gro_merge(&mut held[at], &packet, GRO_MAX_SIZE) {
                 held[at].meta.memory = Memory::Paged;
                 if gro_ends(&held[at]) {
-                    let whole = held.remove(at);
-                    self.ip_receive(now, port, whole);
+                    let mut whole = held.remove(at);
+                    self.ip_receive(now, port, &mut whole);
                 }
                 return;
             }
-            let before = held.remove(at);
-            self.ip_receive(now, port, before);
+            let mut before = held.remove(at);
+            self.ip_receive(now, port, &mut before);
         }
         if gro_ends(&packet) {
-            return self.ip_receive(now, port, packet);
+            return self.ip_receive(now, port, &mut packet);
         }
         if held.len() == MAX_HELD {
-            let oldest = held.remove(0);
-            self.ip_receive(now, port, oldest);
+            let mut oldest = held.remove(0);
+            self.ip_receive(now, port, &mut oldest);
         }
         held.push(packet);
     }

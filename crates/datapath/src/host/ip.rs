@@ -15,36 +15,36 @@ use core::net::IpAddr;
 impl Host {
     /// A packet has arrived on a port (`netif_receive_skb`).
     #[inline]
-    pub(super) fn link_receive(&mut self, now: Instant, port: Port, packet: Packet) {
+    pub(super) fn link_receive(&mut self, now: Instant, port: Port, place: &mut Packet) {
         let device = &mut self.ports[usize::from(port.0)];
-        device.count_received(&packet);
+        device.count_received(place);
         if device.config.offloads.gro {
-            return self.gro_receive(now, port, packet);
+            return self.gro_receive(now, port, place.take());
         }
-        self.ip_receive(now, port, packet);
+        self.ip_receive(now, port, place);
     }
 
     /// A packet goes up from a port (`ip_rcv`).
     #[inline]
-    pub(super) fn ip_receive(&mut self, now: Instant, port: Port, mut packet: Packet) {
+    pub(super) fn ip_receive(&mut self, now: Instant, port: Port, place: &mut Packet) {
         self.stats.in_receives += 1;
-        packet.meta.owner = Meta::NO_OWNER;
-        packet.meta.priority = 0;
-        packet.meta.mark = 0;
-        if !self.ingress.is_empty() && !self.admit(now, port, &packet) {
-            return self.drop_packet(Reason::Police, packet);
+        place.meta.owner = Meta::NO_OWNER;
+        place.meta.priority = 0;
+        place.meta.mark = 0;
+        if !self.ingress.is_empty() && !self.admit(now, port, place) {
+            return self.drop_packet(Reason::Police, place.take());
         }
-        if packet.extra.is_some()
-            && let Some(reason) = self.header_fault(&packet)
+        if place.extra.is_some()
+            && let Some(reason) = self.header_fault(place)
         {
-            return self.drop_packet(reason, packet);
+            return self.drop_packet(reason, place.take());
         }
-        match self.way_of(now, &packet, Some(port.0)) {
-            Some(Way::Out(index)) if self.forwarding => self.forward(now, index, packet),
-            Some(Way::Local) => self.deliver(now, packet),
-            Some(_) if !self.forwarding => self.drop_packet(Reason::OtherHost, packet),
-            Some(Way::Refused(decision)) => self.refuse(now, decision, packet),
-            _ => self.drop_packet(Reason::Malformed, packet),
+        match self.way_of(now, place, Some(port.0)) {
+            Some(Way::Out(index)) if self.forwarding => self.forward(now, index, place),
+            Some(Way::Local) => self.deliver(now, place.take()),
+            Some(_) if !self.forwarding => self.drop_packet(Reason::OtherHost, place.take()),
+            Some(Way::Refused(decision)) => self.refuse(now, decision, place.take()),
+            _ => self.drop_packet(Reason::Malformed, place.take()),
         }
     }
 
@@ -89,8 +89,8 @@ impl Host {
             return None;
         }
         let Way::Out(index) = self.route_cache.recall(ip.dst)? else { return None };
+        self.settle(now, index);
         let out = &mut self.ports[usize::from(index)];
-        out.settle(now);
         if ip.ttl <= 1 || too_big(packet, out.config.mtu) || !out.may_pass(packet) {
             return None;
         }
@@ -163,21 +163,21 @@ impl Host {
 
     /// For someone else (`ip_forward`, `ip6_forward`).
     #[inline]
-    fn forward(&mut self, now: Instant, index: u16, mut packet: Packet) {
+    fn forward(&mut self, now: Instant, index: u16, place: &mut Packet) {
         let mtu = self.ports[usize::from(index)].config.mtu;
-        let large = too_big(&packet, mtu);
-        if large && may_not_pass(&packet) {
-            return self.refuse_large(now, mtu, packet);
+        let large = too_big(place, mtu);
+        if large && may_not_pass(place) {
+            return self.refuse_large(now, mtu, place.take());
         }
-        if !packet.dec_ttl() {
-            return self.refuse_expired(now, packet);
+        if !place.dec_ttl() {
+            return self.refuse_expired(now, place.take());
         }
         self.stats.forwarded += 1;
         if large {
-            self.send_in_fragments(now, index, mtu, &packet);
+            self.send_in_fragments(now, index, mtu, &place.take());
             return;
         }
-        self.transmit(now, index, packet);
+        self.transmit(now, index, place);
     }
 
     /// Its time to live is over.
@@ -235,7 +235,7 @@ impl Host {
                 if too_big(&packet, mtu) {
                     return self.send_large(now, index, mtu, packet);
                 }
-                self.transmit(now, index, packet)
+                self.transmit(now, index, &mut packet)
             }
             Some(Way::Local) => {
                 self.loop_back(packet);
@@ -251,7 +251,7 @@ impl Host {
 
     /// Into the queue of a port (`ip_finish_output2`, `__dev_queue_xmit`).
     #[inline]
-    pub(super) fn transmit(&mut self, now: Instant, index: u16, mut packet: Packet) -> Enqueue {
+    pub(super) fn transmit(&mut self, now: Instant, index: u16, packet: &mut Packet) -> Enqueue {
         let port = &mut self.ports[usize::from(index)];
         packet.set_link(port.link_header());
         packet.meta.enqueued_at = now;
@@ -260,13 +260,14 @@ impl Host {
             self.orphaned = true;
         }
         self.paced = port.qdisc().paces();
-        port.settle(now);
-        if port.bypass(&mut packet) {
-            self.direct.push_back((Port(index), packet));
+        self.settle(now, index);
+        let port = &mut self.ports[usize::from(index)];
+        if port.bypass(packet) {
+            self.direct.push_back((Port(index), packet.take()));
             return Enqueue::Queued;
         }
         if self.buffer.is_some() && !self.has_memory(index, packet.meta.len) {
-            self.dropped.push((Reason::NoBuffer, packet));
+            self.dropped.push((Reason::NoBuffer, packet.take()));
             return Enqueue::Dropped;
         }
         let port = &mut self.ports[usize::from(index)];

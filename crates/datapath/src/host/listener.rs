@@ -268,7 +268,7 @@ impl Host {
         }
         let admission = self.admit_fast_open(now, listener, syn);
         let ends = self.endpoints(now, local, remote, &config);
-        let id = self.reserve_socket();
+        let id = self.reserve_socket(now);
         let connection = self.with_cx(now, Gate::default(), |cx| {
             Connection::accept(id, config, ends, syn, admission, cx)
         });
@@ -366,7 +366,7 @@ impl Host {
             Tcp { seq: tcp.seq - 1, flags: TcpFlags::SYN, options: remembered.options, ..tcp };
         let mut ends = self.endpoints(now, local, remote, &config);
         ends.iss = Seq((tcp.ack - 1).0);
-        let id = self.reserve_socket();
+        let id = self.reserve_socket(now);
         let connection = self.with_cx(now, Gate::default(), |cx| {
             Connection::from_cookie(id, config, ends, &syn, remembered.ecn, cx)
         });

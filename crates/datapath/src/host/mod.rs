@@ -91,6 +91,9 @@ pub struct Host {
     buffer: Option<Box<SharedBuffer>>,
     /// Packets that need not wait: for the wire of a port, past its empty queue.
     direct: VecDeque<(Port, Packet)>,
+    /// When the first of the packets will have left whose sockets get their memory back without
+    /// being told; `FAR_FUTURE` if there are none.
+    owed_at: Instant,
     /// Ports that have something to send and credit to send it with.
     sending: VecDeque<u16>,
     /// Where queues and layers put what they drop, until `poll` hands it out.
@@ -170,12 +173,70 @@ impl Host {
     }
 
     /// Promises that `port` has room for one more packet at `at`: the same as
-    /// [`credit`](Node::credit) at that time, for a packet that no socket waits for, without
-    /// anybody having to come back. False, and nothing promised, if the node has to be told
-    /// because something waits already.
+    /// [`credit`](Node::credit) at that time without anybody having to come back. False, and
+    /// nothing promised, if the node has to be told because something waits already: a packet, or
+    /// the socket whose packet will have left.
     #[inline]
-    pub fn promise_credit(&mut self, port: Port, at: Instant) -> bool {
-        self.ports[usize::from(port.0)].promise(at)
+    pub fn promise_credit(&mut self, port: Port, at: Instant, done: Done) -> bool {
+        let owned = done.owner != Meta::NO_OWNER;
+        if owned && !self.is_patient(done.owner) {
+            return false;
+        }
+        let takes = self.ports[usize::from(port.0)].promise(at, done);
+        if takes && owned {
+            self.owed_at = self.owed_at.min(at);
+        }
+        takes
+    }
+
+    /// Whether a socket does nothing when it gets memory back.
+    #[inline]
+    fn is_patient(&self, id: u32) -> bool {
+        match self.sockets.get(id) {
+            Some(Socket::Tcp(TcpSocket::Connection(socket))) => {
+                !socket.connection.waits_for_memory()
+            }
+            _ => false,
+        }
+    }
+
+    /// Has the credit that was promised for `index`, if its time has come.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Instant, index: u16) {
+        if let Some(done) = self.ports[usize::from(index)].settle(now) {
+            self.owed_at = self.next_owed();
+            self.give_back(now, done.owner, done.truesize);
+        }
+    }
+
+    /// Gives sockets the memory back of packets that have left as promised. Whoever looks at a
+    /// host from outside may want that first.
+    #[inline]
+    pub fn settle_owed(&mut self, now: Instant) {
+        if self.owed_at <= now {
+            self.settle_all_owed(now);
+        }
+    }
+
+    fn settle_all_owed(&mut self, now: Instant) {
+        for index in 0..self.ports.len() as u16 {
+            if self.ports[usize::from(index)].owes_at() <= now {
+                self.settle(now, index);
+            }
+        }
+        self.owed_at = self.next_owed();
+    }
+
+    /// A socket has begun to wait for memory: promises of it become events.
+    #[cold]
+    pub(super) fn await_owed(&mut self) {
+        for (index, port) in (0..).zip(&self.ports) {
+            self.port_timers.arm(index, port.owes_at());
+        }
+    }
+
+    fn next_owed(&self) -> Instant {
+        self.ports.iter().map(HostPort::owes_at).min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Adds a policer behind those that already judge what arrives on `port`.
@@ -254,12 +315,17 @@ impl Host {
     /// Nothing waits to be told or sent.
     #[inline]
     fn is_quiet(&self) -> bool {
-        self.direct.is_empty()
-            && self.sending.is_empty()
-            && self.dropped.is_empty()
-            && self.dropped_out.is_empty()
-            && self.ready.is_empty()
-            && self.events.is_empty()
+        let told = self.direct.len() | self.ready.len() | self.events.len();
+        let dropped = self.dropped.len() | self.dropped_out.len();
+        told | dropped | self.sending.len() | self.looped_back.len() == 0
+    }
+
+    /// If nothing is to be done at `now`, when the host wants to be called again (`FAR_FUTURE`:
+    /// only when something arrives).
+    #[inline]
+    pub fn quiet_until(&self, now: Instant) -> Option<Instant> {
+        let next = self.next_timer();
+        (next > now && !self.fib_touched && self.is_quiet()).then_some(next)
     }
 
     #[inline]
@@ -294,6 +360,12 @@ impl Host {
         None
     }
 
+    /// [`receive`](Node::receive) of a packet out of its place.
+    #[inline]
+    pub fn receive_from(&mut self, now: Instant, port: Port, place: &mut Packet) {
+        self.link_receive(now, port, place);
+    }
+
     /// The first half of [`poll`](Node::poll): does what is due, and writes the next packet to
     /// send to `place`, so that it is copied once. `None`: there is none, and `place` is as it was
     /// or holds nothing of use.
@@ -309,8 +381,10 @@ impl Host {
         if !self.looped_back.is_empty() {
             self.receive_looped_back(now);
         }
-        if let Some((port, packet)) = self.direct.pop_front() {
-            *place = packet;
+        if let Some((port, packet)) = self.direct.front_mut() {
+            let port = *port;
+            packet.move_to(place);
+            self.direct.pop_front();
             return Some(port);
         }
         self.next_send(now, place)
@@ -359,7 +433,7 @@ impl Host {
             self.on_socket_timer(now, id);
         }
         while let Some(index) = self.port_timers.pop_due(now) {
-            self.ports[index as usize].settle(now);
+            self.settle(now, index as u16);
             self.list_port(index as u16);
             self.serve_interrupt(now, Port(index as u16));
         }
@@ -395,8 +469,8 @@ impl Host {
 
 impl Node for Host {
     #[inline]
-    fn receive(&mut self, now: Instant, port: Port, packet: Packet) {
-        self.link_receive(now, port, packet);
+    fn receive(&mut self, now: Instant, port: Port, mut packet: Packet) {
+        self.link_receive(now, port, &mut packet);
     }
 
     #[inline]
@@ -410,9 +484,8 @@ impl Node for Host {
 
     #[inline]
     fn credit(&mut self, now: Instant, port: Port, done: Option<Done>) {
-        let granted = &mut self.ports[usize::from(port.0)];
-        granted.settle(now);
-        granted.grant();
+        self.settle(now, port.0);
+        self.ports[usize::from(port.0)].grant();
         self.list_port(port.0);
         if let Some(done) = done {
             self.give_back(now, done.owner, done.truesize);

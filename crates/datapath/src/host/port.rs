@@ -1,7 +1,8 @@
 //! A network interface of a host: its queue, its credit and its settings (`struct net_device`).
 
 use super::gro::RxRing;
-use crate::packet::{Link, MacAddr, Memory, Packet};
+use crate::node::Done;
+use crate::packet::{Link, MacAddr, Memory, Meta, Packet};
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
 use crate::qdisc::{Backlog, Cx, Enqueue, Qdisc as _, Sched};
 use crate::reason::Reason;
@@ -74,6 +75,8 @@ pub struct HostPort {
     credits: u32,
     /// When one more credit comes by itself; `FAR_FUTURE` if none is promised.
     promised_at: Instant,
+    /// Whose packet will have left then.
+    promised: Done,
     up: bool,
     /// Something may wait in the queue.
     waiting: bool,
@@ -83,7 +86,7 @@ pub struct HostPort {
 
 /// A super-packet on its way to a device that wants segments. What the device has no room for
 /// yet waits here, before the queue (`validate_xmit_skb_list`, `gso_skb`).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Cutting {
     packet: Packet,
     next: u32,
@@ -129,6 +132,7 @@ impl HostPort {
             stats: PortStats::default(),
             credits: 0,
             promised_at: Instant::FAR_FUTURE,
+            promised: Done { owner: Meta::NO_OWNER, truesize: 0 },
             up: true,
             waiting: false,
             listed: false,
@@ -144,14 +148,14 @@ impl HostPort {
         }
     }
 
-    /// Queues a packet that is to leave here (`__dev_queue_xmit`).
+    /// Queues the packet in `place`, which is to leave here (`__dev_queue_xmit`).
     #[inline]
-    pub(super) fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    pub(super) fn enqueue(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         let verdict = if self.up {
             self.waiting = true;
-            self.qdisc.enqueue(packet, cx)
+            self.qdisc.enqueue_from(place, cx)
         } else {
-            cx.drop(Reason::LinkDown, packet);
+            cx.drop(Reason::LinkDown, place.take());
             Enqueue::Dropped
         };
         self.stats.tx_dropped += u64::from(verdict == Enqueue::Dropped);
@@ -175,19 +179,17 @@ impl HostPort {
     /// The next packet of the queue: the first segment of it, if the device wants segments.
     #[inline]
     fn dequeue_whole(&mut self, cx: &mut Cx<'_>, place: &mut Packet) -> bool {
-        let Some(packet) = self.qdisc.dequeue(cx) else {
+        if !self.qdisc.dequeue_into(place, cx) {
             self.waiting = self.qdisc.backlog().packets > 0;
             return false;
-        };
-        if self.takes_whole(&packet) {
-            *place = packet;
+        }
+        if self.takes_whole(place) {
             return true;
         }
-        let count = packet.segment_count();
-        match &mut self.cutting {
-            Some(cutting) => **cutting = Cutting { packet, next: 0, count },
-            empty => *empty = Some(Box::new(Cutting { packet, next: 0, count })),
-        }
+        let cutting = self.cutting.get_or_insert_default();
+        cutting.next = 0;
+        cutting.count = place.segment_count();
+        place.move_to(&mut cutting.packet);
         self.next_segment(place)
     }
 
@@ -263,21 +265,41 @@ impl HostPort {
     /// Takes a promise of credit, if the port can do without being told: nothing waits, and no
     /// other promise is open.
     #[inline]
-    pub(super) fn promise(&mut self, at: Instant) -> bool {
+    pub(super) fn promise(&mut self, at: Instant, done: Done) -> bool {
+        if self.waiting && self.qdisc.rests() && !self.is_cutting() {
+            self.waiting = false;
+        }
         let takes = !self.waiting && self.promised_at == Instant::FAR_FUTURE;
         if takes {
             self.promised_at = at;
+            self.promised = done;
         }
         takes
     }
 
-    /// Has the promised credit, if its time has come.
     #[inline]
-    pub(super) fn settle(&mut self, now: Instant) {
-        if self.promised_at <= now {
-            self.promised_at = Instant::FAR_FUTURE;
-            self.credits += 1;
+    fn is_cutting(&self) -> bool {
+        self.cutting.as_ref().is_some_and(|cutting| cutting.next < cutting.count)
+    }
+
+    /// Has the promised credit, if its time has come; `Some` if a socket has waited for that.
+    #[inline]
+    #[must_use]
+    pub(super) fn settle(&mut self, now: Instant) -> Option<Done> {
+        if self.promised_at > now {
+            return None;
         }
+        self.promised_at = Instant::FAR_FUTURE;
+        self.credits += 1;
+        (self.promised.owner != Meta::NO_OWNER).then_some(self.promised)
+    }
+
+    /// When a packet will have left whose socket is to get its memory back then; `FAR_FUTURE` if
+    /// none has been promised.
+    #[inline]
+    pub(super) fn owes_at(&self) -> Instant {
+        let owes = self.promised.owner != Meta::NO_OWNER;
+        if owes { self.promised_at } else { Instant::FAR_FUTURE }
     }
 
     /// When credit will come by itself that something waits for.

@@ -215,45 +215,84 @@ impl Host {
         id: u32,
         act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> R,
     ) -> Option<R> {
-        let mut inner = match self.sockets.lend(id)? {
+        let (mut socket, gate) = self.lend_connection(now, id)?;
+        let in_handshake = socket.connection.state() == State::SynRecv;
+        let mut ready = 0;
+        let result = self.with_cx(now, gate, |cx| {
+            let result = act(&mut socket.connection, cx);
+            ready = cx.ready;
+            result
+        });
+        self.take_connection_back(now, id, socket, in_handshake, ready);
+        Some(result)
+    }
+
+    /// Takes a connection out of its place. Not in line, like its counterpart: the calls into TCP
+    /// are many, and what all of them do should lie in the instruction cache once.
+    #[inline(never)]
+    fn lend_connection(&mut self, now: Instant, id: u32) -> Option<(Box<ConnectionSocket>, Gate)> {
+        self.settle_owed(now);
+        let socket = match self.sockets.lend(id)? {
             Socket::Tcp(TcpSocket::Connection(socket)) => socket,
             other => {
                 self.sockets.take_back(id, other);
                 return None;
             }
         };
-        let was_established = inner.connection.state() != State::SynRecv;
-        let gate = match inner.listener {
-            Some(listener) => self.gate_of(listener, &inner),
+        let gate = match socket.listener {
+            Some(listener) => self.gate_of(listener, &socket),
             None => Gate { accepted: true, ..Gate::default() },
         };
-        let mut ready = 0;
-        let result = self.with_cx(now, gate, |cx| {
-            let result = act(&mut inner.connection, cx);
-            ready = cx.ready;
-            result
-        });
-        if inner.routes_seen != self.routes_version {
-            inner.routes_seen = self.routes_version;
-            self.route_again(now, &mut inner.connection);
+        Some((socket, gate))
+    }
+
+    /// Puts a connection back and hears what a call has changed. `in_handshake`: it was in
+    /// SYN-RECV before.
+    #[inline(never)]
+    fn take_connection_back(
+        &mut self,
+        now: Instant,
+        id: u32,
+        mut socket: Box<ConnectionSocket>,
+        in_handshake: bool,
+        ready: u8,
+    ) {
+        if socket.routes_seen != self.routes_version {
+            socket.routes_seen = self.routes_version;
+            self.route_again(now, &mut socket.connection);
         }
-        let state = inner.connection.state();
-        let established = !was_established && state != State::SynRecv;
-        let listener = if established { inner.listener.take() } else { None };
-        let failed = state == State::Close;
-        let queued = inner.queued;
-        let dead = inner.connection.is_dead() || (failed && !queued && inner.listener.is_some());
-        let unhash = failed && core::mem::take(&mut inner.hashed);
-        let wake_at = inner.connection.wake_at();
-        inner.wakes.count(ready);
-        let ends = (inner.connection.local(), inner.connection.remote());
-        self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(inner)));
-        if let Some(at) = wake_at {
+        let tcp = &socket.connection;
+        if self.owed_at < Instant::FAR_FUTURE && tcp.waits_for_memory() {
+            self.await_owed();
+        }
+        if let Some(at) = tcp.wake_at() {
             self.socket_timers.arm(id, at);
         }
+        let state = tcp.state();
+        let changes = in_handshake || state == State::Close || tcp.is_dead();
+        socket.wakes.count(ready);
+        self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));
         if ready != 0 {
             self.notify(id, ready);
         }
+        if changes {
+            self.hear_state(now, id, in_handshake);
+        }
+    }
+
+    /// A connection has left the handshake, or is closed, or has nothing left to do.
+    #[cold]
+    fn hear_state(&mut self, now: Instant, id: u32, in_handshake: bool) {
+        let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(id) else { return };
+        let tcp = &socket.connection;
+        let ends = (tcp.local(), tcp.remote());
+        let state = tcp.state();
+        let failed = state == State::Close;
+        let queued = socket.queued;
+        let left = in_handshake && state != State::SynRecv;
+        let listener = if left { socket.listener.take() } else { None };
+        let dead = tcp.is_dead() || (failed && !queued && socket.listener.is_some());
+        let unhash = failed && core::mem::take(&mut socket.hashed);
         if unhash {
             self.unhash(id, ends);
         }
@@ -263,7 +302,6 @@ impl Host {
         if dead {
             self.forget_connection(id);
         }
-        Some(result)
     }
 
     /// The routes have changed: what they say about a connection's path (`__sk_dst_check`). The
@@ -326,7 +364,8 @@ impl Host {
     }
 
     /// A number for a connection that is about to be made.
-    pub(super) fn reserve_socket(&mut self) -> u32 {
+    pub(super) fn reserve_socket(&mut self, now: Instant) -> u32 {
+        self.settle_owed(now);
         let id = self.sockets.reserve();
         self.socket_timers.forget(id);
         id

@@ -224,17 +224,19 @@ fn a_full_send_buffer_blocks_until_half_has_left() {
     assert!(outputs(&mut host, ms(2)).contains(&Output::Ready(ready)));
 }
 
+const UNOWNED: Done = Done { owner: Meta::NO_OWNER, truesize: 0 };
+
 /// Promised credit is there at its time, whether something waits for it or comes later.
 #[test]
 fn promised_credit_comes_by_itself() {
     let mut host = router();
-    assert!(host.promise_credit(Port(1), ms(5)));
-    assert!(!host.promise_credit(Port(1), ms(6)), "one promise at a time");
+    assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
+    assert!(!host.promise_credit(Port(1), ms(6), UNOWNED), "one promise at a time");
     assert_eq!(host.wake_at(), None, "nothing waits for it");
     host.receive(ms(3), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
     assert!(sent(&mut host, ms(3)).is_empty());
     assert_eq!(host.wake_at(), Some(ms(5)));
-    assert!(!host.promise_credit(Port(1), ms(6)), "something waits: it must be told");
+    assert!(!host.promise_credit(Port(1), ms(6), UNOWNED), "something waits: it must be told");
     assert_eq!(sent(&mut host, ms(5)).len(), 1);
     host.receive(ms(6), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
     assert!(sent(&mut host, ms(6)).is_empty(), "the credit is used up");
@@ -242,7 +244,7 @@ fn promised_credit_comes_by_itself() {
     assert_eq!(sent(&mut host, ms(7)).len(), 1);
     host.credit(ms(8), Port(1), None);
     assert!(sent(&mut host, ms(8)).is_empty(), "the queue is found empty");
-    assert!(host.promise_credit(Port(1), ms(9)));
+    assert!(host.promise_credit(Port(1), ms(9), UNOWNED));
     for _ in 0..3 {
         host.receive(ms(9), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
     }

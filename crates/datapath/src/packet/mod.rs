@@ -253,6 +253,21 @@ impl Default for Packet {
 }
 
 impl Packet {
+    /// Takes the packet out of its place; what stays there is of no use.
+    #[inline]
+    pub fn take(&mut self) -> Self {
+        let extra = self.extra.take();
+        Self { extra, ..*self }
+    }
+
+    /// Moves the packet from its place to another one; what stays is of no use. It is copied
+    /// once, which `*place = packet.take()` leaves to the compiler.
+    #[inline]
+    pub fn move_to(&mut self, place: &mut Self) {
+        let extra = self.extra.take();
+        *place = Self { extra, ..*self };
+    }
+
     /// How many wire packets this one stands for: at least 1.
     #[inline]
     pub fn segments(&self) -> u32 {

@@ -69,6 +69,16 @@ impl Qdisc for AnyQdisc {
         each!(self, qdisc => qdisc.dequeue(cx))
     }
 
+    #[inline]
+    fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
+        each!(self, qdisc => qdisc.enqueue_from(place, cx))
+    }
+
+    #[inline]
+    fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
+        each!(self, qdisc => qdisc.dequeue_into(place, cx))
+    }
+
     fn wake_at(&self) -> Option<Instant> {
         each!(self, qdisc => qdisc.wake_at())
     }
@@ -151,10 +161,31 @@ impl Sched {
         }
     }
 
+    /// An empty FIFO: asking it for a packet would change nothing.
+    #[inline]
+    pub fn rests(&self) -> bool {
+        match &self.qdisc {
+            AnyQdisc::Fifo(fifo) => fifo.peek().is_none(),
+            AnyQdisc::PfifoFast(pfifo_fast) => pfifo_fast.may_bypass(),
+            _ => false,
+        }
+    }
+
     /// Whether senders are to set their packets' times, because fq keeps them.
     #[inline]
     pub fn paces(&self) -> bool {
         matches!(&self.qdisc, AnyQdisc::Fq(fq) if fq.paces())
+    }
+
+    /// Tells the qdiscs that count what they hold about the packet that `peek` has taken out.
+    #[inline]
+    fn tell_held(&mut self) {
+        let held = u32::from(self.held.is_some());
+        match &mut self.qdisc {
+            AnyQdisc::Codel(codel) => codel.set_held(held),
+            AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(held),
+            _ => {}
+        }
     }
 
     /// Everything attached, outermost first: the parent class and the qdisc.
@@ -264,18 +295,28 @@ const PURGE_STEP: Duration = Duration::from_millis(1);
 
 impl Qdisc for Sched {
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        let held = u32::from(self.held.is_some());
-        match &mut self.qdisc {
-            AnyQdisc::Codel(codel) => codel.set_held(held),
-            AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(held),
-            _ => {}
-        }
+        self.tell_held();
         self.qdisc.enqueue(packet, cx)
     }
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         self.held.take().or_else(|| self.qdisc.dequeue(cx))
+    }
+
+    #[inline]
+    fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.tell_held();
+        self.qdisc.enqueue_from(place, cx)
+    }
+
+    #[inline]
+    fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
+        if let Some(held) = self.held.take() {
+            *place = held;
+            return true;
+        }
+        self.qdisc.dequeue_into(place, cx)
     }
 
     fn wake_at(&self) -> Option<Instant> {

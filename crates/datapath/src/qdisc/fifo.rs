@@ -85,38 +85,43 @@ impl Fifo {
 
     /// `pfifo_tail_enqueue` when full: the head goes, its flow and the newcomer's are told to
     /// slow down. A limit of zero takes nothing.
-    fn replace_head(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    fn replace_head(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         let Some(oldest) = self.queue.pop_front() else {
-            return self.refuse(packet, cx);
+            return self.refuse(place, cx);
         };
         self.stats.drops += 1;
         cx.drop(Reason::QdiscOverlimit, oldest);
-        self.queue.push_back(packet);
+        self.queue.push_back_from(place);
         Enqueue::Congested
     }
 
-    fn refuse(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    fn refuse(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         self.stats.drops += 1;
-        cx.drop(Reason::QdiscOverlimit, packet);
+        cx.drop(Reason::QdiscOverlimit, place.take());
         Enqueue::Dropped
     }
 }
 
 impl Qdisc for Fifo {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.enqueue_from(&mut packet, cx)
+    }
+
+    #[inline]
+    fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         let waiting = self.queue.backlog();
         let fits = match self.kind {
             FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => waiting.packets < limit,
-            FifoKind::Bytes(limit) => waiting.bytes.saturating_add(packet.wire_len()) <= limit,
+            FifoKind::Bytes(limit) => waiting.bytes.saturating_add(place.wire_len()) <= limit,
             FifoKind::NoQueue => true,
         };
         match self.kind {
             _ if fits => {
-                self.queue.push_back(packet);
+                self.queue.push_back_from(place);
                 Enqueue::Queued
             }
-            FifoKind::HeadDrop(_) => self.replace_head(packet, cx),
-            _ => self.refuse(packet, cx),
+            FifoKind::HeadDrop(_) => self.replace_head(place, cx),
+            _ => self.refuse(place, cx),
         }
     }
 
@@ -125,6 +130,15 @@ impl Qdisc for Fifo {
         let packet = self.queue.pop_front()?;
         self.stats.count_sent(&packet);
         Some(packet)
+    }
+
+    #[inline]
+    fn dequeue_into(&mut self, place: &mut Packet, _cx: &mut Cx<'_>) -> bool {
+        let any = self.queue.pop_front_into(place);
+        if any {
+            self.stats.count_sent(place);
+        }
+        any
     }
 
     fn wake_at(&self) -> Option<Instant> {
@@ -175,15 +189,19 @@ impl Default for PfifoFast {
 }
 
 impl Qdisc for PfifoFast {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        let band = PRIORITY_TO_BAND[(packet.meta.priority & 15) as usize];
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.enqueue_from(&mut packet, cx)
+    }
+
+    fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
+        let band = PRIORITY_TO_BAND[(place.meta.priority & 15) as usize];
         let queue = &mut self.bands[usize::from(band)];
         if queue.backlog().packets >= self.limit {
             self.stats.drops += 1;
-            cx.drop(Reason::QdiscOverlimit, packet);
+            cx.drop(Reason::QdiscOverlimit, place.take());
             return Enqueue::Dropped;
         }
-        queue.push_back(packet);
+        queue.push_back_from(place);
         Enqueue::Queued
     }
 
@@ -191,6 +209,14 @@ impl Qdisc for PfifoFast {
         let packet = self.bands.iter_mut().find_map(PacketQueue::pop_front)?;
         self.stats.count_sent(&packet);
         Some(packet)
+    }
+
+    fn dequeue_into(&mut self, place: &mut Packet, _cx: &mut Cx<'_>) -> bool {
+        let any = self.bands.iter_mut().any(|band| band.pop_front_into(place));
+        if any {
+            self.stats.count_sent(place);
+        }
+        any
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -83,6 +83,24 @@ pub trait Qdisc {
     /// Gives the next packet to send now, if there is one and its time has come.
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet>;
 
+    /// [`enqueue`](Self::enqueue) of a packet out of its place: a qdisc on the way of many packets
+    /// copies it once.
+    fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.enqueue(place.take(), cx)
+    }
+
+    /// [`dequeue`](Self::dequeue) into a place; false, and the place is as it was, if there is
+    /// nothing to send.
+    fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
+        match self.dequeue(cx) {
+            Some(packet) => {
+                *place = packet;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// When a `dequeue` that gave nothing should be tried again, without any new packet
     /// (`qdisc_watchdog`). `None`: only after an enqueue.
     fn wake_at(&self) -> Option<Instant>;

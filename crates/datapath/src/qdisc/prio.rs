@@ -171,21 +171,31 @@ impl Prio {
 }
 
 impl Qdisc for Prio {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.enqueue_from(&mut packet, cx)
+    }
+
+    fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         let dropped_before = cx.dropped.len();
-        let band = self.classify(&packet);
-        let verdict = self.bands[band].enqueue(packet, cx);
+        let band = self.classify(place);
+        let verdict = self.bands[band].enqueue_from(place, cx);
         self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
         verdict
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, cx).then_some(packet)
+    }
+
+    fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
         let dropped_before = cx.dropped.len();
-        let packet = self.bands.iter_mut().find_map(|band| band.dequeue(cx));
+        let any = self.bands.iter_mut().any(|band| band.dequeue_into(place, cx));
         self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
-        let packet = packet?;
-        self.stats.count_sent(&packet);
-        Some(packet)
+        if any {
+            self.stats.count_sent(place);
+        }
+        any
     }
 
     fn wake_at(&self) -> Option<Instant> {

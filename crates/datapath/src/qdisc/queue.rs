@@ -19,6 +19,13 @@ impl PacketQueue {
         self.packets.push_back(packet);
     }
 
+    /// Appends the packet that lies in `place`.
+    #[inline]
+    pub fn push_back_from(&mut self, place: &mut Packet) {
+        self.bytes += place.wire_len();
+        self.packets.push_back(place.take());
+    }
+
     /// Puts `packet` before all others.
     pub fn push_front(&mut self, packet: Packet) {
         self.bytes += packet.wire_len();
@@ -31,6 +38,16 @@ impl PacketQueue {
         let packet = self.packets.pop_front()?;
         self.bytes -= packet.wire_len();
         Some(packet)
+    }
+
+    /// Moves the oldest packet to `place`; false if there is none.
+    #[inline]
+    pub fn pop_front_into(&mut self, place: &mut Packet) -> bool {
+        let Some(oldest) = self.packets.front_mut() else { return false };
+        oldest.move_to(place);
+        self.packets.pop_front();
+        self.bytes -= place.wire_len();
+        true
     }
 
     /// The oldest packet.

@@ -174,9 +174,9 @@ impl Red {
         spared
     }
 
-    fn pass_down(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    fn pass_down(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         let dropped_before = cx.dropped.len();
-        let verdict = self.child.enqueue(packet, cx);
+        let verdict = self.child.enqueue_from(place, cx);
         self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
         self.own_stats.pdrop += u32::from(verdict != Enqueue::Queued);
         verdict
@@ -274,32 +274,41 @@ impl MarkChance {
 
 impl Qdisc for Red {
     fn enqueue(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.enqueue_from(&mut packet, cx)
+    }
+
+    fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         self.adapt(cx.now);
         let goes_on = match self.judge(cx.now) {
             Verdict::Pass => true,
-            Verdict::Early => self.spare(&mut packet, false),
-            Verdict::Forced => self.spare(&mut packet, true),
+            Verdict::Early => self.spare(place, false),
+            Verdict::Forced => self.spare(place, true),
         };
         if goes_on {
-            return self.pass_down(packet, cx);
+            return self.pass_down(place, cx);
         }
         self.stats.drops += 1;
-        cx.drop(Reason::QdiscCongested, packet);
+        cx.drop(Reason::QdiscCongested, place.take());
         Enqueue::Congested
     }
 
-    /// The queue counts as idle once a dequeue found it empty.
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, cx).then_some(packet)
+    }
+
+    /// The queue counts as idle once a dequeue found it empty.
+    fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
         self.adapt(cx.now);
         let dropped_before = cx.dropped.len();
-        let packet = self.child.dequeue(cx);
+        let any = self.child.dequeue_into(place, cx);
         self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
-        let Some(packet) = packet else {
+        if any {
+            self.stats.count_sent(place);
+        } else {
             self.average.idle_since.get_or_insert(cx.now);
-            return None;
-        };
-        self.stats.count_sent(&packet);
-        Some(packet)
+        }
+        any
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -310,6 +310,12 @@ impl Connection {
         self.snd.throttled
     }
 
+    /// The output has stopped until the device is done with something.
+    #[inline]
+    pub fn waits_for_memory(&self) -> bool {
+        self.snd.throttled
+    }
+
     /// Goes on where TCP Small Queues have stopped the output (`tcp_tsq_handler`).
     pub fn resume_output(&mut self, cx: &mut Cx<'_>) {
         self.snd.throttled = false;

@@ -32,7 +32,7 @@ impl Host {
     ) -> u32 {
         let local = self.bind_local(local, remote);
         let ends = self.endpoints(now, local, remote, config);
-        let id = self.reserve_socket();
+        let id = self.reserve_socket(now);
         let config = Arc::new(config.clone());
         let gate = Gate::default();
         let connection =

@@ -1,0 +1,294 @@
+//! What happens next: a tournament of those who wait.
+//!
+//! Links and nodes wait for one thing at a time: the end of a transmission, an arrival, a timer.
+//! Each of these has a slot of its own, and the slots play a knock-out tournament: every node of a
+//! binary tree holds the earlier of its two children, the root the next event. A slot that changes
+//! plays its way up again: one comparison a level, without a branch that could be guessed wrong,
+//! each with a neighbour whose place is known beforehand. What comes up rarely (starts, stops,
+//! timers of applications, commands) waits in an ordinary heap beside the tree.
+//!
+//! # The order of equals
+//!
+//! Events are totally ordered by (time, kind, index), so that what happens never depends on
+//! history. At one instant the kinds follow each other as [`Kind`] lists them: first links go up or
+//! down, then transmissions end (room before new work), then packets arrive, then nodes wake for
+//! their timers (an ACK that arrives at the very moment of a timeout wins), then applications
+//! start, stop, wake and hear of what became ready. Within a kind the lower index comes first:
+//! links, nodes and applications are numbered in the order in which they were made. Packets on one
+//! link that arrive at the same instant keep the order in which they were sent.
+
+use datapath::units::Instant;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What an event is about, in the order of equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A command of the experiment: a link goes up or down.
+    Command,
+    /// A link has finished serialising a packet.
+    Sent,
+    /// A packet reaches the far end of a link.
+    Arrival,
+    /// A node asked to be polled.
+    Wake,
+    /// An application starts.
+    Start,
+    /// An application stops.
+    Stop,
+    /// An application asked to be called.
+    Timer,
+    /// Applications of a slow machine hear what became ready.
+    Late,
+}
+
+/// The first kinds, by number: those that slots are for.
+const KINDS: [Kind; 4] = [Kind::Command, Kind::Sent, Kind::Arrival, Kind::Wake];
+
+/// Something that is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Event {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub kind: Kind,
+    /// To whom: the index of a link, a node, an application or a command.
+    pub index: u32,
+}
+
+/// The place of somebody who waits for one thing at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    leaf: u32,
+    /// Kind and index, as in the lower bits of a key.
+    id: u32,
+}
+
+/// Everything that is to happen.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    /// Keys of events. Node `i` has the children `2i` and `2i + 1`; the root is 1, the slots begin
+    /// at `width`.
+    tree: Vec<u64>,
+    /// Room for slots: a power of two.
+    width: u32,
+    /// What each slot waits for, whole.
+    waits: Vec<Event>,
+    /// The time that keys count from, in ns.
+    epoch: u64,
+    /// The slot whose event is being handled and has not been given another one yet: its old one
+    /// still stands in the tree. Most get another one, and so play once, not twice.
+    vacant: Option<Slot>,
+    rest: BinaryHeap<Reverse<Event>>,
+    /// When the first of the rest is due; `FAR_FUTURE` if there is none.
+    rest_at: Instant,
+}
+
+/// A key is the time since the epoch in ns, then the kind, then the index: one number that sorts
+/// as the documentation says.
+const ID_BITS: u32 = 24;
+const INDEX_BITS: u32 = 22;
+/// What lies further ahead than about 18 minutes has this time in its key. When it comes first,
+/// the epoch is moved on.
+const HORIZON: u64 = (1 << (64 - ID_BITS)) - 2;
+/// The key of nothing.
+const NEVER: u64 = u64::MAX;
+
+impl Default for Schedule {
+    fn default() -> Self {
+        Self {
+            tree: vec![NEVER; 2],
+            width: 1,
+            waits: Vec::new(),
+            epoch: 0,
+            vacant: None,
+            rest: BinaryHeap::new(),
+            rest_at: Instant::FAR_FUTURE,
+        }
+    }
+}
+
+impl Schedule {
+    /// A slot for the events of one `kind` that happen to `index`.
+    pub fn add_slot(&mut self, kind: Kind, index: u32) -> Slot {
+        assert!(index >> INDEX_BITS == 0, "more than four million links or nodes");
+        let leaf = self.waits.len() as u32;
+        self.waits.push(Event { at: Instant::FAR_FUTURE, kind, index });
+        if leaf == self.width {
+            self.width *= 2;
+            self.rebuild();
+        }
+        Slot { leaf, id: id_of(kind, index) }
+    }
+
+    /// From now on `slot` waits for `at`, and for nothing else.
+    #[inline]
+    pub fn set(&mut self, slot: Slot, at: Instant) {
+        if let Some(vacant) = self.vacant.take()
+            && vacant != slot
+        {
+            self.play(vacant, Instant::FAR_FUTURE);
+        }
+        self.play(slot, at);
+    }
+
+    /// The event of `slot` is being handled; unless it gets another one it waits for nothing.
+    #[inline]
+    pub fn vacate(&mut self, slot: Slot) {
+        self.settle();
+        self.vacant = Some(slot);
+    }
+
+    /// Something that happens once.
+    pub fn push(&mut self, event: Event) {
+        self.rest_at = self.rest_at.min(event.at);
+        self.rest.push(Reverse(event));
+    }
+
+    /// The event that [`peek`](Self::peek) gave is done with: it was one of those that happen once.
+    pub fn pop(&mut self) {
+        let popped = self.rest.pop();
+        assert!(popped.is_some(), "only what was peeked is popped");
+        self.rest_at = self.rest.peek().map_or(Instant::FAR_FUTURE, |Reverse(event)| event.at);
+    }
+
+    /// The next event.
+    #[inline]
+    pub fn peek(&mut self) -> Option<Event> {
+        self.settle();
+        let first = self.tree[1];
+        let at = Instant::from_nanos(self.epoch + (first >> ID_BITS));
+        if first >> ID_BITS >= HORIZON {
+            return self.peek_far();
+        }
+        let kind = KINDS[(first >> INDEX_BITS & 3) as usize];
+        let event = Event { at, kind, index: first as u32 & ((1 << INDEX_BITS) - 1) };
+        if self.rest_at > at {
+            return Some(event);
+        }
+        let rest = self.rest.peek().map(|Reverse(rest)| *rest);
+        Some(rest.map_or(event, |rest| rest.min(event)))
+    }
+
+    /// [`peek`](Self::peek), when no slot waits for anything near.
+    #[inline(never)]
+    fn peek_far(&mut self) -> Option<Event> {
+        let rest = self.rest.peek().map(|Reverse(event)| *event);
+        if self.tree[1] == NEVER {
+            return rest;
+        }
+        let waited = self.waits.iter().min().copied().expect("some slot waits");
+        match rest {
+            Some(rest) if rest < waited => Some(rest),
+            _ => {
+                self.epoch = waited.at.as_nanos();
+                self.rebuild();
+                Some(waited)
+            }
+        }
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        if let Some(vacant) = self.vacant.take() {
+            self.play(vacant, Instant::FAR_FUTURE);
+        }
+    }
+
+    /// Lets `slot` play its way up with `at`.
+    #[inline]
+    fn play(&mut self, slot: Slot, at: Instant) {
+        self.waits[slot.leaf as usize].at = at;
+        let mut place = (self.width + slot.leaf) as usize;
+        let mut winner = self.key(at, slot.id);
+        self.tree[place] = winner;
+        while place > 1 {
+            winner = winner.min(self.tree[place ^ 1]);
+            place /= 2;
+            self.tree[place] = winner;
+        }
+    }
+
+    #[inline]
+    fn key(&self, at: Instant, id: u32) -> u64 {
+        if at == Instant::FAR_FUTURE {
+            return NEVER;
+        }
+        let ahead = (at.as_nanos() - self.epoch).min(HORIZON);
+        ahead << ID_BITS | u64::from(id)
+    }
+
+    fn rebuild(&mut self) {
+        let width = self.width as usize;
+        self.tree = vec![NEVER; 2 * width];
+        for (leaf, event) in self.waits.iter().enumerate() {
+            self.tree[width + leaf] = self.key(event.at, id_of(event.kind, event.index));
+        }
+        for place in (1..width).rev() {
+            self.tree[place] = self.tree[2 * place].min(self.tree[2 * place + 1]);
+        }
+    }
+}
+
+#[inline]
+fn id_of(kind: Kind, index: u32) -> u32 {
+    (kind as u32) << INDEX_BITS | index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        /// Against a map of what each slot waits for and a list of the rest, at times near and far.
+        #[test]
+        fn the_earliest_is_first(
+            steps in prop::collection::vec((0u8..7, 0u64..50, any::<bool>(), 0usize..40), 1..400)
+        ) {
+            let mut schedule = Schedule::default();
+            let mut slots = Vec::new();
+            let mut waits: BTreeMap<usize, Event> = BTreeMap::new();
+            let mut rest: Vec<Event> = Vec::new();
+            let mut now = 0;
+            for (number, (step, ahead, far, pick)) in (0..).zip(steps) {
+                let at = Instant::from_nanos(now + ahead * if far { 100_000_000_000 } else { 1 });
+                let first = waits.values().chain(&rest).min().copied();
+                let kind = [Kind::Sent, Kind::Arrival, Kind::Wake][pick % 3];
+                match step {
+                    0 => slots.push((schedule.add_slot(kind, number), kind, number)),
+                    1 => {
+                        let kind = if far { Kind::Command } else { Kind::Start };
+                        let event = Event { at, kind, index: number };
+                        rest.push(event);
+                        schedule.push(event);
+                    }
+                    2 | 3 if let Some(first) = first => {
+                        prop_assert_eq!(schedule.peek(), Some(first));
+                        now = first.at.as_nanos();
+                        match waits.iter().find(|(_, event)| **event == first) {
+                            Some((&place, _)) => {
+                                schedule.vacate(slots[place].0);
+                                waits.remove(&place);
+                            }
+                            None => {
+                                schedule.pop();
+                                rest.retain(|event| *event != first);
+                            }
+                        }
+                    }
+                    _ if !slots.is_empty() => {
+                        let place = pick % slots.len();
+                        let (slot, kind, index) = slots[place];
+                        schedule.set(slot, at);
+                        waits.insert(place, Event { at, kind, index });
+                    }
+                    _ => {}
+                }
+            }
+            prop_assert_eq!(schedule.peek(), waits.values().chain(&rest).min().copied());
+        }
+    }
+}
