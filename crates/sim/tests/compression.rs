@@ -36,12 +36,12 @@ impl Observer for Tap {
     }
 }
 
-/// Sends 300 kB with a round trip of 40 ms, without the `lost`-th packet, and gives the first held
-/// back ACK: when its segment came, and when it was sent.
-fn first_held_ack(lost: u32) -> (Instant, Instant) {
+/// Sends 300 kB at `mbit` with a round trip of 40 ms, without the `lost`-th packet, and gives the
+/// first held back ACK: when its segment came, and when it was sent.
+fn first_held_ack(mbit: u64, lost: u32) -> (Instant, Instant) {
     let mut net = Topology::new();
     let (a, b) = (net.host("A"), net.host("B"));
-    let way = LinkConfig::new(Rate::from_mbit(100), Duration::from_millis(20));
+    let way = LinkConfig::new(Rate::from_mbit(mbit), Duration::from_millis(20));
     let rule = format!("f data {lost} drop").parse().expect("a rule");
     let there = LinkConfig { rules: vec![rule], ..way.clone() };
     net.wire_with(a, b, there, way);
@@ -75,14 +75,14 @@ fn first_held_ack(lost: u32) -> (Instant, Instant) {
 /// round trip is longer than 20 ms.
 #[test]
 fn a_held_duplicate_ack_waits_for_delay_and_slack() {
-    let (came, sent) = first_held_ack(50);
+    let (came, sent) = first_held_ack(100, 50);
     assert_eq!(sent, came + Duration::from_micros(1_100));
 }
 
 /// A delayed-ACK timer that was still running finds the held ACK and sends it, at its jiffy.
 #[test]
 fn a_running_delayed_ack_timer_sends_it_earlier() {
-    let (came, sent) = first_held_ack(60);
+    let (came, sent) = first_held_ack(1_000, 29);
     assert!(sent < came + Duration::from_micros(1_100), "{came:?} {sent:?}");
     assert_eq!(sent.as_nanos() % 1_000_000, 0);
 }
