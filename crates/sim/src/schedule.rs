@@ -268,15 +268,13 @@ mod tests {
                     2 | 3 if let Some(first) = first => {
                         prop_assert_eq!(schedule.peek(), Some(first));
                         now = first.at.as_nanos();
-                        match waits.iter().find(|(_, event)| **event == first) {
-                            Some((&place, _)) => {
-                                schedule.vacate(slots[place].0);
-                                waits.remove(&place);
-                            }
-                            None => {
-                                schedule.pop();
-                                rest.retain(|event| *event != first);
-                            }
+                        let slot = waits.iter().find(|(_, event)| **event == first);
+                        if let Some((&place, _)) = slot {
+                            schedule.vacate(slots[place].0);
+                            waits.remove(&place);
+                        } else {
+                            schedule.pop();
+                            rest.retain(|event| *event != first);
                         }
                     }
                     _ if !slots.is_empty() => {

@@ -251,6 +251,16 @@ fn promised_credit_comes_by_itself() {
     assert_eq!(sent(&mut host, ms(9)).len(), 2, "one granted, one promised");
 }
 
+/// A socket that wants to hear of its memory is told: its packet needs an event.
+#[test]
+fn credit_for_a_waiting_sockets_packet_is_not_promised() {
+    let mut host = router();
+    let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
+    let done = Done { owner: id, truesize: 1280 };
+    assert!(!host.promise_credit(Port(1), ms(5), done));
+    assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
+}
+
 /// A super-packet of five segments, as TCP makes it.
 fn super_packet() -> Packet {
     let mut packet = datagram("10.0.1.2:5", "10.0.2.2:6", 64, 4500);
