@@ -80,6 +80,9 @@ pub struct Profile {
     pub frto: bool,
     /// CUBIC leaves slow start by HyStart (since 2.6.29).
     pub hystart: bool,
+    /// What CUBIC keeps of its window at a loss, in 1/1024: 717 (RFC 9438: 0.7), formerly 819 (0.8,
+    /// as in the paper of 2008).
+    pub cubic_beta: u32,
     /// ACKs of out-of-order data are compressed (`tcp_comp_sack_*`, since 4.18).
     pub sack_compression: bool,
     /// A lone FIN may exceed the congestion window (until 6.18).
@@ -142,6 +145,7 @@ impl Profile {
             tail_loss_probe: true,
             frto: true,
             hystart: true,
+            cubic_beta: 717,
             sack_compression: true,
             fin_exempt_from_cwnd: false,
             push_on_super_packets: true,
@@ -204,6 +208,7 @@ impl Profile {
             tail_loss_probe: false,
             frto: false,
             hystart: false,
+            cubic_beta: 819,
             sack_compression: false,
             push_on_super_packets: false,
             tso_autosize: false,

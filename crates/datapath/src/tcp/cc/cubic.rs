@@ -32,10 +32,12 @@ pub struct Cubic {
     /// Slow start exit.
     hystart: HyStart,
     hystart_enabled: bool,
+    /// What a loss leaves of the window, in 1/1024 (`beta`).
+    beta: u32,
+    /// Acknowledged segments per Reno increase, in eighths of the window (`beta_scale`).
+    reno_scale: u32,
 }
 
-/// beta = 717/1024 (`beta`).
-const BETA: u32 = 717;
 /// `BICTCP_BETA_SCALE`.
 const BETA_SCALE: u32 = 1_024;
 /// `bic_scale`: C = 41 · 10 / 1024 = 0.4.
@@ -48,13 +50,10 @@ pub(super) const CUBE_FACTOR: u64 = (1 << 40) / CUBE_RTT_SCALE;
 const CUBIC_HZ_SHIFT: u32 = 10;
 /// Jiffies in a second.
 const HZ: u32 = 1_000;
-/// 8 · (1024 + beta) / 3 / (1024 − beta): acknowledged segments per Reno increase, in eighths of
-/// the window (`beta_scale`).
-const RENO_SCALE: u32 = 8 * (BETA_SCALE + BETA) / 3 / (BETA_SCALE - BETA);
 
 impl Cubic {
-    /// A fresh module.
-    pub fn new(hystart_enabled: bool) -> Self {
+    /// A fresh module; a loss leaves `beta`/1024 of the window.
+    pub fn new(hystart_enabled: bool, beta: u32) -> Self {
         Self {
             segments_per_increase: 0,
             last_max_cwnd: 0,
@@ -68,12 +67,14 @@ impl Cubic {
             reno_cwnd: 0,
             hystart: HyStart::default(),
             hystart_enabled,
+            beta,
+            reno_scale: 8 * (BETA_SCALE + beta) / 3 / (BETA_SCALE - beta),
         }
     }
 
     /// Forgets everything (`bictcp_reset`).
     fn reset(&mut self) {
-        *self = Self::new(self.hystart_enabled);
+        *self = Self::new(self.hystart_enabled, self.beta);
     }
 
     /// Recomputes the growth rate after `acked` segments (`bictcp_update`).
@@ -135,7 +136,7 @@ impl Cubic {
 
     /// Never slower than Reno with the same average window (RFC 9438 section 4.3).
     fn keep_up_with_reno(&mut self, cwnd: u32) {
-        let per_increase = (cwnd * RENO_SCALE) >> 3;
+        let per_increase = (cwnd * self.reno_scale) >> 3;
         if per_increase > 0 {
             while self.ack_cnt > per_increase {
                 self.ack_cnt -= per_increase;
@@ -162,11 +163,11 @@ impl CongestionControl for Cubic {
         self.epoch_start = 0;
         let cwnd = window.snd_cwnd;
         self.last_max_cwnd = if cwnd < self.last_max_cwnd {
-            (cwnd * (BETA_SCALE + BETA)) / (2 * BETA_SCALE)
+            (cwnd * (BETA_SCALE + self.beta)) / (2 * BETA_SCALE)
         } else {
             cwnd
         };
-        ((cwnd * BETA) / BETA_SCALE).max(2)
+        ((cwnd * self.beta) / BETA_SCALE).max(2)
     }
 
     fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
@@ -230,6 +231,7 @@ impl CongestionControl for Cubic {
 mod tests {
     use super::super::tests_support::ack_at;
     use super::*;
+    use crate::profile::Profile;
 
     fn avoidance(cwnd: u32) -> Window {
         Window { snd_ssthresh: cwnd.min(5), is_cwnd_limited: true, ..Window::new(cwnd) }
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_loss_takes_three_tenths() {
-        let mut cubic = Cubic::new(true);
+        let mut cubic = Cubic::new(true, 717);
         assert_eq!(cubic.ssthresh(&avoidance(100), &ack_at(0)), 70);
         assert_eq!(cubic.last_max_cwnd, 100);
         // Fast convergence: a second loss below the old maximum remembers less than the window.
@@ -245,10 +247,17 @@ mod tests {
         assert_eq!(cubic.last_max_cwnd, 80 * (1024 + 717) / 2048);
     }
 
+    /// In 2007 a loss left 819/1024, four fifths.
+    #[test]
+    fn a_loss_took_a_fifth() {
+        let beta = Profile::linux_2_6_22().cubic_beta;
+        assert_eq!(Cubic::new(false, beta).ssthresh(&avoidance(100), &ack_at(0)), 79);
+    }
+
     #[test]
     fn the_plateau_comes_after_k_seconds() {
         // RFC 9438 section 4.2: K = cbrt((Wmax - cwnd) / C); 30 segments below at C = 0.4: 4.2 s.
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(false, 717);
         let mut window = avoidance(100);
         window.snd_cwnd = cubic.ssthresh(&window, &ack_at(1));
         cubic.delay_min_us = 200_000;
@@ -267,7 +276,7 @@ mod tests {
 
     #[test]
     fn idle_time_is_not_growth_time() {
-        let mut cubic = Cubic::new(false);
+        let mut cubic = Cubic::new(false, 717);
         cubic.epoch_start = 1_000;
         let mut window = avoidance(10);
         let ack = Ack { lsndtime: 2_000, ..ack_at(5_000) };

@@ -247,7 +247,10 @@ impl AnyCongestionControl {
     pub fn new(config: &TcpConfig) -> Self {
         match config.congestion_control {
             Algorithm::Reno => Self::Reno(Reno),
-            Algorithm::Cubic => Self::Cubic(Cubic::new(config.profile.hystart)),
+            Algorithm::Cubic => {
+                let profile = &config.profile;
+                Self::Cubic(Cubic::new(profile.hystart, profile.cubic_beta))
+            }
             Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
         }
     }
