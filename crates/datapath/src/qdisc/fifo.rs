@@ -126,10 +126,9 @@ impl Qdisc for Fifo {
     }
 
     #[inline]
-    fn dequeue(&mut self, _cx: &mut Cx<'_>) -> Option<Packet> {
-        let packet = self.queue.pop_front()?;
-        self.stats.count_sent(&packet);
-        Some(packet)
+    fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, cx).then_some(packet)
     }
 
     #[inline]
@@ -205,10 +204,9 @@ impl Qdisc for PfifoFast {
         Enqueue::Queued
     }
 
-    fn dequeue(&mut self, _cx: &mut Cx<'_>) -> Option<Packet> {
-        let packet = self.bands.iter_mut().find_map(PacketQueue::pop_front)?;
-        self.stats.count_sent(&packet);
-        Some(packet)
+    fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, cx).then_some(packet)
     }
 
     fn dequeue_into(&mut self, place: &mut Packet, _cx: &mut Cx<'_>) -> bool {

@@ -9,6 +9,7 @@ use super::call::{
     Syscall,
 };
 use super::errno::Errno;
+use super::family;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
 use super::number::*;
 use super::stream::wait;
@@ -17,7 +18,7 @@ use crate::host::{Datagram, Host, SocketError, UdpSocket};
 use crate::packet::Body;
 use crate::qdisc::Enqueue;
 use crate::units::Instant;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::SocketAddr;
 use core::task::Poll;
 use options::Settings;
 
@@ -53,36 +54,15 @@ impl DatagramSocket {
     }
 
     fn any(&self) -> SocketAddr {
-        let ip: IpAddr =
-            if self.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        SocketAddr::new(ip, 0)
+        family::any(self.ipv6)
     }
 
-    /// The address in an argument; IPv4-mapped ones as IPv4.
     fn address(&self, address: Address) -> Result<SocketAddr, Errno> {
-        match address {
-            Address::Null => Err(Errno::EFAULT),
-            Address::Other { len, .. } if len < 16 => Err(Errno::EINVAL),
-            Address::Unspecified | Address::Other { .. } => Err(Errno::EAFNOSUPPORT),
-            Address::Inet(SocketAddr::V6(_)) if !self.ipv6 => Err(Errno::EAFNOSUPPORT),
-            Address::Inet(address) => {
-                let ip = address.ip().to_canonical();
-                if ip.is_ipv4() && self.ipv6 && self.settings.v6_only {
-                    return Err(Errno::ENETUNREACH);
-                }
-                Ok(SocketAddr::new(ip, address.port()))
-            }
-        }
+        family::of_argument(address, self.ipv6, self.settings.v6_only)
     }
 
-    /// An address as the caller sees it.
     fn shown(&self, address: SocketAddr) -> SocketAddr {
-        match address {
-            SocketAddr::V4(v4) if self.ipv6 => {
-                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
-            }
-            other => other,
-        }
+        family::shown(address, self.ipv6)
     }
 
     /// Gives the settings to the host's socket.

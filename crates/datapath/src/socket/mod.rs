@@ -22,6 +22,7 @@ pub mod call;
 mod datagram;
 mod epoll;
 pub mod errno;
+mod family;
 mod file;
 pub mod number;
 pub mod option;

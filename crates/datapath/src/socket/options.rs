@@ -14,7 +14,7 @@ use super::option::OptionValue;
 use super::stream::Phase;
 use super::table::File;
 use crate::host::Host;
-use crate::tcp::config::{PmtuDiscovery, TcpConfig};
+use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
 use get::{ip_value, ipv6_value, socket_value, tcp_value};
@@ -191,13 +191,3 @@ impl Sockets {
         Ok(Return::zero_with(Data::Number(number)))
     }
 }
-
-/// What the numbers of `IP_MTU_DISCOVER` mean.
-const PMTU: [PmtuDiscovery; 6] = [
-    PmtuDiscovery::Dont,
-    PmtuDiscovery::Want,
-    PmtuDiscovery::Do,
-    PmtuDiscovery::Probe,
-    PmtuDiscovery::Interface,
-    PmtuDiscovery::Omit,
-];

@@ -5,14 +5,14 @@ use super::datagram::DatagramSocket;
 use super::errno::Errno;
 use super::options::StreamOptions;
 use super::table::File;
-use super::{Sockets, number};
+use super::{Sockets, family, number};
 use crate::host::Host;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::switch;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, SocketError};
 use crate::units::Instant;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use core::net::SocketAddr;
 use core::task::Poll;
 
 /// A TCP socket of the process.
@@ -70,37 +70,20 @@ impl Stream {
 
     /// The address of the family's `INADDR_ANY`.
     fn any(&self) -> SocketAddr {
-        let ip: IpAddr =
-            if self.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        SocketAddr::new(ip, 0)
+        family::any(self.ipv6)
     }
 
     /// The address in an argument, of this socket's family; IPv4-mapped ones as IPv4.
     fn address(&self, address: Address) -> Result<SocketAddr, Errno> {
-        match address {
-            Address::Null => Err(Errno::EFAULT),
-            Address::Other { len, .. } if len < 16 => Err(Errno::EINVAL),
-            Address::Unspecified | Address::Other { .. } => Err(Errno::EAFNOSUPPORT),
-            Address::Inet(SocketAddr::V4(_)) if self.ipv6 => Err(Errno::EAFNOSUPPORT),
-            Address::Inet(SocketAddr::V6(_)) if !self.ipv6 => Err(Errno::EAFNOSUPPORT),
-            Address::Inet(address) => {
-                let ip = address.ip().to_canonical();
-                if ip.is_ipv4() && self.ipv6 && self.options.v6_only {
-                    return Err(Errno::ENETUNREACH);
-                }
-                Ok(SocketAddr::new(ip, address.port()))
-            }
+        if self.ipv6 && matches!(address, Address::Inet(SocketAddr::V4(_))) {
+            return Err(Errno::EAFNOSUPPORT);
         }
+        family::of_argument(address, self.ipv6, self.options.v6_only)
     }
 
     /// An address as the caller sees it: IPv4 as mapped, if the socket is IPv6.
     pub fn shown(&self, address: SocketAddr) -> SocketAddr {
-        match address {
-            SocketAddr::V4(v4) if self.ipv6 => {
-                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
-            }
-            other => other,
-        }
+        family::shown(address, self.ipv6)
     }
 }
 
@@ -324,7 +307,7 @@ impl Sockets {
             remote.set_ip(host.loopback_like(remote.ip()));
         }
         let bound = stream.bound.filter(|bound| bound.is_ipv4() == remote.is_ipv4());
-        let mut local = bound.unwrap_or_else(|| any_like(remote));
+        let mut local = bound.unwrap_or_else(|| family::any(remote.is_ipv6()));
         if let (Some(stream_bound), None) = (stream.bound, bound)
             && stream_bound.ip().is_unspecified()
         {
@@ -549,11 +532,4 @@ pub(super) fn wait(
 /// What a failed connection says.
 pub(super) fn errno_of(error: Option<SocketError>) -> Option<Errno> {
     error.map(Errno::from)
-}
-
-/// The address that stands for all of the family of `remote`.
-fn any_like(remote: SocketAddr) -> SocketAddr {
-    let ip: IpAddr =
-        if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    SocketAddr::new(ip, 0)
 }

@@ -119,6 +119,10 @@ pub enum PmtuDiscovery {
 }
 
 impl PmtuDiscovery {
+    /// By the numbers of `IP_MTU_DISCOVER`.
+    pub const ALL: [Self; 6] =
+        [Self::Dont, Self::Want, Self::Do, Self::Probe, Self::Interface, Self::Omit];
+
     /// Packets that fit carry DF (`ip_dont_fragment`).
     pub const fn sets_df(self) -> bool {
         matches!(self, Self::Want | Self::Do | Self::Probe)

@@ -37,16 +37,6 @@ const LEAST_BUFFERS: [u32; 2] = [4_608, 2_304];
 const BUFFER_MAX: i64 = 212_992;
 /// `IP_DEFAULT_TTL`.
 const TTL: u8 = 64;
-/// What the numbers of `IP_MTU_DISCOVER` mean.
-const PMTU: [PmtuDiscovery; 6] = [
-    PmtuDiscovery::Dont,
-    PmtuDiscovery::Want,
-    PmtuDiscovery::Do,
-    PmtuDiscovery::Probe,
-    PmtuDiscovery::Interface,
-    PmtuDiscovery::Omit,
-];
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -127,7 +117,8 @@ impl Sockets {
             (SOL_IP, IP_TOS) => own.tos.into(),
             (SOL_IP, IP_TTL) | (SOL_IPV6, IPV6_UNICAST_HOPS) => own.ttl.into(),
             (SOL_IP, IP_MTU_DISCOVER) | (SOL_IPV6, IPV6_MTU_DISCOVER) => {
-                PMTU.iter().position(|it| *it == own.pmtu).expect("one of them") as i64
+                PmtuDiscovery::ALL.iter().position(|it| *it == own.pmtu).expect("one of them")
+                    as i64
             }
             (SOL_IP, IP_MTU) | (SOL_IPV6, IPV6_MTU) => {
                 let mtu = socket.id.and_then(|id| host.udp_path_mtu(now, id));
@@ -164,7 +155,7 @@ impl DatagramSocket {
             },
             (SOL_IP, IP_MTU_DISCOVER) | (SOL_IPV6, IPV6_MTU_DISCOVER) => {
                 let index = usize::try_from(value).map_err(|_| Errno::EINVAL)?;
-                own.pmtu = *PMTU.get(index).ok_or(Errno::EINVAL)?;
+                own.pmtu = *PmtuDiscovery::ALL.get(index).ok_or(Errno::EINVAL)?;
             }
             (SOL_IP, IP_RECVERR) | (SOL_IPV6, IPV6_RECVERR) => own.recverr = on,
             (SOL_IP, IP_RECVTOS) | (SOL_IPV6, IPV6_RECVTCLASS) => own.receive_tos = on,

@@ -1,6 +1,6 @@
 //! `getsockopt(2)` (`sk_getsockopt`, `do_tcp_getsockopt`, `do_ip_getsockopt`).
 
-use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF, PMTU};
+use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF};
 use crate::host::Host;
 use crate::socket::call::CcInfo;
 use crate::socket::errno::Errno;
@@ -215,7 +215,7 @@ pub(super) fn ipv6_value(host: &Host, stream: &Stream, name: i32) -> Result<Opti
 }
 
 fn pmtu_number(how: PmtuDiscovery) -> i64 {
-    PMTU.iter().position(|known| *known == how).map_or(1, |index| index as i64)
+    PmtuDiscovery::ALL.iter().position(|known| *known == how).map_or(1, |index| index as i64)
 }
 
 /// And back (`retrans_to_secs`).

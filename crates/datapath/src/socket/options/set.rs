@@ -1,13 +1,13 @@
 //! `setsockopt(2)` (`sk_setsockopt`, `do_ip_setsockopt`, `do_ipv6_setsockopt`).
 
-use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF, PMTU};
+use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF};
 use crate::host::Host;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
 use crate::socket::number::*;
 use crate::socket::stream::{Phase, Stream};
 use crate::tcp::Connection;
-use crate::tcp::config::TcpConfig;
+use crate::tcp::config::{PmtuDiscovery, TcpConfig};
 use crate::units::Instant;
 
 /// One `setsockopt` under way.
@@ -182,7 +182,7 @@ impl Setter<'_> {
     }
 
     fn path_mtu_discovery(&mut self, value: i64) -> Result<(), Errno> {
-        let how = usize::try_from(value).ok().and_then(|index| PMTU.get(index));
+        let how = usize::try_from(value).ok().and_then(|index| PmtuDiscovery::ALL.get(index));
         let how = *how.ok_or(Errno::EINVAL)?;
         self.configure(|config| config.socket.pmtu_discovery = how);
         Ok(())
