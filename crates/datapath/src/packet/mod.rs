@@ -260,12 +260,18 @@ impl Packet {
         Self { extra, ..*self }
     }
 
-    /// Moves the packet from its place to another one; what stays is of no use. It is copied
-    /// once, which `*place = packet.take()` leaves to the compiler.
+    /// Moves the packet from its place to another one; what stays is of no use. Field by field, so
+    /// that it is copied once: a whole packet would first be put together beside.
     #[inline]
     pub fn move_to(&mut self, place: &mut Self) {
-        let extra = self.extra.take();
-        *place = Self { extra, ..*self };
+        let Self { link, network, transport, body, meta, hash, extra } = self;
+        place.extra = extra.take();
+        place.link = *link;
+        place.network = *network;
+        place.transport = *transport;
+        place.body = *body;
+        place.meta = *meta;
+        place.hash = *hash;
     }
 
     /// How many wire packets this one stands for: at least 1.

@@ -3,39 +3,30 @@
 use super::Cake;
 use super::cobalt::Decision;
 use super::hash::QUEUES;
-use super::pool::{Queued, Ticket};
+use super::pool::{Charge, Ticket};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
 use crate::reason::Reason;
 
-/// What became of a turn.
-enum Turn {
-    /// A packet to send.
-    Send(Ticket),
-    /// Nothing here: choose tin and flow again.
-    ChooseTin,
-    /// Choose another flow of the same tin.
-    ChooseFlow,
-}
-
 impl Cake {
-    /// `cake_dequeue`.
-    pub(super) fn next_packet(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
+    /// `cake_dequeue`: the next packet, moved to `place`; false if nothing may leave.
+    pub(super) fn next_packet(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
         let now = cx.now.as_nanos();
         self.wake_at = None;
         let mut first = true;
         loop {
             if self.backlog.packets == 0 {
-                return None;
+                return false;
             }
             if self.clocks.closed(now) {
                 self.stats.overlimits += 1;
                 self.wait();
-                return None;
+                return false;
             }
-            let tin = self.choose_tin(now)?;
+            let Some(tin) = self.choose_tin(now) else { return false };
             if let Some(ticket) = self.serve_tin(tin, first, cx) {
-                return Some(self.send(tin, ticket, now));
+                self.send(tin, ticket, now, place);
+                return true;
             }
             first = false;
         }
@@ -47,12 +38,16 @@ impl Cake {
     }
 
     /// The highest tin with a queue that is due; if none is due, the one that is due first.
+    #[inline]
     fn choose_tin_by_clock(&self, now: u64) -> Option<usize> {
-        let mut best: Option<(usize, u64)> = None;
-        for (index, tin) in self.tins[..self.config.tins.classes().len()].iter().enumerate() {
-            let better = best.is_none_or(|(_, clock)| tin.clock <= now || tin.clock <= clock);
-            if tin.has_active_flows() && better {
-                best = Some((index, tin.clock));
+        let mut left = self.active & self.config.tins.mask();
+        let mut best = None;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let clock = self.tins[index].clock;
+            if best.is_none_or(|(_, least)| clock <= now || clock <= least) {
+                best = Some((index, clock));
             }
         }
         best.map(|(index, _)| index)
@@ -78,58 +73,55 @@ impl Cake {
 
     /// The next packet of a tin, or `None` if the tin must be chosen again. The first look of a
     /// dequeue is at a flow that decays, if there is one: each packet sent lets one decay a bit.
-    fn serve_tin(&mut self, tin: usize, mut first: bool, cx: &mut Cx<'_>) -> Option<Ticket> {
-        loop {
-            let index = self.tins[tin].flows_mut().first(first)?;
+    #[inline]
+    fn serve_tin(&mut self, number: usize, mut first: bool, cx: &mut Cx<'_>) -> Option<Ticket> {
+        let now = cx.now.as_nanos();
+        let mode = self.config.flows;
+        'flow: loop {
+            let index = self.tins[number].next_flow(first, mode, &mut self.draws)?;
             first = false;
-            match self.serve_flow(tin, index, cx) {
-                Turn::Send(ticket) => {
-                    let adjusted = self.pool.get(&ticket).adjusted;
-                    self.account_sent(tin, index, adjusted);
+            loop {
+                let Some(ticket) = self.take(number, index) else {
+                    self.retire(number, index, now);
+                    return None;
+                };
+                self.shrunk(number, index);
+                let Some(reason) = self.judge(number, index, &ticket, now) else {
+                    let adjusted = self.pool.charge(&ticket).adjusted;
+                    self.account_sent(number, index, adjusted);
                     return Some(ticket);
+                };
+                self.drop_judged(number, index, reason, ticket, cx);
+                if self.config.ingress {
+                    continue 'flow;
                 }
-                Turn::ChooseTin => return None,
-                Turn::ChooseFlow => {}
             }
         }
     }
 
-    /// One flow's turn: a packet that COBALT lets pass, if the flow may send.
-    fn serve_flow(&mut self, number: usize, index: usize, cx: &mut Cx<'_>) -> Turn {
-        let now = cx.now.as_nanos();
-        let mode = self.config.flows;
-        if self.tins[number].flows_mut().get(index).deficit <= 0 {
-            self.tins[number].next_round(index, mode, &mut self.draws);
-            return Turn::ChooseFlow;
-        }
-        loop {
-            let Some(ticket) = self.take(number, index) else {
-                self.tins[number].retire(index, mode, now);
-                return Turn::ChooseTin;
-            };
-            self.shrunk(number, index);
-            let Some(reason) = self.judge(number, index, &ticket, now) else {
-                return Turn::Send(ticket);
-            };
-            self.drop_judged(number, index, reason, ticket, cx);
-            if self.config.ingress {
-                return Turn::ChooseFlow;
-            }
+    /// A flow was found empty at its turn.
+    #[inline]
+    fn retire(&mut self, number: usize, index: usize, now: u64) {
+        let tin = &mut self.tins[number];
+        tin.retire(index, self.config.flows, now);
+        if !tin.has_active_flows() {
+            self.active &= !(1 << number);
         }
     }
 
     /// COBALT's judgement: why to drop the packet, if it is to be dropped. May mark it. The last
     /// packet of a queue is never dropped.
+    #[inline]
     fn judge(&mut self, number: usize, index: usize, ticket: &Ticket, now: u64) -> Option<Reason> {
         let tin = &mut self.tins[number];
         let params = tin.params;
         let bulk_flows = if self.config.ingress { u64::from(tin.bulk) } else { 0 };
         let flow = tin.flows_mut().get_mut(index);
-        let queued = self.pool.get_mut(ticket);
-        let sojourn = now - queued.packet.meta.enqueued_at.as_nanos();
+        let packet = self.pool.packet_mut(ticket);
+        let sojourn = now - packet.meta.enqueued_at.as_nanos();
         let verdict = flow.cobalt.judge(&params, now, sojourn, bulk_flows);
         let signal = verdict.decision == Decision::Signal;
-        let marked = signal && queued.packet.mark_ce();
+        let marked = signal && packet.mark_ce();
         let flood = flow.cobalt.p_drop != 0 && flow.cobalt.blue_drops(self.draws.blue());
         let refused = signal && !marked;
         flow.cobalt.settle(&params, now, verdict.late, refused || flood);
@@ -153,7 +145,7 @@ impl Cake {
         cx: &mut Cx<'_>,
     ) {
         if self.config.ingress {
-            let adjusted = self.pool.get(&ticket).adjusted;
+            let adjusted = self.pool.charge(&ticket).adjusted;
             self.charge(number, adjusted, cx.now.as_nanos(), true);
             self.account_sent(number, index, adjusted);
         }
@@ -170,11 +162,13 @@ impl Cake {
         tin.flows_mut().get_mut(index).deficit -= adjusted as i32;
     }
 
-    /// Counts and charges a packet that leaves.
-    fn send(&mut self, number: usize, ticket: Ticket, now: u64) -> Packet {
-        let Queued { packet, len, adjusted, .. } = self.pool.get(&ticket);
-        let (adjusted, delay) = (*adjusted, now - packet.meta.enqueued_at.as_nanos());
-        self.stats.bytes += u64::from(*len);
+    /// Counts, charges and moves to `place` a packet that leaves.
+    #[inline]
+    fn send(&mut self, number: usize, ticket: Ticket, now: u64, place: &mut Packet) {
+        let Charge { len, adjusted, .. } = self.pool.charge(&ticket);
+        let packet = self.pool.packet(&ticket);
+        let delay = now - packet.meta.enqueued_at.as_nanos();
+        self.stats.bytes += u64::from(len);
         self.stats.packets += u64::from(packet.segments());
         self.tins[number].delays.add(delay);
         self.charge(number, adjusted, now, false);
@@ -186,7 +180,7 @@ impl Cake {
         if let Some(longest) = &mut self.longest {
             longest.sent();
         }
-        ticket.redeem(&mut self.pool)
+        ticket.redeem(&mut self.pool, place);
     }
 
     /// An empty instance with flows that decay asks to be looked at after a while.

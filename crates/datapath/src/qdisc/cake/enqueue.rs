@@ -5,7 +5,7 @@ use super::flows::{Flows, Lookup};
 use super::hash::FlowKeys;
 use super::memory::{footprint, segment_footprint};
 use super::overflow::{Backlogs, Longest, MAX_TINS, Place};
-use super::pool::{Queued, may_be_ack};
+use super::pool::{Charge, may_be_ack};
 use super::segment::may_be_tcp;
 use super::tin::Tin;
 use super::{AckFilter, AckJudgement, AckRule, FlowMode};
@@ -17,13 +17,13 @@ use crate::units::Rate;
 
 impl Cake {
     /// `cake_enqueue`.
-    pub(super) fn insert(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+    pub(super) fn insert(&mut self, packet: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         let now = cx.now.as_nanos();
-        let tin = tins::select(&self.config, self.handle, &packet);
+        let tin = tins::select(&self.config, self.handle, packet);
         if self.config.wash {
             packet.set_dscp(0);
         }
-        let index = self.classify(tin, &packet);
+        let index = self.classify(tin, packet);
         self.restart_clocks(tin, now);
         let counters = &mut self.tins[tin].counters;
         counters.max_len = counters.max_len.max(packet.wire_len());
@@ -31,11 +31,13 @@ impl Cake {
         self.grown(tin, index);
         self.estimate_rate(now);
         self.tins[tin].activate(index, self.config.flows, &mut self.draws);
+        self.active |= 1 << tin;
         self.memory.max_used = self.memory.max_used.max(self.memory.used);
         self.prune(Place { tin: tin as u8, queue: index as u16 }, cx)
     }
 
     /// The queue for `packet` in `tin` (`cake_classify`, `cake_hash`).
+    #[inline]
     fn classify(&mut self, tin: usize, packet: &Packet) -> usize {
         let mode = self.config.flows;
         let tin = &mut self.tins[tin];
@@ -58,6 +60,7 @@ impl Cake {
     }
 
     /// After idleness the clocks start from now: nothing was saved up.
+    #[inline]
     fn restart_clocks(&mut self, tin: usize, now: u64) {
         let tin = &mut self.tins[tin];
         if tin.backlog != 0 {
@@ -76,37 +79,50 @@ impl Cake {
 
     /// Puts `packet` into its queue, cut into its segments if it is a super-packet and that is
     /// wanted, and lets the ACK filter look at the queue.
-    fn admit(&mut self, tin: usize, index: usize, packet: Packet, cx: &mut Cx<'_>) {
+    #[inline]
+    fn admit(&mut self, tin: usize, index: usize, packet: &mut Packet, cx: &mut Cx<'_>) {
         if self.config.split_gso && packet.segments() > 1 {
-            let (whole, mut left) = (footprint(&packet), packet.segments());
-            for segment in packet.segment() {
-                left -= 1;
-                let memory = segment_footprint(&segment, left == 0, whole);
-                self.push(tin, index, segment, memory, cx);
-            }
+            self.split(tin, index, packet, cx);
             return;
         }
         let filter = self.config.ack_filter;
-        let filtering = filter != AckFilter::Off && may_be_tcp(&packet.network);
+        if filter == AckFilter::Off || !may_be_tcp(&packet.network) {
+            self.push(tin, index, packet, footprint(packet), cx);
+            return;
+        }
         if filter == AckFilter::Naive {
-            let flow = self.tins[tin].flows_mut().get_mut(index);
-            if !flow.chain.is_empty() && flow.last_ack.drops(&packet) {
-                self.refuse_ack(tin, packet, cx);
+            let flows = self.tins[tin].flows_mut();
+            if !flows.get(index).chain.is_empty() && flows.last_ack(index).drops(packet) {
+                self.refuse_ack(tin, packet.take(), cx);
                 return;
             }
         }
-        let memory = footprint(&packet);
-        self.push(tin, index, packet, memory, cx);
-        if filtering {
+        let is_ack = may_be_ack(packet);
+        self.push(tin, index, packet, footprint(packet), cx);
+        // A queue of data need not be searched, however long it is.
+        let chain = &self.tins[tin].flows_mut().get(index).chain;
+        let others = chain.acks() != u32::from(is_ack) || self.ack_log.is_some();
+        if others && !chain.has_one() {
             self.filter_acks(tin, index, filter, cx);
         }
     }
 
+    /// Puts the segments of a super-packet into its queue.
+    #[cold]
+    fn split(&mut self, tin: usize, index: usize, packet: &Packet, cx: &Cx<'_>) {
+        let (whole, mut left) = (footprint(packet), packet.segments());
+        for mut segment in packet.segment() {
+            left -= 1;
+            let memory = segment_footprint(&segment, left == 0, whole);
+            self.push(tin, index, &mut segment, memory, cx);
+        }
+    }
+
     /// Appends one packet to its queue.
-    fn push(&mut self, tin: usize, index: usize, mut packet: Packet, memory: u32, cx: &Cx<'_>) {
-        packet.meta.enqueued_at = cx.now;
+    #[inline]
+    fn push(&mut self, tin: usize, index: usize, packet: &mut Packet, memory: u32, cx: &Cx<'_>) {
         let len = packet.wire_len();
-        let adjusted = self.sizes.adjust(&self.config, &packet);
+        let adjusted = self.sizes.adjust(&self.config, packet);
         self.memory.used += u64::from(memory);
         self.backlog.packets += 1;
         self.backlog.bytes += len;
@@ -117,18 +133,14 @@ impl Cake {
         tin.backlog += len;
         let flow = tin.flows_mut().get_mut(index);
         flow.backlog += len;
-        self.pool.push(&mut flow.chain, Queued { packet, len, adjusted, memory });
+        self.pool.push(&mut flow.chain, packet, Charge { len, adjusted, memory }, cx.now);
     }
 
     /// Removes the ACK that the packet just queued has made redundant.
     fn filter_acks(&mut self, tin: usize, index: usize, filter: AckFilter, cx: &mut Cx<'_>) {
         let flow = self.tins[tin].flows_mut().get_mut(index);
-        let before = flow.chain.len() as usize - 1;
-        if before == 0 {
-            return;
-        }
         let newest = self.pool.last(&flow.chain).expect("a packet was just queued");
-        let queue = || self.pool.iter(&flow.chain).take(before);
+        let queue = || self.pool.iter_but_last(&flow.chain);
         if let Some(log) = &mut self.ack_log {
             let mut rules = Vec::new();
             ack_filter::judge(filter, newest, queue(), &mut |at, rule| rules.push((at, rule)));
@@ -139,13 +151,9 @@ impl Cake {
                 rule,
             }));
         }
-        // A queue of data need not be searched, however long it is.
-        if flow.chain.acks() == u32::from(may_be_ack(newest)) {
-            return;
-        }
         let Some(position) = ack_filter::victim(filter, newest, queue()) else { return };
         let ticket = self.pool.remove(&mut flow.chain, position);
-        let Queued { len, adjusted, .. } = *self.pool.get(&ticket);
+        let Charge { len, adjusted, .. } = self.pool.charge(&ticket);
         flow.backlog -= len;
         self.tins[tin].backlog -= len;
         self.tins[tin].counters.ack_drops += 1;
@@ -220,7 +228,7 @@ impl Cake {
         tin.unresponsive += u16::from(begun);
         tin.counters.dropped += 1;
         if self.config.ingress {
-            let adjusted = self.pool.get(&ticket).adjusted;
+            let adjusted = self.pool.charge(&ticket).adjusted;
             self.charge(number, adjusted, now, true);
         }
         self.drop(Reason::QdiscOverlimit, ticket, cx);

@@ -1,4 +1,4 @@
-//! The flow queues of one tin, and the rotations that they wait in (DRR++).
+//! The flow queues of one tin, by the hash of their packets.
 
 use super::ack_filter::LastAck;
 use super::cobalt::Cobalt;
@@ -6,8 +6,10 @@ use super::config::FlowMode;
 use super::hash::{QUEUES, SetSlot};
 use super::hosts::Hosts;
 use super::pool::Chain;
+use super::rotations::{Rotation, Rotations};
+use super::table;
 
-/// Which part of its life a flow is in (`CAKE_SET_*`).
+/// Which part of its life a flow is in (`CAKE_SET_*`): it says which rotation the flow waits in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Set {
     /// Unknown: no packets and no memory of any.
@@ -23,19 +25,9 @@ pub enum Set {
     Decaying,
 }
 
-/// The rotations of a tin, in the order in which they are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotation {
-    /// Flows that have just become active.
-    New,
-    /// Flows that have used up a quantum.
-    Old,
-    /// Empty flows whose AQM state decays.
-    Decaying,
-}
-
-/// One flow queue (`struct cake_flow`).
+/// One flow queue (`struct cake_flow`), in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub struct Flow {
     /// AQM state.
     pub cobalt: Cobalt,
@@ -47,17 +39,10 @@ pub struct Flow {
     pub backlog: u32,
     /// Packets dropped.
     pub dropped: u32,
-    /// What the naive ACK filter remembers.
-    pub last_ack: LastAck,
-    /// Which part of its life it is in.
-    pub set: Set,
     /// Source host, as a slot of [`Flows::sources`].
     source: u16,
     /// Destination host, as a slot of [`Flows::destinations`].
     destination: u16,
-    rotation: Option<Rotation>,
-    previous: u16,
-    next: u16,
 }
 
 /// What a look-up in the set-associative table had to do.
@@ -73,52 +58,65 @@ pub enum Lookup {
     Collision,
 }
 
-/// The tables of one tin, made when its first packet comes.
+/// The tables of one tin, made when its first packet comes. What is looked through lies close
+/// together.
 #[derive(Clone, Debug)]
 pub struct Flows {
-    queues: Box<[Flow]>,
-    tags: Box<[u32]>,
+    queues: Box<[Flow; QUEUES]>,
+    tags: Box<[u32; QUEUES]>,
+    sets: Box<[Set; QUEUES]>,
+    rotations: Rotations,
     /// Source hosts.
     sources: Hosts,
     /// Destination hosts.
     destinations: Hosts,
-    rotations: [List; 3],
+    /// What the naive ACK filter remembers of each queue, once it has been asked.
+    last_acks: Box<[LastAck]>,
 }
-
-/// A doubly linked list through [`Flow::next`].
-#[derive(Clone, Copy, Debug)]
-struct List {
-    first: u16,
-    last: u16,
-}
-
-/// No flow.
-const NIL: u16 = u16::MAX;
 
 impl Flows {
     /// Empty tables.
     pub fn new() -> Self {
         Self {
-            queues: vec![Flow::default(); QUEUES].into_boxed_slice(),
-            tags: vec![0; QUEUES].into_boxed_slice(),
-            sources: Hosts::new(QUEUES),
-            destinations: Hosts::new(QUEUES),
-            rotations: [List { first: NIL, last: NIL }; 3],
+            queues: table(core::iter::repeat_n(Flow::default(), QUEUES)),
+            tags: table(core::iter::repeat_n(0, QUEUES)),
+            sets: table(core::iter::repeat_n(Set::None, QUEUES)),
+            rotations: Rotations::new(),
+            sources: Hosts::new(),
+            destinations: Hosts::new(),
+            last_acks: Box::default(),
         }
     }
 
     /// The flow in queue `index`.
+    #[inline]
     pub fn get(&self, index: usize) -> &Flow {
         &self.queues[index]
     }
 
     /// The flow in queue `index`, to change.
+    #[inline]
     pub fn get_mut(&mut self, index: usize) -> &mut Flow {
         &mut self.queues[index]
     }
 
+    /// The set of the flow in queue `index`.
+    #[inline]
+    pub fn set(&self, index: usize) -> Set {
+        self.sets[index]
+    }
+
+    /// What the naive ACK filter remembers of queue `index`.
+    pub fn last_ack(&mut self, index: usize) -> &mut LastAck {
+        if self.last_acks.is_empty() {
+            self.last_acks = vec![LastAck::default(); QUEUES].into_boxed_slice();
+        }
+        &mut self.last_acks[index]
+    }
+
     /// The queue for a packet with this hash (`cake_hash`), and how it was found. The hashes of
     /// its source and destination host are only asked for where the queue changes hands.
+    #[inline]
     pub fn find(
         &mut self,
         hash: u32,
@@ -129,30 +127,30 @@ impl Flows {
         let (index, lookup) = self.search(home, hash);
         let moves_in = lookup == Lookup::Miss || lookup == Lookup::Collision;
         let fair = mode.fair_sources() || mode.fair_destinations();
-        if fair && (moves_in || self.queues[index].set == Set::None) {
+        if fair && (moves_in || self.sets[index] == Set::None) {
             self.settle_hosts(index, hosts(), mode);
         }
         self.tags[index] = hash;
         (index, lookup)
     }
 
+    #[inline]
     fn search(&self, home: SetSlot, tag: u32) -> (usize, Lookup) {
         if self.tags[home.index()] == tag {
-            return (home.index(), Lookup::Direct);
-        }
-        if let Some(index) = home.ways().find(|&index| self.tags[index] == tag) {
-            return (index, Lookup::Indirect);
-        }
-        match home.ways().find(|&index| self.queues[index].set == Set::None) {
-            Some(index) => (index, Lookup::Miss),
-            None => (home.index(), Lookup::Collision),
+            (home.index(), Lookup::Direct)
+        } else if let Some(index) = home.find(&self.tags, |other| other == tag) {
+            (index, Lookup::Indirect)
+        } else if let Some(index) = home.find(&self.sets, |set| set == Set::None) {
+            (index, Lookup::Miss)
+        } else {
+            (home.index(), Lookup::Collision)
         }
     }
 
     /// Notes which hosts the flow in queue `index` now belongs to. A bulk flow that is taken over
     /// in a collision is counted for its new hosts instead of its old ones.
     fn settle_hosts(&mut self, index: usize, hosts: (u32, u32), mode: FlowMode) {
-        let bulk = self.queues[index].set == Set::Bulk;
+        let bulk = self.sets[index] == Set::Bulk;
         if bulk {
             self.count_bulk(index, mode, Hosts::remove_bulk);
         }
@@ -167,16 +165,39 @@ impl Flows {
         }
     }
 
-    /// The flow in queue `index` has become bulk.
-    pub fn add_bulk(&mut self, index: usize, mode: FlowMode) {
-        self.count_bulk(index, mode, Hosts::add_bulk);
+    /// The flow in queue `index` now belongs to `set` and waits where it waited: which set it
+    /// belonged to.
+    #[inline]
+    pub fn change(&mut self, index: usize, set: Set, mode: FlowMode) -> Set {
+        let was = core::mem::replace(&mut self.sets[index], set);
+        if was != set {
+            if set == Set::Bulk {
+                self.count_bulk(index, mode, Hosts::add_bulk);
+            } else if was == Set::Bulk {
+                self.count_bulk(index, mode, Hosts::remove_bulk);
+            }
+        }
+        was
     }
 
-    /// The flow in queue `index` is no longer bulk.
-    pub fn remove_bulk(&mut self, index: usize, mode: FlowMode) {
-        self.count_bulk(index, mode, Hosts::remove_bulk);
+    /// The flow in queue `index` now belongs to `set` and waits at the end of its rotation, if
+    /// such flows wait: which set it belonged to.
+    #[inline]
+    pub fn enter(&mut self, index: usize, set: Set, mode: FlowMode) -> Set {
+        match set {
+            Set::None => self.rotations.leave(index),
+            set => self.rotations.move_to(index, ROTATIONS[set as usize]),
+        }
+        self.change(index, set, mode)
     }
 
+    /// The queue whose turn it is. With `decaying_first` flows that decay come before the others.
+    #[inline]
+    pub fn first(&self, decaying_first: bool) -> Option<usize> {
+        self.rotations.first(decaying_first)
+    }
+
+    #[inline]
     fn count_bulk(&mut self, index: usize, mode: FlowMode, count: fn(&mut Hosts, u16)) {
         let flow = &self.queues[index];
         if mode.fair_sources() {
@@ -188,6 +209,7 @@ impl Flows {
     }
 
     /// Among how many bulk flows of the same host the flow in queue `index` shares: at least 1.
+    #[inline]
     pub fn host_load(&self, index: usize, mode: FlowMode) -> u16 {
         let flow = &self.queues[index];
         let mut load = 1;
@@ -200,55 +222,16 @@ impl Flows {
         load
     }
 
-    /// The flow whose turn it is: the first of the first rotation that is not empty. With
-    /// `decaying_first` flows that decay are looked at before the others.
-    pub fn first(&self, decaying_first: bool) -> Option<usize> {
-        let order = if decaying_first {
-            [Rotation::Decaying, Rotation::New, Rotation::Old]
-        } else {
-            [Rotation::New, Rotation::Old, Rotation::Decaying]
-        };
-        let heads = order.map(|rotation| self.rotations[rotation as usize].first);
-        heads.into_iter().find(|&first| first != NIL).map(usize::from)
-    }
-
-    /// Moves the flow in queue `index` to the end of `rotation`, from wherever it is.
-    pub fn move_to(&mut self, index: usize, rotation: Rotation) {
-        self.leave(index);
-        let list = &mut self.rotations[rotation as usize];
-        let previous = list.last;
-        list.last = index as u16;
-        match previous {
-            NIL => list.first = index as u16,
-            previous => self.queues[usize::from(previous)].next = index as u16,
-        }
-        let flow = &mut self.queues[index];
-        flow.previous = previous;
-        flow.next = NIL;
-        flow.rotation = Some(rotation);
-    }
-
-    /// Takes the flow in queue `index` out of its rotation.
-    pub fn leave(&mut self, index: usize) {
-        let Flow { rotation, previous, next, .. } = self.queues[index];
-        let Some(rotation) = rotation else { return };
-        let list = &mut self.rotations[rotation as usize];
-        match previous {
-            NIL => list.first = next,
-            previous => self.queues[usize::from(previous)].next = next,
-        }
-        match next {
-            NIL => list.last = previous,
-            next => self.queues[usize::from(next)].previous = previous,
-        }
-        self.queues[index].rotation = None;
-    }
-
-    /// The queues that are in some rotation, by index.
+    /// The queues of flows that are not forgotten, by index.
     pub fn active(&self) -> impl Iterator<Item = (usize, &Flow)> {
-        self.queues.iter().enumerate().filter(|(_, flow)| flow.rotation.is_some())
+        let known = |&(index, _): &(usize, &Flow)| self.sets[index] != Set::None;
+        self.queues.iter().enumerate().filter(known)
     }
 }
+
+/// Where flows of each set wait; those of none don't.
+const ROTATIONS: [Rotation; 5] =
+    [Rotation::New, Rotation::New, Rotation::Old, Rotation::Old, Rotation::Decaying];
 
 #[cfg(test)]
 mod tests {
@@ -256,7 +239,7 @@ mod tests {
 
     fn find(flows: &mut Flows, hash: u32) -> (usize, Lookup) {
         let found = flows.find(hash, FlowMode::TripleIsolate, || (hash, 1));
-        flows.get_mut(found.0).set = Set::Sparse;
+        flows.enter(found.0, Set::Sparse, FlowMode::TripleIsolate);
         found
     }
 
@@ -273,23 +256,24 @@ mod tests {
     }
 
     #[test]
-    fn rotations_are_first_in_first_out_in_their_order() {
-        let mut flows = Flows::new();
-        flows.move_to(3, Rotation::Old);
-        flows.move_to(4, Rotation::Decaying);
-        flows.move_to(5, Rotation::New);
-        flows.move_to(6, Rotation::New);
-        assert_eq!(flows.first(false), Some(5));
-        flows.move_to(5, Rotation::Old);
-        flows.leave(6);
-        assert_eq!(flows.first(false), Some(3));
-        assert_eq!(flows.first(true), Some(4));
-        flows.leave(3);
-        assert_eq!(flows.first(false), Some(5));
-        flows.leave(5);
+    fn a_flow_waits_where_its_set_does() {
+        let (mut flows, mode) = (Flows::new(), FlowMode::Flows);
+        flows.enter(3, Set::Sparse, mode);
+        flows.enter(4, Set::Bulk, mode);
+        flows.enter(5, Set::Decaying, mode);
+        assert_eq!((flows.first(false), flows.first(true)), (Some(3), Some(5)));
+        flows.enter(3, Set::SparseWait, mode);
         assert_eq!(flows.first(false), Some(4));
+        assert_eq!(flows.change(3, Set::Bulk, mode), Set::SparseWait);
+        flows.enter(4, Set::None, mode);
+        assert_eq!(flows.first(false), Some(3), "it has kept its place");
         let active: Vec<usize> = flows.active().map(|(index, _)| index).collect();
-        assert_eq!(active, [4]);
+        assert_eq!(active, [3, 5]);
+    }
+
+    #[test]
+    fn a_flow_fills_one_cache_line() {
+        assert_eq!((size_of::<Flow>(), align_of::<Flow>()), (64, 64));
     }
 
     #[test]
@@ -297,13 +281,12 @@ mod tests {
         let mut flows = Flows::new();
         for flow in 0..4 {
             let (index, _) = find(&mut flows, flow);
-            flows.get_mut(index).set = Set::Bulk;
-            flows.add_bulk(index, FlowMode::TripleIsolate);
+            flows.enter(index, Set::Bulk, FlowMode::TripleIsolate);
         }
         assert_eq!(flows.host_load(0, FlowMode::TripleIsolate), 4, "one destination");
         assert_eq!(flows.host_load(0, FlowMode::DualSrchost), 1, "four sources");
         assert_eq!(flows.host_load(0, FlowMode::Flows), 1);
-        flows.remove_bulk(0, FlowMode::TripleIsolate);
+        flows.enter(0, Set::Sparse, FlowMode::TripleIsolate);
         assert_eq!(flows.host_load(1, FlowMode::TripleIsolate), 3);
     }
 
@@ -313,8 +296,7 @@ mod tests {
         let (mut flows, mode) = (Flows::new(), FlowMode::DualSrchost);
         for way in 0..8u32 {
             let (index, _) = flows.find(5 + 1024 * way, mode, || (1, 0));
-            flows.get_mut(index).set = Set::Bulk;
-            flows.add_bulk(index, mode);
+            flows.enter(index, Set::Bulk, mode);
         }
         assert_eq!(flows.host_load(5, mode), 8);
         let taken = flows.find(5 + 1024 * 8, mode, || (2, 0));

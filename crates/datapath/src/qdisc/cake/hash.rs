@@ -6,7 +6,7 @@
 use super::classid::Choice;
 use super::config::FlowMode;
 use super::conntrack::Conntrack;
-use crate::packet::{EtherType, Flow, Network, Packet};
+use crate::packet::{Flow, Network, Packet};
 use crate::rng::Rng;
 use core::hash::Hasher as _;
 use core::net::IpAddr;
@@ -17,17 +17,30 @@ pub const QUEUES: usize = 1024;
 /// Ways of a set (`CAKE_SET_WAYS`).
 pub const WAYS: usize = 8;
 
-/// What is hashed of a packet (`struct flow_keys`).
+/// What is hashed of a packet (`struct flow_keys`), inside of tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowKeys {
-    /// Addresses, ports and so on, inside of tunnels; `None` for what is not IP.
-    flow: Option<Flow>,
-    /// What the link layer says it is.
-    ethertype: EtherType,
-    /// TPID and TCI of the outermost VLAN tag; 0 without.
-    vlan: u32,
+    addresses: Addresses,
+    /// Source and destination port; 0 where a flow label stands for them.
+    ports: (u16, u16),
+    protocol: u8,
+    /// IPv6 flow label.
+    flow_label: u32,
+    /// What the link layer says, 48 bits: the EtherType, and TPID and TCI of the outermost VLAN
+    /// tag, 0 without.
+    link: u64,
     /// What the packet's socket has drawn, which goes before a hash of the flow; 0 if nothing.
     drawn: u32,
+}
+
+/// Source and destination address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Addresses {
+    /// Not IP.
+    None,
+    V4(u32, u32),
+    /// Two words each.
+    V6([u64; 2], [u64; 2]),
 }
 
 /// The keyed hash of one instance.
@@ -63,36 +76,95 @@ impl SetSlot {
         self.set + self.way
     }
 
-    /// All slots of the set, from the home slot on and around.
-    pub fn ways(self) -> impl Iterator<Item = usize> {
-        (0..WAYS).map(move |step| self.set + (self.way + step) % WAYS)
+    /// The slot whose entry in `table` fulfils the condition: the first of the set from the home
+    /// slot on and around. All are looked at, which is sooner done than to guess where to stop.
+    #[inline]
+    pub fn find<T: Copy>(self, table: &[T; QUEUES], fulfils: impl Fn(T) -> bool) -> Option<usize> {
+        let ways = table[self.set..].first_chunk::<WAYS>().expect("tables hold whole sets");
+        let mut found = 0u8;
+        for (way, &entry) in ways.iter().enumerate() {
+            found |= u8::from(fulfils(entry)) << way;
+        }
+        let steps = found.rotate_right(self.way as u32).trailing_zeros() as usize;
+        (found != 0).then(|| self.set + (self.way + steps) % WAYS)
     }
 }
 
 impl FlowKeys {
     /// What is hashed of `packet` (`skb_flow_dissect_flow_keys`): with a tracked connection the
     /// addresses and ports before translation; with an IPv6 flow label that instead of the ports.
+    #[inline]
     pub fn of(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
-        let mut drawn = packet.hash;
+        if packet.extra.is_some() || conntrack.is_some() {
+            return Self::looked_up(packet, conntrack);
+        }
+        let mut keys = Self::of_link(packet);
+        match &packet.network {
+            Network::Ipv4(ip) => {
+                keys.addresses = Addresses::V4(ip.src.to_bits(), ip.dst.to_bits());
+                keys.protocol = ip.protocol;
+            }
+            Network::Ipv6(ip) => {
+                keys.addresses = Addresses::of(ip.src.into(), ip.dst.into());
+                keys.protocol = ip.next_header;
+                keys.flow_label = ip.flow_label.get();
+            }
+            Network::Other(_) => {}
+        }
+        if keys.flow_label == 0 {
+            keys.ports = packet.transport.ports().unwrap_or((0, 0));
+        }
+        keys
+    }
+
+    /// The same with a tunnel to look into, or a connection to look up.
+    #[cold]
+    fn looked_up(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
+        let mut keys = Self::of_link(packet);
         let flow = match (conntrack, packet.flow()) {
             (Some(conntrack), Some(outer)) => {
                 let original = conntrack.original(&outer);
                 if original.is_some_and(|original| original != outer) {
-                    drawn = 0;
+                    keys.drawn = 0;
                 }
                 original.or_else(|| seen(packet))
             }
             (None, Some(_)) => seen(packet),
             (_, None) => None,
         };
-        let ethertype = match packet.network {
-            Network::Ipv4(_) => EtherType::IPV4,
-            Network::Ipv6(_) => EtherType::IPV6,
-            Network::Other(ethertype) => ethertype,
-        };
+        let Some(flow) = flow else { return keys };
+        Self {
+            addresses: Addresses::of(flow.src, flow.dst),
+            ports: (flow.src_port, flow.dst_port),
+            protocol: flow.protocol,
+            flow_label: flow.flow_label,
+            ..keys
+        }
+    }
+
+    /// Of what is not IP: the link layer, and what a socket has drawn.
+    #[inline]
+    fn of_link(packet: &Packet) -> Self {
+        let ethertype = packet.network.ether_type();
         let tag = packet.extra.as_ref().and_then(|extra| extra.vlan.first());
-        let vlan = tag.map_or(0, |&(tpid, tci)| u32::from(tpid) << 16 | u32::from(tci));
-        Self { flow, ethertype, vlan, drawn }
+        let vlan = tag.map_or(0, |&(tpid, tci)| u64::from(tpid) << 16 | u64::from(tci));
+        Self {
+            addresses: Addresses::None,
+            ports: (0, 0),
+            protocol: 0,
+            flow_label: 0,
+            link: u64::from(ethertype.0) | vlan << 16,
+            drawn: packet.hash,
+        }
+    }
+}
+
+impl Addresses {
+    fn of(src: IpAddr, dst: IpAddr) -> Self {
+        match (src, dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => Self::V4(src.to_bits(), dst.to_bits()),
+            (src, dst) => Self::V6(words(src), words(dst)),
+        }
     }
 }
 
@@ -120,29 +192,45 @@ impl Hasher {
         Hashes { hasher: self, keys, choice }
     }
 
+    #[inline]
     fn flow(&self, keys: &FlowKeys) -> u32 {
-        let link = link(keys);
-        let Some(flow) = &keys.flow else { return self.hash([link]) };
-        let (src, dst) = ((flow.src, flow.src_port), (flow.dst, flow.dst_port));
-        let (from, to) = if dst < src { (dst, src) } else { (src, dst) };
-        let kind = link | u64::from(flow.protocol) << 48;
-        let ports = u64::from(from.1) | u64::from(to.1) << 16 | u64::from(flow.flow_label) << 32;
-        match (from.0, to.0) {
-            (IpAddr::V4(from), IpAddr::V4(to)) => {
-                self.hash([kind, ports, u64::from(from.to_bits()) | u64::from(to.to_bits()) << 32])
+        let kind = keys.link | u64::from(keys.protocol) << 48;
+        let ports = |from: u16, to: u16| {
+            u64::from(from) | u64::from(to) << 16 | u64::from(keys.flow_label) << 32
+        };
+        let (src_port, dst_port) = keys.ports;
+        match keys.addresses {
+            Addresses::None => self.hash([keys.link]),
+            Addresses::V4(src, dst) => {
+                let end = |address: u32, port: u16| u64::from(address) << 16 | u64::from(port);
+                let (a, b) = (end(src, src_port), end(dst, dst_port));
+                let (from, to) = (a.min(b), a.max(b));
+                self.hash([kind, ports(from as u16, to as u16), from >> 16 | to >> 16 << 32])
             }
-            (from, to) => {
-                let ([f0, f1], [t0, t1]) = (words(from), words(to));
-                self.hash([kind, ports, f0, f1, t0, t1])
+            Addresses::V6(src, dst) => {
+                let (a, b) = ((src, src_port), (dst, dst_port));
+                let (from, to) = (a.min(b), a.max(b));
+                let ([f0, f1], [t0, t1]) = (from.0, to.0);
+                self.hash([kind, ports(from.1, to.1), f0, f1, t0, t1])
             }
         }
     }
 
-    /// One address alone; 0 for packets without addresses.
-    fn host(&self, keys: &FlowKeys, address: fn(&Flow) -> IpAddr) -> u32 {
-        let Some(flow) = &keys.flow else { return 0 };
-        let [high, low] = words(address(flow));
-        self.hash([link(keys), high, low])
+    /// One address alone, which has the same hash as source and as destination; 0 for packets
+    /// without addresses.
+    fn host(&self, keys: &FlowKeys, destination: bool) -> u32 {
+        let [high, low] = match keys.addresses {
+            Addresses::None => return 0,
+            Addresses::V4(src, dst) => [0, u64::from(if destination { dst } else { src })],
+            Addresses::V6(src, dst) => {
+                if destination {
+                    dst
+                } else {
+                    src
+                }
+            }
+        };
+        self.hash([keys.link, high, low])
     }
 
     /// Whole words, so that nothing is assembled from bytes in memory.
@@ -172,18 +260,13 @@ impl Hashes<'_> {
 
     /// The hash of the source address.
     pub fn source(&self) -> u32 {
-        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, |flow| flow.src))
+        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, false))
     }
 
     /// The hash of the destination address. An address has the same hash on both sides.
     pub fn destination(&self) -> u32 {
-        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, |flow| flow.dst))
+        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, true))
     }
-}
-
-/// What the link layer says, as it is hashed: 48 bits.
-fn link(keys: &FlowKeys) -> u64 {
-    u64::from(keys.ethertype.0) | u64::from(keys.vlan) << 16
 }
 
 /// An address in two words.
@@ -197,18 +280,18 @@ fn words(address: IpAddr) -> [u64; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::EtherType;
     use core::net::Ipv4Addr;
 
     fn keys(src: [u8; 4], dst: [u8; 4], ports: (u16, u16)) -> FlowKeys {
-        let flow = Flow {
-            src: Ipv4Addr::from(src).into(),
-            dst: Ipv4Addr::from(dst).into(),
+        FlowKeys {
+            addresses: Addresses::of(Ipv4Addr::from(src).into(), Ipv4Addr::from(dst).into()),
+            ports,
             protocol: 17,
-            src_port: ports.0,
-            dst_port: ports.1,
             flow_label: 0,
-        };
-        FlowKeys { flow: Some(flow), ethertype: EtherType::IPV4, vlan: 0, drawn: 0 }
+            link: u64::from(EtherType::IPV4.0),
+            drawn: 0,
+        }
     }
 
     #[test]
@@ -268,7 +351,13 @@ mod tests {
 
     #[test]
     fn a_set_is_searched_from_home_and_around() {
-        let ways: Vec<usize> = SetSlot::home(1024 * 5 + 13).ways().collect();
-        assert_eq!(ways, [13, 14, 15, 8, 9, 10, 11, 12]);
+        let home = SetSlot::home(1024 * 5 + 13);
+        let order = [13, 14, 15, 8, 9, 10, 11, 12];
+        for (step, &slot) in order.iter().enumerate() {
+            let mut table = [false; QUEUES];
+            order[step..].iter().for_each(|&later| table[later] = true);
+            assert_eq!(home.find(&table, |entry| entry), Some(slot));
+        }
+        assert_eq!(home.find(&[false; QUEUES], |entry| entry), None);
     }
 }

@@ -1,24 +1,23 @@
 //! Host tables: how many bulk flows each source and each destination has.
 
-use super::hash::SetSlot;
+use super::hash::{QUEUES, SetSlot};
+use super::table;
 
-/// The hosts of one side (sources or destinations) of one tin: 8-way set-associative.
+/// The hosts of one side (sources or destinations) of one tin, 8-way set-associative: of each
+/// host (`struct cake_host`, one side of it) its hash and its bulk flows.
 #[derive(Clone, Debug)]
 pub struct Hosts {
-    hosts: Box<[Host]>,
-}
-
-/// One host (`struct cake_host`, one side of it).
-#[derive(Clone, Copy, Debug, Default)]
-struct Host {
-    tag: u32,
-    bulk_flows: u16,
+    tags: Box<[u32; QUEUES]>,
+    bulk_flows: Box<[u16; QUEUES]>,
 }
 
 impl Hosts {
-    /// An empty table of `size` hosts.
-    pub fn new(size: usize) -> Self {
-        Self { hosts: vec![Host::default(); size].into_boxed_slice() }
+    /// An empty table of as many hosts as there are queues.
+    pub fn new() -> Self {
+        Self {
+            tags: table(core::iter::repeat_n(0, QUEUES)),
+            bulk_flows: table(core::iter::repeat_n(0, QUEUES)),
+        }
     }
 
     /// The slot of the host with this hash: its own, else one without bulk flows, else its home
@@ -26,29 +25,31 @@ impl Hosts {
     pub fn slot(&mut self, hash: u32) -> u16 {
         let home = SetSlot::home(hash);
         let slot = home
-            .ways()
-            .find(|&slot| self.hosts[slot].tag == hash)
-            .or_else(|| home.ways().find(|&slot| self.hosts[slot].bulk_flows == 0))
+            .find(&self.tags, |tag| tag == hash)
+            .or_else(|| home.find(&self.bulk_flows, |flows| flows == 0))
             .unwrap_or_else(|| home.index());
-        self.hosts[slot].tag = hash;
+        self.tags[slot] = hash;
         slot as u16
     }
 
     /// A flow of this host has become bulk.
+    #[inline]
     pub fn add_bulk(&mut self, slot: u16) {
-        self.hosts[usize::from(slot)].bulk_flows += 1;
+        self.bulk_flows[usize::from(slot)] += 1;
     }
 
     /// A flow of this host is no longer bulk. A change of the isolation mode can leave flows that
     /// were never counted.
+    #[inline]
     pub fn remove_bulk(&mut self, slot: u16) {
-        let host = &mut self.hosts[usize::from(slot)];
-        host.bulk_flows = host.bulk_flows.saturating_sub(1);
+        let bulk_flows = &mut self.bulk_flows[usize::from(slot)];
+        *bulk_flows = bulk_flows.saturating_sub(1);
     }
 
     /// Bulk flows of this host.
+    #[inline]
     pub fn bulk_flows(&self, slot: u16) -> u16 {
-        self.hosts[usize::from(slot)].bulk_flows
+        self.bulk_flows[usize::from(slot)]
     }
 }
 
@@ -58,7 +59,7 @@ mod tests {
 
     #[test]
     fn hosts_keep_their_slot_while_they_have_bulk_flows() {
-        let mut hosts = Hosts::new(1024);
+        let mut hosts = Hosts::new();
         let first = hosts.slot(0x10);
         hosts.add_bulk(first);
         let second = hosts.slot(0x10 + 1024);

@@ -22,6 +22,7 @@ mod memory;
 mod overflow;
 mod overhead;
 mod pool;
+mod rotations;
 mod segment;
 mod shaper;
 mod stats;
@@ -65,6 +66,8 @@ pub struct Cake {
     cost: Cost,
     clocks: Clocks,
     tins: Box<[Tin; MAX_TINS]>,
+    /// Which tins have flows with packets or flows that wait for their turn: a bit each.
+    active: u8,
     /// The tin whose turn it is, when unlimited.
     current: usize,
     pool: Pool,
@@ -107,6 +110,7 @@ impl Cake {
             cost: Cost::default(),
             clocks: Clocks::default(),
             tins: Box::default(),
+            active: 0,
             current: 0,
             pool: Pool::default(),
             longest: None,
@@ -223,6 +227,7 @@ impl Cake {
     }
 
     /// Takes the first packet out of a queue, with all accounts.
+    #[inline]
     fn take(&mut self, tin: usize, index: usize) -> Option<Ticket> {
         let ticket = self.tins[tin].pop(index, &mut self.pool)?;
         self.account_gone(&ticket);
@@ -230,20 +235,24 @@ impl Cake {
     }
 
     /// A packet waits no longer.
+    #[inline]
     fn account_gone(&mut self, ticket: &Ticket) {
-        let queued = self.pool.get(ticket);
+        let charge = self.pool.charge(ticket);
         self.backlog.packets -= 1;
-        self.backlog.bytes -= queued.len;
-        self.memory.used -= u64::from(queued.memory);
+        self.backlog.bytes -= charge.len;
+        self.memory.used -= u64::from(charge.memory);
     }
 
     /// Counts and hands over a packet that has left its queue for good.
     fn drop(&mut self, reason: Reason, ticket: Ticket, cx: &mut Cx<'_>) {
         self.stats.drops += 1;
-        cx.drop(reason, ticket.redeem(&mut self.pool));
+        let mut packet = Packet::default();
+        ticket.redeem(&mut self.pool, &mut packet);
+        cx.drop(reason, packet);
     }
 
     /// Charges a packet to its tin and to the whole (`cake_advance_shaper`).
+    #[inline]
     fn charge(&mut self, tin: usize, adjusted: u32, now: u64, dropped: bool) {
         if self.cost.is_free() {
             return;
@@ -259,12 +268,21 @@ impl Cake {
 }
 
 impl Qdisc for Cake {
-    fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
-        self.insert(packet, cx)
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.enqueue_from(&mut packet, cx)
+    }
+
+    fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
+        self.insert(place, cx)
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        self.next_packet(cx)
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, cx).then_some(packet)
+    }
+
+    fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
+        self.next_packet(place, cx)
     }
 
     fn wake_at(&self) -> Option<Instant> {
@@ -278,6 +296,13 @@ impl Qdisc for Cake {
     fn stats(&self) -> Stats {
         self.stats
     }
+}
+
+/// A table of as many entries as there are.
+#[expect(clippy::unnecessary_box_returns, reason = "tables are too large for small stacks")]
+fn table<T, const N: usize>(entries: impl Iterator<Item = T>) -> Box<[T; N]> {
+    let entries: Box<[T]> = entries.collect();
+    entries.try_into().unwrap_or_else(|_| unreachable!("there are {N} entries"))
 }
 
 /// An exponentially weighted moving average with weight 2⁻ˢʰⁱᶠᵗ (`cake_ewma`).

@@ -2,12 +2,11 @@
 //! slot numbers and nothing is allocated while packets come and go.
 
 use crate::packet::Packet;
+use crate::units::Instant;
 
-/// A packet in the pool with what was computed at enqueue.
-#[derive(Clone, Debug)]
-pub struct Queued {
-    /// The packet.
-    pub packet: Packet,
+/// What was computed of a packet at enqueue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Charge {
     /// `qdisc_pkt_len`.
     pub len: u32,
     /// Compensated length: what the shaper charges.
@@ -21,15 +20,13 @@ pub fn may_be_ack(packet: &Packet) -> bool {
     packet.body.len == 0 || packet.extra.is_some()
 }
 
-impl Queued {
-    fn may_be_ack(&self) -> bool {
-        may_be_ack(&self.packet)
-    }
-}
-
 /// The pool: slots in use hold a packet, free ones form a chain.
+///
+/// What the queues are told by lies apart from the packets, which are touched when they come and
+/// when they go.
 #[derive(Clone, Debug)]
 pub struct Pool {
+    packets: Vec<Aligned>,
     slots: Vec<Slot>,
     free: u32,
 }
@@ -39,7 +36,6 @@ pub struct Pool {
 pub struct Chain {
     head: u32,
     tail: u32,
-    len: u32,
     /// How many of the packets may be ACKs without data.
     acks: u32,
 }
@@ -50,9 +46,14 @@ pub struct Chain {
 #[must_use]
 pub struct Ticket(u32);
 
-#[derive(Clone, Debug)]
+/// A packet in three cache lines of its own.
+#[derive(Clone, Debug, Default)]
+#[repr(align(64))]
+struct Aligned(Packet);
+
+#[derive(Clone, Copy, Debug)]
 struct Slot {
-    queued: Option<Queued>,
+    charge: Charge,
     next: u32,
 }
 
@@ -61,23 +62,24 @@ const NIL: u32 = u32::MAX;
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: NIL }
+        Self { packets: Vec::new(), slots: Vec::new(), free: NIL }
     }
 }
 
 impl Default for Chain {
     fn default() -> Self {
-        Self { head: NIL, tail: NIL, len: 0, acks: 0 }
+        Self { head: NIL, tail: NIL, acks: 0 }
     }
 }
 
 impl Ticket {
-    /// Gives the packet out and frees its slot in `pool`.
-    pub fn redeem(self, pool: &mut Pool) -> Packet {
-        let vacated = &mut pool.slots[self.0 as usize];
-        vacated.next = pool.free;
+    /// Moves the packet to `place` and frees its slot in `pool`.
+    #[inline]
+    pub fn redeem(self, pool: &mut Pool, place: &mut Packet) {
+        let at = self.0 as usize;
+        pool.slots[at].next = pool.free;
         pool.free = self.0;
-        vacated.queued.take().expect("a ticket stands for a packet").packet
+        pool.packets[at].0.move_to(place);
     }
 }
 
@@ -87,32 +89,37 @@ impl Chain {
         self.head == NIL
     }
 
-    /// How many packets there are.
-    pub const fn len(&self) -> u32 {
-        self.len
+    /// True with one packet.
+    pub const fn has_one(&self) -> bool {
+        self.head == self.tail && self.head != NIL
     }
 
-    /// How many of them may be ACKs without data: none of the others can be.
+    /// How many of the packets may be ACKs without data: none of the others can be.
     pub const fn acks(&self) -> u32 {
         self.acks
     }
 }
 
 impl Pool {
-    /// Appends a packet to `chain`.
-    pub fn push(&mut self, chain: &mut Chain, queued: Queued) {
-        chain.acks += u32::from(queued.may_be_ack());
-        let slot = self.occupy(queued);
+    /// Appends the packet that lies in `place` to `chain`; it enters at `now`.
+    #[inline]
+    pub fn push(&mut self, chain: &mut Chain, place: &mut Packet, charge: Charge, now: Instant) {
+        chain.acks += u32::from(may_be_ack(place));
+        let slot = self.occupy(Slot { charge, next: NIL });
+        let packet = &mut self.packets[slot as usize].0;
+        place.move_to(packet);
+        // Afterwards: a copy cannot soon follow a smaller write to where it copies from.
+        packet.meta.enqueued_at = now;
         if chain.is_empty() {
             chain.head = slot;
         } else {
             self.slots[chain.tail as usize].next = slot;
         }
         chain.tail = slot;
-        chain.len += 1;
     }
 
     /// Takes the first packet of `chain`.
+    #[inline]
     pub fn pop(&mut self, chain: &mut Chain) -> Option<Ticket> {
         if chain.is_empty() {
             return None;
@@ -122,20 +129,27 @@ impl Pool {
         if chain.is_empty() {
             chain.tail = NIL;
         }
-        chain.len -= 1;
         let ticket = Ticket(slot);
-        chain.acks -= u32::from(self.get(&ticket).may_be_ack());
+        chain.acks -= u32::from(may_be_ack(self.packet(&ticket)));
         Some(ticket)
     }
 
+    /// What the packet that `ticket` stands for is charged as.
+    #[inline]
+    pub fn charge(&self, ticket: &Ticket) -> Charge {
+        self.slots[ticket.0 as usize].charge
+    }
+
     /// The packet that `ticket` stands for.
-    pub fn get(&self, ticket: &Ticket) -> &Queued {
-        self.slots[ticket.0 as usize].queued.as_ref().expect("a ticket stands for a packet")
+    #[inline]
+    pub fn packet(&self, ticket: &Ticket) -> &Packet {
+        &self.packets[ticket.0 as usize].0
     }
 
     /// The packet that `ticket` stands for, to mark.
-    pub fn get_mut(&mut self, ticket: &Ticket) -> &mut Queued {
-        self.slots[ticket.0 as usize].queued.as_mut().expect("a ticket stands for a packet")
+    #[inline]
+    pub fn packet_mut(&mut self, ticket: &Ticket) -> &mut Packet {
+        &mut self.packets[ticket.0 as usize].0
     }
 
     /// The packets of `chain`, first to last.
@@ -143,15 +157,28 @@ impl Pool {
         let mut at = chain.head;
         core::iter::from_fn(move || {
             let slot = self.slots.get(at as usize)?;
+            let packet = &self.packets[at as usize].0;
             at = slot.next;
-            Some(&slot.queued.as_ref().expect("a chained slot holds a packet").packet)
+            Some(packet)
+        })
+    }
+
+    /// The packets of `chain` but its last one, first to last.
+    pub fn iter_but_last<'a>(
+        &'a self,
+        chain: &Chain,
+    ) -> impl Iterator<Item = &'a Packet> + use<'a> {
+        let (mut at, tail) = (chain.head, chain.tail);
+        core::iter::from_fn(move || {
+            let packet = &self.packets.get(at as usize).filter(|_| at != tail)?.0;
+            at = self.slots[at as usize].next;
+            Some(packet)
         })
     }
 
     /// The last packet of `chain`.
     pub fn last(&self, chain: &Chain) -> Option<&Packet> {
-        let slot = self.slots.get(chain.tail as usize)?;
-        slot.queued.as_ref().map(|queued| &queued.packet)
+        self.packets.get(chain.tail as usize).map(|aligned| &aligned.0)
     }
 
     /// Takes the packet at `position` out of `chain`, which must be longer than that.
@@ -168,15 +195,15 @@ impl Pool {
         if chain.tail == slot {
             chain.tail = before;
         }
-        chain.len -= 1;
         let ticket = Ticket(slot);
-        chain.acks -= u32::from(self.get(&ticket).may_be_ack());
+        chain.acks -= u32::from(may_be_ack(self.packet(&ticket)));
         ticket
     }
 
-    fn occupy(&mut self, queued: Queued) -> u32 {
-        let filled = Slot { queued: Some(queued), next: NIL };
+    #[inline]
+    fn occupy(&mut self, filled: Slot) -> u32 {
         if self.free == NIL {
+            self.packets.push(Aligned::default());
             self.slots.push(filled);
             return (self.slots.len() - 1) as u32;
         }
@@ -192,25 +219,45 @@ mod tests {
     use super::*;
     use crate::qdisc::testing::flow_frame;
 
-    fn queued(len: u32) -> Queued {
+    fn push(pool: &mut Pool, chain: &mut Chain, len: u32) {
         let mut packet = flow_frame(1, 60, 0);
         packet.body.len = len;
-        Queued { packet, len: 60, adjusted: 60, memory: 0 }
+        pool.push(chain, &mut packet, Charge::default(), Instant::ZERO);
     }
 
     /// Data, ACK, data, ACK, ACK: however they leave, the count is of those that are left.
     #[test]
     fn what_may_be_an_ack_is_counted_wherever_it_leaves() {
         let (mut pool, mut chain) = (Pool::default(), Chain::default());
+        let mut place = Packet::default();
         for len in [100, 0, 100, 0, 0] {
-            pool.push(&mut chain, queued(len));
+            push(&mut pool, &mut chain, len);
         }
-        assert_eq!((chain.len(), chain.acks()), (5, 3));
+        assert_eq!((pool.iter(&chain).count(), chain.acks()), (5, 3));
         for (position, left) in [(2, 3), (2, 2), (0, 2), (1, 1)] {
-            let _ = pool.remove(&mut chain, position).redeem(&mut pool);
+            pool.remove(&mut chain, position).redeem(&mut pool, &mut place);
             assert_eq!(chain.acks(), left, "without the one at {position}");
         }
-        let _ = pool.pop(&mut chain).expect("one is left").redeem(&mut pool);
+        assert!(chain.has_one());
+        pool.pop(&mut chain).expect("one is left").redeem(&mut pool, &mut place);
         assert_eq!(chain, Chain::default());
+    }
+
+    /// Slots are used again, and each packet comes out as it went in, from where it was put.
+    #[test]
+    fn packets_lie_in_three_lines_of_their_own() {
+        assert_eq!((size_of::<Aligned>(), align_of::<Aligned>()), (192, 64));
+        let (mut pool, mut chain) = (Pool::default(), Chain::default());
+        let mut place = Packet::default();
+        for round in 0..10 {
+            for len in [round, round + 100] {
+                push(&mut pool, &mut chain, len);
+            }
+            for len in [round, round + 100] {
+                pool.pop(&mut chain).expect("two wait").redeem(&mut pool, &mut place);
+                assert_eq!(place.body.len, len);
+            }
+        }
+        assert_eq!(pool.slots.len(), 2);
     }
 }

@@ -141,7 +141,7 @@ impl Cake {
                     minor: (position * QUEUES + index + 1) as u32,
                     dropped: flow.dropped,
                     backlog: flow.backlog,
-                    qlen: flow.chain.len(),
+                    qlen: self.pool.iter(&flow.chain).count() as u32,
                     deficit: flow.deficit,
                     count: cobalt.count,
                     drop_next_us: cobalt.dropping.then(|| since(cobalt.drop_next)),

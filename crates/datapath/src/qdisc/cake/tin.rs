@@ -4,7 +4,7 @@ use super::cobalt::Params;
 use super::config::{Config, FlowMode};
 use super::draws::Draws;
 use super::ewma;
-use super::flows::{Flows, Rotation, Set};
+use super::flows::{Flows, Set};
 use super::pool::{Pool, Ticket};
 use super::shaper::{Cost, charge_tin};
 use super::tins::Class;
@@ -108,17 +108,20 @@ impl Tin {
     }
 
     /// The tables; they are there once a packet has come.
+    #[inline]
     pub fn flows_mut(&mut self) -> &mut Flows {
         self.flows.as_mut().expect("a tin with packets has tables")
     }
 
     /// Charges a packet of `adjusted` bytes to the tin's clock.
+    #[inline]
     pub fn charge(&mut self, now: u64, adjusted: u32) {
         self.clock = charge_tin(self.clock, now, self.cost.nanos(adjusted));
     }
 
     /// The quantum of the flow in queue `index` (`cake_get_flow_quantum`), shared with the other
     /// bulk flows of its host. The dither keeps rounding errors from adding up.
+    #[inline]
     pub fn quantum_of(&self, index: usize, mode: FlowMode, draws: &mut Draws) -> i32 {
         let flows = self.flows.as_ref().expect("a tin with packets has tables");
         let part = match flows.host_load(index, mode) {
@@ -129,71 +132,75 @@ impl Tin {
     }
 
     /// A packet has come into queue `index`: puts the flow where flows with packets belong.
+    #[inline]
     pub fn activate(&mut self, index: usize, mode: FlowMode, draws: &mut Draws) {
-        match self.flows_mut().get(index).set {
+        let set = self.flows_mut().set(index);
+        match set {
             Set::None | Set::Decaying => {
-                if self.flows_mut().get(index).set == Set::Decaying {
-                    self.decaying -= 1;
-                }
+                self.decaying -= u16::from(set == Set::Decaying);
                 self.sparse += 1;
                 let quantum = self.quantum_of(index, mode, draws);
                 let flows = self.flows_mut();
-                flows.move_to(index, Rotation::New);
-                let flow = flows.get_mut(index);
-                flow.set = Set::Sparse;
-                flow.deficit = quantum;
+                flows.enter(index, Set::Sparse, mode);
+                flows.get_mut(index).deficit = quantum;
             }
             Set::SparseWait => {
                 self.sparse -= 1;
-                self.become_bulk(index, mode);
+                self.bulk += 1;
+                self.flows_mut().change(index, Set::Bulk, mode);
             }
             Set::Sparse | Set::Bulk => {}
         }
     }
 
-    /// The flow in queue `index` has used up its share: gives it the next one, at the end of the
-    /// old flows.
-    pub fn next_round(&mut self, index: usize, mode: FlowMode, draws: &mut Draws) {
-        let flow = self.flows_mut().get_mut(index);
-        if flow.set == Set::Sparse {
-            if flow.chain.is_empty() {
-                flow.set = Set::SparseWait;
-            } else {
-                self.sparse -= 1;
-                self.become_bulk(index, mode);
+    /// The flow that may send: each before it whose share is used up gets the next one, at the
+    /// end of the old flows. `None` without any flow.
+    #[inline]
+    pub fn next_flow(
+        &mut self,
+        mut decaying_first: bool,
+        mode: FlowMode,
+        draws: &mut Draws,
+    ) -> Option<usize> {
+        loop {
+            let flows = self.flows_mut();
+            let index = flows.first(decaying_first)?;
+            decaying_first = false;
+            if flows.get(index).deficit > 0 {
+                return Some(index);
             }
+            self.next_round(index, mode, draws);
         }
-        let quantum = self.quantum_of(index, mode, draws);
-        let flows = self.flows_mut();
-        flows.get_mut(index).deficit += quantum;
-        flows.move_to(index, Rotation::Old);
     }
 
-    fn become_bulk(&mut self, index: usize, mode: FlowMode) {
-        self.bulk += 1;
+    /// The flow in queue `index` has used up its share.
+    #[inline]
+    fn next_round(&mut self, index: usize, mode: FlowMode, draws: &mut Draws) {
         let flows = self.flows_mut();
-        flows.get_mut(index).set = Set::Bulk;
-        flows.add_bulk(index, mode);
+        let set = match flows.set(index) {
+            Set::Sparse if flows.get(index).chain.is_empty() => Set::SparseWait,
+            Set::Sparse => Set::Bulk,
+            set => set,
+        };
+        let was = flows.enter(index, set, mode);
+        if set == Set::Bulk && was != Set::Bulk {
+            self.sparse -= 1;
+            self.bulk += 1;
+        }
+        let quantum = self.quantum_of(index, mode, draws);
+        self.flows_mut().get_mut(index).deficit += quantum;
     }
 
     /// The flow in queue `index` was found empty at its turn: it decays, or is forgotten.
+    #[inline]
     pub fn retire(&mut self, index: usize, mode: FlowMode, now: u64) {
         let params = self.params;
         let flows = self.flows_mut();
         let flow = flows.get_mut(index);
         let responsive_again = flow.cobalt.queue_empty(&params, now);
         let at_rest = flow.cobalt.at_rest(now);
-        let was =
-            core::mem::replace(&mut flow.set, if at_rest { Set::None } else { Set::Decaying });
-        if at_rest {
-            flows.leave(index);
-        } else {
-            flows.move_to(index, Rotation::Decaying);
-        }
-        if was == Set::Bulk {
-            flows.remove_bulk(index, mode);
-        }
-        match was {
+        let set = if at_rest { Set::None } else { Set::Decaying };
+        match flows.enter(index, set, mode) {
             Set::Bulk => self.bulk -= 1,
             Set::Sparse | Set::SparseWait => self.sparse -= 1,
             Set::Decaying => self.decaying -= 1,
@@ -204,10 +211,11 @@ impl Tin {
     }
 
     /// Takes the first packet out of queue `index`.
+    #[inline]
     pub fn pop(&mut self, index: usize, pool: &mut Pool) -> Option<Ticket> {
         let flow = self.flows_mut().get_mut(index);
         let ticket = pool.pop(&mut flow.chain)?;
-        let len = pool.get(&ticket).len;
+        let len = pool.charge(&ticket).len;
         flow.backlog -= len;
         self.backlog -= len;
         Some(ticket)

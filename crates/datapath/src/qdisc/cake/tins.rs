@@ -46,6 +46,16 @@ impl TinMode {
         }
     }
 
+    /// The tins of this mode by internal index: a bit each.
+    pub const fn mask(self) -> u8 {
+        match self {
+            Self::Besteffort => 0b1,
+            Self::Diffserv3 => 0b111,
+            Self::Diffserv4 => 0b1111,
+            Self::Precedence | Self::Diffserv8 => 0b1111_1111,
+        }
+    }
+
     /// Internal index by position in the output, which is also how marks and priorities count.
     pub const fn display_order(self) -> &'static [usize] {
         match self {
@@ -199,6 +209,15 @@ mod tests {
             TinMode::Precedence.tin_of_dscp(dscp) == usize::from(dscp / 8)
                 && TinMode::Besteffort.tin_of_dscp(dscp) == 0
         }));
+    }
+
+    #[test]
+    fn every_class_has_a_bit() {
+        use TinMode::{Besteffort, Diffserv3, Diffserv4, Diffserv8, Precedence};
+        for mode in [Besteffort, Diffserv3, Diffserv4, Diffserv8, Precedence] {
+            assert_eq!(mode.mask().trailing_ones() as usize, mode.classes().len());
+            assert_eq!(mode.mask().count_ones() as usize, mode.classes().len());
+        }
     }
 
     #[test]

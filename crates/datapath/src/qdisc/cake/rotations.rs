@@ -1,0 +1,116 @@
+//! The rotations that a tin's flow queues wait in (DRR++): three rings through one table of links.
+
+use super::hash::QUEUES;
+use super::table;
+
+/// The rotations of a tin, in the order in which they are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// Flows that have just become active.
+    New,
+    /// Flows that have used up a quantum.
+    Old,
+    /// Empty flows whose AQM state decays.
+    Decaying,
+}
+
+/// Three rings. Each begins and ends in a link of its own behind those of the queues, and who
+/// waits nowhere is a ring alone, so that moving asks nothing. The table is small enough to stay
+/// in the nearest cache, where the flows themselves would not.
+#[derive(Clone, Debug)]
+pub struct Rotations {
+    links: Box<[Link; LINKS]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    previous: u16,
+    next: u16,
+}
+
+impl Rotations {
+    /// Nobody waits.
+    pub fn new() -> Self {
+        Self { links: table((0..LINKS).map(Link::alone)) }
+    }
+
+    /// The queue that is served next, and none if nobody waits: new flows before old ones and
+    /// those before decaying ones, or a decaying one before all others.
+    #[inline]
+    pub fn first(&self, decaying_first: bool) -> Option<usize> {
+        let head = |rotation: Rotation| usize::from(self.links[ring(rotation)].next);
+        let decaying = head(Rotation::Decaying);
+        if decaying_first && decaying < QUEUES {
+            return Some(decaying);
+        }
+        let (new, old) = (head(Rotation::New), head(Rotation::Old));
+        let active = if new < QUEUES { new } else { old };
+        let first = if active < QUEUES { active } else { decaying };
+        (first < QUEUES).then_some(first)
+    }
+
+    /// Queue `index` goes to the end of `rotation`, from wherever it is.
+    #[inline]
+    pub fn move_to(&mut self, index: usize, rotation: Rotation) {
+        self.unlink(index);
+        let ring = ring(rotation);
+        let last = self.links[ring].previous;
+        self.links[ring].previous = index as u16;
+        self.links[usize::from(last)].next = index as u16;
+        self.links[index] = Link { previous: last, next: ring as u16 };
+    }
+
+    /// Queue `index` waits nowhere.
+    #[inline]
+    pub fn leave(&mut self, index: usize) {
+        self.unlink(index);
+        self.links[index] = Link::alone(index);
+    }
+
+    #[inline]
+    fn unlink(&mut self, index: usize) {
+        let Link { previous, next } = self.links[index];
+        self.links[usize::from(previous)].next = next;
+        self.links[usize::from(next)].previous = previous;
+    }
+}
+
+impl Link {
+    const fn alone(at: usize) -> Self {
+        Self { previous: at as u16, next: at as u16 }
+    }
+}
+
+/// The link in which a ring begins and ends.
+const fn ring(rotation: Rotation) -> usize {
+    QUEUES + rotation as usize
+}
+
+/// A link for each queue and each ring.
+const LINKS: usize = QUEUES + 3;
+const _: () = assert!(LINKS <= u16::MAX as usize, "links are numbered with 16 bits");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotations_are_first_in_first_out_in_their_order() {
+        let mut rotations = Rotations::new();
+        assert_eq!((rotations.first(false), rotations.first(true)), (None, None));
+        rotations.move_to(3, Rotation::Old);
+        rotations.move_to(4, Rotation::Decaying);
+        rotations.move_to(5, Rotation::New);
+        rotations.move_to(6, Rotation::New);
+        assert_eq!(rotations.first(false), Some(5));
+        rotations.move_to(5, Rotation::Old);
+        rotations.leave(6);
+        assert_eq!((rotations.first(false), rotations.first(true)), (Some(3), Some(4)));
+        rotations.leave(3);
+        assert_eq!(rotations.first(false), Some(5));
+        rotations.leave(5);
+        assert_eq!((rotations.first(false), rotations.first(true)), (Some(4), Some(4)));
+        rotations.leave(4);
+        assert_eq!(rotations.first(true), None);
+    }
+}
