@@ -9,6 +9,7 @@
 //! information, but filters more.
 
 use super::config::AckFilter;
+use super::pool::{Hint, Waiting};
 use super::segment::Segment;
 use crate::packet::{Packet, TcpFlags};
 use crate::tcp::seq::Seq;
@@ -85,11 +86,48 @@ impl AckRule {
     }
 }
 
+/// A packet that waits, as the filter goes through a queue.
+pub trait Candidate<'a>: Copy {
+    /// The packet.
+    fn packet(self) -> &'a Packet;
+
+    /// False if it is known without a look at the packet that it is no ACK whose acknowledgment
+    /// number is less than `distance` after `ack`.
+    fn may_be_less(self, ack: Seq, distance: i32) -> bool;
+}
+
+impl<'a> Candidate<'a> for Waiting<'a> {
+    #[inline]
+    fn packet(self) -> &'a Packet {
+        self.packet()
+    }
+
+    #[inline]
+    fn may_be_less(self, ack: Seq, distance: i32) -> bool {
+        match self.hint() {
+            Hint::Other => false,
+            Hint::Ack(older) => older - ack < distance,
+            Hint::Bytes => true,
+        }
+    }
+}
+
+/// A packet of which everything is to be told.
+impl<'a> Candidate<'a> for &'a Packet {
+    fn packet(self) -> &'a Packet {
+        self
+    }
+
+    fn may_be_less(self, _ack: Seq, _distance: i32) -> bool {
+        true
+    }
+}
+
 /// The position in the queue of the packet to drop for `newest`, which is queued behind `queue`.
 pub fn victim<'a>(
     filter: AckFilter,
     newest: &Packet,
-    queue: impl Iterator<Item = &'a Packet>,
+    queue: impl Iterator<Item = impl Candidate<'a>>,
 ) -> Option<usize> {
     judge(filter, newest, queue, &mut |_, _| {})
 }
@@ -98,7 +136,7 @@ pub fn victim<'a>(
 pub fn judge<'a>(
     filter: AckFilter,
     newest: &Packet,
-    queue: impl Iterator<Item = &'a Packet>,
+    queue: impl Iterator<Item = impl Candidate<'a>>,
     note: &mut impl FnMut(usize, AckRule),
 ) -> Option<usize> {
     let newest = trigger(newest)?;
@@ -137,21 +175,24 @@ struct Eligible {
 /// is the packet right before the newest with the same ECN echo.
 fn mainline<'a>(
     newest: &Segment<'_>,
-    queue: impl Iterator<Item = &'a Packet>,
+    queue: impl Iterator<Item = impl Candidate<'a>>,
     aggressive: bool,
     note: &mut impl FnMut(usize, AckRule),
 ) -> Option<usize> {
-    let carries_sack = newest.sack().is_some();
+    // With an equal acknowledgment only SACK can make the newest packet say more.
+    let distance = i32::from(newest.sack().is_some());
     let mut eligible: Option<Eligible> = None;
     let mut last = None;
-    for (position, packet) in queue.enumerate() {
+    for (position, waiting) in queue.enumerate() {
         last = Some(position);
-        let Some(older) = Segment::of(packet) else {
+        if eligible.is_none() && !waiting.may_be_less(newest.ack, distance) {
+            continue;
+        }
+        let Some(older) = Segment::of(waiting.packet()) else {
             note(position, AckRule::OtherFlow);
             continue;
         };
-        // With an equal acknowledgment only SACK can make the newest packet say more.
-        let acks_less = older.ack - newest.ack < i32::from(carries_sack);
+        let acks_less = older.ack - newest.ack < distance;
         let candidate = acks_less && is_pure_ack(&older);
         if !(candidate || eligible.is_some()) || !older.same_flow(newest) {
             note(position, why_no_candidate(&older, newest));
@@ -265,16 +306,19 @@ fn compare_sack(older: &Segment<'_>, newest: &Segment<'_>) -> Sacked {
 /// Aggressive drops the first eligible ACK at once, conservative the first when it finds a second.
 fn version_8<'a>(
     newest: &Segment<'_>,
-    queue: impl Iterator<Item = &'a Packet>,
+    queue: impl Iterator<Item = impl Candidate<'a>>,
     aggressive: bool,
     note: &mut impl FnMut(usize, AckRule),
 ) -> Option<usize> {
-    let carries_sack = newest.has_sack_option();
+    let distance = i32::from(newest.has_sack_option());
     let mut first = None;
-    for (position, packet) in queue.enumerate() {
-        let rule = match Segment::of(packet) {
+    for (position, waiting) in queue.enumerate() {
+        if !waiting.may_be_less(newest.ack, distance) {
+            continue;
+        }
+        let rule = match Segment::of(waiting.packet()) {
             Some(older) if older.same_flow(newest) => {
-                let acks_less = older.ack - newest.ack < i32::from(carries_sack);
+                let acks_less = older.ack - newest.ack < distance;
                 let pure = older.flags & !(ECN_ECHO | AE) == ACK && older.payload == 0;
                 match (pure, acks_less) {
                     (true, true) => None,

@@ -2,6 +2,7 @@
 
 use super::Cake;
 use super::cobalt::Decision;
+use super::flows::Set;
 use super::hash::QUEUES;
 use super::pool::{Charge, Ticket};
 use crate::packet::Packet;
@@ -115,7 +116,7 @@ impl Cake {
     fn judge(&mut self, number: usize, index: usize, ticket: &Ticket, now: u64) -> Option<Reason> {
         let tin = &mut self.tins[number];
         let params = tin.params;
-        let bulk_flows = if self.config.ingress { u64::from(tin.bulk) } else { 0 };
+        let bulk_flows = if self.config.ingress { u64::from(tin.count(Set::Bulk)) } else { 0 };
         let flow = tin.flows_mut().get_mut(index);
         let packet = self.pool.packet_mut(ticket);
         let sojourn = now - packet.meta.enqueued_at.as_nanos();
@@ -185,7 +186,7 @@ impl Cake {
 
     /// An empty instance with flows that decay asks to be looked at after a while.
     fn wake_for_decay(&mut self, now: u64) {
-        let decaying = self.tins.iter().find(|tin| tin.decaying > 0);
+        let decaying = self.tins.iter().find(|tin| tin.count(Set::Decaying) > 0);
         self.wake_at = decaying
             .map(|tin| crate::units::Instant::from_nanos(now.saturating_add(tin.params.target)));
     }

@@ -5,7 +5,7 @@ use super::flows::{Flows, Lookup};
 use super::hash::FlowKeys;
 use super::memory::{footprint, segment_footprint};
 use super::overflow::{Backlogs, Longest, MAX_TINS, Place};
-use super::pool::{Charge, may_be_ack};
+use super::pool::{Charge, Hint, Waiting};
 use super::segment::may_be_tcp;
 use super::tin::Tin;
 use super::{AckFilter, AckJudgement, AckRule, FlowMode};
@@ -97,7 +97,7 @@ impl Cake {
                 return;
             }
         }
-        let is_ack = may_be_ack(packet);
+        let is_ack = Hint::of(packet).may_be_ack();
         self.push(tin, index, packet, footprint(packet), cx);
         // A queue of data need not be searched, however long it is.
         let chain = &self.tins[tin].flows_mut().get(index).chain;
@@ -140,11 +140,11 @@ impl Cake {
     fn filter_acks(&mut self, tin: usize, index: usize, filter: AckFilter, cx: &mut Cx<'_>) {
         let flow = self.tins[tin].flows_mut().get_mut(index);
         let newest = self.pool.last(&flow.chain).expect("a packet was just queued");
-        let queue = || self.pool.iter_but_last(&flow.chain);
+        let queue = || self.pool.before_last(&flow.chain);
         if let Some(log) = &mut self.ack_log {
-            let mut rules = Vec::new();
-            ack_filter::judge(filter, newest, queue(), &mut |at, rule| rules.push((at, rule)));
-            let owners: Vec<u32> = queue().map(|packet| packet.meta.owner).collect();
+            let (packets, mut rules) = (queue().map(Waiting::packet), Vec::new());
+            ack_filter::judge(filter, newest, packets, &mut |at, rule| rules.push((at, rule)));
+            let owners: Vec<u32> = queue().map(|waiting| waiting.packet().meta.owner).collect();
             log.extend(rules.into_iter().map(|(at, rule)| AckJudgement {
                 owner: owners[at],
                 newest: newest.meta.owner,

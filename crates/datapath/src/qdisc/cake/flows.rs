@@ -65,6 +65,8 @@ pub struct Flows {
     queues: Box<[Flow; QUEUES]>,
     tags: Box<[u32; QUEUES]>,
     sets: Box<[Set; QUEUES]>,
+    /// How many flows belong to each set.
+    counts: [u16; 5],
     rotations: Rotations,
     /// Source hosts.
     sources: Hosts,
@@ -81,6 +83,7 @@ impl Flows {
             queues: table(core::iter::repeat_n(Flow::default(), QUEUES)),
             tags: table(core::iter::repeat_n(0, QUEUES)),
             sets: table(core::iter::repeat_n(Set::None, QUEUES)),
+            counts: [QUEUES as u16, 0, 0, 0, 0],
             rotations: Rotations::new(),
             sources: Hosts::new(),
             destinations: Hosts::new(),
@@ -165,30 +168,43 @@ impl Flows {
         }
     }
 
-    /// The flow in queue `index` now belongs to `set` and waits where it waited: which set it
-    /// belonged to.
+    /// How many flows belong to `set`.
     #[inline]
-    pub fn change(&mut self, index: usize, set: Set, mode: FlowMode) -> Set {
+    pub fn count(&self, set: Set) -> u16 {
+        self.counts[set as usize]
+    }
+
+    /// True if some flow has packets or waits for its turn.
+    #[inline]
+    pub fn any_active(&self) -> bool {
+        self.count(Set::None) + self.count(Set::Decaying) < QUEUES as u16
+    }
+
+    /// The flow in queue `index` now belongs to `set` and waits where it waited.
+    #[inline]
+    pub fn change(&mut self, index: usize, set: Set, mode: FlowMode) {
         let was = core::mem::replace(&mut self.sets[index], set);
-        if was != set {
-            if set == Set::Bulk {
-                self.count_bulk(index, mode, Hosts::add_bulk);
-            } else if was == Set::Bulk {
-                self.count_bulk(index, mode, Hosts::remove_bulk);
-            }
+        if was == set {
+            return;
         }
-        was
+        self.counts[was as usize] -= 1;
+        self.counts[set as usize] += 1;
+        if set == Set::Bulk {
+            self.count_bulk(index, mode, Hosts::add_bulk);
+        } else if was == Set::Bulk {
+            self.count_bulk(index, mode, Hosts::remove_bulk);
+        }
     }
 
     /// The flow in queue `index` now belongs to `set` and waits at the end of its rotation, if
-    /// such flows wait: which set it belonged to.
+    /// such flows wait.
     #[inline]
-    pub fn enter(&mut self, index: usize, set: Set, mode: FlowMode) -> Set {
+    pub fn enter(&mut self, index: usize, set: Set, mode: FlowMode) {
         match set {
             Set::None => self.rotations.leave(index),
             set => self.rotations.move_to(index, ROTATIONS[set as usize]),
         }
-        self.change(index, set, mode)
+        self.change(index, set, mode);
     }
 
     /// The queue whose turn it is. With `decaying_first` flows that decay come before the others.
@@ -264,11 +280,15 @@ mod tests {
         assert_eq!((flows.first(false), flows.first(true)), (Some(3), Some(5)));
         flows.enter(3, Set::SparseWait, mode);
         assert_eq!(flows.first(false), Some(4));
-        assert_eq!(flows.change(3, Set::Bulk, mode), Set::SparseWait);
+        flows.change(3, Set::Bulk, mode);
+        let counts = [Set::Sparse, Set::SparseWait, Set::Bulk, Set::Decaying];
+        assert_eq!(counts.map(|set| flows.count(set)), [0, 0, 2, 1]);
         flows.enter(4, Set::None, mode);
         assert_eq!(flows.first(false), Some(3), "it has kept its place");
         let active: Vec<usize> = flows.active().map(|(index, _)| index).collect();
-        assert_eq!(active, [3, 5]);
+        assert_eq!((active, flows.any_active()), (vec![3, 5], true));
+        flows.enter(3, Set::Decaying, mode);
+        assert!(!flows.any_active());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Where the packets lie: one pool for all queues of an instance, so that a queue is a chain of
 //! slot numbers and nothing is allocated while packets come and go.
 
-use crate::packet::Packet;
+use crate::packet::{Packet, Transport};
+use crate::tcp::seq::Seq;
 use crate::units::Instant;
 
 /// What was computed of a packet at enqueue.
@@ -15,9 +16,51 @@ pub struct Charge {
     pub memory: u32,
 }
 
-/// False for what surely has a payload. What only its bytes tell may be anything.
-pub fn may_be_ack(packet: &Packet) -> bool {
-    packet.body.len == 0 || packet.extra.is_some()
+/// What the ACK filter is told of a packet without a look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// It is no ACK without data.
+    Other,
+    /// It may be one with this acknowledgment number.
+    Ack(Seq),
+    /// Only its bytes tell.
+    Bytes,
+}
+
+impl Hint {
+    /// What is told of `packet`.
+    #[inline]
+    pub fn of(packet: &Packet) -> Self {
+        match &packet.transport {
+            _ if packet.extra.is_some() => Self::Bytes,
+            Transport::Tcp(tcp) if packet.body.len == 0 => Self::Ack(tcp.ack),
+            _ => Self::Other,
+        }
+    }
+
+    /// True if it may be an ACK without data.
+    pub const fn may_be_ack(self) -> bool {
+        !matches!(self, Self::Other)
+    }
+}
+
+/// A packet of a chain, which is looked at when it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting<'a> {
+    slot: &'a Slot,
+    packet: &'a Aligned,
+}
+
+impl<'a> Waiting<'a> {
+    /// The packet.
+    pub const fn packet(self) -> &'a Packet {
+        &self.packet.0
+    }
+
+    /// What is known without it.
+    pub const fn hint(self) -> Hint {
+        self.slot.hint
+    }
 }
 
 /// The pool: slots in use hold a packet, free ones form a chain.
@@ -54,6 +97,7 @@ struct Aligned(Packet);
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     charge: Charge,
+    hint: Hint,
     next: u32,
 }
 
@@ -104,8 +148,9 @@ impl Pool {
     /// Appends the packet that lies in `place` to `chain`; it enters at `now`.
     #[inline]
     pub fn push(&mut self, chain: &mut Chain, place: &mut Packet, charge: Charge, now: Instant) {
-        chain.acks += u32::from(may_be_ack(place));
-        let slot = self.occupy(Slot { charge, next: NIL });
+        let hint = Hint::of(place);
+        chain.acks += u32::from(hint.may_be_ack());
+        let slot = self.occupy(Slot { charge, hint, next: NIL });
         let packet = &mut self.packets[slot as usize].0;
         place.move_to(packet);
         // Afterwards: a copy cannot soon follow a smaller write to where it copies from.
@@ -130,7 +175,7 @@ impl Pool {
             chain.tail = NIL;
         }
         let ticket = Ticket(slot);
-        chain.acks -= u32::from(may_be_ack(self.packet(&ticket)));
+        chain.acks -= u32::from(self.slots[slot as usize].hint.may_be_ack());
         Some(ticket)
     }
 
@@ -152,33 +197,28 @@ impl Pool {
         &mut self.packets[ticket.0 as usize].0
     }
 
-    /// The packets of `chain`, first to last.
-    pub fn iter<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = &'a Packet> + use<'a> {
-        let mut at = chain.head;
-        core::iter::from_fn(move || {
-            let slot = self.slots.get(at as usize)?;
-            let packet = &self.packets[at as usize].0;
-            at = slot.next;
-            Some(packet)
-        })
-    }
-
-    /// The packets of `chain` but its last one, first to last.
-    pub fn iter_but_last<'a>(
-        &'a self,
-        chain: &Chain,
-    ) -> impl Iterator<Item = &'a Packet> + use<'a> {
-        let (mut at, tail) = (chain.head, chain.tail);
-        core::iter::from_fn(move || {
-            let packet = &self.packets.get(at as usize).filter(|_| at != tail)?.0;
-            at = self.slots[at as usize].next;
-            Some(packet)
-        })
+    /// How many packets there are in `chain`.
+    pub fn count(&self, chain: &Chain) -> usize {
+        self.before_last(chain).count() + usize::from(!chain.is_empty())
     }
 
     /// The last packet of `chain`.
     pub fn last(&self, chain: &Chain) -> Option<&Packet> {
         self.packets.get(chain.tail as usize).map(|aligned| &aligned.0)
+    }
+
+    /// The packets of `chain` but its last one, first to last.
+    #[inline]
+    pub fn before_last<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = Waiting<'a>> + use<'a> {
+        let (mut at, tail) = (chain.head, chain.tail);
+        core::iter::from_fn(move || {
+            if at == tail {
+                return None;
+            }
+            let (slot, packet) = (&self.slots[at as usize], &self.packets[at as usize]);
+            at = slot.next;
+            Some(Waiting { slot, packet })
+        })
     }
 
     /// Takes the packet at `position` out of `chain`, which must be longer than that.
@@ -196,7 +236,7 @@ impl Pool {
             chain.tail = before;
         }
         let ticket = Ticket(slot);
-        chain.acks -= u32::from(may_be_ack(self.packet(&ticket)));
+        chain.acks -= u32::from(self.slots[slot as usize].hint.may_be_ack());
         ticket
     }
 
@@ -217,10 +257,10 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::testing::flow_frame;
+    use crate::qdisc::testing::{flow_frame, super_frame};
 
     fn push(pool: &mut Pool, chain: &mut Chain, len: u32) {
-        let mut packet = flow_frame(1, 60, 0);
+        let mut packet = super_frame(1, 0);
         packet.body.len = len;
         pool.push(chain, &mut packet, Charge::default(), Instant::ZERO);
     }
@@ -233,7 +273,7 @@ mod tests {
         for len in [100, 0, 100, 0, 0] {
             push(&mut pool, &mut chain, len);
         }
-        assert_eq!((pool.iter(&chain).count(), chain.acks()), (5, 3));
+        assert_eq!((pool.count(&chain), chain.acks()), (5, 3));
         for (position, left) in [(2, 3), (2, 2), (0, 2), (1, 1)] {
             pool.remove(&mut chain, position).redeem(&mut pool, &mut place);
             assert_eq!(chain.acks(), left, "without the one at {position}");
@@ -241,6 +281,19 @@ mod tests {
         assert!(chain.has_one());
         pool.pop(&mut chain).expect("one is left").redeem(&mut pool, &mut place);
         assert_eq!(chain, Chain::default());
+    }
+
+    #[test]
+    fn hints_are_what_headers_say_without_their_bytes() {
+        let mut packet = super_frame(1, 0);
+        let Transport::Tcp(tcp) = &mut packet.transport else { unreachable!("a TCP frame") };
+        tcp.ack = Seq(7);
+        assert_eq!(Hint::of(&packet), Hint::Ack(Seq(7)));
+        packet.body.len = 1;
+        assert_eq!(Hint::of(&packet), Hint::Other);
+        packet.extra = Some(Box::default());
+        assert_eq!(Hint::of(&packet), Hint::Bytes);
+        assert_eq!(Hint::of(&flow_frame(1, 42, 0)), Hint::Other, "UDP");
     }
 
     /// Slots are used again, and each packet comes out as it went in, from where it was put.

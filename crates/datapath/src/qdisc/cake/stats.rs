@@ -3,6 +3,7 @@
 
 use super::Cake;
 use super::Sizes;
+use super::flows::Set;
 use super::hash::QUEUES;
 use super::tin::{Counters, Tin};
 use crate::qdisc::Stats;
@@ -141,7 +142,7 @@ impl Cake {
                     minor: (position * QUEUES + index + 1) as u32,
                     dropped: flow.dropped,
                     backlog: flow.backlog,
-                    qlen: self.pool.iter(&flow.chain).count() as u32,
+                    qlen: self.pool.count(&flow.chain) as u32,
                     deficit: flow.deficit,
                     count: cobalt.count,
                     drop_next_us: cobalt.dropping.then(|| since(cobalt.drop_next)),
@@ -183,8 +184,11 @@ fn tin_stats(name: &'static str, tin: &Tin) -> TinStats {
         drops: dropped,
         ecn_mark: marked,
         ack_drops,
-        sparse_flows: tin.sparse + tin.decaying,
-        bulk_flows: tin.bulk,
+        sparse_flows: [Set::Sparse, Set::SparseWait, Set::Decaying]
+            .map(|set| tin.count(set))
+            .iter()
+            .sum(),
+        bulk_flows: tin.count(Set::Bulk),
         unresponsive_flows: tin.unresponsive,
         max_pkt_len: max_len,
         flow_quantum: tin.flow_quantum,

@@ -29,12 +29,6 @@ pub struct Tin {
     pub clock: u64,
     /// Bytes that wait.
     pub backlog: u32,
-    /// Sparse flows (`sparse_flow_count`), those that wait with the bulk flows included.
-    pub sparse: u16,
-    /// Bulk flows.
-    pub bulk: u16,
-    /// Decaying flows.
-    pub decaying: u16,
     /// Flows that BLUE deals with.
     pub unresponsive: u16,
     /// What has happened.
@@ -103,8 +97,14 @@ impl Tin {
     }
 
     /// True if some flow has packets or waits for its turn.
-    pub const fn has_active_flows(&self) -> bool {
-        self.sparse + self.bulk > 0
+    #[inline]
+    pub fn has_active_flows(&self) -> bool {
+        self.flows.as_ref().is_some_and(|flows| flows.any_active())
+    }
+
+    /// How many flows belong to `set`.
+    pub fn count(&self, set: Set) -> u16 {
+        self.flows.as_ref().map_or(0, |flows| flows.count(set))
     }
 
     /// The tables; they are there once a packet has come.
@@ -134,21 +134,14 @@ impl Tin {
     /// A packet has come into queue `index`: puts the flow where flows with packets belong.
     #[inline]
     pub fn activate(&mut self, index: usize, mode: FlowMode, draws: &mut Draws) {
-        let set = self.flows_mut().set(index);
-        match set {
+        match self.flows_mut().set(index) {
             Set::None | Set::Decaying => {
-                self.decaying -= u16::from(set == Set::Decaying);
-                self.sparse += 1;
                 let quantum = self.quantum_of(index, mode, draws);
                 let flows = self.flows_mut();
                 flows.enter(index, Set::Sparse, mode);
                 flows.get_mut(index).deficit = quantum;
             }
-            Set::SparseWait => {
-                self.sparse -= 1;
-                self.bulk += 1;
-                self.flows_mut().change(index, Set::Bulk, mode);
-            }
+            Set::SparseWait => self.flows_mut().change(index, Set::Bulk, mode),
             Set::Sparse | Set::Bulk => {}
         }
     }
@@ -182,11 +175,7 @@ impl Tin {
             Set::Sparse => Set::Bulk,
             set => set,
         };
-        let was = flows.enter(index, set, mode);
-        if set == Set::Bulk && was != Set::Bulk {
-            self.sparse -= 1;
-            self.bulk += 1;
-        }
+        flows.enter(index, set, mode);
         let quantum = self.quantum_of(index, mode, draws);
         self.flows_mut().get_mut(index).deficit += quantum;
     }
@@ -199,15 +188,10 @@ impl Tin {
         let flow = flows.get_mut(index);
         let responsive_again = flow.cobalt.queue_empty(&params, now);
         let at_rest = flow.cobalt.at_rest(now);
-        let set = if at_rest { Set::None } else { Set::Decaying };
-        match flows.enter(index, set, mode) {
-            Set::Bulk => self.bulk -= 1,
-            Set::Sparse | Set::SparseWait => self.sparse -= 1,
-            Set::Decaying => self.decaying -= 1,
-            Set::None => {}
+        flows.enter(index, if at_rest { Set::None } else { Set::Decaying }, mode);
+        if responsive_again {
+            self.unresponsive -= 1;
         }
-        self.decaying += u16::from(!at_rest);
-        self.unresponsive -= u16::from(responsive_again);
     }
 
     /// Takes the first packet out of queue `index`.

@@ -3,10 +3,13 @@
 //! there are no recordings, has its table.
 
 use super::super::config::AckFilter;
+use super::super::pool::{Chain, Charge, Pool};
 use super::*;
 use crate::packet::{SackBlock, Tcp, Timestamps, Transport};
-use crate::qdisc::testing::super_frame;
+use crate::qdisc::testing::{frame, super_frame};
 use crate::tcp::seq::Seq;
+use crate::units::Instant;
+use proptest::prelude::*;
 
 /// A pure ACK for `ack`.
 fn ack(ack: u32) -> Packet {
@@ -211,4 +214,47 @@ fn every_decision_has_a_reason() {
     assert_eq!(behind, [(0, AckRule::NotLast), (1, AckRule::NotPure)]);
     let echo = rules(Conservative, &[ack(1), flags(ack(2), TcpFlags::ECE)], ack(3));
     assert_eq!(echo, [(0, AckRule::EcnChange), (1, AckRule::KeepsTwo)]);
+}
+
+/// One of many packets: ACKs near to each other, some with SACK, ECE, data, or their own bytes.
+fn any_packet() -> impl Strategy<Value = Packet> {
+    let changes = prop::collection::vec(0u8..12, 0..3);
+    (0u32..4, changes).prop_map(|(number, changes)| {
+        let start = ack(u32::MAX.wrapping_add(number));
+        if changes == [11] {
+            return frame(42);
+        }
+        changes.into_iter().fold(start, |packet, change| match change {
+            0 => data(packet),
+            1 => port(packet, 9),
+            2 => flags(packet, TcpFlags::ECE),
+            3 => flags(packet, TcpFlags::PSH),
+            4 => stamped(packet, number, 1),
+            5 => sack(packet, &[(10, 10 + number)]),
+            6 => sack(packet, &[(10, 12), (20, 20 + number)]),
+            7 => Packet { extra: Some(Box::default()), ..packet },
+            _ => packet,
+        })
+    })
+}
+
+proptest! {
+    /// What is known of a packet without a look at it changes no decision.
+    #[test]
+    fn hints_change_nothing(packets in prop::collection::vec(any_packet(), 1..12)) {
+        let (mut pool, mut chain) = (Pool::default(), Chain::default());
+        for packet in &packets {
+            pool.push(&mut chain, &mut packet.clone(), Charge::default(), Instant::ZERO);
+        }
+        let (newest, queue) = packets.split_last().expect("one at least");
+        for filter in [
+            Conservative,
+            Aggressive,
+            V8Conservative,
+            V8Aggressive,
+        ] {
+            let hinted = victim(filter, newest, pool.before_last(&chain));
+            prop_assert_eq!(hinted, victim(filter, newest, queue.iter()));
+        }
+    }
 }
