@@ -81,6 +81,18 @@ fn absent_files_and_wrong_arguments_exit_with_two() {
 }
 
 #[test]
+fn sockets_can_be_looked_at_until_the_end() {
+    let directory = scratch("looks");
+    let file = write(&directory, "probes.toml", PROBES);
+    let late = ackwright(&["run", &file, "--ss-at", "1001ms"]);
+    assert_eq!(late.status.code(), Some(2));
+    assert_eq!(stderr(&late), "error: --ss-at: the experiment ends at 1.000000 s\n");
+    let longer = ackwright(&["run", &file, "--ss-at", "1001ms", "--set", "duration=2s"]);
+    assert!(longer.status.success(), "{}", stderr(&longer));
+    assert!(ackwright(&["run", &file, "--ss-at", "1s"]).status.success());
+}
+
+#[test]
 fn a_run_prints_json_and_leaves_whole_files() {
     let directory = scratch("run");
     let file = write(&directory, "probes.toml", PROBES);

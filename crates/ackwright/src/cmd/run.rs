@@ -53,7 +53,7 @@ pub struct Args {
     /// Print what `tc -s class show` says of them
     #[arg(long, conflicts_with = "json")]
     tc_classes: bool,
-    /// Print what `ss -tin` shows on every host at this time, or at the \"end\" of each run; may be
+    /// Print what `ss -tino` shows on every host at this time, or at the \"end\" of each run; may be
     /// given several times
     #[arg(long, value_name = "TIME")]
     ss_at: Vec<SsAt>,
@@ -68,6 +68,7 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(flow) = &args.explain {
         return explain(&experiment, args.seed, flow);
     }
+    check_times(&experiment, args)?;
     let output = args.out.as_deref().map(Store::create).transpose()?.map(Output::new);
     let points =
         run_all(&experiment, args.seed, args.runs, args.jobs, output.as_ref(), &args.ss_at)?;
@@ -89,6 +90,24 @@ pub fn run(args: &Args) -> Outcome {
         print(&format!("results are in {}", output.store().root().display()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sockets can be looked at while a run lasts; a sweep may have shorter ones too.
+fn check_times(experiment: &Experiment, args: &Args) -> Result<(), Failure> {
+    let seed = args.seed.unwrap_or(experiment.base.seed);
+    let mut longest = experiment.base.duration;
+    for point in &experiment.points {
+        let (plan, _) = experiment.plan(point, 0, seed).map_err(PlanError::from)?;
+        longest = longest.max(plan.duration);
+    }
+    for at in &args.ss_at {
+        if matches!(at, SsAt::Time(time) if *time > longest) {
+            let nanos = longest.as_nanos();
+            let end = format!("{}.{:06} s", nanos / 1_000_000_000, nanos / 1_000 % 1_000_000);
+            return Err(Failure::Usage(format!("--ss-at: the experiment ends at {end}")));
+        }
+    }
+    Ok(())
 }
 
 /// Prints what tc shows at the end of the first run of each point.

@@ -37,6 +37,7 @@ fn ends_and_options(socket: &SocketView) -> Value {
         "sack": socket.has(option::SACK),
         "ecn": socket.has(option::ECN),
         "ecnseen": socket.has(option::ECN_SEEN),
+        "fastopen": socket.has(option::SYN_DATA),
         "congestion": socket.congestion,
         "wscale": [info.snd_wscale, info.rcv_wscale],
     })

@@ -3,7 +3,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`text`] | the two lines of `ss -tin` |
+//! | [`text`] | the two lines of `ss -tin`, with the words for options that `ss -tino` adds |
 //! | [`json`] | the same as an object; `ss` itself has no JSON |
 //! | [`diag`] | `INET_DIAG_INFO`, `INET_DIAG_CONG` and the congestion control's own attribute |
 
@@ -73,6 +73,8 @@ mod option {
     pub const WSCALE: u8 = 4;
     pub const ECN: u8 = 8;
     pub const ECN_SEEN: u8 = 16;
+    /// Data of our SYN was acknowledged.
+    pub const SYN_DATA: u8 = 32;
 }
 
 /// `tcpi_rto` of a socket that has not measured anything (`ss` leaves it out).

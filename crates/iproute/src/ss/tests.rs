@@ -91,7 +91,7 @@ fn at_work() -> DctcpInfo {
     DctcpInfo { enabled: true, ce_state: false, alpha: 259, ab_ecn: 0, ab_tot: 2_896 }
 }
 
-/// The words and their order are those of `ss -tin` of iproute2 6.1 on such a connection.
+/// The words and their order are those of `ss -tino` of iproute2 6.1 on such a connection.
 #[test]
 fn the_line_of_ss() {
     assert_eq!(
@@ -112,6 +112,23 @@ fn without_ecn_it_says_fallback() {
     let text = text(&socket(DctcpInfo::default()));
     assert!(text.contains("\t ts sack dctcp-reno wscale:7,7 "), "{text}");
     assert!(text.contains(" dctcp:fallback_mode "), "{text}");
+}
+
+/// `TCPI_OPT_*`, one word each, in the order of their bits but for window scaling.
+#[test]
+fn options_have_their_words() {
+    let mut socket = socket(at_work());
+    for (options, words) in [
+        (0, "\t dctcp rto:"),
+        (4, "\t dctcp wscale:7,7 rto:"),
+        (1 | 2, "\t ts sack dctcp rto:"),
+        (8 | 16, "\t ecn ecnseen dctcp rto:"),
+        (63, "\t ts sack ecn ecnseen fastopen dctcp wscale:7,7 rto:"),
+    ] {
+        socket.info.options = options;
+        assert!(text(&socket).contains(words), "{options}: {}", text(&socket));
+        assert_eq!(json(&socket)["fastopen"], options & 32 != 0);
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The lines of `ss -tin`, as iproute2 6.1 prints them.
+//! The lines of `ss -tin`, as iproute2 6.1 prints them, with the words for TCP options (`ts sack ecn`)
+//! that `-o` adds to them.
 
 use super::{NO_SSTHRESH, RTO_UNKNOWN_US, SocketView, option};
 use core::fmt::Write as _;
@@ -86,6 +87,7 @@ fn options(line: &mut Words<'_>, socket: &SocketView) {
         (option::SACK, "sack"),
         (option::ECN, "ecn"),
         (option::ECN_SEEN, "ecnseen"),
+        (option::SYN_DATA, "fastopen"),
     ] {
         if socket.has(bit) {
             line.word(format_args!("{name}"));

@@ -1,4 +1,4 @@
-//! `ss -ti` of all hosts at chosen times of a run.
+//! `ss -tio` of all hosts at chosen times of a run.
 
 use datapath::units::{Duration, Instant};
 use iproute::ss::SocketView;
@@ -60,7 +60,7 @@ pub fn look(plan: &Plan, built: &Built) -> Vec<SocketDump> {
 }
 
 impl SocketDump {
-    /// As `ss -tin` prints it, below a line that says when and where.
+    /// As `ss -tino` prints it, below a line that says when and where.
     pub fn text(&self) -> String {
         let nanos = self.at.as_nanos();
         let mut out = format!(

@@ -172,8 +172,8 @@ impl CongestionControl for Dctcp {
             enabled: true,
             ce_state: ack.ce_state,
             alpha: self.alpha,
-            ab_ecn: ack.mss * ack.delivered_ce.wrapping_sub(self.old_delivered_ce),
-            ab_tot: ack.mss * ack.delivered.wrapping_sub(self.old_delivered),
+            ab_ecn: ack.mss.wrapping_mul(ack.delivered_ce.wrapping_sub(self.old_delivered_ce)),
+            ab_tot: ack.mss.wrapping_mul(ack.delivered.wrapping_sub(self.old_delivered)),
         }))
     }
 }
@@ -345,6 +345,10 @@ mod tests {
         expected.extend(1448_u32.to_le_bytes());
         expected.extend((4 * 1448_u32).to_le_bytes());
         assert_eq!(info.to_bytes(), expected);
+        // The kernel's sums are of 32 bits, and a segment of one byte counts as a whole one.
+        let ack = Ack { delivered: 10 + 3_000_000, delivered_ce: 3, mss: 1448, ..ack_at(0) };
+        let Some(CcInfo::Dctcp(info)) = module.get_info(&ack) else { panic!("DCTCP's own") };
+        assert_eq!(info.ab_tot, 49_032_704, "4,344,000,000 less 2^32");
     }
 
     proptest! {
