@@ -20,7 +20,8 @@ The commands are carried out one after the other on qdiscs that no packet passes
 told with its place, the words that would be right and exit code 2; else `tc -s qdisc show` is
 printed for each device.")]
 pub struct Args {
-    /// Commands: `qdisc add|change|replace|delete dev DEV …`; a leading `tc` may be there
+    /// Commands: `qdisc add|change|replace|delete dev DEV …` and `filter add dev DEV …`; a leading
+    /// `tc` may be there
     commands: Vec<String>,
     /// Read commands from a file, one a line; `#` begins a comment
     #[arg(long, value_name = "FILE")]

@@ -97,7 +97,7 @@ impl Said {
             self.burst = ((2 * min + max) / (3 * avpkt)) as u32;
         }
         let refuse = |what: &str| words.ended(&format!("red: failed to calculate {what}"));
-        let wlog = self.wlog().ok_or_else(|| refuse("EWMA constant"))?;
+        let wlog = self.wlog().ok_or_else(|| refuse(&self.ewma_advice()))?;
         let plog = self.plog().ok_or_else(|| refuse("probability"))?;
         let idle = self.idle_decay(wlog).ok_or_else(|| refuse("idle damping table"))?;
         Ok(RedConfig {
@@ -127,6 +127,15 @@ impl Said {
             bound <= (1.0 - (1.0 - weight).powf(burst)) / weight
         };
         (1..32).find(suits).filter(|_| bound >= 1.0)
+    }
+
+    /// tc's advice for a burst that is shorter than `min`.
+    fn ewma_advice(&self) -> String {
+        let least = self.min / self.avpkt + 1;
+        if self.burst >= least {
+            return "EWMA constant".to_owned();
+        }
+        format!("EWMA constant: burst {} is too small, try burst {least}", self.burst)
     }
 
     /// The least power of two by which the probability per byte above `min` exceeds one.
@@ -250,7 +259,11 @@ mod tests {
             ("min 5000", "red: the \"limit\" parameter is mandatory"),
             (
                 "limit 5000 avpkt 1000 burst 1 min 90000 max 99000",
-                "red: failed to calculate EWMA constant",
+                "red: failed to calculate EWMA constant: burst 1 is too small, try burst 91",
+            ),
+            (
+                "limit 400000 avpkt 1500 min 90000 max 30000",
+                "red: failed to calculate EWMA constant: burst 46 is too small, try burst 61",
             ),
             ("limit 5000 avpkt 1000 nodrop", "red: \"nodrop\" needs \"ecn\""),
             ("limit 5000 avpkt 1000 probability 2", "illegal value for \"probability\": \"2\""),

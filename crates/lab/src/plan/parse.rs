@@ -198,30 +198,43 @@ fn read_node(table: &mut Reader<'_, '_>, base: NodePlan) -> NodePlan {
     }
 }
 
-/// `buffer = SIZE` and `buffer_alpha = "1/4"`.
+/// `buffer = SIZE` and `buffer_alpha = "1/4"`, which may also be a number.
 fn read_buffer(table: &mut Reader<'_, '_>) -> Option<SharedBuffer> {
     let size = table.size("buffer");
-    let alpha = match table.text_at("buffer_alpha") {
+    let alpha = match table.node("buffer_alpha") {
         None => (1, 1),
-        Some((text, at)) => {
-            let (over, under) = text.split_once('/').unwrap_or((text, "1"));
-            let part = |text: &str| text.trim().parse::<u32>().ok().filter(|number| *number > 0);
-            match (part(over), part(under), size) {
-                (Some(over), Some(under), Some(_)) => (over, under),
-                (Some(_), Some(_), None) => {
-                    table.faults.add(at, "\"buffer_alpha\" needs \"buffer\"", None);
-                    return None;
-                }
-                _ => {
-                    let message = format!("\"{text}\" is not a positive fraction such as \"1/4\"");
-                    table.faults.add(at, message, None);
-                    return None;
-                }
+        Some(node) => match (positive_fraction(&node.kind), size) {
+            (Some(alpha), Some(_)) => alpha,
+            (Some(_), None) => {
+                table.faults.add(&node.at, "\"buffer_alpha\" needs \"buffer\"", None);
+                return None;
             }
-        }
+            (None, _) => {
+                let message =
+                    "\"buffer_alpha\" must be a positive number, or a fraction such as \"1/4\"";
+                table.faults.add(&node.at, message, None);
+                return None;
+            }
+        },
     };
     let bytes = u32::try_from(size?).unwrap_or(u32::MAX);
     Some(SharedBuffer::new(bytes, alpha))
+}
+
+/// Numerator and denominator of `2`, `0.25`, `"0.25"` or `"7/33"`.
+fn positive_fraction(kind: &Kind) -> Option<(u32, u32)> {
+    let text = match kind {
+        Kind::Int(number) => number.to_string(),
+        Kind::Float(number) => number.to_string(),
+        Kind::Text(text) => text.clone(),
+        _ => return None,
+    };
+    let (over, under) = text.split_once('/').unwrap_or((&text, "1"));
+    let (whole, places) = over.trim().split_once('.').unwrap_or((over.trim(), ""));
+    let over: u32 = format!("{whole}{places}").parse().ok()?;
+    let under: u32 = under.trim().parse().ok()?;
+    let under = under.checked_mul(10_u32.checked_pow(u32::try_from(places.len()).ok()?)?)?;
+    (over > 0 && under > 0).then_some((over, under))
 }
 
 /// Names go into file names and port names.

@@ -1,4 +1,4 @@
-//! Several `tc qdisc` commands, one after the other, on devices that no packet passes.
+//! Several `tc qdisc` and `tc filter` commands, one after the other, on devices that no packet passes.
 
 use std::fmt;
 
@@ -7,6 +7,7 @@ use datapath::qdisc::{Cx, Handle, Sched};
 use datapath::rng::Rng;
 use datapath::units::Instant;
 use iproute::tc::{self, Device};
+use iproute::words::GrammarError;
 use serde_json::Value;
 
 /// The devices that commands have named, in the order of their first.
@@ -42,15 +43,12 @@ impl Session {
     /// # Errors
     /// When `tc` or the kernel would refuse it; nothing is changed then.
     pub fn command(&mut self, command: &str) -> Result<(), Problem> {
-        let problem = |column: usize, message: String| {
-            let before = command.get(..column).unwrap_or(command).chars().count();
-            Problem { column: before + 1, message, command: command.into() }
-        };
-        let parsed = tc::parse_qdisc(command).map_err(|error| {
-            let help = error.nearest.as_ref();
-            let help = help.map_or(String::new(), |word| format!("; did you mean \"{word}\"?"));
-            problem(error.column, format!("{}{help}", error.message))
-        })?;
+        let object = command.split_whitespace().find(|word| *word != "tc");
+        if object == Some("filter") { self.filter(command) } else { self.qdisc(command) }
+    }
+
+    fn qdisc(&mut self, command: &str) -> Result<(), Problem> {
+        let parsed = tc::parse_qdisc(command).map_err(|error| misspelt(command, &error))?;
         let known = self.devices.iter().position(|(name, _)| *name == parsed.device);
         let mut root = match known {
             Some(place) => self.devices[place].1.clone(),
@@ -60,12 +58,26 @@ impl Session {
         let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
         parsed
             .apply(&mut root, Device::default(), Rng::stream(1, 0), &mut cx)
-            .map_err(|refused| problem(0, refused.to_string()))?;
+            .map_err(|refused| problem(command, 0, refused.to_string()))?;
         match known {
             Some(place) => self.devices[place].1 = root,
             None => self.devices.push((parsed.device, root)),
         }
         Ok(())
+    }
+
+    fn filter(&mut self, command: &str) -> Result<(), Problem> {
+        let parsed = tc::parse_filter(command).map_err(|error| misspelt(command, &error))?;
+        if matches!(parsed.outcome, tc::Outcome::Police(_)) {
+            let message = "policers are checked as part of an experiment file".to_owned();
+            return Err(problem(command, 0, message));
+        }
+        let root = self.devices.iter_mut().find(|(name, _)| *name == parsed.device);
+        if root.is_some_and(|(_, root)| parsed.apply(root)) {
+            return Ok(());
+        }
+        let message = "no qdisc above asks this filter for a class".to_owned();
+        Err(problem(command, 0, message))
     }
 
     /// `tc -s qdisc show`.
@@ -84,6 +96,18 @@ impl Session {
         }
         Value::Array(all)
     }
+}
+
+fn misspelt(command: &str, error: &GrammarError) -> Problem {
+    let help = error.nearest.as_ref();
+    let help = help.map_or(String::new(), |word| format!("; did you mean \"{word}\"?"));
+    problem(command, error.column, format!("{}{help}", error.message))
+}
+
+/// `column`: bytes before the place.
+fn problem(command: &str, column: usize, message: String) -> Problem {
+    let before = command.get(..column).unwrap_or(command).chars().count();
+    Problem { column: before + 1, message, command: command.into() }
 }
 
 #[cfg(test)]
@@ -105,5 +129,24 @@ mod tests {
         let exists = session.command("qdisc add dev e root fq_codel").unwrap_err();
         assert!(!exists.message.is_empty());
         assert_eq!(session.text(), before);
+    }
+
+    /// Two queues by DSCP, as in the switch of DCTCP's first measurements.
+    #[test]
+    fn filters_need_a_qdisc_that_asks_them() {
+        let mut session = Session::default();
+        let filter = "tc filter add dev e parent 1: protocol ip prio 1 u32 match ip dsfield 0x04 0xfc \
+                      flowid 1:1";
+        let early = session.command(filter).unwrap_err();
+        assert_eq!(early.message, "no qdisc above asks this filter for a class");
+        session.command("qdisc add dev e root handle 1: prio bands 2 priomap 1 1 1 1").unwrap_err();
+        session
+            .command("qdisc add dev e root handle 1: prio bands 2 priomap 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1")
+            .unwrap();
+        session.command(filter).unwrap();
+        let fault = session.command(&filter.replace("dsfield", "dsfeld")).unwrap_err();
+        assert!(fault.message.contains("did you mean \"dsfield\"?"), "{fault}");
+        let other = session.command(&filter.replace("dev e", "dev f")).unwrap_err();
+        assert_eq!(other.message, early.message);
     }
 }

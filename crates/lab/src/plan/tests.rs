@@ -510,6 +510,31 @@ fn dctcp_and_switches_have_their_words() {
     assert_eq!(plan.links[1].ports[0].qdiscs.len(), 3);
 }
 
+/// A number without quotes is what a file, and `--set`, give for it first of all.
+#[test]
+fn a_share_of_the_buffer_is_a_number_or_a_fraction() {
+    let alpha = |value: &str| {
+        let line = format!("role = \"router\"\nbuffer = 1000\nbuffer_alpha = {value}");
+        let text = GOOD.replace("role = \"router\"", &line);
+        let plan =
+            Experiment::parse("demo.toml", &text, &[]).map_err(|faults| faults.to_string())?;
+        Ok::<_, String>(plan.base.nodes[1].buffer.expect("a shared buffer").alpha)
+    };
+    for (value, expected) in [
+        ("2", (2, 1)),
+        ("0.25", (25, 100)),
+        ("\"0.5\"", (5, 10)),
+        ("\"8\"", (8, 1)),
+        ("\"7/33\"", (7, 33)),
+    ] {
+        assert_eq!(alpha(value), Ok(expected), "{value}");
+    }
+    for value in ["0", "0.0", "-1", "-0.5", "\"1/0\"", "\"x\"", "\"\"", "true", "\"1/-2\""] {
+        let fault = alpha(value).expect_err(value);
+        assert!(fault.contains("must be a positive number"), "{value}: {fault}");
+    }
+}
+
 #[test]
 fn the_new_words_are_checked() {
     for (from, to, message) in [
@@ -517,7 +542,7 @@ fn the_new_words_are_checked() {
         (
             "[nodes.a]",
             "[nodes.a]\nbuffer = 1000\nbuffer_alpha = \"0\"",
-            "\"0\" is not a positive fraction such as \"1/4\"",
+            "\"buffer_alpha\" must be a positive number, or a fraction such as \"1/4\"",
         ),
         ("from = \"a\"", "from = \"c*\"", "no node is called like \"c*\""),
         (
