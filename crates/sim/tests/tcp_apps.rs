@@ -186,7 +186,11 @@ fn ports_share_packet_memory() {
         let bytes = router.port(port).backlog().bytes;
         assert!((98_000..=102_000).contains(&bytes), "a third of the memory each: {bytes}");
     }
-    assert!(router.shared_buffer().expect("set").drops > 1_000);
+    let drops = router.shared_buffer().expect("set").drops;
+    assert!(drops > 1_000);
+    let refused = [0, 1, 2, 3].map(|port| router.port(Port(port)).refused());
+    assert_eq!((refused[0] + refused[1], refused[2] + refused[3]), (0, drops));
+    assert!(refused[2].abs_diff(refused[3]) < drops / 10, "two equal ports: {refused:?}");
 }
 
 #[test]

@@ -56,6 +56,7 @@ impl Host {
         let used = self.ports.iter().map(|port| u64::from(queued(port))).sum();
         let admitted = buffer.admits(len, queued(&self.ports[usize::from(index)]), used);
         buffer.drops += u64::from(!admitted);
+        self.ports[usize::from(index)].refused += u64::from(!admitted);
         admitted
     }
 }

@@ -82,6 +82,8 @@ pub struct HostPort {
     waiting: bool,
     /// In the host's list of ports with something to send.
     pub(super) listed: bool,
+    /// Packets that never reached the queue: the memory that all ports share had no room.
+    pub(super) refused: u64,
 }
 
 /// A super-packet on its way to a device that wants segments. What the device has no room for
@@ -136,7 +138,13 @@ impl HostPort {
             up: true,
             waiting: false,
             listed: false,
+            refused: 0,
         }
+    }
+
+    /// Packets that never reached the queue, because the memory that all ports share had no room for them.
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// The link-layer header of a frame that leaves here.

@@ -377,9 +377,10 @@ fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) 
     push(out, name, "queue delay mean", "ms", millis(watch.delays.mean()));
     let high = watch.delays.value_at_quantile(0.99) as f64;
     push(out, name, "queue delay 99 %", "ms", millis(high));
-    let stats = built.world.host(place.node).port(place.port).qdisc().stats();
+    let port = built.world.host(place.node).port(place.port);
+    let stats = port.qdisc().stats();
     push(out, name, "sent", "packets", stats.packets as f64);
-    push(out, name, "drops", "packets", stats.drops as f64);
+    push(out, name, "drops", "packets", (stats.drops + port.refused()) as f64);
     push(out, name, "marks", "packets", watch.marks as f64);
     let ran = seconds(built.world.now() - Instant::ZERO);
     push(out, name, "marks per second", "packets", watch.marks as f64 / ran);

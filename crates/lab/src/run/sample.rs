@@ -176,7 +176,7 @@ impl Sampler {
             let queue = built.world.host(place.node).port(place.port);
             let mut watch = place.watch.borrow_mut();
             let backlog = queue.backlog();
-            let drops = queue.qdisc().stats().drops;
+            let drops = queue.qdisc().stats().drops + queue.refused();
             port.queue_bytes.push(Some(i64::from(backlog.bytes)));
             port.queue_packets.push(Some(i64::from(backlog.packets)));
             port.queue_delay_us.push(watch.take_interval());

@@ -88,3 +88,25 @@ fn a_stop_from_outside_ends_the_run() {
     };
     assert!(matches!(run(&experiment, &options, &|_, _, _| Ok(())), Err(Error::Stopped)));
 }
+
+/// What a switch has no memory for counts as dropped at the port that it was for, in the figures and in the series.
+#[test]
+fn drops_of_shared_memory_are_drops_of_the_port() {
+    let text = PROBES
+        .replace("role = \"router\"", "role = \"router\", buffer = 3000")
+        .replace("rate = \"2mbit\"", "rate = \"40mbit\"");
+    let experiment = Experiment::parse("p.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let options = Options {
+        seed: None,
+        repetitions: Some(1),
+        jobs: 1,
+        stop: &stop,
+        progress: &Silent,
+        store: None,
+        ss_at: &[],
+    };
+    let points = run(&experiment, &options, &|_, _, _| Ok(())).unwrap();
+    let (drops, lost) = (points[0].values("r.wire", "drops"), points[0].values("cbr", "lost"));
+    assert!(lost[0] > 100.0 && drops[0] >= lost[0], "{drops:?} {lost:?}");
+}
