@@ -68,9 +68,11 @@ pub(crate) struct Slot {
 /// Everything that is to happen.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// Keys of events. Node `i` has the children `2i` and `2i + 1`; the root is 1, the slots begin
-    /// at `width`.
-    tree: Vec<u64>,
+    /// Keys of events. Node `i` has the children `2i` and `2i + 1`, whose keys lie side by side in
+    /// `tree[i]`; the root is 1, the slots begin at `width`.
+    tree: Vec<[u64; 2]>,
+    /// The key of the root.
+    first: u64,
     /// Room for slots: a power of two.
     width: u32,
     /// What each slot waits for, whole.
@@ -98,8 +100,9 @@ const NEVER: u64 = u64::MAX;
 impl Default for Schedule {
     fn default() -> Self {
         Self {
-            tree: vec![NEVER; 2],
-            width: 1,
+            tree: vec![[NEVER; 2]; 2],
+            first: NEVER,
+            width: 2,
             waits: Vec::new(),
             epoch: 0,
             vacant: None,
@@ -157,7 +160,7 @@ impl Schedule {
     #[inline]
     pub fn peek(&mut self) -> Option<Event> {
         self.settle();
-        let first = self.tree[1];
+        let first = self.first;
         let at = Instant::from_nanos(self.epoch + (first >> ID_BITS));
         if first >> ID_BITS >= HORIZON {
             return self.peek_far();
@@ -175,7 +178,7 @@ impl Schedule {
     #[inline(never)]
     fn peek_far(&mut self) -> Option<Event> {
         let rest = self.rest.peek().map(|Reverse(event)| *event);
-        if self.tree[1] == NEVER {
+        if self.first == NEVER {
             return rest;
         }
         let waited = self.waits.iter().min().copied().expect("some slot waits");
@@ -202,12 +205,13 @@ impl Schedule {
         self.waits[slot.leaf as usize].at = at;
         let mut place = (self.width + slot.leaf) as usize;
         let mut winner = self.key(at, slot.id);
-        self.tree[place] = winner;
         while place > 1 {
-            winner = winner.min(self.tree[place ^ 1]);
+            let (pair, side) = (&mut self.tree[place / 2], place % 2);
+            pair[side] = winner;
+            winner = winner.min(pair[side ^ 1]);
             place /= 2;
-            self.tree[place] = winner;
         }
+        self.first = winner;
     }
 
     #[inline]
@@ -221,13 +225,18 @@ impl Schedule {
 
     fn rebuild(&mut self) {
         let width = self.width as usize;
-        self.tree = vec![NEVER; 2 * width];
+        self.tree = vec![[NEVER; 2]; width];
         for (leaf, event) in self.waits.iter().enumerate() {
-            self.tree[width + leaf] = self.key(event.at, id_of(event.kind, event.index));
+            let key = self.key(event.at, id_of(event.kind, event.index));
+            let place = width + leaf;
+            self.tree[place / 2][place % 2] = key;
         }
-        for place in (1..width).rev() {
-            self.tree[place] = self.tree[2 * place].min(self.tree[2 * place + 1]);
+        for place in (2..width).rev() {
+            let [left, right] = self.tree[place];
+            self.tree[place / 2][place % 2] = left.min(right);
         }
+        let [left, right] = self.tree[1];
+        self.first = left.min(right);
     }
 }
 

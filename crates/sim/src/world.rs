@@ -448,7 +448,11 @@ impl World {
             }
             let place = self.pool.reserve();
             if let Some(port) = host.poll_send(self.now, self.pool.get_mut(place)) {
+                let in_chain = host.has_chain(port);
                 self.put_on_link(node, port, place);
+                if in_chain {
+                    self.put_chain_on_link(node, port);
+                }
                 continue;
             }
             self.pool.discard(place);
@@ -489,6 +493,19 @@ impl World {
         self.schedule_put(link_id, id, put);
         if let Some(done) = put.done {
             self.nodes[node.0 as usize].host.credit(self.now, port, Some(done));
+        }
+    }
+
+    /// What follows the first segment of a super-packet that the host cuts: the device takes the
+    /// whole chain.
+    fn put_chain_on_link(&mut self, node: NodeId, port: Port) {
+        loop {
+            let place = self.pool.reserve();
+            let host = &mut self.nodes[node.0 as usize].host;
+            if !host.poll_chain(port, self.pool.get_mut(place)) {
+                return self.pool.discard(place);
+            }
+            self.put_on_link(node, port, place);
         }
     }
 

@@ -39,6 +39,11 @@ impl HostPort {
         })
     }
 
+    /// When the next interrupt comes; `FAR_FUTURE` if nothing waits.
+    pub(super) fn interrupt_at(&self) -> Instant {
+        self.rx.as_ref().map_or(Instant::FAR_FUTURE, |ring| ring.due)
+    }
+
     /// Packets that wait for an interrupt.
     pub fn rx_waiting(&self) -> usize {
         self.rx.as_ref().map_or(0, |ring| ring.packets.len())

@@ -172,8 +172,9 @@ impl Host {
         self.ports.len()
     }
 
-    /// Promises that `port` has room for one more packet at `at`: the same as
-    /// [`credit`](Node::credit) at that time without anybody having to come back. False, and
+    /// Promises that `port` has room for one more packet at `at`, which is no earlier than what was
+    /// promised before: the same as [`credit`](Node::credit) at that time without anybody having to
+    /// come back. False, and
     /// nothing promised, if the node has to be told because something waits already: a packet, or
     /// the socket whose packet will have left.
     #[inline]
@@ -183,8 +184,8 @@ impl Host {
             return false;
         }
         let takes = self.ports[usize::from(port.0)].promise(at, done);
-        if takes && owned {
-            self.owed_at = self.owed_at.min(at);
+        if takes && owned && at < self.owed_at {
+            self.owed_at = at;
         }
         takes
     }
@@ -203,9 +204,11 @@ impl Host {
     /// Has the credit that was promised for `index`, if its time has come.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant, index: u16) {
-        if let Some(done) = self.ports[usize::from(index)].settle(now) {
-            self.owed_at = self.next_owed();
-            self.give_back(now, done.owner, done.truesize);
+        while let Some(done) = self.ports[usize::from(index)].settle(now) {
+            if done.owner != Meta::NO_OWNER {
+                self.owed_at = self.next_owed();
+                self.give_back(now, done.owner, done.truesize);
+            }
         }
     }
 
@@ -349,6 +352,13 @@ impl Host {
             let port = &mut self.ports[usize::from(index)];
             let mut cx = Cx { now, dropped: &mut self.dropped };
             if port.dequeue(&mut cx, place) {
+                if !port.may_send() {
+                    port.listed = false;
+                    self.sending.pop_front();
+                    if let Some(at) = port.awaited_credit() {
+                        self.port_timers.arm(u32::from(index), at);
+                    }
+                }
                 return Some(Port(index));
             }
             if let Some(at) = port.watchdog() {
@@ -388,6 +398,21 @@ impl Host {
             return Some(port);
         }
         self.next_send(now, place)
+    }
+
+    /// Whether the packet that [`poll_send`](Self::poll_send) has just given for `port` is the first
+    /// of a chain: of the segments of one super-packet.
+    #[inline]
+    pub fn has_chain(&self, port: Port) -> bool {
+        self.ports[usize::from(port.0)].is_cutting()
+    }
+
+    /// Writes the next segment of the chain to `place`, without asking for credit: for a device
+    /// that takes a whole chain at once (`dev_hard_start_xmit` with `xmit_more`). Each segment uses up one
+    /// credit all the same, so that the port owes some until they have left.
+    #[inline]
+    pub fn poll_chain(&mut self, port: Port, place: &mut Packet) -> bool {
+        self.ports[usize::from(port.0)].dequeue_chained(place)
     }
 
     /// The second half of [`poll`](Node::poll), when there is nothing to send.
@@ -436,6 +461,9 @@ impl Host {
             self.settle(now, index as u16);
             self.list_port(index as u16);
             self.serve_interrupt(now, Port(index as u16));
+            // A timer remembers its earliest time only: what is still ahead is armed again.
+            let port = &self.ports[index as usize];
+            self.port_timers.arm(index, port.owes_at().min(port.interrupt_at()));
         }
         self.fib.upkeep(now);
         self.expire_fragments(now);

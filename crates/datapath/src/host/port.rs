@@ -8,6 +8,7 @@ use crate::qdisc::{Backlog, Cx, Enqueue, Qdisc as _, Sched};
 use crate::reason::Reason;
 use crate::units::Instant;
 use core::net::IpAddr;
+use std::collections::VecDeque;
 
 /// What a port is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,11 +73,14 @@ pub struct HostPort {
     pub(super) rx: Option<Box<RxRing>>,
     /// The super-packet that is being cut, once there has been one.
     cutting: Option<Box<Cutting>>,
-    credits: u32,
+    /// How many packets the device has room for; below zero once a chain has gone beyond.
+    credits: i32,
     /// When one more credit comes by itself; `FAR_FUTURE` if none is promised.
     promised_at: Instant,
     /// Whose packet will have left then.
     promised: Done,
+    /// Credits that come by themselves after that, for the segments of a chain.
+    promised_later: VecDeque<(Instant, Done)>,
     up: bool,
     /// Something may wait in the queue.
     waiting: bool,
@@ -135,6 +139,7 @@ impl HostPort {
             credits: 0,
             promised_at: Instant::FAR_FUTURE,
             promised: Done { owner: Meta::NO_OWNER, truesize: 0 },
+            promised_later: VecDeque::new(),
             up: true,
             waiting: false,
             listed: false,
@@ -174,7 +179,7 @@ impl HostPort {
     /// one go.
     #[inline]
     pub(super) fn dequeue(&mut self, cx: &mut Cx<'_>, place: &mut Packet) -> bool {
-        if self.credits == 0 || !self.up {
+        if self.credits <= 0 || !self.up {
             return false;
         }
         if !self.next_segment(place) && !self.dequeue_whole(cx, place) {
@@ -270,51 +275,79 @@ impl HostPort {
         self.credits > 0 && self.waiting
     }
 
-    /// Takes a promise of credit, if the port can do without being told: nothing waits, and no
-    /// other promise is open.
+    /// Takes a promise of credit, if the port can do without being told: nothing waits, or more of
+    /// a chain is to come, which needs no credit.
     #[inline]
     pub(super) fn promise(&mut self, at: Instant, done: Done) -> bool {
-        if self.waiting && self.qdisc.rests() && !self.is_cutting() {
+        let in_chain = self.is_cutting();
+        if self.waiting && !in_chain && self.qdisc.rests() {
             self.waiting = false;
         }
-        let takes = !self.waiting && self.promised_at == Instant::FAR_FUTURE;
-        if takes {
+        if self.waiting && !in_chain {
+            return false;
+        }
+        if self.promised_at == Instant::FAR_FUTURE {
             self.promised_at = at;
             self.promised = done;
+        } else {
+            self.promised_later.push_back((at, done));
         }
-        takes
+        true
     }
 
+    /// Whether segments of a super-packet that has begun to leave are still here.
     #[inline]
-    fn is_cutting(&self) -> bool {
+    pub(super) fn is_cutting(&self) -> bool {
         self.cutting.as_ref().is_some_and(|cutting| cutting.next < cutting.count)
     }
 
-    /// Has the promised credit, if its time has come; `Some` if a socket has waited for that.
+    /// Writes the next segment of the chain to `place`, whether there is credit or not.
+    #[inline]
+    pub(super) fn dequeue_chained(&mut self, place: &mut Packet) -> bool {
+        let is = self.next_segment(place);
+        if is {
+            self.count_sent(place);
+        }
+        is
+    }
+
+    /// Has the first promised credit, if its time has come, and says whose packet has left.
     #[inline]
     #[must_use]
     pub(super) fn settle(&mut self, now: Instant) -> Option<Done> {
         if self.promised_at > now {
             return None;
         }
-        self.promised_at = Instant::FAR_FUTURE;
+        let left = self.promised;
         self.credits += 1;
-        (self.promised.owner != Meta::NO_OWNER).then_some(self.promised)
+        self.promised_at = Instant::FAR_FUTURE;
+        if !self.promised_later.is_empty()
+            && let Some((at, done)) = self.promised_later.pop_front()
+        {
+            (self.promised_at, self.promised) = (at, done);
+        }
+        Some(left)
     }
 
     /// When a packet will have left whose socket is to get its memory back then; `FAR_FUTURE` if
     /// none has been promised.
     #[inline]
     pub(super) fn owes_at(&self) -> Instant {
-        let owes = self.promised.owner != Meta::NO_OWNER;
+        let owes = self.promised.owner != Meta::NO_OWNER || !self.promised_later.is_empty();
         if owes { self.promised_at } else { Instant::FAR_FUTURE }
     }
 
-    /// When credit will come by itself that something waits for.
+    /// When credit will come by itself that something waits for: the promise that makes up for the
+    /// segments sent on credit.
     #[inline]
     pub(super) fn awaited_credit(&self) -> Option<Instant> {
-        let awaited = self.waiting && self.credits == 0 && self.promised_at < Instant::FAR_FUTURE;
-        awaited.then_some(self.promised_at)
+        if !self.waiting || self.credits > 0 || self.promised_at == Instant::FAR_FUTURE {
+            return None;
+        }
+        match self.credits.unsigned_abs() as usize {
+            0 => Some(self.promised_at),
+            debt => self.promised_later.get(debt - 1).map(|(at, _)| *at),
+        }
     }
 
     pub(super) fn grant(&mut self) {

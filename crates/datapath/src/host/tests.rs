@@ -231,7 +231,6 @@ const UNOWNED: Done = Done { owner: Meta::NO_OWNER, truesize: 0 };
 fn promised_credit_comes_by_itself() {
     let mut host = router();
     assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
-    assert!(!host.promise_credit(Port(1), ms(6), UNOWNED), "one promise at a time");
     assert_eq!(host.wake_at(), None, "nothing waits for it");
     host.receive(ms(3), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
     assert!(sent(&mut host, ms(3)).is_empty());
@@ -249,6 +248,45 @@ fn promised_credit_comes_by_itself() {
         host.receive(ms(9), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
     }
     assert_eq!(sent(&mut host, ms(9)).len(), 2, "one granted, one promised");
+}
+
+/// A chain of segments goes beyond the credit; the promises for its segments make up for that, one
+/// by one.
+#[test]
+fn a_chain_is_sent_on_credit() {
+    let mut host = router();
+    let mut place = Packet::default();
+    host.credit(ms(0), Port(1), None);
+    host.receive(ms(0), Port(0), super_packet());
+    assert_eq!(host.poll_send(ms(0), &mut place), Some(Port(1)));
+    for segment in 1..5 {
+        assert!(host.has_chain(Port(1)));
+        assert!(host.promise_credit(Port(1), ms(segment), UNOWNED));
+        assert!(host.poll_chain(Port(1), &mut place));
+    }
+    assert_eq!(place.body.len, 500);
+    assert!(!host.has_chain(Port(1)) && !host.poll_chain(Port(1), &mut place));
+    assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
+    host.receive(ms(2), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
+    assert!(sent(&mut host, ms(4)).is_empty(), "four of five segments have left");
+    assert_eq!(host.wake_at(), Some(ms(5)));
+    assert_eq!(sent(&mut host, ms(5)).len(), 1);
+}
+
+/// Two packets in a device that holds two: each makes room at its time.
+#[test]
+fn promises_are_kept_in_order() {
+    let mut host = router();
+    assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
+    assert!(host.promise_credit(Port(1), ms(6), UNOWNED));
+    for _ in 0..3 {
+        host.receive(ms(3), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
+    }
+    for at in [5, 6] {
+        assert_eq!(host.wake_at(), Some(ms(at)));
+        assert_eq!(sent(&mut host, ms(at)).len(), 1);
+    }
+    assert_eq!(host.wake_at(), None);
 }
 
 /// A socket that wants to hear of its memory is told: its packet needs an event.
