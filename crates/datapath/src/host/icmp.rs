@@ -106,7 +106,7 @@ impl Host {
             hash: 0,
             extra: None,
         };
-        Some(self.ip_output(now, packet))
+        Some(self.ip_output(now, packet.finish()))
     }
 
     /// An ICMP message for this host (`icmp_rcv`).

@@ -213,7 +213,7 @@ impl Host {
         self.drop_packet(reason, packet);
     }
 
-    /// Sends a packet made here: looks up the route, fills in the link header and queues it
+    /// Sends a finished packet made here: looks up the route, fills in the link header and queues it
     /// (`ip_queue_xmit`, `ip_send_skb`). What is dropped comes out of `poll`.
     #[inline]
     pub fn ip_output(&mut self, now: Instant, packet: Packet) -> Enqueue {
@@ -228,7 +228,6 @@ impl Host {
         mut packet: Packet,
     ) -> Enqueue {
         self.stats.out_requests += 1;
-        packet.meta.len = packet.header_len() + packet.body.len;
         match self.way_of(now, &packet, None) {
             Some(Way::Out(index)) => {
                 let mtu = self.ports[usize::from(index)].config.mtu.min(max);
@@ -328,7 +327,7 @@ fn too_big(packet: &Packet, mtu: u32) -> bool {
     if packet.meta.gso_size == 0 {
         return packet.meta.len - packet.link.len() > mtu;
     }
-    packet.header_len() - packet.link.len() + u32::from(packet.meta.gso_size) > mtu
+    packet.finished_header_len() - packet.link.len() + u32::from(packet.meta.gso_size) > mtu
 }
 
 /// Whether a packet that is too big for a link and still has hops to go must stay behind: IPv4

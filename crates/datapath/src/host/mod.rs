@@ -204,6 +204,12 @@ impl Host {
     /// Has the credit that was promised for `index`, if its time has come.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant, index: u16) {
+        if self.ports[usize::from(index)].promised_at() <= now {
+            self.settle_due(now, index);
+        }
+    }
+
+    fn settle_due(&mut self, now: Instant, index: u16) {
         while let Some(done) = self.ports[usize::from(index)].settle(now) {
             if done.owner != Meta::NO_OWNER {
                 self.owed_at = self.next_owed();

@@ -311,6 +311,12 @@ impl HostPort {
         is
     }
 
+    /// When the first promised credit comes; `FAR_FUTURE` if none is promised.
+    #[inline]
+    pub(super) fn promised_at(&self) -> Instant {
+        self.promised_at
+    }
+
     /// Has the first promised credit, if its time has come, and says whose packet has left.
     #[inline]
     #[must_use]

@@ -270,11 +270,11 @@ impl Host {
         }
         let state = tcp.state();
         let changes = in_handshake || state == State::Close || tcp.is_dead();
-        socket.wakes.count(ready);
-        self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));
         if ready != 0 {
+            socket.wakes.count(ready);
             self.notify(id, ready);
         }
+        self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));
         if changes {
             self.hear_state(now, id, in_handshake);
         }

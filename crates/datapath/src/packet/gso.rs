@@ -69,8 +69,8 @@ impl Packet {
                 tcp.flags = tcp.flags.without(TcpFlags::CWR);
             }
         }
+        segment.meta.len = self.finished_header_len() + segment.body.len;
         segment.refresh_raw();
-        segment.meta.len = segment.full_len();
     }
 }
 

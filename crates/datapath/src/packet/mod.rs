@@ -291,6 +291,17 @@ impl Packet {
         }
     }
 
+    /// [`header_len`](Self::header_len) of a finished packet, whose `meta.len` is right: most need not
+    /// add it up again.
+    #[inline]
+    pub fn finished_header_len(&self) -> u32 {
+        if self.extra.is_some() {
+            return self.header_len();
+        }
+        debug_assert_eq!(self.meta.len, self.full_len(), "the packet is finished");
+        self.meta.len - self.body.len
+    }
+
     /// Sets `meta.len` from the headers and the body, as `skb->len` when the packet is built.
     pub fn finish(mut self) -> Self {
         self.meta.len = self.full_len();

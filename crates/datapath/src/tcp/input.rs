@@ -50,7 +50,7 @@ impl<'a> Segment<'a> {
             gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
             truesize: super::reassembly::truesize_of(
                 packet.meta.memory,
-                packet.header_len(),
+                packet.finished_header_len(),
                 packet.body.len,
             ),
             memory: packet.meta.memory,

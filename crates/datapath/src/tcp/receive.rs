@@ -438,7 +438,7 @@ impl Connection {
         let from = self.rcv.nxt;
         let end_seq = from + seg.len + u32::from(seg.fin());
         let record =
-            Received::new(from, end_seq, seg.len, seg.memory, seg.packet.header_len(), seg.fin());
+            Received::new(from, end_seq, seg.len, seg.memory, seg.packet.finished_header_len(), seg.fin());
         self.rcv.rmem_alloc += self.rcv.queue.append(record);
         self.rcv.nxt = end_seq;
         self.totals.bytes_received += u64::from(seg.len);
@@ -464,6 +464,6 @@ impl Connection {
 
 /// What a segment becomes in a receive queue.
 fn received(seg: &Segment<'_>) -> Received {
-    let headers = seg.packet.header_len();
+    let headers = seg.packet.finished_header_len();
     Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, headers, seg.fin())
 }
