@@ -178,6 +178,9 @@ impl Rules {
         // The box reads the packet and writes a new one: the sender's memory does not travel on.
         let in_a_page = packet.body.len < PAGE;
         packet.meta.memory = if in_a_page { Memory::Linear } else { Memory::Paged };
+        if self.list.is_empty() {
+            return Verdict::Pass;
+        }
         let sight = self.look(at, packet);
         let (data, acks, syns) = (self.data, self.acks, self.syns);
         let mut decided = None;

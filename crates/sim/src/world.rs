@@ -62,6 +62,8 @@ pub struct World {
     apps: Vec<AppState>,
     commands: Vec<(LinkId, bool)>,
     observers: Vec<Box<dyn Observer>>,
+    /// By link: those who see what is put on it.
+    watchers: Vec<Vec<Box<dyn Observer>>>,
     seed: u64,
     stats: WorldStats,
 }
@@ -109,6 +111,7 @@ impl World {
             late: VecDeque::new(),
             late_by: Duration::ZERO,
             observers: Vec::new(),
+            watchers: Vec::new(),
             seed,
             stats: WorldStats::default(),
         }
@@ -216,6 +219,16 @@ impl World {
     /// Lets somebody see what happens.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observers.push(observer);
+    }
+
+    /// Lets somebody see what is put on one link, and nothing else: many may do so at no cost to the
+    /// other links.
+    pub fn watch(&mut self, link: LinkId, observer: Box<dyn Observer>) {
+        let index = link.0 as usize;
+        if index >= self.watchers.len() {
+            self.watchers.resize_with(index + 1, Vec::new);
+        }
+        self.watchers[index].push(observer);
     }
 
     /// Puts an application on a node, to run from `start` to `stop`.
@@ -540,7 +553,8 @@ impl World {
         if packet.len() >= HOP_BYTES {
             self.stats.full_hops += segments;
         }
-        for observer in &mut self.observers {
+        let watchers = self.watchers.get_mut(link_id.0 as usize);
+        for observer in watchers.into_iter().flatten().chain(&mut self.observers) {
             observer.sent(self.now, link_id, packet);
         }
     }

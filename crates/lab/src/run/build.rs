@@ -251,8 +251,8 @@ fn watch_queues(world: &mut World, plan: &Plan, ends: &[Ends]) -> Vec<WatchedPor
         .map(|&(link, end)| {
             let (node, port) = ends[link][end];
             let id: LinkId = world.link_of(node, port);
-            let watch = Rc::new(RefCell::new(QueueWatch::new(id, plan.warmup)));
-            world.observe(Box::new(Rc::clone(&watch)));
+            let watch = Rc::new(RefCell::new(QueueWatch::new(plan.warmup)));
+            world.watch(id, Box::new(Rc::clone(&watch)));
             WatchedPort { node, port, watch }
         })
         .collect()

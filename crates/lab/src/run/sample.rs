@@ -15,7 +15,6 @@ use crate::results::{Column, Series};
 
 /// Sees every packet that leaves one queue.
 pub struct QueueWatch {
-    link: LinkId,
     warmup_end: Instant,
     /// Waiting times after the warm-up, in ns.
     pub delays: Histogram<u64>,
@@ -26,11 +25,11 @@ pub struct QueueWatch {
 }
 
 impl QueueWatch {
-    /// Watches the queue before `link`.
-    pub fn new(link: LinkId, warmup: Duration) -> Self {
+    /// Watches the queue before a link.
+    pub fn new(warmup: Duration) -> Self {
         let delays = Histogram::new(3).expect("three digits are possible");
         let warmup_end = Instant::ZERO + warmup;
-        Self { link, warmup_end, delays, marks: 0, interval: (0, 0) }
+        Self { warmup_end, delays, marks: 0, interval: (0, 0) }
     }
 
     /// Mean waiting time of the packets since the last call, in µs.
@@ -41,10 +40,7 @@ impl QueueWatch {
 }
 
 impl Observer for QueueWatch {
-    fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        if link != self.link {
-            return;
-        }
+    fn sent(&mut self, now: Instant, _link: LinkId, packet: &Packet) {
         let waited = now.saturating_since(packet.meta.enqueued_at).as_nanos();
         self.interval.0 += 1;
         self.interval.1 += waited;
