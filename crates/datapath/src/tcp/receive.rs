@@ -437,8 +437,14 @@ impl Connection {
     pub(super) fn take_handshake_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let from = self.rcv.nxt;
         let end_seq = from + seg.len + u32::from(seg.fin());
-        let record =
-            Received::new(from, end_seq, seg.len, seg.memory, seg.packet.finished_header_len(), seg.fin());
+        let record = Received::new(
+            from,
+            end_seq,
+            seg.len,
+            seg.memory,
+            seg.packet.finished_header_len(),
+            seg.fin(),
+        );
         self.rcv.rmem_alloc += self.rcv.queue.append(record);
         self.rcv.nxt = end_seq;
         self.totals.bytes_received += u64::from(seg.len);
