@@ -199,7 +199,7 @@ impl Link {
         if self.trouble.is_some() {
             self.put_in_trouble(left, pool, id, put);
         } else {
-            self.insert(left + self.delay, pool, id, put);
+            self.insert(left + self.delay, id, put);
         }
     }
 
@@ -252,20 +252,20 @@ impl Link {
                 if damaged {
                     trouble.damaged.insert(id);
                 }
-                self.insert(at, pool, id, put);
+                self.insert(at, id, put);
                 if let Some(at) = copy_at {
                     self.stats.duplicated += segments;
                     let copy = pool.get(id).clone();
                     let copy = pool.insert(copy);
-                    self.insert(at, pool, copy, put);
+                    self.insert(at, copy, put);
                 }
             }
         }
     }
 
     #[inline]
-    fn insert(&mut self, at: Instant, pool: &mut Pool, id: PacketId, put: &mut Put) {
-        self.flight.insert(pool, id, at);
+    fn insert(&mut self, at: Instant, id: PacketId, put: &mut Put) {
+        self.flight.insert(id, at);
         if at < self.armed {
             self.armed = at;
             put.arrival = Some(put.arrival.map_or(at, |other| other.min(at)));
@@ -291,11 +291,11 @@ impl Link {
 
     /// The packet that arrives now; none if the link has been cut meanwhile.
     #[inline]
-    pub(crate) fn take_arrival(&mut self, now: Instant, pool: &Pool) -> Option<PacketId> {
+    pub(crate) fn take_arrival(&mut self, now: Instant) -> Option<PacketId> {
         if self.flight.first_at() > now {
             return None;
         }
-        self.flight.pop(pool)
+        self.flight.pop()
     }
 
     /// Whether the packet that has just arrived is damaged.
@@ -312,8 +312,8 @@ impl Link {
     }
 
     /// Cuts off what is on the way.
-    pub(crate) fn cut(&mut self, pool: &Pool) -> Vec<PacketId> {
-        std::iter::from_fn(|| self.flight.pop(pool)).collect()
+    pub(crate) fn cut(&mut self) -> Vec<PacketId> {
+        std::iter::from_fn(|| self.flight.pop()).collect()
     }
 
     /// Packets that are on the link, being serialised or on the way; a super-packet is one.

@@ -1,12 +1,14 @@
 //! Packets on their way: in one place, by number, and in queues.
 //!
 //! A packet on a link does not move in memory. Routers that pass it straight on edit it where it
-//! lies; only its place in a queue changes. A queue is a list through the packets themselves:
-//! whoever takes a packet off a link reads the packet anyway, so the queue costs no memory of its
-//! own. Places are used again, the latest first, while they are still in the cache.
+//! lies; only its number goes from queue to queue. A queue holds times and numbers, side by side:
+//! a list through the packets would have to look at the next packet to know when it is due, and on
+//! a link with thousands of packets that one has long left the caches. Places are used again, the
+//! latest first, while they are still there.
 
 use datapath::packet::Packet;
 use datapath::units::Instant;
+use std::collections::VecDeque;
 
 /// The number of a packet in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,16 +17,8 @@ pub(crate) struct PacketId(u32);
 /// Packets by number.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    slots: Vec<Slot>,
+    slots: Vec<Packet>,
     free: Vec<u32>,
-}
-
-#[derive(Debug)]
-struct Slot {
-    /// When it arrives where its queue leads.
-    at: Instant,
-    next: u32,
-    packet: Packet,
 }
 
 /// Packets in order of their times; those of equal times in the order in which they came.
@@ -34,13 +28,10 @@ pub(crate) struct Queue {
     first_at: Instant,
     /// The time of the last packet.
     last_at: Instant,
-    first: u32,
-    last: u32,
-    len: u32,
+    first: Option<PacketId>,
+    /// Those behind the first. Most links carry one packet at a time and never touch this.
+    rest: VecDeque<(Instant, PacketId)>,
 }
-
-/// The number of no packet.
-const NONE: u32 = u32::MAX;
 
 impl Pool {
     /// A place for a packet that is about to be written there.
@@ -49,22 +40,21 @@ impl Pool {
         if let Some(index) = self.free.pop() {
             return PacketId(index);
         }
-        self.slots.push(Slot { at: Instant::ZERO, next: NONE, packet: Packet::default() });
-        assert!(self.slots.len() < NONE as usize, "more packets than numbers");
-        PacketId(self.slots.len() as u32 - 1)
+        self.slots.push(Packet::default());
+        PacketId(u32::try_from(self.slots.len() - 1).expect("more packets than numbers"))
     }
 
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         let id = self.reserve();
-        self.slots[id.0 as usize].packet = packet;
+        self.slots[id.0 as usize] = packet;
         id
     }
 
     #[inline]
     pub fn take(&mut self, id: PacketId) -> Packet {
         self.free.push(id.0);
-        self.slots[id.0 as usize].packet.take()
+        self.slots[id.0 as usize].take()
     }
 
     /// The place is free again; what lay there may stay until somebody needs it.
@@ -75,12 +65,12 @@ impl Pool {
 
     #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
-        &self.slots[id.0 as usize].packet
+        &self.slots[id.0 as usize]
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.slots[id.0 as usize].packet
+        &mut self.slots[id.0 as usize]
     }
 }
 
@@ -89,9 +79,8 @@ impl Default for Queue {
         Self {
             first_at: Instant::FAR_FUTURE,
             last_at: Instant::ZERO,
-            first: NONE,
-            last: NONE,
-            len: 0,
+            first: None,
+            rest: VecDeque::new(),
         }
     }
 }
@@ -105,56 +94,42 @@ impl Queue {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.len as usize
+        usize::from(self.first.is_some()) + self.rest.len()
     }
 
     /// Puts a packet behind all that are due before it or at the same time.
     #[inline]
-    pub fn insert(&mut self, pool: &mut Pool, id: PacketId, at: Instant) {
-        self.len += 1;
-        let slot = &mut pool.slots[id.0 as usize];
-        slot.at = at;
-        slot.next = NONE;
-        if self.first == NONE {
-            (self.first, self.first_at) = (id.0, at);
-        } else if at >= self.last_at {
-            pool.slots[self.last as usize].next = id.0;
+    pub fn insert(&mut self, id: PacketId, at: Instant) {
+        let Some(first) = self.first else {
+            (self.first, self.first_at, self.last_at) = (Some(id), at, at);
+            return;
+        };
+        if at >= self.last_at {
+            self.rest.push_back((at, id));
+            self.last_at = at;
+        } else if at < self.first_at {
+            self.rest.push_front((self.first_at, first));
+            (self.first, self.first_at) = (Some(id), at);
         } else {
-            return self.insert_before_last(pool, id, at);
+            self.insert_inside(id, at);
         }
-        (self.last, self.last_at) = (id.0, at);
     }
 
-    fn insert_before_last(&mut self, pool: &mut Pool, id: PacketId, at: Instant) {
-        if at < self.first_at {
-            pool.slots[id.0 as usize].next = self.first;
-            (self.first, self.first_at) = (id.0, at);
-            return;
-        }
-        let mut before = self.first as usize;
-        let mut after = pool.slots[before].next;
-        while pool.slots[after as usize].at <= at {
-            before = after as usize;
-            after = pool.slots[before].next;
-        }
-        pool.slots[id.0 as usize].next = after;
-        pool.slots[before].next = id.0;
+    #[cold]
+    fn insert_inside(&mut self, id: PacketId, at: Instant) {
+        let place = self.rest.partition_point(|(other, _)| *other <= at);
+        self.rest.insert(place, (at, id));
     }
 
     /// Takes the first packet off the queue; it stays in the pool.
     #[inline]
-    pub fn pop(&mut self, pool: &Pool) -> Option<PacketId> {
-        if self.first == NONE {
-            return None;
-        }
-        let id = PacketId(self.first);
-        self.len -= 1;
-        self.first = pool.slots[self.first as usize].next;
-        self.first_at = match pool.slots.get(self.first as usize) {
-            Some(next) => next.at,
-            None => Instant::FAR_FUTURE,
+    pub fn pop(&mut self) -> Option<PacketId> {
+        let first = self.first?;
+        (self.first_at, self.first) = match self.rest.pop_front() {
+            Some((at, next)) => (at, Some(next)),
+            None => (Instant::FAR_FUTURE, None),
         };
-        Some(id)
+        Some(first)
     }
 }
 
@@ -187,10 +162,10 @@ mod tests {
                 if step > 0 {
                     let at = Instant::from_nanos(at);
                     let id = pool.insert(packet(number as u32));
-                    queue.insert(&mut pool, id, at);
+                    queue.insert(id, at);
                     let place = oracle.partition_point(|(other, _)| *other <= at);
                     oracle.insert(place, (at, number as u32));
-                } else if let Some(id) = queue.pop(&pool) {
+                } else if let Some(id) = queue.pop() {
                     prop_assert_eq!(pool.take(id).body.len, oracle.remove(0).1);
                 }
                 let first = oracle.first().map_or(Instant::FAR_FUTURE, |(at, _)| *at);

@@ -399,7 +399,7 @@ impl World {
     /// A packet has arrived.
     fn on_arrival(&mut self, id: LinkId) {
         let link = &mut self.links[id.0 as usize];
-        let arrived = link.take_arrival(self.now, &self.pool);
+        let arrived = link.take_arrival(self.now);
         let (node, port) = link.to;
         match link.rearm() {
             Some(next) => {
@@ -586,7 +586,7 @@ impl World {
         link.up = up;
         let (node, port) = link.from;
         if !up {
-            for packet in link.cut(&self.pool) {
+            for packet in link.cut() {
                 self.on_link_drop(id, Reason::LinkDown, packet);
             }
         }

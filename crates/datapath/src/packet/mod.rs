@@ -46,7 +46,10 @@ pub use transport::{
 use crate::units::Instant;
 
 /// One packet: possibly a super-packet (`meta.gso_segs > 1`) that the device will cut.
+///
+/// It lies in three cache lines of its own, of which a router needs two.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(align(64))]
 pub struct Packet {
     /// Link-layer header, without VLAN tags (those lie in [`Extra`]).
     pub link: Link,
@@ -359,5 +362,6 @@ mod tests {
     fn hot_headers_fit_in_two_cache_lines_and_a_packet_in_three() {
         assert!(size_of::<Link>() + size_of::<Network>() + size_of::<Transport>() <= 128);
         assert!(size_of::<Packet>() <= 192, "{}", size_of::<Packet>());
+        assert_eq!(align_of::<Packet>(), 64);
     }
 }
