@@ -61,7 +61,10 @@ pub struct World {
     pool: Pool,
     apps: Vec<AppState>,
     commands: Vec<(LinkId, bool)>,
-    observers: Vec<Box<dyn Observer>>,
+    /// With each, whether it sees what is put on links.
+    observers: Vec<(bool, Box<dyn Observer>)>,
+    /// Some observer or watcher sees what is put on links.
+    shows_sent: bool,
     /// By link: those who see what is put on it.
     watchers: Vec<Vec<Box<dyn Observer>>>,
     seed: u64,
@@ -111,6 +114,7 @@ impl World {
             late: VecDeque::new(),
             late_by: Duration::ZERO,
             observers: Vec::new(),
+            shows_sent: false,
             watchers: Vec::new(),
             seed,
             stats: WorldStats::default(),
@@ -218,7 +222,9 @@ impl World {
 
     /// Lets somebody see what happens.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
-        self.observers.push(observer);
+        let sees_sent = observer.sees_sent();
+        self.shows_sent |= sees_sent;
+        self.observers.push((sees_sent, observer));
     }
 
     /// Lets somebody see what is put on one link, and nothing else: many may do so at no cost to the
@@ -228,6 +234,7 @@ impl World {
         if index >= self.watchers.len() {
             self.watchers.resize_with(index + 1, Vec::new);
         }
+        self.shows_sent = true;
         self.watchers[index].push(observer);
     }
 
@@ -412,7 +419,7 @@ impl World {
             return self.on_link_drop(id, Reason::Checksum, packet);
         }
         if !self.observers.is_empty() {
-            for observer in &mut self.observers {
+            for (_, observer) in &mut self.observers {
                 observer.delivered(self.now, id, self.pool.get(packet));
             }
         }
@@ -431,7 +438,7 @@ impl World {
     fn on_link_drop(&mut self, id: LinkId, reason: Reason, packet: PacketId) {
         let packet = self.pool.take(packet);
         self.stats.link_drops += u64::from(packet.segments());
-        for observer in &mut self.observers {
+        for (_, observer) in &mut self.observers {
             observer.dropped(self.now, Place::Link(id), reason, &packet);
         }
     }
@@ -477,7 +484,7 @@ impl World {
                 Some(Output::Drop(reason, packet)) => self.on_node_drop(node, reason, &packet),
                 Some(Output::Ready(ready)) => self.note_ready(node, ready),
                 Some(Output::Event(event)) => {
-                    for observer in &mut self.observers {
+                    for (_, observer) in &mut self.observers {
                         observer.event(self.now, node, &event);
                     }
                 }
@@ -553,9 +560,16 @@ impl World {
         if packet.len() >= HOP_BYTES {
             self.stats.full_hops += segments;
         }
-        let watchers = self.watchers.get_mut(link_id.0 as usize);
-        for observer in watchers.into_iter().flatten().chain(&mut self.observers) {
-            observer.sent(self.now, link_id, packet);
+        if self.shows_sent {
+            let watchers = self.watchers.get_mut(link_id.0 as usize);
+            for observer in watchers.into_iter().flatten() {
+                observer.sent(self.now, link_id, packet);
+            }
+            for (sees_sent, observer) in &mut self.observers {
+                if *sees_sent {
+                    observer.sent(self.now, link_id, packet);
+                }
+            }
         }
     }
 
@@ -576,7 +590,7 @@ impl World {
 
     fn on_node_drop(&mut self, node: NodeId, reason: Reason, packet: &Packet) {
         self.stats.node_drops += u64::from(packet.segments());
-        for observer in &mut self.observers {
+        for (_, observer) in &mut self.observers {
             observer.dropped(self.now, Place::Node(node), reason, packet);
         }
     }

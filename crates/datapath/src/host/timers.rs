@@ -9,11 +9,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// One earliest wake-up per identifier (socket or port), all in one heap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LazyTimers {
+    /// The time of the heap's first entry: looked at far more often than changed.
+    next_at: Instant,
     heap: BinaryHeap<Reverse<(Instant, u32)>>,
     /// By identifier: the earliest entry in the heap, `FAR_FUTURE` if none.
     armed: Vec<Instant>,
+}
+
+impl Default for LazyTimers {
+    fn default() -> Self {
+        Self { next_at: Instant::FAR_FUTURE, heap: BinaryHeap::new(), armed: Vec::new() }
+    }
 }
 
 impl LazyTimers {
@@ -30,13 +38,14 @@ impl LazyTimers {
         if at < self.armed[index] {
             self.armed[index] = at;
             self.heap.push(Reverse((at, id)));
+            self.next_at = self.next_at.min(at);
         }
     }
 
     /// When the next entry comes up; `FAR_FUTURE` if there is none. O(1).
     #[inline]
     pub fn next_at(&self) -> Instant {
-        self.heap.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at)
+        self.next_at
     }
 
     /// The next identifier that is due at `now`, each armed identifier once.
@@ -46,6 +55,8 @@ impl LazyTimers {
                 return None;
             }
             self.heap.pop();
+            let next = self.heap.peek();
+            self.next_at = next.map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at);
             let armed = &mut self.armed[id as usize];
             if *armed == at {
                 *armed = Instant::FAR_FUTURE;
