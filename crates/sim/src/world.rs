@@ -460,6 +460,7 @@ impl World {
 
     /// Hears everything that a node has to say, then asks when it wants to be called: the law of
     /// the datapath.
+    #[inline(never)]
     fn pump(&mut self, node: NodeId) {
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
@@ -498,7 +499,10 @@ impl World {
         }
     }
 
-    #[inline]
+    /// Puts a packet that a node sends on the link behind the port. Not in line, like
+    /// [`pump`](Self::pump): called from several places, these should lie in the instruction cache
+    /// once.
+    #[inline(never)]
     fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
         let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];
         if self.pool.get(id).meta.gso_segs > 1 && self.links[link_id.0 as usize].cuts {

@@ -216,8 +216,8 @@ impl Host {
     /// Sends a finished packet made here: looks up the route, fills in the link header and queues it
     /// (`ip_queue_xmit`, `ip_send_skb`). What is dropped comes out of `poll`.
     #[inline]
-    pub fn ip_output(&mut self, now: Instant, packet: Packet) -> Enqueue {
-        self.ip_output_within(now, u32::MAX, packet)
+    pub fn ip_output(&mut self, now: Instant, mut packet: Packet) -> Enqueue {
+        self.ip_output_within(now, u32::MAX, &mut packet)
     }
 
     /// The same, in fragments of at most `max` bytes where that is allowed.
@@ -225,24 +225,24 @@ impl Host {
         &mut self,
         now: Instant,
         max: u32,
-        mut packet: Packet,
+        packet: &mut Packet,
     ) -> Enqueue {
         self.stats.out_requests += 1;
-        match self.way_of(now, &packet, None) {
+        match self.way_of(now, packet, None) {
             Some(Way::Out(index)) => {
                 let mtu = self.ports[usize::from(index)].config.mtu.min(max);
-                if too_big(&packet, mtu) {
-                    return self.send_large(now, index, mtu, packet);
+                if too_big(packet, mtu) {
+                    return self.send_large(now, index, mtu, packet.take());
                 }
-                self.transmit(now, index, &mut packet)
+                self.transmit(now, index, packet)
             }
             Some(Way::Local) => {
-                self.loop_back(packet);
+                self.loop_back(packet.take());
                 Enqueue::Queued
             }
             _ => {
                 self.stats.out_no_routes += 1;
-                self.drop_packet(Reason::NoRoute, packet);
+                self.drop_packet(Reason::NoRoute, packet.take());
                 Enqueue::Dropped
             }
         }

@@ -105,10 +105,11 @@ impl core::fmt::Debug for TcpSocket {
 }
 
 impl Egress for Host {
-    fn transmit(&mut self, now: Instant, packet: Packet) -> Handed {
+    #[inline(never)]
+    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> Handed {
         self.orphaned = false;
         self.paced = false;
-        let verdict = self.ip_output(now, packet);
+        let verdict = self.ip_output_within(now, u32::MAX, packet);
         Handed { verdict, orphaned: self.orphaned, paced: self.paced }
     }
 

@@ -239,7 +239,7 @@ impl Host {
             extra: None,
         };
         self.count(remote.is_ipv6()).udp_out_datagrams += 1;
-        Ok(self.ip_output_within(now, mtu, packet.finish()))
+        Ok(self.ip_output_within(now, mtu, &mut packet.finish()))
     }
 
     fn udp_discovery(&self, id: u32) -> PmtuDiscovery {

@@ -97,8 +97,9 @@ use timer::{Jiffies, Pending, Timers};
 
 /// Where a connection's segments go: the host's IP layer.
 pub trait Egress {
-    /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`).
-    fn transmit(&mut self, now: Instant, packet: Packet) -> Handed;
+    /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`). What stays in
+    /// its place is of no use.
+    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> Handed;
 
     /// The path to `remote` takes only packets of `mtu` bytes (`ip_rt_update_pmtu`).
     fn learn_path_mtu(&mut self, now: Instant, remote: core::net::IpAddr, mtu: u32);

@@ -70,8 +70,8 @@ impl Connection {
             owner: self.id,
             ..self.meta()
         };
-        let packet = self.packet(tcp, len, ecn, meta);
-        let Handed { verdict, orphaned, paced } = cx.egress.transmit(cx.now, packet);
+        let mut packet = self.packet(tcp, len, ecn, meta);
+        let Handed { verdict, orphaned, paced } = cx.egress.transmit(cx.now, &mut packet);
         self.snd.paced_by_fq |= paced;
         if !orphaned {
             self.snd.wmem_alloc += skb.truesize;
@@ -109,8 +109,8 @@ impl Connection {
         let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
         let truesize = self.queue.get(data).truesize;
         let meta = Meta { gso_segs: 1, truesize, owner: self.id, ..self.meta() };
-        let packet = self.packet(tcp, len, ecn, meta);
-        let Handed { orphaned, .. } = cx.egress.transmit(cx.now, packet);
+        let mut packet = self.packet(tcp, len, ecn, meta);
+        let Handed { orphaned, .. } = cx.egress.transmit(cx.now, &mut packet);
         if !orphaned {
             self.snd.wmem_alloc += truesize;
             self.snd.handed_down = self.snd.handed_down.wrapping_add(truesize);
@@ -174,6 +174,7 @@ impl Connection {
         self.control_out(tcp, cx);
     }
 
+    #[inline(never)]
     fn send_control(&mut self, flags: TcpFlags, stamp: Instant, cx: &mut Cx<'_>) {
         let flags = flags | self.ecn_echo();
         let options = self.options(stamp);
@@ -195,7 +196,7 @@ impl Connection {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
         let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, ..self.meta() };
-        cx.egress.transmit(cx.now, self.packet(tcp, 0, ecn, meta));
+        cx.egress.transmit(cx.now, &mut self.packet(tcp, 0, ecn, meta));
     }
 
     /// `tcp_acceptable_seq`: `snd_nxt`, unless the window was shrunk below it.
@@ -307,11 +308,13 @@ impl Connection {
         u64::from(self.config.socket.tx_delay_us) * 1_000
     }
 
+    /// The packet of a header. Not in line, for the sake of the instruction cache.
+    #[inline(never)]
     fn packet(&mut self, tcp: Tcp, payload: u32, ecn: Ecn, meta: Meta) -> Packet {
         let segs = u32::from(meta.gso_segs.max(1));
         let network = self.network(ecn, segs as u16);
         let len = network.len() + 20 + tcp.options.len() + payload;
-        let packet = Packet {
+        let mut packet = Packet {
             link: Link::None,
             network,
             transport: Transport::Tcp(tcp),
@@ -321,12 +324,12 @@ impl Connection {
             extra: None,
         };
         if self.rare.is_some() || !self.config.socket.md5.is_empty() {
-            return self.with_rare_options(packet);
+            self.add_rare_options(&mut packet);
         }
         packet
     }
 
-    /// Bytes of the options that [`with_rare_options`](Self::with_rare_options) will add to a
+    /// Bytes of the options that [`add_rare_options`](Self::add_rare_options) will add to a
     /// SYN-ACK.
     pub(super) fn rare_option_len(&self) -> u32 {
         let mut cookie = [0; 20];
@@ -336,8 +339,8 @@ impl Connection {
 
     /// Adds the options that few connections send: MD5 in front, Fast Open behind.
     #[cold]
-    fn with_rare_options(&self, mut packet: Packet) -> Packet {
-        let Some(&tcp) = packet.tcp() else { return packet };
+    fn add_rare_options(&self, packet: &mut Packet) {
+        let Some(&tcp) = packet.tcp() else { return };
         let mut bytes = [0; MAX_OPTION_SPACE as usize];
         let mut at = 0;
         let key = self.md5_key();
@@ -351,7 +354,7 @@ impl Connection {
         let last_len = if handshake { self.fast_open_option(&mut last) } else { 0 };
         let room = MAX_OPTION_SPACE as usize;
         if (key.is_none() && last_len == 0) || at + known > room {
-            return packet;
+            return;
         }
         tcp.options.write(&mut bytes[at..at + known]);
         let mut end = at + known;
@@ -366,7 +369,6 @@ impl Connection {
             bytes[4..20].copy_from_slice(&digest);
         }
         packet.set_tcp_options(&bytes[..end]);
-        packet
     }
 
     /// DF is set as long as the path MTU is to be discovered (`ip_dont_fragment`).
