@@ -62,7 +62,9 @@ impl Rng {
 
     /// True with probability `ratio`.
     pub fn chance(&mut self, ratio: Ratio) -> bool {
-        u64::from(self.next_u32()) < ratio.0
+        let drawn = self.0.next_u64();
+        // Most chances are none; the generator goes on all the same.
+        ratio.0 != 0 && drawn >> 32 < ratio.0
     }
 }
 

@@ -301,7 +301,9 @@ impl Link {
     /// Whether the packet that has just arrived is damaged.
     #[inline]
     pub(crate) fn was_damaged(&mut self, id: PacketId) -> bool {
-        self.trouble.as_mut().is_some_and(|trouble| trouble.damaged.remove(&id))
+        self.trouble
+            .as_mut()
+            .is_some_and(|trouble| !trouble.damaged.is_empty() && trouble.damaged.remove(&id))
     }
 
     /// When the next packet arrives, which is waited for from now on.

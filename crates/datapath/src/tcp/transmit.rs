@@ -314,19 +314,23 @@ impl Connection {
         let segs = u32::from(meta.gso_segs.max(1));
         let network = self.network(ecn, segs as u16);
         let len = network.len() + 20 + tcp.options.len() + payload;
-        let mut packet = Packet {
+        let hash = self.snd.txhash;
+        let build = || Packet {
             link: Link::None,
             network,
             transport: Transport::Tcp(tcp),
             body: Body { store: 0, offset: 0, len: payload },
             meta: Meta { len, ..meta },
-            hash: self.snd.txhash,
+            hash,
             extra: None,
         };
         if self.rare.is_some() || !self.config.socket.md5.is_empty() {
+            let mut packet = build();
             self.add_rare_options(&mut packet);
+            return packet;
         }
-        packet
+        // Built where the caller wants it: a packet is too wide to be moved for nothing.
+        build()
     }
 
     /// Bytes of the options that [`add_rare_options`](Self::add_rare_options) will add to a
