@@ -3,6 +3,11 @@
 //! tc reads numbers as C doubles and converts times to scheduler ticks of 64 ns before the
 //! kernel sees them; both steps cut, and both are reproduced here.
 
+mod number;
+
+pub use number::{decimal, number};
+pub(crate) use number::{leading_number, parse_hex, parse_number, parse_signed};
+
 use crate::words::{Result, Word};
 use datapath::units::{Duration, Rate};
 
@@ -75,10 +80,12 @@ pub fn rate(word: Word<'_>) -> Result<Rate> {
 /// A size in bytes: `k`, `kb` and so on are powers of 1024, `kbit` counts bits (`get_size`).
 ///
 /// # Errors
-/// Not a number, or an unknown unit.
+/// Not a number below 2³², or an unknown unit.
 pub fn size(word: Word<'_>, what: &str) -> Result<u32> {
-    let bytes = scaled(word.text, &SIZE_SUFFIXES).ok_or_else(|| word.illegal(what))?;
-    Ok(bytes as u64 as u32)
+    scaled(word.text, &SIZE_SUFFIXES)
+        .filter(|bytes| *bytes < 4_294_967_296.0)
+        .map(|bytes| bytes as u32)
+        .ok_or_else(|| word.illegal(what))
 }
 
 /// A size as [`size`], with an optional cell size after a slash that only old kernels used
@@ -88,8 +95,7 @@ pub fn size(word: Word<'_>, what: &str) -> Result<u32> {
 /// Not a number, an unknown unit, or a cell that is no power of two.
 pub fn size_and_cell(word: Word<'_>, what: &str) -> Result<u32> {
     let (bytes, cell) = word.text.split_once('/').unwrap_or((word.text, "1"));
-    let cell: u32 = cell.parse().map_err(|_| word.illegal(what))?;
-    if !cell.is_power_of_two() {
+    if !parse_number(cell).is_some_and(u32::is_power_of_two) {
         return Err(word.illegal(what));
     }
     size(Word { text: bytes, ..word }, what).map_err(|_| word.illegal(what))
@@ -109,24 +115,10 @@ pub fn time(word: Word<'_>, what: &str) -> Result<Duration> {
 /// # Errors
 /// Not a number, or an unknown unit.
 pub fn time64(word: Word<'_>, what: &str) -> Result<Duration> {
-    let nanos = ["ns", "nsec", "nsecs", ""]
-        .iter()
-        .find_map(|suffix| scaled(word.text, &[(suffix, 1.0)]))
+    let nanos = scaled(word.text, &[("ns", 1.0), ("nsec", 1.0), ("nsecs", 1.0), ("", 1.0)])
         .or_else(|| scaled(word.text, &TIME_SUFFIXES).map(|micros| micros * 1e3))
         .ok_or_else(|| word.illegal(what))?;
     Ok(Duration::from_nanos(nanos as u64))
-}
-
-/// A whole number.
-///
-/// # Errors
-/// Not a decimal or `0x` number below 2³².
-pub fn number(word: Word<'_>, what: &str) -> Result<u32> {
-    let parsed = match word.text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16),
-        None => word.text.parse(),
-    };
-    parsed.map_err(|_| word.illegal(what))
 }
 
 /// A percentage as parts of 2³² - 1, rounded to the nearest (`get_percent`).
@@ -134,9 +126,8 @@ pub fn number(word: Word<'_>, what: &str) -> Result<u32> {
 /// # Errors
 /// Not a number from 0 to 100, with or without `%`.
 pub fn percent(word: Word<'_>, what: &str) -> Result<u32> {
-    let digits = word.text.strip_suffix('%').unwrap_or(word.text);
-    match digits.parse::<f64>() {
-        Ok(percent) if (0.0..=100.0).contains(&percent) => {
+    match leading_number(word.text) {
+        Some((percent, "" | "%")) if (0.0..=100.0).contains(&percent) => {
             Ok((percent / 100.0 * f64::from(u32::MAX)).round_ties_even() as u32)
         }
         _ => Err(word.illegal(what)),
@@ -145,13 +136,13 @@ pub fn percent(word: Word<'_>, what: &str) -> Result<u32> {
 
 /// What the kernel makes of `time` once tc has sent it as scheduler ticks, 15.625 to the µs.
 pub fn through_ticks(time: Duration) -> Duration {
-    Duration::from_nanos(ticks(time.as_micros()) * TICK_NANOS)
+    Duration::from_nanos(ticks(time) * TICK_NANOS)
 }
 
 /// How long `size` bytes take at `rate` in ticks, cut to whole µs first (`tc_calc_xmittime`).
 pub fn transmit_ticks(rate: Rate, size: u32) -> u64 {
     let micros = 1e6 * (f64::from(size) / rate.bytes_per_sec() as f64);
-    ticks(u64::from(micros as u64 as u32))
+    ticks(Duration::from_micros(u64::from(micros as u64 as u32)))
 }
 
 /// As [`transmit_ticks`], as the kernel sees it.
@@ -170,16 +161,15 @@ pub fn shown_micros(time: Duration) -> u32 {
     (time.as_nanos() / TICK_NANOS * 1000 / (1_000_000 / TICK_NANOS)) as u32
 }
 
-fn ticks(micros: u64) -> u64 {
-    micros * 1000 / TICK_NANOS
+/// `time`, of which only the whole µs count, as scheduler ticks.
+pub fn ticks(time: Duration) -> u64 {
+    time.as_micros() * 1000 / TICK_NANOS
 }
 
 /// The number in front of one of `suffixes`, scaled; case does not matter.
 fn scaled(text: &str, suffixes: &[(&str, f64)]) -> Option<f64> {
-    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (digits, suffix) = text.split_at(end);
+    let (number, suffix) = leading_number(text)?;
     let (_, scale) = suffixes.iter().find(|(name, _)| name.eq_ignore_ascii_case(suffix))?;
-    let number: f64 = digits.parse().ok()?;
     (number >= 0.0).then_some(number * scale)
 }
 
@@ -272,21 +262,42 @@ mod tests {
             ("1kibit", 1024),
             ("2.5gbit", 2_500_000_000),
             ("1MiBps", 8_388_608),
+            ("4e5", 400_000),
+            ("1e3kbit", 1_000_000),
+            (".5e3", 496),
+            ("0x1p4", 16),
+            ("5e10", 50_000_000_000),
         ] {
             assert_eq!(rate(word(text)), Ok(Rate::from_bits_per_sec(bits)), "{text}");
         }
-        for text in ["10foo", "mbit", "", "-1mbit", "10mb"] {
+        for text in
+            ["10foo", "mbit", "", "-1mbit", "10mb", "1e", "1e3e3", "0x10bit", "5%", "nan", "1e400"]
+        {
             assert!(rate(word(text)).is_err(), "{text}");
         }
     }
 
     #[test]
     fn sizes_are_powers_of_1024() {
-        for (text, bytes) in
-            [("64kb", 65_536), ("64k", 65_536), ("3100", 3100), ("4Mb", 4 << 20), ("8kbit", 1024)]
-        {
+        for (text, bytes) in [
+            ("64kb", 65_536),
+            ("64k", 65_536),
+            ("3100", 3100),
+            ("4Mb", 4 << 20),
+            ("8kbit", 1024),
+            ("4e5", 400_000),
+            ("1e3k", 1_024_000),
+            ("0x10k", 16_384),
+            ("0x10b", 267),
+            ("1.9", 1),
+            ("4294967295", u32::MAX),
+        ] {
             assert_eq!(size(word(text), "limit"), Ok(bytes), "{text}");
         }
+        for text in ["4294967296", "5g", "5tb", "-1", "inf", "1e", "1kib", "1,5"] {
+            assert!(size(word(text), "limit").is_err(), "{text}");
+        }
+        assert_eq!(size_and_cell(word("5k/0x10"), "burst"), Ok(5120));
         assert_eq!(size_and_cell(word("5kb/8"), "burst"), Ok(5120));
         assert!(size_and_cell(word("5kb/7"), "burst").is_err());
     }
@@ -301,6 +312,9 @@ mod tests {
             ("1us", 960),
             ("2s", 2_000_000_000),
             ("1.5ms", 1_500_000 / 64 * 64),
+            ("1e3", 1_000_000),
+            ("1e-1s", 100_000_000),
+            ("0x10ms", 16_000_000),
         ] {
             let time = time(word(text), "delay").map(through_ticks);
             assert_eq!(time, Ok(Duration::from_nanos(nanos)), "{text}");
@@ -315,7 +329,10 @@ mod tests {
         assert_eq!(percent(word("1%"), "loss"), Ok(42_949_673));
         assert_eq!(percent(word("0.3"), "loss"), Ok(12_884_902));
         assert_eq!(percent(word("100%"), "loss"), Ok(u32::MAX));
-        assert!(percent(word("101%"), "loss").is_err());
+        assert_eq!(percent(word("1e-1%"), "loss"), Ok(4_294_967));
+        for text in ["101%", "100.0000001", "-1%", "5%%", "1x", "%", "nan"] {
+            assert!(percent(word(text), "loss").is_err(), "{text}");
+        }
         assert_eq!(show_percent(42_949_673), "1%");
         assert_eq!(show_percent(12_884_902), "0.3%");
         assert_eq!(show_percent(u32::MAX), "100%");

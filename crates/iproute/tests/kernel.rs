@@ -35,6 +35,9 @@ route append 2.0.0.0/8 via 10.0.2.2 metric 7
 route prepend 2.0.0.0/8 via 10.0.1.2 metric 7
 route add 2.0.0.0/8 via 10.0.1.2 metric 9 table 100
 route add 55.0.0.0/8 via 10.0.1.2 tos 0x10
+route add 56.0.0.0/8 via 10.0.1.2 metric 010
+route add 57.0.0.0/8 via 10.0.1.2 metric 08
+route add 57.0.0.0/8 via 10.0.1.2 metric +5
 route add blackhole 5.0.0.0/8
 route add unreachable 6.0.0.0/8 metric 5
 route add prohibit 7.0.0.0/8

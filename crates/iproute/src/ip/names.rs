@@ -1,5 +1,7 @@
 //! Names that `ip` knows: tables, protocols, scopes, types, devices.
 
+pub(super) use crate::units::parse_number;
+
 use crate::words::{GrammarError, Result, Word};
 use core::net::IpAddr;
 use datapath::fib::{Algorithm, Prefix, Protocol, RouteType, Scope, TableId};
@@ -213,16 +215,9 @@ pub(super) fn invalid(word: Word<'_>, what: &str, nearest: Option<String>) -> Gr
     word.error(format!("argument \"{}\" is wrong: {what}", word.text), nearest)
 }
 
-/// A number, decimal or `0x…`.
+/// A number (`get_u32`).
 pub(super) fn number(word: Word<'_>, what: &str) -> Result<u32> {
     parse_number(word.text).ok_or_else(|| invalid(word, what, None))
-}
-
-pub(super) fn parse_number(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u32::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 /// An address of any family.

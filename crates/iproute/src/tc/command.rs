@@ -1,6 +1,7 @@
 //! `tc qdisc add|change|replace|delete dev NAME ...`: where a qdisc goes, and putting it there.
 
 use super::{Device, Spec, parse_spec};
+use crate::units::parse_hex;
 use crate::words::{Result, Word, Words};
 use core::fmt;
 use datapath::qdisc::fifo::PfifoFast;
@@ -134,32 +135,41 @@ impl Place {
     }
 }
 
-/// A handle: `MAJOR:` or `MAJOR`, hexadecimal (`get_qdisc_handle`).
+/// A handle: `MAJOR:` or `MAJOR`, hexadecimal, whatever follows the colon; or `none`
+/// (`get_qdisc_handle`).
 ///
 /// # Errors
 /// Anything else.
 pub(crate) fn qdisc_handle(word: Word<'_>) -> Result<Handle> {
-    let major = word.text.strip_suffix(':').unwrap_or(word.text);
-    hex(major).map(|major| Handle::new(major, 0)).ok_or_else(|| word.illegal("handle"))
+    if word.text == "none" {
+        return Ok(Handle::NONE);
+    }
+    let major = word.text.split(':').next().and_then(half);
+    major.map(|major| Handle::new(major, 0)).ok_or_else(|| word.illegal("handle"))
 }
 
-/// A class: `MAJOR:MINOR` or `:MINOR` or `root`, hexadecimal (`get_tc_classid`).
+/// A class: `MAJOR:MINOR`, where no digits are 0, or both in one number, hexadecimal; or `root` or
+/// `none` (`get_tc_classid`).
 ///
 /// # Errors
 /// Anything else.
 pub(crate) fn class_id(word: Word<'_>) -> Result<Handle> {
-    if word.text == "root" {
-        return Ok(Handle::ROOT);
+    let part = |text: &str| if text.is_empty() { Some(0) } else { half(text) };
+    match word.text {
+        "root" => return Ok(Handle::ROOT),
+        "none" => return Ok(Handle::NONE),
+        _ => {}
     }
-    let parse = |text: &str| if text.is_empty() { Some(0) } else { hex(text) };
-    word.text
-        .split_once(':')
-        .and_then(|(major, minor)| Some(Handle::new(parse(major)?, parse(minor)?)))
-        .ok_or_else(|| word.illegal("class id"))
+    let id = match word.text.split_once(':') {
+        Some((major, minor)) => part(major).zip(part(minor)).map(|(a, b)| Handle::new(a, b)),
+        None => parse_hex(word.text).map(Handle),
+    };
+    id.ok_or_else(|| word.illegal("class id"))
 }
 
-fn hex(text: &str) -> Option<u16> {
-    u16::from_str_radix(text, 16).ok()
+/// One half of a handle.
+fn half(text: &str) -> Option<u16> {
+    parse_hex(text)?.try_into().ok()
 }
 
 impl QdiscCommand {
@@ -277,6 +287,46 @@ mod tests {
         assert!(apply(&mut root, tbf).is_ok());
         assert!(apply(&mut root, "qdisc replace dev x parent 8001:1 pfifo").is_ok());
         assert_eq!(handles(&root)[1], ("8001:1".to_owned(), "8002:".to_owned()));
+    }
+
+    /// As tc 6.1 sent or refused them.
+    #[test]
+    fn handles_and_classes_are_hexadecimal() {
+        let word = |text| Word { text, column: 0 };
+        for (text, handle) in [
+            ("1", Some(0x1_0000)),
+            ("1:", Some(0x1_0000)),
+            ("0x1f", Some(0x1f_0000)),
+            ("+5:", Some(0x5_0000)),
+            ("5:x", Some(0x5_0000)),
+            ("ffff:", Some(0xffff_0000)),
+            ("none", Some(0)),
+            ("5x", None),
+            (":", None),
+            ("root", None),
+            ("10000:", None),
+            ("-1:", None),
+        ] {
+            assert_eq!(qdisc_handle(word(text)).ok().map(|handle| handle.0), handle, "{text}");
+        }
+        for (text, class) in [
+            ("1:1", Some(0x1_0001)),
+            ("0x1:0x1", Some(0x1_0001)),
+            ("+1:1", Some(0x1_0001)),
+            ("1:", Some(0x1_0000)),
+            (":1", Some(1)),
+            ("1", Some(1)),
+            ("10001", Some(0x1_0001)),
+            (":", Some(0)),
+            ("none", Some(0)),
+            ("root", Some(u32::MAX)),
+            ("1:1:1", None),
+            ("1:x", None),
+            ("10000:1", None),
+            ("1:10000", None),
+        ] {
+            assert_eq!(class_id(word(text)).ok().map(|class| class.0), class, "{text}");
+        }
     }
 
     #[test]

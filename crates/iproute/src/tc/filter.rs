@@ -103,7 +103,11 @@ impl Head {
                 }
             }
             "prio" | "pref" | "preference" => {
-                self.preference = number(words.value(word)?, "prio")?;
+                let value = words.value(word)?;
+                self.preference = number(value, "prio")?;
+                if self.preference > u32::from(u16::MAX) {
+                    return Err(value.illegal("prio"));
+                }
             }
             "handle" => self.mark = Some(mark(words.value(word)?)?),
             _ => return Ok(false),

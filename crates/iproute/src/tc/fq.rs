@@ -4,7 +4,7 @@
 //! [ horizon_cap | horizon_drop ]` (tc-fq(8)).
 
 use super::show::{Push, Shown, map};
-use crate::units::{number, rate, show_rate, show_time, size, time};
+use crate::units::{number, rate, show_rate, show_time, time, time64};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::fq::{Fq, FqConfig};
 use datapath::units::{Duration, Rate};
@@ -67,15 +67,15 @@ impl FqWords {
             "buckets" => self.buckets = Some(buckets(words.value(word)?)?),
             "orphan_mask" => self.orphan_mask = Some(number(words.value(word)?, word.text)?),
             "quantum" => self.quantum = Some(positive(words.value(word)?, word.text)?),
-            "initial_quantum" => self.initial_quantum = Some(size(words.value(word)?, word.text)?),
-            "maxrate" => self.maxrate = Some(rate(words.value(word)?)?.bytes_per_sec()),
-            "low_rate_threshold" => {
-                self.low_rate_threshold = Some(rate(words.value(word)?)?.bytes_per_sec());
+            "initial_quantum" => {
+                self.initial_quantum = Some(number(words.value(word)?, word.text)?);
             }
+            "maxrate" => self.maxrate = Some(rate32(words.value(word)?)?),
+            "low_rate_threshold" => self.low_rate_threshold = Some(rate32(words.value(word)?)?),
             "pacing" => self.pacing = Some(true),
             "nopacing" => self.pacing = Some(false),
             "refill_delay" => self.refill_delay = Some(time(words.value(word)?, word.text)?),
-            "timer_slack" => self.timer_slack = Some(time(words.value(word)?, word.text)?),
+            "timer_slack" => self.timer_slack = Some(slack(words.value(word)?)?),
             "ce_threshold" => self.ce_threshold = Some(time(words.value(word)?, word.text)?),
             "horizon" => self.horizon = Some(time(words.value(word)?, word.text)?),
             "horizon_cap" => self.horizon_drop = Some(false),
@@ -106,6 +106,22 @@ impl FqWords {
     }
 }
 
+/// A rate in B/s that fits 32 bits (`get_rate`).
+fn rate32(word: Word<'_>) -> Result<u64> {
+    let bytes = rate(word)?.bytes_per_sec();
+    if bytes > u64::from(u32::MAX) { Err(word.illegal("rate")) } else { Ok(bytes) }
+}
+
+/// ns that fit 32 bits.
+fn slack(word: Word<'_>) -> Result<Duration> {
+    let slack = time64(word, "timer_slack")?;
+    if slack.as_nanos() > u64::from(u32::MAX) {
+        Err(word.illegal("timer_slack"))
+    } else {
+        Ok(slack)
+    }
+}
+
 /// A power of two.
 fn buckets(word: Word<'_>) -> Result<u32> {
     let count = number(word, "buckets")?;
@@ -117,7 +133,7 @@ fn buckets(word: Word<'_>) -> Result<u32> {
 }
 
 fn positive(word: Word<'_>, what: &str) -> Result<u32> {
-    match size(word, what)? {
+    match number(word, what)? {
         0 => Err(word.illegal(what)),
         bytes => Ok(bytes),
     }
@@ -226,7 +242,16 @@ mod tests {
         assert_eq!((config.quantum, config.initial_quantum), (1514, 15_140));
         assert_eq!(config.refill_delay, Duration::from_millis(10));
         assert!(!config.horizon_drop);
-        for (wrong, nearest) in [("maxrat 1mbit", Some("maxrate")), ("buckets 0", None)] {
+        let slack = FqWords::parse(&mut Words::new("timer_slack 1e3")).expect("good words");
+        assert_eq!(slack.timer_slack, Some(Duration::from_micros(1)), "bare numbers are ns");
+        for (wrong, nearest) in [
+            ("maxrat 1mbit", Some("maxrate")),
+            ("buckets 0", None),
+            ("quantum 5k", None),
+            ("limit 1e3", None),
+            ("maxrate 50gbit", None),
+            ("timer_slack 5e9", None),
+        ] {
             let error = FqWords::parse(&mut Words::new(wrong)).expect_err(wrong);
             assert_eq!(error.nearest.as_deref(), nearest);
         }

@@ -399,6 +399,11 @@ mod tests {
                 "netem delay 5ms los 1%",
                 "column 16: netem: unknown parameter \"los\" (did you mean \"loss\"?)",
             ),
+            ("netem delay 10ms gap 5", "column 22: gap specified without reorder probability"),
+            ("netem delay 274877907", "column 12: illegal value for \"delay\": \"274877907\""),
+            ("tbf rate 1e6 mpu -1", "column 17: illegal value for \"mpu\": \"-1\""),
+            ("tbf rate 1e6 overhead 0x10", "column 22: illegal value for \"overhead\": \"0x10\""),
+            ("prio bands 0x10", "column 11: illegal value for \"bands\": \"0x10\""),
             (
                 "netem reorder 25%",
                 "column 17: reordering not possible without specifying some delay",
@@ -434,8 +439,11 @@ mod tests {
         assert_eq!((rate.packet_overhead, rate.cell_size, rate.cell_overhead), (10, 48, 5));
         let reorder = netem("netem delay 10ms reorder 25% 50%");
         assert_eq!(reorder.gap, 1);
-        let gap = netem("netem delay 10ms gap 5");
-        assert_eq!((gap.gap, gap.reorder.0), (5, u32::MAX));
+        let gap = netem("netem delay 10ms gap 010 reorder 5%");
+        assert_eq!((gap.gap, gap.reorder.0), (8, 214_748_365));
+        let signed = netem("netem rate 1e6 -5 020 -010").rate.expect("a rate");
+        let fields = (signed.packet_overhead, signed.cell_size, signed.cell_overhead);
+        assert_eq!(fields, (-5, 16, -8), "what tc 6.1 sends");
         assert!(netem("netem delay 1ms 1ms distribution normal").distribution.is_some());
     }
 }

@@ -6,7 +6,7 @@ mod tables;
 
 pub(super) use show::shown;
 
-use crate::units::{number, percent, rate, size, through_ticks, time, time64};
+use crate::units::{number, parse_signed, percent, rate, size, through_ticks, ticks, time, time64};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::netem::{
     Chance, Correlated, DelayTable, FourState, Gemodel, Loss, NetemConfig, NetemRate, Slot,
@@ -62,8 +62,8 @@ fn option(config: &mut NetemConfig, word: Word<'_>, words: &mut Words<'_>) -> Re
     Ok(())
 }
 
-/// What only makes sense together. Reordering needs a delay to overtake; a gap alone always
-/// reorders, a probability alone may hit any packet.
+/// What only makes sense together. Reordering needs a delay to overtake, and a gap needs the
+/// probability of reordering; without a gap it may hit any packet.
 fn check(config: &mut NetemConfig, words: &Words<'_>) -> Result<()> {
     let reorders = config.reorder.0 != 0;
     if reorders && config.delay == 0 {
@@ -77,7 +77,7 @@ fn check(config: &mut NetemConfig, words: &Words<'_>) -> Result<()> {
     }
     match (reorders, config.gap) {
         (true, 0) => config.gap = 1,
-        (false, 1..) => config.reorder.0 = u32::MAX,
+        (false, 1..) => return Err(words.ended("gap specified without reorder probability")),
         _ => {}
     }
     Ok(())
@@ -86,13 +86,19 @@ fn check(config: &mut NetemConfig, words: &Words<'_>) -> Result<()> {
 /// `TIME [ JITTER [ CORRELATION ] ]`, through the scheduler's ticks.
 fn delay(config: &mut NetemConfig, word: Word<'_>, words: &mut Words<'_>) -> Result<()> {
     let nanos = |time: Duration| through_ticks(time).as_nanos() as i64;
-    config.delay = nanos(time(words.value(word)?, "delay")?);
-    let Some(jitter) = words.accept_as(|word| time(word, "jitter")) else { return Ok(()) };
+    config.delay = nanos(time32(words.value(word)?, "delay")?);
+    let Some(jitter) = words.accept_as(|word| time32(word, "jitter")) else { return Ok(()) };
     config.jitter = nanos(jitter).min(i64::from(i32::MAX));
     if let Some(rho) = words.accept_as(|word| percent(word, "correlation")) {
         config.delay_correlation = Correlated::new(rho);
     }
     Ok(())
+}
+
+/// A time that fits 32 bits of ticks: up to 274 s.
+fn time32(word: Word<'_>, what: &str) -> Result<Duration> {
+    let time = time(word, what)?;
+    if ticks(time) > u64::from(u32::MAX) { Err(word.illegal(what)) } else { Ok(time) }
 }
 
 /// The table for a distribution; uniform needs none.
@@ -152,16 +158,13 @@ fn chances<const N: usize>(
 /// `RATE [ PACKETOVERHEAD [ CELLSIZE [ CELLOVERHEAD ] ] ]`.
 fn netem_rate(word: Word<'_>, words: &mut Words<'_>) -> Result<NetemRate> {
     let rate = rate(words.value(word)?)?;
-    let mut config = NetemRate { rate, packet_overhead: 0, cell_size: 0, cell_overhead: 0 };
-    let signed = |word: Word<'_>| word.text.parse::<i32>().map_err(|_| word.illegal("overhead"));
-    let Some(packet_overhead) = words.accept_as(signed) else { return Ok(config) };
-    config.packet_overhead = packet_overhead;
-    let Some(cell_size) = words.accept_as(|word| number(word, "cellsize")) else {
-        return Ok(config);
-    };
-    config.cell_size = cell_size;
-    config.cell_overhead = words.accept_as(signed).unwrap_or(0);
-    Ok(config)
+    let signed = |word: Word<'_>| parse_signed(word.text).ok_or_else(|| word.illegal("overhead"));
+    Ok(NetemRate {
+        rate,
+        packet_overhead: words.accept_as(signed).unwrap_or(0),
+        cell_size: words.accept_as(|word| number(word, "cellsize")).unwrap_or(0),
+        cell_overhead: words.accept_as(signed).unwrap_or(0),
+    })
 }
 
 /// `MIN_DELAY [ MAX_DELAY ] [ packets N ] [ bytes N ]`.
@@ -178,7 +181,7 @@ fn slot(word: Word<'_>, words: &mut Words<'_>) -> Result<Slot> {
         match word.text {
             "packets" => {
                 words.next();
-                slot.packets = size(words.value(word)?, "packets")?;
+                slot.packets = number(words.value(word)?, "packets")?;
             }
             "bytes" => {
                 words.next();

@@ -4,7 +4,7 @@
 use super::show::Push;
 use super::tbf::link_layer;
 use crate::units::{
-    number, rate, show_rate, show_size, size_and_cell, transmit_size, transmit_time,
+    decimal, rate, show_rate, show_size, size_and_cell, transmit_size, transmit_time,
 };
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::police::{Action, Police, PoliceConfig};
@@ -70,7 +70,7 @@ impl Said {
             }
             "mtu" | "minburst" => self.mtu = Some(size_and_cell(words.value(word)?, word.text)?),
             "peakrate" => self.peakrate = Some(rate(words.value(word)?)?),
-            "overhead" => self.overhead = number(words.value(word)?, "overhead")? as u16,
+            "overhead" => self.overhead = decimal(words.value(word)?, "overhead")?,
             "linklayer" => self.link_layer = link_layer(words.value(word)?)?,
             "conform-exceed" => (self.exceed, self.conform) = verdicts(words.value(word)?)?,
             _ => self.exceed = action(word).ok_or_else(|| word.unknown("police", &OPTIONS))?,

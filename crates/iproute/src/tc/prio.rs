@@ -1,7 +1,7 @@
 //! `prio [ bands NUMBER ] [ priomap P1 ... P16 ]`.
 
 use super::show::{Push, Shown, map};
-use crate::units::number;
+use crate::units::decimal;
 use crate::words::{Result, Words};
 use datapath::qdisc::prio::PrioConfig;
 use serde_json::json;
@@ -14,17 +14,16 @@ pub(super) fn parse(words: &mut Words<'_>) -> Result<PrioConfig> {
         match word.text {
             "bands" => {
                 let value = words.value(word)?;
-                let bands = number(value, "bands")?;
-                if !(2..=16).contains(&bands) {
+                config.bands = decimal(value, "bands")?;
+                if !(2..=16).contains(&config.bands) {
                     return Err(value.illegal("bands"));
                 }
-                config.bands = bands as u8;
             }
             "priomap" => {
                 for entry in &mut config.priomap {
-                    let band = words.accept_as(|word| number(word, "priomap"));
+                    let band = words.accept_as(|word| decimal(word, "priomap"));
                     let Some(band) = band else { break };
-                    *entry = band.min(255) as u8;
+                    *entry = band;
                 }
             }
             _ => return Err(word.unknown("prio", &["bands", "priomap"])),

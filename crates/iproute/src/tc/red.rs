@@ -2,7 +2,7 @@
 //! [ bandwidth RATE ] [ ecn ] [ harddrop ] [ nodrop ] [ adaptive ]`, and what tc computes from it.
 
 use super::show::{Push, Shown, map};
-use crate::units::{number, rate, show_size, size, transmit_ticks};
+use crate::units::{leading_number, number, rate, show_size, size, transmit_ticks};
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::red::{Red, RedConfig};
 use datapath::units::Rate;
@@ -66,7 +66,7 @@ impl Said {
             "max" => self.max = size(words.value(word)?, "max")?,
             "avpkt" => self.avpkt = size(words.value(word)?, "avpkt")?,
             "burst" => self.burst = number(words.value(word)?, "burst")?,
-            "probability" => self.probability = probability(words.value(word)?)?,
+            "probability" => self.probability = probability(words.value(word)?),
             "bandwidth" => self.bandwidth = rate(words.value(word)?)?,
             "ecn" => self.ecn = true,
             "harddrop" => self.harddrop = true,
@@ -106,8 +106,7 @@ impl Said {
             max: self.max,
             wlog,
             plog,
-            // One is 2³², of which 32 bits are left.
-            max_probability: (self.probability * 4_294_967_296.0) as u64 as u32,
+            max_probability: self.max_probability(),
             scell_log: idle.0,
             idle_decay: idle.1,
             ecn: self.ecn,
@@ -148,6 +147,13 @@ impl Said {
         (0..32).find(|plog| per_byte * 2f64.powi(i32::from(*plog)) > 1.0)
     }
 
+    /// One is 2³², of which the lower 32 bits are left: of 1 and of 2 none, of 2.5 a half. What
+    /// does not fit 63 bits leaves none either.
+    fn max_probability(&self) -> u32 {
+        let parts = self.probability * 4_294_967_296.0;
+        if parts < 9_223_372_036_854_775_808.0 { parts as u64 as u32 } else { 0 }
+    }
+
     /// How far the average decays while idle: as if average packets had passed at the
     /// bandwidth, log2 of (1 - w)^n, in cells of 2^log so that 31 bits fit within 512 cells.
     /// tc counts the packet's time in ticks where the kernel will count µs; so do we.
@@ -165,12 +171,10 @@ impl Said {
     }
 }
 
-fn probability(word: Word<'_>) -> Result<f64> {
-    word.text
-        .parse()
-        .ok()
-        .filter(|probability| (0.0..=1.0).contains(probability))
-        .ok_or_else(|| word.illegal("probability"))
+/// The number at the beginning, or 0: tc looks neither at what follows nor whether it is at most
+/// one. From zero on downwards there is no `Plog` for it.
+fn probability(word: Word<'_>) -> f64 {
+    leading_number(word.text).map_or(0.0, |(probability, _)| probability)
 }
 
 /// As tc shows it; "other" counts what nothing drops any more.
@@ -253,6 +257,28 @@ mod tests {
         }
     }
 
+    /// As tc 6.1 sent them: `Plog` and `TCA_RED_MAX_P`.
+    #[test]
+    fn probabilities_need_not_be_below_one() {
+        for (text, plog, max_probability) in [
+            ("0.0001", 29, 0x0006_8db8),
+            ("1e-2", 22, 0x028f_5c28),
+            ("0x1p-3", 18, 0x2000_0000),
+            ("0.1x", 19, 0x1999_9999),
+            ("1.5", 15, 0x8000_0000),
+            ("2", 14, 0),
+            ("2.5", 14, 0x8000_0000),
+            ("3.25", 14, 0x4000_0000),
+            ("5%", 13, 0),
+            ("1e3", 5, 0),
+            ("1e30", 0, 0),
+        ] {
+            let config =
+                red(&format!("limit 400000 min 15000 max 45000 avpkt 1000 probability {text}"));
+            assert_eq!((config.plog, config.max_probability), (plog, max_probability), "{text}");
+        }
+    }
+
     #[test]
     fn impossible_settings_are_refused() {
         for (text, message) in [
@@ -266,7 +292,22 @@ mod tests {
                 "red: failed to calculate EWMA constant: burst 46 is too small, try burst 61",
             ),
             ("limit 5000 avpkt 1000 nodrop", "red: \"nodrop\" needs \"ecn\""),
-            ("limit 5000 avpkt 1000 probability 2", "illegal value for \"probability\": \"2\""),
+            (
+                "limit 400000 min 15000 max 45000 avpkt 1000 probability 0",
+                "red: failed to calculate probability",
+            ),
+            (
+                "limit 400000 min 15000 max 45000 avpkt 1000 probability -1",
+                "red: failed to calculate probability",
+            ),
+            (
+                "limit 400000 min 15000 max 45000 avpkt 1000 probability 1e-9",
+                "red: failed to calculate probability",
+            ),
+            (
+                "limit 400000 min 15000 max 45000 avpkt 1000 burst 1e1",
+                "illegal value for \"burst\": \"1e1\"",
+            ),
         ] {
             assert_eq!(parse(&mut Words::new(text)).expect_err(text).message, message);
         }

@@ -3,7 +3,7 @@
 
 use super::show::{Push, Shown, map};
 use crate::units::{
-    number, rate, show_rate, show_size, show_time, shown_micros, size, size_and_cell, time,
+    decimal, rate, show_rate, show_size, show_time, shown_micros, size, size_and_cell, time,
     transmit_size,
 };
 use crate::words::{Result, Word, Words};
@@ -61,8 +61,8 @@ impl Said {
             "latency" => self.latency = Some(time(words.value(word)?, "latency")?),
             "mtu" | "minburst" => self.mtu = Some(size_and_cell(words.value(word)?, word.text)?),
             "peakrate" => self.peakrate = Some(rate(words.value(word)?)?),
-            "overhead" => self.overhead = number(words.value(word)?, "overhead")? as u16,
-            "mpu" => self.mpu = number(words.value(word)?, "mpu")? as u16,
+            "overhead" => self.overhead = decimal(words.value(word)?, "overhead")?,
+            "mpu" => self.mpu = size(words.value(word)?, "mpu")? as u16,
             "linklayer" => self.link_layer = link_layer(words.value(word)?)?,
             _ => return Err(word.unknown("tbf", &OPTIONS)),
         }
