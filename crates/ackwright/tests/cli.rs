@@ -78,6 +78,22 @@ fn absent_files_and_wrong_arguments_exit_with_two() {
     assert_eq!(ackwright(&["reproduce", "lost-retransmt"]).status.code(), Some(2));
     assert!(stderr(&ackwright(&["reproduce", "lost-retransmt"])).contains("lost-retransmit"));
     assert_eq!(ackwright(&["vectors", "/nowhere"]).status.code(), Some(2));
+    let file = write(
+        &scratch("arguments"),
+        "x.toml",
+        &PROBES.replacen("ping\"", "bulk\"", 1).replacen("interval = \"10ms\"\n", "", 1),
+    );
+    let output = ackwright(&["run", &file, "--explain", "pnig"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no TCP flow is called \"pnig\"; did you mean \"ping\"?"));
+}
+
+#[test]
+fn what_can_be_reproduced_is_listed_for_programs_too() {
+    let output = ackwright(&["reproduce", "--json"]);
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let names = list["published"].as_array().expect("a list").iter().map(|one| &one["name"]);
+    assert!(names.into_iter().any(|name| name == "lost-retransmit"), "{list}");
 }
 
 #[test]
@@ -279,6 +295,14 @@ fn vectors_are_found_below_a_directory_and_other_json_is_passed_over() {
     let output = ackwright(&["vectors", &directory]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("case.jsonl: line 1: "), "{}", stderr(&output));
+    // A folder without any is an error, and so is a capture without its transfer.
+    let empty = scratch("no-vectors");
+    let capture = write(&empty, "case.s.pcap", "");
+    for path in [&*empty.to_string_lossy(), &*capture] {
+        let output = ackwright(&["vectors", path]);
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert!(stderr(&output).contains(": no vectors"), "{}", stderr(&output));
+    }
     // Named by its own name, it is an error.
     assert_eq!(ackwright(&["vectors", &notes]).status.code(), Some(2));
 }

@@ -39,6 +39,8 @@ pub struct Draw {
     path: String,
     range: Range,
     stream: u64,
+    /// Where it is written: what is wrong with a drawn value is told there.
+    at: Origin,
 }
 
 /// What a draw chooses from.
@@ -183,7 +185,7 @@ fn draw(index: usize, key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Dra
         faults.add(&node.at, message, None);
     }
     let stream = STREAM_BASE + index as u64;
-    Some(Draw { path: key.name.clone(), range: range?, stream })
+    Some(Draw { path: key.name.clone(), range: range?, stream, at: node.at.clone() })
 }
 
 fn uniform(low: &Node, high: &Node) -> Option<Range> {
@@ -245,9 +247,7 @@ impl Draw {
     }
 
     fn make(&self, kind: Kind) -> Value {
-        let label = format!("drawn {}", self.path);
-        let at = Origin::Override(label);
-        Value { path: self.path.clone(), node: Node { kind, at } }
+        Value { path: self.path.clone(), node: Node { kind, at: self.at.clone() } }
     }
 }
 

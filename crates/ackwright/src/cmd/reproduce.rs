@@ -7,6 +7,7 @@ use lab::output::Output;
 use lab::published::{self, Publication};
 use lab::reproduce::{self, Comparison};
 use lab::store::Store;
+use serde_json::json;
 
 use super::run::run_all;
 use super::{Failure, Outcome, print, print_json};
@@ -48,6 +49,14 @@ pub struct Args {
 /// Rebuilds publications and compares.
 pub fn run(args: &Args) -> Outcome {
     let known = published::publications().map_err(|faults| Failure::Other(faults.to_string()))?;
+    if args.names.is_empty() && args.json {
+        let list: Vec<_> = known
+            .iter()
+            .map(|one| json!({ "name": one.name, "title": one.title, "source": one.source }))
+            .collect();
+        print_json(&json!({ "schema": 1, "published": list }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.names.is_empty() {
         for one in &known {
             print(&format!("{}: {}\n    {}", one.name, one.title, one.source))?;

@@ -35,6 +35,11 @@ pub fn run(args: &Args) -> Outcome {
     for path in &args.paths {
         collect(path, &mut files)?;
     }
+    if files.is_empty() {
+        let paths: Vec<_> = args.paths.iter().map(|path| path.display().to_string()).collect();
+        let message = format!("{}: no vectors (.json, .jsonl, or their .gz)", paths.join(", "));
+        return Err(Failure::Usage(message));
+    }
     let mut reports = Vec::new();
     for file in &files {
         let report = match vectors::run_with(file, args.pcap.as_deref()) {
@@ -67,12 +72,20 @@ fn is_other_json(file: &Path, named: &[PathBuf], error: &vectors::Error) -> bool
     foreign && plain && !named.iter().any(|path| path == file)
 }
 
-/// Files as they are; of directories, and those inside, every `.json`, `.jsonl` and their `.gz`, in
+/// The capture that belongs to a transfer is read with it: `v4/*` names both.
+fn is_capture(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    [".pcap", ".pcap.gz", ".pcapng"].iter().any(|end| name.ends_with(end)) && path.exists()
+}
+
+/// Files as they are, but for captures; of directories, and those inside, every `.json`, `.jsonl` and their `.gz`, in
 /// order of name.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let unreadable = |error| Failure::Usage(format!("{}: {error}", path.display()));
     if !path.is_dir() {
-        files.push(path.into());
+        if !is_capture(path) {
+            files.push(path.into());
+        }
         return Ok(());
     }
     let mut inside = Vec::new();

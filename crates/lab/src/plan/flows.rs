@@ -1,15 +1,19 @@
 //! The flows of a plan: what the hosts do.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
 
 use super::doc::{Key, Node, Origin};
 use super::model::{App, FlowPlan, NodePlan};
-use super::parse::{check_name, node_indices};
+use super::parse::{check_name, check_unique, node_indices};
 use super::read::{Faults, Reader};
 use super::tc;
+
+/// As many flows as there are server ports below those of clients.
+pub const FLOWS_MAX: usize = 35_000;
 
 /// Reads `[flows]`, and tells where each flow was written.
 pub fn read_flows<'a>(
@@ -26,7 +30,13 @@ pub fn read_flows<'a>(
             flows.push(flow);
             places.push(&key.at);
         }
+        if flows.len() > FLOWS_MAX {
+            let message = format!("an experiment has at most {FLOWS_MAX} flows");
+            faults.add(&key.at, message, None);
+            break;
+        }
     }
+    check_unique("flow", flows.iter().map(|flow: &FlowPlan| flow.name.as_str()), &places, faults);
     (flows, places)
 }
 
@@ -53,10 +63,11 @@ fn read_flow(
     let start = table.time("start").unwrap_or(Duration::ZERO);
     let stop = table.time("stop");
     if start >= duration {
-        faults.add(table.at, "the flow would start after the end of the experiment", None);
+        let at = table.place("start");
+        faults.add(at, "the flow would start after the end of the experiment", None);
     }
     if stop.is_some_and(|stop| stop <= start) {
-        faults.add(table.at, "the flow would stop before it starts", None);
+        faults.add(table.place("stop"), "the flow would stop before it starts", None);
     }
     let count = table.integer("count", 0..=100_000).unwrap_or(1);
     if let Some((_, at)) = table.text_at("group")
@@ -172,30 +183,38 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
             think: table.time("think").unwrap_or(Duration::ZERO),
             count: table.integer("requests", 1..=i64::MAX).map(|count| count as u64),
         },
-        4 => App::OnOff { on: required_time(table, "on")?, off: required_time(table, "off")? },
+        4 => {
+            let on = required_time(table, "on");
+            if on == Some(Duration::ZERO) {
+                let at = table.place("on");
+                table.faults.add(at, "\"on\" must not be zero: nothing would be sent", None);
+            }
+            App::OnOff { on: on?, off: required_time(table, "off")? }
+        }
         5 => {
             if table.node("rate").is_none() {
                 table.missing("rate");
             }
-            App::Cbr { rate: table.rate("rate")?, size: table.size("size").unwrap_or(1200) }
+            let size = datagram_size(table, 1..=DATAGRAM_MAX).unwrap_or(1200);
+            App::Cbr { rate: table.rate("rate")?, size }
         }
         6 => App::Ping {
-            interval: table.time("interval").unwrap_or(Duration::from_millis(200)),
-            size: table.size("size").unwrap_or(56),
+            interval: interval(table).unwrap_or(Duration::from_millis(200)),
+            size: datagram_size(table, 0..=DATAGRAM_MAX).unwrap_or(56),
         },
         7 => App::Probe {
-            interval: table.time("interval").unwrap_or(Duration::from_millis(20)),
-            size: table.size("size").unwrap_or(64),
+            interval: interval(table).unwrap_or(Duration::from_millis(20)),
+            size: datagram_size(table, 0..=DATAGRAM_MAX).unwrap_or(64),
         },
         8 => App::Query {
             servers: to.to_vec(),
-            request: table.size("request").unwrap_or(1_600),
+            request: positive_size(table, "request").unwrap_or(1_600),
             response: required_size(table, "response")?,
             think: table.time("think").unwrap_or(Duration::ZERO),
             count: table.integer("queries", 1..=i64::MAX).map(|count| count as u64),
         },
         9 => App::Connect {
-            interval: table.time("interval").unwrap_or(Duration::from_secs(1)),
+            interval: interval(table).unwrap_or(Duration::from_secs(1)),
             count: table.integer("attempts", 1..=i64::MAX).map(|count| count as u64),
         },
         _ => return Some(AppWord::Rrul),
@@ -207,11 +226,39 @@ fn required_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
     if table.node(key).is_none() {
         table.missing(key);
     }
+    positive_size(table, key)
+}
+
+fn positive_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
     let size = table.size(key)?;
     if size == 0 {
-        table.faults.add(table.at, format!("\"{key}\" must not be zero"), None);
+        table.faults.add(table.place(key), format!("\"{key}\" must not be zero"), None);
     }
     Some(size)
+}
+
+/// The most bytes that a datagram, or an echo request, holds behind its IPv4 headers.
+const DATAGRAM_MAX: u64 = 65_535 - 20 - 8;
+
+/// The payload of a datagram.
+fn datagram_size(table: &mut Reader<'_, '_>, range: RangeInclusive<u64>) -> Option<u64> {
+    let size = table.size("size")?;
+    if range.contains(&size) {
+        return Some(size);
+    }
+    let (least, most) = range.into_inner();
+    let message = format!("a datagram holds {least} to {most} bytes, not {size}");
+    table.faults.add(table.place("size"), message, None);
+    None
+}
+
+/// The time between two probes, or two connections.
+fn interval(table: &mut Reader<'_, '_>) -> Option<Duration> {
+    let interval = table.time("interval")?;
+    if interval == Duration::ZERO {
+        table.faults.add(table.place("interval"), "\"interval\" must not be zero", None);
+    }
+    Some(interval)
 }
 
 fn required_time(table: &mut Reader<'_, '_>, key: &'static str) -> Option<Duration> {

@@ -81,10 +81,7 @@ impl Experiment {
         let name = path.display().to_string();
         let bytes =
             std::fs::read(path).map_err(|problem| Error::Io { path: name.clone(), problem })?;
-        let text = String::from_utf8(bytes).map_err(|_| Error::Io {
-            path: name.clone(),
-            problem: std::io::Error::new(std::io::ErrorKind::InvalidData, "not UTF-8 text"),
-        })?;
+        let text = String::from_utf8(bytes).map_err(|error| not_text(&name, &error))?;
         Ok(Self::parse(&name, &text, settings)?)
     }
 
@@ -163,6 +160,20 @@ impl Experiment {
         plan.seed = run_seed;
         Ok((plan, drawn))
     }
+}
+
+/// Where a file stops being UTF-8.
+fn not_text(name: &str, error: &std::string::FromUtf8Error) -> Diagnostics {
+    let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+    let valid = String::from_utf8_lossy(valid);
+    let line = valid.rsplit('\n').next().unwrap_or_default();
+    Diagnostics(vec![Diagnostic {
+        source: name.into(),
+        position: Some((valid.matches('\n').count() + 1, line.chars().count() + 1)),
+        message: "from here on this is not UTF-8 text".into(),
+        help: None,
+        line_text: None,
+    }])
 }
 
 /// Reads the document with some values replaced.

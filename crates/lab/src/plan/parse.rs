@@ -1,5 +1,7 @@
 //! From the tree to a [`Plan`]: names, quantities and references.
 
+use std::collections::BTreeSet;
+
 use datapath::host::SharedBuffer;
 use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::units::Duration;
@@ -40,9 +42,10 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let mut top = Reader::new(root, faults)?;
     read_schema(&mut top);
     let name = top.required("name").map_or("", |(text, at)| {
-        if text.is_empty() || !text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        {
-            let message = "the name may hold letters, digits, \"-\", \"_\" and \".\" only";
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if text.is_empty() || text.starts_with('.') || !text.chars().all(fits) {
+            let message =
+                "the name may hold letters, digits, \"-\", \"_\" and, but not first, \".\"";
             faults.add(at, message, None);
         }
         text
@@ -93,6 +96,9 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let next_links = routes::resolve(&nodes, &links, &written.links);
     check_flows(&flows, &nodes, &links, &next_links, &places, faults);
     ip::check(node_entries, &nodes, &links, faults);
+    if faults.is_empty() {
+        check_nodes(&nodes, &links, &places, faults);
+    }
     Some(Plan {
         name: name.to_string(),
         title,
@@ -113,11 +119,13 @@ fn read_schema(top: &mut Reader<'_, '_>) {
     match top.node("schema") {
         None => top.missing("schema"),
         Some(Node { kind: Kind::Int(SCHEMA), .. }) => {}
-        Some(node) => top.faults.add(
-            &node.at,
-            format!("this program reads schema {SCHEMA}, not {}", node.plain()),
-            None,
-        ),
+        Some(Node { kind: Kind::Int(other), at }) => {
+            top.faults.add(at, format!("this program reads schema {SCHEMA}, not {other}"), None);
+        }
+        Some(node) => {
+            let message = format!("\"schema\" must be a whole number, not {}", node.type_name());
+            top.faults.add(&node.at, message, None);
+        }
     }
 }
 
@@ -152,6 +160,7 @@ fn read_nodes<'a>(
             places.push(&key.at);
         }
     }
+    check_unique("node", nodes.iter().map(|node| node.name.as_str()), &places, faults);
     (nodes, places)
 }
 
@@ -247,6 +256,21 @@ pub fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
     }
 }
 
+/// What is called alike would share files and ports: `a-1` beside `a` with a count.
+pub fn check_unique<'a>(
+    what: &str,
+    names: impl Iterator<Item = &'a str>,
+    places: &[&Origin],
+    faults: &Faults<'_>,
+) {
+    let mut known = BTreeSet::new();
+    for (name, at) in names.zip(places) {
+        if !known.insert(name) {
+            faults.add(at, format!("another {what} is called \"{name}\" too"), None);
+        }
+    }
+}
+
 /// The index of the node called `name`; a fault that names the nearest one if there is none.
 pub fn node_index(
     name: &str,
@@ -306,6 +330,7 @@ fn read_links<'a>(
             places.push(&key.at);
         }
     }
+    check_unique("link", links.iter().map(|link| link.name.as_str()), &places, faults);
     (links, places)
 }
 
@@ -371,7 +396,7 @@ fn split_rtt(table: &mut Reader<'_, '_>, both: Direction) -> [Direction; 2] {
     let has_delay = table.node("delay").is_some();
     let Some(rtt) = table.time("rtt") else { return [both.clone(), both] };
     if has_delay {
-        table.faults.add(table.at, "\"rtt\" and \"delay\" exclude each other", None);
+        table.faults.add(table.place("delay"), "\"rtt\" and \"delay\" exclude each other", None);
     }
     let forward = Duration::from_nanos(rtt.as_nanos() / 2);
     let backward = rtt - forward;
@@ -393,7 +418,7 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
     };
     if direction.reorder > 0 && direction.reorder_by == Duration::ZERO {
         let message = "\"reorder\" needs \"reorder_by\": how much later such packets come";
-        table.faults.add(table.at, message, None);
+        table.faults.add(table.place("reorder"), message, None);
     }
     direction
 }
@@ -426,17 +451,25 @@ fn read_addresses(table: &mut Reader<'_, '_>) -> Option<[(std::net::IpAddr, u8);
         .collect();
     match parsed.as_slice() {
         [a, b] if a.0.is_ipv4() != b.0.is_ipv4() || a.1 != b.1 => {
-            table.faults.add(table.at, "the two addresses are not of one subnet", None);
+            table.faults.add(
+                table.place("addresses"),
+                "the two addresses are not of one subnet",
+                None,
+            );
             None
         }
         [a, b] if a.0 == b.0 => {
-            table.faults.add(table.at, "the two ends have the same address", None);
+            table.faults.add(table.place("addresses"), "the two ends have the same address", None);
             None
         }
         [a, b] => Some([*a, *b]),
         _ => {
             if parsed.len() == texts.len() {
-                table.faults.add(table.at, "a link has exactly two addresses", None);
+                table.faults.add(
+                    table.place("addresses"),
+                    "a link has exactly two addresses",
+                    None,
+                );
             }
             None
         }
@@ -532,7 +565,7 @@ fn read_measure(
     let Some(mut table) = node.and_then(|node| Reader::new(node, faults)) else { return measure };
     if let Some(sample) = table.time("sample") {
         if sample.as_nanos() < 1_000 {
-            faults.add(table.at, "\"sample\" must be 1us or more", None);
+            faults.add(table.place("sample"), "\"sample\" must be 1us or more", None);
         }
         measure.sample = sample;
     }
@@ -545,13 +578,13 @@ fn read_measure(
     measure.pcap = ports(table.texts("pcap"));
     measure.early = table.time("early");
     if measure.early == Some(Duration::ZERO) {
-        faults.add(table.at, "\"early\" must not be zero", None);
+        faults.add(table.place("early"), "\"early\" must not be zero", None);
     }
     measure.steps = table.time("steps");
     if measure.steps.is_some_and(|steps| {
         steps.as_nanos() == 0 || steps.as_nanos() % measure.sample.as_nanos() != 0
     }) {
-        faults.add(table.at, "\"steps\" must be a multiple of \"sample\"", None);
+        faults.add(table.place("steps"), "\"steps\" must be a multiple of \"sample\"", None);
     }
     measure.flent = table.word("flent", &FLENT_TESTS);
     measure.table = table.texts("table").iter().map(|(text, _)| (*text).to_string()).collect();
@@ -564,6 +597,16 @@ fn read_measure(
 
 const FLENT_TESTS: [(&str, FlentTest); 3] =
     [("rrul", FlentTest::Rrul), ("rrul_be", FlentTest::RrulBe), ("tcp_nup", FlentTest::TcpNup)];
+
+/// A node that no link reaches would have no address. Asked last: a faulty link leads nowhere.
+fn check_nodes(nodes: &[NodePlan], links: &[LinkPlan], places: &Places<'_>, faults: &Faults<'_>) {
+    let linked: BTreeSet<usize> = links.iter().flat_map(|link| link.ends).collect();
+    for (index, (node, at)) in nodes.iter().zip(&places.nodes).enumerate() {
+        if !linked.contains(&index) {
+            faults.add(at, format!("no link leads to \"{}\"", node.name), None);
+        }
+    }
+}
 
 fn check_links(links: &[LinkPlan], places: &Places<'_>, faults: &Faults<'_>) {
     for (index, link) in links.iter().enumerate() {

@@ -33,6 +33,11 @@ impl<'a> Faults<'a> {
         self.list.borrow_mut().push(fault);
     }
 
+    /// True as long as nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.list.borrow().is_empty()
+    }
+
     /// All faults in the order of the file.
     pub fn into_sorted(self) -> Vec<Diagnostic> {
         let mut list = self.list.into_inner();
@@ -68,6 +73,12 @@ impl<'a, 'd> Reader<'a, 'd> {
             self.known.push(key);
         }
         self.entries.iter().find(|(name, _)| name.name == key).map(|(_, node)| node)
+    }
+
+    /// Where the value of `key` is, or else the table.
+    pub fn place(&self, key: &str) -> &'a Origin {
+        let entry = self.entries.iter().find(|(name, _)| name.name == key);
+        entry.map_or(self.at, |(_, node)| &node.at)
     }
 
     /// Every entry of the table of tables `key`.

@@ -483,6 +483,61 @@ fn counts_and_patterns_make_many() {
     assert_eq!(plan.measure.pcap.len(), 3);
 }
 
+/// What a run could not do is said of the file, where it is written.
+#[test]
+fn impossible_values_are_found_before_a_run() {
+    let app =
+        |words: &str| GOOD.replacen("app = \"fixed\"", words, 1).replace("bytes = \"1gb\"\n", "");
+    let also = |words: &str| format!("{GOOD}{words}");
+    for (text, position, message) in [
+        (app("app = \"cbr\"\nrate = \"1mbit\"\nsize = 0"), (36, 8), "holds 1 to 65507 bytes"),
+        (app("app = \"cbr\"\nrate = \"1mbit\"\nsize = 65508"), (36, 8), "holds 1 to 65507 bytes"),
+        (app("app = \"ping\"\nsize = 65508"), (35, 8), "holds 0 to 65507 bytes"),
+        (app("app = \"ping\"\ninterval = \"0ms\""), (35, 12), "\"interval\" must not be zero"),
+        (app("app = \"probe\"\ninterval = \"0s\""), (35, 12), "\"interval\" must not be zero"),
+        (app("app = \"connect\"\ninterval = \"0s\""), (35, 12), "\"interval\" must not be zero"),
+        (app("app = \"on-off\"\non = \"0s\"\noff = \"1s\""), (35, 6), "\"on\" must not be zero"),
+        (app("app = \"chunk\"\nchunk = 0"), (35, 9), "\"chunk\" must not be zero"),
+        (app("app = \"query\"\nresponse = 9\nrequest = 0"), (36, 11), "\"request\" must not"),
+        (app("app = \"bulk\"\ncount = 35001"), (33, 8), "at most 35000 flows"),
+        (app("app = \"bulk\"\nstart = \"2s\"\nstop = \"1s\""), (36, 8), "before it starts"),
+        (also("[nodes.island]\n"), (51, 8), "no link leads to \"island\""),
+        (
+            GOOD.replace("[nodes.a]", "[nodes.a-1]\n[nodes.a]\ncount = 2"),
+            (14, 8),
+            "another node is called \"a-1\" too",
+        ),
+        (
+            also(
+                "[flows.x-1]\napp=\"bulk\"\nfrom=\"a\"\nto=\"b\"\n[flows.x]\napp=\"bulk\"\nfrom=\"a\"\nto=\"b\"\ncount=2",
+            ),
+            (55, 8),
+            "another flow is called \"x-1\" too",
+        ),
+        (GOOD.replace("\"demo\"", "\"..\""), (2, 8), "not first"),
+        (GOOD.replace("schema = 1", "schema = \"1\""), (1, 10), "a whole number, not a text"),
+        (
+            also("\"links.wire.rt\" = { uniform = [\"1ms\", \"2ms\"] }\n"),
+            (51, 19),
+            "unknown key \"rt\"",
+        ),
+    ] {
+        let faults = Experiment::parse("demo.toml", &text, &[]).expect_err(&text);
+        let found = faults.0.iter().find(|fault| fault.message.contains(message));
+        let found = found.unwrap_or_else(|| panic!("{message}: {faults}"));
+        assert_eq!(found.position, Some(position), "{found}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text_says_where() {
+    let path = std::env::temp_dir().join(format!("ackwright-latin1-{}.toml", std::process::id()));
+    std::fs::write(&path, b"schema = 1\nname = \"m\xe4h\"\n").expect("a temporary file");
+    let error = Experiment::load(&path, &[]).expect_err("it is no text").to_string();
+    std::fs::remove_file(&path).expect("it was there");
+    assert!(error.contains(".toml:2:10: from here on this is not UTF-8"), "{error}");
+}
+
 #[test]
 fn dctcp_and_switches_have_their_words() {
     let text = GOOD

@@ -14,7 +14,7 @@ use sim::link::NodeId;
 use sim::record::Observer;
 
 use super::{Error, Options, build};
-use crate::plan::{Plan, suggest};
+use crate::plan::{Diagnostic, Diagnostics, Plan, suggest};
 
 /// Every event of one node, with its time.
 struct Log {
@@ -37,8 +37,14 @@ impl Observer for Log {
 pub fn explain(plan: &Plan, flow: &str, options: &Options<'_>) -> Result<String, Error> {
     let tcp = || plan.flows.iter().filter(|one| one.app.is_tcp());
     let Some(index) = plan.flows.iter().position(|one| one.name == flow && one.app.is_tcp()) else {
-        let help = suggest(flow, tcp().map(|one| one.name.as_str())).unwrap_or_default();
-        return Err(Error::World(format!("no TCP flow is called \"{flow}\"; {help}")));
+        let fault = Diagnostic {
+            source: format!("--explain {flow}"),
+            position: None,
+            message: format!("no TCP flow is called \"{flow}\""),
+            help: suggest(flow, tcp().map(|one| one.name.as_str())),
+            line_text: None,
+        };
+        return Err(Error::Invalid(Diagnostics(vec![fault])));
     };
     let mut built = build::build(plan).map_err(Error::World)?;
     let (node, sender) = (built.flows[index].sender_node, built.flows[index].sender);
