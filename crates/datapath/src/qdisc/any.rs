@@ -3,7 +3,7 @@
 
 use super::cake::Cake;
 use super::codel::Codel;
-use super::fifo::{Fifo, PfifoFast};
+use super::fifo::{Fifo, FifoKind, PfifoFast};
 use super::fq::Fq;
 use super::fq_codel::FqCodel;
 use super::handle::Handle;
@@ -57,6 +57,24 @@ macro_rules! each {
             AnyQdisc::Cake($qdisc) => $call,
         }
     };
+}
+
+impl AnyQdisc {
+    /// Its kind, as tc calls it (`Qdisc_ops.id`).
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Fifo(fifo) => fifo.kind().name(),
+            Self::PfifoFast(_) => "pfifo_fast",
+            Self::Tbf(_) => "tbf",
+            Self::Netem(_) => "netem",
+            Self::Red(_) => "red",
+            Self::Codel(_) => "codel",
+            Self::Fq(_) => "fq",
+            Self::FqCodel(_) => "fq_codel",
+            Self::Prio(_) => "prio",
+            Self::Cake(_) => "cake",
+        }
+    }
 }
 
 impl Qdisc for AnyQdisc {
@@ -213,17 +231,19 @@ impl Sched {
         }
     }
 
-    /// Attaches `child` to the class `parent` and gives back what was there before, with the
-    /// packets that still wait in it; `Err` gives `child` back: there is no such class.
-    ///
-    /// # Errors
-    /// No class of that id exists in this tree, or its owner takes no inner qdisc.
-    pub fn graft(&mut self, parent: Handle, child: Box<Sched>) -> Result<Box<Sched>, Box<Sched>> {
-        let slot = if parent == Handle::ROOT { Some(self) } else { self.class_mut(parent) };
-        match slot {
-            Some(slot) => Ok(Box::new(core::mem::replace(slot, *child))),
-            None => Err(child),
-        }
+    /// Takes what the class `parent`, anywhere in this tree, has, with the packets that still wait
+    /// in it. A band of prio has a pfifo afterwards, as at first; netem keeps its packets itself
+    /// again; tbf and red are left with a queue that takes none (`noop_qdisc`). `None` where there is no
+    /// such class, or nothing in it.
+    pub fn detach(&mut self, parent: Handle) -> Option<Box<Sched>> {
+        let owner = self.find_mut(Handle::new(parent.major(), 0))?;
+        let left: Sched = match &mut owner.qdisc {
+            AnyQdisc::Netem(netem) => return netem.take_child(),
+            AnyQdisc::Prio(_) => Fifo::pfifo_default().into(),
+            _ => Fifo::new(FifoKind::Bytes(0)).into(),
+        };
+        let place = owner.own_class_mut(parent.minor())?;
+        Some(Box::new(core::mem::replace(place, left)))
     }
 
     /// Drops all that waits, because the qdisc goes away (`qdisc_reset`): it is run to its end, and

@@ -28,6 +28,18 @@ pub enum FifoKind {
     NoQueue,
 }
 
+impl FifoKind {
+    /// As tc calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packets(_) => "pfifo",
+            Self::Bytes(_) => "bfifo",
+            Self::HeadDrop(_) => "pfifo_head_drop",
+            Self::NoQueue => "noqueue",
+        }
+    }
+}
+
 /// pfifo, bfifo, pfifo_head_drop and noqueue.
 #[derive(Clone, Debug)]
 pub struct Fifo {

@@ -4,6 +4,7 @@
 //! scaled by 2^wlog. Below `min` nothing happens, above `max` every packet is marked or dropped,
 //! between them some are, evenly spaced at random.
 
+use super::fifo::{Fifo, FifoKind};
 use super::{Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
 use crate::packet::Packet;
 use crate::reason::Reason;
@@ -116,12 +117,14 @@ impl Red {
         &self.config
     }
 
-    /// Other settings; what waits stays, the average is kept (`red_change`).
-    pub fn change(&mut self, config: RedConfig) {
+    /// Other settings; the average is kept. The inner qdisc, whatever it is, gives way to a new
+    /// bfifo with the limit, and what waited in it is dropped (`red_change`).
+    pub fn change(&mut self, config: RedConfig, cx: &mut Cx<'_>) {
         self.chance = MarkChance::new(&config);
-        if let super::AnyQdisc::Fifo(fifo) = self.child.qdisc_mut() {
-            fifo.set_limit(config.limit);
-        }
+        let fresh = Fifo::new(FifoKind::Bytes(config.limit)).into();
+        let mut old = core::mem::replace(&mut *self.child, fresh);
+        self.stats.drops += u64::from(old.backlog().packets);
+        old.purge(cx);
         self.config = config;
     }
 
@@ -326,7 +329,6 @@ impl Qdisc for Red {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fifo::{Fifo, FifoKind};
     use super::super::testing::{Bench, flow_frame};
     use super::*;
 

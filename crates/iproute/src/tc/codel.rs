@@ -215,7 +215,7 @@ pub(super) fn shown(codel: &Codel, now: Instant) -> Shown {
         stats_json.insert("ce_mark".to_owned(), json!(stats.ce_mark));
     }
     text.push('\n');
-    Shown { kind: "codel", options, options_json, stats: text, stats_json }
+    Shown { options, options_json, stats: text, stats_json }
 }
 
 /// fq_codel as tc shows it.
@@ -263,7 +263,7 @@ pub(super) fn shown_fq(fq_codel: &FqCodel) -> Shown {
     }
     text.push_fmt(format_args!("\n  new_flows_len {new} old_flows_len {old}\n"));
     stats_json.extend(map([("new_flows_len", json!(new)), ("old_flows_len", json!(old))]));
-    Shown { kind: "fq_codel", options, options_json, stats: text, stats_json }
+    Shown { options, options_json, stats: text, stats_json }
 }
 
 #[cfg(test)]

@@ -1,21 +1,18 @@
-//! `tc qdisc add|change|replace|delete dev NAME ...`: where a qdisc goes, and putting it there.
+//! `tc qdisc add|change|replace|delete dev NAME ...`: what is to be done, and where.
 
-use super::{Device, Spec, parse_spec};
+use super::{Spec, parse_spec};
 use crate::units::parse_hex;
 use crate::words::{Result, Word, Words};
-use core::fmt;
-use datapath::qdisc::fifo::PfifoFast;
-use datapath::qdisc::{Cx, Handle, Sched};
-use datapath::rng::Rng;
+use datapath::qdisc::Handle;
 
 /// What to do with the qdisc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Attach a new one where there is none yet.
+    /// Attach one where there is none, or none of this kind.
     Add,
-    /// Change the settings of the one that is there; it must be of the same kind.
+    /// Change the settings of the one that is there.
     Change,
-    /// Attach a new one, whatever is there.
+    /// Change the one that is there if it can become what is wanted, or attach a new one.
     Replace,
     /// Detach it.
     Delete,
@@ -28,25 +25,13 @@ pub struct QdiscCommand {
     pub verb: Verb,
     /// The interface's name.
     pub device: String,
-    /// Where: [`Handle::ROOT`], [`Handle::INGRESS`] or a class.
+    /// Where: [`Handle::ROOT`], [`Handle::INGRESS`], a class, or [`Handle::NONE`] if the handle
+    /// says it all.
     pub parent: Handle,
     /// The handle given, or [`Handle::NONE`].
     pub handle: Handle,
     /// The kind and its options; `None` for `ingress` and for `delete`.
     pub spec: Option<Spec>,
-}
-
-/// Why a well-formed command does not fit the tree it is applied to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// There is one already (`EEXIST`).
-    Exists,
-    /// No such class, or its owner takes no inner qdisc (`ENOENT`).
-    NoSuchParent,
-    /// What is there is of another kind (`EINVAL`).
-    OtherKind,
-    /// The command is about ingress, which has no queue to change (`EOPNOTSUPP`).
-    Ingress,
 }
 
 const VERBS: [(&str, Verb); 5] = [
@@ -57,10 +42,10 @@ const VERBS: [(&str, Verb); 5] = [
     ("del", Verb::Delete),
 ];
 
-/// Reads `[tc] qdisc VERB dev NAME root|parent CLASS|ingress [handle HANDLE] KIND ...`.
+/// Reads `[tc] qdisc VERB dev NAME [root|parent CLASS|ingress] [handle HANDLE] KIND ...`.
 ///
 /// # Errors
-/// Anything that tc would not send to the kernel.
+/// Anything that tc would not send to the kernel, and what names neither a parent nor a handle.
 pub fn parse_qdisc(text: &str) -> Result<QdiscCommand> {
     let mut words = Words::new(text);
     words.accept("tc");
@@ -77,10 +62,14 @@ pub fn parse_qdisc(text: &str) -> Result<QdiscCommand> {
         (None, _) if place.parent == Some(Handle::INGRESS) => None,
         _ => Some(parse_spec(&mut words)?),
     };
+    let parent = place.parent.unwrap_or(Handle::NONE);
+    if parent == Handle::NONE && place.handle == Handle::NONE {
+        return Err(words.missing("qdisc", "root"));
+    }
     Ok(QdiscCommand {
         verb,
         device: place.device.ok_or_else(|| words.missing("qdisc", "dev"))?,
-        parent: place.parent.ok_or_else(|| words.missing("qdisc", "root"))?,
+        parent,
         handle: place.handle,
         spec,
     })
@@ -172,122 +161,9 @@ fn half(text: &str) -> Option<u16> {
     parse_hex(text)?.try_into().ok()
 }
 
-impl QdiscCommand {
-    /// Carries the command out on the egress tree of `device`, and gives back what was replaced. What
-    /// waited in it goes to `cx`, as dropped.
-    ///
-    /// A tree whose root has no handle is the device's default queue, which `add` may replace.
-    /// Where no handle is given the first free one from 8001: on is taken. Packets that a change
-    /// leaves no room for go to `cx`.
-    ///
-    /// # Errors
-    /// The command does not fit the tree; the tree is unchanged.
-    pub fn apply(
-        &self,
-        root: &mut Sched,
-        device: Device,
-        rng: Rng,
-        cx: &mut Cx<'_>,
-    ) -> core::result::Result<Option<Box<Sched>>, Refused> {
-        if self.parent == Handle::INGRESS {
-            return Err(Refused::Ingress);
-        }
-        let handle = if self.handle == Handle::NONE { free_handle(root) } else { self.handle };
-        let there = if self.parent == Handle::ROOT {
-            &mut *root
-        } else {
-            root.class_mut(self.parent).ok_or(Refused::NoSuchParent)?
-        };
-        let Some(spec) = &self.spec else {
-            let default = Sched::new(Handle::NONE, PfifoFast::new(device.tx_queue_len));
-            return Ok(Some(replaced(there, default, cx)));
-        };
-        match self.verb {
-            Verb::Add if there.handle != Handle::NONE => return Err(Refused::Exists),
-            Verb::Change => {
-                let fits = spec.change(there, cx);
-                return if fits { Ok(None) } else { Err(Refused::OtherKind) };
-            }
-            Verb::Add | Verb::Replace | Verb::Delete => {}
-        }
-        let fresh = Sched::new(handle, spec.build(device, handle, rng));
-        Ok(Some(replaced(there, fresh, cx)))
-    }
-}
-
-/// What was `there` before `new`, emptied.
-fn replaced(there: &mut Sched, new: Sched, cx: &mut Cx<'_>) -> Box<Sched> {
-    let mut old = Box::new(core::mem::replace(there, new));
-    old.purge(cx);
-    old
-}
-
-/// The first unused handle from 8001: on (`qdisc_alloc_handle`).
-fn free_handle(root: &Sched) -> Handle {
-    let used: Vec<u16> = root.tree().iter().map(|(_, sched)| sched.handle.major()).collect();
-    let major =
-        (0x8001..=0xfffe).find(|major| !used.contains(major)).expect("fewer than 32768 qdiscs");
-    Handle::new(major, 0)
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exists => "Exclusivity flag on, cannot modify.",
-            Self::NoSuchParent => "Parent Qdisc doesn't exists.",
-            Self::OtherKind => "Invalid qdisc name: must match existing qdisc.",
-            Self::Ingress => "An ingress qdisc has no queue.",
-        })
-    }
-}
-
-impl std::error::Error for Refused {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datapath::qdisc::fifo::Fifo;
-    use datapath::units::Instant;
-
-    fn apply(root: &mut Sched, text: &str) -> core::result::Result<Option<Box<Sched>>, Refused> {
-        let command = parse_qdisc(text).expect(text);
-        let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
-        command.apply(root, Device::default(), Rng::stream(1, 1), cx)
-    }
-
-    fn handles(root: &Sched) -> Vec<(String, String)> {
-        let show =
-            |(parent, sched): (Handle, &Sched)| (parent.to_string(), sched.handle.to_string());
-        root.tree().into_iter().map(show).collect()
-    }
-
-    #[test]
-    fn a_tree_grows_command_by_command() {
-        let mut root: Sched = Fifo::pfifo_default().into();
-        let refused = |result: core::result::Result<_, Refused>| result.map(|_| ()).err();
-        for (text, expected) in [
-            ("tc qdisc add dev r1 root handle 1: tbf rate 10mbit burst 3100 limit 400000", None),
-            ("tc qdisc add dev r1 parent 1:1 handle 10: bfifo limit 3000", None),
-            ("tc qdisc add dev r1 parent 2:1 pfifo", Some(Refused::NoSuchParent)),
-            ("tc qdisc add dev r1 root pfifo", Some(Refused::Exists)),
-            ("tc qdisc change dev r1 root pfifo limit 3", Some(Refused::OtherKind)),
-            ("tc qdisc change dev r1 parent 1:1 bfifo limit 5000", None),
-            ("tc qdisc change dev r1 root tbf rate 5mbit burst 3100 limit 9000", None),
-        ] {
-            assert_eq!(refused(apply(&mut root, text)), expected, "{text}");
-        }
-        let shown = handles(&root);
-        assert_eq!(shown, [("root", "1:"), ("1:1", "10:")].map(|(p, h)| (p.into(), h.into())));
-    }
-
-    #[test]
-    fn free_handles_count_from_8001() {
-        let mut root: Sched = Fifo::pfifo_default().into();
-        let tbf = "qdisc add dev x root tbf rate 1mbit burst 3100 limit 9000";
-        assert!(apply(&mut root, tbf).is_ok());
-        assert!(apply(&mut root, "qdisc replace dev x parent 8001:1 pfifo").is_ok());
-        assert_eq!(handles(&root)[1], ("8001:1".to_owned(), "8002:".to_owned()));
-    }
 
     /// As tc 6.1 sent or refused them.
     #[test]
@@ -337,6 +213,7 @@ mod tests {
                 "qdisc ad dev x root pfifo",
                 "column 6: qdisc: unknown parameter \"ad\" (did you mean \"add\"?)",
             ),
+            ("qdisc change dev x pfifo", "column 24: qdisc: the \"root\" parameter is mandatory"),
             ("qdisc add root pfifo", "column 20: qdisc: the \"dev\" parameter is mandatory"),
             ("qdisc add dev x root parent 1:1 pfifo", "column 28: the parent was given before"),
             (

@@ -20,12 +20,11 @@ pub(super) fn parse(words: &mut Words<'_>, kind: &str) -> Result<Option<u32>> {
 
 /// As tc shows it: packets with a `p`, bytes as a size.
 pub(super) fn shown(fifo: &Fifo) -> Shown {
-    let (kind, limit, unit) = match fifo.kind() {
-        FifoKind::Packets(limit) => ("pfifo", limit, format!("{limit}p")),
-        FifoKind::HeadDrop(limit) => ("pfifo_head_drop", limit, format!("{limit}p")),
-        FifoKind::Bytes(limit) => ("bfifo", limit, show_size(limit)),
-        FifoKind::NoQueue => return Shown { kind: "noqueue", ..Shown::default() },
+    let (limit, unit) = match fifo.kind() {
+        FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => (limit, format!("{limit}p")),
+        FifoKind::Bytes(limit) => (limit, show_size(limit)),
+        FifoKind::NoQueue => return Shown::default(),
     };
     let options_json = map([("limit", json!(limit))]);
-    Shown { kind, options: format!("limit {unit}"), options_json, ..Shown::default() }
+    Shown { options: format!("limit {unit}"), options_json, ..Shown::default() }
 }

@@ -192,7 +192,7 @@ pub(super) fn shown(fq: &Fq) -> Shown {
     options_json.insert("horizon".to_owned(), micros(config.horizon));
     options_json.insert(beyond.to_owned(), serde_json::Value::Null);
     let (stats, stats_json) = shown_stats(fq);
-    Shown { kind: "fq", options, options_json, stats, stats_json }
+    Shown { options, options_json, stats, stats_json }
 }
 
 fn shown_stats(fq: &Fq) -> (String, Map<String, serde_json::Value>) {

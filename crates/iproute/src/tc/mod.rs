@@ -4,6 +4,7 @@
 //! its options. A [`Spec`] is plain data; [`Spec::build`] makes the qdisc. Each kind has a file
 //! here with its grammar and its output.
 
+mod attach;
 pub mod cake;
 mod codel;
 mod command;
@@ -17,8 +18,9 @@ mod red;
 mod show;
 mod tbf;
 
+pub use attach::Refused;
 pub use codel::{CodelWords, FqCodelWords};
-pub use command::{QdiscCommand, Refused, Verb, parse_qdisc};
+pub use command::{QdiscCommand, Verb, parse_qdisc};
 pub use filter::{FilterCommand, INGRESS_HANDLE, Outcome, parse_filter};
 pub use fq::FqWords;
 pub use police::{parse_police, show_police};
@@ -177,8 +179,7 @@ impl Spec {
     }
 
     /// Changes the settings of `sched` to these (`tc qdisc change`); what waits in it stays, unless
-    /// the new settings leave no room for it. False, and nothing done, if it is of another kind or
-    /// has nothing to change.
+    /// the new settings leave no room for it. False, and nothing done, if it is of another kind.
     pub fn change(&self, sched: &mut Sched, cx: &mut Cx<'_>) -> bool {
         match (self, sched.qdisc_mut()) {
             (
@@ -201,7 +202,7 @@ impl Spec {
                 true
             }
             (Self::Red(config), AnyQdisc::Red(red)) => {
-                red.change((**config).clone());
+                red.change((**config).clone(), cx);
                 true
             }
             (Self::Codel(said), AnyQdisc::Codel(codel)) => {
@@ -220,6 +221,8 @@ impl Spec {
                 prio.change(*config, cx);
                 true
             }
+            (Self::PfifoFast, AnyQdisc::PfifoFast(_)) => true,
+            (Self::Noqueue, AnyQdisc::Fifo(fifo)) => fifo.kind() == FifoKind::NoQueue,
             (Self::Cake(patch), AnyQdisc::Cake(cake)) => {
                 cake.change(patch, cx);
                 true

@@ -46,10 +46,10 @@ pub(super) fn shown(config: &PrioConfig) -> Shown {
         ("priomap", json!(config.priomap)),
         ("multiqueue", json!(false)),
     ]);
-    Shown { kind: "prio", options, options_json, ..Shown::default() }
+    Shown { options, options_json, ..Shown::default() }
 }
 
 /// pfifo_fast shows the bands and the map that prio has by default.
 pub(super) fn shown_pfifo_fast() -> Shown {
-    Shown { kind: "pfifo_fast", ..shown(&PrioConfig::default()) }
+    shown(&PrioConfig::default())
 }

@@ -190,7 +190,6 @@ pub(super) fn shown(red: &Red) -> Shown {
     options_json.extend(map(flags.map(|(name, set)| (name, json!(set)))));
     let stats = red.own_stats();
     Shown {
-        kind: "red",
         options,
         options_json,
         stats: format!(

@@ -10,8 +10,6 @@ use serde_json::{Map, Value, json};
 /// What a kind has to show of one qdisc.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
-    /// `pfifo`, `tbf`, ...
-    pub kind: &'static str,
     /// The options in the first line; with a space at the end where tc prints one.
     pub options: String,
     /// The `options` object.
@@ -41,7 +39,11 @@ pub fn show_text(root: &Sched, device: Option<&str>, now: Instant) -> String {
     let mut text = String::new();
     for (parent, sched) in visible(root) {
         let shown = shown(sched, now);
-        text.push_fmt(format_args!("qdisc {} {} ", shown.kind, shown_handle(sched.handle)));
+        text.push_fmt(format_args!(
+            "qdisc {} {} ",
+            sched.qdisc().kind(),
+            shown_handle(sched.handle)
+        ));
         if let Some(device) = device {
             text.push_fmt(format_args!("dev {device} "));
         }
@@ -101,7 +103,7 @@ fn object(
     let (stats, backlog) = (sched.stats(), sched.backlog());
     let mut object = Map::new();
     let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
-    put("kind", json!(shown.kind));
+    put("kind", json!(sched.qdisc().kind()));
     put("handle", json!(shown_handle(sched.handle)));
     if let Some(device) = device {
         put("dev", json!(device));
@@ -146,7 +148,6 @@ fn shown(sched: &Sched, now: Instant) -> Shown {
 fn shown_cake(cake: &Cake) -> Shown {
     let stats = cake.cake_stats();
     Shown {
-        kind: "cake",
         options: format!("{} ", cake::options_text(cake)),
         options_json: match cake::options_json(cake) {
             Value::Object(options) => options,

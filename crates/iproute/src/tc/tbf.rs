@@ -130,7 +130,7 @@ pub(super) fn shown(tbf: &Tbf) -> Shown {
         options.push_fmt(format_args!("lat {} ", show_time(Duration::from_micros(latency))));
         options_json.insert("lat".to_owned(), json!(latency));
     }
-    Shown { kind: "tbf", options, options_json, ..Shown::default() }
+    Shown { options, options_json, ..Shown::default() }
 }
 
 /// A bucket's depth in bytes after its way through ns, ticks and µs.

@@ -126,8 +126,8 @@ mod tests {
         let fault = session.command("qdisc change dev e root cake ack-filtr").unwrap_err();
         assert_eq!(fault.column, 30);
         assert!(fault.message.contains("ack-filter"), "{fault}");
-        let exists = session.command("qdisc add dev e root fq_codel").unwrap_err();
-        assert!(!exists.message.is_empty());
+        let exists = session.command("qdisc add dev e root cake").unwrap_err();
+        assert_eq!(exists.message, "Exclusivity flag on, cannot modify.");
         assert_eq!(session.text(), before);
     }
 

@@ -1,4 +1,4 @@
-//! Trees of qdiscs: peeking, grafting, and conservation through every level.
+//! Trees of qdiscs: peeking, taking out, and conservation through every level.
 
 use super::*;
 use crate::qdisc::codel::{CodelConfig, CodelTime};
@@ -84,18 +84,53 @@ fn peeking_takes_the_decision() {
     assert_eq!([5_000_000, 5_000_000].map(|at| tos(bench.dequeue(at))), [2, 3]);
 }
 
+/// As Linux 6.1 does it; what pings showed after `tc qdisc del dev DEV parent CLASS`.
 #[test]
-fn grafting_gives_back_what_was_there() {
-    let mut root = tbf_around(Fifo::pfifo_default());
-    let fresh = || Box::new(Sched::new(Handle::new(0x20, 0), red()));
-    assert!(root.graft(Handle::new(9, 1), fresh()).is_err(), "no such class");
-    let old = root.graft(Handle::new(1, 1), fresh()).expect("a class");
-    assert_eq!(old.handle, Handle::new(0x10, 0));
-    let deeper = root.graft(Handle::new(0x20, 1), Box::new(Fifo::pfifo_default().into()));
-    assert!(deeper.is_ok(), "a class two levels down");
-    let shown: Vec<String> = root.tree().iter().map(|(class, _)| class.to_string()).collect();
-    assert_eq!(shown, ["root", "1:1", "20:1"]);
-    assert!(root.find_mut(Handle::new(0x20, 0)).is_some());
+fn what_a_class_has_after_its_qdisc_was_taken() {
+    let child = || Sched::new(Handle::new(0x20, 0), Fifo::pfifo_default());
+    let around = |mut qdisc: AnyQdisc| {
+        match &mut qdisc {
+            AnyQdisc::Tbf(tbf) => *tbf.child_mut() = child(),
+            AnyQdisc::Red(red) => *red.child_mut() = child(),
+            AnyQdisc::Netem(netem) => *netem.child_mut(true).expect("a place") = child(),
+            AnyQdisc::Prio(prio) => prio.bands_mut()[0] = child(),
+            other => panic!("{} has no class", other.kind()),
+        }
+        Sched::new(ROOT, qdisc)
+    };
+    for (parent, passes) in [
+        (tbf_around(Fifo::pfifo_default()).qdisc, false),
+        (red().into(), false),
+        (Netem::new(NetemConfig::default(), Rng::stream(1, 1)).into(), true),
+        (
+            Prio::new(PrioConfig { priomap: [0; 16], ..PrioConfig::default() }, Handle::new(1, 0))
+                .into(),
+            true,
+        ),
+    ] {
+        let mut root = around(parent);
+        let kind = root.qdisc().kind();
+        assert!(root.detach(Handle::new(9, 1)).is_none(), "{kind}: no such class");
+        let taken = root.detach(Handle::new(1, 1)).expect(kind);
+        assert_eq!(taken.handle, Handle::new(0x20, 0), "{kind}");
+        assert!(root.find_mut(taken.handle).is_none(), "{kind}");
+        let mut bench = Bench::new(root);
+        bench.enqueue(0, frame(100));
+        assert_eq!(bench.dequeue(0).is_some(), passes, "{kind}");
+    }
+}
+
+#[test]
+fn a_changed_red_has_a_new_child() {
+    let mut red = red();
+    *red.child_mut() = Sched::new(Handle::new(0x20, 0), Fifo::pfifo_default());
+    let mut dropped = Vec::new();
+    let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+    red.enqueue(frame(100), &mut cx);
+    red.change(red.config().clone(), &mut cx);
+    assert_eq!(red.child().handle, Handle::NONE);
+    assert_eq!((red.child().qdisc().kind(), red.stats().drops), ("bfifo", 1));
+    assert_eq!(dropped.len(), 1);
 }
 
 #[test]

@@ -101,6 +101,11 @@ impl Netem {
         self.child.as_deref_mut()
     }
 
+    /// Takes the inner qdisc out: packets leave when their time has come, as without one.
+    pub(in super::super) fn take_child(&mut self) -> Option<Box<Sched>> {
+        self.child.take()
+    }
+
     /// Packets and bytes that came into being here by duplication.
     pub fn copies(&self) -> (u64, u64) {
         (self.copies.packets, self.copies.bytes)

@@ -29,7 +29,7 @@ pub(in super::super) fn shown(config: &NetemConfig) -> Shown {
         text.push_fmt(format_args!(" gap {}", config.gap));
     }
     json.insert("gap".to_owned(), json!(config.gap));
-    Shown { kind: "netem", options: text, options_json: json, ..Shown::default() }
+    Shown { options: text, options_json: json, ..Shown::default() }
 }
 
 /// Parts of 2³² - 1 as a fraction of one.

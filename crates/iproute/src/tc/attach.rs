@@ -1,0 +1,389 @@
+//! Carrying out a `tc qdisc` command on a device's tree: what it means there, and doing it.
+
+use super::{Device, QdiscCommand, Spec, Verb};
+use core::fmt;
+use datapath::qdisc::fifo::PfifoFast;
+use datapath::qdisc::{AnyQdisc, Cx, Handle, Sched};
+use datapath::rng::Rng;
+
+/// Why a well-formed command does not fit the tree it is applied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is one already (`EEXIST`).
+    Exists,
+    /// There is one with another handle, and only `replace` may put a new one there (`EEXIST`).
+    NeedsReplace,
+    /// There is nothing that could be changed (`ENOENT`).
+    NothingToChange,
+    /// There is nothing but what the kernel put there itself (`ENOENT`).
+    NothingToDelete,
+    /// No qdisc has the handle that was given without a parent (`ENOENT`).
+    NoSuchQdisc,
+    /// The qdisc with this handle is elsewhere, and stays there (`EINVAL`).
+    Elsewhere,
+    /// What is there has another handle than the one to be deleted (`EINVAL`).
+    WrongHandle,
+    /// The parent class is of no qdisc of this device (`ENOENT`).
+    NoSuchParent,
+    /// The parent takes no inner qdisc (`ENOENT`).
+    NotClassful,
+    /// The parent has no such class (`ENOENT`).
+    NoSuchClass,
+    /// A class must be said to delete what is attached to it (`EINVAL`).
+    NoClass,
+    /// What is there is of another kind (`EINVAL`).
+    OtherKind,
+    /// The command is about ingress, which has no queue to change (`EOPNOTSUPP`).
+    Ingress,
+}
+
+/// What a command comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// The qdisc that is there gets other settings.
+    Change,
+    /// A new one takes the place, whatever is there.
+    Attach,
+}
+
+impl QdiscCommand {
+    /// Carries the command out on the egress tree of `device`, and gives back what was replaced. What
+    /// waited in it goes to `cx`, as dropped.
+    ///
+    /// A qdisc without a handle is one that the kernel put there itself: at the root the device's
+    /// default queue. Where no handle is given the first free one from 8001: on is taken. Packets
+    /// that a change leaves no room for go to `cx`.
+    ///
+    /// # Errors
+    /// The command does not fit the tree; the tree is unchanged.
+    pub fn apply(
+        &self,
+        root: &mut Sched,
+        device: Device,
+        rng: Rng,
+        cx: &mut Cx<'_>,
+    ) -> Result<Option<Box<Sched>>, Refused> {
+        if self.parent == Handle::INGRESS {
+            return Err(Refused::Ingress);
+        }
+        let Some(spec) = self.spec.as_ref().filter(|_| self.verb != Verb::Delete) else {
+            self.check_delete(root)?;
+            return Ok(Some(self.delete(root, device, cx)));
+        };
+        if self.meaning(root, spec)? == Meaning::Change {
+            let place = self.place(root);
+            let changed = spec.change(place, cx);
+            assert!(changed, "a qdisc takes the settings of its kind");
+            return Ok(None);
+        }
+        let handle = if self.handle == Handle::NONE { free_handle(root) } else { self.handle };
+        let fresh = Sched::new(handle, spec.build(device, handle, rng));
+        Ok(Some(emptied(core::mem::replace(self.place(root), fresh), cx)))
+    }
+
+    /// What `add`, `change` or `replace` means, given what is there (`tc_modify_qdisc`).
+    ///
+    /// A handle alone names the qdisc itself. A class without a handle names what is attached to
+    /// it, if that is of the kind given; else a new one takes its place, whichever the verb.
+    fn meaning(&self, root: &Sched, spec: &Spec) -> Result<Meaning, Refused> {
+        let there = self.there(root)?;
+        let same_kind = |there: &Sched| there.qdisc().kind() == spec.kind();
+        let named = match there {
+            Some(there) if self.handle == there.handle => Some(there),
+            Some(there) if self.handle == Handle::NONE => Some(there).filter(|it| same_kind(it)),
+            Some(_) if self.verb != Verb::Replace => return Err(Refused::NeedsReplace),
+            None | Some(_) => None,
+        };
+        match (named, self.verb) {
+            (Some(_), Verb::Add) => Err(Refused::Exists),
+            (Some(named), _) if !same_kind(named) => Err(Refused::OtherKind),
+            (Some(_), _) => Ok(Meaning::Change),
+            (None, _) if find(root, self.handle).is_some() => Err(Refused::Elsewhere),
+            (None, Verb::Change) if there.is_none() => Err(Refused::NothingToChange),
+            (None, _) => Ok(Meaning::Attach),
+        }
+    }
+
+    /// Whether there is what `delete` names (`tc_get_qdisc`).
+    fn check_delete(&self, root: &Sched) -> Result<(), Refused> {
+        let there = self.there(root)?.ok_or(Refused::NothingToDelete)?;
+        let kind = self.spec.as_ref().map_or(there.qdisc().kind(), Spec::kind);
+        if self.parent == Handle::NONE {
+            Err(Refused::NoClass)
+        } else if self.handle != Handle::NONE && self.handle != there.handle {
+            Err(Refused::WrongHandle)
+        } else if kind != there.qdisc().kind() {
+            Err(Refused::OtherKind)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Takes away what is there: the device's default queue comes back, a class keeps what it has
+    /// without.
+    fn delete(&self, root: &mut Sched, device: Device, cx: &mut Cx<'_>) -> Box<Sched> {
+        if self.parent == Handle::ROOT {
+            let default = Sched::new(Handle::NONE, PfifoFast::new(device.tx_queue_len));
+            return emptied(core::mem::replace(root, default), cx);
+        }
+        let old = root.detach(self.parent).expect("what is to be deleted was found");
+        emptied(old, cx)
+    }
+
+    /// The qdisc at the place that the command names, unless the kernel put it there itself.
+    fn there<'a>(&self, root: &'a Sched) -> Result<Option<&'a Sched>, Refused> {
+        let there = match self.parent {
+            Handle::ROOT => Some(root),
+            Handle::NONE => Some(find(root, self.handle).ok_or(Refused::NoSuchQdisc)?),
+            class => {
+                let owner = find(root, Handle::new(class.major(), 0));
+                leaf(owner.ok_or(Refused::NoSuchParent)?, class.minor())?
+            }
+        };
+        Ok(there.filter(|there| there.handle != Handle::NONE))
+    }
+
+    /// The place itself, which [`Self::there`] has found to exist.
+    fn place<'a>(&self, root: &'a mut Sched) -> &'a mut Sched {
+        let place = match self.parent {
+            Handle::ROOT => Some(root),
+            Handle::NONE => root.find_mut(self.handle),
+            class => root.class_mut(class),
+        };
+        place.expect("the place was found before")
+    }
+}
+
+/// The qdisc with this handle, if it is one.
+fn find(root: &Sched, handle: Handle) -> Option<&Sched> {
+    let mut all = root.tree().into_iter().map(|(_, sched)| sched);
+    all.find(|sched| handle != Handle::NONE && sched.handle == handle)
+}
+
+/// What the class `minor` of `owner` has. Those with a single class do not look at the number.
+fn leaf(owner: &Sched, minor: u16) -> Result<Option<&Sched>, Refused> {
+    match owner.qdisc() {
+        AnyQdisc::Tbf(tbf) => Ok(Some(tbf.child())),
+        AnyQdisc::Red(red) => Ok(Some(red.child())),
+        AnyQdisc::Netem(netem) => Ok(netem.child()),
+        AnyQdisc::Prio(prio) => {
+            let band = usize::from(minor).checked_sub(1).and_then(|band| prio.bands().get(band));
+            band.map(Some).ok_or(Refused::NoSuchClass)
+        }
+        _ => Err(Refused::NotClassful),
+    }
+}
+
+/// What was there before, emptied.
+fn emptied(old: impl Into<Box<Sched>>, cx: &mut Cx<'_>) -> Box<Sched> {
+    let mut old = old.into();
+    old.purge(cx);
+    old
+}
+
+/// The first unused handle from 8001: on (`qdisc_alloc_handle`).
+fn free_handle(root: &Sched) -> Handle {
+    let used: Vec<u16> = root.tree().iter().map(|(_, sched)| sched.handle.major()).collect();
+    let major =
+        (0x8001..=0xfffe).find(|major| !used.contains(major)).expect("fewer than 32768 qdiscs");
+    Handle::new(major, 0)
+}
+
+/// As Linux 6.1 says it.
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exists => "Exclusivity flag on, cannot modify.",
+            Self::NeedsReplace => "NLM_F_REPLACE needed to override.",
+            Self::NothingToChange => "Qdisc not found. To create specify NLM_F_CREATE flag.",
+            Self::NothingToDelete => "Cannot delete qdisc with handle of zero.",
+            Self::NoSuchQdisc => "Specified qdisc not found.",
+            Self::Elsewhere => "Cannot move an existing qdisc to a different parent.",
+            Self::WrongHandle => "Invalid handle.",
+            Self::NoSuchParent => "Failed to find specified qdisc.",
+            Self::NotClassful => "Parent qdisc is not classful.",
+            Self::NoSuchClass => "Specified class not found.",
+            Self::NoClass => "Classid cannot be zero.",
+            Self::OtherKind => "Invalid qdisc name.",
+            Self::Ingress => "An ingress qdisc has no queue.",
+        })
+    }
+}
+
+impl std::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse_qdisc;
+    use super::*;
+    use datapath::units::Instant;
+
+    fn apply(root: &mut Sched, text: &str) -> Result<Option<Box<Sched>>, Refused> {
+        let command = parse_qdisc(text).expect(text);
+        let cx = &mut Cx { now: Instant::ZERO, dropped: &mut Vec::new() };
+        command.apply(root, Device::default(), Rng::stream(1, 1), cx)
+    }
+
+    /// A fresh device after `commands`.
+    fn after(commands: &[&str]) -> Sched {
+        let mut root = Sched::new(Handle::NONE, PfifoFast::new(1000));
+        for command in commands {
+            apply(&mut root, command).unwrap_or_else(|refused| panic!("{command}: {refused}"));
+        }
+        root
+    }
+
+    /// What is attached: `PARENT HANDLE KIND` each, without what the kernel put there itself.
+    fn shown(root: &Sched) -> String {
+        let all = root.tree().into_iter().filter(|(_, sched)| sched.handle != Handle::NONE);
+        let each = all.map(|(at, it)| format!("{at} {} {}", it.handle, it.qdisc().kind()));
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    const PRIO: [&str; 3] = [
+        "qdisc add dev v0 root handle 1: prio",
+        "qdisc add dev v0 parent 1:2 handle 20: pfifo limit 7",
+        "qdisc add dev v0 parent 1:3 handle 30: bfifo limit 3000",
+    ];
+
+    /// As a Linux 6.1 answered to the same commands, each on the same tree.
+    #[test]
+    fn what_a_command_means_depends_on_what_is_there() {
+        const SAME: &str = "root 1: prio, 1:2 20: pfifo, 1:3 30: bfifo";
+        use Refused as R;
+        for (command, expected) in [
+            ("change handle 20: pfifo limit 9", Ok(SAME)),
+            ("change handle 20: bfifo limit 9", Err(R::OtherKind)),
+            ("change handle 99: pfifo limit 9", Err(R::NoSuchQdisc)),
+            ("change handle 1: prio bands 4", Ok(SAME)),
+            ("change handle 1: pfifo limit 4", Err(R::OtherKind)),
+            ("replace handle 20: pfifo limit 9", Ok(SAME)),
+            ("replace handle 20: bfifo limit 9", Err(R::OtherKind)),
+            ("replace handle 1: prio bands 4", Ok(SAME)),
+            ("replace handle 1: pfifo limit 4", Err(R::OtherKind)),
+            ("replace handle 99: pfifo limit 4", Err(R::NoSuchQdisc)),
+            ("replace root prio bands 4", Ok(SAME)),
+            ("replace root handle 1: prio bands 4", Ok(SAME)),
+            ("replace root handle 2: prio bands 4", Ok("root 2: prio")),
+            ("replace root pfifo limit 4", Ok("root 8001: pfifo")),
+            ("replace root handle 1: pfifo limit 4", Err(R::OtherKind)),
+            ("replace root handle 20: pfifo limit 4", Err(R::Elsewhere)),
+            ("replace parent 1:2 pfifo limit 4", Ok(SAME)),
+            ("replace parent 1:2 handle 20: pfifo limit 4", Ok(SAME)),
+            ("replace parent 1:2 handle 20: bfifo limit 4000", Err(R::OtherKind)),
+            (
+                "replace parent 1:2 handle 21: pfifo limit 4",
+                Ok("root 1: prio, 1:2 21: pfifo, 1:3 30: bfifo"),
+            ),
+            ("replace parent 1:2 handle 30: bfifo limit 4000", Err(R::Elsewhere)),
+            ("replace parent 1:2 bfifo", Ok("root 1: prio, 1:2 8001: bfifo, 1:3 30: bfifo")),
+            (
+                "replace parent 1:1 pfifo",
+                Ok("root 1: prio, 1:1 8001: pfifo, 1:2 20: pfifo, 1:3 30: bfifo"),
+            ),
+            ("replace parent 1:1 handle 1: prio", Err(R::Elsewhere)),
+            ("replace parent 20:1 pfifo limit 4", Err(R::NotClassful)),
+            ("replace parent 1:9 pfifo limit 4", Err(R::NoSuchClass)),
+            ("replace parent 9:1 handle 20: pfifo limit 4", Err(R::NoSuchParent)),
+            ("add parent :1 pfifo", Err(R::NoSuchParent)),
+            ("change root prio bands 4", Ok(SAME)),
+            ("change root handle 2: prio bands 4", Err(R::NeedsReplace)),
+            ("change root handle 20: pfifo limit 4", Err(R::NeedsReplace)),
+            ("change root pfifo limit 4", Ok("root 8001: pfifo")),
+            ("change parent 1:2 handle 20: pfifo limit 4", Ok(SAME)),
+            ("change parent 1:2 handle 21: pfifo limit 4", Err(R::NeedsReplace)),
+            ("change parent 1:1 pfifo limit 4", Err(R::NothingToChange)),
+            ("change parent 1:1 handle 20: pfifo limit 4", Err(R::Elsewhere)),
+            ("change parent 1:9 pfifo limit 4", Err(R::NoSuchClass)),
+            ("add handle 20: pfifo limit 4", Err(R::Exists)),
+            ("add handle 40: pfifo limit 4", Err(R::NoSuchQdisc)),
+            ("add parent 1:1 handle 20: pfifo limit 4", Err(R::Elsewhere)),
+            ("add parent 1:2 handle 21: pfifo limit 4", Err(R::NeedsReplace)),
+            ("add parent 1:2 pfifo limit 4", Err(R::Exists)),
+            ("add parent 1:2 bfifo", Ok("root 1: prio, 1:2 8001: bfifo, 1:3 30: bfifo")),
+            ("add root handle 1: pfifo limit 4", Err(R::Exists)),
+            ("add root prio bands 5", Err(R::Exists)),
+            ("add root pfifo limit 4", Ok("root 8001: pfifo")),
+            ("del handle 20:", Err(R::NoClass)),
+            ("del handle 99:", Err(R::NoSuchQdisc)),
+            ("del root", Ok("")),
+            ("del root handle 1:", Ok("")),
+            ("del root handle 2:", Err(R::WrongHandle)),
+            ("del root prio", Ok("")),
+            ("del root pfifo", Err(R::OtherKind)),
+            ("del parent 1:2", Ok("root 1: prio, 1:3 30: bfifo")),
+            ("del parent 1:2 handle 20:", Ok("root 1: prio, 1:3 30: bfifo")),
+            ("del parent 1:2 handle 21:", Err(R::WrongHandle)),
+            ("del parent 1:1", Err(R::NothingToDelete)),
+            ("del parent 1:9", Err(R::NoSuchClass)),
+        ] {
+            let mut root = after(&PRIO);
+            let (verb, rest) = command.split_once(' ').expect("a verb");
+            let done = apply(&mut root, &format!("qdisc {verb} dev v0 {rest}"));
+            let outcome = done.map(|_| shown(&root));
+            assert_eq!(outcome.as_deref(), expected.as_ref().copied(), "{command}");
+            if expected.is_err() {
+                assert_eq!(shown(&root), SAME, "{command}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_keeps_what_is_not_said_and_what_is_inside() {
+        let mut root = after(&PRIO);
+        assert!(apply(&mut root, "qdisc replace dev v0 handle 20: pfifo").is_ok());
+        assert!(apply(&mut root, "qdisc change dev v0 handle 1: prio bands 4").is_ok());
+        assert!(apply(&mut root, "qdisc add dev v0 parent 1:4 handle 40: pfifo").is_ok());
+        let text = super::super::show_text(&root, None, Instant::ZERO);
+        assert!(text.contains("qdisc pfifo 20: parent 1:2 limit 7p"), "{text}");
+        assert_eq!(shown(&root), "root 1: prio, 1:2 20: pfifo, 1:3 30: bfifo, 1:4 40: pfifo");
+    }
+
+    #[test]
+    fn the_default_queue_is_nothing_to_change_or_delete() {
+        for (command, expected) in [
+            ("del dev v0 root", Refused::NothingToDelete),
+            ("change dev v0 root pfifo limit 4", Refused::NothingToChange),
+            ("replace dev v0 handle 5: pfifo limit 4", Refused::NoSuchQdisc),
+            ("add dev v0 handle 5: pfifo limit 4", Refused::NoSuchQdisc),
+            ("change dev v0 ingress", Refused::Ingress),
+        ] {
+            let done = apply(&mut after(&[]), &format!("qdisc {command}"));
+            assert_eq!(done.map(|_| ()), Err(expected), "{command}");
+        }
+    }
+
+    #[test]
+    fn every_kind_is_changed_by_its_own_words() {
+        for words in [
+            "pfifo",
+            "bfifo",
+            "pfifo_head_drop",
+            "pfifo_fast",
+            "noqueue",
+            "tbf rate 1mbit burst 5k limit 10k",
+            "red limit 60kb avpkt 1000 bandwidth 10mbit",
+            "codel",
+            "fq",
+            "fq_codel",
+            "prio",
+            "cake",
+            "netem",
+        ] {
+            let mut root = after(&[&format!("qdisc add dev v0 root handle 5: {words}")]);
+            for place in ["root", "handle 5:", "root handle 5:"] {
+                for verb in ["change", "replace"] {
+                    let done = apply(&mut root, &format!("qdisc {verb} dev v0 {place} {words}"));
+                    assert_eq!(done.map(|old| old.is_some()), Ok(false), "{verb} {place} {words}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn free_handles_count_from_8001() {
+        let mut root = after(&["qdisc add dev x root tbf rate 1mbit burst 3100 limit 9000"]);
+        assert!(apply(&mut root, "qdisc replace dev x parent 8001:1 pfifo").is_ok());
+        assert_eq!(shown(&root), "root 8001: tbf, 8001:1 8002: pfifo");
+    }
+}
