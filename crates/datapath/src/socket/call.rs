@@ -1,125 +1,11 @@
-//! System calls as plain values: what is asked, how far it got, what came of it.
+//! System calls as plain values: what is asked, and how far it got.
 
-use super::errno::Errno;
+use super::argument::{Address, EpollEvent, Iov, Message, PollFd};
 use super::option::OptionValue;
-use crate::tcp::cc;
-use crate::tcp::info::TcpInfo;
 use crate::units::{Duration, Instant};
-use core::net::SocketAddr;
 
 /// A file descriptor as the caller gives it; any number may be asked about.
 pub type Fd = i32;
-
-/// A `struct sockaddr` argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Address {
-    /// A null pointer.
-    #[default]
-    Null,
-    /// `AF_UNSPEC`: `connect` dissolves the connection.
-    Unspecified,
-    /// `sockaddr_in` or `sockaddr_in6`.
-    Inet(SocketAddr),
-    /// Another family, or a length that does not fit one.
-    Other {
-        /// `sa_family`.
-        family: i32,
-        /// Length given, in bytes.
-        len: u32,
-    },
-}
-
-/// One `struct iovec`. In simulation only the length of the memory counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffer {
-    len: u64,
-    valid: bool,
-}
-
-/// The memory of a call: one buffer or a vector of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Iov {
-    /// One.
-    One(Buffer),
-    /// Several (`writev`, `sendmsg`, …).
-    Many(Vec<Buffer>),
-}
-
-/// What `sendmsg` takes (`struct msghdr`).
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Message {
-    /// Where to (`msg_name`).
-    pub address: Address,
-    /// What (`msg_iov`).
-    pub iov: Iov,
-    /// Control messages (`msg_control`).
-    pub control: Vec<Control>,
-}
-
-/// A control message (`cmsg(3)`), sent or received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// `SOL_TCP` `TCP_CM_INQ`: bytes left to read; one more at the end of the stream.
-    TcpInq(i32),
-    /// `SOL_SOCKET` `SCM_TIMESTAMPING`: the software time stamp (`ts[0]`).
-    Timestamping(Instant),
-    /// `SOL_SOCKET` `SO_TIMESTAMPING`: which time stamps this one message wants.
-    TimestampingFlags(i32),
-    /// `SOL_IP` `IP_RECVERR` or `SOL_IPV6` `IPV6_RECVERR`: why this is in the error queue.
-    ExtendedError(ExtendedError),
-    /// `SOL_IP` `IP_TOS`.
-    IpTos(u8),
-    /// `SOL_IP` `IP_TTL`.
-    IpTtl(i32),
-    /// `SOL_IPV6` `IPV6_TCLASS`.
-    Ipv6TrafficClass(i32),
-    /// Any other: level, type, and its value as a number.
-    Other {
-        /// `cmsg_level`.
-        level: i32,
-        /// `cmsg_type`.
-        kind: i32,
-        /// The first four bytes of its data.
-        value: i32,
-    },
-}
-
-/// `struct sock_extended_err`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct ExtendedError {
-    /// `ee_errno`.
-    pub errno: i32,
-    /// `ee_origin`: `SO_EE_ORIGIN_*`.
-    pub origin: u8,
-    /// `ee_type`: of the ICMP message.
-    pub kind: u8,
-    /// `ee_code`: of the ICMP message.
-    pub code: u8,
-    /// `ee_info`: MTU, or `SCM_TSTAMP_*`.
-    pub info: u32,
-    /// `ee_data`: number of the byte that a time stamp is about.
-    pub data: u32,
-    /// It came over IPv6 (`IPV6_RECVERR`).
-    pub ipv6: bool,
-}
-
-/// One entry of `poll`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PollFd {
-    /// Which; negative ones are skipped.
-    pub fd: Fd,
-    /// What is asked for (`POLL*`).
-    pub events: i32,
-}
-
-/// One event of `epoll_ctl` and `epoll_wait`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct EpollEvent {
-    /// `EPOLL*`.
-    pub events: u32,
-    /// The caller's own (`epoll_data`).
-    pub data: u64,
-}
 
 /// A system call with its arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,7 +70,7 @@ pub enum Syscall {
         /// `MSG_*`.
         flags: i32,
     },
-    /// `recv(2)`, `recvfrom(2)`, `recvmsg(2)`: gives [`Data::Message`].
+    /// `recv(2)`, `recvfrom(2)`, `recvmsg(2)`: gives [`Data::Message`](super::Data::Message).
     Receive {
         /// Which.
         fd: Fd,
@@ -193,7 +79,7 @@ pub enum Syscall {
         /// `MSG_*`.
         flags: i32,
     },
-    /// `sendfile(2)`: gives [`Data::Offset`].
+    /// `sendfile(2)`: gives [`Data::Offset`](super::Data::Offset).
     Sendfile {
         /// Where to: a socket.
         out_fd: Fd,
@@ -215,7 +101,7 @@ pub enum Syscall {
         /// `SPLICE_F_*`.
         flags: i32,
     },
-    /// `pipe(2)`: gives [`Data::Pipe`].
+    /// `pipe(2)`: gives [`Data::Pipe`](super::Data::Pipe).
     Pipe,
     /// `open(2)` of a virtual file.
     Open {
@@ -224,14 +110,14 @@ pub enum Syscall {
         /// `O_*`.
         flags: i32,
     },
-    /// `poll(2)`: gives [`Data::Polled`].
+    /// `poll(2)`: gives [`Data::Polled`](super::Data::Polled).
     Poll {
         /// Whom to ask.
         fds: Vec<PollFd>,
         /// ms; negative: as long as it takes.
         timeout_ms: i32,
     },
-    /// `select(2)`: gives [`Data::Selected`].
+    /// `select(2)`: gives [`Data::Selected`](super::Data::Selected).
     Select {
         /// Who shall be readable.
         read: Vec<Fd>,
@@ -263,7 +149,7 @@ pub enum Syscall {
         /// What is asked for; `None`: a null pointer.
         event: Option<EpollEvent>,
     },
-    /// `epoll_wait(2)`: gives [`Data::Events`].
+    /// `epoll_wait(2)`: gives [`Data::Events`](super::Data::Events).
     EpollWait {
         /// The epoll.
         epfd: Fd,
@@ -293,7 +179,7 @@ pub enum Syscall {
         /// Its argument.
         argument: i32,
     },
-    /// `ioctl(2)`: gives [`Data::Number`].
+    /// `ioctl(2)`: gives [`Data::Number`](super::Data::Number).
     Ioctl {
         /// Which.
         fd: Fd,
@@ -302,7 +188,7 @@ pub enum Syscall {
         /// What the argument points at.
         argument: i32,
     },
-    /// `getsockopt(2)`: gives [`Data::Option`].
+    /// `getsockopt(2)`: gives [`Data::Option`](super::Data::Option).
     GetOption {
         /// Which.
         fd: Fd,
@@ -326,12 +212,12 @@ pub enum Syscall {
         /// Length given, bytes.
         len: u32,
     },
-    /// `getsockname(2)`: gives [`Data::Address`].
+    /// `getsockname(2)`: gives [`Data::Address`](super::Data::Address).
     LocalName {
         /// Which.
         fd: Fd,
     },
-    /// `getpeername(2)`: gives [`Data::Address`].
+    /// `getpeername(2)`: gives [`Data::Address`](super::Data::Address).
     PeerName {
         /// Which.
         fd: Fd,
@@ -363,161 +249,6 @@ pub(super) struct Progress {
     pub wakes: u32,
     /// It sleeps until the socket is woken.
     pub asleep: bool,
-}
-
-/// What a call returned.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Return {
-    /// The return value.
-    pub value: i64,
-    /// What it wrote to the caller's memory.
-    pub data: Data,
-}
-
-/// What a call writes to the caller's memory, besides payload.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub enum Data {
-    /// Nothing.
-    #[default]
-    None,
-    /// An address: `accept`, `getsockname`, `getpeername`.
-    Address(SocketAddr),
-    /// `recv`, `recvfrom`, `recvmsg`.
-    Message(Received),
-    /// `getsockopt`.
-    Option(OptionValue),
-    /// `poll`: `revents` of each entry.
-    Polled(Vec<i32>),
-    /// `select`: those that are ready.
-    Selected {
-        /// Readable.
-        read: Vec<Fd>,
-        /// Writable.
-        write: Vec<Fd>,
-        /// With urgent data.
-        except: Vec<Fd>,
-    },
-    /// `epoll_wait`.
-    Events(Vec<EpollEvent>),
-    /// `pipe`: reading end, writing end.
-    Pipe(Fd, Fd),
-    /// `ioctl`.
-    Number(i64),
-    /// `sendfile`: where in the file it stopped.
-    Offset(u64),
-}
-
-/// What was received besides payload.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Received {
-    /// From whom (`msg_name`).
-    pub from: Option<SocketAddr>,
-    /// `msg_flags`.
-    pub flags: i32,
-    /// `msg_control`.
-    pub control: Vec<Control>,
-}
-
-/// `TCP_CC_INFO`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CcInfo {
-    /// Of CUBIC and Reno: nothing there.
-    None,
-    /// `struct tcp_dctcp_info`.
-    Dctcp {
-        /// `dctcp_enabled`.
-        enabled: u16,
-        /// `dctcp_ce_state`.
-        ce_state: u16,
-        /// `dctcp_alpha`.
-        alpha: u32,
-        /// `dctcp_ab_ecn`.
-        ab_ecn: u32,
-        /// `dctcp_ab_tot`.
-        ab_tot: u32,
-    },
-}
-
-impl From<cc::CcInfo> for CcInfo {
-    fn from(info: cc::CcInfo) -> Self {
-        match info {
-            cc::CcInfo::Dctcp(info) => Self::Dctcp {
-                enabled: info.enabled.into(),
-                ce_state: info.ce_state.into(),
-                alpha: info.alpha,
-                ab_ecn: info.ab_ecn,
-                ab_tot: info.ab_tot,
-            },
-        }
-    }
-}
-
-impl Buffer {
-    /// `len` bytes of valid memory.
-    pub const fn of(len: u64) -> Self {
-        Self { len, valid: true }
-    }
-
-    /// A bad pointer with a length: `EFAULT` if a byte of it is touched.
-    pub const fn faulty(len: u64) -> Self {
-        Self { len, valid: false }
-    }
-
-    /// Bytes.
-    pub const fn len(self) -> u64 {
-        self.len
-    }
-
-    /// No bytes.
-    pub const fn is_empty(self) -> bool {
-        self.len == 0
-    }
-}
-
-impl Iov {
-    /// Bytes in all.
-    pub fn len(&self) -> u64 {
-        match self {
-            Self::One(buffer) => buffer.len,
-            Self::Many(buffers) => {
-                buffers.iter().fold(0, |sum, buffer| sum.saturating_add(buffer.len))
-            }
-        }
-    }
-
-    /// No bytes at all.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Bytes before the first that cannot be touched; `None`: all of them can.
-    pub(super) fn valid_len(&self) -> Option<u64> {
-        let buffers = match self {
-            Self::One(buffer) => core::slice::from_ref(buffer),
-            Self::Many(buffers) => buffers.as_slice(),
-        };
-        let bad = buffers.iter().position(|buffer| !buffer.valid && buffer.len > 0)?;
-        Some(buffers[..bad].iter().fold(0, |sum, buffer| sum.saturating_add(buffer.len)))
-    }
-}
-
-impl Default for Iov {
-    fn default() -> Self {
-        Self::One(Buffer::of(0))
-    }
-}
-
-impl From<u64> for Iov {
-    /// One valid buffer of that many bytes.
-    fn from(len: u64) -> Self {
-        Self::One(Buffer::of(len))
-    }
-}
-
-impl From<SocketAddr> for Address {
-    fn from(address: SocketAddr) -> Self {
-        Self::Inet(address)
-    }
 }
 
 impl From<Syscall> for Call {
@@ -624,34 +355,3 @@ impl Syscall {
         Self::GetOption { fd, level, name, len: 1024 }
     }
 }
-
-impl Return {
-    /// A value and nothing else.
-    pub const fn value(value: i64) -> Self {
-        Self { value, data: Data::None }
-    }
-
-    /// 0 and what was written.
-    pub const fn zero_with(data: Data) -> Self {
-        Self { value: 0, data }
-    }
-
-    /// The number that `getsockopt` gave, if it gave one.
-    pub fn option_number(&self) -> Option<i64> {
-        match &self.data {
-            Data::Option(OptionValue::Number(number)) => Some(*number),
-            _ => None,
-        }
-    }
-
-    /// The `TCP_INFO` that `getsockopt` gave.
-    pub fn tcp_info(&self) -> Option<&TcpInfo> {
-        match &self.data {
-            Data::Option(OptionValue::TcpInfo(info)) => Some(info),
-            _ => None,
-        }
-    }
-}
-
-/// What a call comes to at once, when it does not have to wait.
-pub(super) type Outcome = Result<Return, Errno>;

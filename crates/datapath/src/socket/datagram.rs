@@ -4,10 +4,9 @@
 mod options;
 
 use super::Sockets;
-use super::call::{
-    Address, Control, Data, ExtendedError, Fd, Iov, Message, Outcome, Progress, Received, Return,
-    Syscall,
-};
+use super::answer::{Data, Outcome, Received, Return};
+use super::argument::{Address, Control, ExtendedError, Iov, Message};
+use super::call::{Fd, Progress, Syscall};
 use super::errno::Errno;
 use super::family;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]

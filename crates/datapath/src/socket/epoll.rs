@@ -1,6 +1,8 @@
 //! `epoll(7)`: interest lists, level- and edge-triggered.
 
-use super::call::{Data, EpollEvent, Fd, Outcome, Progress, Return};
+use super::answer::{Data, Outcome, Return};
+use super::argument::EpollEvent;
+use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::table::File;
 use super::{Sockets, number};

@@ -1,6 +1,6 @@
 //! Addresses as a socket of one family takes and shows them (`AF_INET`, `AF_INET6`).
 
-use super::call::Address;
+use super::argument::Address;
 use super::errno::Errno;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

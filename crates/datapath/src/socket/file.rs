@@ -1,7 +1,8 @@
 //! What descriptors may stand for besides sockets: files of a virtual disk, and pipes; and what
 //! moves bytes between them and sockets: `sendfile`, `splice`.
 
-use super::call::{Data, Fd, Outcome, Progress, Return};
+use super::answer::{Data, Outcome, Return};
+use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::table::File;
 use super::{Sockets, number};

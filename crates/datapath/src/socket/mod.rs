@@ -10,7 +10,8 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`call`], [`option`] | calls, their progress and results; values of options |
+//! | [`call`], [`argument`], [`answer`] | calls and their progress; what their arguments point at; what they return |
+//! | [`option`] | values of options |
 //! | [`errno`], [`number`] | error numbers; every other number by its name |
 //! | `table`, `file` | descriptors and what they stand for; files, pipes, `sendfile`, `splice` |
 //! | `stream`, `transfer` | TCP: bind, listen, accept, connect, close; sending and receiving |
@@ -18,6 +19,8 @@
 //! | `options` | `getsockopt`, `setsockopt`, `ioctl` |
 //! | `poll`, `epoll` | readiness |
 
+pub mod answer;
+pub mod argument;
 pub mod call;
 mod datagram;
 mod epoll;
@@ -32,10 +35,9 @@ mod stream;
 mod table;
 mod transfer;
 
-pub use call::{
-    Address, Buffer, Call, CcInfo, Control, Data, EpollEvent, ExtendedError, Fd, Iov, Message,
-    PollFd, Received, Return, Syscall,
-};
+pub use answer::{CcInfo, Data, Received, Return};
+pub use argument::{Address, Buffer, Control, EpollEvent, ExtendedError, Iov, Message, PollFd};
+pub use call::{Call, Fd, Syscall};
 pub use errno::Errno;
 pub use option::{Md5Signature, OptionValue};
 

@@ -1,6 +1,6 @@
 //! Values of socket options, typed.
 
-use super::call::CcInfo;
+use super::answer::CcInfo;
 use crate::tcp::info::TcpInfo;
 use crate::units::Duration;
 use core::net::SocketAddr;

@@ -6,7 +6,8 @@ mod set_structured;
 mod set_tcp;
 
 use super::Sockets;
-use super::call::{Data, Fd, Outcome, Return};
+use super::answer::{Data, Outcome, Return};
+use super::call::Fd;
 use super::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
 use super::number::*;

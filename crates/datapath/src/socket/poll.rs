@@ -1,6 +1,8 @@
 //! Readiness: `poll(2)`, `select(2)` (`tcp_poll`, `inet_csk_listen_poll`).
 
-use super::call::{Data, Fd, Outcome, PollFd, Progress, Return};
+use super::answer::{Data, Outcome, Return};
+use super::argument::PollFd;
+use super::call::{Fd, Progress};
 use super::epoll::timed_out;
 use super::errno::Errno;
 use super::file::PipeEnd;

@@ -1,6 +1,8 @@
 //! TCP sockets: opening, binding, listening, connecting, closing (`inet_stream_ops`).
 
-use super::call::{Address, Data, Fd, Outcome, Progress, Return};
+use super::answer::{Data, Outcome, Return};
+use super::argument::Address;
+use super::call::{Fd, Progress};
 use super::datagram::DatagramSocket;
 use super::errno::Errno;
 use super::options::StreamOptions;

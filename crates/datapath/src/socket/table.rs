@@ -1,6 +1,7 @@
 //! Descriptors: the lowest free number, and what it stands for.
 
-use super::call::{Data, Fd, Outcome, Progress};
+use super::answer::{Data, Outcome};
+use super::call::{Fd, Progress};
 use super::datagram::DatagramSocket;
 use super::epoll::Epoll;
 use super::errno::Errno;

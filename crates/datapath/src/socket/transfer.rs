@@ -1,8 +1,8 @@
 //! Moving data: `send`, `recv` and their kin (`tcp_sendmsg`, `tcp_recvmsg`).
 
-use super::call::{
-    Control, Data, ExtendedError, Fd, Iov, Message, Outcome, Progress, Received, Return,
-};
+use super::answer::{Data, Outcome, Received, Return};
+use super::argument::{Control, ExtendedError, Iov, Message};
+use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::stream::{Phase, errno_of, wait};
 use super::{Sockets, number};

@@ -3,7 +3,8 @@
 use super::DatagramSocket;
 use crate::host::{Host, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER};
 use crate::socket::Sockets;
-use crate::socket::call::{Data, Fd, Outcome, Return};
+use crate::socket::answer::{Data, Outcome, Return};
+use crate::socket::call::Fd;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
 use crate::socket::number::*;

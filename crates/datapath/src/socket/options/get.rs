@@ -2,7 +2,7 @@
 
 use super::{KEPT, MIN_RCVBUF, MIN_SNDBUF};
 use crate::host::Host;
-use crate::socket::call::CcInfo;
+use crate::socket::answer::CcInfo;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
 use crate::socket::number::*;
