@@ -8,7 +8,7 @@ use datapath::units::Duration;
 
 use super::doc::{Key, Node, Origin};
 use super::model::{App, FlowPlan, NodePlan};
-use super::parse::{check_name, check_unique, node_indices};
+use super::names::{check_name, check_unique, node_indices};
 use super::read::{Faults, Reader};
 use super::tc;
 

@@ -1,0 +1,237 @@
+//! `[links]`, and the qdiscs and policers of their ports.
+
+use datapath::units::Duration;
+use sim::rules::Rule;
+
+use super::diagnostic::suggest;
+use super::doc::{Key, Node, Origin};
+use super::model::{Direction, LinkPlan, NodePlan, PortPlan};
+use super::names::{check_name, check_unique, matches, node_indices, numbered};
+use super::read::{Faults, Reader, as_text, as_texts};
+use super::{ip, tc};
+
+/// Links, and where each was written. An end with `*` makes a link for every node that fits,
+/// called `NAME-1`, `NAME-2`, ….
+pub fn read_links<'a>(
+    entries: &'a [(Key, Node)],
+    nodes: &[NodePlan],
+    faults: &Faults<'_>,
+) -> (Vec<LinkPlan>, Vec<&'a Origin>) {
+    let mut links = Vec::new();
+    let mut places = Vec::new();
+    for (key, node) in entries {
+        check_name(key, "link", faults);
+        for link in read_link(key, node, nodes, faults).unwrap_or_default() {
+            links.push(link);
+            places.push(&key.at);
+        }
+    }
+    check_unique("link", links.iter().map(|link| link.name.as_str()), &places, faults);
+    (links, places)
+}
+
+fn read_link(
+    key: &Key,
+    node: &Node,
+    nodes: &[NodePlan],
+    faults: &Faults<'_>,
+) -> Option<Vec<LinkPlan>> {
+    let mut table = Reader::new(node, faults)?;
+    if table.node("ends").is_none() {
+        table.missing("ends");
+    }
+    let ends = table.texts("ends");
+    let mtu = table.integer("mtu", 68..=65_535).unwrap_or(1500) as u32;
+    let veth = table.boolean("veth").unwrap_or(false);
+    let addresses = read_addresses(&mut table);
+    let both = read_direction(&mut table, Direction::default());
+    let mut directions = split_rtt(&mut table, both);
+    for (direction, key) in directions.iter_mut().zip(["forward", "backward"]) {
+        if let Some(mut inner) = table.node(key).and_then(|node| Reader::new(node, faults)) {
+            *direction = read_direction(&mut inner, std::mem::take(direction));
+            inner.finish();
+        }
+    }
+    let events = ip::events(&mut table);
+    let several = ends.iter().any(|(name, _)| name.contains('*'));
+    let ends: Vec<Vec<usize>> =
+        ends.iter().map(|(name, at)| node_indices(name, at, nodes, faults)).collect();
+    let at = node.get("ends").map_or(&node.at, |node| &node.at);
+    table.finish();
+    let [from, to] = ends.as_slice() else {
+        if !ends.is_empty() {
+            faults.add(at, "a link has exactly two ends", None);
+        }
+        return None;
+    };
+    let pairs: Vec<[usize; 2]> =
+        from.iter().flat_map(|a| to.iter().map(move |b| [*a, *b])).collect();
+    if pairs.iter().any(|[a, b]| a == b) {
+        faults.add(at, "a link must join two different nodes", None);
+        return None;
+    }
+    if several && addresses.is_some() {
+        faults.add(at, "several links cannot have the same addresses", None);
+    }
+    let names = numbered(&key.name, several.then_some(pairs.len() as i64));
+    let link = |(name, ends): (String, &[usize; 2])| LinkPlan {
+        name,
+        ends: *ends,
+        mtu,
+        veth,
+        addresses,
+        directions: directions.clone(),
+        ports: [PortPlan::default(), PortPlan::default()],
+        events: events.clone(),
+    };
+    Some(names.into_iter().zip(&pairs).map(link).collect())
+}
+
+/// `rtt` is the round trip: half of it each way, the odd nanosecond on the way back.
+fn split_rtt(table: &mut Reader<'_, '_>, both: Direction) -> [Direction; 2] {
+    let has_delay = table.node("delay").is_some();
+    let Some(rtt) = table.time("rtt") else { return [both.clone(), both] };
+    if has_delay {
+        table.faults.add(table.place("delay"), "\"rtt\" and \"delay\" exclude each other", None);
+    }
+    let forward = Duration::from_nanos(rtt.as_nanos() / 2);
+    let backward = rtt - forward;
+    [Direction { delay: forward, ..both.clone() }, Direction { delay: backward, ..both }]
+}
+
+fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
+    let rules = read_rules(table);
+    let direction = Direction {
+        rate: table.rate("rate").or(base.rate),
+        delay: table.time("delay").unwrap_or(base.delay),
+        jitter: table.time("jitter").unwrap_or(base.jitter),
+        loss: table.share("loss").unwrap_or(base.loss),
+        duplicate: table.share("duplicate").unwrap_or(base.duplicate),
+        reorder: table.share("reorder").unwrap_or(base.reorder),
+        reorder_by: table.time("reorder_by").unwrap_or(base.reorder_by),
+        corrupt: table.share("corrupt").unwrap_or(base.corrupt),
+        rules: if rules.is_empty() { base.rules } else { rules },
+    };
+    if direction.reorder > 0 && direction.reorder_by == Duration::ZERO {
+        let message = "\"reorder\" needs \"reorder_by\": how much later such packets come";
+        table.faults.add(table.place("reorder"), message, None);
+    }
+    direction
+}
+
+fn read_rules(table: &mut Reader<'_, '_>) -> Vec<Rule> {
+    let texts = table.texts("rules");
+    let parse = |(text, at): &(&str, &Origin)| match text.parse::<Rule>() {
+        Ok(rule) => Some(rule),
+        Err(error) => {
+            let help = Some("e.g. \"f data 100 drop\"; see docs/experiments.md".into());
+            table.faults.add(at, format!("{}: \"{text}\"", error.what), help);
+            None
+        }
+    };
+    texts.iter().filter_map(parse).collect()
+}
+
+fn read_addresses(table: &mut Reader<'_, '_>) -> Option<[(std::net::IpAddr, u8); 2]> {
+    table.node("addresses")?;
+    let texts = table.texts("addresses");
+    let parsed: Vec<_> = texts
+        .iter()
+        .filter_map(|(text, at)| match parse_address(text) {
+            Ok(address) => Some(address),
+            Err(problem) => {
+                table.faults.add(at, problem, None);
+                None
+            }
+        })
+        .collect();
+    match parsed.as_slice() {
+        [a, b] if a.0.is_ipv4() != b.0.is_ipv4() || a.1 != b.1 => {
+            table.faults.add(
+                table.place("addresses"),
+                "the two addresses are not of one subnet",
+                None,
+            );
+            None
+        }
+        [a, b] if a.0 == b.0 => {
+            table.faults.add(table.place("addresses"), "the two ends have the same address", None);
+            None
+        }
+        [a, b] => Some([*a, *b]),
+        _ => {
+            if parsed.len() == texts.len() {
+                table.faults.add(
+                    table.place("addresses"),
+                    "a link has exactly two addresses",
+                    None,
+                );
+            }
+            None
+        }
+    }
+}
+
+fn parse_address(text: &str) -> Result<(std::net::IpAddr, u8), String> {
+    let wrong = || format!("\"{text}\" is not an address with a prefix, e.g. \"10.0.1.2/24\"");
+    let (address, length) = text.split_once('/').ok_or_else(wrong)?;
+    let address: std::net::IpAddr = address.parse().map_err(|_| wrong())?;
+    let length: u8 = length.parse().map_err(|_| wrong())?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    if length == 0 || length > longest { Err(wrong()) } else { Ok((address, length)) }
+}
+
+/// The ports that `node.link` means, as (link, end); each part may have a `*`.
+pub fn port_indices(
+    name: &str,
+    at: &Origin,
+    nodes: &[NodePlan],
+    links: &[LinkPlan],
+    faults: &Faults<'_>,
+) -> Vec<(usize, usize)> {
+    let names = || {
+        links.iter().enumerate().flat_map(move |(link, plan)| {
+            [0, 1].map(|end| (format!("{}.{}", nodes[plan.ends[end]].name, plan.name), link, end))
+        })
+    };
+    let (node, link) = name.split_once('.').unwrap_or((name, ""));
+    let fits = |known: &str| {
+        let (known_node, known_link) = known.split_once('.').unwrap_or((known, ""));
+        matches(node, known_node) && matches(link, known_link)
+    };
+    let found: Vec<(usize, usize)> =
+        names().filter(|(known, _, _)| fits(known)).map(|(_, link, end)| (link, end)).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let all: Vec<String> = names().map(|(known, _, _)| known).collect();
+    let help = suggest(name, all.iter().map(String::as_str));
+    faults.add(at, format!("no port is called \"{name}\" (ports are \"NODE.LINK\")"), help);
+    Vec::new()
+}
+
+pub fn read_ports(
+    qdiscs: &[(Key, Node)],
+    policers: &[(Key, Node)],
+    nodes: &[NodePlan],
+    links: &mut [LinkPlan],
+    faults: &Faults<'_>,
+) {
+    for (key, node) in qdiscs {
+        let texts = as_texts(node, faults);
+        if !tc::check_qdiscs(&texts, faults) {
+            continue;
+        }
+        for (link, end) in port_indices(&key.name, &key.at, nodes, links, faults) {
+            let owned = texts.iter().map(|(text, _)| (*text).to_string()).collect();
+            links[link].ports[end].qdiscs = owned;
+        }
+    }
+    for (key, node) in policers {
+        let Some(text) = as_text(node, faults) else { continue };
+        tc::check_police(text, &node.at, faults);
+        for (link, end) in port_indices(&key.name, &key.at, nodes, links, faults) {
+            links[link].ports[end].police = Some(text.to_string());
+        }
+    }
+}
