@@ -1,0 +1,114 @@
+//! How long a connection waits for an answer before it fails (`tcp_write_timeout`).
+
+use super::RTO_MIN;
+use crate::tcp::skb::SkbId;
+use crate::tcp::state::State;
+use crate::tcp::{Connection, Cx, SocketError};
+use crate::units::Instant;
+
+impl Connection {
+    /// The peer has answered nothing, with its window closed, for too long
+    /// (`tcp_rtx_probe0_timed_out`).
+    pub(super) fn window_closed_too_long(&self, head: SkbId, cx: &Cx<'_>) -> bool {
+        let user_timeout = self.config.user_timeout_ms;
+        let limit_ms = match user_timeout {
+            0 => u64::from(self.rto_max_ms()) * 2,
+            user => u64::from(user),
+        };
+        let silent = u64::from(self.jiffies32(cx.now).wrapping_sub(self.rcv_tstamp));
+        if silent <= limit_ms {
+            return false;
+        }
+        let sent_ms = self.queue.get(head).sent_us() / 1_000;
+        cx.now.as_millis().saturating_sub(sent_ms) > limit_ms
+    }
+
+    /// The connection timed out: the application is told what the network complained about, if it
+    /// did (`tcp_write_err`).
+    pub(super) fn write_error(&mut self, cx: &mut Cx<'_>) {
+        cx.mib.abort_on_timeout += 1;
+        let error = self.soft_error.take().unwrap_or(SocketError::TimedOut);
+        self.fail(error, cx);
+    }
+
+    /// Too many timeouts: the connection fails (`tcp_write_timeout`).
+    pub(super) fn give_up(&mut self, handshake: bool, cx: &mut Cx<'_>) -> bool {
+        let sysctl = &self.config.sysctl;
+        let own = u32::from(self.config.socket.syn_retries);
+        let over = if handshake {
+            let limit = match (self.state, own) {
+                (State::SynSent, 0) => sysctl.tcp_syn_retries + sysctl.tcp_syn_linear_timeouts,
+                (State::SynSent, own) => own + sysctl.tcp_syn_linear_timeouts,
+                (_, 0) => sysctl.tcp_synack_retries,
+                (_, own) => own,
+            };
+            let retries = if own > 0 { own } else { sysctl.tcp_syn_retries };
+            u32::from(self.retransmits) >= limit
+                || (self.state == State::SynSent
+                    && self.retransmitted_too_long(retries, self.config.user_timeout_ms, cx.now))
+        } else {
+            if self.retransmitted_too_long(sysctl.tcp_retries1, 0, cx.now) {
+                self.suspect_black_hole_of_size(cx.now);
+            }
+            self.gives_up_data(cx.now)
+        };
+        self.detect_black_hole(over, cx);
+        if over {
+            self.write_error(cx);
+        } else if self.rethink_txhash() {
+            cx.mib.timeout_rehash += 1;
+            self.totals.rto.rehashed = self.totals.rto.rehashed.saturating_add(1);
+        }
+        over
+    }
+
+    /// Data was retransmitted for long enough.
+    fn gives_up_data(&self, now: Instant) -> bool {
+        let mut retries = self.config.sysctl.tcp_retries2;
+        if self.orphan {
+            let alive = self.rto < self.rto_max_ms();
+            retries = self.orphan_retries(alive);
+            if !alive && self.retransmitted_too_long(retries, 0, now) {
+                return true;
+            }
+        }
+        self.retransmitted_too_long(retries, self.config.user_timeout_ms, now)
+    }
+
+    /// How often an orphan is retransmitted (`tcp_orphan_retries`).
+    pub(super) fn orphan_retries(&self, alive: bool) -> u32 {
+        let mut retries = self.config.sysctl.tcp_orphan_retries;
+        if self.soft_error.is_some() && !alive {
+            retries = 0;
+        }
+        if retries == 0 && alive { 8 } else { retries }
+    }
+
+    /// The first retransmission was longer ago than `retries` back-offs would take, or than the
+    /// timeout that the user has set (`retransmits_timed_out`).
+    fn retransmitted_too_long(&self, retries: u32, user_ms: u32, now: Instant) -> bool {
+        if self.retransmits == 0 {
+            return false;
+        }
+        let limit_ms =
+            if user_ms > 0 { u64::from(user_ms) } else { self.model_timeout_ms(retries) };
+        let since = self.ts_now(now).wrapping_sub(self.rec.retrans_stamp);
+        self.rec.retrans_stamp != 0 && u64::from(since) >= limit_ms
+    }
+
+    /// Sum of `retries` exponential back-offs from the smallest timeout
+    /// (`tcp_model_timeout`).
+    fn model_timeout_ms(&self, retries: u32) -> u64 {
+        let max = u64::from(self.rto_max_ms());
+        let mut timeout = match self.state {
+            State::SynSent | State::SynRecv => u64::from(self.config.profile.timeout_init_ms),
+            _ => u64::from(RTO_MIN),
+        };
+        let mut total = 0;
+        for _ in 0..=retries {
+            total += timeout.min(max);
+            timeout = timeout.saturating_mul(2);
+        }
+        total
+    }
+}

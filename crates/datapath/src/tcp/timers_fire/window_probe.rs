@@ -1,0 +1,105 @@
+//! Asking whether a closed window is still closed (`tcp_probe_timer`).
+
+use super::{RESOURCE_PROBE_INTERVAL, RTO_MIN};
+use crate::tcp::output::Push;
+use crate::tcp::timer::Pending;
+use crate::tcp::{Connection, Cx, write};
+use crate::units::Instant;
+
+/// `TCP_TIMEOUT_MIN`, jiffies.
+const TIMEOUT_MIN: u32 = 2;
+
+impl Connection {
+    /// A window probe will be needed (`tcp_check_probe_timer`).
+    pub(in crate::tcp) fn check_probe_timer(&mut self, now: Instant) {
+        if self.rec.packets_out == 0 && self.pending == Pending::None {
+            let when = self.probe0_base();
+            self.reset_xmit_timer(Pending::Probe0, when, now);
+        }
+    }
+
+    /// `tcp_probe0_base`.
+    fn probe0_base(&self) -> u32 {
+        self.rto.max(RTO_MIN)
+    }
+
+    /// `tcp_probe0_when`: exponential back-off.
+    pub(in crate::tcp) fn probe0_when(&self) -> u32 {
+        let shift = u32::from(self.backoff).min(20);
+        let when = u64::from(self.probe0_base()) << shift;
+        when.min(u64::from(self.rto_max_ms())) as u32
+    }
+
+    /// Time to ask whether the window is still closed (`tcp_probe_timer`, `tcp_send_probe0`).
+    pub(super) fn probe_timeout(&mut self, cx: &mut Cx<'_>) {
+        if self.rec.packets_out > 0 || self.queue.unsent_is_empty() {
+            self.probes_out = 0;
+            return;
+        }
+        let now = self.jiffies32(cx.now);
+        let user_ms = self.config.user_timeout_ms;
+        let since = *self.probes_since.get_or_insert(now);
+        let mut over = user_ms > 0 && now.wrapping_sub(since) >= user_ms;
+        let mut limit = self.config.sysctl.tcp_retries2;
+        if self.orphan {
+            let backed_off = u64::from(self.rto) << u32::from(self.backoff).min(20);
+            let alive = backed_off < u64::from(self.rto_max_ms());
+            limit = self.orphan_retries(alive);
+            over |= !alive && u32::from(self.backoff) >= limit;
+        }
+        if over || u32::from(self.probes_out) >= limit {
+            return self.write_error(cx);
+        }
+        let congested = !self.write_wakeup(cx);
+        if self.rec.packets_out > 0 || self.queue.unsent_is_empty() {
+            self.probes_out = 0;
+            self.backoff = 0;
+            self.probes_since = None;
+            return;
+        }
+        self.probes_out = self.probes_out.saturating_add(1);
+        let mut when = RESOURCE_PROBE_INTERVAL;
+        if !congested {
+            if u32::from(self.backoff) < self.config.sysctl.tcp_retries2 {
+                self.backoff += 1;
+            }
+            when = self.probe0_when();
+        }
+        let when = self.clamped_probe(when, cx.now);
+        self.reset_xmit_timer(Pending::Probe0, when, cx.now);
+    }
+
+    /// The next probe comes no later than the end of the user's patience
+    /// (`tcp_clamp_probe0_to_user_timeout`).
+    fn clamped_probe(&self, when: u32, now: Instant) -> u32 {
+        let (user_ms, Some(since)) = (self.config.user_timeout_ms, self.probes_since) else {
+            return when;
+        };
+        if user_ms == 0 {
+            return when;
+        }
+        let elapsed = self.jiffies32(now).wrapping_sub(since);
+        when.min(user_ms.saturating_sub(elapsed).max(TIMEOUT_MIN))
+    }
+
+    /// Sends data if a little fits, else an empty probe (`tcp_write_wakeup`). False: the queue
+    /// below has dropped it.
+    fn write_wakeup(&mut self, cx: &mut Cx<'_>) -> bool {
+        if let Some(head) = self.queue.send_head()
+            && self.queue.get(head).seq.before(self.wnd_end())
+        {
+            let room = self.wnd_end().bytes_since(self.queue.get(head).seq);
+            let mss = self.current_mss(cx.now).min(room);
+            if mss < self.queue.get(head).len() {
+                self.queue.get_mut(head).pcount = 0;
+                self.fragment(head, mss);
+            }
+            self.queue.get_mut(head).flags |= crate::packet::TcpFlags::PSH;
+            self.write_xmit(mss, write::nagle::PUSH, Push::Window, cx);
+            return self.rec.packets_out > 0 || self.queue.unsent_is_empty();
+        }
+        cx.mib.win_probe += 1;
+        self.send_probe_ack(cx);
+        true
+    }
+}
