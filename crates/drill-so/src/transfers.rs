@@ -8,6 +8,7 @@
 use crate::border::{self, buffer, fail};
 use crate::calls::{User, instance, length, value};
 use crate::{decode, encode};
+use core::ptr;
 use datapath::socket::{Data, Errno, Iov, Message, Received, Return, Syscall};
 use libc::{c_int, c_void, iovec, msghdr, size_t, sockaddr, socklen_t, ssize_t};
 
@@ -55,10 +56,8 @@ pub(crate) unsafe extern "C" fn recv(
     len: size_t,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let iov = Iov::One(buffer(memory, len));
-    value(instance.call(Syscall::Receive { fd: instance.fd(fd), iov, flags }))
+    // SAFETY: recv(2) is recvfrom(2) that wants no address.
+    unsafe { recvfrom(user, fd, memory, len, flags, ptr::null_mut(), ptr::null_mut()) }
 }
 
 /// `recvfrom(2)`.
@@ -180,10 +179,8 @@ pub(crate) unsafe extern "C" fn send(
     len: size_t,
     flags: c_int,
 ) -> ssize_t {
-    // SAFETY: packetdrill gives the instance of the table.
-    let instance = unsafe { instance(user) };
-    let message = Message { iov: Iov::One(buffer(memory, len)), ..Message::default() };
-    value(instance.call(Syscall::Send { fd: instance.fd(fd), message, flags }))
+    // SAFETY: send(2) is sendto(2) without an address.
+    unsafe { sendto(user, fd, memory, len, flags, ptr::null(), 0) }
 }
 
 /// `sendto(2)`.
