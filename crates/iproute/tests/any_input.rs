@@ -2,6 +2,7 @@
 
 mod laws;
 
+use iproute::ip::Ip;
 use proptest::prelude::*;
 
 /// A router with three interfaces.
@@ -111,6 +112,41 @@ fn line() -> impl Strategy<Value = String> {
         prop::collection::vec(prop::sample::select(&WORDS[..]), 1..12)
             .prop_map(|words| words.join(" ")),
     ]
+}
+
+/// Found by fuzzing, or near to what was.
+#[test]
+fn interfaces_with_odd_names_are_saved_or_refused() {
+    for text in [
+        "link add #lo0\nlink add a1",
+        "link add a#b\nlink set a#b down",
+        "link add dev dev\nlink set dev dev down\naddress add 10.0.0.1/24 dev dev",
+        "link add name name type dummy\nlink set name down",
+        "link add dev type\nlink set type carrier off",
+        "link add p{device}",
+    ] {
+        laws::check_lines(text);
+    }
+}
+
+/// As `ip` and the kernel answer, but for `#`, which no file of lines can hold.
+#[test]
+fn names_of_interfaces_are_checked() {
+    for (name, valid) in [
+        ("abcdefghijklmno", true),
+        ("a%d", true),
+        ("é", true),
+        ("abcdefghijklmnop", false),
+        ("éééééééé", false),
+        ("a/b", false),
+        ("a:b", false),
+        (".", false),
+        ("..", false),
+        ("a#b", false),
+    ] {
+        let done = Ip::new().run(&format!("link add dev {name} type dummy"));
+        assert_eq!(done.is_ok(), valid, "{name}");
+    }
 }
 
 proptest! {

@@ -2,16 +2,20 @@
 
 use super::names::{self, LOOPBACK, invalid};
 use super::{Ip, Options, Outcome, verb};
-use crate::words::Words;
+use crate::words::{Result, Word, Words};
 use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
 
 impl Ip {
-    /// `ip link add NAME …`, `ip link set [dev] NAME up|down|carrier on|off`, `ip link show`.
+    /// `ip link add [dev|name] NAME …`, `ip link set [dev] NAME up|down|carrier on|off`, `ip link show`.
     pub(super) fn link(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
         match verb(words, "link", &["add", "set", "show"])? {
             "show" => return Ok(self.link_show(options)),
             "add" => {
+                if !words.accept("dev") {
+                    words.accept("name");
+                }
                 let name = words.next().ok_or_else(|| words.ended("a name is missing"))?;
+                check_name(name)?;
                 if self.devices.port(name.text).is_some() {
                     return Err(FibError::Exists.into());
                 }
@@ -90,3 +94,16 @@ impl Ip {
         Ok(String::new())
     }
 }
+
+/// Names that the kernel gives to an interface (`dev_valid_name`), but for `#`, which begins a
+/// comment where lines are kept.
+fn check_name(name: Word<'_>) -> Result<()> {
+    let text = name.text;
+    if text.len() > LONGEST_NAME || text.contains(['/', ':', '#']) || [".", ".."].contains(&text) {
+        return Err(invalid(name, "\"dev\" not a valid ifname", None));
+    }
+    Ok(())
+}
+
+/// `IFNAMSIZ` without the zero at the end, bytes.
+const LONGEST_NAME: usize = 15;

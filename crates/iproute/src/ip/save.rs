@@ -29,8 +29,8 @@ impl Ip {
     fn save_links(&self, draft: &mut Draft) {
         for port in self.devices.ports() {
             let name = self.devices.name(port);
-            draft.put(&format!("link add {name} type dummy"));
-            draft.put(&format!("link set {name} up"));
+            draft.put(&format!("link add dev {name} type dummy"));
+            draft.put(&format!("link set dev {name} up"));
         }
         for port in self.devices.ports().chain([names::LOOPBACK]) {
             for (addr, len) in self.devices.addresses(port) {
@@ -51,10 +51,10 @@ impl Ip {
                 }
             }
             if !link.carrier {
-                let _ = writeln!(out, "link set {name} carrier off");
+                let _ = writeln!(out, "link set dev {name} carrier off");
             }
             if !link.up {
-                let _ = writeln!(out, "link set {name} down");
+                let _ = writeln!(out, "link set dev {name} down");
             }
         }
     }
