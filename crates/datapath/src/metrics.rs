@@ -1,4 +1,4 @@
-//! Metrics of routes, which TCP heeds.
+//! Metrics of routes, which TCP heeds, and what ICMP tells of a path.
 
 /// Metrics of a route that TCP heeds (`RTAX_*`); 0 = not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -21,4 +21,25 @@ pub struct RouteMetrics {
     pub quickack: bool,
     /// Data may go with the SYN without a cookie (`fastopen_no_cookie`).
     pub fastopen_no_cookie: bool,
+}
+
+/// What ICMP has told of a path (`fib_nh_exception`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathMtu {
+    /// Largest packet, bytes.
+    pub bytes: u32,
+    /// It was told to be smaller than is believed: packets go without DF and routers may cut them
+    /// (`fnhe_mtu_locked`).
+    pub locked: bool,
+}
+
+impl PathMtu {
+    /// A path that had `old` bytes is told to take `told` only, where less than `lowest` is not
+    /// believed (`__ip_rt_update_pmtu`).
+    pub fn told(told: u32, old: u32, lowest: u32) -> Self {
+        if told < lowest {
+            return Self { bytes: old.min(lowest), locked: true };
+        }
+        Self { bytes: told, locked: false }
+    }
 }

@@ -7,7 +7,7 @@ use super::tcp::Wakes;
 use super::udp::UdpSocket;
 use crate::node::SocketReady;
 use crate::tcp::config::PmtuDiscovery;
-use crate::tcp::{IcmpError, SocketError as NetworkError};
+use crate::tcp::{IcmpError, PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -161,10 +161,17 @@ impl Host {
     }
 
     /// Packets to `remote` are too large from this size on (`ipv4_sk_update_pmtu`).
-    fn learn_datagram_path(&mut self, now: Instant, remote: IpAddr, mtu: u32) {
-        let least =
-            if remote.is_ipv4() { self.tcp_stack().defaults.sysctl.min_pmtu } else { 1_280 };
-        self.learnt_mtu = Some((remote, mtu.max(least), now));
+    pub(super) fn learn_datagram_path(&mut self, now: Instant, remote: IpAddr, mtu: u32) {
+        let old = self.path_towards(now, remote, PmtuDiscovery::Want);
+        if old.locked || old.bytes < mtu {
+            return;
+        }
+        let path = if remote.is_ipv4() {
+            PathMtu::told(mtu, old.bytes, self.tcp_stack().defaults.sysctl.min_pmtu)
+        } else {
+            PathMtu { bytes: mtu.max(1_280), locked: false }
+        };
+        self.learnt_mtu = Some(Box::new((remote, path, now)));
         self.keep_path_mtu();
     }
 }

@@ -86,7 +86,7 @@ impl Host {
     }
 
     /// Identifications count up (`__ip_select_ident`, `ipv6_select_ident`); 0 is none.
-    fn next_ident(&mut self) -> u16 {
+    pub(super) fn next_ident(&mut self) -> u16 {
         self.last_ident = self.last_ident.checked_add(1).unwrap_or(1);
         self.last_ident
     }

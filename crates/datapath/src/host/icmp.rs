@@ -9,6 +9,7 @@ use crate::packet::{Body, Icmp, Link, Meta, Network, Packet, Transport};
 use crate::qdisc::Enqueue;
 use crate::reason::Reason;
 use crate::tcp::IcmpError;
+use crate::tcp::config::PmtuDiscovery;
 use crate::units::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::VecDeque;
@@ -93,9 +94,20 @@ impl Host {
         body: Body,
     ) -> Option<Enqueue> {
         let protocol = if dst.is_ipv4() { PROTO_ICMP } else { PROTO_ICMPV6 };
+        let mut network = network_header(src, dst, tos, DEFAULT_TTL, protocol)?;
+        let path = self.path_towards(now, dst, PmtuDiscovery::Want);
+        if let Network::Ipv4(ip) = &mut network {
+            // The kernel's own socket does not discover paths (`icmp_sk_init`).
+            let asks = icmp.kind == ECHO_REQUEST_V4;
+            let fits = 20 + 8 + body.len <= path.bytes;
+            ip.dont_fragment = asks && fits && !path.locked;
+            if !ip.dont_fragment {
+                ip.id = self.next_ident();
+            }
+        }
         let packet = Packet {
             link: Link::None,
-            network: network_header(src, dst, tos, DEFAULT_TTL, protocol)?,
+            network,
             transport: Transport::Icmp(icmp),
             body,
             meta: Meta {
@@ -106,7 +118,7 @@ impl Host {
             hash: 0,
             extra: None,
         };
-        Some(self.ip_output(now, packet.finish()))
+        Some(self.ip_output_within(now, path.bytes, &mut packet.finish()))
     }
 
     /// An ICMP message for this host (`icmp_rcv`).
@@ -154,6 +166,12 @@ impl Host {
             let headers = packet.link.len() + 2 * quoted.network.len() + 8 + 8;
             let payload = packet.len().saturating_sub(headers);
             return self.udp_error(now, ends, error, from, payload);
+        }
+        if matches!(quoted.flow.protocol, PROTO_ICMP | PROTO_ICMPV6) {
+            if error.is_too_big() {
+                self.learn_datagram_path(now, dst, mtu);
+            }
+            return;
         }
         let Some(id) = self.connection_of(ends).filter(|_| quoted.seq.is_some()) else { return };
         self.with_connection(now, id, |tcp, cx| tcp.icmp_arrives(error, cx));

@@ -36,6 +36,7 @@ pub use timers::LazyTimers;
 pub use udp::{UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
 
 use crate::fib::{Decision, Fib, FibError, Prefix, Protocol, Route, RouteType, TableId};
+use crate::metrics::PathMtu;
 use crate::node::{Done, Node, Output, Port, SocketReady};
 use crate::packet::{Meta, Packet};
 use crate::qdisc::police::Police;
@@ -84,7 +85,7 @@ pub struct Host {
     /// The queue that took the latest packet keeps departure times (`SK_PACING_FQ`).
     paced: bool,
     /// What a connection has just learnt about its path: to whom, packet size, when.
-    learnt_mtu: Option<(IpAddr, u32, Instant)>,
+    learnt_mtu: Option<Box<(IpAddr, PathMtu, Instant)>>,
     /// Packets from this host to itself (`loopback_xmit`).
     looped_back: VecDeque<Packet>,
     /// Packet memory that the ports share, if they do.

@@ -16,7 +16,7 @@ use crate::tcp::info::TcpInfo;
 use crate::tcp::mib::Mib;
 use crate::tcp::shared::Shared;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, Egress, Gate, Handed};
+use crate::tcp::{Connection, Cx, Egress, Gate, Handed, PathMtu};
 use crate::trace::Event;
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
@@ -85,7 +85,7 @@ pub(super) struct TcpStack {
     connections: FxHashMap<(SocketAddr, SocketAddr), u32>,
     pub(super) listeners: BTreeMap<(u16, IpAddr), u32>,
     /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.
-    pub(super) path_mtus: BTreeMap<IpAddr, (u32, Instant)>,
+    pub(super) path_mtus: BTreeMap<IpAddr, (PathMtu, Instant)>,
     /// Looked up last: most segments belong to the same connection as the one before.
     last: Option<((SocketAddr, SocketAddr), u32)>,
     events: Vec<Event>,
@@ -113,8 +113,8 @@ impl Egress for Host {
         Handed { verdict, orphaned: self.orphaned, paced: self.paced }
     }
 
-    fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, mtu: u32) {
-        self.learnt_mtu = Some((remote, mtu, now));
+    fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, path: PathMtu) {
+        self.learnt_mtu = Some(Box::new((remote, path, now)));
     }
 }
 

@@ -9,8 +9,8 @@ use crate::node::SocketReady;
 use crate::packet::{Body, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp};
 use crate::qdisc::Enqueue;
 use crate::reason::Reason;
-use crate::tcp::SocketError as NetworkError;
 use crate::tcp::config::PmtuDiscovery;
+use crate::tcp::{PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::collections::VecDeque;
@@ -209,7 +209,8 @@ impl Host {
             }
             ip => ip,
         };
-        let mtu = self.mtu_towards(now, remote.ip(), self.udp_discovery(id));
+        let PathMtu { bytes: mtu, locked } =
+            self.path_towards(now, remote.ip(), self.udp_discovery(id));
         let socket = self.udp_socket(id)?;
         if socket.unsent_truesize >= socket.send_buffer {
             socket.wants_room = true;
@@ -222,7 +223,8 @@ impl Host {
             return Err(SocketError::MessageSize);
         }
         if let Network::Ipv4(ip) = &mut network {
-            ip.dont_fragment = !large && socket.pmtu_discovery.sets_df();
+            let locked = locked && socket.pmtu_discovery == PmtuDiscovery::Want;
+            ip.dont_fragment = !large && !locked && socket.pmtu_discovery.sets_df();
         }
         let truesize = truesize_of(body.len);
         socket.unsent_truesize += truesize;
@@ -257,12 +259,27 @@ impl Host {
         remote: IpAddr,
         discovery: PmtuDiscovery,
     ) -> u32 {
-        let Decision::Forward(hop) = self.route_to(remote) else { return LOOPBACK_MTU };
+        self.path_towards(now, remote, discovery).bytes
+    }
+
+    /// The same, and whether it is smaller than is believed.
+    pub(super) fn path_towards(
+        &mut self,
+        now: Instant,
+        remote: IpAddr,
+        discovery: PmtuDiscovery,
+    ) -> PathMtu {
+        let Decision::Forward(hop) = self.route_to(remote) else {
+            return PathMtu { bytes: LOOPBACK_MTU, locked: false };
+        };
         let mtu = self.ports[usize::from(hop.port)].config.mtu;
         let believes =
             matches!(discovery, PmtuDiscovery::Want | PmtuDiscovery::Do | PmtuDiscovery::Dont);
         let told = if believes { self.path_mtu(now, remote) } else { None };
-        told.map_or(mtu, |told| told.min(mtu))
+        match told {
+            Some(path) => PathMtu { bytes: path.bytes.min(mtu), ..path },
+            None => PathMtu { bytes: mtu, locked: false },
+        }
     }
 
     /// The next datagram that arrived on a UDP or ping socket.

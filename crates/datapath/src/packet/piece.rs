@@ -116,10 +116,8 @@ impl Packet {
         let frame = Frame::new(&bytes).captured_of(total as u32);
         let mut whole = Self::parse_ip(frame).ok()?;
         whole.body.store = body.store;
-        whole.body.offset = match body.store {
-            0 => 0,
-            _ => offset.wrapping_add(total as u32 - whole.body.len),
-        };
+        // In simulation it is a label that comes back with the data.
+        whole.body.offset = offset.wrapping_add(total as u32 - whole.body.len);
         let damage = fragments.iter().any(|one| one.flaws().contains(Flaws::TRANSPORT_CHECKSUM));
         if damage {
             whole.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;

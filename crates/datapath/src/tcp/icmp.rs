@@ -2,10 +2,12 @@
 
 use super::state::State;
 use super::{Connection, Cx, config::PmtuDiscovery};
+use crate::metrics::PathMtu;
 use crate::node::SocketReady;
 use crate::packet::icmp::{kind, kind_v6};
 use crate::tcp::seq::Seq;
 use crate::trace::Cause;
+use core::net::SocketAddr;
 
 /// Why a connection failed (`sk_err`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,11 @@ impl IcmpError {
         }
     }
 
+    /// The packet was larger than the path takes.
+    pub(crate) fn is_too_big(self) -> bool {
+        self.meaning() == Meaning::TooBig
+    }
+
     /// A half-open passive connection is given up for it.
     pub fn ends_request(self) -> bool {
         if self.ipv6 {
@@ -213,12 +220,18 @@ impl Connection {
                 | PmtuDiscovery::Interface
                 | PmtuDiscovery::Omit
         );
-        let lowest = if self.local.is_ipv4() { self.config.sysctl.min_pmtu } else { MTU_MIN_V6 };
         if self.route_metrics().mtu_locked {
             return;
         }
-        let mtu = mtu.max(lowest);
-        cx.egress.learn_path_mtu(cx.now, self.remote.ip(), mtu);
+        let path = match self.local {
+            SocketAddr::V4(_) => PathMtu::told(mtu, self.snd.pmtu, self.config.sysctl.min_pmtu),
+            SocketAddr::V6(_) => PathMtu { bytes: mtu.max(MTU_MIN_V6), locked: false },
+        };
+        if path.locked {
+            self.rare().route.mtu_locked = true;
+        }
+        let mtu = path.bytes;
+        cx.egress.learn_path_mtu(cx.now, self.remote.ip(), path);
         if mtu < self.snd.pmtu && self.local.is_ipv4() {
             self.soft_error = Some(SocketError::MessageSize);
         }

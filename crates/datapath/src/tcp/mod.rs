@@ -64,7 +64,7 @@ mod txhash;
 mod urgent;
 mod write;
 
-pub use crate::metrics::RouteMetrics;
+pub use crate::metrics::{PathMtu, RouteMetrics};
 pub use config::TcpConfig;
 pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
@@ -101,8 +101,8 @@ pub trait Egress {
     /// its place is of no use.
     fn transmit(&mut self, now: Instant, packet: &mut Packet) -> Handed;
 
-    /// The path to `remote` takes only packets of `mtu` bytes (`ip_rt_update_pmtu`).
-    fn learn_path_mtu(&mut self, now: Instant, remote: core::net::IpAddr, mtu: u32);
+    /// ICMP has told this of the path to `remote` (`ip_rt_update_pmtu`).
+    fn learn_path_mtu(&mut self, now: Instant, remote: core::net::IpAddr, path: PathMtu);
 }
 
 /// What became of a packet that was handed down.

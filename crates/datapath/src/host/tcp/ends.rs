@@ -4,9 +4,9 @@
 use crate::fib::Features;
 use crate::host::Host;
 use crate::host::udp::{EPHEMERAL, LOOPBACK_MTU};
-use crate::tcp::Endpoints;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::seq::Seq;
+use crate::tcp::{Endpoints, PathMtu};
 use crate::units::{Duration, Instant};
 use core::hash::Hasher as _;
 use core::net::{IpAddr, SocketAddr};
@@ -27,38 +27,43 @@ impl Host {
         };
         let matching = self.fib().matching(&crate::fib::RouteKey::to(remote.ip()));
         let ecn = matching.as_ref().is_some_and(|route| route.features.contains(Features::ECN));
-        let route = matching.map(|route| route.metrics).unwrap_or_default();
+        let mut route = matching.map(|route| route.metrics).unwrap_or_default();
         if route.mtu > 0 {
             mtu = mtu.min(route.mtu);
         }
         // MSS follows the route; what ICMP has told narrows the path only.
         let advertised = mtu;
-        if !route.mtu_locked && config.sysctl.ip_no_pmtu_disc == 0 {
-            mtu = mtu.min(self.path_mtu(now, remote.ip()).unwrap_or(mtu));
+        if !route.mtu_locked
+            && config.sysctl.ip_no_pmtu_disc == 0
+            && let Some(path) = self.path_mtu(now, remote.ip())
+        {
+            mtu = mtu.min(path.bytes);
+            route.mtu_locked = path.locked;
         }
         let iss = initial_sequence_number(now, local, remote);
         Endpoints { local, remote, mtu, advertised_mtu: advertised, iss, ecn, route }
     }
 
     /// What ICMP has told about the path to `remote`.
-    pub(in crate::host) fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<u32> {
+    pub(in crate::host) fn path_mtu(&mut self, now: Instant, remote: IpAddr) -> Option<PathMtu> {
         let paths = &mut self.tcp_stack().path_mtus;
-        let &(mtu, until) = paths.get(&remote)?;
+        let &(path, until) = paths.get(&remote)?;
         if until <= now {
             paths.remove(&remote);
             return None;
         }
-        Some(mtu)
+        Some(path)
     }
 
-    /// Keeps what a connection has learnt about its path (`update_or_create_fnhe`).
+    /// Keeps what a socket has learnt about its path (`update_or_create_fnhe`).
     #[cold]
     pub(in crate::host) fn keep_path_mtu(&mut self) {
-        let Some((remote, mtu, now)) = self.learnt_mtu.take() else { return };
+        let Some(learnt) = self.learnt_mtu.take() else { return };
+        let (remote, path, now) = *learnt;
         let stack = self.tcp_stack();
         let expires = u64::from(stack.defaults.sysctl.mtu_expires);
         let until = now + Duration::from_secs(expires);
-        stack.path_mtus.insert(remote, (mtu, until));
+        stack.path_mtus.insert(remote, (path, until));
     }
 
     /// Fills in what `local` leaves open.
