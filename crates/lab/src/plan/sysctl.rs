@@ -82,6 +82,9 @@ const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 const ROUTING: [(&str, &str); 2] =
     [("net.ipv4.fib_multipath_", ""), ("net.ipv", ".ignore_routes_with_linkdown")];
 
+/// What lies in the kernel's `net.ipv4.route`.
+const OF_ROUTES: [&str; 2] = ["min_pmtu", "mtu_expires"];
+
 enum Problem {
     Unknown,
     Value(String),
@@ -96,6 +99,11 @@ fn check(name: &str, node: &Node) -> Result<SysctlSetting, Problem> {
         };
     }
     let short = name.strip_prefix("net.ipv4.").ok_or(Problem::Unknown)?;
+    let short = match short.strip_prefix("route.") {
+        Some(short) if OF_ROUTES.contains(&short) => short,
+        None if !OF_ROUTES.contains(&short) => short,
+        _ => return Err(Problem::Unknown),
+    };
     Sysctl::default().set(short, &value).map_err(|error| match error {
         SysctlError::Unknown => Problem::Unknown,
         SysctlError::Value(problem) => Problem::Value(problem),
@@ -122,13 +130,33 @@ fn text(node: &Node) -> String {
 /// Every name that may be set.
 fn names() -> Vec<String> {
     let others = ["tcp_rmem", "tcp_wmem", "tcp_congestion_control"];
-    let of_tcp = Sysctl::NAMES.iter().chain(&others).map(|name| format!("net.ipv4.{name}"));
+    let full = |name: &&str| match OF_ROUTES.contains(name) {
+        true => format!("net.ipv4.route.{name}"),
+        false => format!("net.ipv4.{name}"),
+    };
+    let of_tcp = Sysctl::NAMES.iter().chain(&others).map(full);
     of_tcp.chain(Host::IP_SYSCTLS.map(String::from)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_name_is_one_that_may_be_set() {
+        let known = |name: &str| {
+            let at = super::super::doc::Origin::File(0..0);
+            let node = Node { kind: Kind::Int(1), at };
+            !matches!(check(name, &node), Err(Problem::Unknown))
+        };
+        for name in names() {
+            assert!(known(&name) || name == CONGESTION_CONTROL, "{name}");
+        }
+        assert!(names().contains(&"net.ipv4.route.min_pmtu".to_string()));
+        for name in ["net.ipv4.min_pmtu", "net.ipv4.route.tcp_sack", "net.core.tcp_sack"] {
+            assert!(!known(name), "{name}");
+        }
+    }
 
     #[test]
     fn every_bounded_sysctl_is_modelled() {

@@ -36,6 +36,11 @@ const CLIENT_PORT: u16 = 40001;
 /// Random streams of flow starts, apart from those of links, applications and draws.
 const START_STREAMS: u64 = 1 << 44;
 
+/// The port at which the server of flow `number` listens.
+pub fn server_port(number: u16) -> u16 {
+    SERVER_PORT + number
+}
+
 /// Puts flow number `index` of the plan into the world.
 pub fn add(
     world: &mut World,
@@ -51,7 +56,7 @@ pub fn add(
     let target = flow.address.unwrap_or(addresses[flow.to]);
     let place = Sockets {
         local: SocketAddr::new(addresses[flow.from], CLIENT_PORT.wrapping_add(number)),
-        remote: SocketAddr::new(target, SERVER_PORT + number),
+        remote: SocketAddr::new(target, server_port(number)),
     };
     let start = start_time(plan, flow, index);
     if let App::Query { servers, .. } = &flow.app {

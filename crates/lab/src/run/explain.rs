@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
+use datapath::packet::{Packet, TcpFlags};
 use datapath::tcp::cc::CaState;
 use datapath::tcp::seq::Seq;
 use datapath::trace::{Cause, Event, EventKind};
 use datapath::units::Instant;
-use sim::link::NodeId;
+use sim::link::{LinkId, NodeId};
 use sim::record::Observer;
 
 use super::{Error, Options, build};
@@ -19,10 +20,24 @@ use crate::plan::{Diagnostic, Diagnostics, Plan, suggest};
 /// Every event of one node, with its time.
 struct Log {
     node: NodeId,
+    /// Where the flow's connections go.
+    port: u16,
+    /// The first byte of the flow.
+    first: Option<Seq>,
     events: Vec<(Instant, Event)>,
 }
 
 impl Observer for Log {
+    fn sent(&mut self, _now: Instant, _link: LinkId, packet: &Packet) {
+        if self.first.is_none()
+            && let Some(tcp) = packet.tcp()
+            && tcp.dst_port == self.port
+            && tcp.flags.contains(TcpFlags::SYN)
+        {
+            self.first = Some(tcp.seq + 1);
+        }
+    }
+
     fn event(&mut self, now: Instant, node: NodeId, event: &Event) {
         if node == self.node {
             self.events.push((now, *event));
@@ -48,7 +63,8 @@ pub fn explain(plan: &Plan, flow: &str, options: &Options<'_>) -> Result<String,
     };
     let mut built = build::build(plan).map_err(Error::World)?;
     let (node, sender) = (built.flows[index].sender_node, built.flows[index].sender);
-    let log = Rc::new(RefCell::new(Log { node, events: Vec::new() }));
+    let port = super::apps::server_port(u16::try_from(index).unwrap_or_default());
+    let log = Rc::new(RefCell::new(Log { node, port, first: None, events: Vec::new() }));
     built.world.observe(Box::new(Rc::clone(&log)));
     built.world.with_host(node, |_, host| host.set_tracing(true));
     let end = Instant::ZERO + plan.duration;
@@ -62,13 +78,15 @@ pub fn explain(plan: &Plan, flow: &str, options: &Options<'_>) -> Result<String,
     let socket = built.world.report(sender).socket;
     let log = log.borrow();
     let own = log.events.iter().filter(|(_, event)| Some(event.socket) == socket);
-    Ok(describe(own))
+    Ok(describe(own, log.first))
 }
 
-/// One line per event; sequence numbers count from the first that was seen.
-fn describe<'a>(events: impl Iterator<Item = &'a (Instant, Event)>) -> String {
+/// One line per event; sequence numbers count from `first`, or the first that was seen.
+fn describe<'a>(
+    events: impl Iterator<Item = &'a (Instant, Event)>,
+    mut first: Option<Seq>,
+) -> String {
     let mut out = String::new();
-    let mut first = None;
     for (at, event) in events {
         let nanos = at.as_nanos();
         let _ = write!(out, "{:>4}.{:06} s  ", nanos / 1_000_000_000, nanos / 1_000 % 1_000_000);
@@ -158,7 +176,7 @@ mod tests {
             event(EventKind::Reduce { prior_cwnd: 20, snd_ssthresh: 14 }),
         ];
         assert_eq!(
-            describe(events.iter()),
+            describe(events.iter(), None),
             "   1.234567 s  lost        0..100: enough segments above it were SACKed\n   \
              1.234567 s  lost        200..300: its retransmission was overtaken\n   \
              1.234567 s  reduce      cwnd 20 to ssthresh 14\n"

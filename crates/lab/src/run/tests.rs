@@ -110,3 +110,29 @@ fn drops_of_shared_memory_are_drops_of_the_port() {
     let (drops, lost) = (points[0].values("r.wire", "drops"), points[0].values("cbr", "lost"));
     assert!(lost[0] > 100.0 && drops[0] >= lost[0], "{drops:?} {lost:?}");
 }
+
+/// A flow is explained with numbers that count from its first byte, as the rules of links do.
+#[test]
+fn what_is_told_of_a_flow_counts_from_its_first_byte() {
+    let text = "schema = 1\nname = \"t\"\nduration = \"2s\"\nnodes = { a = {}, b = {} }\n\
+                [links.wire]\nends = [\"a\", \"b\"]\nrate = \"10mbit\"\nrtt = \"30ms\"\n\
+                rules = [\"f off 100000 1 drop\"]\n\
+                [flows.first]\napp = \"ping\"\nfrom = \"b\"\nto = \"a\"\n\
+                [flows.upload]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nstart = \"1s\"\n";
+    let experiment = Experiment::parse("t.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let options = Options {
+        seed: None,
+        repetitions: None,
+        jobs: 1,
+        stop: &stop,
+        progress: &Silent,
+        store: None,
+        ss_at: &[],
+    };
+    let told = explain(&experiment.base, "upload", &options).expect("it runs");
+    assert!(told.contains("  lost        99912..101360: "), "{told}");
+    assert!(told.contains("  retransmit  99912..101360: "), "{told}");
+    let unknown = explain(&experiment.base, "uplaod", &options);
+    assert!(matches!(unknown, Err(Error::Invalid(_))), "a mistake of the user's");
+}
