@@ -130,9 +130,9 @@ fn text(node: &Node) -> String {
 /// Every name that may be set.
 fn names() -> Vec<String> {
     let others = ["tcp_rmem", "tcp_wmem", "tcp_congestion_control"];
-    let full = |name: &&str| match OF_ROUTES.contains(name) {
-        true => format!("net.ipv4.route.{name}"),
-        false => format!("net.ipv4.{name}"),
+    let full = |name: &&str| {
+        let folder = if OF_ROUTES.contains(name) { "route." } else { "" };
+        format!("net.ipv4.{folder}{name}")
     };
     let of_tcp = Sysctl::NAMES.iter().chain(&others).map(full);
     of_tcp.chain(Host::IP_SYSCTLS.map(String::from)).collect()

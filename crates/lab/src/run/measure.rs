@@ -164,7 +164,7 @@ fn seconds(span: Duration) -> f64 {
 }
 
 /// Payload bytes received after the warm-up, over the time from its end (or the flow's start) to
-/// the last byte of a finite flow, or to the end.
+/// the last byte of a finite or stopped flow, or to the end.
 fn goodput(
     plan: &Plan,
     flow: &FlowPlan,
@@ -177,6 +177,8 @@ fn goodput(
     let stop = flow.stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));
     let to = match receiver.last_received {
         Some(last) if place.finite => last,
+        // What the sender's buffer held when the flow stopped comes after that.
+        Some(last) if flow.app.is_tcp() => stop.max(last),
         _ => stop,
     };
     let time = seconds(to.saturating_since(from));

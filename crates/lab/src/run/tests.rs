@@ -136,3 +136,30 @@ fn what_is_told_of_a_flow_counts_from_its_first_byte() {
     let unknown = explain(&experiment.base, "uplaod", &options);
     assert!(matches!(unknown, Err(Error::Invalid(_))), "a mistake of the user's");
 }
+
+/// What a socket holds when its flow stops still arrives, at the rate of the link and no faster.
+#[test]
+fn a_stopped_flow_is_no_faster_than_its_link() {
+    for stop in ["300ms", "500ms", "1900ms"] {
+        let text = format!(
+            "schema = 1\nname = \"t\"\nduration = \"3s\"\nnodes = {{ a = {{}}, b = {{}} }}\n\
+             [links.wire]\nends = [\"a\", \"b\"]\nrate = \"10mbit\"\nrtt = \"30ms\"\n\
+             [flows.upload]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nstart = \"100ms\"\n\
+             stop = \"{stop}\"\n"
+        );
+        let experiment = Experiment::parse("t.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+        let idle = AtomicBool::new(false);
+        let options = Options {
+            seed: None,
+            repetitions: None,
+            jobs: 1,
+            stop: &idle,
+            progress: &Silent,
+            store: None,
+            ss_at: &[],
+        };
+        let points = run(&experiment, &options, &|_, _, _| Ok(())).expect("it runs");
+        let goodput = points[0].values("upload", "goodput")[0];
+        assert!((5.0..9.6).contains(&goodput), "{goodput} Mbit/s until {stop}");
+    }
+}
