@@ -1,4 +1,5 @@
-//! Any text is a command of tc or an error that points into it.
+//! Any text is a command of tc or an error that points into it; what a command makes can be changed
+//! and shown, and one that is refused changes nothing.
 
 #![no_main]
 
