@@ -35,6 +35,7 @@ pub mod host;
 pub mod metrics;
 pub mod node;
 pub mod packet;
+pub mod prefetch;
 pub mod profile;
 pub mod qdisc;
 pub mod reason;

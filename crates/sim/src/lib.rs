@@ -14,7 +14,9 @@
 //! machine, in debug and in release.
 
 pub mod app;
+mod lanes;
 pub mod link;
+mod lookahead;
 pub mod pcap;
 mod pool;
 pub mod record;

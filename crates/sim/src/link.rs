@@ -4,12 +4,14 @@
 //! has left; then the node gets its credit back. It reaches the far end one propagation delay
 //! later. What a link without a rate takes leaves at once.
 
+use crate::lanes::{Coming, LaneId, Lanes};
 use crate::pool::{PacketId, Pool, Queue};
 use crate::rules::{Direction, Rule, Rules};
 use crate::schedule::Slot;
 use crate::trouble::{Fate, Trouble};
 use datapath::node::{Done, Port};
 use datapath::packet::Meta;
+use datapath::prefetch::prefetch;
 use datapath::units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
@@ -62,35 +64,47 @@ pub struct LinkStats {
 }
 
 /// One direction of a wire.
+///
+/// Ordered by use: most packets find what they need in the first two cache lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Link {
     busy_until: Instant,
-    rate: Option<Rate>,
     /// How long the latest size took at this rate: most packets on a link are of one size, and
     /// comparing costs less than dividing.
     latest: (u32, Duration),
     delay: Duration,
+    /// Counters.
+    pub stats: LinkStats,
+    rate: Option<Rate>,
+    /// What is being serialised, if anything is: when its last bit leaves.
+    leaving_at: Instant,
+    leaving: Done,
+    /// The receiving end.
+    pub to: (NodeId, Port),
+    trouble: Option<Box<Trouble>>,
+    id: LinkId,
+    /// How many packets are on the lane.
+    on_lane: u32,
+    /// Where packets are on their way, if there is no trouble and they are not too late for it.
+    lane: Option<LaneId>,
     veth: bool,
-    /// What is being serialised: when its last bit leaves.
-    leaving: Option<(Instant, Done)>,
-    /// What is on the way, in order of arrival.
+    pub(crate) up: bool,
+    /// Super-packets are cut here.
+    pub(crate) cuts: bool,
+    /// Something is in the queue of this link.
+    queued: bool,
+    /// What is on the way but not on a lane, in order of arrival.
     flight: Queue,
     /// The arrival that is waited for; `FAR_FUTURE` if none.
     armed: Instant,
     /// The sending end.
     pub from: (NodeId, Port),
-    /// The receiving end.
-    pub to: (NodeId, Port),
-    /// Counters.
-    pub stats: LinkStats,
     /// What waits in the ring to be serialised.
     ring: VecDeque<(Instant, Done)>,
-    trouble: Option<Box<Trouble>>,
-    /// Where the two kinds of its events stand: [`Link::SENT`], [`Link::ARRIVAL`].
-    pub(crate) slots: [Slot; 2],
-    pub(crate) up: bool,
-    /// Super-packets are cut here.
-    pub(crate) cuts: bool,
+    /// Where the two kinds of its events stand, once there have been some: [`Link::SENT`],
+    /// [`Link::ARRIVAL`].
+    pub(crate) slots: [Option<Slot>; 2],
 }
 
 /// What a packet put on a link makes necessary.
@@ -145,7 +159,7 @@ impl Link {
         to: (NodeId, Port),
         seed: u64,
         id: LinkId,
-        slots: [Slot; 2],
+        lanes: &mut Lanes,
     ) -> Self {
         assert!(config.ring > 0, "a device that holds no packet never sends one");
         let rules = Rules::new(&config.rules, config.direction);
@@ -156,22 +170,32 @@ impl Link {
             latest: (0, Duration::ZERO),
             delay: config.delay,
             veth: config.veth,
-            leaving: None,
+            leaving_at: Instant::FAR_FUTURE,
+            leaving: Done { owner: Meta::NO_OWNER, truesize: 0 },
+            queued: false,
             ring: VecDeque::new(),
+            id,
+            lane: if trouble { None } else { lanes.lane_for(config.rate, config.delay) },
+            on_lane: 0,
             flight: Queue::default(),
             armed: Instant::FAR_FUTURE,
             from,
             to,
             stats: LinkStats::default(),
             trouble: trouble.then(|| Box::new(Trouble::new(rules, config.chances, seed, id.0))),
-            slots,
+            slots: [None; 2],
             up: true,
             cuts: config.cuts,
         }
     }
 
     /// Takes a segment of a super-packet that is not the last: nobody is told when it has left.
-    pub(crate) fn put_segment(&mut self, now: Instant, pool: &mut Pool, id: PacketId) -> Put {
+    pub(crate) fn put_segment(
+        &mut self,
+        now: Instant,
+        (pool, lanes): (&mut Pool, &mut Lanes),
+        id: PacketId,
+    ) -> Put {
         let packet = pool.get_mut(id);
         let size = packet.wire_len();
         self.stats.packets += u64::from(packet.segments());
@@ -179,8 +203,15 @@ impl Link {
         packet.meta.owner = Meta::NO_OWNER;
         let left = self.leaves_at(now, size);
         let mut put = Put::default();
-        self.put_in_flight(left, pool, id, &mut put);
+        self.put_in_flight(left, (pool, lanes), id, &mut put);
         put
+    }
+
+    /// The caches are asked for this link.
+    #[inline]
+    pub(crate) fn foresee(&self) {
+        prefetch(&self.busy_until);
+        prefetch(&self.rate);
     }
 
     /// When the last bit of the next `size` bytes will have left.
@@ -195,11 +226,24 @@ impl Link {
     }
 
     #[inline]
-    fn put_in_flight(&mut self, left: Instant, pool: &mut Pool, id: PacketId, put: &mut Put) {
+    fn put_in_flight(
+        &mut self,
+        left: Instant,
+        (pool, lanes): (&mut Pool, &mut Lanes),
+        packet: PacketId,
+        put: &mut Put,
+    ) {
         if self.trouble.is_some() {
-            self.put_in_trouble(left, pool, id, put);
-        } else {
-            self.insert(left + self.delay, id, put);
+            return self.put_in_trouble(left, pool, packet, put);
+        }
+        let at = left + self.delay;
+        let link = self.id;
+        // What has gone into the queue of this link stays ahead of what follows it.
+        match self.lane {
+            Some(lane) if !self.queued && lanes.insert(lane, Coming { at, link, packet }) => {
+                self.on_lane += 1;
+            }
+            _ => self.insert(at, packet, put),
         }
     }
 
@@ -210,7 +254,7 @@ impl Link {
     pub(crate) fn put(
         &mut self,
         now: Instant,
-        pool: &mut Pool,
+        (pool, lanes): (&mut Pool, &mut Lanes),
         id: PacketId,
         promise: impl FnOnce(Instant, Done) -> bool,
     ) -> Put {
@@ -227,15 +271,13 @@ impl Link {
         let left = self.leaves_at(now, size);
         if self.rate.is_none() {
             put.done = Some(done);
-        } else if self.leaving.is_none() && promise(left, done) {
-            // Nobody has to be told when it has left.
-        } else if self.leaving.is_none() {
-            self.leaving = Some((left, done));
-            put.sent = Some(left);
-        } else {
+        } else if self.leaving_at < Instant::FAR_FUTURE {
             self.ring.push_back((left, done));
+        } else if !promise(left, done) {
+            (self.leaving_at, self.leaving) = (left, done);
+            put.sent = Some(left);
         }
-        self.put_in_flight(left, pool, id, &mut put);
+        self.put_in_flight(left, (pool, lanes), id, &mut put);
         put
     }
 
@@ -266,6 +308,7 @@ impl Link {
     #[inline]
     fn insert(&mut self, at: Instant, id: PacketId, put: &mut Put) {
         self.flight.insert(id, at);
+        self.queued = true;
         if at < self.armed {
             self.armed = at;
             put.arrival = Some(put.arrival.map_or(at, |other| other.min(at)));
@@ -275,21 +318,31 @@ impl Link {
     /// What has left by `now`, one at a time.
     #[inline]
     pub(crate) fn take_sent(&mut self, now: Instant) -> Option<Done> {
-        let (at, done) = self.leaving?;
-        if at > now {
+        if self.leaving_at > now {
             return None;
         }
-        self.leaving = if self.ring.is_empty() { None } else { self.ring.pop_front() };
+        let done = self.leaving;
+        match self.ring.pop_front() {
+            Some(next) => (self.leaving_at, self.leaving) = next,
+            None => self.leaving_at = Instant::FAR_FUTURE,
+        }
         Some(done)
     }
 
     /// When the next packet will have left.
     #[inline]
     pub(crate) fn next_sent(&self) -> Option<Instant> {
-        self.leaving.map(|(at, _)| at)
+        (self.leaving_at < Instant::FAR_FUTURE).then_some(self.leaving_at)
     }
 
-    /// The packet that arrives now; none if the link has been cut meanwhile.
+    /// A packet that was on a lane arrives.
+    #[inline]
+    pub(crate) fn leaves_lane(&mut self) {
+        self.on_lane -= 1;
+    }
+
+    /// The packet that arrives now from the queue of this link; none if the link has been cut
+    /// meanwhile.
     #[inline]
     pub(crate) fn take_arrival(&mut self, now: Instant) -> Option<PacketId> {
         if self.flight.first_at() > now {
@@ -310,17 +363,22 @@ impl Link {
     #[inline]
     pub(crate) fn rearm(&mut self) -> Option<Instant> {
         self.armed = self.flight.first_at();
+        self.queued = !self.flight.is_empty();
         (self.armed < Instant::FAR_FUTURE).then_some(self.armed)
     }
 
     /// Cuts off what is on the way.
-    pub(crate) fn cut(&mut self) -> Vec<PacketId> {
-        std::iter::from_fn(|| self.flight.pop()).collect()
+    pub(crate) fn cut(&mut self, lanes: &mut Lanes) -> Vec<PacketId> {
+        let mut cut = self.lane.map_or(Vec::new(), |lane| lanes.cut(lane, self.id));
+        self.on_lane = 0;
+        cut.extend(std::iter::from_fn(|| self.flight.pop()));
+        self.queued = false;
+        cut
     }
 
     /// Packets that are on the link, being serialised or on the way; a super-packet is one.
     pub fn in_flight(&self) -> usize {
-        self.flight.len()
+        self.on_lane as usize + self.flight.len()
     }
 
     /// The serialisation rate.

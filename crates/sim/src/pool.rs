@@ -63,6 +63,12 @@ impl Pool {
         self.free.push(id.0);
     }
 
+    /// How many packets there have been at a time.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
         &self.slots[id.0 as usize]
@@ -90,6 +96,12 @@ impl Queue {
     #[inline]
     pub fn first_at(&self) -> Instant {
         self.first_at
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
     }
 
     /// How many there are.

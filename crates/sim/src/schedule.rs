@@ -17,6 +17,7 @@
 //! links, nodes and applications are numbered in the order in which they were made. Packets on one
 //! link that arrive at the same instant keep the order in which they were sent.
 
+use datapath::prefetch::prefetch_at;
 use datapath::units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -43,18 +44,49 @@ pub(crate) enum Kind {
     Late,
 }
 
-/// The first kinds, by number: those that slots are for.
-const KINDS: [Kind; 4] = [Kind::Command, Kind::Sent, Kind::Arrival, Kind::Wake];
+/// The kinds by number.
+const KINDS: [Kind; 8] = [
+    Kind::Command,
+    Kind::Sent,
+    Kind::Arrival,
+    Kind::Wake,
+    Kind::Start,
+    Kind::Stop,
+    Kind::Timer,
+    Kind::Late,
+];
 
-/// Something that is to happen.
+/// Something that is to happen. Two plain numbers, so that it is compared and handed over in
+/// registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Event {
     /// When.
     pub at: Instant,
-    /// What.
-    pub kind: Kind,
-    /// To whom: the index of a link, a node, an application or a command.
-    pub index: u32,
+    /// Kind and index, in this order.
+    id: u32,
+}
+
+impl Event {
+    /// What never happens.
+    pub const NEVER: Self = Self { at: Instant::FAR_FUTURE, id: u32::MAX };
+
+    /// `index` says to whom: it numbers a link, a node, an application or a command.
+    #[inline]
+    pub fn new(at: Instant, kind: Kind, index: u32) -> Self {
+        Self { at, id: id_of(kind, index) }
+    }
+
+    /// What it is about.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        KINDS[(self.id >> INDEX_BITS & 7) as usize]
+    }
+
+    /// To whom it happens.
+    #[inline]
+    pub fn index(self) -> u32 {
+        self.id & ((1 << INDEX_BITS) - 1)
+    }
 }
 
 /// The place of somebody who waits for one thing at a time.
@@ -117,7 +149,7 @@ impl Schedule {
     pub fn add_slot(&mut self, kind: Kind, index: u32) -> Slot {
         assert!(index >> INDEX_BITS == 0, "more than four million links or nodes");
         let leaf = self.waits.len() as u32;
-        self.waits.push(Event { at: Instant::FAR_FUTURE, kind, index });
+        self.waits.push(Event::new(Instant::FAR_FUTURE, kind, index));
         if leaf == self.width {
             self.width *= 2;
             self.rebuild();
@@ -134,6 +166,16 @@ impl Schedule {
             self.play(vacant, Instant::FAR_FUTURE);
         }
         self.play(slot, at);
+    }
+
+    /// The caches are asked for what [`set`](Self::set) needs.
+    #[inline]
+    pub fn foresee(&self, slot: Slot) {
+        let place = (self.width + slot.leaf) as usize;
+        prefetch_at(&self.waits, slot.leaf as usize);
+        for level in 1..5 {
+            prefetch_at(&self.tree, place >> level);
+        }
     }
 
     /// The event of `slot` is being handled; unless it gets another one it waits for nothing.
@@ -156,40 +198,38 @@ impl Schedule {
         self.rest_at = self.rest.peek().map_or(Instant::FAR_FUTURE, |Reverse(event)| event.at);
     }
 
-    /// The next event.
+    /// The next event; [`Event::NEVER`] if there is none.
     #[inline]
-    pub fn peek(&mut self) -> Option<Event> {
+    pub fn peek(&mut self) -> Event {
         self.settle();
         let first = self.first;
-        let at = Instant::from_nanos(self.epoch + (first >> ID_BITS));
         if first >> ID_BITS >= HORIZON {
             return self.peek_far();
         }
-        let kind = KINDS[(first >> INDEX_BITS & 3) as usize];
-        let event = Event { at, kind, index: first as u32 & ((1 << INDEX_BITS) - 1) };
-        if self.rest_at > at {
-            return Some(event);
-        }
-        let rest = self.rest.peek().map(|Reverse(rest)| *rest);
-        Some(rest.map_or(event, |rest| rest.min(event)))
+        let at = Instant::from_nanos(self.epoch + (first >> ID_BITS));
+        let event = Event { at, id: first as u32 & ((1 << ID_BITS) - 1) };
+        if self.rest_at > at { event } else { event.min(self.first_of_rest()) }
+    }
+
+    #[inline(never)]
+    fn first_of_rest(&self) -> Event {
+        self.rest.peek().map_or(Event::NEVER, |Reverse(event)| *event)
     }
 
     /// [`peek`](Self::peek), when no slot waits for anything near.
     #[inline(never)]
-    fn peek_far(&mut self) -> Option<Event> {
-        let rest = self.rest.peek().map(|Reverse(event)| *event);
+    fn peek_far(&mut self) -> Event {
+        let rest = self.first_of_rest();
         if self.first == NEVER {
             return rest;
         }
         let waited = self.waits.iter().min().copied().expect("some slot waits");
-        match rest {
-            Some(rest) if rest < waited => Some(rest),
-            _ => {
-                self.epoch = waited.at.as_nanos();
-                self.rebuild();
-                Some(waited)
-            }
+        if rest < waited {
+            return rest;
         }
+        self.epoch = waited.at.as_nanos();
+        self.rebuild();
+        waited
     }
 
     #[inline]
@@ -227,7 +267,7 @@ impl Schedule {
         let width = self.width as usize;
         self.tree = vec![[NEVER; 2]; width];
         for (leaf, event) in self.waits.iter().enumerate() {
-            let key = self.key(event.at, id_of(event.kind, event.index));
+            let key = self.key(event.at, event.id);
             let place = width + leaf;
             self.tree[place / 2][place % 2] = key;
         }
@@ -270,12 +310,12 @@ mod tests {
                     0 => slots.push((schedule.add_slot(kind, number), kind, number)),
                     1 => {
                         let kind = if far { Kind::Command } else { Kind::Start };
-                        let event = Event { at, kind, index: number };
+                        let event = Event::new(at, kind, number);
                         rest.push(event);
                         schedule.push(event);
                     }
                     2 | 3 if let Some(first) = first => {
-                        prop_assert_eq!(schedule.peek(), Some(first));
+                        prop_assert_eq!(schedule.peek(), first);
                         now = first.at.as_nanos();
                         let slot = waits.iter().find(|(_, event)| **event == first);
                         if let Some((&place, _)) = slot {
@@ -290,12 +330,13 @@ mod tests {
                         let place = pick % slots.len();
                         let (slot, kind, index) = slots[place];
                         schedule.set(slot, at);
-                        waits.insert(place, Event { at, kind, index });
+                        waits.insert(place, Event::new(at, kind, index));
                     }
                     _ => {}
                 }
             }
-            prop_assert_eq!(schedule.peek(), waits.values().chain(&rest).min().copied());
+            let first = waits.values().chain(&rest).min().copied();
+            prop_assert_eq!(schedule.peek(), first.unwrap_or(Event::NEVER));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The event loop: virtual time, and who is called when.
 //!
 //! Three things have events: links (a transmission ends, a packet arrives), nodes (a timer), and
-//! applications. A link of fixed delay keeps its packets in a queue of its own and only the head
-//! is an event, so the events grow with links and nodes, not with packets in flight. A node's
+//! applications. Packets on their way wait in queues, of a link or of all links that take equally
+//! long ([`crate::lanes`]), and only the head is an event. A node's
 //! wake-up is only ever moved to an earlier time. See [`crate::schedule`] for the order of events
 //! at one instant.
 
 use crate::app::{App, AppCx, AppReport};
+use crate::lanes::Lanes;
 use crate::link::{Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
@@ -47,7 +48,7 @@ const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
 /// Nodes, links, applications, and what is to happen.
 pub struct World {
     now: Instant,
-    schedule: Schedule,
+    pub(crate) schedule: Schedule,
     /// Readiness of this moment that no application has heard of yet.
     ready: Vec<(NodeId, SocketReady)>,
     /// Readiness that applications are hearing of.
@@ -56,9 +57,10 @@ pub struct World {
     late: VecDeque<(NodeId, SocketReady)>,
     /// How late those applications run.
     late_by: Duration,
-    nodes: Vec<NodeState>,
-    links: Vec<Link>,
-    pool: Pool,
+    pub(crate) nodes: Vec<NodeState>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) pool: Pool,
+    pub(crate) lanes: Lanes,
     apps: Vec<AppState>,
     commands: Vec<(LinkId, bool)>,
     /// With each, whether it sees what is put on links.
@@ -71,15 +73,16 @@ pub struct World {
     stats: WorldStats,
 }
 
-struct NodeState {
-    host: Host,
+/// A node in its world.
+pub(crate) struct NodeState {
+    pub host: Host,
     /// The wake-up that is waited for; `FAR_FUTURE` if none.
-    wake: Instant,
-    slot: Slot,
+    pub wake: Instant,
+    pub slot: Slot,
     /// The link behind each port.
-    links: Vec<LinkId>,
+    pub links: Vec<LinkId>,
     /// The application that each socket belongs to.
-    owners: Vec<u32>,
+    pub owners: Vec<u32>,
     /// Its applications run late.
     slow: bool,
 }
@@ -107,6 +110,7 @@ impl World {
             nodes: Vec::new(),
             links: Vec::new(),
             pool: Pool::default(),
+            lanes: Lanes::default(),
             apps: Vec::new(),
             commands: Vec::new(),
             ready: Vec::new(),
@@ -180,8 +184,7 @@ impl World {
     ) -> LinkId {
         let id = LinkId(self.links.len() as u32);
         let ring = config.ring;
-        let slots = [Kind::Sent, Kind::Arrival].map(|kind| self.schedule.add_slot(kind, id.0));
-        self.links.push(Link::new(config, from, to, self.seed, id, slots));
+        self.links.push(Link::new(config, from, to, self.seed, id, &mut self.lanes));
         let node = &mut self.nodes[from.0.0 as usize];
         let ports = node.host.port_count();
         assert!(usize::from(from.1.0) < ports, "a link from a port that does not exist");
@@ -276,7 +279,7 @@ impl World {
 
     fn schedule(&mut self, at: Instant, kind: Kind, index: u32) {
         assert!(at >= self.now, "nothing can be scheduled for the past");
-        self.schedule.push(Event { at, kind, index });
+        self.schedule.push(Event::new(at, kind, index));
     }
 
     /// Runs until `end`, events at `end` included. The time is then `end`.
@@ -313,7 +316,7 @@ impl World {
         while let Some(event) = self.next_event(end) {
             self.step(event);
         }
-        if self.schedule.peek().is_some() || !self.ready.is_empty() {
+        if self.peek() != Event::NEVER || !self.ready.is_empty() {
             self.now = end;
         }
     }
@@ -324,17 +327,24 @@ impl World {
     #[inline]
     fn next_event(&mut self, end: Instant) -> Option<Event> {
         loop {
-            let next = self.schedule.peek().filter(|event| event.at <= end);
-            if self.ready.is_empty() || next.is_some_and(|event| event.at <= self.now) {
-                return next;
+            let next = self.peek();
+            if next.at > self.now && !self.ready.is_empty() {
+                let at = self.now + APPS_RUN_AFTER;
+                if at > end {
+                    return None;
+                }
+                self.now = at;
+                self.call_ready_apps();
+                continue;
             }
-            let at = self.now + APPS_RUN_AFTER;
-            if at > end {
-                return None;
-            }
-            self.now = at;
-            self.call_ready_apps();
+            return (next.at <= end && next != Event::NEVER).then_some(next);
         }
+    }
+
+    /// The next event, of the schedule or of a lane; [`Event::NEVER`] if there is none.
+    #[inline]
+    fn peek(&mut self) -> Event {
+        self.schedule.peek().min(self.lanes.first())
     }
 
     fn call_ready_apps(&mut self) {
@@ -353,8 +363,8 @@ impl World {
         assert!(event.at >= self.now, "time ran backwards");
         self.now = event.at;
         self.stats.events += 1;
-        let index = event.index;
-        match event.kind {
+        let index = event.index();
+        match event.kind() {
             Kind::Sent => self.on_sent(LinkId(index)),
             Kind::Arrival => self.on_arrival(LinkId(index)),
             Kind::Wake => self.on_wake(NodeId(index)),
@@ -394,27 +404,35 @@ impl World {
         while let Some(done) = link.take_sent(self.now) {
             host.credit(self.now, port, Some(done));
         }
+        let slot = link.slots[Link::SENT].expect("an event has a slot");
         match link.next_sent() {
-            Some(next) => {
-                self.schedule.set(link.slots[Link::SENT], next);
-            }
-            None => self.schedule.vacate(link.slots[Link::SENT]),
+            Some(next) => self.schedule.set(slot, next),
+            None => self.schedule.vacate(slot),
         }
         self.pump(node);
     }
 
     /// A packet has arrived.
     fn on_arrival(&mut self, id: LinkId) {
-        let link = &mut self.links[id.0 as usize];
-        let arrived = link.take_arrival(self.now);
-        let (node, port) = link.to;
-        match link.rearm() {
-            Some(next) => {
-                self.schedule.set(link.slots[Link::ARRIVAL], next);
-            }
-            None => self.schedule.vacate(link.slots[Link::ARRIVAL]),
+        let on_lane = self.lanes.take(Event::new(self.now, Kind::Arrival, id.0));
+        if on_lane.is_some() && self.exceeds_caches() {
+            self.look_ahead();
         }
-        let Some(packet) = arrived else { return };
+        let link = &mut self.links[id.0 as usize];
+        let (node, port) = link.to;
+        let packet = if let Some(packet) = on_lane {
+            link.leaves_lane();
+            packet
+        } else {
+            let arrived = link.take_arrival(self.now);
+            let slot = link.slots[Link::ARRIVAL].expect("an event has a slot");
+            match link.rearm() {
+                Some(next) => self.schedule.set(slot, next),
+                None => self.schedule.vacate(slot),
+            }
+            let Some(packet) = arrived else { return };
+            packet
+        };
         if link.was_damaged(packet) {
             return self.on_link_drop(id, Reason::Checksum, packet);
         }
@@ -512,7 +530,7 @@ impl World {
         let link = &mut self.links[link_id.0 as usize];
         let host = &mut self.nodes[node.0 as usize].host;
         let promise = |at, done| host.promise_credit(port, at, done);
-        let put = link.put(self.now, &mut self.pool, id, promise);
+        let put = link.put(self.now, (&mut self.pool, &mut self.lanes), id, promise);
         assert!(link.up, "a port that is down sends nothing");
         self.schedule_put(link_id, id, put);
         if let Some(done) = put.done {
@@ -550,7 +568,7 @@ impl World {
             let segment = self.pool.insert(segment);
             self.note_sent(link_id, segment);
             let link = &mut self.links[link_id.0 as usize];
-            let put = link.put_segment(self.now, &mut self.pool, segment);
+            let put = link.put_segment(self.now, (&mut self.pool, &mut self.lanes), segment);
             self.schedule_put(link_id, segment, put);
         }
     }
@@ -580,12 +598,17 @@ impl World {
     /// The events that a packet put on a link makes necessary.
     #[inline]
     fn schedule_put(&mut self, link_id: LinkId, id: PacketId, put: Put) {
-        let link = &self.links[link_id.0 as usize];
+        let slots = &mut self.links[link_id.0 as usize].slots;
         if let Some(at) = put.sent {
-            self.schedule.set(link.slots[Link::SENT], at);
+            let slot = &mut slots[Link::SENT];
+            let slot = *slot.get_or_insert_with(|| self.schedule.add_slot(Kind::Sent, link_id.0));
+            self.schedule.set(slot, at);
         }
         if let Some(at) = put.arrival {
-            self.schedule.set(link.slots[Link::ARRIVAL], at);
+            let slot = &mut slots[Link::ARRIVAL];
+            let slot =
+                *slot.get_or_insert_with(|| self.schedule.add_slot(Kind::Arrival, link_id.0));
+            self.schedule.set(slot, at);
         }
         if put.lost {
             self.on_link_drop(link_id, Reason::LinkLoss, id);
@@ -604,7 +627,7 @@ impl World {
         link.up = up;
         let (node, port) = link.from;
         if !up {
-            for packet in link.cut() {
+            for packet in link.cut(&mut self.lanes) {
                 self.on_link_drop(id, Reason::LinkDown, packet);
             }
         }

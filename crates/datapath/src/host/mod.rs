@@ -9,6 +9,7 @@
 
 mod buffer;
 mod datagram;
+mod foresee;
 mod fragment;
 mod gro;
 mod icmp;
@@ -80,6 +81,8 @@ pub struct Host {
     icmp: icmp::Icmpd,
     /// TCP; made at first use, and out of its place while a connection is being called.
     tcp: Option<Box<tcp::TcpStack>>,
+    /// The connection that was called last: the next segment is likely for it.
+    lent_last: u32,
     /// The packet sent last gave its owner the memory back at once.
     orphaned: bool,
     /// The queue that took the latest packet keeps departure times (`SK_PACING_FQ`).

@@ -7,6 +7,7 @@
 //! (`dst_entry`, `rt_cache`).
 
 use crate::fib::{Decision, Fib};
+use crate::prefetch::prefetch_at;
 use core::net::Ipv4Addr;
 
 /// Where a packet goes.
@@ -75,6 +76,14 @@ impl RouteCache {
             Answer::Out(port) if slot.dst == dst => Some(Way::Out(port)),
             Answer::Local if slot.dst == dst => Some(Way::Local),
             _ => None,
+        }
+    }
+
+    /// The caches are asked for the answer for `dst`.
+    #[inline]
+    pub fn foresee(&self, dst: Ipv4Addr) {
+        if self.state == State::Usable {
+            prefetch_at(&self.slots, self.place(dst.to_bits()));
         }
     }
 

@@ -3,6 +3,7 @@
 use super::tcp::TcpSocket;
 use super::udp::UdpSocket;
 use crate::packet::Body;
+use crate::prefetch::prefetch_at;
 use crate::units::Instant;
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
@@ -63,6 +64,12 @@ pub struct Sockets {
 }
 
 impl Sockets {
+    /// The caches are asked for a socket.
+    #[inline]
+    pub(super) fn foresee(&self, id: u32) {
+        prefetch_at(&self.slots, id as usize);
+    }
+
     /// Opens a socket and gives its number.
     pub fn insert(&mut self, socket: Socket) -> u32 {
         if let Some(id) = self.free.pop() {

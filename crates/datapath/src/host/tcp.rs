@@ -10,6 +10,7 @@ use super::listener::Listener;
 use super::{Host, Socket};
 use crate::node::SocketReady;
 use crate::packet::Packet;
+use crate::prefetch::prefetch;
 pub use crate::tcp::TcpRead;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::info::TcpInfo;
@@ -43,7 +44,7 @@ pub struct ConnectionSocket {
     /// Segments find it (`inet_hash`).
     hashed: bool,
     /// Which state of the routes it knows.
-    routes_seen: u32,
+    pub(super) routes_seen: u32,
     /// How often its waiters were woken.
     pub(super) wakes: Wakes,
 }
@@ -90,6 +91,18 @@ pub(super) struct TcpStack {
     last: Option<((SocketAddr, SocketAddr), u32)>,
     events: Vec<Event>,
     tracing: bool,
+}
+
+impl TcpStack {
+    /// The caches are asked for what every segment needs.
+    #[inline]
+    pub(super) fn foresee(&self) {
+        prefetch(&self.mib.in_segs);
+        prefetch(&self.mib.hp_acks);
+        prefetch(&self.mib.delivered);
+        prefetch(&self.last);
+        prefetch(&self.sysctl_version);
+    }
 }
 
 impl core::fmt::Debug for TcpSocket {
@@ -233,6 +246,7 @@ impl Host {
     #[inline(never)]
     fn lend_connection(&mut self, now: Instant, id: u32) -> Option<(Box<ConnectionSocket>, Gate)> {
         self.settle_owed(now);
+        self.lent_last = id;
         let socket = match self.sockets.lend(id)? {
             Socket::Tcp(TcpSocket::Connection(socket)) => socket,
             other => {

@@ -4,6 +4,7 @@
 //! heap each time would cost more than the ACK. So an entry stays where it is; when it comes up
 //! its owner is called, looks at its own deadlines, and arms again for what is still ahead.
 
+use crate::prefetch::prefetch_at;
 use crate::units::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,6 +41,13 @@ impl LazyTimers {
             self.heap.push(Reverse((at, id)));
             self.next_at = self.next_at.min(at);
         }
+    }
+
+    /// The caches are asked for what arming `id` needs.
+    #[inline]
+    pub(super) fn foresee(&self, id: u32) {
+        prefetch_at(&self.armed, id as usize);
+        prefetch_at(self.heap.as_slice(), 0);
     }
 
     /// When the next entry comes up; `FAR_FUTURE` if there is none. O(1).

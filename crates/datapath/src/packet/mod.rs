@@ -43,6 +43,7 @@ pub use transport::{
     AccEcnOption, Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
 };
 
+use crate::prefetch::prefetch;
 use crate::units::Instant;
 
 /// One packet: possibly a super-packet (`meta.gso_segs > 1`) that the device will cut.
@@ -256,6 +257,13 @@ impl Default for Packet {
 }
 
 impl Packet {
+    /// The caches are asked for what a router needs of it.
+    #[inline]
+    pub fn foresee(&self) {
+        prefetch(&self.network);
+        prefetch(&self.hash);
+    }
+
     /// Takes the packet out of its place; what stays there is of no use.
     #[inline]
     pub fn take(&mut self) -> Self {

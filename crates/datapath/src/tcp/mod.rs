@@ -285,6 +285,12 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// The caches are asked for what an ACK looks at first.
+    #[inline]
+    pub(crate) fn foresee(&self) {
+        self.queue.foresee();
+    }
+
     /// The socket's number.
     pub fn id(&self) -> u32 {
         self.id

@@ -7,6 +7,7 @@
 
 use super::seq::Seq;
 use crate::packet::TcpFlags;
+use crate::prefetch::prefetch_at;
 use std::collections::VecDeque;
 
 /// Index of a record in the slab.
@@ -142,6 +143,13 @@ pub struct SendQueue {
 }
 
 impl SendQueue {
+    /// The caches are asked for the record that will be acknowledged first.
+    #[inline]
+    pub(super) fn foresee(&self) {
+        if let Some(id) = self.rtx.front() {
+            prefetch_at(&self.slab, *id as usize);
+        }
+    }
     /// The record `id`.
     #[inline]
     pub fn get(&self, id: SkbId) -> &Skb {

@@ -1,0 +1,48 @@
+//! Asking the caches for what will be needed soon.
+//!
+//! Where thousands of hosts take turns, whatever the next packet needs has left the caches since the
+//! last one. To wait for it line by line costs more than all computing. Who knows in time
+//! which packet comes next asks beforehand. This never changes what is computed.
+
+use prefetch_index::prefetch_index;
+
+/// Asks for the cache line in which `value` begins.
+#[inline]
+pub fn prefetch<T>(value: &T) {
+    prefetch_index(core::slice::from_ref(value), 0);
+}
+
+/// Asks for an element of a slice, which need not exist.
+#[inline]
+pub fn prefetch_at<T>(slice: &[T], index: usize) {
+    prefetch_index(slice, index);
+}
+
+/// Asks for all cache lines of a value. The name of one of its numbers tells where it lies.
+#[macro_export]
+macro_rules! prefetch_whole {
+    ($value:expr, $kind:ty, $field:ident) => {{
+        let value: &$kind = $value;
+        let before = core::mem::offset_of!($kind, $field);
+        $crate::prefetch::prefetch_around(
+            core::slice::from_ref(&value.$field),
+            before,
+            core::mem::size_of::<$kind>(),
+        );
+    }};
+}
+
+/// Asks for `size` bytes, which begin `before` bytes before the only element of `anchor`.
+#[inline]
+#[doc(hidden)]
+pub fn prefetch_around<T>(anchor: &[T], before: usize, size: usize) {
+    let unit = size_of::<T>() as isize;
+    let mut at = -(before as isize);
+    while at < size as isize - before as isize {
+        prefetch_index(anchor, (at / unit) as usize);
+        at += LINE;
+    }
+}
+
+/// Bytes of a cache line.
+const LINE: isize = 64;
