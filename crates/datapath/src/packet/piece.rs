@@ -116,8 +116,13 @@ impl Packet {
         let frame = Frame::new(&bytes).captured_of(total as u32);
         let mut whole = Self::parse_ip(frame).ok()?;
         whole.body.store = body.store;
-        // In simulation it is a label that comes back with the data.
-        whole.body.offset = offset.wrapping_add(total as u32 - whole.body.len);
+        whole.body.offset = if body.store == 0 {
+            // In simulation it is a label, which comes with the first data.
+            let first = fragments.iter().map(|one| one.body).find(|body| body.len > 0);
+            first.map_or(0, |body| body.offset)
+        } else {
+            offset.wrapping_add(total as u32 - whole.body.len)
+        };
         let damage = fragments.iter().any(|one| one.flaws().contains(Flaws::TRANSPORT_CHECKSUM));
         if damage {
             whole.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
@@ -308,6 +313,14 @@ mod tests {
         cut[2].extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
         let joined = Packet::join(&cut, whole.network.ecn(), false).expect("is simulated");
         assert_eq!(joined.flaws(), Flaws::TRANSPORT_CHECKSUM);
+    }
+
+    #[test]
+    fn a_header_in_pieces_without_data_has_no_label() {
+        let whole = simulated(ipv6(protocol::TCP), tcp(TcpFlags::ACK), 0);
+        let cut = fragments(&whole, 56);
+        assert!(cut.len() > 1);
+        assert_eq!(Packet::join(&cut, whole.network.ecn(), false), Some(whole));
     }
 
     proptest! {
