@@ -11,17 +11,18 @@ use datapath::node::Port;
 use datapath::prefetch::{prefetch, prefetch_at};
 
 /// How many arrivals ahead each step is.
-const PLACE: usize = 48;
-const PACKET: usize = 24;
-const HOST: usize = 16;
-const ELSEWHERE: usize = 11;
-const WAY: usize = 7;
-const REST: usize = 3;
+const PLACE: usize = 40;
+const PACKET: usize = 16;
+const HOST: usize = 12;
+const ELSEWHERE: usize = 8;
+const WAY: usize = 5;
+const REST: usize = 2;
 
 /// A host counts as so many packets.
 const PACKETS_PER_HOST: usize = 32;
-/// So many packets and hosts stay in the caches nearby, about 1 MB: looking ahead would only cost.
-const NEARBY: usize = 4096;
+/// So many packets and hosts stay in the caches nearby, those of a hundred flows: looking ahead would
+/// only cost.
+const NEARBY: usize = 16384;
 
 impl World {
     /// Whether what takes turns here is more than the caches nearby hold.

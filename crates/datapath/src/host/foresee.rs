@@ -8,7 +8,6 @@ use super::tcp::{ConnectionSocket, TcpSocket};
 use super::{Host, Socket};
 use crate::node::Port;
 use crate::packet::{Network, Packet};
-use crate::prefetch::prefetch;
 use crate::prefetch_whole;
 
 impl Host {
@@ -31,7 +30,6 @@ impl Host {
                 self.route_cache.foresee(ip.dst);
             }
         } else if let Some(stack) = &self.tcp {
-            prefetch(&packet.transport);
             stack.foresee();
             self.sockets.foresee(self.lent_last);
         }

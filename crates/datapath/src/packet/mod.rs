@@ -43,7 +43,7 @@ pub use transport::{
     AccEcnOption, Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
 };
 
-use crate::prefetch::prefetch;
+use crate::prefetch_whole;
 use crate::units::Instant;
 
 /// One packet: possibly a super-packet (`meta.gso_segs > 1`) that the device will cut.
@@ -257,11 +257,10 @@ impl Default for Packet {
 }
 
 impl Packet {
-    /// The caches are asked for what a router needs of it.
+    /// The caches are asked for it.
     #[inline]
     pub fn foresee(&self) {
-        prefetch(&self.network);
-        prefetch(&self.hash);
+        prefetch_whole!(self, Self, hash);
     }
 
     /// Takes the packet out of its place; what stays there is of no use.
@@ -276,7 +275,10 @@ impl Packet {
     #[inline]
     pub fn move_to(&mut self, place: &mut Self) {
         let Self { link, network, transport, body, meta, hash, extra } = self;
-        place.extra = extra.take();
+        // Mostly there is none in either place, and nothing is written.
+        if extra.is_some() || place.extra.is_some() {
+            place.extra = extra.take();
+        }
         place.link = *link;
         place.network = *network;
         place.transport = *transport;

@@ -2,28 +2,27 @@
 
 use super::Backlog;
 use crate::packet::Packet;
-use crate::prefetch_whole;
+use std::collections::VecDeque;
 
 /// Packets in order of arrival.
 ///
-/// They lie in a ring. What is in it has long left the caches when a long queue comes round to it,
-/// so both ends ask for their next places in time; a `VecDeque` would not show where it writes.
+/// Their order is kept apart from them: what comes in is written where what went out has just lain,
+/// which is near, and not at the end of a long ring. What comes out has long left the caches, so it
+/// is asked for in time.
 #[derive(Clone, Debug, Default)]
 pub struct PacketQueue {
-    /// As many as a power of two, or none; what lies outside of the queue is of no use.
+    /// What lies in a free place is of no use.
     places: Vec<Packet>,
-    /// Where the oldest packet lies.
-    first: usize,
-    packets: usize,
+    free: Vec<u32>,
+    /// Places of the packets, the oldest first.
+    order: VecDeque<u32>,
     bytes: u32,
 }
 
 /// From this many packets on a queue does not stay in the caches.
 const LONG: usize = 1024;
-/// In a long queue, so many packets before its turn a place is asked for.
+/// In a long queue, so many packets before its turn a packet is asked for.
 const AHEAD: usize = 5;
-/// Places of the first ring.
-const PLACES_MIN: usize = 4;
 
 impl PacketQueue {
     /// Appends `packet`.
@@ -35,21 +34,25 @@ impl PacketQueue {
     /// Appends the packet that lies in `place`.
     #[inline]
     pub fn push_back_from(&mut self, place: &mut Packet) {
-        self.make_room();
-        self.bytes += place.wire_len();
-        let end = self.place(self.packets);
-        place.move_to(&mut self.places[end]);
-        self.packets += 1;
-        self.foresee(self.packets + AHEAD);
+        let index = self.put_down(place);
+        self.order.push_back(index);
     }
 
     /// Puts `packet` before all others.
     pub fn push_front(&mut self, mut packet: Packet) {
-        self.make_room();
+        let index = self.put_down(&mut packet);
+        self.order.push_front(index);
+    }
+
+    #[inline]
+    fn put_down(&mut self, packet: &mut Packet) -> u32 {
         self.bytes += packet.wire_len();
-        self.first = self.place(self.places.len() - 1);
-        packet.move_to(&mut self.places[self.first]);
-        self.packets += 1;
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Packet::default());
+            self.places.len() as u32 - 1
+        });
+        packet.move_to(&mut self.places[index as usize]);
+        index
     }
 
     /// Takes the oldest packet.
@@ -62,61 +65,32 @@ impl PacketQueue {
     /// Moves the oldest packet to `place`; false if there is none.
     #[inline]
     pub fn pop_front_into(&mut self, place: &mut Packet) -> bool {
-        if self.packets == 0 {
-            return false;
-        }
-        self.places[self.first].move_to(place);
-        self.first = self.place(1);
-        self.packets -= 1;
+        let Some(index) = self.order.pop_front() else { return false };
+        self.places[index as usize].move_to(place);
+        self.free.push(index);
         self.bytes -= place.wire_len();
-        self.foresee(AHEAD);
+        if self.order.len() >= LONG
+            && let Some(&soon) = self.order.get(AHEAD)
+        {
+            self.places[soon as usize].foresee();
+        }
         true
     }
 
     /// The oldest packet.
     pub fn front(&self) -> Option<&Packet> {
-        (self.packets > 0).then(|| &self.places[self.first])
+        self.order.front().map(|&index| &self.places[index as usize])
     }
 
     /// True if nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.packets == 0
+        self.order.is_empty()
     }
 
     /// Packets and bytes that wait.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        Backlog { packets: self.packets as u32, bytes: self.bytes }
-    }
-
-    /// Where the packet lies that is `index`-th from the front.
-    #[inline]
-    fn place(&self, index: usize) -> usize {
-        (self.first + index) & (self.places.len() - 1)
-    }
-
-    #[inline]
-    fn make_room(&mut self) {
-        if self.packets == self.places.len() {
-            self.grow();
-        }
-    }
-
-    /// Doubles the ring; the oldest packet comes to lie at its beginning.
-    #[inline(never)]
-    fn grow(&mut self) {
-        self.places.rotate_left(self.first);
-        self.first = 0;
-        let places = (2 * self.packets).max(PLACES_MIN);
-        self.places.resize_with(places, Packet::default);
-    }
-
-    /// The caches are asked for the place that is `index`-th from the front, if the queue is long.
-    #[inline]
-    fn foresee(&self, index: usize) {
-        if self.packets >= LONG {
-            prefetch_whole!(&self.places[self.place(index)], Packet, hash);
-        }
+        Backlog { packets: self.order.len() as u32, bytes: self.bytes }
     }
 }
 
@@ -125,7 +99,6 @@ mod tests {
     use super::*;
     use crate::packet::Body;
     use proptest::prelude::*;
-    use std::collections::VecDeque;
 
     proptest! {
         /// Against a `VecDeque`, with one packet in twenty pushed to the front.
