@@ -1,7 +1,9 @@
 //! Results as tables of text, before a terminal or a file gives them their lines.
 
+use crate::plan::nearest;
 use crate::results::{MetricSummary, PointResult};
 use crate::stats::Summary;
+use std::collections::BTreeSet;
 
 /// A table of text.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -24,6 +26,20 @@ pub fn results(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Tabl
         [point] if wanted.is_empty() => one_point(point),
         _ => sweep(axes, points, wanted),
     }
+}
+
+/// What of `wanted` no run has measured, each with the name that is nearest to it.
+pub fn unmeasured(points: &[PointResult], wanted: &[String]) -> Vec<(String, Option<String>)> {
+    let summaries = points.iter().flat_map(PointResult::summaries);
+    let names: BTreeSet<String> =
+        summaries.map(|one| format!("{} {}", one.scope, one.name)).collect();
+    let missing = wanted.iter().filter(|name| !names.contains(*name));
+    missing
+        .map(|name| {
+            let near = nearest(name, names.iter().map(String::as_str));
+            (name.clone(), near.map(String::from))
+        })
+        .collect()
 }
 
 fn one_point(point: &PointResult) -> Table {
@@ -139,6 +155,15 @@ mod tests {
             })
             .collect();
         PointResult { labels: vec![("cc".into(), label.into())], runs }
+    }
+
+    #[test]
+    fn a_metric_that_nobody_measured_is_told_with_its_neighbour() {
+        let points = [point("reno", &[400.0])];
+        let wanted = ["bulk godput", "total goodput", "nothing of the kind"].map(String::from);
+        let missing = unmeasured(&points, &wanted);
+        let neighbour = Some("bulk goodput".to_string());
+        assert_eq!(missing, [(wanted[0].clone(), neighbour), (wanted[2].clone(), None)]);
     }
 
     #[test]

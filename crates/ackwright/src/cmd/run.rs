@@ -84,6 +84,11 @@ pub fn run(args: &Args) -> Outcome {
     let axes = experiment.axis_names();
     print(&format!("{}: {} runs per row", plan.title, points.first().map_or(0, |p| p.runs.len())))?;
     print(&table::render(&lab::report::results(&axes, &points, &plan.measure.table)))?;
+    for (name, nearest) in lab::report::unmeasured(&points, &plan.measure.table) {
+        let hint =
+            nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
+        eprintln!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
+    }
     tell_tc(args, &points)?;
     tell_sockets(&points, &plan.name)?;
     if let Some(output) = &output {
