@@ -100,7 +100,7 @@ pub struct AccEcn {
     /// The latest ACK with the option also had a DSACK (`accecn_opt_sent_w_dsack`).
     pub opt_with_dsack: bool,
     /// When the option was last sent, µs (`accecn_opt_tstamp`).
-    pub opt_sent_us: u64,
+    pub opt_sent_us: Option<u64>,
     /// Bytes of ours that arrived as ECT(1), ECT(0) and CE, by the peer's options
     /// (`delivered_ecn_bytes`).
     pub delivered: [u32; 3],

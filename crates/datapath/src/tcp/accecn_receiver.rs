@@ -126,8 +126,11 @@ impl Connection {
 
     fn beacon_is_due(&self, now: Instant) -> bool {
         let beacons = u64::from(self.config.sysctl.tcp_ecn_option_beacon);
-        let since_us = now.as_micros().saturating_sub(self.ecn.acc.opt_sent_us);
-        beacons != 0 && since_us * beacons >= u64::from(self.rtt.srtt_us_8 >> 3)
+        let due = |sent_us| {
+            let since_us = now.as_micros().saturating_sub(sent_us);
+            since_us * beacons >= u64::from(self.rtt.srtt_us_8 >> 3)
+        };
+        beacons != 0 && self.ecn.acc.opt_sent_us.is_none_or(due)
     }
 
     /// How many counters the option has beside `sacks` SACK blocks where `room` bytes are left by
@@ -161,7 +164,7 @@ impl Connection {
         let acc = &mut self.ecn.acc;
         acc.opt_demand = acc.opt_demand.saturating_sub(1);
         acc.opt_fields = 0;
-        acc.opt_sent_us = now.as_micros();
+        acc.opt_sent_us = Some(now.as_micros());
         acc.opt_with_dsack = dsack;
     }
 

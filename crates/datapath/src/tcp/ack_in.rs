@@ -27,7 +27,7 @@ pub(super) enum AckVerdict {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cleaned {
     /// Send time of the first and last wholly acknowledged, never retransmitted segment, µs.
-    first_us: u64,
+    first_us: Option<u64>,
     last_us: u64,
     /// Segments acknowledged.
     packets: u32,
@@ -311,11 +311,11 @@ impl Connection {
             flags.set_xmit_timer = true;
             self.after_cumulative_ack(&cleaned, prior_highest, flags, cx);
         } else if rtt_updated
-            && outcome.last_sack_us > 0
+            && let Some((first_sack_us, _)) = outcome.sacked_us
             && let Some(head) = self.queue.rtx_head()
         {
             // Do not let SACKs of data sent before the head was (re)sent extend the timeout.
-            let sack_rtt_us = cx.now_us().saturating_sub(outcome.first_sack_us);
+            let sack_rtt_us = cx.now_us().saturating_sub(first_sack_us);
             if sack_rtt_us > cx.now_us().saturating_sub(self.queue.get(head).sent_us()) {
                 flags.set_xmit_timer = true;
             }
@@ -357,9 +357,7 @@ impl Connection {
             flags.retrans_data_acked = true;
         } else if !skb.has(tag::SACKED) {
             cleaned.last_us = skb.sent_us();
-            if cleaned.first_us == 0 {
-                cleaned.first_us = cleaned.last_us;
-            }
+            cleaned.first_us.get_or_insert(cleaned.last_us);
             if cleaned.reord.is_none_or(|reord| skb.seq.before(reord)) {
                 cleaned.reord = Some(skb.seq);
             }
@@ -423,15 +421,13 @@ impl Connection {
         let since = |us: u64| cx.now_us().saturating_sub(us) as u32;
         let mut rtt_us = None;
         let mut ca_rtt_us = None;
-        if cleaned.first_us != 0 && !flags.retrans_data_acked {
-            rtt_us = Some(since(cleaned.first_us));
+        if let (Some(first_us), false) = (cleaned.first_us, flags.retrans_data_acked) {
+            rtt_us = Some(since(first_us));
             ca_rtt_us = Some(since(cleaned.last_us));
         }
-        if outcome.first_sack_us != 0 {
-            if rtt_us.is_none() {
-                rtt_us = Some(since(outcome.first_sack_us));
-            }
-            ca_rtt_us = Some(since(outcome.last_sack_us));
+        if let Some((first_us, last_us)) = outcome.sacked_us {
+            rtt_us.get_or_insert(since(first_us));
+            ca_rtt_us = Some(since(last_us));
         }
         if rtt_us.is_none()
             && flags.acked()

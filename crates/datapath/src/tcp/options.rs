@@ -45,6 +45,12 @@ impl Connection {
         if self.md5_key().is_some() { plain + super::md5::OPTION_LEN } else { plain }
     }
 
+    /// The timestamp clock of a connection that begins now. A TSval of 0 would be taken for none
+    /// when it comes back; no kernel's clock stands at 0 when it opens a connection.
+    pub(super) fn start_ts_clock(&mut self, now: Instant) {
+        self.opt.ts_offset = u32::from(now.as_millis() == 0);
+    }
+
     /// Our timestamp clock: milliseconds plus a per-connection offset (`tcp_time_stamp`).
     #[inline]
     pub(super) fn ts_now(&self, now: Instant) -> u32 {

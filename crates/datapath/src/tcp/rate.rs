@@ -27,8 +27,8 @@ pub struct RateState {
 /// One ACK's sample (`struct rate_sample`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
-    /// `tx.delivered_mstamp` of the latest sent packet that this ACK delivered; 0 = none.
-    pub prior_us: u64,
+    /// `tx.delivered_mstamp` of the latest sent packet that this ACK delivered.
+    pub prior_us: Option<u64>,
     /// `tx.delivered` of it.
     pub prior_delivered: u32,
     /// Packets delivered over the interval, if the sample is valid.
@@ -56,7 +56,7 @@ pub struct RateSample {
 impl Default for RateSample {
     fn default() -> Self {
         Self {
-            prior_us: 0,
+            prior_us: None,
             prior_delivered: 0,
             delivered: None,
             interval_us: 0,
@@ -82,6 +82,7 @@ impl RateState {
         }
         skb.first_sent_us = self.first_tx_us;
         skb.delivered_us = self.delivered_us;
+        skb.undelivered = true;
         skb.delivered = self.delivered;
         skb.delivered_ce = self.delivered_ce;
         skb.app_limited = self.app_limited != 0;
@@ -89,16 +90,16 @@ impl RateState {
 
     /// `skb` was delivered: keeps the sample of the latest sent one (`tcp_rate_skb_delivered`).
     pub fn skb_delivered(&mut self, skb: &mut Skb, sample: &mut RateSample) {
-        if skb.delivered_us == 0 {
+        if !skb.undelivered {
             return;
         }
         let sent_us = skb.sent_us();
-        let first = sample.prior_delivered == 0 && sample.prior_us == 0;
+        let first = sample.prior_delivered == 0 && sample.prior_us.is_none();
         let later = sent_us > self.first_tx_us
             || (sent_us == self.first_tx_us && skb.end_seq.after(sample.last_end_seq));
         if first || later {
             sample.prior_delivered = skb.delivered;
-            sample.prior_us = skb.delivered_us;
+            sample.prior_us = Some(skb.delivered_us);
             sample.is_app_limited = skb.app_limited;
             sample.is_retrans = skb.has(super::skb::tag::RETRANS);
             sample.last_end_seq = skb.end_seq;
@@ -107,7 +108,7 @@ impl RateState {
         }
         if skb.has(super::skb::tag::SACKED) {
             // Delivered once: the cumulative ACK to come must not count it again.
-            skb.delivered_us = 0;
+            skb.undelivered = false;
         }
     }
 
@@ -129,13 +130,13 @@ impl RateState {
         }
         sample.acked_sacked = delivered;
         sample.losses = lost;
-        if sample.prior_us == 0 || reneging {
+        let (Some(prior_us), false) = (sample.prior_us, reneging) else {
             sample.delivered = None;
             sample.interval_us = 0;
             return;
-        }
+        };
         let over = self.delivered.wrapping_sub(sample.prior_delivered);
-        let ack_interval_us = now_us.saturating_sub(sample.prior_us);
+        let ack_interval_us = now_us.saturating_sub(prior_us);
         sample.interval_us = sample.send_interval_us.max(ack_interval_us);
         if sample.interval_us < u64::from(min_rtt_us) {
             // ACK compression: the rate would be an overestimate.

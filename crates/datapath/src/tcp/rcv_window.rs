@@ -198,15 +198,15 @@ impl Connection {
 
     /// Measures it by windows when there are no timestamps (`tcp_rcv_rtt_measure`).
     pub(super) fn rcv_rtt_measure(&mut self, now: Instant) {
-        if self.rcv.rtt_time_us != 0 {
+        if let Some(since_us) = self.rcv.rtt_time_us {
             if self.rcv.nxt.before(self.rcv.rtt_seq) {
                 return;
             }
-            let delta = now.as_micros().saturating_sub(self.rcv.rtt_time_us).max(1);
+            let delta = now.as_micros().saturating_sub(since_us).max(1);
             self.rcv_rtt_update(delta as u32, true);
         }
         self.rcv.rtt_seq = self.rcv.nxt + self.rcv.wnd;
-        self.rcv.rtt_time_us = now.as_micros();
+        self.rcv.rtt_time_us = Some(now.as_micros());
     }
 
     /// `tcp_rcv_rtt_update`: smaller samples count at once, larger ones are smoothed in.

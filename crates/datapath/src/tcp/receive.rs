@@ -56,7 +56,7 @@ pub(super) struct Receive {
     /// RTT as the receiver sees it, µs times 8 (`rcv_rtt_est.rtt_us`).
     pub rtt_us_8: u32,
     pub rtt_seq: Seq,
-    pub rtt_time_us: u64,
+    pub rtt_time_us: Option<u64>,
     pub last_tsecr: u32,
     /// Bytes read in the previous RTT (`rcvq_space.space`).
     pub space: u32,
@@ -90,7 +90,7 @@ impl Receive {
             latest_duplicate: Seq(0),
             rtt_us_8: 0,
             rtt_seq: Seq(0),
-            rtt_time_us: 0,
+            rtt_time_us: None,
             last_tsecr: 0,
             space: 0,
             space_seq: Seq(0),

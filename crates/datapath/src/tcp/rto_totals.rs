@@ -13,8 +13,8 @@ pub(super) struct RtoTotals {
     pub series: u16,
     /// Time from the first timeout of each series to its end, ms (`total_rto_time`).
     time_ms: u32,
-    /// When the series at hand began, ms; 0: there is none (`rto_stamp`).
-    since_ms: u32,
+    /// When the series at hand began, ms (`rto_stamp`).
+    since_ms: Option<u32>,
     /// Timeouts after which another path was tried (`timeout_rehash`).
     pub rehashed: u16,
 }
@@ -26,7 +26,7 @@ impl RtoTotals {
     }
 
     fn open_ms(self, now: Instant) -> u32 {
-        if self.since_ms == 0 { 0 } else { millis(now).wrapping_sub(self.since_ms) }
+        self.since_ms.map_or(0, |since_ms| millis(now).wrapping_sub(since_ms))
     }
 }
 
@@ -36,7 +36,7 @@ impl Connection {
         let totals = &mut self.totals.rto;
         if self.retransmits == 0 {
             totals.series = totals.series.saturating_add(1);
-            totals.since_ms = millis(since).max(1);
+            totals.since_ms = Some(millis(since));
         }
         totals.timeouts = totals.timeouts.saturating_add(1);
         self.retransmits = self.retransmits.saturating_add(1);
@@ -55,7 +55,7 @@ impl Connection {
     fn close_series(&mut self, now: Instant) {
         let totals = &mut self.totals.rto;
         totals.time_ms += totals.open_ms(now);
-        totals.since_ms = 0;
+        totals.since_ms = None;
     }
 }
 

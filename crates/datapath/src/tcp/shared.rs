@@ -35,7 +35,7 @@ pub struct Metrics {
 /// `tcp_challenge_ack_limit`: so many in a second (RFC 5961 section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ChallengeLimit {
-    second: u64,
+    second: Option<u64>,
     left: u32,
 }
 
@@ -47,8 +47,8 @@ impl ChallengeLimit {
         if limit == i32::MAX as u32 {
             return true;
         }
-        if self.second != second || self.left == u32::MAX {
-            self.second = second;
+        if self.second != Some(second) {
+            self.second = Some(second);
             let half = limit.div_ceil(2);
             let spread = second.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             self.left = half + (spread % u64::from(limit.max(1))) as u32;
@@ -121,6 +121,8 @@ mod tests {
     #[test]
     fn challenges_are_limited_by_the_second() {
         let mut limit = ChallengeLimit::default();
+        let first = (0..1_000).filter(|_| limit.allow(0, 100)).count();
+        assert!((50..150).contains(&first), "{first} in the very first second");
         let allowed = (0..1_000).filter(|_| limit.allow(7, 100)).count();
         assert!((50..150).contains(&allowed), "{allowed}");
         let again = (0..1_000).filter(|_| limit.allow(8, 100)).count();

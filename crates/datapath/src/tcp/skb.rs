@@ -66,6 +66,8 @@ pub struct Skb {
     pub app_limited: bool,
     /// End of record: nothing may be appended (`MSG_EOR`).
     pub eor: bool,
+    /// It was sent, and has not been counted as delivered since (`tx.delivered_mstamp` is set).
+    pub undelivered: bool,
     /// It is in the list by transmission time.
     listed: bool,
 }
@@ -92,6 +94,7 @@ impl Skb {
             sacked: 0,
             app_limited: false,
             eor: false,
+            undelivered: false,
             listed: false,
         }
     }

@@ -21,6 +21,7 @@ impl Connection {
         cx: &mut Cx<'_>,
     ) -> Self {
         let mut conn = Self::new(id, config, ends);
+        conn.start_ts_clock(cx.now);
         conn.state = State::SynSent;
         conn.opt.timestamps = conn.config.sysctl.tcp_timestamps != 0;
         let mss = conn.opt.advmss;

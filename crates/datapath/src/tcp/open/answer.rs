@@ -30,6 +30,7 @@ impl Connection {
             return None;
         }
         let mut conn = Self::new(id, config, ends);
+        conn.start_ts_clock(cx.now);
         conn.state = State::SynRecv;
         conn.save_syn(syn);
         conn.take_syn(tcp, cx);
@@ -130,6 +131,7 @@ impl Connection {
         cx: &mut Cx<'_>,
     ) -> Self {
         let mut conn = Self::new(id, config, ends);
+        conn.start_ts_clock(cx.now);
         conn.state = State::SynRecv;
         conn.take_syn(syn, cx);
         conn.ecn.ok = ecn;
@@ -159,6 +161,7 @@ impl Connection {
         }
         let plain = Tcp { options: offered, ..*tcp };
         let mut conn = Self::new(u32::MAX, config, ends);
+        conn.start_ts_clock(cx.now);
         conn.state = State::SynRecv;
         conn.take_syn(&plain, cx);
         let mut flags = TcpFlags::SYN | TcpFlags::ACK;

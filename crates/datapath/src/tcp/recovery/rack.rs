@@ -11,7 +11,7 @@ use crate::trace::Cause;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(in super::super) struct Rack {
     /// Send time of the latest sent segment that was delivered, µs (`mstamp`).
-    pub sent_us: u64,
+    pub sent_us: Option<u64>,
     /// Just past that segment.
     pub end_seq: Seq,
     /// RTT of it, µs.
@@ -60,8 +60,8 @@ impl Rack {
         }
         self.advanced = true;
         self.rtt_us = rtt_us;
-        if sent_after(sent_us, end_seq, self.sent_us, self.end_seq) {
-            self.sent_us = sent_us;
+        if self.sent_us.is_none_or(|last_us| sent_after(sent_us, end_seq, last_us, self.end_seq)) {
+            self.sent_us = Some(sent_us);
             self.end_seq = end_seq;
         }
     }
@@ -91,6 +91,7 @@ impl Connection {
 
     /// RFC 8985 section 6.2 step 5. Returns how long to wait for the rest, µs; 0 = no need.
     pub(super) fn rack_detect_loss(&mut self, cx: &mut Cx<'_>) -> u32 {
+        let Rack { sent_us: Some(rack_us), end_seq, .. } = self.rec.rack else { return 0 };
         let reo_wnd_us = self.rack_reo_wnd_us();
         let now_us = cx.now_us();
         let mut timeout_us = 0;
@@ -102,7 +103,6 @@ impl Connection {
                 continue;
             }
             let sent_us = skb.sent_us();
-            let Rack { sent_us: rack_us, end_seq, .. } = self.rec.rack;
             if !sent_after(rack_us, end_seq, sent_us, skb.end_seq) {
                 break;
             }

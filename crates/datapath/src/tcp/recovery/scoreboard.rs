@@ -11,10 +11,8 @@ use crate::packet::{SackBlock, SackList};
 /// What the SACK blocks of one ACK brought (`struct tcp_sacktag_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(in super::super) struct SackOutcome {
-    /// Send time of the first newly SACKed, never retransmitted segment, µs; 0 = none.
-    pub first_sack_us: u64,
-    /// Send time of the last such, µs.
-    pub last_sack_us: u64,
+    /// Send times of the first and last newly SACKed, never retransmitted segment, µs.
+    pub sacked_us: Option<(u64, u64)>,
     /// Segments newly known to be delivered, DSACKed ones included.
     pub sack_delivered: u32,
     /// Lowest hole that was filled by an original: reordering.
@@ -346,10 +344,8 @@ impl Connection {
                 if !end_seq.after(self.rec.high_seq) {
                     flags.orig_sack_acked = true;
                 }
-                if outcome.first_sack_us == 0 {
-                    outcome.first_sack_us = sent_us;
-                }
-                outcome.last_sack_us = sent_us;
+                let first_us = outcome.sacked_us.map_or(sent_us, |(first_us, _)| first_us);
+                outcome.sacked_us = Some((first_us, sent_us));
             }
             sacked |= tag::SACKED;
             flags.data_sacked = true;

@@ -137,7 +137,7 @@ impl Connection {
         }
         into.flags |= rest.flags;
         into.eor = rest.eor;
-        into.delivered_us = 0;
+        into.undelivered = false;
         if rest.flags.contains(TcpFlags::FIN) {
             into.end_seq += 1;
         }
