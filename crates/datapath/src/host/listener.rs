@@ -208,12 +208,13 @@ impl Host {
     }
 
     /// A segment that belongs to no connection, but a listener is there. False: it is to be reset.
+    /// `iss`: see [`open_passively`](Self::open_passively).
     pub(super) fn segment_at_listener(
         &mut self,
         now: Instant,
         listener: u32,
-        local: SocketAddr,
-        remote: SocketAddr,
+        (local, remote): (SocketAddr, SocketAddr),
+        iss: Option<Seq>,
         packet: &Packet,
     ) -> bool {
         let Some(tcp) = packet.tcp() else { return false };
@@ -229,18 +230,19 @@ impl Host {
             return self.cookie_returns(now, listener, local, remote, packet);
         }
         if tcp.flags.contains(TcpFlags::SYN) && !tcp.flags.contains(TcpFlags::FIN) {
-            self.open_passively(now, listener, local, remote, packet);
+            self.open_passively(now, listener, (local, remote), iss, packet);
         }
         true
     }
 
-    /// A SYN (`tcp_conn_request`).
+    /// A SYN (`tcp_conn_request`). `iss`: the number to begin with if it reopens a connection that
+    /// was in TIME-WAIT; its peer is evidently real, so that no cookie has to prove it.
     fn open_passively(
         &mut self,
         now: Instant,
         listener: u32,
-        local: SocketAddr,
-        remote: SocketAddr,
+        (local, remote): (SocketAddr, SocketAddr),
+        iss: Option<Seq>,
         syn: &Packet,
     ) {
         self.tcp_stack().mib.in_segs += 1;
@@ -249,7 +251,7 @@ impl Host {
         let cookies = sysctl.tcp_syncookies;
         let crowded = state.half_open >= state.backlog.max(1);
         let config = Arc::clone(&state.config);
-        if cookies == 2 || crowded {
+        if iss.is_none() && (cookies == 2 || crowded) {
             if cookies == 0 {
                 self.tcp_stack().mib.req_q_full_drop += 1;
                 return;
@@ -263,11 +265,12 @@ impl Host {
             return self.drop_syn();
         }
         let limit = state.config.sysctl.tcp_max_syn_backlog;
-        if cookies == 0 && limit.saturating_sub(state.half_open) < limit >> 2 {
+        if iss.is_none() && cookies == 0 && limit.saturating_sub(state.half_open) < limit >> 2 {
             return;
         }
         let admission = self.admit_fast_open(now, listener, syn);
-        let ends = self.endpoints(now, local, remote, &config);
+        let mut ends = self.endpoints(now, local, remote, &config);
+        ends.iss = iss.unwrap_or(ends.iss);
         let id = self.reserve_socket(now);
         let connection = self.with_cx(now, Gate::default(), |cx| {
             Connection::accept(id, config, ends, syn, admission, cx)

@@ -416,19 +416,19 @@ impl Connection {
     }
 
     /// In TIME-WAIT, a SYN that cannot be an old duplicate opens a new connection: beyond what was
-    /// received, or with a newer timestamp (RFC 6191, RFC 9293 section 3.6.1).
-    pub fn yields_to(&self, packet: &Packet) -> bool {
-        let Some(tcp) = packet.tcp().filter(|_| self.state == State::TimeWait) else {
-            return false;
-        };
+    /// received, or with a newer timestamp (RFC 6191, RFC 9293 section 3.6.1). Gives the initial
+    /// sequence number that the new one begins with, beyond all that this one sent (RFC 1122
+    /// section 4.2.2.13, `tcp_tw_isn`).
+    pub fn yields_to(&self, packet: &Packet) -> Option<Seq> {
+        let tcp = packet.tcp().filter(|_| self.state == State::TimeWait)?;
         let others = TcpFlags::ACK | TcpFlags::RST;
         if !tcp.flags.contains(TcpFlags::SYN) || tcp.flags.intersects(others) {
-            return false;
+            return None;
         }
         let newer = tcp.options.timestamps.is_some_and(|ts| {
             self.opt.timestamps && (ts.value.wrapping_sub(self.opt.ts_recent) as i32) > 0
         });
-        tcp.seq.after(self.rcv.nxt) || newer
+        (tcp.seq.after(self.rcv.nxt) || newer).then(|| self.snd.nxt + BEYOND_OLD_WINDOW)
     }
 
     /// TIME-WAIT ends early: a new connection has taken its place.
@@ -463,3 +463,7 @@ impl Connection {
         }
     }
 }
+
+/// How far beyond the last byte sent a reopened connection begins: the largest window without
+/// scale, and two.
+const BEYOND_OLD_WINDOW: u32 = 65_535 + 2;

@@ -17,7 +17,7 @@ impl Host {
         let Some((local, remote)) = ends_of(&packet) else { return };
         match self.connection_of((local, remote)) {
             Some(id) => self.segment_for(now, id, packet),
-            None => self.segment_for_listener(now, local, remote, packet),
+            None => self.segment_for_listener(now, local, remote, None, packet),
         }
     }
 
@@ -52,28 +52,33 @@ impl Host {
 
     #[inline]
     fn segment_for(&mut self, now: Instant, id: u32, packet: Packet) {
-        let reopens = self.tcp_connection(id).is_some_and(|tcp| tcp.yields_to(&packet));
-        if reopens && let Some((local, remote)) = ends_of(&packet) {
+        let reopens = self.tcp_connection(id).and_then(|tcp| tcp.yields_to(&packet));
+        if reopens.is_some()
+            && let Some((local, remote)) = ends_of(&packet)
+            && self.listener_for(local).is_some()
+        {
             // A new incarnation may take over an old connection's addresses (RFC 6191).
             self.unhash(id, (local, remote));
             self.with_connection(now, id, Connection::retire);
-            return self.segment_for_listener(now, local, remote, packet);
+            return self.segment_for_listener(now, local, remote, reopens, packet);
         }
         self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(&packet, cx));
     }
 
-    /// No connection: perhaps a listener (`tcp_v4_rcv`, `tcp_conn_request`).
+    /// No connection: perhaps a listener (`tcp_v4_rcv`, `tcp_conn_request`). `iss`: the number that
+    /// a connection has to begin with that was in TIME-WAIT.
     fn segment_for_listener(
         &mut self,
         now: Instant,
         local: SocketAddr,
         remote: SocketAddr,
+        iss: Option<Seq>,
         packet: Packet,
     ) {
         let listener = self.listener_for(local);
         let flags = packet.tcp().map_or(TcpFlags::RST, |tcp| tcp.flags);
         if let Some(listener) = listener
-            && self.segment_at_listener(now, listener, local, remote, &packet)
+            && self.segment_at_listener(now, listener, (local, remote), iss, &packet)
         {
             return;
         }
