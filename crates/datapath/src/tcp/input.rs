@@ -10,6 +10,7 @@ use super::timer::Timer;
 use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
 use crate::packet::{Ecn, Memory, Packet, Tcp, TcpFlags};
+use crate::units::Instant;
 
 /// A segment as TCP reads it.
 #[derive(Clone, Copy, Debug)]
@@ -416,13 +417,16 @@ impl Connection {
     }
 
     /// In TIME-WAIT, a SYN that cannot be an old duplicate opens a new connection: beyond what was
-    /// received, or with a newer timestamp (RFC 6191, RFC 9293 section 3.6.1). Gives the initial
-    /// sequence number that the new one begins with, beyond all that this one sent (RFC 1122
-    /// section 4.2.2.13, `tcp_tw_isn`).
-    pub fn yields_to(&self, packet: &Packet) -> Option<Seq> {
+    /// received and not older, or with a newer timestamp (RFC 6191, RFC 9293 section 3.6.1). Gives
+    /// the initial sequence number that the new one begins with, beyond all that this one sent (RFC
+    /// 1122 section 4.2.2.13, `tcp_tw_isn`).
+    pub fn yields_to(&self, packet: &Packet, now: Instant) -> Option<Seq> {
         let tcp = packet.tcp().filter(|_| self.state == State::TimeWait)?;
         let others = TcpFlags::ACK | TcpFlags::RST;
-        if !tcp.flags.contains(TcpFlags::SYN) || tcp.flags.intersects(others) {
+        if !tcp.flags.contains(TcpFlags::SYN)
+            || tcp.flags.intersects(others)
+            || self.time_wait_paws_rejects(tcp, now)
+        {
             return None;
         }
         let newer = tcp.options.timestamps.is_some_and(|ts| {
@@ -440,7 +444,10 @@ impl Connection {
     /// silently; all else is an old duplicate, or our last ACK was lost: it is answered.
     fn time_wait_segment(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let timestamps = seg.tcp.options.timestamps;
-        let stale = self.paws_rejects(seg.tcp, seg.len, cx.now);
+        let stale = self.time_wait_paws_rejects(seg.tcp, cx.now);
+        if stale {
+            cx.mib.paws_time_wait += 1;
+        }
         let in_place = !stale && seg.seq == self.rcv.nxt;
         if seg.has(TcpFlags::RST) {
             if in_place && self.config.sysctl.tcp_rfc1337 == 0 {

@@ -129,6 +129,8 @@ counters! {
     syn_challenge = "TcpExtTCPSYNChallenge";
     /// Segments refused by PAWS.
     paws_estab = "TcpExtPAWSEstab";
+    /// The same in TIME-WAIT.
+    paws_time_wait = "TcpExtPAWSTimewait";
     /// Pure ACKs with an old time stamp, and of what was received long ago.
     paws_old_ack = "TcpExtPAWSOldAck";
     /// Delayed ACKs sent.

@@ -34,6 +34,8 @@ pub const TIMESTAMPS_LEN: u32 = 12;
 pub const TCP_HEADER_LEN: u32 = 20;
 /// PAWS does not apply to timestamps older than this (`TCP_PAWS_24DAYS`), s.
 const PAWS_24_DAYS: u32 = 60 * 60 * 24 * 24;
+/// `TCP_PAWS_MSL`, s.
+const PAWS_MSL: u32 = 60;
 /// Largest window shift (RFC 7323 section 2.3).
 pub const MAX_WSCALE: u8 = 14;
 
@@ -95,6 +97,19 @@ impl Connection {
         }
         let age = self.opt.ts_recent.wrapping_sub(ts.value) as i32;
         age > PAWS_WINDOW && !self.ts_recent_is_old(now) && !self.is_disordered_ack(tcp, ts, len)
+    }
+
+    /// The same in TIME-WAIT, where nothing is merely overtaken: a single tick is too old, for pure
+    /// ACKs too, and for a RST while the latest timestamp is younger than MSL (`tcp_paws_reject`).
+    pub(super) fn time_wait_paws_rejects(&self, tcp: &Tcp, now: Instant) -> bool {
+        let Some(ts) = tcp.options.timestamps.filter(|_| self.opt.timestamps) else { return false };
+        let older = (ts.value.wrapping_sub(self.opt.ts_recent) as i32) < 0;
+        let reset = tcp.flags.contains(crate::packet::TcpFlags::RST);
+        older
+            // Some begin with a timestamp of 0.
+            && self.opt.ts_recent != 0
+            && !self.ts_recent_is_old(now)
+            && !(reset && seconds(now) >= self.opt.ts_recent_stamp + PAWS_MSL)
     }
 
     /// A pure ACK that was merely overtaken is harmless (`tcp_disordered_ack`).

@@ -52,7 +52,7 @@ impl Host {
 
     #[inline]
     fn segment_for(&mut self, now: Instant, id: u32, packet: Packet) {
-        let reopens = self.tcp_connection(id).and_then(|tcp| tcp.yields_to(&packet));
+        let reopens = self.tcp_connection(id).and_then(|tcp| tcp.yields_to(&packet, now));
         if reopens.is_some()
             && let Some((local, remote)) = ends_of(&packet)
             && self.listener_for(local).is_some()
