@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use lab::plan::Experiment;
 use lab::results::RunResult;
-use lab::run::{Options, Silent, run_plan};
+use lab::run::{Options, run_plan};
 
 /// UDP from A to B over two ways, 1000 datagrams a second and flow.
 const WAYS: &str = r#"schema = 1
@@ -36,15 +36,7 @@ fn run(text: &str) -> RunResult {
     let experiment =
         Experiment::parse("w.toml", text, &[]).unwrap_or_else(|faults| panic!("{faults}"));
     let stop = AtomicBool::new(false);
-    let options = Options {
-        seed: None,
-        repetitions: None,
-        jobs: 1,
-        stop: &stop,
-        progress: &Silent,
-        store: None,
-        ss_at: &[],
-    };
+    let options = Options::silent(&stop);
     let (plan, _) = experiment.plan(&experiment.points[0], 0, 1).expect("a plan");
     run_plan(&plan, "test", &options).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -152,15 +152,7 @@ fn tell_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
 /// Runs the first repetition of the first point and prints the events of one flow.
 fn explain(experiment: &Experiment, seed: Option<u64>, flow: &str) -> Outcome {
     let stop = interrupt::flag();
-    let options = Options {
-        seed,
-        repetitions: Some(1),
-        jobs: 1,
-        stop: &stop,
-        progress: &lab::run::Silent,
-        store: None,
-        ss_at: &[],
-    };
+    let options = Options { seed, repetitions: Some(1), ..Options::silent(&stop) };
     let point = &experiment.points[0];
     let seed = seed.unwrap_or(experiment.base.seed);
     let (plan, _) = experiment.plan(point, 0, seed).map_err(PlanError::from)?;

@@ -55,6 +55,21 @@ pub struct Options<'a> {
     pub ss_at: &'a [SsAt],
 }
 
+impl<'a> Options<'a> {
+    /// As the file says, in one thread, with nobody told and nothing written.
+    pub fn silent(stop: &'a AtomicBool) -> Self {
+        Self {
+            seed: None,
+            repetitions: None,
+            jobs: 1,
+            stop,
+            progress: &Silent,
+            store: None,
+            ss_at: &[],
+        }
+    }
+}
+
 /// Why an experiment did not come to its end.
 #[derive(Debug)]
 pub enum Error {

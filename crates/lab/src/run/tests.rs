@@ -40,15 +40,7 @@ queues = ["r.wire"]
 fn run_with(jobs: usize) -> Vec<PointResult> {
     let experiment = Experiment::parse("p.toml", PROBES, &[]).unwrap_or_else(|f| panic!("{f}"));
     let stop = AtomicBool::new(false);
-    let options = Options {
-        seed: None,
-        repetitions: None,
-        jobs,
-        stop: &stop,
-        progress: &Silent,
-        store: None,
-        ss_at: &[],
-    };
+    let options = Options { jobs, ..Options::silent(&stop) };
     run(&experiment, &options, &|_, _, _| Ok(())).unwrap()
 }
 
@@ -77,15 +69,7 @@ fn probes_measure_what_the_path_is() {
 fn a_stop_from_outside_ends_the_run() {
     let experiment = Experiment::parse("p.toml", PROBES, &[]).unwrap();
     let stop = AtomicBool::new(true);
-    let options = Options {
-        seed: None,
-        repetitions: None,
-        jobs: 1,
-        stop: &stop,
-        progress: &Silent,
-        store: None,
-        ss_at: &[],
-    };
+    let options = Options::silent(&stop);
     assert!(matches!(run(&experiment, &options, &|_, _, _| Ok(())), Err(Error::Stopped)));
 }
 
@@ -97,15 +81,7 @@ fn drops_of_shared_memory_are_drops_of_the_port() {
         .replace("rate = \"2mbit\"", "rate = \"40mbit\"");
     let experiment = Experiment::parse("p.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
     let stop = AtomicBool::new(false);
-    let options = Options {
-        seed: None,
-        repetitions: Some(1),
-        jobs: 1,
-        stop: &stop,
-        progress: &Silent,
-        store: None,
-        ss_at: &[],
-    };
+    let options = Options { repetitions: Some(1), ..Options::silent(&stop) };
     let points = run(&experiment, &options, &|_, _, _| Ok(())).unwrap();
     let (drops, lost) = (points[0].values("r.wire", "drops"), points[0].values("cbr", "lost"));
     assert!(lost[0] > 100.0 && drops[0] >= lost[0], "{drops:?} {lost:?}");
@@ -121,15 +97,7 @@ fn what_is_told_of_a_flow_counts_from_its_first_byte() {
                 [flows.upload]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\nstart = \"1s\"\n";
     let experiment = Experiment::parse("t.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
     let stop = AtomicBool::new(false);
-    let options = Options {
-        seed: None,
-        repetitions: None,
-        jobs: 1,
-        stop: &stop,
-        progress: &Silent,
-        store: None,
-        ss_at: &[],
-    };
+    let options = Options::silent(&stop);
     let told = explain(&experiment.base, "upload", &options).expect("it runs");
     assert!(told.contains("  lost        99912..101360: "), "{told}");
     assert!(told.contains("  retransmit  99912..101360: "), "{told}");
@@ -149,15 +117,7 @@ fn a_stopped_flow_is_no_faster_than_its_link() {
         );
         let experiment = Experiment::parse("t.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
         let idle = AtomicBool::new(false);
-        let options = Options {
-            seed: None,
-            repetitions: None,
-            jobs: 1,
-            stop: &idle,
-            progress: &Silent,
-            store: None,
-            ss_at: &[],
-        };
+        let options = Options::silent(&idle);
         let points = run(&experiment, &options, &|_, _, _| Ok(())).expect("it runs");
         let goodput = points[0].values("upload", "goodput")[0];
         assert!((5.0..9.6).contains(&goodput), "{goodput} Mbit/s until {stop}");
