@@ -66,6 +66,15 @@ pub(crate) struct Event {
     id: u32,
 }
 
+/// The index of what is added as number `count` of its kind: events have 22 bits for it.
+pub(crate) fn new_index(count: usize) -> u32 {
+    assert!(
+        count >> INDEX_BITS == 0,
+        "more than four million links, nodes, applications or commands"
+    );
+    count as u32
+}
+
 impl Event {
     /// What never happens.
     pub const NEVER: Self = Self { at: Instant::FAR_FUTURE, id: u32::MAX };
@@ -290,6 +299,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn an_index_goes_through_an_event_as_it_is() {
+        let last = new_index((1 << INDEX_BITS) - 1);
+        let event = Event::new(Instant::ZERO, Kind::Late, last);
+        assert_eq!((event.kind(), event.index()), (Kind::Late, last));
+    }
+
+    #[test]
+    #[should_panic(expected = "more than four million")]
+    fn an_index_that_is_too_large_is_refused() {
+        new_index(1 << INDEX_BITS);
+    }
 
     proptest! {
         /// Against a map of what each slot waits for and a list of the rest, at times near and far.

@@ -11,7 +11,7 @@ use crate::lanes::Lanes;
 use crate::link::{Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
-use crate::schedule::{Event, Kind, Schedule, Slot};
+use crate::schedule::{Event, Kind, Schedule, Slot, new_index};
 use datapath::host::Host;
 use datapath::node::{Node as _, Output, Port, SocketReady};
 use datapath::packet::{Memory, Packet};
@@ -137,7 +137,7 @@ impl World {
 
     /// Adds a node.
     pub fn add_node(&mut self, host: Host) -> NodeId {
-        let id = NodeId(self.nodes.len() as u32);
+        let id = NodeId(new_index(self.nodes.len()));
         let links = vec![NO_LINK; host.port_count()];
         self.nodes.push(NodeState {
             host,
@@ -182,7 +182,7 @@ impl World {
         from: (NodeId, Port),
         to: (NodeId, Port),
     ) -> LinkId {
-        let id = LinkId(self.links.len() as u32);
+        let id = LinkId(new_index(self.links.len()));
         let ring = config.ring;
         self.links.push(Link::new(config, from, to, self.seed, id, &mut self.lanes));
         let node = &mut self.nodes[from.0.0 as usize];
@@ -249,7 +249,7 @@ impl World {
         start: Instant,
         stop: Option<Instant>,
     ) -> AppId {
-        let index = self.apps.len() as u32;
+        let index = new_index(self.apps.len());
         self.apps.push(AppState {
             app: Some(app),
             node,
@@ -273,8 +273,9 @@ impl World {
     /// Takes both ends' view of a link up or down at `at`: what is on it and in the queue before
     /// it is lost.
     pub fn set_link_up_at(&mut self, at: Instant, link: LinkId, up: bool) {
+        let index = new_index(self.commands.len());
         self.commands.push((link, up));
-        self.schedule(at, Kind::Command, self.commands.len() as u32 - 1);
+        self.schedule(at, Kind::Command, index);
     }
 
     fn schedule(&mut self, at: Instant, kind: Kind, index: u32) {
