@@ -12,7 +12,7 @@ use crate::link::{Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
 use crate::schedule::{Event, Kind, Schedule, Slot, new_index};
-use datapath::host::Host;
+use datapath::host::{Host, Outbox};
 use datapath::node::{Node as _, Output, Port, SocketReady};
 use datapath::packet::{Memory, Packet};
 use datapath::reason::Reason;
@@ -58,6 +58,8 @@ pub struct World {
     /// How late those applications run.
     late_by: Duration,
     pub(crate) nodes: Vec<NodeState>,
+    /// For the node that is being called; all use the same, which stays in the caches.
+    outbox: Box<Outbox>,
     pub(crate) links: Vec<Link>,
     pub(crate) pool: Pool,
     pub(crate) lanes: Lanes,
@@ -108,6 +110,7 @@ impl World {
             now: Instant::ZERO,
             schedule: Schedule::default(),
             nodes: Vec::new(),
+            outbox: Box::default(),
             links: Vec::new(),
             pool: Pool::default(),
             lanes: Lanes::default(),
@@ -170,7 +173,8 @@ impl World {
 
     /// Changes a node from outside; what it then has to say is heard at once.
     pub fn with_host<R>(&mut self, node: NodeId, act: impl FnOnce(Instant, &mut Host) -> R) -> R {
-        let result = act(self.now, &mut self.nodes[node.0 as usize].host);
+        let now = self.now;
+        let result = act(now, self.lend_outbox(node));
         self.pump(node);
         result
     }
@@ -192,9 +196,11 @@ impl World {
         let slot = &mut node.links[usize::from(from.1.0)];
         assert!(*slot == NO_LINK, "a port has one link");
         *slot = id;
-        for _ in 0..ring {
-            node.host.credit(self.now, from.1, None);
-        }
+        self.with_host(from.0, |now, host| {
+            for _ in 0..ring {
+                host.credit(now, from.1, None);
+            }
+        });
         id
     }
 
@@ -353,6 +359,7 @@ impl World {
         core::mem::swap(&mut self.ready, &mut self.called);
         for index in 0..self.called.len() {
             let (node, ready) = self.called[index];
+            self.lend_outbox(node);
             self.on_ready(node, ready);
             self.pump(node);
         }
@@ -391,6 +398,7 @@ impl World {
             Kind::Late => {
                 self.schedule.pop();
                 let (node, ready) = self.late.pop_front().expect("one for each event");
+                self.lend_outbox(node);
                 self.on_ready(node, ready);
                 self.pump(node);
             }
@@ -402,6 +410,7 @@ impl World {
         let link = &mut self.links[id.0 as usize];
         let (node, port) = link.from;
         let host = &mut self.nodes[node.0 as usize].host;
+        host.swap_outbox(&mut self.outbox);
         while let Some(done) = link.take_sent(self.now) {
             host.credit(self.now, port, Some(done));
         }
@@ -446,6 +455,7 @@ impl World {
         if let Some(out) = host.pass_on(self.now, port, self.pool.get_mut(packet)) {
             return self.put_on_link(node, out, packet);
         }
+        host.swap_outbox(&mut self.outbox);
         if !host.take_in(self.now, port, self.pool.get(packet)) {
             host.receive_from(self.now, port, self.pool.get_mut(packet));
         }
@@ -466,6 +476,7 @@ impl World {
         let state = &mut self.nodes[node.0 as usize];
         state.wake = Instant::FAR_FUTURE;
         self.schedule.vacate(state.slot);
+        self.lend_outbox(node);
         self.pump(node);
     }
 
@@ -477,7 +488,15 @@ impl World {
         }
     }
 
-    /// Hears everything that a node has to say, then asks when it wants to be called: the law of
+    /// A node is about to be called: it gets the outbox until [`pump`](Self::pump) has heard it.
+    #[inline]
+    fn lend_outbox(&mut self, node: NodeId) -> &mut Host {
+        let host = &mut self.nodes[node.0 as usize].host;
+        host.swap_outbox(&mut self.outbox);
+        host
+    }
+
+    /// Hears everything that a node that was lent the outbox has to say, then asks when it wants to be called: the law of
     /// the datapath.
     #[inline(never)]
     fn pump(&mut self, node: NodeId) {
@@ -512,6 +531,7 @@ impl World {
             }
         };
         let state = &mut self.nodes[node.0 as usize];
+        state.host.swap_outbox(&mut self.outbox);
         if until < state.wake {
             state.wake = until;
             self.schedule.set(state.slot, until);
@@ -657,6 +677,7 @@ impl World {
     }
 
     fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+        self.lend_outbox(self.apps[index as usize].node);
         self.enter_app(index, call);
         self.pump(self.apps[index as usize].node);
     }

@@ -262,15 +262,19 @@ impl Host {
         self.settle(now, index);
         let port = &mut self.ports[usize::from(index)];
         if port.bypass(packet) {
-            self.direct.push_back((Port(index), packet.take()));
+            self.out.direct.push_back((Port(index), packet.take()));
+            return Enqueue::Queued;
+        }
+        if port.bypass_to_be_cut(&mut self.out.spare, packet) {
+            self.list_port(index);
             return Enqueue::Queued;
         }
         if self.buffer.is_some() && !self.has_memory(index, packet.meta.len) {
-            self.dropped.push((Reason::NoBuffer, packet.take()));
+            self.out.dropped.push((Reason::NoBuffer, packet.take()));
             return Enqueue::Dropped;
         }
         let port = &mut self.ports[usize::from(index)];
-        let mut cx = Cx { now, dropped: &mut self.dropped };
+        let mut cx = Cx { now, dropped: &mut self.out.dropped };
         let verdict = port.enqueue(packet, &mut cx);
         self.list_port(index);
         verdict
@@ -279,12 +283,12 @@ impl Host {
     /// A packet from this host to itself waits for its turn (`loopback_xmit`, `netif_rx`): the
     /// socket that sends it is busy sending.
     fn loop_back(&mut self, packet: Packet) {
-        self.looped_back.push_back(packet);
+        self.out.looped_back.push_back(packet);
     }
 
     /// Takes in what this host has sent to itself (`process_backlog`).
     pub(super) fn receive_looped_back(&mut self, now: Instant) {
-        while let Some(mut packet) = self.looped_back.pop_front() {
+        while let Some(mut packet) = self.out.looped_back.pop_front() {
             let Meta { owner, truesize, .. } = packet.meta;
             packet.meta.owner = Meta::NO_OWNER;
             self.give_back(now, owner, truesize);

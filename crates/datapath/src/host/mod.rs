@@ -15,6 +15,7 @@ mod gro;
 mod icmp;
 mod ip;
 mod listener;
+mod outbox;
 mod port;
 mod ports;
 mod reassembly;
@@ -29,6 +30,7 @@ mod unusual;
 pub use buffer::SharedBuffer;
 pub use datagram::DatagramError;
 pub use listener::{Listener, SOMAXCONN};
+pub use outbox::Outbox;
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
 pub use snmp::{IpStats, Snmp};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
@@ -47,7 +49,6 @@ use crate::trace::Event;
 use crate::units::Instant;
 use core::net::IpAddr;
 use route_cache::RouteCache;
-use std::collections::VecDeque;
 
 /// A host or router.
 #[derive(Debug, Default)]
@@ -89,22 +90,13 @@ pub struct Host {
     paced: bool,
     /// What a connection has just learnt about its path: to whom, packet size, when.
     learnt_mtu: Option<Box<(IpAddr, PathMtu, Instant)>>,
-    /// Packets from this host to itself (`loopback_xmit`).
-    looped_back: VecDeque<Packet>,
     /// Packet memory that the ports share, if they do.
     buffer: Option<Box<SharedBuffer>>,
-    /// Packets that need not wait: for the wire of a port, past its empty queue.
-    direct: VecDeque<(Port, Packet)>,
     /// When the first of the packets will have left whose sockets get their memory back without
     /// being told; `FAR_FUTURE` if there are none.
     owed_at: Instant,
-    /// Ports that have something to send and credit to send it with.
-    sending: VecDeque<u16>,
-    /// Where queues and layers put what they drop, until `poll` hands it out.
-    dropped: Vec<(Reason, Packet)>,
-    dropped_out: VecDeque<(Reason, Packet)>,
-    ready: VecDeque<SocketReady>,
-    events: VecDeque<Event>,
+    /// What `poll` is going to hand out.
+    out: Box<Outbox>,
 }
 
 impl Host {
@@ -265,7 +257,7 @@ impl Host {
     /// Gives an interface a carrier or takes it away; next hops over it go out of service where
     /// `ignore_linkdown` of its [`crate::fib::Link`] says so.
     pub fn set_port_up(&mut self, now: Instant, port: Port, up: bool) {
-        let mut cx = Cx { now, dropped: &mut self.dropped };
+        let mut cx = Cx { now, dropped: &mut self.out.dropped };
         self.ports[usize::from(port.0)].set_up(up, &mut cx);
         let link = self.fib.link(port.0);
         self.fib_mut().set_link(now, port.0, crate::fib::Link { carrier: up, ..link });
@@ -277,7 +269,7 @@ impl Host {
     pub fn set_qdisc(&mut self, now: Instant, port: Port, qdisc: Sched) {
         let root = self.ports[usize::from(port.0)].qdisc_mut();
         let mut old = core::mem::replace(root, qdisc);
-        old.purge(&mut Cx { now, dropped: &mut self.dropped });
+        old.purge(&mut Cx { now, dropped: &mut self.out.dropped });
         self.list_port(port.0);
     }
 
@@ -289,7 +281,7 @@ impl Host {
         port: Port,
         act: impl FnOnce(&mut Sched, &mut Cx<'_>) -> R,
     ) -> R {
-        let mut cx = Cx { now, dropped: &mut self.dropped };
+        let mut cx = Cx { now, dropped: &mut self.out.dropped };
         let result = act(self.ports[usize::from(port.0)].qdisc_mut(), &mut cx);
         self.list_port(port.0);
         result
@@ -312,25 +304,31 @@ impl Host {
 
     /// Says that a socket has become ready for something.
     pub fn notify(&mut self, socket: u32, bits: u8) {
-        self.ready.push_back(SocketReady { socket, bits });
+        self.out.ready.push_back(SocketReady { socket, bits });
     }
 
     /// Puts something into the event stream.
     pub fn trace(&mut self, event: Event) {
-        self.events.push_back(event);
+        self.out.events.push_back(event);
     }
 
     /// Drops a packet: `poll` hands it out with its reason.
     pub fn drop_packet(&mut self, reason: Reason, packet: Packet) {
-        self.dropped.push((reason, packet));
+        self.out.dropped.push((reason, packet));
+    }
+
+    /// Gives the host another place for what it is going to say. Both must be empty, as they are when
+    /// a host is quiet.
+    #[inline]
+    pub fn swap_outbox(&mut self, outbox: &mut Box<Outbox>) {
+        debug_assert!(self.out.is_empty() && outbox.is_empty(), "something has not been heard");
+        core::mem::swap(&mut self.out, outbox);
     }
 
     /// Nothing waits to be told or sent.
     #[inline]
     fn is_quiet(&self) -> bool {
-        let told = self.direct.len() | self.ready.len() | self.events.len();
-        let dropped = self.dropped.len() | self.dropped_out.len();
-        told | dropped | self.sending.len() | self.looped_back.len() == 0
+        self.out.is_empty()
     }
 
     /// If nothing is to be done at `now`, when the host wants to be called again (`FAR_FUTURE`:
@@ -349,7 +347,7 @@ impl Host {
         }
         if port.may_send() {
             port.listed = true;
-            self.sending.push_back(index);
+            self.out.sending.push_back(index);
         } else if let Some(at) = port.awaited_credit() {
             self.port_timers.arm(u32::from(index), at);
         }
@@ -358,13 +356,13 @@ impl Host {
     /// The next packet of any port that may send; ports take turns packet by packet.
     #[inline]
     fn next_send(&mut self, now: Instant, place: &mut Packet) -> Option<Port> {
-        while let Some(&index) = self.sending.front() {
+        while let Some(&index) = self.out.sending.front() {
             let port = &mut self.ports[usize::from(index)];
-            let mut cx = Cx { now, dropped: &mut self.dropped };
-            if port.dequeue(&mut cx, place) {
+            let mut cx = Cx { now, dropped: &mut self.out.dropped };
+            if port.dequeue(&mut cx, &mut self.out.spare, place) {
                 if !port.may_send() {
                     port.listed = false;
-                    self.sending.pop_front();
+                    self.out.sending.pop_front();
                     if let Some(at) = port.awaited_credit() {
                         self.port_timers.arm(u32::from(index), at);
                     }
@@ -375,7 +373,7 @@ impl Host {
                 self.port_timers.arm(u32::from(index), at);
             }
             port.listed = false;
-            self.sending.pop_front();
+            self.out.sending.pop_front();
         }
         None
     }
@@ -398,13 +396,13 @@ impl Host {
             self.fib_touched = false;
             self.ask_for_upkeep();
         }
-        if !self.looped_back.is_empty() {
+        if !self.out.looped_back.is_empty() {
             self.receive_looped_back(now);
         }
-        if let Some((port, packet)) = self.direct.front_mut() {
+        if let Some((port, packet)) = self.out.direct.front_mut() {
             let port = *port;
             packet.move_to(place);
-            self.direct.pop_front();
+            self.out.direct.pop_front();
             return Some(port);
         }
         self.next_send(now, place)
@@ -422,30 +420,30 @@ impl Host {
     /// credit all the same, so that the port owes some until they have left.
     #[inline]
     pub fn poll_chain(&mut self, port: Port, place: &mut Packet) -> bool {
-        self.ports[usize::from(port.0)].dequeue_chained(place)
+        self.ports[usize::from(port.0)].dequeue_chained(&mut self.out.spare, place)
     }
 
     /// The second half of [`poll`](Node::poll), when there is nothing to send.
     #[inline]
     pub fn poll_rest(&mut self, now: Instant) -> Option<Output> {
-        if (!self.dropped.is_empty() || !self.dropped_out.is_empty())
+        if (!self.out.dropped.is_empty() || !self.out.dropped_out.is_empty())
             && let Some((reason, packet)) = self.next_drop()
         {
             self.give_back(now, packet.meta.owner, packet.meta.truesize);
             return Some(Output::Drop(reason, packet));
         }
-        if let Some(ready) = self.ready.pop_front() {
+        if let Some(ready) = self.out.ready.pop_front() {
             return Some(Output::Ready(ready));
         }
-        self.events.pop_front().map(Output::Event)
+        self.out.events.pop_front().map(Output::Event)
     }
 
     #[cold]
     fn next_drop(&mut self) -> Option<(Reason, Packet)> {
-        if !self.dropped.is_empty() {
-            self.dropped_out.extend(self.dropped.drain(..));
+        if !self.out.dropped.is_empty() {
+            self.out.dropped_out.extend(self.out.dropped.drain(..));
         }
-        self.dropped_out.pop_front()
+        self.out.dropped_out.pop_front()
     }
 
     /// Asks when routes and fragments want upkeep.

@@ -88,7 +88,7 @@ pub struct HostPort {
     more_promised: bool,
     /// Credits that come by themselves after that, for the segments of a chain.
     promised_later: VecDeque<(Instant, Done)>,
-    /// The super-packet that is being cut, once there has been one.
+    /// The super-packet that is being cut, if there is one.
     cutting: Option<Box<Cutting>>,
     /// What waits for an interrupt, once there has been something.
     pub(super) rx: Option<Box<RxRing>>,
@@ -99,11 +99,14 @@ pub struct HostPort {
 /// A super-packet on its way to a device that wants segments. What the device has no room for
 /// yet waits here, before the queue (`validate_xmit_skb_list`, `gso_skb`).
 #[derive(Debug, Default)]
-struct Cutting {
+pub(super) struct Cutting {
     packet: Packet,
     next: u32,
     count: u32,
 }
+
+/// The place of a super-packet that has been cut, for the next one.
+pub(super) type SpareCutting = Option<Box<Cutting>>;
 
 impl Default for PortConfig {
     fn default() -> Self {
@@ -124,9 +127,6 @@ impl Default for PortConfig {
 impl Cutting {
     /// What is left, as one packet.
     fn backlog(&self) -> Backlog {
-        if self.next == self.count {
-            return Backlog::default();
-        }
         let headers = self.packet.header_len() * (self.count - self.next);
         let payload = self.packet.body.len - self.next * u32::from(self.packet.meta.gso_size);
         Backlog { packets: 1, bytes: headers + payload }
@@ -185,11 +185,16 @@ impl HostPort {
     /// Writes the next packet for the wire to `place`, if the port has credit and the queue lets
     /// one go.
     #[inline]
-    pub(super) fn dequeue(&mut self, cx: &mut Cx<'_>, place: &mut Packet) -> bool {
+    pub(super) fn dequeue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        spare: &mut SpareCutting,
+        place: &mut Packet,
+    ) -> bool {
         if self.credits <= 0 || !self.up {
             return false;
         }
-        if !self.next_segment(place) && !self.dequeue_whole(cx, place) {
+        if !self.next_segment(spare, place) && !self.dequeue_whole(cx, spare, place) {
             return false;
         }
         self.count_sent(place);
@@ -198,7 +203,12 @@ impl HostPort {
 
     /// The next packet of the queue: the first segment of it, if the device wants segments.
     #[inline]
-    fn dequeue_whole(&mut self, cx: &mut Cx<'_>, place: &mut Packet) -> bool {
+    fn dequeue_whole(
+        &mut self,
+        cx: &mut Cx<'_>,
+        spare: &mut SpareCutting,
+        place: &mut Packet,
+    ) -> bool {
         if !self.qdisc.dequeue_into(place, cx) {
             self.waiting = self.qdisc.backlog().packets > 0;
             return false;
@@ -206,24 +216,29 @@ impl HostPort {
         if self.takes_whole(place) {
             return true;
         }
-        let cutting = self.cutting.get_or_insert_default();
+        self.begin_cutting(spare, place);
+        self.next_segment(spare, place)
+    }
+
+    fn begin_cutting(&mut self, spare: &mut SpareCutting, place: &mut Packet) {
+        let mut cutting = spare.take().unwrap_or_default();
         cutting.next = 0;
         cutting.count = place.segment_count();
         place.move_to(&mut cutting.packet);
-        self.next_segment(place)
+        self.cutting = Some(cutting);
     }
 
     #[inline]
-    fn next_segment(&mut self, place: &mut Packet) -> bool {
+    fn next_segment(&mut self, spare: &mut SpareCutting, place: &mut Packet) -> bool {
         let Some(cutting) = self.cutting.as_mut() else { return false };
-        if cutting.next == cutting.count {
-            return false;
-        }
         cutting.packet.cut_into(cutting.next, cutting.count, place);
         if !self.config.offloads.gso {
             place.meta.memory = Memory::Cut;
         }
         cutting.next += 1;
+        if cutting.next == cutting.count {
+            *spare = self.cutting.take();
+        }
         true
     }
 
@@ -240,6 +255,19 @@ impl HostPort {
         if may {
             self.qdisc.count_bypass(packet);
             self.count_sent(packet);
+        }
+        may
+    }
+
+    /// Whether `packet`, which the device wants in segments, may go past the queue, and makes it
+    /// the next to be cut if so.
+    #[inline]
+    pub(super) fn bypass_to_be_cut(&mut self, spare: &mut SpareCutting, packet: &mut Packet) -> bool {
+        let may = self.may_bypass() && !self.takes_whole(packet);
+        if may {
+            self.qdisc.count_bypass(packet);
+            self.begin_cutting(spare, packet);
+            self.waiting = true;
         }
         may
     }
@@ -306,13 +334,13 @@ impl HostPort {
     /// Whether segments of a super-packet that has begun to leave are still here.
     #[inline]
     pub(super) fn is_cutting(&self) -> bool {
-        self.cutting.as_ref().is_some_and(|cutting| cutting.next < cutting.count)
+        self.cutting.is_some()
     }
 
     /// Writes the next segment of the chain to `place`, whether there is credit or not.
     #[inline]
-    pub(super) fn dequeue_chained(&mut self, place: &mut Packet) -> bool {
-        let is = self.next_segment(place);
+    pub(super) fn dequeue_chained(&mut self, spare: &mut SpareCutting, place: &mut Packet) -> bool {
+        let is = self.next_segment(spare, place);
         if is {
             self.count_sent(place);
         }
@@ -374,7 +402,7 @@ impl HostPort {
     pub(super) fn set_up(&mut self, up: bool, cx: &mut Cx<'_>) {
         self.up = up;
         let mut segment = Packet::default();
-        while !up && self.next_segment(&mut segment) {
+        while !up && self.next_segment(&mut None, &mut segment) {
             self.stats.tx_dropped += 1;
             cx.drop(Reason::LinkDown, core::mem::take(&mut segment));
         }

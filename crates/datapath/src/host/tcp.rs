@@ -358,7 +358,7 @@ impl Host {
         };
         let result = act(&mut cx);
         if stack.tracing {
-            self.events.extend(stack.events.drain(..));
+            self.out.events.extend(stack.events.drain(..));
         }
         self.tcp = Some(stack);
         if self.learnt_mtu.is_some() {

@@ -346,7 +346,8 @@ impl Qdisc for Sched {
 
     #[inline]
     fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
-        if core::mem::take(&mut self.holds)
+        if self.holds
+            && core::mem::take(&mut self.holds)
             && let Some(held) = self.held.take()
         {
             *place = held;

@@ -1,0 +1,40 @@
+//! What a host has to say: the packets, drops and news that `poll` is going to hand out.
+
+use super::port::SpareCutting;
+use crate::node::{Port, SocketReady};
+use crate::packet::Packet;
+use crate::reason::Reason;
+use crate::trace::Event;
+use std::collections::VecDeque;
+
+/// Everything that waits for `poll`.
+///
+/// It is empty whenever a host is quiet, so many hosts that are never heard at the same time can use
+/// one after the other ([`Host::swap_outbox`](super::Host::swap_outbox)): its memory then stays
+/// in the caches.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// Packets that need not wait: for the wire of a port, past its empty queue.
+    pub(super) direct: VecDeque<(Port, Packet)>,
+    /// Packets from the host to itself (`loopback_xmit`).
+    pub(super) looped_back: VecDeque<Packet>,
+    /// Ports that have something to send and credit to send it with.
+    pub(super) sending: VecDeque<u16>,
+    /// Where queues and layers put what they drop.
+    pub(super) dropped: Vec<(Reason, Packet)>,
+    pub(super) dropped_out: VecDeque<(Reason, Packet)>,
+    pub(super) ready: VecDeque<SocketReady>,
+    pub(super) events: VecDeque<Event>,
+    /// For the next super-packet that is cut.
+    pub(super) spare: SpareCutting,
+}
+
+impl Outbox {
+    /// Whether there is nothing to say.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        let told = self.direct.len() | self.ready.len() | self.events.len();
+        let dropped = self.dropped.len() | self.dropped_out.len();
+        told | dropped | self.sending.len() | self.looped_back.len() == 0
+    }
+}
