@@ -7,7 +7,8 @@
 //! a queue of its link instead, as do all packets on links with chances or rules of trouble, and on
 //! links of a kind that came after the first few.
 
-use crate::link::LinkId;
+use crate::calendar::{Calendar, Entry};
+use crate::link::{LinkId, NodeId};
 use crate::pool::PacketId;
 use crate::schedule::{Event, Kind};
 use datapath::prefetch::prefetch;
@@ -23,6 +24,8 @@ pub(crate) struct Lanes {
     first_lane: LaneId,
     /// That of the packet that was taken last.
     last_lane: LaneId,
+    /// Where everything is instead, while the world is worked off in windows.
+    pub calendar: Option<Calendar>,
 }
 
 /// Index of a lane.
@@ -62,7 +65,13 @@ impl Coming {
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { all: Vec::new(), first: Event::NEVER, first_lane: LaneId(0), last_lane: LaneId(0) }
+        Self {
+            all: Vec::new(),
+            first: Event::NEVER,
+            first_lane: LaneId(0),
+            last_lane: LaneId(0),
+            calendar: None,
+        }
     }
 }
 
@@ -80,10 +89,15 @@ impl Lanes {
         Some(LaneId(index as u8))
     }
 
-    /// Puts a packet on a lane. False, and nothing done, if it would overtake too many.
+    /// Puts a packet on its way to `node` on a lane. False, and nothing done, if it would overtake too
+    /// many.
     #[inline]
     #[must_use]
-    pub fn insert(&mut self, id: LaneId, coming: Coming) -> bool {
+    pub fn insert(&mut self, id: LaneId, coming: Coming, node: NodeId) -> bool {
+        if let Some(calendar) = &mut self.calendar {
+            calendar.push(Entry::arrival(coming.at, coming.link, node, coming.packet));
+            return true;
+        }
         let event = coming.event();
         let queue = &mut self.all[usize::from(id.0)].coming;
         if queue.back().is_none_or(|last| last.event() <= event) {
@@ -132,12 +146,21 @@ impl Lanes {
 
     /// Takes everything off that is on the way on `link`.
     pub fn cut(&mut self, id: LaneId, link: LinkId) -> Vec<PacketId> {
+        if let Some(calendar) = &mut self.calendar {
+            return calendar.cut(link);
+        }
         let queue = &mut self.all[usize::from(id.0)].coming;
         let cut = queue.iter().filter(|coming| coming.link == link);
         let cut = cut.map(|coming| coming.packet).collect();
         queue.retain(|coming| coming.link != link);
         self.find_first();
         cut
+    }
+
+    /// Takes everything off all lanes, in no particular order but that of each link.
+    pub fn drain(&mut self) -> impl Iterator<Item = Coming> {
+        self.first = Event::NEVER;
+        self.all.iter_mut().flat_map(|lane| lane.coming.drain(..))
     }
 
     #[inline]
@@ -214,7 +237,7 @@ mod tests {
                         prop_assert_eq!(place.map(|it| oracle[it].event()), first.map(|it| it.event()));
                         place.map(|it| oracle.remove(it));
                     }
-                    (_, Some(lane)) if lanes.insert(lane, coming) => {
+                    (_, Some(lane)) if lanes.insert(lane, coming, NodeId(0)) => {
                         let place = oracle.partition_point(|it| it.event() <= coming.event());
                         oracle.insert(place, coming);
                     }
@@ -234,9 +257,10 @@ mod tests {
         let mut lanes = Lanes::default();
         let lane = lanes.lane_for(None, Duration::ZERO).expect("the first kind has a lane");
         for at in 0..100 {
-            assert!(lanes.insert(lane, coming(at)));
+            assert!(lanes.insert(lane, coming(at), NodeId(0)));
         }
-        assert!(!lanes.insert(lane, coming(100 - OVERTAKEN_MAX as u64 - 2)));
-        assert!(lanes.insert(lane, coming(100 - OVERTAKEN_MAX as u64 - 1)));
+        let at = 100 - OVERTAKEN_MAX as u64;
+        assert!(!lanes.insert(lane, coming(at - 2), NodeId(0)));
+        assert!(lanes.insert(lane, coming(at - 1), NodeId(0)));
     }
 }

@@ -14,6 +14,7 @@
 //! machine, in debug and in release.
 
 pub mod app;
+mod calendar;
 mod lanes;
 pub mod link;
 mod lookahead;
@@ -24,4 +25,5 @@ pub mod rules;
 mod schedule;
 pub mod topology;
 mod trouble;
+pub mod windows;
 pub mod world;

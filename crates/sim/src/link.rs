@@ -237,10 +237,10 @@ impl Link {
             return self.put_in_trouble(left, pool, packet, put);
         }
         let at = left + self.delay;
-        let link = self.id;
+        let (link, to) = (self.id, self.to.0);
         // What has gone into the queue of this link stays ahead of what follows it.
         match self.lane {
-            Some(lane) if !self.queued && lanes.insert(lane, Coming { at, link, packet }) => {
+            Some(lane) if !self.queued && lanes.insert(lane, Coming { at, link, packet }, to) => {
                 self.on_lane += 1;
             }
             _ => self.insert(at, packet, put),
@@ -333,6 +333,16 @@ impl Link {
     #[inline]
     pub(crate) fn next_sent(&self) -> Option<Instant> {
         (self.leaving_at < Instant::FAR_FUTURE).then_some(self.leaving_at)
+    }
+
+    /// How long a packet takes at least.
+    pub(crate) fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Where its packets are on their way, as a rule.
+    pub(crate) fn lane(&self) -> Option<LaneId> {
+        self.lane
     }
 
     /// A packet that was on a lane arrives.

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// The number of a packet in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PacketId(u32);
+pub(crate) struct PacketId(pub(crate) u32);
 
 /// Packets by number.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ use crate::link::{Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
 use crate::schedule::{Event, Kind, Schedule, Slot, new_index};
+use crate::windows::Windows;
 use datapath::host::{Host, Outbox};
 use datapath::node::{Node as _, Output, Port, SocketReady};
 use datapath::packet::{Memory, Packet};
@@ -43,36 +44,37 @@ pub struct WorldStats {
 pub const HOP_BYTES: u32 = 1400;
 
 /// How long after the arrivals of a moment applications run.
-const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
+pub(crate) const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
 
 /// Nodes, links, applications, and what is to happen.
 pub struct World {
-    now: Instant,
+    pub(crate) now: Instant,
+    pub(crate) windows: Windows,
     pub(crate) schedule: Schedule,
     /// Readiness of this moment that no application has heard of yet.
-    ready: Vec<(NodeId, SocketReady)>,
+    pub(crate) ready: Vec<(NodeId, SocketReady)>,
     /// Readiness that applications are hearing of.
     called: Vec<(NodeId, SocketReady)>,
     /// Readiness that waits for applications of slow machines.
     late: VecDeque<(NodeId, SocketReady)>,
     /// How late those applications run.
-    late_by: Duration,
+    pub(crate) late_by: Duration,
     pub(crate) nodes: Vec<NodeState>,
     /// For the node that is being called; all use the same, which stays in the caches.
     outbox: Box<Outbox>,
     pub(crate) links: Vec<Link>,
     pub(crate) pool: Pool,
     pub(crate) lanes: Lanes,
-    apps: Vec<AppState>,
+    pub(crate) apps: Vec<AppState>,
     commands: Vec<(LinkId, bool)>,
     /// With each, whether it sees what is put on links.
-    observers: Vec<(bool, Box<dyn Observer>)>,
+    pub(crate) observers: Vec<(bool, Box<dyn Observer>)>,
     /// Some observer or watcher sees what is put on links.
-    shows_sent: bool,
+    pub(crate) shows_sent: bool,
     /// By link: those who see what is put on it.
     watchers: Vec<Vec<Box<dyn Observer>>>,
     seed: u64,
-    stats: WorldStats,
+    pub(crate) stats: WorldStats,
 }
 
 /// A node in its world.
@@ -89,10 +91,10 @@ pub(crate) struct NodeState {
     slow: bool,
 }
 
-struct AppState {
+pub(crate) struct AppState {
     /// Out of its place only while it is being called.
     app: Option<Box<dyn App>>,
-    node: NodeId,
+    pub node: NodeId,
     timer: Instant,
     running: bool,
     rng: Rng,
@@ -108,6 +110,7 @@ impl World {
     pub fn new(seed: u64) -> Self {
         Self {
             now: Instant::ZERO,
+            windows: Windows::default(),
             schedule: Schedule::default(),
             nodes: Vec::new(),
             outbox: Box::default(),
@@ -186,6 +189,7 @@ impl World {
         from: (NodeId, Port),
         to: (NodeId, Port),
     ) -> LinkId {
+        self.leave_windows();
         let id = LinkId(new_index(self.links.len()));
         let ring = config.ring;
         self.links.push(Link::new(config, from, to, self.seed, id, &mut self.lanes));
@@ -286,13 +290,38 @@ impl World {
 
     fn schedule(&mut self, at: Instant, kind: Kind, index: u32) {
         assert!(at >= self.now, "nothing can be scheduled for the past");
-        self.schedule.push(Event::new(at, kind, index));
+        let event = Event::new(at, kind, index);
+        if self.windows.holds(at) {
+            self.windows.push(event);
+        } else {
+            self.schedule.push(event);
+        }
+    }
+
+    /// Somebody waits for `at`.
+    #[inline]
+    fn arm(&mut self, slot: Slot, at: Instant) {
+        if self.windows.holds(at) {
+            self.windows.push(slot.event(at));
+        } else {
+            self.schedule.set(slot, at);
+        }
+    }
+
+    /// What was waited for has come.
+    #[inline]
+    fn disarm(&mut self, slot: Slot) {
+        if !self.windows.is_open() {
+            self.schedule.vacate(slot);
+        }
     }
 
     /// Runs until `end`, events at `end` included. The time is then `end`.
     pub fn run_until(&mut self, end: Instant) {
-        while let Some(event) = self.next_event(end) {
-            self.step(event);
+        if !self.run_windows(end) {
+            while let Some(event) = self.next_event(end) {
+                self.step(event);
+            }
         }
         self.now = self.now.max(end);
         for node in &mut self.nodes {
@@ -320,6 +349,7 @@ impl World {
 
     /// Runs until nothing is left to happen, or `end`.
     pub fn run_to_quiet(&mut self, end: Instant) {
+        self.leave_windows();
         while let Some(event) = self.next_event(end) {
             self.step(event);
         }
@@ -351,25 +381,32 @@ impl World {
     /// The next event, of the schedule or of a lane; [`Event::NEVER`] if there is none.
     #[inline]
     fn peek(&mut self) -> Event {
-        self.schedule.peek().min(self.lanes.first())
+        self.schedule.peek(self.now).min(self.lanes.first())
     }
 
-    fn call_ready_apps(&mut self) {
+    pub(crate) fn call_ready_apps(&mut self) {
         // What they bring about themselves is the next moment's.
         core::mem::swap(&mut self.ready, &mut self.called);
         for index in 0..self.called.len() {
             let (node, ready) = self.called[index];
-            self.lend_outbox(node);
-            self.on_ready(node, ready);
-            self.pump(node);
+            self.hear(node, ready);
         }
         self.called.clear();
     }
 
     #[inline]
-    fn step(&mut self, event: Event) {
+    pub(crate) fn step(&mut self, event: Event) {
         assert!(event.at >= self.now, "time ran backwards");
         self.now = event.at;
+        if event.kind().is_once() {
+            self.schedule.pop();
+        }
+        self.happen(event);
+    }
+
+    /// Does what an event says, which is due now.
+    #[inline]
+    pub(crate) fn happen(&mut self, event: Event) {
         self.stats.events += 1;
         let index = event.index();
         match event.kind() {
@@ -377,32 +414,31 @@ impl World {
             Kind::Arrival => self.on_arrival(LinkId(index)),
             Kind::Wake => self.on_wake(NodeId(index)),
             Kind::Command => {
-                self.schedule.pop();
                 let (link, up) = self.commands[index as usize];
                 self.set_link_up(link, up);
             }
             Kind::Start => {
-                self.schedule.pop();
                 self.apps[index as usize].running = true;
                 self.call_app(index, |app, cx| app.start(cx));
             }
             Kind::Stop => {
-                self.schedule.pop();
                 self.call_app(index, |app, cx| app.stop(cx));
                 self.apps[index as usize].running = false;
             }
-            Kind::Timer => {
-                self.schedule.pop();
-                self.on_app_timer(index);
-            }
+            Kind::Timer => self.on_app_timer(index),
             Kind::Late => {
-                self.schedule.pop();
                 let (node, ready) = self.late.pop_front().expect("one for each event");
-                self.lend_outbox(node);
-                self.on_ready(node, ready);
-                self.pump(node);
+                self.hear(node, ready);
             }
         }
+    }
+
+    /// An application hears that something has become ready, and what its node then has to say is
+    /// heard.
+    pub(crate) fn hear(&mut self, node: NodeId, ready: SocketReady) {
+        self.lend_outbox(node);
+        self.on_ready(node, ready);
+        self.pump(node);
     }
 
     /// A transmission has ended: the node gets its credit back.
@@ -416,33 +452,43 @@ impl World {
         }
         let slot = link.slots[Link::SENT].expect("an event has a slot");
         match link.next_sent() {
-            Some(next) => self.schedule.set(slot, next),
-            None => self.schedule.vacate(slot),
+            Some(next) => self.arm(slot, next),
+            None => self.disarm(slot),
         }
         self.pump(node);
     }
 
     /// A packet has arrived.
     fn on_arrival(&mut self, id: LinkId) {
-        let on_lane = self.lanes.take(Event::new(self.now, Kind::Arrival, id.0));
-        if on_lane.is_some() && self.exceeds_caches() {
-            self.look_ahead();
+        if let Some(packet) = self.lanes.take(Event::new(self.now, Kind::Arrival, id.0)) {
+            if self.exceeds_caches() {
+                self.look_ahead();
+            }
+            return self.arrive_from_lane(id, packet);
         }
         let link = &mut self.links[id.0 as usize];
+        let arrived = link.take_arrival(self.now);
+        let slot = link.slots[Link::ARRIVAL].expect("an event has a slot");
+        match link.rearm() {
+            Some(next) => self.arm(slot, next),
+            None => self.disarm(slot),
+        }
+        if let Some(packet) = arrived {
+            self.arrive(id, packet);
+        }
+    }
+
+    /// A packet that was on a lane has arrived.
+    #[inline]
+    pub(crate) fn arrive_from_lane(&mut self, id: LinkId, packet: PacketId) {
+        self.links[id.0 as usize].leaves_lane();
+        self.arrive(id, packet);
+    }
+
+    #[inline]
+    fn arrive(&mut self, id: LinkId, packet: PacketId) {
+        let link = &mut self.links[id.0 as usize];
         let (node, port) = link.to;
-        let packet = if let Some(packet) = on_lane {
-            link.leaves_lane();
-            packet
-        } else {
-            let arrived = link.take_arrival(self.now);
-            let slot = link.slots[Link::ARRIVAL].expect("an event has a slot");
-            match link.rearm() {
-                Some(next) => self.schedule.set(slot, next),
-                None => self.schedule.vacate(slot),
-            }
-            let Some(packet) = arrived else { return };
-            packet
-        };
         if link.was_damaged(packet) {
             return self.on_link_drop(id, Reason::Checksum, packet);
         }
@@ -474,8 +520,17 @@ impl World {
 
     fn on_wake(&mut self, node: NodeId) {
         let state = &mut self.nodes[node.0 as usize];
-        state.wake = Instant::FAR_FUTURE;
-        self.schedule.vacate(state.slot);
+        let slot = state.slot;
+        // After a window, a time that something earlier has replaced may still stand in the slot.
+        let is_waited_for = state.wake == self.now;
+        if is_waited_for {
+            state.wake = Instant::FAR_FUTURE;
+        }
+        self.disarm(slot);
+        if !is_waited_for {
+            self.stats.events -= 1;
+            return;
+        }
         self.lend_outbox(node);
         self.pump(node);
     }
@@ -534,7 +589,8 @@ impl World {
         state.host.swap_outbox(&mut self.outbox);
         if until < state.wake {
             state.wake = until;
-            self.schedule.set(state.slot, until);
+            let slot = state.slot;
+            self.arm(slot, until);
         }
     }
 
@@ -619,21 +675,22 @@ impl World {
     /// The events that a packet put on a link makes necessary.
     #[inline]
     fn schedule_put(&mut self, link_id: LinkId, id: PacketId, put: Put) {
-        let slots = &mut self.links[link_id.0 as usize].slots;
         if let Some(at) = put.sent {
-            let slot = &mut slots[Link::SENT];
-            let slot = *slot.get_or_insert_with(|| self.schedule.add_slot(Kind::Sent, link_id.0));
-            self.schedule.set(slot, at);
+            self.arm_link(link_id, Link::SENT, Kind::Sent, at);
         }
         if let Some(at) = put.arrival {
-            let slot = &mut slots[Link::ARRIVAL];
-            let slot =
-                *slot.get_or_insert_with(|| self.schedule.add_slot(Kind::Arrival, link_id.0));
-            self.schedule.set(slot, at);
+            self.arm_link(link_id, Link::ARRIVAL, Kind::Arrival, at);
         }
         if put.lost {
             self.on_link_drop(link_id, Reason::LinkLoss, id);
         }
+    }
+
+    #[inline]
+    fn arm_link(&mut self, link: LinkId, which: usize, kind: Kind, at: Instant) {
+        let slot = &mut self.links[link.0 as usize].slots[which];
+        let slot = *slot.get_or_insert_with(|| self.schedule.add_slot(kind, link.0));
+        self.arm(slot, at);
     }
 
     fn on_node_drop(&mut self, node: NodeId, reason: Reason, packet: &Packet) {

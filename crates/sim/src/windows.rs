@@ -1,0 +1,379 @@
+//! Worlds too large for the caches are worked off node by node, a window of time at a time.
+//!
+//! What one node does reaches another after the delay of a link at the earliest. So within a window
+//! as long as the shortest delay, nodes do not hear of each other, and each may do all that it has
+//! to do there before the next one begins (conservative synchronisation; K. M. Chandy, J. Misra,
+//! "Distributed simulation", IEEE TSE 5(5), 1979). A node's events keep their order, and nothing that
+//! can be seen depends on the order between nodes: the results are those of one event after the other.
+//! What is gained is that a node, and the code that it needs, comes to the caches once a window,
+//! and that what comes next is known far ahead.
+//!
+//! Observers see events in the order of time, so a world that is observed goes event by event.
+
+use crate::calendar::{Calendar, Entry};
+use crate::lanes::Coming;
+use crate::link::{Link, LinkId, NodeId};
+use crate::schedule::{Event, Kind};
+use crate::world::{APPS_RUN_AFTER, World};
+use datapath::node::SocketReady;
+use datapath::prefetch::{prefetch, prefetch_at};
+use datapath::units::{Duration, Instant};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// When a world is worked off in windows. The results are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WindowUse {
+    /// Never.
+    Never,
+    /// When it is too large for the caches.
+    #[default]
+    WhenLarge,
+    /// Whenever it can be.
+    Always,
+}
+
+/// What the work in windows needs.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    when: WindowUse,
+    /// The end of the window that is being worked off; time zero if none is.
+    end: Instant,
+    /// Until when everything is done.
+    done: Instant,
+    /// What is to be done in the window, in the order in which it came to be.
+    entries: Vec<Entry>,
+    /// The same, node by node.
+    sorted: Vec<Entry>,
+    /// Where each node begins there.
+    starts: Vec<u32>,
+    /// What the node whose turn it is has set out to do in the window itself.
+    own: BinaryHeap<Reverse<Event>>,
+    /// Readiness that applications hear of in this window.
+    heard: Vec<(NodeId, SocketReady)>,
+    /// Readiness that they hear of in the next one.
+    unheard: Vec<(NodeId, SocketReady)>,
+    /// Which nodes pass packets on.
+    routers: Vec<bool>,
+}
+
+/// Shorter windows than this gain nothing.
+const WIDTH_MIN: Duration = Duration::from_micros(20);
+/// A node has this many entries before those of a window are sorted by counting.
+const NODES_PER_ENTRY: usize = 8;
+
+/// How many entries ahead each step of looking ahead is.
+const PACKET: usize = 24;
+const HOST: usize = 18;
+const ELSEWHERE: usize = 13;
+const WAY: usize = 8;
+const REST: usize = 4;
+
+impl Windows {
+    /// Whether a window is being worked off.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.end > Instant::ZERO
+    }
+
+    /// Whether `at` lies in the window that is being worked off.
+    #[inline]
+    pub fn holds(&self, at: Instant) -> bool {
+        at < self.end
+    }
+
+    /// The node whose turn it is will do this in the window.
+    #[inline]
+    pub fn push(&mut self, event: Event) {
+        self.own.push(Reverse(event));
+    }
+
+    /// Puts the entries in order by node; where those of one node begin is of no interest later.
+    fn sort_by_node(&mut self, nodes: usize) {
+        let Self { entries, sorted, starts, .. } = self;
+        for (order, entry) in (0..).zip(entries.iter_mut()) {
+            entry.order = order;
+        }
+        sorted.clear();
+        if entries.len() * NODES_PER_ENTRY < nodes {
+            sorted.append(entries);
+            sorted.sort_unstable_by_key(|entry| (entry.node, entry.key()));
+            return;
+        }
+        starts.clear();
+        starts.resize(nodes + 1, 0);
+        for entry in &*entries {
+            starts[entry.node.0 as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut *starts {
+            sum += *start;
+            *start = sum;
+        }
+        let Some(&any) = entries.first() else { return };
+        sorted.resize(entries.len(), any);
+        for entry in entries.drain(..) {
+            let place = &mut starts[entry.node.0 as usize];
+            sorted[*place as usize] = entry;
+            *place += 1;
+        }
+    }
+}
+
+impl World {
+    /// Chooses when the world is worked off in windows.
+    pub fn set_window_use(&mut self, when: WindowUse) {
+        self.windows.when = when;
+    }
+
+    /// Whether events may and should be worked off in windows.
+    fn wants_windows(&self) -> bool {
+        let unseen = self.observers.is_empty() && !self.shows_sent;
+        let should = match self.windows.when {
+            WindowUse::Never => false,
+            WindowUse::WhenLarge => self.lanes.calendar.is_some() || self.exceeds_caches(),
+            WindowUse::Always => true,
+        };
+        should && unseen && self.late_by == Duration::ZERO
+    }
+
+    /// Runs until `end` in windows; false, and nothing done, if that may not be.
+    pub(crate) fn run_windows(&mut self, end: Instant) -> bool {
+        if !self.wants_windows() || !self.enter_windows() {
+            self.leave_windows();
+            return false;
+        }
+        // What has been done since counts as done.
+        self.windows.done = self.now;
+        while let Some(number) = self.next_window(end) {
+            let calendar = self.lanes.calendar.as_ref().expect("entered above");
+            let (begin, after) = (calendar.begin(number), calendar.begin(number + 1));
+            self.collect(number, begin, after.min(end + Duration::from_nanos(1)));
+            if self.windows.end <= begin.max(self.windows.done) {
+                self.obey();
+            } else {
+                self.work_off();
+            }
+            self.windows.end = Instant::ZERO;
+        }
+        true
+    }
+
+    /// The number of the next window in which something happens, if it begins by `end`.
+    fn next_window(&mut self, end: Instant) -> Option<u64> {
+        if self.windows.done > end {
+            return None;
+        }
+        let mut at = self.schedule.peek(self.windows.done.min(self.now)).at;
+        if !self.ready.is_empty() {
+            at = at.min(self.now + APPS_RUN_AFTER);
+        }
+        let calendar = self.lanes.calendar.as_ref().expect("windows have one");
+        let number = calendar.first().unwrap_or(u64::MAX).min(calendar.number(at));
+        (at < Instant::FAR_FUTURE || calendar.first().is_some())
+            .then_some(number)
+            .filter(|number| calendar.begin(*number) <= end)
+    }
+
+    /// Opens the window up to `end`, at most, and collects what is to be done there.
+    fn collect(&mut self, number: u64, begin: Instant, mut end: Instant) {
+        let windows = &mut self.windows;
+        let from = begin.max(windows.done);
+        for (index, (node, ready)) in (0..).zip(self.ready.drain(..)) {
+            windows.entries.push(Entry::of_ready(self.now + APPS_RUN_AFTER, node, index));
+            windows.heard.push((node, ready));
+        }
+        loop {
+            let event = self.schedule.peek(from.min(self.now));
+            if event.at >= end || event == Event::NEVER {
+                break;
+            }
+            let index = event.index() as usize;
+            let (slot, node) = match event.kind() {
+                // Nothing is done on both sides of it at once.
+                Kind::Command => {
+                    end = event.at;
+                    break;
+                }
+                Kind::Sent => (self.links[index].slots[Link::SENT], self.links[index].from.0),
+                Kind::Arrival => (self.links[index].slots[Link::ARRIVAL], self.links[index].to.0),
+                Kind::Wake => (Some(self.nodes[index].slot), NodeId(index as u32)),
+                Kind::Start | Kind::Stop | Kind::Timer => (None, self.apps[index].node),
+                Kind::Late => unreachable!("slow machines go event by event"),
+            };
+            match slot {
+                Some(slot) => self.schedule.vacate(slot),
+                None => self.schedule.pop(),
+            }
+            self.windows.entries.push(Entry::of_event(event, node));
+        }
+        let calendar = self.lanes.calendar.as_mut().expect("windows have one");
+        calendar.take(number, end, &mut self.windows.entries);
+        self.windows.end = end;
+    }
+
+    /// A command is due, and nothing before it: everything else of that time comes later.
+    fn obey(&mut self) {
+        let at = self.windows.end;
+        self.windows.end = Instant::ZERO;
+        self.windows.entries.clear();
+        core::mem::swap(&mut self.ready, &mut self.windows.heard);
+        if at > self.now {
+            self.now = at;
+            self.call_ready_apps();
+        }
+        let command = self.schedule.peek(at);
+        self.step(command);
+    }
+
+    /// Lets each node do what it has to do in the window.
+    fn work_off(&mut self) {
+        let end = self.windows.end;
+        self.windows.sort_by_node(self.nodes.len());
+        let mut sorted = core::mem::take(&mut self.windows.sorted);
+        let mut from = 0;
+        while let Some(first) = sorted.get(from) {
+            let node = first.node;
+            let len = sorted[from..].iter().take_while(|entry| entry.node == node).count();
+            let own = &mut sorted[from..from + len];
+            if !own.is_sorted_by_key(Entry::key) {
+                own.sort_unstable_by_key(Entry::key);
+            }
+            self.work_off_node(&sorted, from..from + len);
+            from += len;
+        }
+        sorted.clear();
+        self.windows.sorted = sorted;
+        self.windows.heard.clear();
+        core::mem::swap(&mut self.ready, &mut self.windows.unheard);
+        self.now = Instant::from_nanos(end.as_nanos() - 1);
+        self.windows.done = end;
+    }
+
+    /// Lets one node do the entries of this range and what follows from them.
+    fn work_off_node(&mut self, sorted: &[Entry], range: core::ops::Range<usize>) {
+        let mut next = range.start;
+        self.now = sorted[next].at;
+        loop {
+            let entry = sorted[..range.end].get(next);
+            let entry_event = entry.map_or(Event::NEVER, Entry::event);
+            let own = self.windows.own.peek().map_or(Event::NEVER, |Reverse(event)| *event);
+            let event = entry_event.min(own);
+            if event.at > self.now && !self.ready.is_empty() {
+                let at = self.now + APPS_RUN_AFTER;
+                if !self.windows.holds(at) {
+                    break;
+                }
+                self.now = at;
+                self.call_ready_apps();
+                continue;
+            }
+            if event == Event::NEVER {
+                break;
+            }
+            self.now = event.at;
+            if own < entry_event {
+                self.windows.own.pop();
+                self.happen(own);
+            } else if let Some(entry) = entry {
+                next += 1;
+                self.happen_entry(sorted, next, *entry);
+            }
+        }
+        self.windows.unheard.append(&mut self.ready);
+    }
+
+    /// Does the entry before `next`.
+    #[inline]
+    fn happen_entry(&mut self, sorted: &[Entry], next: usize, entry: Entry) {
+        if let Some(number) = entry.ready() {
+            let (node, ready) = self.windows.heard[number as usize];
+            self.hear(node, ready);
+        } else if let Some(packet) = entry.what.packet() {
+            self.look_ahead_in(sorted, next);
+            self.stats.events += 1;
+            self.arrive_from_lane(LinkId(entry.event().index()), packet);
+        } else {
+            self.happen(entry.event());
+        }
+    }
+
+    /// Asks the caches for what the entries after `next` will need, step by step as
+    /// [`look_ahead`](Self::look_ahead) does, but for each host only once.
+    #[inline(never)]
+    fn look_ahead_in(&self, sorted: &[Entry], next: usize) {
+        let arrival = |ahead: usize| {
+            let entry = sorted.get(next + ahead)?;
+            let is_router = self.windows.routers.get(entry.node.0 as usize) == Some(&true);
+            let is_new = sorted[next + ahead - 1].node != entry.node;
+            let link = LinkId(entry.event().index());
+            let packet = entry.what.packet().filter(|_| entry.ready().is_none())?;
+            Some((entry.node, link, packet, is_router, is_new))
+        };
+        if let Some((_, link, packet, ..)) = arrival(PACKET) {
+            self.pool.get(packet).foresee();
+            self.links[link.0 as usize].foresee();
+        }
+        if let Some((node, .., false, true)) = arrival(HOST) {
+            let node = &self.nodes[node.0 as usize];
+            prefetch(&node.wake);
+            node.host.foresee();
+        }
+        if let Some((node, link, packet, is_router, is_new)) = arrival(ELSEWHERE)
+            && (is_router || is_new)
+        {
+            let node = &self.nodes[node.0 as usize];
+            let (_, port) = self.links[link.0 as usize].to;
+            node.host.foresee_packet(port, self.pool.get(packet));
+            if is_new {
+                prefetch_at(&node.links, 0);
+                prefetch_at(&node.owners, 0);
+            }
+        }
+        if let Some((node, _, packet, is_router, is_new)) = arrival(WAY)
+            && (is_router || is_new)
+        {
+            let node = &self.nodes[node.0 as usize];
+            let out = node.host.foresee_way(self.pool.get(packet));
+            let link = node.links.get(usize::from(out.0));
+            if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
+                link.foresee();
+            }
+        }
+        if let Some((node, _, packet, is_router, is_new)) = arrival(REST)
+            && (is_router || is_new)
+        {
+            self.nodes[node.0 as usize].host.foresee_rest(self.pool.get(packet));
+        }
+    }
+
+    /// Begins to work in windows, unless that may not be.
+    fn enter_windows(&mut self) -> bool {
+        if self.lanes.calendar.is_some() {
+            return true;
+        }
+        let width = self.links.iter().map(Link::delay).min();
+        let Some(width) = width.filter(|width| *width >= WIDTH_MIN) else { return false };
+        let mut calendar = Calendar::new(width.as_nanos());
+        for coming in self.lanes.drain() {
+            let node = self.links[coming.link.0 as usize].to.0;
+            calendar.push(Entry::arrival(coming.at, coming.link, node, coming.packet));
+        }
+        self.lanes.calendar = Some(calendar);
+        self.windows.routers = self.nodes.iter().map(|node| node.host.forwarding).collect();
+        true
+    }
+
+    /// Goes back to one event after the other.
+    pub(crate) fn leave_windows(&mut self) {
+        let Some(calendar) = self.lanes.calendar.take() else { return };
+        for entry in calendar.into_sorted() {
+            let link = &self.links[entry.event().index() as usize];
+            let lane = link.lane().expect("what is in the calendar came from a lane");
+            let packet = entry.what.packet().expect("only packets are on the way");
+            let link = LinkId(entry.event().index());
+            let coming = Coming { at: entry.at, link, packet };
+            assert!(self.lanes.insert(lane, coming, entry.node), "each is later than the last");
+        }
+    }
+}
