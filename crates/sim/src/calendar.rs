@@ -164,6 +164,8 @@ impl Calendar {
             cut.extend(list.extract_if(.., |entry| entry.event().index() == link.0));
         }
         self.len -= cut.len();
+        let numbers = self.far.iter().map(|entry| self.number(entry.at));
+        self.far_next = numbers.min().unwrap_or(u64::MAX);
         cut.sort_by_key(|entry| entry.at);
         cut.into_iter().filter_map(|entry| entry.what.packet()).collect()
     }
