@@ -138,7 +138,8 @@ impl Calendar {
         (self.next..self.next + WINDOWS).find(filled).or(Some(self.far_next))
     }
 
-    /// Moves what arrives before `end` in window `number` to `out`. Windows before that one are over.
+    /// Moves what arrives before `end` in window `number` to `out`, in no particular order but that
+    /// of each link. Windows before that one are over.
     pub fn take(&mut self, number: u64, end: Instant, out: &mut Vec<Entry>) {
         self.next = number;
         if self.far_next.saturating_sub(number) < WINDOWS {
@@ -150,7 +151,9 @@ impl Calendar {
         let list = &mut self.windows[(number % WINDOWS) as usize];
         let before = out.len();
         if end >= Instant::from_nanos((number + 1).saturating_mul(self.width)) {
-            out.append(list);
+            // The longer one stays where it is.
+            list.append(out);
+            core::mem::swap(list, out);
         } else {
             out.extend(list.extract_if(.., |entry| entry.at < end));
         }

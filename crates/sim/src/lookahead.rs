@@ -43,7 +43,9 @@ impl World {
         if let Some(next) = lanes.upcoming(HOST) {
             let (node, _) = self.receiver(next);
             prefetch(&node.wake);
-            node.host.foresee();
+            if !node.host.forwarding {
+                node.host.foresee();
+            }
         }
         if let Some(next) = lanes.upcoming(ELSEWHERE) {
             let (node, port) = self.receiver(next);

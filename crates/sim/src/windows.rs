@@ -37,7 +37,9 @@ pub enum WindowUse {
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     when: WindowUse,
-    /// The end of the window that is being worked off; time zero if none is.
+    /// Nothing in the window that is being worked off lies before this.
+    begin: Instant,
+    /// Its end; time zero if none is.
     end: Instant,
     /// Until when everything is done.
     done: Instant,
@@ -59,6 +61,8 @@ pub(crate) struct Windows {
 
 /// Shorter windows than this gain nothing.
 const WIDTH_MIN: Duration = Duration::from_micros(20);
+/// Longer ones do not either.
+const WIDTH_MAX: Duration = Duration::from_millis(100);
 /// A node has this many entries before those of a window are sorted by counting.
 const NODES_PER_ENTRY: usize = 8;
 
@@ -179,6 +183,7 @@ impl World {
     fn collect(&mut self, number: u64, begin: Instant, mut end: Instant) {
         let windows = &mut self.windows;
         let from = begin.max(windows.done);
+        windows.begin = from;
         for (index, (node, ready)) in (0..).zip(self.ready.drain(..)) {
             windows.entries.push(Entry::of_ready(self.now + APPS_RUN_AFTER, node, index));
             windows.heard.push((node, ready));
@@ -229,6 +234,7 @@ impl World {
     /// Lets each node do what it has to do in the window.
     fn work_off(&mut self) {
         let end = self.windows.end;
+        let begin = self.windows.begin;
         self.windows.sort_by_node(self.nodes.len());
         let mut sorted = core::mem::take(&mut self.windows.sorted);
         let mut from = 0;
@@ -236,9 +242,7 @@ impl World {
             let node = first.node;
             let len = sorted[from..].iter().take_while(|entry| entry.node == node).count();
             let own = &mut sorted[from..from + len];
-            if !own.is_sorted_by_key(Entry::key) {
-                own.sort_unstable_by_key(Entry::key);
-            }
+            put_in_order(own, begin);
             self.work_off_node(&sorted, from..from + len);
             from += len;
         }
@@ -302,48 +306,49 @@ impl World {
     /// [`look_ahead`](Self::look_ahead) does, but for each host only once.
     #[inline(never)]
     fn look_ahead_in(&self, sorted: &[Entry], next: usize) {
-        let arrival = |ahead: usize| {
-            let entry = sorted.get(next + ahead)?;
-            let is_router = self.windows.routers.get(entry.node.0 as usize) == Some(&true);
-            let is_new = sorted[next + ahead - 1].node != entry.node;
-            let link = LinkId(entry.event().index());
-            let packet = entry.what.packet().filter(|_| entry.ready().is_none())?;
-            Some((entry.node, link, packet, is_router, is_new))
-        };
-        if let Some((_, link, packet, ..)) = arrival(PACKET) {
+        let packet_of = |entry: &Entry| entry.what.packet().filter(|_| entry.ready().is_none());
+        if let Some(entry) = sorted.get(next + PACKET)
+            && let Some(packet) = packet_of(entry)
+        {
             self.pool.get(packet).foresee();
-            self.links[link.0 as usize].foresee();
+            self.links[entry.event().index() as usize].foresee();
         }
-        if let Some((node, .., false, true)) = arrival(HOST) {
-            let node = &self.nodes[node.0 as usize];
+        // Whether an entry is a router's, or a host's first.
+        let begins = |ahead: usize| {
+            let [before, entry] = sorted.get(next + ahead - 1..=next + ahead)? else { return None };
+            let is_router = self.windows.routers.get(entry.node.0 as usize) == Some(&true);
+            (is_router || before.node != entry.node).then_some((entry, is_router))
+        };
+        if let Some((entry, false)) = begins(HOST) {
+            let node = &self.nodes[entry.node.0 as usize];
             prefetch(&node.wake);
             node.host.foresee();
         }
-        if let Some((node, link, packet, is_router, is_new)) = arrival(ELSEWHERE)
-            && (is_router || is_new)
+        if let Some((entry, is_router)) = begins(ELSEWHERE)
+            && let Some(packet) = packet_of(entry)
         {
-            let node = &self.nodes[node.0 as usize];
-            let (_, port) = self.links[link.0 as usize].to;
+            let node = &self.nodes[entry.node.0 as usize];
+            let (_, port) = self.links[entry.event().index() as usize].to;
             node.host.foresee_packet(port, self.pool.get(packet));
-            if is_new {
+            if !is_router {
                 prefetch_at(&node.links, 0);
                 prefetch_at(&node.owners, 0);
             }
         }
-        if let Some((node, _, packet, is_router, is_new)) = arrival(WAY)
-            && (is_router || is_new)
+        if let Some((entry, _)) = begins(WAY)
+            && let Some(packet) = packet_of(entry)
         {
-            let node = &self.nodes[node.0 as usize];
+            let node = &self.nodes[entry.node.0 as usize];
             let out = node.host.foresee_way(self.pool.get(packet));
             let link = node.links.get(usize::from(out.0));
             if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
                 link.foresee();
             }
         }
-        if let Some((node, _, packet, is_router, is_new)) = arrival(REST)
-            && (is_router || is_new)
+        if let Some((entry, _)) = begins(REST)
+            && let Some(packet) = packet_of(entry)
         {
-            self.nodes[node.0 as usize].host.foresee_rest(self.pool.get(packet));
+            self.nodes[entry.node.0 as usize].host.foresee_rest(self.pool.get(packet));
         }
     }
 
@@ -354,7 +359,7 @@ impl World {
         }
         let width = self.links.iter().map(Link::delay).min();
         let Some(width) = width.filter(|width| *width >= WIDTH_MIN) else { return false };
-        let mut calendar = Calendar::new(width.as_nanos());
+        let mut calendar = Calendar::new(width.min(WIDTH_MAX).as_nanos());
         for coming in self.lanes.drain() {
             let node = self.links[coming.link.0 as usize].to.0;
             calendar.push(Entry::arrival(coming.at, coming.link, node, coming.packet));
@@ -374,6 +379,27 @@ impl World {
             let link = LinkId(entry.event().index());
             let coming = Coming { at: entry.at, link, packet };
             assert!(self.lanes.insert(lane, coming, entry.node), "each is later than the last");
+        }
+    }
+}
+
+/// From so many entries on they are sorted digit by digit.
+const MANY: usize = 200;
+
+/// Puts the entries of one node in order. Most lists are in order already; those of a router are made
+/// of many that are.
+fn put_in_order(entries: &mut [Entry], begin: Instant) {
+    if entries.is_sorted_by_key(Entry::key) {
+        return;
+    }
+    if entries.len() < MANY {
+        return entries.sort_unstable_by_key(Entry::key);
+    }
+    // Stable, so that only what happens at the same time is left to be put in order.
+    radsort::sort_by_key(entries, |entry| entry.at.saturating_since(begin).as_nanos() as u32);
+    for same in entries.chunk_by_mut(|one, other| one.at == other.at) {
+        if same.len() > 1 {
+            same.sort_unstable_by_key(Entry::key);
         }
     }
 }

@@ -11,12 +11,10 @@ use crate::packet::{Network, Packet};
 use crate::prefetch_whole;
 
 impl Host {
-    /// First step: the host itself. That of a router, whose turn it often is, is near anyway.
+    /// First step: the host itself. A router, whose turn it often is, is near anyway.
     #[inline]
     pub fn foresee(&self) {
-        if !self.forwarding {
-            prefetch_whole!(self, Host, routes_version);
-        }
+        prefetch_whole!(self, Host, routes_version);
     }
 
     /// Second step: the port, the route, or what all connections share.

@@ -55,8 +55,10 @@ enum Answer {
 }
 
 /// The most answers that are remembered.
-const SLOTS_MAX: usize = 1 << 17;
+const SLOTS_MAX: usize = 1 << 19;
 const SLOTS_MIN: usize = 4;
+/// From so many routes on the slots lie further apart.
+const MANY: usize = 1024;
 
 impl RouteCache {
     /// The routes have changed.
@@ -109,7 +111,9 @@ impl RouteCache {
         self.state = State::Useless;
         if fib.decides_by_destination() {
             self.state = State::Usable;
-            let size = (2 * fib.len()).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
+            // Where there are many, two that share a slot cost a walk each time.
+            let spread = if fib.len() < MANY { 2 } else { 8 };
+            let size = (spread * fib.len()).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
             self.shift = 32 - size.trailing_zeros();
             self.slots.resize(size, Slot { dst: 0, answer: Answer::Empty });
         }

@@ -145,14 +145,18 @@ pub struct SendQueue {
     sent_tail: Option<SkbId>,
 }
 
+/// So many records are asked for together: what an ACK or two may acknowledge.
+const FORESEEN: usize = 6;
+
 impl SendQueue {
     /// The caches are asked for the record that will be acknowledged first.
     #[inline]
     pub(super) fn foresee(&self) {
-        if let Some(id) = self.rtx.front() {
+        for id in self.rtx.iter().take(FORESEEN) {
             prefetch_at(&self.slab, *id as usize);
         }
     }
+
     /// The record `id`.
     #[inline]
     pub fn get(&self, id: SkbId) -> &Skb {
