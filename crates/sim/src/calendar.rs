@@ -80,6 +80,8 @@ pub(crate) struct Calendar {
     width: u64,
     /// Lists of the next windows, by their number modulo [`WINDOWS`].
     windows: Vec<Vec<Entry>>,
+    /// Room of lists that were taken, for the next ones: few windows have lists at a time.
+    spare: Vec<Vec<Entry>>,
     /// Number of the window that is next; those before it are empty.
     next: u64,
     /// What arrives after all those windows.
@@ -96,7 +98,8 @@ impl Calendar {
     /// An empty calendar with windows of `width` ns.
     pub fn new(width: u64) -> Self {
         let windows = (0..WINDOWS).map(|_| Vec::new()).collect();
-        Self { width, windows, next: 0, far: Vec::new(), far_next: u64::MAX, len: 0 }
+        let (spare, far) = (Vec::new(), Vec::new());
+        Self { width, windows, spare, next: 0, far, far_next: u64::MAX, len: 0 }
     }
 
     /// The number of the window that a time belongs to.
@@ -122,7 +125,13 @@ impl Calendar {
         let number = self.number(entry.at);
         debug_assert!(number >= self.next, "the window is over");
         if number - self.next < WINDOWS {
-            self.windows[(number % WINDOWS) as usize].push(entry);
+            let list = &mut self.windows[(number % WINDOWS) as usize];
+            if list.capacity() == 0
+                && let Some(spare) = self.spare.pop()
+            {
+                *list = spare;
+            }
+            list.push(entry);
         } else {
             self.far_next = self.far_next.min(number);
             self.far.push(entry);
@@ -153,7 +162,7 @@ impl Calendar {
         if end >= Instant::from_nanos((number + 1).saturating_mul(self.width)) {
             // The longer one stays where it is.
             list.append(out);
-            core::mem::swap(list, out);
+            self.spare.push(core::mem::replace(out, core::mem::take(list)));
         } else {
             out.extend(list.extract_if(.., |entry| entry.at < end));
         }
