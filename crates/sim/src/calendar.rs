@@ -15,22 +15,21 @@ pub(crate) struct Entry {
     /// Which event, in the order of those at one time.
     id: u32,
     pub node: NodeId,
-    pub what: What,
+    what: What,
     /// The order of equals.
     pub order: u32,
 }
 
 /// What an [`Entry`] comes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct What(u32);
+struct What(u32);
 
 impl What {
     /// Nothing: the event says it all.
-    pub const EVENT: Self = Self(u32::MAX);
+    const EVENT: Self = Self(u32::MAX);
 
-    /// The packet that arrives, if it is one on the way on a lane.
     #[inline]
-    pub fn packet(self) -> Option<PacketId> {
+    fn packet(self) -> Option<PacketId> {
         (self != Self::EVENT).then_some(PacketId(self.0))
     }
 }
@@ -53,6 +52,12 @@ impl Entry {
     pub fn arrival(at: Instant, link: LinkId, to: NodeId, packet: PacketId) -> Self {
         let id = Event::new(at, Kind::Arrival, link.0).id();
         Self { at, id, node: to, what: What(packet.0), order: 0 }
+    }
+
+    /// The packet that arrives, if it is one on the way on a lane.
+    #[inline]
+    pub fn packet(&self) -> Option<PacketId> {
+        self.what.packet().filter(|_| self.id != 0)
     }
 
     /// The number that [`of_ready`](Self::of_ready) was given.
@@ -179,7 +184,7 @@ impl Calendar {
         let numbers = self.far.iter().map(|entry| self.number(entry.at));
         self.far_next = numbers.min().unwrap_or(u64::MAX);
         cut.sort_by_key(|entry| entry.at);
-        cut.into_iter().filter_map(|entry| entry.what.packet()).collect()
+        cut.into_iter().filter_map(|entry| entry.packet()).collect()
     }
 
     /// Everything, in the order of arrival.
@@ -228,7 +233,7 @@ mod tests {
                         let expected = oracle.extract_if(.., |(at, ..)| *at < end);
                         let mut expected: Vec<PacketId> = expected.map(|it| it.2).collect();
                         let mut taken: Vec<PacketId> =
-                            out.iter().filter_map(|entry| entry.what.packet()).collect();
+                            out.iter().filter_map(|entry| entry.packet()).collect();
                         expected.sort();
                         taken.sort();
                         prop_assert_eq!(taken, expected);

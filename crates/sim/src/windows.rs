@@ -15,7 +15,7 @@ use crate::lanes::Coming;
 use crate::link::{Link, LinkId, NodeId};
 use crate::schedule::{Event, Kind};
 use crate::world::{APPS_RUN_AFTER, World};
-use datapath::node::SocketReady;
+use datapath::node::{Port, SocketReady};
 use datapath::prefetch::{prefetch, prefetch_at};
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
@@ -47,8 +47,10 @@ pub(crate) struct Windows {
     entries: Vec<Entry>,
     /// The same, node by node.
     sorted: Vec<Entry>,
-    /// Where each node begins there.
-    starts: Vec<u32>,
+    /// Where the entries of each node begin there, and where the last ones end.
+    runs: Vec<u32>,
+    /// How many entries there are up to each node, while they are sorted.
+    counts: Vec<u32>,
     /// What the node whose turn it is has set out to do in the window itself.
     own: BinaryHeap<Reverse<Event>>,
     /// Readiness that applications hear of in this window.
@@ -66,9 +68,8 @@ const WIDTH_MAX: Duration = Duration::from_millis(100);
 /// A node has this many entries before those of a window are sorted by counting.
 const NODES_PER_ENTRY: usize = 8;
 
-/// How many entries ahead each step of looking ahead is.
+/// How many entries ahead packets are asked for, and what a router needs for them.
 const PACKET: usize = 24;
-const HOST: usize = 18;
 const ELSEWHERE: usize = 13;
 const WAY: usize = 8;
 const REST: usize = 4;
@@ -92,32 +93,45 @@ impl Windows {
         self.own.push(Reverse(event));
     }
 
-    /// Puts the entries in order by node; where those of one node begin is of no interest later.
+    /// Puts the entries in order by node.
     fn sort_by_node(&mut self, nodes: usize) {
-        let Self { entries, sorted, starts, .. } = self;
-        for (order, entry) in (0..).zip(entries.iter_mut()) {
+        for (order, entry) in (0..).zip(self.entries.iter_mut()) {
             entry.order = order;
         }
-        sorted.clear();
-        if entries.len() * NODES_PER_ENTRY < nodes {
-            sorted.append(entries);
-            sorted.sort_unstable_by_key(|entry| (entry.node, entry.key()));
-            return;
+        self.sorted.clear();
+        if self.entries.len() * NODES_PER_ENTRY < nodes {
+            self.sorted.append(&mut self.entries);
+            self.sorted.sort_unstable_by_key(|entry| (entry.node, entry.key()));
+        } else {
+            self.count_by_node(nodes);
         }
-        starts.clear();
-        starts.resize(nodes + 1, 0);
+        self.runs.clear();
+        let mut before = None;
+        for (index, entry) in (0..).zip(&self.sorted) {
+            if before != Some(entry.node) {
+                self.runs.push(index);
+                before = Some(entry.node);
+            }
+        }
+        self.runs.push(self.sorted.len() as u32);
+    }
+
+    fn count_by_node(&mut self, nodes: usize) {
+        let Self { entries, sorted, counts, .. } = self;
+        counts.clear();
+        counts.resize(nodes + 1, 0);
         for entry in &*entries {
-            starts[entry.node.0 as usize + 1] += 1;
+            counts[entry.node.0 as usize + 1] += 1;
         }
         let mut sum = 0;
-        for start in &mut *starts {
-            sum += *start;
-            *start = sum;
+        for count in &mut *counts {
+            sum += *count;
+            *count = sum;
         }
         let Some(&any) = entries.first() else { return };
         sorted.resize(entries.len(), any);
         for entry in entries.drain(..) {
-            let place = &mut starts[entry.node.0 as usize];
+            let place = &mut counts[entry.node.0 as usize];
             sorted[*place as usize] = entry;
             *place += 1;
         }
@@ -237,17 +251,15 @@ impl World {
         let begin = self.windows.begin;
         self.windows.sort_by_node(self.nodes.len());
         let mut sorted = core::mem::take(&mut self.windows.sorted);
-        let mut from = 0;
-        while let Some(first) = sorted.get(from) {
-            let node = first.node;
-            let len = sorted[from..].iter().take_while(|entry| entry.node == node).count();
-            let own = &mut sorted[from..from + len];
-            put_in_order(own, begin);
-            self.work_off_node(&sorted, from..from + len);
-            from += len;
+        let runs = core::mem::take(&mut self.windows.runs);
+        for (run, range) in runs.windows(2).enumerate() {
+            let range = range[0] as usize..range[1] as usize;
+            put_in_order(&mut sorted[range.clone()], begin);
+            self.look_ahead_at_hosts(&sorted, &runs, run);
+            self.work_off_node(&sorted, range);
         }
-        sorted.clear();
         self.windows.sorted = sorted;
+        self.windows.runs = runs;
         self.windows.heard.clear();
         core::mem::swap(&mut self.ready, &mut self.windows.unheard);
         self.now = Instant::from_nanos(end.as_nanos() - 1);
@@ -257,7 +269,9 @@ impl World {
     /// Lets one node do the entries of this range and what follows from them.
     fn work_off_node(&mut self, sorted: &[Entry], range: core::ops::Range<usize>) {
         let mut next = range.start;
-        self.now = sorted[next].at;
+        let Entry { at, node, .. } = sorted[next];
+        let router = self.is_router(node).then_some(node);
+        self.now = at;
         loop {
             let entry = sorted[..range.end].get(next);
             let entry_event = entry.map_or(Event::NEVER, Entry::event);
@@ -281,20 +295,20 @@ impl World {
                 self.happen(own);
             } else if let Some(entry) = entry {
                 next += 1;
-                self.happen_entry(sorted, next, *entry);
+                self.look_ahead_in(sorted, next, router);
+                self.happen_entry(*entry);
             }
         }
         self.windows.unheard.append(&mut self.ready);
     }
 
-    /// Does the entry before `next`.
+    /// Does what an entry says, which is due now.
     #[inline]
-    fn happen_entry(&mut self, sorted: &[Entry], next: usize, entry: Entry) {
+    fn happen_entry(&mut self, entry: Entry) {
         if let Some(number) = entry.ready() {
             let (node, ready) = self.windows.heard[number as usize];
             self.hear(node, ready);
-        } else if let Some(packet) = entry.what.packet() {
-            self.look_ahead_in(sorted, next);
+        } else if let Some(packet) = entry.packet() {
             self.stats.events += 1;
             self.arrive_from_lane(LinkId(entry.event().index()), packet);
         } else {
@@ -302,54 +316,87 @@ impl World {
         }
     }
 
-    /// Asks the caches for what the entries after `next` will need, step by step as
-    /// [`look_ahead`](Self::look_ahead) does, but for each host only once.
-    #[inline(never)]
-    fn look_ahead_in(&self, sorted: &[Entry], next: usize) {
-        let packet_of = |entry: &Entry| entry.what.packet().filter(|_| entry.ready().is_none());
+    /// Asks the caches for the packets that come after `next`, and for what a router needs for them,
+    /// step by step as [`look_ahead`](Self::look_ahead) does.
+    #[inline]
+    fn look_ahead_in(&self, sorted: &[Entry], next: usize, router: Option<NodeId>) {
         if let Some(entry) = sorted.get(next + PACKET)
-            && let Some(packet) = packet_of(entry)
+            && let Some(packet) = entry.packet()
         {
             self.pool.get(packet).foresee();
             self.links[entry.event().index() as usize].foresee();
         }
-        // Whether an entry is a router's, or a host's first.
-        let begins = |ahead: usize| {
-            let [before, entry] = sorted.get(next + ahead - 1..=next + ahead)? else { return None };
-            let is_router = self.windows.routers.get(entry.node.0 as usize) == Some(&true);
-            (is_router || before.node != entry.node).then_some((entry, is_router))
+        if let Some(router) = router {
+            self.look_ahead_of_router(sorted, next, router);
+        }
+    }
+
+    #[inline(never)]
+    fn look_ahead_of_router(&self, sorted: &[Entry], next: usize, router: NodeId) {
+        let node = &self.nodes[router.0 as usize];
+        let arrival = |ahead: usize| {
+            let entry = sorted.get(next + ahead).filter(|entry| entry.node == router)?;
+            Some((entry, self.pool.get(entry.packet()?)))
         };
-        if let Some((entry, false)) = begins(HOST) {
+        if let Some((entry, packet)) = arrival(ELSEWHERE) {
+            let (_, port) = self.links[entry.event().index() as usize].to;
+            node.host.foresee_packet(port, packet);
+        }
+        if let Some((_, packet)) = arrival(WAY) {
+            self.foresee_link_behind(router, node.host.foresee_way(packet));
+        }
+        if let Some((_, packet)) = arrival(REST) {
+            node.host.foresee_rest(packet);
+        }
+    }
+
+    /// Asks the caches for the hosts whose turn comes after run `run`, each of four steps for another
+    /// one.
+    fn look_ahead_at_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
+        let host = |ahead: usize| {
+            let entry = sorted.get(*runs.get(run + ahead)? as usize)?;
+            (!self.is_router(entry.node)).then_some(entry)
+        };
+        if let Some(entry) = host(4) {
             let node = &self.nodes[entry.node.0 as usize];
             prefetch(&node.wake);
             node.host.foresee();
         }
-        if let Some((entry, is_router)) = begins(ELSEWHERE)
-            && let Some(packet) = packet_of(entry)
+        if let Some(entry) = host(3)
+            && let Some(packet) = entry.packet()
         {
             let node = &self.nodes[entry.node.0 as usize];
             let (_, port) = self.links[entry.event().index() as usize].to;
             node.host.foresee_packet(port, self.pool.get(packet));
-            if !is_router {
-                prefetch_at(&node.links, 0);
-                prefetch_at(&node.owners, 0);
-            }
+            prefetch_at(&node.links, 0);
+            prefetch_at(&node.owners, 0);
         }
-        if let Some((entry, _)) = begins(WAY)
-            && let Some(packet) = packet_of(entry)
+        if let Some(entry) = host(2)
+            && let Some(packet) = entry.packet()
         {
-            let node = &self.nodes[entry.node.0 as usize];
-            let out = node.host.foresee_way(self.pool.get(packet));
-            let link = node.links.get(usize::from(out.0));
-            if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
-                link.foresee();
-            }
+            let out = self.nodes[entry.node.0 as usize].host.foresee_way(self.pool.get(packet));
+            self.foresee_link_behind(entry.node, out);
         }
-        if let Some((entry, _)) = begins(REST)
-            && let Some(packet) = packet_of(entry)
+        if let Some(entry) = host(1)
+            && let Some(packet) = entry.packet()
         {
             self.nodes[entry.node.0 as usize].host.foresee_rest(self.pool.get(packet));
         }
+    }
+
+    #[inline]
+    fn foresee_link_behind(&self, node: NodeId, port: Port) {
+        let link = self.nodes[node.0 as usize].links.get(usize::from(port.0));
+        if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
+            link.foresee();
+        }
+    }
+
+    /// Whether a node passes packets on. Only for looking ahead: a node that is made one later counts
+    /// as a host.
+    #[inline]
+    fn is_router(&self, node: NodeId) -> bool {
+        self.windows.routers.get(node.0 as usize) == Some(&true)
     }
 
     /// Begins to work in windows, unless that may not be.
@@ -375,7 +422,7 @@ impl World {
         for entry in calendar.into_sorted() {
             let link = &self.links[entry.event().index() as usize];
             let lane = link.lane().expect("what is in the calendar came from a lane");
-            let packet = entry.what.packet().expect("only packets are on the way");
+            let packet = entry.packet().expect("only packets are on the way");
             let link = LinkId(entry.event().index());
             let coming = Coming { at: entry.at, link, packet };
             assert!(self.lanes.insert(lane, coming, entry.node), "each is later than the last");
