@@ -3,79 +3,89 @@
 //! For worlds that are worked off in windows ([`crate::windows`]): a packet goes to the end of the
 //! list of its window, whatever the order in which packets are put on links.
 
+use crate::lanes::Coming;
 use crate::link::{LinkId, NodeId};
 use crate::pool::PacketId;
 use crate::schedule::{Event, Kind};
-use datapath::units::Instant;
+use datapath::units::{Duration, Instant};
 
-/// Something that a node will do.
+/// Something that a node will do in a window. Windows hold very many of these, so they are small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    pub at: Instant,
+    /// When, in ns after the window begins.
+    after_ns: u32,
     /// Which event, in the order of those at one time.
     id: u32,
     pub node: NodeId,
-    what: What,
-    /// The order of equals.
-    pub order: u32,
-}
-
-/// What an [`Entry`] comes with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct What(u32);
-
-impl What {
-    /// Nothing: the event says it all.
-    const EVENT: Self = Self(u32::MAX);
-
-    #[inline]
-    fn packet(self) -> Option<PacketId> {
-        (self != Self::EVENT).then_some(PacketId(self.0))
-    }
+    /// The packet that arrives, the number of what became ready, or [`Entry::EVENT`].
+    what: u32,
 }
 
 impl Entry {
+    /// There is nothing besides the event.
+    const EVENT: u32 = u32::MAX;
+
     /// An event of `node` that is not the arrival of a packet on a lane.
     #[inline]
-    pub fn of_event(event: Event, node: NodeId) -> Self {
-        Self { at: event.at, id: event.id(), node, what: What::EVENT, order: 0 }
+    pub fn of_event(begin: Instant, event: Event, node: NodeId) -> Self {
+        Self { after_ns: after(begin, event.at), id: event.id(), node, what: Self::EVENT }
     }
 
     /// An application hears that something has become ready: before all else at that time. `number`
     /// is that of what became ready.
     #[inline]
-    pub fn of_ready(at: Instant, node: NodeId, number: u32) -> Self {
-        Self { at, id: 0, node, what: What(number), order: 0 }
+    pub fn of_ready(begin: Instant, at: Instant, node: NodeId, number: u32) -> Self {
+        Self { after_ns: after(begin, at), id: 0, node, what: number }
     }
 
     #[inline]
-    pub fn arrival(at: Instant, link: LinkId, to: NodeId, packet: PacketId) -> Self {
-        let id = Event::new(at, Kind::Arrival, link.0).id();
-        Self { at, id, node: to, what: What(packet.0), order: 0 }
+    fn arrival(begin: Instant, coming: Coming, to: NodeId) -> Self {
+        let id = Event::new(coming.at, Kind::Arrival, coming.link.0).id();
+        Self { after_ns: after(begin, coming.at), id, node: to, what: coming.packet.0 }
     }
 
     /// The packet that arrives, if it is one on the way on a lane.
     #[inline]
     pub fn packet(&self) -> Option<PacketId> {
-        self.what.packet().filter(|_| self.id != 0)
+        (self.what != Self::EVENT && self.id != 0).then_some(PacketId(self.what))
     }
 
     /// The number that [`of_ready`](Self::of_ready) was given.
     #[inline]
     pub fn ready(&self) -> Option<u32> {
-        (self.id == 0 && self.what != What::EVENT).then_some(self.what.0)
+        (self.id == 0 && self.what != Self::EVENT).then_some(self.what)
     }
 
+    /// The link, if something arrives.
     #[inline]
-    pub fn event(&self) -> Event {
-        Event::with_id(self.at, self.id)
+    pub fn link(&self) -> LinkId {
+        LinkId(Event::with_id(Instant::ZERO, self.id).index())
     }
 
-    /// What entries of one node are ordered by.
+    /// The event, in the window that begins at `begin`.
     #[inline]
-    pub fn key(&self) -> (Instant, u32, u32) {
-        (self.at, self.id, self.order)
+    pub fn event(&self, begin: Instant) -> Event {
+        Event::with_id(begin + Duration::from_nanos(self.after_ns.into()), self.id)
     }
+
+    /// When, in ns after the window begins.
+    #[inline]
+    pub fn after_ns(&self) -> u32 {
+        self.after_ns
+    }
+
+    /// What entries of one node are ordered by. Those that are equal in this keep their order.
+    #[inline]
+    pub fn key(&self) -> (u32, u32) {
+        (self.after_ns, self.id)
+    }
+}
+
+#[inline]
+fn after(begin: Instant, at: Instant) -> u32 {
+    let after = at.saturating_since(begin).as_nanos();
+    debug_assert!(at >= begin && after < 1 << 32, "it belongs to another window");
+    after as u32
 }
 
 /// Windows of equal length, the next of which have a list each.
@@ -89,8 +99,8 @@ pub(crate) struct Calendar {
     spare: Vec<Vec<Entry>>,
     /// Number of the window that is next; those before it are empty.
     next: u64,
-    /// What arrives after all those windows.
-    far: Vec<Entry>,
+    /// What arrives after all those windows, and at whom.
+    far: Vec<(Coming, NodeId)>,
     /// The first window that one of those belongs to.
     far_next: u64,
     len: usize,
@@ -119,27 +129,29 @@ impl Calendar {
         Instant::from_nanos(number.saturating_mul(self.width))
     }
 
+    /// A packet is on its way to `node`.
     #[inline]
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, coming: Coming, node: NodeId) {
         self.len += 1;
-        self.put(entry);
+        self.put(coming, node);
     }
 
     #[inline]
-    fn put(&mut self, entry: Entry) {
-        let number = self.number(entry.at);
+    fn put(&mut self, coming: Coming, node: NodeId) {
+        let number = self.number(coming.at);
         debug_assert!(number >= self.next, "the window is over");
         if number - self.next < WINDOWS {
+            let begin = self.begin(number);
             let list = &mut self.windows[(number % WINDOWS) as usize];
             if list.capacity() == 0
                 && let Some(spare) = self.spare.pop()
             {
                 *list = spare;
             }
-            list.push(entry);
+            list.push(Entry::arrival(begin, coming, node));
         } else {
             self.far_next = self.far_next.min(number);
-            self.far.push(entry);
+            self.far.push((coming, node));
         }
     }
 
@@ -158,40 +170,52 @@ impl Calendar {
         self.next = number;
         if self.far_next.saturating_sub(number) < WINDOWS {
             self.far_next = u64::MAX;
-            for entry in core::mem::take(&mut self.far) {
-                self.put(entry);
+            for (coming, node) in core::mem::take(&mut self.far) {
+                self.put(coming, node);
             }
         }
+        let begin = self.begin(number);
         let list = &mut self.windows[(number % WINDOWS) as usize];
         let before = out.len();
-        if end >= Instant::from_nanos((number + 1).saturating_mul(self.width)) {
+        if end >= begin + Duration::from_nanos(self.width) {
             // The longer one stays where it is.
             list.append(out);
             self.spare.push(core::mem::replace(out, core::mem::take(list)));
         } else {
-            out.extend(list.extract_if(.., |entry| entry.at < end));
+            out.extend(list.extract_if(.., |entry| entry.event(begin).at < end));
         }
         self.len -= out.len() - before;
     }
 
     /// Takes everything off that is on the way on `link`, in the order in which it came.
     pub fn cut(&mut self, link: LinkId) -> Vec<PacketId> {
-        let mut cut: Vec<Entry> = Vec::new();
-        for list in self.windows.iter_mut().chain([&mut self.far]) {
-            cut.extend(list.extract_if(.., |entry| entry.event().index() == link.0));
+        let mut cut: Vec<PacketId> = Vec::new();
+        for number in self.next..self.next + WINDOWS {
+            let list = &mut self.windows[(number % WINDOWS) as usize];
+            let own = list.extract_if(.., |entry| entry.link() == link);
+            cut.extend(own.filter_map(|entry| entry.packet()));
         }
+        let own = self.far.extract_if(.., |(coming, _)| coming.link == link);
+        cut.extend(own.map(|(coming, _)| coming.packet));
         self.len -= cut.len();
-        let numbers = self.far.iter().map(|entry| self.number(entry.at));
+        let numbers = self.far.iter().map(|(coming, _)| self.number(coming.at));
         self.far_next = numbers.min().unwrap_or(u64::MAX);
-        cut.sort_by_key(|entry| entry.at);
-        cut.into_iter().filter_map(|entry| entry.packet()).collect()
+        cut
     }
 
-    /// Everything, in the order of arrival.
-    pub fn into_sorted(self) -> Vec<Entry> {
-        let mut all: Vec<Entry> = self.windows.into_iter().flatten().chain(self.far).collect();
+    /// Everything, and at whom it arrives, in the order of arrival.
+    pub fn into_sorted(mut self) -> Vec<(Coming, NodeId)> {
+        let mut all = core::mem::take(&mut self.far);
+        for number in self.next..self.next + WINDOWS {
+            let begin = self.begin(number);
+            for entry in &self.windows[(number % WINDOWS) as usize] {
+                let Some(packet) = entry.packet() else { continue };
+                let at = entry.event(begin).at;
+                all.push((Coming { at, link: entry.link(), packet }, entry.node));
+            }
+        }
         // Packets of one link keep their order.
-        all.sort_by_key(|entry| (entry.at, entry.id));
+        all.sort_by_key(|(coming, _)| (coming.at, coming.link));
         all
     }
 }
@@ -217,6 +241,7 @@ mod tests {
                 match step {
                     0 => {
                         let cut = calendar.cut(LinkId(link));
+                        // Packets of one link arrive in their order.
                         oracle.sort_by_key(|(at, ..)| *at);
                         let expected = oracle.extract_if(.., |(_, it, _)| *it == link);
                         let expected: Vec<PacketId> = expected.map(|(.., packet)| packet).collect();
@@ -233,17 +258,18 @@ mod tests {
                         let expected = oracle.extract_if(.., |(at, ..)| *at < end);
                         let mut expected: Vec<PacketId> = expected.map(|it| it.2).collect();
                         let mut taken: Vec<PacketId> =
-                            out.iter().filter_map(|entry| entry.packet()).collect();
+                            out.iter().filter_map(Entry::packet).collect();
                         expected.sort();
                         taken.sort();
                         prop_assert_eq!(taken, expected);
                     }
                     _ => {
                         let packet = pool.insert(Packet::default());
-                        let at = now + ahead;
+                        let earlier = oracle.iter().filter(|(_, it, _)| *it == link);
+                        let at = earlier.map(|(at, ..)| *at).fold(now + ahead, u64::max);
                         oracle.push((at, link, packet));
                         let at = Instant::from_nanos(at);
-                        calendar.push(Entry::arrival(at, LinkId(link), NodeId(0), packet));
+                        calendar.push(Coming { at, link: LinkId(link), packet }, NodeId(0));
                     }
                 }
             }

@@ -7,7 +7,7 @@
 //! a queue of its link instead, as do all packets on links with chances or rules of trouble, and on
 //! links of a kind that came after the first few.
 
-use crate::calendar::{Calendar, Entry};
+use crate::calendar::Calendar;
 use crate::link::{LinkId, NodeId};
 use crate::pool::PacketId;
 use crate::schedule::{Event, Kind};
@@ -95,7 +95,7 @@ impl Lanes {
     #[must_use]
     pub fn insert(&mut self, id: LaneId, coming: Coming, node: NodeId) -> bool {
         if let Some(calendar) = &mut self.calendar {
-            calendar.push(Entry::arrival(coming.at, coming.link, node, coming.packet));
+            calendar.push(coming, node);
             return true;
         }
         let event = coming.event();

@@ -5,7 +5,9 @@
 //! first its place in the lane, then itself and its link, then the host, what the host keeps
 //! elsewhere, the way out, and what lies behind that.
 
+use crate::calendar::Entry;
 use crate::lanes::Coming;
+use crate::link::NodeId;
 use crate::world::{NodeState, World};
 use datapath::node::Port;
 use datapath::prefetch::{prefetch, prefetch_at};
@@ -17,6 +19,12 @@ const HOST: usize = 12;
 const ELSEWHERE: usize = 8;
 const WAY: usize = 5;
 const REST: usize = 2;
+
+/// The same in a window, where what comes next is known further ahead and hosts are another matter.
+const IN_WINDOW_PACKET: usize = 24;
+const IN_WINDOW_ELSEWHERE: usize = 13;
+const IN_WINDOW_WAY: usize = 8;
+const IN_WINDOW_REST: usize = 4;
 
 /// A host counts as so many packets.
 const PACKETS_PER_HOST: usize = 32;
@@ -55,17 +63,97 @@ impl World {
             self.schedule.foresee(node.slot);
         }
         if let Some(next) = lanes.upcoming(WAY) {
-            let (node, _) = self.receiver(next);
-            let out = node.host.foresee_way(self.pool.get(next.packet));
-            let link = node.links.get(usize::from(out.0));
-            if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
-                link.foresee();
-            }
+            let (node, _) = self.links[next.link.0 as usize].to;
+            let host = &self.nodes[node.0 as usize].host;
+            self.foresee_link_behind(node, host.foresee_way(self.pool.get(next.packet)));
         }
         if let Some(next) = lanes.upcoming(REST) {
             let (node, _) = self.receiver(next);
             node.host.foresee_rest(self.pool.get(next.packet));
         }
+    }
+
+    /// Asks the caches for the packets that come after `next`, and for what a router needs for them,
+    /// step by step as [`look_ahead`](Self::look_ahead) does.
+    #[inline]
+    pub(crate) fn look_ahead_in(&self, sorted: &[Entry], next: usize, router: Option<NodeId>) {
+        if let Some(entry) = sorted.get(next + IN_WINDOW_PACKET)
+            && let Some(packet) = entry.packet()
+        {
+            self.pool.get(packet).foresee();
+            self.links[entry.link().0 as usize].foresee();
+        }
+        if let Some(router) = router {
+            self.look_ahead_of_router(sorted, next, router);
+        }
+    }
+
+    #[inline(never)]
+    fn look_ahead_of_router(&self, sorted: &[Entry], next: usize, router: NodeId) {
+        let node = &self.nodes[router.0 as usize];
+        let arrival = |ahead: usize| {
+            let entry = sorted.get(next + ahead).filter(|entry| entry.node == router)?;
+            Some((entry, self.pool.get(entry.packet()?)))
+        };
+        if let Some((entry, packet)) = arrival(IN_WINDOW_ELSEWHERE) {
+            let (_, port) = self.links[entry.link().0 as usize].to;
+            node.host.foresee_packet(port, packet);
+        }
+        if let Some((_, packet)) = arrival(IN_WINDOW_WAY) {
+            self.foresee_link_behind(router, node.host.foresee_way(packet));
+        }
+        if let Some((_, packet)) = arrival(IN_WINDOW_REST) {
+            node.host.foresee_rest(packet);
+        }
+    }
+
+    /// Asks the caches for the hosts whose turn comes after run `run`, each of four steps for another
+    /// one.
+    pub(crate) fn look_ahead_at_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
+        let host = |ahead: usize| {
+            let entry = sorted.get(*runs.get(run + ahead)? as usize)?;
+            (!self.is_router(entry.node)).then_some(entry)
+        };
+        if let Some(entry) = host(4) {
+            let node = &self.nodes[entry.node.0 as usize];
+            prefetch(&node.wake);
+            node.host.foresee();
+        }
+        if let Some(entry) = host(3)
+            && let Some(packet) = entry.packet()
+        {
+            let node = &self.nodes[entry.node.0 as usize];
+            let (_, port) = self.links[entry.link().0 as usize].to;
+            node.host.foresee_packet(port, self.pool.get(packet));
+            prefetch_at(&node.links, 0);
+            prefetch_at(&node.owners, 0);
+        }
+        if let Some(entry) = host(2)
+            && let Some(packet) = entry.packet()
+        {
+            let out = self.nodes[entry.node.0 as usize].host.foresee_way(self.pool.get(packet));
+            self.foresee_link_behind(entry.node, out);
+        }
+        if let Some(entry) = host(1)
+            && let Some(packet) = entry.packet()
+        {
+            self.nodes[entry.node.0 as usize].host.foresee_rest(self.pool.get(packet));
+        }
+    }
+
+    #[inline]
+    fn foresee_link_behind(&self, node: NodeId, port: Port) {
+        let link = self.nodes[node.0 as usize].links.get(usize::from(port.0));
+        if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
+            link.foresee();
+        }
+    }
+
+    /// Whether a node passes packets on. Only for looking ahead: a node that is made one later counts
+    /// as a host.
+    #[inline]
+    pub(crate) fn is_router(&self, node: NodeId) -> bool {
+        self.windows.routers.get(node.0 as usize) == Some(&true)
     }
 
     #[inline]

@@ -11,12 +11,10 @@
 //! Observers see events in the order of time, so a world that is observed goes event by event.
 
 use crate::calendar::{Calendar, Entry};
-use crate::lanes::Coming;
-use crate::link::{Link, LinkId, NodeId};
+use crate::link::{Link, NodeId};
 use crate::schedule::{Event, Kind};
 use crate::world::{APPS_RUN_AFTER, World};
-use datapath::node::{Port, SocketReady};
-use datapath::prefetch::{prefetch, prefetch_at};
+use datapath::node::SocketReady;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -37,7 +35,7 @@ pub enum WindowUse {
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     when: WindowUse,
-    /// Nothing in the window that is being worked off lies before this.
+    /// The beginning of the window that is being worked off.
     begin: Instant,
     /// Its end; time zero if none is.
     end: Instant,
@@ -58,7 +56,7 @@ pub(crate) struct Windows {
     /// Readiness that they hear of in the next one.
     unheard: Vec<(NodeId, SocketReady)>,
     /// Which nodes pass packets on.
-    routers: Vec<bool>,
+    pub routers: Vec<bool>,
 }
 
 /// Shorter windows than this gain nothing.
@@ -67,12 +65,6 @@ const WIDTH_MIN: Duration = Duration::from_micros(20);
 const WIDTH_MAX: Duration = Duration::from_millis(100);
 /// A node has this many entries before those of a window are sorted by counting.
 const NODES_PER_ENTRY: usize = 8;
-
-/// How many entries ahead packets are asked for, and what a router needs for them.
-const PACKET: usize = 24;
-const ELSEWHERE: usize = 13;
-const WAY: usize = 8;
-const REST: usize = 4;
 
 impl Windows {
     /// Whether a window is being worked off.
@@ -95,29 +87,24 @@ impl Windows {
 
     /// Puts the entries in order by node.
     fn sort_by_node(&mut self, nodes: usize) {
-        for (order, entry) in (0..).zip(self.entries.iter_mut()) {
-            entry.order = order;
-        }
         self.sorted.clear();
+        self.runs.clear();
         if self.entries.len() * NODES_PER_ENTRY < nodes {
             self.sorted.append(&mut self.entries);
-            self.sorted.sort_unstable_by_key(|entry| (entry.node, entry.key()));
+            self.sorted.sort_by_key(|entry| (entry.node, entry.key()));
+            let begins = |index: &usize| {
+                *index == 0 || self.sorted[index - 1].node != self.sorted[*index].node
+            };
+            let starts = (0..self.sorted.len()).filter(begins);
+            self.runs.extend(starts.map(|index| index as u32));
         } else {
             self.count_by_node(nodes);
-        }
-        self.runs.clear();
-        let mut before = None;
-        for (index, entry) in (0..).zip(&self.sorted) {
-            if before != Some(entry.node) {
-                self.runs.push(index);
-                before = Some(entry.node);
-            }
         }
         self.runs.push(self.sorted.len() as u32);
     }
 
     fn count_by_node(&mut self, nodes: usize) {
-        let Self { entries, sorted, counts, .. } = self;
+        let Self { entries, sorted, counts, runs, .. } = self;
         counts.clear();
         counts.resize(nodes + 1, 0);
         for entry in &*entries {
@@ -134,6 +121,14 @@ impl Windows {
             let place = &mut counts[entry.node.0 as usize];
             sorted[*place as usize] = entry;
             *place += 1;
+        }
+        // Each count has become the end of its node.
+        let mut start = 0;
+        for end in &*counts {
+            if *end > start {
+                runs.push(start);
+                start = *end;
+            }
         }
     }
 }
@@ -197,9 +192,9 @@ impl World {
     fn collect(&mut self, number: u64, begin: Instant, mut end: Instant) {
         let windows = &mut self.windows;
         let from = begin.max(windows.done);
-        windows.begin = from;
+        windows.begin = begin;
         for (index, (node, ready)) in (0..).zip(self.ready.drain(..)) {
-            windows.entries.push(Entry::of_ready(self.now + APPS_RUN_AFTER, node, index));
+            windows.entries.push(Entry::of_ready(begin, self.now + APPS_RUN_AFTER, node, index));
             windows.heard.push((node, ready));
         }
         loop {
@@ -224,7 +219,7 @@ impl World {
                 Some(slot) => self.schedule.vacate(slot),
                 None => self.schedule.pop(),
             }
-            self.windows.entries.push(Entry::of_event(event, node));
+            self.windows.entries.push(Entry::of_event(begin, event, node));
         }
         let calendar = self.lanes.calendar.as_mut().expect("windows have one");
         calendar.take(number, end, &mut self.windows.entries);
@@ -248,13 +243,12 @@ impl World {
     /// Lets each node do what it has to do in the window.
     fn work_off(&mut self) {
         let end = self.windows.end;
-        let begin = self.windows.begin;
         self.windows.sort_by_node(self.nodes.len());
         let mut sorted = core::mem::take(&mut self.windows.sorted);
         let runs = core::mem::take(&mut self.windows.runs);
         for (run, range) in runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
-            put_in_order(&mut sorted[range.clone()], begin);
+            put_in_order(&mut sorted[range.clone()]);
             self.look_ahead_at_hosts(&sorted, &runs, run);
             self.work_off_node(&sorted, range);
         }
@@ -269,12 +263,12 @@ impl World {
     /// Lets one node do the entries of this range and what follows from them.
     fn work_off_node(&mut self, sorted: &[Entry], range: core::ops::Range<usize>) {
         let mut next = range.start;
-        let Entry { at, node, .. } = sorted[next];
-        let router = self.is_router(node).then_some(node);
-        self.now = at;
+        let (begin, first) = (self.windows.begin, sorted[next]);
+        let router = self.is_router(first.node).then_some(first.node);
+        self.now = first.event(begin).at;
         loop {
             let entry = sorted[..range.end].get(next);
-            let entry_event = entry.map_or(Event::NEVER, Entry::event);
+            let entry_event = entry.map_or(Event::NEVER, |entry| entry.event(begin));
             let own = self.windows.own.peek().map_or(Event::NEVER, |Reverse(event)| *event);
             let event = entry_event.min(own);
             if event.at > self.now && !self.ready.is_empty() {
@@ -310,93 +304,10 @@ impl World {
             self.hear(node, ready);
         } else if let Some(packet) = entry.packet() {
             self.stats.events += 1;
-            self.arrive_from_lane(LinkId(entry.event().index()), packet);
+            self.arrive_from_lane(entry.link(), packet);
         } else {
-            self.happen(entry.event());
+            self.happen(entry.event(self.windows.begin));
         }
-    }
-
-    /// Asks the caches for the packets that come after `next`, and for what a router needs for them,
-    /// step by step as [`look_ahead`](Self::look_ahead) does.
-    #[inline]
-    fn look_ahead_in(&self, sorted: &[Entry], next: usize, router: Option<NodeId>) {
-        if let Some(entry) = sorted.get(next + PACKET)
-            && let Some(packet) = entry.packet()
-        {
-            self.pool.get(packet).foresee();
-            self.links[entry.event().index() as usize].foresee();
-        }
-        if let Some(router) = router {
-            self.look_ahead_of_router(sorted, next, router);
-        }
-    }
-
-    #[inline(never)]
-    fn look_ahead_of_router(&self, sorted: &[Entry], next: usize, router: NodeId) {
-        let node = &self.nodes[router.0 as usize];
-        let arrival = |ahead: usize| {
-            let entry = sorted.get(next + ahead).filter(|entry| entry.node == router)?;
-            Some((entry, self.pool.get(entry.packet()?)))
-        };
-        if let Some((entry, packet)) = arrival(ELSEWHERE) {
-            let (_, port) = self.links[entry.event().index() as usize].to;
-            node.host.foresee_packet(port, packet);
-        }
-        if let Some((_, packet)) = arrival(WAY) {
-            self.foresee_link_behind(router, node.host.foresee_way(packet));
-        }
-        if let Some((_, packet)) = arrival(REST) {
-            node.host.foresee_rest(packet);
-        }
-    }
-
-    /// Asks the caches for the hosts whose turn comes after run `run`, each of four steps for another
-    /// one.
-    fn look_ahead_at_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
-        let host = |ahead: usize| {
-            let entry = sorted.get(*runs.get(run + ahead)? as usize)?;
-            (!self.is_router(entry.node)).then_some(entry)
-        };
-        if let Some(entry) = host(4) {
-            let node = &self.nodes[entry.node.0 as usize];
-            prefetch(&node.wake);
-            node.host.foresee();
-        }
-        if let Some(entry) = host(3)
-            && let Some(packet) = entry.packet()
-        {
-            let node = &self.nodes[entry.node.0 as usize];
-            let (_, port) = self.links[entry.event().index() as usize].to;
-            node.host.foresee_packet(port, self.pool.get(packet));
-            prefetch_at(&node.links, 0);
-            prefetch_at(&node.owners, 0);
-        }
-        if let Some(entry) = host(2)
-            && let Some(packet) = entry.packet()
-        {
-            let out = self.nodes[entry.node.0 as usize].host.foresee_way(self.pool.get(packet));
-            self.foresee_link_behind(entry.node, out);
-        }
-        if let Some(entry) = host(1)
-            && let Some(packet) = entry.packet()
-        {
-            self.nodes[entry.node.0 as usize].host.foresee_rest(self.pool.get(packet));
-        }
-    }
-
-    #[inline]
-    fn foresee_link_behind(&self, node: NodeId, port: Port) {
-        let link = self.nodes[node.0 as usize].links.get(usize::from(port.0));
-        if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
-            link.foresee();
-        }
-    }
-
-    /// Whether a node passes packets on. Only for looking ahead: a node that is made one later counts
-    /// as a host.
-    #[inline]
-    fn is_router(&self, node: NodeId) -> bool {
-        self.windows.routers.get(node.0 as usize) == Some(&true)
     }
 
     /// Begins to work in windows, unless that may not be.
@@ -408,8 +319,7 @@ impl World {
         let Some(width) = width.filter(|width| *width >= WIDTH_MIN) else { return false };
         let mut calendar = Calendar::new(width.min(WIDTH_MAX).as_nanos());
         for coming in self.lanes.drain() {
-            let node = self.links[coming.link.0 as usize].to.0;
-            calendar.push(Entry::arrival(coming.at, coming.link, node, coming.packet));
+            calendar.push(coming, self.links[coming.link.0 as usize].to.0);
         }
         self.lanes.calendar = Some(calendar);
         self.windows.routers = self.nodes.iter().map(|node| node.host.forwarding).collect();
@@ -419,13 +329,10 @@ impl World {
     /// Goes back to one event after the other.
     pub(crate) fn leave_windows(&mut self) {
         let Some(calendar) = self.lanes.calendar.take() else { return };
-        for entry in calendar.into_sorted() {
-            let link = &self.links[entry.event().index() as usize];
-            let lane = link.lane().expect("what is in the calendar came from a lane");
-            let packet = entry.packet().expect("only packets are on the way");
-            let link = LinkId(entry.event().index());
-            let coming = Coming { at: entry.at, link, packet };
-            assert!(self.lanes.insert(lane, coming, entry.node), "each is later than the last");
+        for (coming, node) in calendar.into_sorted() {
+            let lane = self.links[coming.link.0 as usize].lane();
+            let lane = lane.expect("what is in the calendar would else be on a lane");
+            assert!(self.lanes.insert(lane, coming, node), "each is later than the last");
         }
     }
 }
@@ -435,18 +342,18 @@ const MANY: usize = 200;
 
 /// Puts the entries of one node in order. Most lists are in order already; those of a router are made
 /// of many that are.
-fn put_in_order(entries: &mut [Entry], begin: Instant) {
+fn put_in_order(entries: &mut [Entry]) {
     if entries.is_sorted_by_key(Entry::key) {
         return;
     }
     if entries.len() < MANY {
-        return entries.sort_unstable_by_key(Entry::key);
+        return entries.sort_by_key(Entry::key);
     }
     // Stable, so that only what happens at the same time is left to be put in order.
-    radsort::sort_by_key(entries, |entry| entry.at.saturating_since(begin).as_nanos() as u32);
-    for same in entries.chunk_by_mut(|one, other| one.at == other.at) {
+    radsort::sort_by_key(entries, Entry::after_ns);
+    for same in entries.chunk_by_mut(|one, other| one.after_ns() == other.after_ns()) {
         if same.len() > 1 {
-            same.sort_unstable_by_key(Entry::key);
+            same.sort_by_key(Entry::key);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A world that is worked off in windows ends as one that goes event by event.
 
+use core::fmt::Write as _;
 use core::net::SocketAddr;
 use datapath::host::Offloads;
 use datapath::node::Port;
@@ -144,21 +145,22 @@ impl Plan {
 fn look_at(world: &World, apps: &[AppId]) -> String {
     let mut seen = format!("{:?} {:?} heard {}\n", world.now(), world.stats(), world.all_heard());
     for (_, link) in world.links() {
-        seen += &format!("{:?} in flight {}\n", link.stats, link.in_flight());
+        writeln!(seen, "{:?} in flight {}", link.stats, link.in_flight()).expect("memory");
     }
     for node in 0..world.node_count() as u32 {
         let host = world.host(NodeId(node));
-        seen += &format!("node {node}: {:?} {:?}\n", host.stats, host.tcp_mib());
+        writeln!(seen, "node {node}: {:?} {:?}", host.stats, host.tcp_mib()).expect("memory");
         for port in 0..host.port_count() as u16 {
             let port = host.port(Port(port));
-            seen += &format!("{:?} {:?} {:?}\n", port.stats, port.backlog(), port.qdisc().stats());
+            writeln!(seen, "{:?} {:?} {:?}", port.stats, port.backlog(), port.qdisc().stats())
+                .expect("memory");
         }
         for tcp in host.tcp_connections() {
-            seen += &format!("{:?}\n", tcp.info(world.now()));
+            writeln!(seen, "{:?}", tcp.info(world.now())).expect("memory");
         }
     }
     for app in apps {
-        seen += &format!("{:?}\n", world.report(*app));
+        writeln!(seen, "{:?}", world.report(*app)).expect("memory");
     }
     seen
 }

@@ -262,7 +262,11 @@ impl HostPort {
     /// Whether `packet`, which the device wants in segments, may go past the queue, and makes it
     /// the next to be cut if so.
     #[inline]
-    pub(super) fn bypass_to_be_cut(&mut self, spare: &mut SpareCutting, packet: &mut Packet) -> bool {
+    pub(super) fn bypass_to_be_cut(
+        &mut self,
+        spare: &mut SpareCutting,
+        packet: &mut Packet,
+    ) -> bool {
         let may = self.may_bypass() && !self.takes_whole(packet);
         if may {
             self.qdisc.count_bypass(packet);
