@@ -24,6 +24,8 @@ fn us(micros: u64) -> Instant {
 #[derive(Clone, Debug)]
 struct Plan {
     pairs: u32,
+    /// All that happens is a nanosecond before a window ends, or at its end.
+    aligned: bool,
     access_us: u64,
     middle_us: u64,
     middle_mbit: Option<u64>,
@@ -39,17 +41,26 @@ struct Plan {
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
-    let shape = (1u32..9, 20u64..900, 20u64..3_000, prop::option::of(5u64..200), 3u32..100);
+    let shape =
+        (1u32..9, any::<bool>(), 20u64..900, 20u64..3_000, prop::option::of(5u64..200), 3u32..100);
     let trouble = (any::<bool>(), any::<bool>(), 0u32..3, 0u64..300);
     let down = prop::option::of((0u64..200_000, 0u64..100_000));
     let stops = prop::collection::vec(1u64..300_000, 0..6);
     (shape, trouble, down, stops).prop_map(|(shape, trouble, down, mut stops)| {
-        let (pairs, access_us, middle_us, middle_mbit, queue) = shape;
+        let (pairs, aligned, access_us, middle_us, middle_mbit, queue) = shape;
         let (gso, gro, loss, jitter_us) = trouble;
+        let (middle_us, middle_mbit, jitter_us) =
+            if aligned { (access_us, None, 0) } else { (middle_us, middle_mbit, jitter_us) };
+        let grid = if aligned { access_us } else { 1 };
+        stops.iter_mut().for_each(|stop| *stop = stop.next_multiple_of(grid));
         stops.sort_unstable();
-        let down = down.map(|(from, span)| (from, from + span));
+        let down = down.map(|(from, span)| {
+            let from = from.next_multiple_of(grid);
+            (from, (from + span).next_multiple_of(grid))
+        });
         Plan {
             pairs,
+            aligned,
             access_us,
             middle_us,
             middle_mbit,
@@ -68,7 +79,11 @@ impl Plan {
     fn build(&self) -> (World, Vec<AppId>) {
         let mut net = Topology::new();
         let (near, far) = (net.router("near"), net.router("far"));
-        let access = LinkConfig::new(Rate::from_mbit(1_000), Duration::from_micros(self.access_us));
+        let mut access =
+            LinkConfig::new(Rate::from_mbit(1_000), Duration::from_micros(self.access_us));
+        if self.aligned {
+            access.rate = None;
+        }
         let middle = LinkConfig {
             rate: self.middle_mbit.map(Rate::from_mbit),
             chances: Chances {
@@ -96,7 +111,12 @@ impl Plan {
         for (pair, (s, r)) in (0u16..).zip(ends) {
             let to = |port| SocketAddr::new(net.address(r).expect("wired"), port);
             let from = |port| SocketAddr::new(net.address(s).expect("wired"), port);
-            let start = us(u64::from(pair) * 777);
+            let start = if self.aligned {
+                let windows = us((u64::from(pair) + 1) * self.access_us);
+                Instant::from_nanos(windows.as_nanos() - u64::from(pair) % 2)
+            } else {
+                us(u64::from(pair) * 777)
+            };
             let tcp = TcpConfig::default;
             let mut add = |node, app, stop| apps.push(world.add_app(node, app, start, stop));
             add(r, Box::new(TcpSink::new(to(5_001), tcp())) as Box<dyn sim::app::App>, None);
