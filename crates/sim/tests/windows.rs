@@ -186,7 +186,7 @@ fn look_at(world: &World, apps: &[AppId]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn windows_change_nothing_that_can_be_seen(plan in any_plan()) {
         let one_by_one = plan.run(WindowUse::Never);
