@@ -3,7 +3,7 @@
 # Optimised builds of our crates get the recorded profile; everything else passes through as it is. ACKWRIGHT_RECORD=DIR makes builds that record a profile into DIR instead,
 # ACKWRIGHT_RECORD=none builds that do without.
 case " $* " in
-*" opt-level=3 "*link*) ;;
+*" --emit="*link*" opt-level=3 "*) ;;
 *) exec "$@" ;;
 esac
 case "$CARGO_PKG_NAME" in
