@@ -52,7 +52,9 @@ fn any_plan() -> impl Strategy<Value = Plan> {
         let (middle_us, middle_mbit, jitter_us) =
             if aligned { (access_us, None, 0) } else { (middle_us, middle_mbit, jitter_us) };
         let grid = if aligned { access_us } else { 1 };
-        stops.iter_mut().for_each(|stop| *stop = stop.next_multiple_of(grid));
+        for stop in &mut stops {
+            *stop = stop.next_multiple_of(grid);
+        }
         stops.sort_unstable();
         let down = down.map(|(from, span)| {
             let from = from.next_multiple_of(grid);
