@@ -28,9 +28,12 @@ impl Host {
     #[inline]
     pub(super) fn ip_receive(&mut self, now: Instant, port: Port, place: &mut Packet) {
         self.stats.in_receives += 1;
-        place.meta.owner = Meta::NO_OWNER;
-        place.meta.priority = 0;
-        place.meta.mark = 0;
+        let Meta { owner, priority, mark, .. } = place.meta;
+        // Mostly they are so, and nothing is written: a packet that is copied soon after small parts
+        // of it were written is copied late.
+        if (owner, priority, mark) != (Meta::NO_OWNER, 0, 0) {
+            (place.meta.owner, place.meta.priority, place.meta.mark) = (Meta::NO_OWNER, 0, 0);
+        }
         if !self.ingress.is_empty() && !self.admit(now, port, place) {
             return self.drop_packet(Reason::Police, place.take());
         }
@@ -97,7 +100,7 @@ impl Host {
         packet.meta =
             Meta { owner: Meta::NO_OWNER, priority: 0, mark: 0, departs_in_ns: 0, ..packet.meta };
         packet.dec_ttl();
-        packet.set_link(out.link_header());
+        packet.set_link(out.config.link);
         packet.meta.enqueued_at = now;
         let passed = out.bypass(packet);
         assert!(passed, "a queue that may be passed was not");
@@ -252,7 +255,7 @@ impl Host {
     #[inline]
     pub(super) fn transmit(&mut self, now: Instant, index: u16, packet: &mut Packet) -> Enqueue {
         let port = &mut self.ports[usize::from(index)];
-        packet.set_link(port.link_header());
+        packet.set_link(port.config.link);
         packet.meta.enqueued_at = now;
         if port.config.orphans {
             packet.meta.owner = Meta::NO_OWNER;

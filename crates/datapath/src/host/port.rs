@@ -18,12 +18,9 @@ pub struct PortConfig {
     pub mtu: u32,
     /// Its addresses with their prefix lengths.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// Its own link-layer address.
-    pub mac: MacAddr,
-    /// The link-layer address of the far end: every link of the simulated world has one.
-    pub peer_mac: MacAddr,
-    /// Whether frames carry an Ethernet header.
-    pub ethernet: bool,
+    /// The link-layer header of every frame that leaves here: to the far end, of which a link of the
+    /// simulated world has one.
+    pub link: Link,
     /// Longest queue in packets of the `pfifo` that a port begins with (`txqueuelen`).
     pub queue_limit: u32,
     /// What the device and the stack cut and merge.
@@ -113,9 +110,7 @@ impl Default for PortConfig {
         Self {
             mtu: 1500,
             addresses: Vec::new(),
-            mac: MacAddr::default(),
-            peer_mac: MacAddr::default(),
-            ethernet: true,
+            link: Link::Ethernet { dst: MacAddr::default(), src: MacAddr::default() },
             queue_limit: TX_QUEUE_LEN,
             offloads: Offloads::default(),
             rx_usecs: 0,
@@ -157,15 +152,6 @@ impl HostPort {
     /// Packets that never reached the queue, because the memory that all ports share had no room for them.
     pub fn refused(&self) -> u64 {
         self.refused
-    }
-
-    /// The link-layer header of a frame that leaves here.
-    pub(super) fn link_header(&self) -> Link {
-        if self.config.ethernet {
-            Link::Ethernet { dst: self.config.peer_mac, src: self.config.mac }
-        } else {
-            Link::None
-        }
     }
 
     /// Queues the packet in `place`, which is to leave here (`__dev_queue_xmit`).

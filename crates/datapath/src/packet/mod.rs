@@ -48,26 +48,26 @@ use crate::units::Instant;
 
 /// One packet: possibly a super-packet (`meta.gso_segs > 1`) that the device will cut.
 ///
-/// It lies in three cache lines of its own, of which a router needs two.
+/// It lies in three cache lines of its own. Ordered by use: a router needs the first two.
 #[derive(Clone, Debug, PartialEq)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct Packet {
     /// Link-layer header, without VLAN tags (those lie in [`Extra`]).
     pub link: Link,
-    /// Network-layer header.
-    pub network: Network,
-    /// Transport header.
-    pub transport: Transport,
-    /// What follows the parsed headers.
-    pub body: Body,
     /// What the layers tell each other about the packet; never on the wire.
     pub meta: Meta,
+    /// What the hot headers cannot hold; `None` for every ordinary packet.
+    pub extra: Option<Box<Extra>>,
+    /// Network-layer header.
+    pub network: Network,
     /// `skb->hash` as the sending socket drew it (`sk_txhash`, with `l4_hash`); 0 if none did. Qdiscs
     /// take it in place of a hash of addresses and ports. Not in [`Meta`], where it would cost eight
     /// bytes.
     pub hash: u32,
-    /// What the hot headers cannot hold; `None` for every ordinary packet.
-    pub extra: Option<Box<Extra>>,
+    /// What follows the parsed headers.
+    pub body: Body,
+    /// Transport header.
+    pub transport: Transport,
 }
 
 /// An opaque payload: `len` bytes at `offset` of frame store `store`.
