@@ -80,8 +80,7 @@ impl RateState {
             self.first_tx_us = now_us;
             self.delivered_us = now_us;
         }
-        skb.first_sent_us = self.first_tx_us;
-        skb.delivered_us = self.delivered_us;
+        skb.set_rate_times(self.first_tx_us, self.delivered_us);
         skb.undelivered = true;
         skb.delivered = self.delivered;
         skb.delivered_ce = self.delivered_ce;
@@ -99,12 +98,12 @@ impl RateState {
             || (sent_us == self.first_tx_us && skb.end_seq.after(sample.last_end_seq));
         if first || later {
             sample.prior_delivered = skb.delivered;
-            sample.prior_us = Some(skb.delivered_us);
+            sample.prior_us = Some(skb.delivered_us());
             sample.is_app_limited = skb.app_limited;
             sample.is_retrans = skb.has(super::skb::tag::RETRANS);
             sample.last_end_seq = skb.end_seq;
             self.first_tx_us = sent_us;
-            sample.send_interval_us = sent_us.saturating_sub(skb.first_sent_us);
+            sample.send_interval_us = sent_us.saturating_sub(skb.first_sent_us());
         }
         if skb.has(super::skb::tag::SACKED) {
             // Delivered once: the cumulative ACK to come must not count it again.

@@ -29,7 +29,10 @@ pub mod tag {
 }
 
 /// A run of bytes (or SYN, FIN) in the send queue (`struct sk_buff` with its `tcp_skb_cb`).
+///
+/// One cache line: between its transmission and its acknowledgment a record is not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
 pub struct Skb {
     /// First sequence number.
     pub seq: Seq,
@@ -37,10 +40,10 @@ pub struct Skb {
     pub end_seq: Seq,
     /// Time of the latest transmission in ns (`skb_mstamp_ns`).
     pub sent_ns: u64,
-    /// `tx.first_tx_mstamp`: start of the flight that it was sent in, µs.
-    pub first_sent_us: u64,
-    /// `tx.delivered_mstamp`: time of the latest delivery when it was sent, µs.
-    pub delivered_us: u64,
+    /// The lower half of [`first_sent_us`](Self::first_sent_us).
+    first_sent_low_us: u32,
+    /// The lower half of [`delivered_us`](Self::delivered_us).
+    delivered_low_us: u32,
     /// `tx.delivered`: packets delivered when it was sent.
     pub delivered: u32,
     /// `tx.delivered_ce`.
@@ -79,8 +82,8 @@ impl Skb {
             seq,
             end_seq,
             sent_ns: 0,
-            first_sent_us: 0,
-            delivered_us: 0,
+            first_sent_low_us: 0,
+            delivered_low_us: 0,
             delivered: 0,
             delivered_ce: 0,
             snd_nxt_at_retransmit: Seq(0),
@@ -121,6 +124,31 @@ impl Skb {
         self.sent_ns / 1_000
     }
 
+    /// Notes when the flight began that it is being sent in, and when the latest delivery was, in µs.
+    pub fn set_rate_times(&mut self, first_sent_us: u64, delivered_us: u64) {
+        self.first_sent_low_us = first_sent_us as u32;
+        self.delivered_low_us = delivered_us as u32;
+    }
+
+    /// `tx.first_tx_mstamp`: start of the flight that it was sent in, µs. At most 71 minutes before
+    /// it was sent, as the kernel's differences (`tcp_stamp_us_delta`).
+    pub fn first_sent_us(&self) -> u64 {
+        self.before_sent_us(self.first_sent_low_us)
+    }
+
+    /// `tx.delivered_mstamp`: time of the latest delivery when it was sent, µs. At most 71 minutes
+    /// before it was sent.
+    pub fn delivered_us(&self) -> u64 {
+        self.before_sent_us(self.delivered_low_us)
+    }
+
+    /// The latest time up to its transmission with this lower half.
+    #[inline]
+    fn before_sent_us(&self, low_us: u32) -> u64 {
+        let sent_us = self.sent_us();
+        sent_us.saturating_sub((sent_us as u32).wrapping_sub(low_us).into())
+    }
+
     /// Recomputes `pcount` and `gso_size` for segments of `mss` (`tcp_set_skb_tso_segs`).
     pub fn set_segments(&mut self, mss: u32) {
         let len = self.len();
@@ -149,10 +177,10 @@ pub struct SendQueue {
 const FORESEEN: usize = 6;
 
 impl SendQueue {
-    /// The caches are asked for the record that will be acknowledged first.
+    /// The caches are asked for the records that will be acknowledged and sent first.
     #[inline]
     pub(super) fn foresee(&self) {
-        for id in self.rtx.iter().take(FORESEEN) {
+        for id in self.rtx.iter().take(FORESEEN).chain(self.unsent.iter().take(2)) {
             prefetch_at(&self.slab, *id as usize);
         }
     }
@@ -244,6 +272,9 @@ impl SendQueue {
     /// The oldest record in flight is wholly acknowledged: it leaves.
     pub fn pop_rtx_head(&mut self) -> Skb {
         let id = self.rtx.pop_front().expect("an acknowledged record is in flight");
+        if let Some(&soon) = self.rtx.get(FORESEEN - 1) {
+            prefetch_at(&self.slab, soon as usize);
+        }
         self.unlink_sent(id);
         self.free.push(id);
         self.slab[id as usize]
@@ -480,8 +511,18 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_at_most_96_bytes() {
-        assert!(size_of::<Skb>() <= 96, "{}", size_of::<Skb>());
+    fn a_record_is_one_cache_line() {
+        assert_eq!(size_of::<Skb>(), 64);
+    }
+
+    #[test]
+    fn half_a_time_tells_the_whole() {
+        let mut skb = Skb::new(Seq(1), Seq(2), TcpFlags::ACK, 768);
+        for (sent_us, delta_us) in [(7_u64, 0), (7, 7), (1 << 32, 1), (9 << 40, (1 << 32) - 1)] {
+            skb.sent_ns = sent_us * 1_000 + 999;
+            skb.set_rate_times(sent_us - delta_us, sent_us);
+            assert_eq!((skb.first_sent_us(), skb.delivered_us()), (sent_us - delta_us, sent_us));
+        }
     }
 
     #[test]
