@@ -19,6 +19,8 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(crate) struct Lanes {
     all: Vec<Lane>,
+    /// The next arrival of each; [`Event::NEVER`] if there is none.
+    heads: Vec<Event>,
     /// The next arrival of all lanes, and its lane; [`Event::NEVER`] if there is none.
     first: Event,
     first_lane: LaneId,
@@ -67,6 +69,7 @@ impl Default for Lanes {
     fn default() -> Self {
         Self {
             all: Vec::new(),
+            heads: Vec::new(),
             first: Event::NEVER,
             first_lane: LaneId(0),
             last_lane: LaneId(0),
@@ -83,6 +86,7 @@ impl Lanes {
             None if self.all.len() == LANES_MAX => return None,
             None => {
                 self.all.push(Lane { rate, delay, coming: VecDeque::new() });
+                self.heads.push(Event::NEVER);
                 self.all.len() - 1
             }
         };
@@ -105,8 +109,12 @@ impl Lanes {
         } else if !insert_inside(queue, coming) {
             return false;
         }
-        if event < self.first {
-            (self.first, self.first_lane) = (event, id);
+        let head = &mut self.heads[usize::from(id.0)];
+        if event < *head {
+            *head = event;
+            if event < self.first {
+                (self.first, self.first_lane) = (event, id);
+            }
         }
         true
     }
@@ -123,9 +131,11 @@ impl Lanes {
         if self.first != event {
             return None;
         }
-        let lane = &mut self.all[usize::from(self.first_lane.0)];
         self.last_lane = self.first_lane;
-        let coming = lane.coming.pop_front();
+        let queue = &mut self.all[usize::from(self.first_lane.0)].coming;
+        let coming = queue.pop_front();
+        let head = queue.front().map_or(Event::NEVER, Coming::event);
+        self.heads[usize::from(self.first_lane.0)] = head;
         self.find_first();
         coming.map(|coming| coming.packet)
     }
@@ -153,12 +163,14 @@ impl Lanes {
         let cut = queue.iter().filter(|coming| coming.link == link);
         let cut = cut.map(|coming| coming.packet).collect();
         queue.retain(|coming| coming.link != link);
+        self.heads[usize::from(id.0)] = queue.front().map_or(Event::NEVER, Coming::event);
         self.find_first();
         cut
     }
 
     /// Takes everything off all lanes, in no particular order but that of each link.
     pub fn drain(&mut self) -> impl Iterator<Item = Coming> {
+        self.heads.fill(Event::NEVER);
         self.first = Event::NEVER;
         self.all.iter_mut().flat_map(|lane| lane.coming.drain(..))
     }
@@ -166,35 +178,28 @@ impl Lanes {
     #[inline]
     fn find_first(&mut self) {
         self.first = Event::NEVER;
-        for (index, lane) in (0..).zip(&self.all) {
-            if let Some(coming) = lane.coming.front()
-                && coming.event() < self.first
-            {
-                (self.first, self.first_lane) = (coming.event(), LaneId(index));
+        for (index, head) in (0..).zip(&self.heads) {
+            if *head < self.first {
+                (self.first, self.first_lane) = (*head, LaneId(index));
             }
         }
     }
 }
 
-/// Puts a packet before those that arrive later. Its place is found by halves, in what has come
-/// last.
-#[inline(never)]
+/// Puts a packet before those that arrive later: they are few, so it passes them one by one. False,
+/// and nothing done, if they are too many.
+#[inline]
 fn insert_inside(queue: &mut VecDeque<Coming>, coming: Coming) -> bool {
     let event = coming.event();
-    let mut from = queue.len().saturating_sub(OVERTAKEN_MAX + 1);
-    let mut to = queue.len();
-    if queue[from].event() > event && from > 0 {
+    let mut place = queue.len();
+    if place > OVERTAKEN_MAX && queue[place - OVERTAKEN_MAX - 1].event() > event {
         return false;
     }
-    while from < to {
-        let middle = from.midpoint(to);
-        if queue[middle].event() > event {
-            to = middle;
-        } else {
-            from = middle + 1;
-        }
+    queue.push_back(coming);
+    while place > 0 && queue[place - 1].event() > event {
+        queue.swap(place - 1, place);
+        place -= 1;
     }
-    queue.insert(from, coming);
     true
 }
 
