@@ -48,6 +48,9 @@ pub trait App {
         let _ = cx;
     }
 
+    /// It is about to be told that something is ready: the caches may be asked for what it will need.
+    fn foresee(&self) {}
+
     /// What it has to show.
     fn report(&self) -> AppReport;
 }

@@ -131,13 +131,19 @@ impl World {
         if let Some(entry) = host(2)
             && let Some(packet) = entry.packet()
         {
-            let out = self.nodes[entry.node.0 as usize].host.foresee_way(self.pool.get(packet));
+            let node = &self.nodes[entry.node.0 as usize];
+            let out = node.host.foresee_way(self.pool.get(packet));
             self.foresee_link_behind(entry.node, out);
+            prefetch_at(&self.apps, node.likely_app());
         }
         if let Some(entry) = host(1)
             && let Some(packet) = entry.packet()
         {
-            self.nodes[entry.node.0 as usize].host.foresee_rest(self.pool.get(packet));
+            let node = &self.nodes[entry.node.0 as usize];
+            node.host.foresee_rest(self.pool.get(packet));
+            if let Some(app) = self.apps.get(node.likely_app()) {
+                app.foresee();
+            }
         }
     }
 

@@ -14,6 +14,9 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PacketId(pub(crate) u32);
 
+/// So many places beforehand the caches are asked for a free one.
+const AHEAD: usize = 4;
+
 /// Packets by number.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
@@ -38,6 +41,10 @@ impl Pool {
     #[inline]
     pub fn reserve(&mut self) -> PacketId {
         if let Some(index) = self.free.pop() {
+            let soon = self.free.len().checked_sub(AHEAD).map(|place| self.free[place]);
+            if let Some(soon) = soon {
+                self.slots[soon as usize].foresee();
+            }
             return PacketId(index);
         }
         self.slots.push(Packet::default());

@@ -13,7 +13,7 @@ use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
 use crate::schedule::{Event, Kind, Schedule, Slot, new_index};
 use crate::windows::Windows;
-use datapath::host::{Host, Outbox};
+use datapath::host::{Host, Outbox, Wants};
 use datapath::node::{Node as _, Output, Port, SocketReady};
 use datapath::packet::{Memory, Packet};
 use datapath::reason::Reason;
@@ -98,6 +98,25 @@ pub(crate) struct AppState {
     timer: Instant,
     running: bool,
     rng: Rng,
+}
+
+impl NodeState {
+    /// The application that will hear of the next packet, as a rule; beyond all if none does.
+    #[inline]
+    pub fn likely_app(&self) -> usize {
+        let owner = self.owners.get(self.host.likely_socket() as usize);
+        owner.map_or(usize::MAX, |owner| *owner as usize)
+    }
+}
+
+impl AppState {
+    /// The caches are asked for the application itself.
+    #[inline]
+    pub fn foresee(&self) {
+        if let Some(app) = &self.app {
+            app.foresee();
+        }
+    }
 }
 
 /// The link behind a port that has none yet.
@@ -557,19 +576,24 @@ impl World {
     fn pump(&mut self, node: NodeId) {
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
-            if let Some(until) = host.quiet_until(self.now) {
-                break until;
-            }
-            let place = self.pool.reserve();
-            if let Some(port) = host.poll_send(self.now, self.pool.get_mut(place)) {
-                let in_chain = host.has_chain(port);
-                self.put_on_link(node, port, place);
-                if in_chain {
-                    self.put_chain_on_link(node, port);
+            match host.wants(self.now) {
+                Wants::Nothing(until) => break until,
+                Wants::Send => {
+                    let place = self.pool.reserve();
+                    match host.poll_send(self.now, self.pool.get_mut(place)) {
+                        Some(port) => {
+                            let in_chain = host.has_chain(port);
+                            self.put_on_link(node, port, place);
+                            if in_chain {
+                                self.put_chain_on_link(node, port);
+                            }
+                        }
+                        None => self.pool.discard(place),
+                    }
+                    continue;
                 }
-                continue;
+                Wants::Tell => {}
             }
-            self.pool.discard(place);
             match host.poll_rest(self.now) {
                 Some(Output::Send(port, packet)) => {
                     let packet = self.pool.insert(packet);

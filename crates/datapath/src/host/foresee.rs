@@ -62,6 +62,12 @@ impl Host {
         }
     }
 
+    /// The socket that the next packet is for, as a rule.
+    #[inline]
+    pub fn likely_socket(&self) -> u32 {
+        self.lent_last
+    }
+
     /// A host that passes nothing on has one port as a rule.
     #[inline]
     fn likely_way(&self, packet: &Packet) -> Port {

@@ -30,7 +30,7 @@ mod unusual;
 pub use buffer::SharedBuffer;
 pub use datagram::DatagramError;
 pub use listener::{Listener, SOMAXCONN};
-pub use outbox::Outbox;
+pub use outbox::{Outbox, Wants};
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
 pub use snmp::{IpStats, Snmp};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
@@ -331,12 +331,17 @@ impl Host {
         self.out.is_empty()
     }
 
-    /// If nothing is to be done at `now`, when the host wants to be called again (`FAR_FUTURE`:
-    /// only when something arrives).
+    /// What a host is to be asked for at `now`.
     #[inline]
-    pub fn quiet_until(&self, now: Instant) -> Option<Instant> {
+    pub fn wants(&self, now: Instant) -> Wants {
         let next = self.next_timer();
-        (next > now && !self.fib_touched && self.is_quiet()).then_some(next)
+        if next <= now || self.fib_touched || self.out.may_send() {
+            Wants::Send
+        } else if self.is_quiet() {
+            Wants::Nothing(next)
+        } else {
+            Wants::Tell
+        }
     }
 
     #[inline]
@@ -473,9 +478,11 @@ impl Host {
             let port = &self.ports[index as usize];
             self.port_timers.arm(index, port.owes_at().min(port.interrupt_at()));
         }
-        self.fib.upkeep(now);
-        self.expire_fragments(now);
-        self.fib_touched = true;
+        if self.fib_touched || self.fib_wake.is_some_and(|at| at <= now) {
+            self.fib.upkeep(now);
+            self.expire_fragments(now);
+            self.fib_touched = true;
+        }
     }
 
     fn on_socket_timer(&mut self, now: Instant, id: u32) {

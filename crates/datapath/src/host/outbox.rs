@@ -5,6 +5,7 @@ use crate::node::{Port, SocketReady};
 use crate::packet::Packet;
 use crate::reason::Reason;
 use crate::trace::Event;
+use crate::units::Instant;
 use std::collections::VecDeque;
 
 /// Everything that waits for `poll`.
@@ -29,7 +30,24 @@ pub struct Outbox {
     pub(super) spare: SpareCutting,
 }
 
+/// What a host is to be asked for next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// Something is due or may be to be sent: [`poll_send`](super::Host::poll_send).
+    Send,
+    /// There is only something to be told: [`poll_rest`](super::Host::poll_rest).
+    Tell,
+    /// Nothing until then (`FAR_FUTURE`: until something arrives).
+    Nothing(Instant),
+}
+
 impl Outbox {
+    /// Something may be to be sent, or to be taken in by the host itself.
+    #[inline]
+    pub(super) fn may_send(&self) -> bool {
+        !(self.direct.is_empty() && self.sending.is_empty() && self.looped_back.is_empty())
+    }
+
     /// Whether there is nothing to say.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {

@@ -4,9 +4,9 @@ use super::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::TcpRead;
 use datapath::node::SocketReady;
+use datapath::prefetch::prefetch;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
-use std::collections::BTreeMap;
 
 /// Accepts connections and reads them, 256 KiB at a time, as soon as there is something.
 #[derive(Debug)]
@@ -15,8 +15,8 @@ pub struct TcpSink {
     config: TcpConfig,
     pause: Option<Pause>,
     listener: Option<u32>,
-    /// Open connections and what each has received.
-    open: BTreeMap<u32, u64>,
+    /// Open connections in the order of their numbers, and what each has received.
+    open: Vec<(u32, u64)>,
     paused_until: Instant,
     report: AppReport,
 }
@@ -39,7 +39,7 @@ impl TcpSink {
             config,
             pause: None,
             listener: None,
-            open: BTreeMap::new(),
+            open: Vec::new(),
             paused_until: Instant::ZERO,
             report: AppReport::default(),
         }
@@ -51,10 +51,17 @@ impl TcpSink {
         self
     }
 
+    /// Where an open connection stands among them.
+    #[inline]
+    fn place_of(&self, socket: u32) -> Option<usize> {
+        self.open.binary_search_by_key(&socket, |(other, _)| *other).ok()
+    }
+
     fn accept(&mut self, cx: &mut AppCx<'_>, listener: u32) {
         while let Some(socket) = cx.host.tcp_accept(cx.now, listener) {
             cx.own(socket);
-            self.open.insert(socket, 0);
+            let place = self.open.partition_point(|(other, _)| *other < socket);
+            self.open.insert(place, (socket, 0));
             self.report.socket = Some(socket);
             self.report.received += 1;
             self.read(cx, socket);
@@ -67,7 +74,7 @@ impl TcpSink {
                 TcpRead::Data(bytes) => self.count(cx, socket, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
-                    self.open.remove(&socket);
+                    self.open.retain(|(other, _)| *other != socket);
                     self.report.finished = Some(cx.now);
                     cx.host.tcp_close(cx.now, socket);
                     return;
@@ -78,7 +85,8 @@ impl TcpSink {
 
     fn count(&mut self, cx: &mut AppCx<'_>, socket: u32, bytes: u64) {
         self.report.receive(cx.now, bytes);
-        let total = self.open.entry(socket).or_default();
+        let place = self.place_of(socket).expect("only open connections are read");
+        let total = &mut self.open[place].1;
         *total += bytes;
         if let Some(Pause { at_bytes, span }) = self.pause
             && *total >= at_bytes
@@ -101,16 +109,23 @@ impl App for TcpSink {
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
         if Some(ready.socket) == self.listener {
             self.accept(cx, ready.socket);
-        } else if self.open.contains_key(&ready.socket) {
+        } else if self.place_of(ready.socket).is_some() {
             self.read(cx, ready.socket);
         }
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {
-        let open: Vec<u32> = self.open.keys().copied().collect();
+        let open: Vec<u32> = self.open.iter().map(|(socket, _)| *socket).collect();
         for socket in open {
             self.read(cx, socket);
         }
+    }
+
+    fn foresee(&self) {
+        prefetch(&self.listener);
+        prefetch(&self.open);
+        prefetch(&self.report.received_bytes);
+        prefetch(&self.report.last_received);
     }
 
     fn report(&self) -> AppReport {
