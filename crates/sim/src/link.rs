@@ -108,16 +108,25 @@ pub struct Link {
 }
 
 /// What a packet put on a link makes necessary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Put {
     /// An event for the end of the transmission.
     pub sent: Option<Instant>,
-    /// An event for the arrival.
-    pub arrival: Option<Instant>,
     /// The packet left in no time: credit is due now.
     pub done: Option<Done>,
+    /// What becomes of it on the way.
+    pub flight: Flight,
+}
+
+/// What a packet on its way makes necessary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flight {
+    /// Nothing: it arrives with others, or after them.
+    Waits,
+    /// An event for the arrival.
+    Arrives(Instant),
     /// The packet is lost.
-    pub lost: bool,
+    Lost,
 }
 
 impl Default for LinkConfig {
@@ -202,16 +211,21 @@ impl Link {
         self.stats.bytes += u64::from(size);
         packet.meta.owner = Meta::NO_OWNER;
         let left = self.leaves_at(now, size);
-        let mut put = Put::default();
-        self.put_in_flight(left, (pool, lanes), id, &mut put);
-        put
+        let flight = self.put_in_flight(left, (pool, lanes), id);
+        Put { sent: None, done: None, flight }
     }
 
-    /// The caches are asked for this link.
+    /// The caches are asked for what a packet needs that is put on this link.
     #[inline]
     pub(crate) fn foresee(&self) {
         prefetch(&self.busy_until);
         prefetch(&self.rate);
+    }
+
+    /// The caches are asked for what a packet needs that arrives.
+    #[inline]
+    pub(crate) fn foresee_arrival(&self) {
+        prefetch(&self.to);
     }
 
     /// When the last bit of the next `size` bytes will have left.
@@ -231,10 +245,9 @@ impl Link {
         left: Instant,
         (pool, lanes): (&mut Pool, &mut Lanes),
         packet: PacketId,
-        put: &mut Put,
-    ) {
+    ) -> Flight {
         if self.trouble.is_some() {
-            return self.put_in_trouble(left, pool, packet, put);
+            return self.put_in_trouble(left, pool, packet);
         }
         let at = left + self.delay;
         let (link, to) = (self.id, self.to.0);
@@ -242,8 +255,9 @@ impl Link {
         match self.lane {
             Some(lane) if !self.queued && lanes.insert(lane, Coming { at, link, packet }, to) => {
                 self.on_lane += 1;
+                Flight::Waits
             }
-            _ => self.insert(at, packet, put),
+            _ => self.insert(at, packet),
         }
     }
 
@@ -267,52 +281,57 @@ impl Link {
         if !self.veth {
             packet.hash = 0;
         }
-        let mut put = Put::default();
         let left = self.leaves_at(now, size);
-        if self.rate.is_none() {
-            put.done = Some(done);
-        } else if self.leaving_at < Instant::FAR_FUTURE {
-            self.ring.push_back((left, done));
-        } else if !promise(left, done) {
-            (self.leaving_at, self.leaving) = (left, done);
-            put.sent = Some(left);
+        let mut sent = None;
+        if self.rate.is_some() {
+            if self.leaving_at < Instant::FAR_FUTURE {
+                self.ring.push_back((left, done));
+            } else if !promise(left, done) {
+                (self.leaving_at, self.leaving) = (left, done);
+                sent = Some(left);
+            }
         }
-        self.put_in_flight(left, (pool, lanes), id, &mut put);
-        put
+        let done = if self.rate.is_none() { Some(done) } else { None };
+        let flight = self.put_in_flight(left, (pool, lanes), id);
+        Put { sent, done, flight }
     }
 
-    fn put_in_trouble(&mut self, left: Instant, pool: &mut Pool, id: PacketId, put: &mut Put) {
-        let Some(trouble) = &mut self.trouble else { return };
+    fn put_in_trouble(&mut self, left: Instant, pool: &mut Pool, id: PacketId) -> Flight {
+        let trouble = self.trouble.as_mut().expect("asked for trouble");
         let packet = pool.get_mut(id);
         let segments = u64::from(packet.segments());
         match trouble.decide(left, self.delay, packet) {
             Fate::Lost => {
                 self.stats.lost += segments;
-                put.lost = true;
+                Flight::Lost
             }
             Fate::Arrives { at, damaged, copy_at } => {
                 if damaged {
                     trouble.damaged.insert(id);
                 }
-                self.insert(at, id, put);
-                if let Some(at) = copy_at {
-                    self.stats.duplicated += segments;
-                    let copy = pool.get(id).clone();
-                    let copy = pool.insert(copy);
-                    self.insert(at, copy, put);
+                let flight = self.insert(at, id);
+                let Some(at) = copy_at else { return flight };
+                self.stats.duplicated += segments;
+                let copy = pool.get(id).clone();
+                let copy = pool.insert(copy);
+                // The earlier one is what is waited for.
+                match self.insert(at, copy) {
+                    Flight::Waits => flight,
+                    earlier => earlier,
                 }
             }
         }
     }
 
     #[inline]
-    fn insert(&mut self, at: Instant, id: PacketId, put: &mut Put) {
+    fn insert(&mut self, at: Instant, id: PacketId) -> Flight {
         self.flight.insert(id, at);
         self.queued = true;
         if at < self.armed {
             self.armed = at;
-            put.arrival = Some(put.arrival.map_or(at, |other| other.min(at)));
+            return Flight::Arrives(at);
         }
+        Flight::Waits
     }
 
     /// What has left by `now`, one at a time.

@@ -46,7 +46,7 @@ impl World {
         lanes.prefetch_place(PLACE);
         if let Some(next) = lanes.upcoming(PACKET) {
             self.pool.get(next.packet).foresee();
-            self.links[next.link.0 as usize].foresee();
+            self.links[next.link.0 as usize].foresee_arrival();
         }
         if let Some(next) = lanes.upcoming(HOST) {
             let (node, _) = self.receiver(next);
@@ -81,7 +81,7 @@ impl World {
             && let Some(packet) = entry.packet()
         {
             self.pool.get(packet).foresee();
-            self.links[entry.link().0 as usize].foresee();
+            self.links[entry.link().0 as usize].foresee_arrival();
         }
         if let Some(router) = router {
             self.look_ahead_of_router(sorted, next, router);

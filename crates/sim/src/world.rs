@@ -8,7 +8,7 @@
 
 use crate::app::{App, AppCx, AppReport};
 use crate::lanes::Lanes;
-use crate::link::{Link, LinkConfig, LinkId, NodeId, Put};
+use crate::link::{Flight, Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
 use crate::record::{Observer, Place};
 use crate::schedule::{Event, Kind, Schedule, Slot, new_index};
@@ -702,11 +702,10 @@ impl World {
         if let Some(at) = put.sent {
             self.arm_link(link_id, Link::SENT, Kind::Sent, at);
         }
-        if let Some(at) = put.arrival {
-            self.arm_link(link_id, Link::ARRIVAL, Kind::Arrival, at);
-        }
-        if put.lost {
-            self.on_link_drop(link_id, Reason::LinkLoss, id);
+        match put.flight {
+            Flight::Waits => {}
+            Flight::Arrives(at) => self.arm_link(link_id, Link::ARRIVAL, Kind::Arrival, at),
+            Flight::Lost => self.on_link_drop(link_id, Reason::LinkLoss, id),
         }
     }
 

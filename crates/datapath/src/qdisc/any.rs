@@ -113,7 +113,7 @@ impl Qdisc for AnyQdisc {
 
 /// A qdisc where it is attached (`struct Qdisc`): at the root of a port or under a class.
 ///
-/// Ordered by use: a packet that passes an empty FIFO needs the first two cache lines.
+/// Ordered by use: a packet that passes an empty FIFO needs the first cache line.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Sched {
@@ -136,7 +136,6 @@ impl Sched {
     #[inline]
     pub(crate) fn foresee(&self) {
         prefetch(&self.qdisc);
-        prefetch(&self.handle);
     }
 
     /// The qdisc itself.
@@ -197,7 +196,7 @@ impl Sched {
     #[inline]
     pub fn rests(&self) -> bool {
         match &self.qdisc {
-            AnyQdisc::Fifo(fifo) => fifo.peek().is_none(),
+            AnyQdisc::Fifo(fifo) => fifo.backlog().packets == 0,
             AnyQdisc::PfifoFast(pfifo_fast) => pfifo_fast.may_bypass(),
             _ => false,
         }

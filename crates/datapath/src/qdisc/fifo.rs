@@ -41,11 +41,14 @@ impl FifoKind {
 }
 
 /// pfifo, bfifo, pfifo_head_drop and noqueue.
+///
+/// Ordered by use: a packet that passes an empty queue needs the first cache line.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Fifo {
+    stats: Stats,
     kind: FifoKind,
     queue: PacketQueue,
-    stats: Stats,
 }
 
 impl Fifo {

@@ -10,13 +10,14 @@ use std::collections::VecDeque;
 /// which is near, and not at the end of a long ring. What comes out has long left the caches, so it
 /// is asked for in time.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct PacketQueue {
+    waiting: Backlog,
     /// What lies in a free place is of no use.
     places: Vec<Packet>,
     free: Vec<u32>,
     /// Places of the packets, the oldest first.
     order: VecDeque<u32>,
-    bytes: u32,
 }
 
 /// From this many packets on a queue does not stay in the caches.
@@ -46,7 +47,8 @@ impl PacketQueue {
 
     #[inline]
     fn put_down(&mut self, packet: &mut Packet) -> u32 {
-        self.bytes += packet.wire_len();
+        self.waiting.packets += 1;
+        self.waiting.bytes += packet.wire_len();
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(Packet::default());
             self.places.len() as u32 - 1
@@ -68,7 +70,8 @@ impl PacketQueue {
         let Some(index) = self.order.pop_front() else { return false };
         self.places[index as usize].move_to(place);
         self.free.push(index);
-        self.bytes -= place.wire_len();
+        self.waiting.packets -= 1;
+        self.waiting.bytes -= place.wire_len();
         if self.order.len() >= LONG
             && let Some(&soon) = self.order.get(AHEAD)
         {
@@ -84,13 +87,13 @@ impl PacketQueue {
 
     /// True if nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.waiting.packets == 0
     }
 
     /// Packets and bytes that wait.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        Backlog { packets: self.order.len() as u32, bytes: self.bytes }
+        self.waiting
     }
 }
 
