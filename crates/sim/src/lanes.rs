@@ -204,9 +204,10 @@ fn insert_inside(queue: &mut VecDeque<Coming>, coming: Coming) -> bool {
         return true;
     }
     while place > 0 && queue[place - 1].event() > event {
-        queue.swap(place - 1, place);
+        queue[place] = queue[place - 1];
         place -= 1;
     }
+    queue[place] = coming;
     true
 }
 

@@ -265,7 +265,8 @@ impl Host {
         self.settle(now, index);
         let port = &mut self.ports[usize::from(index)];
         if port.bypass(packet) {
-            self.out.direct.push_back((Port(index), packet.take()));
+            self.out.direct.push_back_from(packet);
+            self.out.direct_ports.push_back(Port(index));
             return Enqueue::Queued;
         }
         if port.bypass_to_be_cut(&mut self.out.spare, packet) {

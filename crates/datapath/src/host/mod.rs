@@ -404,10 +404,8 @@ impl Host {
         if !self.out.looped_back.is_empty() {
             self.receive_looped_back(now);
         }
-        if let Some((port, packet)) = self.out.direct.front_mut() {
-            let port = *port;
-            packet.move_to(place);
-            self.out.direct.pop_front();
+        if let Some(port) = self.out.direct_ports.pop_front() {
+            self.out.direct.pop_front_into(place);
             return Some(port);
         }
         self.next_send(now, place)

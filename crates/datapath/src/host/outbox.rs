@@ -3,6 +3,7 @@
 use super::port::SpareCutting;
 use crate::node::{Port, SocketReady};
 use crate::packet::Packet;
+use crate::qdisc::queue::PacketQueue;
 use crate::reason::Reason;
 use crate::trace::Event;
 use crate::units::Instant;
@@ -16,7 +17,9 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// Packets that need not wait: for the wire of a port, past its empty queue.
-    pub(super) direct: VecDeque<(Port, Packet)>,
+    pub(super) direct: PacketQueue,
+    /// The port of each.
+    pub(super) direct_ports: VecDeque<Port>,
     /// Packets from the host to itself (`loopback_xmit`).
     pub(super) looped_back: VecDeque<Packet>,
     /// Ports that have something to send and credit to send it with.
@@ -45,13 +48,13 @@ impl Outbox {
     /// Something may be to be sent, or to be taken in by the host itself.
     #[inline]
     pub(super) fn may_send(&self) -> bool {
-        !(self.direct.is_empty() && self.sending.is_empty() && self.looped_back.is_empty())
+        !(self.direct_ports.is_empty() && self.sending.is_empty() && self.looped_back.is_empty())
     }
 
     /// Whether there is nothing to say.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        let told = self.direct.len() | self.ready.len() | self.events.len();
+        let told = self.direct_ports.len() | self.ready.len() | self.events.len();
         let dropped = self.dropped.len() | self.dropped_out.len();
         told | dropped | self.sending.len() | self.looped_back.len() == 0
     }

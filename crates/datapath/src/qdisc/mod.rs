@@ -15,7 +15,7 @@ mod hash;
 pub mod netem;
 pub mod police;
 pub mod prio;
-mod queue;
+pub(crate) mod queue;
 pub mod rate;
 pub mod red;
 pub mod tbf;
