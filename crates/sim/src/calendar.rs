@@ -7,6 +7,7 @@ use crate::lanes::Coming;
 use crate::link::{LinkId, NodeId};
 use crate::pool::PacketId;
 use crate::schedule::{Event, Kind};
+use datapath::node::Port;
 use datapath::units::{Duration, Instant};
 
 /// Something that a node will do in a window. Windows hold very many of these, so they are small.
@@ -14,12 +15,16 @@ use datapath::units::{Duration, Instant};
 pub(crate) struct Entry {
     /// When, in ns after the window begins.
     after_ns: u32,
-    /// Which event, in the order of those at one time.
-    id: u32,
-    pub node: NodeId,
     /// The packet that arrives, the number of what became ready, or [`Entry::EVENT`].
     what: u32,
+    /// From the top: which event, in the order of those at one time; the port at which something
+    /// arrives (16 bits); the node (22 bits). Whatever an arrival needs is here, so that nobody has
+    /// to look at the link.
+    whose: u64,
 }
+
+const NODE_BITS: u32 = 22;
+const PORT_BITS: u32 = 16;
 
 impl Entry {
     /// There is nothing besides the event.
@@ -28,44 +33,69 @@ impl Entry {
     /// An event of `node` that is not the arrival of a packet on a lane.
     #[inline]
     pub fn of_event(begin: Instant, event: Event, node: NodeId) -> Self {
-        Self { after_ns: after(begin, event.at), id: event.id(), node, what: Self::EVENT }
+        Self::new(after(begin, event.at), event.id(), (node, Port(0)), Self::EVENT)
     }
 
     /// An application hears that something has become ready: before all else at that time. `number`
     /// is that of what became ready.
     #[inline]
     pub fn of_ready(begin: Instant, at: Instant, node: NodeId, number: u32) -> Self {
-        Self { after_ns: after(begin, at), id: 0, node, what: number }
+        Self::new(after(begin, at), 0, (node, Port(0)), number)
     }
 
     #[inline]
-    fn arrival(after_ns: u32, coming: Coming, to: NodeId) -> Self {
+    fn arrival(after_ns: u32, coming: Coming, to: (NodeId, Port)) -> Self {
         let id = Event::new(coming.at, Kind::Arrival, coming.link.0).id();
-        Self { after_ns, id, node: to, what: coming.packet.0 }
+        Self::new(after_ns, id, to, coming.packet.0)
+    }
+
+    #[inline]
+    fn new(after_ns: u32, id: u32, (node, port): (NodeId, Port), what: u32) -> Self {
+        debug_assert!(node.0 < 1 << NODE_BITS, "indices have 22 bits");
+        let place = u64::from(port.0) << NODE_BITS | u64::from(node.0);
+        Self { after_ns, what, whose: u64::from(id) << (NODE_BITS + PORT_BITS) | place }
+    }
+
+    /// Which event, in the order of those at one time.
+    #[inline]
+    fn id(&self) -> u32 {
+        (self.whose >> (NODE_BITS + PORT_BITS)) as u32
+    }
+
+    /// Whose event it is.
+    #[inline]
+    pub fn node(&self) -> NodeId {
+        NodeId((self.whose & ((1 << NODE_BITS) - 1)) as u32)
+    }
+
+    /// Where the packet arrives, if one does.
+    #[inline]
+    pub fn port(&self) -> Port {
+        Port((self.whose >> NODE_BITS) as u16)
     }
 
     /// The packet that arrives, if it is one on the way on a lane.
     #[inline]
     pub fn packet(&self) -> Option<PacketId> {
-        (self.what != Self::EVENT && self.id != 0).then_some(PacketId(self.what))
+        (self.what != Self::EVENT && self.id() != 0).then_some(PacketId(self.what))
     }
 
     /// The number that [`of_ready`](Self::of_ready) was given.
     #[inline]
     pub fn ready(&self) -> Option<u32> {
-        (self.id == 0 && self.what != Self::EVENT).then_some(self.what)
+        (self.what != Self::EVENT && self.id() == 0).then_some(self.what)
     }
 
     /// The link, if something arrives.
     #[inline]
     pub fn link(&self) -> LinkId {
-        LinkId(Event::with_id(Instant::ZERO, self.id).index())
+        LinkId(Event::with_id(Instant::ZERO, self.id()).index())
     }
 
     /// The event, in the window that begins at `begin`.
     #[inline]
     pub fn event(&self, begin: Instant) -> Event {
-        Event::with_id(begin + Duration::from_nanos(self.after_ns.into()), self.id)
+        Event::with_id(begin + Duration::from_nanos(self.after_ns.into()), self.id())
     }
 
     /// When, in ns after the window begins.
@@ -76,8 +106,8 @@ impl Entry {
 
     /// What entries of one node are ordered by. Those that are equal in this keep their order.
     #[inline]
-    pub fn key(&self) -> (u32, u32) {
-        (self.after_ns, self.id)
+    pub fn key(&self) -> u64 {
+        u64::from(self.after_ns) << 32 | u64::from(self.id())
     }
 }
 
@@ -102,8 +132,8 @@ pub(crate) struct Calendar {
     spare: Vec<Vec<Entry>>,
     /// Number of the window that is next; those before it are empty.
     next: u64,
-    /// What arrives after all those windows, and at whom.
-    far: Vec<(Coming, NodeId)>,
+    /// What arrives after all those windows, and where.
+    far: Vec<(Coming, (NodeId, Port))>,
     /// The first window that one of those belongs to.
     far_next: u64,
     len: usize,
@@ -147,15 +177,15 @@ impl Calendar {
         Instant::from_nanos(number.saturating_mul(self.width))
     }
 
-    /// A packet is on its way to `node`.
+    /// A packet is on its way to a port.
     #[inline]
-    pub fn push(&mut self, coming: Coming, node: NodeId) {
+    pub fn push(&mut self, coming: Coming, to: (NodeId, Port)) {
         self.len += 1;
-        self.put(coming, node);
+        self.put(coming, to);
     }
 
     #[inline]
-    fn put(&mut self, coming: Coming, node: NodeId) {
+    fn put(&mut self, coming: Coming, to: (NodeId, Port)) {
         let (number, after_ns) = self.place(coming.at);
         debug_assert!(number >= self.next, "the window is over");
         if number - self.next < WINDOWS {
@@ -165,10 +195,10 @@ impl Calendar {
             {
                 *list = spare;
             }
-            list.push(Entry::arrival(after_ns as u32, coming, node));
+            list.push(Entry::arrival(after_ns as u32, coming, to));
         } else {
             self.far_next = self.far_next.min(number);
-            self.far.push((coming, node));
+            self.far.push((coming, to));
         }
     }
 
@@ -187,8 +217,8 @@ impl Calendar {
         self.next = number;
         if self.far_next.saturating_sub(number) < WINDOWS {
             self.far_next = u64::MAX;
-            for (coming, node) in core::mem::take(&mut self.far) {
-                self.put(coming, node);
+            for (coming, to) in core::mem::take(&mut self.far) {
+                self.put(coming, to);
             }
         }
         let begin = self.begin(number);
@@ -220,15 +250,22 @@ impl Calendar {
         cut
     }
 
-    /// Everything, and at whom it arrives, in the order of arrival.
-    pub fn into_sorted(mut self) -> Vec<(Coming, NodeId)> {
+    /// How many packets are on the way on `link`.
+    pub fn count(&self, link: LinkId) -> usize {
+        let near = self.windows.iter().flatten().filter(|entry| entry.link() == link);
+        near.count() + self.far.iter().filter(|(coming, _)| coming.link == link).count()
+    }
+
+    /// Everything, and where it arrives, in the order of arrival.
+    pub fn into_sorted(mut self) -> Vec<(Coming, (NodeId, Port))> {
         let mut all = core::mem::take(&mut self.far);
         for number in self.next..self.next + WINDOWS {
             let begin = self.begin(number);
             for entry in &self.windows[(number % WINDOWS) as usize] {
                 let Some(packet) = entry.packet() else { continue };
                 let at = entry.event(begin).at;
-                all.push((Coming { at, link: entry.link(), packet }, entry.node));
+                let to = (entry.node(), entry.port());
+                all.push((Coming { at, link: entry.link(), packet }, to));
             }
         }
         // Packets of one link keep their order.
@@ -294,7 +331,7 @@ mod tests {
                         let at = earlier.map(|(at, ..)| *at).fold(now + ahead, u64::max);
                         oracle.push((at, link, packet));
                         let at = Instant::from_nanos(at);
-                        calendar.push(Coming { at, link: LinkId(link), packet }, NodeId(0));
+                        calendar.push(Coming { at, link: LinkId(link), packet }, (NodeId(0), Port(0)));
                     }
                 }
             }

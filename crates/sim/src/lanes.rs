@@ -11,6 +11,7 @@ use crate::calendar::Calendar;
 use crate::link::{LinkId, NodeId};
 use crate::pool::PacketId;
 use crate::schedule::{Event, Kind};
+use datapath::node::Port;
 use datapath::prefetch::prefetch;
 use datapath::units::{Duration, Instant, Rate};
 use std::collections::VecDeque;
@@ -93,13 +94,13 @@ impl Lanes {
         Some(LaneId(index as u8))
     }
 
-    /// Puts a packet on its way to `node` on a lane. False, and nothing done, if it would overtake too
+    /// Puts a packet on its way to a port on a lane. False, and nothing done, if it would overtake too
     /// many.
     #[inline]
     #[must_use]
-    pub fn insert(&mut self, id: LaneId, coming: Coming, node: NodeId) -> bool {
+    pub fn insert(&mut self, id: LaneId, coming: Coming, to: (NodeId, Port)) -> bool {
         if let Some(calendar) = &mut self.calendar {
-            calendar.push(coming, node);
+            calendar.push(coming, to);
             return true;
         }
         let event = coming.event();
@@ -151,6 +152,17 @@ impl Lanes {
     pub fn prefetch_place(&self, ahead: usize) {
         if let Some(coming) = self.all[usize::from(self.last_lane.0)].coming.get(ahead) {
             prefetch(coming);
+        }
+    }
+
+    /// How many packets are on the way on `link`.
+    pub fn count(&self, id: LaneId, link: LinkId) -> usize {
+        match &self.calendar {
+            Some(calendar) => calendar.count(link),
+            None => {
+                let queue = &self.all[usize::from(id.0)].coming;
+                queue.iter().filter(|coming| coming.link == link).count()
+            }
         }
     }
 
@@ -229,6 +241,8 @@ mod tests {
     use datapath::packet::Packet;
     use proptest::prelude::*;
 
+    const TO: (NodeId, Port) = (NodeId(0), Port(0));
+
     proptest! {
         /// Against a stable sort by time and link, over more kinds of links than have lanes.
         #[test]
@@ -257,7 +271,7 @@ mod tests {
                         prop_assert_eq!(taken, first.map(|it| it.packet));
                         oracle.drain(..usize::from(first.is_some()));
                     }
-                    (_, Some(lane)) if lanes.insert(lane, coming, NodeId(0)) => {
+                    (_, Some(lane)) if lanes.insert(lane, coming, TO) => {
                         let place = oracle.partition_point(|it| it.event() <= coming.event());
                         oracle.insert(place, coming);
                     }
@@ -277,10 +291,10 @@ mod tests {
         let mut lanes = Lanes::default();
         let lane = lanes.lane_for(None, Duration::ZERO).expect("the first kind has a lane");
         for at in 0..100 {
-            assert!(lanes.insert(lane, coming(at), NodeId(0)));
+            assert!(lanes.insert(lane, coming(at), TO));
         }
         let at = 100 - OVERTAKEN_MAX as u64;
-        assert!(!lanes.insert(lane, coming(at - 2), NodeId(0)));
-        assert!(lanes.insert(lane, coming(at - 1), NodeId(0)));
+        assert!(!lanes.insert(lane, coming(at - 2), TO));
+        assert!(lanes.insert(lane, coming(at - 1), TO));
     }
 }

@@ -84,8 +84,6 @@ pub struct Link {
     pub to: (NodeId, Port),
     trouble: Option<Box<Trouble>>,
     id: LinkId,
-    /// How many packets are on the lane.
-    on_lane: u32,
     /// Where packets are on their way, if there is no trouble and they are not too late for it.
     lane: Option<LaneId>,
     veth: bool,
@@ -185,7 +183,6 @@ impl Link {
             ring: VecDeque::new(),
             id,
             lane: if trouble { None } else { lanes.lane_for(config.rate, config.delay) },
-            on_lane: 0,
             flight: Queue::default(),
             armed: Instant::FAR_FUTURE,
             from,
@@ -250,11 +247,10 @@ impl Link {
             return self.put_in_trouble(left, pool, packet);
         }
         let at = left + self.delay;
-        let (link, to) = (self.id, self.to.0);
+        let (link, to) = (self.id, self.to);
         // What has gone into the queue of this link stays ahead of what follows it.
         match self.lane {
             Some(lane) if !self.queued && lanes.insert(lane, Coming { at, link, packet }, to) => {
-                self.on_lane += 1;
                 Flight::Waits
             }
             _ => self.insert(at, packet),
@@ -364,12 +360,6 @@ impl Link {
         self.lane
     }
 
-    /// A packet that was on a lane arrives.
-    #[inline]
-    pub(crate) fn leaves_lane(&mut self) {
-        self.on_lane -= 1;
-    }
-
     /// The packet that arrives now from the queue of this link; none if the link has been cut
     /// meanwhile.
     #[inline]
@@ -399,15 +389,14 @@ impl Link {
     /// Cuts off what is on the way.
     pub(crate) fn cut(&mut self, lanes: &mut Lanes) -> Vec<PacketId> {
         let mut cut = self.lane.map_or(Vec::new(), |lane| lanes.cut(lane, self.id));
-        self.on_lane = 0;
         cut.extend(std::iter::from_fn(|| self.flight.pop()));
         self.queued = false;
         cut
     }
 
     /// Packets that are on the link, being serialised or on the way; a super-packet is one.
-    pub fn in_flight(&self) -> usize {
-        self.on_lane as usize + self.flight.len()
+    pub(crate) fn in_flight(&self, lanes: &Lanes) -> usize {
+        self.lane.map_or(0, |lane| lanes.count(lane, self.id)) + self.flight.len()
     }
 
     /// The serialisation rate.

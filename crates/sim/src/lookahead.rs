@@ -81,7 +81,6 @@ impl World {
             && let Some(packet) = entry.packet()
         {
             self.pool.get(packet).foresee();
-            self.links[entry.link().0 as usize].foresee_arrival();
         }
         if let Some(router) = router {
             self.look_ahead_of_router(sorted, next, router);
@@ -92,12 +91,11 @@ impl World {
     fn look_ahead_of_router(&self, sorted: &[Entry], next: usize, router: NodeId) {
         let node = &self.nodes[router.0 as usize];
         let arrival = |ahead: usize| {
-            let entry = sorted.get(next + ahead).filter(|entry| entry.node == router)?;
+            let entry = sorted.get(next + ahead).filter(|entry| entry.node() == router)?;
             Some((entry, self.pool.get(entry.packet()?)))
         };
         if let Some((entry, packet)) = arrival(IN_WINDOW_ELSEWHERE) {
-            let (_, port) = self.links[entry.link().0 as usize].to;
-            node.host.foresee_packet(port, packet);
+            node.host.foresee_packet(entry.port(), packet);
         }
         if let Some((_, packet)) = arrival(IN_WINDOW_WAY) {
             self.foresee_link_behind(router, node.host.foresee_way(packet));
@@ -112,34 +110,33 @@ impl World {
     pub(crate) fn look_ahead_at_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
         let host = |ahead: usize| {
             let entry = sorted.get(*runs.get(run + ahead)? as usize)?;
-            (!self.is_router(entry.node)).then_some(entry)
+            (!self.is_router(entry.node())).then_some(entry)
         };
         if let Some(entry) = host(4) {
-            let node = &self.nodes[entry.node.0 as usize];
+            let node = &self.nodes[entry.node().0 as usize];
             prefetch(&node.wake);
             node.host.foresee();
         }
         if let Some(entry) = host(3)
             && let Some(packet) = entry.packet()
         {
-            let node = &self.nodes[entry.node.0 as usize];
-            let (_, port) = self.links[entry.link().0 as usize].to;
-            node.host.foresee_packet(port, self.pool.get(packet));
+            let node = &self.nodes[entry.node().0 as usize];
+            node.host.foresee_packet(entry.port(), self.pool.get(packet));
             prefetch_at(&node.links, 0);
             prefetch_at(&node.owners, 0);
         }
         if let Some(entry) = host(2)
             && let Some(packet) = entry.packet()
         {
-            let node = &self.nodes[entry.node.0 as usize];
+            let node = &self.nodes[entry.node().0 as usize];
             let out = node.host.foresee_way(self.pool.get(packet));
-            self.foresee_link_behind(entry.node, out);
+            self.foresee_link_behind(entry.node(), out);
             prefetch_at(&self.apps, node.likely_app());
         }
         if let Some(entry) = host(1)
             && let Some(packet) = entry.packet()
         {
-            let node = &self.nodes[entry.node.0 as usize];
+            let node = &self.nodes[entry.node().0 as usize];
             node.host.foresee_rest(self.pool.get(packet));
             if let Some(app) = self.apps.get(node.likely_app()) {
                 app.foresee();

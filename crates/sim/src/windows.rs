@@ -91,9 +91,9 @@ impl Windows {
         self.runs.clear();
         if self.entries.len() * NODES_PER_ENTRY < nodes {
             self.sorted.append(&mut self.entries);
-            self.sorted.sort_by_key(|entry| (entry.node, entry.key()));
+            self.sorted.sort_by_key(|entry| (entry.node(), entry.key()));
             let begins = |index: &usize| {
-                *index == 0 || self.sorted[index - 1].node != self.sorted[*index].node
+                *index == 0 || self.sorted[index - 1].node() != self.sorted[*index].node()
             };
             let starts = (0..self.sorted.len()).filter(begins);
             self.runs.extend(starts.map(|index| index as u32));
@@ -108,7 +108,7 @@ impl Windows {
         counts.clear();
         counts.resize(nodes + 1, 0);
         for entry in &*entries {
-            counts[entry.node.0 as usize + 1] += 1;
+            counts[entry.node().0 as usize + 1] += 1;
         }
         let mut sum = 0;
         for count in &mut *counts {
@@ -118,7 +118,7 @@ impl Windows {
         let Some(&any) = entries.first() else { return };
         sorted.resize(entries.len(), any);
         for entry in entries.drain(..) {
-            let place = &mut counts[entry.node.0 as usize];
+            let place = &mut counts[entry.node().0 as usize];
             sorted[*place as usize] = entry;
             *place += 1;
         }
@@ -264,7 +264,7 @@ impl World {
     fn work_off_node(&mut self, sorted: &[Entry], range: core::ops::Range<usize>) {
         let mut next = range.start;
         let (begin, first) = (self.windows.begin, sorted[next]);
-        let router = self.is_router(first.node).then_some(first.node);
+        let router = self.is_router(first.node()).then_some(first.node());
         self.now = first.event(begin).at;
         loop {
             let entry = sorted[..range.end].get(next);
@@ -304,7 +304,7 @@ impl World {
             self.hear(node, ready);
         } else if let Some(packet) = entry.packet() {
             self.stats.events += 1;
-            self.arrive_from_lane(entry.link(), packet);
+            self.arrive(entry.link(), (entry.node(), entry.port()), packet);
         } else {
             self.happen(entry.event(self.windows.begin));
         }
@@ -319,7 +319,7 @@ impl World {
         let Some(width) = width.filter(|width| *width >= WIDTH_MIN) else { return false };
         let mut calendar = Calendar::new(width.min(WIDTH_MAX).as_nanos());
         for coming in self.lanes.drain() {
-            calendar.push(coming, self.links[coming.link.0 as usize].to.0);
+            calendar.push(coming, self.links[coming.link.0 as usize].to);
         }
         self.lanes.calendar = Some(calendar);
         self.windows.routers = self.nodes.iter().map(|node| node.host.forwarding).collect();
@@ -329,10 +329,10 @@ impl World {
     /// Goes back to one event after the other.
     pub(crate) fn leave_windows(&mut self) {
         let Some(calendar) = self.lanes.calendar.take() else { return };
-        for (coming, node) in calendar.into_sorted() {
+        for (coming, to) in calendar.into_sorted() {
             let lane = self.links[coming.link.0 as usize].lane();
             let lane = lane.expect("what is in the calendar would else be on a lane");
-            assert!(self.lanes.insert(lane, coming, node), "each is later than the last");
+            assert!(self.lanes.insert(lane, coming, to), "each is later than the last");
         }
     }
 }

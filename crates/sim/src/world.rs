@@ -232,6 +232,12 @@ impl World {
         &self.links[link.0 as usize]
     }
 
+    /// Packets that are on a link, being serialised or on the way; a super-packet is one. Counted when
+    /// asked for.
+    pub fn in_flight(&self, link: LinkId) -> usize {
+        self.link(link).in_flight(&self.lanes)
+    }
+
     /// All links, in the order in which they were made.
     pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
         self.links.iter().enumerate().map(|(index, link)| (LinkId(index as u32), link))
@@ -483,7 +489,7 @@ impl World {
             if self.exceeds_caches() {
                 self.look_ahead();
             }
-            return self.arrive_from_lane(id, packet);
+            return self.arrive(id, self.links[id.0 as usize].to, packet);
         }
         let link = &mut self.links[id.0 as usize];
         let arrived = link.take_arrival(self.now);
@@ -492,25 +498,18 @@ impl World {
             Some(next) => self.arm(slot, next),
             None => self.disarm(slot),
         }
-        if let Some(packet) = arrived {
-            self.arrive(id, packet);
-        }
-    }
-
-    /// A packet that was on a lane has arrived.
-    #[inline]
-    pub(crate) fn arrive_from_lane(&mut self, id: LinkId, packet: PacketId) {
-        self.links[id.0 as usize].leaves_lane();
-        self.arrive(id, packet);
-    }
-
-    #[inline]
-    fn arrive(&mut self, id: LinkId, packet: PacketId) {
+        let Some(packet) = arrived else { return };
         let link = &mut self.links[id.0 as usize];
-        let (node, port) = link.to;
         if link.was_damaged(packet) {
             return self.on_link_drop(id, Reason::Checksum, packet);
         }
+        let to = link.to;
+        self.arrive(id, to, packet);
+    }
+
+    /// A sound packet has arrived at a port.
+    #[inline]
+    pub(crate) fn arrive(&mut self, id: LinkId, (node, port): (NodeId, Port), packet: PacketId) {
         if !self.observers.is_empty() {
             for (_, observer) in &mut self.observers {
                 observer.delivered(self.now, id, self.pool.get(packet));

@@ -90,7 +90,7 @@ fn what_was_sent_has_arrived_or_was_dropped_or_is_on_the_way() {
             })
             .map(u64::from)
             .sum();
-        let flying: u64 = world.links().map(|(_, link)| link.in_flight() as u64).sum();
+        let flying: u64 = world.links().map(|(id, _)| world.in_flight(id) as u64).sum();
         let dropped = world.stats().node_drops + world.stats().link_drops;
         let (sent, received) = (world.report(cbr).sent, world.report(sink).received);
         assert_eq!(sent, received + dropped + queued + flying, "after {step} steps");

@@ -66,7 +66,7 @@ fn a_shaper_lets_go_at_its_rate_and_wakes_the_router() {
     assert!((1990..=2001).contains(&received), "{received} of {sent} at 8 Mbit/s");
     assert!(drops.borrow().drops.iter().all(|(_, _, reason)| *reason == Reason::QdiscOverlimit));
     let waiting = u64::from(world.host(NodeId(1)).port(Port(1)).backlog().packets);
-    let flying: usize = world.links().map(|(_, link)| link.in_flight()).sum();
+    let flying: usize = world.links().map(|(id, _)| world.in_flight(id)).sum();
     assert_eq!(sent, received + waiting + flying as u64 + drops.borrow().drops.len() as u64);
 }
 

@@ -167,7 +167,7 @@ fn held(world: &World) -> u64 {
             .sum::<u32>()
     };
     let queued: u32 = (0..world.node_count() as u32).map(queued).sum();
-    let flying: usize = world.links().map(|(_, link)| link.in_flight()).sum();
+    let flying: usize = world.links().map(|(id, _)| world.in_flight(id)).sum();
     u64::from(queued) + flying as u64
 }
 

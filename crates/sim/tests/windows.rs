@@ -166,8 +166,8 @@ impl Plan {
 /// Everything that can be seen of a world.
 fn look_at(world: &World, apps: &[AppId]) -> String {
     let mut seen = format!("{:?} {:?} heard {}\n", world.now(), world.stats(), world.all_heard());
-    for (_, link) in world.links() {
-        writeln!(seen, "{:?} in flight {}", link.stats, link.in_flight()).expect("memory");
+    for (id, link) in world.links() {
+        writeln!(seen, "{:?} in flight {}", link.stats, world.in_flight(id)).expect("memory");
     }
     for node in 0..world.node_count() as u32 {
         let host = world.host(NodeId(node));
