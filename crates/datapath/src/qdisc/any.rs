@@ -115,27 +115,28 @@ impl Qdisc for AnyQdisc {
 ///
 /// Ordered by use: a packet that passes an empty FIFO needs the first cache line.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Sched {
-    qdisc: AnyQdisc,
-    /// Its handle, `major:`.
-    pub handle: Handle,
     /// Something is held.
     holds: bool,
-    /// The packet that `peek` has taken out early and that still belongs to this queue.
-    held: Option<Packet>,
+    /// Its handle, `major:`.
+    pub handle: Handle,
+    qdisc: AnyQdisc,
+    /// The place of a packet that `peek` has taken out early and that still belongs to this queue;
+    /// made at first use.
+    held: Option<Box<Packet>>,
 }
 
 impl Sched {
     /// Attaches `qdisc` as `handle`.
     pub fn new(handle: Handle, qdisc: impl Into<AnyQdisc>) -> Self {
-        Self { qdisc: qdisc.into(), handle, holds: false, held: None }
+        Self { holds: false, handle, qdisc: qdisc.into(), held: None }
     }
 
     /// The caches are asked for what every packet needs.
     #[inline]
     pub(crate) fn foresee(&self) {
-        prefetch(&self.qdisc);
+        prefetch(&self.holds);
     }
 
     /// The qdisc itself.
@@ -159,12 +160,11 @@ impl Sched {
             AnyQdisc::Prio(prio) => return prio.peek(cx),
             deciding => {
                 if !self.holds {
-                    self.held = deciding.dequeue(cx);
-                    self.holds = self.held.is_some();
+                    self.holds = deciding.dequeue_into(self.held.get_or_insert_default(), cx);
                 }
             }
         }
-        self.held.as_ref()
+        if self.holds { self.held.as_deref() } else { None }
     }
 
     /// Whether a packet may go straight to a device that has room, because nothing waits and the
@@ -334,7 +334,8 @@ impl Qdisc for Sched {
 
     #[inline]
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        if core::mem::take(&mut self.holds) { self.held.take() } else { self.qdisc.dequeue(cx) }
+        let mut packet = Packet::default();
+        self.dequeue_into(&mut packet, cx).then_some(packet)
     }
 
     #[inline]
@@ -347,9 +348,9 @@ impl Qdisc for Sched {
     fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
         if self.holds
             && core::mem::take(&mut self.holds)
-            && let Some(held) = self.held.take()
+            && let Some(held) = &mut self.held
         {
-            *place = held;
+            held.move_to(place);
             return true;
         }
         self.qdisc.dequeue_into(place, cx)
@@ -360,7 +361,8 @@ impl Qdisc for Sched {
     }
 
     fn backlog(&self) -> Backlog {
-        let held = self.held.as_ref().map_or(Backlog::default(), Backlog::of);
+        let held = self.held.as_deref().filter(|_| self.holds);
+        let held = held.map_or(Backlog::default(), Backlog::of);
         self.qdisc.backlog() + held
     }
 
