@@ -27,6 +27,8 @@ pub(crate) struct Lanes {
     first_lane: LaneId,
     /// That of the packet that was taken last.
     last_lane: LaneId,
+    /// How many packets have overtaken others.
+    overtaken: u64,
     /// Where everything is instead, while the world is worked off in windows.
     pub calendar: Option<Calendar>,
 }
@@ -74,6 +76,7 @@ impl Default for Lanes {
             first: Event::NEVER,
             first_lane: LaneId(0),
             last_lane: LaneId(0),
+            overtaken: 0,
             calendar: None,
         }
     }
@@ -107,8 +110,11 @@ impl Lanes {
         let queue = &mut self.all[usize::from(id.0)].coming;
         if queue.back().is_none_or(|last| last.event() <= event) {
             queue.push_back(coming);
-        } else if !insert_inside(queue, coming) {
-            return false;
+        } else {
+            self.overtaken += 1;
+            if !insert_inside(queue, coming) {
+                return false;
+            }
         }
         let head = &mut self.heads[usize::from(id.0)];
         if event < *head {
@@ -153,6 +159,11 @@ impl Lanes {
         if let Some(coming) = self.all[usize::from(self.last_lane.0)].coming.get(ahead) {
             prefetch(coming);
         }
+    }
+
+    /// How many packets have overtaken others so far, or would have too many.
+    pub fn overtaken(&self) -> u64 {
+        self.overtaken
     }
 
     /// How many packets are on the way on `link`.

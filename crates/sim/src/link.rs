@@ -350,11 +350,6 @@ impl Link {
         (self.leaving_at < Instant::FAR_FUTURE).then_some(self.leaving_at)
     }
 
-    /// How long a packet takes at least.
-    pub(crate) fn delay(&self) -> Duration {
-        self.delay
-    }
-
     /// Where its packets are on their way, as a rule.
     pub(crate) fn lane(&self) -> Option<LaneId> {
         self.lane

@@ -24,9 +24,10 @@ use std::collections::BinaryHeap;
 pub enum WindowUse {
     /// Never.
     Never,
-    /// When it is too large for the caches.
+    /// When it is too large for the caches, or packets on links of one kind overtake each other all the
+    /// time.
     #[default]
-    WhenLarge,
+    WhenUseful,
     /// Whenever it can be.
     Always,
 }
@@ -55,6 +56,10 @@ pub(crate) struct Windows {
     heard: Vec<(NodeId, SocketReady)>,
     /// Readiness that they hear of in the next one.
     unheard: Vec<(NodeId, SocketReady)>,
+    /// The shortest delay of a link.
+    shortest: Option<Duration>,
+    /// Whether the caches are asked beforehand for what the window needs.
+    looks_ahead: bool,
     /// Which nodes pass packets on.
     pub routers: Vec<bool>,
 }
@@ -63,10 +68,17 @@ pub(crate) struct Windows {
 const WIDTH_MIN: Duration = Duration::from_micros(20);
 /// Longer ones do not either.
 const WIDTH_MAX: Duration = Duration::from_millis(100);
+/// Lanes serve well as long as fewer packets than this overtake others, and fewer than a quarter of all.
+const OVERTAKEN_AT_LEAST: u64 = 1000;
 /// A node has this many entries before those of a window are sorted by counting.
 const NODES_PER_ENTRY: usize = 8;
 
 impl Windows {
+    /// There is a link with this delay.
+    pub fn note_delay(&mut self, delay: Duration) {
+        self.shortest = Some(self.shortest.map_or(delay, |shortest| shortest.min(delay)));
+    }
+
     /// Whether a window is being worked off.
     #[inline]
     pub fn is_open(&self) -> bool {
@@ -139,12 +151,21 @@ impl World {
         self.windows.when = when;
     }
 
+    /// Whether the world is worked off in windows, for the time being.
+    pub fn is_in_windows(&self) -> bool {
+        self.lanes.calendar.is_some()
+    }
+
     /// Whether events may and should be worked off in windows.
     fn wants_windows(&self) -> bool {
         let unseen = self.observers.is_empty() && !self.shows_sent;
         let should = match self.windows.when {
             WindowUse::Never => false,
-            WindowUse::WhenLarge => self.lanes.calendar.is_some() || self.exceeds_caches(),
+            WindowUse::WhenUseful => {
+                self.is_in_windows()
+                    || self.exceeds_caches()
+                    || self.lanes.overtaken() > OVERTAKEN_AT_LEAST.max(self.stats.hops / 4)
+            }
             WindowUse::Always => true,
         };
         should && unseen && self.late_by == Duration::ZERO
@@ -243,13 +264,16 @@ impl World {
     /// Lets each node do what it has to do in the window.
     fn work_off(&mut self) {
         let end = self.windows.end;
+        self.windows.looks_ahead = self.exceeds_caches();
         self.windows.sort_by_node(self.nodes.len());
         let mut sorted = core::mem::take(&mut self.windows.sorted);
         let runs = core::mem::take(&mut self.windows.runs);
         for (run, range) in runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
             put_in_order(&mut sorted[range.clone()]);
-            self.look_ahead_at_hosts(&sorted, &runs, run);
+            if self.windows.looks_ahead {
+                self.look_ahead_at_hosts(&sorted, &runs, run);
+            }
             self.work_off_node(&sorted, range);
         }
         self.windows.sorted = sorted;
@@ -289,7 +313,9 @@ impl World {
                 self.happen(own);
             } else if let Some(entry) = entry {
                 next += 1;
-                self.look_ahead_in(sorted, next, router);
+                if self.windows.looks_ahead {
+                    self.look_ahead_in(sorted, next, router);
+                }
                 self.happen_entry(*entry);
             }
         }
@@ -312,11 +338,12 @@ impl World {
 
     /// Begins to work in windows, unless that may not be.
     fn enter_windows(&mut self) -> bool {
-        if self.lanes.calendar.is_some() {
+        if self.is_in_windows() {
             return true;
         }
-        let width = self.links.iter().map(Link::delay).min();
-        let Some(width) = width.filter(|width| *width >= WIDTH_MIN) else { return false };
+        let Some(width) = self.windows.shortest.filter(|width| *width >= WIDTH_MIN) else {
+            return false;
+        };
         let mut calendar = Calendar::new(width.min(WIDTH_MAX).as_nanos());
         for coming in self.lanes.drain() {
             calendar.push(coming, self.links[coming.link.0 as usize].to);

@@ -43,6 +43,9 @@ pub struct WorldStats {
 /// From this wire length on a packet counts as MTU-sized.
 pub const HOP_BYTES: u32 = 1400;
 
+/// So many events are worked off before it is asked again whether windows would be better.
+const STEPS: usize = 4096;
+
 /// How long after the arrivals of a moment applications run.
 pub(crate) const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
 
@@ -209,6 +212,7 @@ impl World {
         to: (NodeId, Port),
     ) -> LinkId {
         self.leave_windows();
+        self.windows.note_delay(config.delay);
         let id = LinkId(new_index(self.links.len()));
         let ring = config.ring;
         self.links.push(Link::new(config, from, to, self.seed, id, &mut self.lanes));
@@ -343,15 +347,20 @@ impl World {
 
     /// Runs until `end`, events at `end` included. The time is then `end`.
     pub fn run_until(&mut self, end: Instant) {
-        if !self.run_windows(end) {
-            while let Some(event) = self.next_event(end) {
-                self.step(event);
-            }
-        }
+        while !self.run_windows(end) && self.step_on(end) {}
         self.now = self.now.max(end);
         for node in &mut self.nodes {
             node.host.settle_owed(self.now);
         }
+    }
+
+    /// Works off some of the events up to `end`; false if those were all.
+    fn step_on(&mut self, end: Instant) -> bool {
+        for _ in 0..STEPS {
+            let Some(event) = self.next_event(end) else { return false };
+            self.step(event);
+        }
+        true
     }
 
     /// Runs until `end` and shows the world to `look` at every multiple of `interval` from now

@@ -201,3 +201,46 @@ proptest! {
         prop_assert_eq!(one_by_one, in_windows);
     }
 }
+
+/// Bursts of eight senders meet on links of one kind: half of the packets overtake others.
+fn incast() -> (World, Vec<AppId>) {
+    let mut net = Topology::new();
+    let kind = LinkConfig::new(Rate::from_mbit(10_000), Duration::from_micros(25));
+    let near = net.router("near");
+    let receiver = net.host("receiver");
+    let middle = net.wire(near, receiver, kind.clone());
+    let queue = Fifo::new(FifoKind::Packets(100));
+    net.wire_mut(middle).a.qdisc = Some(Sched::new(Handle::new(1, 0), queue));
+    let senders: Vec<_> = (0..8).map(|flow| net.host(&format!("s{flow}"))).collect();
+    for sender in &senders {
+        net.wire(*sender, near, kind.clone());
+    }
+    let mut world = net.build(1).expect("a sound topology");
+    let address = |node, port| SocketAddr::new(net.address(node).expect("it has one"), port);
+    let tcp = TcpConfig::default();
+    let mut apps = Vec::new();
+    for (flow, sender) in (0..).zip(&senders) {
+        let to = address(receiver, 5_001 + flow);
+        let sink = Box::new(TcpSink::new(to, tcp.clone()));
+        apps.push(world.add_app(receiver, sink, Instant::ZERO, None));
+        let send = Box::new(TcpSend::bulk(address(*sender, 40_001), to, tcp.clone()));
+        apps.push(world.add_app(*sender, send, us(10 * u64::from(flow)), None));
+    }
+    (world, apps)
+}
+
+#[test]
+fn windows_begin_where_packets_overtake_each_other() {
+    let run = |windows| {
+        let (mut world, apps) = incast();
+        world.set_window_use(windows);
+        world.run_until(us(20_000));
+        (world.is_in_windows(), look_at(&world, &apps))
+    };
+    let (_, one_by_one) = run(WindowUse::Never);
+    let (are, seen) = run(WindowUse::WhenUseful);
+    assert!(are, "half of the packets overtake others");
+    for (one, other) in one_by_one.lines().zip(seen.lines()) {
+        assert_eq!(one, other);
+    }
+}
