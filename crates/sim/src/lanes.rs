@@ -168,13 +168,11 @@ impl Lanes {
 
     /// How many packets are on the way on `link`.
     pub fn count(&self, id: LaneId, link: LinkId) -> usize {
-        match &self.calendar {
-            Some(calendar) => calendar.count(link),
-            None => {
-                let queue = &self.all[usize::from(id.0)].coming;
-                queue.iter().filter(|coming| coming.link == link).count()
-            }
+        if let Some(calendar) = &self.calendar {
+            return calendar.count(link);
         }
+        let queue = &self.all[usize::from(id.0)].coming;
+        queue.iter().filter(|coming| coming.link == link).count()
     }
 
     /// Takes everything off that is on the way on `link`.
