@@ -29,6 +29,11 @@ impl Bar {
         Self { line: bar, started: Instant::now(), virtual_ns: AtomicU64::new(0) }
     }
 
+    /// One of the runs is over.
+    pub fn step(&self) {
+        self.line.inc(PARTS);
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.line.finish_and_clear();

@@ -9,6 +9,7 @@ use nix::sys::time::TimeVal;
 use serde_json::{Value, json};
 
 use super::{Failure, Outcome, print, print_json};
+use crate::progress::Bar;
 use crate::table;
 
 /// Arguments of `ackwright bench`.
@@ -17,12 +18,17 @@ use crate::table;
 Examples:
   ackwright bench             every case
   ackwright bench a b --json
+  ackwright bench c-10000 --rounds 1
 
-A hop is one MTU-sized packet put on one link. Each case runs in a process of its own. A case
+A hop is one MTU-sized packet put on one link. Each case runs in a process of its own, three times,
+in turns with the others, because a machine's speed changes; the run of middle speed is shown. A case
 whose goodput is under 90 % of its bottleneck fails.")]
 pub struct Args {
     /// Names of cases; all of them if none is given
     cases: Vec<String>,
+    /// How often each case runs
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -31,7 +37,7 @@ pub struct Args {
     here: bool,
 }
 
-/// Runs the cases one after the other.
+/// Runs the cases one after the other, round by round.
 pub fn run(args: &Args) -> Outcome {
     let cases = chosen(&args.cases)?;
     if let (true, [case]) = (args.here, cases.as_slice()) {
@@ -39,11 +45,25 @@ pub fn run(args: &Args) -> Outcome {
         print(&outcome.to_json().to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
+    let mut outcomes = vec![Ok(Vec::new()); cases.len()];
+    let bar = Bar::new(u64::from(args.rounds) * cases.len() as u64);
+    for _ in 0..args.rounds {
+        for (case, outcome) in cases.iter().zip(&mut outcomes) {
+            if let Ok(runs) = outcome {
+                match in_own_process(case) {
+                    Ok(run) => runs.push(run),
+                    Err(problem) => *outcome = Err(problem),
+                }
+            }
+            bar.step();
+        }
+    }
+    bar.finish();
     let mut results = Vec::new();
     let mut failed = false;
-    for case in cases {
-        match in_own_process(case) {
-            Ok(result) => results.push(result),
+    for (case, outcome) in cases.iter().zip(outcomes) {
+        match outcome {
+            Ok(runs) => results.push(middle(runs)),
             Err(problem) => {
                 failed = true;
                 eprintln!("{}: {problem}", case.name);
@@ -69,6 +89,13 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Case>, Failure> {
         })
     };
     names.iter().map(find).collect()
+}
+
+/// The run of middle speed; of an even number, the slower one of two.
+fn middle(mut runs: Vec<Value>) -> Value {
+    let speed = |run: &Value| run["hops_per_cpu_second"].as_f64().unwrap_or(0.0);
+    runs.sort_by(|one, other| speed(one).total_cmp(&speed(other)));
+    runs.swap_remove((runs.len() - 1) / 2)
 }
 
 /// Runs a case in a process of its own, so that its peak memory is its own.
@@ -116,4 +143,20 @@ fn as_table(results: &[Value]) -> Table {
         .collect();
     let numeric = (0..head.len()).map(|column| column > 0).collect();
     Table { head: head.map(String::from).to_vec(), rows, numeric }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_one_is_shown() {
+        let runs = |speeds: &[f64]| {
+            speeds.iter().map(|speed| json!({ "hops_per_cpu_second": speed })).collect()
+        };
+        let shown = |speeds: &[f64]| middle(runs(speeds))["hops_per_cpu_second"].as_f64();
+        assert_eq!(shown(&[4.0]), Some(4.0));
+        assert_eq!(shown(&[5.0, 3.0, 4.0]), Some(4.0));
+        assert_eq!(shown(&[5.0, 3.0, 4.0, 6.0]), Some(4.0));
+    }
 }
