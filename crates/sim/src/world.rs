@@ -578,8 +578,8 @@ impl World {
         host
     }
 
-    /// Hears everything that a node that was lent the outbox has to say, then asks when it wants to be called: the law of
-    /// the datapath.
+    /// Hears everything that a node that was lent the outbox has to say, then asks when it wants to be
+    /// called: the law of the datapath.
     #[inline(never)]
     fn pump(&mut self, node: NodeId) {
         let until = loop {
