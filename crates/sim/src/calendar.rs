@@ -161,7 +161,7 @@ impl Calendar {
     #[inline]
     fn place(&self, at: Instant) -> (u64, u64) {
         let at_ns = at.as_nanos();
-        // At most two too small.
+        // One too small at times.
         let mut number = ((u128::from(at_ns) * u128::from(self.per_width)) >> 64) as u64;
         let mut after_ns = at_ns - number * self.width;
         while after_ns >= self.width {
@@ -211,8 +211,8 @@ impl Calendar {
         (self.next..self.next + WINDOWS).find(filled).or(Some(self.far_next))
     }
 
-    /// Moves what arrives before `end` in window `number` to `out`, in no particular order but that
-    /// of each link. Windows before that one are over.
+    /// Moves what arrives before `end` in window `number` to `out`, before what is there, in no
+    /// particular order but that of each link. Windows before that one are over.
     pub fn take(&mut self, number: u64, end: Instant, out: &mut Vec<Entry>) {
         self.next = number;
         if self.far_next.saturating_sub(number) < WINDOWS {
@@ -230,6 +230,8 @@ impl Calendar {
             self.spare.push(core::mem::replace(out, core::mem::take(list)));
         } else {
             out.extend(list.extract_if(.., |entry| entry.event(begin).at < end));
+            // Of one link and one time, what is here comes before what waits elsewhere.
+            out.rotate_left(before);
         }
         self.len -= out.len() - before;
     }

@@ -1,4 +1,5 @@
-//! Worlds too large for the caches are worked off node by node, a window of time at a time.
+//! Worlds too large for the caches, and some others, are worked off node by node, a window of time at
+//! a time.
 //!
 //! What one node does reaches another after the delay of a link at the earliest. So within a window
 //! as long as the shortest delay, nodes do not hear of each other, and each may do all that it has
@@ -214,10 +215,6 @@ impl World {
         let windows = &mut self.windows;
         let from = begin.max(windows.done);
         windows.begin = begin;
-        for (index, (node, ready)) in (0..).zip(self.ready.drain(..)) {
-            windows.entries.push(Entry::of_ready(begin, self.now + APPS_RUN_AFTER, node, index));
-            windows.heard.push((node, ready));
-        }
         loop {
             let event = self.schedule.peek(from.min(self.now));
             if event.at >= end || event == Event::NEVER {
@@ -242,17 +239,23 @@ impl World {
             }
             self.windows.entries.push(Entry::of_event(begin, event, node));
         }
+        let windows = &mut self.windows;
+        let hear_at = self.now + APPS_RUN_AFTER;
+        if hear_at < end {
+            for (index, (node, ready)) in (0..).zip(self.ready.drain(..)) {
+                windows.entries.push(Entry::of_ready(begin, hear_at, node, index));
+                windows.heard.push((node, ready));
+            }
+        }
         let calendar = self.lanes.calendar.as_mut().expect("windows have one");
-        calendar.take(number, end, &mut self.windows.entries);
-        self.windows.end = end;
+        calendar.take(number, end, &mut windows.entries);
+        windows.end = end;
     }
 
     /// A command is due, and nothing before it: everything else of that time comes later.
     fn obey(&mut self) {
         let at = self.windows.end;
         self.windows.end = Instant::ZERO;
-        self.windows.entries.clear();
-        core::mem::swap(&mut self.ready, &mut self.windows.heard);
         if at > self.now {
             self.now = at;
             self.call_ready_apps();
@@ -264,6 +267,8 @@ impl World {
     /// Lets each node do what it has to do in the window.
     fn work_off(&mut self) {
         let end = self.windows.end;
+        // What is heard after the window has waited longer than what becomes ready in it.
+        self.windows.unheard.append(&mut self.ready);
         self.windows.looks_ahead = self.exceeds_caches();
         self.windows.sort_by_node(self.nodes.len());
         let mut sorted = core::mem::take(&mut self.windows.sorted);

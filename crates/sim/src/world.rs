@@ -354,13 +354,17 @@ impl World {
         }
     }
 
-    /// Works off some of the events up to `end`; false if those were all.
+    /// Works off some of the events up to `end`, all or none of a moment; false if those were all.
     fn step_on(&mut self, end: Instant) -> bool {
-        for _ in 0..STEPS {
-            let Some(event) = self.next_event(end) else { return false };
+        let mut left = STEPS;
+        while let Some(event) = self.next_event(end) {
+            if left == 0 && event.at > self.now {
+                return true;
+            }
+            left = left.saturating_sub(1);
             self.step(event);
         }
-        true
+        false
     }
 
     /// Runs until `end` and shows the world to `look` at every multiple of `interval` from now

@@ -158,6 +158,9 @@ impl Plan {
         for stop in self.stops.iter().copied().chain([300_000]) {
             world.run_until(us(stop));
             seen.push(look_at(&world, &apps));
+            // Nothing is left of that moment, and nothing comes before its time.
+            world.run_until(us(stop));
+            seen.push(look_at(&world, &apps));
         }
         seen
     }
