@@ -4,7 +4,7 @@
 CARGO ?= cargo
 BIN := target/release/ackwright
 
-.PHONY: all demo test fmt lint unit debug determinism examples experiments conformance conformance-kernel \
+.PHONY: all demo test fmt lint unit swarm debug determinism examples experiments conformance conformance-kernel \
   conformance-so licences bench clean
 
 all:
@@ -13,7 +13,7 @@ all:
 demo: all
 	$(BIN) reproduce lost-retransmit --quick --out out
 
-test: fmt lint unit determinism examples experiments conformance licences
+test: fmt lint unit swarm determinism examples experiments conformance licences
 	@echo "make test: all passed"
 
 fmt:
@@ -24,6 +24,10 @@ lint:
 
 unit:
 	$(CARGO) test --workspace --locked
+
+# The swarm tester's fixed seeds, optimised and with every assertion on (docs/TESTING.md).
+swarm:
+	$(CARGO) test --profile checked --locked -p ackwright-swarm --test fixed_seeds -- --nocapture
 
 # The program and the examples as the tests have built them: another selection of packages would
 # choose other features of dependencies and build these again.

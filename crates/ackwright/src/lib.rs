@@ -7,10 +7,12 @@
 //! * [`sim`]: a deterministic world that drives them in virtual time;
 //! * [`iproute`]: the words of `tc`, `ip` and `ss`;
 //! * [`drill`]: packetdrill scripts against the datapath;
-//! * [`lab`]: experiments as files, statistics, results, plots.
+//! * [`lab`]: experiments as files, statistics, results, plots;
+//! * [`swarm`]: random cases of all of it, and the oracles that judge them.
 
 pub use datapath;
 pub use drill;
 pub use iproute;
 pub use lab;
 pub use sim;
+pub use swarm;

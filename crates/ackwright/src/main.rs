@@ -58,6 +58,8 @@ enum Command {
     Drill(cmd::drill::Args),
     /// Measure speed: hops per CPU second.
     Bench(cmd::bench::Args),
+    /// Look for faults: random cases under every oracle, a number each.
+    Swarm(cmd::swarm::Args),
 }
 
 fn main() -> ExitCode {
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Ecmp(args) => cmd::ecmp::run(&args),
         Command::Drill(args) => cmd::drill::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Swarm(args) => cmd::swarm::run(&args),
     };
     match done {
         Ok(code) => code,

@@ -9,6 +9,7 @@ pub mod ip;
 pub mod replay;
 pub mod reproduce;
 pub mod run;
+pub mod swarm;
 pub mod tc;
 pub mod vectors;
 

@@ -1,0 +1,110 @@
+//! Many seeds on many threads.
+
+use core::ops::Range;
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::case::{Outcome, Violation};
+use crate::{Kind, judge, with_case};
+
+/// Which seeds of which kind, on how many threads.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// What is drawn.
+    pub kind: Kind,
+    /// The seeds, the last one not included.
+    pub seeds: Range<u64>,
+    /// How many at once.
+    pub jobs: NonZeroUsize,
+}
+
+/// What somebody wants to know while a campaign runs. Called from several threads.
+pub trait Watcher: Sync {
+    /// A seed has been judged.
+    fn judged(&self, seed: u64, verdict: &Result<Outcome, Violation>);
+
+    /// A seed has been under way for so long. Nothing else will end it: a livelock cannot be
+    /// interrupted from outside.
+    fn slow(&self, seed: u64, since: Duration);
+
+    /// Whether to begin no more seeds.
+    fn stop(&self) -> bool;
+}
+
+/// What a campaign came to.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Seeds judged.
+    pub seeds: u64,
+    /// Their steps, added up.
+    pub steps: u64,
+    /// The seeds that failed, in their order.
+    pub failed: Vec<(u64, Violation)>,
+}
+
+/// A seed that takes longer than this is told to the watcher.
+const SLOW: Duration = Duration::from_mins(2);
+
+/// A worker that judges nothing.
+const IDLE: u64 = u64::MAX;
+
+/// Judges all seeds, or until the watcher says stop.
+pub fn run(campaign: &Campaign, watcher: &impl Watcher) -> Summary {
+    let next = AtomicU64::new(campaign.seeds.start);
+    let summary = Mutex::new(Summary::default());
+    let workers: Vec<Mutex<(u64, Instant)>> =
+        (0..campaign.jobs.get()).map(|_| Mutex::new((IDLE, Instant::now()))).collect();
+    let finished = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for worker in &workers {
+            scope.spawn(|| {
+                work(campaign, watcher, &next, worker, &summary);
+                finished.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        while finished.load(Ordering::Relaxed) < workers.len() as u64 {
+            thread::sleep(Duration::from_millis(20));
+            tell_slow(&workers, watcher);
+        }
+    });
+    let mut summary = summary.into_inner().expect("no worker panics");
+    summary.failed.sort_by_key(|(seed, _)| *seed);
+    summary
+}
+
+fn work(
+    campaign: &Campaign,
+    watcher: &impl Watcher,
+    next: &AtomicU64,
+    place: &Mutex<(u64, Instant)>,
+    summary: &Mutex<Summary>,
+) {
+    while !watcher.stop() {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= campaign.seeds.end {
+            break;
+        }
+        *place.lock().expect("no worker panics") = (seed, Instant::now());
+        let verdict = with_case!(campaign.kind, judge::seed(seed));
+        watcher.judged(seed, &verdict);
+        let mut summary = summary.lock().expect("no worker panics");
+        summary.seeds += 1;
+        match verdict {
+            Ok(outcome) => summary.steps += outcome.steps,
+            Err(violation) => summary.failed.push((seed, violation)),
+        }
+    }
+    place.lock().expect("no worker panics").0 = IDLE;
+}
+
+fn tell_slow(workers: &[Mutex<(u64, Instant)>], watcher: &impl Watcher) {
+    for worker in workers {
+        let (seed, since) = *worker.lock().expect("no worker panics");
+        if seed != IDLE && since.elapsed() > SLOW {
+            watcher.slow(seed, since.elapsed());
+        }
+    }
+}

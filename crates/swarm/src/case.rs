@@ -1,0 +1,85 @@
+//! What every kind of case can do.
+
+use core::fmt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Kind;
+
+/// One case: plain data, fully drawn before it runs.
+pub trait Case: Clone + fmt::Debug + Serialize + DeserializeOwned {
+    /// Which kind it is.
+    const KIND: Kind;
+
+    /// The case that a seed stands for.
+    fn draw(seed: u64) -> Self;
+
+    /// Runs it under every oracle. Panics are violations as well: see [`crate::judge`](mod@crate::judge).
+    fn run(&self) -> Result<Outcome, Violation>;
+
+    /// Cases a little simpler than this one, the boldest first. Each must be smaller by some
+    /// measure, so that shrinking ends.
+    fn simpler(&self) -> Vec<Self>;
+}
+
+/// What a case that broke no law did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// A hash over everything that could be seen, and when: the same for the same case.
+    pub digest: u64,
+    /// Steps, events or calls that were made.
+    pub steps: u64,
+}
+
+/// A law that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The oracle that saw it, by its name in docs/TESTING.md; `panic` for a panic.
+    pub oracle: &'static str,
+    /// When: virtual time or the number of the step.
+    pub at: String,
+    /// What was expected and what was seen.
+    pub what: String,
+}
+
+impl Violation {
+    /// A violation seen at a place (a time, a step).
+    pub fn new(oracle: &'static str, at: impl fmt::Display, what: impl fmt::Display) -> Self {
+        Self { oracle, at: at.to_string(), what: what.to_string() }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: {}", self.oracle, self.at, self.what)
+    }
+}
+
+/// A running hash of what was seen (FNV-1a over 64-bit words).
+#[derive(Clone, Copy, Debug)]
+pub struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    /// Adds a number.
+    pub fn add(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    }
+
+    /// Adds what something prints as.
+    pub fn add_text(&mut self, text: &str) {
+        for byte in text.bytes() {
+            self.add(u64::from(byte));
+        }
+    }
+
+    /// The hash so far.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,93 @@
+//! Random choices of one seed.
+
+use core::ops::RangeInclusive;
+use datapath::rng::Rng;
+
+/// Draws a case: every choice comes from one seeded stream.
+#[derive(Clone, Debug)]
+pub struct Draw(Rng);
+
+impl Draw {
+    /// The choices of a seed; `stream` tells parts of a case apart, so that a choice more in one
+    /// part leaves the others as they were.
+    pub fn new(seed: u64, stream: u64) -> Self {
+        Self(Rng::stream(seed, stream))
+    }
+
+    /// True in so many cases of a hundred.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.0.below(100) < percent
+    }
+
+    /// A number of the range, all equally likely.
+    pub fn range(&mut self, range: RangeInclusive<u64>) -> u64 {
+        let (from, to) = range.into_inner();
+        match (to - from).checked_add(1) {
+            Some(count) => from + self.0.below(count),
+            None => self.0.next_u64(),
+        }
+    }
+
+    /// A number of the range, small ones as likely as large ones (uniform in the number of bits).
+    pub fn log_range(&mut self, range: RangeInclusive<u64>) -> u64 {
+        let (from, to) = range.into_inner();
+        let bits = self.range(0..=u64::from(64 - (to - from).leading_zeros()));
+        let span = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        from + self.range(0..=span.min(to - from))
+    }
+
+    /// One of these.
+    pub fn one_of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.0.below(choices.len() as u64) as usize]
+    }
+
+    /// One of these, each as likely as its weight says.
+    pub fn weighted<'a, T>(&mut self, choices: &'a [(u32, T)]) -> &'a T {
+        let total: u64 = choices.iter().map(|(weight, _)| u64::from(*weight)).sum();
+        let mut left = self.0.below(total);
+        for (weight, choice) in choices {
+            match left.checked_sub(u64::from(*weight)) {
+                Some(rest) => left = rest,
+                None => return choice,
+            }
+        }
+        unreachable!("less than the sum of the weights was drawn")
+    }
+
+    /// Something in so many cases of a hundred.
+    pub fn maybe<T>(&mut self, percent: u64, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.percent(percent).then(|| make(self))
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_reach_both_ends() {
+        let mut draw = Draw::new(1, 0);
+        let seen: Vec<u64> = (0..200).map(|_| draw.range(3..=5)).collect();
+        assert!([3, 4, 5].iter().all(|value| seen.contains(value)), "{seen:?}");
+        assert!(seen.iter().all(|value| (3..=5).contains(value)));
+        let spread: Vec<u64> = (0..2_000).map(|_| draw.log_range(10..=1_000_000)).collect();
+        assert!(spread.iter().all(|value| (10..=1_000_000).contains(value)));
+        assert!(spread.contains(&10) && spread.iter().any(|value| *value > 500_000));
+        assert_eq!(draw.log_range(9..=9), 9);
+    }
+
+    #[test]
+    fn weights_count() {
+        let mut draw = Draw::new(2, 0);
+        let choices = [(0, 'a'), (1, 'b'), (9, 'c')];
+        let drawn: Vec<char> = (0..1_000).map(|_| *draw.weighted(&choices)).collect();
+        let count = |wanted| drawn.iter().filter(|one| **one == wanted).count();
+        assert_eq!(count('a'), 0);
+        assert!((50..200).contains(&count('b')), "{}", count('b'));
+    }
+}

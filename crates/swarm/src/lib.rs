@@ -1,0 +1,75 @@
+//! A swarm tester: one number is one case, and every case is judged by oracles that share no code
+//! with what they judge.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`case`] | what every kind of case can do: be drawn, run, made simpler |
+//! | [`draw`] | random choices of one seed |
+//! | [`judge`](mod@judge) | a case run twice, its panics caught |
+//! | [`shrink`](mod@shrink) | the simplest case that still fails |
+//! | [`campaign`] | many seeds on many threads |
+//! | [`file`](mod@file) | a case as a file: read, written, run again |
+//! | [`oracle`] | what must hold, whatever the case |
+//! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
+//!
+//! A case is plain data, drawn from its seed before anything runs, so that a failure can be made
+//! simpler by leaving parts out. The same seed draws another case once the alphabet of its kind has
+//! grown; what has to stay is kept as a file in `regressions/`.
+
+pub mod campaign;
+pub mod case;
+pub mod draw;
+pub mod file;
+pub mod judge;
+pub mod oracle;
+pub mod qdisc;
+pub mod shrink;
+
+use core::fmt;
+use core::str::FromStr;
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// [`qdisc`]: trees of queueing disciplines under load.
+    Qdisc,
+}
+
+impl Kind {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 1] = [Self::Qdisc];
+
+    /// Its name on the command line and in case files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Qdisc => "qdisc",
+        }
+    }
+}
+
+/// Calls a generic function with the case type of a kind: `with_case!(kind, judge::seed(7))`.
+#[macro_export]
+macro_rules! with_case {
+    ($kind:expr, $($path:ident)::+ ( $($argument:expr),* )) => {
+        match $kind {
+            $crate::Kind::Qdisc => $($path)::+::<$crate::qdisc::Case>($($argument),*),
+        }
+    };
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("no kind of case is called \"{text}\"; there are {names}")
+        })
+    }
+}

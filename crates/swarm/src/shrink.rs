@@ -1,0 +1,68 @@
+//! The simplest case that still fails.
+
+use crate::case::{Case, Violation};
+use crate::judge::judge;
+
+/// Tries simpler cases as long as one of them breaks a law of the same oracle, at most `tries` times.
+/// Gives the simplest one and what it broke.
+pub fn shrink<C: Case>(case: C, violation: Violation, mut tries: u32) -> (C, Violation) {
+    let (mut best, mut broken) = (case, violation);
+    'simpler: loop {
+        for candidate in best.simpler() {
+            if tries == 0 {
+                return (best, broken);
+            }
+            tries -= 1;
+            if let Err(found) = judge(&candidate)
+                && is_same(&found, &broken)
+            {
+                (best, broken) = (candidate, found);
+                continue 'simpler;
+            }
+        }
+        return (best, broken);
+    }
+}
+
+/// Two violations are of one fault if the same oracle saw them; of panics, if they are at one place.
+fn is_same(one: &Violation, other: &Violation) -> bool {
+    one.oracle == other.oracle && (one.oracle != "panic" || one.at == other.at)
+}
+
+/// The list without a half, a quarter, … a single element: the boldest first.
+pub fn without_parts<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
+    let mut shorter = Vec::new();
+    let mut size = list.len().div_ceil(2);
+    while size > 0 {
+        // The end goes first: what happened after a failure is never needed.
+        let mut end = list.len();
+        while end > 0 {
+            let begin = end.saturating_sub(size);
+            let rest = list[..begin].iter().chain(&list[end..]).cloned().collect();
+            shorter.push(rest);
+            end = begin;
+        }
+        size /= 2;
+    }
+    shorter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_left_out_from_the_end_and_become_smaller() {
+        let shorter = without_parts(&[1, 2, 3, 4]);
+        let wanted: Vec<Vec<i32>> = vec![
+            vec![1, 2],
+            vec![3, 4],
+            vec![1, 2, 3],
+            vec![1, 2, 4],
+            vec![1, 3, 4],
+            vec![2, 3, 4],
+        ];
+        assert_eq!(shorter, wanted);
+        assert!(without_parts::<i32>(&[]).is_empty());
+    }
+}

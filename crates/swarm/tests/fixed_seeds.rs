@@ -1,0 +1,51 @@
+//! The seeds that every change must pass (`make swarm`), and the cases that once failed.
+//!
+//! Built optimised, with debug assertions and overflow checks (profile `checked`).
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use swarm::Kind;
+use swarm::campaign::{self, Campaign, Watcher};
+use swarm::case::{Outcome, Violation};
+
+/// How many seeds of each kind, from 0 on.
+const SEEDS: &[(Kind, u64)] = &[(Kind::Qdisc, 3_000)];
+
+struct Quiet(Kind);
+
+impl Watcher for Quiet {
+    fn judged(&self, _: u64, _: &Result<Outcome, Violation>) {}
+
+    fn slow(&self, seed: u64, since: Duration) {
+        eprintln!("{} seed {seed} does not end: {since:?} so far", self.0);
+        std::process::abort();
+    }
+
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn no_fixed_seed_breaks_a_law() {
+    let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let mut failed = Vec::new();
+    for &(kind, count) in SEEDS {
+        let campaign = Campaign { kind, seeds: 0..count, jobs };
+        let summary = campaign::run(&campaign, &Quiet(kind));
+        println!(
+            "{kind}: {} seeds, {} steps, {} failed",
+            summary.seeds,
+            summary.steps,
+            summary.failed.len()
+        );
+        failed.extend(
+            summary
+                .failed
+                .into_iter()
+                .map(|(seed, broken)| format!("{kind} seed {seed}: {broken}")),
+        );
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
