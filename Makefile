@@ -4,7 +4,7 @@
 CARGO ?= cargo
 BIN := target/release/ackwright
 
-.PHONY: all demo test fmt lint unit swarm debug determinism examples experiments conformance conformance-kernel \
+.PHONY: all demo test needs fmt lint unit swarm debug determinism examples experiments conformance conformance-kernel \
   conformance-so licences bench clean
 
 all:
@@ -13,8 +13,13 @@ all:
 demo: all
 	$(BIN) reproduce lost-retransmit --quick --out out
 
-test: fmt lint unit swarm determinism examples experiments conformance licences
-	@echo "make test: all passed"
+# Prints the time of each step, and what was skipped here and why.
+test:
+	@scripts/steps.py needs fmt lint unit swarm determinism examples experiments conformance licences
+
+# What tests need beyond Rust and Python.
+needs:
+	scripts/needs.sh
 
 fmt:
 	$(CARGO) fmt --all -- --check
@@ -23,7 +28,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 unit:
-	$(CARGO) test --workspace --locked
+	FLENT=$(CURDIR)/.venv/bin/flent $(CARGO) test --workspace --locked
 
 # The swarm tester's fixed seeds, optimised and with every assertion on (docs/TESTING.md).
 swarm:

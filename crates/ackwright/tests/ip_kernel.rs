@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fmt::Write as _;
+use std::io::{Write as _, stderr};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -74,7 +75,9 @@ fn in_namespace(script: &str) -> Option<Output> {
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => error.to_string(),
     };
-    eprintln!("NOT COMPARED WITH THE KERNEL: unshare -rn is not possible here: {reason}");
+    // Past the capture of a passing test: scripts/steps.py lists it.
+    let _ =
+        writeln!(stderr(), "SKIPPED: the kernel's routes: unshare -rn is not possible: {reason}");
     None
 }
 

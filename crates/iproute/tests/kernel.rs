@@ -4,6 +4,7 @@
 //! Needs root and iproute2; where either is missing the test says so and compares nothing.
 
 use iproute::ip::Ip;
+use std::io::{Write as _, stderr};
 use std::process::{Command, Output};
 
 /// The commands that give both the same interfaces.
@@ -234,7 +235,8 @@ fn the_kernel_agrees() {
     let kernel = match Namespace::new() {
         Ok(kernel) => kernel,
         Err(reason) => {
-            eprintln!("NOT COMPARED WITH THE KERNEL: no network namespace: {reason}");
+            // Past the capture of a passing test: scripts/steps.py lists it.
+            let _ = writeln!(stderr(), "SKIPPED: the kernel's ip: no network namespace: {reason}");
             return;
         }
     };
