@@ -25,12 +25,14 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const HEADER: usize = 16;
 
-/// Settings that decide between next hops, where the kernel has them.
-const SYSCTLS: [&str; 4] = [
-    "fib_multipath_hash_policy",
-    "fib_multipath_hash_fields",
-    "fib_multipath_hash_seed",
-    "fib_multipath_use_neigh",
+/// Settings that decide between next hops, where the kernel has them: what lies in `/proc/sys/net`.
+const SYSCTLS: [(&str, &str); 6] = [
+    ("ipv4", "fib_multipath_hash_policy"),
+    ("ipv4", "fib_multipath_hash_fields"),
+    ("ipv6", "fib_multipath_hash_policy"),
+    ("ipv6", "fib_multipath_hash_fields"),
+    ("ipv4", "fib_multipath_hash_seed"),
+    ("ipv4", "fib_multipath_use_neigh"),
 ];
 
 /// Reads everything; with it go notes about what could not be taken over.
@@ -41,8 +43,10 @@ pub fn import() -> Result<(Ip, Vec<Note>), String> {
         .map_err(|error| format!("the kernel sent what was not understood: {error}"))?;
     let mut notes: Vec<Note> =
         skipped.into_iter().map(|what| note(format!("not taken over: {what}"))).collect();
-    for name in SYSCTLS {
-        let Ok(value) = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")) else { continue };
+    for (family, name) in SYSCTLS {
+        let Ok(value) = fs::read_to_string(format!("/proc/sys/net/{family}/{name}")) else {
+            continue;
+        };
         let value = value.trim();
         if name == "fib_multipath_hash_seed" && value == "0" {
             let text = "the kernel's hash seed is random (fib_multipath_hash_seed = 0): where \
@@ -50,8 +54,8 @@ pub fn import() -> Result<(Ip, Vec<Note>), String> {
             notes.push(Note { text: text.into(), always: false });
             continue;
         }
-        if let Err(error) = ip.run(&format!("sysctl net.ipv4.{name}={value}")) {
-            notes.push(note(format!("{name} = {value}: {error}")));
+        if let Err(error) = ip.run(&format!("sysctl net.{family}.{name}={value}")) {
+            notes.push(note(format!("net.{family}.{name} = {value}: {error}")));
         }
     }
     read_linkdown(&mut ip);

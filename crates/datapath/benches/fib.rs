@@ -12,7 +12,9 @@ use core::hint::black_box;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::trie::Trie;
-use datapath::fib::{Algorithm, Decision, Fib, Flow, NextHop, Prefix, Route, RouteKey, Settings};
+use datapath::fib::{
+    Algorithm, Decision, Fib, Flow, Hashed, NextHop, Prefix, Route, RouteKey, Settings,
+};
 use datapath::rng::Rng;
 use datapath::units::Instant;
 use divan::Bencher;
@@ -298,7 +300,10 @@ fn decide(bencher: Bencher, row: &str) {
     let prefix = if v6 { Prefix::DEFAULT_V6 } else { Prefix::DEFAULT_V4 };
     fib.add(Route::new(prefix, hops).algorithm(algorithm)).expect("a new route");
     let (fields, hash_key) = (HashFields::default(), HashKey::from_seed(1));
-    fib.set_settings(Settings { policy, fields, key: hash_key, use_neigh: false });
+    fib.set_settings(Settings {
+        key: hash_key,
+        ..Settings::default().both(Hashed { policy, fields })
+    });
     let mut rng = Rng::stream(6, 3);
     let keys: Vec<RouteKey> = (0..BATCH)
         .map(|_| {

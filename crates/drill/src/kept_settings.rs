@@ -89,7 +89,7 @@ const ANY: [&str; 29] = [
 ];
 
 /// … by what their names begin with.
-const TREES: [&str; 29] = [
+const TREES: [&str; 30] = [
     "fs.",
     "kernel.",
     "vm.",
@@ -118,6 +118,7 @@ const TREES: [&str; 29] = [
     "net.ipv4.tcp_plb_",
     "net.ipv4.udp_",
     "net.ipv6.conf.",
+    "net.ipv6.fib_",
     "net.ipv6.neigh.",
 ];
 

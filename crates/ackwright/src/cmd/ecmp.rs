@@ -33,10 +33,11 @@ pub struct Args {
     /// A device or gateway that fails
     #[arg(long, value_name = "HOP")]
     fail: Vec<String>,
-    /// fib_multipath_hash_policy: 0 or l3, 1 or l4, 2 or inner, 3 or custom [default: the file's]
+    /// fib_multipath_hash_policy of IPv4 and IPv6: 0 or l3, 1 or l4, 2 or inner, 3 or custom
+    /// [default: the file's, which may differ between the two]
     #[arg(long)]
     policy: Option<String>,
-    /// fib_multipath_hash_fields, for policy 3
+    /// fib_multipath_hash_fields of IPv4 and IPv6, for policy 3 [default: the file's]
     #[arg(long, value_name = "MASK")]
     fields: Option<u32>,
     /// fib_multipath_hash_seed [default: the file's, or 1]
@@ -97,7 +98,8 @@ pub fn run(args: &Args) -> Outcome {
             "flows": flows.len(),
             "bytes": flows.iter().map(|flow| flow.bytes).sum::<u64>(),
             "skipped": input.skipped,
-            "policy": ip.fib.settings().policy as u32,
+            "policy": ip.fib.settings().v4.policy as u32,
+            "policy_ipv6": ip.fib.settings().v6.policy as u32,
             "load": load.to_json(&names),
             "failures": failures.iter().map(|one| one.to_json(&names)).collect::<Vec<_>>(),
             "stages": stages.iter().map(|one| one.to_json(&names)).collect::<Vec<_>>(),
@@ -120,14 +122,16 @@ impl Args {
     fn override_settings(&self, fib: &mut Fib) -> Result<(), Failure> {
         let mut settings: Settings = *fib.settings();
         if let Some(policy) = &self.policy {
-            settings.policy = policy_of(policy)?;
+            let policy = policy_of(policy)?;
+            (settings.v4.policy, settings.v6.policy) = (policy, policy);
         }
         if let Some(fields) = self.fields {
-            settings.fields = HashFields::from_number(fields).map_err(|_| {
+            let fields = HashFields::from_number(fields).map_err(|_| {
                 Failure::Usage(format!(
                     "--fields {fields}: bits 0 to 11 mean something, one must be set"
                 ))
             })?;
+            (settings.v4.fields, settings.v6.fields) = (fields, fields);
         }
         if let Some(seed) = self.seed {
             settings.key = HashKey::from_seed(seed);

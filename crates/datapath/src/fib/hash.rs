@@ -7,7 +7,7 @@ use core::hash::Hasher as _;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use siphasher::sip::SipHasher24;
 
-/// `fib_multipath_hash_policy`.
+/// `fib_multipath_hash_policy` of `net.ipv4` or `net.ipv6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Policy {
     /// 0: addresses; ICMP errors by the addresses that they quote.
@@ -62,6 +62,8 @@ impl HashFields {
     const INNER_SHIFT: u32 = 6;
     /// All bits that mean something.
     const ALL: u32 = 0xfff;
+    /// Addresses and protocol of the outer header.
+    pub const DEFAULT: Self = Self(Self::SRC_IP | Self::DST_IP | Self::IP_PROTO);
 
     /// The fields with this sysctl value; 0 and unknown bits are refused, as the kernel does.
     pub const fn from_number(number: u32) -> Result<Self, FibError> {
@@ -78,9 +80,8 @@ impl HashFields {
 }
 
 impl Default for HashFields {
-    /// Addresses and protocol of the outer header.
     fn default() -> Self {
-        Self(Self::SRC_IP | Self::DST_IP | Self::IP_PROTO)
+        Self::DEFAULT
     }
 }
 

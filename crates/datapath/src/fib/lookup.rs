@@ -10,7 +10,7 @@ use super::nexthop::{Object, ObjectConfig};
 use super::route::{Algorithm, Prefix, Route, RouteType, TableId, Target};
 use super::rules::Rule;
 use super::table::Alias;
-use super::{Fib, Settings};
+use super::{Fib, Hashed};
 use crate::units::Instant;
 use core::net::IpAddr;
 
@@ -205,10 +205,10 @@ impl Fib {
         object.select(self.hash(&flow()), now, |path| self.is_reachable(path))
     }
 
-    /// The 32-bit hash of a flow under the present settings.
+    /// The 32-bit hash of a flow under the present settings of its address family.
     pub fn hash(&self, flow: &Flow) -> u32 {
-        let Settings { policy, fields, key, use_neigh: _ } = self.settings;
-        hash::hash(policy, fields, key, flow)
+        let Hashed { policy, fields } = self.settings.hashed(flow.outer.dst.is_ipv6());
+        hash::hash(policy, fields, self.settings.key, flow)
     }
 
     fn is_reachable(&self, path: &Path) -> bool {

@@ -38,7 +38,7 @@ pub use route::{
     Algorithm, Features, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
 };
 pub use rules::{Action, InputPort, Rule};
-pub use state::{Link, Settings};
+pub use state::{Hashed, Link, Settings};
 
 use family::Family;
 use info::{Info, Infos};

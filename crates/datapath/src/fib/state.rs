@@ -2,17 +2,26 @@
 
 use super::hash::{HashFields, HashKey, Policy};
 
-/// How next hops are chosen where a route has several (`net.ipv4.fib_multipath_*`).
+/// How next hops are chosen where a route has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// What IPv4 hashes (`net.ipv4.fib_multipath_hash_*`).
+    pub v4: Hashed,
+    /// What IPv6 hashes (`net.ipv6.fib_multipath_hash_*`).
+    pub v6: Hashed,
+    /// `net.ipv4.fib_multipath_hash_seed`, or 128 random bits; both families have the same.
+    pub key: HashKey,
+    /// `net.ipv4.fib_multipath_use_neigh`; IPv6 has none.
+    pub use_neigh: bool,
+}
+
+/// What one address family hashes. By default addresses, each family on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Hashed {
     /// `fib_multipath_hash_policy`.
     pub policy: Policy,
     /// `fib_multipath_hash_fields`, for policy 3.
     pub fields: HashFields,
-    /// `fib_multipath_hash_seed`, or 128 random bits.
-    pub key: HashKey,
-    /// `fib_multipath_use_neigh`.
-    pub use_neigh: bool,
 }
 
 /// State of an interface as far as routes are concerned.
@@ -31,11 +40,35 @@ pub struct Link {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            policy: Policy::L3,
-            fields: HashFields::default(),
+            v4: Hashed::default(),
+            v6: Hashed::default(),
             key: HashKey::from_seed(1),
             use_neigh: false,
         }
+    }
+}
+
+impl Settings {
+    /// What a family hashes.
+    pub const fn hashed(&self, v6: bool) -> Hashed {
+        if v6 { self.v6 } else { self.v4 }
+    }
+
+    /// What a family hashes, to be changed.
+    pub const fn hashed_mut(&mut self, v6: bool) -> &mut Hashed {
+        if v6 { &mut self.v6 } else { &mut self.v4 }
+    }
+
+    /// The same with `hashed` for both families.
+    pub const fn both(self, hashed: Hashed) -> Self {
+        Self { v4: hashed, v6: hashed, ..self }
+    }
+}
+
+impl Hashed {
+    /// A policy with the default fields.
+    pub const fn by(policy: Policy) -> Self {
+        Self { policy, fields: HashFields::DEFAULT }
     }
 }
 

@@ -172,6 +172,27 @@ fn golden_hashes() {
 }
 
 #[test]
+fn ipv6_has_a_policy_of_its_own() {
+    let mut fib = Fib::new();
+    fib.add(Route::new(net("198.18.0.0/15"), two_hops())).unwrap();
+    let hops = vec![NextHop::new(1, Some(ip("fd00:1::2"))), NextHop::new(2, Some(ip("fd00:2::2")))];
+    fib.add(Route::new(net("fd45::/64"), hops)).unwrap();
+    // How many of the next hops serve flows that differ in their ports alone.
+    let used = |fib: &Fib, src: &str, dst: &str| {
+        let ask = |src_port| fib.lookup(&RouteKey { src: ip(src), src_port, ..key(dst) });
+        let first = ask(1000);
+        if (1000..1064).all(|port| ask(port) == first) { 1 } else { 2 }
+    };
+    let both = |fib: &Fib| (used(fib, "10.9.0.7", "198.18.0.1"), used(fib, "fd09::7", "fd45::1"));
+    assert_eq!(both(&fib), (1, 1), "policy 0 is the default of both");
+    let by_ports = Hashed::by(Policy::L4);
+    fib.set_settings(Settings { v4: by_ports, ..Settings::default() });
+    assert_eq!(both(&fib), (2, 1));
+    fib.set_settings(Settings { v6: by_ports, ..Settings::default() });
+    assert_eq!(both(&fib), (1, 2));
+}
+
+#[test]
 fn per_packet_alternates_and_l3_does_not() {
     let mut fib = Fib::new();
     let prefix = net("198.18.0.0/15");

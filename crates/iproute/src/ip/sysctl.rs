@@ -1,15 +1,17 @@
 //! `sysctl NAME=VALUE`: the settings that decide between next hops.
 
-use super::names::{LOOPBACK, invalid};
+use super::names::{LOOPBACK, invalid, parse_number};
 use super::{Ip, Outcome};
 use crate::words::{Word, Words};
 use core::fmt::Write as _;
 use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::{Link, Settings};
 
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 8] = [
     "net.ipv4.fib_multipath_hash_policy",
     "net.ipv4.fib_multipath_hash_fields",
+    "net.ipv6.fib_multipath_hash_policy",
+    "net.ipv6.fib_multipath_hash_fields",
     "net.ipv4.fib_multipath_hash_seed",
     "net.ipv4.fib_multipath_use_neigh",
     "net.ipv4.conf.all.ignore_routes_with_linkdown",
@@ -17,8 +19,8 @@ const NAMES: [&str; 6] = [
 ];
 
 impl Ip {
-    /// `sysctl [-w] NAME=VALUE …`. IPv4 and IPv6 have one policy, mask and seed here: those of
-    /// `net.ipv4`.
+    /// `sysctl [-w] NAME=VALUE …`. As in the kernel IPv4 and IPv6 have policies and masks of their
+    /// own, and both the seed of `net.ipv4`.
     pub(super) fn sysctl(&mut self, words: &mut Words<'_>) -> Outcome<String> {
         for word in words.by_ref() {
             if matches!(word.text, "-w" | "-q" | "-qw") {
@@ -34,20 +36,25 @@ impl Ip {
 
     fn set_sysctl(&mut self, word: Word<'_>, name: &str, value: &str) -> Outcome<()> {
         let wrong = |what: &str| invalid(word, what, None);
-        let number = || value.parse::<u32>().map_err(|_| wrong("a number is expected"));
+        let number = || parse_number(value).ok_or_else(|| wrong("a number is expected"));
         let mut settings = *self.fib.settings();
+        let v6 = name.starts_with("net.ipv6.");
         match name {
-            "net.ipv4.fib_multipath_hash_policy" => {
+            "net.ipv4.fib_multipath_hash_policy" | "net.ipv6.fib_multipath_hash_policy" => {
                 let policy = Policy::from_number(number()?);
-                settings.policy = policy.ok_or_else(|| wrong("the policy is 0, 1, 2 or 3"))?;
+                let policy = policy.ok_or_else(|| wrong("the policy is 0, 1, 2 or 3"))?;
+                settings.hashed_mut(v6).policy = policy;
             }
-            "net.ipv4.fib_multipath_hash_fields" => {
+            "net.ipv4.fib_multipath_hash_fields" | "net.ipv6.fib_multipath_hash_fields" => {
                 let what = "bits 0 to 11 mean something, and one must be set";
-                let fields = HashFields::from_number(number()?);
-                settings.fields = fields.map_err(|_| wrong(what))?;
+                let fields = HashFields::from_number(number()?).map_err(|_| wrong(what))?;
+                settings.hashed_mut(v6).fields = fields;
             }
             "net.ipv4.fib_multipath_hash_seed" => settings.key = HashKey::from_seed(number()?),
-            "net.ipv4.fib_multipath_use_neigh" => settings.use_neigh = number()? != 0,
+            "net.ipv4.fib_multipath_use_neigh" => match number()? {
+                value @ 0..=1 => settings.use_neigh = value != 0,
+                _ => return Err(wrong("it is 0 or 1").into()),
+            },
             _ => {
                 let on = number()? != 0;
                 return self.set_ignore_linkdown(word, name, on);
@@ -90,19 +97,22 @@ impl Ip {
         let mut put = |name: &str, value: u32| {
             let _ = writeln!(out, "sysctl {name}={value}");
         };
-        if now.policy != usual.policy {
-            put(NAMES[0], now.policy as u32);
-        }
-        if now.fields != usual.fields {
-            put(NAMES[1], now.fields.number());
+        for (v6, family) in [(false, "ipv4"), (true, "ipv6")] {
+            let (now, usual) = (now.hashed(v6), usual.hashed(v6));
+            if now.policy != usual.policy {
+                put(&format!("net.{family}.fib_multipath_hash_policy"), now.policy as u32);
+            }
+            if now.fields != usual.fields {
+                put(&format!("net.{family}.fib_multipath_hash_fields"), now.fields.number());
+            }
         }
         if now.key != usual.key
             && let Some(seed) = now.key.seed()
         {
-            put(NAMES[2], seed);
+            put("net.ipv4.fib_multipath_hash_seed", seed);
         }
         if now.use_neigh {
-            put(NAMES[3], 1);
+            put("net.ipv4.fib_multipath_use_neigh", 1);
         }
     }
 }

@@ -126,16 +126,40 @@ fn bent_commands_never_panic() {
     }
 }
 
+/// Linux 6.18: each family has its own policy and fields, and one seed serves both.
+#[test]
+fn ipv6_hashes_by_sysctls_of_its_own() {
+    let mut ip = router();
+    let hashed = |ip: &Ip| {
+        let settings = ip.fib.settings();
+        [settings.v4, settings.v6].map(|one| (one.policy as u32, one.fields.number()))
+    };
+    assert_eq!(hashed(&ip), [(0, 7), (0, 7)]);
+    ip.run("sysctl net.ipv4.fib_multipath_hash_policy=1").unwrap();
+    assert_eq!(hashed(&ip), [(1, 7), (0, 7)]);
+    ip.run("sysctl -w net.ipv6.fib_multipath_hash_policy=3").unwrap();
+    ip.run("sysctl net/ipv6/fib_multipath_hash_fields=0x3f").unwrap();
+    assert_eq!(hashed(&ip), [(1, 7), (3, 63)]);
+    for refused in [
+        "net.ipv6.fib_multipath_hash_policy=4",
+        "net.ipv6.fib_multipath_hash_fields=0",
+        "net.ipv6.fib_multipath_hash_fields=4096",
+        "net.ipv6.fib_multipath_hash_seed=1",
+        "net.ipv6.fib_multipath_use_neigh=1",
+        "net.ipv4.fib_multipath_use_neigh=2",
+    ] {
+        ip.run(&format!("sysctl {refused}")).expect_err(refused);
+    }
+    assert_eq!(hashed(&ip), [(1, 7), (3, 63)], "what is refused changes nothing");
+}
+
 /// What is saved says the same when it is read.
 #[test]
 fn a_saved_configuration_reads_back() {
     let mut ip = router();
     ip.run_all(
-        "sysctl net.ipv4.fib_multipath_hash_policy=3 net.ipv4.fib_multipath_hash_fields=0x37\n",
-    )
-    .unwrap_err();
-    ip.run_all(
-        "sysctl net.ipv4.fib_multipath_hash_policy=3 net.ipv4.fib_multipath_hash_fields=55\n\
+        "sysctl net.ipv4.fib_multipath_hash_policy=3 net.ipv4.fib_multipath_hash_fields=0x37\n\
+         sysctl net.ipv6.fib_multipath_hash_policy=2 net.ipv6.fib_multipath_hash_fields=010\n\
          sysctl net.ipv4.fib_multipath_hash_seed=77 net.ipv4.conf.a1.ignore_routes_with_linkdown=1\n\
          nexthop add id 5 via 10.0.1.2 dev a1\n\
          nexthop add id 6 via 10.0.2.2 dev a2\n\

@@ -61,7 +61,7 @@ impl Ip {
         }
         if why.candidates.len() > 1 {
             object = match why.route.algorithm {
-                Algorithm::System => object.number("policy", self.fib.settings().policy as u32),
+                Algorithm::System => object.number("policy", self.policy(&why)),
                 algorithm => object.text("mp_algo", names::algorithm_name(algorithm).unwrap_or("")),
             };
         }
@@ -95,10 +95,16 @@ impl Ip {
         }
     }
 
+    /// `fib_multipath_hash_policy` of the route's address family.
+    fn policy(&self, why: &Explanation<'_>) -> u32 {
+        let v6 = why.route.prefix.addr().is_ipv6();
+        self.fib.settings().hashed(v6).policy as u32
+    }
+
     /// What chooses among the next hops, in words.
     fn chooser(&self, why: &Explanation<'_>) -> String {
         match why.route.algorithm {
-            Algorithm::System => format!("policy {}", self.fib.settings().policy as u8),
+            Algorithm::System => format!("policy {}", self.policy(why)),
             algorithm => format!("mp_algo {}", names::algorithm_name(algorithm).unwrap_or("")),
         }
     }

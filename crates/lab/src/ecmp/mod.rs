@@ -274,7 +274,7 @@ mod tests {
     use datapath::fib::hash::{HashKey, Policy};
     use datapath::fib::nexthop::ObjectConfig;
     use datapath::fib::resilient::{Member, ResilientConfig};
-    use datapath::fib::{NextHop, Prefix, Route, Settings};
+    use datapath::fib::{Hashed, NextHop, Prefix, Route, Settings};
     use std::fmt::Write as _;
 
     fn equal(count: u16, seed: u32) -> Fib {
@@ -287,7 +287,7 @@ mod tests {
 
     fn set_seed(fib: &mut Fib, seed: u32) {
         let key = HashKey::from_seed(seed);
-        fib.set_settings(Settings { policy: Policy::L4, key, ..*fib.settings() });
+        fib.set_settings(Settings { key, ..fib.settings().both(Hashed::by(Policy::L4)) });
     }
 
     fn flows(count: u32) -> Vec<FlowLoad> {

@@ -11,7 +11,7 @@ use std::sync::Barrier;
 
 use datapath::fib::hash::{self, HashKey, Policy};
 use datapath::fib::multipath::PathSet;
-use datapath::fib::{Algorithm, Decision, Fib, Flow, NextHop, Prefix, Route, RouteKey, Settings};
+use datapath::fib::{Algorithm, Decision, Fib, Flow, Hashed, NextHop, Prefix, Route, RouteKey};
 use datapath::rng::Rng;
 use datapath::units::Instant;
 use quanta::Clock;
@@ -85,7 +85,7 @@ fn fib(algorithm: Algorithm, policy: Policy, count: u16) -> Fib {
     let mut fib = Fib::new();
     let route = Route::new(Prefix::DEFAULT_V4, hops(count)).algorithm(algorithm);
     fib.add(route).expect("the first route");
-    fib.set_settings(Settings { policy, ..*fib.settings() });
+    fib.set_settings(fib.settings().both(Hashed::by(policy)));
     fib
 }
 

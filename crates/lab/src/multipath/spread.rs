@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use datapath::fib::hash::{HashKey, Policy};
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};
-use datapath::fib::{Algorithm, Fib, NextHop, Prefix, Route, RouteKey, Settings};
+use datapath::fib::{Algorithm, Fib, Hashed, NextHop, Prefix, Route, RouteKey, Settings};
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn flows(hosts: bool) -> Vec<FlowLoad> {
 
 fn settle(fib: &mut Fib, policy: Policy) {
     let key = HashKey::from_seed(1);
-    fib.set_settings(Settings { policy, key, ..*fib.settings() });
+    fib.set_settings(Settings { key, ..fib.settings().both(Hashed::by(policy)) });
 }
 
 /// A route with one next hop for each weight.

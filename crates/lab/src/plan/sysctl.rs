@@ -79,8 +79,11 @@ fn collect(prefix: &str, entries: &[(Key, Node)], faults: &Faults<'_>, settings:
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
 /// Sysctls of routes: what their names begin and end with. Which there are, `ip` knows.
-const ROUTING: [(&str, &str); 2] =
-    [("net.ipv4.fib_multipath_", ""), ("net.ipv", ".ignore_routes_with_linkdown")];
+const ROUTING: [(&str, &str); 3] = [
+    ("net.ipv4.fib_multipath_", ""),
+    ("net.ipv6.fib_multipath_", ""),
+    ("net.ipv", ".ignore_routes_with_linkdown"),
+];
 
 /// What lies in the kernel's `net.ipv4.route`.
 const OF_ROUTES: [&str; 2] = ["min_pmtu", "mtu_expires"];

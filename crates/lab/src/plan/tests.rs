@@ -384,6 +384,7 @@ ip_at = ["3s route replace 10.0.0.12/30 dev way1", "2s link set way1 down"]
 role = "router"
 [nodes.right.sysctl]
 "net.ipv4.fib_multipath_hash_policy" = 1
+net.ipv6.fib_multipath_hash_policy = 3
 [links.a]
 ends = ["a", "left"]
 [links.way1]
@@ -410,7 +411,8 @@ fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
     assert_eq!(plan.next_links[3][0], [1, 2]);
     assert!(plan.nodes[2].has_own_routes() && !plan.nodes[3].has_own_routes());
     assert_eq!(plan.nodes[2].at[0], (Duration::from_secs(2), "link set way1 down".to_owned()));
-    assert_eq!(plan.nodes[3].ip, ["sysctl net.ipv4.fib_multipath_hash_policy=1"]);
+    let sysctls = ["ipv4.fib_multipath_hash_policy=1", "ipv6.fib_multipath_hash_policy=3"];
+    assert_eq!(plan.nodes[3].ip, sysctls.map(|line| format!("sysctl net.{line}")));
     let events = [(Duration::from_secs(4), false), (Duration::from_secs(5), true)];
     assert_eq!(plan.links[1].events, events);
     assert_eq!((plan.flows[0].also.as_slice(), plan.flows[0].address.is_some()), (&[0][..], true));
@@ -418,23 +420,30 @@ fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
 
 #[test]
 fn words_of_ip_are_checked_where_they_stand() {
-    let table: [FaultRow; 10] = [
+    let table: [FaultRow; 11] = [
         ("weight 3", "weight 0", (9, 72), "\"weight\" is invalid", None),
         ("dev way2 weight", "dev wya2 weight", (9, 60), "Cannot find device", Some("way2")),
         ("3s route", "3 route", (10, 10), "3", Some("a time comes first")),
         ("replace 10.0.0.12/30 dev", "replace 10.0.0.12/30 vai", (10, 41), "garbage", Some("via")),
         ("_policy\" = 1", "_policy\" = 9", (11, 1), "the policy is 0, 1, 2 or 3", None),
         ("_hash_policy", "_hash_polcy", (11, 1), "cannot stat", Some("policy")),
-        ("5s up", "5s on", (19, 11), "neither \"up\" nor \"down\"", None),
+        (
+            "v6.fib_multipath_hash_policy",
+            "v6.fib_multipath_hash_seed",
+            (11, 1),
+            "cannot stat",
+            Some("net.ipv4.fib_multipath_hash_seed"),
+        ),
+        ("5s up", "5s on", (20, 11), "neither \"up\" nor \"down\"", None),
         (
             "\"way1\", \"way2\"]\n[flows",
             "\"way1\", \"b2\"]\n[flows",
-            (25, 14),
+            (26, 14),
             "no link \"b2\"",
             None,
         ),
         ("\"l4\"", "\"l5\"", (4, 11), "not a valid mp_algo", Some("l4")),
-        ("10.0.0.14", "10.0.0.x", (31, 11), "is not an address", None),
+        ("10.0.0.14", "10.0.0.x", (32, 11), "is not an address", None),
     ];
     for (from, to, position, message, word) in table {
         assert!(MULTIPATH.contains(from), "{from}");

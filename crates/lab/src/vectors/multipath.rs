@@ -10,7 +10,7 @@ use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};
 use datapath::fib::{
-    Decision, Fib, Hop, Link, NextHop, Prefix, Route, RouteKey, Settings, dissect,
+    Decision, Fib, Hashed, Hop, Link, NextHop, Prefix, Route, RouteKey, Settings, dissect,
 };
 use datapath::units::{Duration, Instant};
 use serde_json::Value;
@@ -356,7 +356,7 @@ impl Check<'_> {
             None => HashFields::default(),
         };
         let key = HashKey::from_seed(optional("seed").unwrap_or(1));
-        fib.set_settings(Settings { policy, fields, key, use_neigh: false });
+        fib.set_settings(Settings { key, ..Settings::default().both(Hashed { policy, fields }) });
         for port in 1..=15u8 {
             let own = IpAddr::from([10, 0, port, 1]);
             fib.add(Route::local(own, port.into())).map_err(|error| error.to_string())?;
