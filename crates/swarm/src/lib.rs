@@ -11,6 +11,7 @@
 //! | [`file`](mod@file) | a case as a file: read, written, run again |
 //! | [`oracle`] | what must hold, whatever the case |
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
+//! | [`wire`] | one living host under a hostile wire |
 //!
 //! A case is plain data, drawn from its seed before anything runs, so that a failure can be made
 //! simpler by leaving parts out. The same seed draws another case once the alphabet of its kind has
@@ -24,6 +25,7 @@ pub mod judge;
 pub mod oracle;
 pub mod qdisc;
 pub mod shrink;
+pub mod wire;
 
 use core::fmt;
 use core::str::FromStr;
@@ -33,16 +35,19 @@ use core::str::FromStr;
 pub enum Kind {
     /// [`qdisc`]: trees of queueing disciplines under load.
     Qdisc,
+    /// [`wire`]: one living host under a hostile wire.
+    Wire,
 }
 
 impl Kind {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 1] = [Self::Qdisc];
+    pub const ALL: [Self; 2] = [Self::Qdisc, Self::Wire];
 
     /// Its name on the command line and in case files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Qdisc => "qdisc",
+            Self::Wire => "wire",
         }
     }
 }
@@ -53,6 +58,7 @@ macro_rules! with_case {
     ($kind:expr, $($path:ident)::+ ( $($argument:expr),* )) => {
         match $kind {
             $crate::Kind::Qdisc => $($path)::+::<$crate::qdisc::Case>($($argument),*),
+            $crate::Kind::Wire => $($path)::+::<$crate::wire::Case>($($argument),*),
         }
     };
 }

@@ -1,5 +1,8 @@
 //! What must hold, whatever the case. Nothing here shares code with what it judges.
 
+pub mod frame;
+pub mod tcp;
+
 use crate::case::Violation;
 
 /// Packets of a queue: none is made, none vanishes.

@@ -1,0 +1,512 @@
+//! What is drawn, and how often.
+
+use datapath::socket::number;
+
+use super::calls::Call;
+use super::icmp::Icmp;
+use super::segment::{Acks, Block, Choice, Damage, From, Pieces, Segment, Stamps};
+use super::{Case, Setup, Step};
+use crate::draw::Draw;
+use crate::oracle::frame::flag;
+
+/// What a case is like: some are a transfer with a few oddities, some are chaos.
+struct Temper {
+    /// Of a hundred segments of the peer, so many are as they should be.
+    honest: u64,
+    /// Of a hundred honest segments, so many carry data.
+    data: u64,
+    /// Of a hundred ACKs, so many acknowledge less than all.
+    partial: u64,
+    /// The peer's usual window.
+    window: u16,
+    /// Its usual segment.
+    len: u16,
+    /// The handshake: options of the SYN.
+    syn: Vec<Choice>,
+    /// Time stamps are used.
+    stamps: bool,
+    /// A key is set.
+    signed: bool,
+    /// Accurate ECN: the flags of an honest ACK.
+    ace: u16,
+    ipv6: bool,
+}
+
+/// The case of a seed.
+pub(super) fn case(seed: u64) -> Case {
+    let mut draw = Draw::new(seed, 0);
+    let temper = temper(&mut draw);
+    let host = setup(&mut draw, &temper);
+    let count = match draw.range(0..=9) {
+        0..=7 => draw.log_range(4..=120),
+        8 => draw.log_range(4..=500),
+        _ => draw.log_range(4..=1_500),
+    };
+    let mut steps = Vec::new();
+    begin(&mut draw, &temper, &mut steps);
+    while (steps.len() as u64) < count {
+        any(&mut draw, &temper, &mut steps);
+    }
+    Case { host, steps }
+}
+
+fn temper(draw: &mut Draw) -> Temper {
+    let ace_used = draw.percent(20);
+    let mut syn = Vec::new();
+    if draw.percent(85) {
+        syn.push(Choice::Mss(*draw.one_of(&[1_460, 1_000, 536, 1_400, 65_535, 48, 0, 9_000])));
+    }
+    if draw.percent(70) {
+        syn.push(Choice::SackPermitted);
+    }
+    if draw.percent(60) {
+        syn.push(Choice::Scale(*draw.one_of(&[0, 7, 1, 14, 15, 255])));
+    }
+    Temper {
+        honest: *draw.one_of(&[10, 50, 80, 95]),
+        data: draw.range(5..=95),
+        partial: *draw.one_of(&[10, 40, 80]),
+        window: *draw.weighted(&[(6, 65_535), (2, 1_000), (2, 4_000), (1, 500), (1, 20_000)]),
+        len: *draw.one_of(&[1_000, 1_000, 100, 1, 1_460]),
+        syn,
+        stamps: draw.percent(50),
+        signed: draw.percent(8),
+        ace: if ace_used { 0x140 } else { 0 },
+        ipv6: draw.percent(30),
+    }
+}
+
+fn setup(draw: &mut Draw, temper: &Temper) -> Setup {
+    let profiles = [(4, "linux-7.x"), (3, "linux-6.18"), (3, "linux-6.1"), (3, "linux-2.6.22")];
+    let offloads = [("gso", 60), ("tso", 40), ("gro", 25), ("orphans", 50)];
+    let offloads = offloads.into_iter().filter(|(_, percent)| draw.percent(*percent));
+    let offloads: Vec<String> = offloads.map(|(name, _)| name.to_owned()).collect();
+    let mut sysctls = Vec::new();
+    let cc = draw.weighted(&[(5, "cubic"), (4, "reno"), (2, "dctcp")]);
+    sysctls.push(format!("net.ipv4.tcp_congestion_control={cc}"));
+    sysctls.push(format!("net.ipv4.tcp_ecn={}", draw.one_of(&[2, 0, 1, 3, 4, 5])));
+    for _ in 0..draw.log_range(0..=6) {
+        sysctls.push(sysctl(draw));
+    }
+    if draw.percent(15) {
+        sysctls.push(format!("net.ipv4.tcp_fastopen={}", draw.one_of(&[3, 0x603, 0x207, 7])));
+    }
+    Setup {
+        profile: (*draw.weighted(&profiles)).to_owned(),
+        ipv6: temper.ipv6,
+        mtu: *draw.weighted(&[(8, 1500), (1, 576), (1, 9_000), (1, 1_280), (1, 296)]),
+        offloads,
+        busy_us: *draw.weighted(&[(6, 0), (2, 10), (2, 1_000), (1, 20_000)]),
+        sysctls,
+        honest_window: *draw.one_of(&[65_535, 65_535, 20_000, 4_000, 1_000, 500]),
+    }
+}
+
+/// A sysctl with a value that the kernel takes.
+fn sysctl(draw: &mut Draw) -> String {
+    let (name, values): &(&str, &[&str]) = draw.one_of(&SYSCTLS);
+    format!("net.ipv4.{name}={}", draw.one_of(values))
+}
+
+/// Values that the kernel takes, beside its defaults.
+const SYSCTLS: [(&str, &[&str]); 44] = [
+    ("tcp_sack", &["0", "1"]),
+    ("tcp_dsack", &["0"]),
+    ("tcp_timestamps", &["0", "2"]),
+    ("tcp_window_scaling", &["0"]),
+    ("tcp_recovery", &["0", "1", "2", "4", "7"]),
+    ("tcp_early_retrans", &["0", "3", "4"]),
+    ("tcp_frto", &["0", "2"]),
+    ("tcp_reordering", &["1", "3", "20", "300"]),
+    ("tcp_max_reordering", &["3", "300"]),
+    ("tcp_shrink_window", &["1"]),
+    ("tcp_mtu_probing", &["1", "2"]),
+    ("tcp_base_mss", &["48", "512", "1024"]),
+    ("tcp_min_snd_mss", &["48", "536", "1000"]),
+    ("tcp_probe_interval", &["1", "600"]),
+    ("tcp_probe_threshold", &["0", "8", "200"]),
+    ("tcp_retrans_collapse", &["0", "1"]),
+    ("tcp_slow_start_after_idle", &["0"]),
+    ("tcp_moderate_rcvbuf", &["0"]),
+    ("tcp_rmem", &["4096 4096 4096", "4096 131072 6291456", "4096 16384 32768"]),
+    ("tcp_wmem", &["4096 4096 4096", "4096 16384 4194304", "4096 8192 16384"]),
+    ("tcp_adv_win_scale", &["-2", "1", "2", "31"]),
+    ("tcp_app_win", &["0", "31", "8"]),
+    ("tcp_rto_min_us", &["1", "20000", "200000"]),
+    ("tcp_rto_max_ms", &["1000", "120000"]),
+    ("tcp_syncookies", &["0", "1", "2"]),
+    ("tcp_max_syn_backlog", &["1", "16"]),
+    ("tcp_abort_on_overflow", &["1"]),
+    ("tcp_stdurg", &["1"]),
+    ("tcp_rfc1337", &["1"]),
+    ("tcp_tw_reuse", &["0", "1", "2"]),
+    ("tcp_autocorking", &["0"]),
+    ("tcp_comp_sack_nr", &["0", "1", "255"]),
+    ("tcp_comp_sack_delay_ns", &["0", "100000000"]),
+    ("tcp_limit_output_bytes", &["1000", "65536"]),
+    ("tcp_notsent_lowat", &["1", "16384"]),
+    ("tcp_thin_linear_timeouts", &["1"]),
+    ("tcp_challenge_ack_limit", &["1", "1000"]),
+    ("tcp_invalid_ratelimit", &["0", "500", "2000"]),
+    ("tcp_orphan_retries", &["0", "1", "3"]),
+    ("tcp_retries2", &["1", "5", "15"]),
+    ("tcp_reflect_tos", &["1"]),
+    ("tcp_min_tso_segs", &["1", "8"]),
+    ("tcp_ecn_option", &["0", "1", "2", "3"]),
+    ("tcp_fin_timeout", &["1", "60"]),
+];
+
+/// A listener or a connection, and mostly a handshake.
+fn begin(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+    steps.push(Step::Call(Call::Socket));
+    if temper.signed {
+        steps.push(Step::Call(Call::Key(0)));
+    }
+    for _ in 0..draw.log_range(0..=3) {
+        steps.push(Step::Call(option(draw)));
+    }
+    if draw.percent(60) {
+        let backlog = *draw.weighted(&[(5, 16), (1, 0), (1, 1)]);
+        steps.push(Step::Call(Call::Listen(0, backlog)));
+        for _ in 0..draw.log_range(1..=4) {
+            passive_open(draw, temper, steps);
+        }
+    } else {
+        active_open(draw, temper, steps);
+    }
+}
+
+fn passive_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+    let syn = Segment {
+        fresh: true,
+        flags: flag::SYN | if draw.percent(30) { temper.ace | 0xc0 } else { 0 },
+        seq: draw.range(0..=u64::from(u32::MAX)) as i64,
+        window: temper.window,
+        ..syn(temper)
+    };
+    let with_data = draw.percent(5);
+    steps.push(Step::Segment(Segment { len: if with_data { 500 } else { 0 }, ..syn }));
+    if draw.percent(30) {
+        steps.push(Step::Wait(draw.log_range(1..=300_000)));
+    }
+    if draw.percent(90) {
+        steps.push(Step::Segment(honest(draw, temper)));
+    }
+    if draw.percent(85) {
+        steps.push(Step::Call(Call::Accept(0)));
+    }
+}
+
+fn active_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+    let connect = if draw.percent(20) {
+        Call::ConnectWith(0, draw.log_range(0..=3_000) as u32)
+    } else {
+        Call::Connect(0)
+    };
+    steps.push(Step::Call(connect));
+    if draw.percent(40) {
+        steps.push(Step::Wait(draw.log_range(1..=2_000_000)));
+    }
+    if draw.percent(85) {
+        let flags = flag::SYN | flag::ACK | if draw.percent(40) { temper.ace | 0x40 } else { 0 };
+        steps.push(Step::Segment(Segment { flags, ..syn(temper) }));
+    }
+}
+
+fn syn(temper: &Temper) -> Segment {
+    Segment {
+        window: temper.window,
+        options: temper.syn.clone(),
+        stamps: temper.stamps.then(Stamps::default),
+        signed: temper.signed.then_some(true),
+        ..Segment::default()
+    }
+}
+
+/// One more thing, or a few that belong together.
+fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+    match draw.range(0..=99) {
+        0..=49 => steps.push(Step::Segment(peer(draw, temper))),
+        50..=72 => steps.push(Step::Call(call(draw))),
+        73..=84 => steps.push(Step::Wait(wait(draw))),
+        85..=89 => steps.push(Step::Timer(draw.log_range(1..=20) as u8)),
+        90..=94 => steps.push(Step::Icmp(icmp(draw, temper))),
+        95 => {
+            let protocol = *draw.one_of(&[4, 41, 47, 17, 50]);
+            steps.push(Step::Tunnelled(protocol, peer(draw, temper)));
+        }
+        96 => steps.push(Step::Sysctl(sysctl(draw))),
+        97 => steps.push(Step::Mtu(*draw.one_of(&[1500, 1_280, 576, 9_000, 296]))),
+        98 => passive_open(draw, temper, steps),
+        _ => {
+            steps.push(Step::Call(Call::Socket));
+            active_open(draw, temper, steps);
+        }
+    }
+}
+
+fn wait(draw: &mut Draw) -> u64 {
+    match draw.range(0..=19) {
+        0 => draw.log_range(1_000_000..=200_000_000),
+        1..=4 => draw.log_range(1..=5_000_000),
+        _ => draw.log_range(1..=50_000),
+    }
+}
+
+/// A segment of the peer.
+fn peer(draw: &mut Draw, temper: &Temper) -> Segment {
+    let mut segment = honest(draw, temper);
+    if draw.percent(temper.honest) {
+        return segment;
+    }
+    for _ in 0..draw.log_range(1..=4) {
+        spoil(draw, temper, &mut segment);
+    }
+    segment
+}
+
+/// What a peer would send.
+fn honest(draw: &mut Draw, temper: &Temper) -> Segment {
+    let mut segment = Segment {
+        flow: *draw.weighted(&[(8, 0), (2, 1), (1, 2)]),
+        flags: flag::ACK | temper.ace,
+        window: temper.window,
+        stamps: temper.stamps.then(Stamps::default),
+        signed: temper.signed.then_some(true),
+        ..Segment::default()
+    };
+    if draw.percent(temper.data) {
+        segment.len = temper.len;
+        match draw.range(0..=9) {
+            0 => segment.seq = i64::from(temper.len),
+            1 => segment.from = From::Acked,
+            _ => {}
+        }
+    }
+    if draw.percent(temper.partial) {
+        segment.acks = Acks::Old;
+        segment.ack_segments = *draw.weighted(&[(3, 0), (3, 1), (2, 2), (1, 4)]);
+        if draw.percent(60) {
+            segment.options.push(Choice::Sack(blocks(draw, 0)));
+        }
+    }
+    if draw.percent(3) {
+        segment.flags |= flag::FIN;
+    }
+    segment
+}
+
+fn blocks(draw: &mut Draw, spread: u64) -> Vec<Block> {
+    let count = draw.range(1..=4);
+    let block = |draw: &mut Draw| Block {
+        first: draw.log_range(0..=20) as i64 - i64::from(draw.percent(10)),
+        segments: draw.log_range(1..=8) as i64,
+        off: if draw.percent(spread) { skew(draw) } else { 0 },
+        end_off: if draw.percent(spread) { skew(draw) } else { 0 },
+    };
+    (0..count).map(|_| block(draw)).collect()
+}
+
+/// A little, much, or very much too little or too much.
+fn skew(draw: &mut Draw) -> i64 {
+    let amount = match draw.range(0..=5) {
+        0..=2 => draw.range(1..=3),
+        3 => draw.log_range(1..=2_000),
+        4 => draw.log_range(1..=100_000),
+        _ => draw.log_range(1..=0xffff_ffff),
+    };
+    if draw.percent(50) { amount as i64 } else { -(amount as i64) }
+}
+
+/// Makes one thing about a segment odd.
+fn spoil(draw: &mut Draw, temper: &Temper, segment: &mut Segment) {
+    match draw.range(0..=21) {
+        0 => segment.seq = skew(draw),
+        1 => segment.from = *draw.one_of(&[From::Acked, From::Acked, From::Zero]),
+        2 => segment.ack = skew(draw),
+        3 => segment.ack_segments = draw.log_range(0..=30) as i64 - 3,
+        4 => segment.flags = draw.range(0..=0x1ff) as u16,
+        5 => segment.flags |= *draw.one_of(&[0x20, 0x40, 0x80, 0x100, 0x08]),
+        6 => segment.flags ^= flag::FIN,
+        7 => segment.flags = flag::RST | *draw.one_of(&[0, flag::ACK]),
+        8 => segment.flags |= flag::SYN,
+        9 => segment.flags &= !flag::ACK,
+        10 => segment.window = *draw.one_of(&[0, 1, 500, 1_000, 65_535, 3]),
+        11 => segment.window = draw.log_range(0..=65_535) as u16,
+        12 => segment.len = draw.log_range(0..=9_000) as u16,
+        13 => {
+            segment.flags |= 0x20;
+            segment.urgent = draw.log_range(0..=65_535) as u16;
+        }
+        14 => segment.options.push(Choice::Sack(blocks(draw, 50))),
+        15 => {
+            let value = if draw.percent(50) { skew(draw) } else { 0 };
+            segment.stamps = Some(Stamps { value, echo: skew(draw) });
+        }
+        16 => segment.stamps = None,
+        17 => segment.options.push(option_of_segment(draw)),
+        18 => segment.ecn = draw.range(0..=3) as u8,
+        19 => segment.damage = Some(damage(draw)),
+        20 if draw.percent(50) => {
+            segment.signed = if temper.signed { None } else { Some(draw.percent(50)) };
+        }
+        _ => {
+            segment.len = segment.len.max(60);
+            segment.pieces = Some(Pieces {
+                words: draw.range(1..=40) as u16,
+                reversed: draw.percent(30),
+                lost: draw.maybe(20, |draw| draw.range(0..=5) as u16),
+                twice: draw.maybe(10, |draw| draw.range(0..=5) as u16),
+                overlap: draw.percent(5),
+                id: draw.range(1..=3) as u16,
+            });
+        }
+    }
+}
+
+fn option_of_segment(draw: &mut Draw) -> Choice {
+    match draw.range(0..=7) {
+        0 => Choice::Mss(draw.log_range(0..=65_535) as u16),
+        1 => Choice::Scale(draw.range(0..=16) as u8),
+        2 => Choice::SackPermitted,
+        3 => {
+            let kind = *draw.one_of(&[172, 174]);
+            let counters = (0..draw.range(0..=3)).map(|_| draw.log_range(0..=0xff_ffff) as u32);
+            Choice::AccEcn(kind, counters.collect())
+        }
+        4 => Choice::Cookie { other: Vec::new(), experimental: draw.percent(30) },
+        5 => {
+            let len = draw.range(1..=18);
+            let other = (0..len).map(|_| draw.bits() as u8).collect();
+            Choice::Cookie { other, experimental: draw.percent(30) }
+        }
+        6 => Choice::Raw((0..draw.range(1..=12)).map(|_| draw.bits() as u8).collect()),
+        _ => Choice::Raw(vec![*draw.one_of(&[0, 1, 5, 8, 19, 29]), draw.range(0..=20) as u8]),
+    }
+}
+
+fn damage(draw: &mut Draw) -> Damage {
+    let place = draw.log_range(0..=80) as u16;
+    match draw.range(0..=6) {
+        0 | 1 => Damage::TcpChecksum,
+        2 => Damage::IpHeader,
+        3 => Damage::Cut(draw.log_range(1..=60) as u16),
+        4 => Damage::Byte(place, draw.bits() as u8),
+        5 => Damage::Flipped(place, draw.bits() as u8),
+        _ => Damage::DataOffset(draw.range(0..=15) as u8),
+    }
+}
+
+fn icmp(draw: &mut Draw, temper: &Temper) -> Icmp {
+    let (kind, code) = if temper.ipv6 {
+        *draw.one_of(&[(2, 0), (2, 0), (1, 0), (1, 1), (1, 4), (3, 0), (4, 1)])
+    } else {
+        *draw.one_of(&[(3, 4), (3, 4), (3, 0), (3, 1), (3, 2), (3, 3), (11, 0), (12, 0)])
+    };
+    let mtu = *draw.one_of(&[1_400, 1_280, 1_000, 576, 552, 296, 68, 0, 20, 65_535]);
+    Icmp {
+        flow: *draw.weighted(&[(8, 0), (1, 1)]),
+        kind,
+        code,
+        word: if draw.percent(90) { mtu } else { draw.bits() as u32 },
+        of: *draw.one_of(&[Acks::Old, Acks::All]),
+        seq: if draw.percent(25) { skew(draw) } else { 0 },
+        quoted: *draw.weighted(&[(8, 20), (4, 8), (1, 4), (1, 0)]),
+        port: u16::from(draw.percent(5)),
+        damaged: draw.percent(5),
+    }
+}
+
+/// Something that an application does.
+fn call(draw: &mut Draw) -> Call {
+    let slot = *draw.weighted(&[(8, 0), (2, 1), (1, 2)]);
+    match draw.range(0..=99) {
+        0..=44 => {
+            let bytes = if draw.percent(50) {
+                1_000 * draw.range(1..=20) as u32
+            } else {
+                draw.log_range(1..=60_000) as u32
+            };
+            let flags = *draw.weighted(&[
+                (10, 0),
+                (1, number::MSG_MORE),
+                (1, number::MSG_OOB),
+                (1, number::MSG_EOR),
+                (1, number::MSG_ZEROCOPY),
+            ]);
+            Call::Send(slot, bytes, flags)
+        }
+        45..=69 => {
+            let flags = *draw.weighted(&[
+                (12, 0),
+                (1, number::MSG_PEEK),
+                (1, number::MSG_OOB),
+                (1, number::MSG_TRUNC),
+                (1, number::MSG_WAITALL),
+                (1, number::MSG_ERRQUEUE),
+            ]);
+            Call::Receive(slot, draw.log_range(1..=100_000) as u32, flags)
+        }
+        70..=76 => Call::Accept(*draw.weighted(&[(1, 0), (1, 1), (1, 2), (1, 3)])),
+        77..=79 => Call::Shutdown(slot, draw.range(0..=2) as i32),
+        80..=82 => Call::Close(slot),
+        83 => Call::Abort(slot),
+        84..=86 => Call::Look(slot),
+        87 => Call::CongestionControl(
+            slot,
+            (*draw.one_of(&["reno", "cubic", "dctcp", "vegas"])).to_owned(),
+        ),
+        88 => Call::Key(slot),
+        _ => option(draw),
+    }
+}
+
+fn option(draw: &mut Draw) -> Call {
+    use number as n;
+    let slot = *draw.weighted(&[(8, 0), (1, 1)]);
+    let (level, name, value) = *draw.one_of(&[
+        (n::SOL_TCP, n::TCP_NODELAY, 1),
+        (n::SOL_TCP, n::TCP_NODELAY, 0),
+        (n::SOL_TCP, n::TCP_CORK, 1),
+        (n::SOL_TCP, n::TCP_CORK, 0),
+        (n::SOL_TCP, n::TCP_MAXSEG, 100),
+        (n::SOL_TCP, n::TCP_MAXSEG, 536),
+        (n::SOL_TCP, n::TCP_QUICKACK, 1),
+        (n::SOL_TCP, n::TCP_QUICKACK, 0),
+        (n::SOL_TCP, n::TCP_DEFER_ACCEPT, 5),
+        (n::SOL_TCP, n::TCP_FASTOPEN, 5),
+        (n::SOL_TCP, n::TCP_FASTOPEN_CONNECT, 1),
+        (n::SOL_TCP, n::TCP_USER_TIMEOUT, 3_000),
+        (n::SOL_TCP, n::TCP_WINDOW_CLAMP, 1_000),
+        (n::SOL_TCP, n::TCP_NOTSENT_LOWAT, 1_000),
+        (n::SOL_TCP, n::TCP_LINGER2, -1),
+        (n::SOL_TCP, n::TCP_LINGER2, 5),
+        (n::SOL_TCP, n::TCP_SYNCNT, 2),
+        (n::SOL_TCP, n::TCP_KEEPIDLE, 1),
+        (n::SOL_TCP, n::TCP_KEEPINTVL, 1),
+        (n::SOL_TCP, n::TCP_KEEPCNT, 3),
+        (n::SOL_TCP, n::TCP_THIN_LINEAR_TIMEOUTS, 1),
+        (n::SOL_TCP, n::TCP_SAVE_SYN, 1),
+        (n::SOL_TCP, n::TCP_INQ, 1),
+        (n::SOL_SOCKET, n::SO_KEEPALIVE, 1),
+        (n::SOL_SOCKET, n::SO_SNDBUF, 1),
+        (n::SOL_SOCKET, n::SO_SNDBUF, 20_000),
+        (n::SOL_SOCKET, n::SO_SNDBUF, 200_000),
+        (n::SOL_SOCKET, n::SO_RCVBUF, 1),
+        (n::SOL_SOCKET, n::SO_RCVBUF, 4_096),
+        (n::SOL_SOCKET, n::SO_RCVBUF, 100_000),
+        (n::SOL_SOCKET, n::SO_RCVLOWAT, 3_000),
+        (n::SOL_SOCKET, n::SO_MAX_PACING_RATE, 10_000),
+        (n::SOL_SOCKET, n::SO_MAX_PACING_RATE, 1_000_000),
+        (n::SOL_SOCKET, n::SO_OOBINLINE, 1),
+        (n::SOL_SOCKET, n::SO_ZEROCOPY, 1),
+        (n::SOL_SOCKET, n::SO_REUSEADDR, 1),
+        (n::SOL_SOCKET, n::SO_TIMESTAMPING, 0x3f0),
+        (n::SOL_IP, n::IP_MTU_DISCOVER, 0),
+        (n::SOL_IP, n::IP_MTU_DISCOVER, 3),
+        (n::SOL_IP, n::IP_RECVERR, 1),
+        (n::SOL_IPV6, n::IPV6_RECVERR, 1),
+        (n::SOL_IP, n::IP_TOS, 0x20),
+    ]);
+    Call::Set(slot, level, name, value)
+}

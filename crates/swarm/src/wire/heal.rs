@@ -1,0 +1,144 @@
+//! The end of every case: peers become honest and answer, applications read and close, and then
+//! nobody answers any more. All that was written arrives, and nothing stays for ever.
+
+use datapath::socket::{Syscall, number};
+use datapath::tcp::state::State;
+use datapath::units::Duration;
+
+use super::bench::Bench;
+use super::segment::{Acks, From, Segment, Stamps};
+use crate::oracle::frame::flag;
+use crate::oracle::tcp::{Broken, after};
+
+/// Longer than the longest timeout (`TCP_RTO_MAX`, twice), in which something must be achieved.
+const PATIENCE: Duration = Duration::from_secs(250);
+/// Turns of honest peers at most: what is slow by its window need not end.
+const MAX_TURNS: u32 = 600;
+/// When the last of all sockets must be gone: `tcp_retries2` timeouts of two minutes each, then
+/// TIME-WAIT.
+const SILENCE: Duration = Duration::from_secs(2 * 3_600);
+
+/// Lets everything come to its end.
+pub(super) fn heal(bench: &mut Bench, honest_window: u16) -> Result<(), Broken> {
+    let alive = alive(bench);
+    if be_honest(bench, honest_window)? {
+        alive.iter().try_for_each(|(at, before)| check_delivered(bench, *at, *before))?;
+    }
+    close_all(bench)?;
+    be_honest(bench, honest_window)?;
+    bench.pass(SILENCE)?;
+    let left: Vec<_> = bench.host.tcp_sockets().collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(("everything ends", format!("hours after the last close there is {left:?}")))
+}
+
+/// The flows whose connections can deliver what was written, and how much they have said so far.
+fn alive(bench: &Bench) -> Vec<(usize, u64)> {
+    let can_send = |at: &usize| {
+        let state = bench.state_of(*at);
+        state.is_some_and(|it| it.is_synchronized() && it != State::TimeWait)
+    };
+    let flows = (0..bench.flows.len()).filter(can_send);
+    flows.map(|at| (at, bench.flows[at].segments)).collect()
+}
+
+/// Peers answer whatever is sent, a millisecond later, and applications read. True: until nothing
+/// more happened.
+fn be_honest(bench: &mut Bench, window: u16) -> Result<bool, Broken> {
+    let mut idle = Duration::ZERO;
+    for _ in 0..MAX_TURNS {
+        let mut answered = core::mem::take(&mut bench.to_answer);
+        answered.sort_unstable();
+        answered.dedup();
+        if !answered.is_empty() {
+            bench.pass(Duration::from_millis(1))?;
+        }
+        for at in answered {
+            answer(bench, at, window)?;
+        }
+        read_all(bench)?;
+        if !bench.to_answer.is_empty() {
+            idle = Duration::ZERO;
+            continue;
+        }
+        let Some(next) = bench.next_event() else { return Ok(true) };
+        let wait = next.saturating_since(bench.now);
+        idle += wait;
+        if idle > PATIENCE {
+            return Ok(true);
+        }
+        bench.advance(next)?;
+    }
+    Ok(false)
+}
+
+/// The peer acknowledges all that it has seen and says what comes next.
+fn answer(bench: &mut Bench, at: usize, window: u16) -> Result<(), Broken> {
+    let flow = &bench.flows[at];
+    if flow.reset || flow.begun.is_empty() {
+        return Ok(());
+    }
+    let flow_number = (bench.flows.len() - 1 - at) as u16;
+    let mut answer = Segment {
+        flow: flow_number,
+        flags: flag::ACK,
+        from: From::Acked,
+        acks: Acks::All,
+        window,
+        stamps: Some(Stamps::default()),
+        signed: flow.signs.then_some(true),
+        ..Segment::default()
+    };
+    if flow.host_ack.is_none() {
+        answer.flags |= flag::SYN;
+        answer.from = From::Next;
+    }
+    bench.segment(&answer)
+}
+
+fn read_all(bench: &mut Bench) -> Result<(), Broken> {
+    for slot in 0..bench.open.len() {
+        let fd = bench.open[slot].0;
+        for _ in 0..64 {
+            let syscall = Syscall::Receive { fd, iov: (1 << 20).into(), flags: 0 };
+            let outcome = bench.syscall(&syscall);
+            bench.note(slot, &syscall, &outcome);
+            bench.settle()?;
+            if outcome.map_or(true, |done| done.value == 0) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn close_all(bench: &mut Bench) -> Result<(), Broken> {
+    for (fd, _) in core::mem::take(&mut bench.open) {
+        let linger = datapath::socket::OptionValue::Linger { on: false, seconds: 0 };
+        let (level, name) = (number::SOL_SOCKET, number::SO_LINGER);
+        let _ = bench.syscall(&Syscall::SetOption { fd, level, name, value: linger, len: 8 });
+        let _ = bench.syscall(&Syscall::Close { fd });
+        bench.settle()?;
+    }
+    Ok(())
+}
+
+/// What was written has arrived, or a reset has told the peer that it will not.
+fn check_delivered(bench: &Bench, at: usize, before: u64) -> Result<(), Broken> {
+    let flow = &bench.flows[at];
+    let Some(out) = flow.present().filter(|_| !flow.reset) else { return Ok(()) };
+    let stream_end = out.iss.wrapping_add(1).wrapping_add(flow.written as u32);
+    if !after(stream_end, out.acked) {
+        return Ok(());
+    }
+    let state = bench.state_of(at);
+    if state.is_none() && flow.segments == before {
+        // Its patience was at an end when the peers began to answer.
+        return Ok(());
+    }
+    let missing = stream_end.wrapping_sub(out.acked);
+    let what = format!("{missing} of {} bytes never arrived; {state:?}, {flow:?}", flow.written);
+    Err(("what was written arrives", what))
+}
