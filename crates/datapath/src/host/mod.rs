@@ -43,7 +43,7 @@ use crate::metrics::PathMtu;
 use crate::node::{Done, Node, Output, Port, SocketReady};
 use crate::packet::{Meta, Packet};
 use crate::qdisc::police::Police;
-use crate::qdisc::{Cx, Sched};
+use crate::qdisc::{Cx, Qdisc as _, Sched};
 use crate::reason::Reason;
 use crate::trace::Event;
 use crate::units::Instant;

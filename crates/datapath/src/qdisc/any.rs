@@ -15,7 +15,7 @@ use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::Packet;
 use crate::prefetch::prefetch;
 use crate::reason::Reason;
-use crate::units::{Duration, Instant};
+use crate::units::Instant;
 
 /// Any qdisc.
 #[derive(Clone, Debug)]
@@ -96,6 +96,10 @@ impl Qdisc for AnyQdisc {
     #[inline]
     fn dequeue_into(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> bool {
         each!(self, qdisc => qdisc.dequeue_into(place, cx))
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        each!(self, qdisc => qdisc.purge(cx));
     }
 
     fn wake_at(&self) -> Option<Instant> {
@@ -259,22 +263,34 @@ impl Sched {
         Some(Box::new(core::mem::replace(place, left)))
     }
 
-    /// Drops all that waits, because the qdisc goes away (`qdisc_reset`): it is run to its end, and
-    /// whatever comes out of it at whichever time, sent or dropped, was purged.
-    pub fn purge(&mut self, cx: &mut Cx<'_>) {
-        let mut now = cx.now;
-        let mut dropped = Vec::new();
-        while self.backlog().packets > 0 {
-            let mut later = Cx { now, dropped: &mut dropped };
-            while let Some(packet) = self.dequeue(&mut later) {
-                later.drop(Reason::QueuePurge, packet);
+    /// Tells the qdisc `owner` and all above it that packets were discarded below them, which counts as
+    /// dropped (`qdisc_tree_reduce_backlog`). False if it is not here.
+    pub fn count_discarded(&mut self, owner: Handle, drops: u64) -> bool {
+        let below = match &mut self.qdisc {
+            AnyQdisc::Tbf(tbf) => tbf.child_mut().count_discarded(owner, drops),
+            AnyQdisc::Red(red) => red.child_mut().count_discarded(owner, drops),
+            AnyQdisc::Netem(netem) => {
+                netem.child_mut(false).is_some_and(|child| child.count_discarded(owner, drops))
             }
-            let next = self.wake_at().unwrap_or(now);
-            now = next.max(now + PURGE_STEP);
-            assert!(now < Instant::FAR_FUTURE, "a qdisc keeps packets for ever");
+            AnyQdisc::Prio(prio) => {
+                prio.bands_mut().iter_mut().any(|band| band.count_discarded(owner, drops))
+            }
+            _ => false,
+        };
+        let is_above = below || self.handle == owner;
+        if is_above {
+            self.count_drops(drops);
         }
-        for (_, packet) in dropped {
-            cx.drop(Reason::QueuePurge, packet);
+        is_above
+    }
+
+    fn count_drops(&mut self, drops: u64) {
+        match &mut self.qdisc {
+            AnyQdisc::Tbf(tbf) => tbf.count_drops(drops),
+            AnyQdisc::Red(red) => red.count_drops(drops),
+            AnyQdisc::Netem(netem) => netem.count_drops(drops),
+            AnyQdisc::Prio(prio) => prio.count_drops(drops),
+            _ => {}
         }
     }
 
@@ -323,9 +339,6 @@ impl Sched {
     }
 }
 
-/// How far time goes on at least while a qdisc is emptied.
-const PURGE_STEP: Duration = Duration::from_millis(1);
-
 impl Qdisc for Sched {
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
         self.tell_held();
@@ -354,6 +367,13 @@ impl Qdisc for Sched {
             return true;
         }
         self.qdisc.dequeue_into(place, cx)
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        if let Some(held) = self.held.as_deref_mut().filter(|_| core::mem::take(&mut self.holds)) {
+            cx.drop(Reason::QueuePurge, held.take());
+        }
+        self.qdisc.purge(cx);
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -96,6 +96,13 @@ impl<Q: Qdisc> Qdisc for Counted<Q> {
         packet
     }
 
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        let dropped_before = cx.dropped.len();
+        self.inner.purge(cx);
+        cx.dropped[dropped_before..].iter().for_each(|(_, packet)| self.dropped.add(packet));
+        self.check();
+    }
+
     fn wake_at(&self) -> Option<Instant> {
         self.inner.wake_at()
     }

@@ -155,6 +155,10 @@ impl Qdisc for Fifo {
         any
     }
 
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        self.queue.purge(cx);
+    }
+
     fn wake_at(&self) -> Option<Instant> {
         None
     }
@@ -230,6 +234,10 @@ impl Qdisc for PfifoFast {
             self.stats.count_sent(place);
         }
         any
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        self.bands.iter_mut().for_each(|band| band.purge(cx));
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -170,14 +170,14 @@ impl Fq {
         &self.config
     }
 
-    /// Other settings (`fq_change`). What waits beyond the new limit is dropped.
+    /// Other settings (`fq_change`). What waits beyond the new limit is dequeued and discarded as far
+    /// as its time has come: it counts as sent, not as dropped.
     pub fn change(&mut self, config: FqConfig, cx: &mut Cx<'_>) {
         self.config = config;
         while self.waiting.packets > self.config.limit
-            && let Some(packet) = self.take(Instant::FAR_FUTURE, cx)
+            && let Some(packet) = self.dequeue(cx)
         {
-            self.stats.drops += 1;
-            cx.drop(Reason::QdiscOverlimit, packet);
+            cx.drop(Reason::QueuePurge, packet);
         }
     }
 
@@ -397,6 +397,15 @@ impl Qdisc for Fq {
         let packet = self.take(cx.now, cx)?;
         self.stats.count_sent(&packet);
         Some(packet)
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        let in_flows = self.flows.iter_mut().flat_map(|flow| flow.packets.drain(..));
+        let in_flows = in_flows.map(|timed| timed.packet);
+        for packet in self.internal.drain(..).chain(in_flows) {
+            cx.drop(Reason::QueuePurge, packet);
+        }
+        self.waiting = Backlog::default();
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -111,14 +111,14 @@ impl FqCodel {
     }
 
     /// Other settings (`fq_codel_change`); the number of flows stays. What waits beyond the new
-    /// limits is dropped.
+    /// limits is dequeued and discarded: it counts as sent, not as dropped.
     pub fn change(&mut self, config: FqCodelConfig, cx: &mut Cx<'_>) {
         self.config = FqCodelConfig { flows: self.config.flows, ..config };
         while self.waiting.packets > config.limit
             || self.own_stats.memory_usage > config.memory_limit
         {
-            let fattest = self.fattest();
-            self.drop_head(fattest, cx);
+            let Some(packet) = self.dequeue(cx) else { break };
+            cx.drop(Reason::QueuePurge, packet);
         }
     }
 
@@ -323,6 +323,12 @@ impl Qdisc for FqCodel {
             self.stats.count_sent(&packet);
             return Some(packet);
         }
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        self.flows.iter_mut().for_each(|flow| flow.queue.purge(cx));
+        self.waiting = Backlog::default();
+        self.own_stats.memory_usage = 0;
     }
 
     fn wake_at(&self) -> Option<Instant> {

@@ -101,6 +101,10 @@ pub trait Qdisc {
         }
     }
 
+    /// Discards all that waits, whenever its time, as the qdisc goes away (`qdisc_reset`): handed over
+    /// as purged. Whether that counts as dropped is for the parents to say.
+    fn purge(&mut self, cx: &mut Cx<'_>);
+
     /// When a `dequeue` that gave nothing should be tried again, without any new packet
     /// (`qdisc_watchdog`). `None`: only after an enqueue.
     fn wake_at(&self) -> Option<Instant>;

@@ -3,7 +3,6 @@
 use super::fifo::{Fifo, PRIORITY_TO_BAND};
 use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Sched, Stats};
 use crate::packet::Packet;
-use crate::reason::Reason;
 use crate::units::Instant;
 
 /// What a [`Prio`] is configured with (`struct tc_prio_qopt`).
@@ -126,17 +125,21 @@ impl Prio {
         self.filters.insert(place, filter);
     }
 
-    /// Other bands and another map. Packets in bands that vanish are dropped.
+    /// Other bands and another map (`prio_change`). What waits in bands that vanish is purged, and
+    /// counts as dropped.
     pub fn change(&mut self, config: PrioConfig, cx: &mut Cx<'_>) {
         let fresh = Self::new(config, self.handle).bands;
         for mut gone in self.bands.drain(usize::from(config.bands).min(self.bands.len())..) {
-            while let Some(packet) = gone.dequeue(cx) {
-                self.stats.drops += 1;
-                cx.drop(Reason::QdiscDrop, packet);
-            }
+            self.stats.drops += u64::from(gone.backlog().packets);
+            gone.purge(cx);
         }
         self.bands.extend(fresh.into_iter().skip(self.bands.len()));
         self.config = config;
+    }
+
+    /// Counts packets that were discarded below.
+    pub(super) fn count_drops(&mut self, drops: u64) {
+        self.stats.drops += drops;
     }
 
     /// `skb->priority` may name a class of this qdisc; else the first filter that matches does;
@@ -196,6 +199,10 @@ impl Qdisc for Prio {
             self.stats.count_sent(place);
         }
         any
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        self.bands.iter_mut().for_each(|band| band.purge(cx));
     }
 
     fn wake_at(&self) -> Option<Instant> {

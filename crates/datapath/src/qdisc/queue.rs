@@ -1,7 +1,8 @@
 //! A plain queue of packets that knows its length in packets and bytes (`struct qdisc_skb_head`).
 
-use super::Backlog;
+use super::{Backlog, Cx};
 use crate::packet::Packet;
+use crate::reason::Reason;
 use std::collections::VecDeque;
 
 /// Packets in order of arrival.
@@ -78,6 +79,13 @@ impl PacketQueue {
             self.places[soon as usize].foresee();
         }
         true
+    }
+
+    /// Hands everything over as purged.
+    pub fn purge(&mut self, cx: &mut Cx<'_>) {
+        while let Some(packet) = self.pop_front() {
+            cx.drop(Reason::QueuePurge, packet);
+        }
     }
 
     /// The oldest packet.

@@ -143,6 +143,11 @@ impl Red {
         &self.own_stats
     }
 
+    /// Counts packets that were discarded below.
+    pub(super) fn count_drops(&mut self, drops: u64) {
+        self.stats.drops += drops;
+    }
+
     /// The packet that the inner qdisc would give (`red_peek`).
     pub(super) fn peek(&mut self, cx: &mut Cx<'_>) -> Option<&Packet> {
         self.child.peek(cx)
@@ -312,6 +317,10 @@ impl Qdisc for Red {
             self.average.idle_since.get_or_insert(cx.now);
         }
         any
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        self.child.purge(cx);
     }
 
     fn wake_at(&self) -> Option<Instant> {

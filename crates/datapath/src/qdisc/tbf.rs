@@ -33,6 +33,8 @@ pub struct Tbf {
     bucket: Bucket,
     peak: Option<Bucket>,
     watchdog: Option<Instant>,
+    /// The last `dequeue`.
+    asked_at: Instant,
     stats: Stats,
 }
 
@@ -66,6 +68,7 @@ impl Tbf {
             bucket: Bucket::full(config.rate, config.burst),
             peak: config.peak.map(|(rate, burst)| Bucket::full(rate, burst)),
             watchdog: None,
+            asked_at: Instant::ZERO,
             stats: Stats::default(),
         }
     }
@@ -93,6 +96,11 @@ impl Tbf {
     /// The inner qdisc, to graft another.
     pub fn child_mut(&mut self) -> &mut Sched {
         &mut self.child
+    }
+
+    /// Counts packets that were discarded below.
+    pub(super) fn count_drops(&mut self, drops: u64) {
+        self.stats.drops += drops;
     }
 
     /// The largest packet that can ever pass (`max_size`).
@@ -160,6 +168,7 @@ impl Qdisc for Tbf {
 
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         self.watchdog = None;
+        self.asked_at = cx.now;
         let dropped_before = cx.dropped.len();
         let waiting = self.child.peek(cx).map(Packet::wire_len);
         self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
@@ -171,8 +180,15 @@ impl Qdisc for Tbf {
         Some(packet)
     }
 
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        self.child.purge(cx);
+    }
+
+    /// A watchdog fires once. An inner one that has fired while a packet waited here for tokens is
+    /// asked again when that packet has left.
     fn wake_at(&self) -> Option<Instant> {
-        self.watchdog.into_iter().chain(self.child.wake_at()).min()
+        let inner = self.child.wake_at().filter(|at| *at > self.asked_at);
+        self.watchdog.into_iter().chain(inner).min()
     }
 
     fn backlog(&self) -> Backlog {

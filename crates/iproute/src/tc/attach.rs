@@ -3,7 +3,7 @@
 use super::{Device, QdiscCommand, Spec, Verb};
 use core::fmt;
 use datapath::qdisc::fifo::PfifoFast;
-use datapath::qdisc::{AnyQdisc, Cx, Handle, Sched};
+use datapath::qdisc::{AnyQdisc, Cx, Handle, Qdisc as _, Sched};
 use datapath::rng::Rng;
 
 /// Why a well-formed command does not fit the tree it is applied to.
@@ -70,15 +70,32 @@ impl QdiscCommand {
             self.check_delete(root)?;
             return Ok(Some(self.delete(root, device, cx)));
         };
+        let known = cx.dropped.len();
         if self.meaning(root, spec)? == Meaning::Change {
-            let place = self.place(root);
-            let changed = spec.change(place, cx);
-            assert!(changed, "a qdisc takes the settings of its kind");
+            self.change(spec, root, cx);
             return Ok(None);
         }
         let handle = if self.handle == Handle::NONE { free_handle(root) } else { self.handle };
         let fresh = Sched::new(handle, spec.build(device, handle, rng));
-        Ok(Some(emptied(core::mem::replace(self.place(root), fresh), cx)))
+        let old = emptied(core::mem::replace(self.place(root), fresh), cx);
+        root.count_discarded(owner(self.parent), (cx.dropped.len() - known) as u64);
+        Ok(Some(old))
+    }
+
+    /// The qdisc that is there takes other settings. What it discards for that, all above it count as
+    /// dropped; of what CAKE has in tins that vanish the kernel tells nobody.
+    fn change(&self, spec: &Spec, root: &mut Sched, cx: &mut Cx<'_>) {
+        let known = cx.dropped.len();
+        let place = self.place(root);
+        let handle = place.handle;
+        let changed = spec.change(place, cx);
+        assert!(changed, "a qdisc takes the settings of its kind");
+        let discarded = (cx.dropped.len() - known) as u64;
+        if discarded > 0 && !matches!(spec, Spec::Cake(_)) {
+            let parent = root.tree().into_iter().find(|(_, sched)| sched.handle == handle);
+            let parent = parent.map_or(Handle::ROOT, |(parent, _)| parent);
+            root.count_discarded(owner(parent), discarded);
+        }
     }
 
     /// What `add`, `change` or `replace` means, given what is there (`tc_modify_qdisc`).
@@ -126,8 +143,11 @@ impl QdiscCommand {
             let default = Sched::new(Handle::NONE, PfifoFast::new(device.tx_queue_len));
             return emptied(core::mem::replace(root, default), cx);
         }
+        let known = cx.dropped.len();
         let old = root.detach(self.parent).expect("what is to be deleted was found");
-        emptied(old, cx)
+        let old = emptied(old, cx);
+        root.count_discarded(owner(self.parent), (cx.dropped.len() - known) as u64);
+        old
     }
 
     /// The qdisc at the place that the command names, unless the kernel put it there itself.
@@ -152,6 +172,11 @@ impl QdiscCommand {
         };
         place.expect("the place was found before")
     }
+}
+
+/// The qdisc that a class is of.
+fn owner(class: Handle) -> Handle {
+    Handle::new(class.major(), 0)
 }
 
 /// The qdisc with this handle, if it is one.
@@ -216,6 +241,7 @@ impl std::error::Error for Refused {}
 mod tests {
     use super::super::parse_qdisc;
     use super::*;
+    use datapath::packet::Packet;
     use datapath::units::Instant;
 
     fn apply(root: &mut Sched, text: &str) -> Result<Option<Box<Sched>>, Refused> {
@@ -377,6 +403,38 @@ mod tests {
                     assert_eq!(done.map(|old| old.is_some()), Ok(false), "{verb} {place} {words}");
                 }
             }
+        }
+    }
+
+    /// `qdisc_tree_reduce_backlog()`: all above count as dropped what is discarded below them.
+    #[test]
+    fn what_is_discarded_below_counts_as_dropped_above() {
+        let counted = |command: &str| {
+            let mut root = after(&[
+                "qdisc add dev x root handle 1: tbf rate 1mbit burst 3100 limit 90000",
+                "qdisc add dev x parent 1:1 handle 2: prio priomap 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2",
+                "qdisc add dev x parent 2:3 handle 3: codel",
+            ]);
+            let mut dropped = Vec::new();
+            let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+            for _ in 0..5 {
+                root.enqueue(Packet::default(), &mut cx);
+            }
+            assert!(apply(&mut root, command).is_ok(), "{command}");
+            let all = root.tree().into_iter().filter(|(_, it)| it.handle != Handle::NONE);
+            all.map(|(_, sched)| sched.stats().drops).collect::<Vec<_>>()
+        };
+        for (command, drops) in [
+            ("qdisc del dev x parent 2:3", &[5, 5][..]),
+            ("qdisc replace dev x parent 2:3 handle 4: pfifo", &[5, 5, 0]),
+            ("qdisc change dev x handle 3: codel limit 2", &[3, 3, 3]),
+            (
+                "qdisc change dev x handle 2: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+                &[5, 5],
+            ),
+            ("qdisc replace dev x parent 1:1 handle 5: pfifo", &[5, 0]),
+        ] {
+            assert_eq!(counted(command), drops, "{command}");
         }
     }
 

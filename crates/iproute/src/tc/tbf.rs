@@ -80,6 +80,9 @@ impl Said {
             (Some(_), None) => return Err(words.ended("tbf: \"peakrate\" needs \"mtu\"")),
             (None, _) => None,
         };
+        if peak.is_some_and(|(peak, _)| peak <= rate) {
+            return Err(words.ended("tbf: \"peakrate\" must be higher than \"rate\""));
+        }
         let limit = match (self.limit, self.latency) {
             (Some(limit), None) => limit,
             (None, Some(latency)) => limit_of(latency, rate, burst, peak),
@@ -143,4 +146,23 @@ fn latency(limit: u32, rate: RateConfig, bucket: u32) -> Option<u64> {
     let drains = 1e6 * f64::from(limit) / rate.rate().bytes_per_sec() as f64;
     let latency = drains - f64::from(shown_micros(rate.time_of(bucket)));
     (latency >= 0.0).then_some(latency as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tc::parse_qdisc;
+
+    /// `tbf_change()` answers `EINVAL`: such a bucket never fills.
+    #[test]
+    fn a_peak_rate_must_be_higher_than_the_rate() {
+        let with_peak = |peak| {
+            let tbf = "tbf rate 1mbit burst 2000 limit 9000 mtu 1600";
+            parse_qdisc(&format!("qdisc add dev x root {tbf} peakrate {peak}"))
+        };
+        assert!(with_peak("1001kbit").is_ok());
+        for refused in ["1mbit", "999kbit"] {
+            let error = with_peak(refused).expect_err(refused).to_string();
+            assert!(error.ends_with("\"peakrate\" must be higher than \"rate\""), "{error}");
+        }
+    }
 }

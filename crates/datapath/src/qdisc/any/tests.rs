@@ -192,3 +192,63 @@ fn a_purge_leaves_nothing_and_tells_of_everything() {
         assert_eq!(sent + waiting + before as u32, 12);
     }
 }
+
+/// A token bucket that was made smaller than a packet that waits for it never lets it go.
+#[test]
+fn what_can_never_leave_is_purged_all_the_same() {
+    let mut dropped = Vec::new();
+    let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+    let mut queue = tbf_around(Fifo::pfifo_default());
+    for _ in 0..4 {
+        queue.enqueue(frame(1500), &mut cx);
+    }
+    let AnyQdisc::Tbf(tbf) = queue.qdisc_mut() else { unreachable!() };
+    tbf.change(TbfConfig { burst: 100, ..*tbf.config() });
+    assert!(queue.dequeue(&mut cx).is_none());
+    queue.purge(&mut cx);
+    assert_eq!((dropped.len(), queue.backlog()), (4, Backlog::default()));
+}
+
+/// The inner watchdog fires while a packet waits for tokens outside: nothing more can be had from
+/// inside before that packet has left.
+#[test]
+fn an_inner_watchdog_that_has_fired_wakes_nobody_again() {
+    let netem = NetemConfig { delay: 1_000_000, ..NetemConfig::default() };
+    let prio = Prio::new(PrioConfig::default(), Handle::new(0x10, 0));
+    let mut queue = tbf_around(prio);
+    let band = queue.class_mut(Handle::new(0x10, 3)).expect("a band");
+    *band = Netem::new(netem, Rng::stream(1, 1)).into();
+    let mut dropped = Vec::new();
+    let mut cx = Cx { now: Instant::from_nanos(1), dropped: &mut dropped };
+    let of_priority = |priority| {
+        let mut packet = frame(1500);
+        packet.meta.priority = priority;
+        packet
+    };
+    queue.enqueue(of_priority(1), &mut cx);
+    assert!(queue.dequeue(&mut cx).is_none(), "netem holds the only packet back");
+    for _ in 0..4 {
+        queue.enqueue(of_priority(6), &mut cx);
+    }
+    while queue.dequeue(&mut cx).is_some() {}
+    let inner = Instant::from_nanos(1_000_001);
+    assert_eq!(queue.wake_at(), Some(inner), "netem's watchdog comes before the tokens");
+    let mut cx = Cx { now: inner, ..cx };
+    assert!(queue.dequeue(&mut cx).is_none(), "the tokens are still missing");
+    assert!(queue.wake_at() > Some(inner), "{:?}", queue.wake_at());
+}
+
+#[test]
+fn bands_that_vanish_give_up_what_netem_holds_back() {
+    let netem = NetemConfig { delay: 10_000_000, ..NetemConfig::default() };
+    let mut prio = Prio::new(PrioConfig { bands: 3, priomap: [2; 16] }, ROOT);
+    prio.bands_mut()[2] = Netem::new(netem, Rng::stream(1, 1)).into();
+    let mut dropped = Vec::new();
+    let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+    for _ in 0..5 {
+        prio.enqueue(frame(1000), &mut cx);
+    }
+    prio.change(PrioConfig { bands: 2, priomap: [0; 16] }, &mut cx);
+    assert!(dropped.iter().all(|(reason, _)| *reason == Reason::QueuePurge));
+    assert_eq!((dropped.len(), prio.stats().drops, prio.backlog()), (5, 5, Backlog::default()));
+}

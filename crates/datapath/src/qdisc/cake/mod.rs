@@ -285,6 +285,12 @@ impl Qdisc for Cake {
         self.next_packet(place, cx)
     }
 
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        for tin in 0..MAX_TINS {
+            self.clear_tin(tin, cx);
+        }
+    }
+
     fn wake_at(&self) -> Option<Instant> {
         self.wake_at
     }

@@ -150,6 +150,10 @@ impl Qdisc for Codel {
         Some(packet)
     }
 
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        self.queue.purge(cx);
+    }
+
     fn wake_at(&self) -> Option<Instant> {
         None
     }

@@ -106,6 +106,11 @@ impl Netem {
         self.child.take()
     }
 
+    /// Counts packets that were discarded below.
+    pub(super) fn count_drops(&mut self, drops: u64) {
+        self.stats.drops += drops;
+    }
+
     /// Packets and bytes that came into being here by duplication.
     pub fn copies(&self) -> (u64, u64) {
         (self.copies.packets, self.copies.bytes)
@@ -325,6 +330,16 @@ impl Qdisc for Netem {
         let packet = self.next_packet(cx)?;
         self.stats.count_sent(&packet);
         Some(packet)
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>) {
+        self.ahead.purge(cx);
+        while let Some(packet) = self.on_the_way.pop() {
+            cx.drop(Reason::QueuePurge, packet);
+        }
+        if let Some(child) = &mut self.child {
+            child.purge(cx);
+        }
     }
 
     fn wake_at(&self) -> Option<Instant> {
