@@ -44,6 +44,7 @@ impl Fib {
     /// metric, in one step; or adds it.
     pub fn replace(&mut self, route: Route) -> Result<(), FibError> {
         let route = self.checked(route)?;
+        self.refuse_later_twin(&route)?;
         if !self.exchange(&route) {
             self.put(&route, Place::After);
         }
@@ -53,6 +54,7 @@ impl Fib {
     /// `ip route change`: as replace, but the route must exist.
     pub fn change(&mut self, route: Route) -> Result<(), FibError> {
         let route = self.checked(route)?;
+        self.refuse_later_twin(&route)?;
         if self.exchange(&route) { Ok(()) } else { Err(FibError::NoSuchEntry) }
     }
 
@@ -113,6 +115,17 @@ impl Fib {
         if self.aliases(route).any(twin) { Err(FibError::Exists) } else { Ok(()) }
     }
 
+    /// A route that exists further back among its equals takes no other's place (`fib_table_insert`).
+    fn refuse_later_twin(&self, route: &Route) -> Result<(), FibError> {
+        let equals = self.aliases(route).filter(|alias| same_rank(alias, route));
+        let info = self.infos.find(&Shared::of(route));
+        let twin = |alias: &Alias| alias.kind == route.kind && Some(alias.info) == info;
+        if route.prefix.addr().is_ipv4() && equals.skip(1).any(twin) {
+            return Err(FibError::Exists);
+        }
+        Ok(())
+    }
+
     /// IPv6 routes with gateways and of the same metric are one route of several next hops
     /// (`fib6_nsiblings`). False, and nothing done, if there is none to join.
     fn join_siblings(&mut self, route: &Route) -> bool {
@@ -135,8 +148,9 @@ impl Fib {
     }
 
     fn obtain_info(&mut self, route: &Route) -> u32 {
-        let links = &self.links;
-        self.infos.obtain(Shared::of(route), |paths| paths.update(|path| apply_link(links, path)))
+        let (links, shared) = (&self.links, Shared::of(route));
+        let v6 = shared.v6;
+        self.infos.obtain(shared, |paths| paths.update(|path| apply_link(links, v6, path)))
     }
 
     fn put(&mut self, route: &Route, place: Place) {

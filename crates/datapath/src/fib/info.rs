@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 /// The configured part, by which equal infos are found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shared {
+    /// Of an IPv6 route.
+    pub v6: bool,
     /// How far.
     pub scope: Scope,
     /// Who says so.
@@ -49,6 +51,7 @@ impl Shared {
     /// The shared part of a configured route.
     pub fn of(route: &Route) -> Self {
         Self {
+            v6: route.prefix.addr().is_ipv6(),
             scope: route.scope,
             protocol: route.protocol,
             prefsrc: route.prefsrc,
@@ -134,9 +137,9 @@ impl Infos {
         }
     }
 
-    /// The next hops of every info.
-    pub fn each_paths(&mut self) -> impl Iterator<Item = &mut PathSet> {
-        self.slots.iter_mut().flatten().map(|info| &mut info.paths)
+    /// The next hops of every info, and whether they are of an IPv6 route.
+    pub fn each_paths(&mut self) -> impl Iterator<Item = (bool, &mut PathSet)> {
+        self.slots.iter_mut().flatten().map(|info| (info.shared.v6, &mut info.paths))
     }
 
     /// Every info.

@@ -25,12 +25,12 @@ impl Fib {
         }
         self.links[usize::from(port)] = link;
         let links = &self.links;
-        for paths in self.infos.each_paths() {
+        for (v6, paths) in self.infos.each_paths() {
             if paths.paths().iter().any(|path| path.hop.port == port) {
-                paths.update(|path| apply_link(links, path));
+                paths.update(|path| apply_link(links, v6, path));
             }
         }
-        self.objects.update(now, |path| apply_link(links, path));
+        self.objects.update(now, |path| apply_link_of_object(links, path));
     }
 
     /// `ip nexthop add`.
@@ -41,7 +41,7 @@ impl Fib {
         config: ObjectConfig,
     ) -> Result<(), FibError> {
         let links = &self.links;
-        self.objects.add(now, id, config, |path| apply_link(links, path))
+        self.objects.add(now, id, config, |path| apply_link_of_object(links, path))
     }
 
     /// `ip nexthop replace`: routes and groups that use the object follow at once.
@@ -52,14 +52,14 @@ impl Fib {
         config: ObjectConfig,
     ) -> Result<(), FibError> {
         let links = &self.links;
-        self.objects.replace(now, id, config, |path| apply_link(links, path))
+        self.objects.replace(now, id, config, |path| apply_link_of_object(links, path))
     }
 
     /// `ip nexthop del`: groups lose the member; routes of the object, and of groups that are
     /// left empty, go with it.
     pub fn delete_object(&mut self, now: Instant, id: u32) -> Result<(), FibError> {
         let links = &self.links;
-        let gone = self.objects.delete(now, id, |path| apply_link(links, path))?;
+        let gone = self.objects.delete(now, id, |path| apply_link_of_object(links, path))?;
         let uses = |route: &Route| matches!(route.target, Target::Object(id) if gone.contains(&id));
         for route in self.routes().iter().filter(|route| uses(route)) {
             self.delete(&RouteFilter::exactly(route)).expect("the route was just listed");
@@ -99,14 +99,17 @@ impl Fib {
     }
 }
 
-/// Gives a path the state of its interface.
-pub(super) fn apply_link(links: &[Link], path: &mut Path) {
+/// Gives a path of an object the state of its interface; its family is that of its gateway.
+fn apply_link_of_object(links: &[Link], path: &mut Path) {
+    apply_link(links, matches!(path.hop.gateway, Some(IpAddr::V6(_))), path);
+}
+
+/// Gives a path the state of its interface. Whether a missing carrier counts is for the family of the
+/// route to say, whichever its gateway is of (`ip_ignore_linkdown`, `ip6_ignore_linkdown`).
+pub(super) fn apply_link(links: &[Link], v6: bool, path: &mut Path) {
     let link = links.get(usize::from(path.hop.port)).copied().unwrap_or_default();
     path.dead = !link.up;
     path.linkdown = !link.up || !link.carrier;
-    let ignore = match path.hop.gateway {
-        Some(IpAddr::V6(_)) => link.ignore_linkdown_v6,
-        _ => link.ignore_linkdown,
-    };
+    let ignore = if v6 { link.ignore_linkdown_v6 } else { link.ignore_linkdown };
     path.usable = link.up && (link.carrier || !ignore);
 }

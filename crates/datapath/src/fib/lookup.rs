@@ -114,8 +114,7 @@ impl Fib {
             Target::Hops(_) => first_path(info.paths.paths(), key).is_some(),
             Target::Object(id) => {
                 let object = self.object(id);
-                *object.config() == ObjectConfig::Blackhole
-                    || first_path(object.paths().paths(), key).is_some()
+                object.is_blackhole() || first_path(object.paths().paths(), key).is_some()
             }
         }
     }
@@ -137,7 +136,7 @@ impl Fib {
             Target::Hops(_) => self.choose_path(key, info, flow),
             Target::Object(id) => {
                 let object = self.object(id);
-                if *object.config() == ObjectConfig::Blackhole {
+                if object.is_blackhole() {
                     return Decision::Blackhole;
                 }
                 self.choose_member(now, key, object, flow)

@@ -43,7 +43,7 @@ pub use state::{Hashed, Link, Settings};
 use family::Family;
 use info::{Info, Infos};
 use nexthop::Objects;
-use table::Address;
+use table::{Address, Table};
 
 /// Bits of the TOS byte that routes and rules look at (`INET_DSCP_LEGACY_TOS_MASK`).
 pub const TOS_MASK: u8 = 0x1c;
@@ -150,7 +150,10 @@ impl Fib {
 
     fn family_routes<K: Address>(&self, family: &Family<K>) -> Vec<Route> {
         let mut routes = Vec::new();
-        for table in family.tables() {
+        // As the kernel lists them: by the buckets that its tables lie in.
+        let mut tables: Vec<&Table<K>> = family.tables().iter().collect();
+        tables.sort_by_key(|table| (table.id.0 % TABLE_BUCKETS, table.id));
+        for table in tables {
             for (key, len, alias) in table.iter() {
                 let prefix = Prefix::containing(key.to_ip(), len).expect("a prefix of a table");
                 routes.push(self.infos.get(alias.info).route(prefix, table.id, alias));
@@ -159,6 +162,9 @@ impl Fib {
         routes
     }
 }
+
+/// `FIB_TABLE_HASHSZ`.
+const TABLE_BUCKETS: u32 = 256;
 
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,8 @@ pub enum ObjectConfig {
 pub struct Object {
     config: ObjectConfig,
     paths: PathSet,
+    /// A blackhole, or a group of nothing else (`nexthop_is_blackhole`).
+    blackhole: bool,
     /// Of each path, the object it belongs to.
     ids: Vec<u32>,
     resilient: Option<Resilient>,
@@ -45,6 +47,11 @@ impl Object {
     /// The next hops that it leads to, in order.
     pub fn paths(&self) -> &PathSet {
         &self.paths
+    }
+
+    /// True if it drops everything: a blackhole, or a group of nothing else.
+    pub fn is_blackhole(&self) -> bool {
+        self.blackhole
     }
 
     /// The bucket table of a resilient group.
@@ -200,10 +207,11 @@ impl Objects {
         let groups: Vec<u32> =
             self.by_id.iter().filter(|(_, o)| !o.members().is_empty()).map(|(&id, _)| id).collect();
         for id in groups {
-            let (mut paths, ids) = self.resolve(&self.by_id[&id].config);
+            let config = &self.by_id[&id].config;
+            let ((mut paths, ids), blackhole) = (self.resolve(config), self.is_blackhole(config));
             paths.update(&mut state);
             let object = self.by_id.get_mut(&id).expect("listed above");
-            (object.paths, object.ids) = (paths, ids);
+            (object.paths, object.ids, object.blackhole) = (paths, ids, blackhole);
             object.rebalance(now);
         }
     }
@@ -224,10 +232,21 @@ impl Objects {
         }
     }
 
+    fn is_blackhole(&self, config: &ObjectConfig) -> bool {
+        match config {
+            ObjectConfig::Hop(_) => false,
+            ObjectConfig::Blackhole => true,
+            ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _) => {
+                members.len() == 1 && self.by_id[&members[0].id].config == ObjectConfig::Blackhole
+            }
+        }
+    }
+
     fn build(&self, now: Instant, config: ObjectConfig, state: impl FnMut(&mut Path)) -> Object {
         let (mut paths, ids) = self.resolve(&config);
         paths.update(state);
-        let mut object = Object { config, paths, ids, resilient: None };
+        let blackhole = self.is_blackhole(&config);
+        let mut object = Object { config, paths, blackhole, ids, resilient: None };
         if let ObjectConfig::Resilient(_, resilient) = object.config {
             object.resilient = Some(Resilient::new(now, resilient, &object.usable_members()));
         }

@@ -406,3 +406,58 @@ fn wrong_routes_are_refused() {
     assert_eq!(fib.add(Route::new(prefix, vec![])), Err(FibError::InvalidNextHops));
     assert_eq!(fib.add(Route::object(prefix, 7)), Err(FibError::NoSuchObject));
 }
+
+/// `ip6_ignore_linkdown` for IPv6 routes, `ip_ignore_linkdown` for IPv4 ones, also where they lead over
+/// a router of the other family, or over none.
+#[test]
+fn whether_a_missing_carrier_counts_is_for_the_family_of_the_route() {
+    let mut fib = Fib::new();
+    fib.add(Route::on_link(net("10.0.1.0/24"), 1)).unwrap();
+    fib.add(Route::via(net("10.0.2.0/24"), 1, ip("fe80::1"))).unwrap();
+    fib.add(Route { scope: Scope::UNIVERSE, ..Route::on_link(net("fd00::/64"), 1) }).unwrap();
+    let no_carrier = Link { carrier: false, ..Link::default() };
+    let answers = |fib: &Fib| {
+        ["10.0.1.9", "10.0.2.9", "fd00::9"].map(|dst| fib.lookup(&key(dst)) != Decision::NoRoute)
+    };
+    fib.set_link(Instant::ZERO, 1, Link { ignore_linkdown: true, ..no_carrier });
+    assert_eq!(answers(&fib), [false, false, true]);
+    fib.set_link(Instant::ZERO, 1, Link { ignore_linkdown_v6: true, ..no_carrier });
+    assert_eq!(answers(&fib), [true, true, false]);
+}
+
+/// `fib_table_insert()`: the route exists, though it is not the one that would be replaced.
+#[test]
+fn a_route_that_exists_further_back_replaces_no_other() {
+    let mut fib = Fib::new();
+    let route = |port| Route::on_link(net("10.0.0.0/8"), port);
+    fib.add(route(1)).unwrap();
+    fib.append(route(2)).unwrap();
+    assert_eq!(fib.replace(route(2)), Err(FibError::Exists));
+    assert_eq!(fib.change(route(2)), Err(FibError::Exists));
+    assert_eq!(fib.replace(route(1)), Ok(()), "the first one by itself");
+    assert_eq!(fib.replace(route(3)), Ok(()));
+    assert_eq!(fib.routes(), [route(3), route(2)]);
+}
+
+/// `nexthop_is_blackhole()`.
+#[test]
+fn a_group_of_one_blackhole_is_a_blackhole() {
+    let mut fib = Fib::new();
+    let member = super::resilient::Member { id: 1, weight: 1 };
+    fib.add_object(Instant::ZERO, 1, ObjectConfig::Blackhole).unwrap();
+    fib.add_object(Instant::ZERO, 2, ObjectConfig::Group(vec![member])).unwrap();
+    fib.add(Route::object(net("10.0.0.0/8"), 2)).unwrap();
+    fib.add(Route::via(Prefix::DEFAULT_V4, 1, ip("10.0.1.1"))).unwrap();
+    assert_eq!(fib.lookup(&key("10.0.0.1")), Decision::Blackhole);
+}
+
+/// As the kernel dumps them, whichever was used first.
+#[test]
+fn routes_are_listed_in_the_order_of_their_tables() {
+    let mut fib = Fib::new();
+    for table in [300, 254, 100, 255] {
+        fib.add(Route::on_link(net("10.0.0.0/8"), 1).table(TableId(table))).unwrap();
+    }
+    let tables: Vec<u32> = fib.routes().iter().map(|route| route.table.0).collect();
+    assert_eq!(tables, [300, 100, 254, 255], "300 is 44 modulo 256");
+}

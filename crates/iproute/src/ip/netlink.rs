@@ -12,6 +12,7 @@ use datapath::fib::{
     Algorithm, Features, FibError, Hop, NextHop, Prefix, Protocol, Route, RouteType, Scope,
     TableId, Target,
 };
+use datapath::metrics::RouteMetrics;
 use datapath::units::{Duration, NANOS_PER_SEC};
 
 /// `RTM_NEWROUTE`.
@@ -32,7 +33,17 @@ const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
 const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
+const RTAX_LOCK: u16 = 1;
+const RTAX_MTU: u16 = 2;
+const RTAX_WINDOW: u16 = 3;
+const RTAX_ADVMSS: u16 = 8;
+const RTAX_INITCWND: u16 = 11;
 const RTAX_FEATURES: u16 = 12;
+/// In ms.
+const RTAX_RTO_MIN: u16 = 13;
+const RTAX_INITRWND: u16 = 14;
+const RTAX_QUICKACK: u16 = 15;
+const RTAX_FASTOPEN_NO_COOKIE: u16 = 17;
 const RTA_MULTIPATH: u16 = 9;
 /// Of the 2015 series (and, under another name, of 2.6.12 to 2.6.22).
 const RTA_MP_ALGO: u16 = 14;
@@ -135,9 +146,8 @@ pub fn encode_route(route: &Route, interfaces: &impl Interfaces) -> Vec<u8> {
     if let Some(prefsrc) = route.prefsrc {
         put_address(&mut out, RTA_PREFSRC, prefsrc);
     }
-    if route.features != Features::default() {
-        let mut metrics = Vec::new();
-        put(&mut metrics, RTAX_FEATURES, &route.features.0.to_le_bytes());
+    let metrics = encode_metrics(route);
+    if !metrics.is_empty() {
         put(&mut out, RTA_METRICS, &metrics);
     }
     if let Some(algorithm) = route.algorithm.encode() {
@@ -204,7 +214,7 @@ pub fn decode_route(message: &[u8], interfaces: &impl Interfaces) -> Outcome<Rou
             RTA_MULTIPATH => hops = decode_hops(value, interfaces)?,
             RTA_MP_ALGO => route.algorithm = Algorithm::decode(value)?,
             RTA_TABLE => route.table = TableId(word(kind, value)?),
-            RTA_METRICS => route.features = decode_features(value)?,
+            RTA_METRICS => decode_metrics(value, &mut route)?,
             RTA_NH_ID => object = Some(word(kind, value)?),
             _ => {}
         }
@@ -222,14 +232,61 @@ pub fn decode_route(message: &[u8], interfaces: &impl Interfaces) -> Outcome<Rou
     Ok(route)
 }
 
-fn decode_features(metrics: &[u8]) -> Outcome<Features> {
-    let mut features = Features::default();
-    for attribute in attributes(metrics) {
-        if let (RTAX_FEATURES, value) = attribute? {
-            features = Features(word(RTAX_FEATURES, value)?);
+/// What `RTA_METRICS` holds, in the order of the numbers (`rtnetlink_put_metrics`).
+fn encode_metrics(route: &Route) -> Vec<u8> {
+    let RouteMetrics {
+        mtu,
+        mtu_locked,
+        advmss,
+        window,
+        initcwnd,
+        initrwnd,
+        rto_min_us,
+        quickack,
+        fastopen_no_cookie,
+    } = route.metrics;
+    let mut out = Vec::new();
+    for (kind, value) in [
+        (RTAX_LOCK, u32::from(mtu_locked) << RTAX_MTU),
+        (RTAX_MTU, mtu),
+        (RTAX_WINDOW, window),
+        (RTAX_ADVMSS, advmss),
+        (RTAX_INITCWND, initcwnd),
+        (RTAX_FEATURES, route.features.0),
+        (RTAX_RTO_MIN, rto_min_us / 1_000),
+        (RTAX_INITRWND, initrwnd),
+        (RTAX_QUICKACK, u32::from(quickack)),
+        (RTAX_FASTOPEN_NO_COOKIE, u32::from(fastopen_no_cookie)),
+    ] {
+        if value != 0 {
+            put(&mut out, kind, &value.to_le_bytes());
         }
     }
-    Ok(features)
+    out
+}
+
+/// Those of the metrics that a route here has a place for; the name of a congestion control, the one
+/// that is no number, is passed over.
+fn decode_metrics(bytes: &[u8], route: &mut Route) -> Outcome<()> {
+    let metrics = &mut route.metrics;
+    for attribute in attributes(bytes) {
+        let (kind, value) = attribute?;
+        let number = || word(kind, value);
+        match kind {
+            RTAX_LOCK => metrics.mtu_locked = number()? >> RTAX_MTU & 1 != 0,
+            RTAX_MTU => metrics.mtu = number()?,
+            RTAX_WINDOW => metrics.window = number()?,
+            RTAX_ADVMSS => metrics.advmss = number()?,
+            RTAX_INITCWND => metrics.initcwnd = number()?,
+            RTAX_FEATURES => route.features = Features(number()?),
+            RTAX_RTO_MIN => metrics.rto_min_us = number()?.saturating_mul(1_000),
+            RTAX_INITRWND => metrics.initrwnd = number()?,
+            RTAX_QUICKACK => metrics.quickack = number()? != 0,
+            RTAX_FASTOPEN_NO_COOKIE => metrics.fastopen_no_cookie = number()? != 0,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn decode_hops(mut bytes: &[u8], interfaces: &impl Interfaces) -> Outcome<Vec<NextHop>> {

@@ -177,3 +177,24 @@ impl Interfaces for Loose {
         index as u16
     }
 }
+
+/// `rtnetlink_put_metrics()`: in the order of their numbers, and all of them.
+#[test]
+fn metrics_come_back() {
+    let mut ip = Ip::new();
+    ip.run_all(
+        "link add a0\nroute add 9.0.0.0/8 dev a0 mtu lock 1400 window 9 advmss 1200 initcwnd 20 \
+         features ecn rto_min 100ms initrwnd 30 quickack 1 fastopen_no_cookie 1",
+    )
+    .unwrap();
+    let route = ip.fib.routes().remove(0);
+    let message = encode_route(&route, &Recorded);
+    assert_eq!(decode_route(&message, &Recorded), Ok(route));
+    let numbers: Vec<u8> = [1, 2, 3, 8, 11, 12, 13, 14, 15, 17].to_vec();
+    let (_, metrics) = attributes(&message[12..])
+        .map(|attribute| attribute.unwrap())
+        .find(|(kind, _)| *kind == RTA_METRICS)
+        .expect("metrics");
+    let kinds: Vec<u8> = attributes(metrics).map(|attribute| attribute.unwrap().0 as u8).collect();
+    assert_eq!(kinds, numbers);
+}
