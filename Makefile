@@ -5,7 +5,7 @@ CARGO ?= cargo
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so licences bench clean
+  conformance-so licences mutants coverage bench clean
 
 all:
 	$(CARGO) build --release --locked -p ackwright
@@ -68,6 +68,17 @@ conformance-so:
 
 licences:
 	python3 scripts/licences.py
+
+# Known mistakes, one at a time (docs/TESTING.md): `make mutants 1..20`, or without a range what is known.
+mutants:
+	@scripts/mutants.py $(filter-out $@,$(MAKECMDGOALS))
+ifneq ($(filter mutants,$(MAKECMDGOALS)),)
+$(filter-out mutants,$(MAKECMDGOALS)): mutants ; @:
+endif
+
+# Which lines swarm runs reach (docs/TESTING.md).
+coverage:
+	scripts/coverage.py
 
 bench: all
 	$(BIN) bench

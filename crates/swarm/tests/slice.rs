@@ -1,0 +1,81 @@
+//! Judges a slice of seeds and tells each that fails on a line: seed, tab, oracle, tab, what it saw.
+//!
+//! `slice KIND A..B [SEED]...` stops at the first failure, but for the seeds named, which may fail;
+//! `slice KIND A..B all` does not stop; `slice kinds` tells the kinds. The mutation check and the
+//! coverage of the swarm tester run on it (docs/TESTING.md): unlike `ackwright swarm` it needs little to
+//! be built.
+
+use std::io::{Write as _, stdout};
+use std::num::NonZeroUsize;
+use std::process::{ExitCode, exit};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use swarm::Kind;
+use swarm::campaign::{self, Campaign, Watcher};
+use swarm::case::{Outcome, Violation};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words == ["kinds"] {
+        println!("{}", Kind::ALL.map(Kind::name).join(" "));
+        return ExitCode::SUCCESS;
+    }
+    let Some((campaign, teller)) = understood(&words) else {
+        eprintln!("slice KIND A..B [SEED]... | slice KIND A..B all | slice kinds");
+        return ExitCode::from(2);
+    };
+    campaign::run(&campaign, &teller);
+    let failed = teller.failed.load(Ordering::Relaxed);
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn understood(words: &[String]) -> Option<(Campaign, Teller)> {
+    let [kind, seeds, rest @ ..] = words else { return None };
+    let kind: Kind = kind.parse().ok()?;
+    let (from, end) = seeds.split_once("..")?;
+    let seeds = from.parse().ok()?..end.parse().ok()?;
+    let all = rest == ["all"];
+    let numbers = if all { &[] } else { rest };
+    let known = numbers.iter().map(|seed| seed.parse().ok()).collect::<Option<_>>()?;
+    let jobs = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let teller = Teller { known, all, failed: AtomicBool::new(false) };
+    Some((Campaign { kind, seeds, jobs }, teller))
+}
+
+/// So much is told of what an oracle saw.
+const LONG: usize = 160;
+
+/// Tells failures as they are found.
+struct Teller {
+    known: Vec<u64>,
+    all: bool,
+    failed: AtomicBool,
+}
+
+impl Teller {
+    fn tell(&self, seed: u64, oracle: &str, what: &str) {
+        if !self.known.contains(&seed) {
+            self.failed.store(true, Ordering::Relaxed);
+            let what: String = what.lines().next().unwrap_or_default().chars().take(LONG).collect();
+            writeln!(stdout(), "{seed}\t{oracle}\t{what}").expect("somebody listens");
+        }
+    }
+}
+
+impl Watcher for Teller {
+    fn judged(&self, seed: u64, verdict: &Result<Outcome, Violation>) {
+        if let Err(violation) = verdict {
+            self.tell(seed, violation.oracle, &violation.what);
+        }
+    }
+
+    fn slow(&self, seed: u64, since: Duration) {
+        self.tell(seed, "does not end", &format!("{since:?} so far"));
+        exit(1);
+    }
+
+    fn stop(&self) -> bool {
+        !self.all && self.failed.load(Ordering::Relaxed)
+    }
+}
