@@ -3,28 +3,52 @@
 use core::ops::RangeInclusive;
 use datapath::rng::Rng;
 
-/// Draws a case: every choice comes from one seeded stream.
+/// Draws a case: every choice comes from one seeded stream, or from bytes that a fuzzer has made up.
 #[derive(Clone, Debug)]
-pub struct Draw(Rng);
+pub struct Draw(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Seed(Rng),
+    /// What is left of the bytes; zeros follow.
+    Bytes(std::vec::IntoIter<u8>),
+}
 
 impl Draw {
     /// The choices of a seed; `stream` tells parts of a case apart, so that a choice more in one
     /// part leaves the others as they were.
     pub fn new(seed: u64, stream: u64) -> Self {
-        Self(Rng::stream(seed, stream))
+        Self(Source::Seed(Rng::stream(seed, stream)))
+    }
+
+    /// The choices that these bytes stand for, a small choice taking a single one; when they end, the
+    /// first of each choice.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(Source::Bytes(bytes.to_vec().into_iter()))
+    }
+
+    /// A number below `bound`, which is not zero.
+    fn below(&mut self, bound: u64) -> u64 {
+        match &mut self.0 {
+            Source::Seed(rng) => rng.below(bound),
+            Source::Bytes(bytes) => {
+                let bits = u64::BITS - (bound - 1).leading_zeros();
+                take(bytes, bits.div_ceil(8)) % bound
+            }
+        }
     }
 
     /// True in so many cases of a hundred.
     pub fn percent(&mut self, percent: u64) -> bool {
-        self.0.below(100) < percent
+        self.below(100) < percent
     }
 
     /// A number of the range, all equally likely.
     pub fn range(&mut self, range: RangeInclusive<u64>) -> u64 {
         let (from, to) = range.into_inner();
         match (to - from).checked_add(1) {
-            Some(count) => from + self.0.below(count),
-            None => self.0.next_u64(),
+            Some(count) => from + self.below(count),
+            None => self.bits(),
         }
     }
 
@@ -38,13 +62,13 @@ impl Draw {
 
     /// One of these.
     pub fn one_of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
-        &choices[self.0.below(choices.len() as u64) as usize]
+        &choices[self.below(choices.len() as u64) as usize]
     }
 
     /// One of these, each as likely as its weight says.
     pub fn weighted<'a, T>(&mut self, choices: &'a [(u32, T)]) -> &'a T {
         let total: u64 = choices.iter().map(|(weight, _)| u64::from(*weight)).sum();
-        let mut left = self.0.below(total);
+        let mut left = self.below(total);
         for (weight, choice) in choices {
             match left.checked_sub(u64::from(*weight)) {
                 Some(rest) => left = rest,
@@ -61,8 +85,16 @@ impl Draw {
 
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0.next_u64()
+        match &mut self.0 {
+            Source::Seed(rng) => rng.next_u64(),
+            Source::Bytes(bytes) => take(bytes, 8),
+        }
     }
+}
+
+/// The next so many bytes as a number.
+fn take(bytes: &mut std::vec::IntoIter<u8>, count: u32) -> u64 {
+    (0..count).fold(0, |number, _| number << 8 | u64::from(bytes.next().unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -79,6 +111,14 @@ mod tests {
         assert!(spread.iter().all(|value| (10..=1_000_000).contains(value)));
         assert!(spread.contains(&10) && spread.iter().any(|value| *value > 500_000));
         assert_eq!(draw.log_range(9..=9), 9);
+    }
+
+    #[test]
+    fn bytes_stand_for_choices_and_end_in_zeros() {
+        let mut draw = Draw::of_bytes(&[7, 1, 0, 9]);
+        assert_eq!((draw.range(0..=99), draw.range(10..=999), draw.range(5..=14)), (7, 266, 14));
+        assert_eq!((draw.range(3..=5), draw.bits(), draw.percent(1)), (3, 0, true));
+        assert_eq!(draw.range(0..=0), 0, "no choice takes no byte");
     }
 
     #[test]

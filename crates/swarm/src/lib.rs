@@ -12,6 +12,7 @@
 //! | [`oracle`] | what must hold, whatever the case |
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
 //! | [`wire`] | one living host under a hostile wire |
+//! | [`route`] | routes, rules and next hops, changed while packets ask the way |
 //!
 //! A case is plain data, drawn from its seed before anything runs, so that a failure can be made
 //! simpler by leaving parts out. The same seed draws another case once the alphabet of its kind has
@@ -24,6 +25,7 @@ pub mod file;
 pub mod judge;
 pub mod oracle;
 pub mod qdisc;
+pub mod route;
 pub mod shrink;
 pub mod wire;
 
@@ -37,17 +39,20 @@ pub enum Kind {
     Qdisc,
     /// [`wire`]: one living host under a hostile wire.
     Wire,
+    /// [`route`]: forwarding tables.
+    Route,
 }
 
 impl Kind {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 2] = [Self::Qdisc, Self::Wire];
+    pub const ALL: [Self; 3] = [Self::Qdisc, Self::Route, Self::Wire];
 
     /// Its name on the command line and in case files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Qdisc => "qdisc",
             Self::Wire => "wire",
+            Self::Route => "route",
         }
     }
 }
@@ -59,6 +64,7 @@ macro_rules! with_case {
         match $kind {
             $crate::Kind::Qdisc => $($path)::+::<$crate::qdisc::Case>($($argument),*),
             $crate::Kind::Wire => $($path)::+::<$crate::wire::Case>($($argument),*),
+            $crate::Kind::Route => $($path)::+::<$crate::route::Case>($($argument),*),
         }
     };
 }

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Kind;
 use crate::case::{self, Outcome, Violation};
+use crate::draw::Draw;
 use crate::shrink::without_parts;
 use calls::Call;
 use icmp::Icmp;
@@ -92,11 +93,18 @@ impl Default for Setup {
     }
 }
 
+impl Case {
+    /// Any case.
+    pub fn any(draw: &mut Draw) -> Self {
+        drawing::case(draw)
+    }
+}
+
 impl case::Case for Case {
     const KIND: Kind = Kind::Wire;
 
     fn draw(seed: u64) -> Self {
-        drawing::case(seed)
+        Self::any(&mut Draw::new(seed, 0))
     }
 
     fn run(&self) -> Result<Outcome, Violation> {

@@ -32,20 +32,19 @@ struct Temper {
     ipv6: bool,
 }
 
-/// The case of a seed.
-pub(super) fn case(seed: u64) -> Case {
-    let mut draw = Draw::new(seed, 0);
-    let temper = temper(&mut draw);
-    let host = setup(&mut draw, &temper);
+/// Any case.
+pub(super) fn case(draw: &mut Draw) -> Case {
+    let temper = temper(draw);
+    let host = setup(draw, &temper);
     let count = match draw.range(0..=9) {
         0..=7 => draw.log_range(4..=120),
         8 => draw.log_range(4..=500),
         _ => draw.log_range(4..=1_500),
     };
     let mut steps = Vec::new();
-    begin(&mut draw, &temper, &mut steps);
+    begin(draw, &temper, &mut steps);
     while (steps.len() as u64) < count {
-        any(&mut draw, &temper, &mut steps);
+        any(draw, &temper, &mut steps);
     }
     Case { host, steps }
 }

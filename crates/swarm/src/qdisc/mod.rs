@@ -1,0 +1,158 @@
+//! Trees of queueing disciplines under load, changed while packets wait.
+
+mod bench;
+mod ledger;
+mod pace;
+mod traffic;
+mod words;
+
+pub use traffic::{Arrival, Flow, Shape};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Kind;
+use crate::case::{self, Outcome, Violation};
+use crate::draw::Draw;
+use crate::shrink::without_parts;
+use bench::Bench;
+
+/// One tree and what is done to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Seeds the random draws of the qdiscs.
+    pub seed: u64,
+    /// `txqueuelen` of the device.
+    pub tx_queue_len: u32,
+    /// Whose packets arrive.
+    pub flows: Vec<Flow>,
+    /// What happens, in this order.
+    pub steps: Vec<Step>,
+}
+
+/// One thing that is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Step {
+    /// A tc command. One that is refused changes nothing.
+    Tc(String),
+    /// Packets arrive.
+    Enqueue(Arrival),
+    /// The device takes what it can get, at most so many packets, whatever the time.
+    Dequeue(u32),
+    /// A look at the next packet, as a parent looks; then it is taken.
+    Peek,
+    /// ns pass without anybody asking.
+    Wait(u64),
+    /// A device with room follows the watchdog, at most so many times.
+    Follow(u32),
+}
+
+impl Case {
+    /// Any case.
+    pub fn any(draw: &mut Draw) -> Self {
+        let seed = draw.bits();
+        let tx_queue_len = *draw.weighted(&[(3, 1_000), (1, 5), (1, 1)]);
+        let flows = (0..draw.range(1..=8)).map(|_| Flow::draw(draw)).collect();
+        let tree = words::build(draw);
+        let changes = *draw.weighted(&[(2, 0), (3, 3), (1, 10)]);
+        let count = draw.log_range(8..=600);
+        let load = (0..count).map(|_| {
+            if draw.percent(changes) {
+                Step::Tc(words::any_command(&tree, draw))
+            } else {
+                any_step(draw)
+            }
+        });
+        let load: Vec<Step> = load.collect();
+        let steps = tree.into_iter().map(Step::Tc).chain(load).collect();
+        Self { seed, tx_queue_len, flows, steps }
+    }
+}
+
+impl case::Case for Case {
+    const KIND: Kind = Kind::Qdisc;
+
+    fn draw(seed: u64) -> Self {
+        Self::any(&mut Draw::new(seed, 0))
+    }
+
+    fn run(&self) -> Result<Outcome, Violation> {
+        let mut bench = Bench::new(self);
+        for (number, step) in self.steps.iter().enumerate() {
+            bench.step(number, step)?;
+        }
+        bench.finish()?;
+        Ok(Outcome { digest: bench.digest(), steps: self.steps.len() as u64 })
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let fewer = without_parts(&self.steps).into_iter();
+        let fewer = fewer.map(|steps| Self { steps, ..self.clone() });
+        fewer.chain(self.simpler_steps()).chain(self.simpler_flows()).collect()
+    }
+}
+
+impl Case {
+    fn simpler_steps(&self) -> impl Iterator<Item = Self> + '_ {
+        self.steps.iter().enumerate().flat_map(move |(number, step)| {
+            simpler_step(step).into_iter().map(move |step| {
+                let mut case = self.clone();
+                case.steps[number] = step;
+                case
+            })
+        })
+    }
+
+    fn simpler_flows(&self) -> impl Iterator<Item = Self> + '_ {
+        let with = |flows| Self { flows, ..self.clone() };
+        let fewer = without_parts(&self.flows).into_iter().filter(|flows| !flows.is_empty());
+        let plainer = self.flows.iter().enumerate().filter(|(_, flow)| **flow != flow.plain());
+        let plainer = plainer.map(|(number, flow)| {
+            let mut flows = self.flows.clone();
+            flows[number] = flow.plain();
+            flows
+        });
+        let all: Vec<Vec<Flow>> = fewer.chain(plainer).collect();
+        all.into_iter().map(with)
+    }
+}
+
+fn any_step(draw: &mut Draw) -> Step {
+    match draw.range(0..=19) {
+        0..=9 => Step::Enqueue(Arrival::draw(draw)),
+        10..=12 => Step::Dequeue(draw.log_range(1..=20) as u32),
+        13 => Step::Peek,
+        14..=16 => Step::Wait(draw.log_range(1..=2_000_000_000)),
+        _ => Step::Follow(draw.log_range(1..=60) as u32),
+    }
+}
+
+fn simpler_step(step: &Step) -> Vec<Step> {
+    match step {
+        Step::Tc(text) => shorter_texts(text).into_iter().map(Step::Tc).collect(),
+        Step::Enqueue(arrival) => arrival.simpler().into_iter().map(Step::Enqueue).collect(),
+        Step::Dequeue(count) if *count > 1 => vec![Step::Dequeue(count / 2)],
+        Step::Follow(count) if *count > 1 => vec![Step::Follow(count / 2)],
+        Step::Wait(nanos) if *nanos > 1 => {
+            let round = 10u64.pow(nanos.ilog10());
+            let rounded = (round < *nanos).then_some(Step::Wait(round));
+            rounded.into_iter().chain([Step::Wait(nanos / 2)]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The command without two words, or one.
+fn shorter_texts(text: &str) -> Vec<String> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let without = |from: usize, count: usize| {
+        let rest = words[..from].iter().chain(&words[from + count..]);
+        rest.copied().collect::<Vec<_>>().join(" ")
+    };
+    let mut shorter = Vec::new();
+    for count in [2, 1] {
+        shorter.extend((4..words.len().saturating_sub(count - 1)).map(|from| without(from, count)));
+    }
+    shorter
+}

@@ -1,0 +1,367 @@
+//! tc's words, drawn: every kind with any of its options, in range and out of it, and commands that
+//! add, change, replace and delete them anywhere in a tree.
+
+use crate::draw::Draw;
+
+/// What follows an option.
+#[derive(Clone, Copy)]
+enum Value {
+    /// Nothing.
+    Flag,
+    /// A number of packets, flows or the like.
+    Count,
+    /// A size.
+    Bytes,
+    /// A small signed number, for overheads.
+    Signed,
+    /// A rate.
+    Rate,
+    /// A time.
+    Time,
+    /// A percentage.
+    Percent,
+    /// One of these.
+    OneOf(&'static [&'static str]),
+    /// These, one after the other; from the second on each may be missing.
+    Several(&'static [Value]),
+    /// A probability.
+    Probability,
+    /// A byte and a mask.
+    Selector,
+    /// A power of two.
+    PowerOfTwo,
+    /// Sixteen bands.
+    PrioMap,
+}
+
+use Value::{
+    Bytes, Count, Flag, OneOf, Percent, PowerOfTwo, PrioMap, Probability, Rate, Selector, Several,
+    Signed, Time,
+};
+
+type Options = &'static [(&'static str, Value)];
+
+const FIFO: Options = &[("limit", Count)];
+const BFIFO: Options = &[("limit", Bytes)];
+const TBF: Options = &[
+    ("mtu", Bytes),
+    ("peakrate", Rate),
+    ("overhead", Signed),
+    ("mpu", Bytes),
+    ("linklayer", OneOf(&["ethernet", "atm", "adsl"])),
+];
+const NETEM: Options = &[
+    ("limit", Count),
+    ("delay", Several(&[Time, Time, Percent])),
+    ("delay", Several(&[Time, Time, Percent])),
+    ("distribution", OneOf(&["uniform", "normal", "pareto", "paretonormal"])),
+    ("loss", Several(&[Percent, Percent])),
+    ("loss random", Percent),
+    ("loss state", Several(&[Percent, Percent, Percent, Percent, Percent])),
+    ("loss gemodel", Several(&[Percent, Percent, Percent, Percent])),
+    ("ecn", Flag),
+    ("duplicate", Several(&[Percent, Percent])),
+    ("corrupt", Several(&[Percent, Percent])),
+    ("reorder", Several(&[Percent, Percent])),
+    ("gap", Count),
+    ("rate", Several(&[Rate, Signed, Count, Signed])),
+    ("slot", Several(&[Time, Time])),
+    ("slot 1ms 5ms packets", Count),
+    ("slot 100us bytes", Bytes),
+];
+const RED: Options = &[
+    ("min", Bytes),
+    ("max", Bytes),
+    ("burst", Count),
+    ("probability", Probability),
+    ("bandwidth", Rate),
+    ("ecn", Flag),
+    ("harddrop", Flag),
+    ("ecn nodrop", Flag),
+    ("adaptive", Flag),
+];
+const CODEL: Options = &[
+    ("limit", Count),
+    ("target", Time),
+    ("interval", Time),
+    ("ecn", Flag),
+    ("noecn", Flag),
+    ("ce_threshold", Time),
+];
+const FQ_CODEL: Options = &[
+    ("limit", Count),
+    ("target", Time),
+    ("interval", Time),
+    ("ecn", Flag),
+    ("noecn", Flag),
+    ("ce_threshold", Time),
+    ("ce_threshold_selector", Selector),
+    ("flows", Count),
+    ("quantum", Bytes),
+    ("memory_limit", Bytes),
+    ("drop_batch", Count),
+];
+const FQ: Options = &[
+    ("limit", Count),
+    ("flow_limit", Count),
+    ("buckets", PowerOfTwo),
+    ("orphan_mask", Count),
+    ("quantum", Count),
+    ("initial_quantum", Count),
+    ("maxrate", Rate),
+    ("low_rate_threshold", Rate),
+    ("pacing", Flag),
+    ("nopacing", Flag),
+    ("refill_delay", Time),
+    ("timer_slack", Count),
+    ("ce_threshold", Time),
+    ("horizon", Time),
+    ("horizon_cap", Flag),
+    ("horizon_drop", Flag),
+];
+const PRIO: Options = &[
+    ("bands", OneOf(&["2", "3", "4", "5", "16", "1", "17"])),
+    ("bands 2 priomap", OneOf(&["0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1", "1 0 1 0 1 0 1 0", "0"])),
+    ("priomap", PrioMap),
+];
+const CAKE: Options = &[
+    ("bandwidth", Rate),
+    ("bandwidth", Rate),
+    ("unlimited", Flag),
+    ("autorate-ingress", Flag),
+    ("rtt", Time),
+    (
+        "",
+        OneOf(&[
+            "datacentre",
+            "lan",
+            "metro",
+            "regional",
+            "internet",
+            "oceanic",
+            "satellite",
+            "interplanetary",
+        ]),
+    ),
+    ("", OneOf(&["besteffort", "precedence", "diffserv8", "diffserv4", "diffserv3"])),
+    (
+        "",
+        OneOf(&[
+            "flowblind",
+            "srchost",
+            "dsthost",
+            "hosts",
+            "flows",
+            "dual-srchost",
+            "dual-dsthost",
+            "triple-isolate",
+        ]),
+    ),
+    ("", OneOf(&["nat", "nonat", "wash", "nowash", "ingress", "egress"])),
+    ("", OneOf(&["split-gso", "no-split-gso"])),
+    (
+        "",
+        OneOf(&[
+            "ack-filter",
+            "ack-filter-aggressive",
+            "ack-filter-v8",
+            "ack-filter-v8-aggressive",
+            "ack-filter-naive",
+            "no-ack-filter",
+        ]),
+    ),
+    ("memlimit", Bytes),
+    ("fwmark", OneOf(&["0x7", "0xff00", "1", "0"])),
+    ("overhead", Signed),
+    ("mpu", Signed),
+    ("", OneOf(&["raw", "conservative", "ethernet", "ether-vlan", "docsis", "pppoe-ptm", "atm"])),
+];
+
+/// Each kind, how often it is drawn, what it cannot do without, and its options.
+const KINDS: &[(u32, (&str, Options))] = &[
+    (2, ("pfifo", FIFO)),
+    (2, ("bfifo", BFIFO)),
+    (1, ("pfifo_head_drop", FIFO)),
+    (1, ("pfifo_fast", &[])),
+    (1, ("noqueue", &[])),
+    (4, ("prio", PRIO)),
+    (5, ("tbf", TBF)),
+    (5, ("netem", NETEM)),
+    (3, ("red", RED)),
+    (2, ("codel", CODEL)),
+    (3, ("fq", FQ)),
+    (3, ("fq_codel", FQ_CODEL)),
+    (6, ("cake", CAKE)),
+];
+
+/// What no range allows, and numbers at the edge of one.
+const WILD: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "2147483647",
+    "2147483648",
+    "4294967295",
+    "4294967296",
+    "18446744073709551615",
+    "99999999999999999999999",
+    "1e9",
+    "0x10",
+    "5x",
+    "ab",
+    "1gbit",
+    "4000000000s",
+    "0us",
+    "100%",
+];
+
+/// A kind with options, of the same kind as the qdisc with this handle more often than not.
+fn spec_like(tree: &[String], handle: u64, draw: &mut Draw) -> String {
+    let there = tree.iter().find(|command| command.contains(&format!("handle {handle}: ")));
+    let words = there.and_then(|command| command.split(": ").nth(1));
+    let kind = words.and_then(|words| words.split(' ').next());
+    let known = KINDS.iter().find(|(_, (name, _))| Some(*name) == kind);
+    match known {
+        Some((_, (kind, options))) if draw.percent(75) => spec(kind, options, draw),
+        _ => any_spec(draw),
+    }
+}
+
+/// A kind with options.
+fn any_spec(draw: &mut Draw) -> String {
+    let (kind, options) = *draw.weighted(KINDS);
+    spec(kind, options, draw)
+}
+
+/// A kind that has classes, with options.
+fn classful_spec(draw: &mut Draw) -> String {
+    let classful: [(u32, (&str, Options)); 4] =
+        [(2, ("prio", PRIO)), (3, ("tbf", TBF)), (2, ("netem", NETEM)), (1, ("red", RED))];
+    let (kind, options) = *draw.weighted(&classful);
+    spec(kind, options, draw)
+}
+
+fn spec(kind: &str, options: Options, draw: &mut Draw) -> String {
+    let mut words = vec![kind.to_owned()];
+    match kind {
+        "tbf" => words.push(tbf_basics(draw)),
+        "red" => words.push(red_basics(draw)),
+        _ => {}
+    }
+    if !options.is_empty() {
+        let most = if draw.percent(20) { 8 } else { 3 };
+        for _ in 0..draw.range(0..=most) {
+            let (name, value) = *draw.one_of(options);
+            words.push(format!("{name} {}", any_value(value, draw)));
+        }
+    }
+    words.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn tbf_basics(draw: &mut Draw) -> String {
+    let burst = match draw.range(0..=9) {
+        0..=6 => draw.log_range(1_600..=200_000).to_string(),
+        7..=8 => draw.range(1..=3_000).to_string(),
+        _ => any_value(Bytes, draw),
+    };
+    let room = if draw.percent(50) {
+        format!("limit {}", draw.log_range(1_000..=1_000_000))
+    } else {
+        format!("latency {}", any_value(Time, draw))
+    };
+    format!("rate {} burst {burst} {room}", any_value(Rate, draw))
+}
+
+fn red_basics(draw: &mut Draw) -> String {
+    if draw.percent(10) {
+        return format!("limit {} avpkt {}", any_value(Bytes, draw), any_value(Bytes, draw));
+    }
+    let min = draw.log_range(2_000..=30_000);
+    let burst = min / 1_000 + draw.range(1..=20);
+    let (max, limit) = (3 * min, 6 * min + draw.log_range(0..=100_000));
+    format!("limit {limit} min {min} max {max} avpkt 1000 burst {burst}")
+}
+
+fn any_value(value: Value, draw: &mut Draw) -> String {
+    if !matches!(value, Flag | OneOf(_) | Several(_) | PrioMap) && draw.percent(3) {
+        return (*draw.one_of(WILD)).to_owned();
+    }
+    match value {
+        Flag => String::new(),
+        Count => draw.log_range(1..=2_000).to_string(),
+        Bytes => draw.log_range(1_000..=400_000).to_string(),
+        Signed => format!("{}", draw.range(0..=80) as i64 - 20),
+        Rate => {
+            let unit = draw.one_of(&["kbit", "mbit", "kbps"]);
+            format!("{}{unit}", draw.log_range(50..=5_000))
+        }
+        Time => {
+            let unit = *draw.weighted(&[(6, "us"), (6, "ms"), (1, "s")]);
+            let most = if unit == "s" { 20 } else { 900 };
+            format!("{}{unit}", draw.log_range(1..=most))
+        }
+        Percent => format!("{}%", draw.one_of(&["0", "0.1", "1", "10", "25", "50", "90", "100"])),
+        OneOf(choices) => (*draw.one_of(choices)).to_owned(),
+        Several(values) => {
+            let count = draw.range(1..=values.len() as u64) as usize;
+            let words = values[..count].iter().map(|value| any_value(*value, draw));
+            words.collect::<Vec<_>>().join(" ")
+        }
+        Probability => (*draw.one_of(&["0.02", "0.1", "0.5", "1", "1e-5"])).to_owned(),
+        Selector => (*draw.one_of(&["0x01/0x03", "0/0", "0x4/0xfc"])).to_owned(),
+        PowerOfTwo => (1u64 << draw.range(0..=12)).to_string(),
+        PrioMap => {
+            let bands: Vec<String> = (0..16).map(|_| draw.range(0..=2).to_string()).collect();
+            bands.join(" ")
+        }
+    }
+}
+
+/// The commands that build a tree, from the root on; its qdiscs are 1: to 4:.
+pub fn build(draw: &mut Draw) -> Vec<String> {
+    let depth = *draw.weighted(&[(4, 1), (4, 2), (3, 3), (1, 4)]);
+    let mut commands = Vec::new();
+    for handle in 1..=depth {
+        let place = match handle {
+            1 => "root".to_owned(),
+            _ => format!("parent {}:{}", draw.range(1..=handle - 1), draw.range(1..=3)),
+        };
+        let spec = if handle < depth { classful_spec(draw) } else { any_spec(draw) };
+        commands.push(format!("qdisc add dev d {place} handle {handle}: {spec}"));
+    }
+    commands
+}
+
+/// Any command on a tree that these commands have built.
+pub fn any_command(tree: &[String], draw: &mut Draw) -> String {
+    if draw.percent(10) {
+        return any_filter(draw);
+    }
+    let handle = draw.range(1..=tree.len() as u64 + 1);
+    let class = format!("parent {}:{}", draw.range(1..=4), draw.range(0..=4));
+    let place = match draw.range(0..=9) {
+        0..=2 => format!("root handle {handle}:"),
+        3..=4 => format!("handle {handle}:"),
+        5..=7 => format!("{class} handle {handle}:"),
+        8 => "root".to_owned(),
+        _ => class.clone(),
+    };
+    let verb = *draw.weighted(&[(3, "replace"), (3, "change"), (2, "add"), (1, "del")]);
+    if verb == "del" {
+        let place = if draw.percent(30) { "root" } else { &class };
+        return format!("qdisc del dev d {place}");
+    }
+    format!("qdisc {verb} dev d {place} {}", spec_like(tree, handle, draw))
+}
+
+fn any_filter(draw: &mut Draw) -> String {
+    let parent = draw.range(1..=4);
+    let matches = match draw.range(0..=3) {
+        0 => "matchall".to_owned(),
+        1 => format!("handle {} fw", draw.range(1..=2)),
+        2 => format!("u32 match ip dsfield {:#x} 0xfc", draw.one_of(&[0, 0xb8, 0x20])),
+        _ => format!("u32 match ip sport {} 0xffff", draw.range(1..=20)),
+    };
+    let class = format!("{parent}:{}", draw.range(1..=4));
+    format!("filter add dev d parent {parent}: prio {} {matches} flowid {class}", draw.range(1..=3))
+}

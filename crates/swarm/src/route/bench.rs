@@ -1,0 +1,413 @@
+//! The tables under test, and the laws.
+
+use core::net::IpAddr;
+
+use datapath::fib::{
+    Algorithm, Decision, Flow, Hop, NextHop, Prefix, Route, RouteKey, RouteType, Scope, TableId,
+    Target,
+};
+use datapath::units::Duration;
+use iproute::ip::netlink::{Interfaces, decode_object, decode_route, encode_object, encode_route};
+use iproute::ip::{Ip, IpError};
+
+use super::Case;
+use super::model::{Answer, Fate, Link, Model, refusal};
+use super::steps::{Asked, RouteCase, Step, Verb, any_address};
+use crate::case::{Digest, Violation};
+use crate::draw::Draw;
+
+type Verdict = Result<(), Violation>;
+
+/// The tables under test.
+pub struct Bench {
+    ip: Ip,
+    model: Model,
+    step: String,
+    digest: Digest,
+}
+
+/// Interfaces have the numbers that they would have in a kernel of their own.
+struct Numbers;
+
+impl Interfaces for Numbers {
+    fn index(&self, port: u16) -> u32 {
+        u32::from(port) + 2
+    }
+
+    fn port(&self, index: u32) -> u16 {
+        index.wrapping_sub(2) as u16
+    }
+}
+
+impl Bench {
+    /// Interfaces `a0` and on.
+    pub fn new(case: &Case) -> Self {
+        let mut ip = Ip::new();
+        for port in 0..case.ports {
+            ip.run(&format!("link add a{port}")).expect("a name");
+        }
+        ip.run(&format!("sysctl net.ipv4.fib_multipath_hash_seed={}", case.seed)).expect("a seed");
+        let model = Model::new(case.ports);
+        Self { ip, model, step: String::new(), digest: Digest::default() }
+    }
+
+    /// A hash of all that was seen.
+    pub fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+
+    fn broken<T>(
+        &self,
+        oracle: &'static str,
+        what: impl core::fmt::Display,
+    ) -> Result<T, Violation> {
+        Err(Violation::new(oracle, &self.step, what))
+    }
+
+    /// Does one step.
+    pub fn step(&mut self, number: usize, step: &Step) -> Verdict {
+        self.step = format!("step {number}");
+        match step {
+            Step::Route(verb, route) => self.route(*verb, route)?,
+            Step::Rule { add, rule } => {
+                let verb = if *add { "add" } else { "del" };
+                let family = if rule.v6 { "-6 " } else { "" };
+                self.command(&format!("{family}rule {verb} {}", rule.words()))?;
+            }
+            Step::Object { replace, id, config } => {
+                let verb = if *replace { "replace" } else { "add" };
+                self.command(&format!("nexthop {verb} id {id} {}", config.words()))?;
+            }
+            Step::DeleteObject(id) => {
+                self.command(&format!("nexthop del id {id}"))?;
+                self.model.learn(&self.ip.fib);
+            }
+            Step::Link { port, up, carrier, ignore } => self.link(*port, *up, *carrier, *ignore)?,
+            Step::Neighbour { port, gateway, reachable } => {
+                let hop = Hop { port: u16::from(*port), gateway: Some(*gateway) };
+                self.ip.fib.set_neighbour(hop, *reachable);
+                self.model.silent.retain(|silent| *silent != hop);
+                self.model.silent.extend((!reachable).then_some(hop));
+            }
+            Step::Address { port, addr, len } => {
+                self.command(&format!("address add {addr}/{len} dev a{port}"))?;
+                self.model.learn(&self.ip.fib);
+            }
+            Step::Sysctl { policy, use_neigh } => {
+                let neigh = u8::from(*use_neigh);
+                self.command(&format!(
+                    "sysctl net.ipv4.fib_multipath_hash_policy={policy} \
+                     net.ipv4.fib_multipath_use_neigh={neigh}"
+                ))?;
+                self.model.use_neigh = *use_neigh;
+            }
+            Step::Wait(millis) => self.wait(*millis)?,
+            Step::Words(words) => self.words(words)?,
+            Step::Ask(asked) => self.ask(*asked)?,
+        }
+        self.check()
+    }
+
+    /// What is configured is written down and read back, and answers alike.
+    pub fn finish(&mut self) -> Verdict {
+        "the end".clone_into(&mut self.step);
+        let saved = self.ip.save();
+        let mut again = Ip::new();
+        again.now = self.ip.now;
+        if let Err((line, error)) = again.run_all(&saved) {
+            return self.broken("written and read", format!("line {line} of\n{saved}\n{error}"));
+        }
+        if again.save() != saved {
+            return self.broken(
+                "written and read",
+                format!("written:\n{saved}\nread and written again:\n{}", again.save()),
+            );
+        }
+        self.check_netlink()
+    }
+
+    /// Runs a command; `None` if it was carried out, else why not. A refusal changes nothing.
+    fn command(&mut self, words: &str) -> Result<Option<IpError>, Violation> {
+        let before = self.ip.save();
+        let outcome = self.ip.run(words);
+        self.digest.add_text(outcome.as_deref().unwrap_or("refused"));
+        let Err(error) = outcome else { return Ok(None) };
+        let after = self.ip.save();
+        if before != after {
+            return self.broken(
+                "refusal",
+                format!("\"{words}\" was refused ({error}), and\n{before}became\n{after}"),
+            );
+        }
+        Ok(Some(error))
+    }
+
+    fn route(&mut self, verb: Verb, case: &RouteCase) -> Verdict {
+        let family = if case.addr.is_ipv6() { "-6 " } else { "" };
+        let name = format!("{verb:?}").to_lowercase();
+        let words = format!("{family}route {name} {}", case.words());
+        let refused = match self.command(&words)? {
+            None => None,
+            Some(IpError::Fib(error)) => Some(error),
+            // What ip itself, or a look at the gateway, refuses.
+            Some(_) => return Ok(()),
+        };
+        if !case.more.is_empty() {
+            self.model.learn(&self.ip.fib);
+            return Ok(());
+        }
+        let object_missing = case.object.is_some_and(|id| self.ip.fib.objects().get(id).is_none());
+        if object_missing && verb != Verb::Del {
+            return match refused {
+                Some(_) => Ok(()),
+                None => self.broken("routes", format!("\"{words}\" leads to no object")),
+            };
+        }
+        let expected = self.model.change(verb, case, route_of(case).as_ref());
+        let Some(expected) = expected else {
+            self.model.learn(&self.ip.fib);
+            return Ok(());
+        };
+        if (expected == Fate::Done) != refused.is_none() {
+            let what = format!("\"{words}\": expected {expected:?}, the answer was {refused:?}");
+            return self.broken("routes", what);
+        }
+        match self.model.difference(&self.ip.fib) {
+            None => Ok(()),
+            Some(what) => self.broken("routes", format!("after \"{words}\" in {what}")),
+        }
+    }
+
+    fn link(&mut self, port: u8, up: bool, carrier: bool, ignore: [bool; 2]) -> Verdict {
+        let state = if up { "up" } else { "down" };
+        let on = if carrier { "on" } else { "off" };
+        self.command(&format!("link set a{port} {state} carrier {on}"))?;
+        for (family, ignore) in [4, 6].into_iter().zip(ignore) {
+            let name = format!("net.ipv{family}.conf.a{port}.ignore_routes_with_linkdown");
+            self.command(&format!("sysctl {name}={}", u8::from(ignore)))?;
+        }
+        if let Some(link) = self.model.links.get_mut(usize::from(port)) {
+            *link = Link { up, carrier, ignore };
+        }
+        Ok(())
+    }
+
+    /// Time passes, and resilient groups do what they want to do by then.
+    fn wait(&mut self, millis: u32) -> Verdict {
+        let until = self.ip.now + Duration::from_millis(u64::from(millis));
+        let mut wakes = 0;
+        while let Some(at) = self.ip.fib.wake_at().filter(|at| *at <= until) {
+            self.ip.now = self.ip.now.max(at);
+            self.ip.fib.upkeep(self.ip.now);
+            wakes += 1;
+            if wakes > 10_000 {
+                return self.broken("wake", "resilient groups are never done");
+            }
+        }
+        self.ip.now = until;
+        Ok(())
+    }
+
+    /// Words whose meaning the model does not know.
+    fn words(&mut self, words: &str) -> Verdict {
+        if words.starts_with("sysctl") {
+            // Sets one after the other, up to the first that is wrong.
+            drop(self.ip.run(words));
+        } else {
+            self.command(words)?;
+        }
+        self.model.learn(&self.ip.fib);
+        self.model.use_neigh = self.ip.fib.settings().use_neigh;
+        for (port, link) in (0..).zip(&mut self.model.links) {
+            let there = self.ip.fib.link(port);
+            let ignore = [there.ignore_linkdown, there.ignore_linkdown_v6];
+            *link = Link { up: there.up, carrier: there.carrier, ignore };
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, asked: Asked) -> Verdict {
+        let mut draw = Draw::new(asked.seed, 0);
+        let keys: Vec<RouteKey> = (0..asked.count).map(|_| self.question(&mut draw)).collect();
+        let mut together = vec![Decision::NoRoute; keys.len()];
+        self.ip.fib.lookup_many(&keys, |index, decision| together[index] = decision);
+        for (key, together) in keys.iter().zip(together) {
+            let expected = self.model.answer(&self.ip.fib, self.ip.now, key);
+            let forwarded = self.ip.fib.forward(self.ip.now, key, || Flow::from(key));
+            self.check_answer(key, &expected, self.ip.fib.lookup(key), "look-up")?;
+            self.check_answer(key, &expected, together, "look-up of many")?;
+            self.check_answer(key, &expected, forwarded, "forwarding")?;
+            self.digest.add_text(&format!("{forwarded:?}"));
+        }
+        Ok(())
+    }
+
+    fn check_answer(
+        &self,
+        key: &RouteKey,
+        expected: &Answer,
+        came: Decision,
+        how: &str,
+    ) -> Verdict {
+        let right = match expected {
+            Answer::Only(decision) => *decision == came,
+            Answer::OneOf(hops) => match came {
+                Decision::Forward(hop) => hops.contains(&hop),
+                Decision::NoRoute => hops.is_empty(),
+                _ => false,
+            },
+        };
+        if right {
+            return Ok(());
+        }
+        let routes = self.ip.fib.matching(key);
+        let what = format!("{how} of {key:?}: expected {expected:?}, came {came:?} by {routes:?}");
+        self.broken("answers", what)
+    }
+
+    /// A packet to an address near a route's prefix.
+    fn question(&self, draw: &mut Draw) -> RouteKey {
+        let v6 = draw.percent(30);
+        let near = self.model.prefix(draw.bits()).filter(|_| draw.percent(80));
+        let dst = match near {
+            Some(prefix) => near_to(&prefix, draw),
+            None => any_address(v6, draw),
+        };
+        let owned = self.ip.devices.addresses(0).first().map(|(addr, _)| *addr);
+        let owned = owned.filter(|addr| addr.is_ipv4() == dst.is_ipv4() && draw.percent(30));
+        RouteKey {
+            src: owned.unwrap_or_else(|| any_address(dst.is_ipv6(), draw)),
+            iif: draw.maybe(60, |draw| draw.range(0..=3) as u16),
+            oif: draw.maybe(15, |draw| draw.range(0..=3) as u16),
+            tos: *draw.weighted(&[(5, 0), (2, 0x10), (1, 0x08), (1, 0x13), (1, 0xff)]),
+            mark: draw.range(0..=3) as u32,
+            protocol: *draw.one_of(&[6, 17, 1, 58, 47]),
+            src_port: draw.bits() as u16,
+            dst_port: draw.range(1..=200) as u16,
+            flow_label: draw.bits() as u32 & 0xf_ffff,
+            ..RouteKey::to(dst)
+        }
+    }
+
+    /// Whatever the tables are, they are in order, and refer to nothing that is gone.
+    fn check(&self) -> Verdict {
+        let fib = &self.ip.fib;
+        for v6 in [false, true] {
+            if !fib.rules(v6).is_sorted_by_key(|rule| rule.priority) {
+                return self.broken("rules", format!("{:?} are out of order", fib.rules(v6)));
+            }
+        }
+        let routes = fib.routes();
+        if routes.len() != fib.len() {
+            let what = format!("{} routes are counted, {} listed", fib.len(), routes.len());
+            return self.broken("routes", what);
+        }
+        for route in &routes {
+            if let Target::Object(id) = route.target
+                && fib.objects().get(id).is_none()
+            {
+                return self.broken("routes", format!("{route:?} leads to an object that is gone"));
+            }
+        }
+        self.check_buckets()
+    }
+
+    /// Every bucket of a resilient group belongs to a member of it, and to one in service if there is
+    /// any.
+    fn check_buckets(&self) -> Verdict {
+        let fib = &self.ip.fib;
+        for (id, object) in fib.objects().iter() {
+            let members: Vec<u32> = object.members().iter().map(|member| member.id).collect();
+            let serving: Vec<u32> =
+                members.iter().copied().filter(|id| self.model.object_serves(fib, *id)).collect();
+            for bucket in fib.buckets(self.ip.now, id).into_iter().flatten() {
+                let owners = if serving.is_empty() { &members } else { &serving };
+                if bucket.id != 0 && !owners.contains(&bucket.id)
+                    || bucket.id == 0 && !serving.is_empty()
+                {
+                    let what =
+                        format!("bucket {bucket:?} of {id}: {members:?}, in service {serving:?}");
+                    return self.broken("buckets", what);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Routes and objects survive their netlink messages.
+    fn check_netlink(&self) -> Verdict {
+        for mut route in self.ip.fib.routes() {
+            // Only those of the series of 2015 have a number.
+            if matches!(route.algorithm, Algorithm::Modulo | Algorithm::Credit) {
+                route.algorithm = Algorithm::System;
+            }
+            let there = decode_route(&encode_route(&route, &Numbers), &Numbers);
+            if there.as_ref() != Ok(&route) {
+                return self.broken("netlink", format!("{route:?} came back as {there:?}"));
+            }
+        }
+        for (id, object) in self.ip.fib.objects().iter() {
+            let message = encode_object(id, object.config(), &Numbers);
+            let there = decode_object(&message, &Numbers);
+            if there.as_ref() != Ok(&(id, object.config().clone())) {
+                let what = format!("object {id} {:?} came back as {there:?}", object.config());
+                return self.broken("netlink", what);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The route that words without options mean.
+fn route_of(case: &RouteCase) -> Option<Route> {
+    let prefix = Prefix::new(case.addr, case.len).ok()?;
+    let v6 = case.addr.is_ipv6();
+    let weight = |hop: &super::steps::Hop| if case.hops.len() == 1 { 1 } else { hop.weight };
+    let hop = |hop: &super::steps::Hop| NextHop {
+        hop: Hop { port: u16::from(hop.port), gateway: hop.gateway },
+        weight: weight(hop),
+        onlink: hop.gateway.is_some(),
+    };
+    let hops: Vec<NextHop> = case.hops.iter().map(hop).collect();
+    let kind = case.refusal.as_deref().map_or(RouteType::Unicast, refusal);
+    let on_link = kind == RouteType::Unicast
+        && case.object.is_none()
+        && hops.len() == 1
+        && hops[0].hop.gateway.is_none();
+    Some(Route {
+        table: TableId(case.table),
+        tos: case.tos,
+        metric: match case.metric.unwrap_or(0) {
+            0 if v6 => 1024,
+            metric => metric,
+        },
+        kind,
+        scope: if on_link && !v6 { Scope::LINK } else { Scope::UNIVERSE },
+        algorithm: match case.algorithm.as_deref() {
+            Some("l3") => Algorithm::L3,
+            Some("l4") => Algorithm::L4,
+            Some("per-packet") => Algorithm::PerPacket,
+            Some("modulo") => Algorithm::Modulo,
+            _ => Algorithm::System,
+        },
+        target: case.object.map_or(Target::Hops(hops), Target::Object),
+        ..Route::new(prefix, Vec::new())
+    })
+}
+
+/// An address in the prefix, or one bit beside it.
+fn near_to(prefix: &Prefix, draw: &mut Draw) -> IpAddr {
+    match prefix.addr() {
+        IpAddr::V4(addr) => {
+            let host = u32::MAX.checked_shr(u32::from(prefix.len())).unwrap_or(0);
+            let flip = if draw.percent(30) { 1 << draw.range(0..=31) } else { 0 };
+            IpAddr::V4((addr.to_bits() ^ draw.bits() as u32 & host ^ flip).into())
+        }
+        IpAddr::V6(addr) => {
+            let host = u128::MAX.checked_shr(u32::from(prefix.len())).unwrap_or(0);
+            let bits = u128::from(draw.bits()) << 64 | u128::from(draw.bits());
+            let flip = if draw.percent(30) { 1 << draw.range(0..=127) } else { 0 };
+            IpAddr::V6((addr.to_bits() ^ bits & host ^ flip).into())
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! What the kernel's forwarding tables do, in the plainest way: lists that are searched from one end to
+//! the other.
+
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
+use datapath::fib::nexthop::ObjectConfig;
+use datapath::fib::{
+    Action, Algorithm, Decision, Fib, Flow, Hop, InputPort, NextHop, Prefix, Route, RouteKey,
+    RouteType, Rule, TableId, Target,
+};
+
+use datapath::units::Instant;
+
+use super::steps::{RouteCase, Verb};
+
+/// The routes of one prefix in one table, in the order in which they are asked.
+type Lists = BTreeMap<(u32, Prefix), Vec<Route>>;
+
+/// Routes, in lists.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    lists: Lists,
+    /// State of the interfaces.
+    pub links: Vec<Link>,
+    /// Next routers that do not answer.
+    pub silent: Vec<Hop>,
+    /// `fib_multipath_use_neigh`.
+    pub use_neigh: bool,
+}
+
+/// State of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Administratively up.
+    pub up: bool,
+    /// With a carrier.
+    pub carrier: bool,
+    /// `ignore_routes_with_linkdown` of IPv4 and IPv6.
+    pub ignore: [bool; 2],
+}
+
+/// What becomes of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is carried out.
+    Done,
+    /// `EEXIST`.
+    Exists,
+    /// `ENOENT` or `ESRCH`.
+    Missing,
+}
+
+/// What may be the answer to a look-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This one.
+    Only(Decision),
+    /// One of these hops: the choice keeps a state of its own.
+    OneOf(Vec<Hop>),
+}
+
+/// The TOS bits that count.
+const TOS: u8 = 0x1c;
+
+impl Model {
+    /// Interfaces that are up.
+    pub fn new(ports: u8) -> Self {
+        let link = Link { up: true, carrier: true, ignore: [false; 2] };
+        Self { links: vec![link; ports.into()], ..Self::default() }
+    }
+
+    /// Takes the routes as they are now: after what the model does not know the meaning of.
+    pub fn learn(&mut self, fib: &Fib) {
+        self.lists = lists_of(fib);
+    }
+
+    /// The first list that differs from what the tables say.
+    pub fn difference(&self, fib: &Fib) -> Option<String> {
+        let there = lists_of(fib);
+        let keys = self.lists.keys().chain(there.keys());
+        let differs = |key: &&(u32, Prefix)| self.lists.get(key) != there.get(key);
+        keys.clone().find(differs).map(|key| {
+            let shown = |lists: &Lists| lists.get(key).map_or("none".into(), |l| format!("{l:?}"));
+            format!(
+                "table {}, {:?}: expected {}, there are {}",
+                key.0,
+                key.1,
+                shown(&self.lists),
+                shown(&there)
+            )
+        })
+    }
+
+    /// Carries out a command on a route (`fib_table_insert`, `fib_table_delete`); `None` if its meaning
+    /// isn't known here.
+    pub fn change(&mut self, verb: Verb, case: &RouteCase, route: Option<&Route>) -> Option<Fate> {
+        let v6 = case.addr.is_ipv6();
+        if verb == Verb::Del {
+            return self.delete(case);
+        }
+        if v6 && verb != Verb::Add {
+            return None;
+        }
+        let route = route?;
+        let list = self.lists.entry((route.table.0, route.prefix)).or_default();
+        let same = |other: &&Route| other.tos == route.tos && other.metric == route.metric;
+        let first = list.iter().position(|other| same(&other));
+        let twin = list.iter().position(|other| other == route);
+        let fate = match (verb, first) {
+            (Verb::Add, Some(_)) => Fate::Exists,
+            (Verb::Append | Verb::Prepend, Some(_)) if twin.is_some() => Fate::Exists,
+            (Verb::Replace | Verb::Change, Some(first)) => match twin {
+                Some(twin) if twin != first => Fate::Exists,
+                Some(_) => Fate::Done,
+                None => {
+                    list[first] = route.clone();
+                    Fate::Done
+                }
+            },
+            (Verb::Change, None) => Fate::Missing,
+            (Verb::Prepend, Some(first)) => {
+                list.insert(first, route.clone());
+                Fate::Done
+            }
+            _ => {
+                // Higher TOS first, then lower metrics; equals in the order they came.
+                let before = |other: &Route| {
+                    (core::cmp::Reverse(other.tos), other.metric)
+                        <= (core::cmp::Reverse(route.tos), route.metric)
+                };
+                let at = list.iter().take_while(|other| before(other)).count();
+                list.insert(at, route.clone());
+                Fate::Done
+            }
+        };
+        self.lists.retain(|_, list| !list.is_empty());
+        Some(fate)
+    }
+
+    fn delete(&mut self, case: &RouteCase) -> Option<Fate> {
+        if case.hops.len() > 1 {
+            return None;
+        }
+        let prefix = Prefix::new(case.addr, case.len).ok()?;
+        let kind = case.refusal.as_deref().map(refusal);
+        let fits = |route: &Route| {
+            let target = match &route.target {
+                Target::Object(id) => case.hops.is_empty() && case.object.is_none_or(|o| o == *id),
+                Target::Hops(hops) => {
+                    case.object.is_none()
+                        && (case.hops.is_empty()
+                            || hops.len() == 1 && same_hop(&case.hops[0], &hops[0]))
+                }
+            };
+            route.tos == case.tos
+                && case.metric.is_none_or(|metric| metric == route.metric)
+                && kind.is_none_or(|kind| kind == route.kind)
+                && target
+        };
+        let list = self.lists.entry((case.table, prefix)).or_default();
+        let fate = match list.iter().position(fits) {
+            Some(at) => {
+                list.remove(at);
+                Fate::Done
+            }
+            None => Fate::Missing,
+        };
+        self.lists.retain(|_, list| !list.is_empty());
+        Some(fate)
+    }
+
+    /// A prefix of some route, for questions that shall hit.
+    pub fn prefix(&self, number: u64) -> Option<Prefix> {
+        let count = self.lists.len() as u64;
+        let (_, prefix) = self.lists.keys().nth(number.checked_rem(count)? as usize)?;
+        Some(*prefix)
+    }
+
+    /// The answer to a question: rules in order, in each table the longest prefix with a route that
+    /// fits and has a next hop in service.
+    pub fn answer(&self, fib: &Fib, now: Instant, key: &RouteKey) -> Answer {
+        let rules = fib.rules(key.dst.is_ipv6());
+        let mut index = 0;
+        while let Some(rule) = rules.get(index) {
+            index += 1;
+            if fits_rule(rule, key) == rule.invert {
+                continue;
+            }
+            let refuse = |decision| Answer::Only(decision);
+            match rule.action {
+                Action::Table(table) => match self.route(fib, table, key) {
+                    None => {}
+                    Some(route) if route.kind == RouteType::Throw => {}
+                    Some(route) if refused(route.kind).is_some() => {
+                        return refuse(refused(route.kind).expect("asked above"));
+                    }
+                    Some(route)
+                        if rule.suppress_prefix_len.is_some_and(|l| route.prefix.len() <= l) => {}
+                    Some(route) => return self.choose(fib, now, route, key),
+                },
+                Action::Goto(priority) => {
+                    let target = rules.iter().position(|rule| rule.priority == priority);
+                    if let Some(target) = target.filter(|target| *target >= index) {
+                        index = target;
+                    }
+                }
+                Action::Nop => {}
+                Action::Blackhole => return refuse(Decision::Blackhole),
+                Action::Unreachable => return refuse(Decision::Unreachable),
+                Action::Prohibit => return refuse(Decision::Prohibit),
+            }
+        }
+        Answer::Only(Decision::NoRoute)
+    }
+
+    fn route(&self, fib: &Fib, table: TableId, key: &RouteKey) -> Option<&Route> {
+        let mut best: Option<&Route> = None;
+        for ((number, prefix), list) in &self.lists {
+            let longer = best.is_none_or(|best| prefix.len() > best.prefix.len());
+            if *number != table.0 || !contains(prefix, key.dst) || !longer {
+                continue;
+            }
+            let fits = |route: &&Route| {
+                (route.tos == 0 || route.tos == key.tos & TOS) && self.serves(fib, route, key)
+            };
+            best = list.iter().find(fits).or(best);
+        }
+        best
+    }
+
+    /// Whether a route that fits is taken.
+    fn serves(&self, fib: &Fib, route: &Route, key: &RouteKey) -> bool {
+        let refusal = matches!(route.kind, RouteType::Throw) || refused(route.kind).is_some();
+        refusal
+            || route.kind == RouteType::Local
+            || blackhole(fib, &route.target)
+            || self.in_service(&hops(fib, &route.target), route).any(|hop| over(hop, key))
+    }
+
+    /// Whether the hop of an object is in service.
+    pub fn object_serves(&self, fib: &Fib, id: u32) -> bool {
+        let route = Route::object(Prefix::DEFAULT_V4, id);
+        hops(fib, &route.target).iter().any(|hop| self.usable(hop, &route))
+    }
+
+    fn in_service<'a>(
+        &'a self,
+        hops: &'a [NextHop],
+        route: &'a Route,
+    ) -> impl Iterator<Item = &'a NextHop> {
+        hops.iter().filter(|hop| self.usable(hop, route))
+    }
+
+    /// A next hop is in service while its interface is up, and has a carrier where that counts.
+    fn usable(&self, hop: &NextHop, route: &Route) -> bool {
+        let Some(link) = self.links.get(usize::from(hop.hop.port)) else { return true };
+        let v6 = match (&route.target, hop.hop.gateway) {
+            (Target::Object(_), gateway) => gateway.is_some_and(|gateway| gateway.is_ipv6()),
+            _ => route.prefix.addr().is_ipv6(),
+        };
+        link.up && (link.carrier || !link.ignore[usize::from(v6)])
+    }
+
+    fn choose(&self, fib: &Fib, now: Instant, route: &Route, key: &RouteKey) -> Answer {
+        if matches!(route.kind, RouteType::Local | RouteType::Broadcast | RouteType::Anycast) {
+            return Answer::Only(Decision::Local);
+        }
+        if blackhole(fib, &route.target) {
+            return Answer::Only(Decision::Blackhole);
+        }
+        let all = hops(fib, &route.target);
+        let first = self.in_service(&all, route).find(|hop| over(hop, key));
+        let only = |hop: Option<&NextHop>| {
+            Answer::Only(hop.map_or(Decision::NoRoute, |hop| Decision::Forward(hop.hop)))
+        };
+        if key.oif.is_some() || all.len() == 1 {
+            return only(first);
+        }
+        let hash = |flow: &Flow| match route.target {
+            Target::Object(_) => fib.hash(flow),
+            Target::Hops(_) => fib.route_hash(route.algorithm, flow).unwrap_or(0),
+        };
+        let hash31 = u64::from(hash(&Flow::from(key)) >> 1);
+        let is_object = matches!(route.target, Target::Object(_));
+        match route.algorithm {
+            _ if is_object && is_resilient(fib, &route.target) => {
+                only(by_bucket(fib, now, &route.target, hash31).as_ref())
+            }
+            Algorithm::PerPacket | Algorithm::Credit if !is_object => {
+                Answer::OneOf(self.in_service(&all, route).map(|hop| hop.hop).collect())
+            }
+            Algorithm::Modulo if !is_object => only(self.by_share(hash31, &all, route)),
+            Algorithm::System => only(self.by_threshold(hash31, &all, route, key)),
+            _ if is_object => only(self.by_threshold(hash31, &all, route, key)),
+            _ => only(self.regions(&all, route).find(|(_, end)| hash31 < *end).map(|(hop, _)| hop)),
+        }
+    }
+
+    /// Hash-threshold (RFC 2992): the hash space is cut in proportion to the weights of the hops in
+    /// service, each region ending at the rounded share of 2³¹.
+    fn regions<'a>(
+        &'a self,
+        hops: &'a [NextHop],
+        route: &'a Route,
+    ) -> impl Iterator<Item = (&'a NextHop, u64)> + 'a {
+        let total: u64 = self.in_service(hops, route).map(|hop| u64::from(hop.weight)).sum();
+        let mut so_far = 0;
+        self.in_service(hops, route).map(move |hop| {
+            so_far += u64::from(hop.weight);
+            // Half of the divisor is added before dividing: DIV_ROUND_CLOSEST.
+            (hop, ((so_far << 31) + total / 2) / total)
+        })
+    }
+
+    /// `fib_select_multipath`: the first region that the hash does not lie beyond; where the state of
+    /// neighbours counts, without those that do not answer, and from the last round to the first.
+    fn by_threshold<'a>(
+        &'a self,
+        hash: u64,
+        hops: &'a [NextHop],
+        route: &'a Route,
+        key: &RouteKey,
+    ) -> Option<&'a NextHop> {
+        let is_object = matches!(route.target, Target::Object(_));
+        let heed = is_object || self.use_neigh && key.src.is_ipv4();
+        let answers = |hop: &NextHop| !heed || !self.silent.contains(&hop.hop);
+        let owner = self.owner(key.src).filter(|_| !is_object && key.iif.is_none());
+        let from_owner =
+            |hop: &NextHop| owner.is_some_and(|port| port == hop.hop.port) && answers(hop);
+        let by_owner = self.in_service(hops, route).any(from_owner);
+        let good = |hop: &NextHop| if by_owner { from_owner(hop) } else { answers(hop) };
+        let mut regions = self.regions(hops, route).filter(|(hop, _)| good(hop));
+        let found = regions.find(|(_, end)| hash < *end).map(|(hop, _)| hop);
+        found
+            .or_else(|| self.in_service(hops, route).find(|hop| good(hop)))
+            .or_else(|| self.in_service(hops, route).next())
+    }
+
+    fn by_share<'a>(
+        &'a self,
+        hash: u64,
+        hops: &'a [NextHop],
+        route: &'a Route,
+    ) -> Option<&'a NextHop> {
+        let turns = |hop: &'a NextHop| core::iter::repeat_n(hop, usize::from(hop.weight));
+        let turns: Vec<&NextHop> = self.in_service(hops, route).flat_map(turns).collect();
+        turns.get((hash as usize).checked_rem(turns.len())?).copied()
+    }
+
+    /// The interface that has this IPv4 address.
+    fn owner(&self, addr: IpAddr) -> Option<u16> {
+        let list = self.lists.get(&(255, Prefix::host(addr))).filter(|_| addr.is_ipv4())?;
+        let local = list.iter().find(|route| route.kind == RouteType::Local)?;
+        match &local.target {
+            Target::Hops(hops) => hops.first().map(|hop| hop.hop.port),
+            Target::Object(_) => None,
+        }
+    }
+}
+
+fn lists_of(fib: &Fib) -> Lists {
+    let mut lists = Lists::default();
+    for route in fib.routes() {
+        lists.entry((route.table.0, route.prefix)).or_default().push(route);
+    }
+    lists
+}
+
+/// The next hops that a target leads to; those of a group with their weights in it.
+fn hops(fib: &Fib, target: &Target) -> Vec<NextHop> {
+    let single = |id: u32| match fib.objects().get(id).map(|object| object.config().clone()) {
+        Some(ObjectConfig::Hop(hop)) => Some(hop),
+        _ => None,
+    };
+    match target {
+        Target::Hops(hops) => hops.clone(),
+        Target::Object(id) => match fib.objects().get(*id).map(|object| object.config().clone()) {
+            Some(ObjectConfig::Hop(hop)) => vec![hop],
+            Some(ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _)) => members
+                .iter()
+                .filter_map(|member| Some(single(member.id)?.weight(member.weight)))
+                .collect(),
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// `nexthop_is_blackhole`: a blackhole, or a group of nothing else.
+fn blackhole(fib: &Fib, target: &Target) -> bool {
+    let Target::Object(id) = target else { return false };
+    match fib.objects().get(*id).map(|object| object.config().clone()) {
+        Some(ObjectConfig::Blackhole) => true,
+        Some(ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _)) => {
+            members.len() == 1 && blackhole(fib, &Target::Object(members[0].id))
+        }
+        _ => false,
+    }
+}
+
+fn is_resilient(fib: &Fib, target: &Target) -> bool {
+    let Target::Object(id) = target else { return false };
+    let object = fib.objects().get(*id);
+    object.is_some_and(|object| matches!(object.config(), ObjectConfig::Resilient(..)))
+}
+
+/// The hop that owns the bucket which the hash falls into.
+fn by_bucket(fib: &Fib, now: Instant, target: &Target, hash: u64) -> Option<NextHop> {
+    let Target::Object(id) = target else { return None };
+    let buckets: Vec<u32> = fib.buckets(now, *id)?.map(|bucket| bucket.id).collect();
+    let owner = *buckets.get((hash as usize).checked_rem(buckets.len())?)?;
+    hops(fib, &Target::Object(owner)).first().copied()
+}
+
+fn over(hop: &NextHop, key: &RouteKey) -> bool {
+    key.oif.is_none_or(|oif| oif == hop.hop.port)
+}
+
+fn same_hop(wanted: &super::steps::Hop, there: &NextHop) -> bool {
+    u16::from(wanted.port) == there.hop.port
+        && wanted.gateway.is_none_or(|gateway| Some(gateway) == there.hop.gateway)
+}
+
+/// What a route's type refuses with.
+fn refused(kind: RouteType) -> Option<Decision> {
+    match kind {
+        RouteType::Blackhole => Some(Decision::Blackhole),
+        RouteType::Unreachable => Some(Decision::Unreachable),
+        RouteType::Prohibit => Some(Decision::Prohibit),
+        _ => None,
+    }
+}
+
+/// The type that a word names.
+pub fn refusal(word: &str) -> RouteType {
+    match word {
+        "blackhole" => RouteType::Blackhole,
+        "unreachable" => RouteType::Unreachable,
+        "prohibit" => RouteType::Prohibit,
+        _ => RouteType::Throw,
+    }
+}
+
+/// Bit by bit.
+fn contains(prefix: &Prefix, addr: IpAddr) -> bool {
+    let bits = |addr: IpAddr| match addr {
+        IpAddr::V4(addr) => addr.octets().to_vec(),
+        IpAddr::V6(addr) => addr.octets().to_vec(),
+    };
+    let (base, addr) = (bits(prefix.addr()), bits(addr));
+    let bit = |bytes: &[u8], at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
+    base.len() == addr.len()
+        && (0..usize::from(prefix.len())).all(|at| bit(&base, at) == bit(&addr, at))
+}
+
+fn fits_rule(rule: &Rule, key: &RouteKey) -> bool {
+    let within = |prefix: &Option<Prefix>, addr| prefix.as_ref().is_none_or(|p| contains(p, addr));
+    let input = match rule.iif {
+        None => true,
+        Some(InputPort::Loopback) => key.iif.is_none(),
+        Some(InputPort::Port(port)) => key.iif == Some(port),
+    };
+    let mark = rule.mark.is_none_or(|(mark, mask)| key.mark & mask == mark & mask);
+    let among = |ports: &Option<core::ops::RangeInclusive<u16>>, port: u16| {
+        ports.as_ref().is_none_or(|ports| *ports.start() <= port && port <= *ports.end())
+    };
+    within(&rule.from, key.src)
+        && within(&rule.to, key.dst)
+        && (rule.tos == 0 || rule.tos == key.tos & TOS)
+        && input
+        && mark
+        && (rule.oif.is_none() || rule.oif == key.oif)
+        && (rule.protocol.is_none() || rule.protocol == Some(key.protocol))
+        && among(&rule.src_ports, key.src_port)
+        && among(&rule.dst_ports, key.dst_port)
+}
