@@ -422,7 +422,10 @@ fn ecn_is_asked_for_as_configured() {
         config.sysctl.tcp_ecn_fallback = fallback;
         let mut bench = Bench::new(V4);
         with_ecn_route(&mut bench, route);
-        bench.host.tcp_connect(bench.now, bench.local, bench.remote, &config);
+        bench
+            .host
+            .tcp_connect(bench.now, bench.local, bench.remote, &config)
+            .expect("a port is free");
         assert_eq!(bench.sent(), [format!("{first} 0:0(0)")], "{algorithm:?} {tcp_ecn}");
         let again: Vec<String> = bench.pass(1_500_000).into_iter().map(|(_, text)| text).collect();
         assert_eq!(again, [format!("{second} 0:0(0)")], "{algorithm:?} {tcp_ecn}");
@@ -480,7 +483,10 @@ fn every_packet_kind_has_its_codepoint() {
         let mut config = config(algorithm);
         config.sysctl.tcp_ecn = tcp_ecn;
         let mut bench = Bench::new(V4);
-        bench.host.tcp_connect(bench.now, bench.local, bench.remote, &config);
+        bench
+            .host
+            .tcp_connect(bench.now, bench.local, bench.remote, &config)
+            .expect("a port is free");
         bench.sent();
         bench.at(10_000);
         let acked = bench.get(&format!("[noecn] {syn_ack} 0:0(0) ack 1"));

@@ -17,7 +17,7 @@ pub fn write<C: Case>(case: &C, remarks: &str) -> String {
     let comments = remarks.lines().flat_map(|line| ["# ", line, "\n"]);
     let mut text: String = comments.collect();
     let page = Page { kind: C::KIND.name().to_owned(), case };
-    text.push_str(&toml::to_string_pretty(&page).expect("a case is plain data"));
+    text.push_str(&toml::to_string(&page).expect("a case is plain data"));
     text
 }
 

@@ -10,6 +10,7 @@
 //! | [`campaign`] | many seeds on many threads |
 //! | [`file`](mod@file) | a case as a file: read, written, run again |
 //! | [`oracle`] | what must hold, whatever the case |
+//! | [`calls`] | system calls at two hosts over a bad wire |
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
 //! | [`wire`] | one living host under a hostile wire |
 //! | [`route`] | routes, rules and next hops, changed while packets ask the way |
@@ -18,6 +19,7 @@
 //! simpler by leaving parts out. The same seed draws another case once the alphabet of its kind has
 //! grown; what has to stay is kept as a file in `regressions/`.
 
+pub mod calls;
 pub mod campaign;
 pub mod case;
 pub mod draw;
@@ -35,6 +37,8 @@ use core::str::FromStr;
 /// What is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
+    /// [`calls`]: system calls at two hosts.
+    Calls,
     /// [`qdisc`]: trees of queueing disciplines under load.
     Qdisc,
     /// [`wire`]: one living host under a hostile wire.
@@ -45,11 +49,12 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::Qdisc, Self::Route, Self::Wire];
+    pub const ALL: [Self; 4] = [Self::Calls, Self::Qdisc, Self::Route, Self::Wire];
 
     /// Its name on the command line and in case files.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Calls => "calls",
             Self::Qdisc => "qdisc",
             Self::Wire => "wire",
             Self::Route => "route",
@@ -62,6 +67,7 @@ impl Kind {
 macro_rules! with_case {
     ($kind:expr, $($path:ident)::+ ( $($argument:expr),* )) => {
         match $kind {
+            $crate::Kind::Calls => $($path)::+::<$crate::calls::Case>($($argument),*),
             $crate::Kind::Qdisc => $($path)::+::<$crate::qdisc::Case>($($argument),*),
             $crate::Kind::Wire => $($path)::+::<$crate::wire::Case>($($argument),*),
             $crate::Kind::Route => $($path)::+::<$crate::route::Case>($($argument),*),

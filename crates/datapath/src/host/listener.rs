@@ -204,6 +204,7 @@ impl Host {
             abort: state.config.sysctl.tcp_abort_on_overflow != 0,
             accepted: socket.accepted,
             request: !socket.queued,
+            cookie: false,
         }
     }
 
@@ -264,8 +265,9 @@ impl Host {
         if state.queue_is_full() {
             return self.drop_syn();
         }
-        let limit = state.config.sysctl.tcp_max_syn_backlog;
-        if iss.is_none() && cookies == 0 && limit.saturating_sub(state.half_open) < limit >> 2 {
+        let limit = i64::from(state.config.sysctl.tcp_max_syn_backlog as i32);
+        let room = limit - i64::from(state.half_open);
+        if iss.is_none() && cookies == 0 && room < limit >> 2 {
             return;
         }
         let admission = self.admit_fast_open(now, listener, syn);
@@ -377,7 +379,14 @@ impl Host {
         if let Some(state) = self.tcp_listener_mut(listener) {
             state.half_open += 1;
         }
-        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(packet, cx));
+        self.with_connection(now, id, |tcp, cx| {
+            cx.gate.cookie = true;
+            tcp.segment_arrives(packet, cx);
+        });
+        // Nobody would send the SYN-ACK again: what is not taken now is forgotten.
+        if self.tcp_connection(id).is_some_and(|tcp| tcp.state() == State::SynRecv) {
+            self.left_handshake(now, id, listener, true, false);
+        }
         true
     }
 

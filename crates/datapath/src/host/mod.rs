@@ -503,7 +503,8 @@ impl Host {
                 }
             }
             Some(Socket::Tcp(_)) => self.tcp_wfree(now, owner, truesize),
-            Some(Socket::Ping(_)) | None => {}
+            Some(Socket::Ping(_)) => {}
+            None => self.sockets.give_back(owner, truesize),
         }
     }
 }

@@ -52,10 +52,7 @@ impl Host {
             local.set_ip(source.ok_or(SocketError::NetUnreachable)?);
         }
         if local.port() == 0 {
-            let free = (0..EPHEMERAL.len()).find_map(|_| {
-                let port = self.next_ephemeral();
-                (!self.is_connected(SocketAddr::new(local.ip(), port), remote)).then_some(port)
-            });
+            let free = self.free_tcp_port(local.ip(), remote);
             local.set_port(free.ok_or(SocketError::AddressNotAvailable)?);
         } else if self.is_connected(local, remote) {
             return Err(SocketError::AddressNotAvailable);
@@ -63,7 +60,7 @@ impl Host {
         Ok(local)
     }
 
-    fn next_ephemeral(&mut self) -> u16 {
+    pub(super) fn next_ephemeral(&mut self) -> u16 {
         let last = self.sockets.last_ephemeral;
         let next = if EPHEMERAL.contains(&last) && last < *EPHEMERAL.end() {
             last + 1

@@ -8,6 +8,7 @@
 use super::udp::truesize_of;
 use crate::packet::{Ecn, Network, Packet, Piece};
 use crate::reason::Reason;
+use crate::tcp::config::Sysctl;
 use crate::units::{Duration, Instant};
 use core::cmp::Ordering;
 use core::net::{IpAddr, Ipv4Addr};
@@ -201,7 +202,7 @@ impl Reassembly {
 
     fn begin(&mut self, now: Instant, key: Key, limits: Limits) {
         let family = usize::from(key.src.is_ipv6());
-        let deadline = now + Duration::from_secs(u64::from(limits.time_s));
+        let deadline = now + Duration::from_secs(u64::from(Sysctl::seconds(limits.time_s)));
         let memory = QUEUE_MEMORY[family];
         self.memory[family] += memory;
         self.deadlines.insert((deadline, key));

@@ -52,11 +52,25 @@ pub enum Socket {
     Tcp(TcpSocket),
 }
 
-/// What a host has open. Numbers of closed sockets are used again, the latest first.
+impl Socket {
+    /// Truesize of the packets below it that have not left (`sk_wmem_alloc`).
+    fn unsent(&self) -> u32 {
+        match self {
+            Self::Udp(socket) => socket.unsent(),
+            Self::Tcp(TcpSocket::Connection(socket)) => socket.connection.wmem_alloc(),
+            Self::Ping(_) | Self::Tcp(TcpSocket::Listener(_)) => 0,
+        }
+    }
+}
+
+/// What a host has open. The number of a closed socket is used again once no packet has it as its
+/// owner any more (`sk_free` waits for `sk_wmem_alloc`), the latest first.
 #[derive(Debug, Default)]
 pub struct Sockets {
     slots: Vec<Option<Socket>>,
     free: Vec<u32>,
+    /// Closed sockets that packets belong to, and how many bytes of truesize those are.
+    leaving: BTreeMap<u32, u32>,
     /// UDP sockets by local port, several to a port if their addresses differ.
     pub(super) udp: BTreeMap<(u16, core::net::IpAddr), u32>,
     /// The last ephemeral port given out.
@@ -121,11 +135,30 @@ impl Sockets {
         *slot = Some(socket);
     }
 
-    /// Takes a socket out; its number is free from now on.
+    /// Takes a socket out; its number is free once its packets are gone.
     pub fn remove(&mut self, id: u32) -> Option<Socket> {
         let socket = self.slots.get_mut(id as usize)?.take()?;
-        self.free.push(id);
+        match socket.unsent() {
+            0 => self.free.push(id),
+            left => drop(self.leaving.insert(id, left)),
+        }
         Some(socket)
+    }
+
+    /// A packet of a closed socket is gone.
+    #[cold]
+    pub(super) fn give_back(&mut self, id: u32, truesize: u32) {
+        let left = self.leaving.get_mut(&id).expect("a packet's owner is open or leaving");
+        *left = left.checked_sub(truesize).expect("more given back than was taken");
+        if *left == 0 {
+            self.leaving.remove(&id);
+            self.free.push(id);
+        }
+    }
+
+    /// Closed sockets whose packets are not gone yet.
+    pub fn leaving(&self) -> usize {
+        self.leaving.len()
     }
 
     /// All of them, by number.
@@ -160,7 +193,7 @@ impl Sockets {
 
     /// How many are open.
     pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() - self.leaving.len()
     }
 
     /// True if none is open.

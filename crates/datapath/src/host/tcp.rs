@@ -84,6 +84,10 @@ pub(super) struct TcpStack {
     /// Counts changes of the defaults.
     sysctl_version: u32,
     connections: FxHashMap<(SocketAddr, SocketAddr), u32>,
+    /// How often a pair of ends has become free.
+    ends_freed: u64,
+    /// Between which addresses no port was free, and after how many had become so.
+    ports_used_up: Option<(IpAddr, SocketAddr, u64)>,
     pub(super) listeners: BTreeMap<(u16, IpAddr), u32>,
     /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.
     pub(super) path_mtus: BTreeMap<IpAddr, (PathMtu, Instant)>,
@@ -334,6 +338,7 @@ impl Host {
         let stack = self.tcp_stack();
         if stack.connections.get(&ends) == Some(&id) {
             stack.connections.remove(&ends);
+            stack.ends_freed += 1;
         }
         stack.last = None;
     }

@@ -6,6 +6,7 @@ use super::reassembly::{Added, Outcome, Reassembly};
 use crate::packet::{EtherType, Flaws, Network, Packet, Piece, Transport, protocol};
 use crate::reason::Reason;
 use crate::tcp::config::SysctlError;
+use crate::tcp::sysctl::{POSITIVE, SECONDS, number_within};
 use crate::units::Instant;
 
 /// The largest payload of an IPv6 packet.
@@ -171,11 +172,19 @@ impl Host {
     /// There is no such sysctl, or it cannot have that value.
     pub fn set_ip_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
         let reassembly = self.reassembly.get_or_insert_default();
-        let place = place_of(reassembly, name).ok_or(SysctlError::Unknown)?;
-        *place = value
-            .trim()
-            .parse()
-            .map_err(|_| SysctlError::Value(format!("{name} wants a whole number")))?;
+        if place_of(reassembly, name).is_none() {
+            return Err(SysctlError::Unknown);
+        }
+        let limits = reassembly.limits(name.starts_with("net.ipv6."));
+        let range = match name.rsplit_once('_').map(|(_, last)| last) {
+            // Neither passes the other.
+            Some("thresh") if name.contains("_high_") => limits.low_thresh.into()..=i64::MAX,
+            Some("thresh") => 0..=limits.high_thresh.into(),
+            Some("dist") => POSITIVE,
+            _ => SECONDS,
+        };
+        let number = number_within(name, value, range)?;
+        *place_of(reassembly, name).ok_or(SysctlError::Unknown)? = number;
         Ok(())
     }
 

@@ -249,6 +249,8 @@ pub(super) struct Progress {
     pub wakes: u32,
     /// It sleeps until the socket is woken.
     pub asleep: bool,
+    /// Which opening of its descriptor it is about, once it has been handed in.
+    pub opened: Option<u64>,
 }
 
 impl From<Syscall> for Call {
@@ -321,6 +323,15 @@ impl Syscall {
             | Self::LocalName { fd }
             | Self::PeerName { fd } => Some(*fd),
             _ => None,
+        }
+    }
+
+    /// The descriptor that the call goes on with when it is handed in again.
+    pub(super) const fn goes_on_with(&self) -> Option<Fd> {
+        match self {
+            Self::Sendfile { out_fd, .. } | Self::Splice { out_fd, .. } => Some(*out_fd),
+            Self::Close { fd } => Some(*fd),
+            _ => self.socket(),
         }
     }
 

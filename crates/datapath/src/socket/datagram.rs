@@ -244,7 +244,7 @@ impl Sockets {
     }
 
     /// `sendmsg` (`udp_sendmsg`): the whole datagram or nothing.
-    fn send_datagram(
+    pub(super) fn send_datagram(
         &mut self,
         now: Instant,
         host: &mut Host,
@@ -297,7 +297,7 @@ impl Sockets {
     }
 
     /// `recvmsg` (`udp_recvmsg`): one datagram, what does not fit is lost.
-    fn receive_datagram(
+    pub(super) fn receive_datagram(
         &mut self,
         now: Instant,
         host: &mut Host,

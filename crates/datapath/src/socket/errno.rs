@@ -40,6 +40,7 @@ errnos! {
     ENFILE = 23, "Too many open files in system";
     EMFILE = 24, "Too many open files";
     ENOTTY = 25, "Inappropriate ioctl for device";
+    EFBIG = 27, "File too large";
     ESPIPE = 29, "Illegal seek";
     EPIPE = 32, "Broken pipe";
     EDOM = 33, "Numerical argument out of domain";

@@ -5,7 +5,7 @@ use super::answer::{Data, Outcome, Return};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::table::File;
-use super::{Sockets, number};
+use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::Host;
 use crate::units::Instant;
 use core::task::Poll;
@@ -34,14 +34,19 @@ pub(super) struct Pipe {
     pub bytes: u64,
     reader: bool,
     writer: bool,
+    /// `O_NONBLOCK` of the reading end, and of the writing end.
+    nonblocking: (bool, bool),
 }
+
+/// `MAX_LFS_FILESIZE`: where a file ends at the latest.
+const LARGEST_FILE: u64 = i64::MAX as u64;
 
 /// Bytes that a pipe holds (`pipe(7)`).
 const PIPE_SIZE: u64 = 65_536;
 
 impl Default for Pipe {
     fn default() -> Self {
-        Self { bytes: 0, reader: true, writer: true }
+        Self { bytes: 0, reader: true, writer: true, nonblocking: (false, false) }
     }
 }
 
@@ -52,6 +57,32 @@ impl Pipe {
             PipeEnd::Read => self.reader = false,
             PipeEnd::Write => self.writer = false,
         }
+    }
+
+    /// Both ends are closed.
+    pub fn is_gone(&self) -> bool {
+        !self.reader && !self.writer
+    }
+
+    /// `O_NONBLOCK` of one end.
+    pub fn is_nonblocking(&self, end: PipeEnd) -> bool {
+        match end {
+            PipeEnd::Read => self.nonblocking.0,
+            PipeEnd::Write => self.nonblocking.1,
+        }
+    }
+
+    /// Sets `O_NONBLOCK` of one end.
+    pub fn set_nonblocking(&mut self, end: PipeEnd, on: bool) {
+        match end {
+            PipeEnd::Read => self.nonblocking.0 = on,
+            PipeEnd::Write => self.nonblocking.1 = on,
+        }
+    }
+
+    /// What a call gives that has to wait at one end.
+    fn wait(&self, end: PipeEnd) -> Poll<Outcome> {
+        if self.is_nonblocking(end) { Poll::Ready(Err(Errno::EAGAIN)) } else { Poll::Pending }
     }
 
     /// Bytes that still fit.
@@ -114,11 +145,15 @@ impl Sockets {
         if file.flags & (number::O_WRONLY | number::O_RDWR) == 0 {
             return Err(Errno::EBADF);
         }
-        file.position += len;
+        let written = len.min(LARGEST_FILE - file.position);
+        if written == 0 && len > 0 {
+            return Err(Errno::EFBIG);
+        }
+        file.position += written;
         let (path, end) = (file.path.clone(), file.position);
         let size = self.disk.entry(path).or_default();
         *size = (*size).max(end);
-        Ok(len)
+        Ok(written)
     }
 
     /// `sendfile(2)`: what the file holds goes out as if written, the last piece pushed.
@@ -134,11 +169,18 @@ impl Sockets {
         progress: &mut Progress,
     ) -> Poll<Outcome> {
         let File::Disk(file) = self.file(in_fd)? else { return Poll::Ready(Err(Errno::EINVAL)) };
+        if file.flags & number::O_WRONLY != 0 {
+            return Poll::Ready(Err(Errno::EBADF));
+        }
         let size = self.disk.get(&file.path).copied().unwrap_or(0);
         let start = offset.unwrap_or(file.position);
-        let wanted = size.saturating_sub(start).min(count);
+        // Offset and count are signed (`rw_verify_area`).
+        if start > LARGEST_FILE || count > i64::MAX as u64 {
+            return Poll::Ready(Err(Errno::EINVAL));
+        }
+        let wanted = size.saturating_sub(start).min(count).min(MAX_RW_COUNT);
         let value = if wanted == 0 {
-            self.stream(out_fd)?;
+            self.socket(out_fd)?;
             0
         } else {
             match self.send(now, host, out_fd, &wanted.into(), 0, progress) {
@@ -171,7 +213,8 @@ impl Sockets {
         match (self.file(in_fd)?, self.file(out_fd)?) {
             (_, File::Pipe(pipe, PipeEnd::Write)) => {
                 let pipe = *pipe;
-                self.splice_into(now, host, in_fd, pipe, len, nonblocking)
+                let nonblocking = nonblocking || self.pipes[pipe].is_nonblocking(PipeEnd::Write);
+                self.splice_into(now, host, in_fd, pipe, len, nonblocking, progress)
             }
             (File::Pipe(pipe, PipeEnd::Read), _) => {
                 let pipe = *pipe;
@@ -181,6 +224,7 @@ impl Sockets {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the call has that many")]
     fn splice_into(
         &mut self,
         now: Instant,
@@ -189,6 +233,7 @@ impl Sockets {
         pipe: usize,
         len: u64,
         nonblocking: bool,
+        progress: &mut Progress,
     ) -> Poll<Outcome> {
         if self.pipes[pipe].is_broken() {
             return Poll::Ready(Err(Errno::EPIPE));
@@ -199,12 +244,22 @@ impl Sockets {
         }
         let moved = match self.file(in_fd)? {
             File::Stream(_) | File::Datagram(_) => {
-                match self.read_for_splice(now, host, in_fd, wanted, nonblocking) {
+                match self.read_for_splice(now, host, in_fd, wanted, nonblocking, progress) {
                     Poll::Ready(moved) => moved?,
                     Poll::Pending => return Poll::Pending,
                 }
             }
             File::Disk(_) => self.read_disk(in_fd, wanted)?,
+            &File::Pipe(source, PipeEnd::Read) if source != pipe => {
+                let source = &mut self.pipes[source];
+                if source.bytes == 0 && !source.is_ended() && wanted > 0 {
+                    let waits = nonblocking || source.is_nonblocking(PipeEnd::Read);
+                    return if waits { Poll::Ready(Err(Errno::EAGAIN)) } else { Poll::Pending };
+                }
+                let moved = source.bytes.min(wanted);
+                source.bytes -= moved;
+                moved
+            }
             _ => return Poll::Ready(Err(Errno::EINVAL)),
         };
         self.pipes[pipe].bytes += moved;
@@ -259,7 +314,7 @@ impl Sockets {
                 (PipeEnd::Read, false) => {
                     let pipe = &mut self.pipes[pipe];
                     if pipe.bytes == 0 && !pipe.is_ended() && len > 0 {
-                        return Some(Poll::Pending);
+                        return Some(pipe.wait(end));
                     }
                     let taken = pipe.bytes.min(len);
                     pipe.bytes -= taken;
@@ -270,7 +325,7 @@ impl Sockets {
                     if pipe.is_broken() {
                         Err(Errno::EPIPE)
                     } else if pipe.room() == 0 && len > 0 {
-                        return Some(Poll::Pending);
+                        return Some(pipe.wait(end));
                     } else {
                         let taken = pipe.room().min(len);
                         pipe.bytes += taken;

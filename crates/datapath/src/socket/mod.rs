@@ -48,10 +48,17 @@ use file::Pipe;
 use std::collections::BTreeMap;
 use table::File;
 
+/// Bytes that one call moves at most (`MAX_RW_COUNT`).
+const MAX_RW_COUNT: u64 = 0x7fff_f000;
+
 /// The descriptors of one process.
 #[derive(Debug, Default)]
 pub struct Sockets {
     files: Vec<Option<File>>,
+    /// By descriptor: which opening it is. No two have the same number.
+    openings: Vec<u64>,
+    /// How many there have been.
+    opened: u64,
     pipes: Vec<Pipe>,
     /// Virtual files by path: their length in bytes.
     disk: BTreeMap<String, u64>,
@@ -101,6 +108,12 @@ impl Sockets {
         if self.sysctls_seen != host.tcp_sysctl_version() {
             self.read_sysctls(host);
         }
+        if let Some(opening) = syscall.goes_on_with().and_then(|fd| self.opening(fd))
+            && *progress.opened.get_or_insert(opening) != opening
+        {
+            // It was closed under the call, and its number stands for something else now.
+            return Poll::Ready(Err(Errno::EBADF));
+        }
         if let Some(fd) = syscall.socket()
             && matches!(self.file(fd), Ok(File::Datagram(_)))
             && let Some(done) = self.datagram_call(now, host, fd, syscall, progress)
@@ -119,6 +132,7 @@ impl Sockets {
             Syscall::Fcntl { fd, command, argument } => self.fcntl(*fd, *command, *argument),
             Syscall::Ioctl { fd, request, argument } => self.ioctl(host, *fd, *request, *argument),
             Syscall::GetOption { fd, level, name, len } => {
+                self.socket(*fd)?;
                 if *len == 0 && *level != number::SOL_IP {
                     return Poll::Ready(Err(Errno::EINVAL));
                 }
@@ -162,18 +176,22 @@ impl Sockets {
             Syscall::Close { fd } => self.close(now, host, *fd, progress),
             Syscall::Accept { fd, flags } => self.accept(now, host, *fd, *flags, progress),
             Syscall::Connect { fd, address } => self.connect(now, host, *fd, *address, progress),
-            Syscall::Read { fd, iov } => match self.move_plain(*fd, iov.len(), false) {
-                Some(moved) => moved,
-                // Whatever the socket's state (`sock_read_iter`).
-                None if iov.is_empty() && self.stream(*fd).is_ok() => {
-                    Poll::Ready(Ok(Return::value(0)))
+            Syscall::Read { fd, iov } => {
+                match self.move_plain(*fd, iov.len().min(MAX_RW_COUNT), false) {
+                    Some(moved) => moved,
+                    // Whatever the socket's state (`sock_read_iter`).
+                    None if iov.is_empty() && self.stream(*fd).is_ok() => {
+                        Poll::Ready(Ok(Return::value(0)))
+                    }
+                    None => self.receive(now, host, *fd, iov, 0, progress),
                 }
-                None => self.receive(now, host, *fd, iov, 0, progress),
-            },
-            Syscall::Write { fd, iov } => match self.move_plain(*fd, iov.len(), true) {
-                Some(moved) => moved,
-                None => self.send(now, host, *fd, iov, 0, progress),
-            },
+            }
+            Syscall::Write { fd, iov } => {
+                match self.move_plain(*fd, iov.len().min(MAX_RW_COUNT), true) {
+                    Some(moved) => moved,
+                    None => self.send(now, host, *fd, iov, 0, progress),
+                }
+            }
             Syscall::Send { fd, message, flags } => {
                 self.send_message(now, host, *fd, message, *flags, progress)
             }

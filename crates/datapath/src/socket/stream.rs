@@ -316,7 +316,9 @@ impl Sockets {
             local.set_port(stream_bound.port());
         }
         let local = host.tcp_local_for(local, remote).map_err(Errno::from)?;
-        let id = host.tcp_connect_with(now, local, remote, &stream.config, fast_open);
+        let id = host
+            .tcp_connect_with(now, local, remote, &stream.config, fast_open)
+            .map_err(Errno::from)?;
         stream.phase = Phase::Connection(id);
         stream.bound = Some(local);
         stream.connected = false;

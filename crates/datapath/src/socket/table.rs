@@ -38,7 +38,15 @@ impl Sockets {
             self.files.len() - 1
         });
         self.files[index] = Some(file);
+        self.opened += 1;
+        self.openings.resize(self.files.len(), 0);
+        self.openings[index] = self.opened;
         index as Fd
+    }
+
+    /// Which opening of `fd` is there.
+    pub(super) fn opening(&self, fd: Fd) -> Option<u64> {
+        self.openings.get(usize::try_from(fd).ok()?).copied()
     }
 
     /// What `fd` stands for.
@@ -51,6 +59,14 @@ impl Sockets {
     pub(super) fn file_mut(&mut self, fd: Fd) -> Result<&mut File, Errno> {
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         self.files.get_mut(index).and_then(Option::as_mut).ok_or(Errno::EBADF)
+    }
+
+    /// Whether `fd` is a socket.
+    pub(super) fn socket(&self, fd: Fd) -> Result<(), Errno> {
+        match self.file(fd)? {
+            File::Stream(_) | File::Datagram(_) => Ok(()),
+            _ => Err(Errno::ENOTSOCK),
+        }
     }
 
     /// The TCP socket `fd`.
@@ -98,8 +114,12 @@ impl Sockets {
 
     /// `pipe(2)`.
     pub(super) fn make_pipe(&mut self) -> Return {
-        self.pipes.push(Pipe::default());
-        let pipe = self.pipes.len() - 1;
+        let pipe = self.pipes.iter().position(Pipe::is_gone).unwrap_or(self.pipes.len());
+        if pipe == self.pipes.len() {
+            self.pipes.push(Pipe::default());
+        } else {
+            self.pipes[pipe] = Pipe::default();
+        }
         let read = self.install(File::Pipe(pipe, PipeEnd::Read));
         let write = self.install(File::Pipe(pipe, PipeEnd::Write));
         Return::zero_with(Data::Pipe(read, write))
@@ -107,7 +127,9 @@ impl Sockets {
 
     /// `fcntl(2)`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`.
     pub(super) fn fcntl(&mut self, fd: Fd, command: i32, argument: i32) -> Outcome {
-        let file = self.file_mut(fd)?;
+        let pipes = &mut self.pipes;
+        let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+        let file = self.files.get_mut(index).and_then(Option::as_mut).ok_or(Errno::EBADF)?;
         match command {
             number::F_GETFD | number::F_SETFD => Ok(Return::value(0)),
             number::F_GETFL => {
@@ -118,8 +140,14 @@ impl Sockets {
                     File::Datagram(socket) => {
                         number::O_RDWR | if socket.nonblocking { number::O_NONBLOCK } else { 0 }
                     }
-                    File::Pipe(_, PipeEnd::Read) => number::O_RDONLY,
-                    File::Pipe(_, PipeEnd::Write) => number::O_WRONLY,
+                    &mut File::Pipe(pipe, end) => {
+                        let access = match end {
+                            PipeEnd::Read => number::O_RDONLY,
+                            PipeEnd::Write => number::O_WRONLY,
+                        };
+                        let waits = !pipes[pipe].is_nonblocking(end);
+                        access | if waits { 0 } else { number::O_NONBLOCK }
+                    }
                     File::Disk(disk) => disk.flags(),
                     File::Standard | File::Epoll(_) => number::O_RDWR,
                 };
@@ -130,6 +158,7 @@ impl Sockets {
                 match file {
                     File::Stream(stream) => stream.nonblocking = nonblocking,
                     File::Datagram(socket) => socket.nonblocking = nonblocking,
+                    &mut File::Pipe(pipe, end) => pipes[pipe].set_nonblocking(end, nonblocking),
                     _ => {}
                 }
                 Ok(Return::value(0))

@@ -5,7 +5,8 @@ use super::argument::{Control, ExtendedError, Iov, Message};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::stream::{Phase, errno_of, wait};
-use super::{Sockets, number};
+use super::table::File;
+use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::Host;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, StampKind, TcpRead, UrgentRead, WriteFlags};
@@ -24,6 +25,9 @@ impl Sockets {
         progress: &mut Progress,
     ) -> Poll<Outcome> {
         let message = Message { iov: iov.clone(), ..Message::default() };
+        if matches!(self.file(fd)?, File::Datagram(_)) {
+            return self.send_datagram(now, host, fd, &message, flags, progress);
+        }
         self.send_message(now, host, fd, &message, flags, progress)
     }
 
@@ -38,8 +42,8 @@ impl Sockets {
         progress: &mut Progress,
     ) -> Poll<Outcome> {
         let timestamping = control_flags(&message.control)?;
-        let wanted = message.iov.len();
-        let valid = message.iov.valid_len();
+        let wanted = message.iov.len().min(MAX_RW_COUNT);
+        let valid = message.iov.valid_len().filter(|valid| *valid < wanted);
         let fast_open = flags & number::MSG_FASTOPEN != 0;
         let deferred = matches!(self.stream(fd)?.phase, Phase::Deferred(_));
         let first = !core::mem::replace(&mut progress.moving, true);
@@ -190,8 +194,9 @@ impl Sockets {
         }
         // Bytes that are thrown away need no memory.
         let discards = flags & number::MSG_TRUNC != 0;
-        let valid = if discards { None } else { iov.valid_len() };
-        let limit = valid.unwrap_or(iov.len());
+        let room = iov.len().min(MAX_RW_COUNT);
+        let valid = if discards { None } else { iov.valid_len().filter(|valid| *valid < room) };
+        let limit = valid.unwrap_or(room);
         loop {
             let left = limit - progress.bytes;
             if left == 0 && (limit > 0 || iov.is_empty()) {
@@ -238,7 +243,7 @@ impl Sockets {
     /// Bytes that a read waits for (`sock_rcvlowat`).
     fn receive_target(&self, iov: &Iov, flags: i32, fd: Fd) -> Result<u64, Errno> {
         if flags & number::MSG_WAITALL != 0 {
-            return Ok(iov.len());
+            return Ok(iov.len().min(MAX_RW_COUNT));
         }
         let lowat = u64::from(self.stream(fd)?.options.rcvlowat);
         Ok(lowat.min(iov.len()).max(1))
@@ -319,6 +324,7 @@ impl Sockets {
     }
 
     /// Reads for `splice`: stops at urgent data, never passes it.
+    #[expect(clippy::too_many_arguments, reason = "a call's arguments, lent on")]
     pub(super) fn read_for_splice(
         &mut self,
         now: Instant,
@@ -326,7 +332,14 @@ impl Sockets {
         fd: Fd,
         len: u64,
         nonblocking: bool,
+        progress: &mut Progress,
     ) -> Poll<Result<u64, Errno>> {
+        if matches!(self.file(fd)?, File::Datagram(_)) {
+            // One datagram; what of it does not fit is lost.
+            let flags = if nonblocking { number::MSG_DONTWAIT } else { 0 };
+            let read = self.receive_datagram(now, host, fd, &len.into(), flags, progress);
+            return read.map(|read| read.map(|returned| returned.value as u64));
+        }
         let stream = self.stream(fd)?;
         let nonblocking = nonblocking || stream.nonblocking;
         let Phase::Connection(id) = stream.phase else {

@@ -57,6 +57,7 @@ pub mod skb;
 mod sockopt;
 pub mod state;
 pub mod syncookies;
+pub(crate) mod sysctl;
 pub mod timer;
 mod timers_fire;
 mod transmit;

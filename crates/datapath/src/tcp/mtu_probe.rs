@@ -45,7 +45,7 @@ impl Connection {
         }
         let headers = self.network_header_len() + TCP_HEADER_LEN;
         let high = self.snd.mss_clamp + headers;
-        let low = self.mtu_of_mss(self.config.sysctl.tcp_base_mss);
+        let low = self.mtu_of_mss((self.config.sysctl.tcp_base_mss as i32).max(0) as u32);
         let enabled = self.config.sysctl.tcp_mtu_probing > 1;
         let since_s = now.as_millis() / 1_000;
         self.rare().probe = MtuProbe { enabled, low, high, probe: None, since_s };
@@ -89,7 +89,9 @@ impl Connection {
         let size = self.mss_of_mtu(u32::midpoint(state.high, state.low));
         let needed = size + (self.rec.reordering + 1) * self.snd.mss;
         let range = state.high.saturating_sub(state.low);
-        if size > self.mss_of_mtu(state.high) || range < self.config.sysctl.tcp_probe_threshold {
+        if size > self.mss_of_mtu(state.high)
+            || i64::from(range) < i64::from(self.config.sysctl.tcp_probe_threshold as i32)
+        {
             self.search_anew(cx.now);
             return Probing::No;
         }
@@ -190,8 +192,10 @@ impl Connection {
         if sysctl.tcp_mtu_probing == 0 {
             return;
         }
-        let (base, floor) =
-            (sysctl.tcp_base_mss, sysctl.tcp_mtu_probe_floor.max(sysctl.tcp_min_snd_mss));
+        let (base, floor) = (
+            (sysctl.tcp_base_mss as i32).max(0) as u32,
+            sysctl.tcp_mtu_probe_floor.max(sysctl.tcp_min_snd_mss),
+        );
         let low = self.rare().probe.low;
         let half = self.mss_of_mtu(low) >> 1;
         let smaller = self.mtu_of_mss(half.min(base).max(floor));

@@ -306,6 +306,7 @@ impl Connection {
     #[inline]
     #[must_use]
     pub fn transmit_done(&mut self, truesize: u32) -> bool {
+        debug_assert!(truesize <= self.snd.wmem_alloc, "more given back than was taken");
         self.snd.wmem_alloc = self.snd.wmem_alloc.saturating_sub(truesize);
         self.snd.throttled
     }

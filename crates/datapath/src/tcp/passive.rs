@@ -18,6 +18,9 @@ pub struct Gate {
     pub accepted: bool,
     /// A listener waits for it: it is a request, not a simultaneous open.
     pub request: bool,
+    /// The segment has brought a SYN cookie: the handshake is over, whatever the listener defers
+    /// (`tcp_get_cookie_sock`).
+    pub cookie: bool,
 }
 
 /// What becomes of a segment for a half-open connection.
@@ -83,7 +86,7 @@ impl Connection {
     /// The listener may not want it yet: a bare ACK while it waits for data, or a full queue.
     fn may_leave_handshake(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> Verdict {
         let deferred = self.config.socket.defer_accept;
-        if self.retransmits < deferred && seg.end_seq == self.snd.wl1 + 1 {
+        if self.retransmits < deferred && !cx.gate.cookie && seg.end_seq == self.snd.wl1 + 1 {
             self.handshake_acked = true;
             cx.mib.defer_accept_drop += 1;
             return Verdict::Drop;

@@ -51,7 +51,7 @@ impl ChallengeLimit {
             self.second = Some(second);
             let half = limit.div_ceil(2);
             let spread = second.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-            self.left = half + (spread % u64::from(limit.max(1))) as u32;
+            self.left = half.wrapping_add((spread % u64::from(limit.max(1))) as u32);
         }
         let allowed = self.left > 0;
         self.left = self.left.saturating_sub(1);

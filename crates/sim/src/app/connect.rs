@@ -52,12 +52,14 @@ impl Connect {
             self.report.finished.get_or_insert(cx.now);
             return;
         }
-        let socket = cx.host.tcp_connect(cx.now, self.local, self.remote, &self.config);
-        cx.own(socket);
-        self.waiting = Some(socket);
-        self.begun = cx.now;
-        self.report.socket = Some(socket);
         self.report.sent += 1;
+        // Without a free port the attempt has failed at once.
+        if let Ok(socket) = cx.host.tcp_connect(cx.now, self.local, self.remote, &self.config) {
+            cx.own(socket);
+            self.waiting = Some(socket);
+            self.begun = cx.now;
+            self.report.socket = Some(socket);
+        }
         cx.wake_at(cx.now + self.interval);
     }
 }

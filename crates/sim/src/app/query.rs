@@ -117,7 +117,12 @@ impl App for QueryClient {
     fn start(&mut self, cx: &mut AppCx<'_>) {
         self.report.started = Some(cx.now);
         for (local, remote) in &self.ends {
-            let socket = cx.host.tcp_connect(cx.now, *local, *remote, &self.config);
+            let opened = cx.host.tcp_connect(cx.now, *local, *remote, &self.config);
+            let Ok(socket) = opened else {
+                // No port is free: without this leg there will be no query.
+                self.report.finished = Some(cx.now);
+                continue;
+            };
             cx.own(socket);
             self.report.socket = Some(socket);
             self.legs.push(Leg { socket, connected: false, to_write: 0, to_read: 0 });

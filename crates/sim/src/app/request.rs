@@ -141,11 +141,16 @@ impl RequestClient {
 
 impl App for RequestClient {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let socket = cx.host.tcp_connect(cx.now, self.local, self.remote, &self.config);
+        self.report.started = Some(cx.now);
+        let opened = cx.host.tcp_connect(cx.now, self.local, self.remote, &self.config);
+        let Ok(socket) = opened else {
+            // No port is free: it has failed at once.
+            self.report.finished = Some(cx.now);
+            return;
+        };
         cx.own(socket);
         self.socket = Some(socket);
         self.report.socket = Some(socket);
-        self.report.started = Some(cx.now);
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {

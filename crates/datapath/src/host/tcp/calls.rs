@@ -1,9 +1,9 @@
 //! What applications do with TCP sockets (`tcp_v4_connect`, `tcp_sendmsg`, `tcp_close`, …).
 
 use super::TcpSocket;
-use crate::host::Host;
+use crate::host::{Host, SocketError};
 use crate::tcp::config::TcpConfig;
-use crate::tcp::{Connection, Gate, SocketError, TcpRead};
+use crate::tcp::{Connection, Gate, SocketError as NetworkError, TcpRead};
 use crate::units::Instant;
 use core::net::SocketAddr;
 use std::sync::Arc;
@@ -11,17 +11,23 @@ use std::sync::Arc;
 impl Host {
     /// Begins to connect (`connect(2)`, not blocking): `WRITABLE` tells when it is established.
     /// Port 0 means any; an unspecified address means that of the route.
+    ///
+    /// # Errors
+    /// All ports towards `remote` are in use (`EADDRNOTAVAIL`).
     pub fn tcp_connect(
         &mut self,
         now: Instant,
         local: SocketAddr,
         remote: SocketAddr,
         config: &TcpConfig,
-    ) -> u32 {
+    ) -> Result<u32, SocketError> {
         self.tcp_connect_with(now, local, remote, config, None)
     }
 
     /// The same, with data to send: as much of it goes with the SYN as Fast Open allows.
+    ///
+    /// # Errors
+    /// As above.
     pub fn tcp_connect_with(
         &mut self,
         now: Instant,
@@ -29,8 +35,8 @@ impl Host {
         remote: SocketAddr,
         config: &TcpConfig,
         fast_open: Option<u64>,
-    ) -> u32 {
-        let local = self.bind_local(local, remote);
+    ) -> Result<u32, SocketError> {
+        let local = self.bind_local(local, remote)?;
         let ends = self.endpoints(now, local, remote, config);
         let id = self.reserve_socket(now);
         let config = Arc::new(config.clone());
@@ -38,7 +44,7 @@ impl Host {
         let connection =
             self.with_cx(now, gate, |cx| Connection::connect(id, config, ends, fast_open, cx));
         self.install_connection(id, connection, None);
-        id
+        Ok(id)
     }
 
     /// Writes up to `bytes`; gives how many were taken (0: wait for `WRITABLE`).
@@ -76,7 +82,7 @@ impl Host {
     }
 
     /// `getsockopt(SO_ERROR)`.
-    pub fn tcp_take_any_error(&mut self, id: u32) -> Option<SocketError> {
+    pub fn tcp_take_any_error(&mut self, id: u32) -> Option<NetworkError> {
         match self.tcp_socket_mut(id)? {
             TcpSocket::Connection(socket) => socket.connection.take_any_error(),
             TcpSocket::Listener(_) => None,
@@ -84,7 +90,7 @@ impl Host {
     }
 
     /// The error that ended a connection, once.
-    pub fn tcp_take_error(&mut self, id: u32) -> Option<SocketError> {
+    pub fn tcp_take_error(&mut self, id: u32) -> Option<NetworkError> {
         match self.tcp_socket_mut(id)? {
             TcpSocket::Connection(socket) => socket.connection.take_error(),
             TcpSocket::Listener(_) => None,

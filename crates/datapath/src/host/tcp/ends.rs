@@ -2,9 +2,9 @@
 //! sequence number.
 
 use crate::fib::Features;
-use crate::host::Host;
 use crate::host::udp::{EPHEMERAL, LOOPBACK_MTU};
-use crate::tcp::config::TcpConfig;
+use crate::host::{Host, SocketError};
+use crate::tcp::config::{Sysctl, TcpConfig};
 use crate::tcp::seq::Seq;
 use crate::tcp::{Endpoints, PathMtu};
 use crate::units::{Duration, Instant};
@@ -61,13 +61,17 @@ impl Host {
         let Some(learnt) = self.learnt_mtu.take() else { return };
         let (remote, path, now) = *learnt;
         let stack = self.tcp_stack();
-        let expires = u64::from(stack.defaults.sysctl.mtu_expires);
-        let until = now + Duration::from_secs(expires);
+        let expires = Sysctl::seconds(stack.defaults.sysctl.mtu_expires);
+        let until = now + Duration::from_secs(expires.into());
         stack.path_mtus.insert(remote, (path, until));
     }
 
     /// Fills in what `local` leaves open.
-    pub(super) fn bind_local(&mut self, local: SocketAddr, remote: SocketAddr) -> SocketAddr {
+    pub(super) fn bind_local(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<SocketAddr, SocketError> {
         let mut local = local;
         if local.ip().is_unspecified()
             && let Some(source) = self.source_address(remote.ip())
@@ -75,9 +79,10 @@ impl Host {
             local.set_ip(source);
         }
         if local.port() == 0 {
-            local.set_port(self.free_tcp_port(local, remote));
+            let free = self.free_tcp_port(local.ip(), remote);
+            local.set_port(free.ok_or(SocketError::AddressNotAvailable)?);
         }
-        local
+        Ok(local)
     }
 
     /// Whether there is a connection between these ends.
@@ -85,22 +90,26 @@ impl Host {
         self.tcp_stack().connections.contains_key(&(local, remote))
     }
 
-    fn free_tcp_port(&mut self, local: SocketAddr, remote: SocketAddr) -> u16 {
+    /// A port from which `remote` is not connected to yet. That there is none is remembered until a
+    /// connection is gone: a program that goes on trying has not to wait for a search each time.
+    pub(in crate::host) fn free_tcp_port(
+        &mut self,
+        local: IpAddr,
+        remote: SocketAddr,
+    ) -> Option<u16> {
+        let stack = self.tcp_stack();
+        let asked = (local, remote, stack.ends_freed);
+        if stack.ports_used_up == Some(asked) {
+            return None;
+        }
         for _ in EPHEMERAL {
-            let last = self.sockets.last_ephemeral;
-            let next = if EPHEMERAL.contains(&last) && last < *EPHEMERAL.end() {
-                last + 1
-            } else {
-                *EPHEMERAL.start()
-            };
-            self.sockets.last_ephemeral = next;
-            let key = (SocketAddr::new(local.ip(), next), remote);
-            if !self.tcp_stack().connections.contains_key(&key) {
-                return next;
+            let port = self.next_ephemeral();
+            if !self.is_connected(SocketAddr::new(local, port), remote) {
+                return Some(port);
             }
         }
-        // EADDRNOTAVAIL has no place in the return value: 28232 connections to one remote end.
-        panic!("all ephemeral ports towards {remote} are in use")
+        self.tcp_stack().ports_used_up = Some(asked);
+        None
     }
 }
 

@@ -1,6 +1,7 @@
 //! The timer of idle connections: keepalive probes, FIN-WAIT-2 and TIME-WAIT
 //! (`tcp_keepalive_timer`).
 
+use crate::tcp::config::Sysctl;
 use crate::tcp::state::State;
 use crate::tcp::timer::{HZ, Timer};
 use crate::tcp::{Connection, Cx};
@@ -38,7 +39,7 @@ impl Connection {
     /// Idle time before the first probe, ticks.
     fn keepalive_time(&self) -> u64 {
         let seconds = match self.config.socket.keepalive_time_s {
-            0 => self.config.sysctl.tcp_keepalive_time,
+            0 => Sysctl::seconds(self.config.sysctl.tcp_keepalive_time),
             own => own,
         };
         u64::from(seconds) * u64::from(HZ)
@@ -47,7 +48,7 @@ impl Connection {
     /// Distance of probes, ticks.
     fn keepalive_interval(&self) -> u64 {
         let seconds = match self.config.socket.keepalive_intvl_s {
-            0 => self.config.sysctl.tcp_keepalive_intvl,
+            0 => Sysctl::seconds(self.config.sysctl.tcp_keepalive_intvl),
             own => own,
         };
         u64::from(seconds) * u64::from(HZ)
@@ -64,7 +65,7 @@ impl Connection {
     /// How long an orphan waits for the peer's FIN, ticks (`tcp_fin_time`).
     fn fin_time(&self) -> u64 {
         let seconds = match self.config.socket.linger2_s {
-            0 => self.config.sysctl.tcp_fin_timeout,
+            0 => Sysctl::seconds(self.config.sysctl.tcp_fin_timeout),
             own => own.max(0) as u32,
         };
         let rto = u64::from(self.rto);

@@ -1,0 +1,102 @@
+//! Sysctls as text: what the files under `/proc/sys/net/ipv4` take (`proc_dointvec_minmax` and its
+//! kin), and what they refuse with `EINVAL`.
+
+use super::config::{Sysctl, SysctlError};
+use super::fastopen::Keys;
+use super::timer::HZ;
+use core::ops::RangeInclusive;
+
+/// The largest `int`.
+pub(super) const INT_MAX: i64 = i32::MAX as i64;
+/// `proc_dointvec`.
+pub(super) const INT: RangeInclusive<i64> = i32::MIN as i64..=INT_MAX;
+/// `proc_dointvec_minmax` from zero.
+pub(crate) const POSITIVE: RangeInclusive<i64> = 0..=INT_MAX;
+/// `proc_dou8vec_minmax` without limits of its own.
+pub(super) const BYTE: RangeInclusive<i64> = 0..=255;
+/// `proc_dou8vec_minmax` of 0 and 1.
+pub(super) const SWITCH: RangeInclusive<i64> = 0..=1;
+/// `proc_dointvec_jiffies`: s, as long as they fit an `int` of ticks.
+pub(crate) const SECONDS: RangeInclusive<i64> = -(INT_MAX / HZ as i64)..=INT_MAX / HZ as i64;
+/// `proc_douintvec`.
+pub(super) const UNSIGNED: RangeInclusive<i64> = 0..=u32::MAX as i64;
+/// `proc_doulongvec_minmax`. What is beyond 32 bits is kept as their maximum: four seconds in ns.
+pub(super) const LONG: RangeInclusive<i64> = 0..=i64::MAX;
+
+impl Sysctl {
+    /// Sets `name`, with or without the `net.ipv4.` in front, from the text that one would write
+    /// to the file.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        let name = name.strip_prefix("net.ipv4.").unwrap_or(name);
+        match name {
+            "tcp_rmem" => self.tcp_rmem = triple(name, value, self.tcp_rmem)?,
+            "tcp_wmem" => self.tcp_wmem = triple(name, value, self.tcp_wmem)?,
+            "tcp_fastopen_key" => {
+                self.tcp_fastopen_key = Keys::parse(value).ok_or_else(|| {
+                    SysctlError::Value(format!("{name} wants xxxxxxxx-xxxxxxxx-xxxxxxxx-xxxxxxxx"))
+                })?;
+            }
+            _ => {
+                let mut range = Self::range(name).ok_or(SysctlError::Unknown)?;
+                if name == "tcp_reordering" {
+                    range = 1..=self.tcp_max_reordering.into();
+                }
+                let number = number_within(name, value, range)?;
+                *self.scalar_mut(name).ok_or(SysctlError::Unknown)? = number;
+            }
+        }
+        Ok(())
+    }
+
+    /// A number of seconds as it counts: the files take negative ones, which are over at once.
+    pub fn seconds(value: u32) -> u32 {
+        (value as i32).max(0) as u32
+    }
+}
+
+/// A number in a range; one below zero as the same 32 bits.
+pub(crate) fn number_within(
+    name: &str,
+    text: &str,
+    range: RangeInclusive<i64>,
+) -> Result<u32, SysctlError> {
+    let refuse = || {
+        let (from, to) = (range.start(), range.end());
+        SysctlError::Value(format!("{name} takes a whole number from {from} to {to}, not {text}"))
+    };
+    let number = number(text.trim()).filter(|number| range.contains(number)).ok_or_else(refuse)?;
+    Ok(if number < 0 { number as i32 as u32 } else { number.min(u32::MAX.into()) as u32 })
+}
+
+/// Three positive numbers; what is left out stays as it is.
+fn triple(name: &str, text: &str, mut values: [u32; 3]) -> Result<[u32; 3], SysctlError> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if !(1..=3).contains(&words.len()) {
+        return Err(SysctlError::Value(format!("{name} wants three numbers")));
+    }
+    for (place, word) in values.iter_mut().zip(words) {
+        *place = number_within(name, word, 1..=INT_MAX)?;
+    }
+    Ok(values)
+}
+
+/// A number as the kernel reads it: decimal, hexadecimal after `0x`, octal after `0`.
+fn number(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let magnitude = if let Some(digits) = digits.strip_prefix("0x") {
+        i64::from_str_radix(digits, 16)
+    } else if digits.len() > 1 && digits.starts_with('0') {
+        i64::from_str_radix(digits, 8)
+    } else if digits.starts_with(|first: char| first.is_ascii_digit()) {
+        digits.parse()
+    } else {
+        return None;
+    };
+    magnitude.ok().filter(|magnitude| *magnitude >= 0).map(|magnitude| sign * magnitude)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! Both hosts with a process each, turned until a time; in the end everything is closed, the wire
+//! is healed, and nothing may be left.
+
+use datapath::host::{Host, Offloads, PortConfig};
+use datapath::node::{Node as _, Output, Port};
+use datapath::packet::{Link, MacAddr};
+use datapath::units::{Duration, Instant};
+
+use super::books::Books;
+use super::process::{Judge, Process};
+use super::step::Step;
+use super::translate::{v4_of, v6_of};
+use super::wire::{Event, Wires};
+use super::{Case, sysctls, translate};
+use crate::case::{Digest, Violation};
+
+/// Two hosts and the wire between them.
+pub struct Bench {
+    now: Instant,
+    hosts: [Host; 2],
+    processes: [Process; 2],
+    wires: Wires,
+    books: Books,
+    digest: Digest,
+    /// What the hosts have said since the last step.
+    work: u64,
+}
+
+/// What a step may cost: a second's worth of packets of the fastest wire is far below.
+const MOST_WORK: u64 = 2_000_000;
+/// When the last trace of a connection must be gone on a healed wire with both ends closed: the
+/// longest distance of retransmissions several times, FIN-WAIT-2 and TIME-WAIT.
+const GONE_AFTER: Duration = Duration::from_secs(1_440);
+
+impl Bench {
+    /// Both hosts with nothing open but what a process begins with.
+    pub fn new(case: &Case) -> Self {
+        let hosts = [0, 1].map(|end| host(end, case));
+        let processes = [Process::new(), Process::new()];
+        let wires = Wires::new(case.wire, case.luck);
+        let now = Instant::from_nanos(1);
+        Self {
+            now,
+            hosts,
+            processes,
+            wires,
+            books: Books::default(),
+            digest: Digest::default(),
+            work: 0,
+        }
+    }
+
+    /// Does one step.
+    pub fn step(&mut self, number: usize, step: &Step) -> Result<(), Violation> {
+        self.work = 0;
+        match step {
+            Step::Wait(micros) => {
+                return self.turn_until(self.now + Duration::from_micros(*micros));
+            }
+            Step::Sysctl(end, name, value) => {
+                let told = self.hosts[usize::from(*end)].set_tcp_sysctl(name, value);
+                if let Some(takes) = sysctls::takes(name, value)
+                    && takes != told.is_ok()
+                {
+                    let what = format!("{name} = {value} gave {told:?}, unlike the kernel");
+                    return Err(Violation::new("sysctl ranges", format!("step {number}"), what));
+                }
+                self.digest.add(u64::from(told.is_ok()));
+            }
+            Step::Call(end, call) => {
+                let syscall = translate::syscall(call, &self.processes[usize::from(*end)].model);
+                self.with_process(usize::from(*end), |process, judge| {
+                    process.begin(judge, number, syscall)
+                })?;
+            }
+            Step::Probe(end, which) => {
+                self.with_process(usize::from(*end), |process, judge| {
+                    process.probe(judge, number, *which)
+                })?;
+            }
+        }
+        self.turn_until(self.now)
+    }
+
+    fn with_process(
+        &mut self,
+        end: usize,
+        act: impl FnOnce(&mut Process, &mut Judge<'_>) -> Result<(), Violation>,
+    ) -> Result<(), Violation> {
+        let under_way = self.processes.iter().map(Process::bytes_under_way).sum();
+        let mut judge = Judge {
+            now: self.now,
+            host: &mut self.hosts[end],
+            books: &mut self.books,
+            digest: &mut self.digest,
+            under_way,
+        };
+        act(&mut self.processes[end], &mut judge)
+    }
+
+    /// Lets time pass.
+    fn turn_until(&mut self, until: Instant) -> Result<(), Violation> {
+        self.settle()?;
+        while let Some(at) = self.next_at().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.settle()?;
+        }
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        let hosts = self.hosts.iter().filter_map(Host::wake_at);
+        let deadlines = self.processes.iter().filter_map(Process::next_deadline);
+        hosts.chain(deadlines).chain(self.wires.next_at()).min()
+    }
+
+    /// Everything that is due now, until nothing is.
+    fn settle(&mut self) -> Result<(), Violation> {
+        loop {
+            let mut busy = self.retry()?;
+            while let Some(event) = self.wires.pop(self.now) {
+                busy = true;
+                match event {
+                    Event::Sent(end, done) => {
+                        self.hosts[end].credit(self.now, Port(0), Some(done));
+                    }
+                    Event::Arrives(end, packet) => {
+                        self.hosts[end].receive(self.now, Port(0), *packet);
+                    }
+                }
+            }
+            for end in 0..2 {
+                busy |= self.drain(end)?;
+            }
+            if !busy {
+                return self.check_wake();
+            }
+        }
+    }
+
+    /// Hands calls that wait in again; true if one has come to an end.
+    fn retry(&mut self) -> Result<bool, Violation> {
+        let before = self.processes.iter().map(Process::waiting).sum::<usize>();
+        for end in 0..2 {
+            self.with_process(end, Process::retry)?;
+        }
+        Ok(self.processes.iter().map(Process::waiting).sum::<usize>() < before)
+    }
+
+    /// Hears all that a host has to say; true if there was something.
+    fn drain(&mut self, end: usize) -> Result<bool, Violation> {
+        let mut heard = false;
+        while let Some(output) = self.hosts[end].poll(self.now) {
+            heard = true;
+            self.work += 1;
+            if self.work > MOST_WORK {
+                let what = format!("more than {MOST_WORK} packets and wake-ups in one step");
+                return Err(Violation::new("limits of work", self.now.as_micros(), what));
+            }
+            match output {
+                Output::Send(_, packet) => self.wires.take(self.now, end, packet),
+                Output::Drop(reason, _) => self.digest.add(reason as u64),
+                Output::Ready(ready) => self.digest.add(u64::from(ready.bits)),
+                Output::Event(_) => {}
+            }
+        }
+        Ok(heard)
+    }
+
+    fn check_wake(&self) -> Result<(), Violation> {
+        for (end, host) in self.hosts.iter().enumerate() {
+            if let Some(at) = host.wake_at().filter(|at| *at <= self.now) {
+                let what = format!("host {end} has nothing to do, and wants to be woken at {at:?}");
+                return Err(Violation::new("wake-up later than now", self.now.as_micros(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes everything, heals the wire, and looks at what is left.
+    pub fn wind_up(&mut self) -> Result<(), Violation> {
+        self.wires.heal();
+        for end in 0..2 {
+            self.with_process(end, Process::close_all_but_listeners)?;
+        }
+        self.wait_for_listeners_only()?;
+        for end in 0..2 {
+            self.with_process(end, Process::close_all)?;
+        }
+        self.wait_for_listeners_only()?;
+        self.digest.add(self.now.as_nanos());
+        Ok(())
+    }
+
+    /// Whoever connects in the meantime is accepted and closed.
+    fn wait_for_listeners_only(&mut self) -> Result<(), Violation> {
+        let deadline = self.now + GONE_AFTER;
+        self.turn_until(self.now)?;
+        while !self.has_listeners_only() {
+            self.work = 0;
+            let Some(at) = self.next_at().filter(|at| *at <= deadline) else {
+                return Err(Violation::new("nothing is left", "the end", self.what_is_left()));
+            };
+            self.turn_until(at)?;
+            for end in 0..2 {
+                self.with_process(end, Process::dismiss_all)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn has_listeners_only(&self) -> bool {
+        self.hosts.iter().zip(&self.processes).all(|(host, process)| {
+            host.sockets.len() == process.model.listeners().len() && host.sockets.leaving() == 0
+        })
+    }
+
+    fn what_is_left(&self) -> String {
+        let of = |host: &Host| {
+            let tcp: Vec<String> = host
+                .tcp_sockets()
+                .map(|(local, remote, state)| format!("{local} {remote} {state:?}"))
+                .collect();
+            let (open, leaving) = (host.sockets.len(), host.sockets.leaving());
+            format!("{open} sockets, {leaving} with packets under way [{}]", tcp.join(", "))
+        };
+        format!("left: {}; {}", of(&self.hosts[0]), of(&self.hosts[1]))
+    }
+
+    /// What could be seen.
+    pub fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+
+    /// How many calls were made.
+    pub fn calls(&self) -> u64 {
+        self.processes.iter().map(|process| process.calls).sum()
+    }
+}
+
+fn host(end: u8, case: &Case) -> Host {
+    let mut host = Host::new();
+    let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
+    let port = host.add_port(PortConfig {
+        addresses: vec![(v4_of(end).into(), 24), (v6_of(end).into(), 64)],
+        link: Link::Ethernet { src: mac(end), dst: mac(1 - end) },
+        offloads: Offloads { gso: case.wire.gro, tso: false, gro: case.wire.gro },
+        ..PortConfig::default()
+    });
+    for _ in 0..=case.wire.ring {
+        host.credit(Instant::ZERO, port, None);
+    }
+    host
+}

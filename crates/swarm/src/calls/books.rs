@@ -1,0 +1,91 @@
+//! Bytes of connections and datagrams: what was written, and what was read.
+
+use core::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What goes from one end to another: the sender's address, the receiver's.
+pub type Way = (SocketAddr, SocketAddr);
+
+/// What is known of one way, all connections between these ends taken together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    written: u64,
+    read: u64,
+    /// Connections that were begun from here, or from there.
+    begun: u32,
+    /// Connections that `accept` gave.
+    accepted: u32,
+    /// Urgent bytes were sent, which a reader may miss.
+    urgent: bool,
+}
+
+/// The books of both hosts.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    ways: BTreeMap<Way, Account>,
+    /// Datagrams that were sent, by the sender's port and their length.
+    datagrams: BTreeSet<(u16, u64)>,
+}
+
+impl Books {
+    /// A connection was begun.
+    pub fn begins(&mut self, way: Way) {
+        self.ways.entry(way).or_default().begun += 1;
+        self.ways.entry((way.1, way.0)).or_default().begun += 1;
+    }
+
+    /// A connection was accepted.
+    pub fn accepted(&mut self, way: Way) {
+        self.ways.entry(way).or_default().accepted += 1;
+        self.ways.entry((way.1, way.0)).or_default().accepted += 1;
+    }
+
+    /// Bytes were written.
+    pub fn wrote(&mut self, way: Way, bytes: u64) {
+        let written = &mut self.ways.entry(way).or_default().written;
+        *written = written.saturating_add(bytes);
+    }
+
+    /// Bytes were read; `under_way` are in writes that have not returned yet.
+    pub fn read(&mut self, way: Way, bytes: u64, under_way: u64) -> Result<(), String> {
+        let account = self.ways.entry(way).or_default();
+        account.read += bytes;
+        // An old segment may open a connection a second time, and its data with it: with Fast Open
+        // or SYN cookies nobody remembers the first.
+        let again = account.accepted > account.begun;
+        if again || account.read <= account.written.saturating_add(under_way) {
+            return Ok(());
+        }
+        Err(format!("{account:?} from {} to {}, {under_way} under way", way.0, way.1))
+    }
+
+    /// The end of a stream was read: all must have been.
+    pub fn ended(&mut self, way: Way, under_way: u64) -> Result<(), String> {
+        let account = self.ways.entry(way).or_default();
+        if account.begun != 1 || account.accepted > 1 || account.urgent || under_way > 0 {
+            return Ok(());
+        }
+        if account.read == account.written {
+            return Ok(());
+        }
+        Err(format!("the end is read, but {account:?} from {} to {}", way.0, way.1))
+    }
+
+    /// Urgent bytes were sent.
+    pub fn urgent(&mut self, way: Way) {
+        self.ways.entry(way).or_default().urgent = true;
+    }
+
+    /// A datagram was sent from this port.
+    pub fn sent(&mut self, port: u16, bytes: u64) {
+        self.datagrams.insert((port, bytes));
+    }
+
+    /// A datagram from this port was received: whole.
+    pub fn received(&self, port: u16, bytes: u64) -> Result<(), String> {
+        if self.datagrams.contains(&(port, bytes)) {
+            return Ok(());
+        }
+        Err(format!("nobody has sent a datagram of {bytes} bytes from port {port}"))
+    }
+}

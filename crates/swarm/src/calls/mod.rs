@@ -1,0 +1,74 @@
+//! Random system calls at two hosts over a bad wire, wrong ones among them; then everything is
+//! closed, the wire is healed, and nothing may be left.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`step`] | what is done, as plain data |
+//! | `alphabet` | how a case is drawn |
+//! | `values` | numbers that calls are given: ordinary ones, the ends of ranges, nonsense |
+//! | `translate` | a step's call as the datapath takes it |
+//! | `wire` | what lies between the hosts |
+//! | `bench` | both hosts, turned; time |
+//! | `process` | the calls of one process, judged one by one |
+//! | `model` | which descriptors are open, and what they stand for |
+//! | `sysctls` | which values sysctls take |
+//! | `errnos` | which errors a call may give |
+//! | `books` | bytes and datagrams: written, read |
+
+mod alphabet;
+mod bench;
+mod books;
+mod errnos;
+mod model;
+mod process;
+pub mod step;
+mod sysctls;
+mod translate;
+mod values;
+mod wire;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Kind;
+use crate::case::{self, Outcome, Violation};
+use crate::shrink::without_parts;
+use bench::Bench;
+use step::{Step, Wire};
+
+/// Two hosts, the wire between them, and what is done at them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Seed of what the wire does to single packets.
+    pub luck: u32,
+    /// The wire until everything is closed.
+    pub wire: Wire,
+    /// What happens, in this order.
+    pub steps: Vec<Step>,
+}
+
+impl case::Case for Case {
+    const KIND: Kind = Kind::Calls;
+
+    fn draw(seed: u64) -> Self {
+        alphabet::case(seed)
+    }
+
+    fn run(&self) -> Result<Outcome, Violation> {
+        let mut bench = Bench::new(self);
+        for (number, step) in self.steps.iter().enumerate() {
+            bench.step(number, step)?;
+        }
+        bench.wind_up()?;
+        Ok(Outcome { digest: bench.digest(), steps: bench.calls() })
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let with_steps = |steps| Self { steps, ..self.clone() };
+        let with_wire = |wire| Self { wire, ..self.clone() };
+        let shorter = without_parts(&self.steps).into_iter().map(with_steps);
+        let calmer = self.wire.simpler().into_iter().map(with_wire);
+        let milder = step::simpler(&self.steps).into_iter().map(with_steps);
+        shorter.chain(calmer).chain(milder).collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! Which descriptors of a process are open, and what they stand for: kept by what calls have
+//! returned alone.
+
+use core::net::SocketAddr;
+use std::collections::BTreeMap;
+
+use datapath::socket::{Errno, Fd};
+
+use super::step::Which;
+
+/// An open descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Which opening it is: no two have the same number.
+    opening: u64,
+    /// What it stands for.
+    pub kind: Kind,
+    /// `O_NONBLOCK`.
+    nonblocking: bool,
+}
+
+/// What a descriptor stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Standard input, output or error.
+    Standard,
+    /// A TCP socket.
+    Stream(Stream),
+    /// A UDP socket.
+    Datagram,
+    /// An end of a pipe.
+    Pipe,
+    /// An epoll.
+    Epoll,
+    /// A file.
+    Disk,
+}
+
+/// What is known of a TCP socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Stream {
+    /// `listen` has succeeded.
+    pub listens: bool,
+    /// The two ends of its connection, as far as it has told: its own, the peer's.
+    pub ends: Option<(SocketAddr, SocketAddr)>,
+    /// Where `connect` was asked to go.
+    pub aim: Option<SocketAddr>,
+    /// A call has told of an error of the connection, or reading has been shut down: what is read
+    /// need not be all that was written.
+    pub partial: bool,
+    /// `SO_RCVLOWAT` or the like has been set: readable means another thing.
+    pub tuned: bool,
+}
+
+impl Kind {
+    /// It is a socket.
+    const fn is_socket(self) -> bool {
+        matches!(self, Self::Stream(_) | Self::Datagram)
+    }
+}
+
+/// The descriptors of one process.
+#[derive(Clone, Debug)]
+pub struct Model {
+    files: BTreeMap<Fd, File>,
+    opened: u64,
+}
+
+impl Model {
+    /// 0, 1 and 2 are open.
+    pub fn new() -> Self {
+        let standard = File { opening: 0, kind: Kind::Standard, nonblocking: false };
+        Self { files: (0..3).map(|fd| (fd, standard)).collect(), opened: 0 }
+    }
+
+    /// The number that is meant; one that is not open if there is none of the kind.
+    pub fn choose(&self, which: Which) -> Fd {
+        let nth = |index: u32, is: fn(Kind) -> bool| {
+            let open = || self.files.iter().filter(|(_, file)| is(file.kind)).map(|(fd, _)| *fd);
+            let count = open().count().max(1);
+            open().nth(index as usize % count).unwrap_or(NOT_OPEN)
+        };
+        match which {
+            Which::Number(fd) => fd,
+            Which::Any(index) => nth(index, |kind| kind != Kind::Standard),
+            Which::Stream(index) => {
+                nth(index, |kind| matches!(kind, Kind::Stream(stream) if !stream.listens))
+            }
+            Which::Listener(index) => {
+                nth(index, |kind| matches!(kind, Kind::Stream(stream) if stream.listens))
+            }
+            Which::Datagram(index) => nth(index, |kind| kind == Kind::Datagram),
+            Which::Pipe(index) => nth(index, |kind| kind == Kind::Pipe),
+            Which::Epoll(index) => nth(index, |kind| kind == Kind::Epoll),
+            Which::File(index) => nth(index, |kind| kind == Kind::Disk),
+        }
+    }
+
+    /// What it stands for.
+    pub fn kind(&self, fd: Fd) -> Option<Kind> {
+        self.files.get(&fd).map(|file| file.kind)
+    }
+
+    /// Which opening it is.
+    pub fn opening(&self, fd: Fd) -> Option<u64> {
+        self.files.get(&fd).map(|file| file.opening)
+    }
+
+    /// `O_NONBLOCK`.
+    pub fn is_nonblocking(&self, fd: Fd) -> bool {
+        self.files.get(&fd).is_some_and(|file| file.nonblocking)
+    }
+
+    /// `O_NONBLOCK` is set or cleared.
+    pub fn set_nonblocking(&mut self, fd: Fd, on: bool) {
+        if let Some(file) = self.files.get_mut(&fd) {
+            file.nonblocking = on;
+        }
+    }
+
+    /// The TCP socket, to note something about it.
+    pub fn stream_mut(&mut self, fd: Fd) -> Option<&mut Stream> {
+        match &mut self.files.get_mut(&fd)?.kind {
+            Kind::Stream(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// A call has opened it: it must be the lowest number that was free.
+    pub fn open(&mut self, fd: i64, kind: Kind, nonblocking: bool) -> Result<(), String> {
+        let lowest = (0..).find(|fd| !self.files.contains_key(fd)).expect("numbers do not end");
+        if fd != i64::from(lowest) {
+            return Err(format!("the new descriptor is {fd}, but {lowest} was free"));
+        }
+        self.opened += 1;
+        self.files.insert(lowest, File { opening: self.opened, kind, nonblocking });
+        Ok(())
+    }
+
+    /// It is closed.
+    pub fn close(&mut self, fd: Fd) {
+        self.files.remove(&fd);
+    }
+
+    /// All that are open but the standard ones.
+    pub fn open_ones(&self) -> Vec<Fd> {
+        let ours = self.files.iter().filter(|(_, file)| file.kind != Kind::Standard);
+        ours.map(|(fd, _)| *fd).collect()
+    }
+
+    /// The TCP sockets that listen.
+    pub fn listeners(&self) -> Vec<Fd> {
+        let listens = |file: &File| matches!(file.kind, Kind::Stream(stream) if stream.listens);
+        self.files.iter().filter(|(_, file)| listens(file)).map(|(fd, _)| *fd).collect()
+    }
+
+    /// Whether a call on this descriptor may end so, as far as the descriptor alone decides.
+    pub fn check(&self, fd: Fd, socket_call: bool, told: Result<i64, Errno>) -> Result<(), String> {
+        let Some(kind) = self.kind(fd) else {
+            return expected(told, Errno::EBADF, format!("{fd} is not open"));
+        };
+        if socket_call && !kind.is_socket() {
+            return expected(told, Errno::ENOTSOCK, format!("{fd} is no socket but {kind:?}"));
+        }
+        match told {
+            Err(Errno::EBADF | Errno::ENOTSOCK) if kind.is_socket() => {
+                Err(format!("{fd} is an open socket"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn expected(told: Result<i64, Errno>, errno: Errno, why: String) -> Result<(), String> {
+    if told == Err(errno) { Ok(()) } else { Err(why) }
+}
+
+/// A number that no case reaches.
+const NOT_OPEN: Fd = 1_000;

@@ -1,0 +1,221 @@
+//! What is done, as plain data.
+
+use serde::{Deserialize, Serialize};
+
+/// One of the two hosts: 0 or 1.
+pub type End = u8;
+
+/// One thing that is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Step {
+    /// A system call.
+    Call(End, Call),
+    /// A sysctl is written: name, value. One that is refused changes nothing.
+    Sysctl(End, String, String),
+    /// Time passes, in µs.
+    Wait(u64),
+    /// What `poll` says of a descriptor is held against what a read, a write or an `accept` then
+    /// gives.
+    Probe(End, Which),
+}
+
+/// A descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Which {
+    /// This number, whatever it stands for.
+    Number(i32),
+    /// The open descriptor of that place among all, counted round.
+    Any(u32),
+    /// The same among the TCP sockets.
+    Stream(u32),
+    /// The same among the TCP sockets that `listen` succeeded with.
+    Listener(u32),
+    /// The same among the UDP sockets.
+    Datagram(u32),
+    /// The same among the ends of pipes.
+    Pipe(u32),
+    /// The same among the epolls.
+    Epoll(u32),
+    /// The same among the files.
+    File(u32),
+}
+
+/// A `struct sockaddr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Address {
+    /// A null pointer.
+    Null,
+    /// `AF_UNSPEC`.
+    Unspecified,
+    /// Another family, and a length.
+    Other(i32, u32),
+    /// IPv4, with a port.
+    V4(Place, u16),
+    /// IPv6, with a port.
+    V6(Place, u16),
+    /// IPv4 in IPv6, with a port.
+    Mapped(Place, u16),
+}
+
+/// Whose address it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Place {
+    /// That of host 0 or 1.
+    Host(End),
+    /// The loopback.
+    Loopback,
+    /// The unspecified address.
+    Everywhere,
+    /// A neighbour that does not exist, in the prefix of the hosts.
+    Nobody,
+    /// Somewhere without a route.
+    Unreachable,
+}
+
+/// What a call is given to read or write: lengths, negative ones of bad memory.
+pub type Memory = Vec<i64>;
+
+/// A value of an option.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Value {
+    /// An `int`, with the length that is given.
+    Number(i64, u32),
+    /// `struct linger`.
+    Linger(bool, u32),
+    /// `struct timeval`, in µs.
+    Micros(u64),
+    /// Text.
+    Text(String),
+    /// Bytes: so many.
+    Bytes(u32),
+    /// `struct tcp_md5sig`: whose, bits of the prefix, bytes of the key.
+    Md5(Address, Option<u8>, u32),
+    /// A bad pointer.
+    Fault,
+}
+
+/// A system call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Call {
+    /// `socket`: domain, type, protocol.
+    Socket(i32, i32, i32),
+    /// `bind`.
+    Bind(Which, Address),
+    /// `listen`: backlog.
+    Listen(Which, i32),
+    /// `accept4`: flags.
+    Accept(Which, i32),
+    /// `connect`.
+    Connect(Which, Address),
+    /// `readv`.
+    Read(Which, Memory),
+    /// `writev`.
+    Write(Which, Memory),
+    /// `sendmsg`: where to, memory, flags.
+    Send(Which, Address, Memory, i32),
+    /// `recvmsg`: memory, flags.
+    Receive(Which, Memory, i32),
+    /// `sendfile`: to, from, offset (negative: a huge one), count.
+    Sendfile(Which, Which, Option<i64>, i64),
+    /// `splice`: from, to, length, flags.
+    Splice(Which, Which, i64, i32),
+    /// `pipe`.
+    Pipe,
+    /// `open`: path, flags.
+    Open(String, i32),
+    /// `poll`: whom, for what; timeout in ms.
+    Poll(Vec<(Which, i32)>, i32),
+    /// `select`: read, write, except, timeout in µs.
+    Select(Vec<Which>, Vec<Which>, Vec<Which>, Option<u64>),
+    /// `epoll_create`: size.
+    EpollCreate(i32),
+    /// `epoll_create1`: flags.
+    EpollCreate1(i32),
+    /// `epoll_ctl`: epoll, operation, about whom, events (`None`: a null pointer).
+    EpollCtl(Which, i32, Which, Option<u32>),
+    /// `epoll_wait`: epoll, most events, timeout in ms.
+    EpollWait(Which, i32, i32),
+    /// `close`.
+    Close(Which),
+    /// `shutdown`: how.
+    Shutdown(Which, i32),
+    /// `fcntl`: command, argument.
+    Fcntl(Which, i32, i32),
+    /// `ioctl`: request, argument.
+    Ioctl(Which, i32, i32),
+    /// `getsockopt`: level, name, room.
+    Get(Which, i32, i32, u32),
+    /// `setsockopt`: level, name, value.
+    Set(Which, i32, i32, Value),
+    /// `getsockname`.
+    LocalName(Which),
+    /// `getpeername`.
+    PeerName(Which),
+}
+
+/// What lies between the hosts, alike in both directions. Chances are in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    /// kbit/s; 0: no limit.
+    pub rate: u32,
+    /// One way, µs.
+    pub delay: u32,
+    /// Up to so much more, packet by packet, µs: packets overtake each other.
+    pub jitter: u32,
+    /// Packets lost.
+    pub loss: u16,
+    /// Packets that arrive twice.
+    pub duplication: u16,
+    /// Packets that arrive damaged.
+    pub corruption: u16,
+    /// How many packets a device takes at once, besides the first.
+    pub ring: u8,
+    /// Super-packets are joined by the receiver (`gro`).
+    pub gro: bool,
+}
+
+impl Wire {
+    /// Wires with one fault less.
+    pub fn simpler(&self) -> Vec<Self> {
+        let calmer = [
+            Self { loss: 0, ..*self },
+            Self { duplication: 0, ..*self },
+            Self { corruption: 0, ..*self },
+            Self { jitter: 0, ..*self },
+            Self { rate: 0, ..*self },
+            Self { gro: false, ..*self },
+            Self { ring: 0, ..*self },
+        ];
+        calmer.into_iter().filter(|wire| wire != self).collect()
+    }
+}
+
+/// The same steps, one of them milder.
+pub fn simpler(steps: &[Step]) -> Vec<Vec<Step>> {
+    let replaced = |index: usize, step: Step| {
+        let mut steps = steps.to_vec();
+        steps[index] = step;
+        steps
+    };
+    let milder = |step: &Step| match step {
+        Step::Wait(micros) if *micros > 1_000 => Some(Step::Wait(micros / 4)),
+        Step::Call(end, Call::Write(fd, memory)) if memory.len() > 1 => {
+            Some(Step::Call(*end, Call::Write(*fd, memory[..1].to_vec())))
+        }
+        Step::Call(end, Call::Write(fd, memory))
+            if memory.first().is_some_and(|len| *len > 1_000) =>
+        {
+            Some(Step::Call(*end, Call::Write(*fd, vec![memory[0] / 4])))
+        }
+        _ => None,
+    };
+    let numbered = steps.iter().enumerate();
+    numbered.filter_map(|(index, step)| Some(replaced(index, milder(step)?))).collect()
+}

@@ -1,0 +1,111 @@
+//! What lies between the hosts: two devices with room for a few packets, and a path that loses,
+//! doubles, delays and damages.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use datapath::node::Done;
+use datapath::packet::{Flaws, Packet};
+use datapath::rng::Rng;
+use datapath::units::{Bytes, Duration, Instant, Rate};
+
+use super::step::Wire;
+
+/// What comes from the wire.
+#[derive(Debug)]
+pub enum Event {
+    /// The device of this host has sent a packet, and can take one more.
+    Sent(usize, Done),
+    /// A packet arrives at this host.
+    Arrives(usize, Box<Packet>),
+}
+
+/// Both directions.
+#[derive(Debug)]
+pub struct Wires {
+    config: Wire,
+    luck: Rng,
+    /// When the device of each host is done with all that it has taken.
+    free_at: [Instant; 2],
+    sent: [VecDeque<(Instant, Done)>; 2],
+    /// By time, and of equal times in the order in which they were sent.
+    arrivals: BTreeMap<(Instant, u64), (usize, Box<Packet>)>,
+    count: u64,
+}
+
+impl Wires {
+    /// Nothing is under way.
+    pub fn new(config: Wire, luck: u32) -> Self {
+        Self {
+            config,
+            luck: Rng::stream(u64::from(luck), 1),
+            free_at: [Instant::ZERO; 2],
+            sent: [VecDeque::new(), VecDeque::new()],
+            arrivals: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
+    /// From now on nothing is lost, doubled, damaged or overtaken.
+    pub fn heal(&mut self) {
+        let Wire { rate, delay, ring, gro, .. } = self.config;
+        let rate = if rate == 0 { 0 } else { rate.max(1_000) };
+        self.config = Wire { rate, delay, ring, gro, ..Wire::default() };
+    }
+
+    /// The device of a host takes a packet.
+    pub fn take(&mut self, now: Instant, from: usize, packet: Packet) {
+        let length = u64::from(packet.len());
+        let spent = match self.config.rate {
+            0 => Duration::from_nanos(length),
+            kbit => {
+                Rate::from_bits_per_sec(u64::from(kbit) * 1_000).time_to_send(Bytes(packet.len()))
+            }
+        };
+        let left = self.free_at[from].max(now) + spent;
+        self.free_at[from] = left;
+        let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
+        self.sent[from].push_back((left, done));
+        if self.happens(self.config.loss) {
+            return;
+        }
+        let mut packet = packet;
+        if self.happens(self.config.corruption) {
+            packet.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
+        }
+        if self.happens(self.config.duplication) {
+            self.travel(left, from, packet.clone());
+        }
+        self.travel(left, from, packet);
+    }
+
+    fn travel(&mut self, left: Instant, from: usize, packet: Packet) {
+        let jitter = self.luck.below(u64::from(self.config.jitter) + 1);
+        let delay = Duration::from_micros(u64::from(self.config.delay) + jitter);
+        self.count += 1;
+        self.arrivals.insert((left + delay, self.count), (1 - from, Box::new(packet)));
+    }
+
+    fn happens(&mut self, thousandths: u16) -> bool {
+        thousandths > 0 && self.luck.below(1_000) < u64::from(thousandths)
+    }
+
+    /// When something comes next.
+    pub fn next_at(&self) -> Option<Instant> {
+        let sent = self.sent.iter().filter_map(|queue| queue.front()).map(|(at, _)| *at);
+        let arrival = self.arrivals.keys().next().map(|(at, _)| *at);
+        sent.chain(arrival).min()
+    }
+
+    /// What comes at `now`, one by one.
+    pub fn pop(&mut self, now: Instant) -> Option<Event> {
+        for (host, queue) in self.sent.iter_mut().enumerate() {
+            if queue.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, done) = queue.pop_front()?;
+                return Some(Event::Sent(host, done));
+            }
+        }
+        let entry = self.arrivals.first_entry().filter(|entry| entry.key().0 <= now)?;
+        let (host, packet) = entry.remove();
+        Some(Event::Arrives(host, packet))
+    }
+}
