@@ -356,3 +356,40 @@ fn a_packet_to_itself_comes_straight_back() {
     assert_eq!(outputs(&mut host, ms(0)).len(), 1, "the socket has become readable");
     assert_eq!(host.datagram_read(id).expect("looped").from, at("10.0.1.1:6"));
 }
+
+/// What waits in a queue belongs to the socket that has sent it, and to no other.
+#[test]
+fn a_socket_number_is_used_again_when_no_packet_has_it() {
+    let mut host = Host::new();
+    host.add_port(port_with("10.0.1.1"));
+    let first = host.udp_bind(at("10.0.1.1:5")).expect("a free port");
+    let body = Body { len: 100, ..Body::default() };
+    host.udp_send(ms(0), first, at("10.0.1.2:6"), body).expect("room");
+    host.datagram_close(first);
+    assert_eq!((host.sockets.len(), host.sockets.leaving()), (0, 1));
+    let second = host.udp_bind(at("10.0.1.1:5")).expect("the port is free at once");
+    assert_ne!(first, second, "a datagram of the first one waits");
+    host.credit(ms(1), Port(0), None);
+    let packet = sent(&mut host, ms(1)).remove(0).1;
+    let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
+    host.credit(ms(2), Port(0), Some(done));
+    assert_eq!(host.sockets.leaving(), 0);
+    assert_eq!(host.udp_bind(at("10.0.1.1:7")), Ok(first));
+}
+
+/// `EADDRNOTAVAIL`: as many connections to one end as there are ephemeral ports.
+#[test]
+fn a_connection_needs_a_free_port() {
+    let mut host = Host::new();
+    host.add_port(port_with("10.0.1.1"));
+    let config = host.tcp_defaults();
+    let connect =
+        |host: &mut Host| host.tcp_connect(ms(0), at("0.0.0.0:0"), at("10.0.1.2:80"), &config);
+    let opened: Vec<u32> = (0..28_232).map(|_| connect(&mut host).expect("a port")).collect();
+    assert_eq!(connect(&mut host), Err(SocketError::AddressNotAvailable));
+    assert_eq!(connect(&mut host), Err(SocketError::AddressNotAvailable));
+    let elsewhere = host.tcp_connect(ms(0), at("0.0.0.0:0"), at("10.0.1.2:81"), &config);
+    assert!(elsewhere.is_ok(), "another end has ports of its own");
+    host.tcp_abort(ms(0), opened[7]);
+    assert!(connect(&mut host).is_ok(), "one is free again");
+}

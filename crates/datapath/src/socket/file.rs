@@ -179,14 +179,17 @@ impl Sockets {
             return Poll::Ready(Err(Errno::EINVAL));
         }
         let wanted = size.saturating_sub(start).min(count).min(MAX_RW_COUNT);
-        let value = if wanted == 0 {
-            self.socket(out_fd)?;
-            0
-        } else {
-            match self.send(now, host, out_fd, &wanted.into(), 0, progress) {
-                Poll::Ready(Ok(returned)) => returned.value,
-                other => return other,
-            }
+        let moved = match self.file(out_fd)? {
+            File::Epoll(_) => return Poll::Ready(Err(Errno::EINVAL)),
+            _ if wanted == 0 => Poll::Ready(Ok(Return::value(0))),
+            _ => match self.move_plain(out_fd, wanted, true) {
+                Some(moved) => moved,
+                None => self.send(now, host, out_fd, &wanted.into(), 0, progress),
+            },
+        };
+        let value = match moved {
+            Poll::Ready(Ok(returned)) => returned.value,
+            other => return other,
         };
         let end = start + value as u64;
         if offset.is_none()

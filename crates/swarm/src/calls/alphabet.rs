@@ -21,7 +21,7 @@ pub fn case(seed: u64) -> Case {
     for _ in 0..draw.range(0..=3) {
         acquaint(&mut draw, &mut steps);
     }
-    for _ in 0..draw.log_range(4..=250) {
+    for _ in 0..draw.log_range(4..=1_200) {
         any(&mut draw, &mut steps);
     }
     Case { luck, wire, steps }
@@ -96,7 +96,8 @@ fn any(draw: &mut Draw, steps: &mut Vec<Step>) {
     let end = draw.range(0..=1) as End;
     let step = match draw.range(0..=99) {
         0..=19 => Step::Wait(time(draw)),
-        20..=24 => Step::Probe(end, which(draw)),
+        20..=23 => Step::Probe(end, which(draw)),
+        24 => Step::Probe(end, epoll(draw)),
         25..=26 => sysctl(draw),
         27 => return acquaint(draw, steps),
         _ => Step::Call(end, call(draw)),

@@ -64,13 +64,19 @@ impl Kind {
 pub struct Model {
     files: BTreeMap<Fd, File>,
     opened: u64,
+    /// Whom each epoll watches, and for what.
+    interests: BTreeMap<(Fd, Fd), u32>,
 }
 
 impl Model {
     /// 0, 1 and 2 are open.
     pub fn new() -> Self {
         let standard = File { opening: 0, kind: Kind::Standard, nonblocking: false };
-        Self { files: (0..3).map(|fd| (fd, standard)).collect(), opened: 0 }
+        Self {
+            files: (0..3).map(|fd| (fd, standard)).collect(),
+            opened: 0,
+            interests: BTreeMap::new(),
+        }
     }
 
     /// The number that is meant; one that is not open if there is none of the kind.
@@ -140,6 +146,21 @@ impl Model {
     /// It is closed.
     pub fn close(&mut self, fd: Fd) {
         self.files.remove(&fd);
+        self.interests.retain(|(epoll, watched), _| *epoll != fd && *watched != fd);
+    }
+
+    /// An epoll watches a descriptor from now on, or no longer.
+    pub fn watch(&mut self, epoll: Fd, watched: Fd, events: Option<u32>) {
+        match events {
+            Some(events) => drop(self.interests.insert((epoll, watched), events)),
+            None => drop(self.interests.remove(&(epoll, watched))),
+        }
+    }
+
+    /// Whom an epoll watches, and for what.
+    pub fn interests(&self, epoll: Fd) -> Vec<(Fd, u32)> {
+        let of_it = self.interests.iter().filter(|((it, _), _)| *it == epoll);
+        of_it.map(|((_, watched), events)| (*watched, *events)).collect()
     }
 
     /// All that are open but the standard ones.

@@ -5,9 +5,9 @@ use core::task::Poll;
 
 use datapath::host::Host;
 use datapath::socket::number::{
-    EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT, F_SETFL, FIONBIO, MSG_DONTWAIT, MSG_ERRQUEUE, MSG_OOB,
-    MSG_PEEK, MSG_TRUNC, O_NONBLOCK, SHUT_WR, SO_ERROR, SO_LINGER, SO_RCVLOWAT, SOCK_DGRAM,
-    SOCK_NONBLOCK, SOL_SOCKET,
+    EPOLL_CTL_DEL, EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLONESHOT, EPOLLOUT, F_SETFL, FIONBIO,
+    MSG_DONTWAIT, MSG_ERRQUEUE, MSG_OOB, MSG_PEEK, MSG_TRUNC, O_NONBLOCK, SHUT_WR, SO_ERROR,
+    SO_LINGER, SO_RCVLOWAT, SOCK_DGRAM, SOCK_NONBLOCK, SOL_SOCKET,
 };
 use datapath::socket::{
     Address, Call, Data, Errno, Fd, OptionValue, PollFd, Return, Sockets, Syscall,
@@ -45,6 +45,8 @@ struct Waiting {
     step: usize,
     /// Which opening of its descriptor it is about.
     opening: Option<u64>,
+    /// Where what it writes goes, as far as that is known.
+    way: Option<Way>,
 }
 
 /// So many threads wait at most.
@@ -89,7 +91,7 @@ impl Process {
         }
         self.calls += 1;
         let opening = main_fd(&syscall).and_then(|(fd, _)| self.model.opening(fd));
-        let waiting = Waiting { call: syscall.into(), step, opening };
+        let waiting = Waiting { call: syscall.into(), step, opening, way: None };
         if let Some(waiting) = self.go_on(judge, waiting)? {
             self.must_be_allowed_to_wait(&waiting)?;
             self.waiting.push(waiting);
@@ -133,13 +135,16 @@ impl Process {
         if let Some(fd) = stream_of(syscall, &self.model) {
             self.learn_ends(judge, fd);
         }
-        let Poll::Ready(outcome) = outcome else { return Ok(Some(waiting)) };
+        let way = written_by(syscall).and_then(|fd| self.way_of(fd)).or(waiting.way);
+        let Poll::Ready(outcome) = outcome else {
+            return Ok(Some(Waiting { way, ..waiting }));
+        };
         judge.digest.add_text(&format!("{outcome:?}"));
         let broken = |(oracle, what): (&'static str, String)| {
             let told = format!("{syscall:?} gave {outcome:?}: {what}");
             Violation::new(oracle, at(waiting.step), told)
         };
-        self.judge(judge, syscall, waiting.opening, &outcome).map_err(broken)?;
+        self.judge(judge, syscall, (waiting.opening, way), &outcome).map_err(broken)?;
         Ok(None)
     }
 
@@ -177,7 +182,7 @@ impl Process {
         &mut self,
         judge: &mut Judge<'_>,
         syscall: &Syscall,
-        opening: Option<u64>,
+        (opening, way): (Option<u64>, Option<Way>),
         outcome: &Outcome,
     ) -> Result<(), (&'static str, String)> {
         if let Err(errno) = outcome
@@ -205,7 +210,8 @@ impl Process {
         }
         self.take_effect(judge, syscall, outcome).map_err(|what| ("descriptors", what))?;
         self.check_amount(syscall, outcome).map_err(|what| ("amounts", what))?;
-        self.keep_books(judge, syscall, closed_since, outcome).map_err(|what| ("bytes", what))
+        self.keep_books(judge, syscall, way.filter(|_| closed_since), outcome)
+            .map_err(|what| ("bytes", what))
     }
 
     /// What calls return is no more than they were asked for.
@@ -249,8 +255,10 @@ impl Process {
                 };
                 self.model.open(value, file, kind & SOCK_NONBLOCK != 0)
             }
-            Syscall::Accept { flags, .. } => {
-                self.model.open(value, Kind::Stream(<_>::default()), flags & SOCK_NONBLOCK != 0)?;
+            Syscall::Accept { fd: listener, flags } => {
+                let tuned = self.model.stream_mut(*listener).is_some_and(|stream| stream.tuned);
+                let stream = Stream { tuned, ..Stream::default() };
+                self.model.open(value, Kind::Stream(stream), flags & SOCK_NONBLOCK != 0)?;
                 let Data::Address(peer) = returned.data else {
                     return Err("no address of the peer".to_owned());
                 };
@@ -277,6 +285,11 @@ impl Process {
             }
             Syscall::Close { fd } => {
                 self.model.close(*fd);
+                Ok(())
+            }
+            Syscall::EpollCtl { epfd, op, fd, event } => {
+                let events = event.filter(|_| *op != EPOLL_CTL_DEL).map(|event| event.events);
+                self.model.watch(*epfd, *fd, events);
                 Ok(())
             }
             Syscall::Listen { fd, .. } => self.note_stream(*fd, |stream| stream.listens = true),
@@ -337,11 +350,12 @@ impl Process {
         &mut self,
         judge: &mut Judge<'_>,
         syscall: &Syscall,
-        closed_since: bool,
+        lost: Option<Way>,
         outcome: &Outcome,
     ) -> Result<(), String> {
         let Ok(returned) = outcome else {
-            if closed_since && let Some(way) = written_by(syscall).and_then(|fd| self.way_of(fd)) {
+            // How far a write got whose descriptor was closed under it, nobody is told.
+            if let Some(way) = lost {
                 judge.books.wrote(way, bytes_to_write(syscall));
             }
             return Ok(());
@@ -495,12 +509,49 @@ impl Process {
                 self.expect(judge, step, send, true, false)
             }
             Some(Kind::Datagram) => self.expect(judge, step, read, ready & EPOLLIN != 0, waits),
+            Some(Kind::Epoll) => self.probe_epoll(judge, step, fd),
             _ => Ok(()),
         }
     }
 
+    /// An epoll tells of each descriptor what `poll` says of it; of those that are told edges, or
+    /// only once, at most that.
+    fn probe_epoll(
+        &mut self,
+        judge: &mut Judge<'_>,
+        step: usize,
+        epfd: Fd,
+    ) -> Result<(), Violation> {
+        let wait = Syscall::EpollWait { epfd, max_events: i32::MAX, timeout_ms: 0 };
+        let Poll::Ready(Ok(Return { data: Data::Events(told), .. })) = self.quietly(judge, wait)
+        else {
+            let what = format!("epoll_wait of {epfd} without a timeout gave no events");
+            return Err(Violation::new("readiness", at(step), what));
+        };
+        for (fd, events) in self.model.interests(epfd) {
+            if self.model.kind(fd) == Some(Kind::Epoll) {
+                continue;
+            }
+            let of_fd = told.iter().find(|event| event.data == fd as u64);
+            let epoll_says = of_fd.map_or(0, |event| event.events);
+            let poll_says = self.polled(judge, fd, events);
+            let every_time = events & (EPOLLET | EPOLLONESHOT) == 0;
+            if epoll_says & !poll_says != 0 || (every_time && epoll_says != poll_says) {
+                let what = format!("{fd} in epoll {epfd}: {epoll_says:#x}, by poll {poll_says:#x}");
+                return Err(Violation::new("readiness", at(step), what));
+            }
+        }
+        Ok(())
+    }
+
     fn ready_for(&mut self, judge: &mut Judge<'_>, fd: Fd) -> u32 {
-        let fds = vec![PollFd { fd, events: (EPOLLIN | EPOLLOUT) as i32 }];
+        self.polled(judge, fd, EPOLLIN | EPOLLOUT)
+    }
+
+    /// What `poll` says of a descriptor.
+    fn polled(&mut self, judge: &mut Judge<'_>, fd: Fd, events: u32) -> u32 {
+        let events = (events & !(EPOLLET | EPOLLONESHOT)) as i32;
+        let fds = vec![PollFd { fd, events }];
         match self.quietly(judge, Syscall::Poll { fds, timeout_ms: 0 }) {
             Poll::Ready(Ok(Return { data: Data::Polled(events), .. })) => events[0] as u32,
             _ => 0,
@@ -533,7 +584,7 @@ impl Process {
         }
         let Poll::Ready(outcome) = outcome else { return Ok(()) };
         judge.digest.add_text(&format!("{outcome:?}"));
-        self.judge(judge, syscall, None, &outcome).map_err(|(oracle, what)| {
+        self.judge(judge, syscall, (None, None), &outcome).map_err(|(oracle, what)| {
             Violation::new(oracle, at(step), format!("{syscall:?} gave {outcome:?}: {what}"))
         })
     }

@@ -1,6 +1,7 @@
 //! Which call fails how.
 
 use super::*;
+use crate::tcp::state::State;
 
 #[test]
 fn connect_says_where_it_stands() {
@@ -130,4 +131,59 @@ fn a_timeout_ends_a_blocking_read() {
     assert_eq!(read.deadline(), Some(pair.now + Duration::from_millis(300)));
     pair.pass(Duration::from_millis(300));
     assert_eq!(pair.again(SERVER, &mut read), Poll::Ready(Err(Errno::EAGAIN)));
+}
+
+#[test]
+fn a_call_does_not_go_on_with_what_its_descriptor_stands_for_later() {
+    let mut pair = Pair::connected();
+    let (mut read, outcome) = pair.begin(CLIENT, Syscall::read(3, 10));
+    assert_eq!(outcome, Poll::Pending);
+    assert_eq!(pair.value(CLIENT, Syscall::Close { fd: 3 }), Ok(0));
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3), "the number is used again");
+    assert_eq!(pair.again(CLIENT, &mut read), Poll::Ready(Err(Errno::EBADF)));
+}
+
+#[test]
+fn a_file_ends_where_the_largest_does() {
+    let mut pair = Pair::new();
+    let flags = number::O_CREAT | number::O_RDWR;
+    assert_eq!(pair.value(CLIENT, Syscall::Open { path: "/a".to_owned(), flags }), Ok(3));
+    let most = 0x7fff_f000;
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, u64::MAX)), Ok(most), "at once");
+    let socket_there =
+        Syscall::Socket { domain: number::AF_INET, kind: number::SOCK_DGRAM, protocol: 0 };
+    assert_eq!(pair.value(CLIENT, socket_there), Ok(4));
+    let send =
+        |offset, count| Syscall::Sendfile { out_fd: 4, in_fd: 3, offset: Some(offset), count };
+    assert_eq!(pair.value(CLIENT, send(u64::MAX, 10)), Err(Errno::EINVAL));
+    assert_eq!(pair.value(CLIENT, send(0, u64::MAX)), Err(Errno::EINVAL));
+    assert_eq!(pair.value(CLIENT, send(i64::MAX as u64, 10)), Ok(0), "behind the end");
+}
+
+#[test]
+fn a_pipe_that_must_not_wait_says_so() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.value(CLIENT, Syscall::Pipe), Ok(0));
+    for fd in [3, 4] {
+        let command = number::F_SETFL;
+        let set = Syscall::Fcntl { fd, command, argument: number::O_NONBLOCK };
+        assert_eq!(pair.value(CLIENT, set), Ok(0));
+    }
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 1)), Err(Errno::EAGAIN));
+    assert_eq!(pair.value(CLIENT, Syscall::write(4, 100_000)), Ok(65_536));
+    assert_eq!(pair.value(CLIENT, Syscall::write(4, 1)), Err(Errno::EAGAIN));
+    let flags = Syscall::Fcntl { fd: 3, command: number::F_GETFL, argument: 0 };
+    assert_eq!(pair.value(CLIENT, flags), Ok(i64::from(number::O_NONBLOCK)));
+}
+
+#[test]
+fn a_cookie_ends_the_handshake_at_a_listener_that_defers() {
+    let mut pair = Pair::new();
+    pair.hosts[SERVER].set_tcp_sysctl("tcp_syncookies", "2").expect("a sysctl");
+    pair.listen(8);
+    pair.set(SERVER, 3, number::SOL_TCP, number::TCP_DEFER_ACCEPT, 5);
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    pair.connect(3);
+    let states: Vec<State> = pair.hosts[SERVER].tcp_sockets().map(|(.., state)| state).collect();
+    assert_eq!(states, [State::Listen, State::Established]);
 }
