@@ -315,7 +315,10 @@ fn what_is_not_whole_in_time_is_given_up() {
 #[test]
 fn nothing_new_is_begun_beyond_the_limit_and_nothing_is_evicted() {
     let (mut host, ids) = host();
-    host.set_tcp_sysctl("net.ipv4.ipfrag_high_thresh", "4000").expect("there is one");
+    for (name, value) in [("low", "3000"), ("high", "4000")] {
+        let name = format!("net.ipv4.ipfrag_{name}_thresh");
+        host.set_tcp_sysctl(&name, value).expect("there is one");
+    }
     for id in 0..8 {
         host.receive(ms(0), Port(0), fragment(false, (id, 0, 56, true, 0)));
     }
