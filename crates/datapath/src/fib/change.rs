@@ -32,8 +32,13 @@ impl Fib {
         Ok(())
     }
 
-    /// `ip route prepend`: a further route of the same prefix, before its equals.
+    /// `ip route prepend`: a further route of the same prefix, before its equals; in IPv6 the same as
+    /// `append`.
     pub fn prepend(&mut self, route: Route) -> Result<(), FibError> {
+        if route.prefix.addr().is_ipv6() {
+            // `fib6_add_rt2node()` asks for `NLM_F_EXCL` and `NLM_F_REPLACE` only.
+            return self.append(route);
+        }
         let route = self.checked(route)?;
         self.refuse_twin(&route)?;
         self.put(&route, Place::Before);
@@ -130,21 +135,19 @@ impl Fib {
     /// (`fib6_nsiblings`). False, and nothing done, if there is none to join.
     fn join_siblings(&mut self, route: &Route) -> bool {
         let Target::Hops(added) = &route.target else { return false };
-        let with_gateway = |hops: &[NextHop]| hops.iter().all(|hop| hop.hop.gateway.is_some());
-        if route.prefix.addr().is_ipv4() || route.kind != RouteType::Unicast || !with_gateway(added)
-        {
+        if route.prefix.addr().is_ipv4() || !takes_siblings(route.kind, &route.target) {
             return false;
         }
-        let there = self.aliases(route).find(|alias| same_rank(alias, route));
-        let Some(there) = there.filter(|alias| alias.kind == RouteType::Unicast) else {
-            return false;
-        };
-        let mut hops = match &self.infos.get(there.info).shared.target {
-            Target::Hops(hops) if with_gateway(hops) => hops.clone(),
-            _ => return false,
-        };
-        hops.extend(added);
+        let there = self.aliases(route).find(|alias| {
+            same_rank(alias, route) && takes_siblings(alias.kind, self.target(alias))
+        });
+        let Some(Target::Hops(hops)) = there.map(|alias| self.target(alias)) else { return false };
+        let hops = hops.iter().chain(added).copied().collect();
         self.exchange(&Route { target: Target::Hops(hops), ..route.clone() })
+    }
+
+    fn target(&self, alias: &Alias) -> &Target {
+        &self.infos.get(alias.info).shared.target
     }
 
     fn obtain_info(&mut self, route: &Route) -> u32 {
@@ -164,19 +167,42 @@ impl Fib {
         }
     }
 
+    /// The equal whose place a route takes: the first one; in IPv6 the first that takes siblings if the
+    /// route does, or does not if it does not, before all others (`fib6_add_rt2node`).
+    fn chosen(&self, route: &Route) -> Option<Alias> {
+        let alike = |alias: &&Alias| {
+            takes_siblings(alias.kind, self.target(alias))
+                == takes_siblings(route.kind, &route.target)
+        };
+        let equals = || self.aliases(route).filter(|alias| same_rank(alias, route));
+        let v6 = route.prefix.addr().is_ipv6();
+        equals().find(|alias| v6 && alike(alias)).or_else(|| equals().next()).copied()
+    }
+
+    /// Puts the route in the place of one of its equals; false if there is none.
     fn exchange(&mut self, route: &Route) -> bool {
+        let Some(chosen) = self.chosen(route) else { return false };
+        let v6 = route.prefix.addr().is_ipv6();
         let info = self.obtain_info(route);
-        let wanted = |alias: &Alias| same_rank(alias, route);
-        let before = if route.prefix.addr().is_ipv4() {
-            let (key, len) = bits::<u32>(&route.prefix);
-            self.v4.table_mut(route.table).change(key, len, wanted, route.kind, info)
-        } else {
+        let wanted = |alias: &Alias| *alias == chosen;
+        let before = if v6 {
             let (key, len) = bits::<u128>(&route.prefix);
             self.v6.table_mut(route.table).change(key, len, wanted, route.kind, info)
+        } else {
+            let (key, len) = bits::<u32>(&route.prefix);
+            self.v4.table_mut(route.table).change(key, len, wanted, route.kind, info)
         };
-        self.infos.release(before.map_or(info, |before| before.info));
-        before.is_some()
+        self.infos.release(before.expect("chosen above").info);
+        true
     }
+}
+
+/// Whether an IPv6 route becomes one with others of its metric (`rt6_qualify_for_ecmp`): it has gateways
+/// of its own.
+fn takes_siblings(kind: RouteType, target: &Target) -> bool {
+    let Target::Hops(hops) = target else { return false };
+    let with_gateway = |hop: &NextHop| hop.hop.gateway.is_some();
+    kind == RouteType::Unicast && hops.iter().all(with_gateway)
 }
 
 /// Two routes that `add` and `replace` take for the same.

@@ -443,7 +443,7 @@ fn a_route_that_exists_further_back_replaces_no_other() {
 #[test]
 fn a_group_of_one_blackhole_is_a_blackhole() {
     let mut fib = Fib::new();
-    let member = super::resilient::Member { id: 1, weight: 1 };
+    let member = resilient::Member { id: 1, weight: 1 };
     fib.add_object(Instant::ZERO, 1, ObjectConfig::Blackhole).unwrap();
     fib.add_object(Instant::ZERO, 2, ObjectConfig::Group(vec![member])).unwrap();
     fib.add(Route::object(net("10.0.0.0/8"), 2)).unwrap();
@@ -460,4 +460,31 @@ fn routes_are_listed_in_the_order_of_their_tables() {
     }
     let tables: Vec<u32> = fib.routes().iter().map(|route| route.table.0).collect();
     assert_eq!(tables, [300, 100, 254, 255], "300 is 44 modulo 256");
+}
+
+#[test]
+fn an_ipv6_route_that_is_prepended_joins_its_equals_as_an_appended_one() {
+    let mut fib = Fib::new();
+    let route = |port| Route::via(net("fd00::/64"), port, ip("fe80::1"));
+    fib.add(route(1)).unwrap();
+    fib.prepend(route(2)).unwrap();
+    let hops = [1, 2].map(|port| NextHop::new(port, Some(ip("fe80::1"))));
+    let targets: Vec<Target> = fib.routes().into_iter().map(|route| route.target).collect();
+    assert_eq!(targets, [Target::Hops(hops.to_vec())]);
+}
+
+/// `fib6_add_rt2node()`: routes with gateways and routes without are two groups.
+#[test]
+fn ipv6_routes_with_gateways_are_replaced_and_joined_past_one_without() {
+    let mut fib = Fib::new();
+    let via = |gateway| Route::via(net("fd00::/64"), 1, ip(gateway));
+    let on_link = Route { metric: DEFAULT_METRIC_V6, ..Route::on_link(net("fd00::/64"), 1) };
+    let targets = |fib: &Fib| fib.routes().into_iter().map(|it| it.target).collect::<Vec<_>>();
+    fib.append(on_link.clone()).unwrap();
+    fib.append(via("fe80::1")).unwrap();
+    fib.replace(via("fe80::2")).unwrap();
+    assert_eq!(targets(&fib), [on_link.target.clone(), via("fe80::2").target]);
+    fib.append(via("fe80::3")).unwrap();
+    let both = ["fe80::2", "fe80::3"].map(|gateway| NextHop::new(1, Some(ip(gateway))));
+    assert_eq!(targets(&fib), [on_link.target.clone(), Target::Hops(both.to_vec())]);
 }

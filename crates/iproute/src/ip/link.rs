@@ -3,6 +3,7 @@
 use super::names::{self, LOOPBACK, invalid};
 use super::{Ip, Options, Outcome, verb};
 use crate::words::{Result, Word, Words};
+use core::net::{IpAddr, Ipv4Addr};
 use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
 
 impl Ip {
@@ -53,8 +54,7 @@ impl Ip {
         Ok(())
     }
 
-    /// `ip address add ADDR/LEN dev NAME`: the address becomes local, its prefix on-link
-    /// (`fib_add_ifaddr`, `addrconf_prefix_route`).
+    /// `ip address add ADDR/LEN dev NAME`: the address becomes local, its prefix on-link.
     pub(super) fn address(&mut self, words: &mut Words<'_>) -> Outcome<String> {
         verb(words, "address", &["add"])?;
         let word = words.next().ok_or_else(|| words.ended("an address is missing"))?;
@@ -65,34 +65,56 @@ impl Ip {
         }
         let name = words.value(dev)?;
         let port = self.devices.read(name)?;
-        let local = Route::local(addr, port);
-        let local = if addr.is_ipv4() {
-            local
-        } else {
-            Route { scope: Scope::UNIVERSE, prefsrc: None, ..local }
-        };
-        self.fib.add(local)?;
         let net = Prefix::containing(addr, len).ok_or(FibError::InvalidPrefix)?;
-        if !net.is_host() && port != LOOPBACK {
-            let route = Route::on_link(net, port);
-            let prefsrc = Some(addr).filter(core::net::IpAddr::is_ipv4);
-            let metric = if addr.is_ipv4() { 0 } else { 256 };
-            self.fib.append(Route { prefsrc, metric, protocol: Protocol::KERNEL, ..route })?;
-        }
-        if let (core::net::IpAddr::V4(v4), true) = (addr, len < 31) {
-            let last = core::net::Ipv4Addr::from_bits(v4.to_bits() | u32::MAX >> len);
-            let broadcast = Route {
-                kind: RouteType::Broadcast,
-                table: TableId::LOCAL,
-                protocol: Protocol::KERNEL,
-                prefsrc: Some(addr),
-                ..Route::on_link(Prefix::host(last.into()), port)
-            };
-            self.fib.append(broadcast)?;
+        self.refuse_same_address(addr, len, port)?;
+        for route in routes_of_address(addr, net, port) {
+            match self.fib.append(route) {
+                // Another address has brought the same route along.
+                Ok(()) | Err(FibError::Exists) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         self.devices.add_address(port, addr, len);
         Ok(String::new())
     }
+
+    /// IPv4 knows an address of an interface by its length as well (`__inet_insert_ifa`), IPv6 does not
+    /// (`ipv6_add_addr`).
+    fn refuse_same_address(&self, addr: IpAddr, len: u8, port: u16) -> Outcome<()> {
+        let same = |(there, its): &(IpAddr, u8)| *there == addr && (addr.is_ipv6() || *its == len);
+        if self.devices.addresses(port).iter().any(same) {
+            return Err(FibError::Exists.into());
+        }
+        Ok(())
+    }
+}
+
+/// The address itself, what is on the link with it, and its broadcast (`fib_add_ifaddr`,
+/// `addrconf_prefix_route`).
+fn routes_of_address(addr: IpAddr, net: Prefix, port: u16) -> Vec<Route> {
+    let local = Route::local(addr, port);
+    let mut routes = vec![if addr.is_ipv4() {
+        local
+    } else {
+        Route { scope: Scope::UNIVERSE, prefsrc: None, ..local }
+    }];
+    if !net.is_host() && port != LOOPBACK {
+        let prefsrc = Some(addr).filter(IpAddr::is_ipv4);
+        let metric = if addr.is_ipv4() { 0 } else { 256 };
+        let route = Route::on_link(net, port);
+        routes.push(Route { prefsrc, metric, protocol: Protocol::KERNEL, ..route });
+    }
+    if let (IpAddr::V4(v4), true) = (addr, net.len() < 31) {
+        let last = Ipv4Addr::from_bits(v4.to_bits() | u32::MAX >> net.len());
+        routes.push(Route {
+            kind: RouteType::Broadcast,
+            table: TableId::LOCAL,
+            protocol: Protocol::KERNEL,
+            prefsrc: Some(addr),
+            ..Route::on_link(Prefix::host(last.into()), port)
+        });
+    }
+    routes
 }
 
 /// Names that the kernel gives to an interface (`dev_valid_name`), but for `#`, which begins a

@@ -192,3 +192,24 @@ fn a_saved_configuration_reads_back() {
         ip.fib.link(ip.devices.port("a1").unwrap())
     );
 }
+
+/// Two addresses of one subnet bring the same route along in IPv6; a local address may be another
+/// subnet's broadcast. None of this is an error, or half done.
+#[test]
+fn addresses_that_bring_the_same_route_along_are_added() {
+    let mut ip = Ip::new();
+    ip.run_all(
+        "link add a0\nlink add a1\naddress add fd00::1/64 dev a0\naddress add fd00::2/64 dev a0\n\
+         address add 10.0.255.255/16 dev a1\naddress add 10.0.0.1/16 dev a0\n\
+         address add 10.0.0.1/24 dev a0",
+    )
+    .unwrap();
+    for twice in ["fd00::2/64 dev a0", "fd00::2/48 dev a0", "10.0.0.1/24 dev a0"] {
+        let before = ip.save();
+        assert!(ip.run(&format!("address add {twice}")).is_err(), "{twice}");
+        assert_eq!(ip.save(), before, "{twice}");
+    }
+    let mut again = Ip::new();
+    again.run_all(&ip.save()).unwrap();
+    assert_eq!(again.save(), ip.save());
+}
