@@ -115,7 +115,8 @@ impl<'a> Bench<'a> {
         "the end".clone_into(&mut self.step);
         self.check_levels()?;
         let emptied = self.follow(u32::MAX)?;
-        if !emptied && self.now < END && !self.can_never_send() {
+        let ends = self.root.wake_at().is_none_or(|at| at < END);
+        if !emptied && ends && !self.can_never_send() {
             let waiting: Vec<u32> = self.ledger.waiting().map(|(number, ..)| number).collect();
             return self.broken(
                 "progress",
@@ -374,7 +375,10 @@ impl<'a> Bench<'a> {
     fn check_due(&self) -> Verdict {
         let AnyQdisc::Netem(netem) = self.root.qdisc() else { return Ok(()) };
         let config = netem.config();
-        let plain = config.jitter == 0 && config.rate.is_none() && config.slot.is_none();
+        let plain = config.jitter == 0
+            && config.reorder.0 == 0
+            && config.rate.is_none()
+            && config.slot.is_none();
         if !plain || netem.child().is_some() || self.epoch > 1 {
             return Ok(());
         }

@@ -33,6 +33,8 @@ pub enum Pace {
     },
 }
 
+/// CAKE shapes to no less, in bytes per second (`MIN_RATE`).
+const LEAST: u64 = 64;
 /// 10⁹.
 const NANOS: u128 = 1_000_000_000;
 
@@ -49,7 +51,7 @@ impl Pace {
             }
             AnyQdisc::Cake(cake) if !CHANGES_SIZES.into_iter().any(says) => {
                 let rate = cake.config().bandwidth.bytes_per_sec();
-                if rate == 0 { Self::Unknown } else { Self::Clock { rate, next: 0 } }
+                if rate == 0 { Self::Unknown } else { Self::Clock { rate: rate.max(LEAST), next: 0 } }
             }
             _ => Self::Unknown,
         }
