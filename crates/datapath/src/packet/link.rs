@@ -35,6 +35,8 @@ impl EtherType {
     pub const IPV6: Self = Self(0x86dd);
     /// 802.1Q VLAN tag.
     pub const VLAN: Self = Self(0x8100);
+    /// A PPPoE session (RFC 2516).
+    pub const PPPOE: Self = Self(0x8864);
     /// 802.1ad service tag.
     pub const QINQ: Self = Self(0x88a8);
 }

@@ -12,6 +12,7 @@
 
 mod arp;
 pub mod checksum;
+mod dissect;
 pub mod edit;
 mod emit;
 mod flow;
@@ -30,6 +31,7 @@ pub(crate) mod testing;
 mod transport;
 
 pub use arp::{Arp, ArpOperation};
+pub use dissect::{FlowAddresses, FlowKeys};
 pub use flow::Flow;
 pub use fragment::Fragments;
 pub use frame::{Frame, Malformed};

@@ -46,6 +46,8 @@ pub mod protocol {
     pub const ICMPV6: u8 = 58;
     /// IPv6: nothing follows.
     pub const NO_NEXT: u8 = 59;
+    /// MPLS inside IP (RFC 4023).
+    pub const MPLS: u8 = 137;
     /// IPv6 destination options.
     pub const DESTINATION_OPTIONS: u8 = 60;
 }

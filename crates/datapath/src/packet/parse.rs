@@ -21,6 +21,8 @@ const MAX_EXTENSION_HEADERS: usize = 8;
 const MAX_NESTING: u8 = 4;
 /// The longest TCP header.
 const MAX_TCP_HEADER: usize = 60;
+/// How much the flow dissector may look at of what is no packet that we know.
+const DISSECTED: usize = 60;
 /// Bytes of its transport header that an ICMP error quotes at least (RFC 792).
 const QUOTED_TRANSPORT: usize = 8;
 
@@ -52,6 +54,10 @@ impl Packet {
         }
         let mut parser = Parser::new(frame.bytes, frame.original_len as usize, at);
         parser.network(ether_type);
+        if !vlan.is_empty() && parser.body_at == at {
+            // The flow dissector looks at what follows a tag.
+            parser.pull(parser.payload().len().min(DISSECTED));
+        }
         Ok(parser.finish(link, vlan, at, &frame))
     }
 
@@ -151,6 +157,7 @@ impl<'a> Parser<'a> {
             EtherType::IPV4 => self.ipv4(),
             EtherType::IPV6 => self.ipv6(),
             EtherType::ARP => self.arp(),
+            EtherType::PPPOE => self.pppoe(),
             _ => {}
         }
     }
@@ -297,8 +304,16 @@ impl<'a> Parser<'a> {
             (protocol::ICMP, Network::Ipv4(_)) | (protocol::ICMPV6, Network::Ipv6(_)) => {
                 self.icmp(protocol);
             }
-            (protocol::IPIP | protocol::IPV6 | protocol::GRE, _) => self.tunnel(protocol),
+            (protocol::IPIP | protocol::IPV6 | protocol::GRE | protocol::MPLS, _) => {
+                self.tunnel(protocol);
+            }
             _ => {}
+        }
+        // What stands where ports do is kept within reach of the flow dissector.
+        if let Transport::None = self.transport
+            && let Some(at) = super::dissect::ports_at(protocol)
+        {
+            self.pull(self.payload().len().min(at + 4));
         }
     }
 
@@ -379,13 +394,27 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// 6in4, IPIP and GRE: the inner headers are kept within reach.
+    /// 6in4, IPIP and GRE: the inner headers are kept within reach. Whatever else a tunnel carries,
+    /// the flow dissector looks at its first bytes.
     fn tunnel(&mut self, protocol: u8) {
         if self.depth >= MAX_NESTING {
             return;
         }
         let payload = self.payload();
-        if let Some((ether_type, at)) = super::flow::tunnel_payload(protocol, payload) {
+        match super::flow::tunnel_payload(protocol, payload) {
+            Some((ether_type, at)) => {
+                let inner = Parser::nested(&payload[at..], ether_type, self.depth + 1);
+                self.pull(at + inner.body_at);
+            }
+            None => self.pull(payload.len().min(DISSECTED)),
+        }
+    }
+
+    /// A PPPoE session is no network header that we know, but what it carries is kept within reach
+    /// of the flow dissector.
+    fn pppoe(&mut self) {
+        let payload = self.payload();
+        if let Some((ether_type, at)) = super::dissect::pppoe_payload(payload) {
             let inner = Parser::nested(&payload[at..], ether_type, self.depth + 1);
             self.pull(at + inner.body_at);
         }

@@ -23,12 +23,13 @@ pub struct Autorate {
 impl Autorate {
     /// Bytes have been queued.
     pub fn add_bytes(&mut self, bytes: u64) {
-        self.window_bytes += bytes;
+        self.window_bytes = self.window_bytes.wrapping_add(bytes);
     }
 
-    /// Bytes of a filtered ACK have made way for what was queued.
+    /// Bytes of a filtered ACK have made way for what was queued. If they are more than the window
+    /// has seen, the kernel's number wraps round, and so does the estimate.
     pub fn remove_bytes(&mut self, bytes: u64) {
-        self.window_bytes = self.window_bytes.saturating_sub(bytes);
+        self.window_bytes = self.window_bytes.wrapping_sub(bytes);
     }
 
     /// A packet came and autorate is off.
@@ -40,7 +41,7 @@ impl Autorate {
     /// A packet came at `now`: the new rate in byte/s, at the end of a burst.
     ///
     /// The kernel means to change the rate every 250 ms at most, but never notes when it last did,
-    /// so it changes it at every such gap: seen in traces.
+    /// so it changes it at every such gap from 250 ms after the boot on: seen in traces.
     pub fn arrived(&mut self, now: u64) -> Option<u64> {
         let gap = now.saturating_sub(self.last_packet).min(LONGEST_GAP);
         self.average_gap = ewma(self.average_gap, gap, if gap > self.average_gap { 2 } else { 8 });
@@ -49,15 +50,57 @@ impl Autorate {
             return None;
         }
         let window = now.saturating_sub(self.window_begin).max(1);
-        let sample =
-            (u128::from(self.window_bytes) * u128::from(NANOS) / u128::from(window)) as u64;
+        let sample = self.window_bytes.wrapping_mul(NANOS) / window;
         self.peak = ewma(self.peak, sample, if sample > self.peak { 2 } else { 8 });
         self.window_bytes = 0;
         self.window_begin = now;
-        Some((self.peak * 15) >> 4)
+        (now > FIRST_CHANGE).then_some((self.peak * 15) >> 4)
     }
 }
 
 const NANOS: u64 = 1_000_000_000;
+/// Before this time, in ns since the boot, the rate is not changed.
+const FIRST_CHANGE: u64 = 250_000_000;
 /// Longer gaps count as this long.
 const LONGEST_GAP: u64 = NANOS;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// The first window begins with the clock: of a machine that has been up for a hundred seconds
+    /// the first estimate is a few bytes a second, whatever arrives.
+    #[test]
+    fn the_first_estimate_is_of_all_the_time_since_the_boot() {
+        let mut autorate = Autorate::default();
+        autorate.add_bytes(1_500);
+        assert_eq!(autorate.arrived(100 * NANOS), Some(2), "15/16 of a quarter of 15 byte/s");
+        assert_eq!(autorate.peak, 3);
+    }
+
+    #[test]
+    fn an_ack_that_makes_way_for_a_shorter_packet_wraps_the_window_round() {
+        let mut autorate = Autorate::default();
+        autorate.arrived(NANOS);
+        autorate.add_bytes(54);
+        autorate.remove_bytes(60);
+        autorate.add_bytes(66);
+        autorate.arrived(3 * NANOS);
+        assert_eq!(autorate.peak, 7, "60 bytes in two seconds, a quarter of it");
+        autorate.add_bytes(54);
+        autorate.remove_bytes(60);
+        autorate.arrived(5 * NANOS);
+        assert_eq!(autorate.peak, 6 + (u64::MAX - 6_000_000_000 + 1) / 2 / NANOS / 4 * NANOS);
+    }
+
+    #[test]
+    fn the_rate_stays_for_a_quarter_of_a_second_after_the_boot() {
+        let mut autorate = Autorate::default();
+        autorate.add_bytes(1_500);
+        assert_eq!(autorate.arrived(250 * MS), None);
+        assert_eq!(autorate.peak, 1_500, "though it is estimated");
+        assert!(autorate.arrived(450 * MS).is_some());
+    }
+}

@@ -27,7 +27,7 @@ pub struct Cobalt {
     inverse_sqrt: u32,
     /// When the next signal is due, in ns.
     pub drop_next: u64,
-    /// When BLUE's probability last changed, in ns; 0 = never.
+    /// When BLUE's probability last changed, in ns; 0 before it ever has.
     pub blue_timer: u64,
     /// BLUE's drop probability in units of 2⁻³².
     pub p_drop: u32,
@@ -132,9 +132,10 @@ impl Cobalt {
         self.p_drop == 0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// BLUE changes its mind once a target time at most.
+    /// BLUE changes its mind once a target time at most, and not before a target time has passed
+    /// since the boot.
     const fn blue_may_change(&self, params: &Params, now: u64) -> bool {
-        self.blue_timer == 0 || now.saturating_sub(self.blue_timer) > params.target
+        now.saturating_sub(self.blue_timer) > params.target
     }
 
     const fn due(&self, now: u64) -> bool {
@@ -168,9 +169,10 @@ pub struct Verdict {
     pub late: bool,
 }
 
-/// `interval`/√count.
+/// `interval`/√count (`cobalt_control`). The kernel scales 32 bits of the interval: of one of 5 s,
+/// which a tin of 4 kbit/s has, 0.7 s are left.
 const fn control(interval: u64, inverse_sqrt: u32) -> u64 {
-    ((interval as u128 * inverse_sqrt as u128) >> 32) as u64
+    (interval as u32 as u64 * inverse_sqrt as u64) >> 32
 }
 
 /// One Newton step towards 1/√count: x · (3 − count · x²) / 2, in units of 2⁻³².
@@ -227,6 +229,24 @@ mod tests {
         let mut cobalt = Cobalt::default();
         assert_eq!(signals(&mut cobalt, 40), [10, 80, 130, 180, 230, 270, 310, 340, 380]);
         assert_eq!(cobalt.count, 10);
+    }
+
+    /// With an RTT of 1000 s the target is 50 s.
+    #[test]
+    fn blue_waits_for_a_target_time_after_the_boot() {
+        let mut cobalt = Cobalt::default();
+        assert!(!cobalt.queue_full(&INTERNET, 5 * MS), "up for 5 ms");
+        assert_eq!((cobalt.p_drop, cobalt.dropping), (0, true));
+        assert!(cobalt.queue_full(&INTERNET, 6 * MS));
+    }
+
+    /// A tin of 8 kbit/s has an interval of 4.542 s, of which 32 bits hold 0.247 s.
+    #[test]
+    fn long_intervals_are_cut_to_32_bits() {
+        let slow = Params { interval: 4_542 * MS, ..INTERNET };
+        let mut cobalt = Cobalt { count: 1, drop_next: 1, dropping: true, ..Cobalt::default() };
+        cobalt.judge(&slow, 1000 * MS, 5000 * MS, 0);
+        assert_eq!((cobalt.count, cobalt.drop_next), (2, 1 + 174_580_103));
     }
 
     #[test]

@@ -25,6 +25,7 @@ impl Cake {
                 return false;
             }
             let Some(tin) = self.choose_tin(now) else { return false };
+            self.current = tin;
             if let Some(ticket) = self.serve_tin(tin, first, cx) {
                 self.send(tin, ticket, now, place);
                 return true;
@@ -54,21 +55,29 @@ impl Cake {
         best.map(|(index, _)| index)
     }
 
-    /// Deficit round robin over the tins, for when there are no clocks.
+    /// Deficit round robin over the tins, for when there are no clocks. It begins where the last
+    /// choice was made, which after a change may be a tin that there is no longer.
     fn choose_tin_in_turn(&mut self) -> Option<usize> {
         let count = self.config.tins.classes().len();
-        if !self.tins[..count].iter().any(super::tin::Tin::has_active_flows) {
-            return None;
-        }
+        let (mut wrapped, mut empty) = (false, true);
+        let mut at = self.current;
         loop {
-            let tin = &mut self.tins[self.current];
-            if tin.deficit >= 0 && tin.has_active_flows() {
-                return Some(self.current);
+            let tin = &mut self.tins[at];
+            let active = tin.has_active_flows();
+            if tin.deficit >= 0 && active {
+                return Some(at);
             }
             if tin.deficit <= 0 {
                 tin.deficit += tin.quantum as i32;
             }
-            self.current = (self.current + 1) % count;
+            empty &= !active;
+            at += 1;
+            if at >= count {
+                if wrapped && empty {
+                    return None;
+                }
+                (at, wrapped) = (0, true);
+            }
         }
     }
 
@@ -171,6 +180,7 @@ impl Cake {
         let delay = now - packet.meta.enqueued_at.as_nanos();
         self.stats.bytes += u64::from(len);
         self.stats.packets += u64::from(packet.segments());
+        self.sent += 1;
         self.tins[number].delays.add(delay);
         self.charge(number, adjusted, now, false);
         if self.backlog.packets == 0 {
@@ -186,7 +196,8 @@ impl Cake {
 
     /// An empty instance with flows that decay asks to be looked at after a while.
     fn wake_for_decay(&mut self, now: u64) {
-        let decaying = self.tins.iter().find(|tin| tin.count(Set::Decaying) > 0);
+        let tins = &self.tins[..self.config.tins.classes().len()];
+        let decaying = tins.iter().find(|tin| tin.count(Set::Decaying) > 0);
         self.wake_at = decaying
             .map(|tin| crate::units::Instant::from_nanos(now.saturating_add(tin.params.target)));
     }

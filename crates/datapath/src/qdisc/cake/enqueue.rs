@@ -110,10 +110,10 @@ impl Cake {
     /// Puts the segments of a super-packet into its queue.
     #[cold]
     fn split(&mut self, tin: usize, index: usize, packet: &Packet, cx: &Cx<'_>) {
-        let (whole, mut left) = (footprint(packet), packet.segments());
+        let mut left = packet.segments();
         for mut segment in packet.segment() {
             left -= 1;
-            let memory = segment_footprint(&segment, left == 0, whole);
+            let memory = segment_footprint(packet, &segment, left == 0);
             self.push(tin, index, &mut segment, memory, cx);
         }
     }

@@ -6,7 +6,7 @@
 use super::classid::Choice;
 use super::config::FlowMode;
 use super::conntrack::Conntrack;
-use crate::packet::{Flow, Network, Packet};
+use crate::packet::{self, FlowAddresses, Packet};
 use crate::rng::Rng;
 use core::hash::Hasher as _;
 use core::net::IpAddr;
@@ -17,30 +17,13 @@ pub const QUEUES: usize = 1024;
 /// Ways of a set (`CAKE_SET_WAYS`).
 pub const WAYS: usize = 8;
 
-/// What is hashed of a packet (`struct flow_keys`), inside of tunnels.
+/// What is hashed of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowKeys {
-    addresses: Addresses,
-    /// Source and destination port; 0 where a flow label stands for them.
-    ports: (u16, u16),
-    protocol: u8,
-    /// IPv6 flow label.
-    flow_label: u32,
-    /// What the link layer says, 48 bits: the EtherType, and TPID and TCI of the outermost VLAN
-    /// tag, 0 without.
-    link: u64,
+    /// What the dissector found.
+    seen: packet::FlowKeys,
     /// What the packet's socket has drawn, which goes before a hash of the flow; 0 if nothing.
     drawn: u32,
-}
-
-/// Source and destination address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Addresses {
-    /// Not IP.
-    None,
-    V4(u32, u32),
-    /// Two words each.
-    V6([u64; 2], [u64; 2]),
 }
 
 /// The keyed hash of one instance.
@@ -92,93 +75,39 @@ impl SetSlot {
 
 impl FlowKeys {
     /// What is hashed of `packet` (`skb_flow_dissect_flow_keys`): with a tracked connection the
-    /// addresses and ports before translation; with an IPv6 flow label that instead of the ports.
+    /// addresses and ports before translation.
     #[inline]
     pub fn of(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
-        if packet.extra.is_some() || conntrack.is_some() {
-            return Self::looked_up(packet, conntrack);
-        }
-        let mut keys = Self::of_link(packet);
-        match &packet.network {
-            Network::Ipv4(ip) => {
-                keys.addresses = Addresses::V4(ip.src.to_bits(), ip.dst.to_bits());
-                keys.protocol = ip.protocol;
-            }
-            Network::Ipv6(ip) => {
-                keys.addresses = Addresses::of(ip.src.into(), ip.dst.into());
-                keys.protocol = ip.next_header;
-                keys.flow_label = ip.flow_label.get();
-            }
-            Network::Other(_) => {}
-        }
-        if keys.flow_label == 0 {
-            keys.ports = packet.transport.ports().unwrap_or((0, 0));
+        let mut keys = Self { seen: packet.flow_keys(), drawn: packet.hash };
+        if let Some(conntrack) = conntrack {
+            keys.translate_back(packet, conntrack);
         }
         keys
     }
 
-    /// The same with a tunnel to look into, or a connection to look up.
+    /// Addresses and ports as the connection had them before translation
+    /// (`cake_update_flowkeys`). What a socket has drawn knows nothing of it.
     #[cold]
-    fn looked_up(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
-        let mut keys = Self::of_link(packet);
-        let flow = match (conntrack, packet.flow()) {
-            (Some(conntrack), Some(outer)) => {
-                let original = conntrack.original(&outer);
-                if original.is_some_and(|original| original != outer) {
-                    keys.drawn = 0;
-                }
-                original.or_else(|| seen(packet))
-            }
-            (None, Some(_)) => seen(packet),
-            (_, None) => None,
-        };
-        let Some(flow) = flow else { return keys };
-        Self {
-            addresses: Addresses::of(flow.src, flow.dst),
-            ports: (flow.src_port, flow.dst_port),
-            protocol: flow.protocol,
-            flow_label: flow.flow_label,
-            ..keys
+    fn translate_back(&mut self, packet: &Packet, conntrack: &dyn Conntrack) {
+        let Some(outer) = packet.flow() else { return };
+        let Some(original) = conntrack.original(&outer) else { return };
+        if original != outer {
+            self.drawn = 0;
         }
-    }
-
-    /// Of what is not IP: the link layer, and what a socket has drawn.
-    #[inline]
-    fn of_link(packet: &Packet) -> Self {
-        let ethertype = packet.network.ether_type();
-        let tag = packet.extra.as_ref().and_then(|extra| extra.vlan.first());
-        let vlan = tag.map_or(0, |&(tpid, tci)| u64::from(tpid) << 16 | u64::from(tci));
-        Self {
-            addresses: Addresses::None,
-            ports: (0, 0),
-            protocol: 0,
-            flow_label: 0,
-            link: u64::from(ethertype.0) | vlan << 16,
-            drawn: packet.hash,
+        self.seen.addresses = addresses(original.src, original.dst);
+        self.seen.protocol = original.protocol;
+        self.seen.flow_label = original.flow_label;
+        if original.flow_label == 0 {
+            self.seen.ports = (original.src_port, original.dst_port);
         }
     }
 }
 
-impl Addresses {
-    fn of(src: IpAddr, dst: IpAddr) -> Self {
-        match (src, dst) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => Self::V4(src.to_bits(), dst.to_bits()),
-            (src, dst) => Self::V6(words(src), words(dst)),
-        }
+fn addresses(src: IpAddr, dst: IpAddr) -> FlowAddresses {
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => FlowAddresses::V4(src.to_bits(), dst.to_bits()),
+        (src, dst) => FlowAddresses::V6(words(src), words(dst)),
     }
-}
-
-/// The flow that the dissector sees: it looks into tunnels, but stops at the first flow label.
-fn seen(packet: &Packet) -> Option<Flow> {
-    let outer = packet.flow()?;
-    let mut flow = match &packet.extra {
-        Some(_) if outer.flow_label == 0 => packet.inner_flow().unwrap_or(outer),
-        _ => outer,
-    };
-    if flow.flow_label != 0 {
-        (flow.src_port, flow.dst_port) = (0, 0);
-    }
-    Some(flow)
 }
 
 impl Hasher {
@@ -192,37 +121,34 @@ impl Hasher {
         Hashes { hasher: self, keys, choice }
     }
 
+    /// Both directions have the same hash (`__flow_hash_consistentify`): of the addresses the
+    /// smaller comes first, and so of the ports, whosever they are.
     #[inline]
-    fn flow(&self, keys: &FlowKeys) -> u32 {
-        let kind = keys.link | u64::from(keys.protocol) << 48;
-        let ports = |from: u16, to: u16| {
-            u64::from(from) | u64::from(to) << 16 | u64::from(keys.flow_label) << 32
-        };
-        let (src_port, dst_port) = keys.ports;
+    fn flow(&self, keys: &packet::FlowKeys) -> u32 {
+        let packet::FlowKeys { ports: (a, b), flow_label, gre_key, .. } = *keys;
+        let ports = u64::from(a.min(b)) | u64::from(a.max(b)) << 16 | u64::from(flow_label) << 32;
+        let kind =
+            u64::from(keys.ether_type) | u64::from(keys.protocol) << 16 | u64::from(gre_key) << 32;
         match keys.addresses {
-            Addresses::None => self.hash([keys.link]),
-            Addresses::V4(src, dst) => {
-                let end = |address: u32, port: u16| u64::from(address) << 16 | u64::from(port);
-                let (a, b) = (end(src, src_port), end(dst, dst_port));
-                let (from, to) = (a.min(b), a.max(b));
-                self.hash([kind, ports(from as u16, to as u16), from >> 16 | to >> 16 << 32])
+            FlowAddresses::None => self.hash(keys, [kind, ports]),
+            FlowAddresses::V4(src, dst) => {
+                let both = u64::from(src.min(dst)) | u64::from(src.max(dst)) << 32;
+                self.hash(keys, [kind, ports, both])
             }
-            Addresses::V6(src, dst) => {
-                let (a, b) = ((src, src_port), (dst, dst_port));
-                let (from, to) = (a.min(b), a.max(b));
-                let ([f0, f1], [t0, t1]) = (from.0, to.0);
-                self.hash([kind, ports(from.1, to.1), f0, f1, t0, t1])
+            FlowAddresses::V6(src, dst) => {
+                let ([f0, f1], [t0, t1]) = (src.min(dst), src.max(dst));
+                self.hash(keys, [kind, ports, f0, f1, t0, t1])
             }
         }
     }
 
     /// One address alone, which has the same hash as source and as destination; 0 for packets
     /// without addresses.
-    fn host(&self, keys: &FlowKeys, destination: bool) -> u32 {
+    fn host(&self, keys: &packet::FlowKeys, destination: bool) -> u32 {
         let [high, low] = match keys.addresses {
-            Addresses::None => return 0,
-            Addresses::V4(src, dst) => [0, u64::from(if destination { dst } else { src })],
-            Addresses::V6(src, dst) => {
+            FlowAddresses::None => return 0,
+            FlowAddresses::V4(src, dst) => [0, u64::from(if destination { dst } else { src })],
+            FlowAddresses::V6(src, dst) => {
                 if destination {
                     dst
                 } else {
@@ -230,15 +156,19 @@ impl Hasher {
                 }
             }
         };
-        self.hash([keys.link, high, low])
+        self.hash(keys, [u64::from(keys.ether_type), high, low])
     }
 
-    /// Whole words, so that nothing is assembled from bytes in memory.
+    /// Whole words, so that nothing is assembled from bytes in memory, and the VLAN tags where
+    /// there are any.
     #[inline]
-    fn hash<const N: usize>(&self, words: [u64; N]) -> u32 {
+    fn hash<const N: usize>(&self, keys: &packet::FlowKeys, words: [u64; N]) -> u32 {
         let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
         for word in words {
             hasher.write_u64(word);
+        }
+        if keys.tags != [0; 2] {
+            keys.tags.iter().for_each(|&tag| hasher.write_u64(tag));
         }
         hasher.finish() as u32
     }
@@ -249,7 +179,7 @@ impl Hashes<'_> {
     pub fn queue(&self, mode: FlowMode) -> u32 {
         if mode.by_flow() {
             return self.choice.queue.unwrap_or_else(|| match self.keys.drawn {
-                0 => self.hasher.flow(self.keys),
+                0 => self.hasher.flow(&self.keys.seen),
                 drawn => drawn,
             });
         }
@@ -260,12 +190,12 @@ impl Hashes<'_> {
 
     /// The hash of the source address.
     pub fn source(&self) -> u32 {
-        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, false))
+        self.choice.host.unwrap_or_else(|| self.hasher.host(&self.keys.seen, false))
     }
 
     /// The hash of the destination address. An address has the same hash on both sides.
     pub fn destination(&self) -> u32 {
-        self.choice.host.unwrap_or_else(|| self.hasher.host(self.keys, true))
+        self.choice.host.unwrap_or_else(|| self.hasher.host(&self.keys.seen, true))
     }
 }
 
@@ -284,14 +214,14 @@ mod tests {
     use core::net::Ipv4Addr;
 
     fn keys(src: [u8; 4], dst: [u8; 4], ports: (u16, u16)) -> FlowKeys {
-        FlowKeys {
-            addresses: Addresses::of(Ipv4Addr::from(src).into(), Ipv4Addr::from(dst).into()),
+        let seen = packet::FlowKeys {
+            addresses: addresses(Ipv4Addr::from(src).into(), Ipv4Addr::from(dst).into()),
             ports,
             protocol: 17,
-            flow_label: 0,
-            link: u64::from(EtherType::IPV4.0),
-            drawn: 0,
-        }
+            ether_type: EtherType::IPV4.0,
+            ..packet::FlowKeys::default()
+        };
+        FlowKeys { seen, drawn: 0 }
     }
 
     #[test]
@@ -300,7 +230,7 @@ mod tests {
         let flow = |keys| hasher.hashes(&keys, Choice::default()).queue(FlowMode::Flows);
         let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
         assert_eq!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (2, 1))));
-        assert_ne!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (1, 2))));
+        assert_eq!(flow(keys(a, b, (1, 2))), flow(keys(b, a, (1, 2))), "sorted each for itself");
         assert_ne!(flow(keys(a, b, (1, 2))), flow(keys(a, b, (1, 3))));
     }
 

@@ -68,13 +68,17 @@ pub struct Cake {
     tins: Box<[Tin; MAX_TINS]>,
     /// Which tins have flows with packets or flows that wait for their turn: a bit each.
     active: u8,
-    /// The tin whose turn it is, when unlimited.
+    /// The tin that was last at hand (`cur_tin`), where the next turn begins when unlimited.
     current: usize,
     pool: Pool,
     longest: Option<Box<Longest>>,
     memory: Memory,
     backlog: Backlog,
     stats: Stats,
+    /// Packets sent, a super-packet being one.
+    sent: u64,
+    /// Packets discarded with the tin that they waited in.
+    purged: u64,
     sizes: Sizes,
     autorate: Autorate,
     wake_at: Option<Instant>,
@@ -117,6 +121,8 @@ impl Cake {
             memory: Memory::default(),
             backlog: Backlog::default(),
             stats: Stats::default(),
+            sent: 0,
+            purged: 0,
             sizes: Sizes::default(),
             autorate: Autorate::default(),
             wake_at: None,
@@ -171,8 +177,8 @@ impl Cake {
 
     /// Changes what `patch` names (`cake_change`), with packets in the queues.
     ///
-    /// Packets in tins that no longer exist are dropped and counted as dropped; the kernel frees
-    /// them without a trace.
+    /// Packets in tins that no longer exist are discarded without being counted as dropped
+    /// (`cake_clear_tin`); they are handed over as purged.
     pub fn change(&mut self, patch: &Patch, cx: &mut Cx<'_>) {
         self.config = self.config.patched(patch);
         if let Some(bandwidth) = patch.bandwidth {
@@ -194,7 +200,10 @@ impl Cake {
             tin.configure(&self.config, class, self.rate, self.mtu);
         }
         self.cost = self.tins[0].cost;
-        self.current = if self.current < classes.len() { self.current } else { 0 };
+        // The kernel clears the tins that there aren't, and so has the last of them at hand.
+        if classes.len() < MAX_TINS {
+            self.current = MAX_TINS - 1;
+        }
         self.memory.limit = self.memory_limit();
     }
 
@@ -211,16 +220,15 @@ impl Cake {
         limit.min((MOST_PACKETS * u64::from(self.mtu)).max(configured))
     }
 
-    /// Drops everything in a tin.
+    /// Discards everything in a tin.
     fn clear_tin(&mut self, tin: usize, cx: &mut Cx<'_>) {
         let Some(flows) = &self.tins[tin].flows else { return };
         let mut filled: Vec<usize> = flows.active().map(|(index, _)| index).collect();
         filled.retain(|&index| !flows.get(index).chain.is_empty());
         for index in filled {
             while let Some(ticket) = self.take(tin, index) {
-                self.tins[tin].counters.dropped += 1;
-                self.tins[tin].flows_mut().get_mut(index).dropped += 1;
-                self.drop(Reason::QdiscDrop, ticket, cx);
+                self.purged += 1;
+                self.hand_over(Reason::QueuePurge, ticket, cx);
                 self.shrunk(tin, index);
             }
         }
@@ -246,6 +254,10 @@ impl Cake {
     /// Counts and hands over a packet that has left its queue for good.
     fn drop(&mut self, reason: Reason, ticket: Ticket, cx: &mut Cx<'_>) {
         self.stats.drops += 1;
+        self.hand_over(reason, ticket, cx);
+    }
+
+    fn hand_over(&mut self, reason: Reason, ticket: Ticket, cx: &mut Cx<'_>) {
         let mut packet = Packet::default();
         ticket.redeem(&mut self.pool, &mut packet);
         cx.drop(reason, packet);

@@ -6,7 +6,6 @@ use super::Sizes;
 use super::flows::Set;
 use super::hash::QUEUES;
 use super::tin::{Counters, Tin};
-use crate::qdisc::Stats;
 use crate::units::Instant;
 
 /// Statistics of an instance.
@@ -113,18 +112,13 @@ impl Cake {
         }
     }
 
-    /// Asserts that every packet that entered was sent, was dropped, or waits.
-    ///
-    /// With `no-split-gso` super-packets are sent as several, so that nothing can be said.
+    /// Asserts that every packet that entered was sent, was dropped, went with its tin, or waits.
     pub fn assert_conserved(&self) {
-        if !self.config.split_gso {
-            return;
-        }
         let entered =
             self.tins.iter().fold(0u32, |sum, tin| sum.wrapping_add(tin.counters.packets));
-        let Stats { packets, drops, .. } = self.stats;
-        let accounted = packets + drops + u64::from(self.backlog.packets);
-        assert_eq!(entered, accounted as u32, "in = out + dropped + backlog");
+        let waiting = u64::from(self.backlog.packets);
+        let accounted = self.sent + self.stats.drops + self.purged + waiting;
+        assert_eq!(entered, accounted as u32, "in = out + dropped + purged + backlog");
         let waiting: u32 = self.tins.iter().map(|tin| tin.backlog).sum();
         assert_eq!(waiting, self.backlog.bytes, "the tins hold what the instance holds");
     }

@@ -1,0 +1,196 @@
+use super::*;
+
+/// Ports 1000 and 80, and enough behind them for a header.
+const PORTS: [u8; 20] = [3, 232, 0, 80, 0, 12, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0];
+const OUTER: FlowAddresses = FlowAddresses::V4(0x0a00_0001, 0x0a00_0002);
+const INNER: FlowAddresses = FlowAddresses::V6([0xfd00 << 48, 1], [0xfd00 << 48, 2]);
+
+fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    fragment(protocol, payload, 0)
+}
+
+fn fragment(protocol: u8, payload: &[u8], offset: u16) -> Vec<u8> {
+    let [l0, l1] = (20 + payload.len() as u16).to_be_bytes();
+    let [f0, f1] = offset.to_be_bytes();
+    let mut bytes = vec![0x45, 0, l0, l1, 0, 0, f0, f1, 64, protocol, 0, 0];
+    bytes.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    bytes.extend(payload);
+    bytes
+}
+
+fn ipv6(next: u8, payload: &[u8], label: u8) -> Vec<u8> {
+    let [l0, l1] = (payload.len() as u16).to_be_bytes();
+    let mut bytes = vec![0x60, 0, 0, label, l0, l1, next, 64];
+    for host in [1, 2] {
+        bytes.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
+    }
+    bytes.extend(payload);
+    bytes
+}
+
+fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
+    bytes.extend(ether_type.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+fn keys(ether_type: u16, payload: &[u8]) -> FlowKeys {
+    let frame = ethernet(ether_type, payload);
+    Packet::parse_ethernet(&frame[..]).expect("a frame").flow_keys()
+}
+
+fn joined(parts: &[&[u8]]) -> Vec<u8> {
+    parts.concat()
+}
+
+/// Protocol, ports and addresses that an IPv4 packet is hashed by.
+fn of_ipv4(protocol: u8, payload: &[u8]) -> (u8, (u16, u16), FlowAddresses) {
+    let keys = keys(0x0800, &ipv4(protocol, payload));
+    (keys.protocol, keys.ports, keys.addresses)
+}
+
+fn of_ipv6(next: u8, payload: &[u8]) -> (u8, (u16, u16), u32) {
+    let keys = keys(0x86dd, &ipv6(next, payload, 0));
+    assert_eq!((keys.addresses, keys.ether_type), (INNER, 0x86dd));
+    (keys.protocol, keys.ports, keys.flow_label)
+}
+
+#[test]
+fn ports_are_read_where_a_protocol_has_them_or_an_spi() {
+    for protocol in [6, 17, 33, 50, 132, 136] {
+        assert_eq!(of_ipv4(protocol, &PORTS), (protocol, (1000, 80), OUTER));
+        assert_eq!(of_ipv6(protocol, &PORTS), (protocol, (1000, 80), 0));
+    }
+    let authenticated = joined(&[&[6, 4, 0, 0], &PORTS]);
+    assert_eq!(of_ipv4(51, &authenticated), (51, (1000, 80), OUTER), "the SPI of AH");
+    for protocol in [0, 1, 2, 89, 115, 255] {
+        assert_eq!(of_ipv4(protocol, &PORTS), (protocol, (0, 0), OUTER));
+    }
+    assert_eq!(of_ipv4(17, &PORTS[..3]), (17, (0, 0), OUTER), "cut off");
+}
+
+#[test]
+fn fragments_have_no_ports_not_even_the_first() {
+    for offset in [0x2000, 0x2064, 50] {
+        let keys = keys(0x0800, &fragment(17, &PORTS, offset));
+        assert_eq!((keys.protocol, keys.ports, keys.addresses), (17, (0, 0), OUTER));
+    }
+    assert_eq!(keys(0x0800, &fragment(17, &PORTS, 0x4000)).ports, (1000, 80), "don't fragment");
+    for offset in [0, 1, 8] {
+        let header = [17, 0, 0, offset, 0, 0, 0, 9];
+        assert_eq!(of_ipv6(44, &joined(&[&header, &PORTS])), (17, (0, 0), 0));
+    }
+}
+
+#[test]
+fn extension_headers_are_passed_but_not_authentication() {
+    let options = [17, 0, 1, 4, 0, 0, 0, 0];
+    for next in [0, 43, 60] {
+        assert_eq!(of_ipv6(next, &joined(&[&options, &PORTS])), (17, (1000, 80), 0));
+    }
+    let authenticated = joined(&[&[17, 4, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0], &PORTS]);
+    assert_eq!(of_ipv6(51, &authenticated).1, (1, 2));
+}
+
+#[test]
+fn a_flow_label_stands_for_the_ports_and_ends_the_walk() {
+    let labelled = keys(0x86dd, &ipv6(17, &PORTS, 7));
+    assert_eq!((labelled.flow_label, labelled.ports), (7, (0, 0)));
+    let tunnel = keys(0x0800, &ipv4(41, &ipv6(6, &PORTS, 7)));
+    assert_eq!((tunnel.flow_label, tunnel.addresses, tunnel.ports), (7, INNER, (0, 0)));
+}
+
+#[test]
+fn tunnels_are_seen_through() {
+    let inner = ipv6(6, &PORTS, 0);
+    let gre = |flags: u8, optional: &[u8]| joined(&[&[flags, 0, 0x86, 0xdd], optional, &inner]);
+    let bridged = joined(&[&[0, 0, 0x65, 0x58], &ethernet(0x86dd, &inner)]);
+    for (protocol, payload) in [
+        (41, inner.clone()),
+        (47, gre(0, &[])),
+        (47, gre(0xb0, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])),
+        (47, bridged),
+    ] {
+        let keys = keys(0x0800, &ipv4(protocol, &payload));
+        assert_eq!((keys.protocol, keys.ports, keys.addresses), (6, (1000, 80), INNER));
+        assert_eq!(keys.ether_type, 0x86dd, "it is no other than the same flow without tunnel");
+    }
+    assert_eq!(keys(0x0800, &ipv4(47, &gre(0x20, &[0, 0, 0, 9]))).gre_key, 9);
+    let routed = keys(0x0800, &ipv4(47, &gre(0x40, &[])));
+    assert_eq!((routed.protocol, routed.addresses, routed.ether_type), (47, OUTER, 0x0800));
+    let label = joined(&[&[0, 1, 1, 255], &inner]);
+    let mpls = keys(0x0800, &ipv4(137, &label));
+    assert_eq!((mpls.addresses, mpls.ether_type), (OUTER, 0x8847), "MPLS is not looked into");
+}
+
+/// Hosts are told apart by addresses and by what the dissector last read as an EtherType, so that
+/// a tunnel's end is another host than the same address elsewhere.
+#[test]
+fn what_a_tunnel_carries_is_part_of_the_flow_even_if_it_is_not_ip() {
+    let other = keys(0x0800, &ipv4(47, &joined(&[&[0x20, 0, 0x88, 0xb5, 0, 0, 0, 9], &PORTS])));
+    assert_eq!((other.ether_type, other.gre_key, other.addresses), (0x88b5, 9, OUTER));
+    let wrong = keys(0x0800, &ipv4(41, &ipv4(17, &PORTS)));
+    assert_eq!((wrong.ether_type, wrong.addresses != OUTER), (0x86dd, true), "no version is read");
+}
+
+#[test]
+fn pppoe_sessions_are_seen_through_if_they_carry_ip() {
+    let session = |code, protocol: [u8; 2]| {
+        joined(&[&[0x11, code, 0, 9, 0, 99], &protocol, &ipv6(17, &PORTS, 0)])
+    };
+    let keys = |session: &[u8]| {
+        let keys = keys(0x8864, session);
+        (keys.addresses, keys.ports, keys.ether_type)
+    };
+    assert_eq!(keys(&session(0, [0, 0x57])), (INNER, (1000, 80), 0x86dd));
+    assert_eq!(keys(&session(1, [0, 0x57])), (FlowAddresses::None, (0, 0), 0x8864));
+    assert_eq!(keys(&session(0, [0xc0, 0x21])), (FlowAddresses::None, (0, 0), 0x8864));
+}
+
+#[test]
+fn what_is_not_ip_is_told_by_its_ether_type() {
+    for ether_type in [0x0806, 0x8847, 0x88b5, 60] {
+        let expected = FlowKeys { ether_type, ..FlowKeys::default() };
+        assert_eq!(keys(ether_type, &[1; 46]), expected);
+    }
+}
+
+/// A frame with its tag in it, as packet sockets send them: the kernel takes the first bytes of
+/// the IP header for the rest of the tag, and so TOS and length for what tells flows apart.
+#[test]
+fn behind_a_tag_in_the_frame_the_ip_header_is_misread() {
+    let tagged = |payload: &[u8]| keys(0x8100, &joined(&[&[0, 100, 8, 0], payload]));
+    let datagram = ipv4(17, &PORTS);
+    let expected = FlowKeys {
+        ether_type: datagram.len() as u16,
+        tags: [0x8100_4500_0000 | datagram.len() as u64 & !0x1000_0000, 0],
+        ..FlowKeys::default()
+    };
+    assert_eq!(tagged(&datagram), expected);
+    let mut other = datagram;
+    other[15] = 77;
+    assert_eq!(tagged(&other), expected, "another source");
+    other[1] = 4;
+    assert_ne!(tagged(&other), expected, "another TOS");
+    let unknown = |payload: &[u8]| keys(0x8100, &joined(&[&[0, 100, 0x88, 0xb5], payload]));
+    assert_ne!(unknown(&[1; 46]), unknown(&[2; 46]));
+}
+
+/// Ordinary packets are not walked through: what their fields say is what their bytes would.
+#[test]
+fn fields_say_what_bytes_say() {
+    use crate::packet::testing::{self, packet};
+    use crate::packet::{TcpFlags, Transport};
+    let networks: [fn(u8) -> Network; 2] = [testing::ipv4, testing::ipv6];
+    for network in networks {
+        for (protocol, transport) in [(6, testing::tcp(TcpFlags::ACK)), (253, Transport::None)] {
+            let packet = packet(network(protocol), transport, 9);
+            let mut bytes = Vec::new();
+            packet.emit_headers(&mut bytes);
+            let at = packet.link.len() as usize;
+            let walked = Dissector::walk(&bytes, at, packet.network.ether_type().0);
+            assert_eq!(packet.flow_keys(), walked);
+        }
+    }
+}
