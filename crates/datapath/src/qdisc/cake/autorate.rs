@@ -92,7 +92,7 @@ mod tests {
         autorate.add_bytes(54);
         autorate.remove_bytes(60);
         autorate.arrived(5 * NANOS);
-        assert_eq!(autorate.peak, 6 + (u64::MAX - 6_000_000_000 + 1) / 2 / NANOS / 4 * NANOS);
+        assert_eq!(autorate.peak, 6 + 2_305_843_008, "2^64 - 6 * 10^9 in two seconds");
     }
 
     #[test]
