@@ -39,6 +39,8 @@ FOLDERS = {
 LIBRARIES = ["crates/datapath/src/lib.rs", "crates/sim/src/lib.rs"]
 PACKAGES = ["datapath", "sim", "drill", "iproute", "lab"]
 STEPS = [0, 30, 100, 300, 1_000, 3_000, 10_000]
+# Kinds that run nothing but one folder.
+NARROW = {"qdisc": "qdisc", "route": "fib"}
 SWITCH = """
 /// Which mistake of mutants/*.toml is made.
 pub mod mutants {
@@ -189,11 +191,12 @@ class Swarm:
         self.kinds = kinds or run(self.program, "kinds", stdout=subprocess.PIPE).stdout.split()
         self.seeds, self.sound = seeds, {}
 
-    def slices(self):
+    def slices(self, folder):
         ends = [end for end in STEPS if end < self.seeds] + [self.seeds]
         for begin, end in zip(ends, ends[1:]):
             for kind in self.kinds:
-                yield kind, begin, end
+                if NARROW.get(kind, folder) == folder:
+                    yield kind, begin, end
 
     def judge(self, number, slice, more, limit):
         """[(seed, oracle)] of what fails, and the seconds it took."""
@@ -212,9 +215,10 @@ class Swarm:
             self.sound[slice] = [str(seed) for seed, _ in failed], seconds
         return self.sound[slice]
 
-    def find(self, number):
+    def find(self, mutant):
         """The first seed that fails only with the mutant, and how."""
-        for slice in self.slices():
+        number = mutant["number"]
+        for slice in self.slices(mutant["folder"]):
             known, seconds = self.without(slice)
             failed, _ = self.judge(number, slice, known, 200 + 20 * seconds)
             if failed:
@@ -329,7 +333,7 @@ def main():
     swarm, tests = Swarm(given.kinds, given.seeds), Tests(given.tests)
     for mutant in todo:
         began = time.monotonic()
-        by = swarm.find(mutant["number"]) or tests.find(mutant["number"], mutant.get("leave_out", []))
+        by = swarm.find(mutant) or tests.find(mutant["number"], mutant.get("leave_out", []))
         result = {"name": mutant["name"], "commit": commit, "by": by, "seeds": given.seeds,
                   "kinds": swarm.kinds, "tests": given.tests, "seconds": round(time.monotonic() - began)}
         with open(RESULTS, "a") as file:

@@ -1,6 +1,7 @@
 //! What must hold, whatever the case. Nothing here shares code with what it judges.
 
 pub mod frame;
+pub mod offered;
 pub mod tcp;
 
 use crate::case::Violation;

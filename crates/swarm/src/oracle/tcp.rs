@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::frame::{Segment, flag};
+use super::offered::Offered;
 
 /// A law, and how it was broken.
 pub type Broken = (&'static str, String);
@@ -55,6 +56,8 @@ pub struct Flow {
     pub signs: bool,
     /// Segments that the host has sent.
     pub segments: u64,
+    /// What it offers.
+    pub offered: Offered,
 }
 
 /// What the host has sent from one initial number on.
@@ -91,6 +94,7 @@ impl Flow {
     /// A segment without flaws goes to the host.
     pub fn heard(&mut self, segment: &Segment) {
         self.urgent |= segment.has(0x20);
+        self.offered.heard(segment);
         if let Some((value, _)) = segment.stamps {
             self.stamps.insert(value);
         }
@@ -187,6 +191,7 @@ impl Flow {
         self.check_numbers(segment)?;
         if segment.has(flag::ACK) {
             self.check_ack(segment)?;
+            self.offered.sent(segment, reach(&self.arrived, segment.ack))?;
             self.host_ack = Some(segment.ack);
             self.host_sack.clone_from(&segment.sack);
         }

@@ -506,6 +506,7 @@ impl Bench {
         };
         let bare = segment.len == 0 && segment.flags & 0x3f == flag::ACK;
         let flow = &mut self.flows[at];
+        flow.offered.may_shrink |= self.host.tcp_defaults().sysctl.tcp_shrink_window != 0;
         let probe = flow.present().is_some_and(|out| after(out.end, segment.seq));
         flow.sent(segment)
             .map_err(|(law, why)| (law, format!("{why}\nin {segment:?}\nafter {flow:?}")))?;

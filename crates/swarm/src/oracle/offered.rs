@@ -1,0 +1,111 @@
+//! What a host offers on the wire: a window whose edge stays, SACK blocks that lie ahead.
+
+use super::frame::{Segment, flag};
+use super::tcp::{Broken, after};
+
+/// What was seen of the windows of one flow's host.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offered {
+    /// The host may take back what it has offered (`tcp_shrink_window`).
+    pub may_shrink: bool,
+    /// The furthest edge offered since the host's SYN.
+    edge: Option<u32>,
+    /// Scales of the SYNs of host and peer. Two kinds of SYNs: nobody outside knows which one counts.
+    host_scale: Option<u8>,
+    peer_scales: Option<bool>,
+    is_ambiguous: bool,
+}
+
+impl Offered {
+    /// A segment of the peer.
+    pub fn heard(&mut self, segment: &Segment) {
+        if segment.has(flag::SYN) {
+            let scales = segment.scale.is_some();
+            self.is_ambiguous |= self.peer_scales.is_some_and(|before| before != scales);
+            self.peer_scales = Some(scales);
+        }
+    }
+
+    /// A segment of the host, to which everything has come in order up to `reached`.
+    ///
+    /// # Errors
+    /// The law that this breaks.
+    pub fn sent(&mut self, segment: &Segment, reached: u32) -> Result<(), Broken> {
+        if segment.has(flag::SYN) {
+            self.edge = None;
+            self.host_scale = segment.scale;
+            return Ok(());
+        }
+        if !segment.has(flag::ACK) {
+            return Ok(());
+        }
+        check_blocks(segment)?;
+        self.check_edge(segment, reached)
+    }
+
+    /// RFC 9293 section 3.8.6: a host does not shrink its window. A closed one says that there is no
+    /// memory, which nobody can know before.
+    fn check_edge(&mut self, segment: &Segment, reached: u32) -> Result<(), Broken> {
+        if segment.window == 0 || self.may_shrink || self.is_ambiguous {
+            self.edge = None;
+            return Ok(());
+        }
+        let scale = self.host_scale.filter(|_| self.peer_scales == Some(true)).unwrap_or(0);
+        let window = u32::from(segment.window) << scale;
+        let edge = segment.ack.wrapping_add(window);
+        // An ACK may tell of less than has come: the window counts from there.
+        let furthest =
+            if after(reached, segment.ack) { reached.wrapping_add(window) } else { edge };
+        if let Some(before) = self.edge
+            && after(before, furthest)
+        {
+            let what = format!("its edge moves from {before} back to {edge}");
+            return Err(("offered window", what));
+        }
+        if self.edge.is_none_or(|before| after(edge, before)) {
+            self.edge = Some(edge);
+        }
+        Ok(())
+    }
+}
+
+/// Only the first block may tell of what came twice (RFC 2883).
+fn check_blocks(segment: &Segment) -> Result<(), Broken> {
+    let ahead = |(start, _): &&(u32, u32)| after(*start, segment.ack);
+    match segment.sack.iter().skip(1).find(|block| !ahead(block)) {
+        None => Ok(()),
+        Some(block) => {
+            let what = format!("{block:?} is SACKed, though {} is acknowledged", segment.ack);
+            Err(("SACK ahead of the ACK", what))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(ack: u32, window: u16) -> Segment {
+        Segment { ack, window, flags: flag::ACK, ..Segment::default() }
+    }
+
+    #[test]
+    fn a_window_keeps_its_edge_or_closes() {
+        let mut offered = Offered::default();
+        assert_eq!(offered.sent(&ack(100, 1_000), 100), Ok(()));
+        assert_eq!(offered.sent(&ack(200, 900), 200), Ok(()));
+        let shrunk = offered.sent(&ack(300, 700), 300).map_err(|broken| broken.0);
+        assert_eq!(shrunk, Err("offered window"));
+        assert_eq!(offered.sent(&ack(300, 0), 300), Ok(()));
+        assert_eq!(offered.sent(&ack(300, 10), 300), Ok(()));
+    }
+
+    #[test]
+    fn blocks_behind_the_first_lie_ahead() {
+        let mut offered = Offered::default();
+        let of = |sack| Segment { sack, ..ack(500, 1_000) };
+        assert_eq!(offered.sent(&of(vec![(400, 450), (600, 700)]), 500), Ok(()));
+        let passed = offered.sent(&of(vec![(600, 700), (400, 450)]), 500);
+        assert_eq!(passed.map_err(|broken| broken.0), Err("SACK ahead of the ACK"));
+    }
+}
