@@ -292,14 +292,19 @@ def chosen(mutants, words):
     return picked
 
 
+def outcome(result):
+    if result is None:
+        return "not run yet"
+    missed = f"**MISSED** by {result['seeds']} seeds of {', '.join(result['kinds'])}"
+    return result["by"] or missed + (" and all tests" if result["tests"] else "; tests not run yet")
+
+
 def table(mutants):
     known = results()
     print("| mutant | what is wrong | caught by |\n|---|---|---|")
     for mutant in mutants:
         result = known.get(mutant["name"])
-        by = "not run yet" if result is None else result["by"] or f"**MISSED** ({result['seeds']} seeds)"
-        if not edits(mutant):
-            by = "the defect itself still stands"
+        by = outcome(result) if edits(mutant) else "the defect itself still stands"
         print(f"| {mutant['folder']} {mutant['name']} | {mutant['breaks']} | {by} |")
     runs = [known[m["name"]] for m in mutants if m["name"] in known and edits(m)]
     caught = sum(1 for one in runs if one["by"])
