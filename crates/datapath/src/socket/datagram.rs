@@ -13,7 +13,7 @@ use super::family;
 use super::number::*;
 use super::stream::wait;
 use super::table::File;
-use crate::host::{Datagram, Host, SocketError, UdpSocket};
+use crate::host::{Datagram, Host, SocketError, UdpSocket, Wakes};
 use crate::packet::Body;
 use crate::qdisc::Enqueue;
 use crate::units::Instant;
@@ -34,6 +34,8 @@ pub(super) struct DatagramSocket {
     bound: Option<SocketAddr>,
     /// `shutdown`: reading, writing.
     shut: (bool, bool),
+    /// How often that was called: each time wakes whoever waits (`inet_shutdown`).
+    shutdowns: u32,
     settings: Settings,
 }
 
@@ -48,6 +50,7 @@ impl DatagramSocket {
             id: None,
             bound: None,
             shut: (false, false),
+            shutdowns: 0,
             settings: Settings::default(),
         }
     }
@@ -92,6 +95,13 @@ impl DatagramSocket {
 
     fn host_socket<'a>(&self, host: &'a Host) -> Option<&'a UdpSocket> {
         host.udp(self.id?)
+    }
+
+    /// How often its waiters have been woken.
+    pub fn wakes(&self, host: &Host) -> Wakes {
+        let mut wakes = self.id.map(|id| host.udp_wakes(id)).unwrap_or_default();
+        wakes.state = wakes.state.wrapping_add(self.shutdowns);
+        wakes
     }
 
     /// What it is ready for, as `EPOLL*` bits (`udp_poll`).
@@ -188,7 +198,7 @@ impl Sockets {
         let socket = self.datagram_mut(fd)?;
         let local = match address {
             Address::Unspecified if !socket.ipv6 => socket.any(),
-            other => socket.address(other)?,
+            other => family::to_bind(socket.address(other))?,
         };
         if socket.id.is_some() {
             return Err(Errno::EINVAL);
@@ -238,6 +248,7 @@ impl Sockets {
             _ => return Err(Errno::EINVAL),
         };
         socket.shut = (socket.shut.0 || read, socket.shut.1 || write);
+        socket.shutdowns = socket.shutdowns.wrapping_add(1);
         // Without a peer the call fails, and has its effect all the same.
         socket.id.and_then(|id| host.udp_peer(id)).ok_or(Errno::ENOTCONN)?;
         Ok(Return::value(0))

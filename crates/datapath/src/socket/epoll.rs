@@ -169,9 +169,7 @@ impl Sockets {
             Ok(File::Stream(stream)) => {
                 stream.host_socket().map(|id| host.tcp_wakes(id)).unwrap_or_default()
             }
-            Ok(File::Datagram(socket)) => {
-                socket.id.map(|id| host.udp_wakes(id)).unwrap_or_default()
-            }
+            Ok(File::Datagram(socket)) => socket.wakes(host),
             // Whatever changes a pipe is a wake-up.
             Ok(&File::Pipe(pipe, _)) => {
                 let bytes = self.pipes[pipe].bytes as u32;

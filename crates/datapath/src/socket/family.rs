@@ -31,6 +31,11 @@ pub(super) fn of_argument(
     }
 }
 
+/// The address in an argument of `bind`: one of the other family is wrong, not out of reach.
+pub(super) fn to_bind(told: Result<SocketAddr, Errno>) -> Result<SocketAddr, Errno> {
+    told.map_err(|errno| if errno == Errno::ENETUNREACH { Errno::EINVAL } else { errno })
+}
+
 /// An address as the caller sees it: IPv4 as mapped, if the socket is IPv6.
 pub(super) fn shown(address: SocketAddr, ipv6: bool) -> SocketAddr {
     match address {

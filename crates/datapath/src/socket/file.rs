@@ -282,7 +282,8 @@ impl Sockets {
     ) -> Poll<Outcome> {
         let held = self.pipes[pipe].bytes;
         if held == 0 && !self.pipes[pipe].is_ended() {
-            let nonblocking = flags & number::SPLICE_F_NONBLOCK != 0;
+            let nonblocking = flags & number::SPLICE_F_NONBLOCK != 0
+                || self.pipes[pipe].is_nonblocking(PipeEnd::Read);
             return if nonblocking { Poll::Ready(Err(Errno::EAGAIN)) } else { Poll::Pending };
         }
         let wanted = len.min(held);

@@ -165,6 +165,10 @@ impl Sockets {
                 let bytes = self.pipes[pipe].bytes;
                 return Ok(Return::zero_with(Data::Number(bytes as i64)));
             }
+            &mut File::Pipe(pipe, end) if request == FIONBIO => {
+                self.pipes[pipe].set_nonblocking(end, argument != 0);
+                return Ok(Return::value(0));
+            }
             _ => return Err(Errno::ENOTTY),
         };
         if request == FIONBIO {

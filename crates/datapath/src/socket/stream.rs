@@ -140,7 +140,7 @@ impl Sockets {
         let stream = self.stream(fd)?;
         let mut address = match address {
             Address::Unspecified if !stream.ipv6 => stream.any(),
-            other => stream.address(other)?,
+            other => family::to_bind(stream.address(other))?,
         };
         if stream.bound.is_some() || stream.phase != Phase::Fresh {
             return Err(Errno::EINVAL);
@@ -230,6 +230,7 @@ impl Sockets {
         flags: i32,
         progress: &mut Progress,
     ) -> Poll<Outcome> {
+        self.file(fd)?;
         if flags & !(number::SOCK_NONBLOCK | number::SOCK_CLOEXEC) != 0 {
             return Poll::Ready(Err(Errno::EINVAL));
         }

@@ -194,10 +194,10 @@ impl Process {
         if let Some((fd, socket_call)) = main_fd(syscall) {
             let told = outcome.as_ref().map(|returned| returned.value).map_err(|errno| *errno);
             closed_since = opening.is_some() && opening != self.model.opening(fd);
-            let checked_first = matches!(
-                (syscall, told),
-                (Syscall::Accept { .. } | Syscall::SetOption { .. }, Err(Errno::EINVAL))
-            );
+            // Flags are looked at before the kind of the descriptor.
+            let checked_first = told == Err(Errno::EINVAL)
+                && matches!(syscall, Syscall::Accept { .. })
+                && self.model.kind(fd).is_some();
             if closed_since && told != Err(Errno::EBADF) {
                 return Err(("descriptors", "it was closed under the call".to_owned()));
             }

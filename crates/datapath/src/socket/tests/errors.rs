@@ -161,6 +161,21 @@ fn a_file_ends_where_the_largest_does() {
 }
 
 #[test]
+fn an_ipv6_socket_of_its_own_binds_no_mapped_address() {
+    let mut pair = Pair::new();
+    for kind in [number::SOCK_STREAM, number::SOCK_DGRAM] {
+        let opened = Syscall::Socket { domain: number::AF_INET6, kind, protocol: 0 };
+        let fd = pair.value(CLIENT, opened).expect("a socket") as Fd;
+        pair.set(CLIENT, fd, number::SOL_IPV6, number::IPV6_V6ONLY, 1);
+        let mapped = address("[::ffff:10.0.0.2]:80");
+        let bound = pair.value(CLIENT, Syscall::Bind { fd, address: mapped });
+        assert_eq!(bound, Err(Errno::EINVAL));
+        let connected = pair.value(CLIENT, Syscall::Connect { fd, address: mapped });
+        assert_eq!(connected, Err(Errno::ENETUNREACH));
+    }
+}
+
+#[test]
 fn a_pipe_that_must_not_wait_says_so() {
     let mut pair = Pair::new();
     assert_eq!(pair.value(CLIENT, Syscall::Pipe), Ok(0));

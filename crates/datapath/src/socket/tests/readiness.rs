@@ -128,3 +128,20 @@ fn a_watched_descriptor_that_is_closed_is_forgotten() {
     assert_eq!(pair.value(SERVER, Syscall::Close { fd: 4 }), Ok(0));
     assert_eq!(events(&mut pair, SERVER, epfd), []);
 }
+
+#[test]
+fn shutting_down_a_udp_socket_wakes_an_epoll_though_it_fails() {
+    let mut pair = Pair::new();
+    let opened = Syscall::Socket { domain: number::AF_INET, kind: number::SOCK_DGRAM, protocol: 0 };
+    assert_eq!(pair.value(CLIENT, opened), Ok(3));
+    assert_eq!(pair.value(CLIENT, Syscall::EpollCreate { size: 1 }), Ok(4));
+    let event = EpollEvent { events: number::EPOLLIN, data: 3 };
+    let op = number::EPOLL_CTL_ADD;
+    let watch = Syscall::EpollCtl { epfd: 4, op, fd: 3, event: Some(event) };
+    assert_eq!(pair.value(CLIENT, watch), Ok(0));
+    let wait = || Syscall::EpollWait { epfd: 4, max_events: 8, timeout_ms: 0 };
+    assert_eq!(pair.value(CLIENT, wait()), Ok(0));
+    let shutdown = Syscall::Shutdown { fd: 3, how: number::SHUT_RDWR };
+    assert_eq!(pair.value(CLIENT, shutdown), Err(Errno::ENOTCONN));
+    assert_eq!(pair.value(CLIENT, wait()), Ok(1));
+}
