@@ -150,7 +150,11 @@ impl Red {
 
     /// The packet that the inner qdisc would give (`red_peek`).
     pub(super) fn peek(&mut self, cx: &mut Cx<'_>) -> Option<&Packet> {
-        self.child.peek(cx)
+        let dropped_before = cx.dropped.len();
+        // What an inner qdisc drops to find a packet, it drops the first time.
+        let any = self.child.peek(cx).is_some();
+        self.stats.drops += (cx.dropped.len() - dropped_before) as u64;
+        if any { self.child.peek(cx) } else { None }
     }
 
     /// `red_calc_qavg` and `red_action`.

@@ -66,7 +66,7 @@ impl FqWords {
             "flow_limit" => self.flow_limit = Some(number(words.value(word)?, word.text)?),
             "buckets" => self.buckets = Some(buckets(words.value(word)?)?),
             "orphan_mask" => self.orphan_mask = Some(number(words.value(word)?, word.text)?),
-            "quantum" => self.quantum = Some(positive(words.value(word)?, word.text)?),
+            "quantum" => self.quantum = Some(quantum(words.value(word)?)?),
             "initial_quantum" => {
                 self.initial_quantum = Some(number(words.value(word)?, word.text)?);
             }
@@ -132,12 +132,14 @@ fn buckets(word: Word<'_>) -> Result<u32> {
     }
 }
 
-fn positive(word: Word<'_>, what: &str) -> Result<u32> {
-    match number(word, what)? {
-        0 => Err(word.illegal(what)),
-        bytes => Ok(bytes),
-    }
+/// Bytes, at most 2²⁰ (`fq_change`).
+fn quantum(word: Word<'_>) -> Result<u32> {
+    let bytes = number(word, "quantum")?;
+    if (1..=MAX_QUANTUM).contains(&bytes) { Ok(bytes) } else { Err(word.illegal("quantum")) }
 }
+
+/// The largest quantum.
+const MAX_QUANTUM: u32 = 1 << 20;
 
 /// fq as tc shows it.
 pub(super) fn shown(fq: &Fq) -> Shown {
@@ -248,6 +250,7 @@ mod tests {
             ("maxrat 1mbit", Some("maxrate")),
             ("buckets 0", None),
             ("quantum 5k", None),
+            ("quantum 1048577", None),
             ("limit 1e3", None),
             ("maxrate 50gbit", None),
             ("timer_slack 5e9", None),

@@ -252,3 +252,24 @@ fn bands_that_vanish_give_up_what_netem_holds_back() {
     assert!(dropped.iter().all(|(reason, _)| *reason == Reason::QueuePurge));
     assert_eq!((dropped.len(), prio.stats().drops, prio.backlog()), (5, 5, Backlog::default()));
 }
+
+/// `qdisc_tree_reduce_backlog()` reaches red as well when its parent looks at the next packet.
+#[test]
+fn red_counts_what_its_child_drops_to_be_looked_at() {
+    let mut red = red();
+    *red.child_mut() = Codel::new(nervous_codel()).into();
+    let mut queue = Sched::from(red);
+    let mut dropped = Vec::new();
+    let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+    for _ in 0..6 {
+        queue.enqueue(frame(60), &mut cx);
+    }
+    for millis in 1..8 {
+        let mut cx = Cx { now: Instant::from_nanos(millis * 1_000_000), dropped: &mut dropped };
+        if queue.peek(&mut cx).is_some() && millis % 2 == 0 {
+            queue.dequeue(&mut cx);
+        }
+    }
+    assert!(!dropped.is_empty());
+    assert_eq!(queue.stats().drops, dropped.len() as u64);
+}
