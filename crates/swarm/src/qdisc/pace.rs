@@ -51,7 +51,11 @@ impl Pace {
             }
             AnyQdisc::Cake(cake) if !CHANGES_SIZES.into_iter().any(says) => {
                 let rate = cake.config().bandwidth.bytes_per_sec();
-                if rate == 0 { Self::Unknown } else { Self::Clock { rate: rate.max(LEAST), next: 0 } }
+                if rate == 0 {
+                    Self::Unknown
+                } else {
+                    Self::Clock { rate: rate.max(LEAST), next: 0 }
+                }
             }
             _ => Self::Unknown,
         }
