@@ -281,6 +281,7 @@ impl Host {
             self.route_again(now, &mut socket.connection);
         }
         let tcp = &socket.connection;
+        tcp.check();
         if self.owed_at < Instant::FAR_FUTURE && tcp.waits_for_memory() {
             self.await_owed();
         }

@@ -263,6 +263,9 @@ impl Connection {
             }
         }
         if self.rec.lost_out > 0 {
+            if !self.is_sack() {
+                self.limit_reno_sacked();
+            }
             self.retransmit_without_congestion(cx);
         }
     }

@@ -158,6 +158,13 @@ impl Connection {
         key_for(&self.config.socket.md5, self.remote.ip())
     }
 
+    /// A key was set or taken away: the signature's room is no payload (`tcp_current_mss`).
+    pub fn md5_keys_changed(&mut self) {
+        if self.state != super::state::State::Close {
+            self.sync_mss();
+        }
+    }
+
     /// Refuses a segment that is not signed as it should be. True: it may pass.
     #[inline]
     pub(super) fn md5_allows(&self, packet: &Packet, cx: &mut Cx<'_>) -> bool {

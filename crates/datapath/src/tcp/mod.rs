@@ -20,6 +20,7 @@
 //! | [`urgent`], [`md5`], [`icmp`], [`mtu_probe`] | urgent data; signatures; errors and path MTU; probing for it |
 //! | `txhash`, [`sockopt`] | the hash of what is sent; options of a living connection |
 //! | [`shared`], [`rare`] | what connections share; what few of them need |
+//! | `check` | the books, recomputed from the queues |
 
 mod accecn;
 mod accecn_receiver;
@@ -27,6 +28,7 @@ mod accecn_sender;
 mod ack_in;
 mod ack_out;
 pub mod cc;
+mod check;
 pub mod config;
 mod ecn;
 mod ecn_dctcp;

@@ -216,7 +216,8 @@ impl Connection {
         if old == 0 || sample_8 < old {
             self.rcv.rtt_us_8 = sample_8;
         } else if !by_window {
-            self.rcv.rtt_us_8 = old - (old >> 3) + sample_us;
+            // An echo of the distant past is a sample of many minutes: 32 bits wrap, as Linux's do.
+            self.rcv.rtt_us_8 = (old - (old >> 3)).wrapping_add(sample_us);
         }
     }
 

@@ -222,6 +222,11 @@ impl InOrder {
         self.0.iter_mut().for_each(|record| record.shared = false);
     }
 
+    /// The records, oldest first.
+    pub fn records(&self) -> impl Iterator<Item = &Received> {
+        self.0.iter()
+    }
+
     /// Nothing waits to be read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -264,6 +269,11 @@ impl OutOfOrder {
     /// Nobody else has a share in the records any more.
     pub fn unshare(&mut self) {
         self.0.iter_mut().for_each(|record| record.shared = false);
+    }
+
+    /// The records by sequence number.
+    pub fn records(&self) -> impl Iterator<Item = &Received> {
+        self.0.iter()
     }
 
     /// No hole is open.

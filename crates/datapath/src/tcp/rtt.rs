@@ -80,7 +80,8 @@ impl Rtt {
     /// The timeout in µs: srtt + rttvar, where rttvar is never below `tcp_rto_min_us`
     /// (`__tcp_set_rto`).
     pub fn rto_us(&self) -> u32 {
-        (self.srtt_us_8 >> 3) + self.rttvar_us_4
+        // Samples of half an hour, from echoes of the distant past, wrap as in the kernel.
+        (self.srtt_us_8 >> 3).wrapping_add(self.rttvar_us_4)
     }
 }
 

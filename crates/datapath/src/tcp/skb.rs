@@ -256,6 +256,11 @@ impl SendQueue {
         self.rtx.get(index).copied()
     }
 
+    /// The `index`-th record that waits to be sent.
+    pub fn unsent_at(&self, index: usize) -> Option<SkbId> {
+        self.unsent.get(index).copied()
+    }
+
     /// Index of the first record in flight that ends after `seq` (`tcp_sacktag_skip`).
     pub fn rtx_index_ending_after(&self, seq: Seq) -> usize {
         self.rtx.partition_point(|&id| self.get(id).end_seq.at_or_before(seq))

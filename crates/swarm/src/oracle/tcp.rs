@@ -54,6 +54,10 @@ pub struct Flow {
     pub urgent: bool,
     /// The host signs what it sends.
     pub signs: bool,
+    /// Just past the peer's latest FIN.
+    pub peer_end: Option<u32>,
+    /// The host has sent fragments: not every segment has been seen.
+    pub in_pieces: bool,
     /// Segments that the host has sent.
     pub segments: u64,
     /// What it offers.
@@ -67,6 +71,8 @@ pub struct Outgoing {
     pub iss: u32,
     /// Just past the highest number sent.
     pub end: u32,
+    /// The same, with what the host has dropped before it reached the wire.
+    reached: u32,
     /// The number of the FIN.
     pub fin: Option<u32>,
     /// Just past the highest number that the peer has ever allowed.
@@ -91,8 +97,9 @@ impl Flow {
         self.begun.last()
     }
 
-    /// A segment without flaws goes to the host.
-    pub fn heard(&mut self, segment: &Segment) {
+    /// A segment without flaws goes to the host, which has no socket for the flow (`stateless`) or
+    /// has one.
+    pub fn heard(&mut self, segment: &Segment, stateless: bool) {
         self.urgent |= segment.has(0x20);
         self.offered.heard(segment);
         if let Some((value, _)) = segment.stamps {
@@ -107,6 +114,9 @@ impl Flow {
             self.peer_next = segment.seq.wrapping_add(1);
         }
         let end = segment.end();
+        if segment.has(flag::FIN) {
+            self.peer_end = Some(end);
+        }
         if end != segment.seq {
             self.arrived.push((segment.seq, end));
             self.extend_heard();
@@ -116,7 +126,9 @@ impl Flow {
             self.peer_next = end;
         }
         if segment.has(flag::ACK) {
-            self.heard_cookie(segment);
+            if stateless && !segment.has(flag::SYN) {
+                self.heard_cookie(segment);
+            }
             self.heard_ack(segment);
         }
     }
@@ -133,18 +145,16 @@ impl Flow {
             })
         };
         let mut silent = self.begun.iter().filter(|out| out.end == out.iss.wrapping_add(1));
-        if segment.has(flag::SYN) || self.written > 0 || !silent.any(returns) {
+        if !silent.any(returns) {
             return;
         }
         if !self.heard.iter().any(|(heard, _)| *heard == begin) {
             self.heard.push((begin, segment.seq));
             self.extend_heard();
         }
-        if !self.begun.iter().any(|out| out.iss == iss) {
-            let out = Outgoing { iss, end: segment.ack, fin: None, edge: segment.ack, acked: iss };
-            let present = self.begun.len().saturating_sub(1);
-            self.begun.insert(present, out);
-        }
+        let end = segment.ack;
+        let out = Outgoing { iss, end, reached: end, fin: None, edge: end, acked: iss };
+        self.begun = vec![out];
     }
 
     /// Everything up to where there is no hole.
@@ -202,6 +212,16 @@ impl Flow {
         Ok(())
     }
 
+    /// The host has dropped a segment of its own before it reached the wire.
+    pub fn lost(&mut self, segment: &Segment) {
+        if let Some(out) = self.begun.last_mut()
+            && after(segment.end(), out.reached)
+            && segment.end().wrapping_sub(out.reached) < FAR
+        {
+            out.reached = segment.end();
+        }
+    }
+
     fn sent_syn(&mut self, segment: &Segment) {
         self.reset = false;
         self.host_scale = segment.scale;
@@ -211,7 +231,14 @@ impl Flow {
         } else {
             let first = segment.seq.wrapping_add(1);
             let edge = first.wrapping_add(self.syn_window);
-            Outgoing { iss: segment.seq, end: first, fin: None, edge, acked: segment.seq }
+            Outgoing {
+                iss: segment.seq,
+                end: first,
+                reached: first,
+                fin: None,
+                edge,
+                acked: segment.seq,
+            }
         };
         self.begun.push(out);
     }
@@ -232,7 +259,8 @@ impl Flow {
         }
         let (written, longest) = (self.written, self.begun.len() - 1);
         let out = &mut self.begun[longest];
-        let claims = self.claims.iter().filter(|(ack, _)| !after(*ack, segment.end()));
+        let sent = segment.end().wrapping_sub(out.iss);
+        let claims = self.claims.iter().filter(|(ack, _)| ack.wrapping_sub(out.iss) <= sent);
         let claimed = claims.clone().map(|(_, edge)| *edge);
         let edge = claimed.fold(out.edge, |best, edge| if after(edge, best) { edge } else { best });
         out.edge = edge;
@@ -261,12 +289,15 @@ impl Flow {
             }
             out.fin = Some(data_end);
         }
-        if after(segment.seq, out.end) {
+        if after(segment.seq, out.reached) && !self.in_pieces {
             let what = format!("{} follows, though all ended at {}", segment.seq, out.end);
             return Err(("exact bytes", what));
         }
         if after(segment.end(), out.end) {
             out.end = segment.end();
+        }
+        if after(segment.end(), out.reached) {
+            out.reached = segment.end();
         }
         Ok(())
     }
@@ -346,9 +377,9 @@ mod tests {
 
     fn established() -> Flow {
         let mut flow = Flow::default();
-        flow.heard(&syn(99, flag::SYN, 0));
+        flow.heard(&syn(99, flag::SYN, 0), false);
         flow.sent(&syn(499, flag::SYN | flag::ACK, 100)).expect("lawful");
-        flow.heard(&syn(100, flag::ACK, 500));
+        flow.heard(&syn(100, flag::ACK, 500), false);
         flow.written = 5_000;
         flow
     }
@@ -360,8 +391,8 @@ mod tests {
     #[test]
     fn what_did_not_come_must_not_be_acknowledged() {
         let mut flow = established();
-        flow.heard(&data(100, 10, 500));
-        flow.heard(&data(120, 10, 500));
+        flow.heard(&data(100, 10, 500), false);
+        flow.heard(&data(120, 10, 500), false);
         assert_eq!(flow.sent(&data(500, 0, 110)), Ok(()));
         let sack = Segment { sack: vec![(120, 130)], ..data(500, 0, 110) };
         assert_eq!(flow.sent(&sack), Ok(()));
@@ -381,7 +412,7 @@ mod tests {
         flow.written = 1_000;
         assert_eq!(flow.sent(&fin), Ok(()));
         flow.written = 1_001;
-        flow.heard(&Segment { window: 1_000, ..data(100, 0, 1_500) });
+        flow.heard(&Segment { window: 1_000, ..data(100, 0, 1_500) }, false);
         let beyond = flow.sent(&data(1_500, 1, 100)).map_err(|it| it.0);
         assert_eq!(beyond, Err("nothing after the FIN"));
     }

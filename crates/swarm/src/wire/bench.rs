@@ -164,16 +164,24 @@ impl Bench {
         let bytes = segment.bytes(&self.flows[at], &ends);
         self.id = self.id.wrapping_add(1);
         let mut list = packets(&bytes, segment, self.id, &ends);
-        if let Some(damage) = segment.damage {
+        let pieces = segment.pieces.is_some_and(|it| it.words > 0);
+        if let Some(damage) = segment.damage.filter(|_| !pieces) {
             for packet in &mut list {
                 damage_packet(packet, damage, &ends);
             }
         }
-        let pieces = segment.pieces.is_some_and(|it| it.words > 0);
         if pieces && let Ok(read) = frame::read_tcp(&bytes, Options::Skipped) {
-            self.flows[at].heard(&read);
+            let stateless = self.state_of(at).is_none();
+            self.flows[at].heard(&read, stateless);
         }
         let before = self.state_of(at);
+        eprintln!(
+            "{} < {:?} {:?} {:?}",
+            self.clock(),
+            frame::read_tcp(&bytes, Options::Skipped),
+            segment.damage,
+            before
+        );
         self.bare_acks.clear();
         for packet in &list {
             if !pieces {
@@ -194,8 +202,9 @@ impl Bench {
         let Ok(frame) = frame::read(packet, Options::Skipped) else { return };
         let Content::Tcp(segment) = frame.content else { return };
         let ports = (segment.destination, segment.source);
-        if let Some(flow) = self.flows.iter_mut().find(|flow| flow.ports == ports) {
-            flow.heard(&segment);
+        if let Some(at) = self.flows.iter().position(|flow| flow.ports == ports) {
+            let stateless = self.state_of(at).is_none();
+            self.flows[at].heard(&segment, stateless);
         }
     }
 
@@ -215,7 +224,8 @@ impl Bench {
         let before = self.state_of(at);
         self.hand_in(&icmp.bytes(&self.flows[at], &self.ends()))?;
         let after = self.state_of(at);
-        if before != after && before.is_some_and(is_established) {
+        let open = matches!(before, Some(State::Established | State::CloseWait));
+        if before != after && open {
             let what = format!("an ICMP message made {before:?} into {after:?} (RFC 5927)");
             return Err(("RFC 5961", what));
         }
@@ -293,6 +303,7 @@ impl Bench {
         let there = SocketAddr::new(there, SERVER).into();
         for syscall in call.syscalls(fd, here, there, self.ipv6) {
             let outcome = self.syscall(&syscall);
+            eprintln!("{} call {:?} = {:?}", self.clock(), syscall, outcome);
             self.digest.add(outcome.as_ref().map_or(u64::MAX, |done| done.value as u64));
             self.note(slot, &syscall, &outcome);
             self.settle()?;
@@ -426,8 +437,10 @@ impl Bench {
             match output {
                 Output::Send(_, packet) => self.take(&packet)?,
                 Output::Drop(reason, packet) => {
+                    eprintln!("{} drop {:?} {}", self.clock(), reason, packet.len());
                     self.digest.add_text(reason.name());
                     self.digest.add(u64::from(packet.len()));
+                    self.hear_lost(&packet);
                 }
                 Output::Ready(ready) => self.digest.add(u64::from(ready.bits)),
                 Output::Event(_) => {}
@@ -473,11 +486,23 @@ impl Bench {
         Ok(())
     }
 
+    /// What the host has dropped of its own has been sent as far as numbers go.
+    fn hear_lost(&mut self, packet: &Packet) {
+        for segment in packet.segment() {
+            let Ok(frame) = frame::read(&bytes_of(&segment), Options::Skipped) else { continue };
+            let Content::Tcp(segment) = frame.content else { continue };
+            let ports = (segment.source, segment.destination);
+            if frame.source == self.addresses[0]
+                && let Some(flow) = self.flows.iter_mut().find(|flow| flow.ports == ports)
+            {
+                flow.lost(&segment);
+            }
+        }
+    }
+
     /// The listener hears what has been sent.
     fn hear_sent(&mut self, packet: &Packet) -> Result<(), Broken> {
-        let mut bytes = Vec::with_capacity(2_048);
-        packet.emit_headers(&mut bytes);
-        bytes.resize(bytes.len() + packet.body.len as usize, 0);
+        let bytes = bytes_of(packet);
         self.digest.add(bytes.len() as u64);
         self.digest.add(self.now.as_nanos());
         if bytes.len() > self.max_mtu as usize {
@@ -487,12 +512,15 @@ impl Bench {
         reparse(&bytes)?;
         let frame = frame::read(&bytes, Options::Refused);
         let frame = frame.map_err(|why| ("well-formed", format!("{why}: {packet:?}")))?;
-        if [frame.source, frame.destination] != self.addresses {
-            let what = format!("from {} to {}", frame.source, frame.destination);
-            return Err(("well-formed", what));
+        if frame.source != self.addresses[0] {
+            return Err(("well-formed", format!("it comes from {}", frame.source)));
         }
         match frame.content {
             Content::Tcp(segment) => self.hear_segment(&segment),
+            Content::Fragment => {
+                self.flows.iter_mut().for_each(|flow| flow.in_pieces = true);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -501,6 +529,7 @@ impl Bench {
         self.digest.add(u64::from(segment.seq) << 32 | u64::from(segment.ack));
         self.digest.add(u64::from(segment.flags) << 32 | u64::from(segment.window));
         let ports = (segment.source, segment.destination);
+        eprintln!("{} > {:?}", self.clock(), segment);
         let Some(at) = self.flows.iter().position(|flow| flow.ports == ports) else {
             return Ok(());
         };
@@ -530,6 +559,14 @@ fn reparse(bytes: &[u8]) -> Result<(), Broken> {
         return Err(("well-formed", "it reads back as another packet".to_owned()));
     }
     Ok(())
+}
+
+/// A packet as it goes on the wire: its payload is zeroes.
+fn bytes_of(packet: &Packet) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(2_048);
+    packet.emit_headers(&mut bytes);
+    bytes.resize(bytes.len() + packet.body.len as usize, 0);
+    bytes
 }
 
 /// RFC 5961 is about these.

@@ -29,6 +29,8 @@ struct Temper {
     signed: bool,
     /// Accurate ECN: the flags of an honest ACK.
     ace: u16,
+    /// By how many ms its echoes are late.
+    echo: i64,
     ipv6: bool,
 }
 
@@ -71,6 +73,7 @@ fn temper(draw: &mut Draw) -> Temper {
         stamps: draw.percent(50),
         signed: draw.percent(8),
         ace: if ace_used { 0x140 } else { 0 },
+        echo: *draw.weighted(&[(30, 0), (1, -1_000), (1, -1_900_000)]),
         ipv6: draw.percent(30),
     }
 }
@@ -121,7 +124,7 @@ const SYSCTLS: [(&str, &[&str]); 44] = [
     ("tcp_shrink_window", &["1"]),
     ("tcp_mtu_probing", &["1", "2"]),
     ("tcp_base_mss", &["48", "512", "1024"]),
-    ("tcp_min_snd_mss", &["48", "536", "1000"]),
+    ("tcp_min_snd_mss", &["48", "100", "250"]),
     ("tcp_probe_interval", &["1", "600"]),
     ("tcp_probe_threshold", &["0", "8", "200"]),
     ("tcp_retrans_collapse", &["0", "1"]),
@@ -270,7 +273,7 @@ fn honest(draw: &mut Draw, temper: &Temper) -> Segment {
         flow: *draw.weighted(&[(8, 0), (2, 1), (1, 2)]),
         flags: flag::ACK | temper.ace,
         window: temper.window,
-        stamps: temper.stamps.then(Stamps::default),
+        stamps: temper.stamps.then_some(Stamps { value: 0, echo: temper.echo }),
         signed: temper.signed.then_some(true),
         ..Segment::default()
     };

@@ -84,6 +84,7 @@ impl Setter<'_> {
                 config.gso_max_segs = 1;
             }
         });
+        self.with_tcp(|tcp, _| tcp.md5_keys_changed());
         Ok(())
     }
 }

@@ -119,8 +119,9 @@ impl Cubic {
         let t = t / u64::from(HZ);
         let k = u64::from(self.k);
         let offset = t.abs_diff(k);
-        let delta =
-            ((CUBE_RTT_SCALE * offset * offset * offset) >> (10 + 3 * CUBIC_HZ_SHIFT)) as u32;
+        // After six idle minutes 64 bits are too few; the kernel's wrap as well.
+        let cube = offset.wrapping_mul(offset).wrapping_mul(offset);
+        let delta = (CUBE_RTT_SCALE.wrapping_mul(cube) >> (10 + 3 * CUBIC_HZ_SHIFT)) as u32;
         let target = if t < k {
             self.origin_point.wrapping_sub(delta)
         } else {

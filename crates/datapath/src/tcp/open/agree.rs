@@ -104,7 +104,9 @@ impl Connection {
         let by_path = self.snd.pmtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
         let options = self.header_len() - TCP_HEADER_LEN;
         let lowest = self.config.sysctl.tcp_min_snd_mss;
-        let mss = by_path.min(self.snd.mss_clamp).saturating_sub(options).max(lowest);
+        // The lowest size counts before the options (`__tcp_mtu_to_mss`): a path of that size and
+        // the headers takes the segment.
+        let mss = by_path.min(self.snd.mss_clamp).max(lowest).saturating_sub(options).max(1);
         let mss = self.bound_to_half_window(mss);
         self.snd.mss = mss.min(self.probed_mss());
     }

@@ -1,8 +1,8 @@
 //! Into CWR, Recovery and Loss: what is remembered, marked and reduced on the way.
 
-use crate::profile::Reduction;
+use crate::profile::{LossDetection, Reduction};
 use crate::tcp::cc::{CaState, CongestionControl, CwndEvent};
-use crate::tcp::skb::tag;
+use crate::tcp::skb::{SkbId, tag};
 use crate::tcp::{Connection, Cx};
 use crate::trace::{Cause, EventKind};
 
@@ -84,6 +84,9 @@ impl Connection {
         }
         for index in 0..self.queue.rtx_len() {
             let Some(id) = self.queue.rtx_at(index) else { break };
+            if self.config.profile.loss_detection == LossDetection::Fack {
+                self.forget_retransmission(id);
+            }
             if reneging {
                 self.queue.get_mut(id).sacked &= !tag::SACKED;
             } else if self.uses_rack()
@@ -95,6 +98,16 @@ impl Connection {
             self.mark_skb_lost(id, Cause::Timeout, cx);
         }
         self.rec.retransmit_hint = None;
+    }
+
+    /// No retransmission is in flight any more (`tcp_enter_loss` before RACK, which cleared all
+    /// tags but SACKED).
+    fn forget_retransmission(&mut self, id: SkbId) {
+        let skb = self.queue.get_mut(id);
+        if skb.has(tag::RETRANS) {
+            skb.sacked &= !tag::RETRANS;
+            self.rec.retrans_out -= u32::from(skb.pcount);
+        }
     }
 
     /// `tcp_init_undo`.

@@ -30,10 +30,11 @@ impl Connection {
             self.rate_halve(flags);
             return;
         }
-        if newly_delivered == 0 {
+        // An earlier reduction may have left a window of nothing, and this one began from there:
+        // Linux warns and leaves it to the next timeout.
+        if newly_delivered == 0 || self.window.prior_cwnd == 0 {
             return;
         }
-        assert!(self.window.prior_cwnd > 0, "a reduction began from an empty window");
         let in_flight = self.packets_in_flight();
         let room = self.window.snd_ssthresh as i32 - in_flight as i32;
         self.rec.prr_delivered += newly_delivered;

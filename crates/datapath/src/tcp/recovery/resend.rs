@@ -210,6 +210,10 @@ impl Connection {
         if sacked & tag::LOST != 0 {
             moved(&mut self.rec.lost_out);
         }
+        if !self.is_sack() {
+            // Duplicate ACKs are counted in segments that are fewer now.
+            self.rec.sacked_out = self.rec.sacked_out.saturating_sub(before.saturating_sub(after));
+        }
     }
 
     /// Splits `id` after `len` bytes and keeps every count right (`tcp_fragment`). Returns the

@@ -200,17 +200,25 @@ impl Connection {
     }
 
     /// More duplicate ACKs than segments that can have caused them: reordering
-    /// (`tcp_check_reno_reordering`, `tcp_limit_reno_sacked`).
+    /// (`tcp_check_reno_reordering`).
     pub(in super::super) fn check_reno_reordering(&mut self, addend: u32, cx: &mut Cx<'_>) {
-        let holes = self.rec.lost_out.max(1).min(self.rec.packets_out);
-        if self.rec.sacked_out + holes <= self.rec.packets_out {
+        if !self.limit_reno_sacked() {
             return;
         }
-        self.rec.sacked_out = self.rec.packets_out - holes;
         let max = self.config.sysctl.tcp_max_reordering;
         self.rec.reordering = (self.rec.packets_out + addend).min(max);
         self.totals.reord_seen += 1;
         cx.mib.reno_reorder += 1;
+    }
+
+    /// Duplicate ACKs beyond what can be in flight beside the losses do not count; true if there
+    /// were any (`tcp_limit_reno_sacked`).
+    pub(in super::super) fn limit_reno_sacked(&mut self) -> bool {
+        let holes = self.rec.lost_out.max(1).min(self.rec.packets_out);
+        let most = self.rec.packets_out - holes;
+        let too_many = self.rec.sacked_out > most;
+        self.rec.sacked_out = self.rec.sacked_out.min(most);
+        too_many
     }
 
     /// `tcp_reset_reno_sack`.

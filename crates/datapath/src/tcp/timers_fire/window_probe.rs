@@ -88,14 +88,17 @@ impl Connection {
         if let Some(head) = self.queue.send_head()
             && self.queue.get(head).seq.before(self.wnd_end())
         {
-            let room = self.wnd_end().bytes_since(self.queue.get(head).seq);
-            let mss = self.current_mss(cx.now).min(room);
-            if mss < self.queue.get(head).len() {
+            let skb = self.queue.get(head);
+            let room = self.wnd_end().bytes_since(skb.seq);
+            let mss = self.current_mss(cx.now);
+            let size = mss.min(room);
+            // A FIN needs room as well: without it, it stays behind.
+            if room < skb.end_seq.bytes_since(skb.seq) || mss < skb.len() {
                 self.queue.get_mut(head).pcount = 0;
-                self.fragment(head, mss);
+                self.fragment(head, size);
             }
             self.queue.get_mut(head).flags |= crate::packet::TcpFlags::PSH;
-            self.write_xmit(mss, write::nagle::PUSH, Push::Window, cx);
+            self.write_xmit(size, write::nagle::PUSH, Push::Window, cx);
             return self.rec.packets_out > 0 || self.queue.unsent_is_empty();
         }
         cx.mib.win_probe += 1;

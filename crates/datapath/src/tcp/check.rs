@@ -1,0 +1,128 @@
+//! TCP's books, recomputed from the queues (`tcp_verify_left_out` and much more): counts, order,
+//! timers. Under debug assertions a host does so whenever a call has come back from a connection.
+
+use super::Connection;
+use super::seq::Seq;
+use super::skb::{Skb, tag};
+use super::timer::Timer;
+use crate::profile::LossDetection;
+
+/// A queue of more records is looked at only now and then.
+const ALWAYS: usize = 48;
+/// How often: every so many arriving segments.
+const SELDOM: u32 = 64;
+
+/// What the records in flight add up to, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+struct Sums {
+    packets_out: u32,
+    sacked_out: u32,
+    lost_out: u32,
+    retrans_out: u32,
+}
+
+impl Connection {
+    /// Asserts that every count and limit agrees with the queues. Nothing without debug assertions.
+    #[inline]
+    pub fn check(&self) {
+        if cfg!(debug_assertions) && self.state.is_synchronized() {
+            self.check_all();
+        }
+    }
+
+    #[cold]
+    fn check_all(&self) {
+        assert!(!self.snd.una.after(self.snd.nxt), "snd_una is beyond snd_nxt");
+        assert!(!self.snd.nxt.after(self.snd.write_seq), "snd_nxt is beyond write_seq");
+        let few = self.queue.rtx_len() <= ALWAYS;
+        if few || self.totals.segs_in.is_multiple_of(SELDOM) {
+            self.check_counts();
+            self.check_order();
+            self.check_received();
+        }
+        self.check_timer();
+    }
+
+    /// `packets_out`, `sacked_out`, `lost_out`, `retrans_out`.
+    fn check_counts(&self) {
+        let sums = self.in_flight().fold(Sums::default(), |sums, skb| {
+            let counted = |tag| if skb.has(tag) { u32::from(skb.pcount) } else { 0 };
+            Sums {
+                packets_out: sums.packets_out + u32::from(skb.pcount),
+                sacked_out: sums.sacked_out + counted(tag::SACKED),
+                lost_out: sums.lost_out + counted(tag::LOST),
+                retrans_out: sums.retrans_out + counted(tag::RETRANS),
+            }
+        });
+        let rec = &self.rec;
+        assert_eq!(rec.packets_out, sums.packets_out, "packets_out");
+        assert_eq!(rec.lost_out, sums.lost_out, "lost_out");
+        if self.is_sack() {
+            assert_eq!(rec.sacked_out, sums.sacked_out, "sacked_out");
+        }
+        assert!(self.left_out() <= rec.packets_out, "sacked_out + lost_out > packets_out");
+        // Linux since 4.19 counts a retransmission twice whose loss was undone before a timeout
+        // (docs/LINUX.md).
+        let leaks = self.config.profile.loss_detection == LossDetection::Rack;
+        let exact = rec.retrans_out == sums.retrans_out;
+        assert!(exact || leaks && rec.retrans_out > sums.retrans_out, "retrans_out");
+    }
+
+    fn in_flight(&self) -> impl Iterator<Item = &Skb> {
+        let ids = (0..self.queue.rtx_len()).filter_map(|index| self.queue.rtx_at(index));
+        ids.map(|id| self.queue.get(id))
+    }
+
+    fn unsent(&self) -> impl Iterator<Item = &Skb> {
+        let ids = (0..).map_while(|index| self.queue.unsent_at(index));
+        ids.map(|id| self.queue.get(id))
+    }
+
+    /// Records follow each other without a gap, from `snd_una` over `snd_nxt` to `write_seq`.
+    fn check_order(&self) {
+        let mut next = None;
+        for skb in self.in_flight() {
+            assert!(skb.end_seq.after(self.snd.una), "an acknowledged record is in flight");
+            assert!(skb.pcount > 0, "a record of no segments is in flight");
+            next = Some(follows(next, skb.seq, skb.end_seq));
+        }
+        assert!(next.is_none_or(|end| end == self.snd.nxt), "the flight ends before snd_nxt");
+        let mut next = Some(self.snd.nxt);
+        for skb in self.unsent() {
+            next = Some(follows(next, skb.seq, skb.end_seq));
+        }
+        assert_eq!(next, Some(self.snd.write_seq), "the queue ends before write_seq");
+    }
+
+    /// What waits to be read has no hole and ends at `rcv_nxt`; what lies beyond a hole is in order.
+    /// Records may overlap in both, as the kernel's do.
+    fn check_received(&self) {
+        let mut next: Option<Seq> = None;
+        for record in self.rcv.queue.records() {
+            assert!(next.is_none_or(|end| !record.seq.after(end)), "a hole in what was received");
+            assert!(next.is_none_or(|end| record.end_seq.after(end)), "received twice");
+            next = Some(record.end_seq);
+        }
+        assert!(next.is_none_or(|end| end == self.rcv.nxt), "what was received ends elsewhere");
+        let mut last = self.rcv.nxt;
+        for record in self.rcv.out_of_order.records() {
+            assert!(record.seq.after(self.rcv.nxt), "no hole before what lies beyond one");
+            assert!(!record.seq.before(last), "out of order");
+            last = record.seq;
+        }
+    }
+
+    /// What is in flight will be retransmitted one day, whatever comes.
+    fn check_timer(&self) {
+        if self.rec.packets_out > 0 && self.state.may_transmit() {
+            assert!(self.timers.is_set(Timer::Transmit), "in flight without a timer");
+        }
+    }
+}
+
+/// Asserts that a record begins where the one before has ended; gives its end.
+fn follows(before: Option<Seq>, seq: Seq, end_seq: Seq) -> Seq {
+    assert!(before.is_none_or(|end| end == seq), "a gap between two records");
+    assert!(!end_seq.before(seq), "a record ends before it begins");
+    end_seq
+}
