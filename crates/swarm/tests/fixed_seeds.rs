@@ -10,7 +10,7 @@ use swarm::campaign::{self, Campaign, Watcher};
 use swarm::case::{Outcome, Violation};
 
 /// How many seeds of each kind, from 0 on.
-const SEEDS: &[(Kind, u64)] = &[(Kind::Qdisc, 3_000)];
+const SEEDS: &[(Kind, u64)] = &[(Kind::Qdisc, 3_000), (Kind::Wire, 15_000)];
 
 struct Quiet(Kind);
 

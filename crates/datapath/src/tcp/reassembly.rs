@@ -313,6 +313,13 @@ impl OutOfOrder {
         // The first record that does not end before the new one begins.
         let mut at = self.0.partition_point(|old| old.end_seq.at_or_before(new.seq));
         if let Some(charged) = at.checked_sub(1).and_then(|index| self.0[index].coalesce(&new)) {
+            // What the grown record covers would lie within it.
+            while let Some(&old) = self.0.get(at)
+                && !old.end_seq.after(new.end_seq)
+            {
+                self.0.remove(at);
+                result.freed += old.truesize;
+            }
             return Insertion { placed: Placed::Coalesced, charged, ..result };
         }
         if let Some(&old) = self.0.get(at)

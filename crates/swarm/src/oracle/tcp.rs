@@ -56,6 +56,8 @@ pub struct Flow {
     pub signs: bool,
     /// Just past the peer's latest FIN.
     pub peer_end: Option<u32>,
+    /// The host has had a connection.
+    pub had_connection: bool,
     /// The host has sent fragments: not every segment has been seen.
     pub in_pieces: bool,
     /// Segments that the host has sent.
@@ -106,7 +108,7 @@ impl Flow {
             self.stamps.insert(value);
         }
         if segment.has(flag::SYN) {
-            self.peer_scale = self.peer_scale.max(segment.scale.unwrap_or(0).min(14));
+            self.peer_scale = self.peer_scale.max(segment.scale.unwrap_or(0).min(MAX_SCALE));
             self.syn_window = self.syn_window.max(segment.window.into());
             if !self.heard.iter().any(|(begin, _)| *begin == segment.seq) {
                 self.heard.push((segment.seq, segment.seq.wrapping_add(1)));
@@ -128,6 +130,8 @@ impl Flow {
         if segment.has(flag::ACK) {
             if stateless && !segment.has(flag::SYN) {
                 self.heard_cookie(segment);
+                // The window scale lies in the time stamp that comes back, or seems to.
+                self.peer_scale = MAX_SCALE;
             }
             self.heard_ack(segment);
         }
@@ -231,6 +235,10 @@ impl Flow {
         } else {
             let first = segment.seq.wrapping_add(1);
             let edge = first.wrapping_add(self.syn_window);
+            if segment.has(flag::ACK) {
+                // Another connection of the same ports.
+                (self.written, self.read) = (0, 0);
+            }
             Outgoing {
                 iss: segment.seq,
                 end: first,
@@ -361,6 +369,8 @@ fn reach(arrived: &[(u32, u32)], from: u32) -> u32 {
     }
 }
 
+/// `TCP_MAX_WSCALE`.
+const MAX_SCALE: u8 = 14;
 /// A cookie's lowest bits: one of four segment sizes.
 const COOKIE_MSS: u32 = 3;
 
