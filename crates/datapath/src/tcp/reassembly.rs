@@ -322,17 +322,19 @@ impl OutOfOrder {
             }
             return Insertion { placed: Placed::Coalesced, charged, ..result };
         }
-        if let Some(&old) = self.0.get(at)
+        // Records overlap, so that several may begin before the new one.
+        while let Some(&old) = self.0.get(at)
             && old.seq.at_or_before(new.seq)
         {
             if !new.end_seq.after(old.end_seq) {
                 result.duplicate = Some(SackBlock { start: new.seq, end: new.end_seq });
                 return Insertion { placed: Placed::Dropped, charged: 0, ..result };
             }
-            if old.seq.before(new.seq) {
-                result.duplicate = Some(SackBlock { start: new.seq, end: old.end_seq });
-                at += 1;
+            if old.seq == new.seq {
+                break;
             }
+            result.duplicate = Some(SackBlock { start: new.seq, end: old.end_seq });
+            at += 1;
         }
         while let Some(&old) = self.0.get(at)
             && old.seq.before(new.end_seq)
