@@ -292,11 +292,12 @@ def chosen(mutants, words):
     return picked
 
 
-def outcome(result):
+def outcome(result, folder):
     if result is None:
         return "not run yet"
-    missed = f"**MISSED** by {result['seeds']} seeds of {', '.join(result['kinds'])}"
-    return result["by"] or missed + (" and all tests" if result["tests"] else "; tests not run yet")
+    kinds = ", ".join(kind for kind in result["kinds"] if NARROW.get(kind, folder) == folder)
+    seeds = f"by {result['seeds']} seeds of {kinds}"
+    return result["by"] or (f"**MISSED** {seeds} and all tests" if result["tests"] else f"not {seeds}; tests not run yet")
 
 
 def table(mutants):
@@ -304,13 +305,13 @@ def table(mutants):
     print("| mutant | what is wrong | caught by |\n|---|---|---|")
     for mutant in mutants:
         result = known.get(mutant["name"])
-        by = outcome(result) if edits(mutant) else "the defect itself still stands"
+        by = outcome(result, mutant["folder"]) if edits(mutant) else "the defect itself still stands"
         print(f"| {mutant['folder']} {mutant['name']} | {mutant['breaks']} | {by} |")
     runs = [known[m["name"]] for m in mutants if m["name"] in known and edits(m)]
     caught = sum(1 for one in runs if one["by"])
     swarm = sum(1 for one in runs if one["by"] and not one["by"].startswith("test "))
     print(f"\n{len(mutants)} mutants, {len(runs)} run: {swarm} caught by swarm, {caught - swarm} by tests "
-          f"that stood before, {len(runs) - caught} missed.")
+          f"that stood before, {len(runs) - caught} not caught.")
 
 
 def main():
