@@ -1,26 +1,66 @@
-//! Ctrl-C: the first one asks for a clean stop, the second one ends the program.
+//! Ctrl-C, SIGTERM and SIGHUP: the first one asks for a clean stop where that is possible, the second
+//! one ends the program. No file that is half-written stays.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+use lab::store;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
-/// A flag that Ctrl-C sets.
+/// The flag of a command that stops by itself.
+static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// The signal that came, or 0.
+static SIGNAL: AtomicU8 = AtomicU8::new(0);
+
+/// A flag that the first signal sets. Who asks for it stops by itself.
 pub fn flag() -> Arc<AtomicBool> {
-    Arc::clone(FLAG.get_or_init(install))
+    Arc::clone(FLAG.get_or_init(Arc::default))
 }
 
-fn install() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&flag);
-    let installed = ctrlc::set_handler(move || {
-        if seen.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+/// What the program ends with after it has stopped: 128 and the number of the signal, as shells do.
+pub fn exit_code() -> ExitCode {
+    let signal = SIGNAL.load(Ordering::Relaxed);
+    ExitCode::from(128 + if signal == 0 { SIGINT as u8 } else { signal })
+}
+
+/// Its number on all systems that have it.
+const SIGXFSZ: i32 = 25;
+
+/// Waits for signals from now on. Those that were ignored when the program began stay so: `nohup`,
+/// and jobs in the background of a script, mean it.
+pub fn listen() {
+    let ignored = ignored();
+    let heard =
+        [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = match Signals::new(heard) {
+        Ok(signals) => signals,
+        // They end the program then, and files are renamed into place whole.
+        Err(error) => return eprintln!("warning: signals cannot be caught: {error}"),
+    };
+    // A file beyond the limit of its size (RLIMIT_FSIZE) is an error of its own then.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let first = SIGNAL.swap(signal as u8, Ordering::Relaxed) == 0;
+            match FLAG.get() {
+                Some(flag) if first => flag.store(true, Ordering::Relaxed),
+                _ => end(signal),
+            }
         }
     });
-    // Without a handler Ctrl-C still ends the program, and files are renamed into place whole.
-    if let Err(error) = installed {
-        eprintln!("warning: Ctrl-C cannot be caught: {error}");
-    }
-    flag
+}
+
+/// Ends the program without what is half-written.
+fn end(signal: i32) -> ! {
+    let _nothing_new = store::abandon();
+    std::process::exit(128 + signal)
+}
+
+/// The signals that are ignored, as bits from signal 1 on.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

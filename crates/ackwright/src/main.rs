@@ -31,7 +31,8 @@ Examples:
   ackwright drill conformance/tcp         run packetdrill scripts in virtual time
   ackwright check my.toml                 say what is wrong with an experiment file
 
-Exit codes: 0 success, 1 failure, 2 wrong arguments or a faulty file, 130 interrupted.";
+Exit codes: 0 success, 1 failure, 2 wrong arguments or a faulty file, 130 interrupted (143 by SIGTERM, 129
+by SIGHUP).";
 
 #[derive(Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "one value, made once")]
@@ -63,7 +64,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    interrupt::listen();
+    let done = match command {
         Command::Run(args) => cmd::run::run(&args),
         Command::Check(args) => cmd::check::run(&args),
         Command::Reproduce(args) => cmd::reproduce::run(&args),

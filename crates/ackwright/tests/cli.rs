@@ -166,12 +166,22 @@ fn settings_reach_the_experiment() {
     assert!(stderr(&wrong).contains("did you mean"), "{}", stderr(&wrong));
 }
 
-/// The first Ctrl-C stops cleanly: exit code 130, and nothing half-written is left.
+/// The first Ctrl-C stops cleanly, and so do the signals of `kill`, of a supervisor and of a terminal
+/// that has gone: nothing half-written is left, and the exit code tells which it was.
 #[cfg(target_os = "linux")]
 #[test]
-fn an_interrupt_leaves_no_broken_file() {
-    let directory = scratch("interrupt");
-    let long = PROBES.replace("duration = \"1s\"", "duration = \"10000000s\"");
+fn a_signal_leaves_no_broken_file() {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        stop_by(signal, code);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn stop_by(signal: &str, code: i32) {
+    let directory = scratch(&format!("stopped-by-{signal}"));
+    let long = PROBES
+        .replace("duration = \"1s\"", "duration = \"100000s\"")
+        .replace("[measure]", "[measure]\nsample = \"100ms\"");
     let file = write(&directory, "long.toml", &long);
     let out = directory.join("out");
     let mut child = Command::new(env!("CARGO_BIN_EXE_ackwright"))
@@ -184,10 +194,11 @@ fn an_interrupt_leaves_no_broken_file() {
         assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
         std::thread::yield_now();
     }
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let killed =
+        Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
     assert!(killed.expect("kill").success());
     let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
     assert!(stderr(&output).contains("stopped"));
     assert_eq!(parts(), 0, "a part is left");
     assert!(!out.join("summary.json").exists());

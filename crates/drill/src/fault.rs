@@ -33,21 +33,33 @@ pub struct Fault {
 impl Fault {
     /// A fault at `pos`.
     pub fn new(pos: Pos, what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { pos, what: what.into(), fix: fix.into(), no_meaning: false }
+        let what = shortened(what.into());
+        Self { pos, what, fix: fix.into(), no_meaning: false }
     }
 
     /// Something that has no meaning without a kernel: the script is skipped, because `why`.
     pub fn no_meaning(pos: Pos, why: impl Into<String>) -> Self {
-        Self { pos, what: why.into(), fix: String::new(), no_meaning: true }
+        Self { pos, what: shortened(why.into()), fix: String::new(), no_meaning: true }
     }
 
     /// A fault about a word that is none of `known`; names the nearest one.
     pub fn unknown(pos: Pos, kind: &str, word: &str, known: &[&str]) -> Self {
-        let fix = match nearest(word, known) {
+        let near = if word.len() > TOLD_MAX { None } else { nearest(word, known) };
+        let fix = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known are: {}", list(known)),
         };
         Self::new(pos, format!("unknown {kind} `{word}`"), fix)
+    }
+}
+
+/// Characters of what is told: a script's words may be of any length.
+const TOLD_MAX: usize = 400;
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(TOLD_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 

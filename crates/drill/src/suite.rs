@@ -7,7 +7,7 @@ use crate::parse::Parser;
 use crate::run::{Failure, Outcome, Place, Verdict, run};
 use crate::settings::{IpVersion, Settings};
 use rayon::prelude::*;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// One script file and the folder of the run that it was found in.
@@ -20,6 +20,29 @@ pub struct File {
     /// The folder of the run.
     pub root: PathBuf,
 }
+
+impl File {
+    /// What stands in it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no script by its size; with its name.
+    pub fn text(&self) -> io::Result<String> {
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+        };
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(&self.path).map_err(named)?;
+        file.take(TEXT_MAX + 1).read_to_end(&mut bytes).map_err(named)?;
+        if bytes.len() as u64 > TEXT_MAX {
+            let message = format!("a script has at most {} MB", TEXT_MAX >> 20);
+            return Err(named(io::Error::new(io::ErrorKind::FileTooLarge, message)));
+        }
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Bytes of a script.
+const TEXT_MAX: u64 = 16 << 20;
 
 /// What to run.
 #[derive(Clone, Debug, Default)]
@@ -61,16 +84,18 @@ pub struct Report {
 pub fn find(paths: &[PathBuf]) -> io::Result<Vec<File>> {
     let mut files = Vec::new();
     for path in paths {
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         if path.is_dir() {
             let mut found = Vec::new();
-            walk(path, &mut found, 0)?;
+            walk(path, &mut found, 0).map_err(named)?;
             found.sort();
             for file in found {
                 let name = file.strip_prefix(path).unwrap_or(&file).display().to_string();
                 files.push(File { path: file, name, root: path.clone() });
             }
         } else {
-            std::fs::metadata(path)?;
+            std::fs::metadata(path).map_err(named)?;
             let root = path.parent().map(Path::to_path_buf).unwrap_or_default();
             let root = if root.as_os_str().is_empty() { PathBuf::from(".") } else { root };
             files.push(File { path: path.clone(), name: path.display().to_string(), root });
@@ -149,10 +174,7 @@ pub fn run_all(
     let mut texts = Vec::new();
     let mut jobs = Vec::new();
     for (index, file) in files.iter().enumerate() {
-        let bytes = std::fs::read(&file.path).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", file.path.display()))
-        })?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = file.text()?;
         jobs.extend(plan.jobs_of(index, file, &text));
         texts.push(text);
     }

@@ -8,6 +8,7 @@
 //! | [`results`], [`stats`] | what runs leave behind, and its summary over repetitions |
 //! | [`store`], [`output`] | files: summaries, Parquet, captures |
 //! | [`published`], [`reproduce`] | published experiments: their figures, and ours beside them |
+//! | [`input`] | files that are read whole, up to a size |
 //! | [`report`] | results as tables |
 //! | [`flent`] | results as flent reads them |
 //! | [`plot`] | SVG and PNG |
@@ -20,6 +21,7 @@
 pub mod bench;
 pub mod ecmp;
 pub mod flent;
+pub mod input;
 pub mod multipath;
 pub mod output;
 pub mod plan;

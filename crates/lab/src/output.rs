@@ -31,7 +31,7 @@ impl Output {
     /// # Errors
     /// When a file cannot be written.
     pub fn keep(&self, point: &Point, repetition: u32, run: &mut RunResult) -> Result<(), Error> {
-        let run_name = run_name(&point.slug(), run.seed);
+        let run_name = run_name(point.slug(), run.seed);
         for series in &run.series {
             let name = format!("series/{run_name}/{}.parquet", series.name);
             self.store.write_series(&name, series)?;
@@ -63,7 +63,7 @@ impl Output {
             let Some(run) = result.runs.first() else { continue };
             let subtitle = format!("{}, seed {}", result.title(&plan.name), run.seed);
             let prefix = match point.slug() {
-                slug if slug.is_empty() => String::new(),
+                "" => String::new(),
                 slug => format!("{slug}-"),
             };
             for kind in &KINDS {
@@ -82,6 +82,7 @@ impl Output {
                 pictures.push(self.picture(&name, &chart.draw())?);
             }
         }
+        self.store.sort_list()?;
         Ok(pictures)
     }
 

@@ -1,5 +1,7 @@
 //! What runs leave behind: metrics, time series, captures; and their summary over repetitions.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value as Json, json};
 
 use crate::run::SocketDump;
@@ -41,6 +43,8 @@ pub struct Series {
 /// Everything that one repetition gave.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
+    /// What its files are called.
+    pub name: String,
     /// Its seed.
     pub seed: u64,
     /// The values that it drew: (path, value).
@@ -106,18 +110,26 @@ impl Series {
 impl PointResult {
     /// Every metric over the repetitions that have it, in the order of the first run.
     pub fn summaries(&self) -> Vec<MetricSummary> {
-        let mut known: Vec<(&str, &str, &'static str)> = Vec::new();
-        for metric in self.runs.iter().flat_map(|run| &run.metrics) {
-            let key = (metric.scope.as_str(), metric.name.as_str(), metric.unit);
-            if !known.contains(&key) {
-                known.push(key);
+        let mut places = BTreeMap::new();
+        let mut known: Vec<(&Metric, Vec<f64>)> = Vec::new();
+        for run in &self.runs {
+            let mut of_run = BTreeSet::new();
+            for metric in &run.metrics {
+                let key = (metric.scope.as_str(), metric.name.as_str());
+                let place = *places.entry(key).or_insert_with(|| {
+                    known.push((metric, Vec::new()));
+                    known.len() - 1
+                });
+                if of_run.insert(place) {
+                    known[place].1.push(metric.value);
+                }
             }
         }
         known
             .into_iter()
-            .filter_map(|(scope, name, unit)| {
-                let summary = Summary::of(&self.values(scope, name))?;
-                Some(MetricSummary { scope: scope.into(), name: name.into(), unit, summary })
+            .filter_map(|(Metric { scope, name, unit, .. }, values)| {
+                let summary = Summary::of(&values)?;
+                Some(MetricSummary { scope: scope.clone(), name: name.clone(), unit, summary })
             })
             .collect()
     }
@@ -168,6 +180,7 @@ impl RunResult {
             .map(|metric| (format!("{} {}", metric.scope, metric.name), json!(metric.value)))
             .collect();
         let mut run = json!({
+            "name": self.name,
             "seed": self.seed,
             "drawn": object(&self.drawn),
             "fingerprint": format!("{:016x}", self.fingerprint),

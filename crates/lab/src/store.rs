@@ -1,31 +1,50 @@
 //! Files: written aside and renamed into place, so that what is there is always whole.
+//!
+//! A name leads where it leads for any tool of Unix: through symbolic links to their target, and
+//! into devices and FIFOs, which are written to and never replaced.
 
+mod earlier;
+mod place;
+mod series;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use parquet::basic::{Compression, Repetition, Type as PhysicalType};
-use parquet::data_type::Int64Type;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
+pub use place::same_file;
 
 use crate::results::Series;
+use earlier::Listed;
+use place::Place;
 
 /// A directory that results go to.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
+    /// What is written is noted, for the next run into the directory.
+    listed: Option<Arc<Mutex<Listed>>>,
 }
 
-/// A file that is being written and gets its name when it is whole. Dropped before, it vanishes.
+/// A file that is being written. Where it can, it gets its name when it is whole, and vanishes if it
+/// is dropped before.
 #[derive(Debug)]
 pub struct Pending {
-    file: Option<io::BufWriter<fs::File>>,
-    aside: PathBuf,
+    sink: Option<Sink>,
+    /// What it is called until it is whole; `None` if it is written through.
+    aside: Option<PathBuf>,
+    /// Where a symbolic link leads, or else the path.
+    target: PathBuf,
     path: PathBuf,
+    note: Option<(Arc<Mutex<Listed>>, String)>,
+}
+
+#[derive(Debug)]
+enum Sink {
+    File(io::BufWriter<fs::File>),
+    Output(io::BufWriter<io::Stdout>),
 }
 
 /// Why a file could not be written.
@@ -51,15 +70,127 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl Error {
+    /// What was asked for is impossible or dangerous, and nothing was tried.
+    fn refused(path: &Path, why: &str) -> Self {
+        Self { path: path.into(), problem: io::Error::new(io::ErrorKind::InvalidInput, why) }
+    }
+
+    /// True if nothing was tried: the arguments are at fault, and not the disk.
+    pub fn is_refusal(&self) -> bool {
+        self.problem.kind() == io::ErrorKind::InvalidInput
+    }
+}
+
+/// Standard output, as the name of a file.
+pub const STANDARD_OUTPUT: &str = "-";
+
+/// Files that are being written aside, for a signal that ends the program.
+static ASIDE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn aside_files() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    ASIDE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all that is half-written. As long as the guard lives, nothing new is begun: end the
+/// program under it.
+pub fn abandon() -> impl Drop {
+    let files = aside_files();
+    for file in files.iter() {
+        let _ = fs::remove_file(file);
+    }
+    files
+}
+
+/// Begins a file that the user has named; `-` is standard output.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn begin(path: &Path) -> Result<Pending, Error> {
+    if path.as_os_str() == STANDARD_OUTPUT {
+        let sink = Sink::Output(io::BufWriter::new(io::stdout()));
+        let (path, target) = (path.into(), path.into());
+        return Ok(Pending { sink: Some(sink), aside: None, target, path, note: None });
+    }
+    let failed = |problem| Error { path: path.into(), problem };
+    let (sink, aside, target) = match place::of(path).map_err(failed)? {
+        Place::Through(file) => (file, None, path.to_path_buf()),
+        Place::Replaced { target, permissions } => {
+            if let Some(parent) = target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                fs::create_dir_all(parent).map_err(failed)?;
+            }
+            let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let aside = target.with_file_name(format!(".{name}.part"));
+            let mut known = aside_files();
+            let _ = fs::remove_file(&aside);
+            let made = fs::OpenOptions::new().write(true).create_new(true).open(&aside);
+            let file = made.map_err(failed)?;
+            known.insert(aside.clone());
+            if let Some(permissions) = permissions {
+                // A file system without permissions has none to keep.
+                let _ = file.set_permissions(permissions);
+            }
+            (file, Some(aside), target)
+        }
+    };
+    let sink = Some(Sink::File(io::BufWriter::new(sink)));
+    Ok(Pending { sink, aside, target, path: path.into(), note: None })
+}
+
 /// Puts a file in the place of another in one step; nothing half-written is ever seen.
 ///
 /// # Errors
 /// When it cannot be written; the old one is then as it was.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into());
-    let store = Store { root: directory.unwrap_or(Path::new(".")).into() };
-    store.write(&name, bytes).map(drop)
+    begin(path)?.write_whole(bytes).map(drop)
+}
+
+/// A text as a part of a file's name: letters, digits, `-`, `_` and `.`, not first, and no more than
+/// 72 of them.
+pub fn file_stem(text: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    let clean = text.chars().take(STEM_MAX).map(|c| if fits(c) { c } else { '_' });
+    let clean: String = clean.collect();
+    match clean.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None => clean,
+    }
+}
+
+/// Characters of a part of a file's name.
+const STEM_MAX: usize = 72;
+
+/// The names of files made from `texts`, all different, whatever the file system thinks of capitals:
+/// of those that would be equal, all but the first have a number behind them.
+pub fn distinct_stems<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let mut next: BTreeMap<String, u32> = BTreeMap::new();
+    let texts: Vec<&str> = texts.into_iter().collect();
+    // What needs no change keeps its name, whoever comes first.
+    let exact: BTreeSet<String> = texts
+        .iter()
+        .filter(|text| file_stem(text) == **text)
+        .map(|text| text.to_ascii_lowercase())
+        .collect();
+    texts
+        .iter()
+        .map(|text| {
+            let stem = file_stem(text);
+            let own = stem == *text;
+            let free = |name: &String, taken: &BTreeSet<String>| {
+                let lower = name.to_ascii_lowercase();
+                !taken.contains(&lower) && (own && *name == stem || !exact.contains(&lower))
+            };
+            let tried = next.entry(stem.to_ascii_lowercase()).or_insert(1);
+            let numbered = (*tried + 1..).map(|number| format!("{stem}.{number}"));
+            let mut names = std::iter::once(stem.clone()).chain(numbered);
+            let name = names.find(|name| free(name, &taken)).expect("numbers do not end");
+            // Equal names need not look for a number from the beginning each.
+            *tried += u32::from(name != stem);
+            taken.insert(name.to_ascii_lowercase());
+            name
+        })
+        .collect()
 }
 
 impl Store {
@@ -68,12 +199,30 @@ impl Store {
     /// # Errors
     /// When the directory cannot be made or written.
     pub fn create(root: &Path) -> Result<Self, Error> {
+        if root.as_os_str() == STANDARD_OUTPUT {
+            let why = "several files do not go to standard output: name a directory (./- if it is \
+                       called so)";
+            return Err(Error::refused(root, why));
+        }
         let fail = |problem| Error { path: root.into(), problem };
         fs::create_dir_all(root).map_err(fail)?;
         let probe = root.join(".ackwright-probe");
-        fs::write(&probe, b"").map_err(fail)?;
+        let _ = fs::remove_file(&probe);
+        fs::OpenOptions::new().write(true).create_new(true).open(&probe).map_err(fail)?;
         fs::remove_file(&probe).map_err(fail)?;
-        Ok(Self { root: root.into() })
+        Ok(Self { root: root.into(), listed: None })
+    }
+
+    /// The same for all results of one run: what an earlier run has left there is removed, so that
+    /// old figures never lie beside new ones. Returns how many files that were.
+    ///
+    /// # Errors
+    /// When there are files in the way which no earlier run has written; nothing is removed then.
+    pub fn results(root: &Path) -> Result<(Self, usize), Error> {
+        let store = Self::create(root)?;
+        let removed = earlier::remove(root)?;
+        let listed = Listed::begin(root)?;
+        Ok((Self { listed: Some(Arc::new(Mutex::new(listed))), ..store }, removed))
     }
 
     /// The directory.
@@ -86,11 +235,7 @@ impl Store {
     /// # Errors
     /// When the file cannot be written; nothing half-written is left.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
-        let mut pending = self.begin(name)?;
-        match pending.write_all(bytes) {
-            Ok(()) => pending.commit(),
-            Err(problem) => Err(Error { path: pending.path.clone(), problem }),
-        }
+        self.begin(name)?.write_whole(bytes)
     }
 
     /// Begins a file that is written bit by bit.
@@ -98,20 +243,18 @@ impl Store {
     /// # Errors
     /// When the file cannot be made.
     pub fn begin(&self, name: &str) -> Result<Pending, Error> {
-        let (path, aside) = self.paths(name);
-        let made = aside.parent().map_or(Ok(()), fs::create_dir_all);
-        match made.and_then(|()| fs::File::create(&aside)) {
-            Ok(file) => Ok(Pending { file: Some(io::BufWriter::new(file)), aside, path }),
-            Err(problem) => Err(Error { path, problem }),
-        }
+        let mut pending = begin(&self.root.join(name))?;
+        pending.note = self.listed.as_ref().map(|listed| (Arc::clone(listed), name.to_owned()));
+        Ok(pending)
     }
 
-    /// Where a file will be, and where it is until it is whole.
-    fn paths(&self, name: &str) -> (PathBuf, PathBuf) {
-        let path = self.root.join(name);
-        let file = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into());
-        let aside = path.with_file_name(format!(".{file}.part"));
-        (path, aside)
+    /// Puts the list of files into an order that does not depend on which thread was first.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn sort_list(&self) -> Result<(), Error> {
+        let Some(listed) = &self.listed else { return Ok(()) };
+        listed.lock().unwrap_or_else(PoisonError::into_inner).sort()
     }
 
     /// Writes a time series as Parquet: `time_ns` and the series' columns, all 64-bit integers.
@@ -119,7 +262,7 @@ impl Store {
     /// # Errors
     /// When the file cannot be written.
     pub fn write_series(&self, name: &str, series: &Series) -> Result<PathBuf, Error> {
-        let bytes = parquet_bytes(series).map_err(|error| Error {
+        let bytes = series::parquet_bytes(series).map_err(|error| Error {
             path: self.root.join(name),
             problem: io::Error::other(error.to_string()),
         })?;
@@ -128,154 +271,76 @@ impl Store {
 }
 
 impl Pending {
+    fn write_whole(mut self, bytes: &[u8]) -> Result<PathBuf, Error> {
+        match self.write_all(bytes) {
+            Ok(()) => self.commit(),
+            Err(problem) => Err(Error { path: self.path.clone(), problem }),
+        }
+    }
+
     /// Gives the file its name; returns its path.
     ///
     /// # Errors
     /// When the rest cannot be written or the file not renamed.
     pub fn commit(mut self) -> Result<PathBuf, Error> {
-        let flushed = match self.file.take().map(io::BufWriter::into_inner) {
-            Some(Ok(_)) | None => Ok(()),
-            Some(Err(error)) => Err(error.into_error()),
-        };
-        match flushed.and_then(|()| fs::rename(&self.aside, &self.path)) {
+        match self.finish() {
             Ok(()) => Ok(self.path.clone()),
-            Err(problem) => {
-                self.discard();
-                Err(Error { path: self.path.clone(), problem })
-            }
+            Err(problem) => Err(Error { path: self.path.clone(), problem }),
         }
     }
 
-    /// Removes what was written. A leftover that cannot be removed harms nobody: its name says
-    /// that it is a part.
-    fn discard(&self) {
-        let _ = fs::remove_file(&self.aside);
+    fn finish(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if let Some((listed, name)) = &self.note {
+            listed.lock().unwrap_or_else(PoisonError::into_inner).note(name)?;
+        }
+        // Some file systems tell of a full disk only here.
+        if let Some(Sink::File(file)) = self.sink.take() {
+            file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        }
+        let Some(aside) = &self.aside else { return Ok(()) };
+        let mut known = aside_files();
+        fs::rename(aside, &self.target)?;
+        known.remove(aside);
+        self.aside = None;
+        Ok(())
     }
 }
 
 impl Drop for Pending {
+    /// Removes what was written. A leftover that cannot be removed harms nobody: its name says
+    /// that it is a part.
     fn drop(&mut self) {
-        if self.file.is_some() {
-            self.discard();
+        let aborted = self.sink.take();
+        if let Some(Sink::File(file)) = aborted {
+            // What waits in the buffer is not wanted any more.
+            drop(file.into_parts());
+        }
+        if let Some(aside) = self.aside.take() {
+            let mut known = aside_files();
+            let _ = fs::remove_file(&aside);
+            known.remove(&aside);
         }
     }
 }
 
 impl io::Write for Pending {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.file {
-            Some(file) => file.write(bytes),
+        match &mut self.sink {
+            Some(Sink::File(file)) => file.write(bytes),
+            Some(Sink::Output(output)) => output.write(bytes),
             None => Err(io::Error::other("the file is closed")),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), io::Write::flush)
+        match &mut self.sink {
+            Some(Sink::File(file)) => file.flush(),
+            Some(Sink::Output(output)) => output.flush(),
+            None => Ok(()),
+        }
     }
-}
-
-/// The bytes of a Parquet file.
-fn parquet_bytes(series: &Series) -> parquet::errors::Result<Vec<u8>> {
-    let mut fields = vec![field("time_ns", Repetition::REQUIRED)?];
-    for column in &series.columns {
-        fields.push(field(&column.name, Repetition::OPTIONAL)?);
-    }
-    let schema = Type::group_type_builder("samples").with_fields(fields).build()?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by("ackwright".into())
-        .build();
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
-    if let Some(mut column) = group.next_column()? {
-        column.typed::<Int64Type>().write_batch(&series.time_ns, None, None)?;
-        column.close()?;
-    }
-    for values in series.columns.iter().map(|column| &column.values) {
-        let Some(mut column) = group.next_column()? else { break };
-        let present: Vec<i64> = values.iter().filter_map(|value| *value).collect();
-        let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-        column.typed::<Int64Type>().write_batch(&present, Some(&levels), None)?;
-        column.close()?;
-    }
-    group.close()?;
-    writer.into_inner()
-}
-
-fn field(name: &str, repetition: Repetition) -> parquet::errors::Result<Arc<Type>> {
-    let built = Type::primitive_type_builder(name, PhysicalType::INT64)
-        .with_repetition(repetition)
-        .build()?;
-    Ok(Arc::new(built))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::results::Column;
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::RowAccessor;
-
-    fn scratch(name: &str) -> PathBuf {
-        let dir =
-            std::env::temp_dir().join(format!("ackwright-store-{name}-{}", std::process::id()));
-        fs::create_dir_all(&dir).expect("a directory for the test");
-        dir
-    }
-
-    #[test]
-    fn a_series_comes_back_from_parquet() {
-        let store = Store::create(&scratch("series")).unwrap();
-        let series = Series {
-            name: "flow-a".into(),
-            time_ns: vec![0, 10, 20],
-            columns: vec![Column {
-                name: "cwnd_segments".into(),
-                values: vec![Some(10), None, Some(20)],
-            }],
-        };
-        let path = store.write_series("a/b.parquet", &series).unwrap();
-        let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
-        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-        assert_eq!(rows.len(), 3);
-        assert_eq!(rows[2].get_long(0).unwrap(), 20);
-        assert_eq!(rows[2].get_long(1).unwrap(), 20);
-        assert!(rows[1].get_long(1).is_err(), "an unknown value is null");
-        assert_eq!(parquet_bytes(&series).unwrap(), parquet_bytes(&series).unwrap());
-        fs::remove_dir_all(store.root()).unwrap();
-    }
-
-    #[test]
-    fn an_unwritable_place_is_a_clear_error() {
-        let dir = scratch("file");
-        let file = dir.join("plain");
-        fs::write(&file, b"x").unwrap();
-        let error = Store::create(&file).unwrap_err().to_string();
-        assert!(error.starts_with("cannot write"), "{error}");
-        let store = Store::create(&dir).unwrap();
-        let error = store.write("plain/below", b"y").unwrap_err().to_string();
-        assert!(error.contains("plain"), "{error}");
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn what_is_not_committed_vanishes() {
-        let store = Store::create(&scratch("pending")).unwrap();
-        let mut pending = store.begin("x").unwrap();
-        pending.write_all(b"half").unwrap();
-        drop(pending);
-        assert_eq!(fs::read_dir(store.root()).unwrap().count(), 0);
-        fs::remove_dir_all(store.root()).unwrap();
-    }
-
-    #[test]
-    fn a_file_that_is_there_is_replaced_whole() {
-        let store = Store::create(&scratch("replace")).unwrap();
-        store.write("x", b"old and long").unwrap();
-        let path = store.write("x", b"new").unwrap();
-        assert_eq!(fs::read(path).unwrap(), b"new");
-        let left = fs::read_dir(store.root()).unwrap().count();
-        assert_eq!(left, 1, "nothing is left aside");
-        fs::remove_dir_all(store.root()).unwrap();
-    }
-}
+mod tests;

@@ -4,7 +4,8 @@ use datapath::rng::Rng;
 
 use crate::plan::doc::{Document, Key, Kind, Node, Origin};
 use crate::plan::read::Faults;
-use crate::plan::{Diagnostics, quantity, suggest};
+use crate::plan::{Diagnostics, limits, quantity, suggest};
+use crate::store::distinct_stems;
 
 /// One value put at one place of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +32,8 @@ pub struct Point {
     pub labels: Vec<(String, String)>,
     /// What the point sets.
     pub settings: Vec<Value>,
+    /// What its files are called.
+    pub(crate) slug: String,
 }
 
 /// A value that every repetition draws for itself.
@@ -89,15 +92,9 @@ impl Axis {
 }
 
 impl Point {
-    /// `label-label-…` for file names; empty if nothing is swept.
-    pub fn slug(&self) -> String {
-        let clean = |label: &str| -> String {
-            label
-                .chars()
-                .map(|c| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' })
-                .collect()
-        };
-        self.labels.iter().map(|(_, label)| clean(label)).collect::<Vec<_>>().join("-")
+    /// `label-label-…` for file names, no two of a sweep the same; empty if nothing is swept.
+    pub fn slug(&self) -> &str {
+        &self.slug
     }
 }
 
@@ -251,6 +248,41 @@ impl Draw {
     }
 }
 
+/// Says that the product of the axes is too large, before it is made.
+pub(crate) fn check_grid(axes: &[Axis], document: &Document) -> Result<(), Diagnostics> {
+    let fault = |message: String, help: &str| {
+        let at = document.root.get("sweep").map_or(&document.root.at, |sweep| &sweep.at);
+        Err(Diagnostics(vec![document.fault(at, 0, message, Some(help.into()))]))
+    };
+    let steps = || axes.iter().map(|axis| axis.steps.len() as u64);
+    let points = steps().fold(1, u64::saturating_mul);
+    if points > limits::POINTS_MAX {
+        let product: Vec<String> = steps().map(|steps| steps.to_string()).collect();
+        let message = format!(
+            "the axes make {} points; at most {} are possible",
+            product.join(" x "),
+            limits::POINTS_MAX
+        );
+        return fault(
+            message,
+            "use fewer axes or values, or leave one step of an axis: --set AXIS=LABEL",
+        );
+    }
+    let bytes = axes.iter().fold(0, |sum: u64, axis| {
+        let steps = axis.steps.iter().flat_map(|(_, values)| values);
+        let each: u64 = steps.map(|value| value.node.size() as u64).sum();
+        sum.saturating_add(each.saturating_mul(points / axis.steps.len() as u64))
+    });
+    if bytes > limits::SETTINGS_MAX {
+        let message = format!(
+            "the values that {points} points set take {bytes} bytes; at most {} are possible",
+            limits::SETTINGS_MAX
+        );
+        return fault(message, "use shorter values, or fewer points");
+    }
+    Ok(())
+}
+
 /// The Cartesian product of the axes, first axis slowest; one empty point if there are none.
 pub(crate) fn grid(axes: &[Axis]) -> Vec<Point> {
     let mut points = vec![Point::default()];
@@ -267,5 +299,20 @@ pub(crate) fn grid(axes: &[Axis]) -> Vec<Point> {
             })
             .collect();
     }
+    name(&mut points);
     points
+}
+
+/// Gives the points the names of their files. `compare` is that of the plots of all of them.
+fn name(points: &mut [Point]) {
+    let labels = |point: &Point| {
+        let labels: Vec<&str> = point.labels.iter().map(|(_, label)| label.as_str()).collect();
+        labels.join("-")
+    };
+    let texts: Vec<String> = points.iter().map(labels).collect();
+    let texts = std::iter::once("compare").chain(texts.iter().map(String::as_str));
+    let names = distinct_stems(texts).into_iter().skip(1);
+    for (point, name) in points.iter_mut().zip(names) {
+        point.slug = name;
+    }
 }

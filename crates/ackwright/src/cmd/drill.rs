@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use drill::ast::Flag;
@@ -12,8 +12,9 @@ use drill::settings::{IpVersion, Settings, command_line_flag};
 use drill::suite::{self, Plan, Report};
 use drill::{capture, show};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::store::{self, STANDARD_OUTPUT, Store};
 
-use super::{Failure, Outcome, print, print_json};
+use super::{Failure, Outcome, print, print_json, refuse_overwriting};
 
 /// Arguments of `ackwright drill`.
 #[derive(clap::Args)]
@@ -41,7 +42,7 @@ pub struct Args {
     /// Print TAP
     #[arg(long, conflicts_with = "json")]
     tap: bool,
-    /// Write JUnit XML
+    /// Write JUnit XML; \"-\" prints it in place of the report
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print every script and what it did; twice: every packet
@@ -126,8 +127,21 @@ pub fn run(args: &Args) -> Outcome {
     let versions = versions(args.ip_version.as_deref())?;
     let plan = Plan { versions, flags: flags_of(args), jobs: args.jobs };
     check_flags(&plan)?;
-    let files = suite::find(&args.paths)
-        .map_err(|error| Failure::Usage(format!("cannot read the scripts: {error}")))?;
+    let files = suite::find(&args.paths).map_err(|error| Failure::Usage(error.to_string()))?;
+    let junit_printed = match &args.junit {
+        Some(path) if path.as_os_str() == STANDARD_OUTPUT => true,
+        Some(path) => {
+            let scripts: Vec<&Path> = files.iter().map(|file| file.path.as_path()).collect();
+            refuse_overwriting(path, &scripts)?;
+            false
+        }
+        None => false,
+    };
+    if junit_printed && (args.json || args.tap) {
+        let other = if args.json { "--json" } else { "--tap" };
+        let message = format!("--junit - and {other} would both go to standard output");
+        return Err(Failure::Usage(message));
+    }
     if files.is_empty() {
         return Err(Failure::Usage("no .pkt file there".to_owned()));
     }
@@ -142,10 +156,11 @@ pub fn run(args: &Args) -> Outcome {
         write_captures(folder, &reports)?;
     }
     if let Some(path) = &args.junit {
-        std::fs::write(path, report::junit(&reports))
-            .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+        store::replace(path, report::junit(&reports).as_bytes())?;
     }
-    if args.json {
+    if junit_printed {
+        // The report stands there.
+    } else if args.json {
         print_json(&report::json(&reports))?;
     } else if args.tap {
         print(&report::tap(&reports))?;
@@ -240,9 +255,8 @@ fn dry_run(files: &[suite::File], plan: &Plan) -> Outcome {
     let version = plan.versions.first().copied().unwrap_or(IpVersion::Ipv4);
     let mut wrong = 0;
     for file in files {
-        let text = std::fs::read(&file.path)
-            .map_err(|error| Failure::Usage(format!("{}: {error}", file.path.display())))?;
-        match suite::read(&String::from_utf8_lossy(&text), version, &plan.flags) {
+        let text = file.text().map_err(|error| Failure::Usage(error.to_string()))?;
+        match suite::read(&text, version, &plan.flags) {
             Ok(_) => {}
             Err(fault) if fault.no_meaning => {
                 print(&format!("{}:{}: skipped, because {fault}", file.name, fault.pos))?;
@@ -257,16 +271,28 @@ fn dry_run(files: &[suite::File], plan: &Plan) -> Outcome {
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn write_captures(folder: &std::path::Path, reports: &[Report]) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::Other(format!("{}: {error}", folder.display()));
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    for report in reports {
-        if !report.outcome.packets.is_empty() {
-            capture::write(folder, &report.name, report.version, &report.outcome)
-                .map_err(failed)?;
-        }
+fn write_captures(folder: &Path, reports: &[Report]) -> Result<(), Failure> {
+    let store = Store::create(folder)?;
+    let captured: Vec<&Report> =
+        reports.iter().filter(|report| !report.outcome.packets.is_empty()).collect();
+    let names: Vec<String> = captured.iter().map(|report| capture_name(report)).collect();
+    for (report, name) in
+        captured.iter().zip(store::distinct_stems(names.iter().map(String::as_str)))
+    {
+        let name = format!("{name}.pcapng");
+        let path = folder.join(&name);
+        let failed = |problem| store::Error { path: path.clone(), problem };
+        let pending = capture::write(store.begin(&name)?, &report.outcome).map_err(failed)?;
+        pending.commit()?;
     }
     Ok(())
+}
+
+/// The script's name, with its folders, and the variant.
+fn capture_name(report: &Report) -> String {
+    let stem = report.name.strip_suffix(".pkt").unwrap_or(&report.name);
+    let stem = stem.trim_start_matches(['/', '.']).replace('/', "_");
+    format!("{stem}_{}", report.version.name())
 }
 
 /// What every script did.

@@ -10,7 +10,7 @@ use lab::ecmp::{self, Disruption, FlowLoad, Load, Names, Stage};
 use lab::plot::{self, Scene};
 use serde_json::json;
 
-use super::{Failure, Outcome, ip, print, print_json};
+use super::{Failure, Outcome, ip, print, print_json, read_text, refuse_overwriting};
 use crate::table;
 
 /// Arguments of `ackwright ecmp`.
@@ -72,6 +72,7 @@ impl Names for Named<'_> {
 
 /// Reads, asks, prints.
 pub fn run(args: &Args) -> Outcome {
+    args.check_pictures()?;
     let mut ip = args.routes_of(&args.routes)?;
     let input = ecmp::read(&args.input).map_err(|error| {
         let gap = if error.line == 0 { " " } else { "" };
@@ -111,10 +112,23 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
+    /// A picture with a name that means no format, or that something else has, is told before it is
+    /// drawn.
+    fn check_pictures(&self) -> Result<(), Failure> {
+        let mut inputs: Vec<&Path> = vec![&self.input, &self.routes];
+        inputs.extend(self.stage.iter().map(PathBuf::as_path));
+        for picture in [&self.plot, &self.regions].into_iter().flatten() {
+            format_of(picture)?;
+            refuse_overwriting(picture, &inputs)?;
+        }
+        if self.plot.is_some() && self.plot == self.regions {
+            return Err(Failure::Usage("--plot and --regions name the same file".into()));
+        }
+        Ok(())
+    }
+
     fn routes_of(&self, file: &Path) -> Result<Ip, Failure> {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
-        let mut ip = ip::parse(file, &text)?.ip;
+        let mut ip = ip::parse(file, &read_text(file)?)?.ip;
         self.override_settings(&mut ip.fib)?;
         Ok(ip)
     }
@@ -251,16 +265,29 @@ fn draw_regions(
 
 /// As the name of the file says.
 fn save(file: &Path, scene: &Scene) -> Result<(), Failure> {
-    let bytes = match file.extension().and_then(|end| end.to_str()) {
-        Some("svg") => plot::svg(scene).into_bytes(),
-        Some("png") => plot::png(scene).unwrap_or_default(),
+    let bytes = match format_of(file)? {
+        Format::Svg => plot::svg(scene).into_bytes(),
+        Format::Png => plot::png(scene).unwrap_or_default(),
+    };
+    Ok(lab::store::replace(file, &bytes)?)
+}
+
+/// What a picture is written as.
+enum Format {
+    Svg,
+    Png,
+}
+
+fn format_of(file: &Path) -> Result<Format, Failure> {
+    match file.extension().and_then(|end| end.to_str()) {
+        Some("svg") => Ok(Format::Svg),
+        Some("png") => Ok(Format::Png),
         _ => {
             let message =
                 format!("{}: the name of a picture must end in .svg or .png", file.display());
-            return Err(Failure::Usage(message));
+            Err(Failure::Usage(message))
         }
-    };
-    Ok(lab::store::replace(file, &bytes)?)
+    }
 }
 
 fn tell(

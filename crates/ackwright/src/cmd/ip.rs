@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use iproute::ip::config::Config;
 use iproute::ip::{Ip, IpError};
-use lab::store;
+use lab::plan::excerpt;
+use lab::{input, store};
 
 use super::{Failure, Outcome, print};
 
@@ -145,7 +146,12 @@ fn read_config(file: &Path, command: &str) -> Result<Config, Failure> {
             .split_whitespace()
             .any(|word| matches!(word, "add" | "append" | "replace" | "prepend"))
     };
-    let text = match std::fs::read_to_string(file) {
+    if file.as_os_str() == store::STANDARD_OUTPUT {
+        let message = "--config: the file is rewritten by what changes it, so it is not \"-\"; \
+                       /dev/stdin can be read";
+        return Err(Failure::Usage(message.into()));
+    }
+    let text = match input::read_text(file) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound && adds() => String::new(),
         Err(error) => return Err(Failure::Usage(format!("{}: {error}", file.display()))),
@@ -155,6 +161,10 @@ fn read_config(file: &Path, command: &str) -> Result<Config, Failure> {
 
 /// Reads the text of a configuration file.
 pub fn parse(file: &Path, text: &str) -> Result<Config, Failure> {
+    if text.trim_start().starts_with(['[', '{']) {
+        let message = "this is JSON; lines of ip are read, as \"ackwright ip save\" prints them";
+        return Err(Failure::Usage(format!("{}:1:1: {message}", file.display())));
+    }
     Config::parse(text).map_err(|(line, error)| {
         let command = text.lines().nth(line - 1).unwrap_or("");
         refused(&format!("{}:{line}", file.display()), command, &error)
@@ -176,7 +186,11 @@ fn refused(place: &str, command: &str, error: &IpError) -> Failure {
         }
     };
     Failure::Usage(match (place, error) {
-        ("", IpError::Grammar(_)) => format!("column {}: {message}\n  {command}", column + 1),
+        ("", IpError::Grammar(_)) => {
+            let (shown, place) = excerpt(command, command[..column].chars().count() + 1);
+            let caret = " ".repeat(place - 1);
+            format!("column {}: {message}\n  {shown}\n  {caret}^", column + 1)
+        }
         ("", _) => message,
         _ => format!("{place}:{}: {message}", column + 1),
     })

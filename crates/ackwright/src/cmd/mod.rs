@@ -14,10 +14,16 @@ pub mod tc;
 pub mod vectors;
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
-use lab::plan::Error as PlanError;
+use lab::output::Output;
+use lab::store::{self, Store};
+
+use lab::plan::{Error as PlanError, clipped};
 use owo_colors::OwoColorize as _;
+
+use crate::interrupt;
 
 /// What a command ends with.
 pub type Outcome = Result<ExitCode, Failure>;
@@ -28,7 +34,7 @@ pub enum Failure {
     Usage(String),
     /// Something else went wrong: exit code 1.
     Other(String),
-    /// Ctrl-C: exit code 130.
+    /// A signal: exit code 130 for Ctrl-C, 143 for SIGTERM.
     Interrupted(String),
     /// Whoever reads our output has gone: no message, and success, as for any filter.
     ClosedOutput,
@@ -38,20 +44,32 @@ impl Failure {
     /// Prints the message and gives the exit code.
     pub fn tell(self) -> ExitCode {
         let (message, code) = match self {
-            Self::Usage(message) => (message, 2),
-            Self::Other(message) => (message, 1),
-            Self::Interrupted(message) => (message, 130),
+            Self::Usage(message) => (message, ExitCode::from(2)),
+            Self::Other(message) => (message, ExitCode::FAILURE),
+            Self::Interrupted(message) => (message, interrupt::exit_code()),
             Self::ClosedOutput => return ExitCode::SUCCESS,
         };
+        let message = presentable(&message);
         let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         if colour {
             eprintln!("{}: {message}", "error".red());
         } else {
             eprintln!("error: {message}");
         }
-        ExitCode::from(code)
+        code
     }
 }
+
+/// A message holds words of the user's, which may be long, and bytes that a terminal would obey.
+fn presentable(message: &str) -> String {
+    let plain = |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    let lines = message.lines().map(|line| line.chars().map(plain).collect::<String>());
+    let lines: Vec<String> = lines.map(|line| clipped(&line, LINE_MAX).into_owned()).collect();
+    lines.join("\n")
+}
+
+/// Characters of a line of a message.
+const LINE_MAX: usize = 1000;
 
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
@@ -59,9 +77,15 @@ impl From<PlanError> for Failure {
     }
 }
 
-impl From<lab::store::Error> for Failure {
-    fn from(error: lab::store::Error) -> Self {
-        Self::Other(error.to_string())
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        if error.is_refusal() {
+            return Self::Usage(error.to_string());
+        }
+        match (error.path.to_str(), error.problem.kind()) {
+            (Some(store::STANDARD_OUTPUT), _) => error.problem.into(),
+            _ => Self::Other(error.to_string()),
+        }
     }
 }
 
@@ -83,6 +107,33 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// Reads a text file of the user's.
+pub fn read_text(file: &Path) -> Result<String, Failure> {
+    lab::input::read_text(file)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))
+}
+
+/// Refuses to write over what is read: after the first byte there would be nothing to read.
+pub fn refuse_overwriting(output: &Path, inputs: &[&Path]) -> Result<(), Failure> {
+    match inputs.iter().find(|input| store::same_file(output, input)) {
+        None => Ok(()),
+        Some(input) => {
+            let (output, input) = (output.display(), input.display());
+            Err(Failure::Usage(format!("{output} would overwrite {input}, which is read")))
+        }
+    }
+}
+
+/// Results go to `directory`, in place of those of an earlier run there.
+pub fn results(directory: &Path) -> Result<Output, Failure> {
+    let (store, removed) = Store::results(directory)?;
+    if removed > 0 {
+        let directory = directory.display();
+        eprintln!("note: {removed} files of an earlier run in {directory} are replaced");
+    }
+    Ok(Output::new(store))
 }
 
 /// Prints JSON, indented for a person and compact for a program.

@@ -1,16 +1,16 @@
 //! `ackwright replay`.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use datapath::fib::Prefix;
 use datapath::units::Rate;
-use lab::output::Output;
 use lab::plan::quantity;
 use lab::replay::{self, Error, Options, Select};
-use lab::store::Store;
+use lab::store::STANDARD_OUTPUT;
 
-use super::{Failure, Outcome, print, print_json};
+use super::{Failure, Outcome, print, print_json, refuse_overwriting, results};
 use crate::progress::Bar;
 use crate::{interrupt, table};
 
@@ -33,7 +33,7 @@ pub struct Args {
     /// `parent CLASS` in front of the kind
     #[arg(long = "qdisc", value_name = "WORDS", required = true)]
     qdiscs: Vec<String>,
-    /// Write what leaves, when it leaves, as pcapng
+    /// Write what leaves, when it leaves, as pcapng; \"-\" is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Where plots (SVG, PNG) go
@@ -101,7 +101,18 @@ fn rate(text: &str) -> Result<Rate, String> {
 /// Replays a capture.
 pub fn run(args: &Args) -> Outcome {
     let options = args.common.options(&args.qdiscs);
-    let output = Output::new(Store::create(&args.plots)?);
+    let to_output = args.out.as_deref().is_some_and(|out| out.as_os_str() == STANDARD_OUTPUT);
+    if let Some(out) = &args.out {
+        refuse_overwriting(out, &[args.common.capture()])?;
+    }
+    if to_output && (args.common.json || std::io::stdout().is_terminal()) {
+        let why = if args.common.json { "--json goes there too" } else { "it is a terminal" };
+        return Err(Failure::Usage(format!("--out -: no capture to standard output: {why}")));
+    }
+    replay::check(&options).map_err(failure)?;
+    let output = results(&args.plots)?;
+    // Of two things that would go to standard output, the capture was asked to.
+    let print = |text: &str| if to_output { Ok(eprintln!("{text}")) } else { print(text) };
     let bar = Bar::new(1);
     let stop = interrupt::flag();
     let done = replay::replay(args.common.capture(), &options, args.out.as_deref(), &bar, &stop);

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lab::output::Output;
 use lab::published::{self, Publication};
 use lab::reproduce::{self, Comparison};
-use lab::store::Store;
+use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
 use super::run::run_all;
-use super::{Failure, Outcome, print, print_json};
+use super::{Failure, Outcome, print, print_json, results};
 use crate::table;
 
 /// Arguments of `ackwright reproduce`.
@@ -114,7 +113,10 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         let set = experiment.set_everywhere(&publication.quick);
         set.map_err(|faults| Failure::Other(faults.to_string()))?;
     }
-    let output = Output::new(Store::create(&args.out.join(name))?);
+    if args.out.as_os_str() == STANDARD_OUTPUT {
+        Store::create(&args.out)?;
+    }
+    let output = results(&args.out.join(name))?;
     let mut points = run_all(&experiment, None, args.runs, args.jobs, Some(&output), &[])?;
     output.finish(&experiment, experiment.base.seed, &points)?;
     let swept = points.len();

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::output::Output;
-use lab::plan::{Error as PlanError, Experiment};
+use lab::plan::{Error as PlanError, Experiment, limits};
 use lab::results::{PointResult, summary_json};
 use lab::run::{Error, Options, SsAt};
-use lab::store::Store;
 
-use super::{Failure, Outcome, print, print_json};
+use super::{Failure, Outcome, print, print_json, results};
 use crate::progress::Bar;
 use crate::{interrupt, table};
 
@@ -69,7 +68,10 @@ pub fn run(args: &Args) -> Outcome {
         return explain(&experiment, args.seed, flow);
     }
     check_times(&experiment, args)?;
-    let output = args.out.as_deref().map(Store::create).transpose()?.map(Output::new);
+    let repetitions = args.runs.unwrap_or(experiment.base.repetitions);
+    limits::runs(experiment.points.len() as u64, repetitions)
+        .map_err(|problem| Failure::Usage(format!("--runs: {problem}")))?;
+    let output = args.out.as_deref().map(results).transpose()?;
     let points =
         run_all(&experiment, args.seed, args.runs, args.jobs, output.as_ref(), &args.ss_at)?;
     let seed = args.seed.unwrap_or(experiment.base.seed);

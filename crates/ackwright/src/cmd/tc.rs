@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use lab::plan::tc_session::{Problem, Session};
 
-use super::{Failure, Outcome, print, print_json};
+use super::{Failure, Outcome, print, print_json, read_text};
 
 /// Arguments of `ackwright tc`.
 #[derive(clap::Args)]
@@ -37,8 +37,7 @@ pub fn run(args: &Args) -> Outcome {
     let wrong = |place: String, problem: &Problem| Failure::Usage(format!("{place}:{problem}"));
     if let Some(path) = &args.file {
         let name = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+        let text = read_text(path)?;
         for (number, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or("");
             if !line.trim().is_empty() {

@@ -1,6 +1,7 @@
 //! Flows from captures (pcap, pcapng) and from CSV.
 
 use super::FlowLoad;
+use crate::input;
 use datapath::fib::dissect::packet_flow;
 use datapath::fib::{Flow, RouteKey};
 use flate2::read::GzDecoder;
@@ -56,18 +57,25 @@ const CAPTURES: [[u8; 4]; 5] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
 ];
 
+/// Bytes of a capture or CSV, which is read whole.
+const INPUT_MAX: u64 = 2 << 30;
+
 /// Reads a capture or a CSV, by what the file begins with; either may be compressed with gzip.
 ///
 /// # Errors
 /// The file cannot be read, or the first place where it is wrong.
 pub fn read(path: &Path) -> Result<Input, InputError> {
     let whole = |message: String| InputError { line: 0, column: 0, message };
-    let mut bytes = std::fs::read(path).map_err(|error| whole(error.to_string()))?;
+    let mut bytes = input::read(path, INPUT_MAX).map_err(|error| whole(error.to_string()))?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut plain = Vec::new();
         GzDecoder::new(&bytes[..])
+            .take(INPUT_MAX + 1)
             .read_to_end(&mut plain)
             .map_err(|error| whole(format!("not whole: {error}")))?;
+        if plain.len() as u64 > INPUT_MAX {
+            return Err(whole(format!("unpacked it is larger than {} MB", INPUT_MAX >> 20)));
+        }
         bytes = plain;
     }
     if CAPTURES.iter().any(|magic| bytes.starts_with(magic)) {

@@ -9,6 +9,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::{Diagnostic, Diagnostics, suggest};
+use super::limits::EXPANSION_MAX;
+use super::read::NOTED;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,12 +73,13 @@ impl Document {
         let mut document = Self { name: name.into(), text: text.into(), root: empty };
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut faults: Vec<Diagnostic> = Vec::new();
-        for error in &errors {
+        for error in errors.iter().take(NOTED) {
             let span = error.span().unwrap_or(0..0);
             faults.push(document.fault(&Origin::File(span), 0, error.message().into(), None));
         }
         document.root = convert_table(table.span(), table.get_ref(), &document, &mut faults);
         faults.sort_by_key(|fault| fault.position);
+        faults.dedup();
         if faults.is_empty() { Ok(document) } else { Err(Diagnostics(faults)) }
     }
 
@@ -194,6 +197,7 @@ impl Document {
             _ => return Ok(()),
         };
         let mut faults = Vec::new();
+        let mut room = EXPANSION_MAX;
         let mut root = std::mem::replace(
             &mut self.root,
             Node { kind: Kind::Table(Vec::new()), at: Origin::File(0..0) },
@@ -201,7 +205,7 @@ impl Document {
         if let Kind::Table(entries) = &mut root.kind {
             for (key, node) in entries {
                 if key.name != "parameters" {
-                    self.expand(node, &parameters, &mut faults);
+                    self.expand(node, &parameters, &mut room, &mut faults);
                 }
             }
         }
@@ -209,21 +213,27 @@ impl Document {
         if faults.is_empty() { Ok(()) } else { Err(Diagnostics(faults)) }
     }
 
-    fn expand(&self, node: &mut Node, parameters: &[(Key, Node)], faults: &mut Vec<Diagnostic>) {
+    fn expand(
+        &self,
+        node: &mut Node,
+        parameters: &[(Key, Node)],
+        room: &mut usize,
+        faults: &mut Vec<Diagnostic>,
+    ) {
         let replaced = match &mut node.kind {
             Kind::List(items) => {
                 for item in items {
-                    self.expand(item, parameters, faults);
+                    self.expand(item, parameters, room, faults);
                 }
                 None
             }
             Kind::Table(entries) => {
                 for (_, item) in entries {
-                    self.expand(item, parameters, faults);
+                    self.expand(item, parameters, room, faults);
                 }
                 None
             }
-            Kind::Text(text) if text.contains("${") => match expand_text(text, parameters) {
+            Kind::Text(text) if text.contains("${") => match expand_text(text, parameters, room) {
                 Ok(kind) => Some(kind),
                 Err((column, message, help)) => {
                     faults.push(self.fault_in_text(&node.at, column, message, help));
@@ -275,6 +285,19 @@ impl Node {
         }
     }
 
+    /// Roughly the bytes of memory that a copy takes.
+    pub fn size(&self) -> usize {
+        size_of::<Self>()
+            + match &self.kind {
+                Kind::Text(text) => text.len(),
+                Kind::List(items) => items.iter().map(Self::size).sum(),
+                Kind::Table(entries) => {
+                    entries.iter().map(|(key, item)| key.name.len() + item.size()).sum()
+                }
+                _ => 0,
+            }
+    }
+
     fn relabel(&mut self, origin: &Origin) {
         self.at = origin.clone();
         match &mut self.kind {
@@ -293,7 +316,12 @@ impl Node {
 /// Why a text could not be expanded: column, message, help.
 type ExpandError = (usize, String, Option<String>);
 
-fn expand_text(text: &str, parameters: &[(Key, Node)]) -> Result<Kind, ExpandError> {
+/// Puts parameters in; `room` is how many bytes they may still add.
+fn expand_text(
+    text: &str,
+    parameters: &[(Key, Node)],
+    room: &mut usize,
+) -> Result<Kind, ExpandError> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -307,6 +335,11 @@ fn expand_text(text: &str, parameters: &[(Key, Node)]) -> Result<Kind, ExpandErr
             let help = suggest(name, parameters.iter().map(|(key, _)| key.name.as_str()));
             return Err((column + 2, format!("no parameter is called \"{name}\""), help));
         };
+        let Some(left) = room.checked_sub(node.size()) else {
+            let message = format!("the parameters put in are more than {} MB", EXPANSION_MAX >> 20);
+            return Err((column, message, Some("use shorter parameters, or fewer of them".into())));
+        };
+        *room = left;
         if start == 0 && rest.len() == text.len() && end + 3 == text.len() {
             return Ok(node.kind.clone());
         }
@@ -386,7 +419,9 @@ fn convert_value(
 ) -> Node {
     let at = Origin::File(value.span());
     let mut bad = |message: &str| {
-        faults.push(document.fault(&at, 0, message.into(), None));
+        if faults.len() < NOTED {
+            faults.push(document.fault(&at, 0, message.into(), None));
+        }
         Kind::Bool(false)
     };
     let kind = match value.get_ref() {

@@ -1,5 +1,6 @@
 //! The flows of a plan: what the hosts do.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
@@ -10,10 +11,7 @@ use super::doc::{Key, Node, Origin};
 use super::model::{App, FlowPlan, NodePlan};
 use super::names::{check_name, check_unique, node_indices};
 use super::read::{Faults, Reader};
-use super::tc;
-
-/// As many flows as there are server ports below those of clients.
-pub const FLOWS_MAX: usize = 35_000;
+use super::{limits, tc};
 
 /// Reads `[flows]`, and tells where each flow was written.
 pub fn read_flows<'a>(
@@ -24,20 +22,58 @@ pub fn read_flows<'a>(
 ) -> (Vec<FlowPlan>, Vec<&'a Origin>) {
     let mut flows = Vec::new();
     let mut places = Vec::new();
+    let mut room = Room { flows: 0, further: 0 };
     for (key, node) in entries {
         check_name(key, "flow", faults);
-        for flow in read_flow(key, node, nodes, duration, faults) {
+        for flow in read_flow(key, node, nodes, duration, &mut room, faults) {
             flows.push(flow);
             places.push(&key.at);
         }
-        if flows.len() > FLOWS_MAX {
-            let message = format!("an experiment has at most {FLOWS_MAX} flows");
-            faults.add(&key.at, message, None);
-            break;
-        }
     }
+    check_groups(&flows, &places, faults);
     check_unique("flow", flows.iter().map(|flow: &FlowPlan| flow.name.as_str()), &places, faults);
     (flows, places)
+}
+
+/// The figures of a group and of a flow of its name would be under one scope. A flow that is alone
+/// in the group of its own name is both.
+fn check_groups(flows: &[FlowPlan], places: &[&Origin], faults: &Faults<'_>) {
+    let names: BTreeSet<&str> = flows.iter().map(|flow| flow.name.as_str()).collect();
+    for (flow, at) in flows.iter().zip(places) {
+        let Some(group) = flow.group.as_deref().filter(|group| *group != flow.name) else {
+            continue;
+        };
+        if names.contains(group) {
+            faults.add(at, format!("the group \"{group}\" has the name of a flow"), None);
+        }
+    }
+}
+
+/// What the flows so far have taken of what there is room for.
+struct Room {
+    flows: usize,
+    /// Hosts that are named beyond the two ends of each flow.
+    further: usize,
+}
+
+impl Room {
+    /// Takes room for `count` flows that name so many further hosts each; false, and a fault, if
+    /// there is not enough.
+    fn take(
+        &mut self,
+        count: Option<usize>,
+        further: usize,
+        at: &Origin,
+        faults: &Faults<'_>,
+    ) -> bool {
+        let hosts = count.and_then(|count| count.checked_mul(further));
+        let most = limits::FURTHER_HOSTS_MAX;
+        let fits = limits::fits("flows", self.flows, count, limits::FLOWS_MAX, at, faults)
+            && limits::fits("servers in its flows", self.further, hosts, most, at, faults);
+        self.flows = self.flows.saturating_add(count.unwrap_or(0)).min(limits::FLOWS_MAX);
+        self.further = self.further.saturating_add(hosts.unwrap_or(0)).min(most);
+        fits
+    }
 }
 
 /// One entry of `[flows]`: `count` flows (or none), or all those of an RRUL test.
@@ -46,6 +82,7 @@ fn read_flow(
     node: &Node,
     nodes: &[NodePlan],
     duration: Duration,
+    room: &mut Room,
     faults: &Faults<'_>,
 ) -> Vec<FlowPlan> {
     let Some(mut table) = Reader::new(node, faults) else { return Vec::new() };
@@ -101,7 +138,14 @@ fn read_flow(
     table.finish();
     // A query goes to all servers at once.
     let asks_all = one.iter().any(|flow| matches!(flow.app, App::Query { .. }));
+    let servers = if asks_all { to.len() } else { 0 };
+    let further = one.first().map_or(0, |flow| flow.also.len()) + servers;
     let to = if asks_all { &to[..to.len().min(1)] } else { &to[..] };
+    let all = [from.len(), to.len(), count as usize, one.len()];
+    let all = all.into_iter().try_fold(1, |product: usize, factor| product.checked_mul(factor));
+    if !room.take(all, further, &key.at, faults) {
+        return Vec::new();
+    }
     let pairs: Vec<(usize, usize)> =
         from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))).collect();
     let several = from_many || (to_many && !asks_all);

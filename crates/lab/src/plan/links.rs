@@ -4,11 +4,11 @@ use datapath::units::Duration;
 use sim::rules::Rule;
 
 use super::diagnostic::suggest;
-use super::doc::{Key, Node, Origin};
+use super::doc::{Key, Kind, Node, Origin};
 use super::model::{Direction, LinkPlan, NodePlan, PortPlan};
 use super::names::{check_name, check_unique, matches, node_indices, numbered};
 use super::read::{Faults, Reader, as_text, as_texts};
-use super::{ip, tc};
+use super::{ip, limits, tc};
 
 /// Links, and where each was written. An end with `*` makes a link for every node that fits,
 /// called `NAME-1`, `NAME-2`, ….
@@ -19,11 +19,18 @@ pub fn read_links<'a>(
 ) -> (Vec<LinkPlan>, Vec<&'a Origin>) {
     let mut links = Vec::new();
     let mut places = Vec::new();
+    let mut texts = 0;
     for (key, node) in entries {
         check_name(key, "link", faults);
-        for link in read_link(key, node, nodes, faults).unwrap_or_default() {
+        for link in read_link(key, node, nodes, links.len(), faults).unwrap_or_default() {
+            let rules = link.directions.iter().map(|one| one.rules.len()).sum::<usize>();
+            texts += rules + link.events.len();
             links.push(link);
             places.push(&key.at);
+            if !limits::fits("rules and events", 0, Some(texts), limits::TEXTS_MAX, &key.at, faults)
+            {
+                return (links, places);
+            }
         }
     }
     check_unique("link", links.iter().map(|link| link.name.as_str()), &places, faults);
@@ -34,6 +41,7 @@ fn read_link(
     key: &Key,
     node: &Node,
     nodes: &[NodePlan],
+    before: usize,
     faults: &Faults<'_>,
 ) -> Option<Vec<LinkPlan>> {
     let mut table = Reader::new(node, faults)?;
@@ -64,6 +72,10 @@ fn read_link(
         }
         return None;
     };
+    let count = from.len().checked_mul(to.len());
+    if !limits::fits("links", before, count, limits::LINKS_MAX, at, faults) {
+        return None;
+    }
     let pairs: Vec<[usize; 2]> =
         from.iter().flat_map(|a| to.iter().map(move |b| [*a, *b])).collect();
     if pairs.iter().any(|[a, b]| a == b) {
@@ -105,7 +117,7 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
         rate: table.rate("rate").or(base.rate),
         delay: table.time("delay").unwrap_or(base.delay),
         jitter: table.time("jitter").unwrap_or(base.jitter),
-        loss: table.share("loss").unwrap_or(base.loss),
+        loss: read_loss(table).unwrap_or(base.loss),
         duplicate: table.share("duplicate").unwrap_or(base.duplicate),
         reorder: table.share("reorder").unwrap_or(base.reorder),
         reorder_by: table.time("reorder_by").unwrap_or(base.reorder_by),
@@ -117,6 +129,19 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
         table.faults.add(table.place("reorder"), message, None);
     }
     direction
+}
+
+/// A share. Who knows netem may try its models of loss here; they are said of a port.
+fn read_loss(table: &mut Reader<'_, '_>) -> Option<u64> {
+    if let Some(Node { kind: Kind::Text(text), at }) = table.node("loss")
+        && let Some("gemodel" | "state" | "random") = text.split_whitespace().next()
+    {
+        let message = format!("a link loses a share, e.g. \"0.1%\", and not \"{text}\"");
+        let help = format!("say it of a port: [qdisc] \"NODE.LINK\" = \"netem loss {text}\"");
+        table.faults.add(at, message, Some(help));
+        return None;
+    }
+    table.share("loss")
 }
 
 fn read_rules(table: &mut Reader<'_, '_>) -> Vec<Rule> {

@@ -8,6 +8,7 @@ mod diagnostic;
 pub(crate) mod doc;
 mod flows;
 mod ip;
+pub mod limits;
 mod links;
 mod model;
 mod names;
@@ -22,12 +23,13 @@ pub mod tc_session;
 
 use std::path::Path;
 
-pub use diagnostic::{Diagnostic, Diagnostics, nearest, suggest};
+pub use diagnostic::{Diagnostic, Diagnostics, clipped, excerpt, nearest, suggest};
 pub use ip::interfaces;
 pub use model::{
     App, Direction, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan,
     Role, SysctlSetting,
 };
+pub use routes::Ways;
 
 use crate::sweep::{Axis, Draw, Point, Value};
 use doc::Document;
@@ -82,8 +84,8 @@ impl Experiment {
     /// When the file cannot be read, or it or any of its points is invalid.
     pub fn load(path: &Path, settings: &[String]) -> Result<Self, Error> {
         let name = path.display().to_string();
-        let bytes =
-            std::fs::read(path).map_err(|problem| Error::Io { path: name.clone(), problem })?;
+        let bytes = crate::input::read(path, limits::FILE_MAX)
+            .map_err(|problem| Error::Io { path: name.clone(), problem })?;
         let text = String::from_utf8(bytes).map_err(|error| not_text(&name, &error))?;
         Ok(Self::parse(&name, &text, settings)?)
     }
@@ -109,9 +111,11 @@ impl Experiment {
             }
         }
         let draws = crate::sweep::read_draws(&document)?;
-        let points = crate::sweep::grid(&axes);
+        crate::sweep::check_grid(&axes, &document)?;
         let base = read_with(&document, &[])?;
+        let points = crate::sweep::grid(&axes);
         let experiment = Self { document, base, axes, draws, points };
+        experiment.check_runs()?;
         experiment.check_points()?;
         Ok(experiment)
     }
@@ -127,10 +131,26 @@ impl Experiment {
         self.check_points()
     }
 
-    /// Every point at both ends of every draw: what can be drawn is valid too.
+    /// How often everything together is run, if that is not too often.
+    fn check_runs(&self) -> Result<(), Diagnostics> {
+        let fault = |message| {
+            let at =
+                self.document.root.get("repetitions").map_or(&self.document.root.at, |it| &it.at);
+            Diagnostics(vec![self.document.fault(at, 0, message, None)])
+        };
+        limits::runs(self.points.len() as u64, self.base.repetitions).map(drop).map_err(fault)
+    }
+
+    /// Every point at both ends of every draw: what can be drawn is valid too. Where nothing is
+    /// swept nor drawn, that is the base, which has been read.
     fn check_points(&self) -> Result<(), Diagnostics> {
+        let extremes: &[fn(&Draw) -> Value] =
+            if self.draws.is_empty() { &[Draw::lowest] } else { &[Draw::lowest, Draw::highest] };
         for point in &self.points {
-            for extreme in [Draw::lowest, Draw::highest] {
+            if self.draws.is_empty() && point.settings.is_empty() {
+                continue;
+            }
+            for extreme in extremes {
                 let mut settings = point.settings.clone();
                 settings.extend(self.draws.iter().map(extreme));
                 read_with(&self.document, &settings)?;

@@ -1,5 +1,6 @@
 //! A plan as the runner sees it: every name resolved, every quantity checked.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use datapath::fib::{Algorithm as RouteAlgorithm, Features};
@@ -8,6 +9,8 @@ use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::tcp::cc::{Algorithm, dctcp};
 use datapath::units::{Duration, Rate};
 use sim::rules::Rule;
+
+use super::routes::Ways;
 
 /// One experiment at one point of its sweep and with one set of drawn values.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,10 +35,10 @@ pub struct Plan {
     pub flows: Vec<FlowPlan>,
     /// What is recorded.
     pub measure: Measure,
-    /// `next_links[node][destination]`: indices of the links that lead there and share the load.
-    pub next_links: Vec<Vec<Vec<usize>>>,
-    /// Features of written routes: node, destination, features.
-    pub route_features: Vec<(usize, usize, Features)>,
+    /// The links that lead from each node to each other one.
+    pub ways: Ways,
+    /// Features of written routes by node and destination.
+    pub route_features: BTreeMap<(usize, usize), Features>,
 }
 
 /// What a node is.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Origin};
+use super::limits::NAME_MAX;
 use super::model::NodePlan;
 use super::read::Faults;
 
@@ -13,6 +14,9 @@ pub fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
     if key.name.is_empty() || !key.name.chars().all(valid) {
         let message =
             format!("the name of a {what} may hold letters, digits, \"-\" and \"_\" only");
+        faults.add(&key.at, message, None);
+    } else if key.name.len() > NAME_MAX {
+        let message = format!("the name of a {what} may have at most {NAME_MAX} characters");
         faults.add(&key.at, message, None);
     }
 }

@@ -8,7 +8,7 @@ use super::doc::{Key, Kind, Node, Origin};
 use super::model::{NodePlan, Offload, Role};
 use super::names::{check_name, check_unique, numbered};
 use super::read::{Faults, Reader};
-use super::{ip, sysctl};
+use super::{ip, limits, sysctl};
 
 const OFFLOADS: [(&str, Offload); 4] =
     [("off", Offload::Off), ("gso", Offload::Gso), ("tso", Offload::Tso), ("nic", Offload::Nic)];
@@ -16,19 +16,21 @@ const OFFLOADS: [(&str, Offload); 4] =
 /// The longest time that an interrupt may wait, in µs.
 const MAX_RX_USECS: i64 = 1_000_000;
 
-/// Nodes, or `count` equal ones called `NAME-1`, `NAME-2`, …, and where each was written.
+/// Nodes, or `count` equal ones called `NAME-1`, `NAME-2`, …, and where each was written. `None` if
+/// they are too many.
 pub fn read_nodes<'a>(
     entries: &'a [(Key, Node)],
     defaults: &NodePlan,
     faults: &Faults<'_>,
-) -> (Vec<NodePlan>, Vec<&'a Origin>) {
+) -> Option<(Vec<NodePlan>, Vec<&'a Origin>)> {
     let mut nodes = Vec::new();
     let mut places = Vec::new();
+    let mut texts = 0;
     for (key, node) in entries {
         check_name(key, "node", faults);
         let Some(mut table) = Reader::new(node, faults) else { continue };
         let role = table.word("role", &[("host", Role::Host), ("router", Role::Router)]);
-        let count = table.integer("count", 1..=10_000);
+        let count = table.integer("count", 1..=limits::NODES_MAX as i64);
         let base = NodePlan {
             name: key.name.clone(),
             role: role.unwrap_or(Role::Host),
@@ -36,13 +38,20 @@ pub fn read_nodes<'a>(
         };
         let plan = read_node(&mut table, base);
         table.finish();
+        let several = count.unwrap_or(1) as usize;
+        texts += several * (plan.ip.len() + plan.at.len() + plan.sysctls.len());
+        if !limits::fits("nodes", nodes.len(), Some(several), limits::NODES_MAX, &key.at, faults)
+            || !limits::fits("lines for nodes", 0, Some(texts), limits::TEXTS_MAX, &key.at, faults)
+        {
+            return None;
+        }
         for name in numbered(&key.name, count) {
             nodes.push(NodePlan { name, ..plan.clone() });
             places.push(&key.at);
         }
     }
     check_unique("node", nodes.iter().map(|node| node.name.as_str()), &places, faults);
-    (nodes, places)
+    Some((nodes, places))
 }
 
 /// What a node says about its stack, or the whole experiment about all nodes.

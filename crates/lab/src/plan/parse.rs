@@ -7,10 +7,10 @@ use datapath::units::Duration;
 use super::diagnostic::Diagnostics;
 use super::doc::{Document, Kind, Node, Origin};
 use super::links::{port_indices, read_links, read_ports};
-use super::model::{FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role};
+use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role};
 use super::nodes::{read_node, read_nodes};
 use super::read::{Faults, Reader};
-use super::{flows, ip, routes};
+use super::{flows, ip, limits, routes};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -62,7 +62,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
 
     let defaults = read_node(&mut top, NodePlan::default());
     let node_entries = top.tables("nodes");
-    let (nodes, node_places) = read_nodes(node_entries, &defaults, faults);
+    let (nodes, node_places) = read_nodes(node_entries, &defaults, faults)?;
     let (mut links, link_places) = read_links(top.tables("links"), &nodes, faults);
     let qdiscs = top.tables("qdisc");
     let policers = top.tables("police");
@@ -71,6 +71,9 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let (flows, flow_places) = flows::read_flows(flow_entries, &nodes, duration, faults);
     let routes = top.tables("routes");
     let measure = read_measure(top.node("measure"), &nodes, &links, faults);
+    let length_at = root.get("measure").and_then(|measure| measure.get("sample"));
+    let length_at = length_at.or(root.get("duration")).map_or(&root.at, |node| &node.at);
+    limits::check_length(duration, &flows, &flow_places, &measure, length_at, faults);
     if let Some(test) = measure.flent
         && let Err(why) = crate::flent::series_names(test, &flows)
     {
@@ -88,8 +91,9 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let places = Places { nodes: node_places, links: link_places, flows: flow_places };
     check_links(&links, &places, faults);
     let written = routes::read(routes, &nodes, &links, faults);
-    let next_links = routes::resolve(&nodes, &links, &written.links);
-    check_flows(&flows, &nodes, &links, &next_links, &places, faults);
+    limits::check_routes(&nodes, &links, &written, &places.nodes, faults)?;
+    let ways = routes::Ways::resolve(&nodes, &links, &written);
+    check_flows(&flows, &nodes, &links, &ways, &places, faults);
     ip::check(node_entries, &nodes, &links, faults);
     if faults.is_empty() {
         check_nodes(&nodes, &links, &places, faults);
@@ -105,7 +109,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         links,
         flows,
         measure,
-        next_links: next_links.into_iter().map(routes::known_links).collect(),
+        ways,
         route_features: written.features,
     })
 }
@@ -150,8 +154,9 @@ fn read_measure(
     if let Some(sample) = table.time("sample") {
         if sample.as_nanos() < 1_000 {
             faults.add(table.place("sample"), "\"sample\" must be 1us or more", None);
+        } else {
+            measure.sample = sample;
         }
-        measure.sample = sample;
     }
     let ports = |names: Vec<(&str, &Origin)>| -> Vec<(usize, usize)> {
         names.iter().flat_map(|(name, at)| port_indices(name, at, nodes, links, faults)).collect()
@@ -193,13 +198,51 @@ fn check_nodes(nodes: &[NodePlan], links: &[LinkPlan], places: &Places<'_>, faul
 }
 
 fn check_links(links: &[LinkPlan], places: &Places<'_>, faults: &Faults<'_>) {
-    for (index, link) in links.iter().enumerate() {
-        let twin = links[..index]
-            .iter()
-            .position(|other| other.addresses.is_some() && other.addresses == link.addresses);
-        if let (Some(_), Some(at)) = (twin, places.links.get(index)) {
+    let mut known = BTreeSet::new();
+    for (link, at) in links.iter().zip(&places.links) {
+        if link.addresses.is_some_and(|addresses| !known.insert(addresses)) {
             faults.add(at, "another link has the same addresses", None);
         }
+    }
+}
+
+/// Of each node, whether its first address is of IPv4; `None` of one without links.
+fn families(nodes: usize, links: &[LinkPlan]) -> Vec<Option<bool>> {
+    let mut families = vec![None; nodes];
+    for link in links {
+        for (end, &node) in link.ends.iter().enumerate() {
+            let is_ipv4 = link.addresses.is_none_or(|addresses| addresses[end].0.is_ipv4());
+            families[node].get_or_insert(is_ipv4);
+        }
+    }
+    families
+}
+
+/// A flow runs from the first address of a host to that of another one, over IPv4 or IPv6.
+fn check_families(
+    flow: &FlowPlan,
+    nodes: &[NodePlan],
+    families: &[Option<bool>],
+    at: &Origin,
+    faults: &Faults<'_>,
+) {
+    let Some(ipv4) = families[flow.from] else { return };
+    let others = flow.also.iter().chain(match &flow.app {
+        App::Query { servers, .. } => servers.as_slice(),
+        _ => &[],
+    });
+    let target = flow.address.map(|address| (address.to_string(), address.is_ipv4()));
+    let to = if target.is_some() { None } else { Some(&flow.to) };
+    let named = |node: &usize| Some((format!("\"{}\"", nodes[*node].name), families[*node]?));
+    let targets = target.into_iter().chain(to.into_iter().chain(others).filter_map(named));
+    let family = |ipv4: bool| if ipv4 { "IPv4" } else { "IPv6" };
+    if let Some((name, other)) = { targets }.find(|(_, other)| *other != ipv4) {
+        let from = &nodes[flow.from].name;
+        let (from_family, to_family) = (family(ipv4), family(other));
+        let message =
+            format!("\"{from}\" has its first address of {from_family}, and {name} is {to_family}");
+        let help = "give their first links \"addresses\" of one family";
+        faults.add(at, message, Some(help.into()));
     }
 }
 
@@ -207,14 +250,15 @@ fn check_flows(
     flows: &[FlowPlan],
     nodes: &[NodePlan],
     links: &[LinkPlan],
-    next_links: &[Vec<routes::Hop>],
+    ways: &routes::Ways,
     places: &Places<'_>,
     faults: &Faults<'_>,
 ) {
     if links.iter().any(|link| link.ends.iter().any(|end| *end >= nodes.len())) {
         return;
     }
-    let mut complained: Vec<(usize, usize)> = Vec::new();
+    let mut complained: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let families = families(nodes.len(), links);
     for (flow, at) in flows.iter().zip(&places.flows) {
         for end in [flow.from, flow.to] {
             if nodes[end].role == Role::Router {
@@ -226,10 +270,12 @@ fn check_flows(
             faults.add(at, "a flow needs two different hosts", None);
             continue;
         }
+        check_families(flow, nodes, &families, at, faults);
         for (from, to) in [(flow.from, flow.to), (flow.to, flow.from)] {
-            let problem = routes::walk(from, to, nodes, links, next_links);
-            if let (Err(problem), false) = (problem, complained.contains(&(from, to))) {
-                complained.push((from, to));
+            let problem = routes::walk(from, to, nodes, links, ways);
+            if let Err(problem) = problem
+                && complained.insert((from, to))
+            {
                 let place = problem.node.and_then(|node| places.nodes.get(node).copied());
                 faults.add(place.unwrap_or(at), problem.message, problem.help);
             }

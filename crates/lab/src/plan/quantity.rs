@@ -84,7 +84,9 @@ pub fn share(text: &str) -> Result<u64, Fault> {
     let Some(number) = text.trim().strip_suffix('%') else {
         return Err(format!("\"{text}\" is not a share: write it as a percentage, e.g. \"0.1%\""));
     };
-    let millionths = scaled(number, &[("", 10_000)], "share", "0.1%")?;
+    let millionths = scaled(number, &[("", 10_000)], "share", "0.1%").map_err(|_| {
+        format!("\"{text}\" is not a share: write it as a percentage, e.g. \"0.1%\"")
+    })?;
     if millionths > 1_000_000 { Err(format!("{text} is more than 100 %")) } else { Ok(millionths) }
 }
 
@@ -94,17 +96,20 @@ fn scaled(text: &str, units: &[(&str, u64)], what: &str, example: &str) -> Resul
     if lower.starts_with('-') {
         return Err(format!("\"{text}\": a {what} cannot be negative"));
     }
+    let malformed = || format!("\"{text}\" is not a {what}: write it as \"{example}\"");
     let digits = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
     let (number, unit) = (&lower[..digits], lower[digits..].trim());
     let Some((_, factor)) = units.iter().find(|(name, _)| *name == unit) else {
         if unit.is_empty() {
             return Err(format!("\"{text}\" has no unit: write a {what} as \"{example}\""));
         }
+        if number.is_empty() || !unit.chars().all(char::is_alphabetic) {
+            return Err(malformed());
+        }
         let names = units.iter().map(|(name, _)| *name).filter(|name| !name.is_empty());
         let hint = super::diagnostic::suggest(unit, names).unwrap_or_default();
         return Err(format!("\"{unit}\" is not a unit of {what} ({hint})"));
     };
-    let malformed = || format!("\"{text}\" is not a {what}: write it as \"{example}\"");
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || fraction.len() > 18 {
         return Err(malformed());
@@ -150,6 +155,15 @@ mod tests {
         assert!(rate("99999999999999999999tbit").unwrap_err().contains("too large"));
         assert!(share("101%").unwrap_err().contains("100 %"));
         assert!(share("0.1").unwrap_err().contains("percentage"));
+        for text in ["gemodel 1% 10%", "-1%", "1 2%", "x%", "%", "1e3%"] {
+            let error = share(text).unwrap_err();
+            assert!(error.starts_with(&format!("\"{text}\" is not a share: ")), "{error}");
+        }
+        assert_eq!(
+            time("5 apples 3").unwrap_err(),
+            "\"5 apples 3\" is not a time: write it as \"20ms\""
+        );
+        assert!(rate("fast").unwrap_err().contains("\"fast\" is not a rate"));
         assert!(size(".").is_err());
         assert!(size("1.2.3kb").is_err());
     }

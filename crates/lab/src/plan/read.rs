@@ -6,6 +6,7 @@ use datapath::units::{Duration, Rate};
 
 use super::diagnostic::{Diagnostic, suggest};
 use super::doc::{Document, Key, Kind, Node, Origin};
+use super::limits::TIME_MAX;
 use super::quantity;
 
 /// Where faults go while a document is being read.
@@ -24,13 +25,21 @@ impl<'a> Faults<'a> {
     /// Notes a fault at `at`.
     pub fn add(&self, at: &Origin, message: impl Into<String>, help: Option<String>) {
         let fault = self.document.fault(at, 0, message.into(), help);
-        self.list.borrow_mut().push(fault);
+        self.note(fault);
     }
 
     /// Notes a fault at character `column` (from 0) of a text.
     pub fn add_in_text(&self, at: &Origin, column: usize, message: String, help: Option<String>) {
         let fault = self.document.fault_in_text(at, column, message, help);
-        self.list.borrow_mut().push(fault);
+        self.note(fault);
+    }
+
+    /// Beyond so many nobody reads on, and each costs a look through the file.
+    fn note(&self, fault: Diagnostic) {
+        let mut list = self.list.borrow_mut();
+        if list.len() < NOTED {
+            list.push(fault);
+        }
     }
 
     /// True as long as nothing is wrong.
@@ -46,6 +55,9 @@ impl<'a> Faults<'a> {
         list
     }
 }
+
+/// So many faults are noted.
+pub const NOTED: usize = 1_000;
 
 /// A table being read: every key that is asked for is known, every other one is a fault.
 pub struct Reader<'a, 'd> {
@@ -193,7 +205,13 @@ impl<'a, 'd> Reader<'a, 'd> {
     /// A time such as `"20ms"`.
     pub fn time(&mut self, key: &'static str) -> Option<Duration> {
         let node = self.node(key)?;
-        quantity_of(node, self.faults, quantity::time)
+        let time = quantity_of(node, self.faults, quantity::time)?;
+        if time > TIME_MAX {
+            let most = TIME_MAX.as_nanos() / 1_000_000_000;
+            self.faults.add(&node.at, format!("a time may be at most {most}s"), None);
+            return None;
+        }
+        Some(time)
     }
 
     /// A rate such as `"500mbit"`.

@@ -1,5 +1,7 @@
 //! Which links lead where: found by itself where there is only one way, by `[routes]` otherwise.
 
+use std::collections::BTreeMap;
+
 use datapath::fib::Features;
 
 use super::diagnostic::suggest;
@@ -8,12 +10,12 @@ use super::model::{LinkPlan, NodePlan, Role};
 use super::read::{Faults, Reader, as_texts};
 
 /// What a node knows about the way to a destination.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hop {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop<'a> {
     /// There is no way.
     None,
     /// By this link, or by one of several that share the load.
-    Links(Vec<usize>),
+    Links(&'a [usize]),
     /// Several links lead there and no route says which.
     Ambiguous,
 }
@@ -28,15 +30,22 @@ pub struct Problem {
     pub help: Option<String>,
 }
 
-/// The routes that were written: `explicit[node][destination]`, the links that lead there.
-pub type Explicit = Vec<Vec<Option<Vec<usize>>>>;
+/// The routes that are written for one node.
+#[derive(Clone, Debug, Default)]
+struct OwnRoutes {
+    /// The links for all destinations that have none of their own.
+    default: Option<Vec<usize>>,
+    /// The links for each destination.
+    to: BTreeMap<usize, Vec<usize>>,
+}
 
 /// What `[routes]` says.
+#[derive(Debug, Default)]
 pub struct Written {
-    /// The links.
-    pub links: Explicit,
+    /// By node.
+    of_node: BTreeMap<usize, OwnRoutes>,
     /// Node, destination, and the features of that route.
-    pub features: Vec<(usize, usize, Features)>,
+    pub features: BTreeMap<(usize, usize), Features>,
 }
 
 /// Reads `[routes.NODE]` tables: `DESTINATION = "LINK [features ecn]"`, or a list of links,
@@ -47,8 +56,7 @@ pub fn read(
     links: &[LinkPlan],
     faults: &Faults<'_>,
 ) -> Written {
-    let mut features = Vec::new();
-    let mut explicit = vec![vec![None; nodes.len()]; nodes.len()];
+    let mut written = Written::default();
     let node_names = || nodes.iter().map(|node| node.name.as_str());
     for (key, table) in entries {
         let Some(node) = node_names().position(|name| name == key.name) else {
@@ -60,7 +68,7 @@ pub fn read(
             Reader::new(table, faults);
             continue;
         };
-        let mut default = None;
+        let mut own = OwnRoutes::default();
         for (to, value) in rows {
             let ways = as_texts(value, faults);
             let found: Vec<(usize, Features)> =
@@ -72,27 +80,25 @@ pub fn read(
             let found: Vec<usize> = found.into_iter().map(|(link, _)| link).collect();
             let mut note = |target: usize| {
                 if of_route != Features::default() {
-                    features.push((node, target, of_route));
+                    written.features.entry((node, target)).or_insert(of_route);
                 }
             };
             if to.name == "default" {
-                default = Some(found);
+                own.default = Some(found);
                 (0..nodes.len()).for_each(note);
             } else if let Some(target) = node_names().position(|name| name == to.name) {
-                explicit[node][target] = Some(found);
+                own.to.insert(target, found);
                 note(target);
             } else {
                 let help = suggest(&to.name, node_names().chain(["default"]));
                 faults.add(&to.at, format!("no node is called \"{}\"", to.name), help);
             }
         }
-        for hop in &mut explicit[node] {
-            if hop.is_none() {
-                hop.clone_from(&default);
-            }
+        if own.default.is_some() || !own.to.is_empty() {
+            written.of_node.insert(node, own);
         }
     }
-    Written { links: explicit, features }
+    written
 }
 
 /// The link of `node` that a text names, and the features behind it.
@@ -125,40 +131,156 @@ fn own_link(
 
 /// The way from every node to every other one.
 ///
-/// A link leads to a destination if the destination can be reached from its far end without coming
-/// back through the node. With exactly one such link the route is plain; with several the plan must
-/// say which.
-pub fn resolve(nodes: &[NodePlan], links: &[LinkPlan], explicit: &Explicit) -> Vec<Vec<Hop>> {
-    let adjacent = adjacency(nodes.len(), links);
-    (0..nodes.len())
-        .map(|node| {
-            let mut hops = vec![Hop::None; nodes.len()];
-            for &(link, neighbour) in &adjacent[node] {
-                for reached in reachable(neighbour, node, &adjacent, nodes) {
-                    hops[reached] = match hops[reached] {
-                        Hop::None => Hop::Links(vec![link]),
-                        Hop::Links(_) | Hop::Ambiguous => Hop::Ambiguous,
-                    };
-                }
-            }
-            for (hop, written) in hops.iter_mut().zip(&explicit[node]) {
-                if let Some(links) = written {
-                    *hop = Hop::Links(links.clone());
-                }
-            }
-            hops
-        })
-        .collect()
+/// Of a node with one link nothing is kept but that link: everything that its neighbour reaches is
+/// reached by it. So a star of n hosts takes n entries, and not n times n.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    rows: Vec<Row>,
+    /// The sets of links that share a load; the first ones are the links, each alone.
+    sets: Vec<Vec<usize>>,
+    /// Of each node the areas of routers in which it is known: a router's own, a host's neighbours'.
+    areas: Vec<Vec<u32>>,
 }
 
-/// The links alone, where they are known.
-pub fn known_links(hops: Vec<Hop>) -> Vec<Vec<usize>> {
-    hops.into_iter()
-        .map(|hop| match hop {
+/// The ways from one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Row {
+    /// One link and the node at its far end, with the area of that one if it forwards.
+    Stub { link: usize, far: usize, area: Option<u32> },
+    /// By destination, an index of [`Ways::sets`], or one of the two below.
+    Table(Vec<u32>),
+}
+
+/// There is no way.
+const NO_WAY: u32 = u32::MAX;
+/// Several links lead there.
+const AMBIGUOUS: u32 = u32::MAX - 1;
+
+impl Ways {
+    /// A link leads to a destination if the destination can be reached from its far end without
+    /// coming back through the node. With exactly one such link the route is plain; with several
+    /// the plan must say which.
+    pub fn resolve(nodes: &[NodePlan], links: &[LinkPlan], written: &Written) -> Self {
+        let adjacent = adjacency(nodes.len(), links);
+        let mut sets: Vec<Vec<usize>> = (0..links.len()).map(|link| vec![link]).collect();
+        let mut search = Search::new(nodes, &adjacent);
+        let area_of = router_areas(nodes, &adjacent);
+        let rows = (0..nodes.len())
+            .map(|node| match (adjacent[node].as_slice(), written.of_node.get(&node)) {
+                (&[(link, far)], None) => Row::Stub { link, far, area: area_of[far] },
+                (_, own) => Row::Table(table(node, &mut search, own, &mut sets)),
+            })
+            .collect();
+        let areas = (0..nodes.len())
+            .map(|node| match area_of[node] {
+                Some(area) => vec![area],
+                None => known_areas(&adjacent[node], &area_of),
+            })
+            .collect();
+        Self { rows, sets, areas }
+    }
+
+    /// How many nodes need a table of routes.
+    pub fn tables(nodes: &[NodePlan], links: &[LinkPlan], written: &Written) -> Vec<usize> {
+        let adjacent = adjacency(nodes.len(), links);
+        let several = |&node: &usize| {
+            adjacent[node].len() > 1
+                || written.of_node.contains_key(&node)
+                || nodes[node].has_own_routes()
+        };
+        (0..nodes.len()).filter(several).collect()
+    }
+
+    /// The way from `node` to `to`.
+    pub fn hop(&self, node: usize, to: usize) -> Hop<'_> {
+        let set = match &self.rows[node] {
+            Row::Table(row) => row[to],
+            Row::Stub { link, far, area } => {
+                let known = area.is_some_and(|area| self.areas[to].contains(&area));
+                if node != to && (to == *far || known) { *link as u32 } else { NO_WAY }
+            }
+        };
+        match set {
+            NO_WAY => Hop::None,
+            AMBIGUOUS => Hop::Ambiguous,
+            set => Hop::Links(&self.sets[set as usize]),
+        }
+    }
+
+    /// The links from `node` to `to` alone, where they are known.
+    pub fn links(&self, node: usize, to: usize) -> &[usize] {
+        match self.hop(node, to) {
             Hop::Links(links) => links,
-            Hop::None | Hop::Ambiguous => Vec::new(),
-        })
-        .collect()
+            Hop::None | Hop::Ambiguous => &[],
+        }
+    }
+
+    /// True if the node has one link, and a route by it to everything says all.
+    pub fn is_stub(&self, node: usize) -> bool {
+        matches!(self.rows[node], Row::Stub { .. })
+    }
+}
+
+/// The ways from a node with several links, or with routes that are written.
+fn table(
+    node: usize,
+    search: &mut Search<'_>,
+    own: Option<&OwnRoutes>,
+    sets: &mut Vec<Vec<usize>>,
+) -> Vec<u32> {
+    let mut row = vec![NO_WAY; search.nodes.len()];
+    for &(link, neighbour) in &search.adjacent[node] {
+        for &reached in search.reachable(neighbour, node) {
+            row[reached] = if row[reached] == NO_WAY { link as u32 } else { AMBIGUOUS };
+        }
+    }
+    let Some(own) = own else { return row };
+    let mut set = |links: &[usize]| match links {
+        [link] => *link as u32,
+        _ => {
+            sets.push(links.to_vec());
+            sets.len() as u32 - 1
+        }
+    };
+    if let Some(links) = &own.default {
+        row.fill(set(links));
+    }
+    for (to, links) in &own.to {
+        row[*to] = set(links);
+    }
+    row
+}
+
+/// The routers that reach each other over routers have an area together. Hosts have none.
+fn router_areas(nodes: &[NodePlan], adjacent: &[Vec<(usize, usize)>]) -> Vec<Option<u32>> {
+    let mut areas = vec![None; nodes.len()];
+    let mut next = 0;
+    let routers = (0..nodes.len()).filter(|&node| nodes[node].role == Role::Router);
+    for start in routers {
+        if areas[start].is_some() {
+            continue;
+        }
+        areas[start] = Some(next);
+        let mut list = vec![start];
+        while let Some(node) = list.pop() {
+            for &(_, neighbour) in &adjacent[node] {
+                if nodes[neighbour].role == Role::Router && areas[neighbour].is_none() {
+                    areas[neighbour] = Some(next);
+                    list.push(neighbour);
+                }
+            }
+        }
+        next += 1;
+    }
+    areas
+}
+
+/// The areas of a host's neighbours, each once.
+fn known_areas(neighbours: &[(usize, usize)], area_of: &[Option<u32>]) -> Vec<u32> {
+    let mut areas: Vec<u32> = neighbours.iter().filter_map(|(_, far)| area_of[*far]).collect();
+    areas.sort_unstable();
+    areas.dedup();
+    areas
 }
 
 /// Follows the routes from `from` to `to` on every way that packets may take. Where the words of
@@ -168,7 +290,7 @@ pub fn walk(
     to: usize,
     nodes: &[NodePlan],
     links: &[LinkPlan],
-    hops: &[Vec<Hop>],
+    hops: &Ways,
 ) -> Result<(), Problem> {
     let name = |node: usize| nodes[node].name.as_str();
     let mut states = vec![Visit::New; nodes.len()];
@@ -203,7 +325,7 @@ pub fn walk(
         }
         states[node] = Visit::Open;
         stack.push((node, false));
-        match &hops[node][to] {
+        match hops.hop(node, to) {
             Hop::Links(ways) => {
                 for &link in ways {
                     let ends = links[link].ends;
@@ -249,29 +371,41 @@ fn adjacency(nodes: usize, links: &[LinkPlan]) -> Vec<Vec<(usize, usize)>> {
     adjacent
 }
 
-/// Every node that can be reached from `start` without passing `without`; hosts end a way.
-fn reachable(
-    start: usize,
-    without: usize,
-    adjacent: &[Vec<(usize, usize)>],
-    nodes: &[NodePlan],
-) -> Vec<usize> {
-    let mut seen = vec![false; adjacent.len()];
-    seen[without] = true;
-    seen[start] = true;
-    let mut list = vec![start];
-    let mut next = 0;
-    while next < list.len() {
-        let node = list[next];
-        next += 1;
-        if nodes[node].role == Role::Host {
-            continue;
-        }
-        for &(_, neighbour) in &adjacent[node] {
-            if !std::mem::replace(&mut seen[neighbour], true) {
-                list.push(neighbour);
+/// Finds what can be reached, many times over, without new memory each time.
+struct Search<'a> {
+    nodes: &'a [NodePlan],
+    adjacent: &'a [Vec<(usize, usize)>],
+    /// The search that has met a node last.
+    seen: Vec<u32>,
+    number: u32,
+    list: Vec<usize>,
+}
+
+impl<'a> Search<'a> {
+    fn new(nodes: &'a [NodePlan], adjacent: &'a [Vec<(usize, usize)>]) -> Self {
+        Self { nodes, adjacent, seen: vec![0; nodes.len()], number: 0, list: Vec::new() }
+    }
+
+    /// Every node that can be reached from `start` without passing `without`; hosts end a way.
+    fn reachable(&mut self, start: usize, without: usize) -> &[usize] {
+        self.number += 1;
+        self.seen[without] = self.number;
+        self.seen[start] = self.number;
+        self.list.clear();
+        self.list.push(start);
+        let mut next = 0;
+        while next < self.list.len() {
+            let node = self.list[next];
+            next += 1;
+            if self.nodes[node].role == Role::Host {
+                continue;
+            }
+            for &(_, neighbour) in &self.adjacent[node] {
+                if std::mem::replace(&mut self.seen[neighbour], self.number) != self.number {
+                    self.list.push(neighbour);
+                }
             }
         }
+        &self.list
     }
-    list
 }

@@ -10,6 +10,8 @@ use iproute::tc::{self, Device};
 use iproute::words::GrammarError;
 use serde_json::Value;
 
+use super::excerpt;
+
 /// The devices that commands have named, in the order of their first.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
@@ -30,7 +32,8 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { column, message, command } = self;
-        let caret = " ".repeat(column - 1);
+        let (command, place) = excerpt(command, *column);
+        let caret = " ".repeat(place - 1);
         write!(f, "{column}: {message}\n  {command}\n  {caret}^")
     }
 }

@@ -84,14 +84,15 @@ fn a_good_file_becomes_a_plan() {
     assert_eq!(plan.flows[0].app, App::Fixed { bytes: 1 << 30 });
     assert_eq!(plan.measure.queues, [(1, 0)]);
     assert_eq!(plan.port_name(1, 0), "r.wire");
-    assert_eq!(plan.next_links[0][2], [0]);
-    assert_eq!(plan.next_links[1][2], [1]);
+    assert_eq!(plan.ways.links(0, 2), [0]);
+    assert_eq!(plan.ways.links(1, 2), [1]);
 }
 
 #[test]
 fn a_sweep_is_a_grid_and_its_points_differ() {
     let experiment = good();
-    let slugs: Vec<String> = experiment.points.iter().map(Point::slug).collect();
+    let slugs: Vec<String> =
+        experiment.points.iter().map(|point| point.slug().to_owned()).collect();
     assert_eq!(slugs, ["64kb-old", "64kb-new", "1mb-old", "1mb-new"]);
     let (plan, _) = experiment.plan(&experiment.points[2], 0, 1).unwrap();
     assert_eq!(plan.nodes[0].profile.name, "linux-2.6.22");
@@ -136,7 +137,7 @@ type FaultRow = (&'static str, &'static str, (usize, usize), &'static str, Optio
 fn a_setting_pins_an_axis_of_the_sweep() {
     let set = |setting: &str| Experiment::parse("demo.toml", GOOD, &[setting.into()]);
     let slugs = |experiment: Experiment| -> Vec<String> {
-        experiment.points.iter().map(Point::slug).collect()
+        experiment.points.iter().map(|point| point.slug().to_owned()).collect()
     };
     assert_eq!(slugs(set("burst=1mb").unwrap()), ["1mb-old", "1mb-new"]);
     assert_eq!(slugs(set("kernel=new").unwrap()), ["64kb-new", "1mb-new"]);
@@ -290,7 +291,7 @@ fn a_loop_needs_routes() {
 
     let routed = format!("{LOOP}[routes.r1]\nb = \"l2\"\n[routes.r2]\na = \"l2\"\n");
     let plan = Experiment::parse("l.toml", &routed, &[]).unwrap().base;
-    assert_eq!(plan.next_links[2][1], [1]);
+    assert_eq!(plan.ways.links(2, 1), [1]);
 
     let circle = format!(
         "{LOOP}[routes.r1]\nb = \"l4\"\n[routes.r3]\nb = \"l4\"\n[routes.r2]\na = \"l2\"\n"
@@ -408,7 +409,7 @@ address = "10.0.0.14"
 fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
     let plan = Experiment::parse("w.toml", MULTIPATH, &[]).unwrap_or_else(|f| panic!("{f}")).base;
     assert_eq!(plan.nodes[3].mp_algo, datapath::fib::Algorithm::L4);
-    assert_eq!(plan.next_links[3][0], [1, 2]);
+    assert_eq!(plan.ways.links(3, 0), [1, 2]);
     assert!(plan.nodes[2].has_own_routes() && !plan.nodes[3].has_own_routes());
     assert_eq!(plan.nodes[2].at[0], (Duration::from_secs(2), "link set way1 down".to_owned()));
     let sysctls = ["ipv4.fib_multipath_hash_policy=1", "ipv6.fib_multipath_hash_policy=3"];
@@ -570,7 +571,7 @@ fn dctcp_and_switches_have_their_words() {
     assert_eq!(plan.nodes[0].dctcp_ack, Some(DctcpAck::DelayNew));
     assert_eq!((plan.nodes[0].dctcp.shift_g, plan.nodes[0].dctcp.alpha_on_init), (6, 0));
     assert!(!plan.nodes[0].dctcp_syn_ect && plan.nodes[2].dctcp_syn_ect);
-    assert_eq!(plan.route_features, [(0, 2, Features::ECN)]);
+    assert_eq!(plan.route_features, [((0, 2), Features::ECN)].into());
     assert_eq!(plan.links[1].ports[0].qdiscs.len(), 3);
 }
 
@@ -617,4 +618,138 @@ fn the_new_words_are_checked() {
     ] {
         assert_eq!(fault(from, to).message, message);
     }
+}
+
+/// What would fill the memory of the machine is refused by arithmetic, before it is built.
+#[test]
+fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
+    let star = |nodes: &str, links: &str, flows: &str, more: &str| {
+        format!(
+            "schema = 1\nname = \"large\"\n{more}\n[nodes]\nhub = {{ role = \"router\" }}\n{nodes}\n\
+             [links]\n{links}\n[flows]\n{flows}\n"
+        )
+    };
+    let pairs = "a = { count = 10000 }\nb = { count = 9000 }";
+    let few = "a = { count = 2 }\nb = { count = 2 }";
+    let up = "l = { ends = [\"*-*\", \"hub\"] }";
+    let flow = "f = { app = \"bulk\", from = \"a-1\", to = \"b-1\" }";
+    let axes: String =
+        (0..10).map(|axis| format!("p{axis} = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n")).collect();
+    let parameters: String = (0..10).map(|axis| format!("p{axis} = 0\n")).collect();
+    let sweep = format!("[parameters]\n{parameters}[sweep]\n{axes}");
+    let two_hubs = "x = { ends = [\"a-*\", \"hub\"] }\ny = { ends = [\"a-*\", \"b-1\"] }";
+    let table = [
+        (
+            star("a = { count = 20001 }", up, flow, ""),
+            ":6:15: \"count\" must be 20000 or less, not 20001",
+        ),
+        (
+            star(&format!("{pairs}\nc = {{ count = 1000 }}"), up, flow, ""),
+            ":8:1: an experiment has at most 20000 nodes, not 20001; ask for fewer",
+        ),
+        (
+            star(pairs, "l = { ends = [\"a-*\", \"b-*\"] }", flow, ""),
+            "an experiment has at most 65535 links, not 90000000; ask for fewer",
+        ),
+        (
+            star(pairs, up, "f = { app = \"bulk\", from = \"a-*\", to = \"b-*\", count = 10 }", ""),
+            ":11:1: an experiment has at most 35000 flows, not 900000000; ask for fewer",
+        ),
+        (
+            star(
+                pairs,
+                up,
+                "f = { app = \"query\", from = \"a-*\", to = \"b-*\", response = \"1mb\" }",
+                "",
+            ),
+            "an experiment has at most 200000 servers in its flows, not 90000000",
+        ),
+        (star(few, up, flow, &sweep), "the axes make 10 x 10 x 10 x 10 x 10"),
+        (
+            star(
+                "a = { count = 9000, role = \"router\" }\nb = { count = 9000 }",
+                two_hubs,
+                flow,
+                "",
+            ),
+            "9002 nodes with several links, or with routes of their own, would need 45000 routes",
+        ),
+        (
+            star(few, up, flow, "repetitions = 50000\n[parameters]\np = 1\n[sweep]\np = [1, 2, 3]"),
+            "3 points with 50000 repetitions are 150000 runs; at most 100000 are possible",
+        ),
+        (
+            star(few, up, flow, "duration = \"60s\"\n[measure]\nsample = \"1us\""),
+            ":6:10: 60000000 samples of 1 flows and 0 queues take more than 2048 MB; let \"sample\" \
+             in [measure] be 4us or more",
+        ),
+        (
+            star(few, up, flow, "[measure]\nsample = \"0s\"\nsteps = \"1s\""),
+            "\"sample\" must be 1us or more",
+        ),
+        (
+            star(
+                few,
+                up,
+                "f = { app = \"ping\", from = \"a-1\", to = \"b-1\", interval = \"1ns\" }",
+                "",
+            ),
+            "this makes 60000000000 probes; at most 20000000 are kept",
+        ),
+        (
+            star(few, up, flow, "duration = \"20000000000s\""),
+            ":3:12: \"20000000000s\" is too large",
+        ),
+        (star(few, up, flow, "duration = \"2000000000s\""), "a time may be at most 1000000000s"),
+        (
+            star(few, up, flow, &format!("[parameters]\np = \"{}\"", "x".repeat(1 << 20)))
+                + &format!("t = [\"{}\"]", "${p}".repeat(100)),
+            "the parameters put in are more than 32 MB",
+        ),
+        (
+            star(&format!("{} = {{}}", "n".repeat(61)), up, flow, ""),
+            "the name of a node may have at most 60 characters",
+        ),
+    ];
+    for (text, message) in table {
+        let faults = Experiment::parse("x.toml", &text, &[]).unwrap_err().to_string();
+        assert!(faults.contains(message), "{message}\nis not in\n{faults}");
+        assert!(faults.len() < 2_000, "{} bytes: {faults}", faults.len());
+    }
+}
+
+/// The table of a node with one link is that link, however many hosts there are.
+#[test]
+fn ways_of_a_star_lead_over_its_hub() {
+    let text = "schema = 1\nname = \"star\"\n[nodes]\nhub = { role = \"router\" }\n\
+                h = { count = 3 }\nlone = {}\nother = {}\n\
+                [links]\nl = { ends = [\"h-*\", \"hub\"] }\nm = { ends = [\"lone\", \"other\"] }\n\
+                [flows.f]\napp = \"bulk\"\nfrom = \"h-1\"\nto = \"h-2\"\n";
+    let plan = Experiment::parse("x.toml", text, &[]).unwrap().base;
+    let node = |name: &str| plan.nodes.iter().position(|node| node.name == name).unwrap();
+    let links = |from, to| plan.ways.links(node(from), node(to)).to_vec();
+    assert_eq!((links("h-1", "h-2"), links("hub", "h-3")), (vec![0], vec![2]));
+    assert_eq!((links("h-2", "hub"), links("lone", "other")), (vec![1], vec![3]));
+    for (from, to) in [("h-1", "h-1"), ("h-1", "lone"), ("lone", "hub"), ("hub", "other")] {
+        assert_eq!(links(from, to), [0; 0], "{from} to {to}");
+    }
+    assert!(plan.ways.is_stub(node("h-1")) && !plan.ways.is_stub(node("hub")));
+}
+
+/// Nothing would come of it but a connection between two kinds of addresses.
+#[test]
+fn a_flow_stays_within_one_family_of_addresses() {
+    let text = |address: &str| {
+        format!(
+            "schema = 1\nname = \"families\"\nnodes = {{ a = {{}}, r = {{ role = \"router\" }}, b = {{}} }}\n\
+             [links]\nl = {{ ends = [\"a\", \"r\"] }}\n\
+             m = {{ ends = [\"r\", \"b\"], addresses = [\"2001:db8::1/64\", \"2001:db8::2/64\"] }}\n\
+             [flows.f]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n{address}\n"
+        )
+    };
+    let faults = Experiment::parse("x.toml", &text(""), &[]).unwrap_err().to_string();
+    let message =
+        "7:8: \"a\" has its first address of IPv4, and \"b\" is IPv6; give their first links";
+    assert!(faults.contains(message), "{faults}");
+    assert!(Experiment::parse("x.toml", &text("address = \"10.9.0.1\""), &[]).is_ok());
 }

@@ -20,9 +20,9 @@ use iproute::tc::Device;
 use iproute::words::GrammarError;
 use sim::pcap::{Interface, InterfaceId, Writer};
 
-use crate::plan::tc;
+use crate::plan::{excerpt, tc};
 use crate::run::Progress;
-use crate::store::{self, Store};
+use crate::store;
 pub use line::Fate;
 use line::Line;
 pub use report::Report;
@@ -86,7 +86,8 @@ fn build(texts: &[String], seed: u64) -> Result<Sched, Error> {
             .nearest
             .as_ref()
             .map_or(String::new(), |word| format!("; did you mean \"{word}\"?"));
-        let caret = " ".repeat(before);
+        let (text, column) = excerpt(text, before + 1);
+        let caret = " ".repeat(column - 1);
         format!("--qdisc:1:{}: {}{help}\n  {text}\n  {caret}^", before + 1, error.message)
     };
     for text in texts {
@@ -94,6 +95,14 @@ fn build(texts: &[String], seed: u64) -> Result<Sched, Error> {
     }
     tc::qdisc_tree(texts, Device::default(), &Rng::stream(seed, 0))
         .map_err(|(index, why)| Error::Words(format!("--qdisc \"{}\": {why}", texts[index])))
+}
+
+/// Checks the words of the qdiscs, before anything is read or written.
+///
+/// # Errors
+/// What is wrong with them, and where.
+pub fn check(options: &Options) -> Result<(), Error> {
+    build(&options.qdiscs, options.seed).map(drop)
 }
 
 /// Replays `capture`; what comes out goes to the file `out` as well, if there is one.
@@ -166,10 +175,7 @@ struct Output {
 
 impl Output {
     fn begin(path: &Path) -> Result<Self, store::Error> {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let store = Store::create(parent.unwrap_or(Path::new(".")))?;
-        let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into());
-        let pending = store.begin(&name)?;
+        let pending = store::begin(path)?;
         let failed = |problem| store::Error { path: path.into(), problem };
         Ok(Self {
             writer: Writer::new(pending).map_err(failed)?,

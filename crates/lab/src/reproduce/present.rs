@@ -196,7 +196,7 @@ fn overlay(
     points
         .iter()
         .filter(|point| {
-            publication.is_headline(&Point { labels: point.labels.clone(), settings: Vec::new() })
+            publication.is_headline(&Point { labels: point.labels.clone(), ..Point::default() })
         })
         .filter_map(|point| {
             let case = point.labels.iter().find(|(axis, _)| *axis == publication.case_axis)?;

@@ -206,7 +206,8 @@ fn tell_nodes(
     Ok(())
 }
 
-/// The routes that the plan found: one per host and destination.
+/// The routes that the plan found: one per destination. A node with one link has a route to all by
+/// it anyway.
 fn add_routes(
     topology: &mut Topology,
     plan: &Plan,
@@ -214,17 +215,22 @@ fn add_routes(
     ends: &[Ends],
     addresses: &[IpAddr],
 ) {
-    for (node, row) in plan.next_links.iter().enumerate() {
-        for (target, links) in row.iter().enumerate() {
-            if plan.nodes[target].role == Role::Router || links.is_empty() {
+    let hosts: Vec<usize> =
+        (0..nodes.len()).filter(|&node| plan.nodes[node].role == Role::Host).collect();
+    for node in 0..nodes.len() {
+        if plan.ways.is_stub(node) && !plan.nodes[node].has_own_routes() {
+            continue;
+        }
+        for &target in &hosts {
+            let links = plan.ways.links(node, target);
+            if links.is_empty() {
                 continue;
             }
             let own_end =
                 |&link: &usize| ends[link].iter().find(|(owner, _)| *owner == nodes[node]);
             let ports = links.iter().filter_map(own_end);
             let hops = ports.map(|(_, port)| NextHop::new(port.0, None)).collect();
-            let written = plan.route_features.iter().find(|one| (one.0, one.1) == (node, target));
-            let features = written.map(|one| one.2).unwrap_or_default();
+            let features = plan.route_features.get(&(node, target)).copied().unwrap_or_default();
             let route = Route::new(Prefix::host(addresses[target]), hops)
                 .algorithm(plan.nodes[node].mp_algo);
             topology.route(nodes[node], Route { features, ..route });

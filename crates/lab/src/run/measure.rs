@@ -15,12 +15,13 @@ use super::sample::Sampler;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{Column, Metric, Series, TcState};
 use crate::stats::{Summary, jain, quantile};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Every number, in an order that depends on the plan alone.
 pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
     let mut out = Vec::new();
     let mut goodputs = Vec::new();
+    let mut transfers = Transfers::new(plan.flows.len());
     for (index, (flow, place)) in plan.flows.iter().zip(&built.flows).enumerate() {
         let sender = built.world.report(place.sender);
         match &flow.app {
@@ -36,12 +37,15 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
                 let Some(receiver) = received(built, place) else { continue };
                 let base = sampler.received_at_warmup(index);
                 let end = built.world.now();
-                let goodput = goodput(plan, flow, place, &receiver, base, end);
+                let transfer = transfer(plan, flow, place, &receiver, base, end);
+                let goodput = transfer.rate();
+                transfers.all[index] = Some(transfer);
                 push(&mut out, &flow.name, "goodput", "Mbit/s", goodput);
                 if let Some((early, bytes)) = plan.measure.early.zip(sampler.received_early(index))
                 {
-                    let rate = bytes as f64 * 8.0 / seconds(early) / 1e6;
-                    push(&mut out, &flow.name, "early goodput", "Mbit/s", rate);
+                    let transfer = Transfer { from: place.start, to: place.start + early, bytes };
+                    push(&mut out, &flow.name, "early goodput", "Mbit/s", transfer.rate());
+                    transfers.early[index] = Some(transfer);
                 }
                 if let Some(step) = plan.measure.steps {
                     for (number, rate) in
@@ -69,7 +73,7 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
             }
         }
     }
-    groups(&mut out, plan, built);
+    groups(&mut out, plan, built, &transfers);
     for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
         let name = plan.port_name(*link, *end);
         queue(&mut out, &name, built, place);
@@ -81,8 +85,9 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
         sharing(&mut out, plan, built, sampler, step);
     }
     answered(&mut out, plan, built);
-    if !goodputs.is_empty() {
-        push(&mut out, "total", "goodput", "Mbit/s", goodputs.iter().sum());
+    let of_tcp = plan.flows.iter().zip(&transfers.all).filter(|(flow, _)| flow.app.is_tcp());
+    if let Some(total) = Transfer::together(of_tcp.filter_map(|(_, transfer)| *transfer)) {
+        push(&mut out, "total", "goodput", "Mbit/s", total.rate());
     }
     let acks: Vec<u64> = built.ports.iter().filter_map(|place| ack_drops(built, place)).collect();
     if !acks.is_empty() {
@@ -99,15 +104,15 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
 
 /// The share of all requests that were to be asked which have their answer.
 fn answered(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
-    let (mut wanted, mut had) = (0, 0);
+    let (mut wanted, mut had) = (0.0, 0.0);
     for (flow, place) in plan.flows.iter().zip(&built.flows) {
         if let App::Request { count: Some(count), .. } = flow.app {
-            wanted += count;
-            had += built.world.report(place.sender).received;
+            wanted += count as f64;
+            had += built.world.report(place.sender).received as f64;
         }
     }
-    if wanted > 0 {
-        push(out, "total", "answered", "%", 100.0 * had as f64 / wanted as f64);
+    if wanted > 0.0 {
+        push(out, "total", "answered", "%", 100.0 * had / wanted);
     }
 }
 
@@ -163,16 +168,54 @@ fn seconds(span: Duration) -> f64 {
     span.as_nanos() as f64 / 1e9
 }
 
-/// Payload bytes received after the warm-up, over the time from its end (or the flow's start) to
+/// Payload that arrived within a time.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    from: Instant,
+    to: Instant,
+    bytes: u64,
+}
+
+impl Transfer {
+    /// Mbit/s.
+    fn rate(&self) -> f64 {
+        let time = seconds(self.to.saturating_since(self.from));
+        if time > 0.0 { self.bytes as f64 * 8.0 / time / 1e6 } else { 0.0 }
+    }
+
+    /// All bytes over the time from the first beginning to the last end. Rates that were never there
+    /// at the same time make no sum.
+    fn together(transfers: impl Iterator<Item = Self>) -> Option<Self> {
+        transfers.reduce(|all, one| Self {
+            from: all.from.min(one.from),
+            to: all.to.max(one.to),
+            bytes: all.bytes + one.bytes,
+        })
+    }
+}
+
+/// What the flows have transferred, by flow: after the warm-up, and in their early parts.
+struct Transfers {
+    all: Vec<Option<Transfer>>,
+    early: Vec<Option<Transfer>>,
+}
+
+impl Transfers {
+    fn new(flows: usize) -> Self {
+        Self { all: vec![None; flows], early: vec![None; flows] }
+    }
+}
+
+/// Payload bytes received after the warm-up, and the time from its end (or the flow's start) to
 /// the last byte of a finite or stopped flow, or to the end.
-fn goodput(
+fn transfer(
     plan: &Plan,
     flow: &FlowPlan,
     place: &Flow,
     receiver: &AppReport,
     received_at_warmup: u64,
     end: Instant,
-) -> f64 {
+) -> Transfer {
     let from = place.start.max(Instant::ZERO + plan.warmup);
     let stop = flow.stop.map_or(end, |stop| (Instant::ZERO + stop).min(end));
     let to = match receiver.last_received {
@@ -181,37 +224,38 @@ fn goodput(
         Some(last) if flow.app.is_tcp() => stop.max(last),
         _ => stop,
     };
-    let time = seconds(to.saturating_since(from));
-    let bytes = receiver.received_bytes - received_at_warmup;
-    if time > 0.0 { bytes as f64 * 8.0 / time / 1e6 } else { 0.0 }
+    Transfer { from, to, bytes: receiver.received_bytes - received_at_warmup }
 }
 
-/// What the flows of a group have together: the sum of goodputs and its fairness, all latencies.
-fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
-    let mut names: Vec<&str> = Vec::new();
-    for name in plan.flows.iter().filter_map(|flow| flow.group.as_deref()) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
+/// The groups in the order of their first flows, and the flows of each.
+fn members_of_groups(plan: &Plan) -> Vec<(&str, Vec<usize>)> {
+    let mut places = BTreeMap::new();
+    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (index, flow) in plan.flows.iter().enumerate() {
+        let Some(name) = flow.group.as_deref() else { continue };
+        let place = *places.entry(name).or_insert_with(|| {
+            groups.push((name, Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(index);
     }
-    for group in names {
-        let members: Vec<usize> = (0..plan.flows.len())
-            .filter(|&index| plan.flows[index].group.as_deref() == Some(group))
-            .collect();
-        for metric in ["goodput", "early goodput"] {
-            let of_member = |one: &&Metric| {
-                one.name == metric && members.iter().any(|&at| plan.flows[at].name == one.scope)
-            };
-            let values: Vec<f64> = out.iter().filter(of_member).map(|one| one.value).collect();
-            if values.is_empty() {
-                continue;
-            }
-            push(out, group, metric, "Mbit/s", values.iter().sum());
+    groups
+}
+
+/// What the flows of a group have together: their bytes over their time, how evenly they shared, all
+/// latencies.
+fn groups(out: &mut Vec<Metric>, plan: &Plan, built: &Built, transfers: &Transfers) {
+    for (group, members) in members_of_groups(plan) {
+        for (metric, all) in [("goodput", &transfers.all), ("early goodput", &transfers.early)] {
+            let of_members: Vec<Transfer> = members.iter().filter_map(|&at| all[at]).collect();
+            let Some(sum) = Transfer::together(of_members.iter().copied()) else { continue };
+            push(out, group, metric, "Mbit/s", sum.rate());
             if metric == "goodput" {
-                statistics(out, group, "throughput", "Mbit/s", &values);
-            }
-            if let (true, Some(index)) = (metric == "goodput" && values.len() > 1, jain(&values)) {
-                push(out, group, "fairness", "", index);
+                let rates: Vec<f64> = of_members.iter().map(Transfer::rate).collect();
+                statistics(out, group, "throughput", "Mbit/s", &rates);
+                if let (true, Some(index)) = (rates.len() > 1, jain(&rates)) {
+                    push(out, group, "fairness", "", index);
+                }
             }
         }
         let mut millis: Vec<f64> = members

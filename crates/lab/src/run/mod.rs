@@ -133,7 +133,7 @@ pub fn run(
         .map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
     let one = |&(point, repetition): &(&Point, u32)| -> Result<RunResult, Error> {
         let (plan, drawn) = experiment.plan(point, repetition, seed)?;
-        let name = run_name(&point.slug(), plan.seed);
+        let name = run_name(point.slug(), plan.seed);
         let mut result = run_plan(&plan, &name, options)?;
         result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
         on_run(point, repetition, &mut result)?;
@@ -164,6 +164,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     };
     let mut sampler = sample::Sampler::new(plan);
     let end = Instant::ZERO + plan.duration;
+    let warmup_end = Instant::ZERO + plan.warmup;
     let step = plan.measure.sample;
     let mut told = Instant::ZERO;
     let mut sockets = Vec::new();
@@ -176,20 +177,27 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         .collect();
     looks.sort_unstable_by(|a, b| b.cmp(a));
     while built.world.now() < end {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Stopped);
-        }
         let next = (built.world.now() + step).min(end);
-        while let Some(at) = built.changes.next_at().filter(|at| *at < next) {
+        loop {
+            let warmup_end = Some(warmup_end).filter(|end| *end > built.world.now());
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
+            let breath = Some(built.world.now() + TELL_EVERY);
+            let pauses = [built.changes.next_at(), looks.last().copied(), warmup_end, breath];
+            let at = pauses.into_iter().flatten().fold(next, Instant::min);
             built.world.run_until(at);
             built.changes.run_due(&mut built.world).map_err(Error::World)?;
+            if looks.pop_if(|look| *look <= at).is_some() {
+                sockets.extend(sockets::look(plan, &built));
+            }
+            if warmup_end == Some(at) {
+                sampler.end_warmup(&built);
+            }
+            if at == next && looks.last().is_none_or(|look| *look > next) {
+                break;
+            }
         }
-        while let Some(at) = looks.pop_if(|at| *at <= next) {
-            built.world.run_until(at);
-            sockets.extend(sockets::look(plan, &built));
-        }
-        built.world.run_until(next);
-        built.changes.run_due(&mut built.world).map_err(Error::World)?;
         sampler.take(&built);
         if next.saturating_since(told) >= TELL_EVERY {
             tell(progress, plan, next.saturating_since(told));
@@ -210,6 +218,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     series.extend(measure::latency_series(plan, &built));
     let test = plan.measure.flent.filter(|_| options.store.is_some());
     let result = RunResult {
+        name: name.into(),
         seed: plan.seed,
         flent: test.map(|test| flent::data_file(test, plan, name, &series)),
         metrics,
@@ -235,7 +244,7 @@ fn tell(progress: &dyn Progress, plan: &Plan, span: Duration) {
     progress.advanced(span.as_nanos(), share);
 }
 
-/// How often progress is told, in virtual time.
+/// How often progress is told, and whether it is to stop asked, in virtual time.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -140,6 +140,14 @@ impl Sampler {
         }
     }
 
+    /// Notes what had arrived when the warm-up ended, where no sample falls on that moment.
+    pub fn end_warmup(&mut self, built: &Built) {
+        for (flow, place) in self.flows.iter_mut().zip(&built.flows) {
+            let reports = place.receivers.iter().map(|app| built.world.report(*app));
+            flow.at_warmup = reports.map(|report| report.received_bytes).sum();
+        }
+    }
+
     /// Takes one sample of everything.
     pub fn take(&mut self, built: &Built) {
         let now = built.world.now();

@@ -123,3 +123,48 @@ fn a_stopped_flow_is_no_faster_than_its_link() {
         assert!((5.0..9.6).contains(&goodput), "{goodput} Mbit/s until {stop}");
     }
 }
+
+/// Three transfers one after the other share no moment: together they are no faster than the link.
+#[test]
+fn goodput_of_many_flows_is_their_bytes_over_their_time() {
+    let flow = |name: &str, start: u32| {
+        format!(
+            "[flows.{name}]\napp = \"fixed\"\nbytes = \"1mb\"\nfrom = \"a\"\nto = \"b\"\n\
+             start = \"{start}s\"\ngroup = \"all\"\n"
+        )
+    };
+    let text = format!(
+        "schema = 1\nname = \"turns\"\nduration = \"20s\"\nnodes = {{ a = {{}}, b = {{}} }}\n\
+         [links.wire]\nends = [\"a\", \"b\"]\nrate = \"10mbit\"\nrtt = \"10ms\"\n{}{}{}\
+         [measure]\nearly = \"1s\"\n",
+        flow("one", 0),
+        flow("two", 2),
+        flow("three", 4)
+    );
+    let experiment = Experiment::parse("t.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let points = run(&experiment, &Options::silent(&stop), &|_, _, _| Ok(())).unwrap();
+    let value = |scope: &str, name: &str| points[0].values(scope, name)[0];
+    let end = 4.0 + value("three", "transfer time");
+    let megabits = 3.0 * f64::from(8 << 20) / 1e6;
+    for scope in ["total", "all"] {
+        let goodput = value(scope, "goodput");
+        assert!((goodput - megabits / end).abs() < 0.01, "{scope}: {goodput} in {end} s");
+    }
+    assert!(value("all", "early goodput") < 10.0, "{}", value("all", "early goodput"));
+    assert!(value("one", "goodput") > 8.0 && value("all", "throughput mean") > 8.0);
+}
+
+/// A warm-up that ends between two samples ends when it says.
+#[test]
+fn a_warm_up_ends_between_samples() {
+    let text = "schema = 1\nname = \"warm\"\nduration = \"3s\"\nwarmup = \"1990ms\"\n\
+                nodes = { a = {}, b = {} }\n[links.wire]\nends = [\"a\", \"b\"]\n\
+                rate = \"10mbit\"\nrtt = \"10ms\"\n[flows.f]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n\
+                [measure]\nsample = \"1s\"\n";
+    let experiment = Experiment::parse("w.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let points = run(&experiment, &Options::silent(&stop), &|_, _, _| Ok(())).unwrap();
+    let goodput = points[0].values("f", "goodput")[0];
+    assert!((8.0..10.0).contains(&goodput), "{goodput} Mbit/s over 10 Mbit/s");
+}

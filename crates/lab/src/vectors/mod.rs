@@ -246,6 +246,9 @@ fn replay(
     }
 }
 
+/// Bytes of a file of vectors, unpacked.
+const FILE_MAX: u64 = 1 << 30;
+
 /// Every line of a `.jsonl` or `.jsonl.gz` file (gzip is recognised by its magic number).
 ///
 /// # Errors
@@ -255,9 +258,14 @@ pub fn read_lines(path: &Path) -> Result<Vec<Value>, Error> {
     let zipped = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
     let mut text = String::new();
     if zipped {
-        flate2::bufread::MultiGzDecoder::new(file).read_to_string(&mut text)?;
+        let unpacked = flate2::bufread::MultiGzDecoder::new(file);
+        unpacked.take(FILE_MAX + 1).read_to_string(&mut text)?;
     } else {
-        file.read_to_string(&mut text)?;
+        file.take(FILE_MAX + 1).read_to_string(&mut text)?;
+    }
+    if text.len() as u64 > FILE_MAX {
+        let message = format!("the file is larger than {} MB", FILE_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message).into());
     }
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {

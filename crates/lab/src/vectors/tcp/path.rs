@@ -3,6 +3,7 @@
 use super::capture::{Seen, SenderTap};
 use super::figures::{Counters, Sample};
 use super::{CLIENT_PORT, Case, SERVER_PORT};
+use crate::store::{self, Pending, file_stem};
 use datapath::host::Offloads;
 use datapath::node::Port;
 use datapath::profile::Profile;
@@ -19,8 +20,7 @@ use sim::rules::{Direction, Rule};
 use sim::topology::Topology;
 use sim::world::{AppId, World};
 use std::cell::RefCell;
-use std::fs::File;
-use std::io::BufWriter;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
@@ -116,13 +116,15 @@ pub fn simulate(
     let counters = Counters::of(&world.host(sender).tcp_mib());
     drop(world);
     if let Some(capture) = capture.and_then(Rc::into_inner) {
-        capture.into_inner().finish().map_err(|error| format!("the capture: {error}"))?;
+        let pending = capture.into_inner().finish();
+        let pending = pending.map_err(|error| format!("the capture of {}: {error}", case.name))?;
+        pending.commit().map_err(|error| error.to_string())?;
     }
     let tap = Rc::into_inner(tap).expect("the world is gone").into_inner();
     Ok(Rebuilt { seen: tap.into_seen(), counters, samples })
 }
 
-type Running = Rc<RefCell<Capture<BufWriter<File>>>>;
+type Running = Rc<RefCell<Capture<Pending>>>;
 
 /// Captures what passes the interfaces at `ends`: a name, the link out and the link in of each.
 fn begin_capture(
@@ -131,10 +133,9 @@ fn begin_capture(
     directory: &Path,
     ends: [(&str, LinkId, LinkId); 2],
 ) -> Result<Running, String> {
-    let path = directory.join(format!("{}.pcapng", case.name));
+    let path = directory.join(format!("{}.pcapng", file_stem(&case.name)));
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    let file = BufWriter::new(File::create(&path).map_err(failed)?);
+    let file = store::begin(&path).map_err(|error| error.to_string())?;
     let mut capture = Capture::new(Writer::new(file).map_err(failed)?, Snap::Headers);
     for (name, out, back) in ends {
         capture.tap(out, Side::Sent, &format!("{name} out"));

@@ -1,0 +1,322 @@
+//! The command line in the hands of somebody who errs, or means harm: what is not ours stays as it is,
+//! and every message is short and says what to do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const PROBES: &str = r#"schema = 1
+name = "probes"
+duration = "1s"
+nodes = { a = {}, b = {} }
+[links.wire]
+ends = ["a", "b"]
+rate = "10mbit"
+rtt = "20ms"
+[flows.ping]
+app = "ping"
+from = "a"
+to = "b"
+interval = "10ms"
+[measure]
+pcap = ["a.wire"]
+queues = ["a.wire"]
+"#;
+
+const SCRIPT: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+                      +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)\n";
+
+fn ackwright(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ackwright")).args(arguments).output().expect("it starts")
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("mistakes-{name}"));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).expect("a directory for the test");
+    directory
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    fs::write(&path, text).expect("a file for the test");
+    path.to_string_lossy().into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn path(directory: &Path, name: &str) -> String {
+    directory.join(name).to_string_lossy().into_owned()
+}
+
+/// A capture of the probes, taken by a run.
+fn capture(directory: &Path) -> String {
+    let file = write(directory, "probes.toml", PROBES);
+    let ran = ackwright(&["run", &file, "--out", &path(directory, "results")]);
+    assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+    path(directory, "results/pcap/seed-1-a.wire.pcapng")
+}
+
+const PCAPNG: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+#[cfg(unix)]
+#[test]
+fn an_output_goes_where_its_name_leads_and_replaces_no_device_link_or_fifo() {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+    let directory = scratch("outputs");
+    let capture = capture(&directory);
+    let plots = path(&directory, "plots");
+    let replay = |out: &str| {
+        let arguments = ["replay", &capture, "--qdisc", "fq", "--rate", "1mbit", "--plots", &plots];
+        ackwright(&[&arguments[..], &["--out", out]].concat())
+    };
+    // A device is written to.
+    assert!(replay("/dev/null").status.success());
+    assert!(fs::metadata("/dev/null").expect("there").file_type().is_char_device());
+    // A symbolic link stays one, and its target is written.
+    let real = path(&directory, "real.pcapng");
+    let link = path(&directory, "link.pcapng");
+    symlink(&real, &link).expect("a link");
+    assert!(replay(&link).status.success());
+    assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+    assert!(fs::read(&real).expect("written").starts_with(&PCAPNG));
+    // Into a FIFO it flows.
+    let fifo = path(&directory, "fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+    let reader = Command::new("cat").arg(&fifo).stdout(Stdio::piped()).spawn().expect("cat");
+    assert!(replay(&fifo).status.success());
+    assert!(reader.wait_with_output().expect("ends").stdout.starts_with(&PCAPNG));
+    assert!(fs::symlink_metadata(&fifo).expect("there").file_type().is_fifo());
+    // A directory is none of these.
+    let refused = replay(&plots);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("cannot write"), "{}", stderr(&refused));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_output_that_is_the_input_is_refused_under_every_name() {
+    let directory = scratch("same");
+    let capture = capture(&directory);
+    let before = fs::read(&capture).expect("a capture");
+    let symlink = path(&directory, "symlink");
+    std::os::unix::fs::symlink(&capture, &symlink).expect("a link");
+    let hard = path(&directory, "hard");
+    fs::hard_link(&capture, &hard).expect("a link");
+    for out in [&capture, &symlink, &hard] {
+        let refused = ackwright(&["replay", &capture, "--qdisc", "fq", "--out", out]);
+        assert_eq!(refused.status.code(), Some(2), "{out}");
+        assert!(stderr(&refused).contains("would overwrite"), "{}", stderr(&refused));
+    }
+    assert_eq!(fs::read(&capture).expect("a capture"), before);
+    let script = write(&directory, "x.pkt", SCRIPT);
+    let refused = ackwright(&["drill", &script, "--junit", &script]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    let routes = write(&directory, "routes.svg", "link add eth0\nroute add default dev eth0\n");
+    let flows = write(&directory, "flows.csv", "10.0.0.1,10.0.0.2,17,1,2,100\n");
+    let refused = ackwright(&["ecmp", &flows, "--routes", &routes, "--plot", &routes]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+}
+
+#[test]
+fn a_dash_is_standard_output_where_one_file_goes_there() {
+    let directory = scratch("dash");
+    let capture = capture(&directory);
+    let plots = path(&directory, "plots");
+    let arguments = ["replay", &capture, "--qdisc", "fq", "--plots", &plots, "--out", "-"];
+    let done = ackwright(&arguments);
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(done.stdout.starts_with(&PCAPNG));
+    assert!(stderr(&done).contains("mean and 99 % delay"), "{}", stderr(&done));
+    let both = ackwright(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(both.status.code(), Some(2));
+    assert!(both.stdout.is_empty());
+    let script = write(&directory, "x.pkt", SCRIPT);
+    let junit = ackwright(&["drill", &script, "--junit", "-"]);
+    assert!(String::from_utf8_lossy(&junit.stdout).starts_with("<?xml"));
+    assert_eq!(ackwright(&["drill", &script, "--junit", "-", "--tap"]).status.code(), Some(2));
+    let file = write(&directory, "probes.toml", PROBES);
+    let refusals: [&[&str]; 5] = [
+        &["run", &file, "--out", "-"],
+        &["reproduce", "rrul", "--out", "-"],
+        &["replay", &capture, "--qdisc", "fq", "--plots", "-"],
+        &["drill", &script, "--pcap", "-"],
+        &["ip", "--config", "-", "route", "show"],
+    ];
+    for arguments in refusals {
+        let refused = Command::new(env!("CARGO_BIN_EXE_ackwright"))
+            .args(arguments)
+            .current_dir(&directory)
+            .output()
+            .expect("it starts");
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {}", stderr(&refused));
+    }
+    assert!(!directory.join("-").exists());
+}
+
+#[test]
+fn points_with_labels_that_look_alike_have_folders_of_their_own() {
+    let directory = scratch("labels");
+    let text = format!(
+        "{PROBES}[parameters]\nname = \"x\"\n[sweep]\nname = [\"a b\", \"a_b\", \"größer\", \"gräßer\"]\n"
+    )
+    .replace("name = \"probes\"", "name = \"probes\"\ntitle = \"${name}\"");
+    let file = write(&directory, "labels.toml", &text);
+    let out = path(&directory, "out");
+    let done = ackwright(&["run", &file, "--out", &out, "--json"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let json: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let mut names: Vec<String> = (0..4)
+        .map(|point| json["points"][point]["runs"][0]["name"].as_str().expect("a name").into())
+        .collect();
+    for name in &names {
+        assert!(Path::new(&out).join(format!("series/{name}/port-a.wire.parquet")).is_file());
+        assert!(Path::new(&out).join(format!("pcap/{name}-a.wire.pcapng")).is_file());
+    }
+    assert_eq!(names[1], "a_b-seed-1", "what needs no change keeps its name");
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), 4, "{names:?}");
+}
+
+#[test]
+fn a_second_run_replaces_the_first_and_never_what_is_not_its_own() {
+    let directory = scratch("again");
+    let file = write(&directory, "probes.toml", PROBES);
+    let out = directory.join("out");
+    let run =
+        |seed: &str| ackwright(&["run", &file, "--seed", seed, "--out", &out.to_string_lossy()]);
+    assert!(run("1").status.success());
+    fs::write(out.join("notes.txt"), "mine").expect("a file of the user's");
+    let again = run("9");
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert!(stderr(&again).contains("files of an earlier run"), "{}", stderr(&again));
+    assert!(!out.join("series/seed-1").exists() && out.join("series/seed-9").exists());
+    assert!(out.join("notes.txt").exists());
+    // What somebody else has put among the results is not removed, and old figures are not kept
+    // beside new ones: the run is refused.
+    fs::write(out.join("plots/mine.png"), "mine").expect("a file of the user's");
+    let refused = run("10");
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("plots/mine.png"), "{}", stderr(&refused));
+    assert!(out.join("series/seed-9").exists());
+}
+
+/// As on a full disk: no file may grow.
+#[cfg(unix)]
+#[test]
+fn where_nothing_can_be_written_nothing_half_written_stays_and_the_file_is_named() {
+    let directory = scratch("full");
+    let capture = capture(&directory);
+    let script = write(&directory, "x.pkt", SCRIPT);
+    let file = write(&directory, "probes.toml", PROBES);
+    let routes = write(&directory, "routes.ip", "link add eth0\n");
+    let out = path(&directory, "out");
+    let one = path(&directory, "one.pcapng");
+    let junit = path(&directory, "junit.xml");
+    let commands: [(&[&str], &str); 5] = [
+        (&["drill", &script, "--pcap", &out], "x_ipv4.pcapng"),
+        (&["drill", &script, "--junit", &junit], "junit.xml"),
+        (&["run", &file, "--out", &out], "out/"),
+        (&["replay", &capture, "--qdisc", "fq", "--plots", &out, "--out", &one], "out/"),
+        (&["ip", "--config", &routes, "route", "add", "default", "dev", "eth0"], "routes.ip"),
+    ];
+    for (arguments, named) in commands {
+        let full = Command::new("sh")
+            .args(["-c", "ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ackwright")])
+            .args(arguments)
+            .output()
+            .expect("it starts");
+        assert_eq!(full.status.code(), Some(1), "{arguments:?}: {}", stderr(&full));
+        assert!(stderr(&full).contains(named), "{named}: {}", stderr(&full));
+        let left = files_below(Path::new(&out));
+        assert!(left.iter().all(|name| name.ends_with(".ackwright-files")), "{left:?}");
+        assert!(!Path::new(&one).exists() && !Path::new(&junit).exists());
+    }
+    assert_eq!(fs::read_to_string(&routes).expect("there"), "link add eth0\n");
+    assert!(files_below(&directory).iter().all(|name| !name.ends_with(".part")));
+}
+
+fn files_below(directory: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            files.extend(files_below(&entry.path()));
+        } else {
+            files.push(entry.path().to_string_lossy().into_owned());
+        }
+    }
+    files
+}
+
+#[test]
+fn messages_stay_short_whatever_is_wrong_and_however_long_it_is() {
+    let directory = scratch("messages");
+    let deep = write(&directory, "deep.toml", &format!("a = {}", "[".repeat(400_000)));
+    let dots = write(&directory, "dots.toml", &vec!["a"; 200_000].join("."));
+    let word = "x".repeat(400_000);
+    let long =
+        write(&directory, "long.toml", &PROBES.replace("to = \"b\"", &format!("to = \"{word}\"")));
+    let keys: String = (0..20_000).map(|key| format!("k{key} = 1\n")).collect();
+    let keys = write(&directory, "keys.toml", &(keys + PROBES));
+    let json = write(&directory, "json.ip", &format!("[{{\"dst\":\"{word}\"}}]"));
+    let line = write(&directory, "line.ip", &format!("route {word}"));
+    let words = write(&directory, "words.tc", &format!("qdisc add dev e root cake {word}"));
+    let script = write(&directory, "long.pkt", &format!("0 {word}(1) = 0\n"));
+    let csv = write(&directory, "long.csv", &format!("{word},1\n"));
+    let escape =
+        write(&directory, "escape.toml", &PROBES.replace("to = \"b\"", "to = \"\\u001b[2Jb\""));
+    let commands: [&[&str]; 14] = [
+        &["check", &deep],
+        &["check", &dots],
+        &["check", &long],
+        &["check", &keys],
+        &["check", &escape],
+        &["check", "/dev/zero"],
+        &["check", &deep, "--set", &word[..100_000]],
+        &["ip", "--config", &json, "route", "show"],
+        &["ip", "--config", &line, "route", "show"],
+        &["ip", "--config", "/dev/zero", "route", "show"],
+        &["tc", "--file", &words],
+        &["ecmp", &csv, "--routes", &line],
+        &["drill", "--dry-run", "/dev/zero"],
+        &["vectors", &json],
+    ];
+    for arguments in commands {
+        let output = ackwright(arguments);
+        let text = stderr(&output);
+        let arguments: Vec<&str> = arguments.iter().map(|it| &it[..it.len().min(60)]).collect();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text:.2000}");
+        assert!(!text.is_empty() && text.len() < 12_000, "{arguments:?}: {} bytes", text.len());
+        assert!(
+            !text.contains("panicked") && !text.contains('\u{1b}'),
+            "{arguments:?}: {text:.2000}"
+        );
+    }
+    for arguments in [&["drill", &script][..], &["drill", &script, "--json"]] {
+        let output = ackwright(arguments);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(output.stdout.len() < 12_000, "{} bytes", output.stdout.len());
+    }
+    assert!(
+        stderr(&ackwright(&["ip", "--config", &json, "route", "show"])).contains("this is JSON")
+    );
+}
+
+#[test]
+fn a_mistake_is_told_with_what_would_be_right() {
+    let directory = scratch("told");
+    let bursts =
+        write(&directory, "x.toml", &PROBES.replace("rtt =", "loss = \"gemodel 1% 10%\"\nrtt ="));
+    let told = stderr(&ackwright(&["check", &bursts]));
+    assert!(told.contains("not \"gemodel 1% 10%\""), "{told}");
+    assert!(told.contains("\"netem loss gemodel 1% 10%\""), "{told}");
+    let missing = stderr(&ackwright(&["drill", "/nowhere/x.pkt"]));
+    assert!(missing.contains("/nowhere/x.pkt"), "{missing}");
+    let file = write(&directory, "probes.toml", PROBES);
+    let many = ackwright(&["run", &file, "--runs", "4000000000"]);
+    assert_eq!(many.status.code(), Some(2));
+    assert!(stderr(&many).contains("at most 100000"), "{}", stderr(&many));
+}

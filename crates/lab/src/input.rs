@@ -1,0 +1,49 @@
+//! Files that are read whole: up to a size, so that a device or a wrong file does not fill memory.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Bytes of a file of commands, routes or flows: as many as nobody writes by hand.
+pub const TEXT_MAX: u64 = 256 << 20;
+
+/// The bytes of a file of at most `most` bytes.
+///
+/// # Errors
+/// When it cannot be read, or is larger.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let message = format!("the file is larger than {} MB", most >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// The text of a file of at most [`TEXT_MAX`] bytes.
+///
+/// # Errors
+/// When it cannot be read, is larger, or is no text: then with the line that is none.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path, TEXT_MAX)?).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let message = format!("line {line} is not UTF-8 text");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_endless_file_is_not_read_to_its_end() {
+        let error = read(Path::new("/dev/zero"), 1 << 20).unwrap_err();
+        assert_eq!(error.to_string(), "the file is larger than 1 MB");
+        assert!(read_text(Path::new("/")).is_err());
+    }
+}

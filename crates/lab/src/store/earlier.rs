@@ -1,0 +1,135 @@
+//! What earlier runs have left in a directory of results.
+//!
+//! Every file is noted in a list before it gets its name, so that the next run knows what it may
+//! remove. It removes all of that, and refuses to begin where other files lie among it.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use crate::input;
+
+/// The name of the list.
+const LIST: &str = ".ackwright-files";
+/// What stands above the names.
+const HEAD: &str = "# written by ackwright; the next results written here replace these files\n";
+/// What results are called, files and directories. Everything else in a directory is not ours.
+const RESULTS: [&str; 5] = ["summary.json", "series", "pcap", "flent", "plots"];
+/// Directories of results are no deeper.
+const DEPTH_MAX: u32 = 4;
+
+/// The list of files, while they are written.
+#[derive(Debug)]
+pub struct Listed {
+    path: PathBuf,
+    file: File,
+    names: BTreeSet<String>,
+}
+
+impl Listed {
+    /// An empty list.
+    pub fn begin(root: &Path) -> Result<Self, Error> {
+        let path = root.join(LIST);
+        let failed = |problem| Error { path: path.clone(), problem };
+        let _ = fs::remove_file(&path);
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
+        file.write_all(HEAD.as_bytes()).map_err(failed)?;
+        Ok(Self { path, file, names: BTreeSet::new() })
+    }
+
+    /// Notes a file that is about to get its name.
+    pub fn note(&mut self, name: &str) -> io::Result<()> {
+        if self.names.insert(name.into()) {
+            self.file.write_all(format!("{name}\n").as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the list anew in order.
+    pub fn sort(&mut self) -> Result<(), Error> {
+        let names: String = self.names.iter().map(|name| format!("{name}\n")).collect();
+        super::replace(&self.path, format!("{HEAD}{names}").as_bytes())?;
+        let failed = |problem| Error { path: self.path.clone(), problem };
+        self.file = OpenOptions::new().append(true).open(&self.path).map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// Removes what an earlier run has written below `root`; returns how many files that were.
+pub fn remove(root: &Path) -> Result<usize, Error> {
+    let known = names(root)?;
+    let mut ours = Vec::new();
+    let mut directories = Vec::new();
+    for name in RESULTS {
+        walk(root, name, 0, &mut ours, &mut directories)?;
+    }
+    let (files, foreign): (Vec<String>, Vec<String>) =
+        ours.into_iter().partition(|name| known.contains(name) || is_part(name));
+    if let Some(name) = foreign.first() {
+        let why = "no earlier run has written it; name another directory, or move it away";
+        return Err(Error::refused(&root.join(name), why));
+    }
+    for name in &files {
+        let path = root.join(name);
+        fs::remove_file(&path).map_err(|problem| Error { path, problem })?;
+    }
+    for name in directories.iter().rev() {
+        // One that is not empty has something in it that came meanwhile.
+        let _ = fs::remove_dir(root.join(name));
+    }
+    Ok(files.iter().filter(|name| !is_part(name)).count())
+}
+
+/// The names on the list of an earlier run. A last line that was cut off is of a file that was
+/// never finished.
+fn names(root: &Path) -> Result<BTreeSet<String>, Error> {
+    let path = root.join(LIST);
+    match input::read_text(&path) {
+        Ok(text) => {
+            Ok(text.lines().filter(|line| !line.starts_with('#')).map(String::from).collect())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(problem) => Err(Error { path, problem }),
+    }
+}
+
+/// What a run that was killed has left of a file.
+fn is_part(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.starts_with('.') && file.ends_with(".part")
+}
+
+/// All files below `name`, with `/` between the parts of their names, and all directories, each
+/// before those in it. Links are not followed: they are no files of ours.
+fn walk(
+    root: &Path,
+    name: &str,
+    depth: u32,
+    files: &mut Vec<String>,
+    directories: &mut Vec<String>,
+) -> Result<(), Error> {
+    let path = root.join(name);
+    let failed = |problem| Error { path: path.clone(), problem };
+    match fs::symlink_metadata(&path) {
+        Ok(known) if known.is_dir() && depth < DEPTH_MAX => {}
+        Ok(_) => {
+            files.push(name.into());
+            return Ok(());
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    }
+    directories.push(name.into());
+    let mut inside = Vec::new();
+    for entry in fs::read_dir(&path).map_err(failed)? {
+        inside.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    }
+    inside.sort();
+    for below in inside {
+        walk(root, &format!("{name}/{below}"), depth + 1, files, directories)?;
+    }
+    Ok(())
+}

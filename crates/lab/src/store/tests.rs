@@ -1,0 +1,152 @@
+use super::*;
+use crate::results::Column;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+
+fn scratch(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("ackwright-store-{name}-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("a directory for the test");
+    dir
+}
+
+#[test]
+fn a_series_comes_back_from_parquet() {
+    let store = Store::create(&scratch("series")).unwrap();
+    let series = Series {
+        name: "flow-a".into(),
+        time_ns: vec![0, 10, 20],
+        columns: vec![Column {
+            name: "cwnd_segments".into(),
+            values: vec![Some(10), None, Some(20)],
+        }],
+    };
+    let path = store.write_series("a/b.parquet", &series).unwrap();
+    let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[2].get_long(0).unwrap(), 20);
+    assert_eq!(rows[2].get_long(1).unwrap(), 20);
+    assert!(rows[1].get_long(1).is_err(), "an unknown value is null");
+    assert_eq!(series::parquet_bytes(&series).unwrap(), series::parquet_bytes(&series).unwrap());
+    fs::remove_dir_all(store.root()).unwrap();
+}
+
+#[test]
+fn an_unwritable_place_is_a_clear_error() {
+    let dir = scratch("file");
+    let file = dir.join("plain");
+    fs::write(&file, b"x").unwrap();
+    let error = Store::create(&file).unwrap_err().to_string();
+    assert!(error.starts_with("cannot write"), "{error}");
+    let store = Store::create(&dir).unwrap();
+    let error = store.write("plain/below", b"y").unwrap_err().to_string();
+    assert!(error.contains("plain"), "{error}");
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn what_is_not_committed_vanishes() {
+    let store = Store::create(&scratch("pending")).unwrap();
+    let mut pending = store.begin("x").unwrap();
+    pending.write_all(b"half").unwrap();
+    drop(pending);
+    assert_eq!(fs::read_dir(store.root()).unwrap().count(), 0);
+    fs::remove_dir_all(store.root()).unwrap();
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_whole() {
+    let store = Store::create(&scratch("replace")).unwrap();
+    store.write("x", b"old and long").unwrap();
+    let path = store.write("x", b"new").unwrap();
+    assert_eq!(fs::read(path).unwrap(), b"new");
+    let left = fs::read_dir(store.root()).unwrap().count();
+    assert_eq!(left, 1, "nothing is left aside");
+    fs::remove_dir_all(store.root()).unwrap();
+}
+
+#[test]
+fn equal_names_of_files_are_told_apart() {
+    let names = |texts: &[&str]| distinct_stems(texts.iter().copied());
+    assert_eq!(names(&["a b", "a_b", "A_B"]), ["a_b.2", "a_b", "A_B.3"].map(String::from));
+    assert_eq!(names(&["größer", "gräßer", "grün"]), ["gr__er", "gr__er.2", "gr_n"]);
+    assert_eq!(names(&["x.2", "x y", "x/y", "x.2"]), ["x.2", "x_y", "x_y.2", "x.2.2"]);
+    assert_eq!(names(&["..", ".hidden"]), ["_.", "_hidden"]);
+    let long = ["x".repeat(300), "x".repeat(400)];
+    let long = names(&[&long[0], &long[1]]);
+    assert!(long[0] != long[1] && long.iter().all(|name| name.len() < 80), "{long:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_permissions_are_kept() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let dir = scratch("links");
+    let real = dir.join("real");
+    fs::write(&real, b"old").unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink("real", dir.join("one")).unwrap();
+    symlink("one", dir.join("two")).unwrap();
+    replace(&dir.join("two"), b"new").unwrap();
+    assert_eq!(fs::read(&real).unwrap(), b"new");
+    assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(dir.join("two").is_symlink() && dir.join("one").is_symlink());
+    // A link to what is not there yet makes it.
+    symlink("later", dir.join("dangling")).unwrap();
+    replace(&dir.join("dangling"), b"made").unwrap();
+    assert_eq!(fs::read(dir.join("later")).unwrap(), b"made");
+    // One that leads in a circle is an error.
+    symlink("round", dir.join("round")).unwrap();
+    assert!(replace(&dir.join("round"), b"x").is_err());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn devices_are_written_to_and_stay_what_they_are() {
+    use std::os::unix::fs::FileTypeExt as _;
+    replace(Path::new("/dev/null"), b"x").unwrap();
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    let full = replace(Path::new("/dev/full"), b"x").unwrap_err().to_string();
+    assert!(full.starts_with("cannot write /dev/full: the disk is full"), "{full}");
+    assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+}
+
+#[test]
+fn directories_and_empty_names_are_no_files() {
+    let dir = scratch("no-file");
+    for path in [&dir, &dir.join(".."), Path::new(""), Path::new("/")] {
+        assert!(replace(path, b"x").is_err(), "{}", path.display());
+    }
+    let refused = Store::create(Path::new("-")).unwrap_err();
+    assert!(refused.is_refusal() && refused.to_string().contains("standard output"), "{refused}");
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn results_replace_those_of_an_earlier_run_and_nothing_else() {
+    let root = scratch("earlier");
+    fs::write(root.join("notes.txt"), b"mine").unwrap();
+    let write = |names: &[&str]| {
+        let (store, removed) = Store::results(&root).unwrap();
+        for name in names {
+            store.write(name, b"x").unwrap();
+        }
+        store.sort_list().unwrap();
+        removed
+    };
+    assert_eq!(write(&["summary.json", "series/seed-1/flow-a.parquet", "pcap/a.pcapng"]), 0);
+    // What was killed leaves parts behind.
+    fs::write(root.join("pcap/.b.pcapng.part"), b"half").unwrap();
+    assert_eq!(write(&["summary.json", "series/seed-9/flow-a.parquet"]), 3);
+    assert!(!root.join("series/seed-1").exists() && !root.join("pcap").exists());
+    assert!(root.join("series/seed-9/flow-a.parquet").exists());
+    assert_eq!(fs::read(root.join("notes.txt")).unwrap(), b"mine");
+    // A file of somebody else in the way: nothing is removed.
+    fs::write(root.join("series/seed-9/mine.parquet"), b"mine").unwrap();
+    let refused = Store::results(&root).unwrap_err();
+    assert!(refused.is_refusal(), "{refused}");
+    assert!(refused.to_string().contains("mine.parquet"), "{refused}");
+    assert!(root.join("summary.json").exists());
+    fs::remove_dir_all(root).unwrap();
+}
