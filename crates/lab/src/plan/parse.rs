@@ -271,7 +271,16 @@ fn check_flows(
             continue;
         }
         check_families(flow, nodes, &families, at, faults);
-        for (from, to) in [(flow.from, flow.to), (flow.to, flow.from)] {
+        let both = [(flow.from, flow.to), (flow.to, flow.from)];
+        if flow.app.is_tcp() && both.iter().all(|&(a, b)| routes::is_instant(a, b, links, ways)) {
+            let (from, to) = (&nodes[flow.from].name, &nodes[flow.to].name);
+            let message = format!(
+                "from \"{from}\" to \"{to}\" and back no time passes: the flow would never get further"
+            );
+            let help = "give a link between them a \"rate\" or a \"delay\"";
+            faults.add(at, message, Some(help.into()));
+        }
+        for (from, to) in both {
             let problem = routes::walk(from, to, nodes, links, ways);
             if let Err(problem) = problem
                 && complained.insert((from, to))

@@ -1,8 +1,9 @@
 //! Which links lead where: found by itself where there is only one way, by `[routes]` otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datapath::fib::Features;
+use datapath::units::Duration;
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Node, Origin};
@@ -235,12 +236,12 @@ fn table(
         }
     }
     let Some(own) = own else { return row };
-    let mut set = |links: &[usize]| match links {
-        [link] => *link as u32,
-        _ => {
-            sets.push(links.to_vec());
-            sets.len() as u32 - 1
+    let mut set = |links: &[usize]| {
+        if let [link] = links {
+            return *link as u32;
         }
+        sets.push(links.to_vec());
+        sets.len() as u32 - 1
     };
     if let Some(links) = &own.default {
         row.fill(set(links));
@@ -348,6 +349,28 @@ pub fn walk(
         }
     }
     Ok(())
+}
+
+/// True if packets may come from `from` to `to` on a way where no time passes: over links without a
+/// rate, a delay or a qdisc.
+pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &Ways) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut stack = vec![from];
+    while let Some(node) = stack.pop() {
+        if node == to {
+            return true;
+        }
+        let (true, Hop::Links(set)) = (seen.insert(node), ways.hop(node, to)) else { continue };
+        for link in set.iter().map(|&link| &links[link]) {
+            let end = usize::from(link.ends[1] == node);
+            let direction = &link.directions[end];
+            let timed = direction.rate.is_some() || direction.delay > Duration::ZERO;
+            if !timed && link.ports[end].qdiscs.is_empty() {
+                stack.push(link.ends[1 - end]);
+            }
+        }
+    }
+    false
 }
 
 /// How far a walk has come with a node.

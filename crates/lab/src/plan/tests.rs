@@ -753,3 +753,22 @@ fn a_flow_stays_within_one_family_of_addresses() {
     assert!(faults.contains(message), "{faults}");
     assert!(Experiment::parse("x.toml", &text("address = \"10.9.0.1\""), &[]).is_ok());
 }
+
+/// Questions and answers over wires that take no time would go on for ever within one moment.
+#[test]
+fn a_way_on_which_no_time_passes_is_refused() {
+    let text = |app: &str, link: &str| {
+        format!(
+            "schema = 1\nname = \"instant\"\nnodes = {{ a = {{}}, b = {{}} }}\n\
+             [links.wire]\nends = [\"a\", \"b\"]\n{link}\n\
+             [flows.f]\napp = \"{app}\"\nfrom = \"a\"\nto = \"b\"\n"
+        )
+    };
+    let faults = Experiment::parse("x.toml", &text("bulk", ""), &[]).unwrap_err().to_string();
+    assert!(faults.contains(":7:8: from \"a\" to \"b\" and back no time passes"), "{faults}");
+    for good in
+        [text("ping", ""), text("bulk", "rate = \"1gbit\""), text("bulk", "delay = \"1ns\"")]
+    {
+        assert!(Experiment::parse("x.toml", &good, &[]).is_ok(), "{good}");
+    }
+}

@@ -217,7 +217,7 @@ fn add_routes(
 ) {
     let hosts: Vec<usize> =
         (0..nodes.len()).filter(|&node| plan.nodes[node].role == Role::Host).collect();
-    for node in 0..nodes.len() {
+    for (node, &id) in nodes.iter().enumerate() {
         if plan.ways.is_stub(node) && !plan.nodes[node].has_own_routes() {
             continue;
         }
@@ -226,14 +226,13 @@ fn add_routes(
             if links.is_empty() {
                 continue;
             }
-            let own_end =
-                |&link: &usize| ends[link].iter().find(|(owner, _)| *owner == nodes[node]);
+            let own_end = |&link: &usize| ends[link].iter().find(|(owner, _)| *owner == id);
             let ports = links.iter().filter_map(own_end);
             let hops = ports.map(|(_, port)| NextHop::new(port.0, None)).collect();
             let features = plan.route_features.get(&(node, target)).copied().unwrap_or_default();
             let route = Route::new(Prefix::host(addresses[target]), hops)
                 .algorithm(plan.nodes[node].mp_algo);
-            topology.route(nodes[node], Route { features, ..route });
+            topology.route(id, Route { features, ..route });
         }
     }
 }

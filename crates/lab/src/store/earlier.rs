@@ -50,8 +50,11 @@ impl Listed {
 
     /// Writes the list anew in order.
     pub fn sort(&mut self) -> Result<(), Error> {
-        let names: String = self.names.iter().map(|name| format!("{name}\n")).collect();
-        super::replace(&self.path, format!("{HEAD}{names}").as_bytes())?;
+        let mut text = HEAD.to_owned();
+        for name in &self.names {
+            text.extend([name, "\n"]);
+        }
+        super::replace(&self.path, text.as_bytes())?;
         let failed = |problem| Error { path: self.path.clone(), problem };
         self.file = OpenOptions::new().append(true).open(&self.path).map_err(failed)?;
         Ok(())
@@ -99,7 +102,7 @@ fn names(root: &Path) -> Result<BTreeSet<String>, Error> {
 /// What a run that was killed has left of a file.
 fn is_part(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
-    file.starts_with('.') && file.ends_with(".part")
+    file.starts_with('.') && Path::new(file).extension().is_some_and(|end| end == "part")
 }
 
 /// All files below `name`, with `/` between the parts of their names, and all directories, each
