@@ -272,7 +272,7 @@ const LOOP: &str = r#"schema = 1
 name = "loop"
 nodes = { a = {}, b = {}, r1 = { role = "router" }, r2 = { role = "router" }, r3 = { role = "router" } }
 [links]
-l1 = { ends = ["a", "r1"] }
+l1 = { ends = ["a", "r1"], delay = "1ms" }
 l2 = { ends = ["r1", "r2"] }
 l3 = { ends = ["r2", "r3"] }
 l4 = { ends = ["r3", "r1"] }
@@ -631,7 +631,8 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
     };
     let pairs = "a = { count = 10000 }\nb = { count = 9000 }";
     let few = "a = { count = 2 }\nb = { count = 2 }";
-    let up = "l = { ends = [\"*-*\", \"hub\"] }";
+    let up = "l = { ends = [\"a-*\", \"hub\"], delay = \"1ms\" }\n\
+              m = { ends = [\"b-*\", \"hub\"] }";
     let flow = "f = { app = \"bulk\", from = \"a-1\", to = \"b-1\" }";
     let axes: String =
         (0..10).map(|axis| format!("p{axis} = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n")).collect();
@@ -653,7 +654,7 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
         ),
         (
             star(pairs, up, "f = { app = \"bulk\", from = \"a-*\", to = \"b-*\", count = 10 }", ""),
-            ":11:1: an experiment has at most 35000 flows, not 900000000; ask for fewer",
+            ":12:1: an experiment has at most 35000 flows, not 900000000; ask for fewer",
         ),
         (
             star(
@@ -680,7 +681,7 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
         ),
         (
             star(few, up, flow, "duration = \"60s\"\n[measure]\nsample = \"1us\""),
-            ":6:10: 60000000 samples of 1 flows and 0 queues take more than 2048 MB; let \"sample\" \
+            ":5:10: 60000000 samples of 1 flows and 0 queues take more than 2048 MB; let \"sample\" \
              in [measure] be 4us or more",
         ),
         (
@@ -723,7 +724,7 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
 fn ways_of_a_star_lead_over_its_hub() {
     let text = "schema = 1\nname = \"star\"\n[nodes]\nhub = { role = \"router\" }\n\
                 h = { count = 3 }\nlone = {}\nother = {}\n\
-                [links]\nl = { ends = [\"h-*\", \"hub\"] }\nm = { ends = [\"lone\", \"other\"] }\n\
+                [links]\nl = { ends = [\"h-*\", \"hub\"], delay = \"1ms\" }\nm = { ends = [\"lone\", \"other\"] }\n\
                 [flows.f]\napp = \"bulk\"\nfrom = \"h-1\"\nto = \"h-2\"\n";
     let plan = Experiment::parse("x.toml", text, &[]).unwrap().base;
     let node = |name: &str| plan.nodes.iter().position(|node| node.name == name).unwrap();
@@ -742,7 +743,7 @@ fn a_flow_stays_within_one_family_of_addresses() {
     let text = |address: &str| {
         format!(
             "schema = 1\nname = \"families\"\nnodes = {{ a = {{}}, r = {{ role = \"router\" }}, b = {{}} }}\n\
-             [links]\nl = {{ ends = [\"a\", \"r\"] }}\n\
+             [links]\nl = {{ ends = [\"a\", \"r\"], delay = \"1ms\" }}\n\
              m = {{ ends = [\"r\", \"b\"], addresses = [\"2001:db8::1/64\", \"2001:db8::2/64\"] }}\n\
              [flows.f]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n{address}\n"
         )
