@@ -1,10 +1,14 @@
 //! `ackwright ip --import-kernel` beside the running kernel, in a network namespace of its own.
 #![cfg(target_os = "linux")]
 
+mod namespace;
+
+use namespace::{in_namespace, read, scratch};
 use std::fmt::Write as _;
-use std::io::{Write as _, stderr};
-use std::path::PathBuf;
-use std::process::{Command, Output};
+
+/// What is skipped where no namespace can be had.
+const WHAT: &str = "the kernel's routes";
+const NEEDS: &str = "ip link show lo";
 
 /// Links, addresses and IPv6 without surprises.
 const LINKS: &str = "
@@ -64,35 +68,6 @@ const QUESTIONS: [&str; 13] = [
     "-6 route get fd47::1",
 ];
 
-/// Runs a script in a fresh network namespace; `None` and a loud word where that is not allowed.
-fn in_namespace(script: &str) -> Option<Output> {
-    let try_out = Command::new("unshare").args(["-rn", "ip", "link", "show", "lo"]).output();
-    let reason = match try_out {
-        Ok(output) if output.status.success() => {
-            let run = Command::new("unshare").args(["-rn", "sh", "-c", script]).output();
-            return Some(run.expect("it ran a moment ago"));
-        }
-        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        Err(error) => error.to_string(),
-    };
-    // Past the capture of a passing test: scripts/steps.py lists it.
-    let _ =
-        writeln!(stderr(), "SKIPPED: the kernel's routes: unshare -rn is not possible: {reason}");
-    None
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a directory for the test");
-    directory
-}
-
-fn read(directory: &std::path::Path, name: &str) -> String {
-    let text = std::fs::read_to_string(directory.join(name));
-    text.unwrap_or_else(|error| panic!("{name}: {error}")).trim_end().to_owned()
-}
-
 /// Every listing of ours over the imported routes is the kernel's, and so is every listing over
 /// the file that the import was saved to.
 #[test]
@@ -110,7 +85,7 @@ fn what_is_imported_is_listed_as_the_kernel_lists_it() {
              {ours} ip --bare --config {dir}/saved {question} > {dir}/saved.{index} 2> {dir}/error2.{index} || true\n"
         );
     }
-    let Some(output) = in_namespace(&script) else { return };
+    let Some(output) = in_namespace(WHAT, NEEDS, &script) else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for (index, question) in QUESTIONS.iter().enumerate() {
         let expected = read(&directory, &format!("kernel.{index}"));
@@ -143,7 +118,7 @@ fn what_is_saved_makes_the_same_kernel_configuration() {
         "{LINKS}{CONFIGURATION}{}{ours} ip --import-kernel save > {dir}/saved\n",
         list("first")
     );
-    let Some(output) = in_namespace(&first) else { return };
+    let Some(output) = in_namespace(WHAT, NEEDS, &first) else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Links and what the kernel makes by itself are there already.
     let second = format!(
@@ -152,7 +127,7 @@ fn what_is_saved_makes_the_same_kernel_configuration() {
          ip $line || echo \"FAILED: ip $line\"; done\n{}",
         list("second")
     );
-    let Some(output) = in_namespace(&second) else { return };
+    let Some(output) = in_namespace(WHAT, NEEDS, &second) else { return };
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success() && !said.contains("FAILED"),

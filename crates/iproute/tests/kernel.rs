@@ -89,6 +89,12 @@ route add 34.0.0.0/8 nhid 10 via 10.0.1.2
 -6 route add blackhole fd46::/64
 -6 route add unreachable fd47::/64
 -6 route add fd77::/64 nhid 5
+route add 20.0.0.0/8 nexthop via 10.0.1.2 weight 65
+route append 20.0.0.0/8 nexthop via 10.0.1.2 weight 65
+route append 20.0.0.0/8 nexthop via 10.0.1.2 weight 66
+-6 route add fd50::/64 nexthop via fd00:1::2 weight 65
+-6 route append fd50::/64 nexthop via fd00:2::2 weight 3
+-6 route add fd51::/64 nexthop via fd00:1::2 weight 65
 rule add from 10.8.0.0/16 table 100 priority 100
 rule add from 10.8.0.0/16 table 100 priority 100
 rule add to 203.0.113.0/24 prohibit pref 101

@@ -23,7 +23,8 @@ Examples:
 
 Flows come from a capture (pcap, pcapng; packets with equal fields are one flow) or from CSV lines
 \"src,dst,protocol,sport,dport,bytes\". Without --fail every next hop fails in turn; several --fail
-are tried one by one and then together. A later stage gets the flows of the busiest next hop.")]
+are tried one by one, each alone, and then together. Flows that a failure leaves without any next hop
+are lost; the others moved. A later stage gets the flows of the busiest next hop.")]
 pub struct Args {
     /// Capture or CSV, gzip or not
     input: PathBuf,
@@ -73,7 +74,7 @@ impl Names for Named<'_> {
 /// Reads, asks, prints.
 pub fn run(args: &Args) -> Outcome {
     args.check_pictures()?;
-    let mut ip = args.routes_of(&args.routes)?;
+    let ip = args.routes_of(&args.routes)?;
     let input = ecmp::read(&args.input).map_err(|error| {
         let gap = if error.line == 0 { " " } else { "" };
         Failure::Usage(format!("{}:{gap}{error}", args.input.display()))
@@ -84,9 +85,9 @@ pub fn run(args: &Args) -> Outcome {
     }
     let flows = &input.flows;
     let load = ecmp::load(&ip.fib, flows);
-    let failures = failures(args, &mut ip, flows, &load)?;
+    let failures = failures(args, &ip, flows, &load)?;
     if let Some(file) = &args.regions {
-        draw_regions(file, &mut ip, &flows[0], &failures)?;
+        draw_regions(file, &ip, &flows[0], &failures)?;
     }
     let stages = stages(args, &ip, flows)?;
     let names = Named(&ip.devices);
@@ -172,7 +173,7 @@ fn policy_of(word: &str) -> Result<Policy, Failure> {
 /// What each failure does.
 fn failures(
     args: &Args,
-    ip: &mut Ip,
+    ip: &Ip,
     flows: &[FlowLoad],
     load: &Load,
 ) -> Result<Vec<Disruption>, Failure> {
@@ -191,7 +192,7 @@ fn failures(
             sets.push(sets.concat());
         }
     }
-    Ok(sets.iter().map(|ports| ecmp::fail(&mut ip.fib, flows, ports)).collect())
+    Ok(sets.iter().map(|ports| ecmp::fail(&ip.fib, flows, ports)).collect())
 }
 
 /// The port that a device or a gateway stands for.
@@ -242,25 +243,21 @@ fn draw(
 
 fn draw_regions(
     file: &Path,
-    ip: &mut Ip,
+    ip: &Ip,
     flow: &FlowLoad,
     failures: &[Disruption],
 ) -> Result<(), Failure> {
     let Some(failure) = failures.first() else {
         return Err(Failure::Usage("--regions: there is one next hop only; name a --fail".into()));
     };
-    let before = ip.fib.candidates(&flow.key).to_vec();
-    let links: Vec<Link> = failure.ports.iter().map(|&port| ip.fib.link(port)).collect();
-    for (&port, &link) in failure.ports.iter().zip(&links) {
-        ip.fib.set_link(ip.now, port, Link { up: false, ..link });
+    let mut failed = ip.fib.clone();
+    for &port in &failure.ports {
+        failed.set_link(ip.now, port, Link { up: false, ..failed.link(port) });
     }
-    let after = ip.fib.candidates(&flow.key).to_vec();
-    for (&port, &link) in failure.ports.iter().zip(&links) {
-        ip.fib.set_link(ip.now, port, link);
-    }
+    let (before, after) = (ip.fib.candidates(&flow.key), failed.candidates(&flow.key));
     let names = Named(&ip.devices);
     let title = format!("Regions of the hash space when {} fails", names.ports(&failure.ports));
-    save(file, &ecmp::regions(&before, &after, &title, &names))
+    save(file, &ecmp::regions(before, after, &title, &names))
 }
 
 /// As the name of the file says.

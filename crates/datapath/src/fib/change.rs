@@ -5,7 +5,7 @@ use super::error::FibError;
 use super::filter::RouteFilter;
 use super::info::Shared;
 use super::links::apply_link;
-use super::route::{NextHop, Route, RouteType, Target};
+use super::route::{NextHop, Protocol, Route, RouteType, Target};
 use super::table::{Alias, Place, bits};
 
 /// Metric of an IPv6 route that was given none (`IP6_RT_PRIO_USER`).
@@ -82,7 +82,10 @@ impl Fib {
 
     /// The route with defaults filled in, or what is wrong with it.
     fn checked(&self, mut route: Route) -> Result<Route, FibError> {
-        if route.prefix.addr().is_ipv6() && route.metric == 0 {
+        // The kernel's own routes to its addresses have metric 0 (`addrconf_f6i_alloc`).
+        let own = matches!(route.kind, RouteType::Local | RouteType::Anycast)
+            && route.protocol == Protocol::KERNEL;
+        if route.prefix.addr().is_ipv6() && route.metric == 0 && !own {
             route.metric = DEFAULT_METRIC_V6;
         }
         let hops = match &route.target {

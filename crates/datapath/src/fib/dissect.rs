@@ -216,15 +216,22 @@ enum Inside<'a> {
 }
 
 /// The last network header of a chain of tunnels, if the packet is one. Of a tunnel whose payload
-/// is not IP it is the tunnel's own header.
+/// is not IP it is the tunnel's own header. A flow label of zero is none: that of a header further
+/// out stays (`__skb_flow_dissect` writes the label over only if there is one).
 fn innermost(outer: &Header<'_>) -> Option<Fields> {
     let mut found = None;
     let mut at = *outer;
+    let mut label = at.fields.flow_label;
     for _ in 0..MAX_HEADERS {
         match encapsulated(&at) {
             None => break,
             Some(Inside::Opaque) => return Some(at.fields),
-            Some(Inside::Ip(next)) => {
+            Some(Inside::Ip(mut next)) => {
+                if next.fields.src.is_ipv6() {
+                    label =
+                        if next.fields.flow_label == 0 { label } else { next.fields.flow_label };
+                    next.fields.flow_label = label;
+                }
                 found = Some(next.fields);
                 at = next;
             }
@@ -358,5 +365,22 @@ mod tests {
         assert_eq!(flow.outer.dst, "10.0.1.1".parse::<IpAddr>().unwrap());
         assert_eq!(inner.dst, "10.0.1.3".parse::<IpAddr>().unwrap());
         assert_eq!((inner.src_port, inner.dst_port, inner.protocol), (0x1234, 0x5678, 17));
+    }
+
+    /// Linux 6.18: a label of zero does not take the place of one read before.
+    #[test]
+    fn an_inner_header_without_a_flow_label_keeps_that_of_the_outer() {
+        let header = |label: u32, next_header: u8, len: u16| {
+            let mut bytes = (0x6000_0000 | label).to_be_bytes().to_vec();
+            bytes.extend(len.to_be_bytes());
+            bytes.extend([next_header, 64]);
+            bytes.extend([0xfd; 32]);
+            bytes
+        };
+        let inner = |outer_label: u32, inner_label: u32| {
+            let packet = [header(outer_label, IPV6, 40), header(inner_label, 59, 0)].concat();
+            flow(&packet).and_then(|flow| flow.inner).expect("a tunnel").flow_label
+        };
+        assert_eq!([inner(5, 0), inner(5, 6), inner(0, 6), inner(0, 0)], [5, 6, 6, 0]);
     }
 }

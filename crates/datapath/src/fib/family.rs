@@ -10,7 +10,7 @@ use super::table::{Address, Alias, Table};
 use super::trie::NONE;
 
 /// All of one address family.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Family<K> {
     tables: Vec<Table<K>>,
     rules: Vec<Rule>,
@@ -248,7 +248,7 @@ impl<K: Address> Table<K> {
     }
 }
 
-/// The first path in service, over `oif` if that is demanded (`fib_lookup_good_nhc`).
-pub fn first_path<'a>(paths: &'a [Path], key: &RouteKey) -> Option<&'a Path> {
-    paths.iter().find(|path| path.usable && key.oif.is_none_or(|oif| oif == path.hop.port))
+/// The first path in service, over the port that is demanded (`fib_lookup_good_nhc`).
+pub fn first_path(paths: &[Path], port: Option<u16>) -> Option<&Path> {
+    paths.iter().find(|path| path.usable && port.is_none_or(|port| port == path.hop.port))
 }

@@ -30,7 +30,7 @@ pub struct Shared {
 }
 
 /// The shared part of a route, with the state of its next hops.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Info {
     /// As configured.
     pub shared: Shared,
@@ -40,7 +40,7 @@ pub struct Info {
 }
 
 /// All infos.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Infos {
     slots: Vec<Option<Info>>,
     free: Vec<u32>,

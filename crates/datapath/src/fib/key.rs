@@ -11,7 +11,8 @@ pub struct RouteKey {
     pub dst: IpAddr,
     /// Incoming interface; `None` for locally made packets.
     pub iif: Option<u16>,
-    /// Outgoing interface demanded by the socket, if any.
+    /// Outgoing interface demanded by the socket, if any. IPv6 only prefers it where the source is
+    /// known: see [`RouteKey::demanded_port`].
     pub oif: Option<u16>,
     /// DSCP and ECN byte.
     pub tos: u8,
@@ -46,6 +47,23 @@ impl RouteKey {
             src_port: 0,
             dst_port: 0,
             flow_label: 0,
+        }
+    }
+
+    /// The interface that the packet has to leave by. IPv6 demands `oif` only as long as the source
+    /// is open, and for destinations that mean something else on each link
+    /// (`RT6_LOOKUP_F_IFACE`, `ip6_route_output_flags_noref`).
+    #[inline]
+    pub fn demanded_port(&self) -> Option<u16> {
+        match self.dst {
+            IpAddr::V4(_) => self.oif,
+            IpAddr::V6(dst) => {
+                let strict = self.src.is_unspecified()
+                    || dst.is_multicast()
+                    || dst.is_unicast_link_local()
+                    || dst.is_loopback();
+                self.oif.filter(|_| strict)
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
 //! From a question to a next hop: rules, table, prefix, route in service, one of its next hops.
 
-use super::family::{Verdict, first_path};
+use super::family::{Found, Verdict, first_path};
 use super::flow::Flow;
 use super::hash;
 use super::info::Info;
-use super::key::{Decision, RouteKey};
+use super::key::{Decision, Hop, RouteKey};
 use super::multipath::{Path, PathSet};
 use super::nexthop::{Object, ObjectConfig};
 use super::route::{Algorithm, Prefix, Route, RouteType, TableId, Target};
 use super::rules::Rule;
+use super::source::{self, Own};
 use super::table::Alias;
 use super::{Fib, Hashed};
 use crate::units::Instant;
@@ -98,23 +99,46 @@ impl Fib {
 
     #[inline]
     fn resolve(&self, key: &RouteKey, want_len: bool) -> Verdict<'_> {
+        let port = key.demanded_port();
         let good =
-            |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(key, info);
+            |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(port, info);
         match key.dst {
             IpAddr::V4(dst) => self.v4.resolve(&self.infos, key, dst.to_bits(), want_len, good),
-            IpAddr::V6(dst) => self.v6.resolve(&self.infos, key, dst.to_bits(), want_len, good),
+            IpAddr::V6(dst) if port == key.oif => {
+                self.v6.resolve(&self.infos, key, dst.to_bits(), want_len, good)
+            }
+            IpAddr::V6(dst) => {
+                let found = self.v6.resolve(&self.infos, key, dst.to_bits(), true, good);
+                self.prefer_port(key, dst.to_bits(), found)
+            }
         }
+    }
+
+    /// Among routes that differ in nothing but their next hop, the one over the interface that was
+    /// asked for without being demanded (`rt6_score_route`).
+    #[cold]
+    fn prefer_port<'a>(&'a self, key: &RouteKey, dst: u128, found: Verdict<'a>) -> Verdict<'a> {
+        let Verdict::Route(found) = found else { return found };
+        let table = self.v6.table(found.table).expect("a route was found in it");
+        let mask = u128::MAX.checked_shl(128 - u32::from(found.prefix_len)).unwrap_or(0);
+        let better = table.exact(dst & mask, found.prefix_len).find(|alias| {
+            alias.metric == found.alias.metric
+                && !alias.kind.is_refusal()
+                && self.serves(key.oif, self.infos.get(alias.info))
+        });
+        let alias = better.unwrap_or(found.alias);
+        Verdict::Route(Found { alias, info: self.infos.get(alias.info), ..found })
     }
 
     /// True if some next hop of the route is in service and on the interface demanded.
     #[inline]
-    fn serves(&self, key: &RouteKey, info: &Info) -> bool {
+    fn serves(&self, port: Option<u16>, info: &Info) -> bool {
         match info.shared.target {
-            Target::Hops(_) if key.oif.is_none() => info.paths.is_usable(),
-            Target::Hops(_) => first_path(info.paths.paths(), key).is_some(),
+            Target::Hops(_) if port.is_none() => info.paths.is_usable(),
+            Target::Hops(_) => first_path(info.paths.paths(), port).is_some(),
             Target::Object(id) => {
                 let object = self.object(id);
-                object.is_blackhole() || first_path(object.paths().paths(), key).is_some()
+                object.is_blackhole() || first_path(object.paths().paths(), port).is_some()
             }
         }
     }
@@ -154,8 +178,11 @@ impl Fib {
         flow: impl FnOnce() -> Flow,
     ) -> Option<&'a Path> {
         let paths = &info.paths;
-        if paths.paths().len() == 1 || key.oif.is_some() {
-            return first_path(paths.paths(), key);
+        let port = key.demanded_port();
+        if paths.paths().len() == 1 || port.is_some() {
+            let first = first_path(paths.paths(), port);
+            let several = key.dst.is_ipv6() && paths.paths().len() > 1;
+            return if several { self.over_port(paths, first, flow) } else { first };
         }
         match info.shared.algorithm {
             Algorithm::System => self.by_policy(key, paths, &flow()),
@@ -165,6 +192,21 @@ impl Fib {
             Algorithm::PerPacket => paths.by_turn(),
             Algorithm::Credit => paths.by_credit(),
         }
+    }
+
+    /// IPv6 with an interface demanded: what the hash chooses if it lies there, else the first one
+    /// that does (`fib6_select_path`).
+    fn over_port<'a>(
+        &self,
+        paths: &'a PathSet,
+        first: Option<&'a Path>,
+        flow: impl FnOnce() -> Flow,
+    ) -> Option<&'a Path> {
+        let there = |path: &&Path| first.is_some_and(|first| first.hop.port == path.hop.port);
+        if paths.paths().iter().filter(there).count() < 2 {
+            return first;
+        }
+        paths.by_hash(self.hash(&flow())).filter(there).or(first)
     }
 
     /// Today's choice. IPv4 alone heeds neighbour state here, and sends what is made here from the
@@ -198,8 +240,10 @@ impl Fib {
         object: &'a Object,
         flow: impl FnOnce() -> Flow,
     ) -> Option<&'a Path> {
-        if object.members().is_empty() || key.oif.is_some() {
-            return first_path(object.paths().paths(), key);
+        let port = key.demanded_port();
+        // IPv6 asks whether the group has the interface, and then chooses as if it had not.
+        if object.members().is_empty() || port.is_some() && key.dst.is_ipv4() {
+            return first_path(object.paths().paths(), port);
         }
         object.select(self.hash(&flow()), now, |path| self.is_reachable(path))
     }
@@ -212,6 +256,34 @@ impl Fib {
 
     fn is_reachable(&self, path: &Path) -> bool {
         self.unreachable.binary_search(&path.hop).is_err()
+    }
+
+    /// The source that a packet made here takes if it has none: the route's preferred one, or one of
+    /// `own`, the node's addresses, that suits the next hop (`fib_result_prefsrc`,
+    /// `ip6_route_get_saddr`).
+    pub fn source(&self, key: &RouteKey, own: impl Iterator<Item = Own> + Clone) -> Option<IpAddr> {
+        let Verdict::Route(found) = self.resolve(key, false) else { return None };
+        if found.alias.kind == RouteType::Local {
+            return Some(key.dst);
+        }
+        let hop = match self.lookup(key) {
+            Decision::Forward(hop) => self.source_hop(key, found.info).unwrap_or(hop),
+            Decision::Local => found.info.paths.paths().first()?.hop,
+            _ => return None,
+        };
+        let choose = || source::select(own, hop.port, hop.gateway, key.dst);
+        found.info.shared.prefsrc.or_else(choose)
+    }
+
+    /// IPv6 routes over a next-hop group ask the group's first member in service for the source,
+    /// whichever one the packet takes (`nexthop_mpath_select` with 0 in `nexthop_fib6_nh`).
+    fn source_hop(&self, key: &RouteKey, info: &Info) -> Option<Hop> {
+        let Target::Object(id) = info.shared.target else { return None };
+        let object = self.object(id);
+        if key.dst.is_ipv4() || object.members().is_empty() {
+            return None;
+        }
+        first_path(object.paths().paths(), None).map(|path| path.hop)
     }
 
     /// What the multipath choice for this key would be made from: the next hops in order with
@@ -235,8 +307,10 @@ impl Fib {
         );
         let candidates = self.candidates(key);
         let mut bucket = None;
+        let group_of_v6 = key.dst.is_ipv6() && matches!(route.target, Target::Object(_));
+        let by_port = key.demanded_port().is_some() && !group_of_v6;
         let hash = match route.target {
-            _ if candidates.len() < 2 || key.oif.is_some() => None,
+            _ if candidates.len() < 2 || by_port => None,
             Target::Object(id) => {
                 let hash = self.hash(&Flow::from(key));
                 if let ObjectConfig::Resilient(_, config) = self.object(id).config() {

@@ -23,6 +23,7 @@ pub mod nexthop;
 pub mod resilient;
 pub mod route;
 pub mod rules;
+pub mod source;
 mod spans;
 mod state;
 mod table;
@@ -48,8 +49,9 @@ use table::{Address, Table};
 /// Bits of the TOS byte that routes and rules look at (`INET_DSCP_LEGACY_TOS_MASK`).
 pub const TOS_MASK: u8 = 0x1c;
 
-/// Routes of both families, rules, and the state of the interfaces that they use.
-#[derive(Debug)]
+/// Routes of both families, rules, and the state of the interfaces that they use. A clone goes its
+/// own way: what happens to it, and what it is asked, changes nothing in the original.
+#[derive(Clone, Debug)]
 pub struct Fib {
     v4: Family<u32>,
     v6: Family<u128>,

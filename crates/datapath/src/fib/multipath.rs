@@ -54,6 +54,19 @@ impl Path {
     }
 }
 
+impl Clone for PathSet {
+    fn clone(&self) -> Self {
+        let Self { paths, total, reciprocal, turn, credits } = self;
+        Self {
+            paths: paths.clone(),
+            total: *total,
+            reciprocal: *reciprocal,
+            turn: AtomicU32::new(turn.load(Ordering::Relaxed)),
+            credits: credits.clone(),
+        }
+    }
+}
+
 impl PathSet {
     /// The paths in order of configuration, all in service.
     pub fn new(hops: &[NextHop]) -> Self {
@@ -177,6 +190,18 @@ struct Credits {
     random: AtomicU64,
 }
 
+impl Clone for Credits {
+    fn clone(&self) -> Self {
+        let copy = |number: &AtomicU32| AtomicU32::new(number.load(Ordering::Relaxed));
+        self.alone(|| Self {
+            locked: AtomicBool::new(false),
+            left: copy(&self.left),
+            of_path: self.of_path.iter().map(copy).collect(),
+            random: AtomicU64::new(self.random.load(Ordering::Relaxed)),
+        })
+    }
+}
+
 impl Credits {
     fn new(paths: &[Path]) -> Self {
         Self {
@@ -189,12 +214,17 @@ impl Credits {
 
     /// Spends a random credit and returns the index of its path.
     fn spend(&self, paths: &[Path]) -> usize {
+        self.alone(|| self.spend_locked(paths))
+    }
+
+    /// Does something under the lock.
+    fn alone<R>(&self, act: impl FnOnce() -> R) -> R {
         while self.locked.swap(true, Ordering::Acquire) {
             spin_loop();
         }
-        let index = self.spend_locked(paths);
+        let result = act();
         self.locked.store(false, Ordering::Release);
-        index
+        result
     }
 
     fn spend_locked(&self, paths: &[Path]) -> usize {

@@ -21,7 +21,7 @@ pub enum ObjectConfig {
 }
 
 /// A next-hop object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Object {
     config: ObjectConfig,
     paths: PathSet,
@@ -33,7 +33,7 @@ pub struct Object {
 }
 
 /// All objects by number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Objects {
     by_id: BTreeMap<u32, Object>,
 }

@@ -30,7 +30,7 @@ pub struct Member {
 }
 
 /// The table of buckets.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Resilient {
     config: ResilientConfig,
     buckets: Box<[Bucket]>,
@@ -80,6 +80,13 @@ impl Default for ResilientConfig {
             idle_timer: Duration::from_secs(120),
             unbalanced_timer: Duration::ZERO,
         }
+    }
+}
+
+impl Clone for Bucket {
+    fn clone(&self) -> Self {
+        let Self { id, used } = self;
+        Self { id: *id, used: AtomicU64::new(used.load(Ordering::Relaxed)) }
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Alias {
 }
 
 /// A table of one address family.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Table<K> {
     /// Its number.
     pub id: TableId,
@@ -141,7 +141,7 @@ impl<K: Bits> Table<K> {
 }
 
 /// Lists of aliases by number, equal ones stored once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Lists {
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -150,7 +150,7 @@ struct Lists {
     draft: Vec<Alias>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
     aliases: Arc<[Alias]>,
     /// How many prefixes have it.

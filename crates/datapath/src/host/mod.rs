@@ -38,6 +38,7 @@ pub use tcp::{TcpRead, TcpSocket, Wakes};
 pub use timers::LazyTimers;
 pub use udp::{UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER, UdpSocket};
 
+use crate::fib::source::Own;
 use crate::fib::{Decision, Fib, FibError, Prefix, Protocol, Route, RouteType, TableId};
 use crate::metrics::PathMtu;
 use crate::node::{Done, Node, Output, Port, SocketReady};
@@ -292,14 +293,13 @@ impl Host {
         self.fib.lookup(&crate::fib::RouteKey::to(dst))
     }
 
-    /// The first address of the host, of the family of `remote`, to use towards `remote`
-    /// (`fib_select_default` source selection: the address of the outgoing interface).
+    /// The source of what is sent to `remote` from a socket without an address (see
+    /// [`Fib::source`]).
     pub fn source_address(&self, remote: IpAddr) -> Option<IpAddr> {
-        match self.route_to(remote) {
-            Decision::Forward(hop) => self.ports[usize::from(hop.port)].address_like(remote),
-            Decision::Local => Some(remote),
-            _ => None,
-        }
+        let own = self.ports.iter().zip(0..).flat_map(|(device, port)| {
+            device.config.addresses.iter().map(move |&(addr, len)| Own { port, addr, len })
+        });
+        self.fib.source(&crate::fib::RouteKey::to(remote), own)
     }
 
     /// Says that a socket has become ready for something.

@@ -435,9 +435,4 @@ impl HostPort {
     pub fn backlog(&self) -> Backlog {
         self.qdisc.backlog() + self.cutting.as_ref().map_or(Backlog::default(), |it| it.backlog())
     }
-
-    /// The first address of the same family as `other`.
-    pub fn address_like(&self, other: IpAddr) -> Option<IpAddr> {
-        self.config.addresses.iter().map(|(ip, _)| *ip).find(|ip| ip.is_ipv4() == other.is_ipv4())
-    }
 }

@@ -17,8 +17,8 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 const MAX_VLAN_TAGS: usize = 8;
 /// IPv6 extension headers after this many stay in the body.
 const MAX_EXTENSION_HEADERS: usize = 8;
-/// Tunnels in tunnels are followed so deep.
-const MAX_NESTING: u8 = 4;
+/// Tunnels in tunnels are followed so deep, as far as the multipath hash looks.
+const MAX_NESTING: u8 = 15;
 /// The longest TCP header.
 const MAX_TCP_HEADER: usize = 60;
 /// How much the flow dissector may look at of what is no packet that we know.

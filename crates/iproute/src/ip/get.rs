@@ -8,7 +8,7 @@ use super::{Ip, IpError, Options, Outcome};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::net::IpAddr;
-use datapath::fib::{Decision, Hop, RouteKey, RouteType};
+use datapath::fib::{Decision, Hop, Protocol, RouteKey, RouteType};
 
 const WORDS: [&str; 10] =
     ["from", "iif", "oif", "tos", "mark", "ipproto", "sport", "dport", "fibmatch", "to"];
@@ -121,7 +121,10 @@ impl Ip {
         if hop.is_none() {
             out += "table local ";
         }
-        if let Some(source) = self.answer_source(asked, hop) {
+        if let Some(protocol) = self.told_protocol(key) {
+            let _ = write!(out, "proto {protocol} ");
+        }
+        if let Some(source) = self.answer_source(asked) {
             let _ = write!(out, "src {source} ");
         }
         if v6 {
@@ -168,7 +171,10 @@ impl Ip {
         if hop.is_none() {
             object = object.text("table", "local");
         }
-        if let Some(source) = self.answer_source(asked, hop) {
+        if let Some(protocol) = self.told_protocol(key) {
+            object = object.text("protocol", &protocol);
+        }
+        if let Some(source) = self.answer_source(asked) {
             object = object.text("prefsrc", &source.to_string());
         }
         if v6 {
@@ -192,6 +198,12 @@ impl Ip {
         object
     }
 
+    /// IPv6 answers tell who made the route, unless it was `ip` without a word.
+    fn told_protocol(&self, key: &RouteKey) -> Option<String> {
+        let route = self.fib.matching(key).filter(|_| key.dst.is_ipv6())?;
+        (route.protocol != Protocol::BOOT).then(|| names::protocol_name(route.protocol))
+    }
+
     /// Broadcast answers keep their device, local ones come from `lo`.
     fn answer_device(&self, key: &RouteKey, hop: Option<Hop>) -> &str {
         match (hop, self.local_kind(key)) {
@@ -204,17 +216,13 @@ impl Ip {
         }
     }
 
-    fn answer_source(&self, asked: &Question, hop: Option<Hop>) -> Option<IpAddr> {
-        if asked.key.iif.is_some() || asked.from {
+    /// The address that a packet without one would take. IPv6 tells it even where one was given.
+    fn answer_source(&self, asked: &Question) -> Option<IpAddr> {
+        let key = &asked.key;
+        if key.iif.is_some() || asked.from && key.dst.is_ipv4() {
             return None;
         }
-        let route = self.fib.matching(&asked.key)?;
-        let Some(hop) = hop else {
-            let local = self.local_kind(&asked.key) == RouteType::Local;
-            return if local { Some(asked.key.dst) } else { route.prefsrc };
-        };
-        let towards = hop.gateway.unwrap_or(asked.key.dst);
-        route.prefsrc.or_else(|| self.devices.source(hop.port, towards))
+        self.fib.source(key, self.devices.own())
     }
 
     fn local_kind(&self, key: &RouteKey) -> RouteType {

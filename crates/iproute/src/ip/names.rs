@@ -4,6 +4,7 @@ pub(super) use crate::units::parse_number;
 
 use crate::words::{GrammarError, Result, Word};
 use core::net::IpAddr;
+use datapath::fib::source::Own;
 use datapath::fib::{Algorithm, Prefix, Protocol, RouteType, Scope, TableId};
 
 /// The port of `lo`.
@@ -46,7 +47,7 @@ impl Devices {
     }
 
     /// All ports but `lo`.
-    pub fn ports(&self) -> impl Iterator<Item = u16> + use<> {
+    pub fn ports(&self) -> impl Iterator<Item = u16> + Clone + use<> {
         0..self.ports.len() as u16
     }
 
@@ -74,16 +75,12 @@ impl Devices {
         self.ports.iter().position(|device| device.name == name).map(|index| index as u16)
     }
 
-    /// The address that packets for `towards` leave `port` with: one of its subnet if there is
-    /// one, else the first of the family (`inet_select_addr`).
-    pub fn source(&self, port: u16, towards: IpAddr) -> Option<IpAddr> {
-        let device = self.ports.get(usize::from(port))?;
-        let near = |&&(addr, len): &&(IpAddr, u8)| {
-            Prefix::containing(addr, len).is_some_and(|prefix| prefix.contains(towards))
-        };
-        let family = |&&(addr, _): &&(IpAddr, u8)| addr.is_ipv4() == towards.is_ipv4();
-        let addresses = &device.addresses;
-        addresses.iter().find(near).or_else(|| addresses.iter().find(family)).map(|a| a.0)
+    /// The addresses of all interfaces, those of `lo` first.
+    pub fn own(&self) -> impl Iterator<Item = Own> + Clone {
+        let ports = core::iter::once(LOOPBACK).chain(self.ports());
+        ports.flat_map(|port| {
+            self.addresses(port).iter().map(move |&(addr, len)| Own { port, addr, len })
+        })
     }
 
     /// The port that a word names.

@@ -117,11 +117,12 @@ impl From<FibError> for NetlinkError {
 
 type Outcome<T> = Result<T, NetlinkError>;
 
-/// The body of an `RTM_NEWROUTE`.
+/// The body of an `RTM_NEWROUTE`. One next hop goes without `RTA_MULTIPATH`, as the kernel dumps it,
+/// unless it has a weight: the kernel takes that and keeps it for siblings to come, but never tells it.
 pub fn encode_route(route: &Route, interfaces: &impl Interfaces) -> Vec<u8> {
     let v6 = route.prefix.addr().is_ipv6();
     let single = match &route.target {
-        Target::Hops(hops) if hops.len() == 1 => Some(hops[0]),
+        Target::Hops(hops) if hops.len() == 1 && hops[0].weight == 1 => Some(hops[0]),
         _ => None,
     };
     let onlink = single.is_some_and(|hop| hop.onlink);
@@ -155,7 +156,7 @@ pub fn encode_route(route: &Route, interfaces: &impl Interfaces) -> Vec<u8> {
     }
     match &route.target {
         Target::Object(id) => put(&mut out, RTA_NH_ID, &id.to_le_bytes()),
-        Target::Hops(hops) if hops.len() > 1 => {
+        Target::Hops(hops) if single.is_none() && !hops.is_empty() => {
             let hops: Vec<u8> =
                 hops.iter().flat_map(|hop| encode_hop(hop, v6, interfaces)).collect();
             put(&mut out, RTA_MULTIPATH, &hops);

@@ -130,7 +130,7 @@ impl Ip {
             Target::Object(id) => {
                 let _ = write!(out, " nhid {id}");
             }
-            Target::Hops(hops) if hops.len() == 1 => out += &self.hop_words(&hops[0]),
+            Target::Hops(hops) if is_plain(hops) => out += &self.hop_words(&hops[0]),
             Target::Hops(_) => {}
         }
         if route.table != TableId::MAIN {
@@ -160,7 +160,7 @@ impl Ip {
             out += metrics.trim_end();
         }
         if let Target::Hops(hops) = &route.target
-            && hops.len() > 1
+            && !is_plain(hops)
         {
             for hop in hops {
                 let _ = write!(out, " nexthop{} weight {}", self.hop_words(hop), hop.weight);
@@ -262,4 +262,10 @@ fn has_gateway(route: &Route) -> bool {
         Target::Hops(hops) => hops.iter().any(|hop| hop.hop.gateway.is_some()),
         Target::Object(_) => true,
     }
+}
+
+/// True for one next hop whose weight says nothing: it goes without `nexthop`. Another weight is kept
+/// for the siblings that may join it (`ip -6 route append`).
+fn is_plain(hops: &[NextHop]) -> bool {
+    matches!(hops, [NextHop { weight: 1, .. }])
 }

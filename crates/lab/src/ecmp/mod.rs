@@ -63,12 +63,15 @@ pub struct Disruption {
     pub own: f64,
     /// Flows that moved although their next hop lives, as a share of all.
     pub collateral: f64,
-    /// Flows that have no next hop any more, as a share of all; part of `own`.
+    /// Flows that have no next hop any more, as a share of all; they did not move anywhere.
     pub lost: f64,
     /// Bytes of all flows that moved, as a share of all.
-    pub bytes: f64,
-    /// What evenly spread hashes would give, own and collateral together: hash-threshold by RFC
-    /// 2992, a resilient group its own share. `None` where no hash decides.
+    pub moved_bytes: f64,
+    /// Bytes of the lost flows, likewise.
+    pub lost_bytes: f64,
+    /// What evenly spread hashes would move of the flows that are not lost, own and collateral
+    /// together, as a share of all: hash-threshold by RFC 2992, a resilient group its own share.
+    /// `None` where no hash decides.
     pub theory: Option<f64>,
     /// The load afterwards.
     pub after: Load,
@@ -139,51 +142,69 @@ fn elephants(flows: &[FlowLoad]) -> Vec<usize> {
     found
 }
 
-/// Takes the interfaces down, sees which flows go another way, and brings them back.
-pub fn fail(fib: &mut Fib, flows: &[FlowLoad], ports: &[u16]) -> Disruption {
-    let before: Vec<Decision> = flows.iter().map(|flow| decide(fib, flow)).collect();
-    let theory = theory(fib, flows, ports);
-    let links: Vec<Link> = ports.iter().map(|&port| fib.link(port)).collect();
-    for (&port, link) in ports.iter().zip(&links) {
-        fib.set_link(Instant::ZERO, port, Link { up: false, ..*link });
+/// What happens when these interfaces go down. It happens to a copy: buckets of resilient groups that
+/// move do so for this question alone.
+pub fn fail(fib: &Fib, flows: &[FlowLoad], ports: &[u16]) -> Disruption {
+    let mut failed = fib.clone();
+    for &port in ports {
+        let link = failed.link(port);
+        failed.set_link(Instant::ZERO, port, Link { up: false, ..link });
     }
-    let (mut own, mut collateral, mut lost, mut moved) = (0u64, 0u64, 0u64, 0u64);
-    for (flow, before) in flows.iter().zip(before) {
-        let after = decide(fib, flow);
-        if after == before {
-            continue;
-        }
-        moved += flow.bytes;
-        lost += u64::from(!matches!(after, Decision::Forward(_)));
-        match before {
-            Decision::Forward(hop) if ports.contains(&hop.port) => own += 1,
-            _ => collateral += 1,
-        }
-    }
-    let after = load(fib, flows);
-    for (&port, &link) in ports.iter().zip(&links) {
-        fib.set_link(Instant::ZERO, port, link);
-    }
+    let fib = fib.clone();
+    let fates: Vec<Fate> = flows.iter().map(|flow| fate(&fib, &failed, flow, ports)).collect();
+    let share = |fate: Fate| {
+        let count = fates.iter().filter(|one| **one == fate).count();
+        ratio(count as u64, flows.len() as u64)
+    };
     let total: u64 = flows.iter().map(|flow| flow.bytes).sum();
-    let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    let count = flows.len() as u64;
+    let bytes = |wanted: &[Fate]| {
+        let those = flows.iter().zip(&fates).filter(|(_, fate)| wanted.contains(fate));
+        ratio(those.map(|(flow, _)| flow.bytes).sum(), total)
+    };
     Disruption {
         ports: ports.to_vec(),
-        own: share(own, count),
-        collateral: share(collateral, count),
-        lost: share(lost, count),
-        bytes: share(moved, total),
-        theory,
-        after,
+        own: share(Fate::Moved),
+        collateral: share(Fate::Collateral),
+        lost: share(Fate::Lost),
+        moved_bytes: bytes(&[Fate::Moved, Fate::Collateral]),
+        lost_bytes: bytes(&[Fate::Lost]),
+        theory: theory(&fib, flows, &fates, ports),
+        after: load(&failed, flows),
     }
 }
 
-/// What evenly spread hashes would give, each route counted by the flows that use it.
-fn theory(fib: &Fib, flows: &[FlowLoad], ports: &[u16]) -> Option<f64> {
+/// What a failure does to a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Nothing.
+    Stays,
+    /// Its next hop failed, and another one takes it.
+    Moved,
+    /// Another next hop takes it although its own lives.
+    Collateral,
+    /// No next hop takes it any more.
+    Lost,
+}
+
+fn fate(before: &Fib, after: &Fib, flow: &FlowLoad, ports: &[u16]) -> Fate {
+    match (decide(before, flow), decide(after, flow)) {
+        (before, after) if before == after => Fate::Stays,
+        (Decision::Forward(hop), Decision::Forward(_)) if ports.contains(&hop.port) => Fate::Moved,
+        (_, Decision::Forward(_)) => Fate::Collateral,
+        _ => Fate::Lost,
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// What evenly spread hashes would move, each route counted by the flows that use it and are not lost.
+fn theory(fib: &Fib, flows: &[FlowLoad], fates: &[Fate], ports: &[u16]) -> Option<f64> {
     /// A route's next hops in order: port and weight; and whether buckets hold them.
     type Shape = (Vec<(u16, u16)>, bool);
     let mut shapes: BTreeMap<Shape, u64> = BTreeMap::new();
-    for flow in flows {
+    for (flow, fate) in flows.iter().zip(fates) {
         let why = fib.explain(&flow.key)?;
         let by_hash =
             matches!(why.route.algorithm, Algorithm::System | Algorithm::L3 | Algorithm::L4);
@@ -192,13 +213,12 @@ fn theory(fib: &Fib, flows: &[FlowLoad], ports: &[u16]) -> Option<f64> {
         }
         let usable = why.candidates.iter().filter(|path| path.usable);
         let shape = usable.map(|path| (path.hop.port, path.weight)).collect();
-        *shapes.entry((shape, why.bucket.is_some())).or_default() += 1;
+        *shapes.entry((shape, why.bucket.is_some())).or_default() += u64::from(*fate != Fate::Lost);
     }
-    let total: u64 = shapes.values().sum();
     let moved = |((shape, buckets), count): (&Shape, &u64)| {
         *count as f64 * if *buckets { own_share(shape, ports) } else { moved_regions(shape, ports) }
     };
-    (total > 0).then(|| shapes.iter().map(moved).sum::<f64>() / total as f64)
+    (!flows.is_empty()).then(|| shapes.iter().map(moved).sum::<f64>() / flows.len() as f64)
 }
 
 /// The share of those next hops that fail.
@@ -303,10 +323,10 @@ mod tests {
     #[test]
     fn failures_move_what_rfc_2992_says() {
         let flows = flows(8000);
-        let mut fib = equal(4, 1);
+        let fib = equal(4, 1);
         let before = load(&fib, &flows);
         for (port, expected) in [(1, 0.5), (2, 1.0 / 3.0), (3, 1.0 / 3.0), (4, 0.5)] {
-            let disruption = fail(&mut fib, &flows, &[port]);
+            let disruption = fail(&fib, &flows, &[port]);
             let theory = disruption.theory.unwrap();
             assert!((theory - expected).abs() < 1e-9, "{disruption:?}");
             let moved = disruption.own + disruption.collateral;
@@ -319,7 +339,35 @@ mod tests {
 
     #[test]
     fn a_resilient_group_moves_its_own_flows_only() {
+        let (flows, fib) = (flows(4000), resilient());
+        let disruption = fail(&fib, &flows, &[2]);
+        assert!(disruption.collateral.abs() < 1e-9, "{disruption:?}");
+        assert!((disruption.own - 0.25).abs() < 0.05, "{disruption:?}");
+    }
+
+    /// What one failure moves must not lie elsewhere when the next question is asked.
+    #[test]
+    fn failures_one_after_the_other_are_independent() {
         let flows = flows(4000);
+        let groups = resilient();
+        let mut turns = Fib::new();
+        let hops = (1..=4).map(|port| NextHop::new(port, None)).collect();
+        let by_turn = Route::new(Prefix::DEFAULT_V4, hops).algorithm(Algorithm::PerPacket);
+        turns.add(by_turn).unwrap();
+        for fib in [groups, equal(4, 1), turns] {
+            let alone: Vec<Disruption> =
+                (1..=4).map(|port| fail(&fib.clone(), &flows, &[port])).collect();
+            let in_turn: Vec<Disruption> =
+                (1..=4).map(|port| fail(&fib, &flows, &[port])).collect();
+            assert_eq!(in_turn, alone);
+            let backwards: Vec<Disruption> =
+                (1..=4).rev().map(|port| fail(&fib, &flows, &[port])).collect();
+            assert!(backwards.iter().rev().eq(&alone));
+        }
+    }
+
+    /// A group of four whose buckets hold its members.
+    fn resilient() -> Fib {
         let mut fib = Fib::new();
         let now = Instant::ZERO;
         for id in 1..=4u16 {
@@ -331,9 +379,7 @@ mod tests {
         fib.add_object(now, 10, group).unwrap();
         fib.add(Route::object(Prefix::DEFAULT_V4, 10)).unwrap();
         set_seed(&mut fib, 1);
-        let disruption = fail(&mut fib, &flows, &[2]);
-        assert!(disruption.collateral.abs() < 1e-9, "{disruption:?}");
-        assert!((disruption.own - 0.25).abs() < 0.05, "{disruption:?}");
+        fib
     }
 
     #[test]
@@ -372,11 +418,29 @@ mod tests {
     #[test]
     fn two_failures_at_once_and_the_last_one() {
         let flows = flows(4000);
-        let mut fib = equal(4, 1);
-        let two = fail(&mut fib, &flows, &[1, 2]);
+        let fib = equal(4, 1);
+        let two = fail(&fib, &flows, &[1, 2]);
         assert!((two.theory.unwrap() - 0.75).abs() < 1e-9, "{:?}", two.theory);
         assert!((two.own + two.collateral - 0.75).abs() < 0.03, "{two:?}");
-        let all = fail(&mut fib, &flows, &[1, 2, 3, 4]);
-        assert!((all.lost - 1.0).abs() < 1e-9 && (all.theory.unwrap() - 1.0).abs() < 1e-9);
+        let all = fail(&fib, &flows, &[1, 2, 3, 4]);
+        let nearly = |share: f64, expected: f64| (share - expected).abs() < 1e-9;
+        assert!(nearly(all.lost, 1.0) && nearly(all.lost_bytes, 1.0), "{all:?}");
+        assert!(nearly(all.own + all.collateral + all.moved_bytes, 0.0), "{all:?}");
+        assert!(nearly(all.theory.unwrap(), 0.0), "what is lost goes nowhere: {all:?}");
+    }
+
+    /// Flows whose only route fails are lost; those that a shorter prefix takes moved.
+    #[test]
+    fn lost_flows_did_not_move() {
+        let flows = flows(1000);
+        let mut fib = Fib::new();
+        let half: Prefix = "198.18.0.0/17".parse().unwrap();
+        fib.add(Route::new(half, vec![NextHop::new(1, None)])).unwrap();
+        let only = fail(&fib, &flows, &[1]);
+        fib.add(Route::new(Prefix::DEFAULT_V4, vec![NextHop::new(2, None)])).unwrap();
+        let with_default = fail(&fib, &flows, &[1]);
+        assert!(only.lost > 0.4 && only.own == 0.0 && only.moved_bytes == 0.0, "{only:?}");
+        assert!(with_default.lost == 0.0 && with_default.own == only.lost, "{with_default:?}");
+        assert_eq!(with_default.theory, Some(with_default.own));
     }
 }

@@ -59,10 +59,18 @@ pub fn load_table(load: &Load, names: &impl Names) -> Table {
     table(&head, load.hops.iter().map(row).collect())
 }
 
-/// What each failure moves, against theory.
+/// What each failure moves, against theory, and what it leaves without a next hop.
 pub fn failure_table(failures: &[Disruption], names: &impl Names) -> Table {
-    let head =
-        ["fails", "flows moved [%]", "RFC 2992 [%]", "own [%]", "others [%]", "bytes moved [%]"];
+    let head = [
+        "fails",
+        "flows moved [%]",
+        "RFC 2992 [%]",
+        "own [%]",
+        "others [%]",
+        "flows lost [%]",
+        "bytes moved [%]",
+        "bytes lost [%]",
+    ];
     let rows = failures
         .iter()
         .map(|one| {
@@ -72,7 +80,9 @@ pub fn failure_table(failures: &[Disruption], names: &impl Names) -> Table {
                 one.theory.map_or("-".into(), percent),
                 percent(one.own),
                 percent(one.collateral),
-                percent(one.bytes),
+                percent(one.lost),
+                percent(one.moved_bytes),
+                percent(one.lost_bytes),
             ]
         })
         .collect();
@@ -248,7 +258,8 @@ impl Disruption {
             "own": self.own,
             "collateral": self.collateral,
             "lost": self.lost,
-            "moved_bytes": self.bytes,
+            "moved_bytes": self.moved_bytes,
+            "lost_bytes": self.lost_bytes,
             "theory": self.theory,
             "after": self.after.to_json(names),
         })

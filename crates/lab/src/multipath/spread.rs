@@ -81,19 +81,19 @@ pub fn cases() -> Vec<Case> {
     let (pairs, hosts) = (flows(false), flows(true));
     let mut cases = Vec::new();
     for count in [3u16, 4, 5, 8] {
-        let mut fib = route(&vec![1; count.into()], Policy::L4, Algorithm::System);
+        let fib = route(&vec![1; count.into()], Policy::L4, Algorithm::System);
         for gone in 1..=count.div_ceil(2) {
-            cases.push(moved(format!("{gone} of {count}"), &mut fib, &pairs, gone));
+            cases.push(moved(format!("{gone} of {count}"), &fib, &pairs, gone));
         }
         if count == 4 {
             for gone in 3..=4 {
-                cases.push(moved(format!("{gone} of 4"), &mut fib, &pairs, gone));
+                cases.push(moved(format!("{gone} of 4"), &fib, &pairs, gone));
             }
         }
     }
-    let mut modulo = route(&[1; 4], Policy::L4, Algorithm::Modulo);
-    cases.push(moved("modulo-N, 2 of 4".into(), &mut modulo, &hosts, 2));
-    cases.push(moved("resilient, 2 of 4".into(), &mut resilient(), &pairs, 2));
+    let modulo = route(&[1; 4], Policy::L4, Algorithm::Modulo);
+    cases.push(moved("modulo-N, 2 of 4".into(), &modulo, &hosts, 2));
+    cases.push(moved("resilient, 2 of 4".into(), &resilient(), &pairs, 2));
     for (name, weights, policy, flows) in [
         ("L4, 2 hops", &[1, 1][..], Policy::L4, &pairs),
         ("L4, 4 hops", &[1; 4], Policy::L4, &pairs),
@@ -108,7 +108,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-fn moved(name: String, fib: &mut Fib, flows: &[FlowLoad], gone: u16) -> Case {
+fn moved(name: String, fib: &Fib, flows: &[FlowLoad], gone: u16) -> Case {
     let Disruption { own, collateral, .. } = ecmp::fail(fib, flows, &[gone]);
     let figures = vec![
         ("flows moved", "%", 100.0 * (own + collateral)),

@@ -136,6 +136,27 @@ fn objects_of_the_kernel_are_read() {
     }
 }
 
+/// Linux 6.18 takes the weight of a single `RTA_MULTIPATH` hop, and an IPv6 sibling that joins shows it
+/// (`tests/kernel.rs`); its own dumps leave it out.
+#[test]
+fn the_weight_of_a_single_next_hop_travels() {
+    for command in [
+        "route add 3.0.0.0/8 nexthop via 10.0.1.2 dev a1 onlink weight 65",
+        "-6 route add fd50::/64 nexthop via fd00:1::2 dev a1 weight 256",
+    ] {
+        let mut ip = Ip::new();
+        ip.run_all("link add lo0\nlink add a1\nlink add a2\nlink add a3").unwrap();
+        ip.run(command).expect(command);
+        let route = ip.fib.routes().remove(0);
+        let message = encode_route(&route, &Recorded);
+        assert_eq!(decode_route(&message, &Recorded), Ok(route), "{command}");
+        let saved = ip.save();
+        let mut again = Ip::new();
+        again.run_all(&saved).unwrap_or_else(|(line, error)| panic!("{line}: {error}"));
+        assert_eq!(again.fib.routes(), ip.fib.routes(), "{saved}");
+    }
+}
+
 #[test]
 fn mp_algo_travels_and_reserved_ones_are_refused() {
     let mut ip = Ip::new();

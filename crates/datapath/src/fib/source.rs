@@ -1,0 +1,155 @@
+//! The source address of what is made here and was given none.
+
+use core::cmp::Reverse;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An address of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// The port that has it.
+    pub port: u16,
+    /// The address.
+    pub addr: IpAddr,
+    /// Length of its prefix in bits.
+    pub len: u8,
+}
+
+/// The address that packets for `dst` take which leave by `port`, the next router there being
+/// `gateway`. `own` lists the node's addresses port by port, each port's in the kernel's order.
+pub fn select(
+    own: impl Iterator<Item = Own> + Clone,
+    port: u16,
+    gateway: Option<IpAddr>,
+    dst: IpAddr,
+) -> Option<IpAddr> {
+    match dst {
+        IpAddr::V4(_) => select_v4(own, port, gateway).map(IpAddr::V4),
+        IpAddr::V6(dst) => select_v6(own, port, dst).map(IpAddr::V6),
+    }
+}
+
+/// `inet_select_addr()`: of the port's addresses one of the gateway's network, else the first; of a
+/// port without addresses the first one of the node.
+fn select_v4(
+    own: impl Iterator<Item = Own> + Clone,
+    port: u16,
+    gateway: Option<IpAddr>,
+) -> Option<Ipv4Addr> {
+    let v4 = own.filter_map(|own| match own.addr {
+        IpAddr::V4(addr) => Some((own.port, addr, own.len)),
+        IpAddr::V6(_) => None,
+    });
+    let here = v4.clone().filter(|&(at, ..)| at == port);
+    let near = here.clone().find(|&(_, addr, len)| match gateway {
+        Some(IpAddr::V4(gateway)) => {
+            (addr.to_bits() ^ gateway.to_bits()).leading_zeros() >= u32::from(len)
+        }
+        _ => false,
+    });
+    let somewhere = || v4.clone().find(|(_, addr, _)| !addr.is_loopback());
+    near.or_else(|| here.clone().next()).or_else(somewhere).map(|(_, addr, _)| addr)
+}
+
+/// `ipv6_dev_get_saddr()`, RFC 6724 section 5: the destination itself; a fitting scope; the interface
+/// that the packet leaves by; the same label; the longest common prefix. Of equals the first.
+fn select_v6(own: impl Iterator<Item = Own>, port: u16, dst: Ipv6Addr) -> Option<Ipv6Addr> {
+    let on_link = dst.is_multicast() || dst.is_unicast_link_local();
+    let v6 = own.filter(|own| !on_link || own.port == port).filter_map(|own| match own.addr {
+        IpAddr::V6(addr) => Some((own.port, addr, own.len)),
+        IpAddr::V4(_) => None,
+    });
+    let rank = |&(at, addr, len): &(u16, Ipv6Addr, u8)| {
+        let common = (addr.to_bits() ^ dst.to_bits()).leading_zeros();
+        Reverse((
+            addr == dst,
+            scope_rank(scope(addr), scope(dst)),
+            at == port,
+            label(addr) == label(dst),
+            common.min(u32::from(len)),
+        ))
+    };
+    v6.min_by_key(rank).map(|(_, addr, _)| addr)
+}
+
+/// Rule 2: the smallest scope that reaches the destination, else the largest.
+fn scope_rank(scope: i32, needed: i32) -> i32 {
+    if scope >= needed { -scope } else { scope - 128 }
+}
+
+/// `__ipv6_addr_src_scope()`: 2 the link, 5 the site, 14 everywhere.
+fn scope(addr: Ipv6Addr) -> i32 {
+    match addr.segments()[0] {
+        first if addr.is_multicast() => i32::from(first & 0xf),
+        first if first & 0xffc0 == 0xfec0 => 5,
+        _ if addr.is_unicast_link_local() || addr.is_loopback() => 2,
+        _ => 14,
+    }
+}
+
+/// The label of an address (RFC 6724 section 2.1, `ip6addrlbl_init_table`).
+fn label(addr: Ipv6Addr) -> u32 {
+    let bits = addr.to_bits();
+    let within = |net: u128, len: u32| (bits ^ net) >> (128 - len) == 0;
+    let known = LABELS.iter().find(|&&(net, len, _)| within(net, len));
+    known.map_or(1, |&(_, _, label)| label)
+}
+
+/// Prefix, its length, label; longer prefixes first. Everything else has label 1.
+const LABELS: [(u128, u32, u32); 7] = [
+    (1, 128, 0),
+    (0xffff_0000_0000, 96, 4),
+    (0, 96, 3),
+    (0x2001 << 112, 32, 6),
+    (0x2001_0010 << 96, 28, 7),
+    (0x2002 << 112, 16, 2),
+    (0xfc00 << 112, 7, 5),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(own: &[(u16, &str, u8)], port: u16, gateway: Option<&str>, dst: &str) -> String {
+        let read = |text: &str| -> IpAddr { text.parse().expect("an address") };
+        let own = own.iter().map(|&(port, addr, len)| Own { port, addr: read(addr), len });
+        let source = select(own, port, gateway.map(read), read(dst));
+        source.map_or("none".into(), |source| source.to_string())
+    }
+
+    #[test]
+    fn ipv4_takes_the_address_of_the_gateways_network() {
+        let own = [(0, "127.0.0.1", 8), (1, "10.0.1.1", 24), (1, "10.0.2.1", 24)];
+        assert_eq!(chosen(&own, 1, Some("10.0.2.9"), "9.9.9.9"), "10.0.2.1");
+        assert_eq!(chosen(&own, 1, Some("10.0.7.9"), "9.9.9.9"), "10.0.1.1");
+        assert_eq!(chosen(&own, 1, None, "10.0.2.7"), "10.0.1.1");
+        assert_eq!(chosen(&own, 2, None, "9.9.9.9"), "10.0.1.1", "an interface without addresses");
+        assert_eq!(chosen(&own[..1], 2, None, "9.9.9.9"), "none");
+    }
+
+    /// The examples of RFC 6724 section 10.1, each candidate on the interface that is used.
+    #[test]
+    fn ipv6_follows_rfc_6724() {
+        for (candidates, dst, expected) in [
+            (["2001:db8:3::1", "fe80::1"], "2001:db8:1::1", "2001:db8:3::1"),
+            (["2001:db8:3::1", "fec0::1"], "ff05::1", "fec0::1"),
+            (["2001:db8:1::2", "fe80::2"], "fe80::1", "fe80::2"),
+            (["2001:db8:1::1", "2001:db8:2::1"], "2001:db8:1::1", "2001:db8:1::1"),
+            (["2001:db8:3::2", "2001:db8:1::2"], "2001:db8:1::1", "2001:db8:1::2"),
+            (["2001:db8:1::2", "2002:c633:6401::1"], "2002:c633:6401::2", "2002:c633:6401::1"),
+            (["fd11::1", "2001:db8:1::2"], "2001:db9::1", "2001:db8:1::2"),
+        ] {
+            let own = candidates.map(|addr| (1, addr, 64));
+            assert_eq!(chosen(&own, 1, None, dst), expected, "{dst}");
+        }
+    }
+
+    #[test]
+    fn ipv6_prefers_its_interface_and_counts_no_bits_beyond_the_prefix() {
+        let own = [(1, "fd00:1::1", 64), (2, "fd45::9", 64), (2, "fd44::1", 64)];
+        assert_eq!(chosen(&own, 1, None, "fd45::1"), "fd00:1::1");
+        assert_eq!(chosen(&own, 2, None, "fd45::1"), "fd45::9");
+        assert_eq!(chosen(&own, 3, None, "fd45::1"), "fd45::9");
+        let short = [(1, "fd00::1", 7), (1, "fd45::9", 7)];
+        assert_eq!(chosen(&short, 1, None, "fd45::1"), "fd00::1");
+    }
+}
