@@ -122,7 +122,7 @@ impl Fib {
         let table = self.v6.table(found.table).expect("a route was found in it");
         let mask = u128::MAX.checked_shl(128 - u32::from(found.prefix_len)).unwrap_or(0);
         let better = table.exact(dst & mask, found.prefix_len).find(|alias| {
-            alias.metric == found.alias.metric
+            (alias.metric, alias.tos) == (found.alias.metric, found.alias.tos)
                 && !alias.kind.is_refusal()
                 && self.serves(key.oif, self.infos.get(alias.info))
         });

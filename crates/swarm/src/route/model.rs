@@ -226,7 +226,26 @@ impl Model {
             };
             best = list.iter().find(fits).or(best);
         }
-        best
+        best.map(|best| self.preferred(fib, best, key).unwrap_or(best))
+    }
+
+    /// The route that takes the place of one found, because it differs in nothing but in leading over
+    /// the interface that was asked for and need not be (`rt6_score_route`).
+    fn preferred(&self, fib: &Fib, found: &Route, key: &RouteKey) -> Option<&Route> {
+        let port = key.oif.filter(|_| demanded(key).is_none())?;
+        let list = self.lists.get(&(found.table.0, found.prefix))?;
+        let leads = |route: &Route| {
+            let hops = hops(fib, &route.target);
+            blackhole(fib, &route.target)
+                || self.in_service(&hops, route).any(|hop| hop.hop.port == port)
+        };
+        let refuses = |kind| kind == RouteType::Throw || refused(kind).is_some();
+        list.iter().find(|route| {
+            !refuses(found.kind)
+                && !refuses(route.kind)
+                && (route.metric, route.tos) == (found.metric, found.tos)
+                && leads(route)
+        })
     }
 
     /// Whether a route that fits is taken.
@@ -274,7 +293,8 @@ impl Model {
         let only = |hop: Option<&NextHop>| {
             Answer::Only(hop.map_or(Decision::NoRoute, |hop| Decision::Forward(hop.hop)))
         };
-        if key.oif.is_some() || all.len() == 1 {
+        let v6_group = key.dst.is_ipv6() && matches!(route.target, Target::Object(_));
+        if all.len() == 1 || demanded(key).is_some() && key.dst.is_ipv4() {
             return only(first);
         }
         let hash = |flow: &Flow| match route.target {
@@ -283,6 +303,15 @@ impl Model {
         };
         let hash31 = u64::from(hash(&Flow::from(key)) >> 1);
         let is_object = matches!(route.target, Target::Object(_));
+        if demanded(key).is_some() && !v6_group {
+            // Of several hops over the interface the hash's choice counts if it is one of them.
+            let chosen = self
+                .regions(&all, route)
+                .find(|(_, end)| u64::from(fib.hash(&Flow::from(key)) >> 1) < *end);
+            let several = all.iter().filter(|hop| over(hop, key)).count() > 1;
+            let chosen = chosen.map(|(hop, _)| hop).filter(|hop| several && over(hop, key));
+            return only(chosen.or(first));
+        }
         match route.algorithm {
             _ if is_object && is_resilient(fib, &route.target) => {
                 only(by_bucket(fib, now, &route.target, hash31).as_ref())
@@ -413,7 +442,21 @@ fn by_bucket(fib: &Fib, now: Instant, target: &Target, hash: u64) -> Option<Next
 }
 
 fn over(hop: &NextHop, key: &RouteKey) -> bool {
-    key.oif.is_none_or(|oif| oif == hop.hop.port)
+    demanded(key).is_none_or(|oif| oif == hop.hop.port)
+}
+
+/// The interface that the packet must leave by: for IPv6 only while its source is open, or where the
+/// destination is one of the link's (`ip6_route_output_flags_noref`).
+fn demanded(key: &RouteKey) -> Option<u16> {
+    let bound = match key.dst {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(dst) => {
+            let local =
+                matches!(dst.segments()[0], 0xfe80..=0xfebf | 0xff00..) || dst.is_loopback();
+            local || key.src.is_unspecified()
+        }
+    };
+    key.oif.filter(|_| bound)
 }
 
 fn same_hop(wanted: &super::steps::Hop, there: &NextHop) -> bool {
