@@ -20,6 +20,7 @@ pub mod link;
 mod lookahead;
 pub mod pcap;
 mod pool;
+mod progress;
 pub mod record;
 pub mod rules;
 mod schedule;

@@ -386,6 +386,10 @@ impl Link {
         let mut cut = self.lane.map_or(Vec::new(), |lane| lanes.cut(lane, self.id));
         cut.extend(std::iter::from_fn(|| self.flight.pop()));
         self.queued = false;
+        // Their numbers will be those of other packets.
+        if let Some(trouble) = &mut self.trouble {
+            trouble.damaged.clear();
+        }
         cut
     }
 
@@ -403,6 +407,13 @@ impl Link {
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.rate = rate;
         self.latest = (0, Duration::ZERO);
+    }
+
+    /// Ends what goes wrong on the link: packets to come meet neither rules nor chances.
+    pub fn end_trouble(&mut self) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.end();
+        }
     }
 
     /// The rules with the number of times that each has decided.

@@ -59,6 +59,12 @@ impl Trouble {
         Self { rules, chances, damaged: BTreeSet::new(), rng, latest: Instant::ZERO }
     }
 
+    /// Nothing goes wrong any more. Who was on the way stays there, and those who kept the order keep it.
+    pub fn end(&mut self) {
+        self.rules = Rules::default();
+        self.chances = Chances::default();
+    }
+
     /// Decides about a packet whose last bit leaves at `left` and that takes `delay` from there.
     pub fn decide(&mut self, left: Instant, delay: Duration, packet: &mut Packet) -> Fate {
         let mut at = left + delay;

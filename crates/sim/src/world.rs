@@ -10,6 +10,7 @@ use crate::app::{App, AppCx, AppReport};
 use crate::lanes::Lanes;
 use crate::link::{Flight, Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
+use crate::progress::{Moment, Polls};
 use crate::record::{Observer, Place};
 use crate::schedule::{Event, Kind, Schedule, Slot, new_index};
 use crate::windows::Windows;
@@ -65,6 +66,8 @@ pub struct World {
     pub(crate) nodes: Vec<NodeState>,
     /// For the node that is being called; all use the same, which stays in the caches.
     outbox: Box<Outbox>,
+    /// The node that has it.
+    lent_to: NodeId,
     pub(crate) links: Vec<Link>,
     pub(crate) pool: Pool,
     pub(crate) lanes: Lanes,
@@ -78,6 +81,7 @@ pub struct World {
     watchers: Vec<Vec<Box<dyn Observer>>>,
     seed: u64,
     pub(crate) stats: WorldStats,
+    moment: Moment,
 }
 
 /// A node in its world.
@@ -126,6 +130,8 @@ impl AppState {
 const NO_LINK: LinkId = LinkId(u32::MAX);
 /// The owner of a socket that no application has claimed.
 const NO_APP: u32 = u32::MAX;
+/// The node that has the outbox while none is being called.
+const NOBODY: NodeId = NodeId(u32::MAX);
 
 impl World {
     /// An empty world at time zero.
@@ -136,6 +142,7 @@ impl World {
             schedule: Schedule::default(),
             nodes: Vec::new(),
             outbox: Box::default(),
+            lent_to: NOBODY,
             links: Vec::new(),
             pool: Pool::default(),
             lanes: Lanes::default(),
@@ -150,6 +157,7 @@ impl World {
             watchers: Vec::new(),
             seed,
             stats: WorldStats::default(),
+            moment: Moment::default(),
         }
     }
 
@@ -445,7 +453,7 @@ impl World {
     /// Does what an event says, which is due now.
     #[inline]
     pub(crate) fn happen(&mut self, event: Event) {
-        self.stats.events += 1;
+        self.count_event();
         let index = event.index();
         match event.kind() {
             Kind::Sent => self.on_sent(LinkId(index)),
@@ -481,10 +489,10 @@ impl World {
 
     /// A transmission has ended: the node gets its credit back.
     fn on_sent(&mut self, id: LinkId) {
+        let (node, port) = self.links[id.0 as usize].from;
+        self.lend_outbox(node);
         let link = &mut self.links[id.0 as usize];
-        let (node, port) = link.from;
         let host = &mut self.nodes[node.0 as usize].host;
-        host.swap_outbox(&mut self.outbox);
         while let Some(done) = link.take_sent(self.now) {
             host.credit(self.now, port, Some(done));
         }
@@ -532,7 +540,8 @@ impl World {
         if let Some(out) = host.pass_on(self.now, port, self.pool.get_mut(packet)) {
             return self.put_on_link(node, out, packet);
         }
-        host.swap_outbox(&mut self.outbox);
+        self.lend_outbox(node);
+        let host = &mut self.nodes[node.0 as usize].host;
         if !host.take_in(self.now, port, self.pool.get(packet)) {
             host.receive_from(self.now, port, self.pool.get_mut(packet));
         }
@@ -577,6 +586,8 @@ impl World {
     /// A node is about to be called: it gets the outbox until [`pump`](Self::pump) has heard it.
     #[inline]
     fn lend_outbox(&mut self, node: NodeId) -> &mut Host {
+        assert!(self.lent_to == NOBODY, "{:?} has not been heard", self.lent_to);
+        self.lent_to = node;
         let host = &mut self.nodes[node.0 as usize].host;
         host.swap_outbox(&mut self.outbox);
         host
@@ -586,21 +597,24 @@ impl World {
     /// called: the law of the datapath.
     #[inline(never)]
     fn pump(&mut self, node: NodeId) {
+        assert!(self.lent_to == node, "{:?} has the outbox, {node:?} is heard", self.lent_to);
+        let mut polls = Polls::default();
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
             match host.wants(self.now) {
                 Wants::Nothing(until) => break until,
                 Wants::Send => {
                     let place = self.pool.reserve();
-                    match host.poll_send(self.now, self.pool.get_mut(place)) {
-                        Some(port) => {
-                            let in_chain = host.has_chain(port);
-                            self.put_on_link(node, port, place);
-                            if in_chain {
-                                self.put_chain_on_link(node, port);
-                            }
+                    if let Some(port) = host.poll_send(self.now, self.pool.get_mut(place)) {
+                        let in_chain = host.has_chain(port);
+                        self.put_on_link(node, port, place);
+                        if in_chain {
+                            self.put_chain_on_link(node, port);
                         }
-                        None => self.pool.discard(place),
+                        polls = Polls::default();
+                    } else {
+                        self.pool.discard(place);
+                        polls.count_empty(self.now, node, &self.nodes[node.0 as usize].host);
                     }
                     continue;
                 }
@@ -623,11 +637,20 @@ impl World {
         };
         let state = &mut self.nodes[node.0 as usize];
         state.host.swap_outbox(&mut self.outbox);
+        self.lent_to = NOBODY;
         if until < state.wake {
             state.wake = until;
             let slot = state.slot;
             self.arm(slot, until);
         }
+    }
+
+    /// Counts an event; time has to go on in the end.
+    #[inline]
+    fn count_event(&mut self) {
+        self.stats.events += 1;
+        let participants = self.nodes.len() + self.links.len() + self.apps.len();
+        self.moment.count_event(self.now, self.stats.events, participants);
     }
 
     /// Puts a packet that a node sends on the link behind the port. Not in line, like

@@ -1,6 +1,12 @@
 //! UDP through routers: what arrives, when, and the same in every run.
 
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, SocketAddr};
+use datapath::host::{Host, PortConfig};
+use datapath::node::{Node as _, Output, Port};
+use datapath::packet::{Ipv4, Meta, Network, Packet, Transport, Udp};
+use datapath::qdisc::fq::{Fq, FqConfig};
+use datapath::qdisc::{Handle, Sched};
+use datapath::rng::Rng;
 use datapath::units::{Duration, Instant, Rate};
 use sim::app::{AppReport, Cbr, Ping, UdpEcho, UdpSink};
 use sim::link::{LinkConfig, NodeId};
@@ -86,7 +92,7 @@ fn what_was_sent_has_arrived_or_was_dropped_or_is_on_the_way() {
             .flat_map(|node| {
                 let host = world.host(NodeId(node as u32));
                 (0..host.port_count())
-                    .map(move |port| host.port(datapath::node::Port(port as u16)).backlog().packets)
+                    .map(move |port| host.port(Port(port as u16)).backlog().packets)
             })
             .map(u64::from)
             .sum();
@@ -106,7 +112,7 @@ fn samples_are_taken_at_their_times() {
     world.add_app(a, Box::new(cbr), ms(0), None);
     world.add_app(b, Box::new(UdpSink::new(remote)), ms(0), None);
     let mut series = Vec::new();
-    let bottleneck = (NodeId(1), datapath::node::Port(1));
+    let bottleneck = (NodeId(1), Port(1));
     world.run_sampled(ms(100), Duration::from_millis(20), |now, world| {
         series.push((now, world.host(bottleneck.0).port(bottleneck.1).backlog().packets));
     });
@@ -138,4 +144,38 @@ fn every_run_of_a_seed_is_the_same_on_every_machine() {
         (11788228135323366862, 11905),
         "the event sequence changed: every result changes"
     );
+}
+
+/// When a packet may leave is for the machine that has made it: a router forgets it
+/// (`ip_forward`: `skb_clear_tstamp`), though its queue would heed it.
+#[test]
+fn a_departure_time_ends_where_the_packet_arrives() {
+    let mut router = Host::new();
+    router.forwarding = true;
+    for address in ["10.0.1.1", "10.0.2.1"] {
+        let addresses = vec![(address.parse().expect("an address"), 24)];
+        router.add_port(PortConfig { addresses, ..PortConfig::default() });
+    }
+    let fq = Fq::new(FqConfig::new(1_514), Rng::stream(1, 1));
+    router.set_qdisc(Instant::ZERO, Port(1), Sched::new(Handle::new(1, 0), fq));
+    router.credit(Instant::ZERO, Port(1), None);
+    let packet = Packet {
+        network: Network::Ipv4(Ipv4 {
+            src: Ipv4Addr::new(10, 0, 1, 2),
+            dst: Ipv4Addr::new(10, 0, 2, 2),
+            tos: 0,
+            ttl: 64,
+            protocol: 17,
+            id: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+        }),
+        transport: Transport::Udp(Udp { src_port: 5, dst_port: 6 }),
+        meta: Meta { owner: Meta::NO_OWNER, departs_in_ns: 7_000_000, ..Meta::default() },
+        ..Packet::default()
+    };
+    router.receive(Instant::ZERO, Port(0), packet.finish());
+    let sent = router.poll(Instant::ZERO);
+    assert!(matches!(sent, Some(Output::Send(Port(1), _))), "{sent:?}");
 }

@@ -2,6 +2,7 @@
 //! segments cut, datagrams and echo requests arrive whole.
 
 use core::net::SocketAddr;
+use datapath::node::Port;
 use datapath::packet::{Network, Packet};
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
@@ -52,6 +53,40 @@ fn tcp_gets_through_whatever_the_path_takes() {
     }
 }
 
+/// The route to B takes less from the time of `change` on, while the handshake is under way because
+/// the first segment `lost` of it does not arrive.
+fn lowered_while_connecting(lost: LinkId, change: Instant) -> AppReport {
+    let (mut world, a, b, local, remote) = narrow(9_000);
+    for (node, port) in [(a, 0), (b, 0)] {
+        world.with_host(node, |_, host| host.port_config_mut(Port(port)).mtu = 9_000);
+    }
+    let sink =
+        world.add_app(b, Box::new(TcpSink::new(remote, TcpConfig::default())), Instant::ZERO, None);
+    let sender = TcpSend::bulk(local, remote, TcpConfig::default()).limit(200_000);
+    world.add_app(a, Box::new(sender), START, None);
+    world.set_link_up_at(Instant::ZERO, lost, false);
+    world.set_link_up_at(START + Duration::from_millis(100), lost, true);
+    world.run_until(change);
+    for (node, port) in [(a, 0), (b, 0)] {
+        world.with_host(node, |_, host| host.port_config_mut(Port(port)).mtu = 1_500);
+    }
+    world.run_until(START + Duration::from_secs(10));
+    world.report(sink)
+}
+
+#[test]
+fn an_mtu_that_is_lowered_while_a_connection_is_being_opened_holds_for_it() {
+    let to_b = LinkId(0);
+    let to_a = LinkId(1);
+    for lost in [to_b, to_a] {
+        for millis in [500, 1_005, 1_015, 1_025] {
+            let change = START + Duration::from_millis(millis);
+            let report = lowered_while_connecting(lost, change);
+            assert_eq!(report.received_bytes, 200_000, "{lost:?} lost, changed at {change:?}");
+        }
+    }
+}
+
 /// The sizes of what A sends, and whether routers may cut it.
 struct Sizes {
     link: LinkId,
@@ -76,7 +111,7 @@ fn probes(mtu: u32, size: u32, udp: bool) -> (AppReport, Vec<(u32, bool)>) {
     } else {
         Ping::icmp(remote.ip(), size, interval)
     };
-    let link = world.link_of(a, datapath::node::Port(0));
+    let link = world.link_of(a, Port(0));
     let sizes = Rc::new(RefCell::new(Sizes { link, sent: Vec::new() }));
     world.observe(Box::new(Rc::clone(&sizes)));
     let end = START + Duration::from_millis(950);

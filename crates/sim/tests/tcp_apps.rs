@@ -203,6 +203,70 @@ fn a_server_that_pauses_gets_everything_later() {
     assert!(received.finished.expect("the end") > ms(5_300));
 }
 
+/// Runs a client that is stopped while its SYN is on the way, for longer than any timer lasts; gives
+/// how many sockets are open at the client and at the server.
+fn stopped_while_connecting(client: impl App + 'static, server: impl App + 'static) -> [usize; 2] {
+    let mut net = Net::new();
+    net.world.add_app(net.b, Box::new(server), ms(0), None);
+    net.world.add_app(net.a, Box::new(client), ms(100), Some(ms(105)));
+    net.world.run_until(ms(300_000));
+    [net.a, net.b].map(|node| net.world.host(node).sockets.len())
+}
+
+#[test]
+fn an_application_that_is_stopped_while_it_connects_leaves_no_connection_behind() {
+    let Net { from, to, .. } = Net::new();
+    let listener_only = [0, 1];
+    let exchange = Exchange { request: 100, response: 1_000 };
+    let think = Duration::from_millis(1);
+
+    let sender = TcpSend::bulk(from, to, tcp());
+    assert_eq!(stopped_while_connecting(sender, TcpSink::new(to, tcp())), listener_only);
+
+    let client = RequestClient::new(from, to, tcp(), exchange, think, 10);
+    let server = ResponseServer::new(to, tcp(), exchange);
+    assert_eq!(stopped_while_connecting(client, server), listener_only);
+
+    let client = QueryClient::new(vec![(from, to)], tcp(), exchange, think, 10);
+    let server = ResponseServer::new(to, tcp(), exchange);
+    assert_eq!(stopped_while_connecting(client, server), listener_only);
+
+    let client = Connect::new(from, to, tcp(), think, 10);
+    assert_eq!(stopped_while_connecting(client, TcpSink::new(to, tcp())), listener_only);
+}
+
+#[test]
+fn a_query_client_closes_its_connections_in_the_end() {
+    let mut net = Net::new();
+    let exchange = Exchange { request: 100, response: 1_000 };
+    let client = QueryClient::new(vec![(net.from, net.to)], tcp(), exchange, Duration::ZERO, 3);
+    let server = ResponseServer::new(net.to, tcp(), exchange);
+    let [asked, _] = net.run(client, server);
+    net.world.run_until(ms(200_000));
+    assert_eq!((asked.received, net.world.host(net.a).sockets.len()), (3, 0));
+}
+
+#[test]
+fn an_attempt_that_is_refused_was_not_answered() {
+    let mut net = Net::new();
+    let elsewhere = SocketAddr::new(net.to.ip(), 1);
+    let client = Connect::new(net.from, net.to, tcp(), Duration::from_secs(1), 3);
+    let [tried, _] = net.run(client, TcpSink::new(elsewhere, tcp()));
+    assert_eq!((tried.sent, tried.received), (3, 0));
+}
+
+#[test]
+fn a_sink_that_is_stopped_in_its_pause_reads_what_has_come() {
+    let mut net = Net::new();
+    let sink = TcpSink::new(net.to, tcp()).pause(100_000, Duration::from_secs(30));
+    let sink = net.world.add_app(net.b, Box::new(sink), ms(0), Some(ms(5_000)));
+    let sender = TcpSend::bulk(net.from, net.to, tcp()).limit(3_000_000);
+    net.world.add_app(net.a, Box::new(sender), ms(100), None);
+    net.world.run_until(ms(20_000));
+    let report = net.world.report(sink);
+    assert!(report.received_bytes == 3_000_000 && report.finished.is_some(), "{report:?}");
+}
+
 #[test]
 fn rrul_loads_both_ways_and_probes_meanwhile() {
     let mut net = Net::new();

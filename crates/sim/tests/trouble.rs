@@ -134,6 +134,21 @@ fn a_link_that_goes_down_loses_what_is_on_it_and_comes_back() {
     assert_eq!(pair.reasons(), [Reason::LinkDown; 13]);
 }
 
+/// Packets are known by numbers that are used again: damage goes with the packet, not with its number.
+#[test]
+fn what_was_damaged_and_cut_off_damages_nothing_that_follows() {
+    let damaged = Chances { corruption: Ratio::ALWAYS, ..Chances::default() };
+    let mut pair = Pair::new(
+        LinkConfig { chances: damaged, ..LinkConfig::delay(Duration::from_millis(25)) },
+        1,
+    );
+    pair.world.set_link_up_at(ms(101), LinkId(0), false);
+    pair.world.set_link_up_at(ms(105), LinkId(0), true);
+    pair.world.run_until(ms(104));
+    pair.world.link_mut(LinkId(0)).end_trouble();
+    assert_eq!(pair.run().received, 100 - 11, "those of 0 to 100 ms are damaged or cut off");
+}
+
 /// The golden value pins the random streams and the order of events of a link in every trouble.
 #[test]
 fn trouble_is_the_same_on_every_machine() {

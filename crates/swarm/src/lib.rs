@@ -14,6 +14,7 @@
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
 //! | [`wire`] | one living host under a hostile wire |
 //! | [`route`] | routes, rules and next hops, changed while packets ask the way |
+//! | [`world`] | hosts, routers, applications and trouble; healed in the end, when every flow ends |
 //!
 //! A case is plain data, drawn from its seed before anything runs, so that a failure can be made
 //! simpler by leaving parts out. The same seed draws another case once the alphabet of its kind has
@@ -30,6 +31,7 @@ pub mod qdisc;
 pub mod route;
 pub mod shrink;
 pub mod wire;
+pub mod world;
 
 use core::fmt;
 use core::str::FromStr;
@@ -45,11 +47,13 @@ pub enum Kind {
     Wire,
     /// [`route`]: forwarding tables.
     Route,
+    /// [`world`]: whole worlds in trouble.
+    World,
 }
 
 impl Kind {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::Calls, Self::Qdisc, Self::Route, Self::Wire];
+    pub const ALL: [Self; 5] = [Self::Calls, Self::Qdisc, Self::Route, Self::Wire, Self::World];
 
     /// Its name on the command line and in case files.
     pub const fn name(self) -> &'static str {
@@ -58,6 +62,7 @@ impl Kind {
             Self::Qdisc => "qdisc",
             Self::Wire => "wire",
             Self::Route => "route",
+            Self::World => "world",
         }
     }
 }
@@ -71,6 +76,7 @@ macro_rules! with_case {
             $crate::Kind::Qdisc => $($path)::+::<$crate::qdisc::Case>($($argument),*),
             $crate::Kind::Wire => $($path)::+::<$crate::wire::Case>($($argument),*),
             $crate::Kind::Route => $($path)::+::<$crate::route::Case>($($argument),*),
+            $crate::Kind::World => $($path)::+::<$crate::world::Case>($($argument),*),
         }
     };
 }

@@ -10,7 +10,13 @@ use swarm::campaign::{self, Campaign, Watcher};
 use swarm::case::{Outcome, Violation};
 
 /// How many seeds of each kind, from 0 on.
-const SEEDS: &[(Kind, u64)] = &[(Kind::Qdisc, 3_000), (Kind::Wire, 15_000)];
+const SEEDS: &[(Kind, u64)] = &[
+    (Kind::Calls, 20_000),
+    (Kind::Qdisc, 3_000),
+    (Kind::Route, 2_000),
+    (Kind::Wire, 15_000),
+    (Kind::World, 1_500),
+];
 
 struct Quiet(Kind);
 

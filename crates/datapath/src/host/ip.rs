@@ -28,11 +28,18 @@ impl Host {
     #[inline]
     pub(super) fn ip_receive(&mut self, now: Instant, port: Port, place: &mut Packet) {
         self.stats.in_receives += 1;
-        let Meta { owner, priority, mark, .. } = place.meta;
+        let Meta { owner, priority, mark, departs_in_ns, .. } = place.meta;
         // Mostly they are so, and nothing is written: a packet that is copied soon after small parts
-        // of it were written is copied late.
-        if (owner, priority, mark) != (Meta::NO_OWNER, 0, 0) {
-            (place.meta.owner, place.meta.priority, place.meta.mark) = (Meta::NO_OWNER, 0, 0);
+        // of it were written is copied late. A departure time is the sender's (`skb_scrub_packet`,
+        // `ip_forward`: `skb_clear_tstamp`).
+        if (owner, priority, mark, departs_in_ns) != (Meta::NO_OWNER, 0, 0, 0) {
+            place.meta = Meta {
+                owner: Meta::NO_OWNER,
+                priority: 0,
+                mark: 0,
+                departs_in_ns: 0,
+                ..place.meta
+            };
         }
         if !self.ingress.is_empty() && !self.admit(now, port, place) {
             return self.drop_packet(Reason::Police, place.take());

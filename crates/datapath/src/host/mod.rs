@@ -250,6 +250,11 @@ impl Host {
         self.ingress.push((port, police));
     }
 
+    /// Removes the policers of `port` (`tc filter del dev … ingress`).
+    pub fn remove_policers(&mut self, port: Port) {
+        self.ingress.retain(|(at, _)| *at != port);
+    }
+
     /// The policers of all ports in the order in which they judge.
     pub fn policers(&self) -> &[(Port, Police)] {
         &self.ingress

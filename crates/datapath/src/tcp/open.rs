@@ -169,12 +169,13 @@ impl Connection {
         self.reset_xmit_timer(Pending::Retransmit, rto, now);
     }
 
-    /// The routes have changed: another packet size, another metric.
+    /// The routes have changed: another packet size, another metric. The kernel asks before it
+    /// sends, in every state (`tcp_current_mss`).
     pub fn route_changed(&mut self, ends: &Endpoints) {
         if self.rare.is_some() || ends.route != RouteMetrics::default() {
             self.rare().route = ends.route;
         }
-        if self.snd.pmtu != ends.mtu && self.state.may_transmit() {
+        if self.snd.pmtu != ends.mtu {
             self.snd.pmtu = ends.mtu;
             self.sync_mss();
         }

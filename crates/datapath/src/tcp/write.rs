@@ -366,11 +366,15 @@ impl Connection {
         }
     }
 
-    /// The application will not write any more: FIN after what is queued (`tcp_shutdown`). In the
-    /// handshake, FIN waits for its end.
+    /// The application will not write any more: FIN after what is queued (`tcp_shutdown`). In
+    /// SYN-RECV, FIN waits for the end of the handshake; in SYN-SENT the connection is given up
+    /// (`inet_shutdown`, `tcp_disconnect`).
     pub fn shutdown_write(&mut self, cx: &mut Cx<'_>) {
         if self.shut_write {
             return;
+        }
+        if self.state == State::SynSent {
+            return self.fail(SocketError::Reset, cx);
         }
         self.shut_write = true;
         if self.state != State::SynRecv {

@@ -3,6 +3,7 @@
 use super::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::node::SocketReady;
+use datapath::tcp::Connection;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
 
@@ -75,8 +76,9 @@ impl App for Connect {
             return;
         }
         self.waiting = None;
+        let failed = cx.host.tcp_connection(ready.socket).is_none_or(Connection::has_error);
         let info = cx.host.tcp_info(cx.now, ready.socket);
-        if info.is_some_and(|info| info.total_retrans == 0) {
+        if !failed && info.is_some_and(|info| info.total_retrans == 0) {
             self.report.received += 1;
             self.report.round_trips.push((cx.now, cx.now - self.begun));
         }

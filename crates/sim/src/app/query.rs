@@ -83,14 +83,32 @@ impl QueryClient {
 
     fn read(&mut self, index: usize, cx: &mut AppCx<'_>) {
         let socket = self.legs[index].socket;
-        while let TcpRead::Data(bytes) = cx.host.tcp_read(cx.now, socket, u64::MAX) {
-            self.report.receive(cx.now, bytes);
-            let leg = &mut self.legs[index];
-            leg.to_read = leg.to_read.saturating_sub(bytes);
-            if leg.to_read == 0 && self.legs.iter().all(|leg| leg.to_read == 0) {
-                self.answered(cx);
+        loop {
+            match cx.host.tcp_read(cx.now, socket, u64::MAX) {
+                TcpRead::Data(bytes) => self.hear(index, cx, bytes),
+                TcpRead::WouldBlock => return,
+                TcpRead::Eof | TcpRead::Reset => return self.lose(index, cx),
             }
         }
+    }
+
+    fn hear(&mut self, index: usize, cx: &mut AppCx<'_>, bytes: u64) {
+        self.report.receive(cx.now, bytes);
+        let leg = &mut self.legs[index];
+        leg.to_read = leg.to_read.saturating_sub(bytes);
+        if leg.to_read == 0 && self.legs.iter().all(|leg| leg.to_read == 0) {
+            self.answered(cx);
+        }
+    }
+
+    /// A server is gone: without it no query can be answered.
+    fn lose(&mut self, index: usize, cx: &mut AppCx<'_>) {
+        let leg = self.legs.remove(index);
+        cx.host.tcp_close(cx.now, leg.socket);
+        cx.wake_at(Instant::FAR_FUTURE);
+        self.report.finished.get_or_insert(cx.now);
+        self.count = self.report.sent;
+        self.close(cx);
     }
 
     fn answered(&mut self, cx: &mut AppCx<'_>) {

@@ -121,6 +121,13 @@ impl App for TcpSink {
         }
     }
 
+    /// It has nothing to send: what it does not read because of its pause is read now.
+    fn stop(&mut self, cx: &mut AppCx<'_>) {
+        self.pause = None;
+        self.paused_until = cx.now;
+        self.timer(cx);
+    }
+
     fn foresee(&self) {
         prefetch(&self.listener);
         prefetch(&self.open);

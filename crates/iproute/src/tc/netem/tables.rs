@@ -1,23 +1,28 @@
 //! Delay distributions, computed where tc reads them from files: inverse cumulative
-//! distributions at 4096 even steps, in units of the jitter over 8192.
+//! distributions at 4096 even steps, in units of the jitter over 8192. Each is computed once.
 
 use datapath::qdisc::netem::{DelayTable, TABLE_SCALE};
+use std::sync::OnceLock;
 
 const ENTRIES: u32 = 4096;
 
 /// The normal distribution.
 pub(super) fn normal() -> DelayTable {
-    table(normal_quantile)
+    static TABLE: OnceLock<DelayTable> = OnceLock::new();
+    TABLE.get_or_init(|| table(normal_quantile)).clone()
 }
 
 /// Pareto with shape 3, less its mean and scaled by 4/3, so that jitter is near the deviation.
 pub(super) fn pareto() -> DelayTable {
-    table(pareto_quantile)
+    static TABLE: OnceLock<DelayTable> = OnceLock::new();
+    TABLE.get_or_init(|| table(pareto_quantile)).clone()
 }
 
 /// Three parts Pareto, one part normal.
 pub(super) fn paretonormal() -> DelayTable {
-    table(|share| 0.75 * pareto_quantile(share) + 0.25 * normal_quantile(share))
+    static TABLE: OnceLock<DelayTable> = OnceLock::new();
+    let quantile = |share| 0.75 * pareto_quantile(share) + 0.25 * normal_quantile(share);
+    TABLE.get_or_init(|| table(quantile)).clone()
 }
 
 /// Samples `quantile` in the middle of each step.

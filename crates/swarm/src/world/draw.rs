@@ -1,0 +1,458 @@
+//! How a world is drawn: small ones as likely as large ones, and each kind of trouble absent from
+//! many, so that what remains has time to show.
+
+use datapath::profile::Profile;
+
+use super::plan::{
+    App, Case, Change, Direction, Ending, Flow, Manners, Node, Offload, Options, Reading, Second,
+    Trouble, What, Wire,
+};
+use super::words;
+use crate::draw::Draw;
+
+/// Which kinds of trouble a world has, and the bounds of its sizes.
+struct Mood {
+    /// Links lose, damage, double and delay.
+    troubled: bool,
+    /// Queues are other than a plain one.
+    queues: bool,
+    /// Things change while it runs.
+    changing: bool,
+    /// Applications have bad manners.
+    rude: bool,
+    /// Kernels are set up otherwise.
+    tuned: bool,
+    ipv6: bool,
+    heal_us: u64,
+    /// The smallest MTU that a wire may have.
+    least_mtu: u64,
+}
+
+/// The world of a seed.
+pub fn case(seed: u64) -> Case {
+    let mut draw = Draw::new(seed, 0);
+    let mood = mood(&mut draw);
+    let mut nodes = nodes(&mut Draw::new(seed, 1), &mood);
+    let wires = wires(&mut Draw::new(seed, 2), &mood, &nodes);
+    let flows = flows(&mut Draw::new(seed, 3), &mood, &nodes, &wires);
+    let changes = changes(&mut Draw::new(seed, 4), &mood, &nodes, &wires);
+    let late_us = if draw.percent(12) { draw.log_range(1..=50_000) } else { 0 };
+    for node in &mut nodes {
+        node.slow = late_us > 0 && draw.percent(50);
+    }
+    let stops = draw.log_range(0..=8);
+    let mut stops_us: Vec<u64> = (0..stops).map(|_| draw.range(1..=mood.heal_us)).collect();
+    stops_us.sort_unstable();
+    Case {
+        seed: draw.bits() >> 1,
+        heal_us: mood.heal_us,
+        second: *draw.weighted(&[
+            (3, Second::Windows),
+            (1, Second::WhenUseful),
+            (1, Second::OneByOne),
+        ]),
+        late_us,
+        stops_us,
+        nodes,
+        wires,
+        flows,
+        changes,
+    }
+}
+
+fn mood(draw: &mut Draw) -> Mood {
+    let heal_us = draw.log_range(100_000..=40_000_000);
+    let ipv6 = draw.percent(30);
+    let small_mtus = draw.percent(25);
+    Mood {
+        troubled: draw.percent(60),
+        queues: draw.percent(60),
+        changing: draw.percent(55),
+        rude: draw.percent(60),
+        tuned: draw.percent(60),
+        ipv6,
+        heal_us,
+        least_mtu: match (small_mtus, ipv6) {
+            (_, true) => 1_280,
+            (true, false) => *draw.one_of(&[68, 128, 296, 552, 576, 1_000]),
+            (false, false) => 1_280,
+        },
+    }
+}
+
+/// Routers first, then hosts.
+fn nodes(draw: &mut Draw, mood: &Mood) -> Vec<Node> {
+    let routers = *draw.weighted(&[(3, 0), (4, 1), (3, 2), (2, 3)]);
+    let hosts = if routers == 0 { 2 } else { draw.log_range(2..=8) };
+    let profiles = if draw.percent(70) {
+        vec![*draw.one_of(&Profile::NAMES)]
+    } else {
+        Profile::NAMES.to_vec()
+    };
+    let node = |draw: &mut Draw, router: bool| {
+        let count = if mood.tuned { draw.log_range(0..=8) } else { 0 };
+        Node {
+            router,
+            profile: (*draw.one_of(&profiles)).to_owned(),
+            offload: *draw.weighted(&[
+                (4, Offload::Off),
+                (3, Offload::Gso),
+                (2, Offload::Tso),
+                (2, Offload::Nic),
+            ]),
+            gro: draw.percent(25),
+            rx_usecs: if draw.percent(15) { draw.log_range(1..=2_000) as u32 } else { 0 },
+            slow: false,
+            buffer: draw.maybe(if router && mood.queues { 20 } else { 0 }, |draw| {
+                let alpha = *draw.one_of(&[[1, 1], [1, 4], [8, 1], [1, 16]]);
+                [draw.log_range(2_000..=1_000_000) as u32, alpha[0], alpha[1]]
+            }),
+            sysctls: (0..count).map(|_| words::sysctl(draw)).collect(),
+        }
+    };
+    (0..routers + hosts).map(|index| node(draw, index < routers)).collect()
+}
+
+/// Routers in a chain, several wires between some; each host at a router, a few at two.
+fn wires(draw: &mut Draw, mood: &Mood, nodes: &[Node]) -> Vec<Wire> {
+    let routers = nodes.iter().filter(|node| node.router).count();
+    let mut wires = Vec::new();
+    if routers == 0 {
+        wires.push(wire(draw, mood, [0, 1]));
+        return wires;
+    }
+    for router in 1..routers {
+        for _ in 0..draw.log_range(1..=3) {
+            wires.push(wire(draw, mood, [router - 1, router]));
+        }
+    }
+    if routers == 3 && draw.percent(40) {
+        wires.push(wire(draw, mood, [2, 0]));
+    }
+    for host in routers..nodes.len() {
+        let at = draw.range(0..=routers as u64 - 1) as usize;
+        let ends = if draw.percent(50) { [host, at] } else { [at, host] };
+        wires.push(wire(draw, mood, ends));
+        if draw.percent(10) {
+            let at = draw.range(0..=routers as u64 - 1) as usize;
+            wires.push(wire(draw, mood, [host, at]));
+        }
+    }
+    wires
+}
+
+fn wire(draw: &mut Draw, mood: &Mood, ends: [usize; 2]) -> Wire {
+    let mtu = match draw.range(0..=9) {
+        0..=5 => 1_500,
+        6 => *draw.one_of(&[1_280, 1_400, 1_492, 2_000, 9_000, 65_535]),
+        _ => draw.range(mood.least_mtu..=9_000),
+    };
+    let there = direction(draw, mood);
+    // Many wires are the same in both directions; equal kinds of links share their lanes.
+    let back = if draw.percent(50) {
+        Direction { tc: Vec::new(), police: None, trouble: Trouble::default(), ..there.clone() }
+    } else {
+        direction(draw, mood)
+    };
+    Wire { ends, mtu: (mtu as u64).max(mood.least_mtu) as u32, veth: draw.percent(15), there, back }
+}
+
+fn direction(draw: &mut Draw, mood: &Mood) -> Direction {
+    let kbit = match draw.range(0..=9) {
+        0..=2 => 0,
+        3..=5 => *draw.one_of(&[1_000, 10_000, 100_000, 1_000_000]),
+        _ => draw.log_range(64..=1_000_000),
+    };
+    let delay_us = match draw.range(0..=9) {
+        0 => 0,
+        1..=3 => *draw.one_of(&[22, 100, 1_000, 10_000]),
+        _ => draw.log_range(1..=200_000),
+    };
+    Direction {
+        kbit,
+        delay_us,
+        ring: draw.log_range(1..=64) as u32,
+        trouble: if mood.troubled && draw.percent(45) {
+            trouble(draw, mood)
+        } else {
+            Trouble::default()
+        },
+        tc: if mood.queues && draw.percent(45) { words::tree(draw) } else { Vec::new() },
+        police: draw.maybe(if mood.queues { 10 } else { 0 }, words::police),
+        healed: words::sane(draw),
+    }
+}
+
+fn trouble(draw: &mut Draw, mood: &Mood) -> Trouble {
+    let mut parts = |chance: u64, most: u64| {
+        if draw.percent(chance) { draw.log_range(1..=most) } else { 0 }
+    };
+    let loss = parts(50, 300);
+    let corruption = parts(20, 200);
+    let duplication = parts(30, 300);
+    let reordering = parts(30, 300);
+    let jitter_us = parts(40, 100_000);
+    let reorder_us = if reordering > 0 { parts(100, 200_000) } else { 0 };
+    let jitter_reorders = jitter_us > 0 && draw.percent(50);
+    let count = if draw.percent(35) { draw.range(1..=3) } else { 0 };
+    let rules = (0..count).map(|_| rule(draw, mood)).collect();
+    Trouble {
+        loss,
+        corruption,
+        duplication,
+        reordering,
+        reorder_us,
+        jitter_us,
+        jitter_reorders,
+        rules,
+    }
+}
+
+fn rule(draw: &mut Draw, mood: &Mood) -> String {
+    let k = draw.log_range(1..=50);
+    let n = draw.log_range(1..=40);
+    let from = draw.range(0..=mood.heal_us) * 1_000;
+    let matches = match draw.range(0..=6) {
+        0 => format!("data {k}"),
+        1 => format!("every {} {k}", n + 1),
+        2 => format!("off {} {}", draw.log_range(0..=100_000), draw.range(1..=4)),
+        3 => format!("ack {k}"),
+        4 => format!("ackevery {} {k}", n + 1),
+        5 => format!("syn {}", draw.range(1..=5)),
+        _ => format!("time {from} {}", from + draw.log_range(1..=5_000_000_000)),
+    };
+    let nanos = draw.log_range(1..=500_000_000);
+    let action = match draw.range(0..=5) {
+        0..=1 => "drop".to_owned(),
+        2 => format!("delay {nanos}"),
+        3 => format!("dup {nanos}"),
+        4 if matches.starts_with("time") => "hold".to_owned(),
+        _ => "ce".to_owned(),
+    };
+    format!("f {matches} {action}")
+}
+
+fn flows(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Flow> {
+    let hosts: Vec<usize> = (0..nodes.len()).filter(|node| !nodes[*node].router).collect();
+    let mtu = wires.iter().map(|wire| wire.mtu).min().unwrap_or(1_500).min(1_500);
+    let count = draw.log_range(1..=10);
+    let one = |draw: &mut Draw| {
+        let from = *draw.one_of(&hosts);
+        let others: Vec<usize> = hosts.iter().copied().filter(|host| *host != from).collect();
+        let to = *draw.one_of(&others);
+        let start_us = match draw.range(0..=3) {
+            0 => 0,
+            1 => draw.log_range(0..=mood.heal_us),
+            _ => draw.range(0..=mood.heal_us / 2),
+        };
+        let stop_us =
+            if draw.percent(25) { start_us + draw.log_range(0..=mood.heal_us) } else { 0 };
+        let mut client = options(draw, mood);
+        let mut server = options(draw, mood);
+        if draw.percent(6) {
+            client.md5 = Some("one".to_owned());
+            server.md5 = Some((*draw.weighted(&[(5, "one"), (1, "two")])).to_owned());
+        }
+        Flow {
+            from,
+            to,
+            ipv6: mood.ipv6 && draw.percent(60),
+            start_us,
+            stop_us: stop_us.min(mood.heal_us),
+            app: app(draw, mood, mtu),
+            client,
+            server,
+        }
+    };
+    (0..count).map(|_| one(draw)).collect()
+}
+
+fn app(draw: &mut Draw, mood: &Mood, mtu: u32) -> App {
+    // A packet is the unit of work.
+    let most = u64::from(mtu.saturating_sub(40)) * 2_000;
+    let gap = |draw: &mut Draw| {
+        if draw.percent(50) { 0 } else { draw.log_range(1..=mood.heal_us / 4) }
+    };
+    let count = draw.log_range(1..=60);
+    match draw.range(0..=19) {
+        0..=10 => App::Talk {
+            client: manners(draw, mood, most),
+            server: manners(draw, mood, most),
+            count: draw.log_range(1..=6) as u32,
+            fast_open: draw.percent(15),
+            backlog: draw.log_range(0..=128) as u32,
+            listen_us: if mood.rude && draw.percent(20) { draw.range(0..=mood.heal_us) } else { 0 },
+        },
+        11..=13 => App::Send {
+            bytes: bytes(draw, most),
+            chunk: draw.log_range(1 + most / 4_000..=200_000),
+            gap_us: gap(draw),
+            on_off_us: if draw.percent(20) {
+                [draw.log_range(1..=mood.heal_us), draw.log_range(1..=mood.heal_us)]
+            } else {
+                [0, 0]
+            },
+            pause: if draw.percent(20) {
+                [draw.log_range(1..=most), draw.log_range(1..=mood.heal_us)]
+            } else {
+                [0, 0]
+            },
+        },
+        14 => App::Request {
+            request: draw.log_range(1..=most / 60),
+            response: draw.log_range(1..=most / 60),
+            think_us: gap(draw),
+            count,
+        },
+        15 => App::Query {
+            request: draw.log_range(1..=most / 60),
+            response: draw.log_range(1..=most / 60),
+            think_us: gap(draw),
+            count,
+        },
+        16 => {
+            App::Connect { every_us: draw.log_range(1 + mood.heal_us / 200..=mood.heal_us), count }
+        }
+        17 => App::Cbr {
+            size: payload(draw, mtu),
+            every_us: draw.log_range(1 + mood.heal_us / 2_000..=mood.heal_us),
+        },
+        18 => App::Ping {
+            size: draw.log_range(0..=u64::from(mtu) - 48) as u32,
+            every_us: draw.log_range(1 + mood.heal_us / 1_000..=mood.heal_us),
+        },
+        _ => App::Probe {
+            size: draw.log_range(0..=u64::from(mtu) - 48) as u32,
+            every_us: draw.log_range(1 + mood.heal_us / 1_000..=mood.heal_us),
+        },
+    }
+}
+
+/// What a connection carries.
+fn bytes(draw: &mut Draw, most: u64) -> u64 {
+    if draw.percent(30) { draw.range(0..=most) } else { draw.log_range(1..=most) }
+}
+
+/// Of a datagram; now and then one that has to be cut.
+fn payload(draw: &mut Draw, mtu: u32) -> u32 {
+    let most = if draw.percent(15) { 9_000 } else { u64::from(mtu) - 48 };
+    draw.log_range(0..=most) as u32
+}
+
+fn manners(draw: &mut Draw, mood: &Mood, most: u64) -> Manners {
+    let after = draw.log_range(0..=mood.heal_us);
+    let ending = match draw.range(0..=9) {
+        0..=3 => Ending::Shutdown,
+        4..=5 => Ending::Wait,
+        6 if mood.rude => Ending::Close,
+        7 if mood.rude => Ending::Abort(after),
+        8 if mood.rude => Ending::CloseAfter(after),
+        9 if mood.rude => Ending::Never,
+        _ => Ending::Shutdown,
+    };
+    let reading = match draw.range(0..=9) {
+        6 if mood.rude => {
+            Reading::Slow(draw.log_range(1 + most / 500..=most), draw.log_range(1_000..=1_000_000))
+        }
+        7 if mood.rude => Reading::Never,
+        8 if mood.rude => Reading::UpTo(draw.log_range(1..=most)),
+        _ => Reading::Eager,
+    };
+    Manners {
+        write: if draw.percent(25) { 0 } else { bytes(draw, most) },
+        chunk: draw.log_range(1 + most / 4_000..=100_000),
+        gap_us: if draw.percent(70) { 0 } else { draw.log_range(1..=mood.heal_us / 20) },
+        reading,
+        ending,
+    }
+}
+
+fn options(draw: &mut Draw, mood: &Mood) -> Options {
+    let mut options = Options::default();
+    if draw.percent(50) {
+        options.congestion = Some((*draw.one_of(&["reno", "cubic", "dctcp"])).to_owned());
+    }
+    options.nodelay = draw.percent(30);
+    options.tos = if draw.percent(20) { draw.range(0..=63) as u8 * 4 } else { 0 };
+    if !mood.tuned {
+        return options;
+    }
+    let mut some = |chance: u64, least: u64, most: u64| {
+        if draw.percent(chance) { draw.log_range(least..=most) } else { 0 }
+    };
+    options.sndbuf = some(12, 1, 1_000_000) as u32;
+    options.rcvbuf = some(12, 1, 1_000_000) as u32;
+    options.pacing = some(8, 10_000, 100_000_000);
+    options.keepalive_s = some(8, 1, 600) as u32;
+    options.user_timeout_ms = some(8, 1, 60_000) as u32;
+    options.maxseg = some(8, 88, 9_000) as u16;
+    options.syncnt = some(8, 1, 6) as u8;
+    options.defer_accept = some(6, 1, 5) as u8;
+    options.window_clamp = some(6, 256, 1_000_000) as u32;
+    options.notsent_lowat = some(8, 1, 1_000_000) as u32;
+    options.rcvlowat = some(5, 1, 10_000) as u32;
+    options.linger2_s = some(5, 1, 100) as i32;
+    options.fastopen = some(15, 1, 20) as u32;
+    options.pmtu = some(10, 1, 6) as u8;
+    options
+}
+
+fn changes(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Change> {
+    if !mood.changing {
+        return Vec::new();
+    }
+    let mut changes = Vec::new();
+    for _ in 0..draw.log_range(1..=20) {
+        let at_us = draw.range(0..=mood.heal_us);
+        change(draw, mood, nodes, wires, at_us, &mut changes);
+    }
+    changes.retain(|change| change.at_us < mood.heal_us);
+    changes.sort_by_key(|change| change.at_us);
+    changes
+}
+
+fn change(
+    draw: &mut Draw,
+    mood: &Mood,
+    nodes: &[Node],
+    wires: &[Wire],
+    at_us: u64,
+    changes: &mut Vec<Change>,
+) {
+    let wire = draw.range(0..=wires.len() as u64 - 1) as usize;
+    let node = draw.range(0..=nodes.len() as u64 - 1) as usize;
+    let end = draw.range(0..=2) as usize;
+    let span = draw.log_range(1..=mood.heal_us);
+    match draw.range(0..=9) {
+        0..=2 => {
+            changes.push(Change { at_us, what: What::Link { wire, end, up: false } });
+            changes.push(Change { at_us: at_us + span, what: What::Link { wire, end, up: true } });
+        }
+        3 => {
+            let kbit = if draw.percent(10) { 0 } else { draw.log_range(64..=1_000_000) };
+            changes.push(Change { at_us, what: What::Rate { wire, end: end % 2, kbit } });
+        }
+        4 => {
+            let mtu = *draw.one_of(&[mood.least_mtu, 1_280, 1_400, 1_500, 9_000]);
+            let mtu = mtu.max(mood.least_mtu) as u32;
+            changes.push(Change { at_us, what: What::Mtu { wire, end, mtu } });
+        }
+        5..=6 if mood.queues => {
+            let words = words::change(draw);
+            changes.push(Change { at_us, what: What::Tc { wire, end: end % 2, words } });
+        }
+        5..=7 if mood.tuned => {
+            let words = words::sysctl(draw);
+            changes.push(Change { at_us, what: What::Sysctl { node, words } });
+        }
+        8 => {
+            let hosts: Vec<usize> = (0..nodes.len()).filter(|node| !nodes[*node].router).collect();
+            let to = *draw.one_of(&hosts);
+            let kind = (*draw.one_of(&["blackhole", "unreachable", "prohibit"])).to_owned();
+            let deny = |begins| What::Deny { node, to, kind: kind.clone(), begins };
+            changes.push(Change { at_us, what: deny(true) });
+            changes.push(Change { at_us: at_us + span, what: deny(false) });
+        }
+        _ => changes.push(Change { at_us, what: What::FlushMetrics { node } }),
+    }
+}

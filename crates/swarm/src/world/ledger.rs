@@ -1,0 +1,43 @@
+//! What applications wrote, read and were told, connection by connection.
+
+use core::net::SocketAddr;
+use datapath::tcp::SocketError;
+use datapath::units::Instant;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// One end of a connection, as its application saw it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The node it runs on.
+    pub node: u32,
+    /// Its flow.
+    pub flow: usize,
+    /// Our end.
+    pub local: SocketAddr,
+    /// The peer's.
+    pub remote: SocketAddr,
+    /// It was connected from here.
+    pub active: bool,
+    /// When it was opened or accepted.
+    pub since: Instant,
+    /// Bytes that the connection took.
+    pub written: u64,
+    /// Bytes that it gave.
+    pub read: u64,
+    /// It said that the peer has closed.
+    pub eof: bool,
+    /// It said that it has failed.
+    pub failed: bool,
+    /// When it said so.
+    pub failed_at: Instant,
+    /// The error that it told.
+    pub error: Option<SocketError>,
+    /// The application has closed or reset it.
+    pub closed: bool,
+    /// It was reset by the application, or given up before it was established.
+    pub aborted: bool,
+}
+
+/// What all applications of a world saw.
+pub type Ledger = Rc<RefCell<Vec<Entry>>>;

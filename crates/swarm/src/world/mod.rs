@@ -1,0 +1,49 @@
+//! Whole worlds: hosts and routers with queues, trouble on their links, applications that behave
+//! and others that do not, and changes while all this runs. In the end everything is healed, and
+//! every flow has to end.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`plan`] | what a world is made of, as plain data |
+//! | [`draw`] | how one is drawn |
+//! | [`words`] | random words of `tc` and values of sysctls |
+//! | [`build`] | from the data to a [`sim::world::World`] |
+//! | [`talk`] | an application that does what peers do to each other |
+//! | [`ledger`] | what applications wrote, read and were told |
+//! | [`wire`] | what was put on links and arrived: the witness of most oracles |
+//! | [`run`] | a world from its start to its end, under all oracles |
+//! | [`shrink`] | simpler worlds |
+//!
+//! The oracles, as docs/TESTING.md lists them: `bytes`, `conservation`, `wire`, `errno`, `liveness`,
+//! `work`, `observed = unobserved`.
+
+pub mod build;
+pub mod draw;
+pub mod ledger;
+pub mod plan;
+pub mod run;
+mod shrink;
+pub mod talk;
+pub mod wire;
+pub mod words;
+
+pub use plan::Case;
+
+use crate::Kind;
+use crate::case::{self, Outcome, Violation};
+
+impl case::Case for Case {
+    const KIND: Kind = Kind::World;
+
+    fn draw(seed: u64) -> Self {
+        draw::case(seed)
+    }
+
+    fn run(&self) -> Result<Outcome, Violation> {
+        run::run(self)
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        shrink::simpler(self)
+    }
+}

@@ -1,0 +1,361 @@
+//! What was put on links and what arrived: the witness of most oracles. It knows sequence numbers,
+//! acknowledgments and windows from the wire alone.
+
+use core::net::{IpAddr, SocketAddr};
+use datapath::packet::{Flaws, Network, Packet, Tcp, TcpFlags, Transport};
+use datapath::reason::Reason;
+use datapath::units::Instant;
+use sim::link::{LinkId, NodeId};
+use sim::record::{Observer, Place};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::case::Violation;
+
+/// Segments that went past a place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Put on a link, or arrived at a node.
+    pub entered: u64,
+    /// Arrived at the far end of a link, or put on a link by a node.
+    pub left: u64,
+    /// Dropped, with a reason.
+    pub dropped: u64,
+}
+
+/// One direction of a connection, from its sender to its receiver.
+#[derive(Debug, Default)]
+struct Stream {
+    /// One for each first sequence number that the sender has used: old ones come back, and SYN
+    /// cookies make several before one becomes a connection.
+    lives: Vec<Life>,
+    /// TSvals that reached the receiver.
+    timestamps: BTreeSet<u32>,
+    /// Resets that reached the receiver.
+    resets: u64,
+    /// Segments that were dropped on their way.
+    dropped: u64,
+    /// When the sender's host tried to send the latest one.
+    tried_at: Instant,
+    /// When the latest one was dropped, but for those that were too large for the very first link.
+    dropped_at: Instant,
+    /// The window of the sender's latest SYN, which is never scaled, and its shift.
+    syn_window: u64,
+    shift: u32,
+}
+
+/// What was sent from one first sequence number on; positions count from it.
+#[derive(Debug)]
+struct Life {
+    isn: u32,
+    /// What arrived, as ranges that do not touch.
+    arrived: BTreeMap<u64, u64>,
+    /// Where FIN was sent.
+    fin: Option<u64>,
+    /// The right edge of the window that the sender has heard of.
+    edge: u64,
+}
+
+/// Whose addresses nobody has.
+const NOBODY: NodeId = NodeId(u32::MAX);
+/// Positions beyond this belong to another life.
+const FAR: u32 = 1 << 30;
+
+impl Life {
+    fn new(isn: u32) -> Self {
+        Self { isn, arrived: BTreeMap::new(), fin: None, edge: 0 }
+    }
+
+    fn place(&self, seq: u32) -> Option<u64> {
+        let place = seq.wrapping_sub(self.isn);
+        (place < FAR).then_some(u64::from(place))
+    }
+
+    /// Adds a range of what arrived.
+    fn arrive(&mut self, mut from: u64, mut to: u64) {
+        let overlaps: Vec<u64> = self
+            .arrived
+            .range(..=to)
+            .rev()
+            .take_while(|(_, end)| **end >= from)
+            .map(|(begin, _)| *begin)
+            .collect();
+        for begin in overlaps {
+            let end = self.arrived.remove(&begin).expect("just seen");
+            (from, to) = (from.min(begin), to.max(end));
+        }
+        self.arrived.insert(from, to);
+    }
+
+    /// Whether all of a range has arrived.
+    fn has(&self, from: u64, to: u64) -> bool {
+        let before = self.arrived.range(..=from).next_back();
+        from >= to || before.is_some_and(|(_, end)| *end >= to)
+    }
+}
+
+/// Sees everything, and objects.
+#[derive(Debug, Default)]
+pub struct Witness {
+    owners: BTreeMap<IpAddr, NodeId>,
+    /// The nodes at both ends of each link.
+    ends: Vec<(NodeId, NodeId)>,
+    /// Each link's books.
+    pub links: Vec<Passed>,
+    /// Each node's books.
+    pub nodes: Vec<Passed>,
+    streams: BTreeMap<(SocketAddr, SocketAddr), Stream>,
+    /// Between these, fragments were on the way: not every header was seen.
+    cut: BTreeSet<(IpAddr, IpAddr)>,
+    /// Streams of which the first few bytes never came, though they were acknowledged: SYN cookies
+    /// of Linux let that happen, and nothing else may.
+    pub skipped: BTreeSet<(SocketAddr, SocketAddr)>,
+    /// ICMP and ICMPv6 errors that reached each node.
+    pub errors: Vec<u64>,
+    /// Datagrams dropped, by their ends.
+    pub datagrams_dropped: BTreeMap<(SocketAddr, SocketAddr), u64>,
+    /// The first law that was seen broken.
+    pub broken: Option<Violation>,
+}
+
+impl Witness {
+    /// Knows whose addresses are whose, and which nodes the links join.
+    pub fn new(
+        owners: BTreeMap<IpAddr, NodeId>,
+        nodes: usize,
+        ends: Vec<(NodeId, NodeId)>,
+    ) -> Self {
+        Self {
+            owners,
+            links: vec![Passed::default(); ends.len()],
+            ends,
+            nodes: vec![Passed::default(); nodes],
+            errors: vec![0; nodes],
+            ..Self::default()
+        }
+    }
+
+    /// Resets that reached `to` from `from`.
+    pub fn resets(&self, from: SocketAddr, to: SocketAddr) -> u64 {
+        self.streams.get(&(from, to)).map_or(0, |stream| stream.resets)
+    }
+
+    /// Segments between two ends that were dropped, in both directions.
+    pub fn dropped(&self, one: SocketAddr, other: SocketAddr) -> u64 {
+        let of = |key| self.streams.get(&key).map_or(0, |stream| stream.dropped);
+        of((one, other)) + of((other, one))
+    }
+
+    /// Whether what `from` sent last may have been lost, or the answer to it.
+    pub fn may_be_unanswered(&self, from: SocketAddr, to: SocketAddr) -> bool {
+        let forth = self.streams.get(&(from, to));
+        let back = self.streams.get(&(to, from));
+        let tried_at = forth.map_or(Instant::ZERO, |stream| stream.tried_at);
+        [forth, back].into_iter().flatten().any(|stream| stream.dropped_at >= tried_at)
+    }
+
+    fn object(&mut self, now: Instant, what: String) {
+        if self.broken.is_none() {
+            self.broken = Some(Violation::new("wire", format!("{} ns", now.as_nanos()), what));
+        }
+    }
+
+    /// A segment leaves the host that has made it.
+    fn departs(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        tcp: &Tcp,
+        ends: (SocketAddr, SocketAddr),
+    ) {
+        let (from, to) = ends;
+        let len = u64::from(packet.body.len);
+        let back = self.streams.entry((to, from)).or_default();
+        let cut = self.cut.contains(&(to.ip(), from.ip()));
+        let mut wrong = None;
+        if tcp.flags.contains(TcpFlags::ACK) && !tcp.flags.contains(TcpFlags::RST) && !cut {
+            let acks = |life: &Life| {
+                let upto = life.place(tcp.ack.0);
+                upto.is_some_and(|upto| upto > 0 && life.has(0, upto)) && sacks(life, tcp)
+            };
+            if back.lives.iter().any(|life| skips_first(life, tcp)) {
+                self.skipped.insert((to, from));
+            } else if !back.lives.iter().any(acks) {
+                wrong = Some(format!("{from} acknowledges to {to} what has not come: {tcp:?}"));
+            }
+            if let Some(stamps) = tcp.options.timestamps
+                && stamps.echo != 0
+                && !back.timestamps.contains(&stamps.echo)
+            {
+                wrong =
+                    Some(format!("{from} echoes a time stamp to {to} that has not come: {tcp:?}"));
+            }
+        }
+        let syn_window = back.syn_window;
+        let stream = self.streams.entry((from, to)).or_default();
+        stream.tried_at = now;
+        if tcp.flags.contains(TcpFlags::SYN) {
+            stream.syn_window = u64::from(tcp.window);
+            stream.shift = u32::from(tcp.options.window_scale_plus_one).saturating_sub(1);
+            if !stream.lives.iter().any(|life| life.isn == tcp.seq.0) {
+                stream.lives.push(Life::new(tcp.seq.0));
+            }
+        } else if !tcp.flags.contains(TcpFlags::RST)
+            && let [life] = &mut stream.lives[..]
+            && let Some(begin) = life.place(tcp.seq.0)
+        {
+            let fin = tcp.flags.contains(TcpFlags::FIN);
+            let end = begin + len + u64::from(fin);
+            let edge = life.edge.max(1 + syn_window);
+            // Behind a super-packet that fills the window Linux sends FIN all the same
+            // (`tcp_mss_split_point` does not count it).
+            let counted = if len > 0 { end - u64::from(fin) } else { end };
+            if counted > edge && end > begin && !cut {
+                wrong = Some(format!(
+                    "{from} sends to {to} up to {end}, the window ends at {edge}: {tcp:?}"
+                ));
+            }
+            if life.fin.is_some_and(|fin| end > fin + 1) {
+                wrong = Some(format!("{from} sends to {to} beyond its FIN: {tcp:?}"));
+            }
+            if fin {
+                life.fin = Some(end - 1);
+            }
+        }
+        if let Some(what) = wrong {
+            self.object(now, what);
+        }
+    }
+
+    /// A segment reaches the host that it is for.
+    fn comes(&mut self, packet: &Packet, tcp: &Tcp, (from, to): (SocketAddr, SocketAddr)) {
+        let flag = |flag| u64::from(tcp.flags.contains(flag));
+        let len = u64::from(packet.body.len) + flag(TcpFlags::SYN) + flag(TcpFlags::FIN);
+        let stream = self.streams.entry((from, to)).or_default();
+        stream.resets += flag(TcpFlags::RST);
+        if let Some(stamps) = tcp.options.timestamps {
+            stream.timestamps.insert(stamps.value);
+        }
+        for life in &mut stream.lives {
+            if let Some(begin) = life.place(tcp.seq.0).filter(|_| len > 0) {
+                life.arrive(begin, begin + len);
+            }
+        }
+        if tcp.flags.contains(TcpFlags::ACK) {
+            let shift = if tcp.flags.contains(TcpFlags::SYN) { 0 } else { stream.shift };
+            let window = u64::from(tcp.window) << shift;
+            let forth = self.streams.entry((to, from)).or_default();
+            for life in &mut forth.lives {
+                if let Some(ack) = life.place(tcp.ack.0) {
+                    life.edge = life.edge.max(ack + window);
+                }
+            }
+        }
+    }
+}
+
+/// Up to so many bytes more than have come a SYN cookie lets the first segment begin: the numbers
+/// of its segment sizes are 0 to 3, and the sequence number is added to them.
+const COOKIE_SLACK: u64 = 3;
+
+/// Whether an acknowledgment is right but for the first few bytes.
+fn skips_first(life: &Life, tcp: &Tcp) -> bool {
+    let Some(upto) = life.place(tcp.ack.0) else { return false };
+    let skips = |by: &u64| *by < upto && life.has(1 + by, upto) && !life.has(1, 1 + by);
+    (1..=COOKIE_SLACK).any(|by| skips(&by))
+}
+
+/// Whether every SACK block has arrived.
+fn sacks(life: &Life, tcp: &Tcp) -> bool {
+    tcp.options.sack.as_slice().iter().all(|block| {
+        let place = life.place(block.start.0).zip(life.place(block.end.0));
+        place.is_some_and(|(from, to)| from < to && life.has(from, to))
+    })
+}
+
+/// The ends of a segment or datagram, ports 0 if they are not known.
+fn ends(packet: &Packet) -> Option<(SocketAddr, SocketAddr)> {
+    let (src, dst): (IpAddr, IpAddr) = match packet.network {
+        Network::Ipv4(ip) => (ip.src.into(), ip.dst.into()),
+        Network::Ipv6(ip) => (ip.src.into(), ip.dst.into()),
+        Network::Other(_) => return None,
+    };
+    let (from, to) = match packet.transport {
+        Transport::Tcp(tcp) => (tcp.src_port, tcp.dst_port),
+        Transport::Udp(udp) => (udp.src_port, udp.dst_port),
+        _ => (0, 0),
+    };
+    Some((SocketAddr::new(src, from), SocketAddr::new(dst, to)))
+}
+
+/// The packet is a piece of one.
+fn is_piece(packet: &Packet) -> bool {
+    match packet.network {
+        Network::Ipv4(ip) => ip.more_fragments || ip.fragment_offset > 0,
+        Network::Ipv6(_) => packet.extra.is_some() && packet.transport == Transport::None,
+        Network::Other(_) => true,
+    }
+}
+
+/// netem has damaged it: its headers cannot be relied on, and nobody takes it in.
+fn is_damaged(packet: &Packet) -> bool {
+    packet.flaws() != Flaws::default()
+}
+
+impl Observer for Witness {
+    fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
+        let node = self.ends[link.0 as usize].0;
+        let segments = u64::from(packet.segments());
+        self.links[link.0 as usize].entered += segments;
+        self.nodes[node.0 as usize].left += segments;
+        let Some(ends) = ends(packet).filter(|_| !is_damaged(packet)) else { return };
+        if is_piece(packet) {
+            self.cut.insert((ends.0.ip(), ends.1.ip()));
+        } else if let Transport::Tcp(tcp) = packet.transport
+            && self.owners.get(&ends.0.ip()) == Some(&node)
+        {
+            self.departs(now, packet, &tcp, ends);
+        }
+    }
+
+    fn delivered(&mut self, _: Instant, link: LinkId, packet: &Packet) {
+        let node = self.ends[link.0 as usize].1;
+        let segments = u64::from(packet.segments());
+        self.links[link.0 as usize].left += segments;
+        self.nodes[node.0 as usize].entered += segments;
+        let sound = !is_piece(packet) && !is_damaged(packet);
+        let Some(ends) = ends(packet).filter(|_| sound) else { return };
+        if self.owners.get(&ends.1.ip()) != Some(&node) {
+            return;
+        }
+        match packet.transport {
+            Transport::Tcp(tcp) => self.comes(packet, &tcp, ends),
+            Transport::Icmp(_) => self.errors[node.0 as usize] += 1,
+            _ => {}
+        }
+    }
+
+    fn dropped(&mut self, now: Instant, place: Place, reason: Reason, packet: &Packet) {
+        let segments = u64::from(packet.segments());
+        match place {
+            Place::Node(node) => self.nodes[node.0 as usize].dropped += segments,
+            Place::Link(link) => self.links[link.0 as usize].dropped += segments,
+        }
+        let Some(ends) = ends(packet) else { return };
+        match packet.transport {
+            Transport::Tcp(_) => {
+                let at_home =
+                    place == Place::Node(*self.owners.get(&ends.0.ip()).unwrap_or(&NOBODY));
+                let stream = self.streams.entry(ends).or_default();
+                stream.dropped += segments;
+                if at_home {
+                    stream.tried_at = now;
+                }
+                if !(at_home && reason == Reason::PacketTooBig) {
+                    stream.dropped_at = now;
+                }
+            }
+            Transport::Udp(_) => *self.datagrams_dropped.entry(ends).or_default() += segments,
+            _ => {}
+        }
+    }
+}
