@@ -11,7 +11,7 @@ use datapath::tcp::state::State;
 use datapath::units::{Duration, Instant};
 use sim::link::{LinkId, NodeId};
 use sim::windows::WindowUse;
-use sim::world::World;
+use sim::world::{World, WorldStats};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -102,6 +102,7 @@ impl<'a> Play<'a> {
         self.look();
         self.nothing_is_left()?;
         self.bytes_are_whole()?;
+        self.datagrams_have_come()?;
         self.errors_are_explained()?;
         Ok(self)
     }
@@ -255,7 +256,12 @@ impl<'a> Play<'a> {
 
     /// Whether a qdisc makes copies.
     fn duplicates(&self) -> bool {
-        let says = |words: &String| words.contains("duplicate");
+        self.says("duplicate")
+    }
+
+    /// Whether words of `tc` contain this one.
+    fn says(&self, word: &str) -> bool {
+        let says = |words: &String| words.contains(word);
         let changes = self.case.changes.iter().any(|change| match &change.what {
             What::Tc { words, .. } => says(words),
             _ => false,
@@ -358,8 +364,10 @@ impl<'a> Play<'a> {
                     state.set_rate(Some(SLOWEST));
                 }
                 self.set_link_up(link, true);
-                self.set_mtu(wire, end, HEALED_MTU);
                 let (node, port) = end_of(case, wire, end);
+                if self.built.world.host(node).port(port).config.mtu != HEALED_MTU {
+                    self.set_mtu(wire, end, HEALED_MTU);
+                }
                 self.built.world.with_host(node, |now, host| {
                     host.remove_policers(port);
                     host.set_shared_buffer(None);
@@ -510,6 +518,55 @@ impl<'a> Play<'a> {
         self.witness.as_ref().is_none_or(skipped)
     }
 
+    /// Every datagram that was sent has been read or was dropped with a reason, where none is copied,
+    /// cut or damaged beyond recognition.
+    fn datagrams_have_come(&self) -> Result<(), Violation> {
+        let Some(witness) = &self.witness else { return Ok(()) };
+        let witness = witness.borrow();
+        if self.duplicates() || self.says("corrupt") || self.copies() {
+            return Ok(());
+        }
+        for (index, (flow, apps)) in self.case.flows.iter().zip(&self.built.apps).enumerate() {
+            let (App::Cbr { size, .. } | App::Probe { size, .. }, (sender, Some(reader))) =
+                (&flow.app, apps)
+            else {
+                continue;
+            };
+            if size + DATAGRAM_HEADERS > self.least_mtu() {
+                continue;
+            }
+            let ends = build::ends_of(index, flow, &self.built.addresses);
+            let dropped = witness.datagrams_dropped.get(&ends).copied().unwrap_or(0);
+            let sent = self.built.world.report(*sender).sent;
+            let read = self.built.world.report(*reader).received;
+            if sent != read + dropped {
+                let what =
+                    format!("{ends:?}: {sent} datagrams sent, {read} read, {dropped} dropped");
+                return Err(Violation::new("conservation", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether links make copies.
+    fn copies(&self) -> bool {
+        let mut links = self.case.wires.iter().flat_map(|wire| [&wire.there, &wire.back]);
+        links.any(|link| {
+            let trouble = &link.trouble;
+            trouble.duplication > 0 || trouble.rules.iter().any(|rule| rule.contains("dup"))
+        })
+    }
+
+    /// The smallest MTU that there ever was.
+    fn least_mtu(&self) -> u32 {
+        let begun = self.case.wires.iter().map(|wire| wire.mtu);
+        let changed = self.case.changes.iter().filter_map(|change| match change.what {
+            What::Mtu { mtu, .. } => Some(mtu),
+            _ => None,
+        });
+        begun.chain(changed).chain([HEALED_MTU]).min().unwrap_or(HEALED_MTU)
+    }
+
     /// Every error that an application was told has its cause on the wire.
     fn errors_are_explained(&self) -> Result<(), Violation> {
         let Some(witness) = &self.witness else { return Ok(()) };
@@ -538,6 +595,8 @@ impl<'a> Play<'a> {
 
 /// The slowest rate of a healed link.
 const SLOWEST: datapath::units::Rate = datapath::units::Rate::from_mbit(1);
+/// Headers of a datagram below the link layer, the longer ones of IPv6, bytes.
+const DATAGRAM_HEADERS: u32 = 48;
 /// The MTU of healed links.
 const HEALED_MTU: u32 = 1_500;
 
@@ -589,7 +648,9 @@ fn reset_sysctls(host: &mut Host) {
 /// Everything that can be seen of a world.
 fn look_at(built: &Built) -> String {
     let world = &built.world;
-    let mut seen = format!("{:?} {:?} heard {}\n", world.now(), world.stats(), world.all_heard());
+    // How many events there were is the engine's affair: a stop makes some of them necessary.
+    let stats = WorldStats { events: 0, ..*world.stats() };
+    let mut seen = format!("{:?} {stats:?} heard {}\n", world.now(), world.all_heard());
     let mut line = |what: &dyn core::fmt::Debug| writeln!(seen, "{what:?}").expect("memory");
     for (id, link) in world.links() {
         line(&(id, link.stats, world.in_flight(id), link.rule_hits()));

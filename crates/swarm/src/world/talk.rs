@@ -277,8 +277,12 @@ impl Dialogue {
         healed: bool,
         entry: &mut Entry,
     ) -> Instant {
-        if healed || self.shut {
+        if self.shut {
             return Instant::FAR_FUTURE;
+        }
+        if healed {
+            // The last words: they have to get through.
+            (self.left, self.write_at) = (self.left.min(manners.chunk), cx.now);
         }
         while self.left > 0 && cx.now >= self.write_at {
             let taken = cx.host.tcp_write(cx.now, self.socket, self.left.min(manners.chunk));
@@ -287,13 +291,14 @@ impl Dialogue {
             }
             self.left -= taken;
             entry.written += taken;
-            self.write_at = cx.now + Duration::from_micros(manners.gap_us);
+            let gap = if healed { 0 } else { manners.gap_us };
+            self.write_at = cx.now + Duration::from_micros(gap);
         }
         if self.left > 0 { self.write_at } else { Instant::FAR_FUTURE }
     }
 
     fn end(&mut self, cx: &mut AppCx<'_>, manners: &Manners, healed: bool, entry: &mut Entry) {
-        let written = self.left == 0 || healed;
+        let written = self.left == 0;
         if entry.eof
             && (written
                 || !cx.host.tcp_connection(self.socket).is_some_and(|tcp| tcp.state().can_send()))
@@ -304,9 +309,9 @@ impl Dialogue {
         if closes && !healed && !is_connecting(cx, self.socket) {
             return self.close(cx, entry);
         }
-        let shuts = healed || matches!(manners.ending, Ending::Shutdown) && written;
+        let shuts = written && (healed || matches!(manners.ending, Ending::Shutdown));
         // To shut down what is being connected gives it up.
-        let gives_up = healed && entry.flow.is_multiple_of(2);
+        let gives_up = entry.flow.is_multiple_of(2);
         if shuts && !self.shut && (gives_up || !is_connecting(cx, self.socket)) {
             self.shut = true;
             entry.aborted |= is_connecting(cx, self.socket);
