@@ -283,28 +283,28 @@ fn a_source_address_prefers_its_own_interface() {
 /// Linux 6.18, `ip -6 route get … from … oif …`: an interface binds as long as the source is open.
 #[test]
 fn ipv6_demands_an_interface_only_without_a_source() {
-    let mut fib = Fib::new();
-    let via = |port: u16, host: u16| NextHop::new(port, Some(ip(&format!("fd00:{port}::{host}"))));
-    fib.add(Route::new(net("fd45::/64"), vec![via(1, 2), via(2, 2), via(2, 3)])).unwrap();
-    fib.add(Route::on_link(net("fd48::/64"), 1)).unwrap();
-    fib.append(Route::on_link(net("fd48::/64"), 2)).unwrap();
-    let port = |src: &str, dst: &str, oif: u16| {
+    fn port(fib: &Fib, src: &str, dst: &str, oif: u16) -> u16 {
         let asked = RouteKey { src: ip(src), oif: Some(oif), ..RouteKey::to(ip(dst)) };
         match fib.lookup(&asked) {
             Decision::Forward(hop) => hop.port,
             other => panic!("{other:?}"),
         }
-    };
-    let ports = |src: &str, oif: u16| {
-        let found = (1..100).map(|host| port(src, &format!("fd45::{host:x}"), oif));
+    }
+    let mut fib = Fib::new();
+    let via = |port: u16, host: u16| NextHop::new(port, Some(ip(&format!("fd00:{port}::{host}"))));
+    fib.add(Route::new(net("fd45::/64"), vec![via(1, 2), via(2, 2), via(2, 3)])).unwrap();
+    fib.add(Route::on_link(net("fd48::/64"), 1)).unwrap();
+    fib.append(Route::on_link(net("fd48::/64"), 2)).unwrap();
+    let ports = |fib: &Fib, src: &str, prefix: &str, oif: u16| {
+        let found = (1..100).map(|host| port(fib, src, &format!("{prefix}::{host:x}"), oif));
         found.collect::<std::collections::BTreeSet<_>>()
     };
-    assert_eq!(ports("::", 1), [1].into());
-    assert_eq!(ports("::", 2), [2].into());
-    assert_eq!(ports("fd09::7", 2), [1, 2].into(), "the hash decides");
+    assert_eq!(ports(&fib, "::", "fd45", 1), [1].into());
+    assert_eq!(ports(&fib, "::", "fd45", 2), [2].into());
+    assert_eq!(ports(&fib, "fd09::7", "fd45", 2), [1, 2].into(), "the hash decides");
     // Routes that are no siblings are told apart by the interface, demanded or not.
-    assert_eq!([1, 2].map(|oif| port("::", "fd48::1", oif)), [1, 2]);
-    assert_eq!([1, 2, 3].map(|oif| port("fd09::7", "fd48::1", oif)), [1, 2, 1]);
+    assert_eq!([1, 2].map(|oif| port(&fib, "::", "fd48::1", oif)), [1, 2]);
+    assert_eq!([1, 2, 3].map(|oif| port(&fib, "fd09::7", "fd48::1", oif)), [1, 2, 1]);
     // A group must have the interface, and need not take it.
     for id in [1, 2] {
         fib.add_object(Instant::ZERO, id.into(), ObjectConfig::Hop(via(id, 2))).unwrap();
@@ -312,8 +312,7 @@ fn ipv6_demands_an_interface_only_without_a_source() {
     let members = [1, 2].map(|id| resilient::Member { id, weight: 1 }).to_vec();
     fib.add_object(Instant::ZERO, 10, ObjectConfig::Group(members)).unwrap();
     fib.add(Route::object(net("fd46::/64"), 10)).unwrap();
-    let taken = (1..100).map(|host| port("::", &format!("fd46::{host:x}"), 2));
-    assert_eq!(taken.collect::<std::collections::BTreeSet<_>>(), [1, 2].into());
+    assert_eq!(ports(&fib, "::", "fd46", 2), [1, 2].into());
     assert_eq!(
         fib.lookup(&RouteKey { oif: Some(3), ..RouteKey::to(ip("fd46::1")) }),
         Decision::NoRoute

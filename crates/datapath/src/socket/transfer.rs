@@ -324,7 +324,6 @@ impl Sockets {
     }
 
     /// Reads for `splice`: stops at urgent data, never passes it.
-    #[expect(clippy::too_many_arguments, reason = "a call's arguments, lent on")]
     pub(super) fn read_for_splice(
         &mut self,
         now: Instant,

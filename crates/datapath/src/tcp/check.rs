@@ -14,6 +14,7 @@ const SELDOM: u32 = 64;
 
 /// What the records in flight add up to, in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[expect(clippy::struct_field_names, reason = "the kernel's names of these counters")]
 struct Sums {
     packets_out: u32,
     sacked_out: u32,

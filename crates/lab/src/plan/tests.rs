@@ -634,9 +634,9 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
     let up = "l = { ends = [\"a-*\", \"hub\"], delay = \"1ms\" }\n\
               m = { ends = [\"b-*\", \"hub\"] }";
     let flow = "f = { app = \"bulk\", from = \"a-1\", to = \"b-1\" }";
-    let axes: String =
-        (0..10).map(|axis| format!("p{axis} = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n")).collect();
-    let parameters: String = (0..10).map(|axis| format!("p{axis} = 0\n")).collect();
+    let ten = |value: &str| (0..10).map(|axis| format!("p{axis} = {value}\n")).collect::<Vec<_>>();
+    let axes = ten("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]").concat();
+    let parameters = ten("0").concat();
     let sweep = format!("[parameters]\n{parameters}[sweep]\n{axes}");
     let two_hubs = "x = { ends = [\"a-*\", \"hub\"] }\ny = { ends = [\"a-*\", \"b-1\"] }";
     let table = [
