@@ -24,7 +24,7 @@ impl Draw {
     /// The choices that these bytes stand for, a small choice taking a single one; when they end, the
     /// first of each choice.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Self(Source::Bytes(bytes.to_vec().into_iter()))
+        Self(Source::Bytes(Vec::from(bytes).into_iter()))
     }
 
     /// A number below `bound`, which is not zero.

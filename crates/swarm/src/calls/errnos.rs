@@ -116,14 +116,13 @@ fn errors_of(syscall: &Syscall) -> (&'static [Errno], bool) {
         Syscall::Pipe => (&[E::EMFILE], false),
         Syscall::Open { .. } => (&[E::ENOENT, E::EEXIST, E::EINVAL, E::EMFILE], false),
         Syscall::Poll { .. } => (&[E::EINVAL], false),
-        Syscall::Select { .. } => (&[E::EBADF, E::EINVAL], false),
         Syscall::EpollCreate { .. } | Syscall::EpollCreate1 { .. } => {
             (&[E::EINVAL, E::EMFILE], false)
         }
         Syscall::EpollCtl { .. } => {
             (&[E::EBADF, E::EEXIST, E::EINVAL, E::ELOOP, E::ENOENT, E::EPERM, E::EFAULT], false)
         }
-        Syscall::EpollWait { .. } => (&[E::EBADF, E::EINVAL], false),
+        Syscall::Select { .. } | Syscall::EpollWait { .. } => (&[E::EBADF, E::EINVAL], false),
         Syscall::Close { .. } => (&[E::EBADF], false),
         Syscall::Shutdown { .. } => (&[E::EBADF, E::ENOTSOCK, E::EINVAL, E::ENOTCONN], false),
         Syscall::Fcntl { .. } => (&[E::EBADF, E::EINVAL, E::EMFILE], false),

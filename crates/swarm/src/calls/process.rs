@@ -292,7 +292,6 @@ impl Process {
                 self.model.watch(*epfd, *fd, events);
                 Ok(())
             }
-            Syscall::Listen { fd, .. } => self.note_stream(*fd, |stream| stream.listens = true),
             Syscall::Fcntl { fd, command: F_SETFL, argument } => {
                 self.model.set_nonblocking(*fd, argument & O_NONBLOCK != 0);
                 Ok(())
@@ -301,32 +300,41 @@ impl Process {
                 self.model.set_nonblocking(*fd, *argument != 0);
                 Ok(())
             }
-            Syscall::Shutdown { fd, how } if *how != SHUT_WR => self.note_stream(*fd, |stream| {
-                stream.partial = true;
-                stream.listens = false;
-            }),
-            Syscall::Connect { fd, address: Address::Unspecified } => {
-                self.note_stream(*fd, |stream| {
-                    (stream.ends, stream.aim, stream.listens) = (None, None, false);
-                })
+            _ => {
+                self.note_stream(syscall, returned);
+                Ok(())
             }
-            Syscall::SetOption { fd, level: SOL_SOCKET, name: SO_RCVLOWAT, .. } => {
-                self.note_stream(*fd, |stream| stream.tuned = true)
-            }
-            Syscall::GetOption { fd, level: SOL_SOCKET, name: SO_ERROR, .. }
-                if returned.option_number() != Some(0) =>
-            {
-                self.note_stream(*fd, |stream| stream.partial = true)
-            }
-            _ => Ok(()),
         }
     }
 
-    fn note_stream(&mut self, fd: Fd, note: impl FnOnce(&mut Stream)) -> Result<(), String> {
-        if let Some(stream) = self.model.stream_mut(fd) {
-            note(stream);
+    /// What a call says about the stream behind a socket.
+    fn note_stream(&mut self, syscall: &Syscall, returned: &Return) {
+        let (Syscall::Listen { fd, .. }
+        | Syscall::Shutdown { fd, .. }
+        | Syscall::Connect { fd, .. }
+        | Syscall::SetOption { fd, .. }
+        | Syscall::GetOption { fd, .. }) = syscall
+        else {
+            return;
+        };
+        let Some(stream) = self.model.stream_mut(*fd) else { return };
+        match syscall {
+            Syscall::Listen { .. } => stream.listens = true,
+            Syscall::Shutdown { how, .. } if *how != SHUT_WR => {
+                stream.partial = true;
+                stream.listens = false;
+            }
+            Syscall::Connect { address: Address::Unspecified, .. } => {
+                (stream.ends, stream.aim, stream.listens) = (None, None, false);
+            }
+            Syscall::SetOption { level: SOL_SOCKET, name: SO_RCVLOWAT, .. } => stream.tuned = true,
+            Syscall::GetOption { level: SOL_SOCKET, name: SO_ERROR, .. }
+                if returned.option_number() != Some(0) =>
+            {
+                stream.partial = true;
+            }
+            _ => {}
         }
-        Ok(())
     }
 
     /// A connection that has failed may have lost bytes; one that was never there is forgotten.

@@ -176,7 +176,7 @@ impl<'a> Bench<'a> {
             self.take_drops()?;
             self.seen = Stats::default();
             self.drops_differ = false;
-            self.words = words.to_owned();
+            words.clone_into(&mut self.words);
         } else {
             self.forget_discarded(replaced.is_none());
             self.take_drops()?;
@@ -202,7 +202,7 @@ impl<'a> Bench<'a> {
                 }
             }
             AnyQdisc::Cake(_) if changed => {
-                self.seen.drops = self.seen.drops.wrapping_sub(purged.count() as u64)
+                self.seen.drops = self.seen.drops.wrapping_sub(purged.count() as u64);
             }
             _ => {}
         }

@@ -116,7 +116,6 @@ impl Ledger {
         let waits = |arrived: &&Arrived| arrived.out.contains(&0);
         self.arrived
             .iter()
-            .map(|(number, arrived)| (number, arrived))
             .filter(move |(_, arrived)| waits(arrived))
             .map(|(number, arrived)| (*number, &arrived.packet, arrived.not_before))
     }
@@ -133,7 +132,9 @@ impl Ledger {
         let Some(out) = arrived.out.get_mut(parts) else {
             return Err(format!("packet {number} has no segments {first} and on"));
         };
-        out.iter_mut().for_each(|times| *times += 1);
+        for times in out.iter_mut() {
+            *times += 1;
+        }
         if !licence.copies && out.iter().any(|times| *times > 1) {
             return Err(format!("packet {number} came out twice (from segment {first} on)"));
         }

@@ -73,9 +73,8 @@ fn mood(draw: &mut Draw) -> Mood {
         ipv6,
         heal_us,
         least_mtu: match (small_mtus, ipv6) {
-            (_, true) => 1_280,
             (true, false) => *draw.one_of(&[68, 128, 296, 552, 576, 1_000]),
-            (false, false) => 1_280,
+            _ => 1_280,
         },
     }
 }
@@ -154,7 +153,7 @@ fn wire(draw: &mut Draw, mood: &Mood, ends: [usize; 2]) -> Wire {
     } else {
         direction(draw, mood)
     };
-    Wire { ends, mtu: (mtu as u64).max(mood.least_mtu) as u32, veth: draw.percent(15), there, back }
+    Wire { ends, mtu: mtu.max(mood.least_mtu) as u32, veth: draw.percent(15), there, back }
 }
 
 fn direction(draw: &mut Draw, mood: &Mood) -> Direction {
@@ -342,7 +341,6 @@ fn payload(draw: &mut Draw, mtu: u32) -> u32 {
 fn manners(draw: &mut Draw, mood: &Mood, most: u64) -> Manners {
     let after = draw.log_range(0..=mood.heal_us);
     let ending = match draw.range(0..=9) {
-        0..=3 => Ending::Shutdown,
         4..=5 => Ending::Wait,
         6 if mood.rude => Ending::Close,
         7 if mood.rude => Ending::Abort(after),

@@ -447,6 +447,7 @@ pub enum What {
     },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(value: &u64) -> bool {
     *value == 0
 }

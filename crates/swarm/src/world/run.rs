@@ -35,8 +35,8 @@ const SOCKETS_PER_TRY: usize = 12;
 /// Runs a case twice: stopped at many places and observed, then in one go by another engine and
 /// unobserved. Both must see the same.
 pub fn run(case: &Case) -> Result<Outcome, Violation> {
-    let watched = Play::new(case, true).to_the_end()?;
-    let alone = Play::new(case, false).to_the_end()?;
+    let watched = Play::new(case, true).played()?;
+    let alone = Play::new(case, false).played()?;
     compare(&watched.seen, &alone.seen)?;
     let mut digest = Digest::default();
     watched.seen.iter().for_each(|seen| digest.add_text(seen));
@@ -88,7 +88,7 @@ impl<'a> Play<'a> {
         Self { case, built, witness, seen: Vec::new(), done: 0, denials: Vec::new() }
     }
 
-    fn to_the_end(mut self) -> Result<Self, Violation> {
+    fn played(mut self) -> Result<Self, Violation> {
         self.until_healing()?;
         self.heal();
         let heal = micros(self.case.heal_us);
@@ -373,7 +373,7 @@ impl<'a> Play<'a> {
                     host.set_shared_buffer(None);
                     if !direction.healed.is_empty() {
                         host.change_qdisc(now, port, |root, cx| {
-                            replace_root(root, &direction.healed, cx)
+                            replace_root(root, &direction.healed, cx);
                         });
                     }
                 });
@@ -423,14 +423,14 @@ impl<'a> Play<'a> {
         let node = self.built.addresses.iter().position(of_family)?;
         let host = self.built.world.host(NodeId(node as u32));
         let mut all = host.tcp_connections();
-        all.find(|tcp| tcp.local() == local && tcp.remote() == remote).map(|tcp| tcp.state())
+        all.find(|tcp| tcp.local() == local && tcp.remote() == remote).map(datapath::tcp::Connection::state)
     }
 
     /// Whoever still waits for a peer that is gone closes.
     fn close_the_rest(&mut self) {
         for node in 0..self.case.nodes.len() {
             self.built.world.with_host(NodeId(node as u32), |now, host| {
-                let open: Vec<u32> = host.tcp_connections().map(|tcp| tcp.id()).collect();
+                let open: Vec<u32> = host.tcp_connections().map(datapath::tcp::Connection::id).collect();
                 for id in open {
                     host.tcp_close(now, id);
                 }
@@ -443,7 +443,7 @@ impl<'a> Play<'a> {
         let world = &self.built.world;
         for node in 0..self.case.nodes.len() {
             let host = world.host(NodeId(node as u32));
-            for tcp in host.tcp_connections() {
+            if let Some(tcp) = host.tcp_connections().next() {
                 let what = format!(
                     "node {node}: {} to {} is {:?}",
                     tcp.local(),
@@ -673,6 +673,8 @@ fn look_at(built: &Built) -> String {
     let ledger = built.ledger.borrow();
     let mut entries: Vec<&Entry> = ledger.iter().collect();
     entries.sort_by_key(|entry| (entry.flow, entry.node, entry.since, entry.local, entry.remote));
-    entries.into_iter().for_each(|entry| line(entry));
+    for entry in entries {
+        line(entry);
+    }
     seen
 }

@@ -60,7 +60,7 @@ pub fn simpler(case: &Case) -> Vec<Case> {
     all
 }
 
-fn direction(case: &Case, wire: usize, end: usize, with: &mut dyn FnMut(&dyn Fn(&mut Case))) {
+fn direction(case: &Case, wire: usize, end: usize, with: &mut Changes<'_>) {
     let set = |case: &mut Case, direction: Direction| {
         let wire = &mut case.wires[wire];
         *[&mut wire.there, &mut wire.back][end] = direction;
@@ -96,7 +96,7 @@ fn direction(case: &Case, wire: usize, end: usize, with: &mut dyn FnMut(&dyn Fn(
     }
 }
 
-fn flow(case: &Case, index: usize, with: &mut dyn FnMut(&dyn Fn(&mut Case))) {
+fn flow(case: &Case, index: usize, with: &mut Changes<'_>) {
     with(&|case| case.flows[index].client = Options::default());
     with(&|case| case.flows[index].server = Options::default());
     with(&|case| case.flows[index].ipv6 = false);
@@ -140,22 +140,22 @@ fn flow(case: &Case, index: usize, with: &mut dyn FnMut(&dyn Fn(&mut Case))) {
             let fewer: [fn(&mut App); 4] = [
                 |app| {
                     if let App::Send { bytes, .. } = app {
-                        *bytes /= 2
+                        *bytes /= 2;
                     }
                 },
                 |app| {
                     if let App::Send { gap_us, .. } = app {
-                        *gap_us = 0
+                        *gap_us = 0;
                     }
                 },
                 |app| {
                     if let App::Send { on_off_us, .. } = app {
-                        *on_off_us = [0, 0]
+                        *on_off_us = [0, 0];
                     }
                 },
                 |app| {
                     if let App::Send { pause, .. } = app {
-                        *pause = [0, 0]
+                        *pause = [0, 0];
                     }
                 },
             ];
@@ -186,7 +186,7 @@ fn talk_of(case: &mut Case, index: usize, change: impl Fn(&mut u32, &mut bool, &
     }
 }
 
-fn talk(index: usize, answers: bool, with: &mut dyn FnMut(&dyn Fn(&mut Case))) {
+fn talk(index: usize, answers: bool, with: &mut Changes<'_>) {
     let fewer: [fn(&mut super::plan::Manners); 6] = [
         |manners| manners.write = 0,
         |manners| manners.write /= 2,

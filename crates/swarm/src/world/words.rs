@@ -184,7 +184,7 @@ fn netem(draw: &mut Draw) -> String {
                 draw.range(10..=100),
                 draw.range(50..=100),
                 draw.range(0..=10)
-            )
+            );
         }
         4 => {
             words += &format!(
@@ -193,7 +193,7 @@ fn netem(draw: &mut Draw) -> String {
                 draw.range(20..=100),
                 percent(draw),
                 draw.range(20..=100)
-            )
+            );
         }
         _ => {}
     }
