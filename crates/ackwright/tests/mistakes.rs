@@ -259,7 +259,7 @@ fn messages_stay_short_whatever_is_wrong_and_however_long_it_is() {
     let word = "x".repeat(400_000);
     let long =
         write(&directory, "long.toml", &PROBES.replace("to = \"b\"", &format!("to = \"{word}\"")));
-    let keys: String = (0..20_000).map(|key| format!("k{key} = 1\n")).collect();
+    let keys = (0..20_000).map(|key| format!("k{key} = 1\n")).collect::<Vec<_>>().concat();
     let keys = write(&directory, "keys.toml", &(keys + PROBES));
     let json = write(&directory, "json.ip", &format!("[{{\"dst\":\"{word}\"}}]"));
     let line = write(&directory, "line.ip", &format!("route {word}"));

@@ -112,7 +112,13 @@ pub fn run(args: &Args) -> Outcome {
     replay::check(&options).map_err(failure)?;
     let output = results(&args.plots)?;
     // Of two things that would go to standard output, the capture was asked to.
-    let print = |text: &str| if to_output { Ok(eprintln!("{text}")) } else { print(text) };
+    let print = |text: &str| {
+        if !to_output {
+            return print(text);
+        }
+        eprintln!("{text}");
+        Ok(())
+    };
     let bar = Bar::new(1);
     let stop = interrupt::flag();
     let done = replay::replay(args.common.capture(), &options, args.out.as_deref(), &bar, &stop);

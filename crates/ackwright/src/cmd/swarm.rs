@@ -172,7 +172,7 @@ fn shrink(kind: Kind, seed: u64, violation: &Violation) -> Result<(), Failure> {
     eprintln!("{kind} seed {seed} is made simpler …");
     let (text, broken) = swarm::file::of_seed(kind, seed, violation.clone(), SHRINK_TRIES);
     let file = format!("{kind}-{seed}.toml");
-    lab::store::replace(std::path::Path::new(&file), text.as_bytes())?;
+    lab::store::replace(Path::new(&file), text.as_bytes())?;
     eprintln!("{broken}\nagain: ackwright swarm --case {file}");
     Ok(())
 }

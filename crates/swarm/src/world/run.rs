@@ -423,14 +423,16 @@ impl<'a> Play<'a> {
         let node = self.built.addresses.iter().position(of_family)?;
         let host = self.built.world.host(NodeId(node as u32));
         let mut all = host.tcp_connections();
-        all.find(|tcp| tcp.local() == local && tcp.remote() == remote).map(datapath::tcp::Connection::state)
+        all.find(|tcp| tcp.local() == local && tcp.remote() == remote)
+            .map(datapath::tcp::Connection::state)
     }
 
     /// Whoever still waits for a peer that is gone closes.
     fn close_the_rest(&mut self) {
         for node in 0..self.case.nodes.len() {
             self.built.world.with_host(NodeId(node as u32), |now, host| {
-                let open: Vec<u32> = host.tcp_connections().map(datapath::tcp::Connection::id).collect();
+                let open: Vec<u32> =
+                    host.tcp_connections().map(datapath::tcp::Connection::id).collect();
                 for id in open {
                     host.tcp_close(now, id);
                 }
@@ -627,7 +629,8 @@ fn replace_root(root: &mut Sched, words: &str, cx: &mut datapath::qdisc::Cx<'_>)
     let healed =
         iproute::tc::parse_qdisc(&format!("qdisc replace dev d root handle fffe: {words}"));
     let rng = datapath::rng::Rng::stream(0, 0);
-    let done = healed.expect("words that are drawn").apply(root, Default::default(), rng, cx);
+    let done =
+        healed.expect("words that are drawn").apply(root, iproute::tc::Device::default(), rng, cx);
     drop(done.expect("a root can be replaced"));
 }
 

@@ -3,6 +3,9 @@
 use super::plan::{App, Case, Direction, Ending, Node, Options, Reading, Trouble, What};
 use crate::shrink::without_parts;
 
+/// Takes changes that may make a case simpler.
+type Changes<'a> = dyn FnMut(&dyn Fn(&mut Case)) + 'a;
+
 /// Worlds a little simpler, the boldest first.
 pub fn simpler(case: &Case) -> Vec<Case> {
     let mut all = Vec::new();
@@ -159,7 +162,9 @@ fn flow(case: &Case, index: usize, with: &mut Changes<'_>) {
                     }
                 },
             ];
-            fewer.iter().for_each(|fewer| with(&|case| fewer(&mut case.flows[index].app)));
+            for fewer in fewer {
+                with(&|case| fewer(&mut case.flows[index].app));
+            }
         }
         _ => {
             let fewer = |app: &mut App| match app {

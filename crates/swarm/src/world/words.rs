@@ -1,5 +1,7 @@
 //! Random words of `tc` and values of sysctls.
 
+#![expect(clippy::format_push_string, reason = "option by option, as they are drawn")]
+
 use crate::draw::Draw;
 
 /// The commands that put a tree on an empty port called `d`.
