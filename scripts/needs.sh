@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 if [ ! -x .venv/bin/flent ]; then
-  python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check flent==2.3.0 ||
+  python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check flent==2.3.0 numpy==2.3.4 ||
     echo "flent could not be installed"
 fi
 if ! command -v ip >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -21,6 +21,7 @@ use crate::tcp::{Connection, Cx, Egress, Gate, Handed, PathMtu};
 use crate::trace::Event;
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
+use core::ops::Add;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -71,6 +72,18 @@ impl Wakes {
     /// All of them.
     pub const fn total(self) -> u32 {
         self.read.wrapping_add(self.write).wrapping_add(self.state)
+    }
+}
+
+impl Add for Wakes {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            read: self.read.wrapping_add(other.read),
+            write: self.write.wrapping_add(other.write),
+            state: self.state.wrapping_add(other.state),
+        }
     }
 }
 

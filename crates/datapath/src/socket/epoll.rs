@@ -166,9 +166,7 @@ impl Sockets {
     /// How often the waiters of a descriptor have been woken.
     fn wakes(&self, host: &Host, fd: Fd) -> Wakes {
         match self.file(fd) {
-            Ok(File::Stream(stream)) => {
-                stream.host_socket().map(|id| host.tcp_wakes(id)).unwrap_or_default()
-            }
+            Ok(File::Stream(stream)) => stream.wakes(host),
             Ok(File::Datagram(socket)) => socket.wakes(host),
             // Whatever changes a pipe is a wake-up.
             Ok(&File::Pipe(pipe, _)) => {

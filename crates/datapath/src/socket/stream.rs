@@ -8,7 +8,7 @@ use super::errno::Errno;
 use super::options::StreamOptions;
 use super::table::File;
 use super::{Sockets, family, number};
-use crate::host::Host;
+use crate::host::{Host, Wakes};
 use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::switch;
 use crate::tcp::state::State;
@@ -38,6 +38,8 @@ pub(super) struct Stream {
     pub disconnecting: bool,
     /// What the next call is told of a connection that was given up.
     pub leftover: Option<Errno>,
+    /// How often its waiters were woken while it had other numbers at the host.
+    pub wakes_before: Wakes,
 }
 
 /// What has become of a socket.
@@ -60,6 +62,19 @@ impl Stream {
             Phase::Fresh | Phase::Deferred(_) => None,
             Phase::Listener(id) | Phase::Connection(id) => Some(id),
         }
+    }
+
+    /// How often its waiters have been woken.
+    pub fn wakes(&self, host: &Host) -> Wakes {
+        self.wakes_before + self.host_socket().map(|id| host.tcp_wakes(id)).unwrap_or_default()
+    }
+
+    /// It is as new, and has no number at the host any more, which wakes its waiters
+    /// (`tcp_disconnect`, `inet_shutdown`).
+    fn start_anew(&mut self, host: &Host) {
+        let left = Wakes { state: 1, ..Wakes::default() };
+        self.wakes_before = self.wakes(host) + left;
+        self.phase = Phase::Fresh;
     }
 
     /// The connection, if it is one.
@@ -130,6 +145,7 @@ impl Sockets {
             connected: false,
             disconnecting: false,
             leftover: None,
+            wakes_before: Wakes::default(),
         };
         let fd = self.install(File::Stream(Box::new(stream)));
         Ok(Return::value(fd.into()))
@@ -350,7 +366,7 @@ impl Sockets {
                 }
                 let error = host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
                 // The socket may connect again.
-                stream.phase = Phase::Fresh;
+                stream.start_anew(host);
                 stream.connected = false;
                 host.tcp_close(now, id);
                 Poll::Ready(Err(error))
@@ -366,14 +382,15 @@ impl Sockets {
     /// `connect` to `AF_UNSPEC` (`tcp_disconnect`).
     fn disconnect(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
         let stream = self.stream_mut(fd)?;
-        match stream.phase {
+        let phase = stream.phase;
+        stream.start_anew(host);
+        match phase {
             Phase::Connection(id) => {
                 host.with_tcp(now, id, Connection::disconnect);
             }
             Phase::Listener(id) => host.tcp_close(now, id),
             Phase::Fresh | Phase::Deferred(_) => {}
         }
-        stream.phase = Phase::Fresh;
         stream.connected = false;
         stream.disconnecting = false;
         Ok(Return::value(0))
@@ -416,7 +433,7 @@ impl Sockets {
                     if matches!(state, None | Some(State::Close)) {
                         let error =
                             host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
-                        stream.phase = Phase::Fresh;
+                        stream.start_anew(host);
                         host.tcp_close(now, id);
                         return Err(error);
                     }
@@ -444,8 +461,8 @@ impl Sockets {
             Phase::Fresh | Phase::Deferred(_) => Err(Errno::ENOTCONN),
             Phase::Listener(id) => {
                 if read {
+                    stream.start_anew(host);
                     host.tcp_close(now, id);
-                    stream.phase = Phase::Fresh;
                 }
                 Ok(Return::value(0))
             }
@@ -459,8 +476,8 @@ impl Sockets {
                     return Err(Errno::ENOTCONN);
                 }
                 if state == State::SynSent {
+                    stream.start_anew(host);
                     host.with_tcp(now, id, Connection::disconnect);
-                    stream.phase = Phase::Fresh;
                     stream.disconnecting = false;
                     stream.leftover = Some(Errno::ECONNRESET);
                     return Ok(Return::value(0));

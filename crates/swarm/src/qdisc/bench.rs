@@ -39,6 +39,9 @@ pub struct Bench<'a> {
     seen: Stats,
     /// The root's drops are known to be counted otherwise.
     drops_differ: bool,
+    /// CAKE tells flows here: in frames with a tag inside it reads other bytes than it means to, as the
+    /// kernel does, and may take packets of one flow for several.
+    mixes_tagged: bool,
     words: String,
     pace: Pace,
     digest: Digest,
@@ -75,6 +78,7 @@ impl<'a> Bench<'a> {
             past_copies: Tally::default(),
             seen: Stats::default(),
             drops_differ: false,
+            mixes_tagged: false,
             words: String::new(),
             pace: Pace::Unknown,
             digest: Digest::default(),
@@ -222,7 +226,8 @@ impl<'a> Bench<'a> {
         let Some(flow) = self.case.flows.get(usize::from(number)) else { return Ok(()) };
         let packet = flow.packet(arrival, self.packets);
         self.packets += 1;
-        let in_order = self.licence.in_order && self.unpaced.contains(&number);
+        let is_told_apart = self.mixes_tagged && flow.vlan.is_some();
+        let in_order = self.licence.in_order && self.unpaced.contains(&number) && !is_told_apart;
         let before = self.root.backlog();
         let not_before = self.not_before(&packet);
         self.ledger.enter(&packet, in_order.then_some(number), self.epoch, not_before);
@@ -458,6 +463,7 @@ impl<'a> Bench<'a> {
     /// What the qdiscs that are there now may do, and what those that were there may have done.
     fn read_licence(&mut self) {
         self.licence.in_order = true;
+        self.mixes_tagged = false;
         for (_, sched) in self.root.tree() {
             match sched.qdisc() {
                 AnyQdisc::Netem(netem) => {
@@ -470,7 +476,10 @@ impl<'a> Bench<'a> {
                     // A mark in place of a loss counts as a drop.
                     self.drops_differ |= config.ecn;
                 }
-                AnyQdisc::Cake(cake) => self.licence.wash |= cake.config().wash,
+                AnyQdisc::Cake(cake) => {
+                    self.licence.wash |= cake.config().wash;
+                    self.mixes_tagged = true;
+                }
                 _ => {}
             }
         }

@@ -142,7 +142,7 @@ fn objects_of_the_kernel_are_read() {
 fn the_weight_of_a_single_next_hop_travels() {
     for command in [
         "route add 3.0.0.0/8 nexthop via 10.0.1.2 dev a1 onlink weight 65",
-        "-6 route add fd50::/64 nexthop via fd00:1::2 dev a1 weight 256",
+        "-6 route add fd50::/64 nexthop via fd00:1::2 dev a1 onlink weight 256",
     ] {
         let mut ip = Ip::new();
         ip.run_all("link add lo0\nlink add a1\nlink add a2\nlink add a3").unwrap();
