@@ -26,10 +26,7 @@ const OPEN: &[(Kind, u64)] = &[
     (Kind::Calls, 15_043),
     (Kind::Calls, 15_553),
     (Kind::Calls, 19_449),
-    (Kind::Wire, 1_313),
     (Kind::Wire, 6_956),
-    (Kind::Wire, 12_340),
-    (Kind::Wire, 14_900),
 ];
 
 struct Quiet(Kind);

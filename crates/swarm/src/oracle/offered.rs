@@ -26,11 +26,12 @@ impl Offered {
         }
     }
 
-    /// A segment of the host, to which everything has come in order up to `reached`.
+    /// A segment of the host, to which everything has come in order up to `reached`. The ACK of the
+    /// peer's FIN (`of_fin`) leaves from `tcp_fin`, before the blocks that it passes are taken away.
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn sent(&mut self, segment: &Segment, reached: u32) -> Result<(), Broken> {
+    pub fn sent(&mut self, segment: &Segment, reached: u32, of_fin: bool) -> Result<(), Broken> {
         if segment.has(flag::SYN) {
             self.edge = None;
             self.host_scale = segment.scale;
@@ -39,7 +40,9 @@ impl Offered {
         if !segment.has(flag::ACK) {
             return Ok(());
         }
-        check_blocks(segment)?;
+        if !of_fin {
+            check_blocks(segment)?;
+        }
         self.check_edge(segment, reached)
     }
 
@@ -92,20 +95,22 @@ mod tests {
     #[test]
     fn a_window_keeps_its_edge_or_closes() {
         let mut offered = Offered::default();
-        assert_eq!(offered.sent(&ack(100, 1_000), 100), Ok(()));
-        assert_eq!(offered.sent(&ack(200, 900), 200), Ok(()));
-        let shrunk = offered.sent(&ack(300, 700), 300).map_err(|broken| broken.0);
+        assert_eq!(offered.sent(&ack(100, 1_000), 100, false), Ok(()));
+        assert_eq!(offered.sent(&ack(200, 900), 200, false), Ok(()));
+        let shrunk = offered.sent(&ack(300, 700), 300, false).map_err(|broken| broken.0);
         assert_eq!(shrunk, Err("offered window"));
-        assert_eq!(offered.sent(&ack(300, 0), 300), Ok(()));
-        assert_eq!(offered.sent(&ack(300, 10), 300), Ok(()));
+        assert_eq!(offered.sent(&ack(300, 0), 300, false), Ok(()));
+        assert_eq!(offered.sent(&ack(300, 10), 300, false), Ok(()));
     }
 
     #[test]
     fn blocks_behind_the_first_lie_ahead() {
         let mut offered = Offered::default();
         let of = |sack| Segment { sack, ..ack(500, 1_000) };
-        assert_eq!(offered.sent(&of(vec![(400, 450), (600, 700)]), 500), Ok(()));
-        let passed = offered.sent(&of(vec![(600, 700), (400, 450)]), 500);
+        assert_eq!(offered.sent(&of(vec![(400, 450), (600, 700)]), 500, false), Ok(()));
+        let passed = offered.sent(&of(vec![(600, 700), (400, 450)]), 500, false);
         assert_eq!(passed.map_err(|broken| broken.0), Err("SACK ahead of the ACK"));
+        let of_fin = offered.sent(&of(vec![(600, 700), (400, 450)]), 500, true);
+        assert_eq!(of_fin, Ok(()));
     }
 }

@@ -205,7 +205,8 @@ impl Flow {
         self.check_numbers(segment)?;
         if segment.has(flag::ACK) {
             self.check_ack(segment)?;
-            self.offered.sent(segment, reach(&self.arrived, segment.ack))?;
+            let of_fin = self.peer_end == Some(segment.ack);
+            self.offered.sent(segment, reach(&self.arrived, segment.ack), of_fin)?;
             self.host_ack = Some(segment.ack);
             self.host_sack.clone_from(&segment.sack);
         }

@@ -155,8 +155,8 @@ impl Connection {
     ) -> Option<()> {
         let tcp = syn.tcp()?;
         let mut offered = tcp.options;
-        if offered.timestamps.is_none() {
-            // Nowhere to remember them.
+        if offered.timestamps.is_none() || config.sysctl.tcp_timestamps == 0 {
+            // Nowhere to remember them (`tcp_conn_request`; what is switched off is not even parsed).
             offered = TcpOptions { mss: offered.mss, ..TcpOptions::default() };
         }
         let plain = Tcp { options: offered, ..*tcp };
