@@ -251,6 +251,8 @@ pub(super) struct Progress {
     pub asleep: bool,
     /// Which opening of its descriptor it is about, once it has been handed in.
     pub opened: Option<u64>,
+    /// How often that socket had been disconnected then.
+    pub disconnects: Option<u32>,
 }
 
 impl From<Syscall> for Call {

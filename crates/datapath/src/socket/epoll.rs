@@ -168,11 +168,7 @@ impl Sockets {
         match self.file(fd) {
             Ok(File::Stream(stream)) => stream.wakes(host),
             Ok(File::Datagram(socket)) => socket.wakes(host),
-            // Whatever changes a pipe is a wake-up.
-            Ok(&File::Pipe(pipe, _)) => {
-                let bytes = self.pipes[pipe].bytes as u32;
-                Wakes { read: bytes, write: bytes, state: 0 }
-            }
+            Ok(&File::Pipe(pipe, _)) => self.pipes[pipe].wakes(),
             _ => Wakes::default(),
         }
     }

@@ -6,7 +6,7 @@ use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
-use crate::host::Host;
+use crate::host::{Host, Wakes};
 use crate::units::Instant;
 use core::task::Poll;
 
@@ -31,7 +31,9 @@ pub(super) enum PipeEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pipe {
     /// Bytes in it.
-    pub bytes: u64,
+    bytes: u64,
+    /// How often who waits at its ends has been woken.
+    wakes: Wakes,
     reader: bool,
     writer: bool,
     /// `O_NONBLOCK` of the reading end, and of the writing end.
@@ -46,13 +48,41 @@ const PIPE_SIZE: u64 = 65_536;
 
 impl Default for Pipe {
     fn default() -> Self {
-        Self { bytes: 0, reader: true, writer: true, nonblocking: (false, false) }
+        Self {
+            bytes: 0,
+            wakes: Wakes::default(),
+            reader: true,
+            writer: true,
+            nonblocking: (false, false),
+        }
     }
 }
 
 impl Pipe {
+    /// Bytes in it.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How often who waits at its ends has been woken: readers by each write, since a poll asks for
+    /// that (`poll_usage`), writers by each read, both when an end is closed.
+    pub fn wakes(&self) -> Wakes {
+        self.wakes
+    }
+
+    fn put(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.wakes.read = self.wakes.read.wrapping_add(u32::from(bytes > 0));
+    }
+
+    fn take(&mut self, bytes: u64) {
+        self.bytes -= bytes;
+        self.wakes.write = self.wakes.write.wrapping_add(u32::from(bytes > 0));
+    }
+
     /// One end is closed.
     pub fn close(&mut self, end: PipeEnd) {
+        self.wakes.state = self.wakes.state.wrapping_add(1);
         match end {
             PipeEnd::Read => self.reader = false,
             PipeEnd::Write => self.writer = false,
@@ -260,12 +290,12 @@ impl Sockets {
                     return if waits { Poll::Ready(Err(Errno::EAGAIN)) } else { Poll::Pending };
                 }
                 let moved = source.bytes.min(wanted);
-                source.bytes -= moved;
+                source.take(moved);
                 moved
             }
             _ => return Poll::Ready(Err(Errno::EINVAL)),
         };
-        self.pipes[pipe].bytes += moved;
+        self.pipes[pipe].put(moved);
         Poll::Ready(Ok(Return::value(moved as i64)))
     }
 
@@ -301,7 +331,7 @@ impl Sockets {
             File::Disk(_) => self.write_disk(out_fd, wanted)?,
             _ => return Poll::Ready(Err(Errno::EINVAL)),
         };
-        self.pipes[pipe].bytes -= moved;
+        self.pipes[pipe].take(moved);
         Poll::Ready(Ok(Return::value(moved as i64)))
     }
 
@@ -321,7 +351,7 @@ impl Sockets {
                         return Some(pipe.wait(end));
                     }
                     let taken = pipe.bytes.min(len);
-                    pipe.bytes -= taken;
+                    pipe.take(taken);
                     Ok(taken)
                 }
                 (PipeEnd::Write, true) => {
@@ -332,7 +362,7 @@ impl Sockets {
                         return Some(pipe.wait(end));
                     } else {
                         let taken = pipe.room().min(len);
-                        pipe.bytes += taken;
+                        pipe.put(taken);
                         Ok(taken)
                     }
                 }

@@ -146,7 +146,13 @@ impl Sockets {
         level: i32,
         name: i32,
     ) -> Outcome {
-        let stream = self.stream(fd)?;
+        let stream = self.stream_mut(fd)?;
+        if (level, name) == (SOL_SOCKET, SO_ERROR)
+            && let Some(error) = stream.leftover.take()
+        {
+            let number = OptionValue::Number(error.number().into());
+            return Ok(Return::zero_with(Data::Option(number)));
+        }
         let value = match level {
             SOL_SOCKET => socket_value(host, stream, name)?,
             SOL_TCP => tcp_value(now, host, stream, name)?,
@@ -162,7 +168,7 @@ impl Sockets {
         let stream = match self.file_mut(fd)? {
             File::Stream(stream) => stream,
             &mut File::Pipe(pipe, _) if request == FIONREAD => {
-                let bytes = self.pipes[pipe].bytes;
+                let bytes = self.pipes[pipe].bytes();
                 return Ok(Return::zero_with(Data::Number(bytes as i64)));
             }
             &mut File::Pipe(pipe, end) if request == FIONBIO => {

@@ -89,7 +89,7 @@ impl Sockets {
             Ok(&File::Pipe(pipe, PipeEnd::Read)) => {
                 let pipe = &self.pipes[pipe];
                 let hangup = if pipe.is_ended() { number::EPOLLHUP } else { 0 };
-                hangup | if pipe.bytes > 0 { READABLE } else { 0 }
+                hangup | if pipe.bytes() > 0 { READABLE } else { 0 }
             }
             Ok(&File::Pipe(pipe, PipeEnd::Write)) => {
                 let pipe = &self.pipes[pipe];
@@ -110,7 +110,10 @@ impl Sockets {
 
 fn stream_readiness(now: Instant, host: &mut Host, stream: &Stream) -> u32 {
     match stream.phase {
-        Phase::Fresh => number::EPOLLHUP | WRITABLE,
+        Phase::Fresh => {
+            let failed = if stream.leftover.is_some() { number::EPOLLERR } else { 0 };
+            failed | number::EPOLLHUP | WRITABLE
+        }
         // The first write will connect.
         Phase::Deferred(_) => WRITABLE,
         Phase::Listener(id) => {

@@ -38,8 +38,21 @@ pub(super) struct Stream {
     pub disconnecting: bool,
     /// What the next call is told of a connection that was given up.
     pub leftover: Option<Errno>,
+    /// How often it was disconnected: calls that waited then do not go on (`sk_disconnects`).
+    pub disconnects: u32,
+    /// What `bind` has fixed, and stays beyond a connection.
+    fixed: Fixed,
+    /// What its name was while it had another connection.
+    former: Option<SocketAddr>,
     /// How often its waiters were woken while it had other numbers at the host.
     pub wakes_before: Wakes,
+}
+
+/// What `bind` has fixed (`SOCK_BINDADDR_LOCK`, `SOCK_BINDPORT_LOCK`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Fixed {
+    address: bool,
+    port: bool,
 }
 
 /// What has become of a socket.
@@ -70,11 +83,27 @@ impl Stream {
     }
 
     /// It is as new, and has no number at the host any more, which wakes its waiters
-    /// (`tcp_disconnect`, `inet_shutdown`).
+    /// (`tcp_disconnect`, `inet_shutdown`). What `bind` has not fixed is given back
+    /// (`inet_put_port`, `inet_bhash2_reset_saddr`).
     fn start_anew(&mut self, host: &Host) {
+        if let Some(mut local) = self.bound {
+            if !self.fixed.address {
+                local.set_ip(self.any().ip());
+            }
+            self.former = Some(local);
+            if !self.fixed.port {
+                local.set_port(0);
+            }
+            self.bound = Some(local).filter(|_| self.fixed.address || self.fixed.port);
+        }
         let left = Wakes { state: 1, ..Wakes::default() };
         self.wakes_before = self.wakes(host) + left;
         self.phase = Phase::Fresh;
+    }
+
+    /// Whether the socket was disconnected while this call waited (`sk_wait_event`).
+    pub fn is_disconnected_under(&self, progress: &mut Progress) -> bool {
+        *progress.disconnects.get_or_insert(self.disconnects) != self.disconnects
     }
 
     /// The connection, if it is one.
@@ -145,6 +174,9 @@ impl Sockets {
             connected: false,
             disconnecting: false,
             leftover: None,
+            disconnects: 0,
+            fixed: Fixed::default(),
+            former: None,
             wakes_before: Wakes::default(),
         };
         let fd = self.install(File::Stream(Box::new(stream)));
@@ -158,20 +190,23 @@ impl Sockets {
             Address::Unspecified if !stream.ipv6 => stream.any(),
             other => family::to_bind(stream.address(other))?,
         };
-        if stream.bound.is_some() || stream.phase != Phase::Fresh {
+        let has_port = stream.bound.is_some_and(|bound| bound.port() != 0);
+        if has_port || stream.phase != Phase::Fresh {
             return Err(Errno::EINVAL);
         }
         let foreign = !stream.options.freebind && stream.config.sysctl.ip_nonlocal_bind == 0;
         if foreign && !host.is_local_address(address.ip()) {
             return Err(Errno::EADDRNOTAVAIL);
         }
+        let fixed = Fixed { address: !address.ip().is_unspecified(), port: address.port() != 0 };
         if address.port() == 0 {
             let free = host.tcp_free_port(address.ip()).ok_or(Errno::EADDRINUSE)?;
             address.set_port(free);
         } else if self.bind_conflicts(host, fd, address) {
             return Err(Errno::EADDRINUSE);
         }
-        self.stream_mut(fd)?.bound = Some(address);
+        let stream = self.stream_mut(fd)?;
+        (stream.bound, stream.fixed) = (Some(address), fixed);
         Ok(Return::value(0))
     }
 
@@ -267,6 +302,7 @@ impl Sockets {
             connected: true,
             disconnecting: false,
             leftover: None,
+            disconnects: 0,
             ..stream.clone()
         };
         let fd = self.install(File::Stream(Box::new(accepted)));
@@ -286,8 +322,17 @@ impl Sockets {
         if address == Address::Unspecified {
             return Poll::Ready(self.disconnect(now, host, fd));
         }
+        let first = !core::mem::replace(&mut progress.moving, true);
+        if self.stream_mut(fd)?.is_disconnected_under(progress) {
+            return Poll::Ready(Err(Errno::EPIPE));
+        }
         let stream = self.stream_mut(fd)?;
         let remote = stream.address(address)?;
+        if !first && stream.phase == Phase::Fresh {
+            // It was shut down while it waited.
+            let error = stream.leftover.take().unwrap_or(Errno::ECONNABORTED);
+            return Poll::Ready(Err(error));
+        }
         if stream.disconnecting {
             return Poll::Ready(Err(Errno::EINVAL));
         }
@@ -339,6 +384,7 @@ impl Sockets {
         stream.phase = Phase::Connection(id);
         stream.bound = Some(local);
         stream.connected = false;
+        stream.leftover = None;
         Ok(host.tcp_connection(id).map_or(0, Connection::syn_data_taken))
     }
 
@@ -383,10 +429,14 @@ impl Sockets {
     fn disconnect(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
         let stream = self.stream_mut(fd)?;
         let phase = stream.phase;
+        stream.disconnects += 1;
         stream.start_anew(host);
         match phase {
             Phase::Connection(id) => {
-                host.with_tcp(now, id, Connection::disconnect);
+                let lost = host.with_tcp(now, id, Connection::disconnect);
+                if lost == Some(true) {
+                    stream.leftover = Some(Errno::ECONNRESET);
+                }
             }
             Phase::Listener(id) => host.tcp_close(now, id),
             Phase::Fresh | Phase::Deferred(_) => {}
@@ -512,7 +562,8 @@ impl Sockets {
             Phase::Connection(id) => host.tcp_connection(id).map(Connection::local),
             _ => None,
         };
-        let local = local.or(stream.bound).unwrap_or(stream.any());
+        let bound = stream.bound.filter(|bound| bound.port() != 0);
+        let local = local.or(bound).or(stream.former).unwrap_or(stream.any());
         let shown = if local.ip().is_unspecified() { local } else { stream.shown(local) };
         Ok(Return::zero_with(Data::Address(shown)))
     }

@@ -93,6 +93,14 @@ impl Pair {
         }
     }
 
+    /// The client's name.
+    fn local(&mut self, fd: Fd) -> SocketAddr {
+        match self.returned(CLIENT, Syscall::LocalName { fd }) {
+            Ok(Return { data: Data::Address(local), .. }) => local,
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn value(&mut self, who: usize, syscall: Syscall) -> Result<i64, Errno> {
         self.returned(who, syscall).map(|returned| returned.value)
     }

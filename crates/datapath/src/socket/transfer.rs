@@ -42,6 +42,13 @@ impl Sockets {
         progress: &mut Progress,
     ) -> Poll<Outcome> {
         let timestamping = control_flags(&message.control)?;
+        let stream = self.stream_mut(fd)?;
+        if stream.is_disconnected_under(progress) {
+            return Poll::Ready(match progress.bytes {
+                0 => Err(stream.leftover.take().unwrap_or(Errno::EPIPE)),
+                moved => Ok(Return::value(moved as i64)),
+            });
+        }
         let wanted = message.iov.len().min(MAX_RW_COUNT);
         let valid = message.iov.valid_len().filter(|valid| *valid < wanted);
         let fast_open = flags & number::MSG_FASTOPEN != 0;
@@ -174,7 +181,16 @@ impl Sockets {
         if flags & number::MSG_ERRQUEUE != 0 {
             return Poll::Ready(self.receive_error(now, host, fd, iov));
         }
-        let stream = self.stream(fd)?;
+        let stream = self.stream_mut(fd)?;
+        if stream.is_disconnected_under(progress) {
+            return Poll::Ready(match progress.bytes {
+                0 => Err(Errno::EPIPE),
+                moved => Ok(Return::value(moved as i64)),
+            });
+        }
+        if let Some(error) = stream.leftover.take() {
+            return Poll::Ready(Err(error));
+        }
         let (dont_wait, timeout) = (
             stream.nonblocking || flags & number::MSG_DONTWAIT != 0,
             stream.options.receive_timeout,
@@ -280,6 +296,7 @@ impl Sockets {
             return Poll::Ready(Err(Errno::EFAULT));
         }
         if bytes < target && blocks {
+            progress.bytes = bytes;
             match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
                 Poll::Ready(Err(_)) if bytes > 0 => {}
                 other => return other,
@@ -339,7 +356,13 @@ impl Sockets {
             let read = self.receive_datagram(now, host, fd, &len.into(), flags, progress);
             return read.map(|read| read.map(|returned| returned.value as u64));
         }
-        let stream = self.stream(fd)?;
+        let stream = self.stream_mut(fd)?;
+        if stream.is_disconnected_under(progress) {
+            return Poll::Ready(Err(Errno::EPIPE));
+        }
+        if let Some(error) = stream.leftover.take() {
+            return Poll::Ready(Err(error));
+        }
         let nonblocking = nonblocking || stream.nonblocking;
         let Phase::Connection(id) = stream.phase else {
             return Poll::Ready(Err(Errno::ENOTCONN));

@@ -453,15 +453,27 @@ impl Connection {
         self.abort(cx);
     }
 
-    /// The application dissolves the connection but keeps the socket (`tcp_disconnect`).
-    pub fn disconnect(&mut self, cx: &mut Cx<'_>) {
+    /// The application dissolves the connection but keeps the socket (`tcp_disconnect`). True if that
+    /// is told as an error: it was reset, or never there.
+    pub fn disconnect(&mut self, cx: &mut Cx<'_>) -> bool {
+        let told = self.ends_with_reset() || self.state == State::SynSent;
         self.abort(cx);
+        told
     }
 
     /// Ends the connection with a reset (`tcp_disconnect`, `SO_LINGER` 0).
     pub fn abort(&mut self, cx: &mut Cx<'_>) {
         self.orphan = true;
-        let resets = match self.state {
+        if self.ends_with_reset() {
+            self.send_reset_and_die(cx);
+        } else {
+            self.done(cx);
+        }
+    }
+
+    /// Whether a peer has to be told that it ends now (`tcp_need_reset`).
+    fn ends_with_reset(&self) -> bool {
+        match self.state {
             State::Established
             | State::CloseWait
             | State::FinWait1
@@ -469,11 +481,6 @@ impl Connection {
             | State::SynRecv => true,
             State::Closing | State::LastAck => self.snd.nxt != self.snd.write_seq,
             State::SynSent | State::TimeWait | State::Close | State::Listen => false,
-        };
-        if resets {
-            self.send_reset_and_die(cx);
-        } else {
-            self.done(cx);
         }
     }
 

@@ -7,22 +7,21 @@ use super::values;
 use super::{Case, sysctls};
 use crate::draw::Draw;
 
-/// The case of a seed.
-pub fn case(seed: u64) -> Case {
-    let mut draw = Draw::new(seed, 0);
-    let wire = wire(&mut draw);
+/// A case.
+pub fn case(draw: &mut Draw) -> Case {
+    let wire = wire(draw);
     let luck = draw.bits() as u32;
     let mut steps = Vec::new();
     if draw.percent(30) {
         for _ in 0..draw.range(1..=4) {
-            steps.push(sysctl(&mut draw));
+            steps.push(sysctl(draw));
         }
     }
     for _ in 0..draw.range(0..=3) {
-        acquaint(&mut draw, &mut steps);
+        acquaint(draw, &mut steps);
     }
     for _ in 0..draw.log_range(4..=1_200) {
-        any(&mut draw, &mut steps);
+        any(draw, &mut steps);
     }
     Case { luck, wire, steps }
 }

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Kind;
 use crate::case::{self, Outcome, Violation};
+use crate::draw::Draw;
 use crate::shrink::without_parts;
 use bench::Bench;
 use step::{Step, Wire};
@@ -47,11 +48,18 @@ pub struct Case {
     pub steps: Vec<Step>,
 }
 
+impl Case {
+    /// Any case.
+    pub fn any(draw: &mut Draw) -> Self {
+        alphabet::case(draw)
+    }
+}
+
 impl case::Case for Case {
     const KIND: Kind = Kind::Calls;
 
     fn draw(seed: u64) -> Self {
-        alphabet::case(seed)
+        Self::any(&mut Draw::new(seed, 0))
     }
 
     fn run(&self) -> Result<Outcome, Violation> {

@@ -202,3 +202,61 @@ fn a_cookie_ends_the_handshake_at_a_listener_that_defers() {
     let states: Vec<State> = pair.hosts[SERVER].tcp_sockets().map(|(.., state)| state).collect();
     assert_eq!(states, [State::Listen, State::Established]);
 }
+
+#[test]
+fn calls_that_wait_end_when_their_socket_is_disconnected() {
+    let leave = Syscall::Connect { fd: 3, address: Address::Unspecified };
+    let ended = |waits: Syscall| {
+        let mut pair = Pair::connected();
+        assert_eq!(pair.value(SERVER, Syscall::write(4, 5)), Ok(5));
+        let (mut call, outcome) = pair.begin(CLIENT, waits);
+        assert_eq!(outcome, Poll::Pending);
+        assert_eq!(pair.value(CLIENT, leave.clone()), Ok(0));
+        pair.connect(3);
+        pair.again(CLIENT, &mut call)
+    };
+    let taken = |outcome| match outcome {
+        Poll::Ready(Ok(Return { value, .. })) => value,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(taken(ended(Syscall::recv(3, 10, number::MSG_WAITALL))), 5, "what it has");
+    assert_eq!(taken(ended(Syscall::recv(3, 10, number::MSG_WAITALL | number::MSG_PEEK))), 5);
+    assert!((1..100_000_000).contains(&taken(ended(Syscall::write(3, 100_000_000)))));
+    let mut pair = Pair::connected();
+    let (mut read, outcome) = pair.begin(CLIENT, Syscall::read(3, 10));
+    assert_eq!(outcome, Poll::Pending);
+    assert_eq!(pair.value(CLIENT, leave), Ok(0));
+    assert_eq!(pair.again(CLIENT, &mut read), Poll::Ready(Err(Errno::EPIPE)));
+}
+
+#[test]
+fn a_disconnected_socket_tells_of_the_reset_once() {
+    let leave = Syscall::Connect { fd: 3, address: Address::Unspecified };
+    let mut pair = Pair::connected();
+    assert_eq!(pair.value(CLIENT, leave.clone()), Ok(0));
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 1)), Err(Errno::ECONNRESET));
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 1)), Err(Errno::ENOTCONN));
+    let mut pair = Pair::connected();
+    assert_eq!(pair.value(SERVER, Syscall::Close { fd: 4 }), Ok(0));
+    assert_eq!(pair.value(CLIENT, Syscall::Shutdown { fd: 3, how: number::SHUT_WR }), Ok(0));
+    assert_eq!(pair.value(CLIENT, leave), Ok(0));
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 1)), Err(Errno::ENOTCONN), "it was over");
+}
+
+#[test]
+fn a_port_that_was_not_asked_for_is_given_back() {
+    let leave = |fd| Syscall::Connect { fd, address: Address::Unspecified };
+    let mut pair = Pair::connected();
+    let first = pair.local(3);
+    assert_eq!(pair.value(CLIENT, leave(3)), Ok(0));
+    assert_eq!(pair.local(3), SocketAddr::new([0, 0, 0, 0].into(), first.port()));
+    pair.connect(3);
+    assert_ne!(pair.local(3).port(), first.port());
+    assert_eq!(pair.value(CLIENT, leave(3)), Ok(0));
+    let bind = Syscall::Bind { fd: 3, address: address("10.0.0.2:7777") };
+    assert_eq!(pair.value(CLIENT, bind.clone()), Ok(0), "it has no port any more");
+    pair.connect(3);
+    assert_eq!(pair.value(CLIENT, leave(3)), Ok(0));
+    assert_eq!(pair.local(3), "10.0.0.2:7777".parse().expect("an address"));
+    assert_eq!(pair.value(CLIENT, bind), Err(Errno::EINVAL), "it has what was asked for");
+}

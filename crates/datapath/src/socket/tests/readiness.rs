@@ -145,3 +145,24 @@ fn shutting_down_a_udp_socket_wakes_an_epoll_though_it_fails() {
     assert_eq!(pair.value(CLIENT, shutdown), Err(Errno::ENOTCONN));
     assert_eq!(pair.value(CLIENT, wait()), Ok(1));
 }
+
+#[test]
+fn epoll_hears_of_the_end_of_a_pipe() {
+    use number::{EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT};
+    let ends = |closed: Fd, watched: Fd, told: u32| {
+        let mut pair = Pair::new();
+        let process = &mut pair;
+        assert_eq!(process.value(CLIENT, Syscall::Pipe), Ok(0));
+        assert_eq!(process.value(CLIENT, Syscall::EpollCreate1 { flags: 0 }), Ok(5));
+        let event = Some(EpollEvent { events: EPOLLIN | EPOLLET, data: 0 });
+        let add = Syscall::EpollCtl { epfd: 5, op: number::EPOLL_CTL_ADD, fd: watched, event };
+        assert_eq!(process.value(CLIENT, add), Ok(0));
+        let wait = Syscall::EpollWait { epfd: 5, max_events: 1, timeout_ms: 0 };
+        assert_eq!(process.value(CLIENT, wait.clone()), Ok(0), "nothing yet");
+        assert_eq!(process.value(CLIENT, Syscall::Close { fd: closed }), Ok(0));
+        let returned = process.returned(CLIENT, wait).expect("epoll_wait");
+        assert_eq!(returned.data, Data::Events(vec![EpollEvent { events: told, data: 0 }]));
+    };
+    ends(4, 3, EPOLLHUP);
+    ends(3, 4, EPOLLERR & !EPOLLOUT);
+}

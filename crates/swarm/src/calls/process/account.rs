@@ -1,0 +1,139 @@
+//! Bytes and datagrams, written and read; between which ends.
+
+use core::task::Poll;
+
+use datapath::socket::number::{MSG_ERRQUEUE, MSG_OOB, MSG_PEEK, MSG_TRUNC};
+use datapath::socket::{Address, Data, Fd, Return, Syscall};
+
+use super::about::bytes_to_write;
+use super::{Judge, Outcome, Process, canonical};
+use crate::calls::books::Way;
+use crate::calls::model::Kind;
+
+impl Process {
+    /// Bytes and datagrams, written and read.
+    pub(super) fn keep_books(
+        &mut self,
+        judge: &mut Judge<'_>,
+        syscall: &Syscall,
+        (way, closed_since): (Option<Way>, bool),
+        outcome: &Outcome,
+    ) -> Result<(), String> {
+        let Ok(returned) = outcome else {
+            // How far a write got whose descriptor was closed under it, nobody is told.
+            if let Some(way) = way.filter(|_| closed_since) {
+                judge.books.wrote(way, bytes_to_write(syscall));
+            }
+            return Ok(());
+        };
+        let moved = returned.value as u64;
+        match syscall {
+            Syscall::Send { fd, flags, .. } if flags & MSG_OOB != 0 => {
+                if let Some(way) = way.or_else(|| self.way_of(*fd)) {
+                    judge.books.urgent(way);
+                    judge.books.wrote(way, moved);
+                }
+            }
+            Syscall::Write { fd, .. }
+            | Syscall::Send { fd, .. }
+            | Syscall::Sendfile { out_fd: fd, .. } => {
+                self.wrote(judge, *fd, way, moved);
+            }
+            Syscall::Read { fd, iov } => self.read(judge, *fd, iov.len(), 0, returned)?,
+            Syscall::Receive { fd, iov, flags } => {
+                self.read(judge, *fd, iov.len(), *flags, returned)?;
+            }
+            Syscall::Splice { in_fd, out_fd, .. } => {
+                self.wrote(judge, *out_fd, way, moved);
+                if let Some(way) = self.way_of(*in_fd) {
+                    judge.books.read((way.1, way.0), moved, judge.under_way)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn wrote(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Way>, bytes: u64) {
+        match self.model.kind(fd) {
+            Some(Kind::Datagram) => {
+                if let Some(local) = self.local_name(judge, fd) {
+                    judge.books.sent(local.port(), bytes);
+                }
+            }
+            _ => {
+                if let Some(way) = way.or_else(|| self.way_of(fd)) {
+                    judge.books.wrote(way, bytes);
+                }
+            }
+        }
+    }
+
+    fn read(
+        &mut self,
+        judge: &mut Judge<'_>,
+        fd: Fd,
+        room: u64,
+        flags: i32,
+        returned: &Return,
+    ) -> Result<(), String> {
+        let moved = returned.value as u64;
+        match self.model.kind(fd) {
+            Some(Kind::Datagram) if flags & MSG_ERRQUEUE == 0 => {
+                let Data::Message(message) = &returned.data else { return Ok(()) };
+                let Some(from) = message.from else { return Ok(()) };
+                let cut = message.flags & MSG_TRUNC != 0;
+                if cut && flags & MSG_TRUNC == 0 {
+                    return Ok(());
+                }
+                judge.books.received(from.port(), moved)
+            }
+            Some(Kind::Stream(stream)) if flags & (MSG_PEEK | MSG_ERRQUEUE) == 0 => {
+                let Some((local, peer)) = stream.ends else { return Ok(()) };
+                let way = (peer, local);
+                judge.books.read(way, moved, judge.under_way)?;
+                let ended = moved == 0 && room > 0 && flags & MSG_OOB == 0 && !stream.partial;
+                if ended { judge.books.ended(way, judge.under_way) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn way_of(&self, fd: Fd) -> Option<Way> {
+        match self.model.kind(fd)? {
+            Kind::Stream(stream) => stream.ends,
+            _ => None,
+        }
+    }
+
+    /// Where a connection is to go, as long as it is not there.
+    pub(super) fn note_aim(&mut self, judge: &Judge<'_>, fd: Fd, address: Address) {
+        let Address::Inet(mut aim) = address else { return };
+        aim = canonical(aim);
+        if aim.ip().is_unspecified() {
+            aim.set_ip(judge.host.loopback_like(aim.ip()));
+        }
+        if let Some(stream) = self.model.stream_mut(fd) {
+            stream.aim = Some(aim);
+        }
+    }
+
+    /// A connection may have come into being.
+    pub(super) fn learn_ends(&mut self, judge: &mut Judge<'_>, fd: Fd) {
+        let Some(local) = self.local_name(judge, fd).filter(|local| local.port() != 0) else {
+            return;
+        };
+        let peer = self.quietly(judge, Syscall::PeerName { fd });
+        let Some(stream) = self.model.stream_mut(fd) else { return };
+        let aim = match peer {
+            Poll::Ready(Ok(Return { data: Data::Address(peer), .. })) => Some(canonical(peer)),
+            _ => stream.aim.filter(|_| stream.ends.is_none() && !local.ip().is_unspecified()),
+        };
+        if let Some(aim) = aim
+            && stream.ends != Some((local, aim))
+        {
+            stream.ends = Some((local, aim));
+            judge.books.begins((local, aim));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What `poll` and `epoll` say, held against what calls then give.
+
+use core::task::Poll;
+
+use datapath::socket::number::{
+    EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLONESHOT, EPOLLOUT, MSG_DONTWAIT, MSG_PEEK,
+    SOCK_NONBLOCK,
+};
+use datapath::socket::{Call, Data, Errno, Fd, PollFd, Return, Syscall};
+
+use super::about::stream_of;
+use super::{Judge, Process, at};
+use crate::calls::model::Kind;
+use crate::calls::step::Which;
+use crate::case::Violation;
+
+impl Process {
+    /// What `poll` says is held against what a call then gives.
+    pub fn probe(
+        &mut self,
+        judge: &mut Judge<'_>,
+        step: usize,
+        which: Which,
+    ) -> Result<(), Violation> {
+        let fd = self.model.choose(which);
+        let ready = self.ready_for(judge, fd);
+        // What has failed or is over for both sides does not wait, whatever `POLLIN` says.
+        let waits = ready & (EPOLLIN | EPOLLERR | EPOLLHUP) == 0;
+        let read = Syscall::recv(fd, 1, MSG_DONTWAIT | MSG_PEEK);
+        match self.model.kind(fd) {
+            Some(Kind::Stream(stream)) if stream.listens => {
+                let accept = Syscall::Accept { fd, flags: SOCK_NONBLOCK };
+                self.expect(judge, step, accept, ready & EPOLLIN != 0, waits)
+            }
+            Some(Kind::Stream(stream)) => {
+                self.expect(judge, step, read, ready & EPOLLIN != 0, waits && !stream.tuned)?;
+                let send = Syscall::send(fd, 1, MSG_DONTWAIT);
+                if ready & EPOLLOUT == 0 {
+                    return Ok(());
+                }
+                self.expect(judge, step, send, true, false)
+            }
+            Some(Kind::Datagram) => self.expect(judge, step, read, ready & EPOLLIN != 0, waits),
+            Some(Kind::Epoll) => self.probe_epoll(judge, step, fd),
+            _ => Ok(()),
+        }
+    }
+
+    /// An epoll tells of each descriptor what `poll` says of it; of those that are told edges, or
+    /// only once, at most that.
+    fn probe_epoll(
+        &mut self,
+        judge: &mut Judge<'_>,
+        step: usize,
+        epfd: Fd,
+    ) -> Result<(), Violation> {
+        let wait = Syscall::EpollWait { epfd, max_events: i32::MAX, timeout_ms: 0 };
+        let Poll::Ready(Ok(Return { data: Data::Events(told), .. })) = self.quietly(judge, wait)
+        else {
+            let what = format!("epoll_wait of {epfd} without a timeout gave no events");
+            return Err(Violation::new("readiness", at(step), what));
+        };
+        for (fd, events) in self.model.interests(epfd) {
+            if self.model.kind(fd) == Some(Kind::Epoll) {
+                continue;
+            }
+            let of_fd = told.iter().find(|event| event.data == fd as u64);
+            let epoll_says = of_fd.map_or(0, |event| event.events);
+            let poll_says = self.polled(judge, fd, events);
+            let every_time = events & (EPOLLET | EPOLLONESHOT) == 0;
+            if epoll_says & !poll_says != 0 || (every_time && epoll_says != poll_says) {
+                let what = format!("{fd} in epoll {epfd}: {epoll_says:#x}, by poll {poll_says:#x}");
+                return Err(Violation::new("readiness", at(step), what));
+            }
+        }
+        Ok(())
+    }
+
+    fn ready_for(&mut self, judge: &mut Judge<'_>, fd: Fd) -> u32 {
+        self.polled(judge, fd, EPOLLIN | EPOLLOUT)
+    }
+
+    /// What `poll` says of a descriptor.
+    fn polled(&mut self, judge: &mut Judge<'_>, fd: Fd, events: u32) -> u32 {
+        let events = (events & !(EPOLLET | EPOLLONESHOT)) as i32;
+        let fds = vec![PollFd { fd, events }];
+        match self.quietly(judge, Syscall::Poll { fds, timeout_ms: 0 }) {
+            Poll::Ready(Ok(Return { data: Data::Polled(events), .. })) => events[0] as u32,
+            _ => 0,
+        }
+    }
+
+    /// A call that was said to be possible must not wait, one that was said not to be has to.
+    fn expect(
+        &mut self,
+        judge: &mut Judge<'_>,
+        step: usize,
+        syscall: Syscall,
+        must_go: bool,
+        must_wait: bool,
+    ) -> Result<(), Violation> {
+        let mut call = Call::from(syscall);
+        if let Some(fd) = stream_of(call.syscall(), &self.model) {
+            self.learn_ends(judge, fd);
+        }
+        let outcome = self.sockets.call(judge.now, judge.host, &mut call);
+        if let Some(fd) = stream_of(call.syscall(), &self.model) {
+            self.learn_ends(judge, fd);
+        }
+        let waits = matches!(outcome, Poll::Pending | Poll::Ready(Err(Errno::EAGAIN)));
+        let syscall = call.syscall();
+        if (must_go && waits) || (must_wait && !waits) {
+            let told = if must_go { "ready" } else { "not ready" };
+            let what = format!("poll says {told}, and then {syscall:?} gave {outcome:?}");
+            return Err(Violation::new("readiness", at(step), what));
+        }
+        let Poll::Ready(outcome) = outcome else { return Ok(()) };
+        judge.digest.add_text(&format!("{outcome:?}"));
+        self.judge(judge, syscall, (None, None), &outcome).map_err(|(oracle, what)| {
+            Violation::new(oracle, at(step), format!("{syscall:?} gave {outcome:?}: {what}"))
+        })
+    }
+}
