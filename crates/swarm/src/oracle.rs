@@ -1,7 +1,11 @@
 //! What must hold, whatever the case. Nothing here shares code with what it judges.
 
+pub mod ecn;
 pub mod frame;
+pub mod insight;
 pub mod offered;
+pub mod outgoing;
+pub mod taken;
 pub mod tcp;
 
 use crate::case::Violation;

@@ -7,15 +7,21 @@
 //! | [`icmp`] | ICMP errors that quote what the host has sent, or claim to |
 //! | [`calls`] | what the applications do |
 //! | `drawing` | what is drawn, and how often |
-//! | `bench` | the host, turned by its law, and the listener on its wire |
+//! | `bench` | the host, turned by its law |
+//! | `arriving`, `applications`, `leaving` | what comes to it, what is called, what it sends: the listener on its wire |
+//! | `sense` | what the host says about itself |
 //! | `heal` | the end: honest peers, then none, and everything must end |
 
+mod applications;
+mod arriving;
 mod bench;
 pub mod calls;
 mod drawing;
 mod heal;
 pub mod icmp;
+mod leaving;
 pub mod segment;
+mod sense;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
 //! Judges a slice of seeds and tells each that fails on a line: seed, tab, oracle, tab, what it saw.
 //!
 //! `slice KIND A..B [SEED]...` stops at the first failure, but for the seeds named, which may fail;
-//! `slice KIND A..B all` does not stop; `slice kinds` tells the kinds. The mutation check and the
+//! `slice KIND A..B all` does not stop; `slice shrink KIND SEED` writes a case made simpler, and what
+//! it breaks; `slice kinds` tells the kinds. The mutation check and the
 //! coverage of the swarm tester run on it (docs/TESTING.md): unlike `ackwright swarm` it needs little to
 //! be built.
 
@@ -21,6 +22,12 @@ fn main() -> ExitCode {
         println!("{}", Kind::ALL.map(Kind::name).join(" "));
         return ExitCode::SUCCESS;
     }
+    if let [word, kind, seed] = &words[..]
+        && word == "shrink"
+        && let (Ok(kind), Ok(seed)) = (kind.parse(), seed.parse())
+    {
+        return shrink(kind, seed);
+    }
     let Some((campaign, teller)) = understood(&words) else {
         eprintln!("slice KIND A..B [SEED]... | slice KIND A..B all | slice kinds");
         return ExitCode::from(2);
@@ -28,6 +35,21 @@ fn main() -> ExitCode {
     campaign::run(&campaign, &teller);
     let failed = teller.failed.load(Ordering::Relaxed);
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Writes down a seed that fails.
+fn shrink(kind: Kind, seed: u64) -> ExitCode {
+    fn judged<C: swarm::case::Case>(seed: u64) -> Result<Outcome, Violation> {
+        swarm::judge::judge(&C::draw(seed))
+    }
+    match swarm::with_case!(kind, judged(seed)) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(violation) => {
+            let (text, _) = swarm::file::of_seed(kind, seed, violation, 2_000);
+            writeln!(stdout(), "{text}").expect("somebody listens");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn understood(words: &[String]) -> Option<(Campaign, Teller)> {

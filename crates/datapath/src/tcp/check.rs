@@ -4,6 +4,7 @@
 use super::Connection;
 use super::seq::Seq;
 use super::skb::{Skb, tag};
+use super::state::State;
 use super::timer::Timer;
 use crate::profile::LossDetection;
 
@@ -26,8 +27,12 @@ impl Connection {
     /// Asserts that every count and limit agrees with the queues. Nothing without debug assertions.
     #[inline]
     pub fn check(&self) {
-        if cfg!(debug_assertions) && self.state.is_synchronized() {
-            self.check_all();
+        if cfg!(debug_assertions) {
+            if self.state.is_synchronized() {
+                self.check_all();
+            }
+            let opening = matches!(self.state, State::SynSent | State::SynRecv);
+            assert!(!opening || self.timers.is_set(Timer::Transmit), "half-open without a timer");
         }
     }
 
@@ -40,8 +45,9 @@ impl Connection {
             self.check_counts();
             self.check_order();
             self.check_received();
+            self.check_memory();
         }
-        self.check_timer();
+        self.check_timers();
     }
 
     /// `packets_out`, `sacked_out`, `lost_out`, `retrans_out`.
@@ -113,11 +119,34 @@ impl Connection {
         }
     }
 
-    /// What is in flight will be retransmitted one day, whatever comes.
-    fn check_timer(&self) {
-        if self.rec.packets_out > 0 && self.state.may_transmit() {
-            assert!(self.timers.is_set(Timer::Transmit), "in flight without a timer");
+    /// Memory is charged for what lies in the queues, and for nothing else (`sk_wmem_queued`,
+    /// `sk_rmem_alloc`).
+    fn check_memory(&self) {
+        let sent: u32 = self.in_flight().chain(self.unsent()).map(|skb| skb.truesize).sum();
+        assert_eq!(self.snd.wmem_queued, sent, "sk_wmem_queued");
+        let received = self.rcv.queue.records().chain(self.rcv.out_of_order.records());
+        let received: u32 = received.map(|record| record.truesize).sum();
+        assert_eq!(self.rcv.rmem_alloc, received, "sk_rmem_alloc");
+    }
+
+    /// Something will happen one day, whatever comes: what is in flight is retransmitted, what
+    /// waits is sent or the window probed (`tcp_check_probe_timer`), what is owed is acknowledged.
+    fn check_timers(&self) {
+        let transmit = self.timers.is_set(Timer::Transmit);
+        if self.state.may_transmit() {
+            assert!(self.rec.packets_out == 0 || transmit, "in flight without a timer");
+            let stopped = self.timers.is_set(Timer::Pacing) || self.snd.throttled;
+            let nothing = self.snd.nxt == self.snd.write_seq;
+            assert!(nothing || transmit || stopped, "something waits without a timer");
         }
+        assert!(!self.snd.throttled || self.snd.wmem_alloc > 0, "throttled by nothing");
+        let alive = self.config.keepalive && self.state.may_transmit() && !self.orphan;
+        let asked = self.timers.is_set(Timer::Keepalive);
+        assert!(!alive || asked, "kept alive without a timer");
+        let delayed = self.timers.is_set(Timer::DelayedAck);
+        assert!(!self.ack.timer || delayed, "an ACK is put off without a timer");
+        let compressed = self.timers.is_set(Timer::CompressedAck);
+        assert!(self.ack.compressed == 0 || compressed, "SACKs are held back without a timer");
     }
 }
 

@@ -401,6 +401,10 @@ impl Connection {
             }
             _ => {}
         }
+        // Nothing follows a FIN: what seems to is thrown away, and its blocks are forgotten.
+        self.rcv.rmem_alloc -= self.rcv.out_of_order.purge();
+        self.rcv.blocks.clear();
+        self.rcv.dsack = None;
     }
 
     /// Both ends are closed: wait for stragglers (`tcp_time_wait`).

@@ -52,7 +52,8 @@ impl Connection {
         }
         let mut limits = Limits::default();
         while let Some(id) = self.queue.send_head() {
-            if self.pacing_blocks(cx.now) {
+            // The persist timer asks neither pacing nor small queues (tcp_write_wakeup).
+            if push != Push::Window && self.pacing_blocks(cx.now) {
                 break;
             }
             let Some(len) = self.sendable_len(id, mss, nonagle, push, max_segs, &mut limits, cx)
@@ -62,7 +63,7 @@ impl Connection {
             if self.queue.get(id).len() > len {
                 self.fragment(id, len);
             }
-            if self.small_queue_blocks(id, 0)
+            if (push != Push::Window && self.small_queue_blocks(id, 0))
                 || self.queue.get(id).seq == self.queue.get(id).end_seq
             {
                 break;

@@ -281,6 +281,11 @@ impl OutOfOrder {
         self.0.is_empty()
     }
 
+    /// Throws all away (`skb_rbtree_purge`). Gives the memory that this frees.
+    pub fn purge(&mut self) -> u32 {
+        self.0.drain(..).map(|record| record.truesize).sum()
+    }
+
     /// The records, to squeeze and to throw away.
     pub fn records_mut(&mut self) -> &mut VecDeque<Received> {
         &mut self.0

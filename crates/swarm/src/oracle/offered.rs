@@ -26,24 +26,46 @@ impl Offered {
         }
     }
 
-    /// A segment of the host, to which everything has come in order up to `reached`. The ACK of the
+    /// Nobody outside knows the scale: a cookie without time stamps has none, and whoever forbids
+    /// scaling while he connects does not hear of it.
+    pub fn ambiguous(&mut self) {
+        self.is_ambiguous = true;
+    }
+
+    /// The host sends a SYN.
+    pub fn anew(&mut self, syn: &Segment) {
+        self.edge = None;
+        self.host_scale = syn.scale;
+    }
+
+    /// An ACK of the host, to which everything has come in order up to `reached`. The ACK of the
     /// peer's FIN (`of_fin`) leaves from `tcp_fin`, before the blocks that it passes are taken away.
     ///
     /// # Errors
     /// The law that this breaks.
     pub fn sent(&mut self, segment: &Segment, reached: u32, of_fin: bool) -> Result<(), Broken> {
         if segment.has(flag::SYN) {
-            self.edge = None;
-            self.host_scale = segment.scale;
-            return Ok(());
-        }
-        if !segment.has(flag::ACK) {
             return Ok(());
         }
         if !of_fin {
             check_blocks(segment)?;
         }
         self.check_edge(segment, reached)
+    }
+
+    fn scale(&self) -> u8 {
+        self.host_scale.filter(|_| self.peer_scales == Some(true)).unwrap_or(0)
+    }
+
+    /// The window of a segment in bytes, if that can be known.
+    pub fn window_of(&self, segment: &Segment) -> Option<u32> {
+        let known = !self.may_shrink && !self.is_ambiguous;
+        known.then(|| u32::from(segment.window) << self.scale())
+    }
+
+    /// So many bytes more may the host have in mind than the field of a window can tell.
+    pub fn slack(&self) -> u32 {
+        (1 << self.scale()) - 1
     }
 
     /// RFC 9293 section 3.8.6: a host does not shrink its window. A closed one says that there is no
@@ -53,8 +75,7 @@ impl Offered {
             self.edge = None;
             return Ok(());
         }
-        let scale = self.host_scale.filter(|_| self.peer_scales == Some(true)).unwrap_or(0);
-        let window = u32::from(segment.window) << scale;
+        let window = u32::from(segment.window) << self.scale();
         let edge = segment.ack.wrapping_add(window);
         // An ACK may tell of less than has come: the window counts from there.
         let furthest =

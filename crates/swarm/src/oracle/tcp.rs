@@ -5,8 +5,42 @@
 
 use std::collections::BTreeSet;
 
+use datapath::tcp::state::State;
+
+use super::ecn::Marks;
 use super::frame::{Segment, flag};
 use super::offered::Offered;
+pub use super::outgoing::Outgoing;
+use super::outgoing::{COOKIE_MSS, Limits};
+use super::taken::Taken;
+
+/// What there is of a flow's connection when a segment comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum There {
+    /// None, and there has never been one: a SYN cookie may begin it.
+    Nothing,
+    /// None any more, or it waits in TIME-WAIT.
+    Past,
+    /// It waits in FIN-WAIT-2, perhaps as no more than a number of numbers.
+    Waiting,
+    /// A connection, half-open or more.
+    Living,
+}
+
+/// How a segment comes.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// What there is of its connection.
+    pub there: There,
+    /// The codepoint of its packet.
+    pub ecn: u8,
+    /// The time, ms.
+    pub now_ms: u64,
+    /// Everything that the host has sent has been seen.
+    pub quiet: bool,
+    /// The connection is established, and nothing is known that would forbid an honest segment.
+    pub calm: bool,
+}
 
 /// A law, and how it was broken.
 pub type Broken = (&'static str, String);
@@ -18,8 +52,12 @@ pub struct Flow {
     pub ports: (u16, u16),
     /// Every number that the host has begun with (SYN cookies make many), the present one last.
     pub begun: Vec<Outgoing>,
+    /// The host has begun it.
+    pub active: bool,
     /// Bytes that the application has written to the connection.
     pub written: u64,
+    /// What was written to earlier connections of the same ports.
+    past: Vec<u64>,
     /// Bytes that it has read, urgent ones left out.
     pub read: u64,
     /// What the host acknowledged last.
@@ -34,14 +72,18 @@ pub struct Flow {
     pub host_scale: Option<u8>,
     /// The longest payload that the host has sent.
     pub longest: u32,
+    /// Data of the host that nobody has acknowledged: where it begins and how long it is.
+    flight: Vec<(u32, u32)>,
     /// Cookie that the host has given.
     pub cookie: Option<Vec<u8>>,
     /// The host has been reset, or has reset.
     pub reset: bool,
     /// Just past the highest number that the peer has sent.
     pub peer_next: u32,
-    /// Every run of numbers that has come from the peer.
+    /// Every run of numbers that has come from the peer and may have been taken.
     arrived: Vec<(u32, u32)>,
+    /// Every other one.
+    refused: Vec<(u32, u32)>,
     /// Where the peer has begun, and how far everything has come from there on.
     heard: Vec<(u32, u32)>,
     stamps: BTreeSet<u32>,
@@ -56,31 +98,24 @@ pub struct Flow {
     pub signs: bool,
     /// Just past the peer's latest FIN.
     pub peer_end: Option<u32>,
+    /// Just past each FIN of the peer.
+    fins: Vec<u32>,
     /// The host has had a connection.
     pub had_connection: bool,
     /// The host has sent fragments: not every segment has been seen.
     pub in_pieces: bool,
     /// Segments that the host has sent.
     pub segments: u64,
+    /// When the host has sent a SYN-ACK last, ms.
+    pub answered_at: Option<u64>,
+    /// State of the connection after the latest step.
+    pub state: Option<State>,
     /// What it offers.
     pub offered: Offered,
-}
-
-/// What the host has sent from one initial number on.
-#[derive(Clone, Copy, Debug)]
-pub struct Outgoing {
-    /// The number of the SYN.
-    pub iss: u32,
-    /// Just past the highest number sent.
-    pub end: u32,
-    /// The same, with what the host has dropped before it reached the wire.
-    reached: u32,
-    /// The number of the FIN.
-    pub fin: Option<u32>,
-    /// Just past the highest number that the peer has ever allowed.
-    edge: u32,
-    /// The highest number that the peer has acknowledged.
-    pub acked: u32,
+    /// What it takes.
+    pub taken: Taken,
+    /// How it marks and echoes.
+    pub marks: Marks,
 }
 
 /// Whether `a` lies behind `b` (RFC 9293 section 3.4).
@@ -99,12 +134,59 @@ impl Flow {
         self.begun.last()
     }
 
-    /// A segment without flaws goes to the host, which has no socket for the flow (`stateless`) or
-    /// has one.
-    pub fn heard(&mut self, segment: &Segment, stateless: bool) {
+    /// The present numbers, and others where a cookie may have come back in several ways.
+    pub fn possible(&self) -> impl Iterator<Item = &Outgoing> {
+        let others = self.is_guessed();
+        let present = self.begun.len().saturating_sub(1);
+        let places = self.begun.iter().enumerate();
+        places.filter(move |(at, _)| others || *at == present).map(|(_, out)| out)
+    }
+
+    fn is_guessed(&self) -> bool {
+        self.begun.iter().any(|out| out.guessed)
+    }
+
+    /// The highest number that the peer can have acknowledged, what has not been seen on the wire
+    /// then included.
+    pub fn acked_at_most(&self, out: &Outgoing) -> u32 {
+        let sent = out.reached.wrapping_sub(out.iss);
+        let claims = self.claims.iter().map(|(ack, _)| *ack);
+        let possible = claims.filter(|ack| ack.wrapping_sub(out.iss) <= sent);
+        possible.fold(out.acked, |best, ack| if after(ack, best) { ack } else { best })
+    }
+
+    /// Where the bytes end that were written to a connection.
+    pub fn stream_end(&self, out: &Outgoing) -> u32 {
+        out.iss.wrapping_add(1).wrapping_add(self.written_to(out) as u32)
+    }
+
+    /// Bytes that were written to the connection whose numbers these are.
+    fn written_to(&self, out: &Outgoing) -> u64 {
+        self.past.get(out.connection).copied().unwrap_or(self.written)
+    }
+
+    /// A segment without flaws goes to the host.
+    pub fn heard(&mut self, segment: &Segment, arrival: &Arrival) {
+        let plain = arrival.calm && self.is_plain(segment);
+        let taken = self.may_be_taken(segment, arrival);
+        let missing = matches!(arrival.there, There::Nothing | There::Past);
+        let first = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
+        if first && missing && !self.active {
+            self.begins_anew();
+        }
+        if first && self.active {
+            // Scaling stays as it was asked for when SYNs cross (tcp_rcv_synsent_state_process).
+            self.offered.ambiguous();
+        }
         self.urgent |= segment.has(0x20);
         self.offered.heard(segment);
-        if let Some((value, _)) = segment.stamps {
+        self.marks.heard(segment, arrival.ecn, plain && arrival.quiet);
+        if plain && segment.len > 0 {
+            self.taken.due(arrival.now_ms);
+        }
+        if let Some((value, _)) = segment.stamps
+            && self.may_be_echoed(segment, arrival)
+        {
             self.stamps.insert(value);
         }
         if segment.has(flag::SYN) {
@@ -118,18 +200,23 @@ impl Flow {
         let end = segment.end();
         if segment.has(flag::FIN) {
             self.peer_end = Some(end);
+            self.fins.push(end);
         }
-        if end != segment.seq {
+        if end != segment.seq && taken {
             self.arrived.push((segment.seq, end));
             self.extend_heard();
+        } else if end != segment.seq {
+            self.refused.push((segment.seq, end));
         }
         let distance = end.wrapping_sub(self.peer_next);
         if distance < FAR {
             self.peer_next = end;
         }
         if segment.has(flag::ACK) {
-            if stateless && !segment.has(flag::SYN) {
+            if arrival.there == There::Nothing && !segment.has(flag::SYN) {
                 self.heard_cookie(segment);
+                self.marks.uncertain();
+                self.offered.ambiguous();
                 // The window scale lies in the time stamp that comes back, or seems to.
                 self.peer_scale = MAX_SCALE;
             }
@@ -137,8 +224,62 @@ impl Flow {
         }
     }
 
+    /// Nothing about it gives an established host a reason not to take it as the next one.
+    fn is_plain(&self, segment: &Segment) -> bool {
+        let Some(out) = self.present() else { return false };
+        let Some(host_ack) = self.host_ack else { return false };
+        let acks = segment.ack.wrapping_sub(out.acked) <= out.end.wrapping_sub(out.acked);
+        let recent = |value: u32| self.stamps.iter().all(|stamp| !after(*stamp, value));
+        let stamped = match (self.host_stamp, segment.stamps) {
+            (None, None) => true,
+            (Some(_), Some((value, _))) => recent(value),
+            _ => false,
+        };
+        segment.flags & 0x37 == flag::ACK
+            && acks
+            && stamped
+            && segment.seq == reach(&self.arrived, host_ack)
+            && segment.md5.is_none()
+            && !self.signs
+            && self.fins.is_empty()
+            && self.possible().count() == 1
+    }
+
+    /// Its data may be taken: the window let it in, and it acknowledges nothing that was never sent
+    /// (RFC 5961 section 5).
+    fn may_be_taken(&self, segment: &Segment, arrival: &Arrival) -> bool {
+        if segment.has(flag::RST) {
+            return false;
+        }
+        if !arrival.quiet || arrival.there != There::Living || segment.has(flag::SYN) {
+            return true;
+        }
+        let known = self.host_ack.is_some() && !self.in_pieces;
+        let sent = |out: &Outgoing| !after(segment.ack, out.reached);
+        let acks = segment.has(flag::ACK) && self.begun.iter().any(sent);
+        (acks || !known) && self.taken.lets_in(segment, self.offered.slack())
+    }
+
+    /// RFC 7323 section 4.3: what is echoed came with a segment that did not lie beyond a hole
+    /// (`tcp_replace_ts_recent`).
+    fn may_be_echoed(&self, segment: &Segment, arrival: &Arrival) -> bool {
+        arrival.there != There::Living
+            || segment.has(flag::SYN)
+            || self.host_ack.is_none_or(|ack| !after(segment.seq, reach(&self.arrived, ack)))
+    }
+
+    /// The host has no connection of these ports and gets a SYN: what applications write and read
+    /// from here on belongs to another one.
+    fn begins_anew(&mut self) {
+        if (self.written, self.read) != (0, 0) {
+            self.past.push(self.written);
+            (self.written, self.read) = (0, 0);
+        }
+    }
+
     /// A cookie is the difference of both numbers, but for the MSS in its lowest bits: other pairs
-    /// than the SYN's and the SYN-ACK's may return it (`check_tcp_syn_cookie`).
+    /// than the SYN's and the SYN-ACK's may return it (`check_tcp_syn_cookie`). Whether the host
+    /// has taken it, only its numbers will tell.
     fn heard_cookie(&mut self, segment: &Segment) {
         let (begin, iss) = (segment.seq.wrapping_sub(1), segment.ack.wrapping_sub(1));
         let returns = |out: &Outgoing| {
@@ -148,17 +289,17 @@ impl Flow {
                 (shift, off) != (0, 0) && off.wrapping_add(COOKIE_MSS) <= 2 * COOKIE_MSS
             })
         };
-        let mut silent = self.begun.iter().filter(|out| out.end == out.iss.wrapping_add(1));
-        if !silent.any(returns) {
+        if !self.begun.iter().filter(|out| out.answers).any(returns) {
             return;
         }
         if !self.heard.iter().any(|(heard, _)| *heard == begin) {
             self.heard.push((begin, segment.seq));
             self.extend_heard();
         }
-        let end = segment.ack;
-        let out = Outgoing { iss, end, reached: end, fin: None, edge: end, acked: iss };
-        self.begun = vec![out];
+        if !self.begun.iter().any(|out| out.iss == iss) {
+            let out = Outgoing::new(iss, 0, true, self.past.len());
+            self.begun.push(Outgoing { guessed: true, ..out });
+        }
     }
 
     /// Everything up to where there is no hole.
@@ -188,11 +329,11 @@ impl Flow {
         }
     }
 
-    /// The host has sent a segment.
+    /// The host has sent a segment with this codepoint. `classic`: ECN can only be that of RFC 3168.
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn sent(&mut self, segment: &Segment) -> Result<(), Broken> {
+    pub fn sent(&mut self, segment: &Segment, ecn: u8, classic: bool) -> Result<(), Broken> {
         self.segments += 1;
         self.signs = segment.md5.is_some();
         if segment.has(flag::RST) {
@@ -202,16 +343,36 @@ impl Flow {
         if segment.has(flag::SYN) {
             self.sent_syn(segment);
         }
+        let is_old = |at: &usize| !after(segment.end(), self.begun[*at].end);
+        let again = !segment.has(flag::SYN) && self.candidates(segment.seq).iter().all(is_old);
         self.check_numbers(segment)?;
+        if classic {
+            self.marks.sent(segment, ecn, again && !self.in_pieces)?;
+        }
+        if segment.has(flag::SYN) {
+            self.taken.anew();
+            self.offered.anew(segment);
+        }
         if segment.has(flag::ACK) {
             self.check_ack(segment)?;
-            let of_fin = self.peer_end == Some(segment.ack);
-            self.offered.sent(segment, reach(&self.arrived, segment.ack), of_fin)?;
+            let of_fin = self.passes_fin(segment.ack);
+            if of_fin {
+                // Nothing follows a FIN: what seemed to is thrown away.
+                self.taken.forget_sacked();
+            }
+            let reached = reach(&self.arrived, segment.ack);
+            self.taken.sent(segment, reached, self.offered.window_of(segment))?;
+            self.offered.sent(segment, reached, of_fin)?;
             self.host_ack = Some(segment.ack);
             self.host_sack.clone_from(&segment.sack);
         }
         self.check_stamp(segment)?;
         self.longest = self.longest.max(segment.len);
+        if segment.len > 0 {
+            let acked = self.present().map_or(segment.seq, |out| out.acked);
+            self.flight.retain(|(seq, len)| after(seq.wrapping_add(*len), acked));
+            self.flight.push((segment.seq, segment.len));
+        }
         self.host_window = segment.window;
         self.cookie = segment.cookie.clone().filter(|it| !it.is_empty()).or(self.cookie.take());
         Ok(())
@@ -219,95 +380,82 @@ impl Flow {
 
     /// The host has dropped a segment of its own before it reached the wire.
     pub fn lost(&mut self, segment: &Segment) {
-        if let Some(out) = self.begun.last_mut()
-            && after(segment.end(), out.reached)
-            && segment.end().wrapping_sub(out.reached) < FAR
-        {
-            out.reached = segment.end();
+        self.taken.unknown();
+        if let Some(out) = self.begun.last_mut() {
+            out.lost(segment);
         }
+    }
+
+    /// Bytes of the shortest segment in flight, 0: nothing is.
+    pub fn shortest_in_flight(&self) -> u32 {
+        let Some(out) = self.present() else { return 0 };
+        let open = self.flight.iter().filter(|(seq, len)| after(seq.wrapping_add(*len), out.acked));
+        open.map(|(_, len)| *len).min().unwrap_or(0)
+    }
+
+    /// The peer has sent something beyond its FIN: the host may believe the window that came there
+    /// for ever.
+    pub fn is_absurd(&self) -> bool {
+        self.fins.iter().any(|fin| after(self.peer_next, *fin))
+    }
+
+    /// The first ACK beyond a FIN of the peer: of its own, or of the record that it was joined to
+    /// beyond a hole (`tcp_ooo_try_coalesce` keeps the flag of both).
+    fn passes_fin(&self, ack: u32) -> bool {
+        let before = |fin: &u32| self.host_ack.is_none_or(|host_ack| after(*fin, host_ack));
+        self.fins.iter().any(|fin| !after(*fin, ack) && before(fin))
     }
 
     fn sent_syn(&mut self, segment: &Segment) {
         self.reset = false;
         self.host_scale = segment.scale;
         let known = self.begun.iter().position(|out| out.iss == segment.seq);
-        let out = if let Some(place) = known {
-            self.begun.remove(place)
-        } else {
-            let first = segment.seq.wrapping_add(1);
-            let edge = first.wrapping_add(self.syn_window);
-            if segment.has(flag::ACK) {
-                // Another connection of the same ports.
-                (self.written, self.read) = (0, 0);
-            }
-            Outgoing {
-                iss: segment.seq,
-                end: first,
-                reached: first,
-                fin: None,
-                edge,
-                acked: segment.seq,
+        let out = match known {
+            Some(place) => self.begun.remove(place),
+            None => {
+                let answers = segment.has(flag::ACK);
+                Outgoing::new(segment.seq, self.syn_window, answers, self.past.len())
             }
         };
         self.begun.push(out);
     }
 
-    /// Where the segment's numbers belong to becomes the present.
-    fn find_present(&mut self, seq: u32) -> bool {
-        let distance = |out: &Outgoing| seq.wrapping_sub(out.iss);
-        let nearest = (0..self.begun.len()).min_by_key(|at| distance(&self.begun[*at]));
-        let Some(nearest) = nearest else { return false };
-        let out = self.begun.remove(nearest);
-        self.begun.push(out);
-        true
+    /// Which of the numbers that the host has begun with a segment may belong to, likely ones last:
+    /// the nearest one, and those that a cookie's return may have made of it.
+    fn candidates(&self, seq: u32) -> Vec<usize> {
+        let distance = |at: &usize| seq.wrapping_sub(self.begun[*at].iss);
+        let Some(nearest) = (0..self.begun.len()).min_by_key(distance) else { return Vec::new() };
+        let guessed = self.is_guessed();
+        let other = |at: &usize| guessed && *at != nearest && distance(at) < FAR;
+        let mut list: Vec<usize> = (0..self.begun.len()).filter(other).collect();
+        list.push(nearest);
+        list
     }
 
+    /// Judges the numbers of a segment. Where several beginnings are possible, those that do not fit
+    /// were none.
     fn check_numbers(&mut self, segment: &Segment) -> Result<(), Broken> {
-        if !self.find_present(segment.seq) {
-            return Err(("window", format!("a segment without a SYN before: {segment:?}")));
-        }
-        let (written, longest) = (self.written, self.begun.len() - 1);
-        let out = &mut self.begun[longest];
-        let sent = segment.end().wrapping_sub(out.iss);
-        let claims = self.claims.iter().filter(|(ack, _)| ack.wrapping_sub(out.iss) <= sent);
-        let claimed = claims.clone().map(|(_, edge)| *edge);
-        let edge = claimed.fold(out.edge, |best, edge| if after(edge, best) { edge } else { best });
-        out.edge = edge;
-        let syn = segment.has(flag::SYN);
-        let first = segment.seq.wrapping_add(u32::from(syn));
-        let data_end = first.wrapping_add(segment.len);
-        let stream_end = out.iss.wrapping_add(1).wrapping_add(written as u32);
-        if segment.len > 0 && after(data_end, stream_end) {
-            let what = format!("data up to {data_end}, written up to {stream_end}");
-            return Err(("exact bytes", what));
-        }
-        if segment.len > 0 && !syn && after(data_end, out.edge) {
-            let what = format!("data up to {data_end}, allowed up to {}", out.edge);
-            return Err(("window", what));
-        }
-        if let Some(fin) = out.fin
-            && (segment.len > 0 && after(data_end, fin)
-                || segment.has(flag::FIN) && data_end != fin)
-        {
-            return Err(("nothing after the FIN", format!("FIN at {fin}, then {segment:?}")));
-        }
-        if segment.has(flag::FIN) {
-            if data_end != stream_end {
-                let what = format!("FIN at {data_end}, written up to {stream_end}");
-                return Err(("exact bytes", what));
+        let candidates = self.candidates(segment.seq);
+        let (mut fitting, mut outcome) = (Vec::new(), None);
+        for &at in &candidates {
+            let mut out = self.begun[at];
+            let written = self.written_to(&out);
+            let limits = Limits { written, claims: &self.claims, in_pieces: self.in_pieces };
+            match out.sent(segment, &limits) {
+                Ok(()) => fitting.push(out),
+                Err(broken) => outcome = Some(broken),
             }
-            out.fin = Some(data_end);
         }
-        if after(segment.seq, out.reached) && !self.in_pieces {
-            let what = format!("{} follows, though all ended at {}", segment.seq, out.end);
-            return Err(("exact bytes", what));
+        if fitting.is_empty() {
+            let silent = || ("window", format!("a segment without a SYN before: {segment:?}"));
+            return Err(outcome.unwrap_or_else(silent));
         }
-        if after(segment.end(), out.end) {
-            out.end = segment.end();
-        }
-        if after(segment.end(), out.reached) {
-            out.reached = segment.end();
-        }
+        let mut at = 0;
+        self.begun.retain(|_| {
+            at += 1;
+            !candidates.contains(&(at - 1))
+        });
+        self.begun.append(&mut fitting);
         Ok(())
     }
 
@@ -322,6 +470,10 @@ impl Flow {
             return Err(("ACK of what arrived", what));
         }
         for &(start, end) in &segment.sack {
+            // What lies below the ACK came once more, taken or not.
+            if !after(start, ack) && self.refused.iter().any(|run| covers(run, start, end)) {
+                continue;
+            }
             let reached = reach(&self.arrived, start);
             if !after(end, start) || after(end, reached) || reached == start {
                 let what = format!("{start}..{end} is SACKed, but came: {:?}", self.arrived);
@@ -355,6 +507,11 @@ impl Flow {
     }
 }
 
+/// Whether a run holds another one.
+fn covers(run: &(u32, u32), start: u32, end: u32) -> bool {
+    !after(run.0, start) && !after(end, run.1)
+}
+
 /// How far one gets from `from` on without meeting a hole.
 fn reach(arrived: &[(u32, u32)], from: u32) -> u32 {
     let mut end = from;
@@ -372,11 +529,8 @@ fn reach(arrived: &[(u32, u32)], from: u32) -> u32 {
 
 /// `TCP_MAX_WSCALE`.
 const MAX_SCALE: u8 = 14;
-/// A cookie's lowest bits: one of four segment sizes.
-const COOKIE_MSS: u32 = 3;
-
 /// The peer's numbers do not jump further.
-const FAR: u32 = 1 << 24;
+pub(super) const FAR: u32 = 1 << 24;
 
 #[cfg(test)]
 mod tests {
@@ -386,11 +540,16 @@ mod tests {
         Segment { seq, ack, flags, window: 1_000, ..Segment::default() }
     }
 
+    /// Comes to a host that has this of the flow's connection.
+    fn at(there: There) -> Arrival {
+        Arrival { there, ecn: 0, now_ms: 0, quiet: true, calm: false }
+    }
+
     fn established() -> Flow {
         let mut flow = Flow::default();
-        flow.heard(&syn(99, flag::SYN, 0), false);
-        flow.sent(&syn(499, flag::SYN | flag::ACK, 100)).expect("lawful");
-        flow.heard(&syn(100, flag::ACK, 500), false);
+        flow.heard(&syn(99, flag::SYN, 0), &at(There::Nothing));
+        flow.sent(&syn(499, flag::SYN | flag::ACK, 100, 0, true)).expect("lawful");
+        flow.heard(&syn(100, flag::ACK, 500), &at(There::Living));
         flow.written = 5_000;
         flow
     }
@@ -402,29 +561,35 @@ mod tests {
     #[test]
     fn what_did_not_come_must_not_be_acknowledged() {
         let mut flow = established();
-        flow.heard(&data(100, 10, 500), false);
-        flow.heard(&data(120, 10, 500), false);
-        assert_eq!(flow.sent(&data(500, 0, 110)), Ok(()));
+        flow.heard(&data(100, 10, 500), &at(There::Living));
+        flow.heard(&data(120, 10, 500), &at(There::Living));
+        assert_eq!(flow.sent(&data(500, 0, 110, 0, true)), Ok(()));
         let sack = Segment { sack: vec![(120, 130)], ..data(500, 0, 110) };
-        assert_eq!(flow.sent(&sack), Ok(()));
-        assert_eq!(flow.sent(&data(500, 0, 111)).map_err(|it| it.0), Err("ACK of what arrived"));
+        assert_eq!(flow.sent(&sack, 0, true), Ok(()));
+        assert_eq!(
+            flow.sent(&data(500, 0, 111, 0, true)).map_err(|it| it.0),
+            Err("ACK of what arrived")
+        );
         let sack = Segment { sack: vec![(120, 131)], ..data(500, 0, 110) };
-        assert_eq!(flow.sent(&sack).map_err(|it| it.0), Err("SACK of what arrived"));
+        assert_eq!(flow.sent(&sack, 0, true).map_err(|it| it.0), Err("SACK of what arrived"));
     }
 
     #[test]
     fn nothing_goes_beyond_the_window_or_the_stream() {
         let mut flow = established();
-        assert_eq!(flow.sent(&data(500, 1_000, 100)), Ok(()));
-        assert_eq!(flow.sent(&data(1_500, 1, 100)).map_err(|it| it.0), Err("window"));
+        assert_eq!(flow.sent(&data(500, 1_000, 100, 0, true)), Ok(()));
+        assert_eq!(flow.sent(&data(1_500, 1, 100, 0, true)).map_err(|it| it.0), Err("window"));
         flow.written = 900;
-        assert_eq!(flow.sent(&data(500, 1_000, 100)).map_err(|it| it.0), Err("exact bytes"));
+        assert_eq!(
+            flow.sent(&data(500, 1_000, 100, 0, true)).map_err(|it| it.0),
+            Err("exact bytes")
+        );
         let fin = Segment { flags: flag::ACK | flag::FIN, ..data(1_500, 0, 100) };
         flow.written = 1_000;
-        assert_eq!(flow.sent(&fin), Ok(()));
+        assert_eq!(flow.sent(&fin, 0, true), Ok(()));
         flow.written = 1_001;
-        flow.heard(&Segment { window: 1_000, ..data(100, 0, 1_500) }, false);
-        let beyond = flow.sent(&data(1_500, 1, 100)).map_err(|it| it.0);
+        flow.heard(&Segment { window: 1_000, ..data(100, 0, 1_500) }, &at(There::Living));
+        let beyond = flow.sent(&data(1_500, 1, 100, 0, true)).map_err(|it| it.0);
         assert_eq!(beyond, Err("nothing after the FIN"));
     }
 }

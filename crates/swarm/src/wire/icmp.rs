@@ -54,15 +54,20 @@ impl Icmp {
         in_ip(&message, protocol, 0, 7, ends)
     }
 
-    fn quoted_header(&self, flow: &Flow) -> Vec<u8> {
+    /// The sequence number that is quoted.
+    pub fn number(&self, flow: &Flow) -> u32 {
         let base = flow.present().map_or(0, |out| match self.of {
             Acks::All => out.end,
             Acks::Old => out.acked,
         });
+        base.wrapping_add(self.seq as u32)
+    }
+
+    fn quoted_header(&self, flow: &Flow) -> Vec<u8> {
         let mut header = Vec::with_capacity(20);
         header.extend_from_slice(&flow.ports.0.wrapping_add(self.port).to_be_bytes());
         header.extend_from_slice(&flow.ports.1.to_be_bytes());
-        header.extend_from_slice(&base.wrapping_add(self.seq as u32).to_be_bytes());
+        header.extend_from_slice(&self.number(flow).to_be_bytes());
         header.extend_from_slice(&flow.host_ack.unwrap_or(0).to_be_bytes());
         header.extend_from_slice(&[0x50, 0x10, 1, 0, 0, 0, 0, 0]);
         header

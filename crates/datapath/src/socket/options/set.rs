@@ -63,9 +63,9 @@ impl Setter<'_> {
             SO_RCVBUF => self.receive_buffer(value.clamp(0, BUFFER_MAX)),
             SO_RCVBUFFORCE => self.receive_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
             SO_KEEPALIVE => {
-                self.configure(|config| config.keepalive = on);
                 let now = self.now;
-                self.with_tcp(|tcp, _| tcp.keepalive_changed(now));
+                self.with_tcp(|tcp, _| tcp.keep_alive(on, now));
+                self.configure(|config| config.keepalive = on);
             }
             SO_OOBINLINE => self.configure(|config| config.socket.oob_inline = on),
             SO_PRIORITY => self.configure(|config| config.priority = value as u32),

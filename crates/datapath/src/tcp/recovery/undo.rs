@@ -47,6 +47,10 @@ impl Connection {
                 self.window.snd_ssthresh = self.rec.prior_ssthresh;
                 self.ecn.queue_cwr = false;
             }
+            debug_assert!(
+                self.window.snd_ssthresh >= self.rec.prior_ssthresh,
+                "a reduction is undone, and its threshold stays"
+            );
         }
         self.window.snd_cwnd_stamp = self.jiffies32(cx.now);
         self.rec.undo_marker = None;

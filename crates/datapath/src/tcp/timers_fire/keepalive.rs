@@ -18,7 +18,13 @@ impl Connection {
         }
     }
 
-    /// `SO_KEEPALIVE` or one of its times was set (`tcp_set_keepalive`).
+    /// `SO_KEEPALIVE` was set or cleared (`tcp_set_keepalive`).
+    pub fn keep_alive(&mut self, on: bool, now: Instant) {
+        self.config_mut().keepalive = on;
+        self.keepalive_changed(now);
+    }
+
+    /// `SO_KEEPALIVE` or one of its times was set (`tcp_set_keepalive`, `keepalive_time_when`).
     pub fn keepalive_changed(&mut self, now: Instant) {
         if matches!(self.state, State::Close | State::Listen | State::TimeWait) || self.orphan {
             return;

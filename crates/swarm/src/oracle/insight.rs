@@ -1,0 +1,201 @@
+//! What a host says about a connection (`TCP_INFO` and the like) must fit what was seen, and what one
+//! input makes of it must fit the rules of sending.
+
+use datapath::tcp::cc::CaState;
+use datapath::tcp::info::TcpInfo;
+use datapath::tcp::state::State;
+
+use super::outgoing::Outgoing;
+use super::tcp::{Broken, Flow, after};
+
+/// What is known of a connection at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// `TCP_INFO`.
+    pub info: TcpInfo,
+    /// `sk_sndbuf`.
+    pub sndbuf: u32,
+    /// `sk_wmem_queued`.
+    pub wmem_queued: u32,
+}
+
+/// What else is known of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances {
+    /// Nothing waits in the host.
+    pub quiet: bool,
+    /// No sysctl has changed how losses are found, nor asks for probes of the path.
+    pub by_default: bool,
+    /// The kernel has proportional rate reduction and RACK.
+    pub modern: bool,
+}
+
+fn broken(law: &'static str, look: &Look, why: String) -> Broken {
+    (law, format!("{why}: {look:?}"))
+}
+
+impl Look {
+    /// Segments in the network (`tcp_packets_in_flight`).
+    fn in_flight(&self) -> i64 {
+        let info = &self.info;
+        let out = i64::from(info.unacked) - i64::from(info.sacked) - i64::from(info.lost);
+        out + i64::from(info.retrans)
+    }
+
+    /// New segments with data since then.
+    fn new_data_since(&self, before: &Self) -> i64 {
+        let sent = i64::from(self.info.data_segs_out) - i64::from(before.info.data_segs_out);
+        sent - (i64::from(self.info.total_retrans) - i64::from(before.info.total_retrans))
+    }
+
+    /// What the connection has counted fits what was on the wire.
+    ///
+    /// # Errors
+    /// The law that this breaks.
+    pub fn fits(&self, flow: &Flow) -> Result<(), Broken> {
+        let info = &self.info;
+        let most = |out: &Outgoing| u64::from(flow.acked_at_most(out).wrapping_sub(out.iss));
+        if flow.possible().all(|out| info.bytes_acked > most(out)) {
+            return Err(broken(
+                "TCP_INFO",
+                self,
+                "more is acknowledged than the peer has".to_owned(),
+            ));
+        }
+        if info.bytes_received > flow.in_order() {
+            let why = format!("more bytes received than {}, which came in order", flow.in_order());
+            return Err(broken("TCP_INFO", self, why));
+        }
+        Ok(())
+    }
+
+    /// What a segment or a call has brought about.
+    ///
+    /// # Errors
+    /// The law that this breaks.
+    pub fn follows(&self, before: &Self, around: Circumstances) -> Result<(), Broken> {
+        if before.info.state != State::Established || self.info.state != State::Established {
+            return Ok(());
+        }
+        self.keeps_cwnd(before)?;
+        self.recovers(before, around)?;
+        self.goes_on(around)
+    }
+
+    /// RFC 5681 section 3.1: no more new data in flight than the congestion window.
+    fn keeps_cwnd(&self, before: &Self) -> Result<(), Broken> {
+        if self.new_data_since(before) > 0 && self.in_flight() > i64::from(self.info.snd_cwnd) {
+            let why = format!("{} segments in flight", self.in_flight());
+            return Err(broken("congestion window", self, why));
+        }
+        Ok(())
+    }
+
+    /// `DupThresh` segments SACKed beyond the first hole: it is lost (RFC 6675, RFC 8985 section 6.2),
+    /// and the first retransmission waits for nothing (RFC 9937).
+    fn recovers(&self, before: &Self, around: Circumstances) -> Result<(), Broken> {
+        let info = &self.info;
+        let first = info.total_retrans == 0 && info.reord_seen == 0 && info.unacked > info.sacked;
+        let recovering = info.ca_state >= CaState::Recovery;
+        if around.by_default && first && info.sacked >= info.reordering && !recovering {
+            return Err(broken(
+                "recovery",
+                self,
+                "as many SACKed as DupThresh, no loss".to_owned(),
+            ));
+        }
+        let begins = before.info.ca_state < CaState::Recovery && info.ca_state == CaState::Recovery;
+        let resent = info.total_retrans != before.info.total_retrans;
+        if around.quiet
+            && around.modern
+            && begins
+            && !resent
+            && !self.is_paced()
+            && info.lost > 0
+            && info.snd_wnd > 0
+        {
+            return Err(broken(
+                "recovery",
+                self,
+                "it begins, and nothing is sent again".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Data, both windows and an idle device: what may go has gone.
+    fn goes_on(&self, around: Circumstances) -> Result<(), Broken> {
+        let info = &self.info;
+        let mss = i64::from(info.snd_mss);
+        let cwnd_room = (i64::from(info.snd_cwnd) - self.in_flight()) * mss;
+        let flight = i64::from(info.unacked) * mss;
+        let room = cwnd_room.min(i64::from(info.snd_wnd) - flight);
+        // A third of the window is never put off (tcp_tso_win_divisor).
+        let whole = i64::from(info.snd_wnd).min(i64::from(info.snd_cwnd) * mss);
+        let waits = i64::from(info.notsent_bytes) >= mss;
+        let may =
+            around.quiet && around.by_default && !self.is_paced() && info.ca_state == CaState::Open;
+        if may && waits && room >= mss && room * 2 >= whole {
+            let why = format!("{} bytes wait, though {room} may go", info.notsent_bytes);
+            return Err(broken("work goes on", self, why));
+        }
+        Ok(())
+    }
+
+    fn is_paced(&self) -> bool {
+        self.info.max_pacing_rate != u64::MAX
+    }
+
+    /// A writer that waits is woken once a third of its memory is free (`sk_stream_write_space`).
+    pub fn has_space(&self) -> bool {
+        let free = i64::from(self.sndbuf) - i64::from(self.wmem_queued);
+        free > 0 && free >= i64::from(self.wmem_queued >> 1)
+    }
+}
+
+/// States may follow each other like this, whatever happened between (RFC 9293 figure 5).
+#[must_use]
+pub fn may_follow(before: State, now: State) -> bool {
+    use State as S;
+    let after: &[State] = match before {
+        S::CloseWait => &[S::LastAck],
+        S::FinWait1 => &[S::FinWait2, S::Closing, S::TimeWait],
+        S::FinWait2 | S::Closing => &[S::TimeWait],
+        S::LastAck => &[],
+        // A new connection may take its place.
+        _ => return true,
+    };
+    now == before || now == S::Close || after.contains(&now)
+}
+
+/// What quotes numbers that are not in flight changes nothing (RFC 5927 section 4.1).
+///
+/// # Errors
+/// The law that this breaks.
+pub fn changes_nothing(before: &Look, now: &Look, quoted: u32, flow: &Flow) -> Result<(), Broken> {
+    let foreign = flow.possible().all(|out| after(quoted, out.reached) || after(out.iss, quoted));
+    if !foreign || before == now {
+        return Ok(());
+    }
+    Err(broken("RFC 5927", now, format!("a message that quotes {quoted} changed {before:?}")))
+}
+
+/// The path has become narrow: what does not fit any more goes again at once, without waiting for a
+/// timeout (`tcp_simple_retransmit`).
+///
+/// # Errors
+/// The law that this breaks.
+pub fn narrows(before: &Look, now: &Look, flow: &Flow) -> Result<(), Broken> {
+    let narrower = now.info.snd_mss < before.info.snd_mss && now.info.pmtu < before.info.pmtu;
+    let whole = before.info.unacked > 0 && before.info.sacked == 0 && before.info.lost == 0;
+    let calm = before.info.ca_state == CaState::Open && before.info.state == State::Established;
+    let longest = flow.shortest_in_flight();
+    if narrower && whole && calm && longest > now.info.snd_mss && now.info.lost == 0 {
+        return Err(broken(
+            "path MTU",
+            now,
+            "segments do not fit any more, none is lost".to_owned(),
+        ));
+    }
+    Ok(())
+}

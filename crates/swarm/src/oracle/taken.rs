@@ -1,0 +1,128 @@
+//! What a host must not take, and what it must keep: nothing from beyond the window that it offers,
+//! nothing without an answer, and what it has SACKed for good.
+
+use super::frame::{Segment, flag};
+use super::tcp::{Broken, after};
+
+/// `TCP_DELACK_MAX`, ms, the place on the timer wheel, and a millisecond.
+const ANSWER_WITHIN: u64 = 200 + 8 + 2;
+/// So many SACKed ranges are remembered.
+const MOST: usize = 64;
+
+/// What was seen of one flow's receiver.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    /// Just past the furthest byte that it has ever let in, and the latest that it has closed at.
+    furthest: Option<u32>,
+    closed: Option<u32>,
+    /// What it lets in cannot be known: it was never told, or not as it is.
+    is_unknown: bool,
+    /// Ranges that it has SACKed, and not acknowledged since.
+    sacked: Vec<(u32, u32)>,
+    /// When data came that nothing was said about since, ms.
+    owes: Option<u64>,
+}
+
+impl Taken {
+    /// From here on nobody knows what window the host has in mind.
+    pub fn unknown(&mut self) {
+        self.is_unknown = true;
+    }
+
+    /// Another connection begins.
+    pub fn anew(&mut self) {
+        (self.furthest, self.closed, self.owes) = (None, None, None);
+        self.sacked.clear();
+    }
+
+    /// Whether what begins here may be taken: the window that was told last and those before let it
+    /// in. `slack`: what scaling hides.
+    pub fn lets_in(&self, segment: &Segment, slack: u32) -> bool {
+        if self.is_unknown || segment.len == 0 || segment.has(flag::SYN) {
+            return true;
+        }
+        let edges = [self.furthest, self.closed].into_iter().flatten();
+        edges.into_iter().all(|edge| after(edge.wrapping_add(slack), segment.seq))
+    }
+
+    /// Data as a peer should send it has come, at this time in ms: an ACK is due.
+    pub fn due(&mut self, now_ms: u64) {
+        self.owes.get_or_insert(now_ms);
+    }
+
+    /// Nothing is due any more.
+    pub fn released(&mut self) {
+        self.owes = None;
+    }
+
+    /// RFC 9293 section 3.8.6.3: an ACK is put off no longer than `TCP_DELACK_MAX`.
+    ///
+    /// # Errors
+    /// The law that this breaks.
+    pub fn check_due(&self, now_ms: u64) -> Result<(), Broken> {
+        match self.owes {
+            Some(since) if now_ms > since + ANSWER_WITHIN => {
+                let what =
+                    format!("data came at {since} ms, and at {now_ms} ms no ACK has followed");
+                Err(("delayed ACK", what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The host says how far it has come (`reached`, or less in its ACK), and offers `window` bytes
+    /// from there, if that is known.
+    ///
+    /// # Errors
+    /// The law that this breaks.
+    pub fn sent(
+        &mut self,
+        segment: &Segment,
+        reached: u32,
+        window: Option<u32>,
+    ) -> Result<(), Broken> {
+        if segment.has(flag::SYN) {
+            return Ok(());
+        }
+        self.owes = None;
+        self.note_window(segment, reached, window);
+        self.check_kept(segment)
+    }
+
+    fn note_window(&mut self, segment: &Segment, reached: u32, window: Option<u32>) {
+        // The field cannot tell of more, and a host may have more in mind.
+        let Some(window) = window.filter(|_| segment.window != u16::MAX) else {
+            return self.unknown();
+        };
+        let from = if after(reached, segment.ack) { reached } else { segment.ack };
+        let edge = from.wrapping_add(window);
+        if self.furthest.is_none_or(|before| after(edge, before)) {
+            self.furthest = Some(edge);
+        }
+        self.closed = (window == 0).then_some(from);
+    }
+
+    /// RFC 2018 section 8 allows to throw SACKed data away; Linux does so only where memory is short.
+    fn check_kept(&mut self, segment: &Segment) -> Result<(), Broken> {
+        let ack = segment.ack;
+        let within = |&&(start, end): &&(u32, u32)| !after(start, ack) && after(end, ack);
+        if let Some((start, end)) = self.sacked.iter().find(within) {
+            let what = format!("{start}..{end} was SACKed, and now {ack} is missing");
+            return Err(("SACKed is kept", what));
+        }
+        self.sacked.retain(|(_, end)| after(*end, ack));
+        for &(start, end) in segment.sack.iter().filter(|(start, _)| after(*start, ack)) {
+            if !self.sacked.contains(&(start, end)) {
+                self.sacked.push((start, end));
+            }
+        }
+        let more = self.sacked.len().saturating_sub(MOST);
+        self.sacked.drain(..more);
+        Ok(())
+    }
+
+    /// What was SACKed may have been thrown away.
+    pub fn forget_sacked(&mut self) {
+        self.sacked.clear();
+    }
+}

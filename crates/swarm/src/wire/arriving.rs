@@ -1,0 +1,242 @@
+//! What comes to the host: segments, messages, damage; and what none of it may do.
+
+use datapath::node::Node as _;
+use datapath::packet::Packet;
+use datapath::tcp::state::State;
+
+use super::bench::{Bench, CLIENT, LISTENER};
+use super::calls::KEY;
+use super::icmp::Icmp;
+use super::segment::{Damage, Ends, Segment, in_ip, packets, set_checksum};
+use crate::oracle::frame::{self, Content, Options, flag, sum};
+use crate::oracle::insight;
+use crate::oracle::tcp::{Arrival, Broken, Flow, There};
+
+impl Bench {
+    pub(super) fn ends(&self) -> Ends<'static> {
+        let [host, peer] = self.addresses;
+        Ends { peer, host, now_ms: self.now.as_millis(), key: KEY }
+    }
+
+    pub(super) fn flow_of(&mut self, counted: u16, fresh: bool) -> usize {
+        if fresh || self.flows.is_empty() {
+            self.fresh += 1;
+            let ports = (LISTENER, CLIENT + self.fresh);
+            let peer_next = u32::from(self.fresh).wrapping_mul(0x9e37_79b9);
+            self.flows.push(Flow::new(ports, peer_next));
+            return self.flows.len() - 1;
+        }
+        self.flows.len() - 1 - usize::from(counted) % self.flows.len()
+    }
+
+    pub(super) fn segment(&mut self, segment: &Segment) -> Result<(), Broken> {
+        let at = self.flow_of(segment.flow, segment.fresh);
+        let ends = self.ends();
+        let bytes = segment.bytes(&self.flows[at], &ends);
+        self.id = self.id.wrapping_add(1);
+        let mut list = packets(&bytes, segment, self.id, &ends);
+        let pieces = segment.pieces.is_some_and(|it| it.words > 0);
+        if let Some(damage) = segment.damage.filter(|_| !pieces) {
+            for packet in &mut list {
+                damage_packet(packet, damage, &ends);
+            }
+        }
+        if pieces && let Ok(read) = frame::read_tcp(&bytes, Options::Skipped) {
+            let arrival = self.arrival(at, segment.ecn);
+            self.flows[at].heard(&read, &Arrival { calm: false, ..arrival });
+        }
+        let before = self.state_of(at);
+        let look = self.look(at);
+        self.bare_acks.clear();
+        for packet in &list {
+            if !pieces {
+                self.listen_in(packet);
+            }
+            self.hand_in(packet)?;
+        }
+        self.check_sense(at, look, list.len() == 1)?;
+        self.check_cookie_age(at, before)?;
+        match frame::read_tcp(&bytes, Options::Skipped) {
+            Ok(read) if segment.damage.is_none() && list.len() == 1 => {
+                self.check_rfc5961(at, before, &read)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The flow hears what is whole.
+    pub(super) fn listen_in(&mut self, packet: &[u8]) {
+        let Ok(frame) = frame::read(packet, Options::Skipped) else { return };
+        let Content::Tcp(segment) = frame.content else { return };
+        let ports = (segment.destination, segment.source);
+        if let Some(at) = self.flows.iter().position(|flow| flow.ports == ports) {
+            let arrival = self.arrival(at, frame.ecn);
+            self.flows[at].heard(&segment, &arrival);
+        }
+    }
+
+    pub(super) fn tunnelled(&mut self, protocol: u8, segment: &Segment) -> Result<(), Broken> {
+        let at = self.flow_of(segment.flow, false);
+        let ends = self.ends();
+        let inner = in_ip(&segment.bytes(&self.flows[at], &ends), 6, 0, 1, &ends);
+        let outer = in_ip(&inner, protocol, 0, 2, &ends);
+        self.hand_in(&outer)
+    }
+
+    pub(super) fn icmp(&mut self, icmp: &Icmp) -> Result<(), Broken> {
+        if self.flows.is_empty() {
+            return Ok(());
+        }
+        let at = self.flow_of(icmp.flow, false);
+        let before = self.state_of(at);
+        let look = self.look(at);
+        self.hand_in(&icmp.bytes(&self.flows[at], &self.ends()))?;
+        if let (Some(look), Some(now), true) =
+            (look, self.look(at), self.is_quiet() && self.one_mtu)
+        {
+            let flow = &self.flows[at];
+            insight::changes_nothing(&look, &now, icmp.number(flow), flow)?;
+            insight::narrows(&look, &now, flow)?;
+        }
+        let after = self.state_of(at);
+        let open = matches!(before, Some(State::Established | State::CloseWait));
+        let flow = &self.flows[at];
+        let in_flight = flow.present().is_some_and(|out| out.end != out.acked);
+        // An unreachable peer may bring a timeout forward, and that may be the last (RFC 6069).
+        if before != after && open && !in_flight {
+            let what = format!("an ICMP message made {before:?} into {after:?} (RFC 5927)");
+            return Err(("RFC 5961", what));
+        }
+        Ok(())
+    }
+
+    pub(super) fn hand_in(&mut self, packet: &[u8]) -> Result<(), Broken> {
+        let Ok(packet) = Packet::parse_ip(packet) else { return Ok(()) };
+        self.handed_in += 1;
+        self.host.receive(self.now, self.port, packet);
+        self.settle()
+    }
+
+    /// RFC 5961: what is in the window does not end a connection; only the next number does. And
+    /// challenges are rare.
+    pub(super) fn check_rfc5961(
+        &mut self,
+        at: usize,
+        before: Option<State>,
+        read: &frame::Segment,
+    ) -> Result<(), Broken> {
+        let Some(before) = before.filter(|state| is_established(*state)) else { return Ok(()) };
+        let (reset, syn) = (read.has(flag::RST), read.has(flag::SYN));
+        if !reset && !syn {
+            return Ok(());
+        }
+        let died = self.state_of(at).is_none_or(|state| state == State::Close);
+        let lawful = reset && self.flows[at].may_reset(read.seq);
+        if died && !lawful {
+            let what = format!("{before:?} was ended by {read:?}, after {:?}", self.flows[at]);
+            return Err(("RFC 5961", what));
+        }
+        if read.len > 0 || died || !self.bare_acks.contains(&at) {
+            return Ok(());
+        }
+        self.check_rate(at)
+    }
+
+    /// Challenges of one connection keep their distance (`tcp_invalid_ratelimit`).
+    pub(super) fn check_rate(&mut self, at: usize) -> Result<(), Broken> {
+        let limit = self.host.tcp_defaults().sysctl.tcp_invalid_ratelimit;
+        let latest = self.answered_at.iter().rev().find(|(flow, _)| *flow == at);
+        let since = latest.map(|(_, when)| self.now.saturating_since(*when).as_millis());
+        self.answered_at.push((at, self.now));
+        match since {
+            Some(since) if since + 1 < u64::from(limit) => {
+                let what = format!("two challenges within {since} ms, the limit is {limit} ms");
+                Err(("RFC 5961", what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn arrival(&mut self, at: usize, ecn: u8) -> Arrival {
+        let state = self.state_of(at);
+        let calm = state == Some(State::Established) && !self.signs;
+        let now_ms = self.now.as_millis();
+        Arrival { there: self.there(at), ecn, now_ms, quiet: self.is_quiet(), calm }
+    }
+
+    /// Nothing waits in the host: what it has sent is on the wire, what it got it has looked at.
+    pub fn is_quiet(&self) -> bool {
+        self.device.is_empty() && !self.gro
+    }
+
+    /// What there is of a flow's connection.
+    pub(super) fn there(&mut self, at: usize) -> There {
+        match self.state_of(at) {
+            Some(State::Close) => There::Nothing,
+            Some(state) => {
+                self.flows[at].had_connection = true;
+                match state {
+                    State::TimeWait => There::Past,
+                    State::FinWait2 => There::Waiting,
+                    _ => There::Living,
+                }
+            }
+            None if self.flows[at].had_connection => There::Past,
+            None => There::Nothing,
+        }
+    }
+
+    /// The state of a flow's connection, if there is one.
+    pub(super) fn state_of(&self, at: usize) -> Option<State> {
+        let ports = self.flows[at].ports;
+        let mut sockets = self.host.tcp_sockets();
+        let found = sockets.find(|(local, remote, _)| (local.port(), remote.port()) == ports);
+        found.map(|(_, _, state)| state)
+    }
+}
+
+/// RFC 5961 is about these.
+fn is_established(state: State) -> bool {
+    matches!(
+        state,
+        State::Established | State::FinWait1 | State::CloseWait | State::LastAck | State::Closing
+    )
+}
+
+/// Makes a packet wrong.
+fn damage_packet(packet: &mut Vec<u8>, damage: Damage, ends: &Ends<'_>) {
+    let transport = if packet[0] >> 4 == 4 { 20 } else { 40 };
+    match damage {
+        Damage::TcpChecksum => {
+            if let Some(byte) = packet.get_mut(transport + 17) {
+                *byte ^= 1;
+            }
+        }
+        Damage::IpHeader if transport == 20 => packet[11] ^= 1,
+        Damage::IpHeader => packet[7] = 0,
+        Damage::Cut(bytes) => {
+            let len = packet.len().saturating_sub(bytes.into()).max(1);
+            packet.truncate(len);
+        }
+        Damage::Byte(place, value) => {
+            let place = usize::from(place) % packet.len();
+            packet[place] = value;
+            if transport == 20 {
+                packet[10..12].fill(0);
+                let total = !sum(&packet[..20], 0);
+                packet[10..12].copy_from_slice(&total.to_be_bytes());
+            }
+            set_checksum(&mut packet[transport..], ends);
+        }
+        Damage::Flipped(place, value) => {
+            let place = usize::from(place) % packet.len();
+            packet[place] = value;
+        }
+        Damage::DataOffset(words) => {
+            if let Some(byte) = packet.get_mut(transport + 12) {
+                *byte = words << 4 | *byte & 15;
+            }
+            set_checksum(&mut packet[transport..], ends);
+        }
+    }
+}

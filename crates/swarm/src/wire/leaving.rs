@@ -1,0 +1,167 @@
+//! What leaves the host, and the listener on its wire.
+
+use datapath::node::{Done, Node as _, Output, SocketReady};
+use datapath::packet::Packet;
+use datapath::tcp::state::State;
+use datapath::units::Duration;
+
+use super::bench::{Bench, MAX_OUTPUTS, MAX_SOCKETS};
+use crate::oracle::frame::{self, Content, Options, flag};
+use crate::oracle::tcp::{Broken, after};
+
+impl Bench {
+    /// Takes all that the host has to say at this instant.
+    pub(super) fn settle(&mut self) -> Result<(), Broken> {
+        let mut outputs = 0;
+        while let Some(output) = self.host.poll(self.now) {
+            outputs += 1;
+            if outputs > MAX_OUTPUTS {
+                return Err(("limits", format!("{outputs} outputs of one input")));
+            }
+            match output {
+                Output::Send(_, packet) => self.take(&packet)?,
+                Output::Drop(reason, packet) => {
+                    self.digest.add_text(reason.name());
+                    self.digest.add(u64::from(packet.len()));
+                    self.hear_lost(&packet);
+                }
+                Output::Ready(ready) => {
+                    self.digest.add(u64::from(ready.bits));
+                    if ready.bits & SocketReady::WRITABLE != 0 {
+                        self.writers.retain(|waits| *waits != ready.socket);
+                    }
+                }
+                Output::Event(_) => {}
+            }
+        }
+        self.check_quiet()
+    }
+
+    /// A drained host wants nothing before later, and its counters agree with the wire.
+    pub(super) fn check_quiet(&self) -> Result<(), Broken> {
+        if let Some(at) = self.host.wake_at().filter(|at| *at <= self.now) {
+            let what = format!("drained at {:?}, and wants to be called at {at:?}", self.now);
+            return Err(("wake_at later than now", what));
+        }
+        let stats = self.host.port(self.port).stats;
+        if (stats.rx_packets, stats.tx_packets) != (self.handed_in, self.sent) {
+            let what = format!("{} in, {} out, but {stats:?}", self.handed_in, self.sent);
+            return Err(("conservation", what));
+        }
+        let count = self.host.tcp_sockets().count();
+        if count > MAX_SOCKETS {
+            return Err(("limits", format!("{count} sockets")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, packet: &Packet) -> Result<(), Broken> {
+        self.sent += u64::from(packet.segments());
+        let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
+        if self.tso && packet.segments() > 1 {
+            for segment in packet.segment() {
+                self.hear_sent(&segment)?;
+            }
+        } else {
+            self.hear_sent(packet)?;
+        }
+        if self.busy == Duration::ZERO {
+            self.host.credit(self.now, self.port, Some(done));
+        } else {
+            let free = self.device.back().map_or(self.now, |(at, _)| *at);
+            self.device.push_back((free.max(self.now) + self.busy, done));
+        }
+        Ok(())
+    }
+
+    /// What the host has dropped of its own has been sent as far as numbers go.
+    pub(super) fn hear_lost(&mut self, packet: &Packet) {
+        for segment in packet.segment() {
+            let Ok(frame) = frame::read(&bytes_of(&segment), Options::Skipped) else { continue };
+            let Content::Tcp(segment) = frame.content else { continue };
+            let ports = (segment.source, segment.destination);
+            if frame.source == self.addresses[0]
+                && let Some(flow) = self.flows.iter_mut().find(|flow| flow.ports == ports)
+            {
+                flow.lost(&segment);
+            }
+        }
+    }
+
+    /// The listener hears what has been sent.
+    pub(super) fn hear_sent(&mut self, packet: &Packet) -> Result<(), Broken> {
+        let bytes = bytes_of(packet);
+        self.digest.add(bytes.len() as u64);
+        self.digest.add(self.now.as_nanos());
+        if bytes.len() > self.max_mtu as usize {
+            let what = format!("{} bytes with an MTU of {}", bytes.len(), self.max_mtu);
+            return Err(("well-formed", what));
+        }
+        reparse(&bytes)?;
+        let frame = frame::read(&bytes, Options::Refused);
+        let frame = frame.map_err(|why| ("well-formed", format!("{why}: {packet:?}")))?;
+        if frame.source != self.addresses[0] {
+            return Err(("well-formed", format!("it comes from {}", frame.source)));
+        }
+        match frame.content {
+            Content::Tcp(segment) => self.hear_segment(&segment, frame.ecn),
+            Content::Fragment => {
+                self.flows.iter_mut().for_each(|flow| flow.in_pieces = true);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn hear_segment(&mut self, segment: &frame::Segment, ecn: u8) -> Result<(), Broken> {
+        self.digest.add(u64::from(segment.seq) << 32 | u64::from(segment.ack));
+        self.digest.add(u64::from(segment.flags) << 32 | u64::from(segment.window));
+        let ports = (segment.source, segment.destination);
+        let Some(at) = self.flows.iter().position(|flow| flow.ports == ports) else {
+            return Ok(());
+        };
+        let state = self.state_of(at);
+        if segment.flags & (flag::SYN | flag::ACK) == flag::SYN | flag::ACK {
+            self.flows[at].answered_at = Some(self.now.as_millis());
+        }
+        let bare = segment.len == 0 && segment.flags & 0x3f == flag::ACK;
+        // In other states a segment may be of a connection that is no more than a few numbers.
+        let established = matches!(state, Some(State::Established | State::CloseWait));
+        let classic = (established || segment.has(flag::SYN)) && !self.other_ecn;
+        let flow = &mut self.flows[at];
+        flow.offered.may_shrink |= self.host.tcp_defaults().sysctl.tcp_shrink_window != 0;
+        let probe = flow.present().is_some_and(|out| after(out.end, segment.seq));
+        if self.host.tcp_mib().ofo_pruned > 0 {
+            flow.taken.forget_sacked();
+        }
+        flow.sent(segment, ecn, classic)
+            .map_err(|(law, why)| (law, format!("{why}\nin {segment:?}\nafter {flow:?}")))?;
+        if bare && segment.sack.is_empty() {
+            self.bare_acks.push(at);
+        }
+        if !bare || probe {
+            self.to_answer.push(at);
+        }
+        Ok(())
+    }
+}
+
+/// What is emitted reads back as the same bytes.
+fn reparse(bytes: &[u8]) -> Result<(), Broken> {
+    let packet = Packet::parse_ip(bytes)
+        .map_err(|why| ("well-formed", format!("it does not read back: {why}")))?;
+    let mut again = Vec::with_capacity(bytes.len());
+    packet.emit(&bytes[bytes.len() - packet.body.len as usize..], &mut again);
+    if again != bytes {
+        return Err(("well-formed", "it reads back as another packet".to_owned()));
+    }
+    Ok(())
+}
+
+/// A packet as it goes on the wire: its payload is zeroes.
+fn bytes_of(packet: &Packet) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(2_048);
+    packet.emit_headers(&mut bytes);
+    bytes.resize(bytes.len() + packet.body.len as usize, 0);
+    bytes
+}

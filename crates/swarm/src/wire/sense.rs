@@ -1,0 +1,102 @@
+//! What a host says about itself, before and after: laws that bytes on a wire alone cannot show.
+
+use datapath::socket::{Errno, Return};
+use datapath::tcp::state::State;
+
+use super::bench::Bench;
+use super::calls::Call;
+use crate::oracle::insight::{Circumstances, Look, may_follow};
+use crate::oracle::tcp::Broken;
+
+/// `MAX_SYNCOOKIE_AGE`, ms.
+const COOKIE_AGE: u64 = 2 * 60_000;
+
+impl Bench {
+    /// What there is to be known of a flow's connection.
+    pub(super) fn look(&self, at: usize) -> Option<Look> {
+        let ports = self.flows[at].ports;
+        let mut all = self.host.tcp_connections();
+        let found = all.find(|tcp| {
+            (tcp.local().port(), tcp.remote().port()) == ports && tcp.state() != State::Close
+        })?;
+        let (sndbuf, wmem_queued) = (found.sndbuf(), found.wmem_queued());
+        Some(Look { info: found.info(self.now), sndbuf, wmem_queued })
+    }
+
+    /// What a segment or a call has made of a connection makes sense. `once`: it was one input.
+    pub(super) fn check_sense(
+        &self,
+        at: usize,
+        before: Option<Look>,
+        once: bool,
+    ) -> Result<(), Broken> {
+        let (Some(before), Some(now)) = (before, self.look(at)) else { return Ok(()) };
+        let flow = &self.flows[at];
+        if flow.in_pieces || flow.urgent {
+            return Ok(());
+        }
+        let quiet = self.is_quiet();
+        if quiet {
+            now.fits(flow)?;
+        }
+        // Of another MTU a connection hears with its next input.
+        let by_default = self.by_default && self.one_mtu;
+        let around = Circumstances { quiet, by_default, modern: self.modern };
+        if once { now.follows(&before, around) } else { Ok(()) }
+    }
+
+    /// States follow each other as they may.
+    pub(super) fn check_states(&mut self) -> Result<(), Broken> {
+        for at in 0..self.flows.len() {
+            let now = self.state_of(at);
+            let before = core::mem::replace(&mut self.flows[at].state, now);
+            if let (Some(before), Some(now)) = (before, now)
+                && !may_follow(before, now)
+            {
+                return Err(("states", format!("{now:?} follows {before:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A SYN cookie is good for two minutes.
+    pub(super) fn check_cookie_age(&self, at: usize, before: Option<State>) -> Result<(), Broken> {
+        let Some(since) = self.flows[at].answered_at else { return Ok(()) };
+        let age = self.now.as_millis() - since;
+        let begun = before.is_none() && self.state_of(at) == Some(State::Established);
+        if begun && age > COOKIE_AGE && self.is_quiet() {
+            let what = format!("a cookie of {age} ms ago was taken");
+            return Err(("SYN cookies", what));
+        }
+        Ok(())
+    }
+
+    /// A writer that got less than it wanted waits for memory.
+    pub(super) fn note_writer(&mut self, fd: i32, call: &Call, outcome: &Result<Return, Errno>) {
+        let Call::Send(_, wanted, _) = *call else { return };
+        let waits = match outcome {
+            Err(Errno::EAGAIN) => true,
+            Ok(done) => (done.value as u64) < u64::from(wanted),
+            Err(_) => false,
+        };
+        let Some(id) = self.sockets.host_socket(fd) else { return };
+        self.writers.retain(|other| *other != id);
+        if waits {
+            self.writers.push(id);
+        }
+    }
+
+    /// Whoever waits for memory has been woken when there is some (`sk_stream_write_space`).
+    pub(super) fn check_writers(&mut self) -> Result<(), Broken> {
+        for &id in self.writers.iter().filter(|_| self.by_default) {
+            let Some(tcp) = self.host.tcp_connection(id) else { continue };
+            let info = tcp.info(self.now);
+            let (sndbuf, wmem_queued) = (tcp.sndbuf(), tcp.wmem_queued());
+            let look = Look { info, sndbuf, wmem_queued };
+            if matches!(info.state, State::Established | State::CloseWait) && look.has_space() {
+                return Err(("writers are woken", format!("{look:?}")));
+            }
+        }
+        Ok(())
+    }
+}
