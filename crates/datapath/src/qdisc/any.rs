@@ -366,7 +366,9 @@ impl Qdisc for Sched {
             held.move_to(place);
             return true;
         }
-        self.qdisc.dequeue_into(place, cx)
+        let any = self.qdisc.dequeue_into(place, cx);
+        self.check_seldom();
+        any
     }
 
     fn purge(&mut self, cx: &mut Cx<'_>) {

@@ -98,6 +98,11 @@ impl Fifo {
         self.queue.front()
     }
 
+    /// Asserts that the queue is in order.
+    pub(super) fn check(&self) {
+        self.queue.check(self.kind.name());
+    }
+
     /// `pfifo_tail_enqueue` when full: the head goes, its flow and the newcomer's are told to
     /// slow down. A limit of zero takes nothing.
     fn replace_head(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
@@ -187,6 +192,11 @@ impl PfifoFast {
     /// Three empty bands of `limit` packets each (`dev->tx_queue_len`).
     pub fn new(limit: u32) -> Self {
         Self { bands: Default::default(), limit, stats: Stats::default() }
+    }
+
+    /// Asserts that the bands are in order.
+    pub(super) fn check(&self) {
+        self.bands.iter().for_each(|band| band.check("pfifo_fast"));
     }
 
     /// Whether a packet may go straight to the device (`TCQ_F_CAN_BYPASS`).

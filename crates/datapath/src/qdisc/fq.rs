@@ -4,6 +4,7 @@
 //! TCP writes the earliest departure time into its packets (`Meta::departs_in_ns`) once it has
 //! heard that it sends through fq; other traffic is paced here, by `maxrate`.
 
+use super::check::{assert_holds, assert_lists};
 use super::hash::FlowKey;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
 use crate::packet::{Meta, Packet};
@@ -192,6 +193,21 @@ impl Fq {
         let throttled = self.throttled.len() as u32;
         let listed = (self.new_flows.len() + self.old_flows.len()) as u32;
         FqFlows { flows, inactive: flows - throttled - listed, throttled }
+    }
+
+    /// Asserts that lists and backlog agree with the flows.
+    pub(super) fn check(&self) {
+        let in_flows = self.flows.iter().flat_map(|flow| &flow.packets);
+        let packets = in_flows.map(|timed| &timed.packet).chain(&self.internal);
+        assert_holds(self.waiting, packets.map(Backlog::of).sum(), "fq");
+        let vacant = |index: usize| self.vacant.contains(&(index as u32));
+        let flows = self.flows.iter().enumerate();
+        let flows = flows.map(|(at, flow)| {
+            (!flow.detached && !vacant(at), !flow.packets.is_empty())
+        });
+        let throttled = self.throttled.iter().map(|(_, flow)| flow);
+        let listed = self.new_flows.iter().chain(&self.old_flows).chain(throttled);
+        assert_lists(flows, listed.copied(), "fq");
     }
 
     /// Senders are to set their packets' times.

@@ -2,6 +2,7 @@
 //! `net/sched/sch_fq_codel.c`).
 
 use super::codel::{CodelParams, CodelStats, CodelTime, CodelVars, Control, Source};
+use super::check::{assert_holds, assert_lists};
 use super::hash::{FlowKey, scale};
 use super::queue::PacketQueue;
 use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Stats};
@@ -137,6 +138,17 @@ impl FqCodel {
         (self.new_flows.len() as u32, self.old_flows.len() as u32)
     }
 
+    /// Asserts that lists, backlog and memory agree with the flows.
+    pub(super) fn check(&self) {
+        let packets = || self.flows.iter().flat_map(|flow| flow.queue.iter());
+        self.flows.iter().for_each(|flow| flow.queue.check("a flow of fq_codel"));
+        assert_holds(self.waiting, packets().map(Backlog::of).sum(), "fq_codel");
+        let memory: u32 = packets().map(|packet| packet.meta.truesize).sum();
+        assert_eq!(self.own_stats.memory_usage, memory, "memory that fq_codel says and holds");
+        let flows = self.flows.iter().map(|flow| (flow.listed, !flow.queue.is_empty()));
+        assert_lists(flows, self.new_flows.iter().chain(&self.old_flows).copied(), "fq_codel");
+    }
+
     /// Whether a packet may go straight to the device (`TCQ_F_CAN_BYPASS`).
     pub(super) fn may_bypass(&self) -> bool {
         self.waiting.packets == 0 && self.config.limit > 0
@@ -154,7 +166,7 @@ impl FqCodel {
 
     /// The packet's flow: by `skb->priority` if that names one of this qdisc's classes, else by
     /// hash (`fq_codel_classify`).
-    fn classify(&self, packet: &Packet) -> u32 {
+    pub fn flow_of(&self, packet: &Packet) -> u32 {
         let class = Handle(packet.meta.priority);
         let minor = u32::from(class.minor());
         if self.handle.owns(class) && (1..=self.config.flows).contains(&minor) {
@@ -293,7 +305,7 @@ impl Qdisc for FqCodel {
         if self.flows.is_empty() {
             self.flows.resize(self.config.flows as usize, Flow::default());
         }
-        let index = self.classify(&packet);
+        let index = self.flow_of(&packet);
         packet.meta.enqueued_at = cx.now;
         self.waiting = self.waiting + Backlog::of(&packet);
         self.own_stats.memory_usage += packet.meta.truesize;

@@ -5,6 +5,7 @@
 
 mod any;
 pub mod cake;
+mod check;
 pub mod codel;
 mod counted;
 pub mod fifo;
@@ -134,6 +135,12 @@ impl Add for Backlog {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl core::iter::Sum for Backlog {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Add::add)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A plain queue of packets that knows its length in packets and bytes (`struct qdisc_skb_head`).
 
+use super::check::assert_holds;
 use super::{Backlog, Cx};
 use crate::packet::Packet;
 use crate::reason::Reason;
@@ -86,6 +87,19 @@ impl PacketQueue {
         while let Some(packet) = self.pop_front() {
             cx.drop(Reason::QueuePurge, packet);
         }
+    }
+
+    /// The packets, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Packet> {
+        self.order.iter().map(|&index| &self.places[index as usize])
+    }
+
+    /// Asserts that every place is either free or a packet's, and that the count is right.
+    pub fn check(&self, who: &str) {
+        let mut used = vec![0; self.places.len()];
+        self.free.iter().chain(&self.order).for_each(|&index| used[index as usize] += 1);
+        assert!(used.iter().all(|&times| times == 1), "places of {who}: {used:?}");
+        assert_holds(self.backlog(), self.iter().map(Backlog::of).sum(), who);
     }
 
     /// The oldest packet.

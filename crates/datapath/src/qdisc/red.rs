@@ -117,10 +117,12 @@ impl Red {
         &self.config
     }
 
-    /// Other settings; the average is kept. The inner qdisc, whatever it is, gives way to a new
-    /// bfifo with the limit, and what waited in it is dropped (`red_change`).
+    /// Other settings; the average begins anew (`red_set_vars`). The inner qdisc, whatever it is, gives
+    /// way to a new bfifo with the limit, and what waited in it is dropped (`red_change`).
     pub fn change(&mut self, config: RedConfig, cx: &mut Cx<'_>) {
         self.chance = MarkChance::new(&config);
+        self.average = Average { scaled: 0, idle_since: Some(cx.now) };
+        self.next_adaptation = Some(cx.now + ADAPTATION_PERIOD);
         let fresh = Fifo::new(FifoKind::Bytes(config.limit)).into();
         let mut old = core::mem::replace(&mut *self.child, fresh);
         self.stats.drops += u64::from(old.backlog().packets);

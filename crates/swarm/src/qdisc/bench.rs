@@ -3,48 +3,56 @@
 use std::collections::BTreeSet;
 
 use datapath::packet::Packet;
-use datapath::qdisc::fifo::{FifoKind, PfifoFast};
+use datapath::qdisc::fifo::PfifoFast;
 use datapath::qdisc::{AnyQdisc, Backlog, Cx, Handle, Qdisc as _, Sched, Stats};
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
-use iproute::tc::{Device, parse_filter, parse_qdisc, show_classes, show_json, show_text};
+use iproute::tc::{Device, parse_filter, parse_qdisc};
 
+use super::law::{Call, Law};
 use super::ledger::{Ledger, Licence, Tally};
+use super::levels::Levels;
 use super::pace::Pace;
+use super::police::Policed;
 use super::traffic::Arrival;
 use super::{Case, Step};
 use crate::case::{Digest, Violation};
 
-type Verdict = Result<(), Violation>;
+pub(super) type Verdict = Result<(), Violation>;
 
 /// The tree under test.
 pub struct Bench<'a> {
-    case: &'a Case,
+    pub(super) case: &'a Case,
     /// Flows whose packets all leave when their turn comes.
-    unpaced: BTreeSet<u8>,
-    step: String,
-    now: Instant,
-    root: Sched,
-    device: Device,
+    pub(super) unpaced: BTreeSet<u8>,
+    pub(super) step: String,
+    pub(super) now: Instant,
+    pub(super) root: Sched,
+    pub(super) device: Device,
     /// What the qdiscs had no room for, as they hand it over.
-    dropped: Vec<(Reason, Packet)>,
-    ledger: Ledger,
-    packets: u32,
-    epoch: u32,
-    licence: Licence,
+    pub(super) dropped: Vec<(Reason, Packet)>,
+    pub(super) ledger: Ledger,
+    pub(super) packets: u32,
+    pub(super) epoch: u32,
+    pub(super) licence: Licence,
     /// What netems have copied that are no longer there.
-    past_copies: Tally,
+    pub(super) past_copies: Tally,
     /// What the present root has sent and dropped, as seen from outside.
-    seen: Stats,
+    pub(super) seen: Stats,
     /// The root's drops are known to be counted otherwise.
-    drops_differ: bool,
+    pub(super) drops_differ: bool,
     /// CAKE tells flows here: in frames with a tag inside it reads other bytes than it means to, as the
     /// kernel does, and may take packets of one flow for several.
-    mixes_tagged: bool,
-    words: String,
-    pace: Pace,
-    digest: Digest,
+    pub(super) mixes_tagged: bool,
+    /// Some flows are so many that CAKE may let two share a queue and part them again.
+    is_crowded: bool,
+    pub(super) words: String,
+    pub(super) pace: Pace,
+    pub(super) law: Law,
+    pub(super) levels: Levels,
+    police: Option<Policed>,
+    pub(super) digest: Digest,
 }
 
 /// A device that follows the watchdog so often without a packet follows it in vain.
@@ -56,13 +64,15 @@ impl<'a> Bench<'a> {
     /// A device with its default queue.
     pub fn new(case: &'a Case) -> Self {
         let device = Device { tx_queue_len: case.tx_queue_len, ..Device::default() };
-        let paced = case.steps.iter().filter_map(|step| match step {
-            Step::Enqueue(arrival) if arrival.departs_in_micros > 0 => {
-                Some(flow_of(case, *arrival))
+        let arrivals = case.steps.iter().flat_map(|step| match step {
+            Step::Enqueue(arrival) => vec![*arrival],
+            Step::Busy { arrival, rounds, .. } => {
+                (0..*rounds).map(|round| arrival.later(round)).collect()
             }
-            _ => None,
+            _ => Vec::new(),
         });
-        let paced: BTreeSet<u8> = paced.collect();
+        let paced = arrivals.filter(|arrival| arrival.departs_in_micros > 0);
+        let paced: BTreeSet<u8> = paced.map(|arrival| flow_of(case, arrival)).collect();
         Self {
             case,
             unpaced: (0..case.flows.len() as u8).filter(|flow| !paced.contains(flow)).collect(),
@@ -79,8 +89,12 @@ impl<'a> Bench<'a> {
             seen: Stats::default(),
             drops_differ: false,
             mixes_tagged: false,
+            is_crowded: case.flows.iter().any(|flow| flow.crowd > 1),
             words: String::new(),
             pace: Pace::Unknown,
+            law: Law::None,
+            levels: Levels::default(),
+            police: case.police.as_deref().and_then(Policed::of),
             digest: Digest::default(),
         }
     }
@@ -105,12 +119,24 @@ impl<'a> Bench<'a> {
                 let taken = self.dequeue_at_most(*most)?;
                 if taken < *most {
                     self.check_wake()?;
+                    self.check_early()?;
                 }
             }
             Step::Peek => self.peek()?,
             Step::Wait(nanos) => self.now += Duration::from_nanos(*nanos),
-            Step::Follow(times) => drop(self.follow(*times)?),
+            Step::Follow(times) => {
+                self.follow(*times)?;
+                self.check_early()?;
+            }
+            Step::Busy { arrival, rounds, wait, take } => {
+                for round in 0..*rounds {
+                    self.enqueue(arrival.later(round))?;
+                    self.now += Duration::from_nanos(*wait);
+                    self.dequeue_at_most(u32::from(*take))?;
+                }
+            }
         }
+        self.root.check();
         self.check()
     }
 
@@ -137,7 +163,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn broken<T>(
+    pub(super) fn broken<T>(
         &self,
         oracle: &'static str,
         what: impl core::fmt::Display,
@@ -181,7 +207,10 @@ impl<'a> Bench<'a> {
             self.seen = Stats::default();
             self.drops_differ = false;
             words.clone_into(&mut self.words);
+            self.law = Law::of_new(&self.root, self.now);
         } else {
+            let itself = command.parent == Handle::ROOT || command.handle == self.root.handle;
+            self.law.changed(&self.root, self.now, itself);
             self.forget_discarded(replaced.is_none());
             self.take_drops()?;
             self.words.push(' ');
@@ -189,6 +218,7 @@ impl<'a> Bench<'a> {
         }
         self.read_licence();
         self.pace = Pace::of(&self.root, &self.words, self.now);
+        self.levels = Levels::of(&self.root);
         self.check_levels()
     }
 
@@ -226,21 +256,42 @@ impl<'a> Bench<'a> {
         let Some(flow) = self.case.flows.get(usize::from(number)) else { return Ok(()) };
         let packet = flow.packet(arrival, self.packets);
         self.packets += 1;
-        let is_told_apart = self.mixes_tagged && flow.vlan.is_some();
+        if let Some(police) = &mut self.police {
+            match police.judge(&packet, self.now) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(what) => return self.broken("police", what),
+            }
+        }
+        let is_told_apart = self.mixes_tagged && (flow.vlan.is_some() || self.is_crowded);
         let in_order = self.licence.in_order && self.unpaced.contains(&number) && !is_told_apart;
+        let one_of = flow.one_of(self.packets - 1);
         let before = self.root.backlog();
         let not_before = self.not_before(&packet);
-        self.ledger.enter(&packet, in_order.then_some(number), self.epoch, not_before);
+        let whose = u16::from(number) << 8 | u16::from(one_of);
+        self.ledger.enter(&packet, in_order.then_some(whose), self.epoch, not_before);
+        let came = packet.clone();
         self.pace.arrive(self.now, before.packets == 0);
         let mut cx = Cx { now: self.now, dropped: &mut self.dropped };
         let verdict = self.root.enqueue(packet, &mut cx);
         self.digest.add(verdict as u64);
+        let (now, dropped) = (self.now, &self.dropped[..]);
+        let call = Call { root: &self.root, now, before, dropped };
+        if let Err((oracle, what)) = self.law.entered(&call, &came) {
+            return self.broken(oracle, what);
+        }
         self.take_drops()?;
         self.check_limit(before)
     }
 
     fn dequeue(&mut self) -> Result<Option<Packet>, Violation> {
+        let before = self.root.backlog();
         let packet = self.root.dequeue(&mut Cx { now: self.now, dropped: &mut self.dropped });
+        let (now, dropped) = (self.now, &self.dropped[..]);
+        let call = Call { root: &self.root, now, before, dropped };
+        if let Err((oracle, what)) = self.law.left(&call, packet.as_ref()) {
+            return self.broken(oracle, what);
+        }
         self.take_drops()?;
         let Some(packet) = packet else { return Ok(None) };
         self.seen.packets += u64::from(packet.segments());
@@ -273,8 +324,8 @@ impl<'a> Bench<'a> {
 
     fn peek(&mut self) -> Verdict {
         let mut cx = Cx { now: self.now, dropped: &mut self.dropped };
+        // What is dropped to find it is of the same moment as the packet's leaving.
         let seen = self.root.peek(&mut cx).map(|packet| packet.body);
-        self.take_drops()?;
         let taken = self.dequeue()?.map(|packet| packet.body);
         if seen == taken {
             return Ok(());
@@ -314,210 +365,6 @@ impl<'a> Bench<'a> {
         }
         Ok(())
     }
-
-    // The laws.
-
-    fn check(&self) -> Verdict {
-        self.check_books()?;
-        let stats = self.root.stats();
-        let sent = (stats.packets, stats.bytes);
-        if sent != (self.seen.packets, self.seen.bytes) {
-            let seen = (self.seen.packets, self.seen.bytes);
-            return self
-                .broken("sent", format!("packets and bytes {seen:?} left, {sent:?} are counted"));
-        }
-        if !self.drops_differ && stats.drops != self.seen.drops {
-            let what = format!("{} were dropped, {} are counted", self.seen.drops, stats.drops);
-            return self.broken("drops", what);
-        }
-        Ok(())
-    }
-
-    /// Whatever went in, or was made by netem, came out, was dropped, or waits.
-    fn check_books(&self) -> Verdict {
-        let Ledger { entered, left, dropped, .. } = &self.ledger;
-        let (copies, copied) = self.copies();
-        let inside = entered.packets + self.past_copies.packets + copies;
-        let inside_bytes = entered.bytes + self.past_copies.bytes + copied;
-        let (out, out_bytes) = (left.packets + dropped.packets, left.bytes + dropped.bytes);
-        let waiting = self.root.backlog();
-        let bytes_agree = inside_bytes.checked_sub(out_bytes) == Some(waiting.bytes.into());
-        // A super-packet waits as one.
-        let packets = inside.checked_sub(out);
-        let packets_agree = packets.is_some_and(|packets| {
-            let waiting = u64::from(waiting.packets);
-            waiting <= packets && waiting * 45 >= packets
-        });
-        if bytes_agree && packets_agree {
-            return Ok(());
-        }
-        let copies = (copies + self.past_copies.packets, copied + self.past_copies.bytes);
-        self.broken(
-            "conservation",
-            format!(
-                "in {entered:?}, copied {copies:?}, out {left:?}, dropped {dropped:?}, {waiting:?}"
-            ),
-        )
-    }
-
-    /// After a `dequeue` that gave nothing: whoever has packets says when to come again, and not
-    /// now.
-    fn check_wake(&self) -> Verdict {
-        let wake = self.root.wake_at();
-        let waiting = self.root.backlog();
-        match wake {
-            Some(at) if at <= self.now => {
-                self.broken("wake", format!("asked at {:?} to come again at {at:?}", self.now))
-            }
-            None if waiting.packets > 0 => {
-                self.broken("wake", format!("{waiting:?} and nobody to wake it"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// A netem without anything but a delay keeps no packet beyond it.
-    fn check_due(&self) -> Verdict {
-        let AnyQdisc::Netem(netem) = self.root.qdisc() else { return Ok(()) };
-        let config = netem.config();
-        let plain = config.jitter == 0
-            && config.reorder.0 == 0
-            && config.rate.is_none()
-            && config.slot.is_none();
-        if !plain || netem.child().is_some() || self.epoch > 1 {
-            return Ok(());
-        }
-        match self.ledger.waiting().find(|(.., due)| *due <= self.now) {
-            None => Ok(()),
-            Some((number, _, due)) => {
-                self.broken("delay", format!("packet {number} was due at {due:?} and still waits"))
-            }
-        }
-    }
-
-    /// No queue grows beyond its limit.
-    fn check_limit(&self, before: Backlog) -> Verdict {
-        let (packets, bytes) = match self.root.qdisc() {
-            AnyQdisc::Fifo(fifo) => match fifo.kind() {
-                FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => (limit, u32::MAX),
-                FifoKind::Bytes(limit) => (u32::MAX, limit),
-                FifoKind::NoQueue => return Ok(()),
-            },
-            AnyQdisc::PfifoFast(_) => (self.device.tx_queue_len.saturating_mul(3), u32::MAX),
-            AnyQdisc::Codel(codel) => (codel.config().limit, u32::MAX),
-            AnyQdisc::Fq(fq) => (fq.config().limit, u32::MAX),
-            AnyQdisc::FqCodel(fq_codel) => (fq_codel.config().limit, u32::MAX),
-            // Its segments may enter one by one, and its limit is looked at before each.
-            AnyQdisc::Netem(netem) => (netem.config().limit, u32::MAX),
-            _ => return Ok(()),
-        };
-        let waiting = self.root.backlog();
-        if waiting.packets <= packets.max(before.packets)
-            && waiting.bytes <= bytes.max(before.bytes)
-        {
-            return Ok(());
-        }
-        self.broken("limit", format!("{waiting:?} wait where {packets} packets, {bytes} bytes may"))
-    }
-
-    /// Every level of the tree gives up as many packets and bytes as it says it holds.
-    fn check_levels(&self) -> Verdict {
-        for (parent, sched) in self.root.tree() {
-            let says = sched.backlog();
-            let mut copy = sched.clone();
-            let mut dropped = Vec::new();
-            copy.purge(&mut Cx { now: self.now, dropped: &mut dropped });
-            let holds = backlog_of(dropped.iter().map(|(_, packet)| packet));
-            if says != holds || copy.backlog() != Backlog::default() {
-                let kind = sched.qdisc().kind();
-                let what = format!("{kind} at {parent:?} says {says:?} and holds {holds:?}");
-                return self.broken("backlog", what);
-            }
-        }
-        Ok(())
-    }
-
-    // What the tree is.
-
-    fn shown(&self) -> String {
-        let json = show_json(&self.root, None, self.now);
-        format!(
-            "{}{}{json}",
-            show_text(&self.root, None, self.now),
-            show_classes(&self.root, self.now)
-        )
-    }
-
-    /// Packets and bytes that the netems of the tree have made.
-    fn copies(&self) -> (u64, u64) {
-        let mut sum = (0, 0);
-        for (_, sched) in self.root.tree() {
-            if let AnyQdisc::Netem(netem) = sched.qdisc() {
-                let (packets, bytes) = netem.copies();
-                sum = (sum.0 + packets, sum.1 + bytes);
-            }
-        }
-        sum
-    }
-
-    /// What the qdiscs that are there now may do, and what those that were there may have done.
-    fn read_licence(&mut self) {
-        self.licence.in_order = true;
-        self.mixes_tagged = false;
-        for (_, sched) in self.root.tree() {
-            match sched.qdisc() {
-                AnyQdisc::Netem(netem) => {
-                    let config = netem.config();
-                    let doubles = config.duplicate.0 > 0;
-                    let mixes = config.jitter > 0 || config.reorder.0 > 0 || doubles;
-                    self.licence.copies |= doubles;
-                    self.licence.damage |= config.corrupt.0 > 0;
-                    self.licence.in_order &= !mixes;
-                    // A mark in place of a loss counts as a drop.
-                    self.drops_differ |= config.ecn;
-                }
-                AnyQdisc::Cake(cake) => {
-                    self.licence.wash |= cake.config().wash;
-                    self.mixes_tagged = true;
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The earliest time at which a packet that comes now may leave: after netem's delay, and not before
-    /// the time that its sender has set for fq.
-    fn not_before(&self, packet: &Packet) -> Instant {
-        let wait = match self.root.qdisc() {
-            AnyQdisc::Netem(netem) => {
-                let config = netem.config();
-                let any = config.reorder.0 > 0 || config.distribution.is_some();
-                let least = (config.delay - config.jitter).max(0) as u64;
-                Duration::from_nanos(if any { 0 } else { least })
-            }
-            // Packets of control priority pass all others.
-            AnyQdisc::Fq(_) if packet.meta.priority & 15 == 7 => Duration::ZERO,
-            AnyQdisc::Fq(fq) => {
-                Duration::from_nanos(packet.meta.departs_in_ns.into()).min(fq.config().horizon)
-            }
-            _ => Duration::ZERO,
-        };
-        self.now + wait
-    }
-
-    /// A token bucket was made smaller than a packet that waits for it.
-    fn can_never_send(&self) -> bool {
-        let longest = self.ledger.waiting().map(|(_, packet, _)| packet.wire_len()).max();
-        let small = |sched: &Sched| match sched.qdisc() {
-            AnyQdisc::Tbf(tbf) => {
-                let config = tbf.config();
-                let burst = config.peak.map_or(config.burst, |(_, burst)| burst.min(config.burst));
-                Some(burst) < longest
-            }
-            _ => false,
-        };
-        self.root.tree().into_iter().any(|(_, sched)| small(sched))
-    }
 }
 
 /// The flow that a packet is of.
@@ -525,6 +372,6 @@ fn flow_of(case: &Case, arrival: Arrival) -> u8 {
     arrival.flow % (case.flows.len() as u8).max(1)
 }
 
-fn backlog_of<'a>(packets: impl Iterator<Item = &'a Packet>) -> Backlog {
+pub(super) fn backlog_of<'a>(packets: impl Iterator<Item = &'a Packet>) -> Backlog {
     packets.fold(Backlog::default(), |sum, packet| sum + Backlog::of(packet))
 }

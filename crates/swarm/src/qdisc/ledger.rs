@@ -14,7 +14,7 @@ struct Arrived {
     /// Memory that its segments were charged as.
     truesize: u32,
     /// Its flow, and whether order counts for it.
-    flow: Option<u8>,
+    flow: Option<u16>,
     /// The settings it came in under.
     epoch: u32,
     /// It may not leave before.
@@ -27,7 +27,7 @@ pub struct Ledger {
     arrived: BTreeMap<u32, Arrived>,
     /// The last packet and segment of each flow that left, among those that came in under the same
     /// settings.
-    last: BTreeMap<(u32, u8), (u32, u32)>,
+    last: BTreeMap<(u32, u16), (u32, u32)>,
     /// What went in.
     pub entered: Tally,
     /// What came out at the front.
@@ -68,7 +68,7 @@ impl Tally {
 
 impl Ledger {
     /// A packet goes in.
-    pub fn enter(&mut self, packet: &Packet, flow: Option<u8>, epoch: u32, not_before: Instant) {
+    pub fn enter(&mut self, packet: &Packet, flow: Option<u16>, epoch: u32, not_before: Instant) {
         self.entered.add(packet);
         let segments = packet.segments() as usize;
         let packet = packet.clone();

@@ -1,10 +1,19 @@
 //! Trees of queueing disciplines under load, changed while packets wait.
 
+mod average;
 mod bench;
+mod law;
+mod laws;
 mod ledger;
+mod levels;
 mod pace;
+mod police;
+mod rounds;
+mod slots;
+mod standing;
+mod tins;
 mod traffic;
-mod words;
+pub(crate) mod words;
 
 pub use traffic::{Arrival, Flow, Shape};
 
@@ -24,6 +33,9 @@ pub struct Case {
     pub seed: u64,
     /// `txqueuelen` of the device.
     pub tx_queue_len: u32,
+    /// A policer that packets pass before the queue, in tc's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub police: Option<String>,
     /// Whose packets arrive.
     pub flows: Vec<Flow>,
     /// What happens, in this order.
@@ -46,6 +58,18 @@ pub enum Step {
     Wait(u64),
     /// A device with room follows the watchdog, at most so many times.
     Follow(u32),
+    /// Packets of one flow after the other arrive while the device takes some: rounds of an arrival, a
+    /// wait and so many takings.
+    Busy {
+        /// What arrives; the flow is the next one in each round.
+        arrival: Arrival,
+        /// How many rounds.
+        rounds: u16,
+        /// ns from the arrival to the taking.
+        wait: u64,
+        /// Packets that are taken, at most.
+        take: u8,
+    },
 }
 
 impl Case {
@@ -54,6 +78,7 @@ impl Case {
         let seed = draw.bits();
         let tx_queue_len = *draw.weighted(&[(3, 1_000), (1, 5), (1, 1)]);
         let flows = (0..draw.range(1..=8)).map(|_| Flow::draw(draw)).collect();
+        let police = draw.maybe(10, words::police);
         let tree = words::build(draw);
         let changes = *draw.weighted(&[(2, 0), (3, 3), (1, 10)]);
         let count = draw.log_range(8..=600);
@@ -66,7 +91,7 @@ impl Case {
         });
         let load: Vec<Step> = load.collect();
         let steps = tree.into_iter().map(Step::Tc).chain(load).collect();
-        Self { seed, tx_queue_len, flows, steps }
+        Self { seed, tx_queue_len, police, flows, steps }
     }
 }
 
@@ -89,7 +114,8 @@ impl case::Case for Case {
     fn simpler(&self) -> Vec<Self> {
         let fewer = without_parts(&self.steps).into_iter();
         let fewer = fewer.map(|steps| Self { steps, ..self.clone() });
-        fewer.chain(self.simpler_steps()).chain(self.simpler_flows()).collect()
+        let free = self.police.as_ref().map(|_| Self { police: None, ..self.clone() });
+        fewer.chain(free).chain(self.simpler_steps()).chain(self.simpler_flows()).collect()
     }
 }
 
@@ -119,12 +145,18 @@ impl Case {
 }
 
 fn any_step(draw: &mut Draw) -> Step {
-    match draw.range(0..=19) {
+    match draw.range(0..=20) {
         0..=9 => Step::Enqueue(Arrival::draw(draw)),
         10..=12 => Step::Dequeue(draw.log_range(1..=20) as u32),
         13 => Step::Peek,
         14..=16 => Step::Wait(draw.log_range(1..=2_000_000_000)),
-        _ => Step::Follow(draw.log_range(1..=60) as u32),
+        17..=19 => Step::Follow(draw.log_range(1..=60) as u32),
+        _ => Step::Busy {
+            arrival: Arrival { times: 1, ..Arrival::draw(draw) },
+            rounds: draw.log_range(2..=200) as u16,
+            wait: draw.log_range(1..=20_000_000),
+            take: *draw.weighted(&[(6, 1), (2, 2), (1, 0)]),
+        },
     }
 }
 
@@ -132,6 +164,16 @@ fn simpler_step(step: &Step) -> Vec<Step> {
     match step {
         Step::Tc(text) => shorter_texts(text).into_iter().map(Step::Tc).collect(),
         Step::Enqueue(arrival) => arrival.simpler().into_iter().map(Step::Enqueue).collect(),
+        Step::Busy { rounds, .. } if *rounds == 0 => Vec::new(),
+        Step::Busy { arrival, rounds, wait, take } => {
+            let (arrival, rounds, wait, take) = (*arrival, *rounds, *wait, *take);
+            let with = |rounds, wait| Step::Busy { arrival, rounds, wait, take };
+            let fewer = [with(rounds / 2, wait), with(rounds - 1, wait)];
+            let sooner = (wait > 0).then(|| with(rounds, wait / 2));
+            let simpler = arrival.simpler().into_iter();
+            let simpler = simpler.map(|arrival| Step::Busy { arrival, rounds, wait, take });
+            fewer.into_iter().chain(sooner).chain(simpler).collect()
+        }
         Step::Dequeue(count) if *count > 1 => vec![Step::Dequeue(count / 2)],
         Step::Follow(count) if *count > 1 => vec![Step::Follow(count / 2)],
         Step::Wait(nanos) if *nanos > 1 => {

@@ -38,6 +38,13 @@ pub struct Flow {
     pub owner: Option<u32>,
     /// `skb->hash`, if the socket drew one.
     pub hash: u32,
+    /// So many connections of several hosts instead of one, packets of one after the other. Their
+    /// hashes, if there are any, lie in one set of CAKE's table.
+    #[serde(default)]
+    pub crowd: u8,
+    /// So many ACKs say the same.
+    #[serde(default)]
+    pub stretch: u8,
 }
 
 /// What a flow carries.
@@ -58,6 +65,10 @@ pub enum Shape {
     Fragment,
     /// ARP, or whatever else is not IP.
     Other,
+    /// TCP over IPv6 in an IPv4 tunnel.
+    SixInFour,
+    /// TCP over IPv4 with IP options.
+    IpOptions,
 }
 
 /// One packet of a flow.
@@ -76,6 +87,9 @@ pub struct Arrival {
     pub departs_in_micros: u32,
     /// How many of them, one after the other.
     pub times: u16,
+    /// TCP flags besides ACK and PSH; only on packets of their own.
+    #[serde(default)]
+    pub flags: u8,
 }
 
 impl Flow {
@@ -90,6 +104,8 @@ impl Flow {
                 (1, Shape::Tunnel),
                 (1, Shape::Fragment),
                 (1, Shape::Other),
+                (1, Shape::SixInFour),
+                (1, Shape::IpOptions),
             ]),
             v6: draw.percent(30),
             from: draw.range(1..=6) as u8,
@@ -100,8 +116,19 @@ impl Flow {
             priority: any_priority(draw),
             mark: *draw.weighted(&[(5, 0), (2, 1), (2, 2), (1, u32::MAX)]),
             owner: draw.maybe(40, |draw| draw.range(0..=4) as u32),
-            hash: if draw.percent(20) { draw.bits() as u32 } else { 0 },
+            hash: match draw.range(0..=9) {
+                0..=1 => draw.bits() as u32,
+                2 => draw.range(1..=3) as u32,
+                _ => 0,
+            },
+            crowd: draw.maybe(15, |draw| draw.range(2..=40)).unwrap_or(0) as u8,
+            stretch: *draw.weighted(&[(3, 0), (1, 2), (1, 7)]),
         }
+    }
+
+    /// Which of its connections a packet is of.
+    pub fn one_of(&self, number: u32) -> u8 {
+        (number % u32::from(self.crowd.max(1))) as u8
     }
 
     /// The simplest of its shape.
@@ -116,23 +143,27 @@ impl Flow {
             mark: 0,
             owner: None,
             hash: 0,
+            crowd: 0,
+            stretch: 0,
             ..self.clone()
         }
     }
 
     fn network(&self, number: u32) -> Network {
         let protocol = match self.shape {
-            Shape::Tcp { .. } => protocol::TCP,
+            Shape::Tcp { .. } | Shape::IpOptions | Shape::SixInFour => protocol::TCP,
             Shape::Udp | Shape::Fragment => protocol::UDP,
             Shape::Icmp if self.v6 => protocol::ICMPV6,
             Shape::Icmp => protocol::ICMP,
             Shape::Tunnel => protocol::IPV6,
             Shape::Other => return Network::Other(EtherType::ARP),
         };
-        if self.v6 && self.shape != Shape::Fragment {
+        let other_host = self.one_of(number) % 6;
+        let is_v4 = matches!(self.shape, Shape::Fragment | Shape::IpOptions);
+        if self.v6 && !is_v4 || self.shape == Shape::SixInFour {
             let address = |last: u8| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into());
             return Network::Ipv6(Ipv6 {
-                src: address(self.from),
+                src: address(self.from + other_host),
                 dst: address(self.to),
                 traffic_class: self.tos,
                 hop_limit: 64,
@@ -142,7 +173,7 @@ impl Flow {
         }
         let is_fragment = self.shape == Shape::Fragment;
         Network::Ipv4(Ipv4 {
-            src: Ipv4Addr::new(10, 0, 0, self.from),
+            src: Ipv4Addr::new(10, 0, 0, self.from + other_host),
             dst: Ipv4Addr::new(10, 0, 1, self.to),
             tos: self.tos,
             ttl: 64,
@@ -157,23 +188,35 @@ impl Flow {
     /// The transport header; `number` counts packets, so that sequence and ACK numbers grow.
     fn transport(&self, arrival: Arrival, number: u32) -> Transport {
         let pure_ack = arrival.ack.is_some();
+        let port = self.port + u16::from(self.one_of(number));
+        let more = if arrival.segments > 1 { 0 } else { arrival.flags };
+        let said = number / u32::from(self.stretch.max(1));
         match self.shape {
-            Shape::Tcp { timestamps } => Transport::Tcp(Tcp {
-                src_port: self.port,
+            Shape::Tcp { timestamps: true } | Shape::SixInFour | Shape::IpOptions => {
+                let mut packet = Self { shape: Shape::Tcp { timestamps: false }, ..self.clone() }
+                    .transport(arrival, number);
+                if let Transport::Tcp(tcp) = &mut packet {
+                    tcp.options.timestamps =
+                        Some(Timestamps { value: number / 4, echo: number / 8 });
+                }
+                packet
+            }
+            Shape::Tcp { .. } => Transport::Tcp(Tcp {
+                src_port: port,
                 dst_port: 80,
                 seq: Seq(if pure_ack { 1 } else { number << 16 }),
-                ack: Seq(number.wrapping_mul(1448)),
-                flags: if pure_ack { TcpFlags::ACK } else { TcpFlags::ACK | TcpFlags::PSH },
+                ack: Seq(said.wrapping_mul(1448)),
+                flags: more_flags(more)
+                    | if pure_ack { TcpFlags::ACK } else { TcpFlags::ACK | TcpFlags::PSH },
                 window: 500,
                 urgent: 0,
                 options: TcpOptions {
-                    timestamps: timestamps
-                        .then_some(Timestamps { value: number / 4, echo: number / 8 }),
-                    sack: sack_list(arrival.ack.unwrap_or(0), number),
+                    mss: if more & 2 != 0 { 1_460 } else { 0 },
+                    sack: sack_list(if more & 2 != 0 { 0 } else { arrival.ack.unwrap_or(0) }, said),
                     ..TcpOptions::default()
                 },
             }),
-            Shape::Udp => Transport::Udp(Udp { src_port: self.port, dst_port: 53 }),
+            Shape::Udp => Transport::Udp(Udp { src_port: port, dst_port: 53 }),
             Shape::Icmp if self.v6 => Transport::Icmp(Icmp { kind: 128, code: 0, rest: number }),
             Shape::Icmp => Transport::Icmp(Icmp { kind: 8, code: 0, rest: number }),
             Shape::Tunnel | Shape::Fragment | Shape::Other => Transport::None,
@@ -185,7 +228,7 @@ impl Flow {
         let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
         let may_be_super = matches!(self.shape, Shape::Tcp { .. } | Shape::Udp);
         let (bytes, segments) = match (self.shape, arrival.ack) {
-            (Shape::Tcp { .. }, Some(_)) => (0, 1),
+            (Shape::Tcp { .. } | Shape::SixInFour | Shape::IpOptions, Some(_)) => (0, 1),
             _ if may_be_super && arrival.bytes > 0 => {
                 (u32::from(arrival.bytes), u32::from(arrival.segments).clamp(1, 45))
             }
@@ -209,10 +252,52 @@ impl Flow {
                 owner: self.owner.unwrap_or(Meta::NO_OWNER),
                 ..Meta::default()
             },
-            hash: self.hash,
+            hash: match self.hash {
+                0 => 0,
+                hash => hash.wrapping_add(1_024 * u32::from(self.one_of(number))),
+            },
             extra: self.vlan.map(|tci| Box::new(extra(tci))),
         };
-        packet.finish()
+        let packet = packet.finish();
+        match self.shape {
+            Shape::SixInFour | Shape::IpOptions => self.wrapped(&packet),
+            _ => packet,
+        }
+    }
+
+    /// The packet in a tunnel, or with options in its header: as it is read from its bytes.
+    fn wrapped(&self, plain: &Packet) -> Packet {
+        let mut bytes = Vec::new();
+        plain.emit(&vec![0; plain.body.len as usize], &mut bytes);
+        let at = plain.link.len() as usize + if self.vlan.is_some() { 4 } else { 0 };
+        let rest = bytes.split_off(at);
+        let (header_len, next, rest) = match self.shape {
+            Shape::SixInFour => (20, protocol::IPV6, &rest[..]),
+            _ => (24, protocol::TCP, &rest[20..]),
+        };
+        let total = (header_len + rest.len()) as u16;
+        let mut header = vec![0x40 | (header_len / 4) as u8, self.tos];
+        header.extend(total.to_be_bytes());
+        header.extend([0, 0, 0x40, 0, 64, next, 0, 0, 10, 0, 0, self.from, 10, 0, 1, self.to]);
+        // Three no-operations and the end of the list.
+        header.extend(if header_len > 20 { &[1, 1, 1, 0][..] } else { &[] });
+        let words = header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+        let sum: u32 = words.sum();
+        header[10..12].copy_from_slice(&(!(sum + (sum >> 16)) as u16).to_be_bytes());
+        // The EtherType, in front of the header with or without a tag.
+        bytes.truncate(at - 2);
+        bytes.extend([8, 0]);
+        bytes.extend(header);
+        bytes.extend(rest);
+        let read = Packet::parse_ethernet(&bytes[..]).expect("a frame");
+        let Meta { len, truesize, .. } = read.meta;
+        let truesize = truesize.max(plain.meta.truesize);
+        Packet {
+            body: Body { store: plain.body.store, offset: 0, ..read.body },
+            meta: Meta { len, truesize, ..plain.meta },
+            hash: plain.hash,
+            ..read
+        }
     }
 }
 
@@ -231,7 +316,13 @@ impl Arrival {
             departs_in_micros: draw.maybe(10, |draw| draw.log_range(1..=5_000_000)).unwrap_or(0)
                 as u32,
             times: *draw.weighted(&[(6, 1), (2, 5), (1, 40)]),
+            flags: *draw.weighted(&[(20, 0), (1, 1), (1, 2), (1, 4), (1, 0x40), (1, 0x80)]),
         }
+    }
+
+    /// The one of a later round: of the next flow.
+    pub fn later(&self, round: u16) -> Self {
+        Self { flow: self.flow.wrapping_add(round as u8), ..*self }
     }
 
     /// Fewer of them, and simpler ones.
@@ -243,6 +334,7 @@ impl Arrival {
             Self { segments: self.segments.min(2), ..*self },
             Self { ack: None, ..*self },
             Self { departs_in_micros: 0, ..*self },
+            Self { flags: 0, ..*self },
             Self { flow: 0, ..*self },
             Self { bytes: self.bytes.min(100), ..*self },
         ]
@@ -250,6 +342,19 @@ impl Arrival {
         .filter(|other| other != self && other.times > 0)
         .collect()
     }
+}
+
+/// The flags with these bits.
+fn more_flags(bits: u8) -> TcpFlags {
+    let known = [
+        (1, TcpFlags::FIN),
+        (2, TcpFlags::SYN),
+        (4, TcpFlags::RST),
+        (0x40, TcpFlags::ECE),
+        (0x80, TcpFlags::CWR),
+    ];
+    let said = known.into_iter().filter(|(bit, _)| bits & bit != 0);
+    said.fold(TcpFlags::default(), |flags, (_, flag)| flags | flag)
 }
 
 fn sack_list(blocks: u8, number: u32) -> SackList {

@@ -354,6 +354,18 @@ pub fn any_command(tree: &[String], draw: &mut Draw) -> String {
     format!("qdisc {verb} dev d {place} {}", spec_like(tree, handle, draw))
 }
 
+/// What follows `police`.
+pub fn police(draw: &mut Draw) -> String {
+    let mtu = draw.one_of(&["mtu 2000", "mtu 70000", "mtu 600", ""]);
+    let peak = draw.one_of(&["", "", "peakrate 100mbit mtu 2000"]);
+    let action = draw.one_of(&["drop", "conform-exceed drop/pipe", "conform-exceed continue/ok"]);
+    let burst = draw.log_range(100..=100_000);
+    match draw.range(0..=9) {
+        0 => format!("mtu {} {action}", draw.range(60..=3_000)),
+        _ => format!("rate {} burst {burst} {mtu} {peak} {action}", any_value(Rate, draw)),
+    }
+}
+
 fn any_filter(draw: &mut Draw) -> String {
     let parent = draw.range(1..=4);
     let matches = match draw.range(0..=3) {

@@ -211,6 +211,7 @@ impl Cake {
             } else if place == own {
                 verdict = Enqueue::Congested;
             }
+            self.check_longest(place);
         }
         verdict
     }

@@ -76,6 +76,13 @@ pub struct Flows {
     last_acks: Box<[LastAck]>,
 }
 
+impl Flow {
+    /// The slots of its source and its destination.
+    pub const fn hosts(&self) -> (u16, u16) {
+        (self.source, self.destination)
+    }
+}
+
 impl Flows {
     /// Empty tables.
     pub fn new() -> Self {
@@ -222,6 +229,16 @@ impl Flows {
         if mode.fair_destinations() {
             count(&mut self.destinations, flow.destination);
         }
+    }
+
+    /// The rotations that the flows wait in.
+    pub fn rotations(&self) -> &Rotations {
+        &self.rotations
+    }
+
+    /// How many bulk flows are counted for each source and each destination, by slot.
+    pub fn bulk_flows_of_hosts(&self) -> [&[u16; QUEUES]; 2] {
+        [self.sources.all_bulk_flows(), self.destinations.all_bulk_flows()]
     }
 
     /// Among how many bulk flows of the same host the flow in queue `index` shares: at least 1.

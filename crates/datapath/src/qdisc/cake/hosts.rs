@@ -46,6 +46,11 @@ impl Hosts {
         *bulk_flows = bulk_flows.saturating_sub(1);
     }
 
+    /// Bulk flows of all hosts, by slot.
+    pub fn all_bulk_flows(&self) -> &[u16; QUEUES] {
+        &self.bulk_flows
+    }
+
     /// Bulk flows of this host.
     #[inline]
     pub fn bulk_flows(&self, slot: u16) -> u16 {

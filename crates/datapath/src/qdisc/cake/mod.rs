@@ -9,6 +9,7 @@
 mod ack_filter;
 mod autorate;
 mod classid;
+mod check;
 mod cobalt;
 mod config;
 mod conntrack;
@@ -82,6 +83,8 @@ pub struct Cake {
     sizes: Sizes,
     autorate: Autorate,
     wake_at: Option<Instant>,
+    /// The isolation was changed while there were flows, which are counted for hosts as they were.
+    isolation_changed: bool,
     hasher: Hasher,
     draws: Draws,
     conntrack: Option<Arc<dyn Conntrack>>,
@@ -126,6 +129,7 @@ impl Cake {
             sizes: Sizes::default(),
             autorate: Autorate::default(),
             wake_at: None,
+            isolation_changed: false,
             hasher,
             draws: Draws::Seeded(rng),
             conntrack: None,
@@ -180,7 +184,9 @@ impl Cake {
     /// Packets in tins that no longer exist are discarded without being counted as dropped
     /// (`cake_clear_tin`); they are handed over as purged.
     pub fn change(&mut self, patch: &Patch, cx: &mut Cx<'_>) {
+        let isolation = self.config.flows;
         self.config = self.config.patched(patch);
+        self.isolation_changed |= isolation != self.config.flows;
         if let Some(bandwidth) = patch.bandwidth {
             self.rate = bandwidth;
         }

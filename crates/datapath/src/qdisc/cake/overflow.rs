@@ -73,6 +73,13 @@ impl Longest {
         }
     }
 
+    /// True unless the queue at `place`, which has become shorter, is still the first, and one right
+    /// below it is longer.
+    pub fn has_sunk(&self, place: Place, backlogs: &impl Backlogs) -> bool {
+        let is_longer = |&below: &Place| backlogs.backlog(below) > backlogs.backlog(place);
+        self.heap[0] != place || !self.heap[1..=2].iter().any(is_longer)
+    }
+
     /// A packet was sent: overflows may be over.
     pub fn sent(&mut self) {
         self.countdown = self.countdown.saturating_sub(1);

@@ -94,10 +94,13 @@ pub struct Ticket(u32);
 #[repr(align(64))]
 struct Aligned(Packet);
 
+/// What is known of a packet without it.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    charge: Charge,
-    hint: Hint,
+pub struct Slot {
+    /// What was computed of it.
+    pub charge: Charge,
+    /// What the ACK filter is told.
+    pub hint: Hint,
     next: u32,
 }
 
@@ -219,6 +222,20 @@ impl Pool {
             at = slot.next;
             Some(Waiting { slot, packet })
         })
+    }
+
+    /// All packets of `chain`, first to last, and what is known of them.
+    pub fn slots_of<'a>(&'a self, chain: &Chain) -> impl Iterator<Item = (&'a Slot, &'a Packet)> {
+        let last = self.slots.get(chain.tail as usize).zip(self.last(chain));
+        let others = self.before_last(chain).map(|waiting| (waiting.slot, waiting.packet()));
+        others.chain(last)
+    }
+
+    /// Asserts that all slots but those of so many packets are free.
+    pub fn check(&self, packets: usize) {
+        let next = |&at: &u32| Some(self.slots[at as usize].next).filter(|&at| at != NIL);
+        let free = core::iter::successors(Some(self.free).filter(|&at| at != NIL), next);
+        assert_eq!(free.take(self.slots.len() + 1).count() + packets, self.slots.len(), "slots");
     }
 
     /// Takes the packet at `position` out of `chain`, which must be longer than that.

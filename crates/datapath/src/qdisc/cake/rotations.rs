@@ -49,6 +49,15 @@ impl Rotations {
         (first < QUEUES).then_some(first)
     }
 
+    /// The queues that wait in `rotation`, the first first.
+    pub fn members(&self, rotation: Rotation) -> impl Iterator<Item = usize> {
+        let mut at = ring(rotation);
+        core::iter::from_fn(move || {
+            at = usize::from(self.links[at].next);
+            (at < QUEUES).then_some(at)
+        })
+    }
+
     /// Queue `index` goes to the end of `rotation`, from wherever it is.
     #[inline]
     pub fn move_to(&mut self, index: usize, rotation: Rotation) {

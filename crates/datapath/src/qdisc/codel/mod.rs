@@ -85,6 +85,11 @@ impl Codel {
         self.drop_overlimit
     }
 
+    /// Asserts that the queue is in order.
+    pub(super) fn check(&self) {
+        self.queue.check("codel");
+    }
+
     /// Whether a packet may go straight to the device (`TCQ_F_CAN_BYPASS`).
     pub(super) fn may_bypass(&self) -> bool {
         self.queue.is_empty() && self.config.limit > 0

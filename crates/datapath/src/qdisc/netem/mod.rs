@@ -116,6 +116,12 @@ impl Netem {
         (self.copies.packets, self.copies.bytes)
     }
 
+    /// Asserts that both queues are in order.
+    pub(super) fn check(&self) {
+        self.ahead.check("netem");
+        self.on_the_way.check();
+    }
+
     /// True if the packet gets lost; an ECN-capable one may be marked instead, which counts as a
     /// drop all the same.
     fn loses(&mut self, packet: &mut Packet) -> bool {

@@ -1,0 +1,63 @@
+//! The books of all qdiscs, recomputed from what they hold. Under debug assertions a qdisc that is
+//! attached looks at its own now and then, and the swarm tester at all of them after every step.
+
+use super::any::{AnyQdisc, Sched};
+use super::{Backlog, Qdisc as _};
+
+/// How often: every so many packets that were sent.
+const SELDOM: u64 = 64;
+
+impl Sched {
+    /// Asserts that all counts and lists here and below agree with the packets. Nothing without debug
+    /// assertions.
+    pub fn check(&self) {
+        if cfg!(debug_assertions) {
+            for (_, sched) in self.tree() {
+                sched.check_own();
+            }
+        }
+    }
+
+    /// [`Sched::check`] of this one alone, now and then.
+    #[inline]
+    pub(super) fn check_seldom(&self) {
+        if cfg!(debug_assertions) && self.stats().packets.is_multiple_of(SELDOM) {
+            self.check_own();
+        }
+    }
+
+    #[cold]
+    fn check_own(&self) {
+        match self.qdisc() {
+            AnyQdisc::Fifo(fifo) => fifo.check(),
+            AnyQdisc::PfifoFast(pfifo_fast) => pfifo_fast.check(),
+            AnyQdisc::Codel(codel) => codel.check(),
+            AnyQdisc::Fq(fq) => fq.check(),
+            AnyQdisc::FqCodel(fq_codel) => fq_codel.check(),
+            AnyQdisc::Cake(cake) => cake.check(),
+            AnyQdisc::Netem(netem) => netem.check(),
+            AnyQdisc::Tbf(_) | AnyQdisc::Red(_) | AnyQdisc::Prio(_) => {}
+        }
+    }
+}
+
+/// Asserts that a count of what waits is the sum over what does.
+pub(super) fn assert_holds(says: Backlog, holds: Backlog, who: &str) {
+    assert_eq!(says, holds, "{who} says and holds");
+}
+
+/// Asserts that every flow with packets is in a list, and each in one place of one list at most.
+/// `flows` tells of each flow whether it is said to be listed, and whether it has packets.
+pub(super) fn assert_lists(
+    flows: impl Iterator<Item = (bool, bool)>,
+    listed: impl Iterator<Item = u32>,
+    who: &str,
+) {
+    let flows: Vec<(bool, bool)> = flows.collect();
+    let mut times = vec![0; flows.len()];
+    listed.for_each(|flow| times[flow as usize] += 1);
+    for (flow, (&(is_listed, has_packets), times)) in flows.iter().zip(times).enumerate() {
+        assert_eq!(times, u32::from(is_listed), "times that flow {flow} of {who} is listed");
+        assert!(is_listed || !has_packets, "flow {flow} of {who} has packets and is in no list");
+    }
+}

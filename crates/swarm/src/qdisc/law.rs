@@ -1,0 +1,99 @@
+//! What a root must do with its packets beyond what holds for all: the law of its kind.
+
+use datapath::packet::Packet;
+use datapath::qdisc::{AnyQdisc, Backlog, Sched};
+use datapath::reason::Reason;
+use datapath::units::Instant;
+
+use super::average::Average;
+use super::rounds::Rounds;
+use super::slots::Slots;
+use super::standing::OneQueue;
+use super::tins::Tins;
+
+/// What was broken: the oracle and what it saw.
+pub type Broken = (&'static str, String);
+
+/// The law of a root, with what it has to remember.
+#[derive(Clone, Debug)]
+pub enum Law {
+    /// None is known here.
+    None,
+    /// codel.
+    Codel(OneQueue),
+    /// fq_codel.
+    FqCodel(Rounds),
+    /// red.
+    Red(Box<Average>),
+    /// netem.
+    Netem(Slots),
+    /// CAKE.
+    Cake(Box<Tins>),
+}
+
+/// One call of the root, as its device sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The root after it.
+    pub root: &'a Sched,
+    /// When.
+    pub now: Instant,
+    /// What waited before it.
+    pub before: Backlog,
+    /// What was dropped in it.
+    pub dropped: &'a [(Reason, Packet)],
+}
+
+impl Law {
+    /// The law of a root that is new and empty.
+    pub fn of_new(root: &Sched, now: Instant) -> Self {
+        match root.qdisc() {
+            AnyQdisc::Codel(codel) => Self::Codel(OneQueue::new(codel.config())),
+            AnyQdisc::FqCodel(fq_codel) => Self::FqCodel(Rounds::new(fq_codel.config())),
+            AnyQdisc::Red(red) => Self::Red(Box::new(Average::new(red, now))),
+            AnyQdisc::Netem(netem) => Slots::of(netem).map_or(Self::None, Self::Netem),
+            AnyQdisc::Cake(cake) => Self::Cake(Box::new(Tins::new(cake, root.handle))),
+            _ => Self::None,
+        }
+    }
+
+    /// The law from now on, after a command that has changed the root itself, or what is below it.
+    /// What codel and fq_codel remember under other settings is not known here.
+    pub fn changed(&mut self, root: &Sched, now: Instant, itself: bool) {
+        match (&mut *self, root.qdisc()) {
+            (Self::Red(_), _) if !itself => {}
+            (Self::Cake(tins), AnyQdisc::Cake(cake)) => tins.changed(cake),
+            (Self::Codel(_) | Self::FqCodel(_), _) => *self = Self::None,
+            (_, AnyQdisc::Netem(_) | AnyQdisc::Red(_)) => *self = Self::of_new(root, now),
+            _ => {}
+        }
+    }
+
+    /// A packet was given to the root; `came` is what it was before.
+    pub fn entered(&mut self, call: &Call<'_>, came: &Packet) -> Result<(), Broken> {
+        match (self, call.root.qdisc()) {
+            (Self::Codel(queue), _) => queue.entered(call, came),
+            (Self::FqCodel(rounds), AnyQdisc::FqCodel(judged)) => {
+                rounds.entered(call, came, judged.flow_of(came))
+            }
+            (Self::Red(average), AnyQdisc::Red(red)) => average.entered(call, red, came),
+            (Self::Cake(tins), AnyQdisc::Cake(cake)) => tins.entered(call, cake, came),
+            _ => Ok(()),
+        }
+    }
+
+    /// The root was asked for a packet, and gave this one.
+    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), Broken> {
+        match (self, call.root.qdisc()) {
+            (Self::Codel(queue), _) => queue.left(call, packet),
+            (Self::FqCodel(rounds), _) => rounds.left(call, packet),
+            (Self::Red(average), _) => {
+                average.left(call, packet);
+                Ok(())
+            }
+            (Self::Netem(slots), _) => slots.left(call, packet),
+            (Self::Cake(tins), AnyQdisc::Cake(cake)) => tins.left(cake, packet),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! CoDel as RFC 8289 has it: nobody is marked or dropped before the queue has stood for an interval,
+//! and then somebody is.
+
+use std::collections::VecDeque;
+
+use datapath::packet::{Ecn, Packet};
+use datapath::qdisc::codel::{CodelConfig, CodelParams};
+use datapath::reason::Reason;
+use datapath::units::Instant;
+
+use super::law::{Broken, Call};
+
+/// A queue that CoDel watches.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// Since when every packet that left had waited for longer than the target.
+    since: Option<u64>,
+    /// Somebody has been marked or dropped since.
+    signalling: bool,
+}
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Waits {
+    /// The number that its body carries.
+    pub number: u32,
+    /// Bytes on the wire.
+    pub len: u32,
+    /// Memory.
+    pub truesize: u32,
+    /// When it came.
+    came_at: Instant,
+    ecn: Ecn,
+    tos: u8,
+}
+
+/// What became of a packet at the head of its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Passed,
+    Signalled,
+    /// It bears a mark that it may have come with, or that a threshold may have made.
+    Unknown,
+}
+
+impl Waits {
+    /// A packet that comes now.
+    pub fn new(packet: &Packet, now: Instant) -> Self {
+        let tos = packet.network.tos();
+        Self {
+            number: packet.body.store,
+            len: packet.wire_len(),
+            truesize: packet.meta.truesize,
+            came_at: now,
+            ecn: Ecn::from_bits(tos),
+            tos,
+        }
+    }
+
+    /// Sojourn time in CoDel's units of 1024 ns.
+    fn sojourn(&self, now: Instant) -> u64 {
+        (now.as_nanos() >> 10) - (self.came_at.as_nanos() >> 10)
+    }
+
+    fn fate(&self, params: &CodelParams, now: Instant, left: Option<&Packet>) -> Fate {
+        let Some(left) = left else { return Fate::Signalled };
+        let is_marked = Ecn::from_bits(left.network.tos()) == Ecn::Ce;
+        let selector = params.ce_selector;
+        let over = self.sojourn(now) > u64::from(params.ce_threshold.0)
+            && self.tos & selector.mask == selector.value;
+        match is_marked {
+            false => Fate::Passed,
+            true if self.ecn == Ecn::Ce || over => Fate::Unknown,
+            true => Fate::Signalled,
+        }
+    }
+}
+
+impl Standing {
+    /// The queue was found empty, after a drop in the same turn or without one. Without, CoDel forgets
+    /// that it was signalling, but not since when the queue has stood.
+    pub fn found_empty(&mut self, after_drop: bool) {
+        self.signalling = false;
+        if after_drop {
+            self.since = None;
+        }
+    }
+
+    /// A packet was taken from the head and left, or was dropped (`None`), while `behind` bytes waited
+    /// behind it (`codel_should_drop`, `codel_dequeue`).
+    pub fn taken(
+        &mut self,
+        params: &CodelParams,
+        waits: &Waits,
+        now: Instant,
+        behind: u32,
+        left: Option<&Packet>,
+    ) -> Result<(), Broken> {
+        let sojourn = waits.sojourn(now);
+        let time = now.as_nanos() >> 10;
+        let fine = sojourn < u64::from(params.target.0) || behind <= params.mtu;
+        let fate = waits.fate(params, now, left);
+        let over = match self.since {
+            _ if fine => {
+                self.since = None;
+                false
+            }
+            None => {
+                self.since = Some(time);
+                false
+            }
+            Some(since) => time > since + u64::from(params.interval.0),
+        };
+        let tell = |what: &str| {
+            let Waits { number, .. } = waits;
+            let text = format!(
+                "packet {number} {what}: it waited for {sojourn} units of 1024 ns, {behind} bytes \
+                 behind it; above target since {:?}, now {time}",
+                self.since
+            );
+            Err(("standing queue", text))
+        };
+        if left.is_none() && params.ecn && waits.ecn != Ecn::NotEct {
+            return tell("could have been marked and was dropped");
+        }
+        if !params.ecn && fate == Fate::Signalled && left.is_some() {
+            return tell("was marked without ecn");
+        }
+        match fate {
+            Fate::Signalled if !over => return tell("was marked or dropped too soon"),
+            Fate::Passed if over && !self.signalling => return tell("was let pass"),
+            _ => {}
+        }
+        self.signalling = over;
+        Ok(())
+    }
+}
+
+/// codel: one queue.
+#[derive(Clone, Debug)]
+pub struct OneQueue {
+    config: CodelConfig,
+    queue: VecDeque<Waits>,
+    standing: Standing,
+}
+
+impl OneQueue {
+    /// An empty one.
+    pub fn new(config: &CodelConfig) -> Self {
+        Self { config: *config, queue: VecDeque::new(), standing: Standing::default() }
+    }
+
+    /// A packet came.
+    pub fn entered(&mut self, call: &Call<'_>, came: &Packet) -> Result<(), Broken> {
+        let full = self.queue.len() as u64 >= u64::from(self.config.limit);
+        if full != !call.dropped.is_empty() {
+            let what = format!("{} wait, and {} were dropped", self.queue.len(), call.dropped.len());
+            return Err(("limit", what));
+        }
+        if !full {
+            self.queue.push_back(Waits::new(came, call.now));
+        }
+        Ok(())
+    }
+
+    /// The device asked.
+    pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), Broken> {
+        let dropped = call.dropped.iter().map(|(_, packet)| (packet, None));
+        for (taken, left) in dropped.chain(packet.map(|packet| (packet, Some(packet)))) {
+            let waits = self.queue.pop_front().filter(|waits| waits.number == taken.body.store);
+            let Some(waits) = waits else {
+                return Err(("packets", format!("{} is not the oldest", taken.body.store)));
+            };
+            let behind = self.queue.iter().map(|waits| waits.len).sum();
+            self.standing.taken(&self.config.params, &waits, call.now, behind, left)?;
+        }
+        if packet.is_none() {
+            self.standing.found_empty(!call.dropped.is_empty());
+        }
+        Ok(())
+    }
+}
+
+/// Whether a drop is CoDel's, at the head of a queue that is served.
+pub fn is_signal(dropped: &(Reason, Packet)) -> bool {
+    dropped.0 == Reason::QdiscCongested
+}
