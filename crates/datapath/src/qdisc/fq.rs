@@ -202,9 +202,8 @@ impl Fq {
         assert_holds(self.waiting, packets.map(Backlog::of).sum(), "fq");
         let vacant = |index: usize| self.vacant.contains(&(index as u32));
         let flows = self.flows.iter().enumerate();
-        let flows = flows.map(|(at, flow)| {
-            (!flow.detached && !vacant(at), !flow.packets.is_empty())
-        });
+        let flows =
+            flows.map(|(at, flow)| (!flow.detached && !vacant(at), !flow.packets.is_empty()));
         let throttled = self.throttled.iter().map(|(_, flow)| flow);
         let listed = self.new_flows.iter().chain(&self.old_flows).chain(throttled);
         assert_lists(flows, listed.copied(), "fq");

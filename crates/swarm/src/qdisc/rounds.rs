@@ -29,12 +29,7 @@ struct Flow {
 impl Rounds {
     /// No packets.
     pub fn new(config: &FqCodelConfig) -> Self {
-        Self {
-            config: *config,
-            flows: BTreeMap::new(),
-            new: VecDeque::new(),
-            old: VecDeque::new(),
-        }
+        Self { config: *config, flows: BTreeMap::new(), new: VecDeque::new(), old: VecDeque::new() }
     }
 
     /// A packet of `flow` came (`fq_codel_enqueue`).
@@ -47,8 +42,7 @@ impl Rounds {
             self.new.push_back(flow);
         }
         let expected = if self.is_over() { self.relieve() } else { Vec::new() };
-        let dropped: Vec<u32> =
-            call.dropped.iter().map(|(_, packet)| packet.body.store).collect();
+        let dropped: Vec<u32> = call.dropped.iter().map(|(_, packet)| packet.body.store).collect();
         if expected == dropped {
             return Ok(());
         }
@@ -106,7 +100,8 @@ impl Rounds {
                 None => {
                     let number = packet.map(|packet| packet.body.store);
                     let turn = self.flow(flow).queue.front().map(|waits| waits.number);
-                    let what = format!("it was the turn of {turn:?} of flow {flow}, not {number:?}");
+                    let what =
+                        format!("it was the turn of {turn:?} of flow {flow}, not {number:?}");
                     return Err(("rounds", what));
                 }
             }

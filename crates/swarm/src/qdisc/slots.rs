@@ -34,7 +34,8 @@ impl Slots {
         let Slot { packets: most, bytes: most_bytes, .. } = self.slot;
         let room: u32 = bytes;
         if most > 0 && packets >= most as usize || most_bytes > 0 && room >= most_bytes {
-            let what = format!("after {packets} packets of {bytes} bytes another one: {:?}", self.slot);
+            let what =
+                format!("after {packets} packets of {bytes} bytes another one: {:?}", self.slot);
             return Err(("slots", what));
         }
         self.recent.push_back((call.now, packet.wire_len()));

@@ -14,7 +14,7 @@ use super::law::{Broken, Call};
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     /// Since when every packet that left had waited for longer than the target.
-    since: Option<u64>,
+    since: Option<u32>,
     /// Somebody has been marked or dropped since.
     signalling: bool,
 }
@@ -58,15 +58,15 @@ impl Waits {
     }
 
     /// Sojourn time in CoDel's units of 1024 ns.
-    fn sojourn(&self, now: Instant) -> u64 {
-        (now.as_nanos() >> 10) - (self.came_at.as_nanos() >> 10)
+    fn sojourn(&self, now: Instant) -> u32 {
+        units(now).wrapping_sub(units(self.came_at))
     }
 
     fn fate(&self, params: &CodelParams, now: Instant, left: Option<&Packet>) -> Fate {
         let Some(left) = left else { return Fate::Signalled };
         let is_marked = Ecn::from_bits(left.network.tos()) == Ecn::Ce;
         let selector = params.ce_selector;
-        let over = self.sojourn(now) > u64::from(params.ce_threshold.0)
+        let over = is_after(self.sojourn(now), params.ce_threshold.0)
             && self.tos & selector.mask == selector.value;
         match is_marked {
             false => Fate::Passed,
@@ -74,6 +74,17 @@ impl Waits {
             true => Fate::Signalled,
         }
     }
+}
+
+/// CoDel's clock (`codel_get_time`).
+fn units(time: Instant) -> u32 {
+    (time.as_nanos() >> 10) as u32
+}
+
+/// Half of all numbers lie after each (`codel_time_after`): settings of more than half an hour are in the
+/// past.
+fn is_after(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other) as i32 > 0
 }
 
 impl Standing {
@@ -97,8 +108,8 @@ impl Standing {
         left: Option<&Packet>,
     ) -> Result<(), Broken> {
         let sojourn = waits.sojourn(now);
-        let time = now.as_nanos() >> 10;
-        let fine = sojourn < u64::from(params.target.0) || behind <= params.mtu;
+        let time = units(now);
+        let fine = is_after(params.target.0, sojourn) || behind <= params.mtu;
         let fate = waits.fate(params, now, left);
         let over = match self.since {
             _ if fine => {
@@ -109,7 +120,7 @@ impl Standing {
                 self.since = Some(time);
                 false
             }
-            Some(since) => time > since + u64::from(params.interval.0),
+            Some(since) => is_after(time, since.wrapping_add(params.interval.0)),
         };
         let tell = |what: &str| {
             let Waits { number, .. } = waits;
@@ -154,7 +165,8 @@ impl OneQueue {
     pub fn entered(&mut self, call: &Call<'_>, came: &Packet) -> Result<(), Broken> {
         let full = self.queue.len() as u64 >= u64::from(self.config.limit);
         if full != !call.dropped.is_empty() {
-            let what = format!("{} wait, and {} were dropped", self.queue.len(), call.dropped.len());
+            let what =
+                format!("{} wait, and {} were dropped", self.queue.len(), call.dropped.len());
             return Err(("limit", what));
         }
         if !full {

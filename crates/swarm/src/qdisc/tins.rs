@@ -42,12 +42,7 @@ const DIFFSERV8: Table = (
     2,
 );
 const DIFFSERV4: Table = (
-    &[
-        &[1, 8],
-        &[],
-        &[4, 16, 18, 20, 22, 24, 26, 28, 30, 34, 36, 38],
-        &[32, 40, 44, 46, 48, 56],
-    ],
+    &[&[1, 8], &[], &[4, 16, 18, 20, 22, 24, 26, 28, 30, 34, 36, 38], &[32, 40, 44, 46, 48, 56]],
     1,
 );
 const DIFFSERV3: Table = (&[&[1, 8], &[], &[4, 44, 46, 48, 56]], 1);
@@ -118,9 +113,11 @@ impl Tins {
     /// The tin of a packet, as shown.
     fn tin(&self, packet: &Packet) -> usize {
         let count = self.entered.len();
-        let numbered = |number: u32| (1..=count as u32).contains(&number).then(|| number as usize - 1);
+        let numbered =
+            |number: u32| (1..=count as u32).contains(&number).then(|| number as usize - 1);
         let mask = self.config.fwmark_mask;
-        let by_mark = if mask == 0 { 0 } else { (packet.meta.mark & mask) >> mask.trailing_zeros() };
+        let by_mark =
+            if mask == 0 { 0 } else { (packet.meta.mark & mask) >> mask.trailing_zeros() };
         let priority = Handle(packet.meta.priority);
         let is_ours = self.handle != Handle::NONE && priority.major() == self.handle.major();
         let by_priority = if is_ours { u32::from(priority.minor()) } else { 0 };

@@ -158,7 +158,7 @@ impl Flow {
             Shape::Tunnel => protocol::IPV6,
             Shape::Other => return Network::Other(EtherType::ARP),
         };
-        let other_host = self.one_of(number) % 6;
+        let other_host = self.one_of(number) % HOSTS;
         let is_v4 = matches!(self.shape, Shape::Fragment | Shape::IpOptions);
         if self.v6 && !is_v4 || self.shape == Shape::SixInFour {
             let address = |last: u8| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into());
@@ -278,7 +278,8 @@ impl Flow {
         let total = (header_len + rest.len()) as u16;
         let mut header = vec![0x40 | (header_len / 4) as u8, self.tos];
         header.extend(total.to_be_bytes());
-        header.extend([0, 0, 0x40, 0, 64, next, 0, 0, 10, 0, 0, self.from, 10, 0, 1, self.to]);
+        let from = self.from + self.one_of(plain.body.store - 1) % HOSTS;
+        header.extend([0, 0, 0x40, 0, 64, next, 0, 0, 10, 0, 0, from, 10, 0, 1, self.to]);
         // Three no-operations and the end of the list.
         header.extend(if header_len > 20 { &[1, 1, 1, 0][..] } else { &[] });
         let words = header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
@@ -343,6 +344,9 @@ impl Arrival {
         .collect()
     }
 }
+
+/// A crowd is of so many hosts.
+const HOSTS: u8 = 6;
 
 /// The flags with these bits.
 fn more_flags(bits: u8) -> TcpFlags {

@@ -42,7 +42,9 @@ impl Cake {
     /// Asserts that the longest queue has sunk in its heap when it became shorter.
     #[inline]
     pub(super) fn check_longest(&self, place: Place) {
-        if cfg!(debug_assertions) && let Some(longest) = &self.longest {
+        if cfg!(debug_assertions)
+            && let Some(longest) = &self.longest
+        {
             assert!(longest.has_sunk(place, &*self.tins), "a longer queue lies below the longest");
         }
     }
@@ -59,7 +61,10 @@ impl Tin {
             sums.memory += own.memory;
             if matches!(flows.set(index), Set::None | Set::Decaying) {
                 assert!(flow.chain.is_empty(), "queue {index} has packets and is not served");
-                assert!(!flow.cobalt.dropping, "queue {index} is empty, and COBALT goes on signalling");
+                assert!(
+                    !flow.cobalt.dropping,
+                    "queue {index} is empty, and COBALT goes on signalling"
+                );
             }
         }
         assert_eq!(self.backlog, sums.waiting.bytes, "what a tin says and holds");

@@ -8,8 +8,8 @@
 
 mod ack_filter;
 mod autorate;
-mod classid;
 mod check;
+mod classid;
 mod cobalt;
 mod config;
 mod conntrack;

@@ -49,7 +49,10 @@ impl Timeline {
 
     /// Asserts that the list is in order, and that the count is right.
     pub(super) fn check(&self) {
-        assert!(self.in_order.iter().is_sorted_by_key(|timed| timed.key()), "netem's packets are out of order");
+        assert!(
+            self.in_order.iter().is_sorted_by_key(|timed| timed.key()),
+            "netem's packets are out of order"
+        );
         let all = self.in_order.iter().chain(&self.early);
         let bytes: u32 = all.map(|timed| timed.packet.wire_len()).sum();
         assert_eq!(self.bytes, bytes, "bytes that netem says and holds");
