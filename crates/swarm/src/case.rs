@@ -22,6 +22,30 @@ pub trait Case: Clone + fmt::Debug + Serialize + DeserializeOwned {
     fn simpler(&self) -> Vec<Self>;
 }
 
+/// What is judged step by step.
+pub trait Stepped {
+    /// One thing that is done.
+    type Step;
+
+    /// Does it, and looks whether a law is broken.
+    fn step(&mut self, number: usize, step: &Self::Step) -> Result<(), Violation>;
+
+    /// After the last step.
+    fn finish(&mut self) -> Result<(), Violation>;
+
+    /// A hash of all that was seen.
+    fn digest(&self) -> u64;
+}
+
+/// Does all steps, and what comes after them.
+pub fn run_steps<B: Stepped>(mut bench: B, steps: &[B::Step]) -> Result<Outcome, Violation> {
+    for (number, step) in steps.iter().enumerate() {
+        bench.step(number, step)?;
+    }
+    bench.finish()?;
+    Ok(Outcome { digest: bench.digest(), steps: steps.len() as u64 })
+}
+
 /// What a case that broke no law did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Outcome {

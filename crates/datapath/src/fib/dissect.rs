@@ -169,6 +169,11 @@ fn ipv6(bytes: &[u8]) -> Option<Header<'_>> {
         };
         protocol = payload[0];
         payload = payload.get(len..).unwrap_or_default();
+        if fragment {
+            // The walk ends with the protocol that the fragment header names, the first fragment's too
+            // (`__skb_flow_dissect` without `FLOW_DISSECTOR_F_PARSE_1ST_FRAG`).
+            break;
+        }
     }
     let (src_port, dst_port) = ports(protocol, fragment, payload);
     let address = |at: usize| {

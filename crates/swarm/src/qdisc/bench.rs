@@ -17,7 +17,7 @@ use super::pace::Pace;
 use super::police::Policed;
 use super::traffic::Arrival;
 use super::{Case, Step};
-use crate::case::{Digest, Violation};
+use crate::case::{Digest, Stepped, Violation};
 
 pub(super) type Verdict = Result<(), Violation>;
 
@@ -60,6 +60,73 @@ const VAIN: u32 = 2_000;
 /// Where time ends for a case: some thirty years.
 const END: Instant = Instant::from_nanos(1_000_000_000_000_000_000);
 
+impl Stepped for Bench<'_> {
+    type Step = Step;
+
+    /// Does one step, and holds the tree against every law that can be told by then.
+    fn step(&mut self, number: usize, step: &Step) -> Verdict {
+        self.step = format!("step {number}");
+        match step {
+            Step::Tc(words) if words.starts_with("filter") => self.filter(words),
+            Step::Tc(words) => self.change(number, words)?,
+            Step::Enqueue(arrival) => {
+                for _ in 0..arrival.times {
+                    self.enqueue(*arrival)?;
+                }
+            }
+            Step::Dequeue(most) => {
+                let taken = self.dequeue_at_most(*most)?;
+                if taken < *most {
+                    self.check_wake()?;
+                    self.check_early()?;
+                }
+            }
+            Step::Peek => self.peek()?,
+            Step::Wait(nanos) => self.now += Duration::from_nanos(*nanos),
+            Step::Follow(times) => {
+                self.follow(*times)?;
+                self.check_early()?;
+            }
+            Step::Busy { arrival, rounds, wait, take } => {
+                for round in 0..*rounds {
+                    self.enqueue(arrival.later(round))?;
+                    self.now += Duration::from_nanos(*wait);
+                    self.dequeue_at_most(u32::from(*take))?;
+                }
+            }
+        }
+        self.root.check();
+        self.check()
+    }
+
+    /// The device follows the watchdog until nothing waits; what cannot leave is purged.
+    fn finish(&mut self) -> Verdict {
+        "the end".clone_into(&mut self.step);
+        self.check_levels()?;
+        let emptied = self.follow(u32::MAX)?;
+        let ends = self.root.wake_at().is_none_or(|at| at < END);
+        if !emptied && ends && !self.can_never_send() {
+            let waiting: Vec<u32> = self.ledger.waiting().map(|(number, ..)| number).collect();
+            return self.broken(
+                "progress",
+                format!("the watchdog was followed {VAIN} times in vain; {waiting:?} wait"),
+            );
+        }
+        self.check()?;
+        self.root.purge(&mut Cx { now: self.now, dropped: &mut self.dropped });
+        self.take_drops()?;
+        self.check_books()?;
+        match self.ledger.missing() {
+            0 => Ok(()),
+            missing => self.broken("conservation", format!("{missing} packets have vanished")),
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+}
+
 impl<'a> Bench<'a> {
     /// A device with its default queue.
     pub fn new(case: &'a Case) -> Self {
@@ -96,70 +163,6 @@ impl<'a> Bench<'a> {
             levels: Levels::default(),
             police: case.police.as_deref().and_then(Policed::of),
             digest: Digest::default(),
-        }
-    }
-
-    /// A hash of all that was seen.
-    pub fn digest(&self) -> u64 {
-        self.digest.value()
-    }
-
-    /// Does one step, and holds the tree against every law that can be told by then.
-    pub fn step(&mut self, number: usize, step: &Step) -> Verdict {
-        self.step = format!("step {number}");
-        match step {
-            Step::Tc(words) if words.starts_with("filter") => self.filter(words),
-            Step::Tc(words) => self.change(number, words)?,
-            Step::Enqueue(arrival) => {
-                for _ in 0..arrival.times {
-                    self.enqueue(*arrival)?;
-                }
-            }
-            Step::Dequeue(most) => {
-                let taken = self.dequeue_at_most(*most)?;
-                if taken < *most {
-                    self.check_wake()?;
-                    self.check_early()?;
-                }
-            }
-            Step::Peek => self.peek()?,
-            Step::Wait(nanos) => self.now += Duration::from_nanos(*nanos),
-            Step::Follow(times) => {
-                self.follow(*times)?;
-                self.check_early()?;
-            }
-            Step::Busy { arrival, rounds, wait, take } => {
-                for round in 0..*rounds {
-                    self.enqueue(arrival.later(round))?;
-                    self.now += Duration::from_nanos(*wait);
-                    self.dequeue_at_most(u32::from(*take))?;
-                }
-            }
-        }
-        self.root.check();
-        self.check()
-    }
-
-    /// The device follows the watchdog until nothing waits; what cannot leave is purged.
-    pub fn finish(&mut self) -> Verdict {
-        "the end".clone_into(&mut self.step);
-        self.check_levels()?;
-        let emptied = self.follow(u32::MAX)?;
-        let ends = self.root.wake_at().is_none_or(|at| at < END);
-        if !emptied && ends && !self.can_never_send() {
-            let waiting: Vec<u32> = self.ledger.waiting().map(|(number, ..)| number).collect();
-            return self.broken(
-                "progress",
-                format!("the watchdog was followed {VAIN} times in vain; {waiting:?} wait"),
-            );
-        }
-        self.check()?;
-        self.root.purge(&mut Cx { now: self.now, dropped: &mut self.dropped });
-        self.take_drops()?;
-        self.check_books()?;
-        match self.ledger.missing() {
-            0 => Ok(()),
-            missing => self.broken("conservation", format!("{missing} packets have vanished")),
         }
     }
 

@@ -13,7 +13,7 @@ mod slots;
 mod standing;
 mod tins;
 mod traffic;
-pub(crate) mod words;
+pub mod words;
 
 pub use traffic::{Arrival, Flow, Shape};
 
@@ -103,12 +103,7 @@ impl case::Case for Case {
     }
 
     fn run(&self) -> Result<Outcome, Violation> {
-        let mut bench = Bench::new(self);
-        for (number, step) in self.steps.iter().enumerate() {
-            bench.step(number, step)?;
-        }
-        bench.finish()?;
-        Ok(Outcome { digest: bench.digest(), steps: self.steps.len() as u64 })
+        case::run_steps(Bench::new(self), &self.steps)
     }
 
     fn simpler(&self) -> Vec<Self> {

@@ -1,6 +1,8 @@
 //! tc's words, drawn: every kind with any of its options, in range and out of it, and commands that
 //! add, change, replace and delete them anywhere in a tree.
 
+use iproute::tc::parse_qdisc;
+
 use crate::draw::Draw;
 
 /// What follows an option.
@@ -317,8 +319,12 @@ fn any_value(value: Value, draw: &mut Draw) -> String {
     }
 }
 
-/// The commands that build a tree, from the root on; its qdiscs are 1: to 4:.
+/// The commands that build a tree on a device called `d`, from the root on; its qdiscs are 1: to 4:. With
+/// some of the values out of range: see [`sane_tree`].
 pub fn build(draw: &mut Draw) -> Vec<String> {
+    if draw.percent(10) {
+        return bands(draw);
+    }
     let depth = *draw.weighted(&[(4, 1), (4, 2), (3, 3), (1, 4)]);
     let mut commands = Vec::new();
     for handle in 1..=depth {
@@ -332,8 +338,44 @@ pub fn build(draw: &mut Draw) -> Vec<String> {
     commands
 }
 
+/// Commands that build a tree on a device called `d`, each of which tc takes.
+pub fn sane_tree(draw: &mut Draw) -> Vec<String> {
+    let mut commands = build(draw);
+    for command in &mut commands {
+        if parse_qdisc(command).is_err() {
+            let place = command.split(": ").next().unwrap_or_default();
+            *command = format!("{place}: pfifo limit {}", draw.log_range(1..=2_000));
+        }
+    }
+    commands
+}
+
+/// A prio, and in each of its bands a qdisc that keeps packets waiting.
+fn bands(draw: &mut Draw) -> Vec<String> {
+    let mut commands = vec!["qdisc add dev d root handle 1: prio".to_owned()];
+    for band in 1..=3 {
+        let time = any_value(Time, draw);
+        let spec = match draw.range(0..=4) {
+            0 => spec("tbf", TBF, draw),
+            1 => format!("cake bandwidth {}", any_value(Rate, draw)),
+            2..=3 => format!("netem delay {time}"),
+            _ => any_spec(draw),
+        };
+        commands.push(format!("qdisc add dev d parent 1:{band} handle {}: {spec}", band + 1));
+    }
+    commands
+}
+
 /// Any command on a tree that these commands have built.
 pub fn any_command(tree: &[String], draw: &mut Draw) -> String {
+    if let Some(at) = tree.iter().position(|command| command.contains(": prio"))
+        && draw.percent(20)
+    {
+        let place = if at == 0 { "root " } else { "" };
+        let bands = draw.range(2..=4);
+        let map = "priomap 0 1 1 1 0 1 0 0 1 1 1 1 1 1 1 1";
+        return format!("qdisc change dev d {place}handle {}: prio bands {bands} {map}", at + 1);
+    }
     if draw.percent(10) {
         return any_filter(draw);
     }

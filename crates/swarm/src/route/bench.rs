@@ -2,28 +2,35 @@
 
 use core::net::IpAddr;
 
+use datapath::fib::dissect::{flow as flow_of_bytes, packet_flow};
 use datapath::fib::{
-    Algorithm, Decision, Flow, Hop, NextHop, Prefix, Route, RouteKey, RouteType, Scope, TableId,
-    Target,
+    Algorithm, Decision, Flow, Hop, NextHop, Prefix, Route, RouteFilter, RouteKey, RouteType,
+    Scope, TableId, Target,
 };
+use datapath::packet::Packet;
 use datapath::units::Duration;
 use iproute::ip::netlink::{Interfaces, decode_object, decode_route, encode_object, encode_route};
 use iproute::ip::{Ip, IpError};
 
 use super::Case;
+use super::frames::any_packet;
+use super::groups::Groups;
+use super::hashing;
 use super::model::{Answer, Fate, Link, Model, refusal};
-use super::steps::{Asked, RouteCase, Step, Verb, any_address};
-use crate::case::{Digest, Violation};
+use super::steps::{Asked, RouteCase, Step, Verb};
+use super::values::{any_address, any_port, masked};
+use crate::case::{Digest, Stepped, Violation};
 use crate::draw::Draw;
 
-type Verdict = Result<(), Violation>;
+pub(super) type Verdict = Result<(), Violation>;
 
 /// The tables under test.
 pub struct Bench {
-    ip: Ip,
-    model: Model,
-    step: String,
-    digest: Digest,
+    pub(super) ip: Ip,
+    pub(super) model: Model,
+    pub(super) groups: Groups,
+    pub(super) step: String,
+    pub(super) digest: Digest,
 }
 
 /// Interfaces have the numbers that they would have in a kernel of their own.
@@ -39,33 +46,14 @@ impl Interfaces for Numbers {
     }
 }
 
-impl Bench {
-    /// Interfaces `a0` and on.
-    pub fn new(case: &Case) -> Self {
-        let mut ip = Ip::new();
-        for port in 0..case.ports {
-            ip.run(&format!("link add a{port}")).expect("a name");
-        }
-        ip.run(&format!("sysctl net.ipv4.fib_multipath_hash_seed={}", case.seed)).expect("a seed");
-        let model = Model::new(case.ports);
-        Self { ip, model, step: String::new(), digest: Digest::default() }
-    }
+/// A table of more routes is not written down.
+const LARGE: usize = 300;
 
-    /// A hash of all that was seen.
-    pub fn digest(&self) -> u64 {
-        self.digest.value()
-    }
-
-    fn broken<T>(
-        &self,
-        oracle: &'static str,
-        what: impl core::fmt::Display,
-    ) -> Result<T, Violation> {
-        Err(Violation::new(oracle, &self.step, what))
-    }
+impl Stepped for Bench {
+    type Step = Step;
 
     /// Does one step.
-    pub fn step(&mut self, number: usize, step: &Step) -> Verdict {
+    fn step(&mut self, number: usize, step: &Step) -> Verdict {
         self.step = format!("step {number}");
         match step {
             Step::Route(verb, route) => self.route(*verb, route)?,
@@ -101,6 +89,8 @@ impl Bench {
                 ))?;
                 self.model.use_neigh = *use_neigh;
             }
+            Step::Many { add, seed, count } => self.many(*add, *seed, *count)?,
+            Step::Frames(asked) => self.frames(*asked)?,
             Step::Wait(millis) => self.wait(*millis)?,
             Step::Words(words) => self.words(words)?,
             Step::Ask(asked) => self.ask(*asked)?,
@@ -109,8 +99,11 @@ impl Bench {
     }
 
     /// What is configured is written down and read back, and answers alike.
-    pub fn finish(&mut self) -> Verdict {
+    fn finish(&mut self) -> Verdict {
         "the end".clone_into(&mut self.step);
+        if self.ip.fib.len() > LARGE {
+            return self.check_netlink();
+        }
         let saved = self.ip.save();
         let mut again = Ip::new();
         again.now = self.ip.now;
@@ -126,13 +119,46 @@ impl Bench {
         self.check_netlink()
     }
 
+    fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+}
+
+impl Bench {
+    /// Interfaces `a0` and on.
+    pub fn new(case: &Case) -> Self {
+        let mut ip = Ip::new();
+        for port in 0..case.ports {
+            ip.run(&format!("link add a{port}")).expect("a name");
+        }
+        ip.run(&format!("sysctl net.ipv4.fib_multipath_hash_seed={}", case.seed)).expect("a seed");
+        let model = Model::new(case.ports);
+        Self {
+            ip,
+            model,
+            groups: Groups::default(),
+            step: String::new(),
+            digest: Digest::default(),
+        }
+    }
+
+    pub(super) fn broken<T>(
+        &self,
+        oracle: &'static str,
+        what: impl core::fmt::Display,
+    ) -> Result<T, Violation> {
+        Err(Violation::new(oracle, &self.step, what))
+    }
+
     /// Runs a command; `None` if it was carried out, else why not. A refusal changes nothing.
     fn command(&mut self, words: &str) -> Result<Option<IpError>, Violation> {
-        let before = self.ip.save();
+        // Of a large table nothing is written down for every command.
+        let large = self.ip.fib.len() > LARGE;
+        let before = if large { String::new() } else { self.ip.save() };
         let outcome = self.ip.run(words);
         self.digest.add_text(outcome.as_deref().unwrap_or("refused"));
         let Err(error) = outcome else { return Ok(None) };
-        let after = self.ip.save();
+        let after = if large { String::new() } else { self.ip.save() };
         if before != after {
             return self.broken(
                 "refusal",
@@ -199,6 +225,7 @@ impl Bench {
         while let Some(at) = self.ip.fib.wake_at().filter(|at| *at <= until) {
             self.ip.now = self.ip.now.max(at);
             self.ip.fib.upkeep(self.ip.now);
+            self.check_groups()?;
             wakes += 1;
             if wakes > 10_000 {
                 return self.broken("wake", "resilient groups are never done");
@@ -226,71 +253,8 @@ impl Bench {
         Ok(())
     }
 
-    fn ask(&mut self, asked: Asked) -> Verdict {
-        let mut draw = Draw::new(asked.seed, 0);
-        let keys: Vec<RouteKey> = (0..asked.count).map(|_| self.question(&mut draw)).collect();
-        let mut together = vec![Decision::NoRoute; keys.len()];
-        self.ip.fib.lookup_many(&keys, |index, decision| together[index] = decision);
-        for (key, together) in keys.iter().zip(together) {
-            let expected = self.model.answer(&self.ip.fib, self.ip.now, key);
-            let forwarded = self.ip.fib.forward(self.ip.now, key, || Flow::from(key));
-            self.check_answer(key, &expected, self.ip.fib.lookup(key), "look-up")?;
-            self.check_answer(key, &expected, together, "look-up of many")?;
-            self.check_answer(key, &expected, forwarded, "forwarding")?;
-            self.digest.add_text(&format!("{forwarded:?}"));
-        }
-        Ok(())
-    }
-
-    fn check_answer(
-        &self,
-        key: &RouteKey,
-        expected: &Answer,
-        came: Decision,
-        how: &str,
-    ) -> Verdict {
-        let right = match expected {
-            Answer::Only(decision) => *decision == came,
-            Answer::OneOf(hops) => match came {
-                Decision::Forward(hop) => hops.contains(&hop),
-                Decision::NoRoute => hops.is_empty(),
-                _ => false,
-            },
-        };
-        if right {
-            return Ok(());
-        }
-        let routes = self.ip.fib.matching(key);
-        let what = format!("{how} of {key:?}: expected {expected:?}, came {came:?} by {routes:?}");
-        self.broken("answers", what)
-    }
-
-    /// A packet to an address near a route's prefix.
-    fn question(&self, draw: &mut Draw) -> RouteKey {
-        let v6 = draw.percent(30);
-        let near = self.model.prefix(draw.bits()).filter(|_| draw.percent(80));
-        let dst = match near {
-            Some(prefix) => near_to(&prefix, draw),
-            None => any_address(v6, draw),
-        };
-        let owned = self.ip.devices.addresses(0).first().map(|(addr, _)| *addr);
-        let owned = owned.filter(|addr| addr.is_ipv4() == dst.is_ipv4() && draw.percent(30));
-        RouteKey {
-            src: owned.unwrap_or_else(|| any_address(dst.is_ipv6(), draw)),
-            iif: draw.maybe(60, |draw| draw.range(0..=3) as u16),
-            oif: draw.maybe(15, |draw| draw.range(0..=3) as u16),
-            tos: *draw.weighted(&[(5, 0), (2, 0x10), (1, 0x08), (1, 0x13), (1, 0xff)]),
-            mark: draw.range(0..=3) as u32,
-            protocol: *draw.one_of(&[6, 17, 1, 58, 47]),
-            src_port: draw.bits() as u16,
-            dst_port: draw.range(1..=200) as u16,
-            flow_label: draw.bits() as u32 & 0xf_ffff,
-            ..RouteKey::to(dst)
-        }
-    }
-
     /// Whatever the tables are, they are in order, and refer to nothing that is gone.
-    fn check(&self) -> Verdict {
+    fn check(&mut self) -> Verdict {
         let fib = &self.ip.fib;
         for v6 in [false, true] {
             if !fib.rules(v6).is_sorted_by_key(|rule| rule.priority) {
@@ -309,7 +273,15 @@ impl Bench {
                 return self.broken("routes", format!("{route:?} leads to an object that is gone"));
             }
         }
-        self.check_buckets()
+        self.check_groups()
+    }
+
+    fn check_groups(&mut self) -> Verdict {
+        self.check_buckets()?;
+        match self.groups.look(&self.ip.fib, &self.model, self.ip.now) {
+            Ok(()) => Ok(()),
+            Err(what) => self.broken("groups", what),
+        }
     }
 
     /// Every bucket of a resilient group belongs to a member of it, and to one in service if there is
@@ -388,26 +360,10 @@ fn route_of(case: &RouteCase) -> Option<Route> {
             Some("l4") => Algorithm::L4,
             Some("per-packet") => Algorithm::PerPacket,
             Some("modulo") => Algorithm::Modulo,
+            Some("credit") => Algorithm::Credit,
             _ => Algorithm::System,
         },
         target: case.object.map_or(Target::Hops(hops), Target::Object),
         ..Route::new(prefix, Vec::new())
     })
-}
-
-/// An address in the prefix, or one bit beside it.
-fn near_to(prefix: &Prefix, draw: &mut Draw) -> IpAddr {
-    match prefix.addr() {
-        IpAddr::V4(addr) => {
-            let host = u32::MAX.checked_shr(u32::from(prefix.len())).unwrap_or(0);
-            let flip = if draw.percent(30) { 1 << draw.range(0..=31) } else { 0 };
-            IpAddr::V4((addr.to_bits() ^ draw.bits() as u32 & host ^ flip).into())
-        }
-        IpAddr::V6(addr) => {
-            let host = u128::MAX.checked_shr(u32::from(prefix.len())).unwrap_or(0);
-            let bits = u128::from(draw.bits()) << 64 | u128::from(draw.bits());
-            let flip = if draw.percent(30) { 1 << draw.range(0..=127) } else { 0 };
-            IpAddr::V6((addr.to_bits() ^ bits & host ^ flip).into())
-        }
-    }
 }

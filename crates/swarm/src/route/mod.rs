@@ -1,9 +1,17 @@
 //! Routes, rules and next hops under `ip` commands, links that go down and come up, and packets that
 //! ask the way, against a plain model.
 
+mod ask;
 mod bench;
+mod frames;
+mod groups;
+mod hashing;
 mod model;
+mod objects;
+mod rule;
 mod steps;
+mod values;
+mod words;
 
 pub use steps::{Asked, Hop, ObjectCase, RouteCase, RuleCase, Step, Verb};
 
@@ -14,7 +22,7 @@ use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
 use crate::shrink::without_parts;
 use bench::Bench;
-use steps::any_prefix;
+use values::any_prefix;
 
 /// One forwarding table and what is done to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +44,25 @@ impl Case {
         let count = draw.log_range(3..=200);
         // Few prefixes, so that routes meet.
         let prefixes: Vec<_> = (0..draw.range(1..=6)).map(|_| any_prefix(draw)).collect();
-        let steps = (0..count).map(|_| Step::draw(ports, &prefixes, draw)).collect();
+        let few = (0..count).map(|_| Step::draw(ports, &prefixes, draw));
+        let few: Vec<Step> = few.collect();
+        let steps = many(draw).into_iter().chain(few).collect();
         Self { seed, ports, steps }
+    }
+}
+
+/// Now and then a large table, of which a part goes again: so large that its look-ups take short cuts.
+fn many(draw: &mut Draw) -> Vec<Step> {
+    let count = *draw.weighted(&[(180, 0), (15, 300), (4, 2_000), (1, 30_000)]);
+    let seed = draw.bits();
+    let add = |add, seed, count| Step::Many { add, seed, count };
+    match count {
+        0 => Vec::new(),
+        count => vec![
+            add(true, seed, count),
+            add(false, seed, draw.range(0..=u64::from(count)) as u32),
+            add(true, draw.bits(), count / 4),
+        ],
     }
 }
 
@@ -49,12 +74,7 @@ impl case::Case for Case {
     }
 
     fn run(&self) -> Result<Outcome, Violation> {
-        let mut bench = Bench::new(self);
-        for (number, step) in self.steps.iter().enumerate() {
-            bench.step(number, step)?;
-        }
-        bench.finish()?;
-        Ok(Outcome { digest: bench.digest(), steps: self.steps.len() as u64 })
+        case::run_steps(Bench::new(self), &self.steps)
     }
 
     fn simpler(&self) -> Vec<Self> {

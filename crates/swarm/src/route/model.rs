@@ -1,18 +1,21 @@
 //! What the kernel's forwarding tables do, in the plainest way: lists that are searched from one end to
 //! the other.
 
+use core::cell::Cell;
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::{
-    Action, Algorithm, Decision, Fib, Flow, Hop, InputPort, NextHop, Prefix, Route, RouteKey,
-    RouteType, Rule, TableId, Target,
+    Action, Algorithm, Decision, Fib, Flow, Hop, NextHop, Prefix, Route, RouteKey, RouteType,
+    TableId, Target,
 };
 
 use datapath::units::Instant;
 
+use super::objects::{blackhole, hops, is_resilient};
+use super::rule::{TOS, fits_rule};
 use super::steps::{RouteCase, Verb};
+use super::values::masked;
 
 /// The routes of one prefix in one table, in the order in which they are asked.
 type Lists = BTreeMap<(u32, Prefix), Vec<Route>>;
@@ -27,6 +30,8 @@ pub struct Model {
     pub silent: Vec<Hop>,
     /// `fib_multipath_use_neigh`.
     pub use_neigh: bool,
+    /// Group and bucket that the last answer came from.
+    pub bucket: Cell<Option<(u32, u16)>>,
 }
 
 /// State of an interface.
@@ -59,9 +64,6 @@ pub enum Answer {
     /// One of these hops: the choice keeps a state of its own.
     OneOf(Vec<Hop>),
 }
-
-/// The TOS bits that count.
-const TOS: u8 = 0x1c;
 
 impl Model {
     /// Interfaces that are up.
@@ -138,6 +140,24 @@ impl Model {
         Some(fate)
     }
 
+    /// One of many routes comes or goes; whether it does.
+    pub fn one_of_many(&mut self, add: bool, route: &Route) -> bool {
+        let list = self.lists.entry((route.table.0, route.prefix)).or_default();
+        let same = |other: &Route| other.tos == route.tos && other.metric == route.metric;
+        let done = if add {
+            let is_new = !list.iter().any(same);
+            let before = |other: &Route| other.tos > route.tos || other.metric <= route.metric;
+            let at = list.iter().take_while(|other| before(other)).count();
+            is_new.then(|| list.insert(at, route.clone())).is_some()
+        } else {
+            list.iter().position(|other| other == route).map(|at| list.remove(at)).is_some()
+        };
+        if list.is_empty() {
+            self.lists.remove(&(route.table.0, route.prefix));
+        }
+        done
+    }
+
     fn delete(&mut self, case: &RouteCase) -> Option<Fate> {
         if case.hops.len() > 1 {
             return None;
@@ -179,7 +199,8 @@ impl Model {
 
     /// The answer to a question: rules in order, in each table the longest prefix with a route that
     /// fits and has a next hop in service.
-    pub fn answer(&self, fib: &Fib, now: Instant, key: &RouteKey) -> Answer {
+    pub fn answer(&self, fib: &Fib, now: Instant, key: &RouteKey, flow: &Flow) -> Answer {
+        self.bucket.set(None);
         let rules = fib.rules(key.dst.is_ipv6());
         let mut index = 0;
         while let Some(rule) = rules.get(index) {
@@ -197,7 +218,7 @@ impl Model {
                     }
                     Some(route)
                         if rule.suppress_prefix_len.is_some_and(|l| route.prefix.len() <= l) => {}
-                    Some(route) => return self.choose(fib, now, route, key),
+                    Some(route) => return self.choose(fib, now, route, key, flow),
                 },
                 Action::Goto(priority) => {
                     let target = rules.iter().position(|rule| rule.priority == priority);
@@ -215,17 +236,14 @@ impl Model {
     }
 
     fn route(&self, fib: &Fib, table: TableId, key: &RouteKey) -> Option<&Route> {
-        let mut best: Option<&Route> = None;
-        for ((number, prefix), list) in &self.lists {
-            let longer = best.is_none_or(|best| prefix.len() > best.prefix.len());
-            if *number != table.0 || !contains(prefix, key.dst) || !longer {
-                continue;
-            }
-            let fits = |route: &&Route| {
-                (route.tos == 0 || route.tos == key.tos & TOS) && self.serves(fib, route, key)
-            };
-            best = list.iter().find(fits).or(best);
-        }
+        let fits = |route: &&Route| {
+            (route.tos == 0 || route.tos == key.tos & TOS) && self.serves(fib, route, key)
+        };
+        let longest = if key.dst.is_ipv4() { 32 } else { 128 };
+        let best = (0..=longest).rev().find_map(|len| {
+            let prefix = Prefix::new(masked(key.dst, len), len).ok()?;
+            self.lists.get(&(table.0, prefix))?.iter().find(fits)
+        });
         best.map(|best| self.preferred(fib, best, key).unwrap_or(best))
     }
 
@@ -281,7 +299,14 @@ impl Model {
         link.up && (link.carrier || !link.ignore[usize::from(v6)])
     }
 
-    fn choose(&self, fib: &Fib, now: Instant, route: &Route, key: &RouteKey) -> Answer {
+    fn choose(
+        &self,
+        fib: &Fib,
+        now: Instant,
+        route: &Route,
+        key: &RouteKey,
+        flow: &Flow,
+    ) -> Answer {
         if matches!(route.kind, RouteType::Local | RouteType::Broadcast | RouteType::Anycast) {
             return Answer::Only(Decision::Local);
         }
@@ -297,24 +322,23 @@ impl Model {
         if all.len() == 1 || demanded(key).is_some() && key.dst.is_ipv4() {
             return only(first);
         }
-        let hash = |flow: &Flow| match route.target {
+        let hash = match route.target {
             Target::Object(_) => fib.hash(flow),
             Target::Hops(_) => fib.route_hash(route.algorithm, flow).unwrap_or(0),
         };
-        let hash31 = u64::from(hash(&Flow::from(key)) >> 1);
+        let hash31 = u64::from(hash >> 1);
         let is_object = matches!(route.target, Target::Object(_));
         if demanded(key).is_some() && !v6_group {
             // Of several hops over the interface the hash's choice counts if it is one of them.
-            let chosen = self
-                .regions(&all, route)
-                .find(|(_, end)| u64::from(fib.hash(&Flow::from(key)) >> 1) < *end);
+            let chosen =
+                self.regions(&all, route).find(|(_, end)| u64::from(fib.hash(flow) >> 1) < *end);
             let several = all.iter().filter(|hop| over(hop, key)).count() > 1;
             let chosen = chosen.map(|(hop, _)| hop).filter(|hop| several && over(hop, key));
             return only(chosen.or(first));
         }
         match route.algorithm {
             _ if is_object && is_resilient(fib, &route.target) => {
-                only(by_bucket(fib, now, &route.target, hash31).as_ref())
+                only(self.by_bucket(fib, now, &route.target, hash31).as_ref())
             }
             Algorithm::PerPacket | Algorithm::Credit if !is_object => {
                 Answer::OneOf(self.in_service(&all, route).map(|hop| hop.hop).collect())
@@ -328,7 +352,7 @@ impl Model {
 
     /// Hash-threshold (RFC 2992): the hash space is cut in proportion to the weights of the hops in
     /// service, each region ending at the rounded share of 2³¹.
-    fn regions<'a>(
+    pub fn regions<'a>(
         &'a self,
         hops: &'a [NextHop],
         route: &'a Route,
@@ -366,6 +390,15 @@ impl Model {
             .or_else(|| self.in_service(hops, route).next())
     }
 
+    /// The hop that owns the bucket which the hash falls into.
+    fn by_bucket(&self, fib: &Fib, now: Instant, target: &Target, hash: u64) -> Option<NextHop> {
+        let Target::Object(id) = target else { return None };
+        let buckets: Vec<u32> = fib.buckets(now, *id)?.map(|bucket| bucket.id).collect();
+        let index = (hash as usize).checked_rem(buckets.len())?;
+        self.bucket.set(Some((*id, index as u16)));
+        hops(fib, &Target::Object(*buckets.get(index)?)).first().copied()
+    }
+
     fn by_share<'a>(
         &'a self,
         hash: u64,
@@ -394,51 +427,6 @@ fn lists_of(fib: &Fib) -> Lists {
         lists.entry((route.table.0, route.prefix)).or_default().push(route);
     }
     lists
-}
-
-/// The next hops that a target leads to; those of a group with their weights in it.
-fn hops(fib: &Fib, target: &Target) -> Vec<NextHop> {
-    let single = |id: u32| match fib.objects().get(id).map(|object| object.config().clone()) {
-        Some(ObjectConfig::Hop(hop)) => Some(hop),
-        _ => None,
-    };
-    match target {
-        Target::Hops(hops) => hops.clone(),
-        Target::Object(id) => match fib.objects().get(*id).map(|object| object.config().clone()) {
-            Some(ObjectConfig::Hop(hop)) => vec![hop],
-            Some(ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _)) => members
-                .iter()
-                .filter_map(|member| Some(single(member.id)?.weight(member.weight)))
-                .collect(),
-            _ => Vec::new(),
-        },
-    }
-}
-
-/// `nexthop_is_blackhole`: a blackhole, or a group of nothing else.
-fn blackhole(fib: &Fib, target: &Target) -> bool {
-    let Target::Object(id) = target else { return false };
-    match fib.objects().get(*id).map(|object| object.config().clone()) {
-        Some(ObjectConfig::Blackhole) => true,
-        Some(ObjectConfig::Group(members) | ObjectConfig::Resilient(members, _)) => {
-            members.len() == 1 && blackhole(fib, &Target::Object(members[0].id))
-        }
-        _ => false,
-    }
-}
-
-fn is_resilient(fib: &Fib, target: &Target) -> bool {
-    let Target::Object(id) = target else { return false };
-    let object = fib.objects().get(*id);
-    object.is_some_and(|object| matches!(object.config(), ObjectConfig::Resilient(..)))
-}
-
-/// The hop that owns the bucket which the hash falls into.
-fn by_bucket(fib: &Fib, now: Instant, target: &Target, hash: u64) -> Option<NextHop> {
-    let Target::Object(id) = target else { return None };
-    let buckets: Vec<u32> = fib.buckets(now, *id)?.map(|bucket| bucket.id).collect();
-    let owner = *buckets.get((hash as usize).checked_rem(buckets.len())?)?;
-    hops(fib, &Target::Object(owner)).first().copied()
 }
 
 fn over(hop: &NextHop, key: &RouteKey) -> bool {
@@ -482,38 +470,4 @@ pub fn refusal(word: &str) -> RouteType {
         "prohibit" => RouteType::Prohibit,
         _ => RouteType::Throw,
     }
-}
-
-/// Bit by bit.
-fn contains(prefix: &Prefix, addr: IpAddr) -> bool {
-    let bits = |addr: IpAddr| match addr {
-        IpAddr::V4(addr) => addr.octets().to_vec(),
-        IpAddr::V6(addr) => addr.octets().to_vec(),
-    };
-    let (base, addr) = (bits(prefix.addr()), bits(addr));
-    let bit = |bytes: &[u8], at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
-    base.len() == addr.len()
-        && (0..usize::from(prefix.len())).all(|at| bit(&base, at) == bit(&addr, at))
-}
-
-fn fits_rule(rule: &Rule, key: &RouteKey) -> bool {
-    let within = |prefix: &Option<Prefix>, addr| prefix.as_ref().is_none_or(|p| contains(p, addr));
-    let input = match rule.iif {
-        None => true,
-        Some(InputPort::Loopback) => key.iif.is_none(),
-        Some(InputPort::Port(port)) => key.iif == Some(port),
-    };
-    let mark = rule.mark.is_none_or(|(mark, mask)| key.mark & mask == mark & mask);
-    let among = |ports: &Option<core::ops::RangeInclusive<u16>>, port: u16| {
-        ports.as_ref().is_none_or(|ports| *ports.start() <= port && port <= *ports.end())
-    };
-    within(&rule.from, key.src)
-        && within(&rule.to, key.dst)
-        && (rule.tos == 0 || rule.tos == key.tos & TOS)
-        && input
-        && mark
-        && (rule.oif.is_none() || rule.oif == key.oif)
-        && (rule.protocol.is_none() || rule.protocol == Some(key.protocol))
-        && among(&rule.src_ports, key.src_port)
-        && among(&rule.dst_ports, key.dst_port)
 }

@@ -1,10 +1,12 @@
 //! What can be done to a forwarding table, drawn, and in `ip`'s words.
 
 use core::fmt::Write as _;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::values::{any_address, any_gateway, any_len, any_port, any_prefix, masked};
+use super::words::{any_more, any_words};
 use crate::draw::Draw;
 
 /// One thing that is done.
@@ -67,6 +69,17 @@ pub enum Step {
         /// Whether unreachable next routers are passed over.
         use_neigh: bool,
     },
+    /// Many routes are added, or taken away again: so many prefixes drawn from this seed.
+    Many {
+        /// Whether they are added.
+        add: bool,
+        /// What they are drawn from.
+        seed: u64,
+        /// How many.
+        count: u32,
+    },
+    /// Packets, drawn from a seed, that are forwarded as they are read from their bytes.
+    Frames(Asked),
     /// Time passes, in ms.
     Wait(u32),
     /// Any words.
@@ -173,7 +186,7 @@ pub struct Asked {
 impl Step {
     /// Any step, with so many interfaces; routes have these prefixes more often than others.
     pub fn draw(ports: u8, prefixes: &[(IpAddr, u8)], draw: &mut Draw) -> Self {
-        match draw.range(0..=29) {
+        match draw.range(0..=31) {
             0..=11 => {
                 let verb = *draw.weighted(&[
                     (5, Verb::Add),
@@ -211,6 +224,7 @@ impl Step {
             22 => Self::Sysctl { policy: draw.range(0..=3) as u8, use_neigh: draw.percent(50) },
             23 => Self::Wait(draw.log_range(1..=300_000) as u32),
             24 => Self::Words(any_words(draw)),
+            30 => Self::Frames(Asked { seed: draw.bits(), count: draw.range(1..=20) as u32 }),
             _ => Self::Ask(Asked { seed: draw.bits(), count: draw.range(1..=40) as u32 }),
         }
     }
@@ -220,6 +234,14 @@ impl Step {
         match self {
             Self::Route(verb, route) => {
                 route.simpler().into_iter().map(|route| Self::Route(*verb, route)).collect()
+            }
+            Self::Many { add, seed, count } if *count > 1 => {
+                vec![Self::Many { add: *add, seed: *seed, count: count / 2 }]
+            }
+            Self::Frames(asked) if asked.count > 1 => {
+                let count = asked.count / 2;
+                let later = asked.seed.wrapping_add(1) & 0xff;
+                [Asked { count, ..*asked }, Asked { count, seed: later }].map(Self::Frames).into()
             }
             Self::Ask(asked) if asked.count > 1 => {
                 let count = asked.count / 2;
@@ -241,7 +263,7 @@ impl RouteCase {
         let object = draw.maybe(15, |draw| draw.range(1..=8) as u32);
         let count = *draw.weighted(&[(5, 1), (3, 2), (2, 3), (1, 8)]);
         let hops = (0..count).map(|_| Hop::draw(v6, ports, draw)).collect();
-        let algorithms = ["l3", "l4", "per-packet", "modulo"];
+        let algorithms = ["l3", "l4", "per-packet", "modulo", "credit"];
         Self {
             addr,
             len,
@@ -401,200 +423,4 @@ impl RuleCase {
     pub fn words(&self) -> String {
         format!("priority {} {} {}", self.priority, self.selector, self.action)
     }
-}
-
-fn any_port(ports: u8, draw: &mut Draw) -> u8 {
-    draw.range(0..=u64::from(ports) - 1) as u8
-}
-
-/// An address near others: a few bits away from one of few.
-pub fn any_address(v6: bool, draw: &mut Draw) -> IpAddr {
-    let flips = draw.range(0..=3);
-    if v6 {
-        let bases = [0x2001_0db8_u128 << 96, 0, 0xfd00 << 112, u128::MAX >> 1];
-        let mut bits = *draw.one_of(&bases);
-        for _ in 0..flips {
-            bits ^= 1 << draw.range(0..=127);
-        }
-        return Ipv6Addr::from_bits(bits).into();
-    }
-    let bases = [0x0a00_0000, 0x0a00_ffff, 0xc0a8_0000, 0, u32::MAX, 0x8000_0000];
-    let mut bits: u32 = *draw.one_of(&bases);
-    for _ in 0..flips {
-        bits ^= 1 << draw.range(0..=31);
-    }
-    Ipv4Addr::from_bits(bits).into()
-}
-
-/// A prefix, its host bits zero.
-pub fn any_prefix(draw: &mut Draw) -> (IpAddr, u8) {
-    let addr = any_address(draw.percent(30), draw);
-    let len = any_len(addr, draw);
-    (masked(addr, len), len)
-}
-
-fn any_len(addr: IpAddr, draw: &mut Draw) -> u8 {
-    let most = if addr.is_ipv4() { 32 } else { 128 };
-    match draw.range(0..=9) {
-        0..=1 => *draw.one_of(&[0, 1, most - 1, most]),
-        2..=6 => *draw.one_of(&[8, 16, 24, most]),
-        _ => draw.range(0..=u64::from(most)) as u8,
-    }
-}
-
-fn any_gateway(v6: bool, draw: &mut Draw) -> IpAddr {
-    let last = draw.range(1..=3);
-    if v6 {
-        Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, last as u16).into()
-    } else {
-        Ipv4Addr::new(172, 16, 0, last as u8).into()
-    }
-}
-
-/// The first address of the prefix of this length.
-fn masked(addr: IpAddr, len: u8) -> IpAddr {
-    match addr {
-        IpAddr::V4(addr) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(len)).unwrap_or(0);
-            Ipv4Addr::from_bits(addr.to_bits() & mask).into()
-        }
-        IpAddr::V6(addr) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
-            Ipv6Addr::from_bits(addr.to_bits() & mask).into()
-        }
-    }
-}
-
-/// Further options of a route.
-fn any_more(draw: &mut Draw) -> String {
-    let options = [
-        "proto static",
-        "proto 77",
-        "scope link",
-        "scope host",
-        "scope global",
-        "src 10.0.0.1",
-        "mtu 1400",
-        "mtu lock 1300",
-        "advmss 1200",
-        "initcwnd 20",
-        "initrwnd 30",
-        "features ecn",
-        "rto_min 100ms",
-        "quickack 1",
-        "congctl reno",
-        "window 100",
-        "rtt 10ms",
-        "pref medium",
-        "metric 4294967296",
-        "tos 0xff",
-        "garbage",
-    ];
-    let count = draw.range(1..=3);
-    let words: Vec<&str> = (0..count).map(|_| *draw.one_of(&options)).collect();
-    words.join(" ")
-}
-
-/// Words of all commands, in any order.
-fn any_words(draw: &mut Draw) -> String {
-    let beginnings = [
-        "route add",
-        "route show",
-        "-6 route show",
-        "-j route show",
-        "route get",
-        "route flush",
-        "route del",
-        "route change",
-        "rule add",
-        "rule del",
-        "rule show",
-        "rule flush",
-        "nexthop add",
-        "nexthop show",
-        "nexthop bucket show",
-        "nexthop flush",
-        "link add",
-        "link set",
-        "link show",
-        "address add",
-        "sysctl",
-    ];
-    let words = [
-        "10.0.0.0/8",
-        "default",
-        "10.0.0.1",
-        "10.0.0.1/33",
-        "2001:db8::/32",
-        "via",
-        "dev",
-        "a0",
-        "a1",
-        "lo",
-        "table",
-        "100",
-        "main",
-        "all",
-        "metric",
-        "0",
-        "4294967295",
-        "4294967296",
-        "-1",
-        "tos",
-        "0x10",
-        "nexthop",
-        "weight",
-        "256",
-        "257",
-        "onlink",
-        "nhid",
-        "1",
-        "blackhole",
-        "from",
-        "to",
-        "priority",
-        "lookup",
-        "goto",
-        "not",
-        "id",
-        "group",
-        "1,2/2",
-        "type",
-        "resilient",
-        "buckets",
-        "65535",
-        "idle_timer",
-        "1.5",
-        "up",
-        "down",
-        "carrier",
-        "off",
-        "proto",
-        "root",
-        "exact",
-        "match",
-        "scope",
-        "link",
-        "src",
-        "mtu",
-        "net.ipv4.fib_multipath_hash_policy=3",
-        "net.ipv4.fib_multipath_hash_fields=0x37",
-        "mark",
-        "iif",
-        "oif",
-        "ipproto",
-        "tcp",
-        "sport",
-        "80",
-        "fibmatch",
-        "inet6",
-        "fe80::1",
-    ];
-    let mut out = (*draw.one_of(&beginnings)).to_owned();
-    for _ in 0..draw.log_range(0..=10) {
-        out.push(' ');
-        let word: &&str = draw.one_of(&words);
-        out += word;
-    }
-    out
 }

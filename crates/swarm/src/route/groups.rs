@@ -1,0 +1,195 @@
+//! Groups of next hops: whom each hash falls to, and which buckets of a resilient group may move when
+//! (`nh_res_group_rebalance`, `nh_res_table_upkeep`).
+
+use std::collections::BTreeMap;
+
+use datapath::fib::nexthop::{Object, ObjectConfig};
+use datapath::fib::resilient::{Member, ResilientConfig};
+use datapath::fib::{Fib, Prefix, Route};
+use datapath::units::{Duration, Instant};
+
+use super::model::Model;
+use super::objects::hops;
+
+/// The resilient groups as they were when they were last looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    tables: BTreeMap<u32, Table>,
+}
+
+#[derive(Clone, Debug)]
+struct Table {
+    owners: Vec<u32>,
+    /// When packets last went to each bucket since it moved.
+    used: Vec<Option<Instant>>,
+    unbalanced_since: Option<Instant>,
+}
+
+impl Groups {
+    /// A packet was forwarded by a bucket of a group.
+    pub fn use_bucket(&mut self, (id, bucket): (u32, u16), now: Instant) {
+        if let Some(table) = self.tables.get_mut(&id) {
+            table.used[usize::from(bucket)] = Some(now);
+        }
+    }
+
+    /// Looks at all groups: what is not as it must be.
+    pub fn look(&mut self, fib: &Fib, model: &Model, now: Instant) -> Result<(), String> {
+        let mut tables = BTreeMap::new();
+        for (id, object) in fib.objects().iter() {
+            check_shares(fib, model, id, object)?;
+            let ObjectConfig::Resilient(members, config) = object.config() else { continue };
+            let serving: Vec<Member> = members
+                .iter()
+                .copied()
+                .filter(|member| model.object_serves(fib, member.id))
+                .collect();
+            let old = self.tables.get(&id).filter(|old| old.owners.len() == buckets(config));
+            let table = Table::of(fib, object, id, now, old)
+                .and_then(|table| {
+                    table.check_moves(&serving, config, now, old)?;
+                    table.check_rest(object, &serving, config, now)?;
+                    Ok(table)
+                })
+                .map_err(|what| format!("group {id} of {members:?} with {config:?}: {what}"))?;
+            tables.insert(id, table);
+        }
+        self.tables = tables;
+        Ok(())
+    }
+}
+
+impl Table {
+    /// A group's table. How long buckets were not used must be what was seen.
+    fn of(
+        fib: &Fib,
+        object: &Object,
+        id: u32,
+        now: Instant,
+        old: Option<&Self>,
+    ) -> Result<Self, String> {
+        let buckets: Vec<_> = fib.buckets(now, id).into_iter().flatten().collect();
+        let owners: Vec<u32> = buckets.iter().map(|bucket| bucket.id).collect();
+        let kept = |index: usize| old.filter(|old| old.owners[index] == owners[index]);
+        let used: Vec<Option<Instant>> =
+            (0..owners.len()).map(|index| kept(index)?.used[index]).collect();
+        for (bucket, used) in buckets.iter().zip(&used) {
+            if let Some(used) = used
+                && bucket.idle_time != now.saturating_since(*used)
+            {
+                return Err(format!("{bucket:?} was used at {used:?}"));
+            }
+        }
+        let unbalanced_since = object.resilient().and_then(|table| table.unbalanced_since());
+        Ok(Self { owners, used, unbalanced_since })
+    }
+
+    /// A bucket leaves a member that is in service only when nobody has used it for the idle timer, or
+    /// when the group has been out of balance for the unbalanced timer.
+    fn check_moves(
+        &self,
+        serving: &[Member],
+        config: &ResilientConfig,
+        now: Instant,
+        old: Option<&Self>,
+    ) -> Result<(), String> {
+        let Some(old) = old else { return Ok(()) };
+        let forced = config.unbalanced_timer > Duration::ZERO
+            && old.unbalanced_since.is_some_and(|since| since + config.unbalanced_timer <= now);
+        for (index, (before, after)) in old.owners.iter().zip(&self.owners).enumerate() {
+            let stays = serving.iter().any(|member| member.id == *before);
+            let idle = old.used[index].is_none_or(|used| used + config.idle_timer <= now);
+            if before != after && stays && !idle && !forced {
+                let used = old.used[index];
+                return Err(format!(
+                    "bucket {index} went from {before} to {after} though it was used at {used:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A group that calls itself balanced has given every member its share; another one has moved
+    /// whatever may move, and wakes for the next that may.
+    fn check_rest(
+        &self,
+        object: &Object,
+        serving: &[Member],
+        config: &ResilientConfig,
+        now: Instant,
+    ) -> Result<(), String> {
+        if serving.is_empty() {
+            return Ok(());
+        }
+        let wants = shares(serving, config.buckets);
+        let held = |id: u32| self.owners.iter().filter(|owner| **owner == id).count() as u64;
+        let holds: Vec<u64> = serving.iter().map(|member| held(member.id)).collect();
+        let balanced = self.unbalanced_since.is_none();
+        if balanced != (holds == wants) {
+            return Err(format!(
+                "unbalanced since {:?} with {holds:?} where {wants:?} are wanted",
+                self.unbalanced_since
+            ));
+        }
+        if balanced {
+            return Ok(());
+        }
+        let has_too_many = |owner: u32| {
+            let at = serving.iter().position(|member| member.id == owner);
+            at.is_some_and(|at| holds[at] > wants[at])
+        };
+        let owners = self.owners.iter().zip(&self.used);
+        let next = owners
+            .filter(|(owner, _)| has_too_many(**owner))
+            .map(|(_, used)| used.map_or(Instant::ZERO, |used| used + config.idle_timer))
+            .min();
+        let wake = object.resilient().and_then(|table| table.wake_at());
+        if next.is_some_and(|next| next <= now || wake.is_none_or(|wake| wake > next)) {
+            return Err(format!("a bucket may move at {next:?}, now {now:?}, wake-up {wake:?}"));
+        }
+        Ok(())
+    }
+}
+
+fn buckets(config: &ResilientConfig) -> usize {
+    usize::from(config.buckets)
+}
+
+/// How many buckets each member wants: the rounded share of all up to it, less what those before it want.
+fn shares(members: &[Member], buckets: u16) -> Vec<u64> {
+    let total: u64 = members.iter().map(|member| u64::from(member.weight)).sum();
+    let (mut so_far, mut given) = (0, 0);
+    let share = |member: &Member| {
+        so_far += u64::from(member.weight);
+        let end = (u64::from(buckets) * so_far + total / 2) / total;
+        end - core::mem::replace(&mut given, end)
+    };
+    members.iter().map(share).collect()
+}
+
+/// A group's next hops are those of its members; the hashes at both ends of each region fall to the
+/// hop whose region it is.
+fn check_shares(fib: &Fib, model: &Model, id: u32, object: &Object) -> Result<(), String> {
+    let route = Route::object(Prefix::DEFAULT_V4, id);
+    let expected = hops(fib, &route.target);
+    let paths = object.paths();
+    let there = paths.paths().iter().map(|path| (path.hop, path.weight));
+    if !expected.iter().map(|hop| (hop.hop, hop.weight)).eq(there) {
+        return Err(format!("object {id} leads to {:?}, not to {expected:?}", paths.paths()));
+    }
+    let mut begin = 0;
+    for (hop, end) in model.regions(&expected, &route) {
+        for hash31 in [begin, end - 1].into_iter().filter(|hash| (begin..end).contains(hash)) {
+            let came = paths.by_hash((hash31 << 1) as u32).map(|path| path.hop);
+            let among = paths.by_hash_among((hash31 << 1) as u32, |_| true).map(|path| path.hop);
+            if came != Some(hop.hop) || among != came {
+                return Err(format!(
+                    "hash {hash31} of object {id} falls to {came:?} and {among:?}, not to {:?}",
+                    hop.hop
+                ));
+            }
+        }
+        begin = end;
+    }
+    Ok(())
+}
