@@ -1,26 +1,15 @@
 //! The tables under test, and the laws.
 
-use core::net::IpAddr;
-
-use datapath::fib::dissect::{flow as flow_of_bytes, packet_flow};
-use datapath::fib::{
-    Algorithm, Decision, Flow, Hop, NextHop, Prefix, Route, RouteFilter, RouteKey, RouteType,
-    Scope, TableId, Target,
-};
-use datapath::packet::Packet;
+use datapath::fib::{Algorithm, Hop, NextHop, Prefix, Route, RouteType, Scope, TableId, Target};
 use datapath::units::Duration;
 use iproute::ip::netlink::{Interfaces, decode_object, decode_route, encode_object, encode_route};
 use iproute::ip::{Ip, IpError};
 
 use super::Case;
-use super::frames::any_packet;
 use super::groups::Groups;
-use super::hashing;
-use super::model::{Answer, Fate, Link, Model, refusal};
-use super::steps::{Asked, RouteCase, Step, Verb};
-use super::values::{any_address, any_port, masked};
+use super::model::{Fate, Link, Model, refusal};
+use super::steps::{RouteCase, Step, Verb};
 use crate::case::{Digest, Stepped, Violation};
-use crate::draw::Draw;
 
 pub(super) type Verdict = Result<(), Violation>;
 
