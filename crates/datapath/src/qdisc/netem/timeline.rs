@@ -50,7 +50,7 @@ impl Timeline {
     /// Asserts that the list is in order, and that the count is right.
     pub(super) fn check(&self) {
         assert!(
-            self.in_order.iter().is_sorted_by_key(|timed| timed.key()),
+            self.in_order.iter().is_sorted_by_key(Timed::key),
             "netem's packets are out of order"
         );
         let all = self.in_order.iter().chain(&self.early);
