@@ -6,7 +6,7 @@
 //! | [`segment`] | segments relative to what is true when they are sent |
 //! | [`icmp`] | ICMP errors that quote what the host has sent, or claim to |
 //! | [`calls`] | what the applications do |
-//! | `drawing` | what is drawn, and how often |
+//! | `drawing`, `words` | what is drawn, and how often |
 //! | `bench` | the host, turned by its law |
 //! | `arriving`, `applications`, `leaving` | what comes to it, what is called, what it sends: the listener on its wire |
 //! | `sense` | what the host says about itself |
@@ -22,6 +22,7 @@ pub mod icmp;
 mod leaving;
 pub mod segment;
 mod sense;
+mod words;
 
 use serde::{Deserialize, Serialize};
 

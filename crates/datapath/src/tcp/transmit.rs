@@ -158,8 +158,8 @@ impl Connection {
     pub(super) fn send_probe_ack(&mut self, cx: &mut Cx<'_>) {
         let options = self.options(cx.now);
         let window = self.select_window(cx);
-        let flags = if self.is_accurate() { self.ecn_echo() } else { TcpFlags(0) };
-        let tcp = self.header(self.snd.una - 1, TcpFlags::ACK | flags, window, options);
+        let flags = TcpFlags::ACK | self.ecn_echo();
+        let tcp = self.header(self.snd.una - 1, flags, window, options);
         self.control_out(tcp, cx);
     }
 

@@ -97,7 +97,10 @@ impl Look {
         let info = &self.info;
         let first = info.total_retrans == 0 && info.reord_seen == 0 && info.unacked > info.sacked;
         let recovering = info.ca_state >= CaState::Recovery;
-        if around.by_default && first && info.sacked >= info.reordering && !recovering {
+        // What it acknowledges as well may have been sent before, and RACK waits by its round trip.
+        let news = info.sacked > before.info.sacked && info.bytes_acked == before.info.bytes_acked;
+        let enough = news && info.sacked >= info.reordering;
+        if around.by_default && first && enough && !recovering {
             return Err(broken(
                 "recovery",
                 self,

@@ -53,7 +53,8 @@ impl Offered {
         self.check_edge(segment, reached)
     }
 
-    fn scale(&self) -> u8 {
+    /// How far the host's windows are shifted.
+    pub fn scale(&self) -> u8 {
         self.host_scale.filter(|_| self.peer_scales == Some(true)).unwrap_or(0)
     }
 

@@ -121,6 +121,11 @@ impl Taken {
         Ok(())
     }
 
+    /// The window is closed, as was told last.
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some() && !self.is_unknown
+    }
+
     /// What was SACKed may have been thrown away.
     pub fn forget_sacked(&mut self) {
         self.sacked.clear();

@@ -19,7 +19,9 @@ use super::taken::Taken;
 pub enum There {
     /// None, and there has never been one: a SYN cookie may begin it.
     Nothing,
-    /// None any more, or it waits in TIME-WAIT.
+    /// None any more: a cookie may begin another one.
+    Gone,
+    /// It waits in TIME-WAIT.
     Past,
     /// It waits in FIN-WAIT-2, perhaps as no more than a number of numbers.
     Waiting,
@@ -54,10 +56,14 @@ pub struct Flow {
     pub begun: Vec<Outgoing>,
     /// The host has begun it.
     pub active: bool,
+    /// Some of the peer's segments came in pieces, and perhaps not as a whole.
+    pub is_torn: bool,
+    /// The application has shut down reading.
+    pub shut: bool,
     /// Bytes that the application has written to the connection.
     pub written: u64,
     /// What was written to earlier connections of the same ports.
-    past: Vec<u64>,
+    pub past: Vec<u64>,
     /// Bytes that it has read, urgent ones left out.
     pub read: u64,
     /// What the host acknowledged last.
@@ -146,6 +152,12 @@ impl Flow {
         self.begun.iter().any(|out| out.guessed)
     }
 
+    /// The right edge of the window that the host has offered last.
+    pub fn edge(&self) -> u32 {
+        let window = u32::from(self.host_window) << self.offered.scale();
+        self.host_ack.map_or(self.peer_next, |ack| ack.wrapping_add(window))
+    }
+
     /// The highest number that the peer can have acknowledged, what has not been seen on the wire
     /// then included.
     pub fn acked_at_most(&self, out: &Outgoing) -> u32 {
@@ -169,7 +181,7 @@ impl Flow {
     pub fn heard(&mut self, segment: &Segment, arrival: &Arrival) {
         let plain = arrival.calm && self.is_plain(segment);
         let taken = self.may_be_taken(segment, arrival);
-        let missing = matches!(arrival.there, There::Nothing | There::Past);
+        let missing = matches!(arrival.there, There::Nothing | There::Gone | There::Past);
         let first = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
         if first && missing && !self.active {
             self.begins_anew();
@@ -213,7 +225,11 @@ impl Flow {
             self.peer_next = end;
         }
         if segment.has(flag::ACK) {
-            if arrival.there == There::Nothing && !segment.has(flag::SYN) {
+            let unknown = matches!(arrival.there, There::Nothing | There::Gone);
+            if unknown && !segment.has(flag::SYN) {
+                if arrival.there == There::Gone && !self.active {
+                    self.returns_anew();
+                }
                 self.heard_cookie(segment);
                 self.marks.uncertain();
                 self.offered.ambiguous();
@@ -240,6 +256,7 @@ impl Flow {
             && stamped
             && segment.seq == reach(&self.arrived, host_ack)
             && segment.md5.is_none()
+            && !self.is_torn
             && !self.signs
             && self.fins.is_empty()
             && self.possible().count() == 1
@@ -265,6 +282,7 @@ impl Flow {
     fn may_be_echoed(&self, segment: &Segment, arrival: &Arrival) -> bool {
         arrival.there != There::Living
             || segment.has(flag::SYN)
+            || self.is_guessed()
             || self.host_ack.is_none_or(|ack| !after(segment.seq, reach(&self.arrived, ack)))
     }
 
@@ -275,6 +293,19 @@ impl Flow {
             self.past.push(self.written);
             (self.written, self.read) = (0, 0);
         }
+    }
+
+    /// The connection is gone, and a cookie of its SYN-ACK may begin another one of the same numbers.
+    fn returns_anew(&mut self) {
+        self.begins_anew();
+        self.taken.anew();
+        let answers = self.begun.iter().filter(|out| out.answers).map(|out| out.iss);
+        let mut answers: Vec<u32> = answers.collect();
+        answers.dedup();
+        self.begun.retain(|out| !out.guessed);
+        let anew = |iss| Outgoing::new(iss, self.syn_window, true, self.past.len());
+        let again: Vec<Outgoing> = answers.into_iter().map(anew).collect();
+        self.begun.extend(again.into_iter().map(|out| Outgoing { guessed: true, ..out }));
     }
 
     /// A cookie is the difference of both numbers, but for the MSS in its lowest bits: other pairs

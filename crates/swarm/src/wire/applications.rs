@@ -27,6 +27,9 @@ impl Bench {
         };
         let fd = self.open.get(slot).map_or(-1, |(fd, _)| *fd);
         let [here, there] = self.addresses;
+        if let (Call::Shutdown(..), Some((_, Some(flow)))) = (call, self.open.get(slot)) {
+            self.flows[*flow].shut = true;
+        }
         let here = SocketAddr::new(here, LISTENER).into();
         let there = SocketAddr::new(there, SERVER).into();
         for syscall in call.syscalls(fd, here, there, self.ipv6) {
@@ -40,6 +43,9 @@ impl Bench {
             self.check_read(slot)?;
             if let Some(at) = at.filter(|_| matches!(syscall, Syscall::Send { .. })) {
                 self.check_sense(at, look, true)?;
+            }
+            if let Some(at) = at.filter(|_| matches!(syscall, Syscall::Receive { .. })) {
+                self.check_opened(at, &outcome)?;
             }
         }
         if matches!(call, Call::Close(_) | Call::Abort(_)) && slot < self.open.len() {

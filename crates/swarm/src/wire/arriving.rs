@@ -43,6 +43,7 @@ impl Bench {
         }
         if pieces && let Ok(read) = frame::read_tcp(&bytes, Options::Skipped) {
             let arrival = self.arrival(at, segment.ecn);
+            self.flows[at].is_torn = true;
             self.flows[at].heard(&read, &Arrival { calm: false, ..arrival });
         }
         let before = self.state_of(at);
@@ -172,7 +173,8 @@ impl Bench {
     /// What there is of a flow's connection.
     pub(super) fn there(&mut self, at: usize) -> There {
         match self.state_of(at) {
-            Some(State::Close) => There::Nothing,
+            Some(State::Close) | None if self.flows[at].had_connection => There::Gone,
+            Some(State::Close) | None => There::Nothing,
             Some(state) => {
                 self.flows[at].had_connection = true;
                 match state {
@@ -181,8 +183,6 @@ impl Bench {
                     _ => There::Living,
                 }
             }
-            None if self.flows[at].had_connection => There::Past,
-            None => There::Nothing,
         }
     }
 

@@ -5,6 +5,7 @@ use datapath::socket::number;
 use super::calls::Call;
 use super::icmp::Icmp;
 use super::segment::{Acks, Block, Choice, Damage, From, Pieces, Segment, Stamps};
+use super::words::{option, sysctl};
 use super::{Case, Setup, Step};
 use crate::draw::Draw;
 use crate::oracle::frame::flag;
@@ -29,6 +30,8 @@ struct Temper {
     signed: bool,
     /// Accurate ECN: the flags of an honest ACK.
     ace: u16,
+    /// Of a hundred data segments, so many come with CE, and so many say CWR.
+    marks: u64,
     /// By how many ms its echoes are late.
     echo: i64,
     ipv6: bool,
@@ -73,6 +76,7 @@ fn temper(draw: &mut Draw) -> Temper {
         stamps: draw.percent(50),
         signed: draw.percent(8),
         ace: if ace_used { 0x140 } else { 0 },
+        marks: *draw.weighted(&[(5, 0), (2, 10), (1, 50)]),
         echo: *draw.weighted(&[(30, 0), (1, -1_000), (1, -1_900_000)]),
         ipv6: draw.percent(30),
     }
@@ -90,6 +94,9 @@ fn setup(draw: &mut Draw, temper: &Temper) -> Setup {
     for _ in 0..draw.log_range(0..=6) {
         sysctls.push(sysctl(draw));
     }
+    if draw.percent(8) {
+        sysctls.push("net.ipv4.tcp_syncookies=2".to_owned());
+    }
     if draw.percent(15) {
         sysctls.push(format!("net.ipv4.tcp_fastopen={}", draw.one_of(&[3, 0x603, 0x207, 7])));
     }
@@ -103,60 +110,6 @@ fn setup(draw: &mut Draw, temper: &Temper) -> Setup {
         honest_window: *draw.one_of(&[65_535, 65_535, 20_000, 4_000, 1_000, 500]),
     }
 }
-
-/// A sysctl with a value that the kernel takes.
-fn sysctl(draw: &mut Draw) -> String {
-    let (name, values): &(&str, &[&str]) = draw.one_of(&SYSCTLS);
-    format!("net.ipv4.{name}={}", draw.one_of(values))
-}
-
-/// Values that the kernel takes, beside its defaults.
-const SYSCTLS: [(&str, &[&str]); 44] = [
-    ("tcp_sack", &["0", "1"]),
-    ("tcp_dsack", &["0"]),
-    ("tcp_timestamps", &["0", "2"]),
-    ("tcp_window_scaling", &["0"]),
-    ("tcp_recovery", &["0", "1", "2", "4", "7"]),
-    ("tcp_early_retrans", &["0", "3", "4"]),
-    ("tcp_frto", &["0", "2"]),
-    ("tcp_reordering", &["1", "3", "20", "300"]),
-    ("tcp_max_reordering", &["3", "300"]),
-    ("tcp_shrink_window", &["1"]),
-    ("tcp_mtu_probing", &["1", "2"]),
-    ("tcp_base_mss", &["48", "512", "1024"]),
-    ("tcp_min_snd_mss", &["48", "100", "250"]),
-    ("tcp_probe_interval", &["1", "600"]),
-    ("tcp_probe_threshold", &["0", "8", "200"]),
-    ("tcp_retrans_collapse", &["0", "1"]),
-    ("tcp_slow_start_after_idle", &["0"]),
-    ("tcp_moderate_rcvbuf", &["0"]),
-    ("tcp_rmem", &["4096 4096 4096", "4096 131072 6291456", "4096 16384 32768"]),
-    ("tcp_wmem", &["4096 4096 4096", "4096 16384 4194304", "4096 8192 16384"]),
-    ("tcp_adv_win_scale", &["-2", "1", "2", "31"]),
-    ("tcp_app_win", &["0", "31", "8"]),
-    ("tcp_rto_min_us", &["1", "20000", "200000"]),
-    ("tcp_rto_max_ms", &["1000", "120000"]),
-    ("tcp_syncookies", &["0", "1", "2"]),
-    ("tcp_max_syn_backlog", &["1", "16"]),
-    ("tcp_abort_on_overflow", &["1"]),
-    ("tcp_stdurg", &["1"]),
-    ("tcp_rfc1337", &["1"]),
-    ("tcp_tw_reuse", &["0", "1", "2"]),
-    ("tcp_autocorking", &["0"]),
-    ("tcp_comp_sack_nr", &["0", "1", "255"]),
-    ("tcp_comp_sack_delay_ns", &["0", "100000000"]),
-    ("tcp_limit_output_bytes", &["1000", "65536"]),
-    ("tcp_notsent_lowat", &["1", "16384"]),
-    ("tcp_thin_linear_timeouts", &["1"]),
-    ("tcp_challenge_ack_limit", &["1", "1000"]),
-    ("tcp_invalid_ratelimit", &["0", "500", "2000"]),
-    ("tcp_orphan_retries", &["0", "1", "3"]),
-    ("tcp_retries2", &["1", "5", "15"]),
-    ("tcp_reflect_tos", &["1"]),
-    ("tcp_min_tso_segs", &["1", "8"]),
-    ("tcp_ecn_option", &["0", "1", "2", "3"]),
-    ("tcp_fin_timeout", &["1", "60"]),
-];
 
 /// A listener or a connection, and mostly a handshake.
 fn begin(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
@@ -199,6 +152,17 @@ fn passive_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     }
 }
 
+/// A SYN is answered after minutes, and another one came in between.
+fn old_cookie(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+    let first = Segment { fresh: true, flags: flag::SYN, ..syn(temper) };
+    steps.push(Step::Sysctl("net.ipv4.tcp_syncookies=2".to_owned()));
+    steps.push(Step::Segment(first.clone()));
+    steps.push(Step::Wait(draw.range(40_000_000..=120_000_000)));
+    steps.push(Step::Segment(first));
+    steps.push(Step::Wait(draw.range(1_000..=80_000_000)));
+    steps.push(Step::Segment(Segment { flow: 1, len: 0, ..honest(draw, temper) }));
+}
+
 fn active_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     let connect = if draw.percent(20) {
         Call::ConnectWith(0, draw.log_range(0..=3_000) as u32)
@@ -210,7 +174,9 @@ fn active_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
         steps.push(Step::Wait(draw.log_range(1..=2_000_000)));
     }
     if draw.percent(85) {
-        let flags = flag::SYN | flag::ACK | if draw.percent(40) { temper.ace | 0x40 } else { 0 };
+        // An answer to a SYN that asks for ECN: of RFC 3168, of Accurate ECN, or none.
+        let ecn = if temper.ace == 0 { 0x40 } else { *draw.one_of(&[0x140, 0x80, 0x100, 0xc0]) };
+        let flags = flag::SYN | flag::ACK | if draw.percent(40) { ecn } else { 0 };
         steps.push(Step::Segment(Segment { flags, ..syn(temper) }));
     }
 }
@@ -239,6 +205,7 @@ fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
         }
         96 => steps.push(Step::Sysctl(sysctl(draw))),
         97 => steps.push(Step::Mtu(*draw.one_of(&[1500, 1_280, 576, 9_000, 296]))),
+        98 if draw.percent(15) => old_cookie(draw, temper, steps),
         98 => passive_open(draw, temper, steps),
         _ => {
             steps.push(Step::Call(Call::Socket));
@@ -295,7 +262,23 @@ fn honest(draw: &mut Draw, temper: &Temper) -> Segment {
     if draw.percent(3) {
         segment.flags |= flag::FIN;
     }
+    mark(draw, temper, &mut segment);
     segment
+}
+
+/// Explicit congestion notification, as temper has it.
+fn mark(draw: &mut Draw, temper: &Temper, segment: &mut Segment) {
+    if temper.marks > 0 && segment.len > 0 {
+        segment.ecn = if draw.percent(temper.marks) { 3 } else { 2 };
+    }
+    if draw.percent(temper.marks) {
+        segment.flags |= 0x80;
+    }
+    if temper.ace != 0 && draw.percent(30) {
+        let kind = *draw.one_of(&[172, 174]);
+        let counters = (0..draw.range(0..=3)).map(|_| draw.log_range(0..=20_000) as u32);
+        segment.options.push(Choice::AccEcn(kind, counters.collect()));
+    }
 }
 
 fn blocks(draw: &mut Draw, spread: u64) -> Vec<Block> {
@@ -324,7 +307,10 @@ fn skew(draw: &mut Draw) -> i64 {
 fn spoil(draw: &mut Draw, temper: &Temper, segment: &mut Segment) {
     match draw.range(0..=21) {
         0 => segment.seq = skew(draw),
-        1 => segment.from = *draw.one_of(&[From::Acked, From::Acked, From::Zero]),
+        1 => {
+            segment.from = *draw.one_of(&[From::Acked, From::Acked, From::Edge, From::Zero]);
+            segment.len = if draw.percent(50) { segment.len.max(1) } else { segment.len };
+        }
         2 => segment.ack = skew(draw),
         3 => segment.ack_segments = draw.log_range(0..=30) as i64 - 3,
         4 => segment.flags = draw.range(0..=0x1ff) as u16,
@@ -461,54 +447,4 @@ fn call(draw: &mut Draw) -> Call {
         88 => Call::Key(slot),
         _ => option(draw),
     }
-}
-
-fn option(draw: &mut Draw) -> Call {
-    use number as n;
-    let slot = *draw.weighted(&[(8, 0), (1, 1)]);
-    let (level, name, value) = *draw.one_of(&[
-        (n::SOL_TCP, n::TCP_NODELAY, 1),
-        (n::SOL_TCP, n::TCP_NODELAY, 0),
-        (n::SOL_TCP, n::TCP_CORK, 1),
-        (n::SOL_TCP, n::TCP_CORK, 0),
-        (n::SOL_TCP, n::TCP_MAXSEG, 100),
-        (n::SOL_TCP, n::TCP_MAXSEG, 536),
-        (n::SOL_TCP, n::TCP_QUICKACK, 1),
-        (n::SOL_TCP, n::TCP_QUICKACK, 0),
-        (n::SOL_TCP, n::TCP_DEFER_ACCEPT, 5),
-        (n::SOL_TCP, n::TCP_FASTOPEN, 5),
-        (n::SOL_TCP, n::TCP_FASTOPEN_CONNECT, 1),
-        (n::SOL_TCP, n::TCP_USER_TIMEOUT, 3_000),
-        (n::SOL_TCP, n::TCP_WINDOW_CLAMP, 1_000),
-        (n::SOL_TCP, n::TCP_NOTSENT_LOWAT, 1_000),
-        (n::SOL_TCP, n::TCP_LINGER2, -1),
-        (n::SOL_TCP, n::TCP_LINGER2, 5),
-        (n::SOL_TCP, n::TCP_SYNCNT, 2),
-        (n::SOL_TCP, n::TCP_KEEPIDLE, 1),
-        (n::SOL_TCP, n::TCP_KEEPINTVL, 1),
-        (n::SOL_TCP, n::TCP_KEEPCNT, 3),
-        (n::SOL_TCP, n::TCP_THIN_LINEAR_TIMEOUTS, 1),
-        (n::SOL_TCP, n::TCP_SAVE_SYN, 1),
-        (n::SOL_TCP, n::TCP_INQ, 1),
-        (n::SOL_SOCKET, n::SO_KEEPALIVE, 1),
-        (n::SOL_SOCKET, n::SO_SNDBUF, 1),
-        (n::SOL_SOCKET, n::SO_SNDBUF, 20_000),
-        (n::SOL_SOCKET, n::SO_SNDBUF, 200_000),
-        (n::SOL_SOCKET, n::SO_RCVBUF, 1),
-        (n::SOL_SOCKET, n::SO_RCVBUF, 4_096),
-        (n::SOL_SOCKET, n::SO_RCVBUF, 100_000),
-        (n::SOL_SOCKET, n::SO_RCVLOWAT, 3_000),
-        (n::SOL_SOCKET, n::SO_MAX_PACING_RATE, 10_000),
-        (n::SOL_SOCKET, n::SO_MAX_PACING_RATE, 1_000_000),
-        (n::SOL_SOCKET, n::SO_OOBINLINE, 1),
-        (n::SOL_SOCKET, n::SO_ZEROCOPY, 1),
-        (n::SOL_SOCKET, n::SO_REUSEADDR, 1),
-        (n::SOL_SOCKET, n::SO_TIMESTAMPING, 0x3f0),
-        (n::SOL_IP, n::IP_MTU_DISCOVER, 0),
-        (n::SOL_IP, n::IP_MTU_DISCOVER, 3),
-        (n::SOL_IP, n::IP_RECVERR, 1),
-        (n::SOL_IPV6, n::IPV6_RECVERR, 1),
-        (n::SOL_IP, n::IP_TOS, 0x20),
-    ]);
-    Call::Set(slot, level, name, value)
 }

@@ -57,6 +57,8 @@ pub enum From {
     Acked,
     /// Zero.
     Zero,
+    /// The right edge of the window that the host has offered last.
+    Edge,
 }
 
 /// What an acknowledgment number is relative to.
@@ -208,6 +210,7 @@ impl Segment {
             From::Next => flow.peer_next,
             From::Acked => flow.host_ack.unwrap_or(flow.peer_next),
             From::Zero => 0,
+            From::Edge => flow.edge(),
         };
         base.wrapping_add(self.seq as u32)
     }

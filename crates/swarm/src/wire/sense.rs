@@ -45,6 +45,24 @@ impl Bench {
         if once { now.follows(&before, around) } else { Ok(()) }
     }
 
+    /// A reader that has emptied the buffer tells that the window is open again (`tcp_cleanup_rbuf`).
+    pub(super) fn check_opened(
+        &self,
+        at: usize,
+        read: &Result<Return, Errno>,
+    ) -> Result<(), Broken> {
+        let Some(now) = self.look(at) else { return Ok(()) };
+        let flow = &self.flows[at];
+        let all = now.info.bytes_received == flow.read && flow.host_sack.is_empty();
+        let has_read = read.as_ref().is_ok_and(|done| done.value > 0);
+        let established = now.info.state == State::Established && flow.past.is_empty();
+        let established = established && !flow.urgent && !flow.shut;
+        if has_read && all && established && self.is_quiet() && flow.taken.is_closed() {
+            return Err(("window opens", format!("nothing is left to read: {now:?}")));
+        }
+        Ok(())
+    }
+
     /// States follow each other as they may.
     pub(super) fn check_states(&mut self) -> Result<(), Broken> {
         for at in 0..self.flows.len() {
