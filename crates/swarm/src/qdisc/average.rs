@@ -27,12 +27,11 @@ impl Average {
 
     /// A packet came.
     pub fn entered(&mut self, call: &Call<'_>, red: &Red, came: &Packet) -> Result<(), Broken> {
-        match self.idle_since.take() {
-            Some(since) => self.decay(call.now.saturating_since(since).as_micros()),
-            None => {
-                let faded = self.scaled - (self.scaled >> self.config.wlog);
-                self.scaled = faded + u64::from(call.before.bytes);
-            }
+        if let Some(since) = self.idle_since.take() {
+            self.decay(call.now.saturating_since(since).as_micros());
+        } else {
+            let faded = self.scaled - (self.scaled >> self.config.wlog);
+            self.scaled = faded + u64::from(call.before.bytes);
         }
         let counted = core::mem::replace(&mut self.counted, *red.own_stats());
         let marked = self.counted.marked - counted.marked;
@@ -84,7 +83,7 @@ impl Average {
         let cell = u32::from(self.config.scell_log);
         let micros = micros.min(255 << cell);
         self.scaled = match self.config.idle_decay[(micros >> cell) as usize & 255] {
-            0 => self.scaled - (self.scaled * micros >> cell).min(self.scaled / 2),
+            0 => self.scaled - ((self.scaled * micros) >> cell).min(self.scaled / 2),
             shift => self.scaled >> shift,
         };
     }

@@ -91,7 +91,7 @@ impl Rounds {
                 Some(packet) => {
                     self.take(flow, call, packet, Some(packet))?;
                     self.flow(flow).deficit -= i64::from(packet.wire_len());
-                    return self.nothing_else(dropped.next().map(|(_, gone)| gone));
+                    return nothing_else(dropped.next().map(|(_, gone)| gone));
                 }
                 None if self.flow(flow).queue.is_empty() => {
                     self.flow(flow).standing.found_empty(after_drop);
@@ -106,13 +106,7 @@ impl Rounds {
                 }
             }
         }
-        self.nothing_else(packet.or(dropped.next().map(|(_, gone)| gone)))
-    }
-
-    fn nothing_else(&self, other: Option<&Packet>) -> Result<(), Broken> {
-        other.map_or(Ok(()), |other| {
-            Err(("rounds", format!("it was not the turn of {}", other.body.store)))
-        })
+        nothing_else(packet.or(dropped.next().map(|(_, gone)| gone)))
     }
 
     fn flow(&mut self, flow: u32) -> &mut Flow {
@@ -168,4 +162,11 @@ impl Rounds {
             self.flow(flow).is_listed = false;
         }
     }
+}
+
+/// Whatever else left or was dropped did so out of turn.
+fn nothing_else(other: Option<&Packet>) -> Result<(), Broken> {
+    other.map_or(Ok(()), |other| {
+        Err(("rounds", format!("it was not the turn of {}", other.body.store)))
+    })
 }

@@ -164,7 +164,7 @@ impl OneQueue {
     /// A packet came.
     pub fn entered(&mut self, call: &Call<'_>, came: &Packet) -> Result<(), Broken> {
         let full = self.queue.len() as u64 >= u64::from(self.config.limit);
-        if full != !call.dropped.is_empty() {
+        if full == call.dropped.is_empty() {
             let what =
                 format!("{} wait, and {} were dropped", self.queue.len(), call.dropped.len());
             return Err(("limit", what));

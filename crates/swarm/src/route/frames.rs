@@ -249,7 +249,7 @@ fn around(
     let inner = match payload.carried {
         _ if fragment => None,
         None => payload.opaque.then_some(fields),
-        Some(carried) => Some(innermost(carried, label)),
+        Some(carried) => Some(innermost(&carried, label)),
     };
     // Behind extension headers IPv6 does not look for what an error quotes.
     let looks = !later_fragment && (fields.src.is_ipv4() || first == 58);
@@ -262,8 +262,8 @@ fn around(
 
 /// The last header of a chain of tunnels; a flow label of zero is none, and leaves that of a header
 /// further out.
-fn innermost(carried: Chain, label: u32) -> Fields {
-    let Chain { fields, inner, .. } = carried;
+fn innermost(carried: &Chain, label: u32) -> Fields {
+    let Chain { fields, inner, .. } = *carried;
     let label_of = |fields: Fields| match fields.flow_label {
         _ if fields.src.is_ipv4() => 0,
         0 => label,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use datapath::fib::nexthop::{Object, ObjectConfig};
-use datapath::fib::resilient::{Member, ResilientConfig};
+use datapath::fib::resilient::{Member, Resilient, ResilientConfig};
 use datapath::fib::{Fib, Prefix, Route};
 use datapath::units::{Duration, Instant};
 
@@ -80,7 +80,7 @@ impl Table {
                 return Err(format!("{bucket:?} was used at {used:?}"));
             }
         }
-        let unbalanced_since = object.resilient().and_then(|table| table.unbalanced_since());
+        let unbalanced_since = object.resilient().and_then(Resilient::unbalanced_since);
         Ok(Self { owners, used, unbalanced_since })
     }
 
@@ -143,7 +143,7 @@ impl Table {
             .filter(|(owner, _)| has_too_many(**owner))
             .map(|(_, used)| used.map_or(Instant::ZERO, |used| used + config.idle_timer))
             .min();
-        let wake = object.resilient().and_then(|table| table.wake_at());
+        let wake = object.resilient().and_then(Resilient::wake_at);
         if next.is_some_and(|next| next <= now || wake.is_none_or(|wake| wake > next)) {
             return Err(format!("a bucket may move at {next:?}, now {now:?}, wake-up {wake:?}"));
         }

@@ -60,12 +60,10 @@ pub fn check(settings: &Settings, flow: &Flow, draw: &mut Draw) -> Result<(), St
 /// Whether a part is hashed (`fib_multipath_hash`, `rt6_multipath_hash`).
 fn counts(policy: Policy, fields: u32, flow: &Flow, place: Place, bit: usize, part: Part) -> bool {
     let chosen = match policy {
-        Policy::L4 => Place::Outer,
         Policy::Inner if flow.inner.is_some() => Place::Inner,
-        // Policy 2 does not look into errors (`ip_multipath_hash_inner`).
-        Policy::Inner => Place::Outer,
         Policy::L3 if flow.quoted.is_some() => Place::Quoted,
-        Policy::L3 => Place::Outer,
+        // Policy 2 does not look into errors (`ip_multipath_hash_inner`).
+        Policy::L3 | Policy::L4 | Policy::Inner => Place::Outer,
         Policy::Custom => {
             let shift = match place {
                 Place::Outer => 0,
@@ -99,8 +97,8 @@ fn changed(flow: &Flow, place: Place, part: Part, draw: &mut Draw) -> Option<Flo
     let mut flow = *flow;
     let bit = draw.range(0..=15) as u16;
     match part {
-        Part::Src => fields.src = other_address(fields.src, fields.dst, bit)?,
-        Part::Dst => fields.dst = other_address(fields.dst, fields.src, bit)?,
+        Part::Src => fields.src = other_address(fields.src, bit),
+        Part::Dst => fields.dst = other_address(fields.dst, bit),
         Part::Protocol => {
             fields.protocol ^= 1 << (bit % 8);
             if place == Place::Outer {
@@ -109,8 +107,8 @@ fn changed(flow: &Flow, place: Place, part: Part, draw: &mut Draw) -> Option<Flo
         }
         Part::Label if fields.src.is_ipv4() => return None,
         Part::Label => fields.flow_label ^= 1 << bit,
-        Part::SrcPort => fields.src_port = other_port(fields.src_port, fields.dst_port, bit)?,
-        Part::DstPort => fields.dst_port = other_port(fields.dst_port, fields.src_port, bit)?,
+        Part::SrcPort => fields.src_port ^= 1 << bit,
+        Part::DstPort => fields.dst_port ^= 1 << bit,
     }
     match place {
         Place::Outer => flow.outer = fields,
@@ -121,15 +119,11 @@ fn changed(flow: &Flow, place: Place, part: Part, draw: &mut Draw) -> Option<Flo
 }
 
 /// One bit differs.
-fn other_address(address: IpAddr, _: IpAddr, bit: u16) -> Option<IpAddr> {
-    Some(match address {
+fn other_address(address: IpAddr, bit: u16) -> IpAddr {
+    match address {
         IpAddr::V4(address) => IpAddr::V4((address.to_bits() ^ 1 << (bit + 8)).into()),
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() ^ 1 << (bit * 7)).into()),
-    })
-}
-
-fn other_port(port: u16, _: u16, bit: u16) -> Option<u16> {
-    Some(port ^ 1 << bit)
+    }
 }
 
 fn reversed(flow: &Flow) -> Flow {
