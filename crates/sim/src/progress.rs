@@ -7,13 +7,16 @@ use datapath::units::Instant;
 
 /// So often in a row a node may want to be called at once and then have nothing to send.
 const EMPTY_POLLS: u32 = 10_000;
+/// So many packets in a row it may drop, and tell of other things, without sending any.
+const TOLD_MOST: u32 = 1_000_000;
 /// So many events one moment may have, and as many again for each node, link and application.
 const EVENTS_PER_MOMENT: u64 = 100_000;
 
-/// Calls of a node that came to nothing, since it last sent something.
+/// Calls of a node that came to nothing, and what it told, since it last sent something.
 #[derive(Debug, Default)]
 pub(crate) struct Polls {
     empty: u32,
+    told: u32,
 }
 
 impl Polls {
@@ -26,6 +29,13 @@ impl Polls {
             "time stands still at {now:?}: {node:?} wants to be called at {:?}",
             host.wake_at()
         );
+    }
+
+    /// The node told something else.
+    #[inline]
+    pub fn count_told(&mut self, now: Instant, node: NodeId) {
+        self.told += 1;
+        assert!(self.told < TOLD_MOST, "time stands still at {now:?}: {node:?} drops for ever");
     }
 }
 

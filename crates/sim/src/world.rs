@@ -207,7 +207,9 @@ impl World {
     /// Changes a node from outside; what it then has to say is heard at once.
     pub fn with_host<R>(&mut self, node: NodeId, act: impl FnOnce(Instant, &mut Host) -> R) -> R {
         let now = self.now;
-        let result = act(now, self.lend_outbox(node));
+        let host = self.lend_outbox(node);
+        host.settle_owed(now);
+        let result = act(now, host);
         self.pump(node);
         result
     }
@@ -620,6 +622,7 @@ impl World {
                 }
                 Wants::Tell => {}
             }
+            polls.count_told(self.now, node);
             match host.poll_rest(self.now) {
                 Some(Output::Send(port, packet)) => {
                     let packet = self.pool.insert(packet);
@@ -802,6 +805,8 @@ impl World {
         let mut app = state.app.take().expect("an application does not call itself");
         let node = &mut self.nodes[state.node.0 as usize];
         let before = state.timer;
+        // The numbers of sockets whose last packets have left are free for the next ones.
+        node.host.settle_owed(self.now);
         let mut cx = AppCx {
             now: self.now,
             host: &mut node.host,

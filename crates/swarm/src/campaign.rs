@@ -26,9 +26,9 @@ pub trait Watcher: Sync {
     /// A seed has been judged.
     fn judged(&self, seed: u64, verdict: &Result<Outcome, Violation>);
 
-    /// A seed has been under way for so long. Nothing else will end it: a livelock cannot be
-    /// interrupted from outside.
-    fn slow(&self, seed: u64, since: Duration);
+    /// A seed takes more time or memory than any is worth. Nothing else will end it: what runs
+    /// cannot be interrupted from outside.
+    fn exceeds(&self, seed: u64, what: &str);
 
     /// Whether to begin no more seeds.
     fn stop(&self) -> bool;
@@ -45,8 +45,11 @@ pub struct Summary {
     pub failed: Vec<(u64, Violation)>,
 }
 
-/// A seed that takes longer than this is told to the watcher.
+/// A seed may take so long.
 const SLOW: Duration = Duration::from_mins(2);
+
+/// A seed may take so much memory, bytes.
+const MEMORY: u64 = 512 << 20;
 
 /// A worker that judges nothing.
 const IDLE: u64 = u64::MAX;
@@ -67,7 +70,7 @@ pub fn run(campaign: &Campaign, watcher: &impl Watcher) -> Summary {
         }
         while finished.load(Ordering::Relaxed) < workers.len() as u64 {
             thread::sleep(Duration::from_millis(20));
-            tell_slow(&workers, watcher);
+            tell_excess(&workers, watcher);
         }
     });
     let mut summary = summary.into_inner().expect("no worker panics");
@@ -100,11 +103,24 @@ fn work(
     place.lock().expect("no worker panics").0 = IDLE;
 }
 
-fn tell_slow(workers: &[Mutex<(u64, Instant)>], watcher: &impl Watcher) {
+fn tell_excess(workers: &[Mutex<(u64, Instant)>], watcher: &impl Watcher) {
+    let held = resident_bytes().unwrap_or(0);
+    let large = held > MEMORY * workers.len() as u64;
     for worker in workers {
         let (seed, since) = *worker.lock().expect("no worker panics");
         if seed != IDLE && since.elapsed() > SLOW {
-            watcher.slow(seed, since.elapsed());
+            watcher.exceeds(seed, &format!("does not end: {} s so far", since.elapsed().as_secs()));
+        }
+        if seed != IDLE && large {
+            watcher.exceeds(seed, &format!("and those beside it hold {} MB", held >> 20));
         }
     }
+}
+
+/// Memory that this process holds, bytes; `None` where the system does not tell.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
 }

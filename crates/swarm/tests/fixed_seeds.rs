@@ -27,8 +27,8 @@ struct Quiet(Kind);
 impl Watcher for Quiet {
     fn judged(&self, _: u64, _: &Result<Outcome, Violation>) {}
 
-    fn slow(&self, seed: u64, since: Duration) {
-        eprintln!("{} seed {seed} does not end: {since:?} so far", self.0);
+    fn exceeds(&self, seed: u64, what: &str) {
+        eprintln!("{} seed {seed} {what}", self.0);
         std::process::abort();
     }
 

@@ -92,8 +92,8 @@ impl Watcher for Teller {
         }
     }
 
-    fn slow(&self, seed: u64, since: Duration) {
-        self.tell(seed, "does not end", &format!("{since:?} so far"));
+    fn exceeds(&self, seed: u64, what: &str) {
+        self.tell(seed, "limits", what);
         exit(1);
     }
 

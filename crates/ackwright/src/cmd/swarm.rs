@@ -221,9 +221,9 @@ impl Watcher for Show {
         }
     }
 
-    fn slow(&self, seed: u64, since: Duration) {
+    fn exceeds(&self, seed: u64, what: &str) {
         let kind = self.kind;
-        eprintln!("{kind} seed {seed} at {COMMIT} does not end: {} s so far", since.as_secs());
+        eprintln!("{kind} seed {seed} at {COMMIT} {what}");
         eprintln!("    again: ackwright swarm --kind {kind} --seeds {seed}");
         std::process::exit(1);
     }

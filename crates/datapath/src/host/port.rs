@@ -157,13 +157,14 @@ impl HostPort {
     /// Queues the packet in `place`, which is to leave here (`__dev_queue_xmit`).
     #[inline]
     pub(super) fn enqueue(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
-        let verdict = if self.up {
-            self.waiting = true;
-            self.qdisc.enqueue_from(place, cx)
-        } else {
+        if !self.up {
+            // `noop_enqueue`: the sender is told of congestion, and takes the packet for sent.
+            self.stats.tx_dropped += 1;
             cx.drop(Reason::LinkDown, place.take());
-            Enqueue::Dropped
-        };
+            return Enqueue::Congested;
+        }
+        self.waiting = true;
+        let verdict = self.qdisc.enqueue_from(place, cx);
         self.stats.tx_dropped += u64::from(verdict == Enqueue::Dropped);
         verdict
     }

@@ -5,9 +5,9 @@ use super::udp::UdpSocket;
 use crate::packet::Body;
 use crate::prefetch::prefetch_at;
 use crate::units::Instant;
+use core::cmp::Reverse;
 use core::net::SocketAddr;
-use std::collections::BTreeMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Why a socket call failed (`errno` names).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +64,12 @@ impl Socket {
 }
 
 /// What a host has open. The number of a closed socket is used again once no packet has it as its
-/// owner any more (`sk_free` waits for `sk_wmem_alloc`), the latest first.
+/// owner any more (`sk_free` waits for `sk_wmem_alloc`), the lowest first: which one that is does not
+/// depend on when somebody looked whether packets were gone.
 #[derive(Debug, Default)]
 pub struct Sockets {
     slots: Vec<Option<Socket>>,
-    free: Vec<u32>,
+    free: BinaryHeap<Reverse<u32>>,
     /// Closed sockets that packets belong to, and how many bytes of truesize those are.
     leaving: BTreeMap<u32, u32>,
     /// UDP sockets by local port, several to a port if their addresses differ.
@@ -86,7 +87,7 @@ impl Sockets {
 
     /// Opens a socket and gives its number.
     pub fn insert(&mut self, socket: Socket) -> u32 {
-        if let Some(id) = self.free.pop() {
+        if let Some(Reverse(id)) = self.free.pop() {
             self.slots[id as usize] = Some(socket);
             return id;
         }
@@ -108,7 +109,7 @@ impl Sockets {
 
     /// A number for a socket that comes by [`take_back`](Self::take_back).
     pub(super) fn reserve(&mut self) -> u32 {
-        if let Some(id) = self.free.pop() {
+        if let Some(Reverse(id)) = self.free.pop() {
             return id;
         }
         self.slots.push(None);
@@ -118,7 +119,7 @@ impl Sockets {
     /// Gives a reserved number back that was not needed.
     pub(super) fn release(&mut self, id: u32) {
         assert!(self.slots[id as usize].is_none(), "socket {id} is in use");
-        self.free.push(id);
+        self.free.push(Reverse(id));
     }
 
     /// Lends a socket out; its number stays taken.
@@ -139,7 +140,7 @@ impl Sockets {
     pub fn remove(&mut self, id: u32) -> Option<Socket> {
         let socket = self.slots.get_mut(id as usize)?.take()?;
         match socket.unsent() {
-            0 => self.free.push(id),
+            0 => self.free.push(Reverse(id)),
             left => drop(self.leaving.insert(id, left)),
         }
         Some(socket)
@@ -152,7 +153,7 @@ impl Sockets {
         *left = left.checked_sub(truesize).expect("more given back than was taken");
         if *left == 0 {
             self.leaving.remove(&id);
-            self.free.push(id);
+            self.free.push(Reverse(id));
         }
     }
 

@@ -9,8 +9,10 @@ mod sysctl;
 use super::listener::Listener;
 use super::{Host, Socket};
 use crate::node::SocketReady;
-use crate::packet::Packet;
+use crate::packet::{Meta, Packet};
 use crate::prefetch::prefetch;
+use crate::qdisc::Enqueue;
+use crate::reason::Reason;
 pub use crate::tcp::TcpRead;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::info::TcpInfo;
@@ -139,7 +141,11 @@ impl Egress for Host {
     fn transmit(&mut self, now: Instant, packet: &mut Packet) -> Handed {
         self.orphaned = false;
         self.paced = false;
+        let Meta { owner, truesize, .. } = packet.meta;
         let verdict = self.ip_output_within(now, u32::MAX, packet);
+        if verdict != Enqueue::Queued {
+            self.free_at_once(verdict, (owner, truesize));
+        }
         Handed { verdict, orphaned: self.orphaned, paced: self.paced }
     }
 
@@ -149,6 +155,19 @@ impl Egress for Host {
 }
 
 impl Host {
+    /// A packet that was dropped while it was handed down is not charged to its owner: its memory
+    /// was freed before the call returned (`kfree_skb`).
+    #[cold]
+    fn free_at_once(&mut self, verdict: Enqueue, (owner, truesize): (u32, u32)) {
+        if let Some((reason, dropped)) = self.out.dropped.last_mut()
+            && (verdict == Enqueue::Dropped || *reason == Reason::LinkDown)
+            && (dropped.meta.owner, dropped.meta.truesize) == (owner, truesize)
+        {
+            dropped.meta.owner = Meta::NO_OWNER;
+            self.orphaned = true;
+        }
+    }
+
     /// Lends a connection out for one call.
     pub fn with_tcp<R>(
         &mut self,

@@ -1,7 +1,8 @@
 //! From the data of a case to a [`World`].
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
-use datapath::fib::{Fib, NextHop, Prefix, Route};
+use datapath::fib::hash::Policy;
+use datapath::fib::{Algorithm as Choice, Fib, NextHop, Prefix, Route, TableId};
 use datapath::host::{Host, Offloads, SharedBuffer};
 use datapath::node::Port;
 use datapath::profile::Profile;
@@ -49,6 +50,11 @@ pub fn micros(micros: u64) -> Instant {
 const SERVER_PORT: u16 = 5001;
 /// The port of the client of the first flow that sends datagrams.
 const CLIENT_PORT: u16 = 20_001;
+/// The table that leads everything to port 0.
+pub const DETOURS: u32 = 100;
+/// How multipath routes may choose.
+pub const ALGORITHMS: [Choice; 6] =
+    [Choice::System, Choice::L3, Choice::L4, Choice::PerPacket, Choice::Modulo, Choice::Credit];
 /// Random streams of qdiscs, apart from those of links and applications.
 const QDISC_STREAMS: u64 = 1 << 45;
 /// Ethernet header, bytes.
@@ -70,6 +76,7 @@ pub fn build(case: &Case) -> Built {
     }
     let addresses: Vec<[IpAddr; 2]> =
         (0..case.nodes.len()).map(|node| addresses_of(case, node)).collect();
+    add_detours(&mut topology, case);
     add_multipath(&mut topology, case, &addresses);
     let mut world = topology.build(case.seed).expect("a case is a sound topology");
     for (index, node) in case.nodes.iter().enumerate() {
@@ -227,10 +234,27 @@ fn add_multipath(topology: &mut Topology, case: &Case, addresses: &[[IpAddr; 2]]
                 .map(|(wire, end)| NextHop::new(end_of(case, wire, end).1.0, None))
                 .collect();
             if hops.len() > 1 {
+                let algorithm = ALGORITHMS[usize::from(case.nodes[router].algorithm)];
                 for address in addresses[target] {
-                    let route = Route::new(Prefix::host(address), hops.clone());
+                    let mut route = Route::new(Prefix::host(address), hops.clone());
+                    route.algorithm = algorithm;
                     topology.route(NodeId(router as u32), route);
                 }
+            }
+        }
+    }
+}
+
+/// A table for each port of a router, which leads everything there.
+fn add_detours(topology: &mut Topology, case: &Case) {
+    for (router, _) in case.nodes.iter().enumerate().filter(|(_, node)| node.router) {
+        let ends = case.wires.iter().flat_map(|wire| wire.ends).filter(|end| *end == router);
+        for port in 0..ends.count() as u16 {
+            for everything in ["0.0.0.0/0", "::/0"] {
+                let everything: Prefix = everything.parse().expect("a prefix");
+                let route = Route::on_link(everything, port);
+                let table = TableId(DETOURS + u32::from(port));
+                topology.route(NodeId(router as u32), route.table(table));
             }
         }
     }
@@ -265,6 +289,10 @@ fn set_up(world: &mut World, id: NodeId, node: &Node) {
         }
         let buffer = node.buffer.map(|[bytes, num, den]| SharedBuffer::new(bytes, (num, den)));
         host.set_shared_buffer(buffer);
+        let policy = Policy::from_number(node.policy.into()).expect("a policy that is drawn");
+        let mut settings = *host.fib_mut().settings();
+        (settings.v4.policy, settings.v6.policy) = (policy, policy);
+        host.fib_mut().set_settings(settings);
     });
 }
 
@@ -332,7 +360,14 @@ fn add_flow(
     let (local, remote) = ends_of(index, flow, addresses);
     let client = tcp_config(world, flow.from, &flow.client, remote.ip());
     let server = tcp_config(world, flow.to, &flow.server, local.ip());
-    let (begins, answers) = applications((index, flow), (local, remote), client, server, ledger);
+    let mut asked = vec![(local, remote)];
+    if let App::Query { more, .. } = &flow.app {
+        let family = usize::from(flow.ipv6);
+        let others =
+            more.iter().map(|node| SocketAddr::new(addresses[*node][family], remote.port()));
+        asked.extend(others.map(|remote| (local, remote)));
+    }
+    let (begins, answers) = applications((index, flow), &asked, client, &server, ledger);
     let listens = match flow.app {
         App::Talk { listen_us, .. } => listen_us,
         _ => 0,
@@ -341,6 +376,13 @@ fn add_flow(
     let (from, to) = (NodeId(flow.from as u32), NodeId(flow.to as u32));
     // The server first: over a link without delay the first packet comes at once.
     let answers = answers.map(|app| world.add_app(to, app, micros(listens), Some(heal)));
+    if let App::Query { request, response, more, .. } = &flow.app {
+        let exchange = Exchange { request: *request, response: *response };
+        for (node, (_, remote)) in more.iter().zip(&asked[1..]) {
+            let app = ResponseServer::new(*remote, server.clone(), exchange);
+            world.add_app(NodeId(*node as u32), Box::new(app), micros(listens), Some(heal));
+        }
+    }
     let stop = if flow.stop_us > 0 { micros(flow.stop_us) } else { heal };
     let begins =
         world.add_app(from, begins, micros(flow.start_us), Some(stop.max(micros(flow.start_us))));
@@ -352,11 +394,13 @@ type Pair = (Box<dyn SimApp>, Option<Box<dyn SimApp>>);
 
 fn applications(
     (index, flow): (usize, &Flow),
-    (local, remote): (SocketAddr, SocketAddr),
+    asked: &[(SocketAddr, SocketAddr)],
     client: TcpConfig,
-    server: TcpConfig,
+    server: &TcpConfig,
     ledger: &Ledger,
 ) -> Pair {
+    let (local, remote) = asked[0];
+    let server = server.clone();
     let us = Duration::from_micros;
     let (from, to) = (flow.from as u32, flow.to as u32);
     match &flow.app {
@@ -391,10 +435,9 @@ fn applications(
             let ask = RequestClient::new(local, remote, client, exchange, us(*think_us), *count);
             (Box::new(ask), Some(Box::new(ResponseServer::new(remote, server, exchange))))
         }
-        App::Query { request, response, think_us, count } => {
+        App::Query { request, response, think_us, count, .. } => {
             let exchange = Exchange { request: *request, response: *response };
-            let ask =
-                QueryClient::new(vec![(local, remote)], client, exchange, us(*think_us), *count);
+            let ask = QueryClient::new(asked.to_vec(), client, exchange, us(*think_us), *count);
             (Box::new(ask), Some(Box::new(ResponseServer::new(remote, server, exchange))))
         }
         App::Connect { every_us, count } => {

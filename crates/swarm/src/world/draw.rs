@@ -3,6 +3,7 @@
 
 use datapath::profile::Profile;
 
+use super::build::DETOURS;
 use super::plan::{
     App, Case, Change, Direction, Ending, Flow, Manners, Node, Offload, Options, Reading, Second,
     Trouble, What, Wire,
@@ -28,14 +29,13 @@ struct Mood {
     least_mtu: u64,
 }
 
-/// The world of a seed.
-pub fn case(seed: u64) -> Case {
-    let mut draw = Draw::new(seed, 0);
-    let mood = mood(&mut draw);
-    let mut nodes = nodes(&mut Draw::new(seed, 1), &mood);
-    let wires = wires(&mut Draw::new(seed, 2), &mood, &nodes);
-    let flows = flows(&mut Draw::new(seed, 3), &mood, &nodes, &wires);
-    let changes = changes(&mut Draw::new(seed, 4), &mood, &nodes, &wires);
+/// Any world.
+pub fn case(draw: &mut Draw) -> Case {
+    let mood = mood(draw);
+    let mut nodes = nodes(draw, &mood);
+    let wires = wires(draw, &mood, &nodes);
+    let flows = flows(draw, &mood, &nodes, &wires);
+    let changes = changes(draw, &mood, &nodes, &wires);
     let late_us = if draw.percent(12) { draw.log_range(1..=50_000) } else { 0 };
     for node in &mut nodes {
         node.slow = late_us > 0 && draw.percent(50);
@@ -106,6 +106,8 @@ fn nodes(draw: &mut Draw, mood: &Mood) -> Vec<Node> {
                 let alpha = *draw.one_of(&[[1, 1], [1, 4], [8, 1], [1, 16]]);
                 [draw.log_range(2_000..=1_000_000) as u32, alpha[0], alpha[1]]
             }),
+            policy: if mood.tuned { draw.range(0..=3) as u8 } else { 0 },
+            algorithm: if mood.tuned && draw.percent(50) { draw.range(1..=5) as u8 } else { 0 },
             sysctls: (0..count).map(|_| words::sysctl(draw)).collect(),
         }
     };
@@ -234,11 +236,12 @@ fn rule(draw: &mut Draw, mood: &Mood) -> String {
 fn flows(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Flow> {
     let hosts: Vec<usize> = (0..nodes.len()).filter(|node| !nodes[*node].router).collect();
     let mtu = wires.iter().map(|wire| wire.mtu).min().unwrap_or(1_500).min(1_500);
-    let count = draw.log_range(1..=10);
+    let count = draw.log_range(1..=20);
     let one = |draw: &mut Draw| {
         let from = *draw.one_of(&hosts);
-        let others: Vec<usize> = hosts.iter().copied().filter(|host| *host != from).collect();
+        let mut others: Vec<usize> = hosts.iter().copied().filter(|host| *host != from).collect();
         let to = *draw.one_of(&others);
+        others.retain(|host| *host != to);
         let start_us = match draw.range(0..=3) {
             0 => 0,
             1 => draw.log_range(0..=mood.heal_us),
@@ -258,7 +261,7 @@ fn flows(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Fl
             ipv6: mood.ipv6 && draw.percent(60),
             start_us,
             stop_us: stop_us.min(mood.heal_us),
-            app: app(draw, mood, mtu),
+            app: app(draw, mood, mtu, &others),
             client,
             server,
         }
@@ -266,9 +269,10 @@ fn flows(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Fl
     (0..count).map(|_| one(draw)).collect()
 }
 
-fn app(draw: &mut Draw, mood: &Mood, mtu: u32) -> App {
-    // A packet is the unit of work.
-    let most = u64::from(mtu.saturating_sub(40)) * 2_000;
+fn app(draw: &mut Draw, mood: &Mood, mtu: u32, others: &[usize]) -> App {
+    // A packet is the unit of work; a few flows are long.
+    let packets = if draw.percent(15) { 12_000 } else { 2_000 };
+    let most = u64::from(mtu.saturating_sub(40)) * packets;
     let gap = |draw: &mut Draw| {
         if draw.percent(50) { 0 } else { draw.log_range(1..=mood.heal_us / 4) }
     };
@@ -308,6 +312,7 @@ fn app(draw: &mut Draw, mood: &Mood, mtu: u32) -> App {
             response: draw.log_range(1..=most / 60),
             think_us: gap(draw),
             count,
+            more: others.iter().copied().filter(|_| draw.percent(30)).collect(),
         },
         16 => {
             App::Connect { every_us: draw.log_range(1 + mood.heal_us / 200..=mood.heal_us), count }
@@ -446,10 +451,15 @@ fn change(
         8 => {
             let hosts: Vec<usize> = (0..nodes.len()).filter(|node| !nodes[*node].router).collect();
             let to = *draw.one_of(&hosts);
-            let kind = (*draw.one_of(&["blackhole", "unreachable", "prohibit"])).to_owned();
-            let deny = |begins| What::Deny { node, to, kind: kind.clone(), begins };
-            changes.push(Change { at_us, what: deny(true) });
-            changes.push(Change { at_us: at_us + span, what: deny(false) });
+            let kind = match draw.range(0..=5) {
+                0 => "blackhole".to_owned(),
+                1 => "unreachable".to_owned(),
+                2 => "prohibit".to_owned(),
+                _ => format!("lookup {}", DETOURS + draw.range(0..=4) as u32),
+            };
+            let rule = |begins| What::Rule { node, to, kind: kind.clone(), begins };
+            changes.push(Change { at_us, what: rule(true) });
+            changes.push(Change { at_us: at_us + span, what: rule(false) });
         }
         _ => changes.push(Change { at_us, what: What::FlushMetrics { node } }),
     }

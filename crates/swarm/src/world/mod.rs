@@ -31,12 +31,20 @@ pub use plan::Case;
 
 use crate::Kind;
 use crate::case::{self, Outcome, Violation};
+use crate::draw::Draw;
+
+impl Case {
+    /// Any case.
+    pub fn any(draw: &mut Draw) -> Self {
+        draw::case(draw)
+    }
+}
 
 impl case::Case for Case {
     const KIND: Kind = Kind::World;
 
     fn draw(seed: u64) -> Self {
-        draw::case(seed)
+        Self::any(&mut Draw::new(seed, 0))
     }
 
     fn run(&self) -> Result<Outcome, Violation> {

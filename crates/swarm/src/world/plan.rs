@@ -65,6 +65,12 @@ pub struct Node {
     /// Packet memory that its ports share: bytes, and alpha's numerator and denominator.
     #[serde(default, skip_serializing_if = "is_default")]
     pub buffer: Option<[u32; 3]>,
+    /// `fib_multipath_hash_policy` of both families.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub policy: u8,
+    /// How its multipath routes choose, by its place in [`super::build::ALGORITHMS`].
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub algorithm: u8,
     /// Sysctls from the beginning on, `NAME=VALUE`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sysctls: Vec<String>,
@@ -182,6 +188,14 @@ pub struct Flow {
     pub server: Options,
 }
 
+impl Flow {
+    /// Whether one of its applications runs on a node.
+    pub fn involves(&self, node: usize) -> bool {
+        let asked = matches!(&self.app, App::Query { more, .. } if more.contains(&node));
+        self.from == node || self.to == node || asked
+    }
+}
+
 /// What runs at both ends of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -225,7 +239,7 @@ pub enum App {
         /// How many.
         count: u64,
     },
-    /// `QueryClient` with one server.
+    /// `QueryClient` with one server or more.
     Query {
         /// Bytes of a request.
         request: u64,
@@ -235,6 +249,9 @@ pub enum App {
         think_us: u64,
         /// How many.
         count: u64,
+        /// Hosts that are asked as well.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        more: Vec<usize>,
     },
     /// `Connect` to a `TcpSink`.
     Connect {
@@ -429,13 +446,14 @@ pub enum What {
         /// `NAME=VALUE`.
         words: String,
     },
-    /// Packets to a host are denied by a route, or no longer.
-    Deny {
-        /// The node that denies.
+    /// Packets to a host are denied or led astray by a rule, or no longer.
+    Rule {
+        /// The node that has the rule.
         node: usize,
         /// The host that they are for.
         to: usize,
-        /// `blackhole`, `unreachable` or `prohibit`.
+        /// `blackhole`, `unreachable`, `prohibit`, or `lookup` of a table: routers have one for
+        /// each port, 100 and its number, that leads everything there.
         kind: String,
         /// Begins, or ends.
         begins: bool,

@@ -44,6 +44,10 @@ pub fn simpler(case: &Case) -> Vec<Case> {
             with(&|case| case.nodes[index].sysctls.clone_from(&sysctls));
         }
         with(&|case| "linux-7.x".clone_into(&mut case.nodes[index].profile));
+        with(&|case| {
+            let node = &mut case.nodes[index];
+            (node.policy, node.algorithm) = (0, 0);
+        });
         with(&|case| case.nodes[index].gro = false);
         with(&|case| case.nodes[index].rx_usecs = 0);
         with(&|case| case.nodes[index].offload = super::plan::Offload::Off);
@@ -167,6 +171,11 @@ fn flow(case: &Case, index: usize, with: &mut Changes<'_>) {
             }
         }
         _ => {
+            with(&|case| {
+                if let App::Query { more, .. } = &mut case.flows[index].app {
+                    more.pop();
+                }
+            });
             let fewer = |app: &mut App| match app {
                 App::Request { count, .. }
                 | App::Query { count, .. }
@@ -211,7 +220,7 @@ fn talk(index: usize, answers: bool, with: &mut Changes<'_>) {
 
 /// Without a node that no flow needs, and the wires that end there.
 fn without_node(case: &Case, gone: usize) -> Option<Case> {
-    let needed = case.flows.iter().any(|flow| flow.from == gone || flow.to == gone);
+    let needed = case.flows.iter().any(|flow| flow.involves(gone));
     if needed || case.nodes.len() <= 2 {
         return None;
     }
@@ -225,16 +234,19 @@ fn without_node(case: &Case, gone: usize) -> Option<Case> {
     for flow in &mut simpler.flows {
         renumber(&mut flow.from);
         renumber(&mut flow.to);
+        if let App::Query { more, .. } = &mut flow.app {
+            more.iter_mut().for_each(renumber);
+        }
     }
     simpler.changes.retain(|change| match &change.what {
         What::Sysctl { node, .. } | What::FlushMetrics { node } => *node != gone,
-        What::Deny { node, to, .. } => *node != gone && *to != gone,
+        What::Rule { node, to, .. } => *node != gone && *to != gone,
         _ => true,
     });
     for change in &mut simpler.changes {
         match &mut change.what {
             What::Sysctl { node, .. } | What::FlushMetrics { node } => renumber(node),
-            What::Deny { node, to, .. } => {
+            What::Rule { node, to, .. } => {
                 renumber(node);
                 renumber(to);
             }

@@ -359,12 +359,13 @@ fn cake(draw: &mut Draw) -> String {
     words
 }
 
-/// A sysctl with a value of the kernel's range, and now and then one beyond it.
+/// A sysctl with a value of the kernel's range, and now and then one beyond what is drawn else.
 pub fn sysctl(draw: &mut Draw) -> String {
     let (name, least, most) = *draw.one_of(SYSCTLS);
     let value = match draw.range(0..=99) {
         0..=14 => least,
         15..=24 => most,
+        25..=29 => return beyond(draw, name, least, most),
         _ => draw.log_range(least..=most),
     };
     match name {
@@ -374,6 +375,19 @@ pub fn sysctl(draw: &mut Draw) -> String {
         }
         _ => format!("{name}={value}"),
     }
+}
+
+/// What a kernel may refuse; a value of the other end of the range is taken.
+fn beyond(draw: &mut Draw, name: &str, least: u64, most: u64) -> String {
+    let value = match draw.range(0..=5) {
+        0 => (most + 1).to_string(),
+        1 => least.saturating_sub(1).to_string(),
+        2 => "-1".to_owned(),
+        3 => u64::MAX.to_string(),
+        4 => String::new(),
+        _ => format!("{least} {most}"),
+    };
+    format!("{name}={value}")
 }
 
 /// Names with the least and the greatest value that is drawn: those of the kernel, but for spans of

@@ -58,7 +58,9 @@ impl Connection {
         let (timestamps, sack, scale) = if is_answer {
             (self.opt.timestamps, self.opt.sack_ok, self.opt.wscale_ok)
         } else {
-            (sysctl.tcp_timestamps != 0, sysctl.tcp_sack != 0, sysctl.tcp_window_scaling != 0)
+            // Nobody who signs offers timestamps (`tcp_syn_options`).
+            let timestamps = sysctl.tcp_timestamps != 0 && self.md5_key().is_none();
+            (timestamps, sysctl.tcp_sack != 0, sysctl.tcp_window_scaling != 0)
         };
         // The MSS option speaks of segments without options (RFC 6691).
         let counted = (is_answer || crossing.is_some()) && self.opt.timestamps;

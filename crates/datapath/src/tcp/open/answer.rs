@@ -34,6 +34,11 @@ impl Connection {
         conn.state = State::SynRecv;
         conn.save_syn(syn);
         conn.take_syn(tcp, cx);
+        if conn.md5_key().is_some() && conn.opt.sack_ok {
+            // With a signature and timestamps no SACK block has room (`tcp_synack_options`). A cookie
+            // keeps its timestamps: they remember the options.
+            conn.opt.timestamps = false;
+        }
         conn.reflect_tos(syn.network.tos());
         let flags =
             TcpFlags::SYN | TcpFlags::ACK | conn.ecn_answer_syn(tcp.flags, seg.ecn, ends.ecn);
@@ -58,10 +63,6 @@ impl Connection {
         self.learn_peer_options(tcp, cx);
         let mss = self.opt.advmss;
         self.choose_initial_window(mss, self.opt.wscale_ok);
-        if self.md5_key().is_some() && self.opt.sack_ok {
-            // A SYN-ACK has no room for signature, timestamps and SACK together.
-            self.opt.timestamps = false;
-        }
         self.rcv.nxt = tcp.seq + 1;
         self.rcv.wup = self.rcv.nxt;
         self.rcv.copied_seq = self.rcv.nxt;
