@@ -334,6 +334,12 @@ pub enum SysctlError {
 }
 
 impl TcpConfig {
+    /// Segments that one packet may have. A signature is of one segment (`sk_gso_disable` in
+    /// `tcp_md5_do_add`).
+    pub(crate) fn gso_segs_limit(&self) -> u32 {
+        if self.socket.md5.is_empty() { self.gso_max_segs.into() } else { 1 }
+    }
+
     /// A configuration for `profile` with that kernel's defaults.
     pub fn for_profile(profile: Profile) -> Self {
         let mut sysctl = Sysctl::default();

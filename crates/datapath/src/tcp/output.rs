@@ -277,7 +277,7 @@ impl Connection {
         } else {
             longest / self.snd.mss
         };
-        segs.min(u32::from(self.config.gso_max_segs)).max(1)
+        segs.min(self.config.gso_segs_limit()).max(1)
     }
 
     /// Enough waits below the socket already (`tcp_small_queue_check`). `factor`: shift of the

@@ -319,7 +319,7 @@ impl Connection {
         };
         let current = self.snd.gso_segs * mss;
         if goal < current || goal >= current + mss {
-            self.snd.gso_segs = (goal / mss).min(u32::from(self.config.gso_max_segs));
+            self.snd.gso_segs = (goal / mss).min(self.config.gso_segs_limit());
         }
         (self.snd.gso_segs * mss).max(mss)
     }

@@ -601,7 +601,11 @@ impl<'a> Play<'a> {
             let explained = match error {
                 SocketError::Reset | SocketError::BrokenPipe => reset || entry.aborted,
                 SocketError::Refused => reset || told,
-                SocketError::TimedOut => (lost && !self.in_peace(entry, &witness)) || told,
+                // Where no socket is left the reset is not signed, and is not heard.
+                SocketError::TimedOut => {
+                    let unheard = reset && flow.client.md5.is_some();
+                    (lost && !self.in_peace(entry, &witness)) || told || unheard
+                }
                 _ => told || lost,
             };
             if !explained {

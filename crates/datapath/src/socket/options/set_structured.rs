@@ -80,7 +80,7 @@ impl Setter<'_> {
             keys.retain(|old| old.network != key.network || old.prefix_len != key.prefix_len);
             if !key.secret.is_empty() {
                 keys.push(key.clone());
-                // A signature is of one segment.
+                // It stays so when the key is taken away.
                 config.gso_max_segs = 1;
             }
         });
