@@ -28,13 +28,13 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "target/mutants"
 TREE = WORK / "tree"
 RESULTS = WORK / "results.jsonl"
-# Which sources a list is about, and how its switch is called there.
+# Which sources a list is about.
 FOLDERS = {
-    "tcp": ("crates/datapath/src/tcp", "crate"),
-    "host": ("crates/datapath/src/host", "crate"),
-    "qdisc": ("crates/datapath/src/qdisc", "crate"),
-    "fib": ("crates/datapath/src/fib", "crate"),
-    "sim": ("crates/sim/src", "datapath"),
+    "tcp": "crates/datapath/src/tcp",
+    "host": "crates/datapath/src/host",
+    "qdisc": "crates/datapath/src/qdisc",
+    "fib": "crates/datapath/src/fib",
+    "sim": "crates/sim/src",
 }
 LIBRARIES = ["crates/datapath/src/lib.rs", "crates/sim/src/lib.rs"]
 PACKAGES = ["datapath", "sim", "drill", "iproute", "lab"]
@@ -77,8 +77,8 @@ def edits(mutant):
 
 def place(mutant, edit):
     """File, start and end of the text that is replaced."""
-    source, _ = FOLDERS[mutant["folder"]]
-    file = f"{source}/{edit['file']}"
+    source = FOLDERS[mutant["folder"]]
+    file = os.path.normpath(f"{source}/{edit['file']}")
     text = (ROOT / file).read_text()
     begin = 0
     if "after" in edit:
@@ -120,7 +120,7 @@ def planted(mutants):
         text = texts.get(file) or (ROOT / file).read_text()
         place = old = text[start:end]
         for mutant, replacement in made:
-            _, switch = FOLDERS[mutant["folder"]]
+            switch = "crate" if file.startswith("crates/datapath/") else "datapath"
             condition = f"{switch}::mutants::on({mutant['number']})"
             place = f"if {condition} {{ {replacement} }} else {{ {place} }}"
         if old[-1] not in ";}":

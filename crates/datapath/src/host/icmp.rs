@@ -77,6 +77,10 @@ impl Host {
     ) -> Result<Enqueue, SocketError> {
         let pings = &self.icmp.pings;
         let ident = pings.iter().find(|(_, socket)| *socket == id).ok_or(SocketError::BadSocket)?.0;
+        let headers = if remote.is_ipv4() { 20 + 8 } else { 8 };
+        if len > u32::from(u16::MAX) - headers {
+            return Err(SocketError::MessageSize);
+        }
         let src = self.source_address(remote).ok_or(SocketError::Unreachable)?;
         let kind = if remote.is_ipv4() { ECHO_REQUEST_V4 } else { ECHO_REQUEST_V6 };
         let icmp = Icmp { kind, code: 0, rest: u32::from(ident) << 16 | u32::from(seq) };

@@ -10,7 +10,7 @@ use crate::qdisc::police::Action;
 use crate::qdisc::{Cx, Enqueue};
 use crate::reason::Reason;
 use crate::units::Instant;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 impl Host {
     /// A packet has arrived on a port (`netif_receive_skb`).
@@ -63,11 +63,20 @@ impl Host {
     #[inline]
     fn way_of(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<Way> {
         if let Network::Ipv4(ip) = &packet.network
-            && let Some(way) = self.route_cache.recall(ip.dst)
+            && let Some(way) = self.recall(packet, ip.dst, iif)
         {
             return Some(way);
         }
         self.look_up(now, packet, iif)
+    }
+
+    /// The way that is remembered for `dst`: the same that a look-up would give for `packet`.
+    #[inline]
+    fn recall(&self, packet: &Packet, dst: Ipv4Addr, iif: Option<u16>) -> Option<Way> {
+        let way = self.route_cache.recall(dst)?;
+        let asked = || key_of(packet, iif).map(|key| self.fib.lookup(&key).into());
+        debug_assert_eq!(Some(way), asked(), "what is remembered of {dst}");
+        Some(way)
     }
 
     #[inline(never)]
@@ -98,7 +107,7 @@ impl Host {
         if packet.extra.is_some() || self.ports[usize::from(port.0)].config.offloads.gro {
             return None;
         }
-        let Way::Out(index) = self.route_cache.recall(ip.dst)? else { return None };
+        let Way::Out(index) = self.recall(packet, ip.dst, Some(port.0))? else { return None };
         self.settle(now, index);
         let out = &mut self.ports[usize::from(index)];
         if ip.ttl <= 1 || too_big(packet, out.config.mtu) || !out.may_pass(packet) {
@@ -122,7 +131,7 @@ impl Host {
     #[inline]
     pub fn take_in(&mut self, now: Instant, port: Port, packet: &Packet) -> bool {
         let Network::Ipv4(ip) = &packet.network else { return false };
-        let local = self.route_cache.recall(ip.dst) == Some(Way::Local);
+        let local = self.recall(packet, ip.dst, Some(port.0)) == Some(Way::Local);
         if !local
             || packet.extra.is_some()
             || self.ports[usize::from(port.0)].config.offloads.gro

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// `net.core.somaxconn`.
 pub const SOMAXCONN: u32 = 4_096;
+/// At hosts with more sockets a listener's books are not recomputed.
+const MOST_CHECKED: u32 = 256;
 /// How long a Fast Open that was reset after it had been accepted counts on.
 const RESET_COUNTS: Duration = Duration::from_secs(60);
 
@@ -288,6 +290,7 @@ impl Host {
         } else {
             state.half_open += 1;
         }
+        self.check_listener(listener);
     }
 
     fn drop_syn(&mut self) {
@@ -387,6 +390,7 @@ impl Host {
         if self.tcp_connection(id).is_some_and(|tcp| tcp.state() == State::SynRecv) {
             self.left_handshake(now, id, listener, true, false);
         }
+        self.check_listener(listener);
         true
     }
 
@@ -445,6 +449,44 @@ impl Host {
         }
         for connection in self.sockets.half_open_of(id) {
             self.forget_connection(connection);
+        }
+        // Who was accepted before the end of the handshake goes on alone: the number may be
+        // another listener's soon.
+        for socket in self.sockets.iter_mut() {
+            if let Socket::Tcp(TcpSocket::Connection(socket)) = socket
+                && socket.listener == Some(id)
+            {
+                socket.listener = None;
+            }
+        }
+    }
+
+    /// A listener's books are those of its connections: how many are in the handshake, which wait to
+    /// be accepted (`reqsk_queue_len`, `sk_ack_backlog`).
+    pub(super) fn check_listener(&self, id: u32) {
+        if !cfg!(debug_assertions) || self.sockets.numbers() > MOST_CHECKED {
+            return;
+        }
+        let Some(listener) = self.tcp_listener(id) else { return };
+        let of_it = |socket: &&Socket| match socket {
+            Socket::Tcp(TcpSocket::Connection(socket)) => socket.listener == Some(id),
+            _ => false,
+        };
+        let is_queued = |socket: &Socket| match socket {
+            Socket::Tcp(TcpSocket::Connection(socket)) => socket.queued,
+            _ => false,
+        };
+        let (fast, half): (Vec<&Socket>, Vec<&Socket>) =
+            self.sockets.iter().filter(of_it).partition(|socket| is_queued(socket));
+        assert_eq!(listener.half_open as usize, half.len(), "half-open connections of {id}");
+        let unfinished = fast.len() + listener.fast_open.resets.len();
+        assert_eq!(listener.fast_open.unfinished as usize, unfinished, "Fast Opens of {id}");
+        for &waiting in &listener.queue {
+            let there = match self.sockets.get(waiting) {
+                Some(Socket::Tcp(TcpSocket::Connection(socket))) => !socket.accepted,
+                _ => false,
+            };
+            assert!(there, "{waiting} waits to be accepted at {id}, and is no new connection");
         }
     }
 }

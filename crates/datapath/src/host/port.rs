@@ -427,6 +427,13 @@ impl HostPort {
         &mut self.qdisc
     }
 
+    /// How many packets the device has room for once all that it was promised has come; below zero
+    /// while a chain has gone beyond.
+    pub fn room(&self) -> i64 {
+        let first = i64::from(self.promised_at < Instant::FAR_FUTURE);
+        i64::from(self.credits) + first + self.promised_later.len() as i64
+    }
+
     /// Whether the interface is up.
     pub fn is_up(&self) -> bool {
         self.up

@@ -1,12 +1,71 @@
 //! Local addresses and ports of TCP sockets.
 
 use super::Host;
-use super::udp::EPHEMERAL;
 use crate::fib::Decision;
 use crate::tcp::SocketError;
+use crate::tcp::config::SysctlError;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::switch;
+use crate::tcp::sysctl::number_within;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// Ports for those who ask for none (`net.ipv4.ip_local_port_range`), one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ephemeral {
+    first: u16,
+    last: u16,
+    /// The port given out last.
+    given: u16,
+}
+
+impl Default for Ephemeral {
+    fn default() -> Self {
+        Self { first: 32_768, last: 60_999, given: 0 }
+    }
+}
+
+impl Ephemeral {
+    /// How many there are.
+    pub fn count(self) -> u32 {
+        u32::from(self.last) - u32::from(self.first) + 1
+    }
+
+    /// How many of them a TCP socket tries: one of an odd number is left out
+    /// (`inet_csk_find_open_port`, `__inet_hash_connect`).
+    pub fn tries(self) -> u32 {
+        match self.count() {
+            1 => 1,
+            count => count & !1,
+        }
+    }
+
+    /// The one after that given out last.
+    pub fn next(&mut self) -> u16 {
+        let within = (self.first..self.last).contains(&self.given);
+        self.given = if within { self.given + 1 } else { self.first };
+        self.given
+    }
+
+    /// As `ipv4_local_port_range` takes it: what is left out stays, what is too much is not looked at.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        const PORTS: core::ops::RangeInclusive<i64> = 1..=u16::MAX as i64;
+        const PRIVILEGED: u16 = 1_024;
+        let mut words = value.split_whitespace();
+        let first = match words.next() {
+            Some(word) => number_within(name, word, PORTS)? as u16,
+            None => return Err(SysctlError::Value(format!("{name} wants two ports"))),
+        };
+        let last = words.next().map(|word| number_within(name, word, PORTS)).transpose()?;
+        let last = last.map_or(self.last, |last| last as u16);
+        if last < first || first < PRIVILEGED {
+            let rule =
+                format!("{name}: the first port is {PRIVILEGED} at least, the last no smaller");
+            return Err(SysctlError::Value(rule));
+        }
+        (self.first, self.last) = (first, last);
+        Ok(())
+    }
+}
 
 impl Host {
     /// Whether packets to `ip` are for this host, or `ip` stands for all of its addresses.
@@ -24,8 +83,8 @@ impl Host {
 
     /// A port that no TCP socket is bound to at `ip`.
     pub fn tcp_free_port(&mut self, ip: IpAddr) -> Option<u16> {
-        for _ in EPHEMERAL {
-            let port = self.next_ephemeral();
+        for _ in 0..self.sockets.ephemeral.tries() {
+            let port = self.sockets.ephemeral.next();
             let taken = self.tcp_sockets().any(|(local, ..)| {
                 local.port() == port
                     && (local.ip() == ip || local.ip().is_unspecified() || ip.is_unspecified())
@@ -58,17 +117,6 @@ impl Host {
             return Err(SocketError::AddressNotAvailable);
         }
         Ok(local)
-    }
-
-    pub(super) fn next_ephemeral(&mut self) -> u16 {
-        let last = self.sockets.last_ephemeral;
-        let next = if EPHEMERAL.contains(&last) && last < *EPHEMERAL.end() {
-            last + 1
-        } else {
-            *EPHEMERAL.start()
-        };
-        self.sockets.last_ephemeral = next;
-        next
     }
 
     /// Whether data may go with a SYN to `remote`: Fast Open is on, and a cookie is known or none

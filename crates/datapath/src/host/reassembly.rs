@@ -114,6 +114,8 @@ pub(super) struct Expired {
 
 /// `struct ipq`, `struct frag_queue`: what a queue is charged, as observed.
 const QUEUE_MEMORY: [u32; 2] = [200, 184];
+/// Of more packets at once the books are not recomputed.
+const MOST_CHECKED: usize = 256;
 /// Bytes that an IPv4 packet has at most.
 const MAX_PACKET: u32 = 65_535;
 
@@ -177,6 +179,7 @@ impl Reassembly {
         let before = queue.memory;
         let verdict = queue.insert(packet, piece);
         self.memory[family] = self.memory[family] + queue.memory - before;
+        queue.check();
         let outcome = match verdict {
             Verdict::Kept if queue.is_complete() => self.finish(&key),
             Verdict::Kept => Outcome::Kept,
@@ -187,7 +190,23 @@ impl Reassembly {
                 Outcome::Failed { overlap, fragments }
             }
         };
+        self.check();
         Added { outcome, too_far }
+    }
+
+    /// The memory and the timers are those of what waits.
+    fn check(&self) {
+        if cfg!(debug_assertions) && self.queues.len() <= MOST_CHECKED {
+            let mut memory = [0; 2];
+            for (key, queue) in &self.queues {
+                memory[usize::from(key.src.is_ipv6())] += queue.memory;
+            }
+            assert_eq!(self.memory, memory, "the memory of what is reassembled");
+            let of_ipv4 = self.queues.keys().filter(|key| key.src.is_ipv4()).count();
+            let counted: u32 = self.sources.values().map(|source| source.queues).sum();
+            assert_eq!(counted as usize, of_ipv4, "packets of the sources");
+            assert_eq!(self.deadlines.len(), self.queues.len(), "deadlines");
+        }
     }
 
     /// The packets whose time is over at `now`, the earliest first.
@@ -197,6 +216,7 @@ impl Reassembly {
             return None;
         }
         let queue = self.remove(&key);
+        self.check();
         Some(Expired { has_first: queue.has_first, fragments: queue.into_packets() })
     }
 
@@ -298,6 +318,23 @@ impl Queue {
             deadline,
             source_count: 0,
         }
+    }
+
+    /// The pieces lie apart, within the packet, and nothing lies behind the last one.
+    fn check(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let mut end = 0;
+        let mut ended = false;
+        for (offset, packet) in &self.fragments {
+            let piece = packet.piece().expect("a fragment");
+            assert!(*offset >= end, "pieces overlap: {offset} before {end}");
+            assert!(!ended, "a piece at {offset} lies behind the last, which ends at {end}");
+            end = if piece.more { offset + (piece.len & !7) } else { piece.end() };
+            ended = !piece.more;
+        }
+        assert_eq!((self.has_last, self.len), (ended, end), "the end of what is reassembled");
     }
 
     fn is_complete(&self) -> bool {

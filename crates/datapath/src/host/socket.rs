@@ -1,5 +1,6 @@
 //! The sockets of one host, by number.
 
+use super::ports::Ephemeral;
 use super::tcp::TcpSocket;
 use super::udp::UdpSocket;
 use crate::packet::Body;
@@ -74,8 +75,8 @@ pub struct Sockets {
     leaving: BTreeMap<u32, u32>,
     /// UDP sockets by local port, several to a port if their addresses differ.
     pub(super) udp: BTreeMap<(u16, core::net::IpAddr), u32>,
-    /// The last ephemeral port given out.
-    pub(super) last_ephemeral: u16,
+    /// Ports for those who ask for none.
+    pub(super) ephemeral: Ephemeral,
 }
 
 impl Sockets {

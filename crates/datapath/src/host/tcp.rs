@@ -240,6 +240,11 @@ impl Host {
         self.tcp.as_ref().map(|stack| stack.mib.clone()).unwrap_or_default()
     }
 
+    /// The same, to look at; `None` without any TCP so far.
+    pub fn tcp_mib_seen(&self) -> Option<&Mib> {
+        self.tcp.as_ref().map(|stack| &stack.mib)
+    }
+
     /// Turns the event stream on or off.
     pub fn set_tracing(&mut self, on: bool) {
         self.tcp_stack().tracing = on;
@@ -353,6 +358,9 @@ impl Host {
         }
         if dead {
             self.forget_connection(id);
+        }
+        if let Some(listener) = listener {
+            self.check_listener(listener);
         }
     }
 

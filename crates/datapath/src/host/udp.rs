@@ -20,8 +20,6 @@ pub const UDP_RECEIVE_BUFFER: u32 = 212_992;
 /// `net.core.wmem_default`.
 pub const UDP_SEND_BUFFER: u32 = 212_992;
 
-/// First and last port of `net.ipv4.ip_local_port_range`.
-pub(super) const EPHEMERAL: core::ops::RangeInclusive<u16> = 32_768..=60_999;
 /// `struct sk_buff` and the shared info that every packet in memory is charged for.
 pub(super) const SKB_OVERHEAD: u32 = 768;
 /// Largest packet of a host to itself (`lo`).
@@ -91,12 +89,13 @@ impl UdpSocket {
         }
     }
 
-    /// A packet of this socket has left or was dropped. True if a writer waits and there is now
-    /// room (`sock_def_write_space`: half of the buffer free).
+    /// A packet of this socket has left or was dropped. True if there is now room and somebody may wait
+    /// for it: a writer, or who polls (`sock_def_write_space`: half of the buffer free).
     pub(super) fn give_back(&mut self, truesize: u32) -> bool {
+        let had_room = self.is_writable();
         self.unsent_truesize =
             self.unsent_truesize.checked_sub(truesize).expect("more given back than was taken");
-        let woken = self.wants_room && self.is_writable();
+        let woken = (self.wants_room || !had_room) && self.is_writable();
         self.wants_room &= !woken;
         self.wakes.write += u32::from(woken);
         woken
@@ -119,6 +118,7 @@ impl UdpSocket {
 
     /// Queues what arrived; false if the receive buffer is full (`__udp_enqueue_schedule_skb`).
     fn accept(&mut self, datagram: Datagram) -> bool {
+        self.check();
         if self.received_truesize > self.receive_buffer {
             self.receive_drops += 1;
             return false;
@@ -132,7 +132,14 @@ impl UdpSocket {
     fn read(&mut self) -> Option<Datagram> {
         let datagram = self.received.pop_front()?;
         self.received_truesize -= truesize_of(datagram.body.len);
+        self.check();
         Some(datagram)
+    }
+
+    /// What the receive buffer is charged is what waits in it (`sk_rmem_alloc`).
+    fn check(&self) {
+        let waits = || self.received.iter().map(|one| u64::from(truesize_of(one.body.len))).sum();
+        debug_assert_eq!(u64::from(self.received_truesize), waits(), "the receive buffer's charge");
     }
 }
 
@@ -163,14 +170,8 @@ impl Host {
     }
 
     fn free_udp_port(&mut self, ip: IpAddr) -> Result<u16, SocketError> {
-        for _ in EPHEMERAL {
-            let last = self.sockets.last_ephemeral;
-            let port = if EPHEMERAL.contains(&last) && last < *EPHEMERAL.end() {
-                last + 1
-            } else {
-                *EPHEMERAL.start()
-            };
-            self.sockets.last_ephemeral = port;
+        for _ in 0..self.sockets.ephemeral.count() {
+            let port = self.sockets.ephemeral.next();
             if !self.udp_port_is_taken(SocketAddr::new(ip, port)) {
                 return Ok(port);
             }
@@ -200,7 +201,8 @@ impl Host {
         remote: SocketAddr,
         body: Body,
     ) -> Result<Enqueue, SocketError> {
-        if body.len > u32::from(u16::MAX) - 8 - 20 {
+        let headers = if remote.is_ipv4() { 20 + 8 } else { 8 };
+        if body.len > u32::from(u16::MAX) - headers {
             return Err(SocketError::MessageSize);
         }
         let src = match self.udp_socket(id)?.local.ip() {

@@ -171,6 +171,9 @@ impl Host {
     /// # Errors
     /// There is no such sysctl, or it cannot have that value.
     pub fn set_ip_sysctl(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
+        if name == PORT_RANGE {
+            return self.set_port_range(name, value);
+        }
         let reassembly = self.reassembly.get_or_insert_default();
         if place_of(reassembly, name).is_none() {
             return Err(SysctlError::Unknown);
@@ -200,7 +203,8 @@ impl Host {
     }
 
     /// The sysctls of the network layer.
-    pub const IP_SYSCTLS: [&'static str; 7] = [
+    pub const IP_SYSCTLS: [&'static str; 8] = [
+        PORT_RANGE,
         "net.ipv4.ipfrag_high_thresh",
         "net.ipv4.ipfrag_low_thresh",
         "net.ipv4.ipfrag_max_dist",
@@ -210,6 +214,8 @@ impl Host {
         "net.ipv6.ip6frag_time",
     ];
 }
+
+const PORT_RANGE: &str = "net.ipv4.ip_local_port_range";
 
 fn place_of<'a>(reassembly: &'a mut Reassembly, name: &str) -> Option<&'a mut u32> {
     let (ipv6, short) = match name.strip_prefix("net.ipv6.ip6frag_") {

@@ -11,6 +11,7 @@ use super::errno::Errno;
 use super::family;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
 use super::number::*;
+use super::options::shortened;
 use super::stream::wait;
 use super::table::File;
 use crate::host::{Datagram, Host, SocketError, UdpSocket, Wakes};
@@ -37,8 +38,19 @@ pub(super) struct DatagramSocket {
     /// How often that was called: each time wakes whoever waits (`inet_shutdown`).
     shutdowns: u32,
     settings: Settings,
+    /// What `MSG_MORE` has gathered so far; an error throws it away (`udp_flush_pending_frames`).
+    corked: Option<Corked>,
 }
 
+/// A datagram that is being gathered, and whom it is for.
+#[derive(Clone, Copy, Debug)]
+struct Corked {
+    remote: SocketAddr,
+    bytes: u64,
+}
+
+/// What an IPv4 packet has room for behind its headers, as far as nobody has options.
+const LONGEST_PAYLOAD: u64 = 0xffff - 8 - 20;
 /// The longest datagram that `sendmsg` looks at.
 const LONGEST: u64 = 0xffff;
 impl DatagramSocket {
@@ -52,6 +64,7 @@ impl DatagramSocket {
             shut: (false, false),
             shutdowns: 0,
             settings: Settings::default(),
+            corked: None,
         }
     }
 
@@ -87,7 +100,10 @@ impl DatagramSocket {
         if let Some(id) = self.id {
             return Ok(id);
         }
-        let id = host.udp_bind(local).map_err(Errno::from)?;
+        let id = host.udp_bind(local).map_err(|error| match error {
+            SocketError::AddressNotAvailable => Errno::EAGAIN,
+            other => other.into(),
+        })?;
         self.id = Some(id);
         self.apply(host);
         Ok(id)
@@ -155,10 +171,9 @@ impl Sockets {
             Syscall::Ioctl { request, argument, .. } => {
                 self.datagram_ioctl(host, fd, *request, *argument)
             }
-            Syscall::GetOption { level, name, len, .. } => match len {
-                0 => Err(Errno::EINVAL),
-                _ => self.datagram_option(now, host, fd, *level, *name),
-            },
+            Syscall::GetOption { level, name, len, .. } => self
+                .datagram_option(now, host, fd, *level, *name)
+                .and_then(|value| shortened(value, *level, *name, *len)),
             Syscall::SetOption { level, name, value, .. } => {
                 self.set_datagram_option(host, fd, *level, *name, value)
             }
@@ -206,7 +221,8 @@ impl Sockets {
         if !host.is_local_address(local.ip()) {
             return Err(Errno::EADDRNOTAVAIL);
         }
-        socket.open_at(host, local)?;
+        let opened = socket.open_at(host, local);
+        opened.map_err(|error| if error == Errno::EAGAIN { Errno::EADDRINUSE } else { error })?;
         socket.bound = Some(local);
         Ok(Return::value(0))
     }
@@ -273,9 +289,10 @@ impl Sockets {
             return Poll::Ready(Err(Errno::EOPNOTSUPP));
         }
         let peer = socket.id.and_then(|id| host.udp_peer(id));
-        let mut remote = match message.address {
-            Address::Null => peer.ok_or(Errno::EDESTADDRREQ)?,
-            given => socket.address(given)?,
+        let mut remote = match (&socket.corked, message.address) {
+            (Some(corked), _) => corked.remote,
+            (None, Address::Null) => peer.ok_or(Errno::EDESTADDRREQ)?,
+            (None, given) => socket.address(given)?,
         };
         if remote.port() == 0 {
             return Poll::Ready(Err(Errno::EINVAL));
@@ -295,14 +312,30 @@ impl Sockets {
         if let Some(error) = host.udp_take_error(id) {
             return Poll::Ready(Err(error.into()));
         }
-        let body = Body { len: len as u32, ..Body::default() };
+        let socket = self.datagram_mut(fd)?;
+        let gathered = socket.corked.take().map_or(0, |corked| corked.bytes) + len;
+        if gathered > LONGEST_PAYLOAD {
+            return Poll::Ready(Err(Errno::EMSGSIZE));
+        }
+        if flags & MSG_MORE != 0 {
+            socket.corked = Some(Corked { remote, bytes: gathered });
+            return Poll::Ready(Ok(Return::value(len as i64)));
+        }
+        let body = Body { len: gathered as u32, ..Body::default() };
         match host.udp_send(now, id, remote, body) {
             // The queue has dropped it: told only to those who want to know of errors.
             Ok(Enqueue::Dropped) if host.udp(id).is_some_and(|socket| socket.recverr) => {
                 Poll::Ready(Err(Errno::ENOBUFS))
             }
             Ok(_) => Poll::Ready(Ok(Return::value(len as i64))),
-            Err(SocketError::WouldBlock) => wait(now, waits.0, waits.1, Errno::EAGAIN, progress),
+            Err(SocketError::WouldBlock) => {
+                let outcome = wait(now, waits.0, waits.1, Errno::EAGAIN, progress);
+                if outcome.is_pending() && gathered > len {
+                    let corked = Corked { remote, bytes: gathered - len };
+                    self.datagram_mut(fd)?.corked = Some(corked);
+                }
+                outcome
+            }
             Err(error) => Poll::Ready(Err(error.into())),
         }
     }
@@ -321,13 +354,12 @@ impl Sockets {
         if flags & MSG_ERRQUEUE != 0 {
             return Poll::Ready(socket.receive_error(host, iov));
         }
-        let any = socket.any();
-        let id = socket.open_at(host, any)?;
-        let socket = self.datagram(fd)?;
-        if let Some(error) = host.udp_take_error(id) {
+        if let Some(error) = socket.id.and_then(|id| host.udp_take_error(id)) {
             return Poll::Ready(Err(error.into()));
         }
-        let Some(&datagram) = host.udp(id).and_then(UdpSocket::first) else {
+        // Without a port there is nothing to read, and none is looked for.
+        let first = socket.id.and_then(|id| Some((id, *host.udp(id)?.first()?)));
+        let Some((id, datagram)) = first else {
             if socket.shut.0 {
                 return Poll::Ready(Ok(Return::value(0)));
             }

@@ -29,6 +29,8 @@ struct Item {
     disabled: bool,
 }
 
+/// Epolls that watch one another in a row, less one (`EP_MAX_NESTS`).
+const MAX_NESTS: u32 = 4;
 /// Told whether asked for or not.
 const ALWAYS: u32 = number::EPOLLERR | number::EPOLLHUP;
 /// What a wake-up for data can mean.
@@ -74,6 +76,11 @@ impl Sockets {
             File::Epoll(_) if fd == epfd => return Err(Errno::EINVAL),
             _ => {}
         }
+        self.epoll_mut(epfd)?;
+        let adds_epoll = op == number::EPOLL_CTL_ADD && self.epoll(fd).is_some();
+        if adds_epoll && self.nests_too_deep(epfd, fd) {
+            return Err(Errno::ELOOP);
+        }
         let seen = self.wakes(host, fd);
         let epoll = self.epoll_mut(epfd)?;
         let place = epoll.items.iter().position(|item| item.fd == fd);
@@ -96,6 +103,44 @@ impl Sockets {
             _ => return Err(Errno::EINVAL),
         }
         Ok(Return::value(0))
+    }
+
+    fn epoll(&self, fd: Fd) -> Option<&Epoll> {
+        match self.file(fd) {
+            Ok(File::Epoll(epoll)) => Some(epoll),
+            _ => None,
+        }
+    }
+
+    /// Whether epolls would watch each other in a circle, or too many one another in a row, if `epfd`
+    /// watched `fd` (`ep_loop_check`).
+    fn nests_too_deep(&self, epfd: Fd, fd: Fd) -> bool {
+        let below = self.epolls_below(epfd, fd, 0);
+        below + 1 + self.epolls_above(epfd, 0) > MAX_NESTS
+    }
+
+    /// How many epolls `fd` watches in a row; too many if `epfd` is among them.
+    fn epolls_below(&self, epfd: Fd, fd: Fd, depth: u32) -> u32 {
+        let Some(epoll) = self.epoll(fd) else { return 0 };
+        let watched = epoll.items.iter().map(|item| item.fd).filter(|fd| self.epoll(*fd).is_some());
+        let rows = watched.map(|watched| {
+            if watched == epfd || depth > MAX_NESTS {
+                return MAX_NESTS + 1;
+            }
+            self.epolls_below(epfd, watched, depth + 1) + 1
+        });
+        rows.max().unwrap_or(0)
+    }
+
+    /// How many epolls watch `fd` in a row.
+    fn epolls_above(&self, fd: Fd, depth: u32) -> u32 {
+        if depth > MAX_NESTS {
+            return depth;
+        }
+        let above = (0..self.files.len() as Fd).filter(|above| {
+            self.epoll(*above).is_some_and(|epoll| epoll.items.iter().any(|item| item.fd == fd))
+        });
+        above.map(|above| self.epolls_above(above, depth + 1) + 1).max().unwrap_or(0)
     }
 
     /// A descriptor is closed: no epoll watches it any more.

@@ -9,6 +9,7 @@ use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::{Host, Wakes};
 use crate::units::Instant;
 use core::task::Poll;
+use std::collections::BTreeMap;
 
 /// An open file of the virtual disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +136,17 @@ impl DiskFile {
     /// What it was opened with.
     pub fn flags(&self) -> i32 {
         self.flags & !(number::O_CREAT | number::O_TRUNC)
+    }
+
+    /// Sets `O_NONBLOCK`, which means nothing else.
+    pub fn set_nonblocking(&mut self, on: bool) {
+        self.flags = self.flags & !number::O_NONBLOCK | if on { number::O_NONBLOCK } else { 0 };
+    }
+
+    /// What lies ahead: below zero beyond the end (`FIONREAD`).
+    pub fn unread(&self, disk: &BTreeMap<String, u64>) -> i64 {
+        let size = disk.get(&self.path).copied().unwrap_or(0);
+        (size as i64).wrapping_sub(self.position as i64)
     }
 }
 

@@ -14,13 +14,14 @@
 //! | [`option`] | values of options |
 //! | [`errno`], [`number`] | error numbers; every other number by its name |
 //! | `table`, `file` | descriptors and what they stand for; files, pipes, `sendfile`, `splice` |
-//! | `stream`, `transfer` | TCP: bind, listen, accept, connect, close; sending and receiving |
+//! | `stream`, `bind`, `transfer` | TCP: accept, connect, close; bind, listen; sending and receiving |
 //! | `datagram` | UDP |
 //! | `options` | `getsockopt`, `setsockopt`, `ioctl` |
 //! | `poll`, `epoll` | readiness |
 
 pub mod answer;
 pub mod argument;
+mod bind;
 pub mod call;
 mod datagram;
 mod epoll;
@@ -45,6 +46,7 @@ use crate::host::Host;
 use crate::units::Instant;
 use core::task::Poll;
 use file::Pipe;
+use options::shortened;
 use std::collections::BTreeMap;
 use table::File;
 
@@ -133,10 +135,8 @@ impl Sockets {
             Syscall::Ioctl { fd, request, argument } => self.ioctl(host, *fd, *request, *argument),
             Syscall::GetOption { fd, level, name, len } => {
                 self.socket(*fd)?;
-                if *len == 0 && *level != number::SOL_IP {
-                    return Poll::Ready(Err(Errno::EINVAL));
-                }
-                self.get_option(now, host, *fd, *level, *name)
+                let value = self.get_option(now, host, *fd, *level, *name);
+                value.and_then(|value| shortened(value, *level, *name, *len))
             }
             Syscall::SetOption { fd, level, name, value, len } => {
                 self.set_option(now, host, *fd, *level, *name, value, *len)

@@ -103,6 +103,22 @@ const KEPT: [(i32, i32); 21] = [
     (SOL_SOCKET, SO_NO_CHECK),
 ];
 
+/// What `getsockopt` writes of a value into room for so many bytes: of an `int` the lower ones, at
+/// `SOL_IP` a single one if that is enough.
+pub(super) fn shortened(value: Return, level: i32, name: i32, len: u32) -> Outcome {
+    if (level, name) == (SOL_SOCKET, SO_COOKIE) && len < 8 {
+        return Err(Errno::EINVAL);
+    }
+    let Some(number) = value.option_number() else { return Ok(value) };
+    let written = match len {
+        0 => return Ok(Return::value(0)),
+        1..=3 if level == SOL_IP && (0..=255).contains(&number) => number,
+        1..=3 => number & ((1 << (8 * len)) - 1),
+        _ => return Ok(value),
+    };
+    Ok(Return::zero_with(Data::Option(OptionValue::Number(written))))
+}
+
 impl Sockets {
     /// `setsockopt(2)`.
     #[expect(clippy::too_many_arguments, reason = "the call has that many")]
@@ -158,15 +174,27 @@ impl Sockets {
             SOL_TCP => tcp_value(now, host, stream, name)?,
             SOL_IP => ip_value(host, stream, name)?,
             SOL_IPV6 if stream.ipv6 => ipv6_value(host, stream, name)?,
-            _ => return Err(Errno::ENOPROTOOPT),
+            _ if stream.ipv6 => return Err(Errno::ENOPROTOOPT),
+            _ => return Err(Errno::EOPNOTSUPP),
         };
         Ok(Return::zero_with(Data::Option(value)))
     }
 
     /// `ioctl(2)`.
     pub(super) fn ioctl(&mut self, host: &Host, fd: Fd, request: i32, argument: i32) -> Outcome {
-        let stream = match self.file_mut(fd)? {
+        let disk = &self.disk;
+        let file = self.files.get_mut(fd as usize).and_then(Option::as_mut);
+        let stream = match file.ok_or(Errno::EBADF)? {
             File::Stream(stream) => stream,
+            File::Disk(file) if request == FIONREAD => {
+                let unread = Data::Number(file.unread(disk));
+                return Ok(Return::zero_with(unread));
+            }
+            File::Disk(file) if request == FIONBIO => {
+                file.set_nonblocking(argument != 0);
+                return Ok(Return::value(0));
+            }
+            File::Standard | File::Epoll(_) if request == FIONBIO => return Ok(Return::value(0)),
             &mut File::Pipe(pipe, _) if request == FIONREAD => {
                 let bytes = self.pipes[pipe].bytes();
                 return Ok(Return::zero_with(Data::Number(bytes as i64)));

@@ -41,7 +41,7 @@ pub(super) struct Stream {
     /// How often it was disconnected: calls that waited then do not go on (`sk_disconnects`).
     pub disconnects: u32,
     /// What `bind` has fixed, and stays beyond a connection.
-    fixed: Fixed,
+    pub fixed: Fixed,
     /// What its name was while it had another connection.
     former: Option<SocketAddr>,
     /// How often its waiters were woken while it had other numbers at the host.
@@ -50,9 +50,11 @@ pub(super) struct Stream {
 
 /// What `bind` has fixed (`SOCK_BINDADDR_LOCK`, `SOCK_BINDPORT_LOCK`).
 #[derive(Clone, Copy, Debug, Default)]
-struct Fixed {
-    address: bool,
-    port: bool,
+pub(super) struct Fixed {
+    /// An address that is not that of all.
+    pub address: bool,
+    /// A port that was asked for.
+    pub port: bool,
 }
 
 /// What has become of a socket.
@@ -115,12 +117,12 @@ impl Stream {
     }
 
     /// The address of the family's `INADDR_ANY`.
-    fn any(&self) -> SocketAddr {
+    pub fn any(&self) -> SocketAddr {
         family::any(self.ipv6)
     }
 
     /// The address in an argument, of this socket's family; IPv4-mapped ones as IPv4.
-    fn address(&self, address: Address) -> Result<SocketAddr, Errno> {
+    pub fn address(&self, address: Address) -> Result<SocketAddr, Errno> {
         if self.ipv6 && matches!(address, Address::Inet(SocketAddr::V4(_))) {
             return Err(Errno::EAFNOSUPPORT);
         }
@@ -160,6 +162,9 @@ impl Sockets {
                 return Ok(Return::value(fd.into()));
             }
             (number::SOCK_STREAM, 0 | number::IPPROTO_TCP) => {}
+            // Nobody is in the `ping_group_range` that a kernel begins with.
+            (number::SOCK_DGRAM, number::IPPROTO_ICMP) if !ipv6 => return Err(Errno::EACCES),
+            (number::SOCK_DGRAM, number::IPPROTO_ICMPV6) if ipv6 => return Err(Errno::EACCES),
             (number::SOCK_STREAM | number::SOCK_DGRAM, _) => return Err(Errno::EPROTONOSUPPORT),
             _ => return Err(Errno::ESOCKTNOSUPPORT),
         }
@@ -181,95 +186,6 @@ impl Sockets {
         };
         let fd = self.install(File::Stream(Box::new(stream)));
         Ok(Return::value(fd.into()))
-    }
-
-    /// `bind(2)`.
-    pub(super) fn bind(&mut self, host: &mut Host, fd: Fd, address: Address) -> Outcome {
-        let stream = self.stream(fd)?;
-        let mut address = match address {
-            Address::Unspecified if !stream.ipv6 => stream.any(),
-            other => family::to_bind(stream.address(other))?,
-        };
-        let has_port = stream.bound.is_some_and(|bound| bound.port() != 0);
-        if has_port || stream.phase != Phase::Fresh {
-            return Err(Errno::EINVAL);
-        }
-        let foreign = !stream.options.freebind && stream.config.sysctl.ip_nonlocal_bind == 0;
-        if foreign && !host.is_local_address(address.ip()) {
-            return Err(Errno::EADDRNOTAVAIL);
-        }
-        let fixed = Fixed { address: !address.ip().is_unspecified(), port: address.port() != 0 };
-        if address.port() == 0 {
-            let free = host.tcp_free_port(address.ip()).ok_or(Errno::EADDRINUSE)?;
-            address.set_port(free);
-        } else if self.bind_conflicts(host, fd, address) {
-            return Err(Errno::EADDRINUSE);
-        }
-        let stream = self.stream_mut(fd)?;
-        (stream.bound, stream.fixed) = (Some(address), fixed);
-        Ok(Return::value(0))
-    }
-
-    /// Whether another socket keeps `address` from being bound (`inet_csk_bind_conflict`).
-    fn bind_conflicts(&self, host: &Host, fd: Fd, address: SocketAddr) -> bool {
-        let Ok(stream) = self.stream(fd) else { return false };
-        let (reuse, reuse_port) = (stream.options.reuse_address, stream.options.reuse_port);
-        let overlaps = |other: SocketAddr| {
-            other.port() == address.port()
-                && (other.ip() == address.ip()
-                    || other.ip().is_unspecified()
-                    || address.ip().is_unspecified())
-        };
-        let own = self.files.iter().flatten().any(|file| match file {
-            File::Stream(other) => {
-                let listens = matches!(other.phase, Phase::Listener(_));
-                let shared = (reuse && other.options.reuse_address && !listens)
-                    || (reuse_port && other.options.reuse_port);
-                other.bound.is_some_and(overlaps) && !shared
-            }
-            _ => false,
-        });
-        own || host.tcp_sockets().any(|(local, _, state)| {
-            // What no descriptor stands for any more still has its port.
-            let blocks = match state {
-                State::Listen => !reuse_port,
-                State::TimeWait | State::Close => !reuse,
-                _ => !reuse && !reuse_port,
-            };
-            blocks && overlaps(local)
-        })
-    }
-
-    /// `listen(2)`.
-    pub(super) fn listen(&mut self, host: &mut Host, fd: Fd, backlog: i32) -> Outcome {
-        // A negative backlog is a very large one.
-        let backlog = u32::try_from(backlog).unwrap_or(u32::MAX);
-        let stream = self.stream_mut(fd)?;
-        match stream.phase {
-            Phase::Fresh => {}
-            Phase::Listener(id) => {
-                host.tcp_set_backlog(id, backlog);
-                return Ok(Return::value(0));
-            }
-            Phase::Deferred(_) | Phase::Connection(_) => return Err(Errno::EINVAL),
-        }
-        let mut local = stream.bound.unwrap_or(stream.any());
-        if local.port() == 0 {
-            local.set_port(host.tcp_free_port(local.ip()).ok_or(Errno::EADDRINUSE)?);
-        }
-        let reuse_port = stream.options.reuse_port;
-        let taken = host
-            .tcp_sockets()
-            .any(|(other, _, state)| state == State::Listen && other == local && !reuse_port);
-        if taken {
-            return Err(Errno::EADDRINUSE);
-        }
-        stream.bound = Some(local);
-        let fast_open = stream.options.fast_open_limit;
-        let v6_only = stream.options.v6_only;
-        let id = host.tcp_listen_with(local, &stream.config, backlog, fast_open, v6_only);
-        stream.phase = Phase::Listener(id);
-        Ok(Return::value(0))
     }
 
     /// `accept4(2)`.

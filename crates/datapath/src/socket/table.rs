@@ -159,7 +159,8 @@ impl Sockets {
                     File::Stream(stream) => stream.nonblocking = nonblocking,
                     File::Datagram(socket) => socket.nonblocking = nonblocking,
                     &mut File::Pipe(pipe, end) => pipes[pipe].set_nonblocking(end, nonblocking),
-                    _ => {}
+                    File::Disk(file) => file.set_nonblocking(nonblocking),
+                    File::Standard | File::Epoll(_) => {}
                 }
                 Ok(Return::value(0))
             }

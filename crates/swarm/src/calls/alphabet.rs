@@ -40,6 +40,7 @@ fn wire(draw: &mut Draw) -> Wire {
         corruption: chance(draw, 200),
         ring: draw.log_range(0..=60) as u8,
         gro: draw.percent(30),
+        promises: draw.percent(30),
     }
 }
 
@@ -66,6 +67,20 @@ fn acquaint(draw: &mut Draw, steps: &mut Vec<Step>) {
     for _ in 0..draw.log_range(1..=6) {
         steps.push(Step::Call(client, Call::Socket(family, kind | flags, 0)));
         let socket = newest_of(steps, client);
+        if kind == n::SOCK_DGRAM && draw.percent(40) {
+            // Little room at either end, and many to fill it.
+            let mut little = |end, socket, name| {
+                let value = Value::Number(draw.log_range(0..=8_000) as i64, 4);
+                steps.push(Step::Call(end, Call::Set(socket, n::SOL_SOCKET, name, value)));
+            };
+            little(server, server_socket, n::SO_RCVBUF);
+            little(client, socket, n::SO_SNDBUF);
+            for _ in 0..draw.range(1..=12) {
+                let memory = vec![draw.log_range(0..=4_000) as i64];
+                let to = at(Place::Host(server));
+                steps.push(Step::Call(client, Call::Send(socket, to, memory, n::MSG_DONTWAIT)));
+            }
+        }
         if draw.percent(20) {
             steps.push(Step::Call(client, set(draw, socket)));
         }
@@ -97,7 +112,8 @@ fn any(draw: &mut Draw, steps: &mut Vec<Step>) {
         0..=19 => Step::Wait(time(draw)),
         20..=23 => Step::Probe(end, which(draw)),
         24 => Step::Probe(end, epoll(draw)),
-        25..=26 => sysctl(draw),
+        25 => sysctl(draw),
+        26 => Step::Ping(end, draw.percent(40), place(draw), draw.log_range(0..=70_000) as u32),
         27 => return acquaint(draw, steps),
         _ => Step::Call(end, call(draw)),
     };
@@ -117,8 +133,8 @@ fn call(draw: &mut Draw) -> Call {
         9..=11 => Call::Listen(stream(draw), values::int(draw)),
         12..=19 => Call::Accept(listener(draw), accept_flags(draw)),
         20..=26 => Call::Connect(stream(draw), address(draw)),
-        27..=39 => Call::Read(stream(draw), memory(draw)),
-        40..=52 => Call::Write(stream(draw), memory(draw)),
+        27..=39 => Call::Read(plain(draw), memory(draw)),
+        40..=52 => Call::Write(plain(draw), memory(draw)),
         53..=64 => {
             let to = if draw.percent(70) { Address::Null } else { address(draw) };
             Call::Send(socket_of(draw), to, memory(draw), values::message_flags(draw))
@@ -255,7 +271,11 @@ fn text(draw: &mut Draw, words: &[&str]) -> Value {
 
 fn sysctl(draw: &mut Draw) -> Step {
     let end = draw.range(0..=1) as End;
-    let name = sysctls::name(draw.bits());
+    let place = draw.range(0..=sysctls::COUNT + 9);
+    if place >= sysctls::COUNT {
+        return sysctl_of_host(draw, end);
+    }
+    let name = sysctls::name(place);
     let value = match draw.range(0..=3) {
         0..=1 => draw.range(0..=10).to_string(),
         2 => draw.log_range(0..=1 << 33).to_string(),
@@ -268,6 +288,34 @@ fn sysctl(draw: &mut Draw) -> Step {
         return Step::Sysctl(end, name.to_owned(), three.join(" "));
     }
     Step::Sysctl(end, name.to_owned(), value)
+}
+
+/// Few ports for those who ask for none; little memory for fragments.
+fn sysctl_of_host(draw: &mut Draw, end: End) -> Step {
+    let names = [
+        sysctls::PORTS,
+        "net.ipv4.ipfrag_low_thresh",
+        "net.ipv4.ipfrag_high_thresh",
+        "net.ipv6.ip6frag_low_thresh",
+        "net.ipv6.ip6frag_high_thresh",
+    ];
+    let name = *draw.weighted(&[(5, 0), (1, 1), (1, 2), (1, 3), (1, 4)]);
+    let value = match (name, draw.range(0..=9)) {
+        (0, 0..=6) => {
+            let first = draw.range(40_000..=40_010);
+            format!("{first} {}", first + draw.log_range(0..=60))
+        }
+        (0, 7) => "32768 60999".to_owned(),
+        (0, _) => {
+            let words = draw.range(0..=3);
+            let words: Vec<_> =
+                (0..words).map(|_| values::option_number(draw).to_string()).collect();
+            words.join(" ")
+        }
+        (_, 0) => values::int(draw).to_string(),
+        _ => draw.log_range(0..=1 << 23).to_string(),
+    };
+    Step::Sysctl(end, names[name].to_owned(), value)
 }
 
 fn index(draw: &mut Draw) -> u32 {
@@ -287,6 +335,15 @@ fn which(draw: &mut Draw) -> Which {
 
 fn stream(draw: &mut Draw) -> Which {
     if draw.percent(85) { Which::Stream(index(draw)) } else { which(draw) }
+}
+
+/// What is read from or written to.
+fn plain(draw: &mut Draw) -> Which {
+    match draw.range(0..=19) {
+        0..=15 => stream(draw),
+        16..=17 => file(draw),
+        _ => Which::Pipe(index(draw)),
+    }
 }
 
 fn socket_of(draw: &mut Draw) -> Which {
@@ -327,14 +384,18 @@ fn port(draw: &mut Draw) -> u16 {
     draw.range(5_000..=5_003) as u16
 }
 
-fn address(draw: &mut Draw) -> Address {
-    let place = match draw.range(0..=19) {
+fn place(draw: &mut Draw) -> Place {
+    match draw.range(0..=19) {
         0..=11 => Place::Host(draw.range(0..=1) as End),
         12..=13 => Place::Loopback,
         14..=16 => Place::Everywhere,
         17..=18 => Place::Nobody,
         _ => Place::Unreachable,
-    };
+    }
+}
+
+fn address(draw: &mut Draw) -> Address {
+    let place = place(draw);
     let port = match draw.range(0..=9) {
         0 => 0,
         1 => draw.log_range(1..=65_535) as u16,

@@ -3,13 +3,15 @@
 
 use datapath::host::{Host, Offloads, PortConfig};
 use datapath::node::{Node as _, Output, Port};
-use datapath::packet::{Link, MacAddr};
+use datapath::packet::{Link, MacAddr, Packet};
 use datapath::units::{Duration, Instant};
 
 use super::books::Books;
+use super::pings::Pings;
 use super::process::{Judge, Process};
 use super::step::Step;
 use super::translate::{v4_of, v6_of};
+use super::watch::{Readiness, Watch};
 use super::wire::{Event, Wires};
 use super::{Case, sysctls, translate};
 use crate::case::{Digest, Violation};
@@ -19,11 +21,17 @@ pub struct Bench {
     now: Instant,
     hosts: [Host; 2],
     processes: [Process; 2],
+    pings: [Pings; 2],
+    watches: [Watch; 2],
     wires: Wires,
     books: Books,
     digest: Digest,
     /// What the hosts have said since the last step.
     work: u64,
+    /// Who becomes ready is to be told: asking for that takes time, so only in some cases.
+    is_watched: bool,
+    /// Packets that a device takes.
+    room: i64,
 }
 
 /// What a step may cost: a second's worth of packets of the fastest wire is far below.
@@ -43,10 +51,14 @@ impl Bench {
             now,
             hosts,
             processes,
+            pings: <_>::default(),
+            watches: <_>::default(),
             wires,
             books: Books::default(),
             digest: Digest::default(),
             work: 0,
+            is_watched: case.luck % 4 == 0,
+            room: i64::from(case.wire.ring) + 1,
         }
     }
 
@@ -55,7 +67,14 @@ impl Bench {
         self.work = 0;
         match step {
             Step::Wait(micros) => {
+                self.note_readiness()?;
                 return self.turn_until(self.now + Duration::from_micros(*micros));
+            }
+            Step::Ping(end, ipv6, place, len) => {
+                let end = usize::from(*end);
+                let remote = translate::ip(*place, *ipv6);
+                let sent = self.pings[end].send(self.now, &mut self.hosts[end], remote, *len);
+                self.digest.add(u64::from(sent));
             }
             Step::Sysctl(end, name, value) => {
                 let told = self.hosts[usize::from(*end)].set_tcp_sysctl(name, value);
@@ -101,9 +120,13 @@ impl Bench {
     /// Lets time pass.
     fn turn_until(&mut self, until: Instant) -> Result<(), Violation> {
         self.settle()?;
+        let watches = until > self.now && self.is_watched;
         while let Some(at) = self.next_at().filter(|at| *at <= until) {
             self.now = self.now.max(at);
             self.settle()?;
+            if watches {
+                self.check_readiness()?;
+            }
         }
         self.now = self.now.max(until);
         Ok(())
@@ -122,11 +145,13 @@ impl Bench {
             while let Some(event) = self.wires.pop(self.now) {
                 busy = true;
                 match event {
-                    Event::Sent(end, done) => {
+                    Event::Sent(end, Some(done)) => {
                         self.hosts[end].credit(self.now, Port(0), Some(done));
                     }
+                    Event::Sent(end, None) => self.hosts[end].settle_owed(self.now),
                     Event::Arrives(end, packet) => {
                         self.hosts[end].receive(self.now, Port(0), *packet);
+                        self.check_accept_queues(end)?;
                     }
                 }
             }
@@ -159,13 +184,77 @@ impl Bench {
                 return Err(Violation::new("limits of work", self.now.as_micros(), what));
             }
             match output {
-                Output::Send(_, packet) => self.wires.take(self.now, end, packet),
+                Output::Send(port, packet) => self.send(end, port, packet),
                 Output::Drop(reason, _) => self.digest.add(reason as u64),
-                Output::Ready(ready) => self.digest.add(u64::from(ready.bits)),
+                Output::Ready(ready) => {
+                    self.digest.add(u64::from(ready.bits));
+                    self.watches[end].hears(ready);
+                }
                 Output::Event(_) => {}
             }
+            self.check_accept_queues(end)?;
         }
+        self.check_accept_queues(end)?;
+        let answers = self.pings[end].read(&mut self.hosts[end]);
+        let answers = answers.map_err(|what| self.violation("echo replies", what))?;
+        self.digest.add(answers);
         Ok(heard)
+    }
+
+    /// A device takes a packet; one that makes promises takes what follows in the same chain, too.
+    fn send(&mut self, end: usize, port: Port, packet: Packet) {
+        let mut next = Some(packet);
+        while let Some(packet) = next.take() {
+            let (left, done) = self.wires.take(self.now, end, packet);
+            let host = &mut self.hosts[end];
+            let promises = self.wires.promises();
+            let promised = promises && host.promise_credit(port, left, done);
+            self.wires.tell(end, left, (!promised).then_some(done));
+            let mut segment = Packet::default();
+            if promises && host.has_chain(port) && host.poll_chain(port, &mut segment) {
+                next = Some(segment);
+            }
+        }
+    }
+
+    fn violation(&self, oracle: &'static str, what: String) -> Violation {
+        Violation::new(oracle, self.now.as_micros(), what)
+    }
+
+    fn check_accept_queues(&mut self, end: usize) -> Result<(), Violation> {
+        let queues = self.processes[end].accept_queues(&self.hosts[end]);
+        let kept = self.watches[end].accept_queues(&self.hosts[end], &queues);
+        kept.map_err(|what| self.violation("accept queues", what))
+    }
+
+    /// From here on nobody but the wire makes descriptors ready.
+    fn note_readiness(&mut self) -> Result<(), Violation> {
+        self.settle()?;
+        for end in 0..2 {
+            let now = self.readiness(end)?;
+            self.watches[end].begin(now);
+        }
+        Ok(())
+    }
+
+    fn check_readiness(&mut self) -> Result<(), Violation> {
+        for end in 0..2 {
+            let now = self.readiness(end)?;
+            let kept = self.watches[end].readiness(now);
+            kept.map_err(|what| self.violation("wake-ups", what))?;
+        }
+        Ok(())
+    }
+
+    /// What the descriptors of a process are ready for; none of them while calls wait, which change
+    /// that themselves.
+    fn readiness(&mut self, end: usize) -> Result<Readiness, Violation> {
+        let mut readiness = Readiness::new();
+        self.with_process(end, |process, judge| {
+            readiness = process.readiness(judge);
+            Ok(())
+        })?;
+        Ok(readiness)
     }
 
     fn check_wake(&self) -> Result<(), Violation> {
@@ -184,11 +273,16 @@ impl Bench {
         for end in 0..2 {
             self.with_process(end, Process::close_all_but_listeners)?;
         }
+        self.is_watched = false;
+        for end in 0..2 {
+            self.pings[end].close(&mut self.hosts[end]);
+        }
         self.wait_for_listeners_only()?;
         for end in 0..2 {
             self.with_process(end, Process::close_all)?;
         }
         self.wait_for_listeners_only()?;
+        self.check_credits()?;
         self.digest.add(self.now.as_nanos());
         Ok(())
     }
@@ -205,6 +299,21 @@ impl Bench {
             self.turn_until(at)?;
             for end in 0..2 {
                 self.with_process(end, Process::dismiss_all)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Once nothing is under way, the devices have all of their room.
+    fn check_credits(&mut self) -> Result<(), Violation> {
+        while let Some(at) = self.wires.next_at() {
+            self.turn_until(at)?;
+        }
+        for host in &self.hosts {
+            let room = host.port(Port(0)).room();
+            if room != self.room {
+                let what = format!("room for {room} packets of {}", self.room);
+                return Err(self.violation("credits", what));
             }
         }
         Ok(())

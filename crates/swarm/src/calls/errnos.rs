@@ -32,7 +32,14 @@ fn errors_of(syscall: &Syscall) -> (&'static [Errno], bool) {
     use Errno as E;
     match syscall {
         Syscall::Socket { .. } => (
-            &[E::EAFNOSUPPORT, E::EPROTONOSUPPORT, E::ESOCKTNOSUPPORT, E::EINVAL, E::EMFILE],
+            &[
+                E::EAFNOSUPPORT,
+                E::EPROTONOSUPPORT,
+                E::ESOCKTNOSUPPORT,
+                E::EINVAL,
+                E::EMFILE,
+                E::EACCES,
+            ],
             false,
         ),
         Syscall::Bind { .. } => (

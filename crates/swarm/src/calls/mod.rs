@@ -8,6 +8,8 @@
 //! | `values` | numbers that calls are given: ordinary ones, the ends of ranges, nonsense |
 //! | `translate` | a step's call as the datapath takes it |
 //! | `wire` | what lies between the hosts |
+//! | `pings` | echo requests and their answers |
+//! | `watch` | what a host says by itself, held against what can be seen |
 //! | `bench` | both hosts, turned; time |
 //! | `process` | the calls of one process, judged one by one |
 //! | `model` | which descriptors are open, and what they stand for |
@@ -20,11 +22,13 @@ mod bench;
 mod books;
 mod errnos;
 mod model;
+mod pings;
 mod process;
 pub mod step;
 mod sysctls;
 mod translate;
 mod values;
+mod watch;
 mod wire;
 
 use serde::{Deserialize, Serialize};

@@ -17,6 +17,8 @@ pub struct File {
     pub kind: Kind,
     /// `O_NONBLOCK`.
     nonblocking: bool,
+    /// Bytes of the datagram that `MSG_MORE` gathers.
+    corked: u64,
 }
 
 /// What a descriptor stands for.
@@ -50,6 +52,8 @@ pub struct Stream {
     pub partial: bool,
     /// `SO_RCVLOWAT` or the like has been set: readable means another thing.
     pub tuned: bool,
+    /// The backlog that `listen` was given last, and the largest.
+    pub backlog: (u32, u32),
 }
 
 impl Kind {
@@ -71,7 +75,7 @@ pub struct Model {
 impl Model {
     /// 0, 1 and 2 are open.
     pub fn new() -> Self {
-        let standard = File { opening: 0, kind: Kind::Standard, nonblocking: false };
+        let standard = File { opening: 0, kind: Kind::Standard, nonblocking: false, corked: 0 };
         Self {
             files: (0..3).map(|fd| (fd, standard)).collect(),
             opened: 0,
@@ -124,6 +128,11 @@ impl Model {
         }
     }
 
+    /// How many bytes a datagram has gathered, to note something about it.
+    pub fn corked_mut(&mut self, fd: Fd) -> Option<&mut u64> {
+        self.files.get_mut(&fd).map(|file| &mut file.corked)
+    }
+
     /// The TCP socket, to note something about it.
     pub fn stream_mut(&mut self, fd: Fd) -> Option<&mut Stream> {
         match &mut self.files.get_mut(&fd)?.kind {
@@ -139,7 +148,8 @@ impl Model {
             return Err(format!("the new descriptor is {fd}, but {lowest} was free"));
         }
         self.opened += 1;
-        self.files.insert(lowest, File { opening: self.opened, kind, nonblocking });
+        let file = File { opening: self.opened, kind, nonblocking, corked: 0 };
+        self.files.insert(lowest, file);
         Ok(())
     }
 
@@ -173,6 +183,14 @@ impl Model {
     pub fn listeners(&self) -> Vec<Fd> {
         let listens = |file: &File| matches!(file.kind, Kind::Stream(stream) if stream.listens);
         self.files.iter().filter(|(_, file)| listens(file)).map(|(fd, _)| *fd).collect()
+    }
+
+    /// The backlogs of those that listen, the latest and the largest.
+    pub fn backlogs(&self) -> impl Iterator<Item = (Fd, (u32, u32))> {
+        self.files.iter().filter_map(|(fd, file)| match file.kind {
+            Kind::Stream(stream) if stream.listens => Some((*fd, stream.backlog)),
+            _ => None,
+        })
     }
 
     /// Whether a call on this descriptor may end so, as far as the descriptor alone decides.

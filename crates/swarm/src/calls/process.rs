@@ -25,6 +25,7 @@ use datapath::units::Instant;
 use super::books::{Books, Way};
 use super::errnos;
 use super::model::{Kind, Model};
+use super::watch::AcceptQueue;
 use crate::case::{Digest, Violation};
 use about::{bytes_to_write, main_fd, stream_of, written_by};
 
@@ -79,6 +80,15 @@ impl Process {
     /// How many calls wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The accept queues of its listeners.
+    pub fn accept_queues(&self, host: &Host) -> Vec<AcceptQueue> {
+        let queue = |(fd, (backlog, largest))| {
+            let listener = host.tcp_listener(self.sockets.host_socket(fd)?)?;
+            Some(AcceptQueue { waiting: listener.backlog().0, backlog, largest })
+        };
+        self.model.backlogs().filter_map(queue).collect()
     }
 
     /// Bytes in writes that have not returned yet.

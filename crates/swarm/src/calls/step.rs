@@ -15,6 +15,8 @@ pub enum Step {
     Sysctl(End, String, String),
     /// Time passes, in µs.
     Wait(u64),
+    /// An echo request: whether over IPv6, to whom, bytes.
+    Ping(End, bool, Place, u32),
     /// What `poll` says of a descriptor is held against what a read, a write or an `accept` then
     /// gives.
     Probe(End, Which),
@@ -179,6 +181,9 @@ pub struct Wire {
     pub ring: u8,
     /// Super-packets are joined by the receiver (`gro`).
     pub gro: bool,
+    /// Devices say beforehand when they will have room again.
+    #[serde(default)]
+    pub promises: bool,
 }
 
 impl Wire {
@@ -191,6 +196,7 @@ impl Wire {
             Self { jitter: 0, ..*self },
             Self { rate: 0, ..*self },
             Self { gro: false, ..*self },
+            Self { promises: false, ..*self },
             Self { ring: 0, ..*self },
         ];
         calmer.into_iter().filter(|wire| wire != self).collect()

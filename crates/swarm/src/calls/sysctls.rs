@@ -75,10 +75,30 @@ const RANGES: &[(&str, i64, i64)] = &[
     ("net.ipv6.ip6frag_time", -2_147_483, 2_147_483),
 ];
 
+/// Which ports there are for those who ask for none.
+pub const PORTS: &str = "net.ipv4.ip_local_port_range";
+/// How many sysctls have a range.
+pub const COUNT: u64 = RANGES.len() as u64;
+
 /// Whether a kernel takes a decimal number; `None`: not known.
 pub fn takes(name: &str, value: &str) -> Option<bool> {
+    if name == PORTS {
+        return takes_ports(value);
+    }
     let (_, low, high) = RANGES.iter().find(|(known, ..)| *known == name)?;
     Some(value.parse().is_ok_and(|value: i64| (*low..=*high).contains(&value)))
+}
+
+/// `ipv4_local_port_range`: ports from 1024 on, the first before the last. `None`: it depends on what
+/// was there.
+fn takes_ports(value: &str) -> Option<bool> {
+    let numbers: Vec<Option<u16>> =
+        value.split_whitespace().take(2).map(|word| word.parse().ok()).collect();
+    match numbers[..] {
+        [Some(first), Some(last)] => Some(first >= 1_024 && first <= last),
+        [Some(first @ 1_024..)] if first > 0 => None,
+        _ => Some(false),
+    }
 }
 
 /// The name of the place-th one, counted round.

@@ -91,6 +91,11 @@ pub fn syscall(call: &Call, model: &Model) -> Syscall {
     }
 }
 
+/// An address of one of the families.
+pub fn ip(place: Place, ipv6: bool) -> IpAddr {
+    if ipv6 { v6(place).into() } else { v4(place).into() }
+}
+
 fn address(address: Address) -> SockAddr {
     match address {
         Address::Null => SockAddr::Null,

@@ -152,7 +152,10 @@ pub fn message_flags(draw: &mut Draw) -> i32 {
         n::MSG_FASTOPEN,
     ];
     let mut flags = if draw.percent(60) { n::MSG_DONTWAIT } else { 0 };
-    while draw.percent(25) {
+    for _ in 0..FLAGS.len() {
+        if !draw.percent(25) {
+            break;
+        }
         flags |= *draw.one_of(FLAGS);
     }
     if draw.percent(1) { int(draw) } else { flags }
@@ -171,7 +174,10 @@ pub fn events(draw: &mut Draw) -> u32 {
         n::EPOLLWRNORM,
     ];
     let mut events = *draw.one_of(EVENTS);
-    while draw.percent(50) {
+    for _ in 0..EVENTS.len() {
+        if !draw.percent(50) {
+            break;
+        }
         events |= *draw.one_of(EVENTS);
     }
     events

@@ -13,8 +13,8 @@ use super::step::Wire;
 /// What comes from the wire.
 #[derive(Debug)]
 pub enum Event {
-    /// The device of this host has sent a packet, and can take one more.
-    Sent(usize, Done),
+    /// The device of this host has sent a packet, and can take one more; `None`: it was promised so.
+    Sent(usize, Option<Done>),
     /// A packet arrives at this host.
     Arrives(usize, Box<Packet>),
 }
@@ -26,7 +26,7 @@ pub struct Wires {
     luck: Rng,
     /// When the device of each host is done with all that it has taken.
     free_at: [Instant; 2],
-    sent: [VecDeque<(Instant, Done)>; 2],
+    sent: [VecDeque<(Instant, Option<Done>)>; 2],
     /// By time, and of equal times in the order in which they were sent.
     arrivals: BTreeMap<(Instant, u64), (usize, Box<Packet>)>,
     count: u64,
@@ -47,13 +47,13 @@ impl Wires {
 
     /// From now on nothing is lost, doubled, damaged or overtaken.
     pub fn heal(&mut self) {
-        let Wire { rate, delay, ring, gro, .. } = self.config;
+        let Wire { rate, delay, ring, gro, promises, .. } = self.config;
         let rate = if rate == 0 { 0 } else { rate.max(1_000) };
-        self.config = Wire { rate, delay, ring, gro, ..Wire::default() };
+        self.config = Wire { rate, delay, ring, gro, promises, ..Wire::default() };
     }
 
-    /// The device of a host takes a packet.
-    pub fn take(&mut self, now: Instant, from: usize, packet: Packet) {
+    /// The device of a host takes a packet: gives when it will have sent it, and whose it is.
+    pub fn take(&mut self, now: Instant, from: usize, packet: Packet) -> (Instant, Done) {
         let length = u64::from(packet.len());
         let spent = match self.config.rate {
             0 => Duration::from_nanos(length),
@@ -64,9 +64,8 @@ impl Wires {
         let left = self.free_at[from].max(now) + spent;
         self.free_at[from] = left;
         let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
-        self.sent[from].push_back((left, done));
         if self.happens(self.config.loss) {
-            return;
+            return (left, done);
         }
         let mut packet = packet;
         if self.happens(self.config.corruption) {
@@ -76,6 +75,17 @@ impl Wires {
             self.travel(left, from, packet.clone());
         }
         self.travel(left, from, packet);
+        (left, done)
+    }
+
+    /// What the host is to be told when its device has sent a packet; `None`: it knows already.
+    pub fn tell(&mut self, from: usize, left: Instant, done: Option<Done>) {
+        self.sent[from].push_back((left, done));
+    }
+
+    /// Devices say beforehand when they will have room again.
+    pub fn promises(&self) -> bool {
+        self.config.promises
     }
 
     fn travel(&mut self, left: Instant, from: usize, packet: Packet) {

@@ -2,9 +2,9 @@
 //! sequence number.
 
 use crate::fib::Features;
-use crate::host::udp::{EPHEMERAL, LOOPBACK_MTU};
+use crate::host::udp::LOOPBACK_MTU;
 use crate::host::{Host, SocketError};
-use crate::tcp::config::{Sysctl, TcpConfig};
+use crate::tcp::config::{Sysctl, SysctlError, TcpConfig};
 use crate::tcp::seq::Seq;
 use crate::tcp::{Endpoints, PathMtu};
 use crate::units::{Duration, Instant};
@@ -90,6 +90,17 @@ impl Host {
         self.tcp_stack().connections.contains_key(&(local, remote))
     }
 
+    /// `net.ipv4.ip_local_port_range`: two ports.
+    pub(in crate::host) fn set_port_range(
+        &mut self,
+        name: &str,
+        value: &str,
+    ) -> Result<(), SysctlError> {
+        self.sockets.ephemeral.set(name, value)?;
+        self.tcp_stack().ports_used_up = None;
+        Ok(())
+    }
+
     /// A port from which `remote` is not connected to yet. That there is none is remembered until a
     /// connection is gone: a program that goes on trying has not to wait for a search each time.
     pub(in crate::host) fn free_tcp_port(
@@ -102,8 +113,8 @@ impl Host {
         if stack.ports_used_up == Some(asked) {
             return None;
         }
-        for _ in EPHEMERAL {
-            let port = self.next_ephemeral();
+        for _ in 0..self.sockets.ephemeral.tries() {
+            let port = self.sockets.ephemeral.next();
             if !self.is_connected(SocketAddr::new(local, port), remote) {
                 return Some(port);
             }

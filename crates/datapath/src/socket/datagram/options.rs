@@ -130,7 +130,9 @@ impl Sockets {
             (SOL_IP, IP_RECVTTL) => own.receive_ttl.into(),
             (SOL_IPV6, IPV6_TCLASS) if socket.ipv6 => own.tos.into(),
             (SOL_IPV6, IPV6_V6ONLY) if socket.ipv6 => own.v6_only.into(),
-            _ => return Err(Errno::ENOPROTOOPT),
+            (SOL_SOCKET | SOL_IP | SOL_UDP, _) => return Err(Errno::ENOPROTOOPT),
+            _ if socket.ipv6 => return Err(Errno::ENOPROTOOPT),
+            _ => return Err(Errno::EOPNOTSUPP),
         };
         Ok(Return::zero_with(Data::Option(OptionValue::Number(number))))
     }

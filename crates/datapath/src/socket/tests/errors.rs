@@ -260,3 +260,49 @@ fn a_port_that_was_not_asked_for_is_given_back() {
     assert_eq!(pair.local(3), "10.0.0.2:7777".parse().expect("an address"));
     assert_eq!(pair.value(CLIENT, bind), Err(Errno::EINVAL), "it has what was asked for");
 }
+
+#[test]
+fn getsockopt_writes_what_it_has_room_for() {
+    let mut pair = Pair::new();
+    assert_eq!(pair.value(CLIENT, socket()), Ok(3));
+    let mut get = |level, name, len| {
+        let returned = pair.returned(CLIENT, Syscall::GetOption { fd: 3, level, name, len })?;
+        Ok(returned.option_number())
+    };
+    let (level, name) = (number::SOL_TCP, number::TCP_KEEPIDLE);
+    assert_eq!(get(level, name, 4), Ok(Some(7_200)));
+    assert_eq!(get(level, name, 1), Ok(Some(7_200 & 0xff)));
+    assert_eq!(get(level, name, 0), Ok(None), "nothing, and no error");
+    assert_eq!(get(number::SOL_IP, number::IP_TTL, 3), Ok(Some(64)), "a single byte is enough");
+    assert_eq!(get(number::SOL_SOCKET, number::SO_COOKIE, 7), Err(Errno::EINVAL));
+    assert_eq!(get(number::SOL_IPV6, number::IPV6_V6ONLY, 4), Err(Errno::EOPNOTSUPP));
+}
+
+#[test]
+fn who_needs_a_port_and_finds_none_is_told_so() {
+    let mut pair = Pair::new();
+    pair.listen(8);
+    let range = "net.ipv4.ip_local_port_range";
+    pair.hosts[CLIENT].set_tcp_sysctl(range, "40000 40001").expect("two ports");
+    assert!(pair.hosts[CLIENT].set_tcp_sysctl(range, "1023 2000").is_err(), "privileged ports");
+    assert!(pair.hosts[CLIENT].set_tcp_sysctl(range, "5000 4000").is_err());
+    for fd in 3..6 {
+        assert_eq!(pair.value(CLIENT, socket()), Ok(fd.into()));
+    }
+    pair.connect(3);
+    pair.connect(4);
+    let connect = Syscall::Connect { fd: 5, address: address("10.0.0.1:80") };
+    assert_eq!(pair.value(CLIENT, connect), Err(Errno::EADDRNOTAVAIL));
+    let bind = Syscall::Bind { fd: 5, address: address("0.0.0.0:0") };
+    assert_eq!(pair.value(CLIENT, bind), Err(Errno::EADDRINUSE));
+    let udp = Syscall::Socket { domain: number::AF_INET, kind: number::SOCK_DGRAM, protocol: 0 };
+    for fd in 6..9 {
+        assert_eq!(pair.value(CLIENT, udp.clone()), Ok(fd));
+    }
+    let bind = |fd| Syscall::Bind { fd, address: address("0.0.0.0:0") };
+    assert_eq!(pair.value(CLIENT, bind(6)), Ok(0));
+    assert_eq!(pair.value(CLIENT, bind(7)), Ok(0));
+    assert_eq!(pair.value(CLIENT, bind(8)), Err(Errno::EADDRINUSE));
+    let connect = Syscall::Connect { fd: 8, address: address("10.0.0.1:80") };
+    assert_eq!(pair.value(CLIENT, connect), Err(Errno::EAGAIN));
+}

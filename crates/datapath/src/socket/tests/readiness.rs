@@ -166,3 +166,22 @@ fn epoll_hears_of_the_end_of_a_pipe() {
     ends(4, 3, EPOLLHUP);
     ends(3, 4, EPOLLERR & !EPOLLOUT);
 }
+
+#[test]
+fn epolls_watch_each_other_neither_in_a_circle_nor_too_deep() {
+    let mut pair = Pair::new();
+    for fd in 3..9 {
+        assert_eq!(pair.value(CLIENT, Syscall::EpollCreate1 { flags: 0 }), Ok(fd));
+    }
+    let watch = |epfd, fd| {
+        let event = Some(EpollEvent { events: number::EPOLLIN, data: 0 });
+        Syscall::EpollCtl { epfd, op: number::EPOLL_CTL_ADD, fd, event }
+    };
+    assert_eq!(pair.value(CLIENT, watch(3, 3)), Err(Errno::EINVAL));
+    for fd in 3..7 {
+        assert_eq!(pair.value(CLIENT, watch(fd, fd + 1)), Ok(0));
+    }
+    assert_eq!(pair.value(CLIENT, watch(7, 8)), Err(Errno::ELOOP), "five in a row");
+    assert_eq!(pair.value(CLIENT, watch(7, 5)), Err(Errno::ELOOP), "a circle");
+    assert_eq!(pair.value(CLIENT, watch(3, 8)), Ok(0));
+}

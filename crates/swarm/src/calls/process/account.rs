@@ -2,7 +2,7 @@
 
 use core::task::Poll;
 
-use datapath::socket::number::{MSG_ERRQUEUE, MSG_OOB, MSG_PEEK, MSG_TRUNC};
+use datapath::socket::number::{MSG_ERRQUEUE, MSG_MORE, MSG_OOB, MSG_PEEK, MSG_TRUNC};
 use datapath::socket::{Address, Data, Fd, Return, Syscall};
 
 use super::about::bytes_to_write;
@@ -34,6 +34,9 @@ impl Process {
                     judge.books.wrote(way, moved);
                 }
             }
+            Syscall::Send { fd, flags, .. } if flags & MSG_MORE != 0 => {
+                self.gathered(judge, *fd, way, moved)
+            }
             Syscall::Write { fd, .. }
             | Syscall::Send { fd, .. }
             | Syscall::Sendfile { out_fd: fd, .. } => {
@@ -57,8 +60,11 @@ impl Process {
     fn wrote(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Way>, bytes: u64) {
         match self.model.kind(fd) {
             Some(Kind::Datagram) => {
+                let gathered = self.model.corked_mut(fd).map(core::mem::take).unwrap_or_default();
                 if let Some(local) = self.local_name(judge, fd) {
+                    // What was gathered is lost with an error.
                     judge.books.sent(local.port(), bytes);
+                    judge.books.sent(local.port(), gathered + bytes);
                 }
             }
             _ => {
@@ -66,6 +72,14 @@ impl Process {
                     judge.books.wrote(way, bytes);
                 }
             }
+        }
+    }
+
+    /// A write with `MSG_MORE`: what a UDP socket is given so waits for the rest.
+    fn gathered(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Way>, bytes: u64) {
+        match self.model.kind(fd) {
+            Some(Kind::Datagram) => *self.model.corked_mut(fd).expect("it is open") += bytes,
+            _ => self.wrote(judge, fd, way, bytes),
         }
     }
 

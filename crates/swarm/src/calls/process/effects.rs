@@ -93,7 +93,13 @@ impl Process {
         };
         let Some(stream) = self.model.stream_mut(*fd) else { return };
         match syscall {
-            Syscall::Listen { .. } => stream.listens = true,
+            Syscall::Listen { backlog, .. } => {
+                // A negative one is a very large one, and none is larger than `somaxconn`.
+                let backlog = (*backlog as u32).min(4_096);
+                let before = if stream.listens { stream.backlog.1 } else { 0 };
+                stream.listens = true;
+                stream.backlog = (backlog, backlog.max(before));
+            }
             Syscall::Shutdown { how, .. } if *how != SHUT_WR => {
                 stream.partial = true;
                 stream.listens = false;

@@ -12,6 +12,7 @@ use super::about::stream_of;
 use super::{Judge, Process, at};
 use crate::calls::model::Kind;
 use crate::calls::step::Which;
+use crate::calls::watch::{Readiness, Ready};
 use crate::case::Violation;
 
 impl Process {
@@ -74,6 +75,21 @@ impl Process {
             }
         }
         Ok(())
+    }
+
+    /// What its sockets are ready for; nothing while calls wait, which change that themselves.
+    pub fn readiness(&mut self, judge: &mut Judge<'_>) -> Readiness {
+        if self.waiting() > 0 {
+            return Readiness::new();
+        }
+        let sockets = self.model.open_ones().into_iter();
+        let sockets: Vec<(Fd, u32)> =
+            sockets.filter_map(|fd| Some((fd, self.sockets.host_socket(fd)?))).collect();
+        let of_one = |key @ (fd, _): (Fd, u32)| {
+            let bits = self.ready_for(judge, fd);
+            (key, Ready { read: bits & EPOLLIN != 0, write: bits & EPOLLOUT != 0 })
+        };
+        sockets.into_iter().map(of_one).collect()
     }
 
     fn ready_for(&mut self, judge: &mut Judge<'_>, fd: Fd) -> u32 {

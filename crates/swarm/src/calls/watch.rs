@@ -1,0 +1,83 @@
+//! What a host says by itself, held against what can be seen: who becomes ready is told of it, who is
+//! refused is refused for want of room.
+
+use std::collections::BTreeMap;
+
+use datapath::host::Host;
+use datapath::node::SocketReady;
+use datapath::socket::Fd;
+
+/// What a descriptor is ready for, by its number and the host's.
+pub type Readiness = BTreeMap<(Fd, u32), Ready>;
+
+/// What something is ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// To be read, or accepted from.
+    pub read: bool,
+    /// To be written.
+    pub write: bool,
+}
+
+/// A listener: how many wait, how many may, and how many might before.
+#[derive(Clone, Copy, Debug)]
+pub struct AcceptQueue {
+    pub waiting: u32,
+    pub backlog: u32,
+    pub largest: u32,
+}
+
+/// What is known of one host.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// SYNs and ACKs that found an accept queue full (`ListenOverflows`).
+    overflows: u64,
+    /// Which sockets have been told of what since `before`.
+    told: BTreeMap<u32, u8>,
+    before: Readiness,
+}
+
+impl Watch {
+    /// A socket is told that it is ready.
+    pub fn hears(&mut self, ready: SocketReady) {
+        *self.told.entry(ready.socket).or_default() |= ready.bits;
+    }
+
+    /// Somebody is refused only by a queue with more than the backlog (`sk_acceptq_is_full`), and none
+    /// has two more.
+    pub fn accept_queues(&mut self, host: &Host, queues: &[AcceptQueue]) -> Result<(), String> {
+        let overflows = host.tcp_mib_seen().map_or(0, |mib| mib.listen_overflows);
+        let refused = overflows > core::mem::replace(&mut self.overflows, overflows);
+        let is_full = |queue: &AcceptQueue| queue.waiting > queue.backlog;
+        if refused && !queues.iter().any(is_full) {
+            return Err(format!("somebody was refused, but no queue is full: {queues:?}"));
+        }
+        match queues.iter().find(|queue| queue.waiting > queue.largest + 1) {
+            Some(queue) => Err(format!("too many wait: {queue:?}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Readiness from here on is news.
+    pub fn begin(&mut self, now: Readiness) {
+        self.before = now;
+        self.told.clear();
+    }
+
+    /// Who has become ready since the last time was told so.
+    pub fn readiness(&mut self, now: Readiness) -> Result<(), String> {
+        let end = SocketReady::ERROR | SocketReady::HANGUP;
+        for (key @ (fd, socket), ready) in &now {
+            let Some(before) = self.before.get(key) else { continue };
+            let told = self.told.get(socket).copied().unwrap_or(0);
+            if ready.read && !before.read && told & (SocketReady::READABLE | end) == 0 {
+                return Err(format!("{fd} can be read, and nobody was told"));
+            }
+            if ready.write && !before.write && told & (SocketReady::WRITABLE | end) == 0 {
+                return Err(format!("{fd} can be written, and nobody was told"));
+            }
+        }
+        self.begin(now);
+        Ok(())
+    }
+}
