@@ -66,7 +66,7 @@ fn understood(words: &[String]) -> Option<(Campaign, Teller)> {
 }
 
 /// So much is told of what an oracle saw.
-const LONG: usize = 160;
+const LONG: usize = 400;
 
 /// Tells failures as they are found.
 struct Teller {
