@@ -87,9 +87,12 @@ impl Sockets {
             timestamping,
         };
         let left = limit - progress.bytes.min(limit);
+        // Who has written something is told of that; the error is for the next call.
+        let moved = progress.bytes > 0;
         let outcome = host.with_tcp(now, id, |tcp, cx| {
             if !tcp.takes_writes() || tcp.has_error() {
-                return Err(errno_of(tcp.take_error()).unwrap_or(Errno::EPIPE));
+                let error = if moved { None } else { errno_of(tcp.take_error()) };
+                return Err(error.unwrap_or(Errno::EPIPE));
             }
             Ok(tcp.write_with(left, writes, cx))
         });

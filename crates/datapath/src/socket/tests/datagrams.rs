@@ -208,11 +208,11 @@ fn errors_come_with_their_datagram() {
 #[test]
 fn a_datagram_is_gathered_piece_by_piece() {
     let mut pair = Pair::datagrams(number::AF_INET, "0.0.0.0:53");
-    let more = |len, remote: &str, flags| {
+    let more = |len: u64, remote: &str, flags| {
         let message = Message { address: address(remote), iov: len.into(), control: Vec::new() };
         Syscall::Send { fd: 3, message, flags }
     };
-    assert_eq!(pair.value(CLIENT, more(100u64, "10.0.0.1:53", number::MSG_MORE)), Ok(100));
+    assert_eq!(pair.value(CLIENT, more(100, "10.0.0.1:53", number::MSG_MORE)), Ok(100));
     assert_eq!(pair.value(SERVER, Syscall::read(3, 1_000)), Err(Errno::EAGAIN), "not yet");
     assert_eq!(pair.value(CLIENT, more(10, "10.0.0.1:99", 0)), Ok(10), "whoever is named now");
     assert_eq!(pair.value(SERVER, Syscall::read(3, 1_000)), Ok(110));

@@ -306,3 +306,16 @@ fn who_needs_a_port_and_finds_none_is_told_so() {
     let connect = Syscall::Connect { fd: 8, address: address("10.0.0.1:80") };
     assert_eq!(pair.value(CLIENT, connect), Err(Errno::EAGAIN));
 }
+
+#[test]
+fn a_reset_under_a_write_is_told_to_the_next_call() {
+    let mut pair = Pair::connected();
+    let (mut write, outcome) = pair.begin(CLIENT, Syscall::write(3, 100_000_000));
+    assert_eq!(outcome, Poll::Pending);
+    assert_eq!(pair.value(SERVER, Syscall::Close { fd: 4 }), Ok(0), "with unread data");
+    match pair.again(CLIENT, &mut write) {
+        Poll::Ready(Ok(Return { value, .. })) => assert!((1..100_000_000).contains(&value)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(pair.value(CLIENT, Syscall::read(3, 1)), Err(Errno::ECONNRESET));
+}

@@ -87,7 +87,10 @@ impl Process {
             sockets.filter_map(|fd| Some((fd, self.sockets.host_socket(fd)?))).collect();
         let of_one = |key @ (fd, _): (Fd, u32)| {
             let bits = self.ready_for(judge, fd);
-            (key, Ready { read: bits & EPOLLIN != 0, write: bits & EPOLLOUT != 0 })
+            // A connection that has sent by a timer may have room before an ACK tells so
+            // (`tcp_check_space`).
+            let told = self.model.kind(fd) == Some(Kind::Datagram);
+            (key, Ready { read: bits & EPOLLIN != 0, write: told && bits & EPOLLOUT != 0 })
         };
         sockets.into_iter().map(of_one).collect()
     }
