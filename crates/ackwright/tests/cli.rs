@@ -1,7 +1,9 @@
 //! The command line as a user meets it: exit codes, messages, files.
 
+mod common;
+
+use common::{ackwright, scratch, stderr, write};
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 const PROBES: &str = r#"schema = 1
@@ -23,28 +25,6 @@ interval = "10ms"
 [measure]
 pcap = ["a.wire"]
 "#;
-
-fn ackwright(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ackwright")).args(arguments).output().expect("it starts")
-}
-
-/// A directory of its own for each test, empty at the start.
-fn scratch(name: &str) -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).expect("a directory for the test");
-    directory
-}
-
-fn write(directory: &std::path::Path, name: &str, text: &str) -> String {
-    let path = directory.join(name);
-    fs::write(&path, text).expect("a file for the test");
-    path.to_string_lossy().into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 #[test]
 fn faulty_files_name_the_place_and_exit_with_two() {

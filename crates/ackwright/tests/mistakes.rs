@@ -1,9 +1,12 @@
 //! The command line in the hands of somebody who errs, or means harm: what is not ours stays as it is,
 //! and every message is short and says what to do.
 
+mod common;
+
+use common::{ackwright, path, scratch, stderr, write};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 const PROBES: &str = r#"schema = 1
 name = "probes"
@@ -25,31 +28,6 @@ queues = ["a.wire"]
 
 const SCRIPT: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
                       +0 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)\n";
-
-fn ackwright(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ackwright")).args(arguments).output().expect("it starts")
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("mistakes-{name}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).expect("a directory for the test");
-    directory
-}
-
-fn write(directory: &Path, name: &str, text: &str) -> String {
-    let path = directory.join(name);
-    fs::write(&path, text).expect("a file for the test");
-    path.to_string_lossy().into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn path(directory: &Path, name: &str) -> String {
-    directory.join(name).to_string_lossy().into_owned()
-}
 
 /// A capture of the probes, taken by a run.
 fn capture(directory: &Path) -> String {

@@ -1,9 +1,11 @@
 //! `ackwright ip` and `ackwright ecmp` as a user meets them.
 
+mod common;
+
+use common::{ackwright, scratch, stderr, stdout, write};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 const ROUTES: &str = "\
 # a leaf with two ways up
@@ -17,32 +19,6 @@ sysctl net.ipv4.fib_multipath_hash_policy=1 net.ipv4.fib_multipath_hash_seed=7
 route add 198.18.0.0/15 nexthop via 10.0.1.2 nexthop via 10.0.2.2
 route add default via 10.9.0.2
 ";
-
-fn ackwright(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ackwright")).args(arguments).output().expect("it starts")
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).expect("a directory for the test");
-    directory
-}
-
-fn write(directory: &Path, name: &str, text: &str) -> String {
-    let path = directory.join(name);
-    fs::write(&path, text).expect("a file for the test");
-    path.to_string_lossy().into_owned()
-}
-
-fn stdout(output: &Output) -> String {
-    assert!(output.status.success(), "{}", stderr(output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 fn ip(file: &str, words: &str) -> Output {
     let mut arguments = vec!["ip", "--config", file];

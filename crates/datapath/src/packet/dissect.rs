@@ -24,21 +24,23 @@ pub struct FlowKeys {
     pub flow_label: u32,
     /// Key of a GRE tunnel.
     pub gre_key: u32,
-    /// The outer and the inner VLAN tag as the dissector read them: TPID, TCI without the DEI bit,
-    /// and the EtherType that follows, 16 bits each; 0 without.
-    pub tags: [u64; 2],
+    /// The outer VLAN tag as the dissector read it: TPID, TCI without the DEI bit, and the EtherType
+    /// that follows, 16 bits each; 0 without. Inner tags are none of `flow_keys_dissector_keys`.
+    pub tag: u64,
 }
 
 /// Source and destination address of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FlowAddresses {
-    /// Not IP.
+    /// Neither IP nor TIPC.
     #[default]
     None,
     /// IPv4.
     V4(u32, u32),
     /// IPv6, two words each.
     V6([u64; 2], [u64; 2]),
+    /// The node that a TIPC message comes from.
+    Tipc(u32),
 }
 
 impl Packet {
@@ -92,8 +94,8 @@ struct Dissector<'a> {
     /// Where the next header begins (`nhoff`).
     at: usize,
     keys: FlowKeys,
-    /// How many VLAN tags were seen.
-    tags: usize,
+    /// A VLAN tag was seen.
+    tagged: bool,
 }
 
 /// What follows a header (`enum flow_dissect_ret`).
@@ -110,7 +112,7 @@ impl<'a> Dissector<'a> {
     /// The keys of what begins at `at` with a header of `ether_type`.
     fn walk(bytes: &'a [u8], at: usize, ether_type: u16) -> FlowKeys {
         let keys = FlowKeys { ether_type, ..FlowKeys::default() };
-        let mut dissector = Self { bytes, at, keys, tags: 0 };
+        let mut dissector = Self { bytes, at, keys, tagged: false };
         let mut next = Next::Network;
         for _ in 0..=MAX_HEADERS {
             let following = match next {
@@ -139,8 +141,8 @@ impl<'a> Dissector<'a> {
             EtherType::IPV4 => self.ipv4(),
             EtherType::IPV6 => self.ipv6(),
             EtherType::VLAN | EtherType::QINQ => self.vlan(),
-            EtherType::PPPOE => self.pppoe(),
-            _ => None,
+            EtherType::TIPC => self.tipc(),
+            ether_type => self.carrier(ether_type),
         }
     }
 
@@ -188,15 +190,26 @@ impl<'a> Dissector<'a> {
         let tci = u16::from_be_bytes([c0, c1]) & !DEI;
         self.keys.ether_type = u16::from_be_bytes([t0, t1]);
         self.at += 4;
-        if let Some(tag) = self.keys.tags.get_mut(self.tags) {
-            *tag = u64::from(tpid) << 32 | u64::from(tci) << 16 | u64::from(self.keys.ether_type);
+        if !self.tagged {
+            self.keys.tag =
+                u64::from(tpid) << 32 | u64::from(tci) << 16 | u64::from(self.keys.ether_type);
         }
-        self.tags += 1;
+        self.tagged = true;
         Some(Next::Network)
     }
 
-    fn pppoe(&mut self) -> Option<Next> {
-        let (carried, at) = pppoe_payload(&self.bytes[self.at..])?;
+    /// TIPC's flows are told apart by the node that they come from (`tipc_hdr_rps_key`); the kernel
+    /// spreads keepalives at random, while here they stay together.
+    fn tipc(&mut self) -> Option<Next> {
+        let &[w0, w1, w2, w3, .., n0, n1, n2, n3] = self.header::<TIPC_LEN>()?;
+        let keepalive = u32::from_be_bytes([w0, w1, w2, w3]) & TIPC_KEEPALIVE == TIPC_KEEPALIVE;
+        let node = u32::from_be_bytes([n0, n1, n2, n3]);
+        self.keys.addresses = FlowAddresses::Tipc(if keepalive { 0 } else { node });
+        Some(Next::End)
+    }
+
+    fn carrier(&mut self, ether_type: EtherType) -> Option<Next> {
+        let (carried, at) = carried(ether_type, &self.bytes[self.at..])?;
         self.keys.ether_type = carried.0;
         self.at += at;
         Some(Next::Network)
@@ -297,13 +310,29 @@ pub(super) const fn ports_at(protocol: u8) -> Option<usize> {
     }
 }
 
-/// What a PPPoE session (RFC 2516) carries, and where that begins: the PPP protocol has two bytes,
-/// or one where it was compressed.
-pub(super) fn pppoe_payload(header: &[u8]) -> Option<(EtherType, usize)> {
+/// What a frame of this type carries within another frame or session, and where that begins.
+pub(super) fn carried(ether_type: EtherType, header: &[u8]) -> Option<(EtherType, usize)> {
+    match ether_type {
+        EtherType::PPPOE => pppoe_payload(header),
+        EtherType::HSR | EtherType::PRP => {
+            let &[.., t0, t1] = header.first_chunk::<HSR_LEN>()?;
+            Some((EtherType(u16::from_be_bytes([t0, t1])), HSR_LEN))
+        }
+        EtherType::BATMAN => {
+            let &[kind, version, .., t0, t1] = header.first_chunk::<BATMAN_LEN>()?;
+            let unicast = (kind, version) == BATMAN_UNICAST;
+            unicast.then_some((EtherType(u16::from_be_bytes([t0, t1])), BATMAN_LEN))
+        }
+        _ => None,
+    }
+}
+
+/// What a PPPoE session (RFC 2516) carries, and where that begins. A PPP protocol that was
+/// compressed to one byte is not looked at.
+fn pppoe_payload(header: &[u8]) -> Option<(EtherType, usize)> {
     let &[version, code, _, _, _, _, p0, p1] = header.first_chunk()?;
     let valid = (version, code) == (0x11, 0);
-    let (carried, at) = if p0 & 1 != 0 { (of_ppp([0, p0]), 7) } else { (of_ppp([p0, p1]), 8) };
-    Some((carried.filter(|_| valid)?, at))
+    Some((of_ppp([p0, p1]).filter(|_| valid)?, 8))
 }
 
 /// The EtherType of what PPP calls by this number.
@@ -330,6 +359,16 @@ const IP_OFFSET: u16 = 0x1fff;
 const DEI: u16 = 0x1000;
 const MPLS: EtherType = EtherType(0x8847);
 const MPLS_MULTICAST: EtherType = EtherType(0x8848);
+/// An HSR tag with the EtherType that follows.
+const HSR_LEN: usize = 6;
+/// B.A.T.M.A.N.'s header of a unicast packet and the Ethernet header within.
+const BATMAN_LEN: usize = 24;
+/// Type and version (`BATADV_COMPAT_VERSION`).
+const BATMAN_UNICAST: (u8, u8) = (0x40, 15);
+/// What the dissector reads of TIPC (`struct tipc_basic_hdr`).
+pub(super) const TIPC_LEN: usize = 16;
+/// `KEEPALIVE_MSG_MASK`.
+const TIPC_KEEPALIVE: u32 = 0x0e08_0000;
 const TRANSPARENT_ETHERNET: u16 = 0x6558;
 /// The protocol of PPTP's GRE.
 const GRE_PPP: u16 = 0x880b;

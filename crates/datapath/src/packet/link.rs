@@ -35,6 +35,14 @@ impl EtherType {
     pub const IPV6: Self = Self(0x86dd);
     /// 802.1Q VLAN tag.
     pub const VLAN: Self = Self(0x8100);
+    /// B.A.T.M.A.N. Advanced.
+    pub const BATMAN: Self = Self(0x4305);
+    /// High-availability Seamless Redundancy (IEC 62439-3).
+    pub const HSR: Self = Self(0x892f);
+    /// Parallel Redundancy Protocol (IEC 62439-3).
+    pub const PRP: Self = Self(0x88fb);
+    /// TIPC.
+    pub const TIPC: Self = Self(0x88ca);
     /// A PPPoE session (RFC 2516).
     pub const PPPOE: Self = Self(0x8864);
     /// 802.1ad service tag.

@@ -21,8 +21,9 @@ const MAX_EXTENSION_HEADERS: usize = 8;
 const MAX_NESTING: u8 = 15;
 /// The longest TCP header.
 const MAX_TCP_HEADER: usize = 60;
-/// How much the flow dissector may look at of what is no packet that we know.
-const DISSECTED: usize = 60;
+/// How much the flow dissector may look at of what is no packet that we know: PPTP's headers, those
+/// of IPv6 with options in it, and ports are 64 bytes and more.
+const DISSECTED: usize = 128;
 /// Bytes of its transport header that an ICMP error quotes at least (RFC 792).
 const QUOTED_TRANSPORT: usize = 8;
 
@@ -157,8 +158,8 @@ impl<'a> Parser<'a> {
             EtherType::IPV4 => self.ipv4(),
             EtherType::IPV6 => self.ipv6(),
             EtherType::ARP => self.arp(),
-            EtherType::PPPOE => self.pppoe(),
-            _ => {}
+            EtherType::TIPC => self.pull(self.payload().len().min(super::dissect::TIPC_LEN)),
+            _ => self.carrier(ether_type),
         }
     }
 
@@ -307,6 +308,11 @@ impl<'a> Parser<'a> {
             (protocol::IPIP | protocol::IPV6 | protocol::GRE | protocol::MPLS, _) => {
                 self.tunnel(protocol);
             }
+            // The flow dissector still reads what follows an extension header that is cut off.
+            (
+                protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS,
+                Network::Ipv6(_),
+            ) => self.pull(self.payload().len().min(DISSECTED)),
             _ => {}
         }
         // What stands where ports do is kept within reach of the flow dissector.
@@ -410,12 +416,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A PPPoE session is no network header that we know, but what it carries is kept within reach
-    /// of the flow dissector.
-    fn pppoe(&mut self) {
+    /// What lies between Ethernet and another network header is none that we know, but what it
+    /// carries is kept within reach of the flow dissector.
+    fn carrier(&mut self, ether_type: EtherType) {
         let payload = self.payload();
-        if let Some((ether_type, at)) = super::dissect::pppoe_payload(payload) {
-            let inner = Parser::nested(&payload[at..], ether_type, self.depth + 1);
+        let carried = super::dissect::carried(ether_type, payload);
+        if let Some((inner_type, at)) = carried.filter(|_| self.depth < MAX_NESTING) {
+            let inner = Parser::nested(&payload[at..], inner_type, self.depth + 1);
             self.pull(at + inner.body_at);
         }
     }

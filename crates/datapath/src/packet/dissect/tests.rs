@@ -89,6 +89,10 @@ fn extension_headers_are_passed_but_not_authentication() {
     for next in [0, 43, 60] {
         assert_eq!(of_ipv6(next, &joined(&[&options, &PORTS])), (17, (1000, 80), 0));
     }
+    for next in [0, 43, 60] {
+        let cut_off = joined(&[&[17, 234], &PORTS]);
+        assert_eq!(of_ipv6(next, &cut_off), (17, (0, 0), 0), "its end lies beyond the packet");
+    }
     let authenticated = joined(&[&[17, 4, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0], &PORTS]);
     assert_eq!(of_ipv6(51, &authenticated).1, (1, 2));
 }
@@ -148,6 +152,64 @@ fn pppoe_sessions_are_seen_through_if_they_carry_ip() {
     assert_eq!(keys(&session(0, [0xc0, 0x21])), (FlowAddresses::None, (0, 0), 0x8864));
 }
 
+/// PPP's protocol may be compressed to one byte; the kernel doesn't go on there.
+#[test]
+fn a_compressed_ppp_protocol_ends_the_walk() {
+    let session = joined(&[&[0x11, 0, 0, 9, 0, 99, 0x57], &ipv6(17, &PORTS, 0)]);
+    assert_eq!(keys(0x8864, &session), FlowKeys { ether_type: 0x8864, ..FlowKeys::default() });
+}
+
+/// GRE's header with key, sequence and acknowledgment numbers, PPP's, IPv6's: 64 bytes.
+#[test]
+fn pptp_is_seen_through_however_long_its_headers_are() {
+    let header = [0x30, 0x81, 0x88, 0x0b, 0, 9, 0, 2, 0, 0, 0, 7, 0, 0, 0, 8, 0xff, 3, 0, 0x57];
+    for options in [&[][..], &[17, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] {
+        let next = if options.is_empty() { 17 } else { 60 };
+        let inner = ipv6(next, &joined(&[options, &PORTS]), 0);
+        let keys = keys(0x0800, &ipv4(47, &joined(&[&header, &inner])));
+        assert_eq!((keys.protocol, keys.ports, keys.addresses), (17, (1000, 80), INNER));
+        assert_eq!(keys.gre_key, 2, "the call");
+    }
+}
+
+#[test]
+fn redundant_rings_and_meshes_are_seen_through() {
+    let inner = ipv6(17, &PORTS, 0);
+    let tag = [0, 60, 0, 1];
+    let ring = joined(&[&tag, &[0x86, 0xdd], &inner]);
+    let rings = joined(&[&tag, &[0x89, 0x2f], &ring]);
+    let mesh = |kind, version| {
+        joined(&[&[kind, version, 50, 0, 2, 0, 0, 0, 0, 9], &ethernet(0x86dd, &inner)])
+    };
+    for (ether_type, payload) in [(0x892f, ring), (0x88fb, rings), (0x4305, mesh(0x40, 15))] {
+        let keys = keys(ether_type, &payload);
+        assert_eq!((keys.ports, keys.addresses, keys.ether_type), ((1000, 80), INNER, 0x86dd));
+    }
+    for other in [mesh(0x41, 15), mesh(0x40, 14)] {
+        assert_eq!(keys(0x4305, &other).addresses, FlowAddresses::None);
+    }
+}
+
+/// A frame of nothing but tags is walked through as far as the kernel goes, and no further.
+#[test]
+fn tags_without_end_end() {
+    let tags = [0, 60, 0, 1, 0x89, 0x2f].repeat(9000);
+    assert_eq!(keys(0x892f, &tags), FlowKeys { ether_type: 0x892f, ..FlowKeys::default() });
+}
+
+#[test]
+fn tipc_is_told_apart_by_the_node_it_comes_from() {
+    let from = |start: [u8; 2], node: u8| {
+        let rest = [0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, node];
+        keys(0x88ca, &joined(&[&start, &rest]))
+    };
+    let expected =
+        FlowKeys { addresses: FlowAddresses::Tipc(3), ether_type: 0x88ca, ..FlowKeys::default() };
+    assert_eq!(from([0x5a, 0], 3), expected);
+    let kept_alive = FlowKeys { addresses: FlowAddresses::Tipc(0), ..expected };
+    assert_eq!(from([0x5e, 8], 3), kept_alive, "which the kernel spreads at random");
+}
+
 #[test]
 fn what_is_not_ip_is_told_by_its_ether_type() {
     for ether_type in [0x0806, 0x8847, 0x88b5, 60] {
@@ -164,7 +226,7 @@ fn behind_a_tag_in_the_frame_the_ip_header_is_misread() {
     let datagram = ipv4(17, &PORTS);
     let expected = FlowKeys {
         ether_type: datagram.len() as u16,
-        tags: [0x8100_4500_0000 | datagram.len() as u64 & !0x1000_0000, 0],
+        tag: 0x8100_4500_0000 | datagram.len() as u64 & !0x1000_0000,
         ..FlowKeys::default()
     };
     assert_eq!(tagged(&datagram), expected);

@@ -206,12 +206,14 @@ impl Cake {
         while self.memory.used > self.memory.limit {
             let longest = self.longest.get_or_insert_with(|| Box::new(Longest::new()));
             let place = longest.longest(&*self.tins);
-            if !self.drop_head(place, cx) {
-                self.longest = None;
-            } else if place == own {
+            if place == own {
                 verdict = Enqueue::Congested;
             }
-            self.check_longest(place);
+            if self.drop_head(place, cx) {
+                self.check_longest(place);
+            } else if let Some(longest) = &mut self.longest {
+                longest.distrust();
+            }
         }
         verdict
     }

@@ -6,6 +6,7 @@
 use super::classid::Choice;
 use super::config::FlowMode;
 use super::conntrack::Conntrack;
+use super::kernel_hash;
 use crate::packet::{self, FlowAddresses, Packet};
 use crate::rng::Rng;
 use core::hash::Hasher as _;
@@ -30,6 +31,8 @@ pub struct FlowKeys {
 #[derive(Clone, Copy, Debug)]
 pub struct Hasher {
     key: (u64, u64),
+    /// The bytes that the kernel hashes are hashed as the kernel does it.
+    as_kernel: bool,
 }
 
 /// The hashes of one packet.
@@ -113,7 +116,12 @@ fn addresses(src: IpAddr, dst: IpAddr) -> FlowAddresses {
 impl Hasher {
     /// A hasher with a random key.
     pub fn new(rng: &mut Rng) -> Self {
-        Self { key: (rng.next_u64(), rng.next_u64()) }
+        Self { key: (rng.next_u64(), rng.next_u64()), as_kernel: false }
+    }
+
+    /// The kernel's hash with this key (`hashrnd`), to compare with a kernel whose key is known.
+    pub const fn kernel(key: (u64, u64)) -> Self {
+        Self { key, as_kernel: true }
     }
 
     /// The hashes of a packet, of which each is computed when it is asked for.
@@ -125,12 +133,16 @@ impl Hasher {
     /// smaller comes first, and so of the ports, whosever they are.
     #[inline]
     fn flow(&self, keys: &packet::FlowKeys) -> u32 {
+        if self.as_kernel {
+            return kernel_hash::flow(self.key, keys);
+        }
         let packet::FlowKeys { ports: (a, b), flow_label, gre_key, .. } = *keys;
         let ports = u64::from(a.min(b)) | u64::from(a.max(b)) << 16 | u64::from(flow_label) << 32;
         let kind =
             u64::from(keys.ether_type) | u64::from(keys.protocol) << 16 | u64::from(gre_key) << 32;
         match keys.addresses {
             FlowAddresses::None => self.hash(keys, [kind, ports]),
+            FlowAddresses::Tipc(node) => self.hash(keys, [kind, ports, node.into()]),
             FlowAddresses::V4(src, dst) => {
                 let both = u64::from(src.min(dst)) | u64::from(src.max(dst)) << 32;
                 self.hash(keys, [kind, ports, both])
@@ -145,8 +157,11 @@ impl Hasher {
     /// One address alone, which has the same hash as source and as destination; 0 for packets
     /// without addresses.
     fn host(&self, keys: &packet::FlowKeys, destination: bool) -> u32 {
+        if self.as_kernel {
+            return kernel_hash::host(self.key, keys, destination);
+        }
         let [high, low] = match keys.addresses {
-            FlowAddresses::None => return 0,
+            FlowAddresses::None | FlowAddresses::Tipc(_) => return 0,
             FlowAddresses::V4(src, dst) => [0, u64::from(if destination { dst } else { src })],
             FlowAddresses::V6(src, dst) => {
                 if destination {
@@ -159,16 +174,16 @@ impl Hasher {
         self.hash(keys, [u64::from(keys.ether_type), high, low])
     }
 
-    /// Whole words, so that nothing is assembled from bytes in memory, and the VLAN tags where
-    /// there are any.
+    /// Whole words, so that nothing is assembled from bytes in memory, and the VLAN tag where
+    /// there is one.
     #[inline]
     fn hash<const N: usize>(&self, keys: &packet::FlowKeys, words: [u64; N]) -> u32 {
         let mut hasher = SipHasher13::new_with_keys(self.key.0, self.key.1);
         for word in words {
             hasher.write_u64(word);
         }
-        if keys.tags != [0; 2] {
-            keys.tags.iter().for_each(|&tag| hasher.write_u64(tag));
+        if keys.tag != 0 {
+            hasher.write_u64(keys.tag);
         }
         hasher.finish() as u32
     }

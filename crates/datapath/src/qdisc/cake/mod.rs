@@ -19,6 +19,7 @@ mod enqueue;
 mod flows;
 mod hash;
 mod hosts;
+mod kernel_hash;
 mod memory;
 mod overflow;
 mod overhead;
@@ -144,6 +145,12 @@ impl Cake {
     /// The same with other random draws.
     pub fn with_draws(self, draws: Draws) -> Self {
         Self { draws, ..self }
+    }
+
+    /// The same with the kernel's hash of flows and hosts under this key, so that packets lie in the
+    /// queues in which they lay there.
+    pub fn with_hash_key(self, key: (u64, u64)) -> Self {
+        Self { hasher: Hasher::kernel(key), ..self }
     }
 
     /// The same as the qdisc with this handle: packets whose `skb->priority` has its major number

@@ -80,6 +80,12 @@ impl Longest {
         self.heap[0] != place || !self.heap[1..=2].iter().any(is_longer)
     }
 
+    /// The queue that was said to be the longest is empty: the heap is set right the next time, from
+    /// the order that it has now.
+    pub fn distrust(&mut self) {
+        self.countdown = 0;
+    }
+
     /// A packet was sent: overflows may be over.
     pub fn sent(&mut self) {
         self.countdown = self.countdown.saturating_sub(1);
@@ -181,5 +187,10 @@ mod tests {
             assert_eq!(heap.longest(&table), nth(next));
         }
         assert_eq!(table.backlog(nth(3)), 80, "which waits below an empty one");
+        // What sets it right begins from this order, which decides between equals.
+        heap.distrust();
+        table.0[nth(2).index()] = 80;
+        table.0[nth(3).index()] = 80;
+        assert_eq!(heap.longest(&table), nth(2));
     }
 }

@@ -1,0 +1,248 @@
+//! What is wrong in a file, and how it is told.
+
+use super::*;
+
+#[test]
+fn faults_name_line_column_and_the_nearest_word() {
+    let table: [FaultRow; 21] = [
+        ("schema = 1", "schema = 2", (1, 10), "schema 1", None),
+        ("duration", "durration", (3, 1), "unknown key", Some("duration")),
+        ("[nodes.b]", "[node.b]", (16, 2), "unknown key", Some("nodes")),
+        ("linux-6.1\"", "linux-6.2\"", (17, 11), "not a valid profile", Some("linux-6.1")),
+        ("tcp_sack", "tcp_sak", (11, 1), "no sysctl", Some("net.ipv4.tcp_sack")),
+        (
+            "tcp_sack\" = 1",
+            "tcp_sack\" = 777",
+            (11, 23),
+            "net.ipv4.tcp_sack takes a whole number from 0 to 255",
+            None,
+        ),
+        ("\"router\"", "\"ruter\"", (15, 8), "not a valid role", Some("router")),
+        ("[\"a\", \"r\"]", "[\"a\", \"x\"]", (20, 14), "no node is called \"x\"", None),
+        ("[\"a\", \"r\"]", "[\"a\", \"a\"]", (20, 8), "two different", None),
+        ("[\"a\", \"r\"]", "[\"a\"]", (20, 8), "two ends", None),
+        ("rate = \"1gbit\"", "rate = \"-1gbit\"", (21, 8), "negative", None),
+        ("rate = \"1gbit\"", "rate = \"1gbitt\"", (21, 8), "not a unit", None),
+        ("rate = \"1gbit\"", "rate = 5", (21, 8), "no unit", None),
+        ("rate = \"1gbit\"", "mtu = 0", (21, 7), "68 or more", None),
+        ("${rtt}", "${rrt}", (25, 10), "no parameter", Some("rtt")),
+        ("\"r.access\"", "\"r.acess\"", (28, 1), "no port", Some("r.access")),
+        ("pfifo limit", "pffo limit", (31, 13), "", Some("pfifo")),
+        ("\"fixed\"", "\"fixd\"", (34, 7), "not a valid app", Some("fixed")),
+        ("to = \"b\"", "to = \"c\"", (36, 6), "no node is called \"c\"", None),
+        ("bytes = \"1gb\"", "start = \"10s\"", (33, 2), "", None),
+        ("uniform", "normal", (50, 7), "a draw is", None),
+    ];
+    for (from, to, position, message, word) in table {
+        let fault = fault(from, to);
+        let context = format!("{from} -> {to}: {fault}");
+        assert_eq!(fault.position.map(|(line, _)| line), Some(position.0), "{context}");
+        if !message.is_empty() {
+            assert_eq!(fault.position, Some(position), "{context}");
+        }
+        assert!(fault.message.contains(message), "{context}");
+        if let Some(word) = word {
+            assert!(fault.help.as_deref().unwrap_or("").contains(word), "{context}");
+        }
+    }
+}
+
+#[test]
+fn an_invalid_point_of_a_sweep_is_found_before_anything_runs() {
+    let fault = fault("{ profile = \"linux-7.x\" }", "{ profile = \"linux-7.y\" }");
+    assert_eq!(fault.position, Some((47, 21)));
+    assert_eq!(fault.help.as_deref(), Some("did you mean \"linux-7.x\"?"));
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let text = GOOD.replace("duration", "duratoin").replace("\"fixed\"", "\"fixd\"");
+    let faults = Experiment::parse("demo.toml", &text, &[]).unwrap_err();
+    assert_eq!(faults.0.len(), 2, "{faults}");
+}
+
+proptest::proptest! {
+    /// Whatever stands in a file: a plan or faults, never a panic.
+    #[test]
+    fn garbage_never_panics(at in 0usize..2000, what in "[\\PC\n]{0,12}") {
+        let mut text = GOOD.to_string();
+        let mut at = at % text.len();
+        while !text.is_char_boundary(at) { at -= 1; }
+        text.insert_str(at, &what);
+        let _ = Experiment::parse("demo.toml", &text, &[]);
+    }
+}
+
+/// What a run could not do is said of the file, where it is written.
+#[test]
+fn impossible_values_are_found_before_a_run() {
+    let app =
+        |words: &str| GOOD.replacen("app = \"fixed\"", words, 1).replace("bytes = \"1gb\"\n", "");
+    let also = |words: &str| format!("{GOOD}{words}");
+    for (text, position, message) in [
+        (app("app = \"cbr\"\nrate = \"1mbit\"\nsize = 0"), (36, 8), "holds 1 to 65507 bytes"),
+        (app("app = \"cbr\"\nrate = \"1mbit\"\nsize = 65508"), (36, 8), "holds 1 to 65507 bytes"),
+        (app("app = \"ping\"\nsize = 65508"), (35, 8), "holds 0 to 65507 bytes"),
+        (app("app = \"ping\"\ninterval = \"0ms\""), (35, 12), "\"interval\" must not be zero"),
+        (app("app = \"probe\"\ninterval = \"0s\""), (35, 12), "\"interval\" must not be zero"),
+        (app("app = \"connect\"\ninterval = \"0s\""), (35, 12), "\"interval\" must not be zero"),
+        (app("app = \"on-off\"\non = \"0s\"\noff = \"1s\""), (35, 6), "\"on\" must not be zero"),
+        (app("app = \"chunk\"\nchunk = 0"), (35, 9), "\"chunk\" must not be zero"),
+        (app("app = \"query\"\nresponse = 9\nrequest = 0"), (36, 11), "\"request\" must not"),
+        (app("app = \"bulk\"\ncount = 35001"), (33, 8), "at most 35000 flows"),
+        (app("app = \"bulk\"\nstart = \"2s\"\nstop = \"1s\""), (36, 8), "before it starts"),
+        (also("[nodes.island]\n"), (51, 8), "no link leads to \"island\""),
+        (
+            GOOD.replace("[nodes.a]", "[nodes.a-1]\n[nodes.a]\ncount = 2"),
+            (14, 8),
+            "another node is called \"a-1\" too",
+        ),
+        (
+            also(
+                "[flows.x-1]\napp=\"bulk\"\nfrom=\"a\"\nto=\"b\"\n[flows.x]\napp=\"bulk\"\nfrom=\"a\"\nto=\"b\"\ncount=2",
+            ),
+            (55, 8),
+            "another flow is called \"x-1\" too",
+        ),
+        (GOOD.replace("\"demo\"", "\"..\""), (2, 8), "not first"),
+        (GOOD.replace("schema = 1", "schema = \"1\""), (1, 10), "a whole number, not a text"),
+        (
+            also("\"links.wire.rt\" = { uniform = [\"1ms\", \"2ms\"] }\n"),
+            (51, 19),
+            "unknown key \"rt\"",
+        ),
+    ] {
+        let faults = Experiment::parse("demo.toml", &text, &[]).expect_err(&text);
+        let found = faults.0.iter().find(|fault| fault.message.contains(message));
+        let found = found.unwrap_or_else(|| panic!("{message}: {faults}"));
+        assert_eq!(found.position, Some(position), "{found}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text_says_where() {
+    let path = std::env::temp_dir().join(format!("ackwright-latin1-{}.toml", std::process::id()));
+    std::fs::write(&path, b"schema = 1\nname = \"m\xe4h\"\n").expect("a temporary file");
+    let error = Experiment::load(&path, &[]).expect_err("it is no text").to_string();
+    std::fs::remove_file(&path).expect("it was there");
+    assert!(error.contains(".toml:2:10: from here on this is not UTF-8"), "{error}");
+}
+
+#[test]
+fn the_new_words_are_checked() {
+    for (from, to, message) in [
+        ("[nodes.a]", "[nodes.a]\nbuffer_alpha = \"1/4\"", "\"buffer_alpha\" needs \"buffer\""),
+        (
+            "[nodes.a]",
+            "[nodes.a]\nbuffer = 1000\nbuffer_alpha = \"0\"",
+            "\"buffer_alpha\" must be a positive number, or a fraction such as \"1/4\"",
+        ),
+        ("from = \"a\"", "from = \"c*\"", "no node is called like \"c*\""),
+        (
+            "\"r.wire\" = \"pfifo limit 1000\"",
+            "\"r.wire\" = [\"pfifo\", \"filter parent 1: matchall flowid 1:1\"]",
+            "no qdisc above asks this filter for a class",
+        ),
+    ] {
+        assert_eq!(fault(from, to).message, message);
+    }
+}
+
+/// What would fill the memory of the machine is refused by arithmetic, before it is built.
+#[test]
+fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
+    let star = |nodes: &str, links: &str, flows: &str, more: &str| {
+        format!(
+            "schema = 1\nname = \"large\"\n{more}\n[nodes]\nhub = {{ role = \"router\" }}\n{nodes}\n\
+             [links]\n{links}\n[flows]\n{flows}\n"
+        )
+    };
+    let pairs = "a = { count = 10000 }\nb = { count = 9000 }";
+    let few = "a = { count = 2 }\nb = { count = 2 }";
+    let up = "l = { ends = [\"a-*\", \"hub\"], delay = \"1ms\" }\n\
+              m = { ends = [\"b-*\", \"hub\"] }";
+    let flow = "f = { app = \"bulk\", from = \"a-1\", to = \"b-1\" }";
+    let ten = |value: &str| (0..10).map(|axis| format!("p{axis} = {value}\n")).collect::<Vec<_>>();
+    let axes = ten("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]").concat();
+    let parameters = ten("0").concat();
+    let sweep = format!("[parameters]\n{parameters}[sweep]\n{axes}");
+    let two_hubs = "x = { ends = [\"a-*\", \"hub\"] }\ny = { ends = [\"a-*\", \"b-1\"] }";
+    let table = [
+        (
+            star("a = { count = 20001 }", up, flow, ""),
+            ":6:15: \"count\" must be 20000 or less, not 20001",
+        ),
+        (
+            star(&format!("{pairs}\nc = {{ count = 1000 }}"), up, flow, ""),
+            ":8:1: an experiment has at most 20000 nodes, not 20001; ask for fewer",
+        ),
+        (
+            star(pairs, "l = { ends = [\"a-*\", \"b-*\"] }", flow, ""),
+            "an experiment has at most 65535 links, not 90000000; ask for fewer",
+        ),
+        (
+            star(pairs, up, "f = { app = \"bulk\", from = \"a-*\", to = \"b-*\", count = 10 }", ""),
+            ":12:1: an experiment has at most 35000 flows, not 900000000; ask for fewer",
+        ),
+        (
+            star(
+                pairs,
+                up,
+                "f = { app = \"query\", from = \"a-*\", to = \"b-*\", response = \"1mb\" }",
+                "",
+            ),
+            "an experiment has at most 200000 servers in its flows, not 90000000",
+        ),
+        (star(few, up, flow, &sweep), "the axes make 10 x 10 x 10 x 10 x 10"),
+        (
+            star(
+                "a = { count = 9000, role = \"router\" }\nb = { count = 9000 }",
+                two_hubs,
+                flow,
+                "",
+            ),
+            "9002 nodes with several links, or with routes of their own, would need 45000 routes",
+        ),
+        (
+            star(few, up, flow, "repetitions = 50000\n[parameters]\np = 1\n[sweep]\np = [1, 2, 3]"),
+            "3 points with 50000 repetitions are 150000 runs; at most 100000 are possible",
+        ),
+        (
+            star(few, up, flow, "duration = \"60s\"\n[measure]\nsample = \"1us\""),
+            ":5:10: 60000000 samples of 1 flows and 0 queues take more than 2048 MB; let \"sample\" \
+             in [measure] be 4us or more",
+        ),
+        (
+            star(few, up, flow, "[measure]\nsample = \"0s\"\nsteps = \"1s\""),
+            "\"sample\" must be 1us or more",
+        ),
+        (
+            star(
+                few,
+                up,
+                "f = { app = \"ping\", from = \"a-1\", to = \"b-1\", interval = \"1ns\" }",
+                "",
+            ),
+            "this makes 60000000000 probes; at most 20000000 are kept",
+        ),
+        (
+            star(few, up, flow, "duration = \"20000000000s\""),
+            ":3:12: \"20000000000s\" is too large",
+        ),
+        (star(few, up, flow, "duration = \"2000000000s\""), "a time may be at most 1000000000s"),
+        (
+            star(few, up, flow, &format!("[parameters]\np = \"{}\"", "x".repeat(1 << 20)))
+                + &format!("t = [\"{}\"]", "${p}".repeat(100)),
+            "the parameters put in are more than 32 MB",
+        ),
+        (
+            star(&format!("{} = {{}}", "n".repeat(61)), up, flow, ""),
+            "the name of a node may have at most 60 characters",
+        ),
+    ];
+    for (text, message) in table {
+        let faults = Experiment::parse("x.toml", &text, &[]).unwrap_err().to_string();
+        assert!(faults.contains(message), "{message}\nis not in\n{faults}");
+        assert!(faults.len() < 2_000, "{} bytes: {faults}", faults.len());
+    }
+}

@@ -1,0 +1,116 @@
+//! Flows and their applications.
+
+use super::*;
+
+#[test]
+fn every_application_is_read_and_misses_what_it_needs() {
+    let table: [(&str, &str, App); 6] = [
+        (
+            "chunk",
+            "chunk = \"1kb\"\ngap = \"1ms\"",
+            App::Chunk { chunk: 1024, gap: Duration::from_millis(1), bytes: None },
+        ),
+        (
+            "request",
+            "request = 1\nresponse = 2\nrequests = 3",
+            App::Request { request: 1, response: 2, think: Duration::ZERO, count: Some(3) },
+        ),
+        (
+            "on-off",
+            "on = \"1s\"\noff = \"2s\"",
+            App::OnOff { on: Duration::from_secs(1), off: Duration::from_secs(2) },
+        ),
+        ("cbr", "rate = \"1mbit\"", App::Cbr { rate: Rate::from_mbit(1), size: 1200 }),
+        ("ping", "", App::Ping { interval: Duration::from_millis(200), size: 56 }),
+        ("probe", "size = 1", App::Probe { interval: Duration::from_millis(20), size: 1 }),
+    ];
+    let with = |app: &str, keys: &str| {
+        let text = GOOD.replacen("app = \"fixed\"", &format!("app = \"{app}\""), 1).replacen(
+            "bytes = \"1gb\"",
+            keys,
+            1,
+        );
+        Experiment::parse("demo.toml", &text, &[])
+    };
+    for (name, keys, app) in table {
+        let plan = with(name, keys).unwrap_or_else(|faults| panic!("{faults}")).base;
+        assert_eq!(plan.flows[0].app, app);
+        let first = keys.split(" = ").next().unwrap_or("");
+        if !["", "size"].contains(&first) {
+            let fault = &with(name, "").unwrap_err().0[0];
+            assert_eq!(fault.message, format!("\"{first}\" is missing"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn rrul_is_eight_streams_and_four_probes() {
+    let text = GOOD.replace("app = \"fixed\"", "app = \"rrul\"").replace("bytes = \"1gb\"", "");
+    let plan = Experiment::parse("demo.toml", &text, &[]).unwrap().base;
+    assert_eq!(plan.flows.len(), 12);
+    assert_eq!(plan.flows.iter().filter(|flow| flow.app.is_tcp()).count(), 8);
+    assert_eq!(plan.flows[3].tos, 0xb8);
+    assert_eq!(plan.flows[4].from, plan.flows[0].to);
+}
+
+/// One word stands for many nodes, links, ports and flows.
+#[test]
+fn counts_and_patterns_make_many() {
+    let text = GOOD
+        .replace("[nodes.a]", "[nodes.a]\ncount = 3")
+        .replace("ends = [\"a\", \"r\"]", "ends = [\"a-*\", \"r\"]")
+        .replace("from = \"a\"", "from = \"a-*\"")
+        .replace("\"r.access\" =", "\"r.access-*\" =")
+        .replace("pcap = [\"a.access\"]", "pcap = [\"a-*.access-*\"]");
+    let plan = Experiment::parse("demo.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}")).base;
+    let names = |list: Vec<&str>| list.into_iter().map(String::from).collect::<Vec<_>>();
+    let nodes: Vec<String> = plan.nodes.iter().map(|node| node.name.clone()).collect();
+    assert_eq!(nodes, names(vec!["a-1", "a-2", "a-3", "r", "b"]));
+    let links: Vec<String> = plan.links.iter().map(|link| link.name.clone()).collect();
+    assert_eq!(links, names(vec!["access-1", "access-2", "access-3", "wire"]));
+    assert_eq!(plan.links[2].ends, [2, 3]);
+    assert!(plan.links[..3].iter().all(|link| link.ports[1].police.is_some()));
+    let flows: Vec<(String, usize)> =
+        plan.flows.iter().map(|flow| (flow.name.clone(), flow.from)).collect();
+    let named = |number: usize| (format!("bulk-{number}"), number - 1);
+    assert_eq!(flows, [named(1), named(2), named(3)]);
+    assert!(plan.flows.iter().all(|flow| flow.group.as_deref() == Some("bulk")));
+    assert_eq!(plan.measure.pcap.len(), 3);
+}
+
+/// Nothing would come of it but a connection between two kinds of addresses.
+#[test]
+fn a_flow_stays_within_one_family_of_addresses() {
+    let text = |address: &str| {
+        format!(
+            "schema = 1\nname = \"families\"\nnodes = {{ a = {{}}, r = {{ role = \"router\" }}, b = {{}} }}\n\
+             [links]\nl = {{ ends = [\"a\", \"r\"], delay = \"1ms\" }}\n\
+             m = {{ ends = [\"r\", \"b\"], addresses = [\"2001:db8::1/64\", \"2001:db8::2/64\"] }}\n\
+             [flows.f]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n{address}\n"
+        )
+    };
+    let faults = Experiment::parse("x.toml", &text(""), &[]).unwrap_err().to_string();
+    let message =
+        "7:8: \"a\" has its first address of IPv4, and \"b\" is IPv6; give their first links";
+    assert!(faults.contains(message), "{faults}");
+    assert!(Experiment::parse("x.toml", &text("address = \"10.9.0.1\""), &[]).is_ok());
+}
+
+/// Questions and answers over wires that take no time would go on for ever within one moment.
+#[test]
+fn a_way_on_which_no_time_passes_is_refused() {
+    let text = |app: &str, link: &str| {
+        format!(
+            "schema = 1\nname = \"instant\"\nnodes = {{ a = {{}}, b = {{}} }}\n\
+             [links.wire]\nends = [\"a\", \"b\"]\n{link}\n\
+             [flows.f]\napp = \"{app}\"\nfrom = \"a\"\nto = \"b\"\n"
+        )
+    };
+    let faults = Experiment::parse("x.toml", &text("bulk", ""), &[]).unwrap_err().to_string();
+    assert!(faults.contains(":7:8: from \"a\" to \"b\" and back no time passes"), "{faults}");
+    for good in
+        [text("ping", ""), text("bulk", "rate = \"1gbit\""), text("bulk", "delay = \"1ns\"")]
+    {
+        assert!(Experiment::parse("x.toml", &good, &[]).is_ok(), "{good}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Ways through the network.
+
+use super::*;
+
+/// A triangle of routers between two hosts.
+const LOOP: &str = r#"schema = 1
+name = "loop"
+nodes = { a = {}, b = {}, r1 = { role = "router" }, r2 = { role = "router" }, r3 = { role = "router" } }
+[links]
+l1 = { ends = ["a", "r1"], delay = "1ms" }
+l2 = { ends = ["r1", "r2"] }
+l3 = { ends = ["r2", "r3"] }
+l4 = { ends = ["r3", "r1"] }
+l5 = { ends = ["r2", "b"] }
+[flows.f]
+app = "bulk"
+from = "a"
+to = "b"
+"#;
+
+#[test]
+fn a_loop_needs_routes() {
+    let fault = &Experiment::parse("l.toml", LOOP, &[]).unwrap_err().0[0];
+    assert!(fault.message.contains("form a loop"), "{fault}");
+    assert!(fault.message.contains("\"r1\" has no route to \"b\""), "{fault}");
+
+    let routed = format!("{LOOP}[routes.r1]\nb = \"l2\"\n[routes.r2]\na = \"l2\"\n");
+    let plan = Experiment::parse("l.toml", &routed, &[]).unwrap().base;
+    assert_eq!(plan.ways.links(2, 1), [1]);
+
+    let circle = format!(
+        "{LOOP}[routes.r1]\nb = \"l4\"\n[routes.r3]\nb = \"l4\"\n[routes.r2]\na = \"l2\"\n"
+    );
+    let fault = &Experiment::parse("l.toml", &circle, &[]).unwrap_err().0[0];
+    assert!(fault.message.contains("run in a circle"), "{fault}");
+}
+
+#[test]
+fn a_host_without_a_way_is_told() {
+    let text = LOOP.replace("l5 = { ends = [\"r2\", \"b\"] }\n", "");
+    let fault = &Experiment::parse("l.toml", &text, &[]).unwrap_err().0[0];
+    assert!(fault.message.contains("no way from"), "{fault}");
+}
+
+/// Two routers joined twice.
+const MULTIPATH: &str = r#"schema = 1
+name = "ways"
+duration = "10s"
+mp_algo = "l4"
+[nodes.a]
+[nodes.b]
+[nodes.left]
+role = "router"
+ip = ["route add 10.0.0.12/30 nexthop dev way1 nexthop dev way2 weight 3"]
+ip_at = ["3s route replace 10.0.0.12/30 dev way1", "2s link set way1 down"]
+[nodes.right]
+role = "router"
+[nodes.right.sysctl]
+"net.ipv4.fib_multipath_hash_policy" = 1
+net.ipv6.fib_multipath_hash_policy = 3
+[links.a]
+ends = ["a", "left"]
+[links.way1]
+ends = ["left", "right"]
+events = ["5s up", "4s down"]
+[links.way2]
+ends = ["left", "right"]
+[links.b]
+ends = ["right", "b"]
+[routes.right]
+a = ["way1", "way2"]
+[flows.bulk]
+app = "bulk"
+from = "a"
+to = "b"
+also = ["a"]
+address = "10.0.0.14"
+"#;
+
+#[test]
+fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
+    let plan = Experiment::parse("w.toml", MULTIPATH, &[]).unwrap_or_else(|f| panic!("{f}")).base;
+    assert_eq!(plan.nodes[3].mp_algo, datapath::fib::Algorithm::L4);
+    assert_eq!(plan.ways.links(3, 0), [1, 2]);
+    assert!(plan.nodes[2].has_own_routes() && !plan.nodes[3].has_own_routes());
+    assert_eq!(plan.nodes[2].at[0], (Duration::from_secs(2), "link set way1 down".to_owned()));
+    let sysctls = ["ipv4.fib_multipath_hash_policy=1", "ipv6.fib_multipath_hash_policy=3"];
+    assert_eq!(plan.nodes[3].ip, sysctls.map(|line| format!("sysctl net.{line}")));
+    let events = [(Duration::from_secs(4), false), (Duration::from_secs(5), true)];
+    assert_eq!(plan.links[1].events, events);
+    assert_eq!((plan.flows[0].also.as_slice(), plan.flows[0].address.is_some()), (&[0][..], true));
+}
+
+#[test]
+fn words_of_ip_are_checked_where_they_stand() {
+    let table: [FaultRow; 11] = [
+        ("weight 3", "weight 0", (9, 72), "\"weight\" is invalid", None),
+        ("dev way2 weight", "dev wya2 weight", (9, 60), "Cannot find device", Some("way2")),
+        ("3s route", "3 route", (10, 10), "3", Some("a time comes first")),
+        ("replace 10.0.0.12/30 dev", "replace 10.0.0.12/30 vai", (10, 41), "garbage", Some("via")),
+        ("_policy\" = 1", "_policy\" = 9", (11, 1), "the policy is 0, 1, 2 or 3", None),
+        ("_hash_policy", "_hash_polcy", (11, 1), "cannot stat", Some("policy")),
+        (
+            "v6.fib_multipath_hash_policy",
+            "v6.fib_multipath_hash_seed",
+            (11, 1),
+            "cannot stat",
+            Some("net.ipv4.fib_multipath_hash_seed"),
+        ),
+        ("5s up", "5s on", (20, 11), "neither \"up\" nor \"down\"", None),
+        (
+            "\"way1\", \"way2\"]\n[flows",
+            "\"way1\", \"b2\"]\n[flows",
+            (26, 14),
+            "no link \"b2\"",
+            None,
+        ),
+        ("\"l4\"", "\"l5\"", (4, 11), "not a valid mp_algo", Some("l4")),
+        ("10.0.0.14", "10.0.0.x", (32, 11), "is not an address", None),
+    ];
+    for (from, to, position, message, word) in table {
+        assert!(MULTIPATH.contains(from), "{from}");
+        let text = MULTIPATH.replacen(from, to, 1);
+        let faults = Experiment::parse("w.toml", &text, &[]).expect_err(to);
+        let shown: Vec<String> = faults.0.iter().map(ToString::to_string).collect();
+        let found = shown.iter().find(|fault| fault.contains(message));
+        let shown = found.unwrap_or_else(|| panic!("{to}: {shown:?}"));
+        assert!(shown.contains(word.unwrap_or("")), "{to}: {shown}");
+        assert!(
+            shown.starts_with(&format!("w.toml:{}:{}", position.0, position.1)),
+            "{to}: {shown}"
+        );
+    }
+}
+
+#[test]
+fn every_way_of_a_shared_load_must_arrive() {
+    let circle = MULTIPATH.replace("a = [\"way1\", \"way2\"]", "a = [\"way1\", \"b\"]");
+    let faults = Experiment::parse("w.toml", &circle, &[]).expect_err("it leads to b");
+    assert!(faults.to_string().contains("would run in a circle"), "{faults}");
+}
+
+/// The table of a node with one link is that link, however many hosts there are.
+#[test]
+fn ways_of_a_star_lead_over_its_hub() {
+    let text = "schema = 1\nname = \"star\"\n[nodes]\nhub = { role = \"router\" }\n\
+                h = { count = 3 }\nlone = {}\nother = {}\n\
+                [links]\nl = { ends = [\"h-*\", \"hub\"], delay = \"1ms\" }\nm = { ends = [\"lone\", \"other\"] }\n\
+                [flows.f]\napp = \"bulk\"\nfrom = \"h-1\"\nto = \"h-2\"\n";
+    let plan = Experiment::parse("x.toml", text, &[]).unwrap().base;
+    let node = |name: &str| plan.nodes.iter().position(|node| node.name == name).unwrap();
+    let links = |from, to| plan.ways.links(node(from), node(to)).to_vec();
+    assert_eq!((links("h-1", "h-2"), links("hub", "h-3")), (vec![0], vec![2]));
+    assert_eq!((links("h-2", "hub"), links("lone", "other")), (vec![1], vec![3]));
+    for (from, to) in [("h-1", "h-1"), ("h-1", "lone"), ("lone", "hub"), ("hub", "other")] {
+        assert_eq!(links(from, to), [0; 0], "{from} to {to}");
+    }
+    assert!(plan.ways.is_stub(node("h-1")) && !plan.ways.is_stub(node("hub")));
+}
