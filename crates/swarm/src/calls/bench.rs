@@ -57,7 +57,7 @@ impl Bench {
             books: Books::default(),
             digest: Digest::default(),
             work: 0,
-            is_watched: case.luck % 4 == 0,
+            is_watched: case.luck.is_multiple_of(4),
             room: i64::from(case.wire.ring) + 1,
         }
     }

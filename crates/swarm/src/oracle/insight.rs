@@ -30,7 +30,7 @@ pub struct Circumstances {
     pub modern: bool,
 }
 
-fn broken(law: &'static str, look: &Look, why: String) -> Broken {
+fn broken(law: &'static str, look: &Look, why: &str) -> Broken {
     (law, format!("{why}: {look:?}"))
 }
 
@@ -56,15 +56,11 @@ impl Look {
         let info = &self.info;
         let most = |out: &Outgoing| u64::from(flow.acked_at_most(out).wrapping_sub(out.iss));
         if flow.possible().all(|out| info.bytes_acked > most(out)) {
-            return Err(broken(
-                "TCP_INFO",
-                self,
-                "more is acknowledged than the peer has".to_owned(),
-            ));
+            return Err(broken("TCP_INFO", self, "more is acknowledged than the peer has"));
         }
         if info.bytes_received > flow.in_order() {
             let why = format!("more bytes received than {}, which came in order", flow.in_order());
-            return Err(broken("TCP_INFO", self, why));
+            return Err(broken("TCP_INFO", self, &why));
         }
         Ok(())
     }
@@ -86,7 +82,7 @@ impl Look {
     fn keeps_cwnd(&self, before: &Self) -> Result<(), Broken> {
         if self.new_data_since(before) > 0 && self.in_flight() > i64::from(self.info.snd_cwnd) {
             let why = format!("{} segments in flight", self.in_flight());
-            return Err(broken("congestion window", self, why));
+            return Err(broken("congestion window", self, &why));
         }
         Ok(())
     }
@@ -101,11 +97,7 @@ impl Look {
         let news = info.sacked > before.info.sacked && info.bytes_acked == before.info.bytes_acked;
         let enough = news && info.sacked >= info.reordering;
         if around.by_default && first && enough && !recovering {
-            return Err(broken(
-                "recovery",
-                self,
-                "as many SACKed as DupThresh, no loss".to_owned(),
-            ));
+            return Err(broken("recovery", self, "as many SACKed as DupThresh, no loss"));
         }
         let begins = before.info.ca_state < CaState::Recovery && info.ca_state == CaState::Recovery;
         let resent = info.total_retrans != before.info.total_retrans;
@@ -117,11 +109,7 @@ impl Look {
             && info.lost > 0
             && info.snd_wnd > 0
         {
-            return Err(broken(
-                "recovery",
-                self,
-                "it begins, and nothing is sent again".to_owned(),
-            ));
+            return Err(broken("recovery", self, "it begins, and nothing is sent again"));
         }
         Ok(())
     }
@@ -140,7 +128,7 @@ impl Look {
             around.quiet && around.by_default && !self.is_paced() && info.ca_state == CaState::Open;
         if may && waits && room >= mss && room * 2 >= whole {
             let why = format!("{} bytes wait, though {room} may go", info.notsent_bytes);
-            return Err(broken("work goes on", self, why));
+            return Err(broken("work goes on", self, &why));
         }
         Ok(())
     }
@@ -180,7 +168,7 @@ pub fn changes_nothing(before: &Look, now: &Look, quoted: u32, flow: &Flow) -> R
     if !foreign || before == now {
         return Ok(());
     }
-    Err(broken("RFC 5927", now, format!("a message that quotes {quoted} changed {before:?}")))
+    Err(broken("RFC 5927", now, &format!("a message that quotes {quoted} changed {before:?}")))
 }
 
 /// The path has become narrow: what does not fit any more goes again at once, without waiting for a
@@ -194,11 +182,7 @@ pub fn narrows(before: &Look, now: &Look, flow: &Flow) -> Result<(), Broken> {
     let calm = before.info.ca_state == CaState::Open && before.info.state == State::Established;
     let longest = flow.shortest_in_flight();
     if narrower && whole && calm && longest > now.info.snd_mss && now.info.lost == 0 {
-        return Err(broken(
-            "path MTU",
-            now,
-            "segments do not fit any more, none is lost".to_owned(),
-        ));
+        return Err(broken("path MTU", now, "segments do not fit any more, none is lost"));
     }
     Ok(())
 }

@@ -441,12 +441,11 @@ impl Flow {
         self.reset = false;
         self.host_scale = segment.scale;
         let known = self.begun.iter().position(|out| out.iss == segment.seq);
-        let out = match known {
-            Some(place) => self.begun.remove(place),
-            None => {
-                let answers = segment.has(flag::ACK);
-                Outgoing::new(segment.seq, self.syn_window, answers, self.past.len())
-            }
+        let out = if let Some(place) = known {
+            self.begun.remove(place)
+        } else {
+            let answers = segment.has(flag::ACK);
+            Outgoing::new(segment.seq, self.syn_window, answers, self.past.len())
         };
         self.begun.push(out);
     }
@@ -502,7 +501,7 @@ impl Flow {
         }
         for &(start, end) in &segment.sack {
             // What lies below the ACK came once more, taken or not.
-            if !after(start, ack) && self.refused.iter().any(|run| covers(run, start, end)) {
+            if !after(start, ack) && self.refused.iter().any(|run| covers(*run, start, end)) {
                 continue;
             }
             let reached = reach(&self.arrived, start);
@@ -539,7 +538,7 @@ impl Flow {
 }
 
 /// Whether a run holds another one.
-fn covers(run: &(u32, u32), start: u32, end: u32) -> bool {
+fn covers(run: (u32, u32), start: u32, end: u32) -> bool {
     !after(run.0, start) && !after(end, run.1)
 }
 

@@ -42,7 +42,7 @@ impl Bench {
             self.settle()?;
             self.check_read(slot)?;
             if let Some(at) = at.filter(|_| matches!(syscall, Syscall::Send { .. })) {
-                self.check_sense(at, look, true)?;
+                self.check_sense(at, look.as_ref(), true)?;
             }
             if let Some(at) = at.filter(|_| matches!(syscall, Syscall::Receive { .. })) {
                 self.check_opened(at, &outcome)?;

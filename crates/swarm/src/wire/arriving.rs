@@ -55,7 +55,7 @@ impl Bench {
             }
             self.hand_in(packet)?;
         }
-        self.check_sense(at, look, list.len() == 1)?;
+        self.check_sense(at, look.as_ref(), list.len() == 1)?;
         self.check_cookie_age(at, before)?;
         match frame::read_tcp(&bytes, Options::Skipped) {
             Ok(read) if segment.damage.is_none() && list.len() == 1 => {

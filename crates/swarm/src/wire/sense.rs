@@ -27,7 +27,7 @@ impl Bench {
     pub(super) fn check_sense(
         &self,
         at: usize,
-        before: Option<Look>,
+        before: Option<&Look>,
         once: bool,
     ) -> Result<(), Broken> {
         let (Some(before), Some(now)) = (before, self.look(at)) else { return Ok(()) };
@@ -42,7 +42,7 @@ impl Bench {
         // Of another MTU a connection hears with its next input.
         let by_default = self.by_default && self.one_mtu;
         let around = Circumstances { quiet, by_default, modern: self.modern };
-        if once { now.follows(&before, around) } else { Ok(()) }
+        if once { now.follows(before, around) } else { Ok(()) }
     }
 
     /// A reader that has emptied the buffer tells that the window is open again (`tcp_cleanup_rbuf`).

@@ -35,7 +35,7 @@ impl Process {
                 }
             }
             Syscall::Send { fd, flags, .. } if flags & MSG_MORE != 0 => {
-                self.gathered(judge, *fd, way, moved)
+                self.gathered(judge, *fd, way, moved);
             }
             Syscall::Write { fd, .. }
             | Syscall::Send { fd, .. }
