@@ -445,6 +445,10 @@ fn sorted(mut classes: Vec<Value>, keyed: bool) -> Value {
         classes.sort_by_key(|class| class["minor"].as_u64());
         return Value::Array(classes);
     }
+    // Recordings without a key do not tell the numbers.
+    for class in &mut classes {
+        class.as_object_mut().map(|fields| fields.remove("minor"));
+    }
     classes.sort_by_cached_key(|class| {
         let cobalt = class["cobalt"].as_str().unwrap_or("");
         let timeless = cobalt.split(' ').filter(|word| !word.ends_with('s'));
