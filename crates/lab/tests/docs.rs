@@ -155,7 +155,7 @@ fn every_departure_of_routes_names_a_test() {
 
 #[test]
 fn every_departure_of_cake_names_a_test() {
-    check("cake.md", &items(&page("cake.md"), "## Differences from Linux"), 5);
+    check("cake.md", &items(&page("cake.md"), "## Differences from Linux"), 4);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::any::{AnyQdisc, Sched};
 use super::{Backlog, Qdisc as _};
+use core::cell::RefCell;
 
 /// How often: every so many packets that were sent.
 const SELDOM: u64 = 64;
@@ -53,11 +54,40 @@ pub(super) fn assert_lists(
     listed: impl Iterator<Item = u32>,
     who: &str,
 ) {
-    let flows: Vec<(bool, bool)> = flows.collect();
-    let mut times = vec![0; flows.len()];
-    listed.for_each(|flow| times[flow as usize] += 1);
-    for (flow, (&(is_listed, has_packets), times)) in flows.iter().zip(times).enumerate() {
+    let mut flows_left = flows.enumerate();
+    let mut compare = |flow: usize, times: u32| {
+        let Some((_, (is_listed, has_packets))) = flows_left.next() else {
+            assert!(times == 0, "flow {flow} of {who} is listed, and there is none");
+            return false;
+        };
         assert_eq!(times, u32::from(is_listed), "times that flow {flow} of {who} is listed");
         assert!(is_listed || !has_packets, "flow {flow} of {who} has packets and is in no list");
-    }
+        true
+    };
+    count(listed, |times| {
+        let mut at = 0;
+        while compare(at, times.get(at).copied().unwrap_or(0)) || at < times.len() {
+            at += 1;
+        }
+    });
+}
+
+thread_local! {
+    /// Memory to count in, which stays: books are looked at while nothing may be allocated.
+    static COUNTS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Counts how often each number comes.
+pub(super) fn count(numbers: impl Iterator<Item = u32>, look: impl FnOnce(&[u32])) {
+    COUNTS.with_borrow_mut(|counts| {
+        counts.clear();
+        for number in numbers {
+            let number = number as usize;
+            if number >= counts.len() {
+                counts.resize(number + 1, 0);
+            }
+            counts[number] += 1;
+        }
+        look(counts);
+    });
 }

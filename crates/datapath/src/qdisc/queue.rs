@@ -1,6 +1,6 @@
 //! A plain queue of packets that knows its length in packets and bytes (`struct qdisc_skb_head`).
 
-use super::check::assert_holds;
+use super::check::{assert_holds, count};
 use super::{Backlog, Cx};
 use crate::packet::Packet;
 use crate::reason::Reason;
@@ -96,9 +96,10 @@ impl PacketQueue {
 
     /// Asserts that every place is either free or a packet's, and that the count is right.
     pub fn check(&self, who: &str) {
-        let mut used = vec![0; self.places.len()];
-        self.free.iter().chain(&self.order).for_each(|&index| used[index as usize] += 1);
-        assert!(used.iter().all(|&times| times == 1), "places of {who}: {used:?}");
+        count(self.free.iter().chain(&self.order).copied(), |used| {
+            let once = used.len() == self.places.len() && used.iter().all(|&times| times == 1);
+            assert!(once, "places of {who}: {used:?}");
+        });
         assert_holds(self.backlog(), self.iter().map(Backlog::of).sum(), who);
     }
 
