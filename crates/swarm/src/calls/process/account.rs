@@ -22,7 +22,7 @@ impl Process {
         let Ok(returned) = outcome else {
             // How far a write got whose descriptor was closed under it, nobody is told.
             if let Some(way) = way.filter(|_| closed_since) {
-                judge.books.wrote(way, bytes_to_write(syscall));
+                judge.books.cut_off(way, bytes_to_write(syscall));
             }
             return Ok(());
         };
@@ -107,7 +107,11 @@ impl Process {
                 let way = (peer, local);
                 judge.books.read(way, moved, judge.under_way)?;
                 let ended = moved == 0 && room > 0 && flags & MSG_OOB == 0 && !stream.partial;
-                if ended { judge.books.ended(way, judge.under_way) } else { Ok(()) }
+                if !ended {
+                    return Ok(());
+                }
+                let by_cookie = judge.host.tcp_mib().syn_cookies_recv > 0;
+                judge.books.ended(way, judge.under_way, by_cookie)
             }
             _ => Ok(()),
         }
