@@ -8,7 +8,7 @@ use datapath::qdisc::{AnyQdisc, Backlog, Cx, Handle, Qdisc as _, Sched, Stats};
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
-use iproute::tc::{Device, parse_filter, parse_qdisc};
+use iproute::tc::{Device, Spec, parse_filter, parse_qdisc};
 
 use super::law::{Call, Law};
 use super::ledger::{Ledger, Licence, Tally};
@@ -214,7 +214,8 @@ impl<'a> Bench<'a> {
         } else {
             let itself = command.parent == Handle::ROOT || command.handle == self.root.handle;
             self.law.changed(&self.root, self.now, itself);
-            self.forget_discarded(replaced.is_none());
+            let is_cake = matches!(command.spec, Some(Spec::Cake(_)));
+            self.forget_discarded(replaced.is_none(), is_cake);
             self.take_drops()?;
             self.words.push(' ');
             self.words.push_str(words);
@@ -226,9 +227,9 @@ impl<'a> Bench<'a> {
     }
 
     /// What a root discards for a change of its own settings counts as sent, because it is dequeued for
-    /// that (`fq_change`, `fq_codel_change`), or not at all (`cake_clear_tin`); everywhere else what is
-    /// discarded counts as dropped in all above.
-    fn forget_discarded(&mut self, changed: bool) {
+    /// that (`fq_change`, `fq_codel_change`); what CAKE discards so counts nowhere, wherever it is
+    /// attached (`cake_clear_tin`); all else that is discarded counts as dropped in all above.
+    fn forget_discarded(&mut self, changed: bool, is_cake: bool) {
         let purged = self.dropped.iter().filter(|(reason, _)| *reason == Reason::QueuePurge);
         match self.root.qdisc() {
             AnyQdisc::Fq(_) | AnyQdisc::FqCodel(_) if changed => {
@@ -238,7 +239,7 @@ impl<'a> Bench<'a> {
                     self.seen.bytes += u64::from(packet.wire_len());
                 }
             }
-            AnyQdisc::Cake(_) if changed => {
+            _ if changed && is_cake => {
                 self.seen.drops = self.seen.drops.wrapping_sub(purged.count() as u64);
             }
             _ => {}

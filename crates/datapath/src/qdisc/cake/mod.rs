@@ -225,8 +225,11 @@ impl Cake {
         let limit = match self.config.memlimit {
             0 if self.cost.is_free() => u64::MAX,
             0 => {
-                let per_interval = self.rate.bytes_per_sec() * self.config.interval.as_micros();
-                (per_interval / QUARTER_SECOND).max(LEAST_MEMORY)
+                // `cake_reconfigure` multiplies in 64 bits and keeps 32, and an estimated rate may be
+                // any.
+                let interval = self.config.interval.as_micros();
+                let per_interval = self.rate.bytes_per_sec().wrapping_mul(interval);
+                u64::from((per_interval / QUARTER_SECOND) as u32).max(LEAST_MEMORY)
             }
             _ => configured,
         };
