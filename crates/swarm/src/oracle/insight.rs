@@ -99,7 +99,8 @@ impl Look {
         if around.by_default && first && enough && !recovering {
             return Err(broken("recovery", self, "as many SACKed as DupThresh, no loss"));
         }
-        let begins = before.info.ca_state < CaState::Recovery && info.ca_state == CaState::Recovery;
+        // Within a reduction that goes on, proportional rate reduction may give nothing.
+        let begins = before.info.ca_state < CaState::Cwr && info.ca_state == CaState::Recovery;
         let resent = info.total_retrans != before.info.total_retrans;
         if around.quiet
             && around.modern
