@@ -2,7 +2,7 @@
 //! `ip6_fragment`).
 
 use super::Host;
-use crate::packet::{Fragments, Network, Packet, protocol};
+use crate::packet::{Fragments, Meta, Network, Packet, protocol};
 use crate::qdisc::Enqueue;
 use crate::reason::Reason;
 use crate::units::Instant;
@@ -45,7 +45,7 @@ impl Host {
         for segment in packet.segment() {
             let Some(mut fragments) = self.fragments_of(&segment, mtu) else {
                 self.count(matches!(segment.network, Network::Ipv6(_))).frag_fails += 1;
-                self.drop_packet(Reason::PacketTooBig, segment);
+                self.drop_rest(Reason::PacketTooBig, segment, index);
                 return Enqueue::Dropped;
             };
             let ipv6 = matches!(segment.network, Network::Ipv6(_));
@@ -59,13 +59,23 @@ impl Host {
             if verdict == Enqueue::Dropped {
                 self.count(ipv6).frag_fails += 1;
                 for fragment in fragments {
-                    self.drop_packet(Reason::QdiscDrop, fragment);
+                    self.drop_rest(Reason::QdiscDrop, fragment, index);
                 }
             } else {
                 self.count(ipv6).frag_oks += 1;
             }
         }
         verdict
+    }
+
+    /// What is not sent any more of a packet whose beginning was handed to a port: one that takes
+    /// packets from their owners has taken all of it.
+    fn drop_rest(&mut self, reason: Reason, mut packet: Packet, index: u16) {
+        if self.ports[usize::from(index)].config.orphans {
+            packet.meta.owner = Meta::NO_OWNER;
+            self.orphaned = true;
+        }
+        self.drop_packet(reason, packet);
     }
 
     /// The fragments of a packet; one made here gets an identification of its own.

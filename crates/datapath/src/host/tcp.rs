@@ -142,9 +142,10 @@ impl Egress for Host {
         self.orphaned = false;
         self.paced = false;
         let Meta { owner, truesize, .. } = packet.meta;
+        let known = self.out.dropped.len();
         let verdict = self.ip_output_within(now, u32::MAX, packet);
         if verdict != Enqueue::Queued {
-            self.free_at_once(verdict, (owner, truesize));
+            self.free_at_once(verdict, known, (owner, truesize));
         }
         Handed { verdict, orphaned: self.orphaned, paced: self.paced }
     }
@@ -156,10 +157,10 @@ impl Egress for Host {
 
 impl Host {
     /// A packet that was dropped while it was handed down is not charged to its owner: its memory
-    /// was freed before the call returned (`kfree_skb`).
+    /// was freed before the call returned (`kfree_skb`). `known`: how many drops there were before.
     #[cold]
-    fn free_at_once(&mut self, verdict: Enqueue, (owner, truesize): (u32, u32)) {
-        if let Some((reason, dropped)) = self.out.dropped.last_mut()
+    fn free_at_once(&mut self, verdict: Enqueue, known: usize, (owner, truesize): (u32, u32)) {
+        if let Some((reason, dropped)) = self.out.dropped.iter_mut().skip(known).next_back()
             && (verdict == Enqueue::Dropped || *reason == Reason::LinkDown)
             && (dropped.meta.owner, dropped.meta.truesize) == (owner, truesize)
         {
