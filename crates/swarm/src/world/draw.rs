@@ -10,6 +10,7 @@ use super::plan::{
 };
 use super::words;
 use crate::draw::Draw;
+use crate::qdisc::words as tc;
 
 /// Which kinds of trouble a world has, and the bounds of its sizes.
 struct Mood {
@@ -178,8 +179,8 @@ fn direction(draw: &mut Draw, mood: &Mood) -> Direction {
         } else {
             Trouble::default()
         },
-        tc: if mood.queues && draw.percent(45) { words::tree(draw) } else { Vec::new() },
-        police: draw.maybe(if mood.queues { 10 } else { 0 }, words::police),
+        tc: if mood.queues && draw.percent(45) { tc::build(draw) } else { Vec::new() },
+        police: draw.maybe(if mood.queues { 10 } else { 0 }, tc::police),
         healed: words::sane(draw),
     }
 }
@@ -441,8 +442,10 @@ fn change(
             changes.push(Change { at_us, what: What::Mtu { wire, end, mtu } });
         }
         5..=6 if mood.queues => {
-            let words = words::change(draw);
-            changes.push(Change { at_us, what: What::Tc { wire, end: end % 2, words } });
+            let end = end % 2;
+            let direction = if end == 0 { &wires[wire].there } else { &wires[wire].back };
+            let words = tc::any_command(&direction.tc, draw);
+            changes.push(Change { at_us, what: What::Tc { wire, end, words } });
         }
         5..=7 if mood.tuned => {
             let words = words::sysctl(draw);

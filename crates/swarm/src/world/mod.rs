@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`plan`] | what a world is made of, as plain data |
 //! | [`draw`] | how one is drawn |
-//! | [`words`] | random words of `tc` and values of sysctls |
+//! | [`words`] | values of sysctls, and qdiscs of healed ports; all other words of `tc` are those of [`crate::qdisc`] |
 //! | [`build`] | from the data to a [`sim::world::World`] |
 //! | [`talk`] | an application that does what peers do to each other |
 //! | [`ledger`] | what applications wrote, read and were told |
