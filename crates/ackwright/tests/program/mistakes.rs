@@ -1,9 +1,7 @@
 //! The command line in the hands of somebody who errs, or means harm: what is not ours stays as it is,
 //! and every message is short and says what to do.
 
-mod common;
-
-use common::{ackwright, path, scratch, stderr, write};
+use crate::common::{ackwright, path, scratch, stderr, write};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -186,7 +184,7 @@ fn a_second_run_replaces_the_first_and_never_what_is_not_its_own() {
 #[cfg(unix)]
 #[test]
 fn where_nothing_can_be_written_nothing_half_written_stays_and_the_file_is_named() {
-    let directory = scratch("full");
+    let directory = scratch("full-disk");
     let capture = capture(&directory);
     let script = write(&directory, "x.pkt", SCRIPT);
     let file = write(&directory, "probes.toml", PROBES);

@@ -1,8 +1,6 @@
 //! The command line as a user meets it: exit codes, messages, files.
 
-mod common;
-
-use common::{ackwright, scratch, stderr, write};
+use crate::common::{ackwright, scratch, stderr, write};
 use std::fs;
 use std::process::{Command, Output};
 

@@ -1,8 +1,6 @@
 //! `ackwright ip` and `ackwright ecmp` as a user meets them.
 
-mod common;
-
-use common::{ackwright, scratch, stderr, stdout, write};
+use crate::common::{ackwright, scratch, stderr, stdout, write};
 use std::fmt::Write as _;
 use std::fs;
 use std::process::Output;

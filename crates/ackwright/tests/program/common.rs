@@ -1,8 +1,5 @@
 //! Running the program and looking at what it said.
 
-// Not every test program uses all of it.
-#![allow(dead_code)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -14,7 +11,6 @@ pub fn ackwright(arguments: &[&str]) -> Output {
 
 /// A directory of its own for each test, empty at the start.
 pub fn scratch(name: &str) -> PathBuf {
-    let name = format!("{}-{name}", env!("CARGO_CRATE_NAME"));
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).expect("a directory for the test");
