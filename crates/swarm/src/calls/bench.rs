@@ -271,6 +271,9 @@ impl Bench {
     pub fn wind_up(&mut self) -> Result<(), Violation> {
         self.wires.heal();
         for end in 0..2 {
+            // Whose peer believes no segment of his retransmits as long as he is patient.
+            let told = self.hosts[end].set_tcp_sysctl("tcp_orphan_retries", "0");
+            told.expect("its default");
             self.with_process(end, Process::close_all_but_listeners)?;
         }
         self.is_watched = false;

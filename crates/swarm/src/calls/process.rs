@@ -18,7 +18,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::task::Poll;
 
 use datapath::host::Host;
-use datapath::socket::number::{MSG_DONTWAIT, MSG_TRUNC};
+use datapath::socket::number::{MSG_DONTWAIT, MSG_FASTOPEN, MSG_TRUNC};
 use datapath::socket::{Call, Data, Errno, Fd, Return, Sockets, Syscall};
 use datapath::units::Instant;
 
@@ -145,19 +145,29 @@ impl Process {
             Poll::Ready(Err(errno)) => *errno == Errno::EINPROGRESS,
             Poll::Ready(Ok(_)) | Poll::Pending => true,
         };
-        if let Syscall::Connect { fd, address } = syscall
-            && under_way
-        {
-            self.note_aim(judge, *fd, *address);
+        let aim = match syscall {
+            Syscall::Connect { fd, address } => Some((*fd, *address)),
+            Syscall::Send { fd, message, flags } if flags & MSG_FASTOPEN != 0 => {
+                Some((*fd, message.address))
+            }
+            _ => None,
+        };
+        if let Some((fd, address)) = aim.filter(|_| under_way) {
+            self.note_aim(judge, fd, address);
         }
         if let Some(fd) = stream_of(syscall, &self.model) {
             self.learn_ends(judge, fd);
         }
         // A socket that was disconnected since has no ends any more, or others.
-        let way = waiting.way.or_else(|| self.way_of(written_by(syscall)?));
+        let present = written_by(syscall).and_then(|fd| self.way_of(fd));
+        let way = waiting.way.or(present);
         let Poll::Ready(outcome) = outcome else {
             return Ok(Some(Waiting { way, ..waiting }));
         };
+        if let Some(present) = present.filter(|present| Some(*present) != way) {
+            // It was connected anew under the write: what was not written before went there.
+            judge.books.cut_off(present, bytes_to_write(syscall));
+        }
         judge.digest.add_text(&format!("{outcome:?}"));
         let broken = |(oracle, what): (&'static str, String)| {
             let told = format!("{syscall:?} gave {outcome:?}: {what}");
