@@ -1,5 +1,6 @@
 //! What must hold, whatever the case. Nothing here shares code with what it judges.
 
+pub mod beginnings;
 pub mod ecn;
 pub mod frame;
 pub mod insight;

@@ -10,7 +10,6 @@ use std::io::{Write as _, stdout};
 use std::num::NonZeroUsize;
 use std::process::{ExitCode, exit};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use swarm::Kind;
 use swarm::campaign::{self, Campaign, Watcher};

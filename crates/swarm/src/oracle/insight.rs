@@ -75,7 +75,9 @@ impl Look {
         }
         self.keeps_cwnd(before)?;
         self.recovers(before, around)?;
-        self.goes_on(around)
+        // What has no effect gives no occasion to send: a key may have made segments shorter before,
+        // and what is not signed is dropped.
+        if self == before { Ok(()) } else { self.goes_on(around) }
     }
 
     /// RFC 5681 section 3.1: no more new data in flight than the congestion window.
@@ -99,6 +101,7 @@ impl Look {
         if around.by_default && first && enough && !recovering {
             return Err(broken("recovery", self, "as many SACKed as DupThresh, no loss"));
         }
+        // What is lost may have been sent again before, by a timeout that was undone.
         // Within a reduction that goes on, proportional rate reduction may give nothing.
         let begins = before.info.ca_state < CaState::Cwr && info.ca_state == CaState::Recovery;
         let resent = info.total_retrans != before.info.total_retrans;
@@ -107,7 +110,7 @@ impl Look {
             && begins
             && !resent
             && !self.is_paced()
-            && info.lost > 0
+            && info.lost > info.retrans
             && info.snd_wnd > 0
         {
             return Err(broken("recovery", self, "it begins, and nothing is sent again"));

@@ -53,6 +53,11 @@ impl Offered {
         self.check_edge(segment, reached)
     }
 
+    /// Not every segment has been seen.
+    pub fn forget(&mut self) {
+        self.edge = None;
+    }
+
     /// How far the host's windows are shifted.
     pub fn scale(&self) -> u8 {
         self.host_scale.filter(|_| self.peer_scales == Some(true)).unwrap_or(0)

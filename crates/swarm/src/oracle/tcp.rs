@@ -11,7 +11,6 @@ use super::ecn::Marks;
 use super::frame::{Segment, flag};
 use super::offered::Offered;
 pub use super::outgoing::Outgoing;
-use super::outgoing::{COOKIE_MSS, Limits};
 use super::taken::Taken;
 
 /// What there is of a flow's connection when a segment comes.
@@ -82,8 +81,14 @@ pub struct Flow {
     flight: Vec<(u32, u32)>,
     /// Cookie that the host has given.
     pub cookie: Option<Vec<u8>>,
+    /// A cookie may have brought it back after its connection was gone.
+    pub(super) is_revived: bool,
     /// The host has been reset, or has reset.
     pub reset: bool,
+    /// Segments that have come since the host's state was looked at last.
+    pub unlooked: u32,
+    /// A SYN has come in a batch that the host had not looked at: it may begin another connection.
+    pub(super) may_begin_anew: bool,
     /// Just past the highest number that the peer has sent.
     pub peer_next: u32,
     /// Every run of numbers that has come from the peer and may have been taken.
@@ -91,13 +96,13 @@ pub struct Flow {
     /// Every other one.
     refused: Vec<(u32, u32)>,
     /// Where the peer has begun, and how far everything has come from there on.
-    heard: Vec<(u32, u32)>,
+    pub(super) heard: Vec<(u32, u32)>,
     stamps: BTreeSet<u32>,
     /// What the peer has acknowledged and allowed that was not on the wire then: it may have waited
     /// in the host's own queue.
-    claims: Vec<(u32, u32)>,
+    pub(super) claims: Vec<(u32, u32)>,
     peer_scale: u8,
-    syn_window: u32,
+    pub(super) syn_window: u32,
     /// A segment of the peer had the urgent flag.
     pub urgent: bool,
     /// The host signs what it sends.
@@ -106,8 +111,12 @@ pub struct Flow {
     pub peer_end: Option<u32>,
     /// Just past each FIN of the peer.
     fins: Vec<u32>,
+    /// The furthest number of a segment of the peer that closed its window.
+    closed_at: Option<u32>,
     /// The host has had a connection.
     pub had_connection: bool,
+    /// It has had the present one.
+    pub(super) has_lived: bool,
     /// The host has sent fragments: not every segment has been seen.
     pub in_pieces: bool,
     /// Segments that the host has sent.
@@ -135,23 +144,6 @@ impl Flow {
         Self { ports, peer_next, ..Self::default() }
     }
 
-    /// The present numbers of the host.
-    pub fn present(&self) -> Option<&Outgoing> {
-        self.begun.last()
-    }
-
-    /// The present numbers, and others where a cookie may have come back in several ways.
-    pub fn possible(&self) -> impl Iterator<Item = &Outgoing> {
-        let others = self.is_guessed();
-        let present = self.begun.len().saturating_sub(1);
-        let places = self.begun.iter().enumerate();
-        places.filter(move |(at, _)| others || *at == present).map(|(_, out)| out)
-    }
-
-    fn is_guessed(&self) -> bool {
-        self.begun.iter().any(|out| out.guessed)
-    }
-
     /// The right edge of the window that the host has offered last.
     pub fn edge(&self) -> u32 {
         let window = u32::from(self.host_window) << self.offered.scale();
@@ -167,25 +159,19 @@ impl Flow {
         possible.fold(out.acked, |best, ack| if after(ack, best) { ack } else { best })
     }
 
-    /// Where the bytes end that were written to a connection.
-    pub fn stream_end(&self, out: &Outgoing) -> u32 {
-        out.iss.wrapping_add(1).wrapping_add(self.written_to(out) as u32)
-    }
-
-    /// Bytes that were written to the connection whose numbers these are.
-    fn written_to(&self, out: &Outgoing) -> u64 {
-        self.past.get(out.connection).copied().unwrap_or(self.written)
-    }
-
     /// A segment without flaws goes to the host.
     pub fn heard(&mut self, segment: &Segment, arrival: &Arrival) {
         let plain = arrival.calm && self.is_plain(segment);
         let taken = self.may_be_taken(segment, arrival);
         let missing = matches!(arrival.there, There::Nothing | There::Gone | There::Past);
         let first = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
+        // What waits before it in a batch may have ended the connection.
+        let is_stale = self.unlooked > 0 && !arrival.quiet && !self.active;
+        self.unlooked += 1;
         if first && missing && !self.active {
             self.begins_anew();
         }
+        self.may_begin_anew |= first && !missing && is_stale;
         if first && self.active {
             // Scaling stays as it was asked for when SYNs cross (tcp_rcv_synsent_state_process).
             self.offered.ambiguous();
@@ -226,11 +212,11 @@ impl Flow {
         }
         if segment.has(flag::ACK) {
             let unknown = matches!(arrival.there, There::Nothing | There::Gone);
-            if unknown && !segment.has(flag::SYN) {
-                if arrival.there == There::Gone && !self.active {
-                    self.returns_anew();
-                }
-                self.heard_cookie(segment);
+            let returns = (unknown || is_stale) && !segment.has(flag::SYN);
+            if returns && arrival.there == There::Gone && !self.active {
+                self.returns_anew();
+            }
+            if returns && (self.heard_cookie(segment) || unknown) {
                 self.marks.uncertain();
                 self.offered.ambiguous();
                 // The window scale lies in the time stamp that comes back, or seems to.
@@ -284,63 +270,20 @@ impl Flow {
             || segment.has(flag::SYN)
             || self.is_guessed()
             || self.host_ack.is_none_or(|ack| !after(segment.seq, reach(&self.arrived, ack)))
-    }
-
-    /// The host has no connection of these ports and gets a SYN: what applications write and read
-    /// from here on belongs to another one.
-    fn begins_anew(&mut self) {
-        if (self.written, self.read) != (0, 0) {
-            self.past.push(self.written);
-            (self.written, self.read) = (0, 0);
-        }
-    }
-
-    /// The connection is gone, and a cookie of its SYN-ACK may begin another one of the same numbers.
-    fn returns_anew(&mut self) {
-        self.begins_anew();
-        self.taken.anew();
-        let answers = self.begun.iter().filter(|out| out.answers).map(|out| out.iss);
-        let mut answers: Vec<u32> = answers.collect();
-        answers.dedup();
-        self.begun.retain(|out| !out.guessed);
-        let anew = |iss| Outgoing::new(iss, self.syn_window, true, self.past.len());
-        let again: Vec<Outgoing> = answers.into_iter().map(anew).collect();
-        self.begun.extend(again.into_iter().map(|out| Outgoing { guessed: true, ..out }));
-    }
-
-    /// A cookie is the difference of both numbers, but for the MSS in its lowest bits: other pairs
-    /// than the SYN's and the SYN-ACK's may return it (`check_tcp_syn_cookie`). Whether the host
-    /// has taken it, only its numbers will tell.
-    fn heard_cookie(&mut self, segment: &Segment) {
-        let (begin, iss) = (segment.seq.wrapping_sub(1), segment.ack.wrapping_sub(1));
-        let returns = |out: &Outgoing| {
-            self.heard.iter().any(|(heard, _)| {
-                let shift = begin.wrapping_sub(*heard);
-                let off = iss.wrapping_sub(out.iss).wrapping_sub(shift);
-                (shift, off) != (0, 0) && off.wrapping_add(COOKIE_MSS) <= 2 * COOKIE_MSS
-            })
-        };
-        if !self.begun.iter().filter(|out| out.answers).any(returns) {
-            return;
-        }
-        if !self.heard.iter().any(|(heard, _)| *heard == begin) {
-            self.heard.push((begin, segment.seq));
-            self.extend_heard();
-        }
-        if !self.begun.iter().any(|out| out.iss == iss) {
-            let out = Outgoing::new(iss, 0, true, self.past.len());
-            self.begun.push(Outgoing { guessed: true, ..out });
-        }
+            || self.heard.iter().any(|(_, end)| segment.seq == *end)
     }
 
     /// Everything up to where there is no hole.
-    fn extend_heard(&mut self) {
+    pub(super) fn extend_heard(&mut self) {
         for (_, end) in &mut self.heard {
             *end = reach(&self.arrived, *end);
         }
     }
 
     fn heard_ack(&mut self, segment: &Segment) {
+        if segment.window == 0 && self.closed_at.is_none_or(|seq| after(segment.seq, seq)) {
+            self.closed_at = Some(segment.seq);
+        }
         let scale = if segment.has(flag::SYN) { 0 } else { self.peer_scale };
         let window = u32::from(segment.window) << scale;
         for out in &mut self.begun {
@@ -375,7 +318,7 @@ impl Flow {
             self.sent_syn(segment);
         }
         let is_old = |at: &usize| !after(segment.end(), self.begun[*at].end);
-        let again = !segment.has(flag::SYN) && self.candidates(segment.seq).iter().all(is_old);
+        let again = !segment.has(flag::SYN) && self.candidates(segment).iter().all(is_old);
         self.check_numbers(segment)?;
         if classic {
             self.marks.sent(segment, ecn, again && !self.in_pieces)?;
@@ -391,8 +334,16 @@ impl Flow {
                 // Nothing follows a FIN: what seemed to is thrown away.
                 self.taken.forget_sacked();
             }
+            if self.is_revived {
+                // What waited in the device may be of the connection before.
+                self.taken.forget_sacked();
+            }
             let reached = reach(&self.arrived, segment.ack);
             self.taken.sent(segment, reached, self.offered.window_of(segment))?;
+            if self.in_pieces {
+                // A closed window may have left in pieces.
+                self.offered.forget();
+            }
             self.offered.sent(segment, reached, of_fin)?;
             self.host_ack = Some(segment.ack);
             self.host_sack.clone_from(&segment.sack);
@@ -420,14 +371,21 @@ impl Flow {
     /// Bytes of the shortest segment in flight, 0: nothing is.
     pub fn shortest_in_flight(&self) -> u32 {
         let Some(out) = self.present() else { return 0 };
-        let open = self.flight.iter().filter(|(seq, len)| after(seq.wrapping_add(*len), out.acked));
-        open.map(|(_, len)| *len).min().unwrap_or(0)
+        // What was acknowledged of one is no longer a part of it (tcp_trim_head).
+        let left = |(seq, len): &(u32, u32)| {
+            let left = seq.wrapping_add(*len).wrapping_sub(out.acked);
+            (1..FAR).contains(&left).then(|| left.min(*len))
+        };
+        self.flight.iter().filter_map(left).min().unwrap_or(0)
     }
 
-    /// The peer has sent something beyond its FIN: the host may believe the window that came there
-    /// for ever.
+    /// The peer has sent something beyond its FIN, or has closed its window with a number that it
+    /// never comes to: the host may believe the window that came there for ever
+    /// (`tcp_may_update_window`).
     pub fn is_absurd(&self) -> bool {
+        let host_ack = self.host_ack.unwrap_or(self.peer_next);
         self.fins.iter().any(|fin| after(self.peer_next, *fin))
+            || self.closed_at.is_some_and(|seq| after(seq, host_ack))
     }
 
     /// The first ACK beyond a FIN of the peer: of its own, or of the record that it was joined to
@@ -435,58 +393,6 @@ impl Flow {
     fn passes_fin(&self, ack: u32) -> bool {
         let before = |fin: &u32| self.host_ack.is_none_or(|host_ack| after(*fin, host_ack));
         self.fins.iter().any(|fin| !after(*fin, ack) && before(fin))
-    }
-
-    fn sent_syn(&mut self, segment: &Segment) {
-        self.reset = false;
-        self.host_scale = segment.scale;
-        let known = self.begun.iter().position(|out| out.iss == segment.seq);
-        let out = if let Some(place) = known {
-            self.begun.remove(place)
-        } else {
-            let answers = segment.has(flag::ACK);
-            Outgoing::new(segment.seq, self.syn_window, answers, self.past.len())
-        };
-        self.begun.push(out);
-    }
-
-    /// Which of the numbers that the host has begun with a segment may belong to, likely ones last:
-    /// the nearest one, and those that a cookie's return may have made of it.
-    fn candidates(&self, seq: u32) -> Vec<usize> {
-        let distance = |at: &usize| seq.wrapping_sub(self.begun[*at].iss);
-        let Some(nearest) = (0..self.begun.len()).min_by_key(distance) else { return Vec::new() };
-        let guessed = self.is_guessed();
-        let other = |at: &usize| guessed && *at != nearest && distance(at) < FAR;
-        let mut list: Vec<usize> = (0..self.begun.len()).filter(other).collect();
-        list.push(nearest);
-        list
-    }
-
-    /// Judges the numbers of a segment. Where several beginnings are possible, those that do not fit
-    /// were none.
-    fn check_numbers(&mut self, segment: &Segment) -> Result<(), Broken> {
-        let candidates = self.candidates(segment.seq);
-        let (mut fitting, mut outcome) = (Vec::new(), None);
-        for &at in &candidates {
-            let mut out = self.begun[at];
-            let written = self.written_to(&out);
-            let limits = Limits { written, claims: &self.claims, in_pieces: self.in_pieces };
-            match out.sent(segment, &limits) {
-                Ok(()) => fitting.push(out),
-                Err(broken) => outcome = Some(broken),
-            }
-        }
-        if fitting.is_empty() {
-            let silent = || ("window", format!("a segment without a SYN before: {segment:?}"));
-            return Err(outcome.unwrap_or_else(silent));
-        }
-        let mut at = 0;
-        self.begun.retain(|_| {
-            at += 1;
-            !candidates.contains(&(at - 1))
-        });
-        self.begun.append(&mut fitting);
-        Ok(())
     }
 
     fn check_ack(&self, segment: &Segment) -> Result<(), Broken> {
@@ -530,10 +436,12 @@ impl Flow {
         ends.any(|end| seq == end || seq == end.wrapping_sub(1))
     }
 
-    /// How many bytes have come in order from some beginning, at most.
+    /// How many bytes have come in order from some beginning, at most. Who has accepted a connection
+    /// that has died since may read it while another one of the same ports is there.
     pub fn in_order(&self) -> u64 {
-        let bytes = |(begin, end): &(u32, u32)| end.wrapping_sub(*begin).wrapping_sub(1);
-        self.heard.iter().map(bytes).max().unwrap_or(0).into()
+        let bytes = |(begin, end): &(u32, u32)| u64::from(end.wrapping_sub(*begin) - 1);
+        let all = self.heard.iter().map(bytes);
+        if self.past.is_empty() { all.max().unwrap_or(0) } else { all.sum() }
     }
 }
 
@@ -563,63 +471,4 @@ const MAX_SCALE: u8 = 14;
 pub(super) const FAR: u32 = 1 << 24;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn syn(seq: u32, flags: u16, ack: u32) -> Segment {
-        Segment { seq, ack, flags, window: 1_000, ..Segment::default() }
-    }
-
-    /// Comes to a host that has this of the flow's connection.
-    fn at(there: There) -> Arrival {
-        Arrival { there, ecn: 0, now_ms: 0, quiet: true, calm: false }
-    }
-
-    fn established() -> Flow {
-        let mut flow = Flow::default();
-        flow.heard(&syn(99, flag::SYN, 0), &at(There::Nothing));
-        flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
-        flow.heard(&syn(100, flag::ACK, 500), &at(There::Living));
-        flow.written = 5_000;
-        flow
-    }
-
-    fn data(seq: u32, len: u32, ack: u32) -> Segment {
-        Segment { seq, ack, len, flags: flag::ACK, ..Segment::default() }
-    }
-
-    #[test]
-    fn what_did_not_come_must_not_be_acknowledged() {
-        let mut flow = established();
-        flow.heard(&data(100, 10, 500), &at(There::Living));
-        flow.heard(&data(120, 10, 500), &at(There::Living));
-        assert_eq!(flow.sent(&data(500, 0, 110), 0, true), Ok(()));
-        let sack = Segment { sack: vec![(120, 130)], ..data(500, 0, 110) };
-        assert_eq!(flow.sent(&sack, 0, true), Ok(()));
-        assert_eq!(
-            flow.sent(&data(500, 0, 111), 0, true).map_err(|it| it.0),
-            Err("ACK of what arrived")
-        );
-        let sack = Segment { sack: vec![(120, 131)], ..data(500, 0, 110) };
-        assert_eq!(flow.sent(&sack, 0, true).map_err(|it| it.0), Err("SACK of what arrived"));
-    }
-
-    #[test]
-    fn nothing_goes_beyond_the_window_or_the_stream() {
-        let mut flow = established();
-        assert_eq!(flow.sent(&data(500, 1_000, 100), 0, true), Ok(()));
-        assert_eq!(flow.sent(&data(1_500, 1, 100), 0, true).map_err(|it| it.0), Err("window"));
-        flow.written = 900;
-        assert_eq!(
-            flow.sent(&data(500, 1_000, 100), 0, true).map_err(|it| it.0),
-            Err("exact bytes")
-        );
-        let fin = Segment { flags: flag::ACK | flag::FIN, ..data(1_500, 0, 100) };
-        flow.written = 1_000;
-        assert_eq!(flow.sent(&fin, 0, true), Ok(()));
-        flow.written = 1_001;
-        flow.heard(&Segment { window: 1_000, ..data(100, 0, 1_500) }, &at(There::Living));
-        let beyond = flow.sent(&data(1_500, 1, 100), 0, true).map_err(|it| it.0);
-        assert_eq!(beyond, Err("nothing after the FIN"));
-    }
-}
+mod tests;

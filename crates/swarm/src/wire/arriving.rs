@@ -1,5 +1,7 @@
 //! What comes to the host: segments, messages, damage; and what none of it may do.
 
+use core::net::SocketAddr;
+
 use datapath::node::Node as _;
 use datapath::packet::Packet;
 use datapath::tcp::state::State;
@@ -44,7 +46,8 @@ impl Bench {
         if pieces && let Ok(read) = frame::read_tcp(&bytes, Options::Skipped) {
             let arrival = self.arrival(at, segment.ecn);
             self.flows[at].is_torn = true;
-            self.flows[at].heard(&read, &Arrival { calm: false, ..arrival });
+            // Pieces that come later may complete it: when, nobody knows.
+            self.flows[at].heard(&read, &Arrival { calm: false, quiet: false, ..arrival });
         }
         let before = self.state_of(at);
         let look = self.look(at);
@@ -54,6 +57,7 @@ impl Bench {
                 self.listen_in(packet);
             }
             self.hand_in(packet)?;
+            self.check_states()?;
         }
         self.check_sense(at, look.as_ref(), list.len() == 1)?;
         self.check_cookie_age(at, before)?;
@@ -176,7 +180,7 @@ impl Bench {
             Some(State::Close) | None if self.flows[at].had_connection => There::Gone,
             Some(State::Close) | None => There::Nothing,
             Some(state) => {
-                self.flows[at].had_connection = true;
+                self.flows[at].lives();
                 match state {
                     State::TimeWait => There::Past,
                     State::FinWait2 => There::Waiting,
@@ -186,12 +190,16 @@ impl Bench {
         }
     }
 
-    /// The state of a flow's connection, if there is one.
+    /// The state of a flow's connection, if there is one. One that is dead and still open stands for
+    /// it only where no other one has come.
     pub(super) fn state_of(&self, at: usize) -> Option<State> {
         let ports = self.flows[at].ports;
-        let mut sockets = self.host.tcp_sockets();
-        let found = sockets.find(|(local, remote, _)| (local.port(), remote.port()) == ports);
-        found.map(|(_, _, state)| state)
+        let sockets = self.host.tcp_sockets();
+        let its = |&(local, remote, _): &(SocketAddr, SocketAddr, State)| {
+            (local.port(), remote.port()) == ports
+        };
+        let states = sockets.filter(its).map(|(_, _, state)| state);
+        states.reduce(|one, other| if one == State::Close { other } else { one })
     }
 }
 

@@ -74,8 +74,8 @@ pub(super) struct Bench {
     pub signs: bool,
     /// The MTU has never changed.
     pub one_mtu: bool,
-    /// Sockets whose writers wait for memory.
-    pub writers: Vec<u32>,
+    /// Sockets whose writers wait for memory, and what was acknowledged when they began to.
+    pub writers: Vec<(u32, u64)>,
     /// The sysctls that bear on what is sent when are what they are by default.
     pub by_default: bool,
     /// The kernel has RACK and proportional rate reduction.

@@ -28,7 +28,7 @@ impl Bench {
                 Output::Ready(ready) => {
                     self.digest.add(u64::from(ready.bits));
                     if ready.bits & SocketReady::WRITABLE != 0 {
-                        self.writers.retain(|waits| *waits != ready.socket);
+                        self.writers.retain(|(waits, _)| *waits != ready.socket);
                     }
                 }
                 Output::Event(_) => {}

@@ -55,6 +55,10 @@ impl Bench {
         let flow = &self.flows[at];
         let all = now.info.bytes_received == flow.read && flow.host_sack.is_empty();
         let has_read = read.as_ref().is_ok_and(|done| done.value > 0);
+        // No window smaller than a segment is opened (__tcp_select_window), and what the window may
+        // grow to does not follow when a segment turns out larger (tcp_grow_window).
+        let has_room = now.info.rcv_ssthresh >= now.info.rcv_mss;
+        let has_read = has_read && has_room;
         let established = now.info.state == State::Established && flow.past.is_empty();
         let established = established && !flow.urgent && !flow.shut;
         if has_read && all && established && self.is_quiet() && flow.taken.is_closed() {
@@ -65,9 +69,19 @@ impl Bench {
 
     /// States follow each other as they may.
     pub(super) fn check_states(&mut self) -> Result<(), Broken> {
+        if self.host.port(self.port).rx_waiting() > 0 {
+            return Ok(());
+        }
         for at in 0..self.flows.len() {
             let now = self.state_of(at);
+            if now.is_some_and(|state| state != State::Close) {
+                self.flows[at].lives();
+            }
             let before = core::mem::replace(&mut self.flows[at].state, now);
+            if core::mem::take(&mut self.flows[at].unlooked) > 1 {
+                // One packet of a batch may end a connection, and a cookie in the next begin another.
+                continue;
+            }
             if let (Some(before), Some(now)) = (before, now)
                 && !may_follow(before, now)
             {
@@ -98,20 +112,26 @@ impl Bench {
             Err(_) => false,
         };
         let Some(id) = self.sockets.host_socket(fd) else { return };
-        self.writers.retain(|other| *other != id);
+        let Some(tcp) = self.host.tcp_connection(id) else { return };
+        let acked = tcp.info(self.now).bytes_acked;
+        self.writers.retain(|(other, _)| *other != id);
         if waits {
-            self.writers.push(id);
+            self.writers.push((id, acked));
         }
     }
 
-    /// Whoever waits for memory has been woken when there is some (`sk_stream_write_space`).
+    /// Whoever waits for memory has been woken when an ACK has freed some (`tcp_check_space`). What
+    /// comes back when records are joined, or when a retransmission leaves out what was acknowledged,
+    /// wakes nobody (`tcp_grow_skb`, `tcp_trim_head`).
     pub(super) fn check_writers(&mut self) -> Result<(), Broken> {
-        for &id in self.writers.iter().filter(|_| self.by_default) {
+        for &(id, acked) in self.writers.iter().filter(|_| self.by_default) {
             let Some(tcp) = self.host.tcp_connection(id) else { continue };
             let info = tcp.info(self.now);
             let (sndbuf, wmem_queued) = (tcp.sndbuf(), tcp.wmem_queued());
             let look = Look { info, sndbuf, wmem_queued };
-            if matches!(info.state, State::Established | State::CloseWait) && look.has_space() {
+            let open = matches!(info.state, State::Established | State::CloseWait);
+            let freed = info.bytes_acked > acked && info.last_ack_recv == 0;
+            if open && freed && look.has_space() {
                 return Err(("writers are woken", format!("{look:?}")));
             }
         }

@@ -1,0 +1,174 @@
+//! Which connection a segment of the host belongs to: the numbers that it has begun with, and those
+//! that the return of a SYN cookie may have made of them, where one follows another between the same
+//! ports.
+
+use std::collections::BTreeSet;
+
+use super::frame::{Segment, flag};
+use super::outgoing::{COOKIE_MSS, Limits, Outgoing};
+use super::tcp::{Broken, FAR, Flow};
+
+impl Flow {
+    /// The present numbers of the host.
+    pub fn present(&self) -> Option<&Outgoing> {
+        self.begun.last()
+    }
+
+    /// The present numbers, and others where a cookie may have come back in several ways.
+    pub fn possible(&self) -> impl Iterator<Item = &Outgoing> {
+        let others = self.is_guessed();
+        let present = self.begun.len().saturating_sub(1);
+        let places = self.begun.iter().enumerate();
+        places.filter(move |(at, _)| others || *at == present).map(|(_, out)| out)
+    }
+
+    pub(super) fn is_guessed(&self) -> bool {
+        self.begun.iter().any(|out| out.guessed)
+    }
+
+    /// Where the bytes end that were written to a connection.
+    pub fn stream_end(&self, out: &Outgoing) -> u32 {
+        out.iss.wrapping_add(1).wrapping_add(self.written_to(out) as u32)
+    }
+
+    /// Bytes that were written to the connection whose numbers these are.
+    pub(super) fn written_to(&self, out: &Outgoing) -> u64 {
+        self.past.get(out.connection).copied().unwrap_or(self.written)
+    }
+
+    /// The host has no connection of these ports and gets a SYN: what applications write and read
+    /// from here on belongs to another one.
+    pub(super) fn begins_anew(&mut self) {
+        if core::mem::take(&mut self.has_lived) || (self.written, self.read) != (0, 0) {
+            self.past.push(self.written);
+            (self.written, self.read) = (0, 0);
+        }
+    }
+
+    /// There is a connection.
+    pub fn lives(&mut self) {
+        (self.had_connection, self.has_lived) = (true, true);
+    }
+
+    /// The connection is gone, and a cookie of its SYN-ACK may begin another one of the same numbers.
+    pub(super) fn returns_anew(&mut self) {
+        self.is_revived = true;
+        self.begins_anew();
+        self.taken.anew();
+        let answers = self.begun.iter().filter(|out| out.answers).map(|out| out.iss);
+        let answers: BTreeSet<u32> = answers.collect();
+        for iss in answers {
+            self.guess(iss, self.syn_window);
+        }
+    }
+
+    /// The present connection may have begun with this number.
+    pub(super) fn guess(&mut self, iss: u32, window: u32) {
+        let connection = self.past.len();
+        if !self.begun.iter().any(|out| (out.iss, out.connection) == (iss, connection)) {
+            let out = Outgoing::new(iss, window, true, connection);
+            self.begun.push(Outgoing { guessed: true, ..out });
+        }
+    }
+
+    /// A cookie is the difference of both numbers, but for the MSS in its lowest bits: other pairs
+    /// than the SYN's and the SYN-ACK's may return it (`check_tcp_syn_cookie`). Whether the host
+    /// has taken it, only its numbers will tell.
+    pub(super) fn heard_cookie(&mut self, segment: &Segment) -> bool {
+        let (begin, iss) = (segment.seq.wrapping_sub(1), segment.ack.wrapping_sub(1));
+        let returns = |out: &Outgoing| {
+            self.heard.iter().any(|(heard, _)| {
+                let shift = begin.wrapping_sub(*heard);
+                let off = iss.wrapping_sub(out.iss).wrapping_sub(shift);
+                (shift, off) != (0, 0) && off.wrapping_add(COOKIE_MSS) <= 2 * COOKIE_MSS
+            })
+        };
+        if !self.begun.iter().filter(|out| out.answers).any(returns) {
+            return false;
+        }
+        if !self.heard.iter().any(|(heard, _)| *heard == begin) {
+            self.heard.push((begin, segment.seq));
+            self.extend_heard();
+        }
+        self.guess(iss, 0);
+        true
+    }
+
+    pub(super) fn sent_syn(&mut self, segment: &Segment) {
+        self.reset = false;
+        self.host_scale = segment.scale;
+        let present = self.past.len();
+        let same = |out: &Outgoing| out.iss == segment.seq && !out.guessed;
+        let known = self.begun.iter().position(|out| same(out) && out.connection == present);
+        if known.is_none() && core::mem::take(&mut self.may_begin_anew) {
+            self.begins_anew();
+        }
+        let out = if let Some(place) = known {
+            self.begun.remove(place)
+        } else {
+            let answers = segment.has(flag::ACK);
+            let connection = self.without_numbers();
+            // It may answer a SYN of the connection before once more.
+            let guessed = self.begun.iter().any(same);
+            let out = Outgoing::new(segment.seq, self.syn_window, answers, connection);
+            Outgoing { guessed, ..out }
+        };
+        self.begun.push(out);
+    }
+
+    /// The first connection whose SYN has not left yet, where there was one before the present one:
+    /// it may have waited in the device while the connection came and went.
+    pub(super) fn without_numbers(&self) -> usize {
+        let known = |connection: &usize| self.begun.iter().any(|out| out.connection == *connection);
+        let present = self.past.len();
+        (0..present).find(|connection| !known(connection)).unwrap_or(present)
+    }
+
+    /// Which of the numbers that the host has begun with a segment may belong to, likely ones last:
+    /// the nearest one, and those that a cookie's return may have made of it.
+    pub(super) fn candidates(&self, segment: &Segment) -> Vec<usize> {
+        // Data and FIN follow the SYN; a keepalive may repeat its number.
+        let follows = u32::from(segment.end() != segment.seq && !segment.has(flag::SYN));
+        let from = segment.seq.wrapping_sub(follows);
+        let distance = |at: &usize| from.wrapping_sub(self.begun[*at].iss);
+        let Some(nearest) = (0..self.begun.len()).min_by_key(distance) else { return Vec::new() };
+        let guessed = self.is_guessed() && !segment.has(flag::SYN);
+        let other = |at: &usize| guessed && *at != nearest && distance(at) < FAR;
+        let mut list: Vec<usize> = (0..self.begun.len()).filter(other).collect();
+        list.push(nearest);
+        list
+    }
+
+    /// Judges the numbers of a segment. Where several beginnings of a connection are possible, those
+    /// that do not fit were none. One that a cookie has brought back may follow before everything of
+    /// the connection before has left.
+    pub(super) fn check_numbers(&mut self, segment: &Segment) -> Result<(), Broken> {
+        let candidates = self.candidates(segment);
+        let (mut fitting, mut others, mut outcome) = (Vec::new(), Vec::new(), None);
+        for &at in &candidates {
+            let mut out = self.begun[at];
+            let written = self.written_to(&out);
+            let limits = Limits { written, claims: &self.claims, in_pieces: self.in_pieces };
+            match out.sent(segment, &limits) {
+                Ok(()) => fitting.push(out),
+                Err(broken) => {
+                    others.push(self.begun[at]);
+                    outcome = Some(broken);
+                }
+            }
+        }
+        if fitting.is_empty() {
+            let silent = || ("window", format!("a segment without a SYN before: {segment:?}"));
+            return Err(outcome.unwrap_or_else(silent));
+        }
+        let mut at = 0;
+        self.begun.retain(|_| {
+            at += 1;
+            !candidates.contains(&(at - 1))
+        });
+        others.retain(|other| fitting.iter().all(|out| out.connection != other.connection));
+        self.begun.append(&mut others);
+        self.begun.append(&mut fitting);
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+use super::*;
+
+fn syn(seq: u32, flags: u16, ack: u32) -> Segment {
+    Segment { seq, ack, flags, window: 1_000, ..Segment::default() }
+}
+
+/// Comes to a host that has this of the flow's connection.
+fn at(there: There) -> Arrival {
+    Arrival { there, ecn: 0, now_ms: 0, quiet: true, calm: false }
+}
+
+fn established() -> Flow {
+    let mut flow = Flow::default();
+    flow.heard(&syn(99, flag::SYN, 0), &at(There::Nothing));
+    flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
+    flow.heard(&syn(100, flag::ACK, 500), &at(There::Living));
+    flow.written = 5_000;
+    flow
+}
+
+fn data(seq: u32, len: u32, ack: u32) -> Segment {
+    Segment { seq, ack, len, flags: flag::ACK, ..Segment::default() }
+}
+
+#[test]
+fn what_did_not_come_must_not_be_acknowledged() {
+    let mut flow = established();
+    flow.heard(&data(100, 10, 500), &at(There::Living));
+    flow.heard(&data(120, 10, 500), &at(There::Living));
+    assert_eq!(flow.sent(&data(500, 0, 110), 0, true), Ok(()));
+    let sack = Segment { sack: vec![(120, 130)], ..data(500, 0, 110) };
+    assert_eq!(flow.sent(&sack, 0, true), Ok(()));
+    assert_eq!(
+        flow.sent(&data(500, 0, 111), 0, true).map_err(|it| it.0),
+        Err("ACK of what arrived")
+    );
+    let sack = Segment { sack: vec![(120, 131)], ..data(500, 0, 110) };
+    assert_eq!(flow.sent(&sack, 0, true).map_err(|it| it.0), Err("SACK of what arrived"));
+}
+
+#[test]
+fn nothing_goes_beyond_the_window_or_the_stream() {
+    let mut flow = established();
+    assert_eq!(flow.sent(&data(500, 1_000, 100), 0, true), Ok(()));
+    assert_eq!(flow.sent(&data(1_500, 1, 100), 0, true).map_err(|it| it.0), Err("window"));
+    flow.written = 900;
+    assert_eq!(flow.sent(&data(500, 1_000, 100), 0, true).map_err(|it| it.0), Err("exact bytes"));
+    let fin = Segment { flags: flag::ACK | flag::FIN, ..data(1_500, 0, 100) };
+    flow.written = 1_000;
+    assert_eq!(flow.sent(&fin, 0, true), Ok(()));
+    flow.written = 1_001;
+    flow.heard(&Segment { window: 1_000, ..data(100, 0, 1_500) }, &at(There::Living));
+    let beyond = flow.sent(&data(1_500, 1, 100), 0, true).map_err(|it| it.0);
+    assert_eq!(beyond, Err("nothing after the FIN"));
+}
