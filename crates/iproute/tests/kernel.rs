@@ -52,6 +52,31 @@ route add 3.0.0.0/8 nhid 99
 route add default via 10.0.3.2
 route add 10.0.0.0/8 via 10.0.2.2
 route add 10.0.0.0/24 via 10.0.2.2
+-6 route append 2001:db8::/32 via fe80::1 dev a1
+-6 route append 2001:db8::/32 via fe80::1 dev a1
+-6 route append 2001:db8::/32 via fe80::2 dev a1
+-6 route prepend 2001:db8::/32 via fe80::3 dev a2
+-6 route append 2001:db8::/32 nexthop via fe80::4 dev a1 nexthop via fe80::2 dev a1
+-6 route append 2001:db8::/32 nexthop via fe80::4 dev a1 nexthop via fe80::5 dev a1
+-6 route append 2001:db8::/32 dev a3
+-6 route append 2001:db8::/32 dev a3 mtu 1400
+-6 route append unreachable 2001:db8::/32
+-6 route append prohibit 2001:db8::/32
+-6 route replace 2001:db8::/32 dev a2
+-6 route add 2001:db9::/32 nexthop via fe80::1 dev a1 nexthop dev a2
+-6 route add 2001:db9::/32 nexthop via fe80::1 dev a1 nexthop via fe80::1 dev a1 weight 3
+-6 route add 2001:db9::/32 via fe80::1 dev a1 tos 0x10
+-6 route add 2001:db9::/32 nexthop via fe80::1 dev a1 nexthop via fe80::2 dev a2 nexthop via fe80::3 dev a3
+-6 route del 2001:db9::/32 via fe80::9 dev a2
+-6 route del 2001:db9::/32 via fe80::2 dev a2
+-6 route del 2001:db9::/32 metric 5
+-6 route add 2001:dba::/32 nexthop via fe80::1 dev a1 nexthop via fe80::2 dev a2
+-6 route del 2001:dba::/32 dev a2
+-6 route add 2001:dba::/32 nexthop via fe80::1 dev a1 nexthop via fe80::2 dev a2 nexthop via fe80::3 dev a3
+-6 route del 2001:dba::/32 nexthop via fe80::9 dev a2 nexthop via fe80::2 dev a2
+-6 route add 2001:dbb::/32 dev a1
+-6 route del blackhole 2001:dbb::/32 proto kernel
+-6 route del blackhole 2001:dbb::/32
 nexthop add id 1 via 10.0.1.2 dev a1
 nexthop add id 1 via 10.0.1.2 dev a1
 nexthop add id 2 via 10.0.2.2 dev a2

@@ -5,7 +5,8 @@ use super::error::FibError;
 use super::filter::RouteFilter;
 use super::info::Shared;
 use super::links::apply_link;
-use super::route::{NextHop, Protocol, Route, RouteType, Target};
+use super::route::{Prefix, Protocol, Route, RouteType, TableId, Target};
+use super::siblings::{self, share_a_hop, takes_siblings};
 use super::table::{Alias, Place, bits};
 
 /// Metric of an IPv6 route that was given none (`IP6_RT_PRIO_USER`).
@@ -15,7 +16,7 @@ impl Fib {
     /// `ip route add`: a route whose prefix, TOS and metric are new.
     pub fn add(&mut self, route: Route) -> Result<(), FibError> {
         let route = self.checked(route)?;
-        if self.aliases(&route).any(|alias| same_rank(alias, &route)) {
+        if self.equals(&route).next().is_some() {
             return Err(FibError::Exists);
         }
         self.put(&route, Place::After);
@@ -26,7 +27,7 @@ impl Fib {
     pub fn append(&mut self, route: Route) -> Result<(), FibError> {
         let route = self.checked(route)?;
         self.refuse_twin(&route)?;
-        if !self.join_siblings(&route) {
+        if route.prefix.addr().is_ipv4() || !self.join_siblings(&route) {
             self.put(&route, Place::After);
         }
         Ok(())
@@ -64,10 +65,18 @@ impl Fib {
     }
 
     /// `ip route del`: removes the first route that has this prefix, TOS and table and fits
-    /// whatever else is given.
+    /// whatever else is given; in IPv6 a next hop of it alone, if one with a gateway is given.
     pub fn delete(&mut self, wanted: &RouteFilter) -> Result<(), FibError> {
-        let infos = &self.infos;
-        let fits = |alias: &Alias| wanted.fits(alias, infos.get(alias.info));
+        if wanted.prefix.addr().is_ipv6() {
+            return self.delete_siblings(wanted);
+        }
+        self.remove(wanted)
+    }
+
+    /// Removes the first route that fits.
+    pub(super) fn remove(&mut self, wanted: &RouteFilter) -> Result<(), FibError> {
+        let (infos, objects) = (&self.infos, &self.objects);
+        let fits = |alias: &Alias| wanted.fits(alias, infos.get(alias.info), objects);
         let removed = if wanted.prefix.addr().is_ipv4() {
             let (key, len) = bits::<u32>(&wanted.prefix);
             self.v4.table_mut(wanted.table).remove(key, len, fits)
@@ -88,6 +97,9 @@ impl Fib {
         if route.prefix.addr().is_ipv6() && route.metric == 0 && !own {
             route.metric = DEFAULT_METRIC_V6;
         }
+        if route.prefix.addr().is_ipv6() {
+            siblings::check(&route)?;
+        }
         let hops = match &route.target {
             Target::Hops(hops) => hops,
             Target::Object(id) if self.objects.get(*id).is_some() => return Ok(route),
@@ -104,52 +116,46 @@ impl Fib {
         Ok(route)
     }
 
-    fn aliases(&self, route: &Route) -> impl Iterator<Item = &Alias> {
-        let (v4, v6) = if route.prefix.addr().is_ipv4() {
-            let (key, len) = bits::<u32>(&route.prefix);
-            (self.v4.table(route.table).map(|table| table.exact(key, len)), None)
+    pub(super) fn aliases(&self, prefix: Prefix, table: TableId) -> impl Iterator<Item = &Alias> {
+        let (v4, v6) = if prefix.addr().is_ipv4() {
+            let (key, len) = bits::<u32>(&prefix);
+            (self.v4.table(table).map(|table| table.exact(key, len)), None)
         } else {
-            let (key, len) = bits::<u128>(&route.prefix);
-            (None, self.v6.table(route.table).map(|table| table.exact(key, len)))
+            let (key, len) = bits::<u128>(&prefix);
+            (None, self.v6.table(table).map(|table| table.exact(key, len)))
         };
         v4.or(v6).into_iter().flatten()
     }
 
+    /// The routes that `add` takes for the same: of one prefix, table, TOS and metric.
+    pub(super) fn equals(&self, route: &Route) -> impl Iterator<Item = &Alias> {
+        let (tos, metric) = (route.tos, route.metric);
+        self.aliases(route.prefix, route.table)
+            .filter(move |alias| alias.tos == tos && alias.metric == metric)
+    }
+
+    /// No route is there twice; in IPv6 no next hop is.
     fn refuse_twin(&self, route: &Route) -> Result<(), FibError> {
-        let Some(info) = self.infos.find(&Shared::of(route)) else { return Ok(()) };
-        let twin = |alias: &Alias| {
-            same_rank(alias, route) && alias.kind == route.kind && alias.info == info
+        let there = if route.prefix.addr().is_ipv6() {
+            self.equals(route).any(|alias| share_a_hop(self.target(alias), &route.target))
+        } else {
+            let info = self.infos.find(&Shared::of(route));
+            self.equals(route).any(|alias| alias.kind == route.kind && Some(alias.info) == info)
         };
-        if self.aliases(route).any(twin) { Err(FibError::Exists) } else { Ok(()) }
+        if there { Err(FibError::Exists) } else { Ok(()) }
     }
 
     /// A route that exists further back among its equals takes no other's place (`fib_table_insert`).
     fn refuse_later_twin(&self, route: &Route) -> Result<(), FibError> {
-        let equals = self.aliases(route).filter(|alias| same_rank(alias, route));
         let info = self.infos.find(&Shared::of(route));
         let twin = |alias: &Alias| alias.kind == route.kind && Some(alias.info) == info;
-        if route.prefix.addr().is_ipv4() && equals.skip(1).any(twin) {
+        if route.prefix.addr().is_ipv4() && self.equals(route).skip(1).any(twin) {
             return Err(FibError::Exists);
         }
         Ok(())
     }
 
-    /// IPv6 routes with gateways and of the same metric are one route of several next hops
-    /// (`fib6_nsiblings`). False, and nothing done, if there is none to join.
-    fn join_siblings(&mut self, route: &Route) -> bool {
-        let Target::Hops(added) = &route.target else { return false };
-        if route.prefix.addr().is_ipv4() || !takes_siblings(route.kind, &route.target) {
-            return false;
-        }
-        let there = self.aliases(route).find(|alias| {
-            same_rank(alias, route) && takes_siblings(alias.kind, self.target(alias))
-        });
-        let Some(Target::Hops(hops)) = there.map(|alias| self.target(alias)) else { return false };
-        let hops = hops.iter().chain(added).copied().collect();
-        self.exchange(&Route { target: Target::Hops(hops), ..route.clone() })
-    }
-
-    fn target(&self, alias: &Alias) -> &Target {
+    pub(super) fn target(&self, alias: &Alias) -> &Target {
         &self.infos.get(alias.info).shared.target
     }
 
@@ -177,13 +183,13 @@ impl Fib {
             takes_siblings(alias.kind, self.target(alias))
                 == takes_siblings(route.kind, &route.target)
         };
-        let equals = || self.aliases(route).filter(|alias| same_rank(alias, route));
         let v6 = route.prefix.addr().is_ipv6();
-        equals().find(|alias| v6 && alike(alias)).or_else(|| equals().next()).copied()
+        let sibling = self.equals(route).find(|alias| v6 && alike(alias));
+        sibling.or_else(|| self.equals(route).next()).copied()
     }
 
     /// Puts the route in the place of one of its equals; false if there is none.
-    fn exchange(&mut self, route: &Route) -> bool {
+    pub(super) fn exchange(&mut self, route: &Route) -> bool {
         let Some(chosen) = self.chosen(route) else { return false };
         let v6 = route.prefix.addr().is_ipv6();
         let info = self.obtain_info(route);
@@ -198,17 +204,4 @@ impl Fib {
         self.infos.release(before.expect("chosen above").info);
         true
     }
-}
-
-/// Whether an IPv6 route becomes one with others of its metric (`rt6_qualify_for_ecmp`): it has gateways
-/// of its own.
-fn takes_siblings(kind: RouteType, target: &Target) -> bool {
-    let Target::Hops(hops) = target else { return false };
-    let with_gateway = |hop: &NextHop| hop.hop.gateway.is_some();
-    kind == RouteType::Unicast && hops.iter().all(with_gateway)
-}
-
-/// Two routes that `add` and `replace` take for the same.
-fn same_rank(alias: &Alias, route: &Route) -> bool {
-    alias.tos == route.tos && alias.metric == route.metric
 }

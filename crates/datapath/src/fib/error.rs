@@ -15,6 +15,12 @@ pub enum FibError {
     NoSuchEntry,
     /// A type that needs a next hop has none, or one that must not have one does (`EINVAL`).
     InvalidNextHops,
+    /// Several next hops of an IPv6 route, and one of them without a gateway (`EINVAL`).
+    DeviceOnlyInMultipath,
+    /// An IPv6 route with a TOS (`EINVAL`).
+    TosInIpv6,
+    /// A member of a group of several is to become a blackhole (`EINVAL`).
+    BlackholeReplacesMember,
     /// A weight of zero or beyond the limit.
     InvalidWeight,
     /// The route refers to a next-hop object that does not exist.
@@ -57,6 +63,17 @@ impl fmt::Display for FibError {
             Self::InvalidNextHops | Self::InvalidHashFields => {
                 write!(f, "RTNETLINK answers: Invalid argument")
             }
+            Self::DeviceOnlyInMultipath => write!(
+                f,
+                "Error: Device only routes can not be added for IPv6 using the multipath API."
+            ),
+            Self::TosInIpv6 => {
+                write!(f, "Error: Invalid dsfield (tos): option not available for IPv6.")
+            }
+            Self::BlackholeReplacesMember => write!(
+                f,
+                "Error: Blackhole nexthop can not be a member of a group with more than one path."
+            ),
             Self::InvalidWeight => write!(f, "Error: Invalid weight."),
             Self::NoSuchObject => write!(f, "Error: Nexthop id does not exist."),
             Self::NoSuchMember => write!(f, "Error: Invalid nexthop id."),

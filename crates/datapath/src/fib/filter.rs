@@ -1,12 +1,14 @@
 //! Which route `ip route del` means.
 
 use super::info::Info;
+use super::key::Hop;
+use super::nexthop::Objects;
 use super::route::{Prefix, Protocol, Route, RouteType, Scope, TableId, Target};
 use super::table::Alias;
 use core::net::IpAddr;
 
 /// What `ip route del` was told: the route must have this prefix, TOS and table, and everything
-/// that is `Some`.
+/// that is `Some`. IPv6 looks at metric, protocol and target only (`ip6_route_del`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteFilter {
     /// Destination.
@@ -60,8 +62,16 @@ impl RouteFilter {
         }
     }
 
-    pub(super) fn fits(&self, alias: &Alias, info: &Info) -> bool {
+    pub(super) fn fits(&self, alias: &Alias, info: &Info, objects: &Objects) -> bool {
         let shared = &info.shared;
+        if self.prefix.addr().is_ipv6() {
+            return self.metric.is_none_or(|metric| metric == alias.metric)
+                && self.protocol.is_none_or(|protocol| protocol == shared.protocol)
+                && self
+                    .target
+                    .as_ref()
+                    .is_none_or(|target| fits_target_v6(target, &shared.target, objects));
+        }
         alias.tos == self.tos
             && self.metric.is_none_or(|metric| metric == alias.metric)
             && self.kind.is_none_or(|kind| kind == alias.kind)
@@ -72,15 +82,29 @@ impl RouteFilter {
     }
 }
 
+/// A next hop fits a route that has it among others, and an object whose first next hop it is.
+fn fits_target_v6(wanted: &Target, there: &Target, objects: &Objects) -> bool {
+    let Target::Hops(wanted) = wanted else { return wanted == there };
+    let fits = |there: &Hop| wanted.iter().any(|wanted| fits_hop(&wanted.hop, there));
+    match there {
+        Target::Hops(hops) => hops.iter().any(|hop| fits(&hop.hop)),
+        Target::Object(id) => {
+            let first = objects.get(*id).and_then(|object| object.paths().paths().first());
+            first.is_some_and(|path| fits(&path.hop))
+        }
+    }
+}
+
+fn fits_hop(wanted: &Hop, there: &Hop) -> bool {
+    wanted.port == there.port && wanted.gateway.is_none_or(|gw| Some(gw) == there.gateway)
+}
+
 fn fits_target(wanted: &Target, there: &Target) -> bool {
     match (wanted, there) {
         (Target::Object(wanted), Target::Object(there)) => wanted == there,
         (Target::Hops(wanted), Target::Hops(there)) => {
             wanted.len() == there.len()
-                && wanted.iter().zip(there).all(|(wanted, there)| {
-                    wanted.hop.port == there.hop.port
-                        && wanted.hop.gateway.is_none_or(|gw| Some(gw) == there.hop.gateway)
-                })
+                && wanted.iter().zip(there).all(|(wanted, there)| fits_hop(&wanted.hop, &there.hop))
         }
         _ => false,
     }

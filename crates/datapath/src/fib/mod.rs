@@ -23,6 +23,7 @@ pub mod nexthop;
 pub mod resilient;
 pub mod route;
 pub mod rules;
+mod siblings;
 pub mod source;
 mod spans;
 mod state;

@@ -135,6 +135,9 @@ impl Objects {
         let Some(old) = self.by_id.get(&id) else { return self.add(now, id, config, state) };
         refuse_change_of_kind(&old.config, &config)?;
         self.check(id, &config)?;
+        if config == ObjectConfig::Blackhole && self.is_one_of_several(id) {
+            return Err(FibError::BlackholeReplacesMember);
+        }
         let mut object = self.build(now, config, &mut state);
         let old = self.by_id.remove(&id).expect("looked up above");
         if let (Some(mut table), ObjectConfig::Resilient(_, config)) =
@@ -265,6 +268,13 @@ impl Objects {
         }
     }
 
+    fn is_one_of_several(&self, id: u32) -> bool {
+        let groups = self.by_id.values().map(Object::members);
+        groups
+            .filter(|members| members.len() > 1)
+            .any(|members| members.iter().any(|member| member.id == id))
+    }
+
     fn check_members(&self, id: u32, members: &[Member]) -> Result<(), FibError> {
         if members.is_empty() {
             return Err(FibError::InvalidNextHops);
@@ -293,7 +303,9 @@ impl Objects {
 impl Object {
     fn rebalance(&mut self, now: Instant) {
         let usable = self.usable_members();
+        let members: Vec<u32> = self.members().iter().map(|member| member.id).collect();
         if let Some(table) = &mut self.resilient {
+            table.disown(|id| !members.contains(&id));
             table.set_members(now, &usable);
         }
     }

@@ -133,6 +133,13 @@ impl Resilient {
         self.upkeep(now);
     }
 
+    /// Buckets of a member that is gone belong to nobody until another member takes them.
+    pub fn disown(&mut self, is_gone: impl Fn(u32) -> bool) {
+        for bucket in self.buckets.iter_mut().filter(|bucket| is_gone(bucket.id)) {
+            bucket.id = NOBODY;
+        }
+    }
+
     /// The member that a hash leads to; the bucket counts as used at `now`.
     #[inline]
     pub fn select(&self, hash: u32, now: Option<Instant>) -> Option<u32> {

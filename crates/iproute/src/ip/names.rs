@@ -195,7 +195,9 @@ pub(super) fn ip_protocol(word: Word<'_>) -> Result<u8> {
     if let Some(&(_, number)) = IP_PROTOCOLS.iter().find(|(name, _)| *name == word.text) {
         return Ok(number);
     }
-    word.text.parse().map_err(|_| {
+    // As a listing gives the number, which ip itself would not read back.
+    let number = word.text.strip_prefix("ipproto-").unwrap_or(word.text);
+    number.parse().map_err(|_| {
         let names: Vec<&str> = IP_PROTOCOLS.iter().map(|(name, _)| *name).collect();
         let nearest = word.unknown("ipproto", &names).nearest;
         invalid(word, "Invalid \"ipproto\" value", nearest)

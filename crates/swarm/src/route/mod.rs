@@ -6,6 +6,7 @@ mod bench;
 mod frames;
 mod groups;
 mod hashing;
+mod ipv6;
 mod model;
 mod objects;
 mod rule;

@@ -12,6 +12,7 @@ use datapath::fib::{
 
 use datapath::units::Instant;
 
+use super::ipv6;
 use super::objects::{blackhole, hops, is_resilient};
 use super::rule::{TOS, fits_rule};
 use super::steps::{RouteCase, Verb};
@@ -54,6 +55,8 @@ pub enum Fate {
     Exists,
     /// `ENOENT` or `ESRCH`.
     Missing,
+    /// `EINVAL`.
+    Invalid,
 }
 
 /// What may be the answer to a look-up.
@@ -96,15 +99,39 @@ impl Model {
 
     /// Carries out a command on a route (`fib_table_insert`, `fib_table_delete`); `None` if its meaning
     /// isn't known here.
-    pub fn change(&mut self, verb: Verb, case: &RouteCase, route: Option<&Route>) -> Option<Fate> {
-        let v6 = case.addr.is_ipv6();
-        if verb == Verb::Del {
-            return self.delete(case);
-        }
-        if v6 && verb != Verb::Add {
-            return None;
-        }
-        let route = route?;
+    pub fn change(
+        &mut self,
+        fib: &Fib,
+        verb: Verb,
+        case: &RouteCase,
+        route: Option<&Route>,
+    ) -> Option<Fate> {
+        let fate = if case.addr.is_ipv6() {
+            self.change_v6(fib, verb, case, route?)
+        } else if verb == Verb::Del {
+            self.delete(case)
+        } else {
+            self.change_v4(verb, route?)
+        };
+        self.lists.retain(|_, list| !list.is_empty());
+        fate
+    }
+
+    fn change_v6(
+        &mut self,
+        fib: &Fib,
+        verb: Verb,
+        case: &RouteCase,
+        route: &Route,
+    ) -> Option<Fate> {
+        let list = self.lists.entry((route.table.0, route.prefix)).or_default();
+        Some(match verb {
+            Verb::Del => ipv6::delete(list, fib, case),
+            verb => ipv6::put(list, verb, route),
+        })
+    }
+
+    fn change_v4(&mut self, verb: Verb, route: &Route) -> Option<Fate> {
         let list = self.lists.entry((route.table.0, route.prefix)).or_default();
         let same = |other: &&Route| other.tos == route.tos && other.metric == route.metric;
         let first = list.iter().position(|other| same(&other));
@@ -136,7 +163,6 @@ impl Model {
                 Fate::Done
             }
         };
-        self.lists.retain(|_, list| !list.is_empty());
         Some(fate)
     }
 
@@ -186,7 +212,6 @@ impl Model {
             }
             None => Fate::Missing,
         };
-        self.lists.retain(|_, list| !list.is_empty());
         Some(fate)
     }
 
@@ -447,7 +472,7 @@ fn demanded(key: &RouteKey) -> Option<u16> {
     key.oif.filter(|_| bound)
 }
 
-fn same_hop(wanted: &super::steps::Hop, there: &NextHop) -> bool {
+pub(super) fn same_hop(wanted: &super::steps::Hop, there: &NextHop) -> bool {
     u16::from(wanted.port) == there.hop.port
         && wanted.gateway.is_none_or(|gateway| Some(gateway) == there.hop.gateway)
 }
