@@ -15,8 +15,6 @@ pub enum FibError {
     NoSuchEntry,
     /// A type that needs a next hop has none, or one that must not have one does (`EINVAL`).
     InvalidNextHops,
-    /// Several next hops of an IPv6 route, and one of them without a gateway (`EINVAL`).
-    DeviceOnlyInMultipath,
     /// An IPv6 route with a TOS (`EINVAL`).
     TosInIpv6,
     /// A member of a group of several is to become a blackhole (`EINVAL`).
@@ -63,10 +61,6 @@ impl fmt::Display for FibError {
             Self::InvalidNextHops | Self::InvalidHashFields => {
                 write!(f, "RTNETLINK answers: Invalid argument")
             }
-            Self::DeviceOnlyInMultipath => write!(
-                f,
-                "Error: Device only routes can not be added for IPv6 using the multipath API."
-            ),
             Self::TosInIpv6 => {
                 write!(f, "Error: Invalid dsfield (tos): option not available for IPv6.")
             }

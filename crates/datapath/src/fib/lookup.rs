@@ -240,10 +240,12 @@ impl Fib {
         object: &'a Object,
         flow: impl FnOnce() -> Flow,
     ) -> Option<&'a Path> {
-        let port = key.demanded_port();
-        // IPv6 asks whether the group has the interface, and then chooses as if it had not.
-        if object.members().is_empty() || port.is_some() && key.dst.is_ipv4() {
-            return first_path(object.paths().paths(), port);
+        let (port, paths) = (key.demanded_port(), object.paths().paths());
+        // IPv6 asks whether the group has the interface, and then chooses as if it had not. IPv4 chooses
+        // among several only, and so does not use the bucket of a group of one (`fib_select_path`).
+        let at_once = port.is_some() || paths.len() == 1;
+        if object.members().is_empty() || at_once && key.dst.is_ipv4() {
+            return first_path(paths, port);
         }
         object.select(self.hash(&flow()), now, |path| self.is_reachable(path))
     }

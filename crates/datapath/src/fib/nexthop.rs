@@ -143,9 +143,9 @@ impl Objects {
         if let (Some(mut table), ObjectConfig::Resilient(_, config)) =
             (old.resilient, &object.config)
         {
-            table.set_timers(now, config.idle_timer, config.unbalanced_timer);
-            table.set_members(now, &object.usable_members());
+            table.set_timers(config.idle_timer, config.unbalanced_timer);
             object.resilient = Some(table);
+            object.rebalance(now);
         }
         self.by_id.insert(id, object);
         self.refresh_groups(now, state);
@@ -321,5 +321,94 @@ fn refuse_change_of_kind(old: &ObjectConfig, new: &ObjectConfig) -> Result<(), F
         (Group(_), Resilient(..)) | (Resilient(..), Group(_)) => Err(FibError::GroupTypeFixed),
         (Group(_) | Resilient(..), _) => Err(FibError::GroupBySingle),
         (_, Group(_) | Resilient(..)) => Err(FibError::SingleByGroup),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fib::{Fib, Flow, Prefix, Route, RouteKey};
+    use crate::units::Duration;
+
+    fn at(secs: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(secs)
+    }
+
+    fn resilient(members: &[(u32, u16)], idle: u64, unbalanced: u64) -> ObjectConfig {
+        let member = |&(id, weight)| Member { id, weight };
+        let config = ResilientConfig {
+            buckets: 4,
+            idle_timer: Duration::from_secs(idle),
+            unbalanced_timer: Duration::from_secs(unbalanced),
+        };
+        ObjectConfig::Resilient(members.iter().map(member).collect(), config)
+    }
+
+    /// Hops 1 to 3 over ports of these numbers.
+    fn hops() -> Fib {
+        let mut fib = Fib::new();
+        for id in 1..=3 {
+            let hop = ObjectConfig::Hop(NextHop::new(id as u16, None));
+            fib.add_object(at(0), id, hop).unwrap();
+        }
+        fib
+    }
+
+    fn owners(fib: &Fib, now: Instant, id: u32) -> Vec<u32> {
+        fib.buckets(now, id).unwrap().map(|bucket| bucket.id).collect()
+    }
+
+    /// `fib_select_path()` asks whether there are several, `fib6_select_path()` whether it is a group; seen
+    /// on a 6.18 kernel.
+    #[test]
+    fn ipv6_uses_the_bucket_of_a_group_of_one_and_ipv4_does_not() {
+        for (prefix, dst, idle) in [("10.0.0.0/8", "10.0.0.1", 8), ("fd00::/8", "fd00::1", 1)] {
+            let mut fib = hops();
+            fib.add_object(at(0), 9, resilient(&[(1, 1)], 3, 0)).unwrap();
+            fib.add(Route::object(prefix.parse::<Prefix>().unwrap(), 9)).unwrap();
+            let key = RouteKey::to(dst.parse().unwrap());
+            fib.forward(at(4), &key, || Flow::from(&key));
+            let used = fib.buckets(at(5), 9).unwrap().map(|bucket| bucket.idle_time).min();
+            assert_eq!(used, Some(Duration::from_secs(idle)), "{prefix}");
+        }
+    }
+
+    /// `replace_nexthop_grp()`: nothing moves by the old shares with the new timers.
+    #[test]
+    fn timers_and_members_change_together() {
+        let mut fib = hops();
+        fib.add_object(at(0), 9, resilient(&[(1, 1), (2, 1)], 60, 0)).unwrap();
+        let before = owners(&fib, at(0), 9);
+        fib.add(Route::object("10.0.0.0/8".parse().unwrap(), 9)).unwrap();
+        for host in 0..200 {
+            let src = core::net::Ipv4Addr::from_bits(0x0a01_0000 + host).into();
+            let key = RouteKey { src, ..RouteKey::to("10.0.0.1".parse().unwrap()) };
+            fib.forward(at(1), &key, || Flow::from(&key));
+        }
+        fib.replace_object(at(2), 9, resilient(&[(1, 3), (2, 1)], 60, 0)).unwrap();
+        fib.replace_object(at(9), 9, resilient(&[(1, 1), (2, 1)], 60, 3)).unwrap();
+        assert_eq!(owners(&fib, at(9), 9), before, "in balance again before it was forced");
+    }
+
+    /// `nh_group_remove()`, where no member that is left serves.
+    #[test]
+    fn buckets_of_a_deleted_hop_lead_nowhere_until_another_serves() {
+        let mut fib = hops();
+        fib.add_object(at(0), 9, resilient(&[(1, 9), (2, 1)], 60, 0)).unwrap();
+        fib.set_link(at(1), 2, crate::fib::Link { up: false, ..Default::default() });
+        fib.delete_object(at(2), 1).unwrap();
+        assert_eq!(owners(&fib, at(2), 9), [0; 4]);
+        fib.set_link(at(3), 2, crate::fib::Link::default());
+        assert_eq!(owners(&fib, at(3), 9), [2; 4]);
+    }
+
+    #[test]
+    fn a_member_of_several_does_not_become_a_blackhole() {
+        let mut fib = hops();
+        fib.add_object(at(0), 9, resilient(&[(1, 1), (2, 1)], 60, 0)).unwrap();
+        let refused = fib.replace_object(at(1), 1, ObjectConfig::Blackhole);
+        assert_eq!(refused, Err(FibError::BlackholeReplacesMember));
+        fib.delete_object(at(1), 2).unwrap();
+        fib.replace_object(at(1), 1, ObjectConfig::Blackhole).unwrap();
     }
 }

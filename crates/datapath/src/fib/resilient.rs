@@ -111,13 +111,12 @@ impl Resilient {
         self.config
     }
 
-    /// Changes the timers; the number of buckets stays.
-    pub fn set_timers(&mut self, now: Instant, idle: Duration, unbalanced: Duration) {
+    /// Changes the timers, before [`Resilient::set_members`]; the number of buckets stays.
+    pub fn set_timers(&mut self, idle: Duration, unbalanced: Duration) {
         (self.config.idle_timer, self.config.unbalanced_timer) = (idle, unbalanced);
-        self.upkeep(now);
     }
 
-    /// Other members or weights: shares are counted anew and buckets that may move do.
+    /// Other members, weights or timers: shares are counted anew and buckets that may move do.
     pub fn set_members(&mut self, now: Instant, members: &[Member]) {
         let total: u64 = members.iter().map(|member| u64::from(member.weight)).sum();
         let buckets = u64::from(self.config.buckets);

@@ -15,16 +15,13 @@ pub(super) fn takes_siblings(kind: RouteType, target: &Target) -> bool {
     kind == RouteType::Unicast && hops.iter().all(|hop| hop.hop.gateway.is_some())
 }
 
-/// What IPv6 refuses of any new route: a TOS, several next hops of which one has no gateway, and one next
-/// hop twice (`rtm_to_fib6_config`, `ip6_route_multipath_add`, `ip6_route_info_append`).
+/// What IPv6 refuses of any new route: a TOS, and one next hop twice (`rtm_to_fib6_config`,
+/// `ip6_route_info_append`).
 pub(super) fn check(route: &Route) -> Result<(), FibError> {
     if route.tos != 0 {
         return Err(FibError::TosInIpv6);
     }
     let Target::Hops(hops) = &route.target else { return Ok(()) };
-    if hops.len() > 1 && hops.iter().any(|hop| hop.hop.gateway.is_none()) {
-        return Err(FibError::DeviceOnlyInMultipath);
-    }
     let twice = |(index, hop): (usize, &NextHop)| holds(&hops[..index], hop.hop);
     if hops.iter().enumerate().any(twice) { Err(FibError::Exists) } else { Ok(()) }
 }
@@ -139,10 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn several_next_hops_all_have_gateways_and_differ() {
+    fn next_hops_differ_and_there_is_no_tos() {
         let mut fib = Fib::new();
-        let without = route(&[hop(1, "fe80::1"), hop(2, "")]);
-        assert_eq!(fib.add(without), Err(FibError::DeviceOnlyInMultipath));
         let twice = route(&[hop(1, "fe80::1"), hop(1, "fe80::1").weight(3)]);
         assert_eq!(fib.replace(twice), Err(FibError::Exists));
         let tos = Route { tos: 0x10, ..route(&[hop(1, "fe80::1")]) };

@@ -237,6 +237,13 @@ impl Ip {
             return Ok(Target::Hops(Vec::new()));
         }
         if !said.hops.is_empty() {
+            let v6 = said.prefix.is_some_and(|prefix| prefix.addr().is_ipv6());
+            // `ip6_route_multipath_add`
+            if v6 && said.hops.iter().any(|hop| hop.gateway.is_none()) {
+                return Err(super::IpError::Answer(
+                    "Error: Device only routes can not be added for IPv6 using the multipath API.",
+                ));
+            }
             let hops: Outcome<Vec<NextHop>> = said.hops.iter().map(|hop| self.hop(hop)).collect();
             return Ok(Target::Hops(hops?));
         }

@@ -179,7 +179,17 @@ impl<'a> Bench<'a> {
     fn filter(&mut self, words: &str) {
         if let Ok(command) = parse_filter(words) {
             command.apply(&mut self.root);
-            self.epoch += 1;
+            self.begin_epoch();
+        }
+    }
+
+    /// What comes from now on comes under other settings; so does what netem still holds for its child,
+    /// which will choose its class then.
+    fn begin_epoch(&mut self) {
+        self.epoch += 1;
+        let holds_for_a_child = |sched: &Sched| matches!(sched.qdisc(), AnyQdisc::Netem(netem) if netem.child().is_some());
+        if self.root.tree().into_iter().any(|(_, sched)| holds_for_a_child(sched)) {
+            self.ledger.forget_order();
         }
     }
 
@@ -200,7 +210,7 @@ impl<'a> Bench<'a> {
             return Ok(());
         };
         self.digest.add_text(words);
-        self.epoch += 1;
+        self.begin_epoch();
         let (packets, bytes) = self.copies();
         self.past_copies.packets += copies.0 - packets;
         self.past_copies.bytes += copies.1 - bytes;
@@ -313,8 +323,8 @@ impl<'a> Bench<'a> {
     }
 
     fn dequeue_at_most(&mut self, most: u32) -> Result<u32, Violation> {
-        // A super-packet may be cut on its way; nothing else makes packets on the way out.
-        let possible = self.root.backlog().packets * 45;
+        // A super-packet may be cut on its way, and each of at most four netems doubles what its parent gives.
+        let possible = self.root.backlog().packets * 45 * 16;
         for taken in 0..most {
             if self.dequeue()?.is_none() {
                 return Ok(taken);

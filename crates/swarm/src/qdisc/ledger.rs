@@ -99,6 +99,12 @@ impl Ledger {
         Ok(())
     }
 
+    /// What waits now may leave in any order.
+    pub fn forget_order(&mut self) {
+        let waits = |arrived: &&mut Arrived| arrived.out.contains(&0);
+        self.arrived.values_mut().filter(waits).for_each(|arrived| arrived.flow = None);
+    }
+
     /// A packet was dropped.
     pub fn drop(&mut self, packet: &Packet, licence: Licence) -> Result<(), String> {
         self.dropped.add(packet);

@@ -206,12 +206,14 @@ impl Bench {
         let state = if up { "up" } else { "down" };
         let on = if carrier { "on" } else { "off" };
         self.command(&format!("link set a{port} {state} carrier {on}"))?;
+        self.learn_links();
+        self.check_groups()?;
         for (family, ignore) in [4, 6].into_iter().zip(ignore) {
             let name = format!("net.ipv{family}.conf.a{port}.ignore_routes_with_linkdown");
             self.command(&format!("sysctl {name}={}", u8::from(ignore)))?;
-        }
-        if let Some(link) = self.model.links.get_mut(usize::from(port)) {
-            *link = Link { up, carrier, ignore };
+            // Each of these may move buckets.
+            self.learn_links();
+            self.check_groups()?;
         }
         Ok(())
     }
@@ -243,12 +245,16 @@ impl Bench {
         }
         self.model.learn(&self.ip.fib);
         self.model.use_neigh = self.ip.fib.settings().use_neigh;
+        self.learn_links();
+        Ok(())
+    }
+
+    fn learn_links(&mut self) {
         for (port, link) in (0..).zip(&mut self.model.links) {
             let there = self.ip.fib.link(port);
             let ignore = [there.ignore_linkdown, there.ignore_linkdown_v6];
             *link = Link { up: there.up, carrier: there.carrier, ignore };
         }
-        Ok(())
     }
 
     /// Whatever the tables are, they are in order, and refer to nothing that is gone.

@@ -20,8 +20,9 @@ pub struct Groups {
 #[derive(Clone, Debug)]
 struct Table {
     owners: Vec<u32>,
-    /// When packets last went to each bucket since it moved.
-    used: Vec<Option<Instant>>,
+    /// Since when nobody has used each bucket, in ns: one that moves counts as unused for the idle timer
+    /// that there was then (`nh_res_bucket_set_idle`).
+    idle_since: Vec<i64>,
     unbalanced_since: Option<Instant>,
 }
 
@@ -29,7 +30,7 @@ impl Groups {
     /// A packet was forwarded by a bucket of a group.
     pub fn use_bucket(&mut self, (id, bucket): (u32, u16), now: Instant) {
         if let Some(table) = self.tables.get_mut(&id) {
-            table.used[usize::from(bucket)] = Some(now);
+            table.idle_since[usize::from(bucket)] = nanos(now);
         }
     }
 
@@ -45,7 +46,7 @@ impl Groups {
                 .filter(|member| model.object_serves(fib, member.id))
                 .collect();
             let old = self.tables.get(&id).filter(|old| old.owners.len() == buckets(config));
-            let table = Table::of(fib, object, id, now, old)
+            let table = Table::of(fib, object, id, config, now, old)
                 .and_then(|table| {
                     table.check_moves(&serving, config, now, old)?;
                     table.check_rest(object, &serving, config, now)?;
@@ -65,23 +66,25 @@ impl Table {
         fib: &Fib,
         object: &Object,
         id: u32,
+        config: &ResilientConfig,
         now: Instant,
         old: Option<&Self>,
     ) -> Result<Self, String> {
         let buckets: Vec<_> = fib.buckets(now, id).into_iter().flatten().collect();
         let owners: Vec<u32> = buckets.iter().map(|bucket| bucket.id).collect();
         let kept = |index: usize| old.filter(|old| old.owners[index] == owners[index]);
-        let used: Vec<Option<Instant>> =
-            (0..owners.len()).map(|index| kept(index)?.used[index]).collect();
-        for (bucket, used) in buckets.iter().zip(&used) {
-            if let Some(used) = used
-                && bucket.idle_time != now.saturating_since(*used)
-            {
-                return Err(format!("{bucket:?} was used at {used:?}"));
+        let moved = nanos(now) - config.idle_timer.as_nanos() as i64;
+        let idle_since: Vec<i64> = (0..owners.len())
+            .map(|index| kept(index).map_or(moved, |old| old.idle_since[index]))
+            .collect();
+        for (bucket, since) in buckets.iter().zip(&idle_since) {
+            let idle = (nanos(now) - since) as u64;
+            if bucket.id != 0 && bucket.idle_time.as_nanos() != idle {
+                return Err(format!("{bucket:?} has been idle for {idle} ns"));
             }
         }
         let unbalanced_since = object.resilient().and_then(Resilient::unbalanced_since);
-        Ok(Self { owners, used, unbalanced_since })
+        Ok(Self { owners, idle_since, unbalanced_since })
     }
 
     /// A bucket leaves a member that is in service only when nobody has used it for the idle timer, or
@@ -98,11 +101,11 @@ impl Table {
             && old.unbalanced_since.is_some_and(|since| since + config.unbalanced_timer <= now);
         for (index, (before, after)) in old.owners.iter().zip(&self.owners).enumerate() {
             let stays = serving.iter().any(|member| member.id == *before);
-            let idle = old.used[index].is_none_or(|used| used + config.idle_timer <= now);
+            let since = old.idle_since[index];
+            let idle = since + config.idle_timer.as_nanos() as i64 <= nanos(now);
             if before != after && stays && !idle && !forced {
-                let used = old.used[index];
                 return Err(format!(
-                    "bucket {index} went from {before} to {after} though it was used at {used:?}"
+                    "bucket {index} went from {before} to {after} though idle only since {since} ns"
                 ));
             }
         }
@@ -138,17 +141,21 @@ impl Table {
             let at = serving.iter().position(|member| member.id == owner);
             at.is_some_and(|at| holds[at] > wants[at])
         };
-        let owners = self.owners.iter().zip(&self.used);
+        let owners = self.owners.iter().zip(&self.idle_since);
         let next = owners
             .filter(|(owner, _)| has_too_many(**owner))
-            .map(|(_, used)| used.map_or(Instant::ZERO, |used| used + config.idle_timer))
+            .map(|(_, since)| since + config.idle_timer.as_nanos() as i64)
             .min();
-        let wake = object.resilient().and_then(Resilient::wake_at);
-        if next.is_some_and(|next| next <= now || wake.is_none_or(|wake| wake > next)) {
+        let wake = object.resilient().and_then(Resilient::wake_at).map(nanos);
+        if next.is_some_and(|next| next <= nanos(now) || wake.is_none_or(|wake| wake > next)) {
             return Err(format!("a bucket may move at {next:?}, now {now:?}, wake-up {wake:?}"));
         }
         Ok(())
     }
+}
+
+fn nanos(at: Instant) -> i64 {
+    at.as_nanos() as i64
 }
 
 fn buckets(config: &ResilientConfig) -> usize {

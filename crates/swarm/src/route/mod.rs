@@ -10,6 +10,7 @@ mod ipv6;
 mod model;
 mod objects;
 mod rule;
+mod scene;
 mod steps;
 mod values;
 mod words;
@@ -47,7 +48,8 @@ impl Case {
         let prefixes: Vec<_> = (0..draw.range(1..=6)).map(|_| any_prefix(draw)).collect();
         let few = (0..count).map(|_| Step::draw(ports, &prefixes, draw));
         let few: Vec<Step> = few.collect();
-        let steps = many(draw).into_iter().chain(few).collect();
+        let scene = scene::group_under_change(ports, draw);
+        let steps = many(draw).into_iter().chain(scene).chain(few).collect();
         Self { seed, ports, steps }
     }
 }

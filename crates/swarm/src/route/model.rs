@@ -344,7 +344,9 @@ impl Model {
             Answer::Only(hop.map_or(Decision::NoRoute, |hop| Decision::Forward(hop.hop)))
         };
         let v6_group = key.dst.is_ipv6() && matches!(route.target, Target::Object(_));
-        if all.len() == 1 || demanded(key).is_some() && key.dst.is_ipv4() {
+        // The bucket of a group of one is used by IPv6 only (`fib_select_path`, `fib6_select_path`).
+        let v6_bucket = v6_group && is_resilient(fib, &route.target);
+        if all.len() == 1 && !v6_bucket || demanded(key).is_some() && key.dst.is_ipv4() {
             return only(first);
         }
         let hash = match route.target {

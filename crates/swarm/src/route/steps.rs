@@ -262,13 +262,24 @@ impl RouteCase {
         let refusal = draw.maybe(12, |draw| (*draw.one_of(&refusals)).to_owned());
         let object = draw.maybe(15, |draw| draw.range(1..=8) as u32);
         let count = *draw.weighted(&[(5, 1), (3, 2), (2, 3), (1, 8)]);
-        let hops = (0..count).map(|_| Hop::draw(v6, ports, draw)).collect();
+        let hop = |draw: &mut Draw| match Hop::draw(v6, ports, draw) {
+            // IPv6 takes several next hops only if all have gateways.
+            hop if v6 && count > 1 && hop.gateway.is_none() && draw.percent(90) => {
+                Hop { gateway: Some(any_gateway(v6, draw)), ..hop }
+            }
+            hop => hop,
+        };
+        let hops = (0..count).map(|_| hop(draw)).collect();
         let algorithms = ["l3", "l4", "per-packet", "modulo", "credit"];
         Self {
             addr,
             len,
             table: *draw.weighted(&[(6, 254), (1, 255), (2, 100), (1, 253)]),
-            tos: *draw.weighted(&[(6, 0), (1, 0x10), (1, 0x08)]),
+            tos: if v6 && draw.percent(95) {
+                0
+            } else {
+                *draw.weighted(&[(6, 0), (1, 0x10), (1, 0x08)])
+            },
             metric: draw.maybe(40, |draw| *draw.one_of(&[0, 1, 5, 1024, u32::MAX])),
             hops: if refusal.is_some() || object.is_some() { Vec::new() } else { hops },
             object: if refusal.is_some() { None } else { object },

@@ -292,7 +292,8 @@ fn app(draw: &mut Draw, mood: &Mood, mtu: u32, others: &[usize]) -> App {
             chunk: draw.log_range(1 + most / 4_000..=200_000),
             gap_us: gap(draw),
             on_off_us: if draw.percent(20) {
-                [draw.log_range(1..=mood.heal_us), draw.log_range(1..=mood.heal_us)]
+                // A millisecond in all, at least: a sender that waits for room wakes at each turn.
+                [500 + draw.log_range(1..=mood.heal_us), 500 + draw.log_range(1..=mood.heal_us)]
             } else {
                 [0, 0]
             },
