@@ -32,6 +32,8 @@ pub struct Bench {
     is_watched: bool,
     /// Packets that a device takes.
     room: i64,
+    /// So long after the last close connections may stay.
+    patience: Duration,
 }
 
 /// What a step may cost: a second's worth of packets of the fastest wire is far below.
@@ -39,6 +41,9 @@ const MOST_WORK: u64 = 2_000_000;
 /// When the last trace of a connection must be gone on a healed wire with both ends closed: the
 /// longest distance of retransmissions several times, FIN-WAIT-2 and TIME-WAIT.
 const GONE_AFTER: Duration = Duration::from_secs(1_440);
+/// How patient orphans are by default: with another `tcp_retries2` probes of a closed window that are
+/// answered never come to an end (`tcp_probe_timer`, `tcp_send_probe0`).
+const PATIENCE: [(&str, &str); 2] = [("tcp_orphan_retries", "0"), ("tcp_retries2", "15")];
 
 impl Bench {
     /// Both hosts with nothing open but what a process begins with.
@@ -59,6 +64,7 @@ impl Bench {
             work: 0,
             is_watched: case.luck.is_multiple_of(4),
             room: i64::from(case.wire.ring) + 1,
+            patience: GONE_AFTER,
         }
     }
 
@@ -84,6 +90,9 @@ impl Bench {
                     let what = format!("{name} = {value} gave {told:?}, unlike the kernel");
                     return Err(Violation::new("sysctl ranges", format!("step {number}"), what));
                 }
+                if told.is_ok() {
+                    self.note_patience(name, value);
+                }
                 self.digest.add(u64::from(told.is_ok()));
             }
             Step::Call(end, call) => {
@@ -101,12 +110,22 @@ impl Bench {
         self.turn_until(self.now)
     }
 
+    /// Orphans in FIN-WAIT-2 wait as long as they are told (`tcp_fin_time`).
+    fn note_patience(&mut self, name: &str, value: &str) {
+        if name.ends_with("tcp_fin_timeout")
+            && let Ok(seconds) = value.trim().parse()
+        {
+            self.patience = self.patience.max(GONE_AFTER + Duration::from_secs(seconds));
+        }
+    }
+
     fn with_process(
         &mut self,
         end: usize,
         act: impl FnOnce(&mut Process, &mut Judge<'_>) -> Result<(), Violation>,
     ) -> Result<(), Violation> {
-        let under_way = self.processes.iter().map(Process::bytes_under_way).sum();
+        let under_way = self.processes.iter().map(Process::bytes_under_way);
+        let under_way = under_way.fold(0, u64::saturating_add);
         let mut judge = Judge {
             now: self.now,
             host: &mut self.hosts[end],
@@ -271,9 +290,11 @@ impl Bench {
     pub fn wind_up(&mut self) -> Result<(), Violation> {
         self.wires.heal();
         for end in 0..2 {
-            // Whose peer believes no segment of his retransmits as long as he is patient.
-            let told = self.hosts[end].set_tcp_sysctl("tcp_orphan_retries", "0");
-            told.expect("its default");
+            // Whose peer believes none of his segments, or never opens its window, gives up when his
+            // patience ends.
+            for (name, value) in PATIENCE {
+                self.hosts[end].set_tcp_sysctl(name, value).expect("its default");
+            }
             self.with_process(end, Process::close_all_but_listeners)?;
         }
         self.is_watched = false;
@@ -292,7 +313,7 @@ impl Bench {
 
     /// Whoever connects in the meantime is accepted and closed.
     fn wait_for_listeners_only(&mut self) -> Result<(), Violation> {
-        let deadline = self.now + GONE_AFTER;
+        let deadline = self.now + self.patience;
         self.turn_until(self.now)?;
         while !self.has_listeners_only() {
             self.work = 0;
