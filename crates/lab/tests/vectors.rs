@@ -26,13 +26,14 @@ fn cake_with_fixed_draws_is_exact() {
 
 /// Scenarios of random options, traffic and changes that once parted from the kernel: super-packets
 /// whole and split, unusual protocols, tags, tunnels and fragments, autorate without a bandwidth to
-/// start from, tins that a change takes away, slow rates, overflows. Of the last ten the hash key is
-/// known: classes have the kernel's numbers, and flows collide as they did there.
+/// start from, tins that a change takes away, slow rates, overflows. Of the last 13 the hash key is
+/// known: classes have the kernel's numbers, and flows collide as they did there. In the last three, of
+/// a machine on which nothing is late, headers lie beyond the end of their datagram, and a time lies ahead.
 #[test]
 fn what_once_parted_from_the_kernel_is_exact() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cake_6_1.jsonl.gz");
     let report = run(&path).expect("a vector file");
-    assert_eq!((report.passed(), report.scenarios.len()), (61, 61), "{report}");
+    assert_eq!((report.passed(), report.scenarios.len()), (64, 64), "{report}");
 }
 
 /// With free draws a scenario equals one that was seen, unless only draws could tell.

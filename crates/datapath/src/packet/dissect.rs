@@ -78,11 +78,12 @@ impl Packet {
         // A tag that lies in the frame is the packet's protocol, while its network header is what
         // follows all tags, as of frames that a packet socket sends: see `Dissector::vlan`.
         let ether_type = extra.vlan.first().map_or(self.network.ether_type().0, |tag| tag.0);
-        if !extra.raw.is_empty() {
+        if !extra.raw.is_empty() && extra.beyond.is_empty() {
             return Dissector::walk(&extra.raw, usize::from(extra.network_offset), ether_type);
         }
         let mut headers = Vec::new();
         self.emit_headers(&mut headers);
+        headers.extend(&extra.beyond);
         let network_offset = self.link.len() as usize + 4 * extra.vlan.len();
         Dissector::walk(&headers, network_offset, ether_type)
     }

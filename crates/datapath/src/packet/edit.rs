@@ -76,7 +76,7 @@ impl Packet {
     fn set_raw_link(&mut self, link: Link) {
         if let Some(extra) = &mut self.extra {
             extra.vlan.clear();
-            extra.trailer = 0;
+            extra.cut_trailer();
             if !extra.raw.is_empty() {
                 let old_len = usize::from(extra.network_offset);
                 let mut header = [0; 14];
@@ -100,7 +100,7 @@ impl Packet {
             return;
         }
         extra.recompute = true;
-        extra.trailer = 0;
+        extra.cut_trailer();
         let Extra { raw, network_offset, transport_offset, .. } = &mut **extra;
         let (before, header) = raw.split_at_mut(usize::from(*transport_offset));
         let ip = &mut before[usize::from(*network_offset)..];

@@ -53,7 +53,10 @@ impl Packet {
         segment.extra = self
             .extra
             .as_ref()
-            .map(|extra| Box::new(Extra { trailer: 0, flaws: Flaws::NONE, ..Extra::clone(extra) }));
+            .map(|extra| Box::new(Extra { flaws: Flaws::NONE, ..Extra::clone(extra) }));
+        if let Some(extra) = &mut segment.extra {
+            extra.cut_trailer();
+        }
         if let Network::Ipv4(ip) = &mut segment.network
             && !self.meta.gso_type.contains(GsoType::FIXED_ID)
         {

@@ -130,11 +130,22 @@ pub struct Extra {
     /// Bytes of the frame after the body, which lie behind it in its store: Ethernet padding,
     /// or whatever the network header's length leaves out.
     pub trailer: u32,
+    /// The first bytes behind the headers where a datagram ends before its transport header does,
+    /// though the frame goes on: the flow dissector looks at no length. Empty otherwise.
+    pub beyond: Vec<u8>,
     /// What was found wrong with the frame when it was parsed.
     pub flaws: Flaws,
     /// Lengths and checksums in `raw` are computed at emission, because the headers were built
     /// or changed here. Otherwise they go out as they came, right or wrong.
     pub recompute: bool,
+}
+
+impl Extra {
+    /// The frame ends with its datagram from now on.
+    fn cut_trailer(&mut self) {
+        self.trailer = 0;
+        self.beyond.clear();
+    }
 }
 
 /// What is special about a super-packet (`SKB_GSO_…`): a set.

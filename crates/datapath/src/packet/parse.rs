@@ -492,6 +492,17 @@ impl<'a> Parser<'a> {
         self.flaws |= flaw;
     }
 
+    /// What the flow dissector reads beyond the end that a length tells, where the transport header
+    /// is not within.
+    fn beyond(&self, trailer: u32) -> Vec<u8> {
+        let ip = !matches!(self.network, Network::Other(_));
+        if trailer == 0 || !ip || !matches!(self.transport, Transport::None) {
+            return Vec::new();
+        }
+        let rest = &self.bytes[self.body_at.min(self.bytes.len())..];
+        rest[..rest.len().min(DISSECTED)].to_vec()
+    }
+
     /// The packet, with whatever its hot headers cannot hold.
     #[inline]
     fn finish(self, link: Link, vlan: Vec<(u16, u16)>, at: usize, frame: &Frame<'_>) -> Packet {
@@ -514,6 +525,7 @@ impl<'a> Parser<'a> {
                 network_offset,
                 transport_offset,
                 trailer,
+                beyond: self.beyond(trailer),
                 flaws: self.flaws,
                 recompute: false,
             })

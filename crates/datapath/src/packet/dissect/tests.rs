@@ -210,6 +210,30 @@ fn tipc_is_told_apart_by_the_node_it_comes_from() {
     assert_eq!(from([0x5e, 8], 3), kept_alive, "which the kernel spreads at random");
 }
 
+/// The kernel looks at no length, as long as the frame goes on. A host takes what is beyond away
+/// (`pskb_trim_rcsum`).
+#[test]
+fn headers_beyond_the_end_of_their_datagram_are_read() {
+    let told_shorter = |mut packet: Vec<u8>, at: usize, by: u8| {
+        packet[at] -= by;
+        packet
+    };
+    let inner = ipv6(17, &PORTS[..8], 0);
+    for (ether_type, packet) in [
+        (0x0800, told_shorter(ipv4(17, &PORTS[..8]), 3, 8)),
+        (0x0800, told_shorter(ipv4(6, &PORTS), 3, 18)),
+        (0x86dd, told_shorter(ipv6(17, &PORTS[..8], 0), 5, 8)),
+        (0x0800, told_shorter(ipv4(41, &inner), 3, 8)),
+        (0x0800, told_shorter(ipv4(41, &inner), 3, 20)),
+    ] {
+        let frame = ethernet(ether_type, &packet);
+        let mut parsed = Packet::parse_ethernet(&frame[..]).expect("a frame");
+        assert_eq!(parsed.flow_keys().ports, (1000, 80), "{packet:?}");
+        parsed.set_link(parsed.link);
+        assert_eq!(parsed.flow_keys().ports, (0, 0), "{packet:?}");
+    }
+}
+
 #[test]
 fn what_is_not_ip_is_told_by_its_ether_type() {
     for ether_type in [0x0806, 0x8847, 0x88b5, 60] {

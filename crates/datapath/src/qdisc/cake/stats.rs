@@ -129,8 +129,8 @@ impl Cake {
         for (position, &tin) in self.config.tins.display_order().iter().enumerate() {
             let Some(flows) = &self.tins[tin].flows else { continue };
             for (index, flow) in flows.active() {
-                let since =
-                    |then: u64| (now.as_nanos() as i64 - then as i64).div_euclid(1000) as i32;
+                // `ktime_to_us` rounds towards zero, what lies ahead as well.
+                let since = |then: u64| ((now.as_nanos() as i64 - then as i64) / 1000) as i32;
                 let cobalt = &flow.cobalt;
                 stats.push(FlowStats {
                     minor: (position * QUEUES + index + 1) as u32,
