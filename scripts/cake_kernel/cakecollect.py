@@ -67,7 +67,7 @@ def collect(about, path):
     if not labels or labels[-1][0] != "end" or len(shown) != len(labels) or len(listed) < len(labels):
         return None, f"incomplete: {len(labels)} labels, {len(shown)} dumps, {len(listed)} lists"
     snapshots = [dict(label=label, t=time, qdisc=qdisc, classes=listed[at]) for at, ((label, time), qdisc) in enumerate(zip(labels, shown))]
-    about = dict(about, enq=delays if any(delays) else 0, draws="fixed", hash_key=[f"0x{word:016x}" for word in HASH_KEY], stable=True)
+    about = dict(about, enq=delays if any(delays) else 0, draws="fixed", hash_key=[f"0x{word:016x}" for word in HASH_KEY], stable=True, prompt=True)
     return dict(about, variants=[dict(t0=zero, out=out, snaps=snapshots, cmds=commands)]), None
 
 

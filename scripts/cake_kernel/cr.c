@@ -1,5 +1,6 @@
 // cr SCHED OUT : (inside the guest) play a packet schedule into v0, capture v1; exact virtual times. See README.
 // SCHED lines:  F id hexheader | P t_ns frame len prio mark gso idx start-of-TCP is-IPv6 | X t_ns shell-command | T t_ns tc-batch-line (e.g. qdisc change ...) | Q t_ns label | S t_ns label | E t_ns
+// The clock is read just before what is timed: a reading costs 1 ns, and 2 where the tick comes during it; sleeps end 1 ns early for that.
 // OUT lines:    O mono T0 ns | A idx t_enq | R t len hex96 | S label t json-qdisc <TAB> json-class | X t rc cmd
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -26,7 +27,7 @@ static void slurp(FILE*o,const char*cmd){FILE*p=popen(cmd,"r"); int c; while((c=
 static i64 T0;
 static FILE*tj,*tk,*tx_; // persistent `tc -batch -` processes: statistics (json), classes (text), changes: a command costs a few ns of virtual time
 static void wait_us(int us){i64 t=now(CLOCK_MONOTONIC)+us*1000; struct timespec ts={t/1000000000,t%1000000000}; clock_nanosleep(CLOCK_MONOTONIC,TIMER_ABSTIME,&ts,0);}
-static void snap(FILE*o,const char*l){ i64 t=now(CLOCK_MONOTONIC)-1-T0; fputs("qdisc show dev v0\n",tj); fflush(tj); fputs("class show dev v0\nqdisc show dev lo\n",tk); fflush(tk); wait_us(1); fprintf(o,"S %s %lld\n",l,t); }
+static void snap(FILE*o,const char*l){ i64 t=now(CLOCK_MONOTONIC)-T0; fputs("qdisc show dev v0\n",tj); fflush(tj); fputs("class show dev v0\nqdisc show dev lo\n",tk); fflush(tk); wait_us(1); fprintf(o,"S %s %lld\n",l,t); }
 static void dumpf(FILE*o,char k,const char*fn){ FILE*f=fopen(fn,"r"); int c; fprintf(o,"%c ",k); while(f&&(c=fgetc(f))!=EOF) fputc(c=='\n'?' ':c,o); fputc('\n',o); if(f)fclose(f);}
 int main(int c,char**v){
  struct sched_param sp={.sched_priority=10}; sched_setscheduler(0,SCHED_FIFO|SCHED_RESET_ON_FORK,&sp); prctl(PR_SET_TIMERSLACK,1);
@@ -43,11 +44,11 @@ int main(int c,char**v){
    unsigned char*b=buf+sizeof(struct vh); memset(b,0,len); memcpy(b,F[id],FL[id]<len?FL[id]:len);
    int s=gso?txg:tx; if(prio!=lp){setsockopt(tx,SOL_SOCKET,SO_PRIORITY,&prio,4);setsockopt(txg,SOL_SOCKET,SO_PRIORITY,&prio,4);lp=prio;} if(mark!=lm){setsockopt(tx,SOL_SOCKET,SO_MARK,&mark,4);setsockopt(txg,SOL_SOCKET,SO_MARK,&mark,4);lm=mark;}
    if(gso){struct vh*h=(void*)buf; *h=(struct vh){.flags=1,.gso_type=v6?4:1,.hdr_len=l4+(b[l4+12]>>4)*4,.gso_size=gso,.csum_start=l4,.csum_offset=16};}
-   if(t!=last){struct timespec ts={(T0+t)/1000000000,(T0+t)%1000000000}; clock_nanosleep(CLOCK_MONOTONIC,TIMER_ABSTIME,&ts,0); last=t;}
-   int n= gso? send(s,buf,len+sizeof(struct vh),0):send(s,b,len,0); int e=errno; i64 a=now(CLOCK_MONOTONIC)-1-T0; if(n<0&&e!=ENOBUFS)fprintf(o,"! send idx %d errno %d\n",idx,e); AT[na]=a; AI[na++]=idx; continue;}
-  if(sscanf(line+1,"%lld %n",&t,&k)<1)continue; struct timespec ts={(T0+t)/1000000000,(T0+t)%1000000000}; clock_nanosleep(CLOCK_MONOTONIC,TIMER_ABSTIME,&ts,0); last=-1;
+   if(t!=last){struct timespec ts={(T0+t-1)/1000000000,(T0+t-1)%1000000000}; clock_nanosleep(CLOCK_MONOTONIC,TIMER_ABSTIME,&ts,0); last=t;}
+   i64 a=now(CLOCK_MONOTONIC)-T0; int n= gso? send(s,buf,len+sizeof(struct vh),0):send(s,b,len,0); int e=errno; if(n<0&&e!=ENOBUFS)fprintf(o,"! send idx %d errno %d\n",idx,e); AT[na]=a; AI[na++]=idx; continue;}
+  if(sscanf(line+1,"%lld %n",&t,&k)<1)continue; struct timespec ts={(T0+t-1)/1000000000,(T0+t-1)%1000000000}; clock_nanosleep(CLOCK_MONOTONIC,TIMER_ABSTIME,&ts,0); last=-1;
   if(line[0]=='X'){fflush(o); i64 a=now(CLOCK_MONOTONIC)-T0; int rc=system(line+1+k); i64 b=now(CLOCK_MONOTONIC)-T0; fprintf(o,"X %lld %lld %d %s\n",a,b,rc,line+1+k);}
-  if(line[0]=='T'){i64 a=now(CLOCK_MONOTONIC)-1-T0; fprintf(tx_,"%s\n",line+1+k); fflush(tx_); wait_us(1); fprintf(o,"T %lld %s\n",a,line+1+k);}
+  if(line[0]=='T'){i64 a=now(CLOCK_MONOTONIC)-T0; fprintf(tx_,"%s\n",line+1+k); fflush(tx_); wait_us(1); fprintf(o,"T %lld %s\n",a,line+1+k);}
   if(line[0]=='Q'){ i64 t=now(CLOCK_MONOTONIC)-T0; fprintf(o,"Q %s %lld ",line+1+k,t); fflush(o); slurp(o,"tc -s -j qdisc show dev v0"); fputc('\n',o);}
   if(line[0]=='S')snap(o,line+1+k);
   if(line[0]=='E'){snap(o,"end"); break;}

@@ -4,8 +4,12 @@
 //! same nanosecond, and what leaves it, when, how marked and how long, must be what the kernel
 //! sent. Then the statistics of every snapshot must agree, field by field.
 
-use super::json::{Field, first_difference};
+mod busy;
+mod compare;
+
 use super::{Divergence, Error, Scenario, Verdict};
+use busy::{Late, dumps_of_classes, served_late};
+use compare::{Known, compare};
 use datapath::packet::{Frame, Packet};
 use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats};
 use datapath::qdisc::prio::Filter;
@@ -18,7 +22,6 @@ use iproute::tc::{FilterCommand, Outcome, parse_filter};
 use iproute::words::Words;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::path::Path;
 
 /// Replays all scenarios; packets that a file refers to are looked for beside it.
@@ -89,15 +92,6 @@ struct Snapshot {
     qdisc: Value,
     /// The classes, which are dumped after the qdisc, at several times when that may have been.
     classes: Vec<Value>,
-}
-
-/// What of the kernel's chance a file tells.
-#[derive(Clone, Copy)]
-struct Known {
-    /// Dither and BLUE's draws are constant.
-    fixed: bool,
-    /// So is the key of the flow hash.
-    keyed: bool,
 }
 
 /// A packet that left.
@@ -176,28 +170,11 @@ fn attempt(
         *compared = 0;
         let known = Known { fixed, keyed: hash_key(line)?.is_some() };
         let found = compare(inputs, &run, variant, known, compared)?;
-        match found.as_ref().and_then(|divergence| served_late(divergence, variant)) {
+        match found.as_ref().and_then(|divergence| served_late(line, variant, divergence)) {
             Some(one) if !late.contains(&one) => late.push(one),
             _ => return Ok((found, run.overflowed)),
         }
     }
-}
-
-/// A time at which a timer was due, and when the recorded machine served it.
-type Late = (u64, u64);
-
-/// Whether a departure was later than ours because the machine was carrying out a command or a dump
-/// just then. That lasts some microseconds, in which a timer may have to wait.
-fn served_late(divergence: &Divergence, variant: &Value) -> Option<Late> {
-    if divergence.field != "out.time" {
-        return None;
-    }
-    let (due, served) = (divergence.got.parse().ok()?, divergence.expected.parse().ok()?);
-    let commands = variant["cmds"].as_array().into_iter().flatten().map(|command| &command[0]);
-    let dumps = variant["snaps"].as_array().into_iter().flatten().map(|dump| &dump["t"]);
-    let mut begins = commands.chain(dumps).filter_map(Value::as_u64);
-    let busy = |begin: u64| begin <= due && due < served && served <= begin + BUSY;
-    begins.any(busy).then_some((due, served))
 }
 
 /// The packets with the times at which the kernel queued them.
@@ -288,7 +265,7 @@ fn run(
     }
     let mut player = Player::new(cake, inputs, variant["t0"].as_u64().unwrap_or(EPOCH));
     player.late = late;
-    for (time, action) in actions(inputs, variant)? {
+    for (time, action) in actions(line, inputs, variant)? {
         player.run_timers(time);
         player.act(time, &action)?;
     }
@@ -296,7 +273,11 @@ fn run(
 }
 
 /// What is done, in the order of time.
-fn actions<'a>(inputs: &[Input], variant: &'a Value) -> Result<Vec<(u64, Action<'a>)>, String> {
+fn actions<'a>(
+    line: &Value,
+    inputs: &[Input],
+    variant: &'a Value,
+) -> Result<Vec<(u64, Action<'a>)>, String> {
     let mut actions = Vec::new();
     for (index, input) in inputs.iter().enumerate() {
         actions.push((input.time, Action::Enqueue(index)));
@@ -308,9 +289,8 @@ fn actions<'a>(inputs: &[Input], variant: &'a Value) -> Result<Vec<(u64, Action<
     for snapshot in variant["snaps"].as_array().into_iter().flatten() {
         let time = snapshot["t"].as_u64().ok_or("a snapshot without time")?;
         actions.push((time, Action::Snapshot));
-        for late in 0..CLASS_DUMPS {
-            actions.push((time + late * CLASS_DUMP_STEP, Action::Classes));
-        }
+        let classes = dumps_of_classes(line).map(|late| (time + late, Action::Classes));
+        actions.extend(classes);
     }
     actions.sort_by_key(|(time, _)| *time);
     Ok(actions)
@@ -438,156 +418,6 @@ fn classes(cake: &Cake, now: Instant) -> Value {
     Value::Array(flows.iter().map(class).collect())
 }
 
-/// Classes in the order of their numbers, if these are known to agree; if not, in one that depends
-/// neither on them, which come from the hash, nor on the time of the snapshot.
-fn sorted(mut classes: Vec<Value>, keyed: bool) -> Value {
-    if keyed {
-        classes.sort_by_key(|class| class["minor"].as_u64());
-        return Value::Array(classes);
-    }
-    // Recordings without a key do not tell the numbers.
-    for class in &mut classes {
-        class.as_object_mut().map(|fields| fields.remove("minor"));
-    }
-    classes.sort_by_cached_key(|class| {
-        let cobalt = class["cobalt"].as_str().unwrap_or("");
-        let timeless = cobalt.split(' ').filter(|word| !word.ends_with('s'));
-        let timeless: Vec<String> = timeless.map(str::to_owned).collect();
-        (class["tin"].as_u64(), class["dropped"].as_u64(), class["backlog"].to_string(), timeless)
-    });
-    Value::Array(classes)
-}
-
-/// The first difference between what we did and what the kernel did.
-fn compare(
-    inputs: &[Input],
-    run: &Run,
-    variant: &Value,
-    known: Known,
-    compared: &mut u64,
-) -> Result<Option<Divergence>, String> {
-    let expected = departures(inputs, variant)?;
-    for (at, want) in expected.iter().enumerate() {
-        let Some(got) = run.out.get(at) else {
-            return Ok(Some(departed(at, "out.index", want.time, want.index, "nothing")));
-        };
-        let fields = [
-            ("out.index", want.index, got.index),
-            ("out.time", want.time, got.time),
-            ("out.tos", u64::from(want.tos), u64::from(got.tos)),
-            ("out.len", want.len, got.len),
-        ];
-        for (field, want_value, got_value) in fields {
-            if want_value != got_value {
-                return Ok(Some(departed(at, field, want.time, want_value, got_value)));
-            }
-            *compared += 1;
-        }
-    }
-    if let Some(extra) = run.out.get(expected.len()) {
-        let divergence = departed(expected.len(), "out.index", extra.time, "nothing", extra.index);
-        return Ok(Some(divergence));
-    }
-    Ok(compare_snapshots(run, variant, known, compared))
-}
-
-fn departed(
-    at: usize,
-    field: &str,
-    time: u64,
-    expected: impl Display,
-    got: impl Display,
-) -> Divergence {
-    Divergence {
-        time: Some(time),
-        index: Some(at as u64),
-        field: field.to_owned(),
-        expected: expected.to_string(),
-        got: got.to_string(),
-    }
-}
-
-/// What the kernel sent, with everything filled in that the file leaves out because it is as the
-/// packet came.
-fn departures(inputs: &[Input], variant: &Value) -> Result<Vec<Departure>, String> {
-    let out = variant["out"].as_array().ok_or("a variant without out")?;
-    let departure = |fields: &Value| {
-        let index = fields[1].as_u64().ok_or("a departure without index")?;
-        let input = inputs.get(index as usize).ok_or("a departure of no packet")?;
-        let tos = fields[2].as_u64().map_or(input.packet.network.tos(), |tos| tos as u8);
-        let len = fields[3].as_u64().unwrap_or(u64::from(input.packet.len()));
-        Ok(Departure {
-            time: fields[0].as_u64().ok_or("a departure without time")?,
-            index,
-            tos,
-            len,
-        })
-    };
-    out.iter().map(departure).collect()
-}
-
-fn compare_snapshots(
-    run: &Run,
-    variant: &Value,
-    Known { fixed, keyed }: Known,
-    compared: &mut u64,
-) -> Option<Divergence> {
-    let snapshots = variant["snaps"].as_array()?;
-    for (expected, got) in snapshots.iter().zip(&run.snapshots) {
-        let time = Some(got.time);
-        let path = format!("snaps.{}", expected["label"].as_str().unwrap_or("?"));
-        let mut differ = |field: &str, expected: &Value, got: &Value| {
-            let ignored = |key: &str| ignored(key, keyed);
-            let found =
-                first_difference(&format!("{path}.{field}"), expected, got, &ignored, compared);
-            found.map(|Field { path, expected, got }| Divergence {
-                time,
-                index: None,
-                field: path,
-                expected,
-                got,
-            })
-        };
-        if let Some(divergence) = differ("qdisc", &expected["qdisc"], &got.qdisc) {
-            return Some(divergence);
-        }
-        // Deficits carry the dither.
-        if fixed {
-            let listed =
-                |classes: &Value| sorted(classes.as_array().cloned().unwrap_or_default(), keyed);
-            let classes = listed(&expected["classes"]);
-            let moments: Vec<Value> = got.classes.iter().map(listed).collect();
-            let seen = as_dumped(&classes, &moments);
-            if let Some(divergence) = differ("classes", &classes, &seen) {
-                return Some(divergence);
-            }
-        }
-    }
-    None
-}
-
-/// Our classes as a dump shows them that lasts some microseconds, in which packets come and go:
-/// each class as it was at some moment of it, by preference one at which it is as `expected`.
-fn as_dumped(expected: &Value, moments: &[Value]) -> Value {
-    let first = moments.first().cloned().unwrap_or_default();
-    let (Value::Array(expected), Value::Array(mut seen)) = (expected, first) else {
-        return Value::Null;
-    };
-    for (want, got) in expected.iter().zip(&mut seen) {
-        let mut others = moments.iter().filter_map(Value::as_array).flatten();
-        if want != got && others.any(|other| other == want) {
-            *got = want.clone();
-        }
-    }
-    Value::Array(seen)
-}
-
-/// Fields that tell of the machine the recording was made on, or that depend on the hash key where
-/// that isn't known.
-fn ignored(key: &str, keyed: bool) -> bool {
-    matches!(key, "handle" | "root" | "refcnt") || !keyed && key.starts_with("way_")
-}
-
 fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str, String> {
     value[key].as_str().ok_or_else(|| format!("no {key}"))
 }
@@ -597,11 +427,6 @@ pub(super) const MTU: u32 = 1514;
 /// What the zero of recordings that don't tell is on the model's clock: long after everything that
 /// has never happened, which the kernel keeps as time zero.
 pub(super) const EPOCH: u64 = 1_000_000_000_000;
-/// How long a command or a dump keeps the recorded machine busy, in ns.
-const BUSY: u64 = CLASS_DUMPS * CLASS_DUMP_STEP;
-/// How often, and in steps of how many ns, to look for the classes of a snapshot.
-const CLASS_DUMPS: u64 = 12;
-const CLASS_DUMP_STEP: u64 = 500;
 /// Hash keys to try where the outcome hardly depends on them: a collision is possible.
 const ATTEMPTS_STABLE: u64 = 8;
 /// Hash keys to try where the memory limit was hit: from which queue is dropped depends on where the
