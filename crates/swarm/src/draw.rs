@@ -83,6 +83,16 @@ impl Draw {
         self.percent(percent).then(|| make(self))
     }
 
+    /// So many things; fewer when a fuzzer's bytes are used up.
+    pub fn many<T>(&mut self, count: u64, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..count).map_while(|_| (!self.is_spent()).then(|| one(self))).collect()
+    }
+
+    /// Whether a fuzzer's bytes are used up, so that only the first of each choice would follow.
+    pub fn is_spent(&self) -> bool {
+        matches!(&self.0, Source::Bytes(bytes) if bytes.as_slice().is_empty())
+    }
+
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         match &mut self.0 {
@@ -119,6 +129,14 @@ mod tests {
         assert_eq!((draw.range(0..=99), draw.range(10..=999), draw.range(5..=14)), (7, 266, 14));
         assert_eq!((draw.range(3..=5), draw.bits(), draw.percent(1)), (3, 0, true));
         assert_eq!(draw.range(0..=0), 0, "no choice takes no byte");
+    }
+
+    #[test]
+    fn no_more_things_are_drawn_than_bytes_stand_for() {
+        let mut draw = Draw::of_bytes(&[3, 1, 4]);
+        assert_eq!(draw.many(600, |draw| draw.range(0..=9)), [3, 1, 4]);
+        assert!(draw.is_spent());
+        assert_eq!(Draw::new(1, 0).many(600, |draw| draw.range(0..=9)).len(), 600);
     }
 
     #[test]

@@ -20,9 +20,8 @@ pub fn case(draw: &mut Draw) -> Case {
     for _ in 0..draw.range(0..=3) {
         acquaint(draw, &mut steps);
     }
-    for _ in 0..draw.log_range(4..=1_200) {
-        any(draw, &mut steps);
-    }
+    let count = draw.log_range(4..=1_200);
+    draw.many(count, |draw| any(draw, &mut steps));
     Case { luck, wire, steps }
 }
 

@@ -82,14 +82,13 @@ impl Case {
         let tree = words::build(draw);
         let changes = *draw.weighted(&[(2, 0), (3, 3), (1, 10)]);
         let count = draw.log_range(8..=600);
-        let load = (0..count).map(|_| {
+        let load = draw.many(count, |draw| {
             if draw.percent(changes) {
                 Step::Tc(words::any_command(&tree, draw))
             } else {
                 any_step(draw)
             }
         });
-        let load: Vec<Step> = load.collect();
         let steps = tree.into_iter().map(Step::Tc).chain(load).collect();
         Self { seed, tx_queue_len, police, flows, steps }
     }

@@ -48,7 +48,7 @@ pub(super) fn case(draw: &mut Draw) -> Case {
     };
     let mut steps = Vec::new();
     begin(draw, &temper, &mut steps);
-    while (steps.len() as u64) < count {
+    while (steps.len() as u64) < count && !draw.is_spent() {
         any(draw, &temper, &mut steps);
     }
     Case { host, steps }

@@ -12,8 +12,27 @@ use super::words;
 use crate::draw::Draw;
 use crate::qdisc::words as tc;
 
+/// How large a world may become.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// When it is healed at the latest, µs.
+    pub heal_us: u64,
+    /// Flows.
+    pub flows: u64,
+    /// Packets' worth of bytes of a flow, and of one of the few that are long.
+    pub packets: [u64; 2],
+}
+
+impl Size {
+    /// A world for which there is time when seeds are counted in thousands.
+    pub const ANY: Self = Self { heal_us: 40_000_000, flows: 20, packets: [2_000, 12_000] };
+    /// A world for which there is time when they are counted in millions.
+    pub const SMALL: Self = Self { heal_us: 4_000_000, flows: 4, packets: [30, 120] };
+}
+
 /// Which kinds of trouble a world has, and the bounds of its sizes.
 struct Mood {
+    size: Size,
     /// Links lose, damage, double and delay.
     troubled: bool,
     /// Queues are other than a plain one.
@@ -30,9 +49,9 @@ struct Mood {
     least_mtu: u64,
 }
 
-/// Any world.
-pub fn case(draw: &mut Draw) -> Case {
-    let mood = mood(draw);
+/// Any world of that size.
+pub fn case(draw: &mut Draw, size: Size) -> Case {
+    let mood = mood(draw, size);
     let mut nodes = nodes(draw, &mood);
     let wires = wires(draw, &mood, &nodes);
     let flows = flows(draw, &mood, &nodes, &wires);
@@ -61,11 +80,12 @@ pub fn case(draw: &mut Draw) -> Case {
     }
 }
 
-fn mood(draw: &mut Draw) -> Mood {
-    let heal_us = draw.log_range(100_000..=40_000_000);
+fn mood(draw: &mut Draw, size: Size) -> Mood {
+    let heal_us = draw.log_range(100_000..=size.heal_us);
     let ipv6 = draw.percent(30);
     let small_mtus = draw.percent(25);
     Mood {
+        size,
         troubled: draw.percent(60),
         queues: draw.percent(60),
         changing: draw.percent(55),
@@ -237,7 +257,7 @@ fn rule(draw: &mut Draw, mood: &Mood) -> String {
 fn flows(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Flow> {
     let hosts: Vec<usize> = (0..nodes.len()).filter(|node| !nodes[*node].router).collect();
     let mtu = wires.iter().map(|wire| wire.mtu).min().unwrap_or(1_500).min(1_500);
-    let count = draw.log_range(1..=20);
+    let count = draw.log_range(1..=mood.size.flows);
     let one = |draw: &mut Draw| {
         let from = *draw.one_of(&hosts);
         let mut others: Vec<usize> = hosts.iter().copied().filter(|host| *host != from).collect();
@@ -272,8 +292,8 @@ fn flows(draw: &mut Draw, mood: &Mood, nodes: &[Node], wires: &[Wire]) -> Vec<Fl
 
 fn app(draw: &mut Draw, mood: &Mood, mtu: u32, others: &[usize]) -> App {
     // A packet is the unit of work; a few flows are long.
-    let packets = if draw.percent(15) { 12_000 } else { 2_000 };
-    let most = u64::from(mtu.saturating_sub(40)) * packets;
+    let [packets, of_long] = mood.size.packets;
+    let most = u64::from(mtu.saturating_sub(40)) * if draw.percent(15) { of_long } else { packets };
     let gap = |draw: &mut Draw| {
         if draw.percent(50) { 0 } else { draw.log_range(1..=mood.heal_us / 4) }
     };
@@ -316,20 +336,21 @@ fn app(draw: &mut Draw, mood: &Mood, mtu: u32, others: &[usize]) -> App {
             count,
             more: others.iter().copied().filter(|_| draw.percent(30)).collect(),
         },
-        16 => {
-            App::Connect { every_us: draw.log_range(1 + mood.heal_us / 200..=mood.heal_us), count }
-        }
+        16 => App::Connect {
+            every_us: draw.log_range(1 + mood.heal_us * 10 / packets..=mood.heal_us),
+            count,
+        },
         17 => App::Cbr {
             size: payload(draw, mtu),
-            every_us: draw.log_range(1 + mood.heal_us / 2_000..=mood.heal_us),
+            every_us: draw.log_range(1 + mood.heal_us / packets..=mood.heal_us),
         },
         18 => App::Ping {
             size: draw.log_range(0..=u64::from(mtu) - 48) as u32,
-            every_us: draw.log_range(1 + mood.heal_us / 1_000..=mood.heal_us),
+            every_us: draw.log_range(1 + mood.heal_us * 2 / packets..=mood.heal_us),
         },
         _ => App::Probe {
             size: draw.log_range(0..=u64::from(mtu) - 48) as u32,
-            every_us: draw.log_range(1 + mood.heal_us / 1_000..=mood.heal_us),
+            every_us: draw.log_range(1 + mood.heal_us * 2 / packets..=mood.heal_us),
         },
     }
 }

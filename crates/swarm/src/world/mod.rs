@@ -36,7 +36,12 @@ use crate::draw::Draw;
 impl Case {
     /// Any case.
     pub fn any(draw: &mut Draw) -> Self {
-        draw::case(draw)
+        draw::case(draw, draw::Size::ANY)
+    }
+
+    /// A world whose run takes milliseconds.
+    pub fn small(draw: &mut Draw) -> Self {
+        draw::case(draw, draw::Size::SMALL)
     }
 }
 
