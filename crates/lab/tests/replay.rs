@@ -300,6 +300,29 @@ fn time_never_goes_back_and_unreadable_frames_are_told() {
     assert!(times.is_sorted());
 }
 
+/// Fields that a damaged file makes up: a frame of 4 GB, and one that comes after 300 years.
+#[test]
+fn what_cannot_be_in_a_capture_is_left_out_or_refused() {
+    let directory = scratch("impossible");
+    let path = directory.join("in.pcapng");
+    let written = |frames: &[(u64, u32)]| {
+        let mut writer = Writer::new(fs::File::create(&path).unwrap()).unwrap();
+        let interface = Interface { name: None, link_type: LinkType::ETHERNET, snap_len: 0 };
+        let interface = writer.add_interface(&interface).unwrap();
+        for (nanos, original_len) in frames {
+            let frame = tcp(1, ACK, &[], 0);
+            writer.write_frame(interface, *nanos, &frame, *original_len, None).unwrap();
+        }
+        writer.finish().unwrap();
+    };
+    written(&[(0, 60), (1, u32::MAX - 1), (2, 1 << 20)]);
+    let report = replayed(&path, &options("cake bandwidth 1mbit"), None).expect("it replays");
+    assert_eq!((report.counts.unreadable, report.counts.taken), (1, 2));
+    written(&[(0, 60), (u64::MAX, 60)]);
+    let refused = replayed(&path, &options("fq"), None).expect_err("time has an end");
+    assert!(matches!(refused, Error::Capture(what) if what.contains("packet 2 comes more than")));
+}
+
 /// A large packet blocks a line of 64 kbit/s, then six ACKs come.
 fn acks_behind_a_blocker(directory: &Path, acks: &[Vec<u8>]) -> PathBuf {
     let mut blocker = tcp(1, ACK, &[], 1400);

@@ -26,6 +26,12 @@ pub struct Select {
     pub interface: Option<String>,
 }
 
+/// No frame was longer on any wire: twice what Linux makes of super-packets (`GSO_MAX_SIZE`).
+const LONGEST: u32 = 1 << 20;
+
+/// No capture goes on for longer: 100 years, in ns.
+const MOST_NANOS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
+
 /// A packet that comes.
 pub struct Arrival {
     /// Since the first one, in ns. Time never goes back.
@@ -45,7 +51,8 @@ pub struct Counts {
     pub taken: u64,
     /// Records of other packets than those asked for.
     pub others: u64,
-    /// Frames that are too short to be any, or no IP where nothing but IP may come.
+    /// Frames that are too short to be any, or longer than a frame can be, or no IP where nothing but
+    /// IP may come.
     pub unreadable: u64,
     /// Packets with an earlier time stamp than the one before; they come at that one's time.
     pub out_of_order: u64,
@@ -137,7 +144,7 @@ impl<'a> Source<'a> {
                     self.name, interface.link_type.0
                 )));
             };
-            let Ok(packet) = parsed else {
+            let (Ok(packet), ..=LONGEST) = (parsed, record.original_len) else {
                 self.counts.unreadable += 1;
                 continue;
             };
@@ -155,6 +162,12 @@ impl<'a> Source<'a> {
             self.counts.taken += 1;
             self.counts.cut += u64::from((record.bytes.len() as u32) < record.original_len);
             let epoch = *self.epoch_ns.get_or_insert(nanos);
+            if nanos.saturating_sub(epoch) > MOST_NANOS {
+                return Err(Error::Capture(format!(
+                    "{}: packet {number} comes more than 100 years after the first one",
+                    self.name
+                )));
+            }
             self.counts.out_of_order += u64::from(nanos < self.latest_ns);
             self.latest_ns = self.latest_ns.max(nanos);
             return Ok(Some(Arrival {
@@ -243,7 +256,7 @@ impl Counts {
     /// What a person should know beyond the numbers.
     pub fn remarks(self) -> Vec<String> {
         let counted = [
-            (self.unreadable, "frames are too short or no IP and were left out"),
+            (self.unreadable, "frames are too short, too long or no IP and were left out"),
             (
                 self.out_of_order,
                 "packets have an earlier time stamp than the one before: they come \
