@@ -50,6 +50,7 @@ for target in "$@"; do
     plan) inputs=1000000 length=2500 ;;
     replay) inputs=1000000 length=600 ;;
     world) inputs=100000 length=600 ;;
+    route) inputs=1000000 length=120 ;;
     *) inputs=1000000 length=250 ;;
   esac
   run "$target" "${INPUTS:-$inputs}" "$length" || failed=1
