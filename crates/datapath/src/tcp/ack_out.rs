@@ -262,8 +262,9 @@ impl Connection {
         let share_ns = u64::from(rtt_us_8) * 125 * percent / 100;
         let delay_ns = share_ns.min(u64::from(sysctl.tcp_comp_sack_delay_ns));
         let slack_ns = u64::from(sysctl.tcp_comp_sack_slack_ns);
-        let expiry = cx.now + Duration::from_nanos(delay_ns + slack_ns);
-        self.timers.set(Timer::CompressedAck, expiry);
+        // With a delay of nothing the timer fires in the next interrupt: after what arrives now.
+        let wait = Duration::from_nanos((delay_ns + slack_ns).max(1));
+        self.timers.set(Timer::CompressedAck, cx.now + wait);
     }
 
     /// `tcp_send_delayed_ack`.
