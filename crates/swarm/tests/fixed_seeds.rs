@@ -3,7 +3,6 @@
 //! Built optimised, with debug assertions and overflow checks (profile `checked`).
 
 use std::num::NonZeroUsize;
-use std::time::Duration;
 
 use swarm::Kind;
 use swarm::campaign::{self, Campaign, Watcher};

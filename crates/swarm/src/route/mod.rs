@@ -46,8 +46,8 @@ impl Case {
         let count = draw.log_range(3..=200);
         // Few prefixes, so that routes meet.
         let prefixes: Vec<_> = (0..draw.range(1..=6)).map(|_| any_prefix(draw)).collect();
-        let few = draw.many(count, |draw| Step::draw(ports, &prefixes, draw));
         let scene = scene::group_under_change(ports, draw);
+        let few = draw.many(count, |draw| Step::draw(ports, &prefixes, draw));
         let steps = many(draw).into_iter().chain(scene).chain(few).collect();
         Self { seed, ports, steps }
     }

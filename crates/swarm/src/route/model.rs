@@ -107,36 +107,30 @@ impl Model {
         route: Option<&Route>,
     ) -> Option<Fate> {
         let fate = if case.addr.is_ipv6() {
-            self.change_v6(fib, verb, case, route?)
+            Some(self.change_v6(fib, verb, case, route?))
         } else if verb == Verb::Del {
             self.delete(case)
         } else {
-            self.change_v4(verb, route?)
+            Some(self.change_v4(verb, route?))
         };
         self.lists.retain(|_, list| !list.is_empty());
         fate
     }
 
-    fn change_v6(
-        &mut self,
-        fib: &Fib,
-        verb: Verb,
-        case: &RouteCase,
-        route: &Route,
-    ) -> Option<Fate> {
+    fn change_v6(&mut self, fib: &Fib, verb: Verb, case: &RouteCase, route: &Route) -> Fate {
         let list = self.lists.entry((route.table.0, route.prefix)).or_default();
-        Some(match verb {
+        match verb {
             Verb::Del => ipv6::delete(list, fib, case),
             verb => ipv6::put(list, verb, route),
-        })
+        }
     }
 
-    fn change_v4(&mut self, verb: Verb, route: &Route) -> Option<Fate> {
+    fn change_v4(&mut self, verb: Verb, route: &Route) -> Fate {
         let list = self.lists.entry((route.table.0, route.prefix)).or_default();
         let same = |other: &&Route| other.tos == route.tos && other.metric == route.metric;
         let first = list.iter().position(|other| same(&other));
         let twin = list.iter().position(|other| other == route);
-        let fate = match (verb, first) {
+        match (verb, first) {
             (Verb::Add, Some(_)) => Fate::Exists,
             (Verb::Append | Verb::Prepend, Some(_)) if twin.is_some() => Fate::Exists,
             (Verb::Replace | Verb::Change, Some(first)) => match twin {
@@ -162,8 +156,7 @@ impl Model {
                 list.insert(at, route.clone());
                 Fate::Done
             }
-        };
-        Some(fate)
+        }
     }
 
     /// One of many routes comes or goes; whether it does.
