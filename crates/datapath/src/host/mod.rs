@@ -60,6 +60,8 @@ pub struct Host {
     route_cache: RouteCache,
     /// Counts changes of routes and interfaces.
     routes_version: u32,
+    /// What [`Host::routes_version`] was when an interface was last changed.
+    ports_version: u32,
     /// The routes or fragments may have changed since `fib_wake` was asked for.
     fib_touched: bool,
     /// When the routes or fragments want upkeep.
@@ -161,6 +163,7 @@ impl Host {
     /// The settings of an interface, to change them (`ip link set`, `ethtool -K`).
     pub fn port_config_mut(&mut self, port: Port) -> &mut PortConfig {
         self.routes_version = self.routes_version.wrapping_add(1);
+        self.ports_version = self.routes_version;
         &mut self.ports[usize::from(port.0)].config
     }
 

@@ -289,13 +289,16 @@ impl Host {
     fn lend_connection(&mut self, now: Instant, id: u32) -> Option<(Box<ConnectionSocket>, Gate)> {
         self.settle_owed(now);
         self.lent_last = id;
-        let socket = match self.sockets.lend(id)? {
+        let mut socket = match self.sockets.lend(id)? {
             Socket::Tcp(TcpSocket::Connection(socket)) => socket,
             other => {
                 self.sockets.take_back(id, other);
                 return None;
             }
         };
+        if socket.routes_seen != self.routes_version {
+            self.hear_interfaces(now, &mut socket);
+        }
         let gate = match socket.listener {
             Some(listener) => self.gate_of(listener, &socket),
             None => Gate { accepted: true, ..Gate::default() },
@@ -362,6 +365,15 @@ impl Host {
         }
         if let Some(listener) = listener {
             self.check_listener(listener);
+        }
+    }
+
+    /// An interface has changed: the MTU of the way that a connection goes is always that of its interface
+    /// (`ipv4_mtu`), so the call that begins knows it.
+    #[cold]
+    fn hear_interfaces(&mut self, now: Instant, socket: &mut ConnectionSocket) {
+        if self.ports_version.wrapping_sub(socket.routes_seen).cast_signed() > 0 {
+            self.route_again(now, &mut socket.connection);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a host says about itself, before and after: laws that bytes on a wire alone cannot show.
 
 use datapath::socket::{Errno, Return};
+use datapath::tcp::Connection;
 use datapath::tcp::state::State;
 
 use super::bench::Bench;
@@ -14,13 +15,18 @@ const COOKIE_AGE: u64 = 2 * 60_000;
 impl Bench {
     /// What there is to be known of a flow's connection.
     pub(super) fn look(&self, at: usize) -> Option<Look> {
-        let ports = self.flows[at].ports;
-        let mut all = self.host.tcp_connections();
-        let found = all.find(|tcp| {
-            (tcp.local().port(), tcp.remote().port()) == ports && tcp.state() != State::Close
-        })?;
+        let found = self.connection(at)?;
         let (sndbuf, wmem_queued) = (found.sndbuf(), found.wmem_queued());
         Some(Look { info: found.info(self.now), sndbuf, wmem_queued })
+    }
+
+    /// A flow's connection, unless it is closed.
+    pub(super) fn connection(&self, at: usize) -> Option<&Connection> {
+        let ports = self.flows[at].ports;
+        let mut all = self.host.tcp_connections();
+        all.find(|tcp| {
+            (tcp.local().port(), tcp.remote().port()) == ports && tcp.state() != State::Close
+        })
     }
 
     /// What a segment or a call has made of a connection makes sense. `once`: it was one input.
@@ -39,7 +45,7 @@ impl Bench {
         if quiet {
             now.fits(flow)?;
         }
-        // Of another MTU a connection hears with its next input.
+        // Of another route's MTU a connection hears with its next packet.
         let by_default = self.by_default && self.one_mtu;
         let around = Circumstances { quiet, by_default, modern: self.modern };
         if once { now.follows(before, around) } else { Ok(()) }

@@ -407,7 +407,8 @@ fn options(draw: &mut Draw, mood: &Mood) -> Options {
         if draw.percent(chance) { draw.log_range(least..=most) } else { 0 }
     };
     options.sndbuf = some(12, 1, 1_000_000) as u32;
-    options.rcvbuf = some(12, 1, 1_000_000) as u32;
+    // A few kilobytes at least: of the smallest buffer small segments leave a window of less than one.
+    options.rcvbuf = some(12, 4_096, 1_000_000) as u32;
     options.pacing = some(8, 10_000, 100_000_000);
     options.keepalive_s = some(8, 1, 600) as u32;
     options.user_timeout_ms = some(8, 1, 60_000) as u32;
