@@ -139,20 +139,25 @@ impl Fib {
         let there = if route.prefix.addr().is_ipv6() {
             self.equals(route).any(|alias| share_a_hop(self.target(alias), &route.target))
         } else {
-            let info = self.infos.find(&Shared::of(route));
-            self.equals(route).any(|alias| alias.kind == route.kind && Some(alias.info) == info)
+            self.equals(route).any(self.is_the_same(route))
         };
         if there { Err(FibError::Exists) } else { Ok(()) }
     }
 
-    /// A route that exists further back among its equals takes no other's place (`fib_table_insert`).
+    /// An IPv4 route that exists further back among its equals takes no other's place
+    /// (`fib_table_insert`).
     fn refuse_later_twin(&self, route: &Route) -> Result<(), FibError> {
-        let info = self.infos.find(&Shared::of(route));
-        let twin = |alias: &Alias| alias.kind == route.kind && Some(alias.info) == info;
-        if route.prefix.addr().is_ipv4() && self.equals(route).skip(1).any(twin) {
+        let v4 = route.prefix.addr().is_ipv4();
+        if v4 && self.equals(route).skip(1).any(self.is_the_same(route)) {
             return Err(FibError::Exists);
         }
         Ok(())
+    }
+
+    /// Whether an equal of a route is that route.
+    fn is_the_same(&self, route: &Route) -> impl Fn(&Alias) -> bool + use<> {
+        let (kind, info) = (route.kind, self.infos.find(&Shared::of(route)));
+        move |alias| alias.kind == kind && Some(alias.info) == info
     }
 
     pub(super) fn target(&self, alias: &Alias) -> &Target {
