@@ -207,8 +207,10 @@ impl Bench {
         let quiet = self.device.is_empty();
         for at in 0..self.flows.len() {
             // What finds no room in the receive buffer is dropped without an ACK before Linux 6.7.
-            let has_room = self.connection(at).is_some_and(|tcp| tcp.rcvbuf() >= 65_536);
-            if !quiet || !has_room || self.state_of(at) != Some(State::Established) {
+            let judged = self
+                .connection(at)
+                .is_some_and(|tcp| tcp.state() == State::Established && tcp.rcvbuf() >= 65_536);
+            if !quiet || !judged {
                 self.flows[at].taken.released();
             }
             self.flows[at].taken.check_due(self.now.as_millis())?;
