@@ -12,6 +12,7 @@
 //! | [`ledger`] | what applications wrote, read and were told |
 //! | [`wire`] | what was put on links and arrived: the witness of most oracles |
 //! | [`run`] | a world from its start to its end, under all oracles |
+//! | `laws` | what must hold at every stop and at the end |
 //! | [`shrink`] | simpler worlds |
 //!
 //! The oracles, as docs/TESTING.md lists them: `bytes`, `conservation`, `wire`, `errno`, `liveness`,
@@ -19,6 +20,7 @@
 
 pub mod build;
 pub mod draw;
+mod laws;
 pub mod ledger;
 pub mod plan;
 pub mod run;

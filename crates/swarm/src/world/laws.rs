@@ -1,0 +1,356 @@
+//! What must hold of a world at every stop, and what at its end.
+
+use core::net::{IpAddr, SocketAddr};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use datapath::qdisc::Qdisc as _;
+use datapath::tcp::SocketError;
+use datapath::tcp::state::State;
+use datapath::units::Duration;
+use sim::link::NodeId;
+
+use super::build::{self, micros};
+use super::ledger::Entry;
+use super::plan::{App, What};
+use super::run::{HEALED_MTU, Play, ports};
+use super::wire::Witness;
+use crate::case::Violation;
+
+/// After that time no queue is so long that a round trip takes longer than a timeout.
+const DRAINED_WITHIN: Duration = Duration::from_secs(10);
+/// Sockets that one end of a flow may leave behind for each connection that it tries, TIME-WAIT
+/// and half-open ones included.
+const SOCKETS_PER_TRY: usize = 12;
+/// Headers of a datagram below the link layer, the longer ones of IPv6, bytes.
+const DATAGRAM_HEADERS: u32 = 48;
+
+impl Play<'_> {
+    /// What must hold at every stop.
+    pub(super) fn check(&self) -> Result<(), Violation> {
+        self.work_is_limited()?;
+        self.sockets_are_few()?;
+        self.buffers_hold()?;
+        let Some(witness) = &self.witness else { return Ok(()) };
+        let witness = witness.borrow();
+        if let Some(broken) = &witness.broken {
+            return Err(broken.clone());
+        }
+        self.cookies_skip_bytes(&witness)?;
+        self.links_lose_nothing(&witness)?;
+        self.routers_lose_nothing(&witness)
+    }
+
+    fn sockets_are_few(&self) -> Result<(), Violation> {
+        let tries = |flow: &super::plan::Flow| match flow.app {
+            App::Talk { count, .. } => count as usize,
+            App::Connect { count, .. } => count as usize,
+            App::Query { ref more, .. } => 1 + more.len(),
+            _ => 1,
+        };
+        for node in 0..self.case.nodes.len() {
+            let flows = self.case.flows.iter().filter(|flow| flow.involves(node));
+            let most: usize = flows.map(|flow| 1 + SOCKETS_PER_TRY * tries(flow)).sum();
+            let open = self.built.world.host(NodeId(node as u32)).sockets.len();
+            if open > most {
+                let what = format!("node {node} has {open} sockets, {most} are plenty");
+                return Err(Violation::new("work", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// What waits at the ports of a node never exceeds the memory that they share, where no netem makes
+    /// copies of what has been let in.
+    fn buffers_hold(&self) -> Result<(), Violation> {
+        if self.duplicates() {
+            return Ok(());
+        }
+        for node in 0..self.case.nodes.len() {
+            let host = self.built.world.host(NodeId(node as u32));
+            let Some(buffer) = host.shared_buffer() else { continue };
+            let waiting: u64 =
+                ports(host).map(|port| u64::from(host.port(port).qdisc().backlog().bytes)).sum();
+            if waiting > u64::from(buffer.bytes) {
+                let what = format!("node {node}: {waiting} bytes wait in {buffer:?}");
+                return Err(Violation::new("conservation", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Only a host that has taken a SYN cookie back may believe that it has bytes which never came.
+    fn cookies_skip_bytes(&self, witness: &Witness) -> Result<(), Violation> {
+        for (from, to) in &witness.skipped {
+            let node = self.built.addresses.iter().position(|them| them.contains(&to.ip()));
+            let host = node.map(|node| self.built.world.host(NodeId(node as u32)));
+            if host.is_none_or(|host| host.tcp_mib().syn_cookies_recv == 0) {
+                let what = format!("{to} acknowledges to {from} what has not come");
+                return Err(Violation::new("wire", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// What was put on a link has arrived, was dropped with a reason, or is on it.
+    fn links_lose_nothing(&self, witness: &Witness) -> Result<(), Violation> {
+        let world = &self.built.world;
+        for (id, link) in world.links() {
+            let books = witness.links[id.0 as usize];
+            let entered = books.entered + link.stats.duplicated;
+            let on_it = world.in_flight(id) as u64;
+            let gone = books.left + books.dropped;
+            // A super-packet on its way counts as one.
+            let fits = entered >= gone + on_it && (on_it > 0 || entered == gone);
+            if !fits || books.entered != link.stats.packets {
+                let what = format!("{id:?}: {books:?}, {on_it} on it, {:?}", link.stats);
+                return Err(Violation::new("conservation", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// What arrived at a router, or was made there, has gone on, was dropped with a reason, was for
+    /// the router itself, or waits.
+    fn routers_lose_nothing(&self, witness: &Witness) -> Result<(), Violation> {
+        if self.duplicates() {
+            return Ok(());
+        }
+        for (node, _) in self.case.nodes.iter().enumerate().filter(|(_, node)| node.router) {
+            let host = self.built.world.host(NodeId(node as u32));
+            let books = witness.nodes[node];
+            // Of the fragments that a queue refuses no counter tells.
+            let cuts = |ipv6| {
+                let snmp = host.snmp(ipv6);
+                snmp.frag_creates + snmp.frag_fails > 0
+            };
+            if cuts(false) || cuts(true) {
+                continue;
+            }
+            let entered = books.entered + host.stats.out_requests;
+            let gone = books.left + books.dropped + host.stats.in_delivers;
+            let waiting =
+                ports(host).map(|port| u64::from(host.port(port).backlog().packets)).sum::<u64>()
+                    + ports(host).map(|port| host.port(port).rx_waiting() as u64).sum::<u64>();
+            if entered < gone + waiting || (waiting == 0 && entered != gone) {
+                let what = format!("node {node}: {books:?}, {waiting} wait, {:?}", host.stats);
+                return Err(Violation::new("conservation", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a qdisc makes copies.
+    pub(super) fn duplicates(&self) -> bool {
+        self.says("duplicate")
+    }
+
+    /// Whether words of `tc` contain this one.
+    pub(super) fn says(&self, word: &str) -> bool {
+        let says = |words: &String| words.contains(word);
+        let changes = self.case.changes.iter().any(|change| match &change.what {
+            What::Tc { words, .. } => says(words),
+            _ => false,
+        });
+        let ports = self.case.wires.iter().flat_map(|wire| [&wire.there, &wire.back]);
+        changes || ports.flat_map(|port| &port.tc).any(says)
+    }
+
+    /// No connection waits for anything but a peer that is gone.
+    pub(super) fn every_flow_has_ended(&self) -> Result<(), Violation> {
+        let world = &self.built.world;
+        for node in 0..self.case.nodes.len() {
+            let host = world.host(NodeId(node as u32));
+            for tcp in host.tcp_connections() {
+                let (local, remote) = (tcp.local(), tcp.remote());
+                let idle = tcp.unacked_bytes() == 0 && tcp.unsent_bytes() == 0;
+                let waits =
+                    matches!(tcp.state(), State::Established | State::CloseWait | State::FinWait2);
+                if waits && idle && !self.has_connection(remote, local) {
+                    continue;
+                }
+                let peer = self.connection_state(remote, local);
+                let what = format!(
+                    "node {node}: {local} to {remote} is {:?}, {} bytes unsent, {} unacknowledged, the peer {peer:?}",
+                    tcp.state(),
+                    tcp.unsent_bytes(),
+                    tcp.unacked_bytes(),
+                );
+                return Err(Violation::new("liveness", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_connection(&self, local: SocketAddr, remote: SocketAddr) -> bool {
+        let state = self.connection_state(local, remote);
+        state.is_some_and(|state| !matches!(state, State::Close | State::TimeWait))
+    }
+
+    fn connection_state(&self, local: SocketAddr, remote: SocketAddr) -> Option<State> {
+        let of_family = |addresses: &[IpAddr; 2]| addresses.contains(&local.ip());
+        let node = self.built.addresses.iter().position(of_family)?;
+        let host = self.built.world.host(NodeId(node as u32));
+        let mut all = host.tcp_connections();
+        all.find(|tcp| tcp.local() == local && tcp.remote() == remote)
+            .map(datapath::tcp::Connection::state)
+    }
+
+    /// All queues and links are empty, and every socket but listeners and those of datagrams is gone.
+    pub(super) fn nothing_is_left(&self) -> Result<(), Violation> {
+        let world = &self.built.world;
+        for node in 0..self.case.nodes.len() {
+            let host = world.host(NodeId(node as u32));
+            if let Some(tcp) = host.tcp_connections().next() {
+                let what = format!(
+                    "node {node}: {} to {} is {:?}",
+                    tcp.local(),
+                    tcp.remote(),
+                    tcp.state()
+                );
+                return Err(Violation::new("liveness", self.at(), what));
+            }
+            for port in ports(host) {
+                let backlog = host.port(port).backlog();
+                if backlog.packets > 0 || backlog.bytes > 0 {
+                    let what = format!("node {node}, {port:?}: {backlog:?} wait for ever");
+                    return Err(Violation::new("liveness", self.at(), what));
+                }
+            }
+        }
+        for (id, _) in world.links() {
+            if world.in_flight(id) > 0 {
+                return Err(Violation::new("liveness", self.at(), format!("{id:?} is not empty")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody reads what was not written, and who is told that the peer has closed has read all.
+    pub(super) fn bytes_are_whole(&self) -> Result<(), Violation> {
+        let ledger = self.built.ledger.borrow();
+        for entry in ledger.iter().filter(|entry| entry.active) {
+            let peers: Vec<&Entry> = ledger
+                .iter()
+                .filter(|it| (it.local, it.remote) == (entry.remote, entry.local))
+                .collect();
+            let again =
+                ledger.iter().filter(|it| (it.local, it.remote) == (entry.local, entry.remote));
+            let ([peer], 1) = (&peers[..], again.count()) else { continue };
+            if self.skips_bytes(entry.local, entry.remote) {
+                continue;
+            }
+            for (reader, writer) in [(entry, *peer), (*peer, entry)] {
+                let whole = !reader.eof || reader.read == writer.written;
+                if reader.read > writer.written || !whole {
+                    let what = format!("read: {reader:?}\nwritten: {writer:?}");
+                    return Err(Violation::new("bytes", self.at(), what));
+                }
+            }
+        }
+        for (flow, apps) in self.case.flows.iter().zip(&self.built.apps) {
+            let (App::Send { .. }, (sender, Some(sink))) = (&flow.app, apps) else { continue };
+            let (sent, read) = (self.built.world.report(*sender), self.built.world.report(*sink));
+            if read.received_bytes > sent.sent_bytes {
+                let what = format!("{flow:?}: {sent:?}, {read:?}");
+                return Err(Violation::new("bytes", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything was healed, queues had run empty, and what the connection tried last got through.
+    fn in_peace(&self, entry: &Entry, witness: &Witness) -> bool {
+        let flow = &self.case.flows[entry.flow];
+        let healed = micros(self.case.heal_us) + DRAINED_WITHIN;
+        entry.failed_at > healed
+            && flow.client.md5 == flow.server.md5
+            && flow.client.user_timeout_ms == 0
+            && flow.server.user_timeout_ms == 0
+            && !witness.may_be_unanswered(entry.local, entry.remote)
+    }
+
+    fn skips_bytes(&self, from: SocketAddr, to: SocketAddr) -> bool {
+        let skipped =
+            |witness: &Rc<RefCell<Witness>>| witness.borrow().skipped.contains(&(from, to));
+        self.witness.as_ref().is_none_or(skipped)
+    }
+
+    /// Every datagram that was sent has been read or was dropped with a reason, where none is copied,
+    /// cut or damaged beyond recognition.
+    pub(super) fn datagrams_have_come(&self) -> Result<(), Violation> {
+        let Some(witness) = &self.witness else { return Ok(()) };
+        let witness = witness.borrow();
+        if self.duplicates() || self.says("corrupt") || self.copies() {
+            return Ok(());
+        }
+        for (index, (flow, apps)) in self.case.flows.iter().zip(&self.built.apps).enumerate() {
+            let (App::Cbr { size, .. } | App::Probe { size, .. }, (sender, Some(reader))) =
+                (&flow.app, apps)
+            else {
+                continue;
+            };
+            if size + DATAGRAM_HEADERS > self.least_mtu() {
+                continue;
+            }
+            let ends = build::ends_of(index, flow, &self.built.addresses);
+            let dropped = witness.datagrams_dropped.get(&ends).copied().unwrap_or(0);
+            let sent = self.built.world.report(*sender).sent;
+            let read = self.built.world.report(*reader).received;
+            if sent != read + dropped {
+                let what =
+                    format!("{ends:?}: {sent} datagrams sent, {read} read, {dropped} dropped");
+                return Err(Violation::new("conservation", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether links make copies.
+    fn copies(&self) -> bool {
+        let mut links = self.case.wires.iter().flat_map(|wire| [&wire.there, &wire.back]);
+        links.any(|link| {
+            let trouble = &link.trouble;
+            trouble.duplication > 0 || trouble.rules.iter().any(|rule| rule.contains("dup"))
+        })
+    }
+
+    /// The smallest MTU that there ever was.
+    fn least_mtu(&self) -> u32 {
+        let begun = self.case.wires.iter().map(|wire| wire.mtu);
+        let changed = self.case.changes.iter().filter_map(|change| match change.what {
+            What::Mtu { mtu, .. } => Some(mtu),
+            _ => None,
+        });
+        begun.chain(changed).chain([HEALED_MTU]).min().unwrap_or(HEALED_MTU)
+    }
+
+    /// Every error that an application was told has its cause on the wire.
+    pub(super) fn errors_are_explained(&self) -> Result<(), Violation> {
+        let Some(witness) = &self.witness else { return Ok(()) };
+        let witness = witness.borrow();
+        for entry in self.built.ledger.borrow().iter().filter(|entry| entry.failed) {
+            let Some(error) = entry.error else { continue };
+            let reset = witness.resets(entry.remote, entry.local) > 0;
+            let told = witness.errors[entry.node as usize] > 0;
+            let flow = &self.case.flows[entry.flow];
+            let lost = witness.dropped(entry.local, entry.remote) > 0
+                || flow.client.md5 != flow.server.md5;
+            let explained = match error {
+                SocketError::Reset | SocketError::BrokenPipe => reset || entry.aborted,
+                SocketError::Refused => reset || told,
+                // Where no socket is left the reset is not signed, and is not heard.
+                SocketError::TimedOut => {
+                    let unheard = reset && flow.client.md5.is_some();
+                    (lost && !self.in_peace(entry, &witness)) || told || unheard
+                }
+                _ => told || lost,
+            };
+            if !explained {
+                let what = format!("{error:?} for no reason: {entry:?}");
+                return Err(Violation::new("errno", self.at(), what));
+            }
+        }
+        Ok(())
+    }
+}
