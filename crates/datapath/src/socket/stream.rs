@@ -9,6 +9,7 @@ use super::options::StreamOptions;
 use super::table::File;
 use super::{Sockets, family, number};
 use crate::host::{Host, Wakes};
+use crate::node::SocketReady;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::switch;
 use crate::tcp::state::State;
@@ -423,6 +424,8 @@ impl Sockets {
             number::SHUT_RDWR => (true, true),
             _ => return Err(Errno::EINVAL),
         };
+        // Whoever waits is told each time, whatever has changed (`sk_state_change`).
+        stream.wakes_before.state = stream.wakes_before.state.wrapping_add(1);
         match stream.phase {
             Phase::Fresh | Phase::Deferred(_) => Err(Errno::ENOTCONN),
             Phase::Listener(id) => {
@@ -455,6 +458,7 @@ impl Sockets {
                     if write {
                         tcp.shutdown_write(cx);
                     }
+                    cx.ready |= SocketReady::READABLE | SocketReady::WRITABLE | SocketReady::HANGUP;
                 });
                 Ok(Return::value(0))
             }

@@ -62,7 +62,6 @@ impl Connection {
         }
         // A write that had to wait goes on where it stopped: to the kernel it is one sendmsg.
         let mut copied = self.snd.write_unfinished;
-        self.snd.no_space = false;
         let mut left = bytes;
         let mut size_goal = self.write_goal(flags, cx.now);
         while left > 0 {

@@ -41,9 +41,10 @@ const MOST_WORK: u64 = 2_000_000;
 /// When the last trace of a connection must be gone on a healed wire with both ends closed: the
 /// longest distance of retransmissions several times, FIN-WAIT-2 and TIME-WAIT.
 const GONE_AFTER: Duration = Duration::from_secs(1_440);
-/// How patient orphans are by default: with another `tcp_retries2` probes of a closed window that are
-/// answered never come to an end (`tcp_probe_timer`, `tcp_send_probe0`).
-const PATIENCE: [(&str, &str); 2] = [("tcp_orphan_retries", "0"), ("tcp_retries2", "15")];
+/// How patient orphans are at the end. With few `tcp_retries2` probes of a closed window that are answered
+/// never come to an end: an orphan gives up once the doubled RTO is two minutes, which takes 17 doublings
+/// of 1 ms (`tcp_probe_timer`, `tcp_send_probe0`; `tcp_rto_min_us` may be 1).
+const PATIENCE: [(&str, &str); 2] = [("tcp_orphan_retries", "0"), ("tcp_retries2", "24")];
 
 impl Bench {
     /// Both hosts with nothing open but what a process begins with.

@@ -96,7 +96,7 @@ pub enum Value {
     /// Bytes: so many.
     Bytes(u32),
     /// `struct tcp_md5sig`: whose, bits of the prefix, bytes of the key.
-    Md5(Address, Option<u8>, u32),
+    Md5(Address, #[serde(with = "nothing")] Option<u8>, u32),
     /// A bad pointer.
     Fault,
 }
@@ -124,7 +124,7 @@ pub enum Call {
     /// `recvmsg`: memory, flags.
     Receive(Which, Memory, i32),
     /// `sendfile`: to, from, offset (negative: a huge one), count.
-    Sendfile(Which, Which, Option<i64>, i64),
+    Sendfile(Which, Which, #[serde(with = "nothing")] Option<i64>, i64),
     /// `splice`: from, to, length, flags.
     Splice(Which, Which, i64, i32),
     /// `pipe`.
@@ -134,13 +134,13 @@ pub enum Call {
     /// `poll`: whom, for what; timeout in ms.
     Poll(Vec<(Which, i32)>, i32),
     /// `select`: read, write, except, timeout in µs.
-    Select(Vec<Which>, Vec<Which>, Vec<Which>, Option<u64>),
+    Select(Vec<Which>, Vec<Which>, Vec<Which>, #[serde(with = "nothing")] Option<u64>),
     /// `epoll_create`: size.
     EpollCreate(i32),
     /// `epoll_create1`: flags.
     EpollCreate1(i32),
     /// `epoll_ctl`: epoll, operation, about whom, events (`None`: a null pointer).
-    EpollCtl(Which, i32, Which, Option<u32>),
+    EpollCtl(Which, i32, Which, #[serde(with = "nothing")] Option<u32>),
     /// `epoll_wait`: epoll, most events, timeout in ms.
     EpollWait(Which, i32, i32),
     /// `close`.
@@ -224,4 +224,39 @@ pub fn simpler(steps: &[Step]) -> Vec<Vec<Step>> {
     };
     let numbered = steps.iter().enumerate();
     numbered.filter_map(|(index, step)| Some(replaced(index, milder(step)?))).collect()
+}
+
+/// What may be missing in a list, which in TOML has no way to say so: the word `nothing` stands for it.
+mod nothing {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Maybe<T> {
+        There(T),
+        Not(Word),
+    }
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Nothing,
+    }
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<T: Serialize + Copy, S: Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.map_or(Maybe::Not(Word::Nothing), Maybe::There).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<T>, D::Error> {
+        Ok(match Maybe::deserialize(deserializer)? {
+            Maybe::There(value) => Some(value),
+            Maybe::Not(_) => None,
+        })
+    }
 }

@@ -121,6 +121,8 @@ impl Process {
     pub(super) fn note_error(&mut self, syscall: &Syscall, errno: Errno) {
         let harmless =
             [Errno::EAGAIN, Errno::EINPROGRESS, Errno::EALREADY, Errno::EISCONN, Errno::EINVAL];
+        // An address of another family is not even looked at, whatever the socket is connected to.
+        let harmless = [&harmless[..], &[Errno::EAFNOSUPPORT]].concat();
         if harmless.contains(&errno) {
             return;
         }
