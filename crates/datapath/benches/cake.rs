@@ -4,6 +4,7 @@
 //! standing backlog of up to 100 packets; flows take turns. Packets are made before the clock runs;
 //! each is moved in from its place and out to another, as hosts do it.
 
+use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Timestamps,
     Transport, protocol,
@@ -12,7 +13,6 @@ use datapath::qdisc::cake::{AckFilter, Cake, Config, FlowMode, TinMode};
 use datapath::qdisc::fifo::Fifo;
 use datapath::qdisc::{Cx, Qdisc};
 use datapath::rng::Rng;
-use datapath::tcp::seq::Seq;
 use datapath::units::{Instant, Rate};
 use divan::{Bencher, black_box};
 

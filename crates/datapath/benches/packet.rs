@@ -1,10 +1,10 @@
 //! What one packet costs: `cargo bench -p ackwright-datapath --bench packet`.
 
+use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, GRO_MAX_SIZE, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
     Timestamps, Transport, edit, gro_merge, protocol,
 };
-use datapath::tcp::seq::Seq;
 use divan::{Bencher, black_box};
 
 fn main() {

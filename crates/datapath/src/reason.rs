@@ -1,4 +1,4 @@
-//! Why a packet was dropped: the kernel's `enum skb_drop_reason`, by name.
+//! Why a packet was dropped: the kernel's `enum skb_drop_reason`, by name; and what its sender is told.
 
 /// A drop reason. [`Reason::name`] gives the kernel's spelling where the kernel has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,4 +97,16 @@ impl Reason {
             Self::QueuePurge => "QUEUE_PURGE",
         }
     }
+}
+
+/// The verdict of an enqueue (`NET_XMIT_SUCCESS`, `NET_XMIT_CN`, `NET_XMIT_DROP`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueue {
+    /// The packet is in the queue.
+    Queued,
+    /// This or another packet was dropped for congestion, but the packet's flow should only slow
+    /// down (`NET_XMIT_CN`).
+    Congested,
+    /// The packet was dropped.
+    Dropped,
 }

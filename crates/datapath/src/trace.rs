@@ -1,8 +1,24 @@
 //! The event stream: every decision worth asking about, as a typed event with the kernel's
 //! tracepoint names. Tests, pcapng comments, `--explain` and plots read the same stream.
 
-use crate::tcp::cc::CaState;
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
+
+/// State of the congestion machine (`enum tcp_ca_state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum CaState {
+    /// Nothing bad has been observed recently.
+    #[default]
+    Open = 0,
+    /// The sender has seen duplicate ACKs or SACKs.
+    Disorder = 1,
+    /// The window is being reduced after ECN or local congestion.
+    Cwr = 2,
+    /// Fast recovery.
+    Recovery = 3,
+    /// A timeout, or reneging.
+    Loss = 4,
+}
 
 /// Something that happened inside a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

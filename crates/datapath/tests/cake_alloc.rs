@@ -1,6 +1,7 @@
 //! CAKE allocates nothing for a packet in and out, once its tables and its pool have grown.
 
 use allocation_counter::measure;
+use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
 };
@@ -8,7 +9,6 @@ use datapath::qdisc::cake::{AckFilter, Cake, Config, TinMode};
 use datapath::qdisc::{Cx, Qdisc};
 use datapath::reason::Reason;
 use datapath::rng::Rng;
-use datapath::tcp::seq::Seq;
 use datapath::units::{Instant, Rate};
 
 /// Segment number `number`: ten flows in all tins, every third a pure ACK.

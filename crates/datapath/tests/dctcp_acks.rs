@@ -5,13 +5,13 @@ use core::net::{IpAddr, SocketAddr};
 use datapath::fib::{Features, Prefix, Route};
 use datapath::host::{Host, PortConfig};
 use datapath::node::{Done, Node, Output, Port};
+use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, Ecn, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
 };
 use datapath::profile::{DctcpAck, Profile};
 use datapath::tcp::cc::Algorithm;
 use datapath::tcp::config::TcpConfig;
-use datapath::tcp::seq::Seq;
 use datapath::units::{Duration, Instant};
 use std::fmt::Write as _;
 

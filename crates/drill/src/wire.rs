@@ -6,11 +6,11 @@ use crate::ast::{
 use crate::encap;
 use core::net::{IpAddr, SocketAddr};
 use datapath::packet::options::{FAST_OPEN_MAGIC, kind};
+use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, Tcp, TcpFlags,
     TcpOptions, Transport, Udp, protocol,
 };
-use datapath::tcp::seq::Seq;
 
 /// Who talks to whom on the wire: the script's end and the host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@
 
 use core::fmt;
 use core::str::FromStr;
+use datapath::packet::seq::Seq;
 use datapath::packet::{Memory, Packet, TcpFlags, Transport};
-use datapath::tcp::seq::Seq;
 use datapath::units::{Duration, Instant};
 
 /// The way of a packet, as seen from the host that connects.

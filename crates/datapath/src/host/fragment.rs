@@ -3,7 +3,7 @@
 
 use super::Host;
 use crate::packet::{Fragments, Meta, Network, Packet, protocol};
-use crate::qdisc::Enqueue;
+use crate::reason::Enqueue;
 use crate::reason::Reason;
 use crate::units::Instant;
 

@@ -4,10 +4,10 @@
 use super::tcp::{ConnectionSocket, TcpSocket, Wakes, unspecified_like};
 use super::{Host, Socket};
 use crate::node::SocketReady;
+use crate::packet::seq::Seq;
 use crate::packet::{Packet, Tcp, TcpFlags};
 use crate::tcp::config::TcpConfig;
 use crate::tcp::fastopen::{Admission, switch};
-use crate::tcp::seq::Seq;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, Gate, syncookies};
 use crate::units::{Duration, Instant};

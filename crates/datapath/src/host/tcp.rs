@@ -11,7 +11,7 @@ use super::{Host, Socket};
 use crate::node::SocketReady;
 use crate::packet::{Meta, Packet};
 use crate::prefetch::prefetch;
-use crate::qdisc::Enqueue;
+use crate::reason::Enqueue;
 use crate::reason::Reason;
 pub use crate::tcp::TcpRead;
 use crate::tcp::config::TcpConfig;

@@ -7,7 +7,7 @@ use super::tcp::Wakes;
 use crate::fib::Decision;
 use crate::node::SocketReady;
 use crate::packet::{Body, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp};
-use crate::qdisc::Enqueue;
+use crate::reason::Enqueue;
 use crate::reason::Reason;
 use crate::tcp::config::PmtuDiscovery;
 use crate::tcp::{PathMtu, SocketError as NetworkError};

@@ -6,7 +6,7 @@ use super::network::{Network, protocol};
 use super::parse::{Parser, ip_ether_type};
 use super::transport::{Icmp, Transport};
 use super::{Body, Extra, Meta, Packet};
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 
 /// Types of ICMP messages (RFC 792), as far as the datapath sends or acts on them.
 pub mod kind {

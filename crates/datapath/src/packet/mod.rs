@@ -26,6 +26,7 @@ mod network;
 pub mod options;
 mod parse;
 mod piece;
+pub mod seq;
 #[cfg(test)]
 pub(crate) mod testing;
 mod transport;

@@ -2,7 +2,7 @@
 
 use super::Packet;
 use super::transport::{AccEcnOption, SackBlock, SackList, TcpOptions, Timestamps};
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 
 /// Option kinds (IANA TCP parameters).
 pub mod kind {

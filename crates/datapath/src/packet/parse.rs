@@ -10,7 +10,7 @@ use super::link::{EtherType, Link, MacAddr};
 use super::network::{FlowLabel, Ipv4, Ipv6, Network, protocol};
 use super::transport::{Icmp, Tcp, TcpFlags, TcpOptions, Transport, Udp};
 use super::{Body, Extra, Flaws, Meta, Packet};
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// VLAN tags deeper than this stay in the body.

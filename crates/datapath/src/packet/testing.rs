@@ -1,7 +1,7 @@
 //! Packets for tests.
 
 use super::*;
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// IPv4 without link header, don't-fragment set, id 100.

@@ -1,7 +1,7 @@
 //! Transport headers in canonical form: TCP with the options that the fast path reads, UDP, ICMP.
 
 use super::options::kind;
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 use core::ops::{BitOr, BitOrAssign};
 
 /// The transport header.

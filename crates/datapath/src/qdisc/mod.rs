@@ -28,7 +28,7 @@ pub use counted::Counted;
 pub use handle::Handle;
 
 use crate::packet::Packet;
-use crate::reason::Reason;
+use crate::reason::{Enqueue, Reason};
 use crate::units::Instant;
 use core::ops::Add;
 
@@ -38,18 +38,6 @@ pub struct Cx<'a> {
     pub now: Instant,
     /// Dropped packets with their reasons, for the node to account and to tell their owners.
     pub dropped: &'a mut Vec<(Reason, Packet)>,
-}
-
-/// The verdict of an enqueue (`NET_XMIT_SUCCESS`, `NET_XMIT_CN`, `NET_XMIT_DROP`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Enqueue {
-    /// The packet is in the queue.
-    Queued,
-    /// This or another packet was dropped for congestion, but the packet's flow should only slow
-    /// down (`NET_XMIT_CN`).
-    Congested,
-    /// The packet was dropped.
-    Dropped,
 }
 
 /// What waits in a qdisc.

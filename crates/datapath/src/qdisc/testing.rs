@@ -2,11 +2,11 @@
 //! time as a device with an always ready port would.
 
 use super::{Counted, Cx, Enqueue, Qdisc};
+use crate::packet::seq::Seq;
 use crate::packet::{
     Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport, Udp,
 };
 use crate::reason::Reason;
-use crate::tcp::seq::Seq;
 use crate::units::Instant;
 use core::net::Ipv4Addr;
 

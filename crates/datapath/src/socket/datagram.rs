@@ -16,7 +16,7 @@ use super::stream::wait;
 use super::table::File;
 use crate::host::{Datagram, Host, SocketError, UdpSocket, Wakes};
 use crate::packet::Body;
-use crate::qdisc::Enqueue;
+use crate::reason::Enqueue;
 use crate::units::Instant;
 use core::net::SocketAddr;
 use core::task::Poll;

@@ -5,10 +5,10 @@ use super::cc::{AckSample, CongestionControl};
 use super::input::Segment;
 use super::rate::RateSample;
 use super::recovery::{AckFlags, Rexmit, SackOutcome};
-use super::seq::Seq;
 use super::skb::{Skb, tag};
 use super::timer::{Pending, Timer};
 use super::{Connection, Cx};
+use crate::packet::seq::Seq;
 use crate::packet::{Tcp, TcpFlags};
 use crate::units::Instant;
 

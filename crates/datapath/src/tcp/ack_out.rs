@@ -43,7 +43,7 @@ pub(super) struct AckState {
     /// Duplicate ACKs sent before compression starts.
     pub dup_ack_counter: u8,
     /// `rcv_nxt` when the two above were reset.
-    pub compressed_rcv_nxt: super::seq::Seq,
+    pub compressed_rcv_nxt: crate::packet::seq::Seq,
     /// TSecr of the segment being processed; 0 = none (`rx_opt.rcv_tsecr`).
     pub rcv_tsecr: u32,
     /// Next IPv4 identification (`inet_id`).

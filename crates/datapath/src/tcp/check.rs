@@ -2,10 +2,10 @@
 //! timers. Under debug assertions a host does so whenever a call has come back from a connection.
 
 use super::Connection;
-use super::seq::Seq;
 use super::skb::{Skb, tag};
 use super::state::State;
 use super::timer::Timer;
+use crate::packet::seq::Seq;
 use crate::profile::LossDetection;
 
 /// A queue of more records is looked at only now and then.

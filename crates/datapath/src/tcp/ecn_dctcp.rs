@@ -9,8 +9,8 @@
 //! The ACK for the older data is special: it leaves the delayed-ACK timer, quick ACKs and
 //! interactive mode as they are (27cde44a25, d2ccd7bc8a), for the newer data is still owed one.
 
-use super::seq::Seq;
 use super::{Connection, Cx};
+use crate::packet::seq::Seq;
 use crate::profile::DctcpAck;
 
 /// What the receiver remembers.

@@ -5,7 +5,7 @@ use super::{Connection, Cx, config::PmtuDiscovery};
 use crate::metrics::PathMtu;
 use crate::node::SocketReady;
 use crate::packet::icmp::{kind, kind_v6};
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 use crate::trace::Cause;
 use core::net::SocketAddr;
 

@@ -1,9 +1,10 @@
 //! TCP_INFO: what the connection tells about itself (`struct tcp_info`, `tcp_get_info`).
 
-use super::cc::{CaState, CcInfo, CongestionControl as _};
+use super::cc::{CcInfo, CongestionControl as _};
 use super::options::TCP_HEADER_LEN;
 use super::state::State;
 use super::{Connection, Totals};
+use crate::trace::CaState;
 use crate::units::Instant;
 
 /// What limits sending, for `tcpi_busy_time` and friends (`tcp_chrono`).

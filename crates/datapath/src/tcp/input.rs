@@ -4,11 +4,11 @@
 use super::ack_in::AckVerdict;
 use super::output::Push;
 use super::passive::Verdict;
-use super::seq::Seq;
 use super::state::State;
 use super::timer::Timer;
 use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
+use crate::packet::seq::Seq;
 use crate::packet::{Ecn, Memory, Packet, Tcp, TcpFlags};
 use crate::units::Instant;
 

@@ -5,7 +5,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | [`seq`], [`state`], [`options`] | sequence arithmetic; states; option negotiation |
+//! | [`state`], [`options`] | states; option negotiation (sequence numbers: [`crate::packet::seq`]) |
 //! | [`input`], [`ack_in`] | what an arriving segment means; what its ACK means |
 //! | [`receive`], [`reassembly`] | what a segment brings; the receive queues, SACK blocks |
 //! | [`rcv_window`], [`ack_out`] | the window, autotuning; when to acknowledge |
@@ -53,7 +53,6 @@ mod receive;
 mod recovery;
 mod rto_totals;
 pub mod rtt;
-pub mod seq;
 pub mod shared;
 pub mod skb;
 mod sockopt;
@@ -78,7 +77,8 @@ pub use urgent::UrgentRead;
 pub use write::WriteFlags;
 
 use crate::packet::Packet;
-use crate::qdisc::Enqueue;
+use crate::packet::seq::Seq;
+use crate::reason::Enqueue;
 use crate::trace::{Event, EventKind};
 use crate::units::Instant;
 use ack_out::AckState;
@@ -92,7 +92,6 @@ use rate::RateState;
 use receive::Receive;
 use recovery::Recovery;
 use rtt::Rtt;
-use seq::Seq;
 use skb::SendQueue;
 use state::State;
 use std::sync::Arc;

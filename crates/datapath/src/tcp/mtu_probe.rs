@@ -2,13 +2,13 @@
 //! smaller one where the path swallows them in silence (`tcp_mtu_probe`, `tcp_mtup_init`,
 //! `tcp_mtu_probing`).
 
-use super::cc::CaState;
 use super::options::TCP_HEADER_LEN;
-use super::seq::Seq;
 use super::skb::Skb;
 use super::{Connection, Cx};
 use crate::packet::TcpFlags;
-use crate::qdisc::Enqueue;
+use crate::packet::seq::Seq;
+use crate::reason::Enqueue;
+use crate::trace::CaState;
 use crate::units::Instant;
 
 /// State of the search (`icsk_mtup`, `mtu_probe`).

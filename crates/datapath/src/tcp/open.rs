@@ -16,13 +16,13 @@ use super::rate::RateState;
 use super::receive::Receive;
 use super::recovery::{Rack, Recovery};
 use super::rtt::Rtt;
-use super::seq::Seq;
 use super::skb::{SendQueue, Skb};
 use super::state::State;
 use super::timer::{Pending, Timers};
 use super::{Connection, Cx, Send, TcpConfig, Totals};
 use crate::metrics::RouteMetrics;
 use crate::packet::TcpFlags;
+use crate::packet::seq::Seq;
 use core::net::SocketAddr;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What the two ends agreed on in the handshake (`tcp_options_received`), and timestamps.
 
-use super::seq::Seq;
 use super::{Connection, TcpConfig};
+use crate::packet::seq::Seq;
 use crate::packet::{Tcp, TcpOptions, Timestamps};
 use crate::units::Instant;
 

@@ -1,6 +1,6 @@
 //! What may be sent next: window, Nagle, TSO sizing and deferral, small queues (`tcp_write_xmit`).
 
-use super::cc::{CaState, CwndEvent};
+use super::cc::CwndEvent;
 use super::mtu_probe::Probing;
 pub(super) use super::recovery::Push;
 use super::skb::SkbId;
@@ -8,7 +8,8 @@ use super::timer::Timer;
 use super::write::nagle;
 use super::{Connection, Cx, GSO_MAX_SIZE};
 use crate::packet::TcpFlags;
-use crate::qdisc::Enqueue;
+use crate::reason::Enqueue;
+use crate::trace::CaState;
 use crate::units::{Duration, Instant, NANOS_PER_SEC};
 
 /// `sk_pacing_shift`: about 1 ms worth of data at the pacing rate.

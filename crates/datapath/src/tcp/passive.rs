@@ -198,7 +198,11 @@ impl Connection {
 }
 
 /// RFC 9293 section 3.10.7.4: any of the segment lies in the window (`tcp_in_window`).
-fn in_window(seg: &Segment<'_>, start: super::seq::Seq, end: super::seq::Seq) -> bool {
+fn in_window(
+    seg: &Segment<'_>,
+    start: crate::packet::seq::Seq,
+    end: crate::packet::seq::Seq,
+) -> bool {
     if seg.seq == start {
         return true;
     }

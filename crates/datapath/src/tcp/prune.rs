@@ -3,8 +3,8 @@
 
 use super::input::Segment;
 use super::reassembly::Received;
-use super::seq::Seq;
 use super::{Connection, Cx};
+use crate::packet::seq::Seq;
 use std::collections::VecDeque;
 
 /// Payload of a record that others are copied into: a page less `struct skb_shared_info`

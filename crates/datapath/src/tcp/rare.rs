@@ -2,9 +2,9 @@
 
 use super::fastopen::FastOpen;
 use super::mtu_probe::MtuProbe;
-use super::seq::Seq;
 use super::urgent::Urgent;
 use super::{Connection, Cx};
+use crate::packet::seq::Seq;
 use crate::packet::{Packet, TcpFlags};
 use crate::units::Instant;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation, `tcp_rate.c`).
 
-use super::seq::Seq;
 use super::skb::Skb;
+use crate::packet::seq::Seq;
 
 /// The connection's side of rate sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

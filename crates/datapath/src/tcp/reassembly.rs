@@ -1,7 +1,7 @@
 //! What was received, as the kernel keeps it: records in order, records beyond a hole, and the SACK
 //! blocks that tell of those (`tcp_data_queue_ofo`, `tcp_sack_new_ofo_skb`).
 
-use super::seq::Seq;
+use crate::packet::seq::Seq;
 use crate::packet::{Memory, SackBlock, SackList};
 use std::collections::VecDeque;
 

@@ -3,10 +3,10 @@
 
 use super::input::Segment;
 use super::reassembly::{InOrder, OutOfOrder, Placed, Received, SackBlocks};
-use super::seq::Seq;
 use super::timer::Timer;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
+use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 
 /// What a read returned.

@@ -12,7 +12,7 @@ pub struct Rtt {
     /// What the timeout uses, µs times 4 (`rttvar_us`).
     pub rttvar_us_4: u32,
     /// The round for `mdev_max` ends when this is acknowledged (`rtt_seq`).
-    pub rtt_seq: super::seq::Seq,
+    pub rtt_seq: crate::packet::seq::Seq,
     /// Windowed minimum.
     pub min: MinRtt,
 }
@@ -39,8 +39,8 @@ impl Rtt {
     pub fn sample(
         &mut self,
         rtt_us: u32,
-        snd_una: super::seq::Seq,
-        snd_nxt: super::seq::Seq,
+        snd_una: crate::packet::seq::Seq,
+        snd_nxt: crate::packet::seq::Seq,
         rto_min_us: u32,
     ) {
         if self.srtt_us_8 == 0 {
@@ -69,7 +69,7 @@ impl Rtt {
         self.srtt_us_8 = self.srtt_us_8.max(1);
     }
 
-    fn first_sample(&mut self, rtt_us: u32, snd_nxt: super::seq::Seq, rto_min_us: u32) {
+    fn first_sample(&mut self, rtt_us: u32, snd_nxt: crate::packet::seq::Seq, rto_min_us: u32) {
         self.srtt_us_8 = (rtt_us << 3).max(1);
         self.mdev_us_4 = rtt_us << 1;
         self.rttvar_us_4 = self.mdev_us_4.max(rto_min_us);
@@ -136,7 +136,7 @@ impl MinRtt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::seq::Seq;
+    use crate::packet::seq::Seq;
 
     #[test]
     fn the_first_sample_sets_everything() {

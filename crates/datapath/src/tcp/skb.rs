@@ -5,8 +5,8 @@
 //! records in order of their latest transmission (`tsorted_sent_queue`). Finding a sequence
 //! number is a binary search; moving a record moves four bytes.
 
-use super::seq::Seq;
 use crate::packet::TcpFlags;
+use crate::packet::seq::Seq;
 use crate::prefetch::prefetch_at;
 use std::collections::VecDeque;
 

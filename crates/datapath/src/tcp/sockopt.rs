@@ -6,7 +6,7 @@ use super::info::TcpInfo;
 use super::state::State;
 use super::{Connection, Cx, Endpoints, RouteMetrics, TcpConfig};
 use crate::node::SocketReady;
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 use crate::units::Instant;
 use core::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! SYN cookies: SYN-ACKs whose sequence number holds all that has to be remembered
 //! (`net/ipv4/syncookies.c` in our own words; the layout of the kernel, the hash our own).
 
+use crate::packet::seq::Seq;
 use crate::packet::{Tcp, TcpOptions};
 use crate::tcp::config::TcpConfig;
-use crate::tcp::seq::Seq;
 use crate::units::Instant;
 use core::hash::Hasher as _;
 use core::net::{IpAddr, SocketAddr};

@@ -222,7 +222,7 @@ impl Connection {
 
     /// Which counter the first timeout of an episode belongs to.
     fn count_failure(&self, cx: &mut Cx<'_>) {
-        use super::cc::CaState;
+        use crate::trace::CaState;
         let sack = self.is_sack();
         match self.window.ca_state {
             CaState::Recovery if sack => cx.mib.sack_recovery_fail += 1,

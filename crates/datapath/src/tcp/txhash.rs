@@ -3,8 +3,8 @@
 //! another (`sk_rethink_txhash`; `net.core.txrehash` in the kernel's documentation).
 
 use super::open::Endpoints;
-use super::seq::Seq;
 use super::{Connection, Cx};
+use crate::packet::seq::Seq;
 use crate::profile::Profile;
 
 /// The first hash of a connection; 0 if this kernel's sockets have none.

@@ -2,10 +2,10 @@
 //! (`tcp_check_urg`, `tcp_urg`, `tcp_recv_urg`, `tcp_mark_urg`).
 
 use super::input::Segment;
-use super::seq::Seq;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::TcpFlags;
+use crate::packet::seq::Seq;
 
 /// Urgent data, both ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -1,13 +1,13 @@
 //! The application's writes: how bytes become skb records (`tcp_sendmsg_locked`), and closing.
 
 use super::output::Push;
-use super::seq::Seq;
 use super::skb::Skb;
 use super::state::State;
 use super::timer::Timer;
 use super::{Connection, Cx, GSO_MAX_SIZE, SocketError};
 use crate::node::SocketReady;
 use crate::packet::TcpFlags;
+use crate::packet::seq::Seq;
 
 /// Nagle's switches (`tp->nonagle`).
 pub(super) mod nagle {

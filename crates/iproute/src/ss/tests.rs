@@ -1,9 +1,9 @@
 use super::diag::{EXT_INFO, INET_DIAG_CONG, INET_DIAG_INFO, NoRoom, attributes};
 use super::text::general;
 use super::*;
-use datapath::tcp::cc::CaState;
 use datapath::tcp::cc::dctcp::DctcpInfo;
 use datapath::tcp::state::State;
+use datapath::trace::CaState;
 
 fn socket(dctcp: DctcpInfo) -> SocketView {
     let info = TcpInfo {

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
+use datapath::packet::seq::Seq;
 use datapath::packet::{Packet, TcpFlags};
-use datapath::tcp::cc::CaState;
-use datapath::tcp::seq::Seq;
+use datapath::trace::CaState;
 use datapath::trace::{Cause, Event, EventKind};
 use datapath::units::Instant;
 use sim::link::{LinkId, NodeId};

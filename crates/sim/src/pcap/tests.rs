@@ -3,12 +3,12 @@ mod format;
 use super::*;
 use crate::link::{LinkId, NodeId};
 use crate::record::{Observer as _, Place};
+use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, FlowLabel, Icmp, Ipv4, Ipv6, Link, MacAddr, Meta, Network, SackBlock, SackList, Tcp,
     TcpFlags, TcpOptions, Timestamps, Transport, Udp, icmp, options, protocol,
 };
 use datapath::reason::Reason;
-use datapath::tcp::seq::Seq;
 use datapath::units::Instant;
 use proptest::prelude::*;
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
 //! What a host says about a connection (`TCP_INFO` and the like) must fit what was seen, and what one
 //! input makes of it must fit the rules of sending.
 
-use datapath::tcp::cc::CaState;
 use datapath::tcp::info::TcpInfo;
 use datapath::tcp::state::State;
+use datapath::trace::CaState;
 
 use super::outgoing::Outgoing;
 use super::tcp::{Broken, Flow, after};

@@ -3,11 +3,11 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
+use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, EtherType, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, MacAddr, Meta, Network, Packet,
     SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, protocol,
 };
-use datapath::tcp::seq::Seq;
 use serde::{Deserialize, Serialize};
 
 use crate::draw::Draw;

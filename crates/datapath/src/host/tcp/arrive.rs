@@ -1,12 +1,12 @@
 //! Arriving segments find their socket (`tcp_v4_rcv`, `__inet_lookup`); those of none are reset.
 
 use crate::host::Host;
+use crate::packet::seq::Seq;
 use crate::packet::{
     Body, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
 };
 use crate::reason::Reason;
 use crate::tcp::Connection;
-use crate::tcp::seq::Seq;
 use crate::units::Instant;
 use core::net::SocketAddr;
 

@@ -4,8 +4,8 @@
 use crate::fib::Features;
 use crate::host::udp::LOOPBACK_MTU;
 use crate::host::{Host, SocketError};
+use crate::packet::seq::Seq;
 use crate::tcp::config::{Sysctl, SysctlError, TcpConfig};
-use crate::tcp::seq::Seq;
 use crate::tcp::{Endpoints, PathMtu};
 use crate::units::{Duration, Instant};
 use core::hash::Hasher as _;

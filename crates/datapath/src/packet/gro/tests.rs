@@ -1,7 +1,7 @@
 use super::*;
+use crate::packet::seq::Seq;
 use crate::packet::testing::{ipv4, ipv6, packet, tcp, with_raw_option};
 use crate::packet::{Extra, FlowLabel, Tcp, Timestamps, Udp, protocol};
-use crate::tcp::seq::Seq;
 use proptest::prelude::*;
 
 /// The `index`-th segment of 1000 bytes of one flow.

@@ -11,8 +11,8 @@
 use super::config::AckFilter;
 use super::pool::{Hint, Waiting};
 use super::segment::Segment;
+use crate::packet::seq::Seq;
 use crate::packet::{Packet, TcpFlags};
-use crate::tcp::seq::Seq;
 
 /// Why an ACK went or stayed when another packet was queued behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,7 +11,8 @@ use super::tin::Tin;
 use super::{AckFilter, AckJudgement, AckRule, FlowMode};
 use super::{Cake, ack_filter, tins};
 use crate::packet::Packet;
-use crate::qdisc::{Cx, Enqueue};
+use crate::qdisc::Cx;
+use crate::reason::Enqueue;
 use crate::reason::Reason;
 use crate::units::Rate;
 

@@ -1,8 +1,8 @@
 //! Where the packets lie: one pool for all queues of an instance, so that a queue is a chain of
 //! slot numbers and nothing is allocated while packets come and go.
 
+use crate::packet::seq::Seq;
 use crate::packet::{Packet, Transport};
-use crate::tcp::seq::Seq;
 use crate::units::Instant;
 
 /// What was computed of a packet at enqueue.

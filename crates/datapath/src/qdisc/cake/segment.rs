@@ -1,8 +1,8 @@
 //! What the ACK filter sees of a packet: the TCP header behind IPv4, IPv6, or IPv6 in IPv4.
 
 use crate::packet::options::{RawOptions, kind};
+use crate::packet::seq::Seq;
 use crate::packet::{Network, Packet, SackBlock, TcpOptions, Transport};
-use crate::tcp::seq::Seq;
 use core::net::IpAddr;
 
 /// A TCP segment as the filter compares it.

@@ -2,7 +2,7 @@
 //! half is `tcp/ecn_dctcp.rs`.
 
 use super::{Ack, CaState, CcInfo, CongestionControl, CwndEvent, Reno, Window};
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 
 /// `DCTCP_MAX_ALPHA`: alpha 1.0 in fixed point.
 pub const MAX_ALPHA: u32 = 1 << ALPHA_BITS;

@@ -1,7 +1,7 @@
 //! HyStart: leaving slow start before the queue overflows (Ha and Rhee 2008, `hystart_update`).
 
 use super::{Ack, Window};
-use crate::tcp::seq::Seq;
+use crate::packet::seq::Seq;
 
 /// HyStart's state (its part of `struct bictcp`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

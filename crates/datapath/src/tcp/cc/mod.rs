@@ -15,27 +15,11 @@ pub use info::CcInfo;
 pub use reno::Reno;
 
 use super::TcpConfig;
-use super::seq::Seq;
+use crate::packet::seq::Seq;
+use crate::trace::CaState;
 
 /// `TCP_INFINITE_SSTHRESH`.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-
-/// State of the congestion machine (`enum tcp_ca_state`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(u8)]
-pub enum CaState {
-    /// Nothing bad has been observed recently.
-    #[default]
-    Open = 0,
-    /// The sender has seen duplicate ACKs or SACKs.
-    Disorder = 1,
-    /// The window is being reduced after ECN or local congestion.
-    Cwr = 2,
-    /// Fast recovery.
-    Recovery = 3,
-    /// A timeout, or reneging.
-    Loss = 4,
-}
 
 /// Events that a module may care about (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

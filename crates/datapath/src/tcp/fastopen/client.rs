@@ -2,9 +2,9 @@
 
 use super::{Cookie, TryExperimental, option_of, switch};
 use crate::packet::{Packet, TcpFlags};
-use crate::tcp::cc::CaState;
 use crate::tcp::skb::Skb;
 use crate::tcp::{Connection, Cx, shared};
+use crate::trace::CaState;
 use crate::trace::Cause;
 
 impl Connection {

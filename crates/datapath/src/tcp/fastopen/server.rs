@@ -2,10 +2,10 @@
 
 use super::{Admission, Cookie, Request, option_of, switch};
 use crate::packet::Packet;
-use crate::tcp::cc::CaState;
 use crate::tcp::input::Segment;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
+use crate::trace::CaState;
 
 impl Connection {
     /// What the listener makes of a SYN (`tcp_try_fastopen`): whether the connection opens at

@@ -1,8 +1,8 @@
 //! Resets for segments that do not belong to the connection (RFC 9293 section 3.10.7).
 
+use crate::packet::seq::Seq;
 use crate::packet::{Ecn, Tcp, TcpFlags, TcpOptions};
 use crate::tcp::input::Segment;
-use crate::tcp::seq::Seq;
 use crate::tcp::{Connection, Cx};
 
 impl Connection {

@@ -1,9 +1,10 @@
 //! Into CWR, Recovery and Loss: what is remembered, marked and reduced on the way.
 
 use crate::profile::{LossDetection, Reduction};
-use crate::tcp::cc::{CaState, CongestionControl, CwndEvent};
+use crate::tcp::cc::{CongestionControl, CwndEvent};
 use crate::tcp::skb::{SkbId, tag};
 use crate::tcp::{Connection, Cx};
+use crate::trace::CaState;
 use crate::trace::{Cause, EventKind};
 
 impl Connection {

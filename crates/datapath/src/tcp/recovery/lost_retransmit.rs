@@ -6,11 +6,11 @@
 //! vanilla walk looked at each retransmission only once per ACK, during the scan of the SACK
 //! block below or in which it lies, and compared `ack_seq` with the end of that one block only.
 
-use super::super::seq::Seq;
 use super::super::skb::tag;
 use super::super::{Connection, Cx};
 use super::CaState;
 use crate::packet::SackBlock;
+use crate::packet::seq::Seq;
 use crate::profile::LostRetransmit;
 use crate::trace::Cause;
 

@@ -29,13 +29,14 @@ pub(super) use rack::Rack;
 pub(super) use scoreboard::SackOutcome;
 pub(super) use tlp::Push;
 
-use super::cc::{CaState, CongestionControl, CwndEvent};
-use super::seq::Seq;
+use super::cc::{CongestionControl, CwndEvent};
 use super::skb::SkbId;
 use super::timer::HZ;
 use super::{Connection, Cx};
 use crate::packet::SackBlock;
+use crate::packet::seq::Seq;
 use crate::profile::LossDetection;
+use crate::trace::CaState;
 use crate::trace::{Cause, EventKind};
 
 /// The scoreboard's counts and what the machine remembers.

@@ -1,10 +1,10 @@
 //! RACK (RFC 8985): a segment is lost when one sent sufficiently later was delivered.
 
-use super::super::seq::Seq;
 use super::super::skb::{SkbId, tag};
 use super::super::timer::Pending;
 use super::super::{Connection, Cx};
 use super::CaState;
+use crate::packet::seq::Seq;
 use crate::trace::Cause;
 
 /// RACK's state (`struct tcp_rack`).

@@ -5,7 +5,7 @@ use super::super::state::State;
 use super::super::timer::Pending;
 use super::super::{Connection, Cx};
 use super::{CaState, Rexmit};
-use crate::qdisc::Enqueue;
+use crate::reason::Enqueue;
 use crate::trace::{Cause, EventKind};
 
 impl Connection {

@@ -1,11 +1,11 @@
 //! The scoreboard: reading SACK blocks into tags (`tcp_sacktag_write_queue`, RFC 2018, RFC 2883).
 
 use super::super::rate::RateSample;
-use super::super::seq::Seq;
 use super::super::skb::{Skb, SkbId, tag};
 use super::super::{Connection, Cx};
 use super::shift::Shift;
 use super::{AckFlags, CaState};
+use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 
 /// What the SACK blocks of one ACK brought (`struct tcp_sacktag_state`).

@@ -1,9 +1,9 @@
 //! Tail loss probes (RFC 8985 section 7).
 
-use super::super::seq::Seq;
 use super::super::timer::Pending;
 use super::super::{Connection, Cx};
 use super::{AckFlags, CaState};
+use crate::packet::seq::Seq;
 use crate::trace::{Cause, EventKind};
 use crate::units::Instant;
 

@@ -2,11 +2,11 @@
 //! (RFC 3708), and the adaptation to reordering that comes with it.
 
 use super::super::cc::CongestionControl;
-use super::super::seq::Seq;
 use super::super::skb::tag;
 use super::super::state::State;
 use super::super::{Connection, Cx};
 use super::CaState;
+use crate::packet::seq::Seq;
 use crate::trace::EventKind;
 
 /// `TCP_RACK_RECOVERY_THRESH`.

@@ -5,9 +5,9 @@
 use super::super::config::AckFilter;
 use super::super::pool::{Chain, Charge, Pool};
 use super::*;
+use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, Tcp, Timestamps, Transport};
 use crate::qdisc::testing::{frame, super_frame};
-use crate::tcp::seq::Seq;
 use crate::units::Instant;
 use proptest::prelude::*;
 
