@@ -1,8 +1,8 @@
 //! Judges a slice of seeds and tells each that fails on a line: seed, tab, oracle, tab, what it saw.
 //!
 //! `slice KIND A..B [SEED]...` stops at the first failure, but for the seeds named, which may fail;
-//! `slice KIND A..B all` does not stop; `slice shrink KIND SEED` writes a case made simpler, and what
-//! it breaks; `slice kinds` tells the kinds. The mutation check and the
+//! `slice KIND A..B all` does not stop; `slice shrink KIND SEED [TRIES]` writes a case made simpler,
+//! by so many tries, and what it breaks; `slice kinds` tells the kinds. The mutation check and the
 //! coverage of the swarm tester run on it (docs/TESTING.md): unlike `ackwright swarm` it needs little to
 //! be built.
 
@@ -21,11 +21,11 @@ fn main() -> ExitCode {
         println!("{}", Kind::ALL.map(Kind::name).join(" "));
         return ExitCode::SUCCESS;
     }
-    if let [word, kind, seed] = &words[..]
+    if let [word, kind, seed, tries @ ..] = &words[..]
         && word == "shrink"
         && let (Ok(kind), Ok(seed)) = (kind.parse(), seed.parse())
     {
-        return shrink(kind, seed);
+        return shrink(kind, seed, tries.first().and_then(|it| it.parse().ok()).unwrap_or(2_000));
     }
     let Some((campaign, teller)) = understood(&words) else {
         eprintln!("slice KIND A..B [SEED]... | slice KIND A..B all | slice kinds");
@@ -37,14 +37,14 @@ fn main() -> ExitCode {
 }
 
 /// Writes down a seed that fails.
-fn shrink(kind: Kind, seed: u64) -> ExitCode {
+fn shrink(kind: Kind, seed: u64, tries: u32) -> ExitCode {
     fn judged<C: swarm::case::Case>(seed: u64) -> Result<Outcome, Violation> {
         swarm::judge::judge(&C::draw(seed))
     }
     match swarm::with_case!(kind, judged(seed)) {
         Ok(_) => ExitCode::SUCCESS,
         Err(violation) => {
-            let (text, _) = swarm::file::of_seed(kind, seed, violation, 2_000);
+            let (text, _) = swarm::file::of_seed(kind, seed, violation, tries);
             writeln!(stdout(), "{text}").expect("somebody listens");
             ExitCode::FAILURE
         }

@@ -281,8 +281,10 @@ fn sysctl(draw: &mut Draw) -> Step {
         _ => i64::from(values::int(draw)).to_string(),
     };
     if draw.percent(5) {
-        let three =
-            [values::int(draw), values::int(draw), values::int(draw)].map(|it| it.to_string());
+        // A buffer of gigabytes that nobody reads would be filled in one step, packet by packet.
+        let largest_default = 1 << 26;
+        let three = [values::int(draw), values::int(draw).min(largest_default), values::int(draw)]
+            .map(|it| it.to_string());
         let name = *draw.one_of(&["tcp_rmem", "tcp_wmem"]);
         return Step::Sysctl(end, name.to_owned(), three.join(" "));
     }

@@ -133,6 +133,8 @@ impl Process {
         }
         if let Some(stream) = self.model.stream_mut(fd) {
             stream.aim = Some(aim);
+            // What was begun before was given up, by `shutdown` perhaps.
+            stream.ends = stream.ends.filter(|(_, peer)| *peer == aim);
         }
     }
 
