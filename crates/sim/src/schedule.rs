@@ -160,6 +160,15 @@ pub(crate) struct Schedule {
 /// as the documentation says.
 const ID_BITS: u32 = 24;
 const INDEX_BITS: u32 = 22;
+/// Only these have slots, and so keys: a kind and an index have to fit into `ID_BITS`.
+const KINDS_WITH_SLOTS: [Kind; 3] = [Kind::Sent, Kind::Arrival, Kind::Wake];
+const _: () = {
+    let mut place = 0;
+    while place < KINDS_WITH_SLOTS.len() {
+        assert!(KINDS_WITH_SLOTS[place] as u32 >> (ID_BITS - INDEX_BITS) == 0);
+        place += 1;
+    }
+};
 /// What lies further ahead than about 18 minutes has this time in its key. When it comes first,
 /// the epoch is moved on.
 const HORIZON: u64 = (1 << (64 - ID_BITS)) - 2;
@@ -184,6 +193,7 @@ impl Default for Schedule {
 impl Schedule {
     /// A slot for the events of one `kind` that happen to `index`.
     pub fn add_slot(&mut self, kind: Kind, index: u32) -> Slot {
+        assert!(KINDS_WITH_SLOTS.contains(&kind), "{kind:?} has no place in a key");
         assert!(index >> INDEX_BITS == 0, "more than four million links or nodes");
         let leaf = self.waits.len() as u32;
         self.waits.push(Event::new(Instant::FAR_FUTURE, kind, index));

@@ -16,6 +16,7 @@ use crate::packet::Packet;
 use crate::prefetch::prefetch;
 use crate::reason::Reason;
 use crate::units::Instant;
+use core::slice::from_mut;
 
 /// Any qdisc.
 #[derive(Clone, Debug)]
@@ -162,7 +163,13 @@ impl Sched {
             AnyQdisc::Fifo(fifo) => return fifo.peek(),
             AnyQdisc::Red(red) => return red.peek(cx),
             AnyQdisc::Prio(prio) => return prio.peek(cx),
-            deciding => {
+            deciding @ (AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Tbf(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Cake(_)) => {
                 if !self.holds {
                     self.holds = deciding.dequeue_into(self.held.get_or_insert_default(), cx);
                 }
@@ -180,7 +187,12 @@ impl Sched {
             AnyQdisc::PfifoFast(pfifo_fast) => pfifo_fast.may_bypass(),
             AnyQdisc::Codel(codel) => codel.may_bypass(),
             AnyQdisc::FqCodel(fq_codel) => fq_codel.may_bypass(),
-            _ => false,
+            AnyQdisc::Tbf(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Red(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::Prio(_)
+            | AnyQdisc::Cake(_) => false,
         }
     }
 
@@ -192,7 +204,12 @@ impl Sched {
             AnyQdisc::PfifoFast(pfifo_fast) => pfifo_fast.count_bypass(packet),
             AnyQdisc::Codel(codel) => codel.count_bypass(packet),
             AnyQdisc::FqCodel(fq_codel) => fq_codel.count_bypass(packet),
-            _ => {}
+            AnyQdisc::Tbf(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Red(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::Prio(_)
+            | AnyQdisc::Cake(_) => {}
         }
     }
 
@@ -202,14 +219,32 @@ impl Sched {
         match &self.qdisc {
             AnyQdisc::Fifo(fifo) => fifo.backlog().packets == 0,
             AnyQdisc::PfifoFast(pfifo_fast) => pfifo_fast.may_bypass(),
-            _ => false,
+            AnyQdisc::Tbf(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Red(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Prio(_)
+            | AnyQdisc::Cake(_) => false,
         }
     }
 
     /// Whether senders are to set their packets' times, because fq keeps them.
     #[inline]
     pub fn paces(&self) -> bool {
-        matches!(&self.qdisc, AnyQdisc::Fq(fq) if fq.paces())
+        match &self.qdisc {
+            AnyQdisc::Fq(fq) => fq.paces(),
+            AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Tbf(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Red(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Prio(_)
+            | AnyQdisc::Cake(_) => false,
+        }
     }
 
     /// Tells the qdiscs that count what they hold about the packet that `peek` has taken out.
@@ -219,7 +254,14 @@ impl Sched {
         match &mut self.qdisc {
             AnyQdisc::Codel(codel) => codel.set_held(held),
             AnyQdisc::FqCodel(fq_codel) => fq_codel.set_held(held),
-            _ => {}
+            AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Tbf(_)
+            | AnyQdisc::Netem(_)
+            | AnyQdisc::Red(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::Prio(_)
+            | AnyQdisc::Cake(_) => {}
         }
     }
 
@@ -244,7 +286,28 @@ impl Sched {
                 netem.child().map(|child| (class(1), child)).into_iter().collect()
             }
             AnyQdisc::Prio(prio) => (1..).map(class).zip(prio.bands()).collect(),
-            _ => Vec::new(),
+            AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Cake(_) => Vec::new(),
+        }
+    }
+
+    /// The direct children.
+    fn children_mut(&mut self) -> &mut [Sched] {
+        match &mut self.qdisc {
+            AnyQdisc::Tbf(tbf) => from_mut(tbf.child_mut()),
+            AnyQdisc::Red(red) => from_mut(red.child_mut()),
+            AnyQdisc::Netem(netem) => netem.child_mut(false).map(from_mut).unwrap_or_default(),
+            AnyQdisc::Prio(prio) => prio.bands_mut(),
+            AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Cake(_) => &mut [],
         }
     }
 
@@ -257,7 +320,13 @@ impl Sched {
         let left: Sched = match &mut owner.qdisc {
             AnyQdisc::Netem(netem) => return netem.take_child(),
             AnyQdisc::Prio(_) => Fifo::pfifo_default().into(),
-            _ => Fifo::new(FifoKind::Bytes(0)).into(),
+            AnyQdisc::Tbf(_) | AnyQdisc::Red(_) => Fifo::new(FifoKind::Bytes(0)).into(),
+            AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Cake(_) => return None,
         };
         let place = owner.own_class_mut(parent.minor())?;
         Some(Box::new(core::mem::replace(place, left)))
@@ -266,17 +335,7 @@ impl Sched {
     /// Tells the qdisc `owner` and all above it that packets were discarded below them, which counts as
     /// dropped (`qdisc_tree_reduce_backlog`). False if it is not here.
     pub fn count_discarded(&mut self, owner: Handle, drops: u64) -> bool {
-        let below = match &mut self.qdisc {
-            AnyQdisc::Tbf(tbf) => tbf.child_mut().count_discarded(owner, drops),
-            AnyQdisc::Red(red) => red.child_mut().count_discarded(owner, drops),
-            AnyQdisc::Netem(netem) => {
-                netem.child_mut(false).is_some_and(|child| child.count_discarded(owner, drops))
-            }
-            AnyQdisc::Prio(prio) => {
-                prio.bands_mut().iter_mut().any(|band| band.count_discarded(owner, drops))
-            }
-            _ => false,
-        };
+        let below = self.children_mut().iter_mut().any(|it| it.count_discarded(owner, drops));
         let is_above = below || self.handle == owner;
         if is_above {
             self.count_drops(drops);
@@ -290,7 +349,12 @@ impl Sched {
             AnyQdisc::Red(red) => red.count_drops(drops),
             AnyQdisc::Netem(netem) => netem.count_drops(drops),
             AnyQdisc::Prio(prio) => prio.count_drops(drops),
-            _ => {}
+            AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Cake(_) => {}
         }
     }
 
@@ -299,15 +363,7 @@ impl Sched {
         if self.handle == handle {
             return Some(self);
         }
-        match &mut self.qdisc {
-            AnyQdisc::Tbf(tbf) => tbf.child_mut().find_mut(handle),
-            AnyQdisc::Red(red) => red.child_mut().find_mut(handle),
-            AnyQdisc::Netem(netem) => netem.child_mut(false)?.find_mut(handle),
-            AnyQdisc::Prio(prio) => {
-                prio.bands_mut().iter_mut().find_map(|band| band.find_mut(handle))
-            }
-            _ => None,
-        }
+        self.children_mut().iter_mut().find_map(|child| child.find_mut(handle))
     }
 
     /// What is attached to the class `parent`, anywhere in this tree.
@@ -315,15 +371,7 @@ impl Sched {
         if self.handle.owns(parent) {
             return self.own_class_mut(parent.minor());
         }
-        match &mut self.qdisc {
-            AnyQdisc::Tbf(tbf) => tbf.child_mut().class_mut(parent),
-            AnyQdisc::Red(red) => red.child_mut().class_mut(parent),
-            AnyQdisc::Netem(netem) => netem.child_mut(false)?.class_mut(parent),
-            AnyQdisc::Prio(prio) => {
-                prio.bands_mut().iter_mut().find_map(|band| band.class_mut(parent))
-            }
-            _ => None,
-        }
+        self.children_mut().iter_mut().find_map(|child| child.class_mut(parent))
     }
 
     /// What is attached to this qdisc's own class `minor`. Those with a single class do not look
@@ -334,7 +382,12 @@ impl Sched {
             AnyQdisc::Red(red) => Some(red.child_mut()),
             AnyQdisc::Netem(netem) => netem.child_mut(true),
             AnyQdisc::Prio(prio) => prio.bands_mut().get_mut(usize::from(minor).checked_sub(1)?),
-            _ => None,
+            AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Cake(_) => None,
         }
     }
 }

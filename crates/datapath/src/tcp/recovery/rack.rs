@@ -80,21 +80,19 @@ impl Connection {
             return false;
         }
         self.rec.rack.advanced = false;
-        let timeout_us = self.rack_detect_loss(cx);
-        if timeout_us == 0 {
-            return false;
-        }
+        let Some(timeout_us) = self.rack_detect_loss(cx) else { return false };
         let ticks = (timeout_us + TIMEOUT_MIN_US).div_ceil(1_000);
         self.reset_xmit_timer(Pending::Reorder, ticks, cx.now);
         true
     }
 
-    /// RFC 8985 section 6.2 step 5. Returns how long to wait for the rest, µs; 0 = no need.
-    pub(super) fn rack_detect_loss(&mut self, cx: &mut Cx<'_>) -> u32 {
-        let Rack { sent_us: Some(rack_us), end_seq, .. } = self.rec.rack else { return 0 };
+    /// RFC 8985 section 6.2 step 5. Returns how long to wait for the rest, µs, if there is any.
+    pub(super) fn rack_detect_loss(&mut self, cx: &mut Cx<'_>) -> Option<u32> {
+        let Rack { sent_us, end_seq, .. } = self.rec.rack;
+        let rack_us = sent_us?;
         let reo_wnd_us = self.rack_reo_wnd_us();
         let now_us = cx.now_us();
-        let mut timeout_us = 0;
+        let mut timeout_us = None;
         let mut next = self.queue.sent_head();
         while let Some(id) = next {
             next = self.queue.sent_after(id);
@@ -111,7 +109,7 @@ impl Connection {
                 self.mark_skb_lost(id, Cause::Rack, cx);
                 self.queue.unlink_sent(id);
             } else {
-                timeout_us = timeout_us.max(remaining as u32);
+                timeout_us = timeout_us.max(Some(remaining as u32));
             }
         }
         timeout_us
@@ -173,11 +171,12 @@ impl Connection {
             self.xmit_retransmit_queue(Cause::Rack, cx);
         }
         if self.pending != Pending::Retransmit {
-            if timeout_us > 0 {
-                let ticks = timeout_us.div_ceil(1_000);
-                self.reset_xmit_timer(Pending::Reorder, ticks, cx.now);
-            } else {
-                self.rearm_rto(cx.now);
+            match timeout_us {
+                Some(timeout_us) => {
+                    let ticks = timeout_us.div_ceil(1_000);
+                    self.reset_xmit_timer(Pending::Reorder, ticks, cx.now);
+                }
+                None => self.rearm_rto(cx.now),
             }
         }
     }
