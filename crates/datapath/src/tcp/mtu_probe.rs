@@ -56,12 +56,6 @@ impl Connection {
         mss + self.header_len() + self.network_header_len()
     }
 
-    /// Segment size that fits in packets of `mtu` bytes (`tcp_mtu_to_mss`).
-    fn mss_of_mtu(&self, mtu: u32) -> u32 {
-        let by_path = mtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
-        by_path.min(self.snd.mss_clamp).saturating_sub(self.header_len() - TCP_HEADER_LEN).max(48)
-    }
-
     /// The limit that the search sets to segments, bytes; also notes a smaller path MTU.
     pub(super) fn probed_mss(&mut self) -> u32 {
         let pmtu = self.snd.pmtu;

@@ -103,14 +103,18 @@ impl Connection {
 
     /// Payload of a full segment, from peer's MSS and path MTU (`tcp_sync_mss`).
     pub(in crate::tcp) fn sync_mss(&mut self) {
-        let by_path = self.snd.pmtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
+        let mss = self.bound_to_half_window(self.mss_of_mtu(self.snd.pmtu));
+        self.snd.mss = mss.min(self.probed_mss());
+    }
+
+    /// Segment size that fits in packets of `mtu` bytes (`tcp_mtu_to_mss`).
+    pub(in crate::tcp) fn mss_of_mtu(&self, mtu: u32) -> u32 {
+        let by_path = mtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
         let options = self.header_len() - TCP_HEADER_LEN;
         let lowest = self.config.sysctl.tcp_min_snd_mss;
         // The lowest size counts before the options (`__tcp_mtu_to_mss`): a path of that size and
         // the headers takes the segment.
-        let mss = by_path.min(self.snd.mss_clamp).max(lowest).saturating_sub(options).max(1);
-        let mss = self.bound_to_half_window(mss);
-        self.snd.mss = mss.min(self.probed_mss());
+        by_path.min(self.snd.mss_clamp).max(lowest).saturating_sub(options).max(1)
     }
 
     /// A segment is at most half of the largest window that the peer ever offered

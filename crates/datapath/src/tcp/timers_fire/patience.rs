@@ -10,17 +10,22 @@ impl Connection {
     /// The peer has answered nothing, with its window closed, for too long
     /// (`tcp_rtx_probe0_timed_out`).
     pub(super) fn window_closed_too_long(&self, head: SkbId, cx: &Cx<'_>) -> bool {
-        let user_timeout = self.config.user_timeout_ms;
-        let limit_ms = match user_timeout {
-            0 => u64::from(self.rto_max_ms()) * 2,
-            user => u64::from(user),
+        // Since the first retransmission: the head is sent again and again, with a time of its own.
+        let unanswered = match self.rec.retrans_stamp {
+            0 => cx.now.as_millis().saturating_sub(self.queue.get(head).sent_us() / 1_000),
+            first => u64::from(self.ts_now(cx.now).wrapping_sub(first)),
         };
-        let silent = u64::from(self.jiffies32(cx.now).wrapping_sub(self.rcv_tstamp));
-        if silent <= limit_ms {
-            return false;
+        let mut limit_ms = u64::from(self.rto_max_ms()) * 2;
+        let user_ms = u64::from(self.config.user_timeout_ms);
+        if user_ms > 0 {
+            // Windows of nothing do not prolong the user's patience.
+            if unanswered > user_ms {
+                return true;
+            }
+            limit_ms = limit_ms.min(user_ms);
         }
-        let sent_ms = self.queue.get(head).sent_us() / 1_000;
-        cx.now.as_millis().saturating_sub(sent_ms) > limit_ms
+        let silent = u64::from(self.jiffies32(cx.now).wrapping_sub(self.rcv_tstamp));
+        silent > limit_ms && unanswered > limit_ms
     }
 
     /// The connection timed out: the application is told what the network complained about, if it
