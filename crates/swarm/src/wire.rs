@@ -62,6 +62,10 @@ pub struct Setup {
     pub sysctls: Vec<String>,
     /// Window that honest peers offer in the end.
     pub honest_window: u16,
+    /// They offer no more than what has been written and not been sent, and at least a byte.
+    pub no_more: bool,
+    /// Before anything is closed, they offer this window and fall silent, and everybody writes.
+    pub silence: Option<u16>,
 }
 
 /// One thing that happens.
@@ -96,6 +100,8 @@ impl Default for Setup {
             busy_us: 0,
             sysctls: Vec::new(),
             honest_window: u16::MAX,
+            no_more: false,
+            silence: None,
         }
     }
 }
@@ -121,7 +127,7 @@ impl case::Case for Case {
                 Violation::new(oracle, format!("step {number} ({})", bench.clock()), what)
             })?;
         }
-        let heal = heal::heal(&mut bench, self.host.honest_window);
+        let heal = heal::heal(&mut bench, &self.host);
         heal.map_err(|(oracle, what)| {
             Violation::new(oracle, format!("the end ({})", bench.clock()), what)
         })?;
@@ -170,6 +176,12 @@ impl Setup {
         }
         if self.profile != plain.profile {
             list.push(Self { profile: plain.profile, ..self.clone() });
+        }
+        if self.no_more {
+            list.push(Self { no_more: false, ..self.clone() });
+        }
+        if self.silence.is_some() {
+            list.push(Self { silence: None, ..self.clone() });
         }
         if self.honest_window != plain.honest_window {
             list.push(Self { honest_window: plain.honest_window, ..self.clone() });

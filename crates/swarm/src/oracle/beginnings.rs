@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::frame::{Segment, flag};
 use super::outgoing::{COOKIE_MSS, Limits, Outgoing};
-use super::tcp::{Broken, FAR, Flow};
+use super::tcp::{Broken, FAR, Flow, after};
 
 impl Flow {
     /// The present numbers of the host.
@@ -18,8 +18,21 @@ impl Flow {
     pub fn possible(&self) -> impl Iterator<Item = &Outgoing> {
         let others = self.is_guessed();
         let present = self.begun.len().saturating_sub(1);
-        let places = self.begun.iter().enumerate();
-        places.filter(move |(at, _)| others || *at == present).map(|(_, out)| out)
+        let mut places = (0..self.begun.len())
+            .filter(move |at| others || *at == present || self.are_twins(*at, present));
+        core::iter::from_fn(move || places.next().map(|at| &self.begun[at]))
+    }
+
+    /// Whether a segment acknowledges nothing that was never sent.
+    pub fn acks_what_was_sent(&self, segment: &Segment) -> bool {
+        self.possible().any(|out| !after(segment.ack, out.reached))
+    }
+
+    /// The host has answered two SYNs of one connection with different numbers. Either may be a
+    /// cookie that has come back: which one, its numbers will tell.
+    fn are_twins(&self, one: usize, other: usize) -> bool {
+        let (one, other) = (&self.begun[one], &self.begun[other]);
+        one.answers && other.answers && one.connection == other.connection
     }
 
     pub(super) fn is_guessed(&self) -> bool {
@@ -29,6 +42,12 @@ impl Flow {
     /// Where the bytes end that were written to a connection.
     pub fn stream_end(&self, out: &Outgoing) -> u32 {
         out.iss.wrapping_add(1).wrapping_add(self.written_to(out) as u32)
+    }
+
+    /// Bytes of it that were written and have not been sent.
+    pub fn unsent(&self, out: &Outgoing) -> u32 {
+        let end = self.stream_end(out);
+        if after(end, out.end) { end.wrapping_sub(out.end) } else { 0 }
     }
 
     /// Bytes that were written to the connection whose numbers these are.
@@ -132,8 +151,11 @@ impl Flow {
         let from = segment.seq.wrapping_sub(follows);
         let distance = |at: &usize| from.wrapping_sub(self.begun[*at].iss);
         let Some(nearest) = (0..self.begun.len()).min_by_key(distance) else { return Vec::new() };
-        let guessed = self.is_guessed() && !segment.has(flag::SYN);
-        let other = |at: &usize| guessed && *at != nearest && distance(at) < FAR;
+        let guessed = self.is_guessed();
+        let other = |at: &usize| {
+            let possible = guessed || self.are_twins(*at, nearest);
+            possible && !segment.has(flag::SYN) && *at != nearest && distance(at) < FAR
+        };
         let mut list: Vec<usize> = (0..self.begun.len()).filter(other).collect();
         list.push(nearest);
         list

@@ -57,6 +57,8 @@ pub struct Segment {
     pub window: u16,
     /// Bytes of payload.
     pub len: u32,
+    /// Bytes of its options, padding included.
+    pub options_len: u32,
     /// Maximum segment size.
     pub mss: Option<u16>,
     /// Window scale.
@@ -195,6 +197,7 @@ pub fn read_tcp(bytes: &[u8], odd: Options) -> Result<Segment, String> {
         flags: word(bytes, 12) & 0x1ff,
         window: word(bytes, 14),
         len: (bytes.len() - header_len) as u32,
+        options_len: header_len as u32 - 20,
         ..Segment::default()
     };
     match read_options(&bytes[20..header_len], &mut segment) {

@@ -104,6 +104,11 @@ impl Look {
         // What is lost may have been sent again before, by a timeout that was undone.
         // Within a reduction that goes on, proportional rate reduction may give nothing.
         let begins = before.info.ca_state < CaState::Cwr && info.ca_state == CaState::Recovery;
+        // What lies beyond a window that the peer has taken back waits, unless it is the first
+        // (`__tcp_retransmit_skb`): either all of it is within, or the first is among the lost.
+        let flight = u64::from(info.unacked) * u64::from(info.snd_mss);
+        let first_is_lost = info.lost + info.sacked == info.unacked;
+        let within = first_is_lost || u64::from(info.snd_wnd) >= flight;
         let resent = info.total_retrans != before.info.total_retrans;
         if around.quiet
             && around.modern
@@ -112,6 +117,7 @@ impl Look {
             && !self.is_paced()
             && info.lost > info.retrans
             && info.snd_wnd > 0
+            && within
         {
             return Err(broken("recovery", self, "it begins, and nothing is sent again"));
         }

@@ -76,7 +76,11 @@ impl Outgoing {
             let what = format!("data up to {data_end}, written up to {stream_end}");
             return Err(("exact bytes", what));
         }
-        if segment.len > 0 && !syn && after(data_end, self.edge) {
+        if syn && after(data_end, self.edge) {
+            // What a SYN carries waits for no window, and may go again (`tcp_rcv_fastopen_synack`).
+            self.edge = data_end;
+        }
+        if segment.len > 0 && after(data_end, self.edge) {
             let what = format!("data up to {data_end}, allowed up to {}", self.edge);
             return Err(("window", what));
         }

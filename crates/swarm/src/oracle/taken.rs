@@ -36,13 +36,15 @@ impl Taken {
     }
 
     /// Whether what begins here may be taken: the window that was told last and those before let it
-    /// in. `slack`: what scaling hides.
+    /// in. `slack`: what scaling hides of a window, but a closed one is closed (`__tcp_select_window`
+    /// rounds up).
     pub fn lets_in(&self, segment: &Segment, slack: u32) -> bool {
         if self.is_unknown || segment.len == 0 || segment.has(flag::SYN) {
             return true;
         }
-        let edges = [self.furthest, self.closed].into_iter().flatten();
-        edges.into_iter().all(|edge| after(edge.wrapping_add(slack), segment.seq))
+        let within = |edge: u32| after(edge, segment.seq);
+        self.furthest.is_none_or(|edge| within(edge.wrapping_add(slack)))
+            && self.closed.is_none_or(within)
     }
 
     /// Data as a peer should send it has come, at this time in ms: an ACK is due.
@@ -129,5 +131,21 @@ impl Taken {
     /// What was SACKed may have been thrown away.
     pub fn forget_sacked(&mut self) {
         self.sacked.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_window_is_closed_whatever_its_scale_hides() {
+        let mut taken = Taken::default();
+        let ack = |ack, window| Segment { ack, window, flags: flag::ACK, ..Segment::default() };
+        let data = |seq| Segment { seq, len: 10, ..Segment::default() };
+        assert_eq!(taken.sent(&ack(100, 2), 100, Some(256)), Ok(()));
+        assert!(taken.lets_in(&data(400), 127));
+        assert_eq!(taken.sent(&ack(356, 0), 356, Some(0)), Ok(()));
+        assert!(!taken.lets_in(&data(356), 127));
     }
 }

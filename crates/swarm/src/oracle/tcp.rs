@@ -98,10 +98,14 @@ pub struct Flow {
     /// Where the peer has begun, and how far everything has come from there on.
     pub(super) heard: Vec<(u32, u32)>,
     stamps: BTreeSet<u32>,
+    /// Those that came beyond a hole since the host's state was looked at last.
+    held: BTreeSet<u32>,
     /// What the peer has acknowledged and allowed that was not on the wire then: it may have waited
     /// in the host's own queue.
     pub(super) claims: Vec<(u32, u32)>,
     peer_scale: u8,
+    /// The segment size of each SYN of the peer, if it told one.
+    offered_mss: Vec<Option<u32>>,
     pub(super) syn_window: u32,
     /// A segment of the peer had the urgent flag.
     pub urgent: bool,
@@ -167,6 +171,8 @@ impl Flow {
         let first = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::SYN;
         // What waits before it in a batch may have ended the connection.
         let is_stale = self.unlooked > 0 && !arrival.quiet && !self.active;
+        // And while it waits, the application may.
+        let may_wait = !arrival.quiet && !self.active;
         self.unlooked += 1;
         if first && missing && !self.active {
             self.begins_anew();
@@ -182,14 +188,23 @@ impl Flow {
         if plain && segment.len > 0 {
             self.taken.due(arrival.now_ms);
         }
-        if let Some((value, _)) = segment.stamps
-            && self.may_be_echoed(segment, arrival)
-        {
-            self.stamps.insert(value);
+        if let Some((value, _)) = segment.stamps {
+            let echoed = self.may_be_echoed(segment, arrival);
+            if echoed {
+                self.stamps.insert(value)
+            } else {
+                self.held.insert(value)
+            };
+        }
+        if self.is_torn {
+            // Pieces overtake what GRO holds: it may not lie beyond a hole then.
+            self.stamps.append(&mut self.held);
         }
         if segment.has(flag::SYN) {
             self.peer_scale = self.peer_scale.max(segment.scale.unwrap_or(0).min(MAX_SCALE));
             self.syn_window = self.syn_window.max(segment.window.into());
+            let mss = segment.mss.filter(|mss| *mss > 0);
+            self.offered_mss.push(mss.map(u32::from));
             if !self.heard.iter().any(|(begin, _)| *begin == segment.seq) {
                 self.heard.push((segment.seq, segment.seq.wrapping_add(1)));
             }
@@ -212,7 +227,7 @@ impl Flow {
         }
         if segment.has(flag::ACK) {
             let unknown = matches!(arrival.there, There::Nothing | There::Gone);
-            let returns = (unknown || is_stale) && !segment.has(flag::SYN);
+            let returns = (unknown || may_wait) && !segment.has(flag::SYN);
             if returns && arrival.there == There::Gone && !self.active {
                 self.returns_anew();
             }
@@ -352,12 +367,18 @@ impl Flow {
         self.longest = self.longest.max(segment.len);
         if segment.len > 0 {
             let acked = self.present().map_or(segment.seq, |out| out.acked);
-            self.flight.retain(|(seq, len)| after(seq.wrapping_add(*len), acked));
-            self.flight.push((segment.seq, segment.len));
+            let sent = (segment.seq, segment.len);
+            self.flight.retain(|it| *it != sent && after(it.0.wrapping_add(it.1), acked));
+            self.flight.push(sent);
         }
         self.host_window = segment.window;
         self.cookie = segment.cookie.clone().filter(|it| !it.is_empty()).or(self.cookie.take());
         Ok(())
+    }
+
+    /// The longest segment that the peer takes, options included: what a SYN of its told, or `unknown`.
+    pub fn longest_taken(&self, unknown: u32) -> Option<u32> {
+        self.offered_mss.iter().map(|mss| mss.unwrap_or(unknown)).max()
     }
 
     /// The host has dropped a segment of its own before it reached the wire.
@@ -406,8 +427,9 @@ impl Flow {
             return Err(("ACK of what arrived", what));
         }
         for &(start, end) in &segment.sack {
+            let covers = |run: &(u32, u32)| !after(run.0, start) && !after(end, run.1);
             // What lies below the ACK came once more, taken or not.
-            if !after(start, ack) && self.refused.iter().any(|run| covers(*run, start, end)) {
+            if !after(start, ack) && self.refused.iter().any(covers) {
                 continue;
             }
             let reached = reach(&self.arrived, start);
@@ -436,6 +458,12 @@ impl Flow {
         ends.any(|end| seq == end || seq == end.wrapping_sub(1))
     }
 
+    /// The host's state is looked at: so many segments have come since it was the last time.
+    pub fn looked(&mut self) -> u32 {
+        self.held.clear();
+        core::mem::take(&mut self.unlooked)
+    }
+
     /// How many bytes have come in order from some beginning, at most. Who has accepted a connection
     /// that has died since may read it while another one of the same ports is there.
     pub fn in_order(&self) -> u64 {
@@ -443,11 +471,6 @@ impl Flow {
         let all = self.heard.iter().map(bytes);
         if self.past.is_empty() { all.max().unwrap_or(0) } else { all.sum() }
     }
-}
-
-/// Whether a run holds another one.
-fn covers(run: (u32, u32), start: u32, end: u32) -> bool {
-    !after(run.0, start) && !after(end, run.1)
 }
 
 /// How far one gets from `from` on without meeting a hole.

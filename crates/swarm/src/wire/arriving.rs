@@ -52,6 +52,11 @@ impl Bench {
         let before = self.state_of(at);
         let look = self.look(at);
         self.bare_acks.clear();
+        // A segment without ACK is thrown away (`tcp_rcv_established`), and so is one that
+        // acknowledges what was never sent (`tcp_ack`): neither gives an occasion to send.
+        let acks =
+            |read: &frame::Segment| read.has(flag::ACK) && self.flows[at].acks_what_was_sent(read);
+        let is_heard = frame::read_tcp(&bytes, Options::Skipped).is_ok_and(|read| acks(&read));
         for packet in &list {
             if !pieces {
                 self.listen_in(packet);
@@ -59,8 +64,6 @@ impl Bench {
             self.hand_in(packet)?;
             self.check_states()?;
         }
-        // A segment without ACK is thrown away (`tcp_rcv_established`).
-        let is_heard = segment.flags & flag::ACK != 0;
         self.check_sense(at, look.as_ref(), list.len() == 1 && is_heard)?;
         self.check_cookie_age(at, before)?;
         match frame::read_tcp(&bytes, Options::Skipped) {
@@ -109,6 +112,8 @@ impl Bench {
         let open = matches!(before, Some(State::Established | State::CloseWait));
         let flow = &self.flows[at];
         let in_flight = flow.present().is_some_and(|out| out.end != out.acked);
+        // What is not signed acknowledges nothing.
+        let in_flight = in_flight || self.signs;
         // An unreachable peer may bring a timeout forward, and that may be the last (RFC 6069).
         if before != after && open && !in_flight {
             let what = format!("an ICMP message made {before:?} into {after:?} (RFC 5927)");

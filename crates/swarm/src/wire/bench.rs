@@ -74,6 +74,8 @@ pub(super) struct Bench {
     pub signs: bool,
     /// The MTU has never changed.
     pub one_mtu: bool,
+    /// The largest value that `tcp_min_snd_mss` has had.
+    pub lowest_mss: u32,
     /// Sockets whose writers wait for memory, and what was acknowledged when they began to.
     pub writers: Vec<(u32, u64)>,
     /// The sysctls that bear on what is sent when are what they are by default.
@@ -125,6 +127,7 @@ impl Bench {
             signs: false,
             other_ecn: false,
             one_mtu: true,
+            lowest_mss: 0,
             writers: Vec::new(),
             by_default: true,
             modern: setup.profile != "linux-2.6.22",

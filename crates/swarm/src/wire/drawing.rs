@@ -51,6 +51,12 @@ pub(super) fn case(draw: &mut Draw) -> Case {
     while (steps.len() as u64) < count && !draw.is_spent() {
         any(draw, &temper, &mut steps);
     }
+    if draw.percent(20) {
+        // The application's last words.
+        let bytes = draw.log_range(1..=60_000) as u32;
+        steps.push(Step::Call(Call::Send(0, bytes, 0)));
+        steps.push(Step::Call(Call::Shutdown(0, 1)));
+    }
     Case { host, steps }
 }
 
@@ -77,7 +83,11 @@ fn temper(draw: &mut Draw) -> Temper {
         signed: draw.percent(8),
         ace: if ace_used { 0x140 } else { 0 },
         marks: *draw.weighted(&[(5, 0), (2, 10), (1, 50)]),
-        echo: *draw.weighted(&[(30, 0), (1, -1_000), (1, -1_900_000)]),
+        echo: match draw.range(0..=23) {
+            0 => -1_000,
+            1 | 2 => -(draw.range(400_000..=2_147_000) as i64),
+            _ => 0,
+        },
         ipv6: draw.percent(30),
     }
 }
@@ -108,6 +118,8 @@ fn setup(draw: &mut Draw, temper: &Temper) -> Setup {
         busy_us: *draw.weighted(&[(6, 0), (2, 10), (2, 1_000), (1, 20_000)]),
         sysctls,
         honest_window: *draw.one_of(&[65_535, 65_535, 20_000, 4_000, 1_000, 500]),
+        no_more: draw.percent(20),
+        silence: draw.maybe(40, |draw| *draw.one_of(&[0, 0, 1, 500, 65_535])),
     }
 }
 
@@ -163,6 +175,28 @@ fn old_cookie(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     steps.push(Step::Segment(Segment { flow: 1, len: 0, ..honest(draw, temper) }));
 }
 
+/// The peer fills the window, and goes on when it is closed, while the application reads little.
+fn flood(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
+    if draw.percent(60) {
+        let size = *draw.one_of(&[1, 2_000, 4_096, 20_000]);
+        steps.push(Step::Call(Call::Set(0, number::SOL_SOCKET, number::SO_RCVBUF, size)));
+    }
+    let len = *draw.one_of(&[100, 500, 1_000, 1_460, 4_000]);
+    let data = Segment { len, flow: 0, options: Vec::new(), ..honest(draw, temper) };
+    let data = Segment { flags: data.flags & !flag::FIN, acks: Acks::All, ack_segments: 0, ..data };
+    for _ in 0..draw.log_range(3..=80) {
+        let from = *draw.weighted(&[(4, From::Next), (2, From::Acked)]);
+        steps.push(Step::Segment(Segment { from, seq: 0, ..data.clone() }));
+        if draw.percent(5) {
+            let bytes = draw.log_range(1..=4_000) as u32;
+            steps.push(Step::Call(Call::Receive(0, bytes, 0)));
+        }
+        if draw.percent(10) {
+            steps.push(Step::Wait(draw.log_range(1..=300_000)));
+        }
+    }
+}
+
 fn active_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     let connect = if draw.percent(20) {
         Call::ConnectWith(0, draw.log_range(0..=3_000) as u32)
@@ -206,6 +240,7 @@ fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
         96 => steps.push(Step::Sysctl(sysctl(draw))),
         97 => steps.push(Step::Mtu(*draw.one_of(&[1500, 1_280, 576, 9_000, 296]))),
         98 if draw.percent(15) => old_cookie(draw, temper, steps),
+        98 if draw.percent(50) => flood(draw, temper, steps),
         98 => passive_open(draw, temper, steps),
         _ => {
             steps.push(Step::Call(Call::Socket));

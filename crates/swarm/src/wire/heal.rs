@@ -5,7 +5,9 @@ use datapath::socket::{Syscall, number};
 use datapath::tcp::state::State;
 use datapath::units::Duration;
 
+use super::Setup;
 use super::bench::Bench;
+use super::calls::Call;
 use super::segment::{Acks, From, Segment, Stamps};
 use crate::oracle::frame::flag;
 use crate::oracle::tcp::{Broken, Flow, after};
@@ -14,6 +16,8 @@ use crate::oracle::tcp::{Broken, Flow, after};
 const PATIENCE: Duration = Duration::from_secs(250);
 /// Turns of honest peers at most: what is slow by its window need not end.
 const MAX_TURNS: u32 = 600;
+/// Bytes that go into the void.
+const WRITTEN_INTO_SILENCE: u32 = 5_000;
 /// Further behind, a number was never meant to be the next.
 const MAX_MISSING: u32 = 60_000;
 /// Bytes of what is missing that go at once.
@@ -23,13 +27,16 @@ const MAX_FILL: u32 = 4_000;
 const SILENCE: Duration = Duration::from_secs(2 * 3_600);
 
 /// Lets everything come to its end.
-pub(super) fn heal(bench: &mut Bench, honest_window: u16) -> Result<(), Broken> {
+pub(super) fn heal(bench: &mut Bench, setup: &Setup) -> Result<(), Broken> {
     let alive = alive(bench);
-    if be_honest(bench, honest_window)? {
+    if be_honest(bench, setup)? {
         alive.iter().try_for_each(|(at, before)| check_delivered(bench, *at, *before))?;
     }
+    if let Some(window) = setup.silence {
+        fall_silent(bench, window)?;
+    }
     close_all(bench)?;
-    be_honest(bench, honest_window)?;
+    be_honest(bench, setup)?;
     bench.pass(SILENCE)?;
     let left: Vec<_> = bench.host.tcp_sockets().collect();
     if left.is_empty() {
@@ -50,7 +57,7 @@ fn alive(bench: &Bench) -> Vec<(usize, u64)> {
 
 /// Peers answer whatever is sent, a millisecond later, and applications read. True: until nothing
 /// more happened.
-fn be_honest(bench: &mut Bench, window: u16) -> Result<bool, Broken> {
+fn be_honest(bench: &mut Bench, setup: &Setup) -> Result<bool, Broken> {
     let mut idle = Duration::ZERO;
     let mut so_far = progress(bench);
     for _ in 0..MAX_TURNS {
@@ -61,7 +68,7 @@ fn be_honest(bench: &mut Bench, window: u16) -> Result<bool, Broken> {
             bench.pass(Duration::from_millis(1))?;
         }
         for at in answered {
-            answer(bench, at, window)?;
+            answer(bench, at, setup)?;
         }
         read_all(bench)?;
         if core::mem::replace(&mut so_far, progress(bench)) != so_far {
@@ -89,22 +96,16 @@ fn progress(bench: &Bench) -> Vec<(Option<u32>, Option<u32>)> {
 }
 
 /// The peer sends what is missing, acknowledges all that it has seen, and says what comes next.
-fn answer(bench: &mut Bench, at: usize, window: u16) -> Result<(), Broken> {
+fn answer(bench: &mut Bench, at: usize, setup: &Setup) -> Result<(), Broken> {
     let flow = &bench.flows[at];
     if flow.reset || flow.begun.is_empty() {
         return Ok(());
     }
-    let flow_number = (bench.flows.len() - 1 - at) as u16;
-    let mut answer = Segment {
-        flow: flow_number,
-        flags: flag::ACK,
-        from: From::Acked,
-        acks: Acks::All,
-        window,
-        stamps: Some(Stamps::default()),
-        signed: flow.signs.then_some(true),
-        ..Segment::default()
+    let window = match flow.present().filter(|_| setup.no_more) {
+        Some(out) => flow.unsent(out).clamp(1, setup.honest_window.into()) as u16,
+        None => setup.honest_window,
     };
+    let mut answer = ack(bench, at, window);
     let Some(host_ack) = flow.host_ack else {
         answer.flags |= flag::SYN;
         answer.from = From::Next;
@@ -117,6 +118,46 @@ fn answer(bench: &mut Bench, at: usize, window: u16) -> Result<(), Broken> {
     answer.len = missing.min(MAX_FILL).min(flow.host_window.into()) as u16;
     bench.segment(&answer)?;
     bench.segment(&Segment { len: 0, from: From::Next, ..answer })
+}
+
+/// An ACK of all that came.
+fn ack(bench: &Bench, at: usize, window: u16) -> Segment {
+    Segment {
+        flow: (bench.flows.len() - 1 - at) as u16,
+        flags: flag::ACK,
+        from: From::Acked,
+        acks: Acks::All,
+        window,
+        stamps: Some(Stamps::default()),
+        signed: bench.flows[at].signs.then_some(true),
+        ..Segment::default()
+    }
+}
+
+/// Peers acknowledge, offer this window and are not heard of any more, while applications write. Who
+/// waits for an answer gives up by himself: after `tcp_retries2` probes of a closed window
+/// (`tcp_probe_timer`), or as many timeouts (`tcp_write_timeout`).
+fn fall_silent(bench: &mut Bench, window: u16) -> Result<(), Broken> {
+    let open = |at: &usize| {
+        matches!(bench.state_of(*at), Some(State::Established | State::CloseWait))
+            && bench.flows[*at].host_ack.is_some()
+    };
+    for at in (0..bench.flows.len()).filter(open).collect::<Vec<_>>() {
+        bench.segment(&ack(bench, at, window))?;
+    }
+    for slot in 0..bench.open.len() {
+        bench.call(&Call::Send(slot as u16, WRITTEN_INTO_SILENCE, 0))?;
+    }
+    bench.pass(SILENCE)?;
+    bench.to_answer.clear();
+    for at in 0..bench.flows.len() {
+        let Some(info) = bench.connection(at).map(|tcp| tcp.info(bench.now)) else { continue };
+        if info.unacked > 0 || info.notsent_bytes > 0 {
+            let what = format!("after hours without an answer it still waits: {info:?}");
+            return Err(("silence ends", what));
+        }
+    }
+    Ok(())
 }
 
 fn read_all(bench: &mut Bench) -> Result<(), Broken> {

@@ -124,6 +124,7 @@ impl Bench {
         if segment.flags & (flag::SYN | flag::ACK) == flag::SYN | flag::ACK {
             self.flows[at].answered_at = Some(self.now.as_millis());
         }
+        self.check_size(at, segment)?;
         let bare = segment.len == 0 && segment.flags & 0x3f == flag::ACK;
         // In other states a segment may be of a connection that is no more than a few numbers.
         let established = matches!(state, Some(State::Established | State::CloseWait));
@@ -145,6 +146,35 @@ impl Bench {
         Ok(())
     }
 }
+
+impl Bench {
+    /// RFC 6691: what the peer's MSS tells is the length of data and options. No host goes below
+    /// `tcp_min_snd_mss`, of which options are taken, too (`tcp_mtu_to_mss`). A cookie keeps one of
+    /// four sizes, and whoever returns it may choose (`check_tcp_syn_cookie`).
+    fn check_size(&mut self, at: usize, segment: &frame::Segment) -> Result<(), Broken> {
+        let lowest = self.host.tcp_defaults().sysctl.tcp_min_snd_mss;
+        self.lowest_mss = self.lowest_mss.max(lowest);
+        let flow = &self.flows[at];
+        let known = flow.active || self.host.tcp_mib().syn_cookies_sent == 0;
+        if segment.len == 0 || segment.has(flag::SYN) || !known {
+            return Ok(());
+        }
+        let unknown = if self.ipv6 { MSS_UNKNOWN_V6 } else { MSS_UNKNOWN };
+        let longest = flow.longest_taken(unknown).map(|mss| mss.max(self.lowest_mss));
+        match longest {
+            Some(longest) if segment.len + segment.options_len > longest => {
+                let what = format!("the peer takes {longest} bytes with options, not {segment:?}");
+                Err(("segment size", what))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `TCP_MSS_DEFAULT`: what a peer takes that has not told.
+const MSS_UNKNOWN: u32 = 536;
+/// The same over IPv6 (`IPV6_MIN_MTU` less headers).
+const MSS_UNKNOWN_V6: u32 = 1_220;
 
 /// What is emitted reads back as the same bytes.
 fn reparse(bytes: &[u8]) -> Result<(), Broken> {

@@ -82,9 +82,12 @@ impl Bench {
             let now = self.state_of(at);
             if now.is_some_and(|state| state != State::Close) {
                 self.flows[at].lives();
+            } else {
+                // The next one of these ports has challenges of its own.
+                self.answered_at.retain(|(flow, _)| *flow != at);
             }
             let before = core::mem::replace(&mut self.flows[at].state, now);
-            if core::mem::take(&mut self.flows[at].unlooked) > 1 {
+            if self.flows[at].looked() > 1 {
                 // One packet of a batch may end a connection, and a cookie in the next begin another.
                 continue;
             }

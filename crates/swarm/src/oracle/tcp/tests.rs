@@ -53,3 +53,21 @@ fn nothing_goes_beyond_the_window_or_the_stream() {
     let beyond = flow.sent(&data(1_500, 1, 100), 0, true).map_err(|it| it.0);
     assert_eq!(beyond, Err("nothing after the FIN"));
 }
+
+#[test]
+fn either_of_two_cookies_may_have_come_back() {
+    let mut flow = Flow::default();
+    for (begin, iss) in [(99, 499), (100, 497)] {
+        flow.heard(&syn(begin, flag::SYN, 0), &at(There::Nothing));
+        let answer = syn(iss, flag::SYN | flag::ACK, begin + 1);
+        flow.sent(&answer, 0, true).expect("lawful");
+    }
+    flow.heard(&syn(101, flag::ACK, 498), &at(There::Nothing));
+    flow.written = 1_000;
+    assert_eq!(flow.sent(&data(498, 500, 101), 0, true), Ok(()));
+    assert_eq!(flow.sent(&data(998, 500, 101), 0, true), Ok(()));
+    let fin = Segment { flags: flag::ACK | flag::FIN, ..data(1_498, 0, 101) };
+    assert_eq!(flow.sent(&fin, 0, true), Ok(()));
+    let beyond = flow.sent(&data(1_498, 1, 101), 0, true).map_err(|it| it.0);
+    assert!(beyond.is_err());
+}
