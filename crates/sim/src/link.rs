@@ -225,10 +225,11 @@ impl Link {
         prefetch(&self.to);
     }
 
-    /// When the last bit of the next `size` bytes will have left.
+    /// When the last bit of the next `size` bytes will have left: behind all that went before, also
+    /// where the link had a rate until now.
     #[inline]
     fn leaves_at(&mut self, now: Instant, size: u32) -> Instant {
-        let Some(rate) = self.rate else { return now };
+        let Some(rate) = self.rate else { return now.max(self.busy_until) };
         if self.latest.0 != size {
             self.latest = (size, rate.time_to_send(Bytes(size)));
         }

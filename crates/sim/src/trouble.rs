@@ -95,7 +95,8 @@ impl Trouble {
     fn jittered(&mut self, at: Instant) -> Instant {
         let Chances { jitter, jitter_reorders, .. } = self.chances;
         if jitter == Duration::ZERO {
-            return at;
+            // Behind those that were late when there was jitter.
+            return at.max(self.latest);
         }
         let at = at + Duration::from_nanos(self.rng.below(jitter.as_nanos() + 1));
         if jitter_reorders {

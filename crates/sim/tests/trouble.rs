@@ -2,13 +2,14 @@
 
 use core::net::SocketAddr;
 use datapath::node::Port;
+use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::rng::Ratio;
 use datapath::units::{Duration, Instant, Rate};
 use proptest::prelude::*;
 use sim::app::{AppReport, Cbr, UdpSink};
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
-use sim::record::{DropLog, Fingerprint, Place};
+use sim::record::{DropLog, Fingerprint, Observer, Place};
 use sim::rules::Rule;
 use sim::topology::Topology;
 use sim::world::{AppId, World};
@@ -121,6 +122,40 @@ fn jitter_keeps_the_order_unless_told_otherwise() {
         pair.print.borrow().hash
     };
     assert_ne!(reordered(chances), reordered(Chances { jitter_reorders: true, ..chances }));
+}
+
+/// When what has come was sent, in the order in which it came.
+#[derive(Default)]
+struct SentAt(Vec<Instant>);
+
+impl Observer for SentAt {
+    fn delivered(&mut self, _: Instant, _: LinkId, packet: &Packet) {
+        self.0.push(packet.meta.enqueued_at);
+    }
+}
+
+#[test]
+fn nobody_overtakes_those_who_are_late_when_trouble_ends() {
+    let chances = Chances { jitter: Duration::from_millis(50), ..Chances::default() };
+    let mut pair = Pair::new(link(chances), 1);
+    let sent_at = Rc::new(RefCell::new(SentAt::default()));
+    pair.world.observe(Box::new(Rc::clone(&sent_at)));
+    pair.world.run_until(ms(501));
+    pair.world.link_mut(LinkId(0)).end_trouble();
+    assert_eq!(pair.run().received, 100);
+    assert!(sent_at.borrow().0.is_sorted());
+}
+
+#[test]
+fn nobody_overtakes_what_a_slow_rate_still_holds() {
+    let slow = LinkConfig::new(Rate::from_bits_per_sec(100_000), Duration::from_millis(5));
+    let mut pair = Pair::new(slow, 1);
+    let sent_at = Rc::new(RefCell::new(SentAt::default()));
+    pair.world.observe(Box::new(Rc::clone(&sent_at)));
+    pair.world.run_until(ms(501));
+    pair.world.link_mut(LinkId(0)).set_rate(None);
+    assert_eq!(pair.run().received, 100);
+    assert!(sent_at.borrow().0.is_sorted());
 }
 
 #[test]
