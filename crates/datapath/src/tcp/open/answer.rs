@@ -157,8 +157,14 @@ impl Connection {
         let tcp = syn.tcp()?;
         let mut offered = tcp.options;
         if offered.timestamps.is_none() || config.sysctl.tcp_timestamps == 0 {
-            // Nowhere to remember them (`tcp_conn_request`; what is switched off is not even parsed).
+            // Nowhere to remember them (`tcp_conn_request`).
             offered = TcpOptions { mss: offered.mss, ..TcpOptions::default() };
+        }
+        // What is switched off is not even parsed, so that the cookie does not remember it
+        // (`tcp_parse_options`, `cookie_init_timestamp`): it would be refused when it comes back.
+        offered.sack_permitted &= config.sysctl.tcp_sack != 0;
+        if config.sysctl.tcp_window_scaling == 0 {
+            offered.window_scale_plus_one = 0;
         }
         let plain = Tcp { options: offered, ..*tcp };
         let mut conn = Self::new(u32::MAX, config, ends);
