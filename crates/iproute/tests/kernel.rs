@@ -117,6 +117,8 @@ route add 34.0.0.0/8 nhid 10 via 10.0.1.2
 route add 20.0.0.0/8 nexthop via 10.0.1.2 weight 65
 route append 20.0.0.0/8 nexthop via 10.0.1.2 weight 65
 route append 20.0.0.0/8 nexthop via 10.0.1.2 weight 66
+route add 21.0.0.0/8 nexthop dev a3 weight 5
+route add 22.0.0.0/8 nexthop dev a3
 -6 route add fd50::/64 nexthop via fd00:1::2 weight 65
 -6 route append fd50::/64 nexthop via fd00:2::2 weight 3
 -6 route add fd51::/64 nexthop via fd00:1::2 weight 65

@@ -186,12 +186,13 @@ impl Ip {
         let Some(prefix) = said.prefix else { return Err(FibError::InvalidPrefix.into()) };
         let kind = said.kind.unwrap_or_default();
         let target = self.target(said, kind)?;
-        let gateway = match &target {
-            Target::Object(_) => true,
-            Target::Hops(hops) => {
-                hops.iter().any(|hop| hop.hop.gateway.is_some()) || hops.len() > 1
-            }
-        };
+        // What is written as `nexthop` counts as a gateway, though it may be a device alone (`nhs_ok` of
+        // iproute2's `iproute_modify`).
+        let gateway = !said.hops.is_empty()
+            || match &target {
+                Target::Object(_) => true,
+                Target::Hops(hops) => hops.iter().any(|hop| hop.hop.gateway.is_some()),
+            };
         let scope = match kind {
             _ if prefix.addr().is_ipv6() => Scope::UNIVERSE,
             RouteType::Local => Scope::HOST,

@@ -42,6 +42,22 @@ fn a_listing_reads_back_as_what_it_lists() {
     }
 }
 
+/// As Linux 6.18 lists them with iproute2 6.1.
+#[test]
+fn a_device_alone_is_on_the_link_but_not_as_nexthop() {
+    let mut ip = router();
+    ip.run("route add 4.0.0.0/8 dev a1").unwrap();
+    ip.run("route add 5.0.0.0/8 nexthop dev a1 weight 5").unwrap();
+    let scope = |prefix: &str| {
+        let prefix = prefix.parse().unwrap();
+        ip.fib.routes().into_iter().find(|route| route.prefix == prefix).unwrap().scope
+    };
+    assert_eq!(
+        [scope("4.0.0.0/8"), scope("5.0.0.0/8")],
+        [datapath::fib::Scope::LINK, datapath::fib::Scope::UNIVERSE]
+    );
+}
+
 #[test]
 fn mistakes_have_a_column_and_a_suggestion() {
     let mut ip = router();

@@ -338,7 +338,8 @@ impl Bench {
 fn route_of(case: &RouteCase) -> Option<Route> {
     let prefix = Prefix::new(case.addr, case.len).ok()?;
     let v6 = case.addr.is_ipv6();
-    let weight = |hop: &super::steps::Hop| if case.hops.len() == 1 { 1 } else { hop.weight };
+    let alone = case.hops.len() == 1 && !case.nexthop;
+    let weight = |hop: &super::steps::Hop| if alone { 1 } else { hop.weight };
     let hop = |hop: &super::steps::Hop| NextHop {
         hop: Hop { port: u16::from(hop.port), gateway: hop.gateway },
         weight: weight(hop),
@@ -348,7 +349,7 @@ fn route_of(case: &RouteCase) -> Option<Route> {
     let kind = case.refusal.as_deref().map_or(RouteType::Unicast, refusal);
     let on_link = kind == RouteType::Unicast
         && case.object.is_none()
-        && hops.len() == 1
+        && alone
         && hops[0].hop.gateway.is_none();
     Some(Route {
         table: TableId(case.table),

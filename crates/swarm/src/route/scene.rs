@@ -61,6 +61,7 @@ fn route() -> RouteCase {
         metric: None,
         refusal: None,
         hops: Vec::new(),
+        nexthop: false,
         object: Some(GROUP),
         algorithm: None,
         more: String::new(),

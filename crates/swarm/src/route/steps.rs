@@ -123,6 +123,9 @@ pub struct RouteCase {
     pub refusal: Option<String>,
     /// Next hops.
     pub hops: Vec<Hop>,
+    /// Written as one of several, with its weight, though it is the only one.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub nexthop: bool,
     /// `nhid`.
     pub object: Option<u32>,
     /// `mp_algo`.
@@ -281,6 +284,7 @@ impl RouteCase {
                 *draw.weighted(&[(6, 0), (1, 0x10), (1, 0x08)])
             },
             metric: draw.maybe(40, |draw| *draw.one_of(&[0, 1, 5, 1024, u32::MAX])),
+            nexthop: draw.percent(20),
             hops: if refusal.is_some() || object.is_some() { Vec::new() } else { hops },
             object: if refusal.is_some() { None } else { object },
             refusal,
@@ -296,6 +300,7 @@ impl RouteCase {
             Self { algorithm: None, ..self.clone() },
             Self { more: String::new(), ..self.clone() },
             Self { table: 254, ..self.clone() },
+            Self { nexthop: false, ..self.clone() },
         ];
         for gone in 0..self.hops.len() {
             let mut hops = self.hops.clone();
@@ -330,7 +335,7 @@ impl RouteCase {
         }
         match &self.hops[..] {
             [] => {}
-            [only] => out += &only.words(),
+            [only] if !self.nexthop => out += &only.words(),
             several => {
                 for hop in several {
                     let _ = write!(out, " nexthop{} weight {}", hop.words(), hop.weight);
