@@ -249,6 +249,13 @@ impl Play<'_> {
             }
         }
         for (flow, apps) in self.case.flows.iter().zip(&self.built.apps) {
+            if let App::Request { response, .. } | App::Query { response, .. } = &flow.app {
+                let client = self.built.world.report(apps.0);
+                if client.received * response > client.received_bytes {
+                    let what = format!("an answer is not whole: {flow:?}: {client:?}");
+                    return Err(Violation::new("bytes", self.at(), what));
+                }
+            }
             let (App::Send { .. }, (sender, Some(sink))) = (&flow.app, apps) else { continue };
             let (sent, read) = (self.built.world.report(*sender), self.built.world.report(*sink));
             if read.received_bytes > sent.sent_bytes {

@@ -11,17 +11,19 @@
 //! | [`talk`] | an application that does what peers do to each other |
 //! | [`ledger`] | what applications wrote, read and were told |
 //! | [`wire`] | what was put on links and arrived: the witness of most oracles |
+//! | [`links`] | what links may do with packets |
 //! | [`run`] | a world from its start to its end, under all oracles |
 //! | `laws` | what must hold at every stop and at the end |
 //! | [`shrink`] | simpler worlds |
 //!
-//! The oracles, as docs/TESTING.md lists them: `bytes`, `conservation`, `wire`, `errno`, `liveness`,
+//! The oracles, as docs/TESTING.md lists them: `bytes`, `conservation`, `wire`, `links`, `errno`, `liveness`,
 //! `work`, `observed = unobserved`.
 
 pub mod build;
 pub mod draw;
 mod laws;
 pub mod ledger;
+pub mod links;
 pub mod plan;
 pub mod run;
 mod shrink;

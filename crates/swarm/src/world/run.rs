@@ -6,7 +6,7 @@ use datapath::host::Host;
 use datapath::node::Port;
 use datapath::qdisc::{Qdisc as _, Sched};
 use datapath::tcp::config::{Sysctl, TcpConfig};
-use datapath::units::{Duration, Instant};
+use datapath::units::{Duration, Instant, Rate};
 use sim::link::{LinkId, NodeId};
 use sim::windows::WindowUse;
 use sim::world::{World, WorldStats};
@@ -16,7 +16,8 @@ use std::rc::Rc;
 
 use super::build::{self, Built, end_of, link_of, micros};
 use super::ledger::Entry;
-use super::plan::{Case, Change, Second, What};
+use super::links;
+use super::plan::{Case, Change, Second, What, Wire};
 use super::wire::Witness;
 use crate::case::{Digest, Outcome, Violation};
 
@@ -165,7 +166,7 @@ impl<'a> Play<'a> {
                 }
             }
             What::Rate { wire, end, kbit } => {
-                self.built.world.link_mut(link_of(*wire, *end)).set_rate(build::rate(*kbit));
+                self.set_rate(link_of(*wire, *end), build::rate(*kbit));
             }
             What::Mtu { wire, end, mtu } => {
                 for end in ends(*end) {
@@ -203,7 +204,20 @@ impl<'a> Play<'a> {
         }
     }
 
+    fn set_rate(&mut self, link: LinkId, rate: Option<Rate>) {
+        self.built.world.link_mut(link).set_rate(rate);
+        self.tell_witness(link, |way| way.set_rate(rate.map_or(0, Rate::bits_per_sec)));
+    }
+
+    /// The witness hears what is done to a link.
+    fn tell_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::Link)) {
+        if let Some(witness) = &self.witness {
+            tell(&mut witness.borrow_mut().ways[link.0 as usize]);
+        }
+    }
+
     fn set_mtu(&mut self, wire: usize, end: usize, mtu: u32) {
+        self.tell_witness(link_of(wire, end), |way| way.set_mtu(mtu));
         let (node, port) = end_of(self.case, wire, end);
         self.built.world.with_host(node, |_, host| host.port_config_mut(port).mtu = mtu);
     }
@@ -245,8 +259,9 @@ impl<'a> Play<'a> {
                 let state = self.built.world.link_mut(link);
                 state.end_trouble();
                 let slow = state.rate().is_some_and(|rate| rate < SLOWEST);
+                self.tell_witness(link, links::Link::heal);
                 if slow {
-                    state.set_rate(Some(SLOWEST));
+                    self.set_rate(link, Some(SLOWEST));
                 }
                 self.set_link_up(link, true);
                 let (node, port) = end_of(case, wire, end);
@@ -287,7 +302,7 @@ impl<'a> Play<'a> {
 }
 
 /// The slowest rate of a healed link.
-const SLOWEST: datapath::units::Rate = datapath::units::Rate::from_mbit(1);
+const SLOWEST: Rate = Rate::from_mbit(1);
 /// The MTU of healed links.
 pub(super) const HEALED_MTU: u32 = 1_500;
 
@@ -302,7 +317,9 @@ fn witness(case: &Case, world: &World) -> Witness {
         }
     }
     let ends = world.links().map(|(_, link)| (link.from.0, link.to.0)).collect();
-    Witness::new(owners, case.nodes.len(), ends)
+    let planned = |wire: &Wire| [&wire.there, &wire.back].map(|it| links::Link::new(it, wire.mtu));
+    let ways = case.wires.iter().flat_map(planned).collect();
+    Witness::new(owners, case.nodes.len(), (ends, ways))
 }
 
 pub(super) fn ports(host: &Host) -> impl Iterator<Item = Port> + use<> {

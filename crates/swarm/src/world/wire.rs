@@ -9,6 +9,7 @@ use sim::link::{LinkId, NodeId};
 use sim::record::{Observer, Place};
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::links::Link;
 use crate::case::Violation;
 
 /// Segments that went past a place.
@@ -53,6 +54,8 @@ struct Life {
     fin: Option<u64>,
     /// The right edge of the window that the sender has heard of.
     edge: u64,
+    /// Where the receiver may have begun once more by a SYN cookie.
+    begins: BTreeSet<u64>,
 }
 
 /// Whose addresses nobody has.
@@ -62,7 +65,7 @@ const FAR: u32 = 1 << 30;
 
 impl Life {
     fn new(isn: u32) -> Self {
-        Self { isn, arrived: BTreeMap::new(), fin: None, edge: 0 }
+        Self { isn, arrived: BTreeMap::new(), fin: None, edge: 0, begins: BTreeSet::new() }
     }
 
     fn place(&self, seq: u32) -> Option<u64> {
@@ -106,8 +109,10 @@ pub struct Witness {
     streams: BTreeMap<(SocketAddr, SocketAddr), Stream>,
     /// Between these, fragments were on the way: not every header was seen.
     cut: BTreeSet<(IpAddr, IpAddr)>,
-    /// Streams of which the first few bytes never came, though they were acknowledged: SYN cookies
-    /// of Linux let that happen, and nothing else may.
+    /// What links do.
+    pub ways: Vec<Link>,
+    /// Streams of which some bytes never came, though they were acknowledged: SYN cookies of Linux
+    /// let that happen, and nothing else may.
     pub skipped: BTreeSet<(SocketAddr, SocketAddr)>,
     /// ICMP and ICMPv6 errors that reached each node.
     pub errors: Vec<u64>,
@@ -122,10 +127,11 @@ impl Witness {
     pub fn new(
         owners: BTreeMap<IpAddr, NodeId>,
         nodes: usize,
-        ends: Vec<(NodeId, NodeId)>,
+        (ends, ways): (Vec<(NodeId, NodeId)>, Vec<Link>),
     ) -> Self {
         Self {
             owners,
+            ways,
             links: vec![Passed::default(); ends.len()],
             ends,
             nodes: vec![Passed::default(); nodes],
@@ -159,6 +165,15 @@ impl Witness {
         }
     }
 
+    fn judge_link(&mut self, now: Instant, link: LinkId, verdict: Result<(), String>) {
+        if let Err(what) = verdict
+            && self.broken.is_none()
+        {
+            let at = format!("{} ns", now.as_nanos());
+            self.broken = Some(Violation::new("links", at, format!("{link:?}: {what}")));
+        }
+    }
+
     /// A segment leaves the host that has made it.
     fn departs(
         &mut self,
@@ -177,10 +192,12 @@ impl Witness {
                 let upto = life.place(tcp.ack.0);
                 upto.is_some_and(|upto| upto > 0 && life.has(0, upto)) && sacks(life, tcp)
             };
-            if back.lives.iter().any(|life| skips_first(life, tcp)) {
-                self.skipped.insert((to, from));
-            } else if !back.lives.iter().any(acks) {
-                wrong = Some(format!("{from} acknowledges to {to} what has not come: {tcp:?}"));
+            if !back.lives.iter().any(acks) {
+                if back.lives.iter().any(|life| begins_again(life, tcp)) {
+                    self.skipped.insert((to, from));
+                } else {
+                    wrong = Some(format!("{from} acknowledges to {to} what has not come: {tcp:?}"));
+                }
             }
             if let Some(stamps) = tcp.options.timestamps
                 && stamps.echo != 0
@@ -230,6 +247,7 @@ impl Witness {
     fn comes(&mut self, packet: &Packet, tcp: &Tcp, (from, to): (SocketAddr, SocketAddr)) {
         let flag = |flag| u64::from(tcp.flags.contains(flag));
         let len = u64::from(packet.body.len) + flag(TcpFlags::SYN) + flag(TcpFlags::FIN);
+        let acked = self.acked_places(tcp, (to, from));
         let stream = self.streams.entry((from, to)).or_default();
         stream.resets += flag(TcpFlags::RST);
         if let Some(stamps) = tcp.options.timestamps {
@@ -238,6 +256,11 @@ impl Witness {
         for life in &mut stream.lives {
             if let Some(begin) = life.place(tcp.seq.0).filter(|_| len > 0) {
                 life.arrive(begin, begin + len);
+            }
+            if let Some(begin) = life.place(tcp.seq.0)
+                && acked.iter().any(|ack| ack.abs_diff(begin) <= COOKIE_SLACK)
+            {
+                life.begins.insert(begin);
             }
         }
         if tcp.flags.contains(TcpFlags::ACK) {
@@ -251,17 +274,30 @@ impl Witness {
             }
         }
     }
+
+    /// How far a segment acknowledges what was sent from `from` to `to`, in each life; nothing if it
+    /// cannot bring a SYN cookie back.
+    fn acked_places(&self, tcp: &Tcp, (from, to): (SocketAddr, SocketAddr)) -> Vec<u64> {
+        let brings = tcp.flags.contains(TcpFlags::ACK)
+            && !tcp.flags.contains(TcpFlags::SYN)
+            && !tcp.flags.contains(TcpFlags::RST);
+        let forth = self.streams.get(&(from, to)).filter(|_| brings);
+        let lives = forth.into_iter().flat_map(|stream| &stream.lives);
+        lives.filter_map(|life| life.place(tcp.ack.0)).collect()
+    }
 }
 
-/// Up to so many bytes more than have come a SYN cookie lets the first segment begin: the numbers
-/// of its segment sizes are 0 to 3, and the sequence number is added to them.
+/// A SYN cookie is the sum of a hash, of the peer's sequence number and of the number of a segment
+/// size, 0 to 3 (`secure_tcp_syn_cookie`). So it comes back with any segment whose two numbers have
+/// moved by as much as each other (`__cookie_v4_check`), give or take this: it need not be the first,
+/// and what was sent before it does not count.
 const COOKIE_SLACK: u64 = 3;
 
-/// Whether an acknowledgment is right but for the first few bytes.
-fn skips_first(life: &Life, tcp: &Tcp) -> bool {
+/// Whether an acknowledgment is right but for what came before a segment that may have brought a SYN
+/// cookie back.
+fn begins_again(life: &Life, tcp: &Tcp) -> bool {
     let Some(upto) = life.place(tcp.ack.0) else { return false };
-    let skips = |by: &u64| *by < upto && life.has(1 + by, upto) && !life.has(1, 1 + by);
-    (1..=COOKIE_SLACK).any(|by| skips(&by))
+    life.begins.range(..=upto).any(|begin| life.has(*begin, upto)) && sacks(life, tcp)
 }
 
 /// Whether every SACK block has arrived.
@@ -307,6 +343,8 @@ impl Observer for Witness {
         let segments = u64::from(packet.segments());
         self.links[link.0 as usize].entered += segments;
         self.nodes[node.0 as usize].left += segments;
+        let verdict = self.ways[link.0 as usize].sent(now, packet);
+        self.judge_link(now, link, verdict);
         let Some(ends) = ends(packet).filter(|_| !is_damaged(packet)) else { return };
         if is_piece(packet) {
             self.cut.insert((ends.0.ip(), ends.1.ip()));
@@ -317,11 +355,13 @@ impl Observer for Witness {
         }
     }
 
-    fn delivered(&mut self, _: Instant, link: LinkId, packet: &Packet) {
+    fn delivered(&mut self, now: Instant, link: LinkId, packet: &Packet) {
         let node = self.ends[link.0 as usize].1;
         let segments = u64::from(packet.segments());
         self.links[link.0 as usize].left += segments;
         self.nodes[node.0 as usize].entered += segments;
+        let verdict = self.ways[link.0 as usize].delivered(now, packet);
+        self.judge_link(now, link, verdict);
         let sound = !is_piece(packet) && !is_damaged(packet);
         let Some(ends) = ends(packet).filter(|_| sound) else { return };
         if self.owners.get(&ends.1.ip()) != Some(&node) {
@@ -338,7 +378,11 @@ impl Observer for Witness {
         let segments = u64::from(packet.segments());
         match place {
             Place::Node(node) => self.nodes[node.0 as usize].dropped += segments,
-            Place::Link(link) => self.links[link.0 as usize].dropped += segments,
+            Place::Link(link) => {
+                self.links[link.0 as usize].dropped += segments;
+                let verdict = self.ways[link.0 as usize].dropped(reason, packet);
+                self.judge_link(now, link, verdict);
+            }
         }
         let Some(ends) = ends(packet) else { return };
         match packet.transport {
