@@ -2,7 +2,8 @@
 //!
 //! `slice KIND A..B [SEED]...` stops at the first failure, but for the seeds named, which may fail;
 //! `slice KIND A..B all` does not stop; `slice shrink KIND SEED [TRIES]` writes a case made simpler,
-//! by so many tries, and what it breaks; `slice kinds` tells the kinds. The mutation check and the
+//! by so many tries, and what it breaks; `slice case FILE` judges such a file; `slice kinds` tells
+//! the kinds. The mutation check and the
 //! coverage of the swarm tester run on it (docs/TESTING.md): unlike `ackwright swarm` it needs little to
 //! be built.
 
@@ -27,13 +28,39 @@ fn main() -> ExitCode {
     {
         return shrink(kind, seed, tries.first().and_then(|it| it.parse().ok()).unwrap_or(2_000));
     }
+    if let [word, file] = &words[..]
+        && word == "case"
+    {
+        return judge(file);
+    }
     let Some((campaign, teller)) = understood(&words) else {
-        eprintln!("slice KIND A..B [SEED]... | slice KIND A..B all | slice kinds");
+        eprintln!(
+            "slice KIND A..B [SEED]... | slice KIND A..B all | slice case FILE | slice kinds"
+        );
         return ExitCode::from(2);
     };
     campaign::run(&campaign, &teller);
     let failed = teller.failed.load(Ordering::Relaxed);
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Judges the case in a file.
+fn judge(file: &str) -> ExitCode {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string());
+    match text.and_then(|text| swarm::file::judge(&text)) {
+        Ok(Ok(outcome)) => {
+            writeln!(stdout(), "{outcome:?}").expect("somebody listens");
+            ExitCode::SUCCESS
+        }
+        Ok(Err(violation)) => {
+            writeln!(stdout(), "{violation}").expect("somebody listens");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("{file}: {error}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// Writes down a seed that fails.
