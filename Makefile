@@ -2,13 +2,15 @@
 # make test   everything that CI checks
 
 CARGO ?= cargo
+# A release build with the recorded profile (docs/HACKING.md); plain cargo builds without.
+RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --release --locked
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint unit swarm debug determinism examples experiments conformance conformance-kernel \
   conformance-so licences mutants coverage bench clean
 
 all:
-	$(CARGO) build --release --locked -p ackwright
+	$(RELEASE) -p ackwright
 
 demo: all
 	$(BIN) reproduce lost-retransmit --quick --out out
@@ -63,7 +65,7 @@ conformance-kernel:
 # make conformance-so PACKETDRILL=PATH [SCRIPTS=FOLDER]
 SCRIPTS ?= conformance/tcp
 conformance-so:
-	$(CARGO) build --release --locked -p ackwright -p ackwright-drill-so
+	$(RELEASE) -p ackwright -p ackwright-drill-so
 	scripts/conformance_so.py $(PACKETDRILL) $(SCRIPTS)
 
 licences:

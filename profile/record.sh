@@ -9,7 +9,7 @@ profdata=$(command -v "llvm-profdata-$llvm" || echo "$(rustc --print sysroot)/li
 [ -x "$profdata" ] || { echo "llvm-profdata of LLVM $llvm is needed: rustup component add llvm-tools, or the package llvm-$llvm" >&2; exit 1; }
 work=$PWD/target/record
 rm -rf "$work/counts" "$work/out"
-export ACKWRIGHT_RECORD=$work/counts
+export ACKWRIGHT_RECORD=$work/counts RUSTC_WORKSPACE_WRAPPER=$PWD/profile/rustc.sh
 cargo build --release --locked -p ackwright --target-dir "$work"
 program=$work/release/ackwright
 run() { "$program" "$@" >/dev/null; }

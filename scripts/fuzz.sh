@@ -12,8 +12,8 @@ cd "$(dirname "$0")/.." || exit 1
 [ $# -gt 0 ] || set -- plan replay qdisc_tree route segment syscalls world
 
 if [ -z "${BUILT:-}" ]; then
-  # Without the recorded profile, which is not of this compiler. Why the other options: docs/HACKING.md.
-  ACKWRIGHT_RECORD=none cargo +nightly fuzz build --release --debug-assertions --sanitizer none \
+  # Why these options: docs/HACKING.md.
+  cargo +nightly fuzz build --release --debug-assertions --sanitizer none \
     --no-trace-compares || exit 1
 fi
 programs=$(echo fuzz/target/*/release)

@@ -157,7 +157,7 @@ def plant(mutants):
 
 def cargo(*words):
     """What cargo has built in the work tree: (package folder, target, executable)."""
-    environment = os.environ | {"ACKWRIGHT_RECORD": "none", "CARGO_TARGET_DIR": str(WORK / "build")}
+    environment = os.environ | {"CARGO_TARGET_DIR": str(WORK / "build")}
     command = ["cargo", *words, "--profile", "checked", "--locked", "--message-format", "json-render-diagnostics"]
     built = run(*command, cwd=TREE, env=environment, stdout=subprocess.PIPE).stdout
     messages = map(json.loads, built.splitlines())
