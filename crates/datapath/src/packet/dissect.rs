@@ -210,7 +210,7 @@ impl<'a> Dissector<'a> {
     }
 
     fn carrier(&mut self, ether_type: EtherType) -> Option<Next> {
-        let (carried, at) = carried(ether_type, &self.bytes[self.at..])?;
+        let (carried, at) = carried(ether_type, self.bytes.get(self.at..)?)?;
         self.keys.ether_type = carried.0;
         self.at += at;
         Some(Next::Network)

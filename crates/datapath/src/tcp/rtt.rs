@@ -47,14 +47,15 @@ impl Rtt {
             self.first_sample(rtt_us, snd_nxt, rto_min_us);
             return;
         }
-        let error = rtt_us as i32 - (self.srtt_us_8 >> 3) as i32;
-        self.srtt_us_8 = self.srtt_us_8.wrapping_add_signed(error);
-        let mut deviation = error.abs() - (self.mdev_us_4 >> 2) as i32;
+        // A round trip may take longer than 31 bits of microseconds tell.
+        let error = i64::from(rtt_us) - i64::from(self.srtt_us_8 >> 3);
+        self.srtt_us_8 = self.srtt_us_8.wrapping_add(error as u32);
+        let mut deviation = error.abs() - i64::from(self.mdev_us_4 >> 2);
         if error < 0 && deviation > 0 {
             // A falling RTT must not widen the timeout: Eifel's asymmetric gain.
             deviation >>= 3;
         }
-        self.mdev_us_4 = self.mdev_us_4.wrapping_add_signed(deviation);
+        self.mdev_us_4 = self.mdev_us_4.wrapping_add(deviation as u32);
         if self.mdev_us_4 > self.mdev_max_us_4 {
             self.mdev_max_us_4 = self.mdev_us_4;
             self.rttvar_us_4 = self.rttvar_us_4.max(self.mdev_max_us_4);

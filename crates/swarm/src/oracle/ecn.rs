@@ -36,9 +36,12 @@ impl Marks {
         let both = ECE | CWR;
         let pair = (self.host_syn, self.peer_syn);
         let answered = |syn: u16, answer: u16| syn & both == both && answer & both == ECE;
+        // Two SYNs that cross have each asked, and nobody has to answer (`tcp_ecn_rcv_syn`).
+        let crossed =
+            |one: u16, other: u16| one & other & both == both && (one | other) & flag::ACK == 0;
         match pair {
             (Some(host), Some(peer)) if !self.is_uncertain => {
-                answered(host, peer) || answered(peer, host)
+                answered(host, peer) || answered(peer, host) || crossed(host, peer)
             }
             _ => false,
         }

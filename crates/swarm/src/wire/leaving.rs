@@ -150,7 +150,9 @@ impl Bench {
 impl Bench {
     /// RFC 6691: what the peer's MSS tells is the length of data and options. No host goes below
     /// `tcp_min_snd_mss`, of which options are taken, too (`tcp_mtu_to_mss`). A cookie keeps one of
-    /// four sizes, and whoever returns it may choose (`check_tcp_syn_cookie`).
+    /// four sizes, and whoever returns it may choose (`check_tcp_syn_cookie`). Options are counted once
+    /// for all that is sent in one go (`tcp_current_mss`): once a D-SACK has left with its first segment,
+    /// there may be room for an option of Accurate ECN, which is a word longer.
     fn check_size(&mut self, at: usize, segment: &frame::Segment) -> Result<(), Broken> {
         let lowest = self.host.tcp_defaults().sysctl.tcp_min_snd_mss;
         self.lowest_mss = self.lowest_mss.max(lowest);
@@ -160,7 +162,11 @@ impl Bench {
             return Ok(());
         }
         let unknown = if self.ipv6 { MSS_UNKNOWN_V6 } else { MSS_UNKNOWN };
-        let longest = flow.longest_taken(unknown).map(|mss| mss.max(self.lowest_mss));
+        let sack_len = 4 + 8 * segment.sack.len() as u32;
+        let others_len = if segment.stamps.is_some() { 12 } else { 0 };
+        let has_accecn = segment.md5.is_none() && segment.options_len > sack_len + others_len;
+        let slack = if has_accecn && !segment.sack.is_empty() { 4 } else { 0 };
+        let longest = flow.longest_taken(unknown).map(|mss| mss.max(self.lowest_mss) + slack);
         match longest {
             Some(longest) if segment.len + segment.options_len > longest => {
                 let what = format!("the peer takes {longest} bytes with options, not {segment:?}");

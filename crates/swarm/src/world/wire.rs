@@ -253,6 +253,7 @@ impl Witness {
         if let Some(stamps) = tcp.options.timestamps {
             stream.timestamps.insert(stamps.value);
         }
+        let mut may_begin_again = false;
         for life in &mut stream.lives {
             if let Some(begin) = life.place(tcp.seq.0).filter(|_| len > 0) {
                 life.arrive(begin, begin + len);
@@ -261,6 +262,7 @@ impl Witness {
                 && acked.iter().any(|ack| ack.abs_diff(begin) <= COOKIE_SLACK)
             {
                 life.begins.insert(begin);
+                may_begin_again = true;
             }
         }
         if tcp.flags.contains(TcpFlags::ACK) {
@@ -270,6 +272,8 @@ impl Witness {
             for life in &mut forth.lives {
                 if let Some(ack) = life.place(tcp.ack.0) {
                     life.edge = life.edge.max(ack + window);
+                    // What begins behind a FIN is not bound by it.
+                    life.fin = life.fin.filter(|fin| !may_begin_again || ack <= *fin);
                 }
             }
         }

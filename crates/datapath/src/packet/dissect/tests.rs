@@ -280,3 +280,10 @@ fn fields_say_what_bytes_say() {
         }
     }
 }
+
+#[test]
+fn what_begins_beyond_the_packet_is_not_read() {
+    let longer_than_the_packet = [137, 255, 0, 0, 0, 0, 0, 0];
+    let keys = keys(0x86dd, &ipv6(60, &longer_than_the_packet, 0));
+    assert_eq!((keys.ether_type, keys.ports), (0x8847, (0, 0)));
+}
