@@ -30,7 +30,7 @@ const SILENCE: Duration = Duration::from_secs(2 * 3_600);
 pub(super) fn heal(bench: &mut Bench, setup: &Setup) -> Result<(), Broken> {
     let alive = alive(bench);
     if be_honest(bench, setup)? {
-        alive.iter().try_for_each(|(at, before)| check_delivered(bench, *at, *before))?;
+        alive.iter().try_for_each(|alive| check_delivered(bench, alive))?;
     }
     if let Some(window) = setup.silence {
         fall_silent(bench, window)?;
@@ -45,14 +45,30 @@ pub(super) fn heal(bench: &mut Bench, setup: &Setup) -> Result<(), Broken> {
     Err(("everything ends", format!("hours after the last close there is {left:?}")))
 }
 
-/// The flows whose connections can deliver what was written, and how much they have said so far.
-fn alive(bench: &Bench) -> Vec<(usize, u64)> {
+/// A flow whose connection can deliver what was written.
+struct Alive {
+    at: usize,
+    /// How many segments it has sent so far.
+    segments: u64,
+    /// Its timeout has doubled up to the longest one: if its application has closed it, it gives up when it
+    /// would next ask for a window (`tcp_probe_timer`, `tcp_orphan_retries`).
+    is_weary: bool,
+}
+
+fn alive(bench: &Bench) -> Vec<Alive> {
     let can_send = |at: &usize| {
         let state = bench.state_of(*at);
         state.is_some_and(|it| it.is_synchronized() && it != State::TimeWait)
     };
     let flows = (0..bench.flows.len()).filter(can_send);
-    flows.map(|at| (at, bench.flows[at].segments)).collect()
+    let alive = |at: usize| {
+        let info = bench.connection(at)?.info(bench.now);
+        let longest_ms = u64::from(bench.host.tcp_defaults().sysctl.tcp_rto_max_ms);
+        let timeout_us = u64::from(info.rto) << info.backoff.min(20);
+        let is_weary = timeout_us >= 1_000 * longest_ms;
+        Some(Alive { at, segments: bench.flows[at].segments, is_weary })
+    };
+    flows.filter_map(alive).collect()
 }
 
 /// Peers answer whatever is sent, a millisecond later, and applications read. True: until nothing
@@ -188,7 +204,8 @@ fn close_all(bench: &mut Bench) -> Result<(), Broken> {
 }
 
 /// What was written has arrived, or a reset has told the peer that it will not.
-fn check_delivered(bench: &Bench, at: usize, before: u64) -> Result<(), Broken> {
+fn check_delivered(bench: &Bench, before: &Alive) -> Result<(), Broken> {
+    let at = before.at;
     let flow = &bench.flows[at];
     let Some(out) = flow.present().filter(|_| !flow.reset) else { return Ok(()) };
     let lost = flow.host_ack.is_some_and(|ack| flow.peer_next.wrapping_sub(ack) > MAX_MISSING);
@@ -202,7 +219,8 @@ fn check_delivered(bench: &Bench, at: usize, before: u64) -> Result<(), Broken> 
         return Ok(());
     }
     let state = bench.state_of(at);
-    if state.is_none_or(|it| it == State::Close) && flow.segments == before {
+    let gave_up = flow.segments == before.segments || before.is_weary;
+    if state.is_none_or(|it| it == State::Close) && gave_up {
         // Its patience was at an end when the peers began to answer.
         return Ok(());
     }
