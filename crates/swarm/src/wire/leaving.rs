@@ -2,6 +2,7 @@
 
 use datapath::node::{Done, Node as _, Output, SocketReady};
 use datapath::packet::Packet;
+use datapath::reason::Reason;
 use datapath::tcp::state::State;
 use datapath::units::Duration;
 
@@ -23,6 +24,7 @@ impl Bench {
                 Output::Drop(reason, packet) => {
                     self.digest.add_text(reason.name());
                     self.digest.add(u64::from(packet.len()));
+                    self.check_fits(reason, &packet)?;
                     self.hear_lost(&packet);
                 }
                 Output::Ready(ready) => {
@@ -72,6 +74,21 @@ impl Bench {
             self.device.push_back((free.max(self.now) + self.busy, done));
         }
         Ok(())
+    }
+
+    /// A connection looks at the MTU of its way before it sends (`tcp_current_mss`): no segment of its own is
+    /// too long for the host's interface, unless it asks for the MTU of the path (`tcp_mtu_probe`).
+    fn check_fits(&self, reason: Reason, packet: &Packet) -> Result<(), Broken> {
+        if reason != Reason::PacketTooBig || !self.by_default {
+            return Ok(());
+        }
+        let Ok(frame) = frame::read(&bytes_of(packet), Options::Skipped) else { return Ok(()) };
+        match frame.content {
+            Content::Tcp(segment) if frame.source == self.addresses[0] => {
+                Err(("segment size", format!("too long for the host itself: {segment:?}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What the host has dropped of its own has been sent as far as numbers go.
