@@ -272,8 +272,8 @@ impl Witness {
             for life in &mut forth.lives {
                 if let Some(ack) = life.place(tcp.ack.0) {
                     life.edge = life.edge.max(ack + window);
-                    // What begins behind a FIN is not bound by it.
-                    life.fin = life.fin.filter(|fin| !may_begin_again || ack <= *fin);
+                    // A connection that begins again is not bound by the FIN of the first.
+                    life.fin = life.fin.filter(|_| !may_begin_again);
                 }
             }
         }
