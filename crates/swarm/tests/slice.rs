@@ -2,7 +2,7 @@
 //!
 //! `slice KIND A..B [SEED]...` stops at the first failure, but for the seeds named, which may fail;
 //! `slice KIND A..B all` does not stop; `slice shrink KIND SEED [TRIES]` writes a case made simpler,
-//! by so many tries, and what it breaks; `slice case FILE` judges such a file; `slice kinds` tells
+//! by so many tries, and what it breaks, or as it is drawn if they are none; `slice case FILE` judges such a file; `slice kinds` tells
 //! the kinds. The mutation check and the
 //! coverage of the swarm tester run on it (docs/TESTING.md): unlike `ackwright swarm` it needs little to
 //! be built.
@@ -63,10 +63,17 @@ fn judge(file: &str) -> ExitCode {
     }
 }
 
-/// Writes down a seed that fails.
+/// Writes down a seed: one that fails made simpler, or any as it is drawn.
 fn shrink(kind: Kind, seed: u64, tries: u32) -> ExitCode {
     fn judged<C: swarm::case::Case>(seed: u64) -> Result<Outcome, Violation> {
         swarm::judge::judge(&C::draw(seed))
+    }
+    fn as_drawn<C: swarm::case::Case>(seed: u64) -> String {
+        swarm::file::write(&C::draw(seed), "")
+    }
+    if tries == 0 {
+        writeln!(stdout(), "{}", swarm::with_case!(kind, as_drawn(seed))).expect("heard");
+        return ExitCode::SUCCESS;
     }
     match swarm::with_case!(kind, judged(seed)) {
         Ok(_) => ExitCode::SUCCESS,

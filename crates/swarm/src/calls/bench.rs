@@ -111,12 +111,13 @@ impl Bench {
         self.turn_until(self.now)
     }
 
-    /// Orphans in FIN-WAIT-2 wait as long as they are told (`tcp_fin_time`).
+    /// Orphans in FIN-WAIT-2 wait as long as they are told (`tcp_fin_time`), once as sockets and once more
+    /// without (`tcp_keepalive_timer`, `tcp_time_wait`).
     fn note_patience(&mut self, name: &str, value: &str) {
         if name.ends_with("tcp_fin_timeout")
             && let Ok(seconds) = value.trim().parse()
         {
-            self.patience = self.patience.max(GONE_AFTER + Duration::from_secs(seconds));
+            self.patience = self.patience.max(GONE_AFTER + Duration::from_secs(seconds) * 2);
         }
     }
 

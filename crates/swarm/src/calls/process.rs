@@ -153,7 +153,8 @@ impl Process {
             _ => None,
         };
         if let Some((fd, address)) = aim.filter(|_| under_way) {
-            self.note_aim(judge, fd, address);
+            let begins = matches!(outcome, Poll::Ready(Err(Errno::EINPROGRESS)));
+            self.note_aim(judge, fd, address, begins);
         }
         if let Some(fd) = stream_of(syscall, &self.model) {
             self.learn_ends(judge, fd);

@@ -321,6 +321,8 @@ fn change(
                 0 => "blackhole".to_owned(),
                 1 => "unreachable".to_owned(),
                 2 => "prohibit".to_owned(),
+                // In a circle with a link that copies, one packet becomes 2 to the power of its TTL.
+                _ if wires.iter().any(copies) => "unreachable".to_owned(),
                 _ => format!("lookup {}", DETOURS + draw.range(0..=4) as u32),
             };
             let rule = |begins| What::Rule { node, to, kind: kind.clone(), begins };
@@ -329,4 +331,13 @@ fn change(
         }
         _ => changes.push(Change { at_us, what: What::FlushMetrics { node } }),
     }
+}
+
+/// Whether packets may come out of a wire twice.
+fn copies(wire: &Wire) -> bool {
+    [&wire.there, &wire.back].into_iter().any(|direction| {
+        let rules = direction.trouble.rules.iter().any(|rule| rule.contains("dup"));
+        let netem = direction.tc.iter().any(|words| words.contains("duplicate"));
+        direction.trouble.duplication > 0 || rules || netem
+    })
 }

@@ -54,7 +54,7 @@ impl Autorate {
         self.peak = ewma(self.peak, sample, if sample > self.peak { 2 } else { 8 });
         self.window_bytes = 0;
         self.window_begin = now;
-        (now > FIRST_CHANGE).then_some((self.peak * 15) >> 4)
+        (now > FIRST_CHANGE).then_some(self.peak.wrapping_mul(15) >> 4)
     }
 }
 
@@ -93,6 +93,17 @@ mod tests {
         autorate.remove_bytes(60);
         autorate.arrived(5 * NANOS);
         assert_eq!(autorate.peak, 6 + 2_305_843_008, "2^64 - 6 * 10^9 in two seconds");
+    }
+
+    #[test]
+    fn a_wrapped_estimate_wraps_the_rate_as_well() {
+        let mut autorate = Autorate::default();
+        autorate.arrived(NANOS);
+        autorate.remove_bytes(1);
+        autorate.peak = u64::MAX / 4;
+        let rate = autorate.arrived(3 * NANOS);
+        assert_eq!(rate, Some(autorate.peak.wrapping_mul(15) >> 4));
+        assert!(autorate.peak > u64::MAX / 15, "fifteen of it are more than 64 bits");
     }
 
     #[test]

@@ -124,8 +124,8 @@ impl Process {
         }
     }
 
-    /// Where a connection is to go, as long as it is not there.
-    pub(super) fn note_aim(&mut self, judge: &Judge<'_>, fd: Fd, address: Address) {
+    /// Where a connection is to go, as long as it is not there; `begins`: with this call.
+    pub(super) fn note_aim(&mut self, judge: &Judge<'_>, fd: Fd, address: Address, begins: bool) {
         let Address::Inet(mut aim) = address else { return };
         aim = canonical(aim);
         if aim.ip().is_unspecified() {
@@ -134,7 +134,7 @@ impl Process {
         if let Some(stream) = self.model.stream_mut(fd) {
             stream.aim = Some(aim);
             // What was begun before was given up, by `shutdown` perhaps.
-            stream.ends = stream.ends.filter(|(_, peer)| *peer == aim);
+            stream.ends = stream.ends.filter(|(_, peer)| !begins || *peer == aim);
         }
     }
 
