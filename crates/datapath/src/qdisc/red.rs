@@ -205,8 +205,16 @@ impl Red {
         let mut due = self.next_adaptation.unwrap_or(now + ADAPTATION_PERIOD);
         while due <= now {
             let mean = self.average.at(&self.config, due) >> self.config.wlog;
+            let before = self.chance.at_max;
             self.chance.adapt(&self.config, mean);
-            due += ADAPTATION_PERIOD;
+            // Once nothing moves any more, the rest of a long silence is passed over.
+            let settled =
+                self.chance.at_max == before && self.average.is_settled(&self.config, due);
+            let passed_over = match settled {
+                true => (now - due).as_nanos() / ADAPTATION_PERIOD.as_nanos(),
+                false => 0,
+            };
+            due += ADAPTATION_PERIOD * (passed_over + 1);
         }
         self.next_adaptation = Some(due);
     }
@@ -225,6 +233,12 @@ impl Average {
     fn at(&self, config: &RedConfig, now: Instant) -> u64 {
         self.idle_since
             .map_or(self.scaled, |since| self.decayed(config, now.saturating_since(since)))
+    }
+
+    /// Without a packet, later than `now` it is what it is then.
+    fn is_settled(&self, config: &RedConfig, now: Instant) -> bool {
+        self.idle_since
+            .is_none_or(|since| now.saturating_since(since).as_micros() >= 255 << config.scell_log)
     }
 
     /// The scaled average after `idle` (`red_calc_qavg_from_idle_time`): halved by the table, or
@@ -462,5 +476,18 @@ mod tests {
         }
         bench.enqueue(1_100_000_000, flow_frame(1, 1000, 2));
         assert_eq!(bench.qdisc().chance.at_max, 12 * ONE_PERCENT, "two periods above the middle");
+    }
+
+    #[test]
+    fn a_silence_of_centuries_is_made_up_for_at_once() {
+        let mut config = step(10_000, 30_000, 1);
+        config.max_probability = 10 * ONE_PERCENT;
+        config.adaptive = true;
+        let mut bench = red(config);
+        bench.enqueue(0, flow_frame(1, 1000, 2));
+        bench.enqueue(1 << 63, flow_frame(1, 1000, 2));
+        assert!(bench.qdisc().chance.at_max <= ONE_PERCENT, "down to the least");
+        let next = bench.qdisc().next_adaptation.expect("it is adaptive").as_nanos();
+        assert!((1 << 63..(1 << 63) + 500_000_001).contains(&next), "the next period: {next}");
     }
 }

@@ -17,8 +17,9 @@ pub struct File {
     pub kind: Kind,
     /// `O_NONBLOCK`.
     nonblocking: bool,
-    /// Bytes of the datagram that `MSG_MORE` gathers.
-    corked: u64,
+    /// Bytes of the datagram that `MSG_MORE` gathers: since the last call that failed, which may have
+    /// thrown away what was there (`udp_flush_pending_frames`), and in all.
+    corked: [u64; 2],
 }
 
 /// What a descriptor stands for.
@@ -75,7 +76,8 @@ pub struct Model {
 impl Model {
     /// 0, 1 and 2 are open.
     pub fn new() -> Self {
-        let standard = File { opening: 0, kind: Kind::Standard, nonblocking: false, corked: 0 };
+        let standard =
+            File { opening: 0, kind: Kind::Standard, nonblocking: false, corked: [0; 2] };
         Self {
             files: (0..3).map(|fd| (fd, standard)).collect(),
             opened: 0,
@@ -129,7 +131,7 @@ impl Model {
     }
 
     /// How many bytes a datagram has gathered, to note something about it.
-    pub fn corked_mut(&mut self, fd: Fd) -> Option<&mut u64> {
+    pub fn corked_mut(&mut self, fd: Fd) -> Option<&mut [u64; 2]> {
         self.files.get_mut(&fd).map(|file| &mut file.corked)
     }
 
@@ -148,7 +150,7 @@ impl Model {
             return Err(format!("the new descriptor is {fd}, but {lowest} was free"));
         }
         self.opened += 1;
-        let file = File { opening: self.opened, kind, nonblocking, corked: 0 };
+        let file = File { opening: self.opened, kind, nonblocking, corked: [0; 2] };
         self.files.insert(lowest, file);
         Ok(())
     }

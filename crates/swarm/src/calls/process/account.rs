@@ -5,7 +5,7 @@ use core::task::Poll;
 use datapath::socket::number::{MSG_ERRQUEUE, MSG_MORE, MSG_OOB, MSG_PEEK, MSG_TRUNC};
 use datapath::socket::{Address, Data, Fd, Return, Syscall};
 
-use super::about::bytes_to_write;
+use super::about::{bytes_to_write, written_by};
 use super::{Judge, Outcome, Process, canonical};
 use crate::calls::books::Way;
 use crate::calls::model::Kind;
@@ -23,6 +23,9 @@ impl Process {
             // How far a write got whose descriptor was closed under it, nobody is told.
             if let Some(way) = way.filter(|_| closed_since) {
                 judge.books.cut_off(way, bytes_to_write(syscall));
+            }
+            if let Some(corked) = written_by(syscall).and_then(|fd| self.model.corked_mut(fd)) {
+                corked[0] = 0;
             }
             return Ok(());
         };
@@ -62,9 +65,9 @@ impl Process {
             Some(Kind::Datagram) => {
                 let gathered = self.model.corked_mut(fd).map(core::mem::take).unwrap_or_default();
                 if let Some(local) = self.local_name(judge, fd) {
-                    // What was gathered is lost with an error.
-                    judge.books.sent(local.port(), bytes);
-                    judge.books.sent(local.port(), gathered + bytes);
+                    for gathered in [0, gathered[0], gathered[1]] {
+                        judge.books.sent(local.port(), gathered + bytes);
+                    }
                 }
             }
             _ => {
@@ -78,7 +81,10 @@ impl Process {
     /// A write with `MSG_MORE`: what a UDP socket is given so waits for the rest.
     fn gathered(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Way>, bytes: u64) {
         match self.model.kind(fd) {
-            Some(Kind::Datagram) => *self.model.corked_mut(fd).expect("it is open") += bytes,
+            Some(Kind::Datagram) => {
+                let corked = self.model.corked_mut(fd).expect("it is open");
+                *corked = corked.map(|gathered| gathered + bytes);
+            }
             _ => self.wrote(judge, fd, way, bytes),
         }
     }
