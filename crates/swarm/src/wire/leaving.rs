@@ -84,7 +84,9 @@ impl Bench {
         }
         let Ok(frame) = frame::read(&bytes_of(packet), Options::Skipped) else { return Ok(()) };
         match frame.content {
-            Content::Tcp(segment) if frame.source == self.addresses[0] => {
+            Content::Tcp(segment)
+                if frame.source == self.addresses[0] && accecn_slack(&segment) == 0 =>
+            {
                 Err(("segment size", format!("too long for the host itself: {segment:?}")))
             }
             _ => Ok(()),
@@ -167,9 +169,7 @@ impl Bench {
 impl Bench {
     /// RFC 6691: what the peer's MSS tells is the length of data and options. No host goes below
     /// `tcp_min_snd_mss`, of which options are taken, too (`tcp_mtu_to_mss`). A cookie keeps one of
-    /// four sizes, and whoever returns it may choose (`check_tcp_syn_cookie`). Options are counted once
-    /// for all that is sent in one go (`tcp_current_mss`): once a D-SACK has left with its first segment,
-    /// there may be room for an option of Accurate ECN, which is a word longer.
+    /// four sizes, and whoever returns it may choose (`check_tcp_syn_cookie`).
     fn check_size(&mut self, at: usize, segment: &frame::Segment) -> Result<(), Broken> {
         let lowest = self.host.tcp_defaults().sysctl.tcp_min_snd_mss;
         self.lowest_mss = self.lowest_mss.max(lowest);
@@ -179,11 +179,8 @@ impl Bench {
             return Ok(());
         }
         let unknown = if self.ipv6 { MSS_UNKNOWN_V6 } else { MSS_UNKNOWN };
-        let sack_len = 4 + 8 * segment.sack.len() as u32;
-        let others_len = if segment.stamps.is_some() { 12 } else { 0 };
-        let has_accecn = segment.md5.is_none() && segment.options_len > sack_len + others_len;
-        let slack = if has_accecn && !segment.sack.is_empty() { 4 } else { 0 };
-        let longest = flow.longest_taken(unknown).map(|mss| mss.max(self.lowest_mss) + slack);
+        let longest =
+            flow.longest_taken(unknown).map(|mss| mss.max(self.lowest_mss) + accecn_slack(segment));
         match longest {
             Some(longest) if segment.len + segment.options_len > longest => {
                 let what = format!("the peer takes {longest} bytes with options, not {segment:?}");
@@ -198,6 +195,15 @@ impl Bench {
 const MSS_UNKNOWN: u32 = 536;
 /// The same over IPv6 (`IPV6_MIN_MTU` less headers).
 const MSS_UNKNOWN_V6: u32 = 1_220;
+
+/// Options are counted once for all that is sent in one go (`tcp_current_mss`): once a D-SACK has left with its
+/// first segment, there may be room for an option of Accurate ECN, which is a word longer.
+fn accecn_slack(segment: &frame::Segment) -> u32 {
+    let sack_len = 4 + 8 * segment.sack.len() as u32;
+    let others_len = if segment.stamps.is_some() { 12 } else { 0 };
+    let has_accecn = segment.md5.is_none() && segment.options_len > sack_len + others_len;
+    if has_accecn && !segment.sack.is_empty() { 4 } else { 0 }
+}
 
 /// What is emitted reads back as the same bytes.
 fn reparse(bytes: &[u8]) -> Result<(), Broken> {
