@@ -210,10 +210,8 @@ impl Red {
             // Once nothing moves any more, the rest of a long silence is passed over.
             let settled =
                 self.chance.at_max == before && self.average.is_settled(&self.config, due);
-            let passed_over = match settled {
-                true => (now - due).as_nanos() / ADAPTATION_PERIOD.as_nanos(),
-                false => 0,
-            };
+            let silence = if settled { now - due } else { Duration::ZERO };
+            let passed_over = silence.as_nanos() / ADAPTATION_PERIOD.as_nanos();
             due += ADAPTATION_PERIOD * (passed_over + 1);
         }
         self.next_adaptation = Some(due);

@@ -208,11 +208,12 @@ impl Netem {
         let mut from = now;
         if let Some(rate) = self.config.rate {
             if let Some(last) = self.last_time() {
-                delay -= last.as_nanos() as i64 - now.as_nanos() as i64;
+                // Delays of centuries wrap, as the kernel's.
+                delay = delay.wrapping_sub(last.as_nanos().wrapping_sub(now.as_nanos()) as i64);
                 delay = delay.max(0);
                 from = last;
             }
-            delay += rate.time_of(len);
+            delay = delay.wrapping_add(rate.time_of(len));
         }
         Instant::from_nanos(from.as_nanos().saturating_add_signed(delay))
     }
