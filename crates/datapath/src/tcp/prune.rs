@@ -90,6 +90,9 @@ impl Connection {
                 let window_of = |space| self.win_from_space(space);
                 let squeezed = collapse(&mut records, from..to, first.seq, end, window_of);
                 to = to + records.len() - before;
+                // A copy may begin behind a FIN that was left where it was (`tcp_rbtree_insert`).
+                let run = &mut records.make_contiguous()[from..to];
+                run.sort_by_key(|record| record.seq.bytes_since(first.seq));
                 self.take_squeezed(squeezed, cx);
             } else {
                 tiny += truesize;
