@@ -71,6 +71,8 @@ pub struct Segment {
     pub sack: Vec<(u32, u32)>,
     /// The signature of RFC 2385.
     pub md5: Option<[u8; 16]>,
+    /// TCP-AO (RFC 5925), for which no host here has a key.
+    pub is_authenticated: bool,
     /// The Fast Open cookie (RFC 7413).
     pub cookie: Option<Vec<u8>>,
 }
@@ -238,6 +240,7 @@ fn read_option(kind: u8, data: &[u8], segment: &mut Segment) -> Result<(), Strin
             segment.sack = data.chunks(8).map(|block| (long(block, 0), long(block, 4))).collect();
         }
         (19, 16) => segment.md5 = data.try_into().ok(),
+        (29, 2..) => segment.is_authenticated = true,
         (34, 0 | 4..=16) if data.len().is_multiple_of(2) => segment.cookie = Some(data.to_vec()),
         (254, 2..) if data[..2] == [0xf9, 0x89] => segment.cookie = Some(data[2..].to_vec()),
         // Accurate ECN: none to three counters of 24 bits.

@@ -257,6 +257,7 @@ impl Flow {
             && stamped
             && segment.seq == reach(&self.arrived, host_ack)
             && segment.md5.is_none()
+            && !segment.is_authenticated
             && !self.is_torn
             && !self.signs
             && self.fins.is_empty()
