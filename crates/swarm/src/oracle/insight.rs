@@ -110,9 +110,12 @@ impl Look {
         let first_is_lost = info.lost + info.sacked == info.unacked;
         let within = first_is_lost || u64::from(info.snd_wnd) >= flight;
         let resent = info.total_retrans != before.info.total_retrans;
+        // An old one tells what is lost, but the window stays what it is (`tcp_ack`, `old_ack`).
+        let is_recent = info.last_ack_recv == 0;
         if around.quiet
             && around.modern
             && begins
+            && is_recent
             && !resent
             && !self.is_paced()
             && info.lost > info.retrans
