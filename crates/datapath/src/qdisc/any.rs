@@ -16,7 +16,7 @@ use crate::packet::Packet;
 use crate::prefetch::prefetch;
 use crate::reason::Reason;
 use crate::units::Instant;
-use core::slice::from_mut;
+use core::slice::{from_mut, from_ref};
 
 /// Any qdisc.
 #[derive(Clone, Debug)]
@@ -58,6 +58,18 @@ macro_rules! each {
             AnyQdisc::Prio($qdisc) => $call,
             AnyQdisc::Cake($qdisc) => $call,
         }
+    };
+}
+
+/// The pattern of those without classes: a new kind is either here or has an arm of its own.
+macro_rules! classless {
+    () => {
+        AnyQdisc::Fifo(_)
+            | AnyQdisc::PfifoFast(_)
+            | AnyQdisc::Codel(_)
+            | AnyQdisc::Fq(_)
+            | AnyQdisc::FqCodel(_)
+            | AnyQdisc::Cake(_)
     };
 }
 
@@ -270,44 +282,32 @@ impl Sched {
         let mut found = vec![(Handle::ROOT, self)];
         let mut next = 0;
         while let Some(&(_, sched)) = found.get(next) {
-            found.extend(sched.children());
+            let class = |minor| Handle::new(sched.handle.major(), minor);
+            found.extend((1..).map(class).zip(sched.children()));
             next += 1;
         }
         found
     }
 
-    /// The direct children with the class that each is attached to.
-    fn children(&self) -> Vec<(Handle, &Sched)> {
-        let class = |minor| Handle::new(self.handle.major(), minor);
+    /// The direct children, those of the classes 1, 2, …
+    fn children(&self) -> &[Sched] {
         match &self.qdisc {
-            AnyQdisc::Tbf(tbf) => vec![(class(1), tbf.child())],
-            AnyQdisc::Red(red) => vec![(class(1), red.child())],
-            AnyQdisc::Netem(netem) => {
-                netem.child().map(|child| (class(1), child)).into_iter().collect()
-            }
-            AnyQdisc::Prio(prio) => (1..).map(class).zip(prio.bands()).collect(),
-            AnyQdisc::Fifo(_)
-            | AnyQdisc::PfifoFast(_)
-            | AnyQdisc::Codel(_)
-            | AnyQdisc::Fq(_)
-            | AnyQdisc::FqCodel(_)
-            | AnyQdisc::Cake(_) => Vec::new(),
+            AnyQdisc::Tbf(tbf) => from_ref(tbf.child()),
+            AnyQdisc::Red(red) => from_ref(red.child()),
+            AnyQdisc::Netem(netem) => netem.child().map(from_ref).unwrap_or_default(),
+            AnyQdisc::Prio(prio) => prio.bands(),
+            classless!() => &[],
         }
     }
 
-    /// The direct children.
+    /// The same, to change them.
     fn children_mut(&mut self) -> &mut [Sched] {
         match &mut self.qdisc {
             AnyQdisc::Tbf(tbf) => from_mut(tbf.child_mut()),
             AnyQdisc::Red(red) => from_mut(red.child_mut()),
             AnyQdisc::Netem(netem) => netem.child_mut(false).map(from_mut).unwrap_or_default(),
             AnyQdisc::Prio(prio) => prio.bands_mut(),
-            AnyQdisc::Fifo(_)
-            | AnyQdisc::PfifoFast(_)
-            | AnyQdisc::Codel(_)
-            | AnyQdisc::Fq(_)
-            | AnyQdisc::FqCodel(_)
-            | AnyQdisc::Cake(_) => &mut [],
+            classless!() => &mut [],
         }
     }
 
@@ -321,12 +321,7 @@ impl Sched {
             AnyQdisc::Netem(netem) => return netem.take_child(),
             AnyQdisc::Prio(_) => Fifo::pfifo_default().into(),
             AnyQdisc::Tbf(_) | AnyQdisc::Red(_) => Fifo::new(FifoKind::Bytes(0)).into(),
-            AnyQdisc::Fifo(_)
-            | AnyQdisc::PfifoFast(_)
-            | AnyQdisc::Codel(_)
-            | AnyQdisc::Fq(_)
-            | AnyQdisc::FqCodel(_)
-            | AnyQdisc::Cake(_) => return None,
+            classless!() => return None,
         };
         let place = owner.own_class_mut(parent.minor())?;
         Some(Box::new(core::mem::replace(place, left)))
@@ -349,12 +344,7 @@ impl Sched {
             AnyQdisc::Red(red) => red.count_drops(drops),
             AnyQdisc::Netem(netem) => netem.count_drops(drops),
             AnyQdisc::Prio(prio) => prio.count_drops(drops),
-            AnyQdisc::Fifo(_)
-            | AnyQdisc::PfifoFast(_)
-            | AnyQdisc::Codel(_)
-            | AnyQdisc::Fq(_)
-            | AnyQdisc::FqCodel(_)
-            | AnyQdisc::Cake(_) => {}
+            classless!() => {}
         }
     }
 
@@ -382,12 +372,7 @@ impl Sched {
             AnyQdisc::Red(red) => Some(red.child_mut()),
             AnyQdisc::Netem(netem) => netem.child_mut(true),
             AnyQdisc::Prio(prio) => prio.bands_mut().get_mut(usize::from(minor).checked_sub(1)?),
-            AnyQdisc::Fifo(_)
-            | AnyQdisc::PfifoFast(_)
-            | AnyQdisc::Codel(_)
-            | AnyQdisc::Fq(_)
-            | AnyQdisc::FqCodel(_)
-            | AnyQdisc::Cake(_) => None,
+            classless!() => None,
         }
     }
 }

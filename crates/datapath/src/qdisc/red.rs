@@ -463,12 +463,13 @@ mod tests {
         assert_eq!(bench.qdisc().own_stats().marked, before);
     }
 
+    fn adaptive() -> RedConfig {
+        RedConfig { max_probability: 10 * ONE_PERCENT, adaptive: true, ..step(10_000, 30_000, 1) }
+    }
+
     #[test]
     fn the_adaptive_variant_follows_the_average() {
-        let mut config = step(10_000, 30_000, 1);
-        config.max_probability = 10 * ONE_PERCENT;
-        config.adaptive = true;
-        let mut bench = red(config);
+        let mut bench = red(adaptive());
         for _ in 0..29 {
             bench.enqueue(0, flow_frame(1, 1000, 2));
         }
@@ -478,10 +479,7 @@ mod tests {
 
     #[test]
     fn a_silence_of_centuries_is_made_up_for_at_once() {
-        let mut config = step(10_000, 30_000, 1);
-        config.max_probability = 10 * ONE_PERCENT;
-        config.adaptive = true;
-        let mut bench = red(config);
+        let mut bench = red(adaptive());
         bench.enqueue(0, flow_frame(1, 1000, 2));
         bench.enqueue(1 << 63, flow_frame(1, 1000, 2));
         assert!(bench.qdisc().chance.at_max <= ONE_PERCENT, "down to the least");
