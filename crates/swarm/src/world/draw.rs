@@ -336,8 +336,6 @@ fn change(
 /// Whether packets may come out of a wire twice.
 fn copies(wire: &Wire) -> bool {
     [&wire.there, &wire.back].into_iter().any(|direction| {
-        let rules = direction.trouble.rules.iter().any(|rule| rule.contains("dup"));
-        let netem = direction.tc.iter().any(|words| words.contains("duplicate"));
-        direction.trouble.duplication > 0 || rules || netem
+        direction.trouble.copies() || direction.tc.iter().any(|words| words.contains("duplicate"))
     })
 }

@@ -316,10 +316,7 @@ impl Play<'_> {
     /// Whether links make copies.
     fn copies(&self) -> bool {
         let mut links = self.case.wires.iter().flat_map(|wire| [&wire.there, &wire.back]);
-        links.any(|link| {
-            let trouble = &link.trouble;
-            trouble.duplication > 0 || trouble.rules.iter().any(|rule| rule.contains("dup"))
-        })
+        links.any(|link| link.trouble.copies())
     }
 
     /// The smallest MTU that there ever was.

@@ -84,11 +84,6 @@ fn keeps_order(trouble: &Trouble) -> bool {
         && !trouble.rules.iter().any(moves)
 }
 
-/// Whether it lets packets come twice.
-fn copies(trouble: &Trouble) -> bool {
-    trouble.duplication > 0 || trouble.rules.iter().any(|rule| rule.contains("dup"))
-}
-
 impl Link {
     /// A link as it is planned, behind a port with this MTU.
     pub fn new(plan: &Direction, mtu: u32) -> Self {
@@ -98,7 +93,7 @@ impl Link {
             mtu,
             sound: plan.trouble == Trouble::default(),
             ordered: keeps_order(&plan.trouble),
-            copies: copies(&plan.trouble),
+            copies: plan.trouble.copies(),
             ..Self::default()
         }
     }

@@ -162,6 +162,13 @@ pub struct Trouble {
     pub rules: Vec<String>,
 }
 
+impl Trouble {
+    /// Whether it lets packets come twice.
+    pub fn copies(&self) -> bool {
+        self.duplication > 0 || self.rules.iter().any(|rule| rule.contains("dup"))
+    }
+}
+
 /// Who talks to whom, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -159,18 +159,15 @@ impl Witness {
         [forth, back].into_iter().flatten().any(|stream| stream.dropped_at >= tried_at)
     }
 
-    fn object(&mut self, now: Instant, what: String) {
-        if self.broken.is_none() {
-            self.broken = Some(Violation::new("wire", format!("{} ns", now.as_nanos()), what));
-        }
+    /// What was seen breaks a law; the first one counts.
+    fn object(&mut self, oracle: &'static str, now: Instant, what: String) {
+        let at = format!("{} ns", now.as_nanos());
+        self.broken.get_or_insert_with(|| Violation::new(oracle, at, what));
     }
 
     fn judge_link(&mut self, now: Instant, link: LinkId, verdict: Result<(), String>) {
-        if let Err(what) = verdict
-            && self.broken.is_none()
-        {
-            let at = format!("{} ns", now.as_nanos());
-            self.broken = Some(Violation::new("links", at, format!("{link:?}: {what}")));
+        if let Err(what) = verdict {
+            self.object("links", now, format!("{link:?}: {what}"));
         }
     }
 
@@ -239,7 +236,7 @@ impl Witness {
             }
         }
         if let Some(what) = wrong {
-            self.object(now, what);
+            self.object("wire", now, what);
         }
     }
 

@@ -119,10 +119,15 @@ impl Process {
 
     /// A connection that has failed may have lost bytes; one that was never there is forgotten.
     pub(super) fn note_error(&mut self, syscall: &Syscall, errno: Errno) {
-        let harmless =
-            [Errno::EAGAIN, Errno::EINPROGRESS, Errno::EALREADY, Errno::EISCONN, Errno::EINVAL];
-        // An address of another family is not even looked at, whatever the socket is connected to.
-        let harmless = [&harmless[..], &[Errno::EAFNOSUPPORT]].concat();
+        let harmless = [
+            Errno::EAGAIN,
+            Errno::EINPROGRESS,
+            Errno::EALREADY,
+            Errno::EISCONN,
+            Errno::EINVAL,
+            // An address of another family is not even looked at, whatever the socket is connected to.
+            Errno::EAFNOSUPPORT,
+        ];
         if harmless.contains(&errno) {
             return;
         }
