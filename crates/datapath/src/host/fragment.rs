@@ -3,8 +3,7 @@
 
 use super::Host;
 use crate::packet::{Fragments, Meta, Network, Packet, protocol};
-use crate::reason::Enqueue;
-use crate::reason::Reason;
+use crate::reason::{Enqueue, Reason};
 use crate::units::Instant;
 
 impl Host {

@@ -6,8 +6,7 @@ use super::udp::{DEFAULT_TTL, PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_heade
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
 use crate::packet::{Body, Icmp, Link, Meta, Network, Packet, Transport};
-use crate::reason::Enqueue;
-use crate::reason::Reason;
+use crate::reason::{Enqueue, Reason};
 use crate::tcp::IcmpError;
 use crate::tcp::config::PmtuDiscovery;
 use crate::units::{Duration, Instant};

@@ -8,8 +8,7 @@ use crate::node::Port;
 use crate::packet::{Meta, Network, Packet, Transport};
 use crate::qdisc::Cx;
 use crate::qdisc::police::Action;
-use crate::reason::Enqueue;
-use crate::reason::Reason;
+use crate::reason::{Enqueue, Reason};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr};
 

@@ -4,6 +4,7 @@
 use super::input::Segment;
 use super::timer::Timer;
 use super::{Connection, Cx};
+use crate::packet::seq::Seq;
 use crate::packet::{FlowLabel, TcpFlags};
 use crate::units::{Duration, Instant};
 
@@ -43,7 +44,7 @@ pub(super) struct AckState {
     /// Duplicate ACKs sent before compression starts.
     pub dup_ack_counter: u8,
     /// `rcv_nxt` when the two above were reset.
-    pub compressed_rcv_nxt: crate::packet::seq::Seq,
+    pub compressed_rcv_nxt: Seq,
     /// TSecr of the segment being processed; 0 = none (`rx_opt.rcv_tsecr`).
     pub rcv_tsecr: u32,
     /// Next IPv4 identification (`inet_id`).

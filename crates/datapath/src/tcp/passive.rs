@@ -5,6 +5,7 @@ use super::input::Segment;
 use super::state::State;
 use super::{Connection, Cx, SocketError};
 use crate::packet::TcpFlags;
+use crate::packet::seq::Seq;
 use crate::trace::Cause;
 
 /// What the listener has to say about a connection of its own in the handshake.
@@ -198,11 +199,7 @@ impl Connection {
 }
 
 /// RFC 9293 section 3.10.7.4: any of the segment lies in the window (`tcp_in_window`).
-fn in_window(
-    seg: &Segment<'_>,
-    start: crate::packet::seq::Seq,
-    end: crate::packet::seq::Seq,
-) -> bool {
+fn in_window(seg: &Segment<'_>, start: Seq, end: Seq) -> bool {
     if seg.seq == start {
         return true;
     }

@@ -1,5 +1,7 @@
 //! Round-trip times and the retransmission timeout (RFC 6298 in Linux's variant).
 
+use crate::packet::seq::Seq;
+
 /// Smoothed RTT and its variation; the RTT part of `tcp_sock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Rtt {
@@ -12,7 +14,7 @@ pub struct Rtt {
     /// What the timeout uses, µs times 4 (`rttvar_us`).
     pub rttvar_us_4: u32,
     /// The round for `mdev_max` ends when this is acknowledged (`rtt_seq`).
-    pub rtt_seq: crate::packet::seq::Seq,
+    pub rtt_seq: Seq,
     /// Windowed minimum.
     pub min: MinRtt,
 }
@@ -36,13 +38,7 @@ impl Rtt {
     }
 
     /// Takes one sample of `rtt_us` (`tcp_rtt_estimator`).
-    pub fn sample(
-        &mut self,
-        rtt_us: u32,
-        snd_una: crate::packet::seq::Seq,
-        snd_nxt: crate::packet::seq::Seq,
-        rto_min_us: u32,
-    ) {
+    pub fn sample(&mut self, rtt_us: u32, snd_una: Seq, snd_nxt: Seq, rto_min_us: u32) {
         if self.srtt_us_8 == 0 {
             self.first_sample(rtt_us, snd_nxt, rto_min_us);
             return;
@@ -70,7 +66,7 @@ impl Rtt {
         self.srtt_us_8 = self.srtt_us_8.max(1);
     }
 
-    fn first_sample(&mut self, rtt_us: u32, snd_nxt: crate::packet::seq::Seq, rto_min_us: u32) {
+    fn first_sample(&mut self, rtt_us: u32, snd_nxt: Seq, rto_min_us: u32) {
         self.srtt_us_8 = (rtt_us << 3).max(1);
         self.mdev_us_4 = rtt_us << 1;
         self.rttvar_us_4 = self.mdev_us_4.max(rto_min_us);
@@ -137,7 +133,6 @@ impl MinRtt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::seq::Seq;
 
     #[test]
     fn the_first_sample_sets_everything() {

@@ -4,6 +4,7 @@ use super::config::PmtuDiscovery;
 use super::skb::SkbId;
 use super::state::State;
 use super::{Connection, Cx, Handed};
+use crate::packet::seq::Seq;
 use crate::packet::{
     AccEcnOption, Body, Ecn, GsoType, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, SackList,
     Tcp, TcpFlags, TcpOptions, Transport,
@@ -165,7 +166,7 @@ impl Connection {
 
     /// Sends an ACK for what had arrived before `ack` and nothing newer (`__tcp_send_ack` by
     /// DCTCP). What is owed for the newer data stays owed; only the window goes along.
-    pub(super) fn send_ack_up_to(&mut self, ack: crate::packet::seq::Seq, cx: &mut Cx<'_>) {
+    pub(super) fn send_ack_up_to(&mut self, ack: Seq, cx: &mut Cx<'_>) {
         let flags = TcpFlags::ACK | self.ecn_echo();
         let options = self.options(cx.now);
         self.compressed_acks_sent(cx);
@@ -200,7 +201,7 @@ impl Connection {
     }
 
     /// `tcp_acceptable_seq`: `snd_nxt`, unless the window was shrunk below it.
-    fn acceptable_seq(&self) -> crate::packet::seq::Seq {
+    fn acceptable_seq(&self) -> Seq {
         let end = self.wnd_end();
         let slack = 1u32 << self.opt.rcv_wscale;
         let barely_outside = self.opt.wscale_ok && self.snd.nxt.bytes_since(end) < slack;
@@ -270,7 +271,7 @@ impl Connection {
 
     pub(super) fn header(
         &self,
-        seq: crate::packet::seq::Seq,
+        seq: Seq,
         flags: TcpFlags,
         window: u16,
         options: TcpOptions,
@@ -281,11 +282,7 @@ impl Connection {
             src_port: self.local.port(),
             dst_port: self.remote.port(),
             seq,
-            ack: if flags.contains(TcpFlags::ACK) {
-                self.rcv.nxt
-            } else {
-                crate::packet::seq::Seq(0)
-            },
+            ack: if flags.contains(TcpFlags::ACK) { self.rcv.nxt } else { Seq(0) },
             flags,
             window,
             urgent: pointer.unwrap_or(0),

@@ -8,8 +8,7 @@ use std::sync::atomic::Ordering;
 
 use datapath::packet::seq::Seq;
 use datapath::packet::{Packet, TcpFlags};
-use datapath::trace::CaState;
-use datapath::trace::{Cause, Event, EventKind};
+use datapath::trace::{CaState, Cause, Event, EventKind};
 use datapath::units::Instant;
 use sim::link::{LinkId, NodeId};
 use sim::record::Observer;

@@ -12,8 +12,7 @@ use super::{AckFilter, AckJudgement, AckRule, FlowMode};
 use super::{Cake, ack_filter, tins};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
-use crate::reason::Enqueue;
-use crate::reason::Reason;
+use crate::reason::{Enqueue, Reason};
 use crate::units::Rate;
 
 impl Cake {

@@ -4,8 +4,7 @@ use super::{Cookie, TryExperimental, option_of, switch};
 use crate::packet::{Packet, TcpFlags};
 use crate::tcp::skb::Skb;
 use crate::tcp::{Connection, Cx, shared};
-use crate::trace::CaState;
-use crate::trace::Cause;
+use crate::trace::{CaState, Cause};
 
 impl Connection {
     /// Sends the SYN of a Fast Open with up to `bytes` bytes of data, or with a request for a

@@ -4,8 +4,7 @@ use crate::profile::{LossDetection, Reduction};
 use crate::tcp::cc::{CongestionControl, CwndEvent};
 use crate::tcp::skb::{SkbId, tag};
 use crate::tcp::{Connection, Cx};
-use crate::trace::CaState;
-use crate::trace::{Cause, EventKind};
+use crate::trace::{CaState, Cause, EventKind};
 
 impl Connection {
     /// `tcp_enter_recovery`.

@@ -36,8 +36,7 @@ use super::{Connection, Cx};
 use crate::packet::SackBlock;
 use crate::packet::seq::Seq;
 use crate::profile::LossDetection;
-use crate::trace::CaState;
-use crate::trace::{Cause, EventKind};
+use crate::trace::{CaState, Cause, EventKind};
 
 /// The scoreboard's counts and what the machine remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
