@@ -2,6 +2,7 @@
 //! that the return of a SYN cookie may have made of them, where one follows another between the same
 //! ports.
 
+use core::ops::RangeInclusive;
 use std::collections::BTreeSet;
 
 use super::frame::{Segment, flag};
@@ -39,9 +40,9 @@ impl Flow {
         self.begun.iter().any(|out| out.guessed)
     }
 
-    /// Where the bytes end that were written to a connection.
+    /// Where the bytes end that were written to a connection, at most.
     pub fn stream_end(&self, out: &Outgoing) -> u32 {
-        out.iss.wrapping_add(1).wrapping_add(self.written_to(out) as u32)
+        out.iss.wrapping_add(1).wrapping_add(*self.written_to(out).end() as u32)
     }
 
     /// Bytes of it that were written and have not been sent.
@@ -50,9 +51,16 @@ impl Flow {
         if after(end, out.end) { end.wrapping_sub(out.end) } else { 0 }
     }
 
-    /// Bytes that were written to the connection whose numbers these are.
-    pub(super) fn written_to(&self, out: &Outgoing) -> u64 {
-        self.past.get(out.connection).copied().unwrap_or(self.written)
+    /// Bytes that were written to the connection whose numbers these are, at least and at most.
+    pub(super) fn written_to(&self, out: &Outgoing) -> RangeInclusive<u64> {
+        if self.may_have_returned {
+            return 0..=self.past.iter().sum::<u64>() + self.written;
+        }
+        let present = self.past.len();
+        let Some(&past) = self.past.get(out.connection) else { return self.written..=self.written };
+        // While the next connection has no numbers, there may be none.
+        let is_latest = self.begun.iter().all(|out| out.connection != present);
+        past..=past + if is_latest { self.written } else { 0 }
     }
 
     /// The host has no connection of these ports and gets a SYN: what applications write and read
@@ -95,14 +103,7 @@ impl Flow {
     /// has taken it, only its numbers will tell.
     pub(super) fn heard_cookie(&mut self, segment: &Segment) -> bool {
         let (begin, iss) = (segment.seq.wrapping_sub(1), segment.ack.wrapping_sub(1));
-        let returns = |out: &Outgoing| {
-            self.heard.iter().any(|(heard, _)| {
-                let shift = begin.wrapping_sub(*heard);
-                let off = iss.wrapping_sub(out.iss).wrapping_sub(shift);
-                (shift, off) != (0, 0) && off.wrapping_add(COOKIE_MSS) <= 2 * COOKIE_MSS
-            })
-        };
-        if !self.begun.iter().filter(|out| out.answers).any(returns) {
+        if !self.returns_cookie(segment, |moved| moved != (0, 0)) {
             return false;
         }
         if !self.heard.iter().any(|(heard, _)| *heard == begin) {
@@ -111,6 +112,29 @@ impl Flow {
         }
         self.guess(iss, 0);
         true
+    }
+
+    /// Whether a segment may bring back a cookie of a SYN-ACK, its numbers moved by so much: both by
+    /// the first, that of the SYN-ACK by the second besides.
+    fn returns_cookie(&self, segment: &Segment, moved: impl Fn((u32, u32)) -> bool) -> bool {
+        let (begin, iss) = (segment.seq.wrapping_sub(1), segment.ack.wrapping_sub(1));
+        self.begun.iter().filter(|out| out.answers).any(|out| {
+            self.heard.iter().any(|(heard, _)| {
+                let shift = begin.wrapping_sub(*heard);
+                let off = iss.wrapping_sub(out.iss).wrapping_sub(shift);
+                moved((shift, off)) && off.wrapping_add(COOKIE_MSS) <= 2 * COOKIE_MSS
+            })
+        })
+    }
+
+    /// A segment goes into a batch that the host has not looked at. Where a reset waits before what
+    /// brings a cookie back, a connection of the same numbers may follow the one that was, and what
+    /// is written meanwhile belongs to either.
+    pub(super) fn waits_in_batch(&mut self, segment: &Segment) {
+        let acks = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::ACK;
+        self.may_have_returned |=
+            self.reset_waits && acks && self.returns_cookie(segment, |_| true);
+        self.reset_waits |= segment.has(flag::RST);
     }
 
     pub(super) fn sent_syn(&mut self, segment: &Segment) {

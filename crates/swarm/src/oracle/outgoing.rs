@@ -1,6 +1,8 @@
 //! What a host sends from one initial number on: no byte beyond what was written, none beyond the
 //! peer's window, none after the FIN.
 
+use core::ops::RangeInclusive;
+
 use super::frame::{Segment, flag};
 use super::tcp::{Broken, FAR, after};
 
@@ -29,8 +31,8 @@ pub struct Outgoing {
 
 /// What bounds it.
 pub struct Limits<'a> {
-    /// Bytes that the application has written.
-    pub written: u64,
+    /// Bytes that the application has written, at least and at most.
+    pub written: RangeInclusive<u64>,
     /// What the peer has acknowledged and allowed before it was seen on the wire.
     pub claims: &'a [(u32, u32)],
     /// Fragments have been sent: not every segment has been seen.
@@ -71,7 +73,9 @@ impl Outgoing {
         let syn = segment.has(flag::SYN);
         let first = segment.seq.wrapping_add(u32::from(syn));
         let data_end = first.wrapping_add(segment.len);
-        let stream_end = self.iss.wrapping_add(1).wrapping_add(limits.written as u32);
+        let stream_end = |written: u64| self.iss.wrapping_add(1).wrapping_add(written as u32);
+        let (least_end, stream_end) =
+            (stream_end(*limits.written.start()), stream_end(*limits.written.end()));
         if segment.len > 0 && after(data_end, stream_end) {
             let what = format!("data up to {data_end}, written up to {stream_end}");
             return Err(("exact bytes", what));
@@ -92,7 +96,8 @@ impl Outgoing {
             return Err(("nothing after the FIN", format!("FIN at {fin}, then {segment:?}")));
         }
         if segment.has(flag::FIN) {
-            if data_end != stream_end && !self.guessed {
+            let is_end = !after(least_end, data_end) && !after(data_end, stream_end);
+            if !is_end && !self.guessed {
                 let what = format!("FIN at {data_end}, written up to {stream_end}");
                 return Err(("exact bytes", what));
             }

@@ -87,6 +87,11 @@ pub struct Flow {
     pub reset: bool,
     /// Segments that have come since the host's state was looked at last.
     pub unlooked: u32,
+    /// A reset has come since then.
+    pub(super) reset_waits: bool,
+    /// A reset and then a cookie have come in one batch: either of two connections of the same
+    /// numbers may be there.
+    pub(super) may_have_returned: bool,
     /// A SYN has come in a batch that the host had not looked at: it may begin another connection.
     pub(super) may_begin_anew: bool,
     /// Just past the highest number that the peer has sent.
@@ -173,6 +178,9 @@ impl Flow {
         let is_stale = self.unlooked > 0 && !arrival.quiet && !self.active;
         // And while it waits, the application may.
         let may_wait = !arrival.quiet && !self.active;
+        if may_wait {
+            self.waits_in_batch(segment);
+        }
         self.unlooked += 1;
         if first && missing && !self.active {
             self.begins_anew();
@@ -401,12 +409,13 @@ impl Flow {
         self.flight.iter().filter_map(left).min().unwrap_or(0)
     }
 
-    /// The peer has sent something beyond its FIN, or has closed its window with a number that it
+    /// Nobody knows which connection it is, or the peer has sent something beyond its FIN, or has closed its window with a number that it
     /// never comes to: the host may believe the window that came there for ever
     /// (`tcp_may_update_window`).
     pub fn is_absurd(&self) -> bool {
         let host_ack = self.host_ack.unwrap_or(self.peer_next);
-        self.fins.iter().any(|fin| after(self.peer_next, *fin))
+        self.may_have_returned
+            || self.fins.iter().any(|fin| after(self.peer_next, *fin))
             || self.closed_at.is_some_and(|seq| after(seq, host_ack))
     }
 
@@ -462,6 +471,7 @@ impl Flow {
     /// The host's state is looked at: so many segments have come since it was the last time.
     pub fn looked(&mut self) -> u32 {
         self.held.clear();
+        self.reset_waits = false;
         core::mem::take(&mut self.unlooked)
     }
 

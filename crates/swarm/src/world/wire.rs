@@ -37,6 +37,10 @@ struct Stream {
     dropped: u64,
     /// When the sender's host tried to send the latest one.
     tried_at: Instant,
+    /// When one reached the receiver last.
+    heard_at: Instant,
+    /// The sender counts on from before what the receiver has acknowledged, as though it had not sent it.
+    has_forgotten: bool,
     /// When the latest one was dropped, but for those that were too large for the very first link.
     dropped_at: Instant,
     /// The window of the sender's latest SYN, which is never scaled, and its shift.
@@ -54,6 +58,8 @@ struct Life {
     fin: Option<u64>,
     /// The right edge of the window that the sender has heard of.
     edge: u64,
+    /// How far the acknowledgments go that it has heard of.
+    acked: u64,
     /// Where the receiver may have begun once more by a SYN cookie.
     begins: BTreeSet<u64>,
 }
@@ -65,7 +71,8 @@ const FAR: u32 = 1 << 30;
 
 impl Life {
     fn new(isn: u32) -> Self {
-        Self { isn, arrived: BTreeMap::new(), fin: None, edge: 0, begins: BTreeSet::new() }
+        let (arrived, begins) = (BTreeMap::new(), BTreeSet::new());
+        Self { isn, arrived, fin: None, edge: 0, acked: 0, begins }
     }
 
     fn place(&self, seq: u32) -> Option<u64> {
@@ -159,6 +166,17 @@ impl Witness {
         [forth, back].into_iter().flatten().any(|stream| stream.dropped_at >= tried_at)
     }
 
+    /// Whether one of two ends counts on from before what the other has acknowledged.
+    pub fn has_forgotten(&self, one: SocketAddr, other: SocketAddr) -> bool {
+        let of = |key| self.streams.get(&key).is_some_and(|stream| stream.has_forgotten);
+        of((one, other)) || of((other, one))
+    }
+
+    /// Since when nothing has reached `to` from `from`.
+    pub fn heard_at(&self, from: SocketAddr, to: SocketAddr) -> Instant {
+        self.streams.get(&(from, to)).map_or(Instant::ZERO, |stream| stream.heard_at)
+    }
+
     /// What was seen breaks a law; the first one counts.
     fn object(&mut self, oracle: &'static str, now: Instant, what: String) {
         let at = format!("{} ns", now.as_nanos());
@@ -219,6 +237,8 @@ impl Witness {
         {
             let fin = tcp.flags.contains(TcpFlags::FIN);
             let end = begin + len + u64::from(fin);
+            // A keepalive repeats one number (`tcp_xmit_probe_skb`).
+            stream.has_forgotten |= end + 1 < life.acked;
             let edge = life.edge.max(1 + syn_window);
             // Behind a super-packet that fills the window Linux sends FIN all the same
             // (`tcp_mss_split_point` does not count it).
@@ -241,11 +261,18 @@ impl Witness {
     }
 
     /// A segment reaches the host that it is for.
-    fn comes(&mut self, packet: &Packet, tcp: &Tcp, (from, to): (SocketAddr, SocketAddr)) {
+    fn comes(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        tcp: &Tcp,
+        (from, to): (SocketAddr, SocketAddr),
+    ) {
         let flag = |flag| u64::from(tcp.flags.contains(flag));
         let len = u64::from(packet.body.len) + flag(TcpFlags::SYN) + flag(TcpFlags::FIN);
         let acked = self.acked_places(tcp, (to, from));
         let stream = self.streams.entry((from, to)).or_default();
+        stream.heard_at = now;
         stream.resets += flag(TcpFlags::RST);
         if let Some(stamps) = tcp.options.timestamps {
             stream.timestamps.insert(stamps.value);
@@ -269,6 +296,7 @@ impl Witness {
             for life in &mut forth.lives {
                 if let Some(ack) = life.place(tcp.ack.0) {
                     life.edge = life.edge.max(ack + window);
+                    life.acked = life.acked.max(ack);
                     // A connection that begins again is not bound by the FIN of the first.
                     life.fin = life.fin.filter(|_| !may_begin_again);
                 }
@@ -369,7 +397,7 @@ impl Observer for Witness {
             return;
         }
         match packet.transport {
-            Transport::Tcp(tcp) => self.comes(packet, &tcp, ends),
+            Transport::Tcp(tcp) => self.comes(now, packet, &tcp, ends),
             Transport::Icmp(_) => self.errors[node.0 as usize] += 1,
             _ => {}
         }

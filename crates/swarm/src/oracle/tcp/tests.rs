@@ -71,3 +71,20 @@ fn either_of_two_cookies_may_have_come_back() {
     let beyond = flow.sent(&data(1_498, 1, 101), 0, true).map_err(|it| it.0);
     assert!(beyond.is_err());
 }
+
+#[test]
+fn a_reset_and_a_cookie_in_one_batch_leave_two_connections_possible() {
+    let mut flow = Flow::default();
+    let waits = || Arrival { quiet: false, ..at(There::Living) };
+    flow.heard(&syn(99, flag::SYN, 0), &at(There::Nothing));
+    let answer = syn(499, flag::SYN | flag::ACK, 100);
+    flow.sent(&answer, 0, true).expect("lawful");
+    flow.heard(&syn(100, flag::ACK, 500), &at(There::Nothing));
+    flow.written = 1_000;
+    let early = Segment { flags: flag::ACK | flag::FIN, ..data(500, 500, 100) };
+    assert!(flow.clone().sent(&early, 0, true).is_err(), "it ends before all that was written");
+    flow.heard(&syn(100, flag::RST, 0), &waits());
+    assert!(flow.clone().sent(&early, 0, true).is_err(), "a reset begins nothing");
+    flow.heard(&syn(100, flag::ACK, 500), &waits());
+    assert_eq!(flow.sent(&early, 0, true), Ok(()));
+}
