@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`state`], [`options`] | states; option negotiation (sequence numbers: [`crate::packet::seq`]) |
 //! | [`input`], [`ack_in`] | what an arriving segment means; what its ACK means |
+//! | [`challenge`] | answers to what may be an attack |
 //! | [`receive`], [`reassembly`] | what a segment brings; the receive queues, SACK blocks |
 //! | [`rcv_window`], [`ack_out`] | the window, autotuning; when to acknowledge |
 //! | [`write`], [`output`], [`transmit`] | the application's writes; what may be sent; headers |
@@ -28,6 +29,7 @@ mod accecn_sender;
 mod ack_in;
 mod ack_out;
 pub mod cc;
+mod challenge;
 mod check;
 pub mod config;
 mod ecn;

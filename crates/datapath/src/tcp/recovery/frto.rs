@@ -1,7 +1,8 @@
 //! Loss state and F-RTO (RFC 5682): was the timeout spurious?
 
+use super::super::ack_in::AckFlags;
 use super::super::{Connection, Cx};
-use super::{AckFlags, Rexmit};
+use super::Rexmit;
 
 impl Connection {
     /// Digests an ACK in Loss state (`tcp_process_loss`).

@@ -26,9 +26,9 @@ mod tlp;
 mod undo;
 
 pub(super) use rack::Rack;
-pub(super) use scoreboard::SackOutcome;
 pub(super) use tlp::Push;
 
+use super::ack_in::{AckEvent, AckFlags};
 use super::cc::{CongestionControl, CwndEvent};
 use super::skb::SkbId;
 use super::timer::HZ;
@@ -85,64 +85,6 @@ pub(super) struct Recovery {
     pub fackets_out: u32,
 }
 
-/// What an ACK did, as far as the machine wants to know (`FLAG_*` of `tcp_ack`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct AckFlags {
-    /// It carried data.
-    pub data: bool,
-    /// It updated the window.
-    pub win_update: bool,
-    /// It acknowledged new data.
-    pub data_acked: bool,
-    /// It acknowledged a retransmission.
-    pub retrans_data_acked: bool,
-    /// It acknowledged our SYN.
-    pub syn_acked: bool,
-    /// It SACKed new data.
-    pub data_sacked: bool,
-    /// It echoed congestion.
-    pub ece: bool,
-    /// A retransmission was found lost.
-    pub lost_retrans: bool,
-    /// Never-retransmitted data was acknowledged or SACKed.
-    pub orig_sack_acked: bool,
-    /// `snd_una` moved.
-    pub snd_una_advanced: bool,
-    /// It brought a DSACK.
-    pub dsacking: bool,
-    /// It brought a DSACK for the tail loss probe.
-    pub dsack_tlp: bool,
-    /// SACK blocks of reneged data.
-    pub sack_reneging: bool,
-    /// The transmit timer is to be set again.
-    pub set_xmit_timer: bool,
-    /// Bytes that it acknowledged or SACKed, as the kernel adds them up: SACKed ones count again
-    /// when acknowledged, and of a record that joins another only what is left of it.
-    pub delivered_bytes: u32,
-}
-
-impl AckFlags {
-    /// `FLAG_ACKED`.
-    pub fn acked(self) -> bool {
-        self.data_acked || self.syn_acked
-    }
-
-    /// `FLAG_NOT_DUP`.
-    pub fn not_dup(self) -> bool {
-        self.data || self.win_update || self.acked()
-    }
-
-    /// `FLAG_CA_ALERT`.
-    fn ca_alert(self) -> bool {
-        self.data_sacked || self.ece || self.dsacking
-    }
-
-    /// `FLAG_FORWARD_PROGRESS`.
-    pub fn forward_progress(self) -> bool {
-        self.acked() || self.data_sacked
-    }
-}
-
 /// What to send after an ACK was digested (`REXMIT_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rexmit {
@@ -169,11 +111,12 @@ impl Connection {
     /// Digests one ACK: undo, mark losses, enter or leave states.
     pub(super) fn fastretrans_alert(
         &mut self,
-        prior_snd_una: Seq,
         dup_acks: u32,
-        flags: &mut AckFlags,
+        event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) -> Rexmit {
+        let prior_snd_una = event.prior_snd_una;
+        let flags = &mut event.flags;
         let mut do_lost = dup_acks > 0 || (flags.data_sacked && self.fack_forces_retransmit());
         if self.rec.packets_out == 0 {
             self.rec.sacked_out = 0;

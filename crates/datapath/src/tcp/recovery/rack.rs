@@ -1,5 +1,6 @@
 //! RACK (RFC 8985): a segment is lost when one sent sufficiently later was delivered.
 
+use super::super::ack_in::AckFlags;
 use super::super::skb::{SkbId, tag};
 use super::super::timer::Pending;
 use super::super::{Connection, Cx};
@@ -166,7 +167,7 @@ impl Connection {
         if prior_in_flight != self.packets_in_flight() {
             if self.window.ca_state != CaState::Recovery {
                 self.enter_recovery(false, cx);
-                self.cwnd_reduction(1, self.totals.lost - lost_before, super::AckFlags::default());
+                self.cwnd_reduction(1, self.totals.lost - lost_before, AckFlags::default());
             }
             self.xmit_retransmit_queue(Cause::Rack, cx);
         }

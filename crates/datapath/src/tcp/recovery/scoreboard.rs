@@ -1,23 +1,12 @@
 //! The scoreboard: reading SACK blocks into tags (`tcp_sacktag_write_queue`, RFC 2018, RFC 2883).
 
-use super::super::rate::RateSample;
+use super::super::ack_in::AckEvent;
 use super::super::skb::{Skb, SkbId, tag};
 use super::super::{Connection, Cx};
+use super::CaState;
 use super::shift::Shift;
-use super::{AckFlags, CaState};
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
-
-/// What the SACK blocks of one ACK brought (`struct tcp_sacktag_state`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(in super::super) struct SackOutcome {
-    /// Send times of the first and last newly SACKed, never retransmitted segment, µs.
-    pub sacked_us: Option<(u64, u64)>,
-    /// Segments newly known to be delivered, DSACKed ones included.
-    pub sack_delivered: u32,
-    /// Lowest hole that was filled by an original: reordering.
-    pub reord: Seq,
-}
 
 /// The blocks worth looking at, sorted by start; which of them is a DSACK.
 #[derive(Clone, Copy, Default)]
@@ -33,62 +22,50 @@ impl Connection {
         if self.rec.sacked_out == 0 { self.snd.una } else { self.rec.highest_sack }
     }
 
-    /// Reads the SACK blocks of an ACK for `ack`.
-    #[expect(clippy::too_many_arguments, reason = "one ACK's working set, lent not copied")]
+    /// Reads the SACK blocks of an ACK.
     pub(in super::super) fn sacktag_write_queue(
         &mut self,
         wire: &SackList,
-        ack: Seq,
-        prior_snd_una: Seq,
-        sample: &mut RateSample,
-        outcome: &mut SackOutcome,
-        flags: &mut AckFlags,
+        event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) {
-        outcome.reord = self.snd.nxt;
+        let AckEvent { ack, prior_snd_una, .. } = *event;
+        event.sacked.reord = self.snd.nxt;
         if self.rec.sacked_out == 0 {
             self.rec.highest_sack = self.snd.una;
         }
-        let has_dsack = self.check_dsack(wire, ack, prior_snd_una, outcome, flags, cx);
+        let has_dsack = self.check_dsack(wire, event, cx);
         if ack.before(prior_snd_una - self.snd.max_window) || self.rec.packets_out == 0 {
             return;
         }
-        let blocks = self.usable_blocks(wire, ack, prior_snd_una, has_dsack, cx);
+        let blocks = self.usable_blocks(wire, event, has_dsack, cx);
         let cache = self.rec.sack_cache;
         for index in 0..blocks.len {
             let block = blocks.sorted[index];
             if blocks.dsack == Some(index) || self.rec.sacked_out == 0 {
-                self.tag_range(block, blocks.dsack == Some(index), sample, outcome, flags, cx);
+                self.tag_range(block, blocks.dsack == Some(index), event, cx);
             } else {
-                self.tag_outside_cache(block, &cache, sample, outcome, flags, cx);
+                self.tag_outside_cache(block, &cache, event, cx);
             }
         }
         if !self.uses_rack() {
             self.recount_fackets();
             let sorted = &blocks.sorted[..blocks.len];
             if self.find_lost_retransmissions(sorted, &cache, cx) {
-                flags.data_sacked = true;
-                flags.lost_retrans = true;
+                event.flags.data_sacked = true;
+                event.flags.lost_retrans = true;
             }
         }
         self.rec.sack_cache = blocks.sorted;
         if self.window.ca_state != CaState::Loss || self.rec.undo_marker.is_some() {
-            self.check_sack_reordering(outcome.reord, false, cx);
+            self.check_sack_reordering(event.sacked.reord, false, cx);
         }
     }
 
     /// Is the first block a DSACK? Counts it (`tcp_check_dsack`, RFC 2883 section 4).
-    fn check_dsack(
-        &mut self,
-        wire: &SackList,
-        ack: Seq,
-        prior_snd_una: Seq,
-        outcome: &mut SackOutcome,
-        flags: &mut AckFlags,
-        cx: &mut Cx<'_>,
-    ) -> bool {
+    fn check_dsack(&mut self, wire: &SackList, event: &mut AckEvent, cx: &mut Cx<'_>) -> bool {
         let [first, rest @ ..] = wire.as_slice() else { return false };
-        if first.start.before(ack) {
+        if first.start.before(event.ack) {
             cx.mib.dsack_recv += 1;
         } else if rest
             .first()
@@ -98,10 +75,10 @@ impl Connection {
         } else {
             return false;
         }
-        let Some(dup_segs) = self.dsack_seen(*first, outcome, flags) else { return false };
+        let Some(dup_segs) = self.dsack_seen(*first, event) else { return false };
         // Data that was acknowledged and forgotten: count without looking at the queue.
         if self.rec.undo_retrans > 0
-            && !first.end.after(prior_snd_una)
+            && !first.end.after(event.prior_snd_una)
             && self.rec.undo_marker.is_some_and(|marker| first.end.after(marker))
         {
             self.rec.undo_retrans = (self.rec.undo_retrans - dup_segs as i32).max(0);
@@ -111,12 +88,7 @@ impl Connection {
 
     /// Segments that a DSACK reports as received twice, unless it cannot be true
     /// (`tcp_dsack_seen`).
-    fn dsack_seen(
-        &mut self,
-        block: SackBlock,
-        outcome: &mut SackOutcome,
-        flags: &mut AckFlags,
-    ) -> Option<u32> {
+    fn dsack_seen(&mut self, block: SackBlock, event: &mut AckEvent) -> Option<u32> {
         let len = block.end.bytes_since(block.start);
         if !block.start.before(block.end) || len > self.snd.max_window {
             return None;
@@ -125,17 +97,17 @@ impl Connection {
         if len > self.snd.mss {
             dup_segs = len.div_ceil(self.snd.mss);
         } else if self.rec.tlp_high_seq == Some(block.end) {
-            flags.dsack_tlp = true;
+            event.flags.dsack_tlp = true;
         }
         self.totals.dsack_dups += dup_segs;
         if self.totals.dsack_dups > self.totals.total_retrans {
             return None;
         }
-        if self.totals.reord_seen > 0 && !flags.dsack_tlp {
+        if self.totals.reord_seen > 0 && !event.flags.dsack_tlp {
             self.rec.rack.dsack_seen = true;
         }
-        flags.dsacking = true;
-        outcome.sack_delivered += dup_segs;
+        event.flags.dsacking = true;
+        event.sacked.delivered += dup_segs;
         Some(dup_segs)
     }
 
@@ -143,8 +115,7 @@ impl Connection {
     fn usable_blocks(
         &self,
         wire: &SackList,
-        ack: Seq,
-        prior_snd_una: Seq,
+        event: &AckEvent,
         has_dsack: bool,
         cx: &mut Cx<'_>,
     ) -> Blocks {
@@ -152,13 +123,13 @@ impl Connection {
         for (index, block) in wire.as_slice().iter().enumerate() {
             let is_dsack = index == 0 && has_dsack;
             if !self.sack_block_is_valid(*block, is_dsack) {
-                let merely_old = ack != self.snd.una && !block.end.after(self.snd.una);
+                let merely_old = event.ack != self.snd.una && !block.end.after(self.snd.una);
                 if !is_dsack && !merely_old {
                     cx.mib.sack_discard += 1;
                 }
                 continue;
             }
-            if !block.end.after(prior_snd_una) {
+            if !block.end.after(event.prior_snd_una) {
                 continue;
             }
             let mut place = blocks.len;
@@ -201,9 +172,7 @@ impl Connection {
         &mut self,
         block: SackBlock,
         cache: &[SackBlock],
-        sample: &mut RateSample,
-        outcome: &mut SackOutcome,
-        flags: &mut AckFlags,
+        event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) {
         let mut start = block.start;
@@ -214,13 +183,13 @@ impl Connection {
             }
             if start.before(old.start) {
                 let head = SackBlock { start, end: old.start };
-                self.tag_range(head, false, sample, outcome, flags, cx);
+                self.tag_range(head, false, event, cx);
             }
             start = start.max(old.end);
         }
         if start.before(block.end) {
             let tail = SackBlock { start, end: block.end };
-            self.tag_range(tail, false, sample, outcome, flags, cx);
+            self.tag_range(tail, false, event, cx);
         }
     }
 
@@ -229,9 +198,7 @@ impl Connection {
         &mut self,
         range: SackBlock,
         is_dsack: bool,
-        sample: &mut RateSample,
-        outcome: &mut SackOutcome,
-        flags: &mut AckFlags,
+        event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) {
         let mut index = self.queue.rtx_index_ending_after(range.start);
@@ -239,11 +206,11 @@ impl Connection {
             if !self.queue.get(id).seq.before(range.end) {
                 break;
             }
-            match self.shift_sacked(index, range, is_dsack, sample, outcome, flags, cx) {
+            match self.shift_sacked(index, range, is_dsack, event, cx) {
                 Shift::Joined => continue,
                 Shift::Passed => {}
                 Shift::Unfit => match self.match_to_sack(id, range) {
-                    Match::Inside => self.tag_skb(id, is_dsack, sample, outcome, flags, cx),
+                    Match::Inside => self.tag_skb(id, is_dsack, event, cx),
                     Match::Outside => {}
                     Match::TooShort => break,
                 },
@@ -284,23 +251,15 @@ impl Connection {
     }
 
     /// Tags a whole record as SACKed.
-    fn tag_skb(
-        &mut self,
-        id: SkbId,
-        is_dsack: bool,
-        sample: &mut RateSample,
-        outcome: &mut SackOutcome,
-        flags: &mut AckFlags,
-        cx: &mut Cx<'_>,
-    ) {
+    fn tag_skb(&mut self, id: SkbId, is_dsack: bool, event: &mut AckEvent, cx: &mut Cx<'_>) {
         let skb = *self.queue.get(id);
-        if let Some(sacked) = self.tag_one(Tagged::whole(&skb), is_dsack, outcome, flags, cx) {
+        if let Some(sacked) = self.tag_one(Tagged::whole(&skb), is_dsack, event, cx) {
             if !skb.has(tag::SACKED) && sacked & tag::SACKED != 0 {
-                flags.delivered_bytes += skb.len();
+                event.flags.delivered_bytes += skb.len();
             }
             let skb = self.queue.get_mut(id);
             skb.sacked = sacked;
-            self.rate.skb_delivered(skb, sample);
+            self.rate.skb_delivered(skb, &mut event.sample);
             if sacked & tag::SACKED != 0 {
                 self.queue.unlink_sent(id);
             }
@@ -313,8 +272,7 @@ impl Connection {
         &mut self,
         range: Tagged,
         is_dsack: bool,
-        outcome: &mut SackOutcome,
-        flags: &mut AckFlags,
+        event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) -> Option<u8> {
         let Tagged { seq, end_seq, pcount, sacked: before, sent_us } = range;
@@ -326,7 +284,7 @@ impl Connection {
                 self.rec.undo_retrans = (self.rec.undo_retrans - pcount as i32).max(0);
             }
             if sacked & tag::SACKED != 0 {
-                outcome.reord = outcome.reord.min(seq);
+                event.sacked.reord = event.sacked.reord.min(seq);
             }
         }
         if !end_seq.after(self.snd.una) {
@@ -339,18 +297,18 @@ impl Connection {
             if before & tag::EVER_RETRANS == 0 {
                 // Never retransmitted: if it was a hole, it was overtaken.
                 if seq.before(self.highest_sack_seq()) {
-                    outcome.reord = outcome.reord.min(seq);
+                    event.sacked.reord = event.sacked.reord.min(seq);
                 }
                 if !end_seq.after(self.rec.high_seq) {
-                    flags.orig_sack_acked = true;
+                    event.flags.orig_sack_acked = true;
                 }
-                let first_us = outcome.sacked_us.map_or(sent_us, |(first_us, _)| first_us);
-                outcome.sacked_us = Some((first_us, sent_us));
+                let first_us = event.sacked.sent_us.map_or(sent_us, |(first_us, _)| first_us);
+                event.sacked.sent_us = Some((first_us, sent_us));
             }
             sacked |= tag::SACKED;
-            flags.data_sacked = true;
+            event.flags.data_sacked = true;
             self.rec.sacked_out += pcount;
-            outcome.sack_delivered += pcount;
+            event.sacked.delivered += pcount;
             if self.rec.sacked_out == pcount || end_seq.after(self.rec.highest_sack) {
                 self.rec.highest_sack = end_seq;
             }

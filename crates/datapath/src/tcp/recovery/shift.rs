@@ -1,11 +1,10 @@
 //! SACKed neighbours become one record (`tcp_shift_skb_data`): the queue stays short however long
 //! the reported block is, and the memory of the records that vanish is the application's again.
 
-use super::super::rate::RateSample;
+use super::super::ack_in::AckEvent;
 use super::super::skb::{Skb, SkbId, tag};
 use super::super::{Connection, Cx};
-use super::AckFlags;
-use super::scoreboard::{SackOutcome, Tagged};
+use super::scoreboard::Tagged;
 use crate::packet::{SackBlock, TcpFlags};
 
 /// What became of a record that a SACK block touches.
@@ -45,15 +44,12 @@ struct Part {
 impl Connection {
     /// Moves what `range` covers of the record at `index` into the SACKed record before it, and
     /// the SACKed one behind it too if that leaves no gap.
-    #[expect(clippy::too_many_arguments, reason = "one ACK's working set, lent not copied")]
     pub(super) fn shift_sacked(
         &mut self,
         index: usize,
         range: SackBlock,
         is_dsack: bool,
-        sample: &mut RateSample,
-        outcome: &mut SackOutcome,
-        flags: &mut AckFlags,
+        event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) -> Shift {
         let id = self.queue.rtx_at(index).expect("the walk is at a record");
@@ -81,12 +77,12 @@ impl Connection {
             sacked: skb.sacked,
             sent_us: skb.sent_us(),
         };
-        self.tag_one(moved, is_dsack, outcome, flags, cx);
+        self.tag_one(moved, is_dsack, event, cx);
         if !skb.has(tag::SACKED) {
             // The kernel looks at the record after it was cut: what is left of it counts.
-            flags.delivered_bytes += skb.len() - part.len;
+            event.flags.delivered_bytes += skb.len() - part.len;
         }
-        self.rate.skb_delivered(self.queue.get_mut(id), sample);
+        self.rate.skb_delivered(self.queue.get_mut(id), &mut event.sample);
         if !self.join(before, index, part) {
             return Shift::Joined;
         }

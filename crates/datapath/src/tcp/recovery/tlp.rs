@@ -1,9 +1,9 @@
 //! Tail loss probes (RFC 8985 section 7).
 
+use super::super::ack_in::AckEvent;
 use super::super::timer::Pending;
 use super::super::{Connection, Cx};
-use super::{AckFlags, CaState};
-use crate::packet::seq::Seq;
+use super::CaState;
 use crate::trace::{Cause, EventKind};
 use crate::units::Instant;
 
@@ -94,7 +94,8 @@ impl Connection {
     }
 
     /// An ACK arrived while a probe is out (`tcp_process_tlp_ack`).
-    pub(in super::super) fn process_tlp_ack(&mut self, ack: Seq, flags: AckFlags, cx: &mut Cx<'_>) {
+    pub(in super::super) fn process_tlp_ack(&mut self, event: &AckEvent, cx: &mut Cx<'_>) {
+        let AckEvent { ack, flags, .. } = *event;
         let Some(high_seq) = self.rec.tlp_high_seq else { return };
         if ack.before(high_seq) {
             return;

@@ -1,0 +1,34 @@
+//! Answers to what may be an attack, at a limited rate (RFC 5961).
+
+use super::{Connection, Cx};
+
+impl Connection {
+    /// RFC 5961: answer what may be an attack with an ACK, at a limited rate
+    /// (`tcp_send_challenge_ack`).
+    pub(super) fn send_challenge_ack(&mut self, cx: &mut Cx<'_>) {
+        if self.oow_rate_limited(cx) {
+            cx.mib.ack_skipped_challenge += 1;
+            return;
+        }
+        let limit = self.config.sysctl.tcp_challenge_ack_limit;
+        if !cx.shared.challenges.allow(cx.now_s(), limit) {
+            return;
+        }
+        cx.mib.challenge_ack += 1;
+        self.send_ack(cx);
+    }
+
+    /// Out-of-window segments are answered only so often (`tcp_oow_rate_limited`).
+    pub(super) fn oow_rate_limited(&mut self, cx: &mut Cx<'_>) -> bool {
+        let now = self.jiffies32(cx.now);
+        let since = now.wrapping_sub(self.last_oow_ack) as i32;
+        if self.last_oow_ack != 0
+            && (0..self.config.sysctl.tcp_invalid_ratelimit as i32).contains(&since)
+        {
+            cx.mib.ack_skipped += 1;
+            return true;
+        }
+        self.last_oow_ack = now;
+        false
+    }
+}
