@@ -6,7 +6,7 @@ CARGO ?= cargo
 RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --release --locked
 BIN := target/release/ackwright
 
-.PHONY: all demo test needs fmt lint unit swarm debug determinism examples experiments conformance conformance-kernel \
+.PHONY: all demo test needs fmt lint docs unit swarm debug determinism examples experiments conformance conformance-kernel \
   conformance-so licences mutants coverage bench clean
 
 all:
@@ -17,7 +17,7 @@ demo: all
 
 # Prints the time of each step, and what was skipped here and why.
 test:
-	@scripts/steps.py needs fmt lint unit swarm determinism examples experiments conformance licences
+	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance licences
 
 # What tests need beyond Rust and Python.
 needs:
@@ -28,6 +28,12 @@ fmt:
 
 lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# The library's documentation. The map of a module names its private files too: they are links with
+# --document-private-items.
+docs:
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
+	  $(CARGO) doc --workspace --no-deps --locked --quiet
 
 unit:
 	FLENT=$(CURDIR)/.venv/bin/flent $(CARGO) test --workspace --locked

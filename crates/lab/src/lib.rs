@@ -14,7 +14,7 @@
 //! | [`plot`] | SVG and PNG |
 //! | [`multipath`], [`shared_fib`] | disruption, balance and cost of multipath; a FIB read while it changes |
 //! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
-//! | [`bench`] | speed |
+//! | [`mod@bench`] | speed |
 //! | [`replay`] | captures through qdiscs, and what ACK filters would drop of them |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 

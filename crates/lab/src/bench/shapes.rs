@@ -1,0 +1,181 @@
+//! How the nodes of a case are joined.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use datapath::fib::Prefix;
+use datapath::qdisc::fifo::FifoKind;
+use datapath::rng::Rng;
+use datapath::units::Duration;
+
+use super::blueprint::{Blueprint, Flow};
+
+/// Rate of every link but the bottleneck, Mbit/s.
+const ACCESS_MBIT: u64 = 10_000;
+/// Delay of each link of a fat tree.
+const FAT_TREE_DELAY: Duration = Duration::from_micros(1);
+/// Queue of each port of its switches, bytes.
+const FAT_TREE_QUEUE: u32 = 1_000_000;
+/// Who sends to whom in it is drawn from this.
+const FAT_TREE_SEED: u64 = 1;
+
+/// The bottleneck of a case, and how many share it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bottleneck {
+    pub flows: u32,
+    pub mbit: u64,
+    pub rtt_us: u64,
+    /// Packets.
+    pub queue: u32,
+    /// Time between the starts of two flows.
+    pub stagger: Duration,
+}
+
+/// Pairs of hosts on both sides of two routers.
+pub(super) fn dumbbell(case: &Bottleneck) -> Blueprint {
+    let mut net = Blueprint::default();
+    let near = net.node("near".to_string(), true);
+    let far = net.node("far".to_string(), true);
+    let micros = Duration::from_micros;
+    let middle = net.wire([near, far], case.mbit, micros(case.rtt_us * 2 / 5));
+    net.wires[middle].queues[0] = Some(FifoKind::Packets(case.queue));
+    let access = micros(case.rtt_us / 20);
+    for flow in 0..case.flows {
+        let from = net.node(format!("s{flow}"), false);
+        net.wire([from, near], ACCESS_MBIT, access);
+        let to = net.node(format!("r{flow}"), false);
+        net.wire([far, to], ACCESS_MBIT, access);
+        net.flows.push(Flow { from, to, start: case.stagger * u64::from(flow) });
+    }
+    net
+}
+
+/// Many hosts, one router, one receiver.
+pub(super) fn incast(case: &Bottleneck) -> Blueprint {
+    let mut net = Blueprint::default();
+    let near = net.node("near".to_string(), true);
+    let to = net.node("receiver".to_string(), false);
+    let delay = Duration::from_micros(case.rtt_us / 4);
+    let middle = net.wire([near, to], case.mbit, delay);
+    net.wires[middle].queues[0] = Some(FifoKind::Packets(case.queue));
+    for flow in 0..case.flows {
+        let from = net.node(format!("s{flow}"), false);
+        net.wire([from, near], ACCESS_MBIT, delay);
+        net.flows.push(Flow { from, to, start: case.stagger * u64::from(flow) });
+    }
+    net
+}
+
+/// A three-level fat tree of switches with `k` ports: `k³/4` hosts in `k` pods, each of which sends
+/// to another one and hears from one ("A scalable, commodity data center network architecture",
+/// SIGCOMM 2008). Each switch spreads what goes up over all its uplinks.
+pub(super) fn fat_tree(k: u32, stagger: Duration) -> Blueprint {
+    let mut net = Blueprint::default();
+    let half = k / 2;
+    let cores: Vec<usize> =
+        (0..half * half).map(|core| net.node(format!("core{core}"), true)).collect();
+    let mut hosts = Vec::new();
+    for pod in 0..k {
+        let up: Vec<usize> = (0..half).map(|it| net.node(format!("p{pod}a{it}"), true)).collect();
+        for (agg, group) in up.iter().zip(cores.chunks(half as usize)) {
+            for core in group {
+                let wire = link(&mut net, [*agg, *core]);
+                net.nodes[*core].routes.push((pod_prefix(pod), vec![wire]));
+                way_up(&mut net, *agg, wire);
+            }
+        }
+        for edge in 0..half {
+            let switch = net.node(format!("p{pod}e{edge}"), true);
+            for agg in &up {
+                let wire = link(&mut net, [switch, *agg]);
+                net.nodes[*agg].routes.push((edge_prefix(pod, edge), vec![wire]));
+                way_up(&mut net, switch, wire);
+            }
+            for host in 0..half {
+                let node = net.node(format!("h{}", hosts.len()), false);
+                let wire = link(&mut net, [node, switch]);
+                net.wires[wire].addresses = Some(host_addresses(pod, edge, host));
+                net.wires[wire].queues[0] = None;
+                hosts.push(node);
+            }
+        }
+    }
+    for (flow, (&from, partner)) in (0..).zip(hosts.iter().zip(partners(hosts.len()))) {
+        net.flows.push(Flow { from, to: hosts[partner], start: stagger * flow });
+    }
+    net
+}
+
+/// A link with a queue of a switch at both ends and addresses that no route names.
+fn link(net: &mut Blueprint, ends: [usize; 2]) -> usize {
+    let wire = net.wire(ends, ACCESS_MBIT, FAT_TREE_DELAY);
+    net.wires[wire].queues = [Some(FifoKind::Bytes(FAT_TREE_QUEUE)); 2];
+    let network = u32::from(Ipv4Addr::new(172, 16, 0, 0)) + 2 * wire as u32;
+    net.wires[wire].addresses =
+        Some([network, network + 1].map(|it| (IpAddr::V4(Ipv4Addr::from_bits(it)), 31)));
+    wire
+}
+
+/// One more wire of a switch's default route.
+fn way_up(net: &mut Blueprint, switch: usize, wire: usize) {
+    let routes = &mut net.nodes[switch].routes;
+    match routes.iter_mut().find(|(prefix, _)| *prefix == Prefix::DEFAULT_V4) {
+        Some((_, wires)) => wires.push(wire),
+        None => routes.push((Prefix::DEFAULT_V4, vec![wire])),
+    }
+}
+
+fn prefix(address: Ipv4Addr, len: u8) -> Prefix {
+    Prefix::new(address.into(), len).expect("no bits behind its length")
+}
+
+fn pod_prefix(pod: u32) -> Prefix {
+    prefix(Ipv4Addr::new(10, pod as u8, 0, 0), 16)
+}
+
+fn edge_prefix(pod: u32, edge: u32) -> Prefix {
+    prefix(Ipv4Addr::new(10, pod as u8, edge as u8, 0), 24)
+}
+
+fn host_addresses(pod: u32, edge: u32, host: u32) -> [(IpAddr, u8); 2] {
+    let address = |it| Ipv4Addr::new(10, pod as u8, edge as u8, it as u8).into();
+    [(address(2 * host), 31), (address(2 * host + 1), 31)]
+}
+
+/// To whom each of so many sends: one circle through all of them, in an order that is drawn.
+fn partners(count: usize) -> Vec<usize> {
+    let mut rng = Rng::stream(FAT_TREE_SEED, 0);
+    let mut circle: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        circle.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+    let mut to = vec![0; count];
+    for (place, &from) in circle.iter().enumerate() {
+        to[from] = circle[(place + 1) % count];
+    }
+    to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fat_tree_has_its_numbers() {
+        let net = fat_tree(4, Duration::ZERO);
+        let routers = net.nodes.iter().filter(|node| node.router).count();
+        assert_eq!((net.nodes.len() - routers, routers), (16, 20));
+        assert_eq!(net.wires.len(), 3 * 16);
+        let ups = |node: &&super::super::blueprint::Node| {
+            node.routes.iter().any(|(_, wires)| wires.len() == 2)
+        };
+        assert_eq!(net.nodes.iter().filter(ups).count(), 16, "edges and aggregations spread");
+    }
+
+    #[test]
+    fn everybody_sends_to_another_and_hears_from_one() {
+        let mut heard = partners(128);
+        assert!(heard.iter().enumerate().all(|(from, to)| from != *to));
+        heard.sort_unstable();
+        assert_eq!(heard, (0..128).collect::<Vec<_>>());
+    }
+}
