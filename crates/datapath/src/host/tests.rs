@@ -1,5 +1,6 @@
 //! Step lists for one host, without a world around it.
 
+mod congestion;
 mod fragments;
 
 use super::*;

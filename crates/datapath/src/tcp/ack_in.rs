@@ -164,18 +164,18 @@ impl Connection {
     /// window and the pacing rate follow it, and what they let out goes (`tcp_rate_gen`,
     /// `tcp_cong_control`, `tcp_xmit_recovery`).
     fn respond(&mut self, rexmit: Rexmit, event: &mut AckEvent, cx: &mut Cx<'_>) {
-        let delivered = self.rate.delivered.wrapping_sub(event.prior_delivered);
-        cx.mib.delivered += u64::from(delivered);
-        let lost = self.totals.lost - event.prior_lost;
+        let sample = &mut event.sample;
+        sample.acked_sacked = self.rate.delivered.wrapping_sub(event.prior_delivered);
+        sample.losses = self.totals.lost - event.prior_lost;
+        cx.mib.delivered += u64::from(sample.acked_sacked);
         self.rate.generate(
-            &mut event.sample,
-            delivered,
-            lost,
+            sample,
+            &mut self.window.app_limited,
             self.rec.is_sack_reneg,
             cx.now_us(),
             self.rtt.min.get_us(),
         );
-        self.cong_control(delivered, lost, event.flags, cx);
+        self.cong_control(event, cx);
         self.xmit_recovery(rexmit, cx);
     }
 
@@ -233,13 +233,20 @@ impl Connection {
         }
     }
 
-    /// Window growth or reduction, then the pacing rate (`tcp_cong_control`).
-    fn cong_control(&mut self, delivered: u32, lost: u32, flags: AckFlags, cx: &mut Cx<'_>) {
-        if self.window.in_cwnd_reduction() {
-            self.cwnd_reduction(delivered, lost, flags);
-        } else if self.may_raise_cwnd(flags) {
+    /// Window growth or reduction, then the pacing rate, unless all of it is the module's business
+    /// (`tcp_cong_control`).
+    fn cong_control(&mut self, event: &AckEvent, cx: &mut Cx<'_>) {
+        let AckEvent { flags, sample, .. } = event;
+        if self.cc.has_cong_control() {
             let ack = self.ack_view(cx.now);
-            self.cc.cong_avoid(&mut self.window, &ack, delivered);
+            self.cc.cong_control(&mut self.window, &ack, sample);
+            return;
+        }
+        if self.window.in_cwnd_reduction() {
+            self.cwnd_reduction(sample.acked_sacked, sample.losses, *flags);
+        } else if self.may_raise_cwnd(*flags) {
+            let ack = self.ack_view(cx.now);
+            self.cc.cong_avoid(&mut self.window, &ack, sample.acked_sacked);
             self.window.snd_cwnd_stamp = ack.jiffies;
         }
         self.update_pacing_rate();

@@ -214,7 +214,7 @@ impl Connection {
             rcv_rtt: self.rcv.rtt_us_8 >> 3,
             rcv_space: self.rcv.space,
             total_retrans: self.totals.total_retrans,
-            pacing_rate: self.pacing_rate,
+            pacing_rate: self.window.pacing_rate,
             bytes_acked,
             bytes_received,
             segs_out: self.totals.segs_out,

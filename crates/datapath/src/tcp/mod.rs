@@ -266,8 +266,6 @@ pub struct Connection {
     probes_since: Option<u32>,
     /// When a segment last arrived, jiffies (`rcv_tstamp`).
     rcv_tstamp: u32,
-    /// Pacing rate, byte/s (`sk_pacing_rate`).
-    pacing_rate: u64,
     chrono: Chrono,
     totals: Totals,
     /// The application closed the socket (`SOCK_DEAD`).
@@ -441,16 +439,24 @@ impl Connection {
     fn ack_view(&self, now: Instant) -> Ack {
         Ack {
             now_us: now.as_micros(),
+            now_ns: now.as_nanos(),
             jiffies: self.jiffies32(now),
+            iss: self.snd.iss,
             snd_una: self.snd.una,
             snd_nxt: self.snd.nxt,
             lsndtime: self.snd.lsndtime,
+            wstamp_ns: self.snd.wstamp_ns,
+            packets_in_flight: self.packets_in_flight(),
             srtt_us_8: self.rtt.srtt_us_8,
+            min_rtt_us: self.rtt.min.get_us(),
             delivered: self.rate.delivered,
             delivered_ce: self.rate.delivered_ce,
-            pacing_rate: self.pacing_rate,
+            delivered_us: self.rate.delivered_us,
+            lost: self.totals.lost,
+            max_pacing_rate: self.config.max_pacing_rate,
             is_paced: self.is_paced(),
             gso_max_size: GSO_MAX_SIZE,
+            max_tcp_header: self.config.profile.max_tcp_header,
             mss: self.snd.mss,
             ce_state: self.ecn.dctcp.ce,
         }
@@ -459,13 +465,19 @@ impl Connection {
     /// Somebody paces, TCP or fq (not `SK_PACING_NONE`).
     #[inline]
     fn is_paced(&self) -> bool {
-        self.snd.paced_by_fq || self.config.max_pacing_rate != u64::MAX
+        self.snd.paced_by_fq || self.pacing_is_needed()
     }
 
     /// TCP paces by itself (`tcp_needs_internal_pacing`).
     #[inline]
     fn paces_itself(&self) -> bool {
-        !self.snd.paced_by_fq && self.config.max_pacing_rate != u64::MAX
+        !self.snd.paced_by_fq && self.pacing_is_needed()
+    }
+
+    /// The application or the congestion module asks for pacing (`SK_PACING_NEEDED`).
+    #[inline]
+    fn pacing_is_needed(&self) -> bool {
+        self.window.needs_pacing || self.config.max_pacing_rate != u64::MAX
     }
 }
 

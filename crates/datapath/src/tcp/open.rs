@@ -127,7 +127,6 @@ impl Connection {
             probes_out: 0,
             probes_since: None,
             rcv_tstamp: 0,
-            pacing_rate: u64::MAX,
             chrono: Chrono::default(),
             totals: Totals::default(),
             orphan: false,

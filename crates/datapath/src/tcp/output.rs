@@ -1,6 +1,6 @@
 //! What may be sent next: window, Nagle, TSO sizing and deferral, small queues (`tcp_write_xmit`).
 
-use super::cc::CwndEvent;
+use super::cc::{CongestionControl, CwndEvent};
 use super::mtu_probe::Probing;
 pub(super) use super::recovery::Push;
 use super::skb::SkbId;
@@ -268,13 +268,14 @@ impl Connection {
         let sysctl = &self.config.sysctl;
         let longest = GSO_MAX_SIZE - 1 - self.config.profile.max_tcp_header;
         let segs = if self.config.profile.tso_autosize {
-            let mut bytes = self.pacing_rate >> PACING_SHIFT;
+            let mut bytes = self.window.pacing_rate >> PACING_SHIFT;
             let shift = self.rtt.min.get_us().checked_shr(sysctl.tcp_tso_rtt_log).unwrap_or(0);
             if shift < u32::BITS {
                 bytes += u64::from(longest >> shift);
             }
             let bytes = bytes.min(u64::from(longest)) as u32;
-            (bytes / self.snd.mss).max(sysctl.tcp_min_tso_segs)
+            let least = self.cc.min_tso_segs(&self.window).unwrap_or(sysctl.tcp_min_tso_segs);
+            (bytes / self.snd.mss).max(least)
         } else {
             longest / self.snd.mss
         };
@@ -287,8 +288,8 @@ impl Connection {
         if !self.config.profile.small_queues {
             return false;
         }
-        let mut limit =
-            (2 * u64::from(self.queue.get(id).truesize)).max(self.pacing_rate >> PACING_SHIFT);
+        let mut limit = (2 * u64::from(self.queue.get(id).truesize))
+            .max(self.window.pacing_rate >> PACING_SHIFT);
         if !self.is_paced() {
             limit = limit.min(u64::from(self.config.sysctl.tcp_limit_output_bytes));
         }
@@ -372,11 +373,30 @@ impl Connection {
         }
         window.snd_cwnd_used = window.snd_cwnd_used.max(packets_out);
         let unused_for = jiffies.wrapping_sub(window.snd_cwnd_stamp) as i32;
-        if self.config.sysctl.tcp_slow_start_after_idle != 0 && unused_for >= self.rto as i32 {
+        if self.config.sysctl.tcp_slow_start_after_idle != 0
+            && unused_for >= self.rto as i32
+            && !self.cc.has_cong_control()
+        {
             self.cwnd_application_limited(jiffies);
         }
         if self.queue.unsent_is_empty() && self.snd.no_space {
             self.chrono_sndbuf_limited(cx.now);
+        }
+    }
+
+    /// A write finds less than a segment unsent, nothing below the socket, and room in the window:
+    /// the application is the limit, until what is in flight now is delivered
+    /// (`tcp_rate_check_app_limited`).
+    pub(super) fn check_app_limited(&mut self) {
+        let profile = &self.config.profile;
+        let least_truesize = 1 + profile.sk_buff_len + profile.shared_info_len;
+        let in_flight = self.packets_in_flight();
+        if self.notsent_bytes() < u64::from(self.snd.mss)
+            && self.snd.wmem_alloc < least_truesize
+            && in_flight < self.window.snd_cwnd
+            && self.rec.lost_out <= self.rec.retrans_out
+        {
+            self.window.app_limited = Some(self.rate.delivered.wrapping_add(in_flight));
         }
     }
 
@@ -396,7 +416,10 @@ impl Connection {
 
     /// A write after idle: does the window restart? (`tcp_slow_start_after_idle_check`.)
     pub(super) fn slow_start_after_idle_check(&mut self, cx: &mut Cx<'_>) {
-        if self.config.sysctl.tcp_slow_start_after_idle == 0 || self.rec.packets_out > 0 {
+        if self.config.sysctl.tcp_slow_start_after_idle == 0
+            || self.rec.packets_out > 0
+            || self.cc.has_cong_control()
+        {
             return;
         }
         let jiffies = self.jiffies32(cx.now);
@@ -439,19 +462,23 @@ impl Connection {
     pub(super) fn pace_after(&mut self, len: u32, prior_wstamp_ns: u64) {
         // The first ten segments are not paced.
         let starts = self.totals.data_segs_out < 10;
-        let unlimited = self.pacing_rate == 0 || self.pacing_rate == u64::MAX;
+        let unlimited = self.window.pacing_rate == 0 || self.window.pacing_rate == u64::MAX;
         if !self.is_paced() || unlimited || starts {
             return;
         }
-        let mut len_ns = u64::from(len) * NANOS_PER_SEC / self.pacing_rate;
+        let mut len_ns = u64::from(len) * NANOS_PER_SEC / self.window.pacing_rate;
         // Catch up at most half a packet's time of what was lost to late wake-ups.
         let credit = self.snd.wstamp_ns - prior_wstamp_ns;
         len_ns -= (len_ns / 2).min(credit);
         self.snd.wstamp_ns += Duration::from_nanos(len_ns).as_nanos();
     }
 
-    /// `tcp_update_pacing_rate`: 200 % of cwnd/srtt in slow start, 120 % later.
+    /// `tcp_update_pacing_rate`: 200 % of cwnd/srtt in slow start, 120 % later. The rate of a module
+    /// that has a `cong_control` stays.
     pub(super) fn update_pacing_rate(&mut self) {
+        if self.cc.has_cong_control() {
+            return;
+        }
         let window = &self.window;
         let ratio = if window.snd_cwnd < window.snd_ssthresh / 2 {
             self.config.sysctl.tcp_pacing_ss_ratio
@@ -463,7 +490,7 @@ impl Connection {
         if self.rtt.srtt_us_8 > 0 {
             rate /= u64::from(self.rtt.srtt_us_8);
         }
-        self.pacing_rate = rate.min(self.config.max_pacing_rate);
+        self.window.pacing_rate = rate.min(self.config.max_pacing_rate);
     }
 }
 

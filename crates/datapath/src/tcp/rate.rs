@@ -1,6 +1,6 @@
 //! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation, `tcp_rate.c`).
 
-use super::skb::Skb;
+use super::skb::{Skb, tag};
 use crate::packet::seq::Seq;
 
 /// The connection's side of rate sampling.
@@ -14,8 +14,6 @@ pub struct RateState {
     pub delivered_us: u64,
     /// Start of the current send window, µs (`first_tx_mstamp`).
     pub first_tx_us: u64,
-    /// `delivered` at which the application-limited phase ends; 0 = not limited.
-    pub app_limited: u32,
     /// The latest valid sample: packets, and over how many µs.
     pub rate_delivered: u32,
     /// See `rate_delivered`.
@@ -25,25 +23,31 @@ pub struct RateState {
 }
 
 /// One ACK's sample (`struct rate_sample`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RateSample {
     /// `tx.delivered_mstamp` of the latest sent packet that this ACK delivered.
     pub prior_us: Option<u64>,
     /// `tx.delivered` of it.
     pub prior_delivered: u32,
-    /// Packets delivered over the interval, if the sample is valid.
+    /// `tx.delivered_ce` of it.
+    pub prior_delivered_ce: u32,
+    /// Packets delivered over the interval; `None`: the ACK gives no valid sample.
     pub delivered: Option<u32>,
-    /// Length of the interval, µs.
+    /// Of those, with CE.
+    pub delivered_ce: u32,
+    /// Length of the interval, µs: the longer of the next two.
     pub interval_us: u64,
-    /// Send side of the interval, µs.
+    /// From the first to the last of its packets sent, µs (`snd_interval_us`).
     pub send_interval_us: u64,
+    /// From the first to the last of its packets delivered, µs (`rcv_interval_us`).
+    pub ack_interval_us: u64,
     /// RTT of this ACK, µs.
     pub rtt_us: Option<u32>,
-    /// Packets newly marked lost by this ACK.
+    /// Packets newly marked lost with this ACK.
     pub losses: u32,
     /// Packets newly acknowledged or SACKed.
     pub acked_sacked: u32,
-    /// In flight before this ACK.
+    /// Packets in flight before this ACK.
     pub prior_in_flight: u32,
     /// Just past the latest sent packet delivered.
     pub last_end_seq: Seq,
@@ -51,30 +55,19 @@ pub struct RateSample {
     pub is_app_limited: bool,
     /// It was taken from a retransmission.
     pub is_retrans: bool,
-}
-
-impl Default for RateSample {
-    fn default() -> Self {
-        Self {
-            prior_us: None,
-            prior_delivered: 0,
-            delivered: None,
-            interval_us: 0,
-            send_interval_us: 0,
-            rtt_us: None,
-            losses: 0,
-            acked_sacked: 0,
-            prior_in_flight: 0,
-            last_end_seq: Seq(0),
-            is_app_limited: false,
-            is_retrans: false,
-        }
-    }
+    /// The receiver may have held this ACK back (`FLAG_ACK_MAYBE_DELAYED`).
+    pub is_ack_delayed: bool,
 }
 
 impl RateState {
     /// Notes in `skb` what was known when it was sent (`tcp_rate_skb_sent`).
-    pub fn skb_sent(&mut self, skb: &mut Skb, now_us: u64, nothing_in_flight: bool) {
+    pub fn skb_sent(
+        &mut self,
+        skb: &mut Skb,
+        now_us: u64,
+        nothing_in_flight: bool,
+        app_limited: bool,
+    ) {
         if nothing_in_flight {
             // Nothing was being delivered: the send window starts now.
             self.first_tx_us = now_us;
@@ -84,7 +77,7 @@ impl RateState {
         skb.undelivered = true;
         skb.delivered = self.delivered;
         skb.delivered_ce = self.delivered_ce;
-        skb.app_limited = self.app_limited != 0;
+        skb.app_limited = app_limited;
     }
 
     /// `skb` was delivered: keeps the sample of the latest sent one (`tcp_rate_skb_delivered`).
@@ -93,50 +86,50 @@ impl RateState {
             return;
         }
         let sent_us = skb.sent_us();
-        let first = sample.prior_delivered == 0 && sample.prior_us.is_none();
         let later = sent_us > self.first_tx_us
             || (sent_us == self.first_tx_us && skb.end_seq.after(sample.last_end_seq));
-        if first || later {
+        if sample.prior_delivered == 0 || later {
             sample.prior_delivered = skb.delivered;
+            sample.prior_delivered_ce = skb.delivered_ce;
             sample.prior_us = Some(skb.delivered_us());
             sample.is_app_limited = skb.app_limited;
-            sample.is_retrans = skb.has(super::skb::tag::RETRANS);
+            sample.is_retrans = skb.has(tag::RETRANS | tag::EVER_RETRANS);
             sample.last_end_seq = skb.end_seq;
             self.first_tx_us = sent_us;
             sample.send_interval_us = sent_us.saturating_sub(skb.first_sent_us());
         }
-        if skb.has(super::skb::tag::SACKED) {
+        if skb.has(tag::SACKED) {
             // Delivered once: the cumulative ACK to come must not count it again.
             skb.undelivered = false;
         }
     }
 
-    /// Finishes the sample of one ACK (`tcp_rate_gen`).
+    /// Finishes the sample of one ACK, of which `acked_sacked` and `losses` are known
+    /// (`tcp_rate_gen`).
     pub fn generate(
         &mut self,
         sample: &mut RateSample,
-        delivered: u32,
-        lost: u32,
+        app_limited: &mut Option<u32>,
         reneging: bool,
         now_us: u64,
         min_rtt_us: u32,
     ) {
-        if self.app_limited != 0 && (self.delivered.wrapping_sub(self.app_limited) as i32) > 0 {
-            self.app_limited = 0;
+        // The bubble is gone when more is delivered than was in flight when it came about.
+        if app_limited.is_some_and(|end| (self.delivered.wrapping_sub(end) as i32) > 0) {
+            *app_limited = None;
         }
-        if delivered > 0 {
+        if sample.acked_sacked > 0 {
             self.delivered_us = now_us;
         }
-        sample.acked_sacked = delivered;
-        sample.losses = lost;
         let (Some(prior_us), false) = (sample.prior_us, reneging) else {
             sample.delivered = None;
             sample.interval_us = 0;
             return;
         };
         let over = self.delivered.wrapping_sub(sample.prior_delivered);
-        let ack_interval_us = now_us.saturating_sub(prior_us);
-        sample.interval_us = sample.send_interval_us.max(ack_interval_us);
+        sample.delivered_ce = self.delivered_ce.wrapping_sub(sample.prior_delivered_ce);
+        sample.ack_interval_us = now_us.saturating_sub(prior_us);
+        sample.interval_us = sample.send_interval_us.max(sample.ack_interval_us);
         if sample.interval_us < u64::from(min_rtt_us) {
             // ACK compression: the rate would be an overestimate.
             sample.delivered = None;

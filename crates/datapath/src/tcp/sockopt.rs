@@ -145,6 +145,7 @@ impl Connection {
     /// `SO_MAX_PACING_RATE` was set.
     pub fn pacing_changed(&mut self) {
         self.update_pacing_rate();
+        self.window.pacing_rate = self.window.pacing_rate.min(self.config.max_pacing_rate);
     }
 
     /// `TCP_TIMESTAMP`: our timestamp clock.

@@ -88,8 +88,9 @@ impl Connection {
         if verdict != Enqueue::Dropped && !of_listener {
             self.pace_after(len, prior_wstamp_ns);
             let nothing_in_flight = self.rec.packets_out == 0;
+            let app_limited = self.window.app_limited.is_some();
             let skb = self.queue.get_mut(id);
-            self.rate.skb_sent(skb, skb.sent_ns / 1_000, nothing_in_flight);
+            self.rate.skb_sent(skb, skb.sent_us(), nothing_in_flight, app_limited);
         }
         verdict
     }
@@ -120,7 +121,7 @@ impl Connection {
             let skb = self.queue.get_mut(id);
             skb.sent_ns = self.snd.wstamp_ns;
             skb.handed_down = self.snd.handed_down;
-            self.rate.skb_sent(skb, skb.sent_ns / 1_000, id == syn);
+            self.rate.skb_sent(skb, skb.sent_us(), id == syn, self.window.app_limited.is_some());
         }
         if self.wants_stamps() {
             let end = self.queue.get(data).end_seq;

@@ -1,5 +1,6 @@
 //! The application's writes: how bytes become skb records (`tcp_sendmsg_locked`), and closing.
 
+use super::cc::CongestionControl;
 use super::output::Push;
 use super::skb::Skb;
 use super::state::State;
@@ -62,6 +63,9 @@ impl Connection {
         }
         // A write that had to wait goes on where it stopped: to the kernel it is one sendmsg.
         let mut copied = self.snd.write_unfinished;
+        if !copied {
+            self.check_app_limited();
+        }
         let mut left = bytes;
         let mut size_goal = self.write_goal(flags, cx.now);
         while left > 0 {
@@ -359,7 +363,8 @@ impl Connection {
             .max(10)
             .max(self.window.snd_cwnd)
             .max(self.rec.reordering + 1);
-        let wanted = segments.saturating_mul(2).saturating_mul(per_mss);
+        let windows = self.cc.sndbuf_expand();
+        let wanted = segments.saturating_mul(windows).saturating_mul(per_mss);
         if self.snd.sndbuf < wanted {
             self.snd.sndbuf = wanted.min(self.config.sysctl.tcp_wmem[2]);
         }

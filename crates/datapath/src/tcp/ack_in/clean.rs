@@ -51,6 +51,7 @@ impl Connection {
             && self.rec.sacked_out == 0
             && self.snd.una.bytes_since(event.prior_snd_una) < self.snd.mss
             && event.sample.prior_delivered.wrapping_add(1) == self.rate.delivered;
+        event.sample.is_ack_delayed = lone_runt;
         let rtt_updated = self.ack_update_rtt(rtt_us, ca_rtt_us, lone_runt, cx.now);
         if event.flags.acked() {
             event.flags.set_xmit_timer = true;

@@ -223,7 +223,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn undo_cwnd(&self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, window: &Window, _ack: &Ack) -> u32 {
         window.snd_cwnd.max(window.prior_cwnd)
     }
 }

@@ -159,7 +159,7 @@ impl CongestionControl for Dctcp {
     }
 
     /// The threshold depends on alpha, so that twice of it says nothing about the window before.
-    fn undo_cwnd(&self, window: &Window) -> u32 {
+    fn undo_cwnd(&mut self, window: &Window, _ack: &Ack) -> u32 {
         window.snd_cwnd.max(self.loss_cwnd)
     }
 
@@ -315,7 +315,7 @@ mod tests {
         for _ in 0..40 {
             window.snd_ssthresh = module.ssthresh(&window, &ack_at(0));
             window.snd_cwnd = window.snd_ssthresh;
-            window.snd_cwnd = module.undo_cwnd(&window);
+            window.snd_cwnd = module.undo_cwnd(&window, &ack_at(0));
         }
         assert_eq!(window.snd_cwnd, 100);
     }
@@ -326,7 +326,7 @@ mod tests {
         let mut module = dctcp(4, 0);
         let mut window = Window { ca_state: CaState::Open, ..Window::new(50) };
         module.set_state(&mut window, &ack_at(0), CaState::Recovery);
-        assert_eq!((window.snd_ssthresh, module.undo_cwnd(&window)), (25, 50));
+        assert_eq!((window.snd_ssthresh, module.undo_cwnd(&window, &ack_at(0))), (25, 50));
         window.ca_state = CaState::Recovery;
         window.snd_cwnd = 26;
         module.set_state(&mut window, &ack_at(0), CaState::Recovery);

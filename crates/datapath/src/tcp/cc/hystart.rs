@@ -53,7 +53,7 @@ impl HyStart {
         if window.snd_cwnd < LOW_WINDOW {
             return;
         }
-        let train = self.train_is_long(ack, delay_min_us);
+        let train = self.train_is_long(window, ack, delay_min_us);
         let late = self.delay_has_grown(delay_us, delay_min_us);
         if train || late {
             self.found = true;
@@ -62,13 +62,13 @@ impl HyStart {
     }
 
     /// ACKs in close succession for longer than half the RTT: the pipe is full.
-    fn train_is_long(&mut self, ack: &Ack, delay_min_us: u32) -> bool {
+    fn train_is_long(&mut self, window: &Window, ack: &Ack, delay_min_us: u32) -> bool {
         let now = ack.now_us as u32;
         if now.wrapping_sub(self.last_ack_us) as i32 > ACK_DELTA_US {
             return false;
         }
         self.last_ack_us = now;
-        let mut threshold = delay_min_us.saturating_add(ack_delay_us(ack));
+        let mut threshold = delay_min_us.saturating_add(ack_delay_us(window, ack));
         if !ack.is_paced {
             threshold >>= 1;
         }
@@ -89,10 +89,10 @@ impl HyStart {
 
 /// How long aggregation on the way may delay ACKs: four super-packets at the pacing rate, 1 ms at
 /// most (`hystart_ack_delay`).
-fn ack_delay_us(ack: &Ack) -> u32 {
-    if ack.pacing_rate == 0 {
+fn ack_delay_us(window: &Window, ack: &Ack) -> u32 {
+    if window.pacing_rate == 0 {
         return 0;
     }
-    let burst_us = u64::from(ack.gso_max_size) * 4 * 1_000_000 / ack.pacing_rate;
+    let burst_us = u64::from(ack.gso_max_size) * 4 * 1_000_000 / window.pacing_rate;
     burst_us.min(1_000) as u32
 }

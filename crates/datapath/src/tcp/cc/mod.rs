@@ -1,25 +1,33 @@
 //! Congestion control, pluggable as the kernel's `tcp_congestion_ops` and with its names.
 //!
-//! A module is lent the [`Window`] and reads an [`Ack`]; it never holds the connection.
+//! A module is lent the [`Window`] and reads an [`Ack`]; it never holds the connection. It steers in
+//! one of two ways. Most let TCP decide when the window shrinks and how it is paced, and say how
+//! far ([`ssthresh`](CongestionControl::ssthresh)) and how it grows
+//! ([`cong_avoid`](CongestionControl::cong_avoid)). A module that has a
+//! [`cong_control`](CongestionControl::cong_control) sets window and pacing rate itself, with every
+//! ACK, from a sample of the delivery rate ([`RateSample`]).
 
+mod any;
 mod cube_root;
 mod cubic;
 pub mod dctcp;
 mod hystart;
 mod info;
+#[cfg(test)]
+pub(crate) mod rate_based;
 mod reno;
+mod window;
 
+pub use super::rate::RateSample;
+pub use any::{Algorithm, AnyCongestionControl};
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use info::CcInfo;
 pub use reno::Reno;
+pub use window::{INFINITE_SSTHRESH, Window};
 
-use super::TcpConfig;
 use crate::packet::seq::Seq;
 use crate::trace::CaState;
-
-/// `TCP_INFINITE_SSTHRESH`.
-pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// Events that a module may care about (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,58 +42,48 @@ pub enum CwndEvent {
     Loss,
 }
 
-/// The congestion window and what belongs to it; the part of `tcp_sock` that modules change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Sending congestion window, segments.
-    pub snd_cwnd: u32,
-    /// Linear increase counter, segments.
-    pub snd_cwnd_cnt: u32,
-    /// Upper bound of the window, segments.
-    pub snd_cwnd_clamp: u32,
-    /// Slow start threshold, segments.
-    pub snd_ssthresh: u32,
-    /// Window before the latest reduction (`prior_cwnd`), segments.
-    pub prior_cwnd: u32,
-    /// The latest flight filled the window.
-    pub is_cwnd_limited: bool,
-    /// Most packets in flight in the current window, when not cwnd-limited.
-    pub max_packets_out: u32,
-    /// `snd_nxt` when the two above were last set.
-    pub cwnd_usage_seq: Seq,
-    /// Most packets in flight while the application was the limit.
-    pub snd_cwnd_used: u32,
-    /// When the window was last validated, jiffies.
-    pub snd_cwnd_stamp: u32,
-    /// State of the congestion machine.
-    pub ca_state: CaState,
-}
-
 /// What a module may read of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Now, µs.
+    /// Now, µs (`tcp_mstamp`).
     pub now_us: u64,
+    /// Now, ns (`tcp_clock_cache`).
+    pub now_ns: u64,
     /// Now, jiffies (`tcp_jiffies32`).
     pub jiffies: u32,
+    /// Our initial sequence number. Nobody can foretell it, so it may seed a module's own luck
+    /// (`get_random_u32`).
+    pub iss: Seq,
     /// Oldest unacknowledged sequence number.
     pub snd_una: Seq,
     /// Next sequence number to send.
     pub snd_nxt: Seq,
     /// When the latest data segment was sent, jiffies.
     pub lsndtime: u32,
-    /// Smoothed RTT in µs times 8.
+    /// When the next packet may leave, if the connection is paced, ns (`tcp_wstamp_ns`).
+    pub wstamp_ns: u64,
+    /// Packets in flight (`tcp_packets_in_flight`).
+    pub packets_in_flight: u32,
+    /// Smoothed RTT in µs times 8; 0 = no sample yet.
     pub srtt_us_8: u32,
+    /// Lowest RTT of the last minutes, µs; `u32::MAX` = no sample yet (`tcp_min_rtt`).
+    pub min_rtt_us: u32,
     /// Packets delivered in all.
     pub delivered: u32,
     /// Of those, with CE.
     pub delivered_ce: u32,
-    /// Pacing rate, byte/s.
-    pub pacing_rate: u64,
+    /// When the latest of them was delivered, µs (`delivered_mstamp`).
+    pub delivered_us: u64,
+    /// Packets marked lost in all (`lost`).
+    pub lost: u32,
+    /// The application's limit of the pacing rate, byte/s (`sk_max_pacing_rate`).
+    pub max_pacing_rate: u64,
     /// The socket is paced, by `fq` or by TCP itself.
     pub is_paced: bool,
     /// Longest super-packet, bytes.
     pub gso_max_size: u32,
+    /// Room for headers in front of it, bytes (`MAX_TCP_HEADER`).
+    pub max_tcp_header: u32,
     /// Payload of a full segment, bytes (`mss_cache`).
     pub mss: u32,
     /// The latest data segment came with CE: DCTCP's receiving half.
@@ -113,7 +111,7 @@ pub struct AckSample {
 /// impl CongestionControl for Constant {
 ///     fn ssthresh(&mut self, window: &Window, _: &Ack) -> u32 { window.snd_cwnd }
 ///     fn cong_avoid(&mut self, _: &mut Window, _: &Ack, _: u32) {}
-///     fn undo_cwnd(&self, window: &Window) -> u32 { window.snd_cwnd }
+///     fn undo_cwnd(&mut self, window: &Window, _: &Ack) -> u32 { window.snd_cwnd }
 /// }
 /// ```
 ///
@@ -134,8 +132,30 @@ pub trait CongestionControl {
     /// The slow start threshold after a loss or ECN echo.
     fn ssthresh(&mut self, window: &Window, ack: &Ack) -> u32;
 
-    /// Grows the window for `acked` delivered packets.
+    /// Grows the window for `acked` delivered packets. Not asked while TCP reduces the window, nor
+    /// where the module has a [`cong_control`](Self::cong_control).
     fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32);
+
+    /// The module has a [`cong_control`](Self::cong_control): window and pacing rate are its own
+    /// business. TCP then neither reduces the window during recovery (PRR) nor sets it to the
+    /// threshold afterwards, nor takes it back after idle times.
+    fn has_cong_control(&self) -> bool {
+        false
+    }
+
+    /// Sets window and pacing rate after an ACK, in every state of the congestion machine.
+    fn cong_control(&mut self, _window: &mut Window, _ack: &Ack, _sample: &RateSample) {}
+
+    /// Segments that a super-packet has at least, however low the pacing rate; `None`:
+    /// `tcp_min_tso_segs`.
+    fn min_tso_segs(&self, _window: &Window) -> Option<u32> {
+        None
+    }
+
+    /// Windows of data that the send buffer has room for when it grows by itself.
+    fn sndbuf_expand(&self) -> u32 {
+        2
+    }
 
     /// Packets were acknowledged; for RTT-based modules.
     fn pkts_acked(&mut self, _window: &mut Window, _ack: &Ack, _sample: &AckSample) {}
@@ -153,7 +173,7 @@ pub trait CongestionControl {
     /// The window to return to when a reduction turns out to have been wrong. No default, as in
     /// Linux since 4.10: a module without an answer does not compile. The former default, twice
     /// the threshold, fitted Reno alone.
-    fn undo_cwnd(&self, window: &Window) -> u32;
+    fn undo_cwnd(&mut self, window: &Window, ack: &Ack) -> u32;
 
     /// The module needs ECN even where `tcp_ecn` does not ask for it (`TCP_CONG_NEEDS_ECN`).
     fn needs_ecn(&self) -> bool {
@@ -166,212 +186,6 @@ pub trait CongestionControl {
     }
 }
 
-/// Which module to use (`TCP_CONGESTION`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Algorithm {
-    /// RFC 5681 as Linux does it.
-    Reno,
-    /// RFC 9438 as Linux does it.
-    #[default]
-    Cubic,
-    /// RFC 8257 as Linux does it.
-    Dctcp,
-}
-
-impl Algorithm {
-    /// Every algorithm.
-    pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::Dctcp];
-
-    /// The kernel's name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::Dctcp => "dctcp",
-        }
-    }
-
-    /// It needs ECN (`TCP_CONG_NEEDS_ECN`).
-    pub const fn needs_ecn(self) -> bool {
-        matches!(self, Self::Dctcp)
-    }
-
-    /// The algorithm of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
-    }
-}
-
-/// The module of a connection, dispatched by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AnyCongestionControl {
-    /// Reno.
-    Reno(Reno),
-    /// CUBIC.
-    Cubic(Cubic),
-    /// DCTCP.
-    Dctcp(Dctcp),
-    /// DCTCP on a connection without ECN: Reno by another name.
-    DctcpReno(Reno),
-}
-
-macro_rules! dispatch {
-    ($self:ident, $module:ident => $body:expr) => {
-        match $self {
-            Self::Reno($module) => $body,
-            Self::Cubic($module) => $body,
-            Self::Dctcp($module) => $body,
-            Self::DctcpReno($module) => $body,
-        }
-    };
-}
-
-impl AnyCongestionControl {
-    /// A fresh module for a connection of this configuration.
-    pub fn new(config: &TcpConfig) -> Self {
-        match config.congestion_control {
-            Algorithm::Reno => Self::Reno(Reno),
-            Algorithm::Cubic => {
-                let profile = &config.profile;
-                Self::Cubic(Cubic::new(profile.hystart, profile.cubic_beta))
-            }
-            Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
-        }
-    }
-
-    /// Which one was asked for.
-    pub const fn algorithm(&self) -> Algorithm {
-        match self {
-            Self::Reno(_) => Algorithm::Reno,
-            Self::Cubic(_) => Algorithm::Cubic,
-            Self::Dctcp(_) | Self::DctcpReno(_) => Algorithm::Dctcp,
-        }
-    }
-
-    /// The kernel's name of what is at work.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::DctcpReno(_) => "dctcp-reno",
-            _ => self.algorithm().name(),
-        }
-    }
-
-    /// The connection has no ECN: a module that cannot do without becomes Reno (`dctcp_init`).
-    pub fn fall_back(&mut self) {
-        if let Self::Dctcp(_) = self {
-            *self = Self::DctcpReno(Reno);
-        }
-    }
-}
-
-impl CongestionControl for AnyCongestionControl {
-    fn init(&mut self, window: &mut Window, ack: &Ack) {
-        dispatch!(self, module => module.init(window, ack));
-    }
-
-    fn ssthresh(&mut self, window: &Window, ack: &Ack) -> u32 {
-        dispatch!(self, module => module.ssthresh(window, ack))
-    }
-
-    fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
-        dispatch!(self, module => module.cong_avoid(window, ack, acked));
-    }
-
-    fn pkts_acked(&mut self, window: &mut Window, ack: &Ack, sample: &AckSample) {
-        dispatch!(self, module => module.pkts_acked(window, ack, sample));
-    }
-
-    fn in_ack_event(&mut self, window: &mut Window, ack: &Ack, ece: bool) {
-        dispatch!(self, module => module.in_ack_event(window, ack, ece));
-    }
-
-    fn set_state(&mut self, window: &mut Window, ack: &Ack, new: CaState) {
-        dispatch!(self, module => module.set_state(window, ack, new));
-    }
-
-    fn cwnd_event(&mut self, window: &mut Window, ack: &Ack, event: CwndEvent) {
-        dispatch!(self, module => module.cwnd_event(window, ack, event));
-    }
-
-    fn undo_cwnd(&self, window: &Window) -> u32 {
-        dispatch!(self, module => module.undo_cwnd(window))
-    }
-
-    fn needs_ecn(&self) -> bool {
-        dispatch!(self, module => module.needs_ecn())
-    }
-
-    fn get_info(&self, ack: &Ack) -> Option<CcInfo> {
-        match self {
-            // The structure is there, all zeroes.
-            Self::DctcpReno(_) => Some(CcInfo::Dctcp(dctcp::DctcpInfo::default())),
-            module => dispatch!(module, module => module.get_info(ack)),
-        }
-    }
-}
-
-impl Window {
-    /// A new connection's window of `init_cwnd` segments.
-    pub fn new(init_cwnd: u32) -> Self {
-        Self {
-            snd_cwnd: init_cwnd,
-            snd_cwnd_cnt: 0,
-            snd_cwnd_clamp: u32::MAX,
-            snd_ssthresh: INFINITE_SSTHRESH,
-            prior_cwnd: 0,
-            is_cwnd_limited: false,
-            max_packets_out: 0,
-            cwnd_usage_seq: Seq(0),
-            snd_cwnd_used: 0,
-            snd_cwnd_stamp: 0,
-            ca_state: CaState::Open,
-        }
-    }
-
-    /// `tcp_in_slow_start`.
-    pub fn in_slow_start(&self) -> bool {
-        self.snd_cwnd < self.snd_ssthresh
-    }
-
-    /// `tcp_in_cwnd_reduction`.
-    pub fn in_cwnd_reduction(&self) -> bool {
-        matches!(self.ca_state, CaState::Cwr | CaState::Recovery)
-    }
-
-    /// The flow uses the window it has, so that the window may grow (`tcp_is_cwnd_limited`).
-    pub fn cwnd_limited(&self) -> bool {
-        if self.is_cwnd_limited {
-            return true;
-        }
-        self.in_slow_start() && self.snd_cwnd < 2 * self.max_packets_out
-    }
-
-    /// Slow start: one segment per segment acknowledged, up to the threshold. Returns what is
-    /// left of `acked` for congestion avoidance (`tcp_slow_start`).
-    pub fn slow_start(&mut self, acked: u32) -> u32 {
-        let cwnd = (self.snd_cwnd.saturating_add(acked)).min(self.snd_ssthresh);
-        let left = acked - (cwnd - self.snd_cwnd);
-        self.snd_cwnd = cwnd.min(self.snd_cwnd_clamp);
-        left
-    }
-
-    /// Congestion avoidance: one segment more for every `per_increase` acknowledged
-    /// (`tcp_cong_avoid_ai`).
-    pub fn additive_increase(&mut self, per_increase: u32, acked: u32) {
-        if self.snd_cwnd_cnt >= per_increase {
-            self.snd_cwnd_cnt = 0;
-            self.snd_cwnd += 1;
-        }
-        self.snd_cwnd_cnt += acked;
-        if self.snd_cwnd_cnt >= per_increase {
-            let delta = self.snd_cwnd_cnt / per_increase;
-            self.snd_cwnd_cnt -= delta * per_increase;
-            self.snd_cwnd += delta;
-        }
-        self.snd_cwnd = self.snd_cwnd.min(self.snd_cwnd_clamp);
-    }
-}
-
 #[cfg(test)]
 mod tests_support {
     use super::*;
@@ -380,16 +194,24 @@ mod tests_support {
     pub fn ack_at(jiffies: u32) -> Ack {
         Ack {
             now_us: u64::from(jiffies) * 1_000,
+            now_ns: u64::from(jiffies) * 1_000_000,
             jiffies,
+            iss: Seq(0),
             snd_una: Seq(0),
             snd_nxt: Seq(0),
             lsndtime: 0,
+            wstamp_ns: 0,
+            packets_in_flight: 0,
             srtt_us_8: 0,
+            min_rtt_us: u32::MAX,
             delivered: 0,
             delivered_ce: 0,
-            pacing_rate: 0,
+            delivered_us: 0,
+            lost: 0,
+            max_pacing_rate: u64::MAX,
             is_paced: false,
             gso_max_size: 65_536,
+            max_tcp_header: 320,
             mss: 1_448,
             ce_state: false,
         }

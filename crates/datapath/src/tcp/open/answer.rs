@@ -232,9 +232,14 @@ impl Connection {
         // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue, and does not
         // count as a byte of a passive open, for the kernel's connection begins behind it.
         let counted = self.totals.bytes_acked;
+        let app_limited = self.window.app_limited;
         self.ack_in(seg, cx);
         if !fast_open && cx.gate.request {
             self.totals.bytes_acked = self.totals.bytes_acked.min(counted);
+        }
+        if !fast_open {
+            // Nor is its delivery one that ends the bubble of a connection that has sent nothing.
+            self.window.app_limited = app_limited;
         }
         if fast_open {
             self.fast_open_accomplished(cx);

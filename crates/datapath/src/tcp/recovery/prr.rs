@@ -73,6 +73,9 @@ impl Connection {
 
     /// The episode is over: the window becomes the threshold (`tcp_end_cwnd_reduction`).
     pub(super) fn end_cwnd_reduction(&mut self, cx: &mut Cx<'_>) {
+        if self.cc.has_cong_control() {
+            return;
+        }
         if self.config.profile.reduction == Reduction::RateHalving {
             self.window.snd_cwnd = self.window.snd_cwnd.min(self.window.snd_ssthresh);
         } else if self.window.snd_ssthresh < INFINITE_SSTHRESH

@@ -6,6 +6,7 @@ use super::super::timer::Pending;
 use super::super::{Connection, Cx};
 use super::CaState;
 use crate::packet::seq::Seq;
+use crate::tcp::cc::CongestionControl;
 use crate::trace::Cause;
 
 /// RACK's state (`struct tcp_rack`).
@@ -167,7 +168,10 @@ impl Connection {
         if prior_in_flight != self.packets_in_flight() {
             if self.window.ca_state != CaState::Recovery {
                 self.enter_recovery(false, cx);
-                self.cwnd_reduction(1, self.totals.lost - lost_before, AckFlags::default());
+                if !self.cc.has_cong_control() {
+                    let lost = self.totals.lost - lost_before;
+                    self.cwnd_reduction(1, lost, AckFlags::default());
+                }
             }
             self.xmit_retransmit_queue(Cause::Rack, cx);
         }

@@ -42,7 +42,8 @@ impl Connection {
             self.rec.retransmit_hint = None;
         }
         if self.rec.prior_ssthresh > 0 {
-            self.window.snd_cwnd = self.cc.undo_cwnd(&self.window);
+            let ack = self.ack_view(cx.now);
+            self.window.snd_cwnd = self.cc.undo_cwnd(&self.window, &ack);
             if self.rec.prior_ssthresh > self.window.snd_ssthresh {
                 self.window.snd_ssthresh = self.rec.prior_ssthresh;
                 self.ecn.queue_cwr = false;

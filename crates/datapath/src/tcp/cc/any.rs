@@ -1,0 +1,175 @@
+//! The modules there are: by name, and behind one type.
+
+use super::{
+    Ack, AckSample, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, RateSample, Reno, Window,
+    dctcp,
+};
+use crate::tcp::TcpConfig;
+use crate::trace::CaState;
+
+/// Which module to use (`TCP_CONGESTION`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Algorithm {
+    /// RFC 5681 as Linux does it.
+    Reno,
+    /// RFC 9438 as Linux does it.
+    #[default]
+    Cubic,
+    /// RFC 8257 as Linux does it.
+    Dctcp,
+}
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::Dctcp];
+
+    /// The kernel's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Dctcp => "dctcp",
+        }
+    }
+
+    /// It needs ECN (`TCP_CONG_NEEDS_ECN`).
+    pub const fn needs_ecn(self) -> bool {
+        matches!(self, Self::Dctcp)
+    }
+
+    /// The algorithm of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+}
+
+/// The module of a connection, dispatched by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnyCongestionControl {
+    /// Reno.
+    Reno(Reno),
+    /// CUBIC.
+    Cubic(Cubic),
+    /// DCTCP.
+    Dctcp(Dctcp),
+    /// DCTCP on a connection without ECN: Reno by another name.
+    DctcpReno(Reno),
+    /// What tests put in, to see what a module is told and may do.
+    #[cfg(test)]
+    Test(Box<super::rate_based::RateBased>),
+}
+
+macro_rules! dispatch {
+    ($self:ident, $module:ident => $body:expr) => {
+        match $self {
+            Self::Reno($module) => $body,
+            Self::Cubic($module) => $body,
+            Self::Dctcp($module) => $body,
+            Self::DctcpReno($module) => $body,
+            #[cfg(test)]
+            Self::Test($module) => $body,
+        }
+    };
+}
+
+impl AnyCongestionControl {
+    /// A fresh module for a connection of this configuration.
+    pub fn new(config: &TcpConfig) -> Self {
+        match config.congestion_control {
+            Algorithm::Reno => Self::Reno(Reno),
+            Algorithm::Cubic => {
+                let profile = &config.profile;
+                Self::Cubic(Cubic::new(profile.hystart, profile.cubic_beta))
+            }
+            Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
+        }
+    }
+
+    /// Which one was asked for.
+    pub const fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::Reno(_) => Algorithm::Reno,
+            Self::Cubic(_) => Algorithm::Cubic,
+            Self::Dctcp(_) | Self::DctcpReno(_) => Algorithm::Dctcp,
+            #[cfg(test)]
+            Self::Test(_) => Algorithm::Reno,
+        }
+    }
+
+    /// The kernel's name of what is at work.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::DctcpReno(_) => "dctcp-reno",
+            _ => self.algorithm().name(),
+        }
+    }
+
+    /// The connection has no ECN: a module that cannot do without becomes Reno (`dctcp_init`).
+    pub fn fall_back(&mut self) {
+        if let Self::Dctcp(_) = self {
+            *self = Self::DctcpReno(Reno);
+        }
+    }
+}
+
+impl CongestionControl for AnyCongestionControl {
+    fn init(&mut self, window: &mut Window, ack: &Ack) {
+        dispatch!(self, module => module.init(window, ack));
+    }
+
+    fn ssthresh(&mut self, window: &Window, ack: &Ack) -> u32 {
+        dispatch!(self, module => module.ssthresh(window, ack))
+    }
+
+    fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
+        dispatch!(self, module => module.cong_avoid(window, ack, acked));
+    }
+
+    fn pkts_acked(&mut self, window: &mut Window, ack: &Ack, sample: &AckSample) {
+        dispatch!(self, module => module.pkts_acked(window, ack, sample));
+    }
+
+    fn in_ack_event(&mut self, window: &mut Window, ack: &Ack, ece: bool) {
+        dispatch!(self, module => module.in_ack_event(window, ack, ece));
+    }
+
+    fn set_state(&mut self, window: &mut Window, ack: &Ack, new: CaState) {
+        dispatch!(self, module => module.set_state(window, ack, new));
+    }
+
+    fn cwnd_event(&mut self, window: &mut Window, ack: &Ack, event: CwndEvent) {
+        dispatch!(self, module => module.cwnd_event(window, ack, event));
+    }
+
+    fn has_cong_control(&self) -> bool {
+        dispatch!(self, module => module.has_cong_control())
+    }
+
+    fn cong_control(&mut self, window: &mut Window, ack: &Ack, sample: &RateSample) {
+        dispatch!(self, module => module.cong_control(window, ack, sample));
+    }
+
+    fn min_tso_segs(&self, window: &Window) -> Option<u32> {
+        dispatch!(self, module => module.min_tso_segs(window))
+    }
+
+    fn sndbuf_expand(&self) -> u32 {
+        dispatch!(self, module => module.sndbuf_expand())
+    }
+
+    fn undo_cwnd(&mut self, window: &Window, ack: &Ack) -> u32 {
+        dispatch!(self, module => module.undo_cwnd(window, ack))
+    }
+
+    fn needs_ecn(&self) -> bool {
+        dispatch!(self, module => module.needs_ecn())
+    }
+
+    fn get_info(&self, ack: &Ack) -> Option<CcInfo> {
+        match self {
+            // The structure is there, all zeroes.
+            Self::DctcpReno(_) => Some(CcInfo::Dctcp(dctcp::DctcpInfo::default())),
+            module => dispatch!(module, module => module.get_info(ack)),
+        }
+    }
+}
