@@ -8,9 +8,10 @@
 //! | [`state`], [`options`] | states; option negotiation (sequence numbers: [`crate::packet::seq`]) |
 //! | [`input`], [`ack_in`] | what an arriving segment means; what its ACK means |
 //! | [`challenge`] | answers to what may be an attack |
-//! | [`receive`], [`reassembly`] | what a segment brings; the receive queues, SACK blocks |
+//! | [`receive`], [`reassembly`], [`sack_blocks`] | what a segment brings; the receive queues; what tells of holes |
 //! | [`rcv_window`], [`ack_out`] | the window, autotuning; when to acknowledge |
 //! | [`write`], [`output`], [`transmit`] | the application's writes; what may be sent; headers |
+//! | [`close`] | shutdown, close, reset, failure |
 //! | [`recovery`] | the Open..Loss machine and everything it uses |
 //! | [`skb`], [`rate`], [`rtt`], [`timer`] | the send queue; delivery rate; RTT; timers |
 //! | [`cc`] | congestion control modules |
@@ -31,6 +32,7 @@ mod ack_out;
 pub mod cc;
 mod challenge;
 mod check;
+mod close;
 pub mod config;
 mod ecn;
 mod ecn_dctcp;
@@ -55,6 +57,7 @@ mod receive;
 mod recovery;
 mod rto_totals;
 pub mod rtt;
+mod sack_blocks;
 pub mod shared;
 pub mod skb;
 mod sockopt;

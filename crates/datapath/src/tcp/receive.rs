@@ -2,7 +2,8 @@
 //! (`tcp_data_queue`, `tcp_recvmsg`).
 
 use super::input::Segment;
-use super::reassembly::{InOrder, OutOfOrder, Placed, Received, SackBlocks};
+use super::reassembly::{InOrder, OutOfOrder, Placed, Received};
+use super::sack_blocks::SackBlocks;
 use super::timer::Timer;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
@@ -226,7 +227,7 @@ impl Connection {
     fn extend_dsack(&mut self, start: Seq, end: Seq) {
         match &mut self.rcv.dsack {
             None => self.set_dsack(start, end),
-            Some(block) => _ = super::reassembly::extend(block, start, end),
+            Some(block) => _ = super::sack_blocks::extend(block, start, end),
         }
     }
 
