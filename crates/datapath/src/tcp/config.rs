@@ -5,6 +5,7 @@ use super::cc::{Algorithm, dctcp};
 use super::fastopen::Keys;
 use super::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
 use crate::profile::Profile;
+use core::num::{NonZeroU8, NonZeroU32};
 use core::ops::RangeInclusive;
 
 /// Everything that shapes a connection and does not change while it lives.
@@ -53,31 +54,31 @@ pub struct TcpConfig {
 /// Socket options that few sockets set; the default is that of a new socket.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SocketOptions {
-    /// `TCP_SYNCNT`: SYN retransmissions; 0 = by `tcp_syn_retries`.
-    pub syn_retries: u8,
-    /// `TCP_KEEPIDLE` in s; 0 = by `tcp_keepalive_time`.
-    pub keepalive_time_s: u32,
-    /// `TCP_KEEPINTVL` in s; 0 = by `tcp_keepalive_intvl`.
-    pub keepalive_intvl_s: u32,
-    /// `TCP_KEEPCNT`; 0 = by `tcp_keepalive_probes`.
-    pub keepalive_probes: u8,
+    /// `TCP_SYNCNT`: SYN retransmissions; else by `tcp_syn_retries`.
+    pub syn_retries: Option<NonZeroU8>,
+    /// `TCP_KEEPIDLE` in s; else by `tcp_keepalive_time`.
+    pub keepalive_time_s: Option<NonZeroU32>,
+    /// `TCP_KEEPINTVL` in s; else by `tcp_keepalive_intvl`.
+    pub keepalive_intvl_s: Option<NonZeroU32>,
+    /// `TCP_KEEPCNT`; else by `tcp_keepalive_probes`.
+    pub keepalive_probes: Option<NonZeroU8>,
     /// `TCP_LINGER2` in s: FIN-WAIT-2 of an orphan; 0 = by `tcp_fin_timeout`, below 0 = none at
     /// all.
     pub linger2_s: i32,
     /// `TCP_DEFER_ACCEPT` as SYN-ACK retransmissions; 0 = off.
     pub defer_accept: u8,
-    /// `TCP_WINDOW_CLAMP` in bytes; 0 = none.
-    pub window_clamp: u32,
-    /// `TCP_NOTSENT_LOWAT` in bytes; 0 = by `tcp_notsent_lowat`.
-    pub notsent_lowat: u32,
-    /// `IP_TTL` or `IPV6_UNICAST_HOPS`; 0 = the default of 64.
-    pub ttl: u8,
-    /// `TCP_RTO_MAX_MS`; 0 = by `tcp_rto_max_ms`.
-    pub rto_max_ms: u32,
-    /// `TCP_RTO_MIN_US`; 0 = by `tcp_rto_min_us`.
-    pub rto_min_us: u32,
-    /// `TCP_DELACK_MAX_US`; 0 = 200 ms.
-    pub delack_max_us: u32,
+    /// `TCP_WINDOW_CLAMP` in bytes.
+    pub window_clamp: Option<NonZeroU32>,
+    /// `TCP_NOTSENT_LOWAT` in bytes; else by `tcp_notsent_lowat`.
+    pub notsent_lowat: Option<NonZeroU32>,
+    /// `IP_TTL` or `IPV6_UNICAST_HOPS`; else 64.
+    pub ttl: Option<NonZeroU8>,
+    /// `TCP_RTO_MAX_MS`; else by `tcp_rto_max_ms`.
+    pub rto_max_ms: Option<NonZeroU32>,
+    /// `TCP_RTO_MIN_US`; else by the route or `tcp_rto_min_us`.
+    pub rto_min_us: Option<NonZeroU32>,
+    /// `TCP_DELACK_MAX_US`; else 200 ms.
+    pub delack_max_us: Option<NonZeroU32>,
     /// `TCP_FASTOPEN_NO_COOKIE`.
     pub fastopen_no_cookie: bool,
     /// `TCP_FASTOPEN_KEY`: one key, or a new and an old one.

@@ -352,8 +352,8 @@ impl Connection {
     #[inline]
     fn rto_max_ms(&self) -> u32 {
         match self.config.socket.rto_max_ms {
-            0 => self.config.sysctl.tcp_rto_max_ms,
-            own => own,
+            Some(own) => own.get(),
+            None => self.config.sysctl.tcp_rto_max_ms,
         }
     }
 
@@ -361,11 +361,11 @@ impl Connection {
     #[inline]
     fn rto_min_us(&self) -> u32 {
         match self.config.socket.rto_min_us {
-            0 => match self.rare.as_ref().map_or(0, |rare| rare.route.rto_min_us) {
+            Some(own) => own.get(),
+            None => match self.rare.as_ref().map_or(0, |rare| rare.route.rto_min_us) {
                 0 => self.config.sysctl.tcp_rto_min_us,
                 by_route => by_route,
             },
-            own => own,
         }
     }
 

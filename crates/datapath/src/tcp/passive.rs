@@ -178,8 +178,8 @@ impl Connection {
     /// The SYN-ACK was not answered in time, or was and the listener still waits: is it to be sent
     /// again? (`syn_ack_recalc`.) `None`: the request is over.
     pub(super) fn syn_ack_is_due(&self) -> Option<bool> {
-        let own = u32::from(self.config.socket.syn_retries);
-        let limit = if own > 0 { own } else { self.config.sysctl.tcp_synack_retries };
+        let own = self.config.socket.syn_retries.map(|retries| retries.get().into());
+        let limit = own.unwrap_or(self.config.sysctl.tcp_synack_retries);
         let timeouts = u32::from(self.retransmits);
         let deferred = u32::from(self.config.socket.defer_accept);
         if deferred == 0 {

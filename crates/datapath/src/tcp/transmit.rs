@@ -12,6 +12,7 @@ use crate::packet::{
 use crate::reason::Enqueue;
 use crate::units::Instant;
 use core::net::SocketAddr;
+use core::num::NonZeroU8;
 
 /// `IPDEFTTL`.
 const DEFAULT_TTL: u8 = 64;
@@ -389,10 +390,7 @@ impl Connection {
     /// The network header towards the peer.
     fn network(&mut self, ecn: Ecn, segs: u16) -> Network {
         let tos = (self.config.tos & !3) | ecn as u8;
-        let ttl = match self.config.socket.ttl {
-            0 => DEFAULT_TTL,
-            own => own,
-        };
+        let ttl = self.config.socket.ttl.map_or(DEFAULT_TTL, NonZeroU8::get);
         let id = self.ack.ip_id;
         self.ack.ip_id = id.wrapping_add(segs);
         match (self.local, self.remote) {

@@ -1,6 +1,7 @@
 //! From the data of a case to a [`World`].
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::num::{NonZeroU8, NonZeroU32};
 use datapath::fib::hash::Policy;
 use datapath::fib::{Algorithm as Choice, Fib, NextHop, Prefix, Route, TableId};
 use datapath::host::{Host, Offloads, SharedBuffer};
@@ -324,11 +325,11 @@ fn tcp_config(world: &World, node: usize, options: &Options, peer: IpAddr) -> Tc
     config.max_segment = options.maxseg;
     config.tos = options.tos;
     let socket = &mut config.socket;
-    socket.keepalive_time_s = options.keepalive_s;
-    socket.syn_retries = options.syncnt;
+    socket.keepalive_time_s = NonZeroU32::new(options.keepalive_s);
+    socket.syn_retries = NonZeroU8::new(options.syncnt);
     socket.defer_accept = options.defer_accept;
-    socket.window_clamp = options.window_clamp;
-    socket.notsent_lowat = options.notsent_lowat;
+    socket.window_clamp = NonZeroU32::new(options.window_clamp);
+    socket.notsent_lowat = NonZeroU32::new(options.notsent_lowat);
     socket.rcvlowat = options.rcvlowat;
     socket.linger2_s = options.linger2_s;
     if let Some(pmtu) = options.pmtu.checked_sub(1) {

@@ -13,6 +13,7 @@ use crate::tcp::config::PmtuDiscovery;
 use crate::tcp::info::TcpInfo;
 use crate::tcp::state::State;
 use crate::units::Instant;
+use core::num::{NonZeroU8, NonZeroU32};
 
 fn kept(stream: &Stream, level: i32, name: i32) -> Result<OptionValue, Errno> {
     if !KEPT.contains(&(level, name)) {
@@ -109,7 +110,8 @@ pub(super) fn tcp_value(
     let own = &config.socket;
     let sysctl = &config.sysctl;
     let tcp = tcp_of(host, stream);
-    let or = |own: u32, default: u32| i64::from(if own == 0 { default } else { own });
+    let or =
+        |own: Option<NonZeroU32>, default: u32| i64::from(own.map_or(default, NonZeroU32::get));
     let number = match name {
         TCP_NODELAY => config.nodelay.into(),
         TCP_CORK => match tcp {
@@ -123,17 +125,20 @@ pub(super) fn tcp_value(
         },
         TCP_KEEPIDLE => or(own.keepalive_time_s, sysctl.tcp_keepalive_time),
         TCP_KEEPINTVL => or(own.keepalive_intvl_s, sysctl.tcp_keepalive_intvl),
-        TCP_KEEPCNT => or(own.keepalive_probes.into(), sysctl.tcp_keepalive_probes),
-        TCP_SYNCNT => or(own.syn_retries.into(), sysctl.tcp_syn_retries),
+        TCP_KEEPCNT => or(own.keepalive_probes.map(NonZeroU32::from), sysctl.tcp_keepalive_probes),
+        TCP_SYNCNT => or(own.syn_retries.map(NonZeroU32::from), sysctl.tcp_syn_retries),
         TCP_LINGER2 => match own.linger2_s {
             0 => sysctl.tcp_fin_timeout.into(),
             own => own.into(),
         },
         TCP_DEFER_ACCEPT => seconds_of(own.defer_accept),
-        TCP_WINDOW_CLAMP => tcp.map_or(own.window_clamp, Connection::window_clamp).into(),
+        TCP_WINDOW_CLAMP => match tcp {
+            Some(tcp) => tcp.window_clamp().into(),
+            None => or(own.window_clamp, 0),
+        },
         TCP_QUICKACK => tcp.is_none_or(Connection::is_quick).into(),
         TCP_USER_TIMEOUT => config.user_timeout_ms.into(),
-        TCP_NOTSENT_LOWAT => i64::from(own.notsent_lowat as i32),
+        TCP_NOTSENT_LOWAT => i64::from(own.notsent_lowat.map_or(0, NonZeroU32::get) as i32),
         TCP_FASTOPEN => match stream.phase {
             Phase::Listener(id) => {
                 host.tcp_listener(id).map_or(0, |listener| listener.fast_open_limit().into())
@@ -189,7 +194,7 @@ pub(super) fn ip_value(host: &Host, stream: &Stream, name: i32) -> Result<Option
     let config = &stream.config;
     let number = match name {
         IP_TOS => i64::from(tcp_of(host, stream).map_or(config.tos, |tcp| tcp.config().tos)),
-        IP_TTL => i64::from(if config.socket.ttl == 0 { 64 } else { config.socket.ttl }),
+        IP_TTL => config.socket.ttl.map_or(64, NonZeroU8::get).into(),
         IP_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
         IP_RECVERR => config.socket.recverr.into(),
         IP_FREEBIND | IP_TRANSPARENT => stream.options.freebind.into(),
@@ -204,7 +209,7 @@ pub(super) fn ipv6_value(host: &Host, stream: &Stream, name: i32) -> Result<Opti
     let number = match name {
         IPV6_V6ONLY => stream.options.v6_only.into(),
         IPV6_TCLASS => config.tos.into(),
-        IPV6_UNICAST_HOPS => i64::from(if config.socket.ttl == 0 { 64 } else { config.socket.ttl }),
+        IPV6_UNICAST_HOPS => config.socket.ttl.map_or(64, NonZeroU8::get).into(),
         IPV6_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
         IPV6_RECVERR => config.socket.recverr.into(),
         IPV6_FREEBIND => stream.options.freebind.into(),

@@ -9,6 +9,7 @@ use crate::socket::stream::{Phase, Stream};
 use crate::tcp::Connection;
 use crate::tcp::config::{PmtuDiscovery, TcpConfig};
 use crate::units::Instant;
+use core::num::NonZeroU8;
 
 /// One `setsockopt` under way.
 pub(super) struct Setter<'a> {
@@ -140,7 +141,7 @@ impl Setter<'_> {
                 if value != -1 && !(1..=255).contains(&value) {
                     return Err(Errno::EINVAL);
                 }
-                let ttl = if value < 0 { 0 } else { value as u8 };
+                let ttl = NonZeroU8::new(value.max(0) as u8);
                 self.configure(|config| config.socket.ttl = ttl);
             }
             IP_MTU_DISCOVER => self.path_mtu_discovery(value)?,
@@ -170,7 +171,7 @@ impl Setter<'_> {
                 if !(-1..=255).contains(&value) {
                     return Err(Errno::EINVAL);
                 }
-                let hops = if value < 0 { 0 } else { value as u8 };
+                let hops = NonZeroU8::new(value.max(0) as u8);
                 self.configure(|config| config.socket.ttl = hops);
             }
             IPV6_MTU_DISCOVER => self.path_mtu_discovery(value)?,

@@ -8,6 +8,7 @@ use crate::socket::number::*;
 use crate::socket::stream::Phase;
 use crate::tcp::Connection;
 use crate::tcp::fastopen::switch;
+use core::num::{NonZeroU8, NonZeroU32};
 
 impl Setter<'_> {
     pub(super) fn tcp(&mut self, name: i32, value: i64) -> Result<(), Errno> {
@@ -32,21 +33,25 @@ impl Setter<'_> {
             }
             TCP_KEEPIDLE => {
                 within(1, LARGE)?;
-                self.configure(|config| config.socket.keepalive_time_s = value as u32);
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.socket.keepalive_time_s = own);
                 let now = self.now;
                 self.with_tcp(|tcp, _| tcp.keepalive_changed(now));
             }
             TCP_KEEPINTVL => {
                 within(1, LARGE)?;
-                self.configure(|config| config.socket.keepalive_intvl_s = value as u32);
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.socket.keepalive_intvl_s = own);
             }
             TCP_KEEPCNT => {
                 within(1, COUNT_MAX)?;
-                self.configure(|config| config.socket.keepalive_probes = value as u8);
+                let own = NonZeroU8::new(value as u8);
+                self.configure(|config| config.socket.keepalive_probes = own);
             }
             TCP_SYNCNT => {
                 within(1, COUNT_MAX)?;
-                self.configure(|config| config.socket.syn_retries = value as u8);
+                let own = NonZeroU8::new(value as u8);
+                self.configure(|config| config.socket.syn_retries = own);
             }
             TCP_LINGER2 => {
                 let seconds = match value {
@@ -67,7 +72,8 @@ impl Setter<'_> {
                 self.configure(|config| config.user_timeout_ms = value as u32);
             }
             TCP_NOTSENT_LOWAT => {
-                self.configure(|config| config.socket.notsent_lowat = value as u32);
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.socket.notsent_lowat = own);
                 self.with_tcp(Connection::lowat_changed);
             }
             TCP_FASTOPEN => {
@@ -116,15 +122,18 @@ impl Setter<'_> {
             }
             TCP_RTO_MAX_MS => {
                 within(1_000, 120_000)?;
-                self.configure(|config| config.socket.rto_max_ms = value as u32);
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.socket.rto_max_ms = own);
             }
             TCP_RTO_MIN_US => {
                 within(1, i64::from(i32::MAX))?;
-                self.configure(|config| config.socket.rto_min_us = value as u32);
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.socket.rto_min_us = own);
             }
             TCP_DELACK_MAX_US => {
                 within(1, i64::from(i32::MAX))?;
-                self.configure(|config| config.socket.delack_max_us = value as u32);
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.socket.delack_max_us = own);
             }
             TCP_REPAIR | TCP_REPAIR_QUEUE | TCP_QUEUE_SEQ | TCP_REPAIR_OPTIONS
             | TCP_REPAIR_WINDOW | TCP_TIMESTAMP => return Err(Errno::EPERM),
@@ -138,7 +147,7 @@ impl Setter<'_> {
             return Err(Errno::EINVAL);
         }
         let clamp = if value == 0 { 0 } else { value.max(MIN_RCVBUF / 2) as u32 };
-        self.configure(|config| config.socket.window_clamp = clamp);
+        self.configure(|config| config.socket.window_clamp = NonZeroU32::new(clamp));
         self.with_tcp(|tcp, _| {
             tcp.set_window_clamp(clamp);
         });

@@ -154,7 +154,7 @@ impl Connection {
         if self.window.ca_state != CaState::Loss {
             self.rec.high_seq = self.snd.nxt;
             self.window.snd_ssthresh = self.current_ssthresh();
-            self.rec.prior_ssthresh = 0;
+            self.rec.prior_ssthresh = None;
             self.rec.undo_marker = None;
             self.set_ca_state(CaState::Loss, cx);
         }

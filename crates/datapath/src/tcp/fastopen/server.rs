@@ -60,9 +60,9 @@ impl Connection {
     /// The SYN-ACK of a passive Fast Open was not answered (`tcp_fastopen_synack_timer`).
     pub(in crate::tcp) fn fast_open_syn_ack_timeout(&mut self, cx: &mut Cx<'_>) {
         let Some(request) = self.rare().fast_open.request else { return };
-        let own = u32::from(self.config.socket.syn_retries);
+        let own = self.config.socket.syn_retries.map(|retries| retries.get().into());
         // One more than without Fast Open.
-        let limit = if own > 0 { own } else { self.config.sysctl.tcp_synack_retries + 1 };
+        let limit = own.unwrap_or(self.config.sysctl.tcp_synack_retries + 1);
         if u32::from(request.timeouts) >= limit {
             cx.mib.abort_on_timeout += 1;
             let error = self.soft_error.take().unwrap_or(SocketError::TimedOut);

@@ -4,16 +4,14 @@
 use crate::packet::{Tcp, TcpFlags, TcpOptions, Timestamps};
 use crate::tcp::options::{MAX_WSCALE, Negotiated, TCP_HEADER_LEN, TIMESTAMPS_LEN};
 use crate::tcp::{Connection, Cx};
+use core::num::NonZeroU32;
 
 impl Connection {
     /// Window and scale to offer in the handshake; `scales`: the peer may (`tcp_select_initial_window`).
     pub(super) fn choose_initial_window(&mut self, mss: u32, scales: bool) {
         let route = self.route_metrics();
         let sysctl = &self.config.sysctl;
-        let mut clamp = self.config.socket.window_clamp;
-        if clamp == 0 {
-            clamp = route.window;
-        }
+        let mut clamp = self.config.socket.window_clamp.map_or(route.window, NonZeroU32::get);
         let full = self.full_space();
         if self.config.receive_buffer != 0 && (clamp > full || clamp == 0) {
             clamp = full;

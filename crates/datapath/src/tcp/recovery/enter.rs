@@ -17,11 +17,11 @@ impl Connection {
         } else {
             cx.mib.reno_recovery += 1;
         }
-        self.rec.prior_ssthresh = 0;
+        self.rec.prior_ssthresh = None;
         self.init_undo();
         if !self.window.in_cwnd_reduction() {
             if !ece {
-                self.rec.prior_ssthresh = self.current_ssthresh();
+                self.rec.prior_ssthresh = Some(self.current_ssthresh());
             }
             self.init_cwnd_reduction(cx);
         }
@@ -30,7 +30,7 @@ impl Connection {
 
     /// `tcp_enter_cwr`: reduce for congestion that dropped nothing.
     pub(in crate::tcp) fn enter_cwr(&mut self, cx: &mut Cx<'_>) {
-        self.rec.prior_ssthresh = 0;
+        self.rec.prior_ssthresh = None;
         if self.window.ca_state < CaState::Cwr {
             self.rec.undo_marker = None;
             self.init_cwnd_reduction(cx);
@@ -46,7 +46,7 @@ impl Connection {
             || !self.rec.high_seq.after(self.snd.una)
             || (self.window.ca_state == CaState::Loss && self.retransmits == 0)
         {
-            self.rec.prior_ssthresh = self.current_ssthresh();
+            self.rec.prior_ssthresh = Some(self.current_ssthresh());
             self.window.prior_cwnd = self.window.snd_cwnd;
             self.reduce_ssthresh(cx);
             self.cwnd_event(CwndEvent::Loss, cx);

@@ -57,8 +57,8 @@ pub(super) struct Recovery {
     pub undo_retrans: i32,
     /// TSval of the first retransmission; 0 = none.
     pub retrans_stamp: u32,
-    /// Threshold to return to; 0 = no undo.
-    pub prior_ssthresh: u32,
+    /// Threshold to return to, if the reduction may be undone.
+    pub prior_ssthresh: Option<u32>,
     /// Segments delivered since the reduction began.
     pub prr_delivered: u32,
     /// Segments sent since the reduction began.
@@ -125,7 +125,7 @@ impl Connection {
             self.recount_fackets();
         }
         if flags.ece {
-            self.rec.prior_ssthresh = 0;
+            self.rec.prior_ssthresh = None;
         }
         if self.check_sack_reneging(*flags, cx) {
             return Rexmit::None;

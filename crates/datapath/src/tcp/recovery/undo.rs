@@ -41,15 +41,15 @@ impl Connection {
             self.rec.lost_out = 0;
             self.rec.retransmit_hint = None;
         }
-        if self.rec.prior_ssthresh > 0 {
+        if let Some(prior_ssthresh) = self.rec.prior_ssthresh {
             let ack = self.ack_view(cx.now);
             self.window.snd_cwnd = self.cc.undo_cwnd(&self.window, &ack);
-            if self.rec.prior_ssthresh > self.window.snd_ssthresh {
-                self.window.snd_ssthresh = self.rec.prior_ssthresh;
+            if prior_ssthresh > self.window.snd_ssthresh {
+                self.window.snd_ssthresh = prior_ssthresh;
                 self.ecn.queue_cwr = false;
             }
             debug_assert!(
-                self.window.snd_ssthresh >= self.rec.prior_ssthresh,
+                self.window.snd_ssthresh >= prior_ssthresh,
                 "a reduction is undone, and its threshold stays"
             );
         }

@@ -45,8 +45,8 @@ impl Connection {
     /// Idle time before the first probe, ticks.
     fn keepalive_time(&self) -> u64 {
         let seconds = match self.config.socket.keepalive_time_s {
-            0 => Sysctl::seconds(self.config.sysctl.tcp_keepalive_time),
-            own => own,
+            Some(own) => own.get(),
+            None => Sysctl::seconds(self.config.sysctl.tcp_keepalive_time),
         };
         u64::from(seconds) * u64::from(HZ)
     }
@@ -54,8 +54,8 @@ impl Connection {
     /// Distance of probes, ticks.
     fn keepalive_interval(&self) -> u64 {
         let seconds = match self.config.socket.keepalive_intvl_s {
-            0 => Sysctl::seconds(self.config.sysctl.tcp_keepalive_intvl),
-            own => own,
+            Some(own) => own.get(),
+            None => Sysctl::seconds(self.config.sysctl.tcp_keepalive_intvl),
         };
         u64::from(seconds) * u64::from(HZ)
     }
@@ -116,8 +116,8 @@ impl Connection {
         let user_ms = u64::from(self.config.user_timeout_ms);
         let probes = u32::from(self.probes_out);
         let limit = match self.config.socket.keepalive_probes {
-            0 => self.config.sysctl.tcp_keepalive_probes,
-            own => own.into(),
+            Some(own) => own.get().into(),
+            None => self.config.sysctl.tcp_keepalive_probes,
         };
         let over = if user_ms > 0 { idle >= user_ms && probes > 0 } else { probes >= limit };
         if over {

@@ -39,15 +39,15 @@ impl Connection {
     /// Too many timeouts: the connection fails (`tcp_write_timeout`).
     pub(super) fn give_up(&mut self, handshake: bool, cx: &mut Cx<'_>) -> bool {
         let sysctl = &self.config.sysctl;
-        let own = u32::from(self.config.socket.syn_retries);
+        let own = self.config.socket.syn_retries.map(|retries| retries.get().into());
         let over = if handshake {
             let limit = match (self.state, own) {
-                (State::SynSent, 0) => sysctl.tcp_syn_retries + sysctl.tcp_syn_linear_timeouts,
-                (State::SynSent, own) => own + sysctl.tcp_syn_linear_timeouts,
-                (_, 0) => sysctl.tcp_synack_retries,
-                (_, own) => own,
+                (State::SynSent, own) => {
+                    own.unwrap_or(sysctl.tcp_syn_retries) + sysctl.tcp_syn_linear_timeouts
+                }
+                (_, own) => own.unwrap_or(sysctl.tcp_synack_retries),
             };
-            let retries = if own > 0 { own } else { sysctl.tcp_syn_retries };
+            let retries = own.unwrap_or(sysctl.tcp_syn_retries);
             u32::from(self.retransmits) >= limit
                 || (self.state == State::SynSent
                     && self.retransmitted_too_long(retries, self.config.user_timeout_ms, cx.now))

@@ -55,8 +55,8 @@ impl Connection {
 
     fn notsent_lowat(&self) -> u64 {
         match self.config.socket.notsent_lowat {
-            0 => self.config.sysctl.tcp_notsent_lowat.into(),
-            own => own.into(),
+            Some(own) => own.get().into(),
+            None => self.config.sysctl.tcp_notsent_lowat.into(),
         }
     }
 
