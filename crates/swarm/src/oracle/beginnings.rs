@@ -29,6 +29,12 @@ impl Flow {
         self.possible().any(|out| !after(segment.ack, out.reached))
     }
 
+    /// Whether a segment acknowledges less than another one before. It may be too old to be looked at
+    /// (RFC 5961 section 5.2).
+    pub fn acks_less(&self, segment: &Segment) -> bool {
+        self.possible().any(|out| after(out.acked, segment.ack))
+    }
+
     /// The host has answered two SYNs of one connection with different numbers. Either may be a
     /// cookie that has come back: which one, its numbers will tell.
     fn are_twins(&self, one: usize, other: usize) -> bool {

@@ -53,9 +53,11 @@ impl Bench {
         let look = self.look(at);
         self.bare_acks.clear();
         // A segment without ACK is thrown away (`tcp_rcv_established`), and so is one that
-        // acknowledges what was never sent (`tcp_ack`): neither gives an occasion to send.
-        let acks =
-            |read: &frame::Segment| read.has(flag::ACK) && self.flows[at].acks_what_was_sent(read);
+        // acknowledges what was never sent or too little (`tcp_ack`): none gives an occasion to send.
+        let flow = &self.flows[at];
+        let acks = |read: &frame::Segment| {
+            read.has(flag::ACK) && flow.acks_what_was_sent(read) && !flow.acks_less(read)
+        };
         let is_heard = frame::read_tcp(&bytes, Options::Skipped).is_ok_and(|read| acks(&read));
         for packet in &list {
             if !pieces {

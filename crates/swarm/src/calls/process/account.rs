@@ -2,7 +2,9 @@
 
 use core::task::Poll;
 
-use datapath::socket::number::{MSG_ERRQUEUE, MSG_MORE, MSG_OOB, MSG_PEEK, MSG_TRUNC};
+use datapath::socket::number::{
+    MSG_ERRQUEUE, MSG_MORE, MSG_OOB, MSG_PEEK, MSG_TRUNC, SPLICE_F_MORE,
+};
 use datapath::socket::{Address, Data, Fd, Return, Syscall};
 
 use super::about::{bytes_to_write, written_by};
@@ -49,8 +51,12 @@ impl Process {
             Syscall::Receive { fd, iov, flags } => {
                 self.read(judge, *fd, iov.len(), *flags, returned)?;
             }
-            Syscall::Splice { in_fd, out_fd, .. } => {
-                self.wrote(judge, *out_fd, way, moved);
+            Syscall::Splice { in_fd, out_fd, flags, .. } => {
+                if flags & SPLICE_F_MORE != 0 {
+                    self.gathered(judge, *out_fd, way, moved);
+                } else {
+                    self.wrote(judge, *out_fd, way, moved);
+                }
                 if let Some(way) = self.way_of(*in_fd) {
                     judge.books.read((way.1, way.0), moved, judge.under_way)?;
                 }
@@ -78,7 +84,7 @@ impl Process {
         }
     }
 
-    /// A write with `MSG_MORE`: what a UDP socket is given so waits for the rest.
+    /// A write with `MSG_MORE`, or a splice with `SPLICE_F_MORE`: what a UDP socket is given so waits for the rest.
     fn gathered(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Way>, bytes: u64) {
         match self.model.kind(fd) {
             Some(Kind::Datagram) => {
