@@ -4,6 +4,7 @@
 use datapath::host::{Host, Offloads, PortConfig};
 use datapath::node::{Node as _, Output, Port};
 use datapath::packet::{Link, MacAddr, Packet};
+use datapath::socket::{Syscall, number};
 use datapath::units::{Duration, Instant};
 
 use super::books::Books;
@@ -41,6 +42,8 @@ const MOST_WORK: u64 = 2_000_000;
 /// When the last trace of a connection must be gone on a healed wire with both ends closed: the
 /// longest distance of retransmissions several times, FIN-WAIT-2 and TIME-WAIT.
 const GONE_AFTER: Duration = Duration::from_secs(1_440);
+/// Between two retransmissions at most (`TCP_RTO_MAX`).
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(120);
 /// How patient orphans are at the end. With few `tcp_retries2` probes of a closed window that are answered
 /// never come to an end: an orphan gives up once the doubled RTO is two minutes, which takes 17 doublings
 /// of 1 ms (`tcp_probe_timer`, `tcp_send_probe0`; `tcp_rto_min_us` may be 1).
@@ -98,6 +101,7 @@ impl Bench {
             }
             Step::Call(end, call) => {
                 let syscall = translate::syscall(call, &self.processes[usize::from(*end)].model);
+                self.note_deferral(&syscall);
                 self.with_process(usize::from(*end), |process, judge| {
                     process.begin(judge, number, syscall)
                 })?;
@@ -118,6 +122,17 @@ impl Bench {
             && let Ok(seconds) = value.trim().parse()
         {
             self.patience = self.patience.max(GONE_AFTER + Duration::from_secs(seconds) * 2);
+        }
+    }
+
+    /// Where a listener waits for data, a request whose handshake is complete waits as well, for as many
+    /// timeouts as it was told, up to 255 (`syn_ack_recalc`, `secs_to_retrans`).
+    fn note_deferral(&mut self, syscall: &Syscall) {
+        if let Syscall::SetOption {
+            level: number::SOL_TCP, name: number::TCP_DEFER_ACCEPT, ..
+        } = syscall
+        {
+            self.patience = self.patience.max(GONE_AFTER + LONGEST_TIMEOUT * u64::from(u8::MAX));
         }
     }
 
