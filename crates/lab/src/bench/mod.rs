@@ -9,7 +9,6 @@ mod shapes;
 
 use datapath::units::{Duration, Instant};
 use serde_json::{Value as Json, json};
-use sim::topology::TopologyError;
 use sim::world::{AppId, World};
 
 use blueprint::Blueprint;
@@ -177,10 +176,10 @@ impl Case {
     /// Runs the case; `usage` tells what the process has used so far.
     ///
     /// # Errors
-    /// When the world cannot be built, or the goodput is under 90 % of the bottleneck's rate; under 30 % of what all hosts may
-    /// send in a fat tree.
+    /// When the world cannot be built, or the goodput is under 90 % of the bottleneck's rate (in a fat
+    /// tree, under 30 % of what all hosts may send).
     pub fn run(&self, usage: impl Fn() -> Usage) -> Result<Outcome, String> {
-        let (mut world, sinks) = self.build().map_err(|error| error.to_string())?;
+        let (mut world, sinks) = self.blueprint().world().map_err(|error| error.to_string())?;
         let before = usage();
         let half = self.half(&mut world);
         let middle = world.now();
@@ -227,10 +226,6 @@ impl Case {
             Until::Millis(millis) => world.run_until(at_millis(millis)),
             Until::Hops(hops) => self.run_to_hops(world, hops.max(half + hops / 2)),
         }
-    }
-
-    fn build(&self) -> Result<(World, Vec<AppId>), TopologyError> {
-        self.blueprint().world()
     }
 
     fn blueprint(&self) -> Blueprint {

@@ -92,9 +92,9 @@ pub(super) fn fat_tree(k: u32, stagger: Duration) -> Blueprint {
             }
             for host in 0..half {
                 let node = net.node(format!("h{}", hosts.len()), false);
-                let wire = link(&mut net, [node, switch]);
+                let wire = net.wire([node, switch], ACCESS_MBIT, FAT_TREE_DELAY);
                 net.wires[wire].addresses = Some(host_addresses(pod, edge, host));
-                net.wires[wire].queues[0] = None;
+                net.wires[wire].queues[1] = Some(FifoKind::Bytes(FAT_TREE_QUEUE));
                 hosts.push(node);
             }
         }
@@ -105,7 +105,7 @@ pub(super) fn fat_tree(k: u32, stagger: Duration) -> Blueprint {
     net
 }
 
-/// A link with a queue of a switch at both ends and addresses that no route names.
+/// A link between two switches, with addresses that no route names.
 fn link(net: &mut Blueprint, ends: [usize; 2]) -> usize {
     let wire = net.wire(ends, ACCESS_MBIT, FAT_TREE_DELAY);
     net.wires[wire].queues = [Some(FifoKind::Bytes(FAT_TREE_QUEUE)); 2];

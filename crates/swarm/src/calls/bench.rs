@@ -121,7 +121,7 @@ impl Bench {
         if name.ends_with("tcp_fin_timeout")
             && let Ok(seconds) = value.trim().parse()
         {
-            self.patience = self.patience.max(GONE_AFTER + Duration::from_secs(seconds) * 2);
+            self.wait_longer(Duration::from_secs(seconds) * 2);
         }
     }
 
@@ -132,8 +132,12 @@ impl Bench {
             level: number::SOL_TCP, name: number::TCP_DEFER_ACCEPT, ..
         } = syscall
         {
-            self.patience = self.patience.max(GONE_AFTER + LONGEST_TIMEOUT * u64::from(u8::MAX));
+            self.wait_longer(LONGEST_TIMEOUT * u64::from(u8::MAX));
         }
+    }
+
+    fn wait_longer(&mut self, by: Duration) {
+        self.patience = self.patience.max(GONE_AFTER + by);
     }
 
     fn with_process(

@@ -84,7 +84,8 @@ impl Process {
         }
     }
 
-    /// A write with `MSG_MORE`, or a splice with `SPLICE_F_MORE`: what a UDP socket is given so waits for the rest.
+    /// A write with `MSG_MORE`, or a splice with `SPLICE_F_MORE`: what a UDP socket is given so waits
+    /// for the rest.
     fn gathered(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Way>, bytes: u64) {
         match self.model.kind(fd) {
             Some(Kind::Datagram) => {
