@@ -15,6 +15,7 @@
 mod applications;
 mod arriving;
 mod bench;
+mod bursts;
 pub mod calls;
 mod drawing;
 mod heal;

@@ -2,6 +2,7 @@
 
 use datapath::socket::number;
 
+use super::bursts;
 use super::calls::Call;
 use super::icmp::Icmp;
 use super::segment::{Acks, Block, Choice, Damage, From, Pieces, Segment, Stamps};
@@ -11,7 +12,7 @@ use crate::draw::Draw;
 use crate::oracle::frame::flag;
 
 /// What a case is like: some are a transfer with a few oddities, some are chaos.
-struct Temper {
+pub(super) struct Temper {
     /// Of a hundred segments of the peer, so many are as they should be.
     honest: u64,
     /// Of a hundred honest segments, so many carry data.
@@ -164,39 +165,6 @@ fn passive_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     }
 }
 
-/// A SYN is answered after minutes, and another one came in between.
-fn old_cookie(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
-    let first = Segment { fresh: true, flags: flag::SYN, ..syn(temper) };
-    steps.push(Step::Sysctl("net.ipv4.tcp_syncookies=2".to_owned()));
-    steps.push(Step::Segment(first.clone()));
-    steps.push(Step::Wait(draw.range(40_000_000..=120_000_000)));
-    steps.push(Step::Segment(first));
-    steps.push(Step::Wait(draw.range(1_000..=80_000_000)));
-    steps.push(Step::Segment(Segment { flow: 1, len: 0, ..honest(draw, temper) }));
-}
-
-/// The peer fills the window, and goes on when it is closed, while the application reads little.
-fn flood(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
-    if draw.percent(60) {
-        let size = *draw.one_of(&[1, 2_000, 4_096, 20_000]);
-        steps.push(Step::Call(Call::Set(0, number::SOL_SOCKET, number::SO_RCVBUF, size)));
-    }
-    let len = *draw.one_of(&[100, 500, 1_000, 1_460, 4_000]);
-    let data = Segment { len, flow: 0, options: Vec::new(), ..honest(draw, temper) };
-    let data = Segment { flags: data.flags & !flag::FIN, acks: Acks::All, ack_segments: 0, ..data };
-    for _ in 0..draw.log_range(3..=80) {
-        let from = *draw.weighted(&[(4, From::Next), (2, From::Acked)]);
-        steps.push(Step::Segment(Segment { from, seq: 0, ..data.clone() }));
-        if draw.percent(5) {
-            let bytes = draw.log_range(1..=4_000) as u32;
-            steps.push(Step::Call(Call::Receive(0, bytes, 0)));
-        }
-        if draw.percent(10) {
-            steps.push(Step::Wait(draw.log_range(1..=300_000)));
-        }
-    }
-}
-
 fn active_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     let connect = if draw.percent(20) {
         Call::ConnectWith(0, draw.log_range(0..=3_000) as u32)
@@ -215,7 +183,7 @@ fn active_open(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     }
 }
 
-fn syn(temper: &Temper) -> Segment {
+pub(super) fn syn(temper: &Temper) -> Segment {
     Segment {
         window: temper.window,
         options: temper.syn.clone(),
@@ -230,7 +198,9 @@ fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     match draw.range(0..=99) {
         0..=49 => steps.push(Step::Segment(peer(draw, temper))),
         50..=72 => steps.push(Step::Call(call(draw))),
-        73..=84 => steps.push(Step::Wait(wait(draw))),
+        73..=83 => steps.push(Step::Wait(wait(draw))),
+        84 if draw.percent(50) => bursts::scattered(draw, temper, steps),
+        84 => steps.push(Step::Wait(wait(draw))),
         85..=89 => steps.push(Step::Timer(draw.log_range(1..=20) as u8)),
         90..=94 => steps.push(Step::Icmp(icmp(draw, temper))),
         95 => {
@@ -239,8 +209,8 @@ fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
         }
         96 => steps.push(Step::Sysctl(sysctl(draw))),
         97 => steps.push(Step::Mtu(*draw.one_of(&[1500, 1_280, 576, 9_000, 296]))),
-        98 if draw.percent(15) => old_cookie(draw, temper, steps),
-        98 if draw.percent(50) => flood(draw, temper, steps),
+        98 if draw.percent(15) => bursts::old_cookie(draw, temper, steps),
+        98 if draw.percent(50) => bursts::flood(draw, temper, steps),
         98 => passive_open(draw, temper, steps),
         _ => {
             steps.push(Step::Call(Call::Socket));
@@ -249,7 +219,7 @@ fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     }
 }
 
-fn wait(draw: &mut Draw) -> u64 {
+pub(super) fn wait(draw: &mut Draw) -> u64 {
     match draw.range(0..=19) {
         0 => draw.log_range(1_000_000..=200_000_000),
         1..=4 => draw.log_range(1..=5_000_000),
@@ -270,7 +240,7 @@ fn peer(draw: &mut Draw, temper: &Temper) -> Segment {
 }
 
 /// What a peer would send.
-fn honest(draw: &mut Draw, temper: &Temper) -> Segment {
+pub(super) fn honest(draw: &mut Draw, temper: &Temper) -> Segment {
     let mut segment = Segment {
         flow: *draw.weighted(&[(8, 0), (2, 1), (1, 2)]),
         flags: flag::ACK | temper.ace,
