@@ -151,9 +151,11 @@ impl Look {
     }
 
     /// A writer that waits is woken once a third of its memory is free (`sk_stream_write_space`).
-    pub fn has_space(&self) -> bool {
-        let free = i64::from(self.sndbuf) - i64::from(self.wmem_queued);
-        free > 0 && free >= i64::from(self.wmem_queued >> 1)
+    /// It was so even before `joined` bytes came back that wake nobody.
+    pub fn has_space(&self, joined: u32) -> bool {
+        let queued = self.wmem_queued + joined;
+        let free = i64::from(self.sndbuf) - i64::from(queued);
+        free > 0 && free >= i64::from(queued >> 1)
     }
 }
 

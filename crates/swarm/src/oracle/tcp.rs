@@ -264,6 +264,7 @@ impl Flow {
             && acks
             && stamped
             && segment.seq == reach(&self.arrived, host_ack)
+            && !after(segment.end(), self.edge())
             && segment.md5.is_none()
             && !segment.is_authenticated
             && !self.is_torn
