@@ -21,6 +21,7 @@ mod drawing;
 mod heal;
 pub mod icmp;
 mod leaving;
+mod path;
 pub mod segment;
 mod sense;
 mod words;
@@ -89,6 +90,8 @@ pub enum Step {
     Sysctl(String),
     /// The device has another MTU.
     Mtu(u32),
+    /// The route to the peer says another MTU.
+    RouteMtu(u32),
 }
 
 impl Default for Setup {

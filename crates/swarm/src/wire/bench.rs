@@ -12,6 +12,7 @@ use datapath::tcp::TcpConfig;
 use datapath::tcp::state::State;
 use datapath::units::{Duration, Instant};
 
+use super::path::Rerouted;
 use super::{Setup, Step};
 use crate::case::Digest;
 use crate::oracle::tcp::{Broken, Flow};
@@ -74,6 +75,8 @@ pub(super) struct Bench {
     pub signs: bool,
     /// The MTU has never changed.
     pub one_mtu: bool,
+    /// What the route says about it, if that has changed.
+    pub rerouted: Option<Rerouted>,
     /// The largest value that `tcp_min_snd_mss` has had.
     pub lowest_mss: u32,
     /// Sockets whose writers wait for memory, and what was acknowledged when they began to.
@@ -127,6 +130,7 @@ impl Bench {
             signs: false,
             other_ecn: false,
             one_mtu: true,
+            rerouted: None,
             lowest_mss: 0,
             writers: Vec::new(),
             by_default: true,
@@ -164,10 +168,11 @@ impl Bench {
                 self.settle()
             }
             Step::Mtu(mtu) => {
-                let mtu = (*mtu).clamp(if self.ipv6 { 1_280 } else { 68 }, 65_535);
-                self.max_mtu = self.max_mtu.max(mtu);
-                self.one_mtu = false;
-                self.host.port_config_mut(self.port).mtu = mtu;
+                self.set_mtu(*mtu);
+                self.settle()
+            }
+            Step::RouteMtu(mtu) => {
+                self.set_route_mtu(*mtu);
                 self.settle()
             }
         }

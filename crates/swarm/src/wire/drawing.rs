@@ -208,7 +208,10 @@ fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
             steps.push(Step::Tunnelled(protocol, peer(draw, temper)));
         }
         96 => steps.push(Step::Sysctl(sysctl(draw))),
-        97 => steps.push(Step::Mtu(*draw.one_of(&[1500, 1_280, 576, 9_000, 296]))),
+        97 => {
+            let mtu = *draw.one_of(&[1500, 1_280, 576, 9_000, 296]);
+            steps.push(if draw.percent(40) { Step::RouteMtu(mtu) } else { Step::Mtu(mtu) });
+        }
         98 if draw.percent(15) => bursts::old_cookie(draw, temper, steps),
         98 if draw.percent(50) => bursts::flood(draw, temper, steps),
         98 => passive_open(draw, temper, steps),

@@ -46,6 +46,7 @@ impl Bench {
         let quiet = self.is_quiet();
         if quiet {
             now.fits(flow)?;
+            self.check_path(at)?;
         }
         // Of another route's MTU a connection hears with its next packet.
         let by_default = self.by_default && self.one_mtu;

@@ -1,0 +1,52 @@
+//! What device and route say about the MTU of the path, and when a connection must know it.
+
+use datapath::fib::{Prefix, Route};
+
+use super::bench::Bench;
+use crate::oracle::tcp::Broken;
+
+/// The route to the peer has another MTU since.
+pub(super) struct Rerouted {
+    /// What it says, bytes.
+    mtu: u32,
+    /// The flows that had a connection then, and what that had received (`tcpi_segs_in`).
+    since: Vec<(usize, u32)>,
+}
+
+impl Bench {
+    /// `ip link set … mtu`.
+    pub(super) fn set_mtu(&mut self, mtu: u32) {
+        let mtu = self.possible_mtu(mtu);
+        self.max_mtu = self.max_mtu.max(mtu);
+        self.one_mtu = false;
+        self.host.port_config_mut(self.port).mtu = mtu;
+    }
+
+    /// `ip route replace … mtu` for the peer alone.
+    pub(super) fn set_route_mtu(&mut self, mtu: u32) {
+        let mtu = self.possible_mtu(mtu);
+        self.one_mtu = false;
+        let mut route = Route::on_link(Prefix::host(self.addresses[1]), self.port.0);
+        route.metrics.mtu = mtu;
+        self.host.fib_mut().replace(route).expect("a route to a neighbour");
+        let flows = 0..self.flows.len();
+        let segments = |at| self.look(at).map(|look| (at, look.info.segs_in));
+        self.rerouted = Some(Rerouted { mtu, since: flows.filter_map(segments).collect() });
+    }
+
+    fn possible_mtu(&self, mtu: u32) -> u32 {
+        mtu.clamp(if self.ipv6 { 1_280 } else { 68 }, 65_535)
+    }
+
+    /// A connection that has had a segment since the route changed knows its MTU (`__sk_dst_check`
+    /// and `tcp_current_mss`).
+    pub(super) fn check_path(&self, at: usize) -> Result<(), Broken> {
+        let (Some(rerouted), Some(now)) = (&self.rerouted, self.look(at)) else { return Ok(()) };
+        let heard = |&&(flow, segments): &&(usize, u32)| flow == at && now.info.segs_in > segments;
+        if rerouted.since.iter().find(heard).is_some() && now.info.pmtu > rerouted.mtu {
+            let what = format!("the route says {}, and {now:?}", rerouted.mtu);
+            return Err(("path MTU", what));
+        }
+        Ok(())
+    }
+}
