@@ -359,8 +359,9 @@ impl Flow {
                 // Nothing follows a FIN: what seemed to is thrown away.
                 self.taken.forget_sacked();
             }
-            if self.is_revived {
-                // What waited in the device may be of the connection before.
+            if self.is_revived || self.may_have_returned {
+                // What waited in the device, or came in a batch before a reset, may be of the
+                // connection before.
                 self.taken.forget_sacked();
             }
             let reached = reach(&self.arrived, segment.ack);
