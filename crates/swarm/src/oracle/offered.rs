@@ -1,7 +1,7 @@
 //! What a host offers on the wire: a window whose edge stays, SACK blocks that lie ahead.
 
 use super::frame::{Segment, flag};
-use super::tcp::{Broken, after};
+use super::tcp::{Broken, MAX_SCALE, after};
 
 /// What was seen of the windows of one flow's host.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,7 +71,8 @@ impl Offered {
 
     /// So many bytes more may the host have in mind than the field of a window can tell.
     pub fn slack(&self) -> u32 {
-        (1 << self.scale()) - 1
+        let scale = if self.is_ambiguous { MAX_SCALE } else { self.scale() };
+        (1 << scale) - 1
     }
 
     /// RFC 9293 section 3.8.6: a host does not shrink its window. A closed one says that there is no

@@ -502,7 +502,7 @@ fn reach(arrived: &[(u32, u32)], from: u32) -> u32 {
 }
 
 /// `TCP_MAX_WSCALE`.
-const MAX_SCALE: u8 = 14;
+pub(super) const MAX_SCALE: u8 = 14;
 /// The peer's numbers do not jump further.
 pub(super) const FAR: u32 = 1 << 24;
 
