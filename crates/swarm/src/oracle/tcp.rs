@@ -253,7 +253,8 @@ impl Flow {
     fn is_plain(&self, segment: &Segment) -> bool {
         let Some(out) = self.present() else { return false };
         let Some(host_ack) = self.host_ack else { return false };
-        let acks = segment.ack.wrapping_sub(out.acked) <= out.end.wrapping_sub(out.acked);
+        let acked = self.acked_at_most(out);
+        let acks = segment.ack.wrapping_sub(acked) <= out.end.wrapping_sub(acked);
         let recent = |value: u32| self.stamps.iter().all(|stamp| !after(*stamp, value));
         let stamped = match (self.host_stamp, segment.stamps) {
             (None, None) => true,
@@ -282,10 +283,12 @@ impl Flow {
         if !arrival.quiet || arrival.there != There::Living || segment.has(flag::SYN) {
             return true;
         }
+        // What an ACK lets the host send opens the window for the data that comes with it.
+        let sends = self.present().is_some_and(|out| out.acked != out.end || self.unsent(out) > 0);
         let known = self.host_ack.is_some() && !self.in_pieces;
         let sent = |out: &Outgoing| !after(segment.ack, out.reached);
         let acks = segment.has(flag::ACK) && self.begun.iter().any(sent);
-        (acks || !known) && self.taken.lets_in(segment, self.offered.slack())
+        (acks || !known) && (sends || self.taken.lets_in(segment, self.offered.slack()))
     }
 
     /// RFC 7323 section 4.3: what is echoed came with a segment that did not lie beyond a hole
@@ -478,10 +481,14 @@ impl Flow {
     }
 
     /// How many bytes have come in order from some beginning, at most. Who has accepted a connection
-    /// that has died since may read it while another one of the same ports is there.
+    /// that has died since may read it while another one of the same ports is there, and a SYN cookie
+    /// may bring the same bytes to each.
     pub fn in_order(&self) -> u64 {
         let bytes = |(begin, end): &(u32, u32)| u64::from(end.wrapping_sub(*begin) - 1);
         let all = self.heard.iter().map(bytes);
+        if self.is_revived || self.may_have_returned {
+            return all.sum::<u64>() * (2 + self.past.len() as u64);
+        }
         if self.past.is_empty() { all.max().unwrap_or(0) } else { all.sum() }
     }
 }
