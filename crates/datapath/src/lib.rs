@@ -2,16 +2,32 @@
 //!
 //! # The law
 //!
-//! The datapath is a pure function of (state, packet, time). A driver (the simulator, a live
-//! loop, a script) turns it by four verbs, and nothing else ever changes its state:
+//! The datapath is a pure function of (state, packet, time). A driver (the simulator, a live loop,
+//! a script) turns a [`host::Host`] by these calls, and nothing else is between them:
 //!
-//! 1. hand in an input: a packet (`receive`), credit for a port (`credit`), or a socket call;
-//! 2. `poll` until it returns `None`: every output, in order;
-//! 3. ask `wake_at`, and come back no later than that, with the time as an argument;
-//! 4. a packet that went in comes out exactly once: as `Send`, as `Drop(reason)`, or consumed by
-//!    a socket.
+//! | call | what it says |
+//! |---|---|
+//! | [`receive(now, port, &mut packet)`](host::Host::receive) | a packet has arrived; [`Rx`](node::Rx) tells whether it goes on from where it lies, or was taken in |
+//! | a socket call, a change of settings | of the functions of [`host::Host`], or by [`socket::Sockets`] |
+//! | [`grant(now, port, packets)`](host::Host::grant) | a device begins with so much room |
+//! | [`credit(now, port)`](host::Host::credit) | a packet has left its device: there is room for one more |
+//! | [`credit_at(now, port, at)`](host::Host::credit_at) | the same beforehand, for a driver that knows when; false if it has to come back to say it |
+//! | [`poll(now, &mut place)`](host::Host::poll) | say the next thing: [`Poll`](node::Poll) |
 //!
-//! Time never runs backwards, and the datapath never reads a clock.
+//! 1. After an input, the driver polls until [`Poll::Idle`](node::Poll::Idle) before time goes on.
+//!    Inputs of one moment may come together. After [`Rx::Forward`](node::Rx::Forward) and a
+//!    `credit_at` that is true there is nothing to hear.
+//! 2. `Idle` names a time: without any input, the driver comes back no later than that.
+//! 3. A packet that went in comes out exactly once: it goes on (`Forward`, `Send`), it is dropped with
+//!    a reason (`Drop`), or a socket consumes it.
+//! 4. A node never sends on a port without room in its device. Room comes back once for each packet
+//!    that was sent, in their order: at the end of serialisation (simulation) or when the TX ring has
+//!    room (live). Only so are a queue, TCP Small Queues and a full ring the same thing in both worlds.
+//!    What follows a `Send` with `more` needs no room: the device takes the rest of the chain at once.
+//! 5. Time never runs backwards, and the datapath never reads a clock.
+//!
+//! Who breaks this is told by a panic, in release builds too. `examples/one_host_by_hand.rs` turns a
+//! host by hand.
 //!
 //! # The map
 //!
@@ -25,7 +41,7 @@
 //! | [`tcp`] | the connection |
 //! | [`host`] | ports, routes and sockets as one node |
 //! | [`socket`] | system calls over a host |
-//! | [`node`] | the seam: what a driver may do |
+//! | [`node`] | the border: what crosses it between a host and its driver |
 //! | [`trace`] | the event stream |
 //! | [`qdisc`] | queueing disciplines |
 //! | [`fib`] | routes and multipath |

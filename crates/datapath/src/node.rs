@@ -1,10 +1,8 @@
-//! The seam between the datapath and whatever drives it.
+//! The border between a node and its driver: what crosses it, as plain data.
 //!
-//! A node never sends on a port without credit. The driver grants it, and gives it back at the
-//! end of serialisation (simulation) or when the TX ring has room (live). Only so are a queue,
-//! TCP Small Queues and a full ring the same thing in both worlds.
+//! The verbs are those of [`Host`](crate::host::Host); the law that they obey stands in the
+//! documentation of the crate.
 
-use crate::packet::Packet;
 use crate::reason::Reason;
 use crate::trace::Event;
 use crate::units::Instant;
@@ -13,27 +11,39 @@ use crate::units::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Port(pub u16);
 
-/// What became of a packet that a port took: the port has room for one more, and the socket that
-/// owned the packet is told (`skb_orphan`, `tcp_wfree`).
+/// What became of a packet that was handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    /// `Meta::owner` of the packet.
-    pub owner: u32,
-    /// `Meta::truesize` of the packet, which the owner gets back.
-    pub truesize: u32,
+#[must_use = "a packet that goes on as it is has to be sent by the driver"]
+pub enum Rx {
+    /// It goes on as it is: the driver puts the very same packet on the wire of this port, one of
+    /// whose credits it has used up. Nothing else has changed, so there is no need to poll.
+    Forward(Port),
+    /// The node has taken it in; what lies in its place is of no use any more.
+    Taken,
 }
 
 /// What a node has for its driver.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
-    /// Put this packet on the wire of this port. Uses up one credit of the port.
-    Send(Port, Packet),
-    /// This packet was dropped, and why.
-    Drop(Reason, Packet),
+#[must_use = "what a node says is said once"]
+pub enum Poll {
+    /// Put the packet in the place on the wire of this port. It has used up one credit.
+    Send {
+        /// Where it leaves.
+        port: Port,
+        /// More of the same super-packet follows at the next call, whether there is credit or not;
+        /// only for devices that take such chains
+        /// ([`set_xmit_more`](crate::host::Host::set_xmit_more)).
+        more: bool,
+    },
+    /// The packet in the place was dropped, and why.
+    Drop(Reason),
     /// A socket has become ready for something.
     Ready(SocketReady),
     /// Something worth telling happened (only while tracing is on).
-    Event(Event),
+    Event(Box<Event>),
+    /// Nothing more for now. Without any input, the node wants to be called at this time at the
+    /// latest; never if that is [`Instant::FAR_FUTURE`].
+    Idle(Instant),
 }
 
 /// Readiness of a socket, edge-triggered: what has newly become possible.
@@ -54,21 +64,4 @@ impl SocketReady {
     pub const ERROR: u8 = 4;
     /// Both directions are closed.
     pub const HANGUP: u8 = 8;
-}
-
-/// A host or router: ports, queues, routes and sockets, turned by a driver. See the law in the
-/// crate documentation.
-pub trait Node {
-    /// A packet arrived on `port`.
-    fn receive(&mut self, now: Instant, port: Port, packet: Packet);
-
-    /// The next output, or `None` when all is done for now.
-    fn poll(&mut self, now: Instant) -> Option<Output>;
-
-    /// `port` can take one more packet; `done` tells what became of the one it took before, if
-    /// this is not the first grant.
-    fn credit(&mut self, now: Instant, port: Port, done: Option<Done>);
-
-    /// When the node wants to be polled without any input. O(1).
-    fn wake_at(&self) -> Option<Instant>;
 }

@@ -4,7 +4,7 @@
 use core::net::{IpAddr, SocketAddr};
 use datapath::fib::{Features, Prefix, Route};
 use datapath::host::{Host, PortConfig};
-use datapath::node::{Done, Node, Output, Port};
+use datapath::node::{Poll, Port, Rx};
 use datapath::packet::seq::Seq;
 use datapath::packet::{
     Body, Ecn, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
@@ -56,7 +56,8 @@ impl Bench {
     /// Listens, and answers an ECN-setup SYN with this codepoint.
     fn listening(addresses: [&str; 2], config: &TcpConfig) -> Self {
         let mut bench = Self::new(addresses);
-        bench.host.tcp_listen(bench.local, config);
+        bench.host.tcp_listen(bench.now, bench.local, config);
+        assert!(bench.sent().is_empty());
         bench
     }
 
@@ -92,8 +93,8 @@ impl Bench {
 
     /// The peer's segment arrives: what is sent at once.
     fn get(&mut self, text: &str) -> Vec<String> {
-        let packet = self.packet(text);
-        self.host.receive(self.now, Port(0), packet);
+        let mut packet = self.packet(text);
+        assert_eq!(self.host.receive(self.now, Port(0), &mut packet), Rx::Taken);
         self.sent()
     }
 
@@ -120,15 +121,18 @@ impl Bench {
 
     fn sent(&mut self) -> Vec<String> {
         let mut out = Vec::new();
-        self.host.credit(self.now, Port(0), None);
-        while let Some(output) = self.host.poll(self.now) {
-            if let Output::Send(port, packet) = output {
-                out.push(self.describe(&packet));
-                let done = Done { truesize: packet.meta.truesize, owner: packet.meta.owner };
-                self.host.credit(self.now, port, Some(done));
+        self.host.grant(self.now, Port(0), 1);
+        let mut packet = Packet::default();
+        loop {
+            match self.host.poll(self.now, &mut packet) {
+                Poll::Idle(_) => return out,
+                Poll::Send { port, .. } => {
+                    out.push(self.describe(&packet));
+                    self.host.credit(self.now, port);
+                }
+                Poll::Drop(_) | Poll::Ready(_) | Poll::Event(_) => {}
             }
         }
-        out
     }
 
     /// `[CODEPOINT] FLAGS SEQ:END(LENGTH) ack ACK`, with packetdrill's letters and relative numbers.

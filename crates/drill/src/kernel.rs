@@ -7,7 +7,7 @@ use crate::tunnel::Tunnel;
 use core::net::{IpAddr, SocketAddr};
 use datapath::fib::{Prefix, Route};
 use datapath::host::{Host, Offloads, PortConfig};
-use datapath::node::{Done, Node as _, Output, Port};
+use datapath::node::{Poll as Said, Port, Rx};
 use datapath::packet::{Link, Packet};
 use datapath::qdisc::Sched;
 use datapath::qdisc::fifo::PfifoFast;
@@ -91,7 +91,7 @@ impl Kernel {
             datapath::qdisc::Handle::NONE,
             PfifoFast::new(TX_QUEUE_LEN),
         ));
-        kernel.host.credit(now, port, None);
+        kernel.host.grant(now, port, 1);
         kernel
     }
 
@@ -105,11 +105,17 @@ impl Kernel {
         let from_tunnel =
             self.tunnels.iter().find_map(|tunnel| Some((tunnel.port, tunnel.unwrap(&packet)?)));
         match from_tunnel {
-            None => self.host.receive(self.now, self.port, packet),
-            Some((port, Some(inner))) => self.host.receive(self.now, port, inner),
+            None => self.hand_in(self.port, packet),
+            Some((port, Some(inner))) => self.hand_in(port, inner),
             Some((_, None)) => {}
         }
         self.settle();
+    }
+
+    fn hand_in(&mut self, port: Port, mut packet: Packet) {
+        if let Rx::Forward(out) = self.host.receive(self.now, port, &mut packet) {
+            self.send(out, packet);
+        }
     }
 
     /// The script has taken a packet sent at `at`. A packet socket shows it everything up to there,
@@ -138,22 +144,25 @@ impl Kernel {
 
     /// Takes all that the host has to say at this instant.
     pub fn settle(&mut self) {
-        while let Some(output) = self.host.poll(self.now) {
-            match output {
-                Output::Send(port, packet) => {
-                    let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
-                    let tunnel = self.tunnels.iter_mut().find(|tunnel| tunnel.port == port);
-                    let packet = match tunnel {
-                        Some(tunnel) => tunnel.wrap(&packet),
-                        None => packet,
-                    };
-                    self.seen.push((Direction::Outbound, self.now, packet.clone()));
-                    self.sent.push_back((self.now, packet));
-                    self.host.credit(self.now, port, Some(done));
-                }
-                Output::Drop(..) | Output::Ready(_) | Output::Event(_) => {}
+        let mut place = Packet::default();
+        loop {
+            match self.host.poll(self.now, &mut place) {
+                Said::Send { port, .. } => self.send(port, place.take()),
+                Said::Drop(_) | Said::Ready(_) | Said::Event(_) => {}
+                Said::Idle(_) => return,
             }
         }
+    }
+
+    fn send(&mut self, port: Port, packet: Packet) {
+        let tunnel = self.tunnels.iter_mut().find(|tunnel| tunnel.port == port);
+        let packet = match tunnel {
+            Some(tunnel) => tunnel.wrap(&packet),
+            None => packet,
+        };
+        self.seen.push((Direction::Outbound, self.now, packet.clone()));
+        self.sent.push_back((self.now, packet));
+        self.host.credit(self.now, port);
     }
 
     /// When the host wants to be called next; not before now.
@@ -259,7 +268,7 @@ impl Kernel {
         });
         // Packets that leave by a device without addresses have one of another device.
         self.host.port_config_mut(port).addresses.push((self.local, 32));
-        self.host.credit(self.now, port, None);
+        self.host.grant(self.now, port, 1);
         self.tunnels.push(tunnel);
         Ok(())
     }

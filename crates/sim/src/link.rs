@@ -9,7 +9,7 @@ use crate::pool::{PacketId, Pool, Queue};
 use crate::rules::{Direction, Rule, Rules};
 use crate::schedule::Slot;
 use crate::trouble::{Fate, Trouble};
-use datapath::node::{Done, Port};
+use datapath::node::Port;
 use datapath::packet::Meta;
 use datapath::prefetch::prefetch;
 use datapath::units::{Bytes, Duration, Instant, Rate};
@@ -79,7 +79,6 @@ pub struct Link {
     rate: Option<Rate>,
     /// What is being serialised, if anything is: when its last bit leaves.
     leaving_at: Instant,
-    leaving: Done,
     /// The receiving end.
     pub to: (NodeId, Port),
     trouble: Option<Box<Trouble>>,
@@ -98,8 +97,8 @@ pub struct Link {
     armed: Instant,
     /// The sending end.
     pub from: (NodeId, Port),
-    /// What waits in the ring to be serialised.
-    ring: VecDeque<(Instant, Done)>,
+    /// When what waits in the ring to be serialised will have left.
+    ring: VecDeque<Instant>,
     /// Where the two kinds of its events stand, once there have been some: [`Link::SENT`],
     /// [`Link::ARRIVAL`].
     pub(crate) slots: [Option<Slot>; 2],
@@ -111,7 +110,7 @@ pub(crate) struct Put {
     /// An event for the end of the transmission.
     pub sent: Option<Instant>,
     /// The packet left in no time: credit is due now.
-    pub done: Option<Done>,
+    pub left: bool,
     /// What becomes of it on the way.
     pub flight: Flight,
 }
@@ -178,7 +177,6 @@ impl Link {
             delay: config.delay,
             veth: config.veth,
             leaving_at: Instant::FAR_FUTURE,
-            leaving: Done { owner: Meta::NO_OWNER, truesize: 0 },
             queued: false,
             ring: VecDeque::new(),
             id,
@@ -209,7 +207,7 @@ impl Link {
         packet.meta.owner = Meta::NO_OWNER;
         let left = self.leaves_at(now, size);
         let flight = self.put_in_flight(left, (pool, lanes), id);
-        Put { sent: None, done: None, flight }
+        Put { sent: None, left: false, flight }
     }
 
     /// The caches are asked for what a packet needs that is put on this link.
@@ -258,39 +256,38 @@ impl Link {
         }
     }
 
-    /// Takes a packet from the node at the sending end. `promise` is asked whether it is enough
-    /// to promise the node its credit for the time when the packet will have left; else there is
-    /// an event at that time.
+    /// Takes a packet from the node at the sending end. `credit_at` is asked whether it is enough
+    /// to tell the node now when the packet will have left; else there is an event at that time.
     #[inline]
     pub(crate) fn put(
         &mut self,
         now: Instant,
         (pool, lanes): (&mut Pool, &mut Lanes),
         id: PacketId,
-        promise: impl FnOnce(Instant, Done) -> bool,
+        credit_at: impl FnOnce(Instant) -> bool,
     ) -> Put {
         let packet = pool.get_mut(id);
         let size = packet.wire_len();
         self.stats.packets += u64::from(packet.segments());
         self.stats.bytes += u64::from(size);
-        let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
         packet.meta.owner = Meta::NO_OWNER;
         if !self.veth {
             packet.hash = 0;
         }
         let left = self.leaves_at(now, size);
         let mut sent = None;
-        if self.rate.is_some() {
+        // Without a rate it leaves at once, unless what came before with one is still leaving.
+        let at_once = self.rate.is_none() && left <= now;
+        if !at_once {
             if self.leaving_at < Instant::FAR_FUTURE {
-                self.ring.push_back((left, done));
-            } else if !promise(left, done) {
-                (self.leaving_at, self.leaving) = (left, done);
+                self.ring.push_back(left);
+            } else if !credit_at(left) {
+                self.leaving_at = left;
                 sent = Some(left);
             }
         }
-        let done = if self.rate.is_none() { Some(done) } else { None };
         let flight = self.put_in_flight(left, (pool, lanes), id);
-        Put { sent, done, flight }
+        Put { sent, left: at_once, flight }
     }
 
     fn put_in_trouble(&mut self, left: Instant, pool: &mut Pool, id: PacketId) -> Flight {
@@ -331,18 +328,14 @@ impl Link {
         Flight::Waits
     }
 
-    /// What has left by `now`, one at a time.
+    /// Whether a packet has left by `now`, one at a time.
     #[inline]
-    pub(crate) fn take_sent(&mut self, now: Instant) -> Option<Done> {
+    pub(crate) fn take_sent(&mut self, now: Instant) -> bool {
         if self.leaving_at > now {
-            return None;
+            return false;
         }
-        let done = self.leaving;
-        match self.ring.pop_front() {
-            Some(next) => (self.leaving_at, self.leaving) = next,
-            None => self.leaving_at = Instant::FAR_FUTURE,
-        }
-        Some(done)
+        self.leaving_at = self.ring.pop_front().unwrap_or(Instant::FAR_FUTURE);
+        true
     }
 
     /// When the next packet will have left.

@@ -9,6 +9,7 @@ use crate::calendar::Entry;
 use crate::lanes::Coming;
 use crate::link::NodeId;
 use crate::world::{NodeState, World};
+use datapath::host::Ahead;
 use datapath::node::Port;
 use datapath::prefetch::{prefetch, prefetch_at};
 
@@ -52,12 +53,12 @@ impl World {
             let (node, _) = self.receiver(next);
             prefetch(&node.wake);
             if !node.host.forwarding {
-                node.host.foresee();
+                node.host.prefetch(Ahead::Host);
             }
         }
         if let Some(next) = lanes.upcoming(ELSEWHERE) {
             let (node, port) = self.receiver(next);
-            node.host.foresee_packet(port, self.pool.get(next.packet));
+            node.host.prefetch(Ahead::Packet(port, self.pool.get(next.packet)));
             prefetch_at(&node.links, 0);
             prefetch_at(&node.owners, 0);
             self.schedule.foresee(node.slot);
@@ -65,11 +66,12 @@ impl World {
         if let Some(next) = lanes.upcoming(WAY) {
             let (node, _) = self.links[next.link.0 as usize].to;
             let host = &self.nodes[node.0 as usize].host;
-            self.foresee_link_behind(node, host.foresee_way(self.pool.get(next.packet)));
+            let out = host.prefetch(Ahead::Way(self.pool.get(next.packet)));
+            self.foresee_link_behind(node, out);
         }
         if let Some(next) = lanes.upcoming(REST) {
             let (node, _) = self.receiver(next);
-            node.host.foresee_rest(self.pool.get(next.packet));
+            node.host.prefetch(Ahead::Rest(self.pool.get(next.packet)));
         }
     }
 
@@ -95,13 +97,13 @@ impl World {
             Some((entry, self.pool.get(entry.packet()?)))
         };
         if let Some((entry, packet)) = arrival(IN_WINDOW_ELSEWHERE) {
-            node.host.foresee_packet(entry.port(), packet);
+            node.host.prefetch(Ahead::Packet(entry.port(), packet));
         }
         if let Some((_, packet)) = arrival(IN_WINDOW_WAY) {
-            self.foresee_link_behind(router, node.host.foresee_way(packet));
+            self.foresee_link_behind(router, node.host.prefetch(Ahead::Way(packet)));
         }
         if let Some((_, packet)) = arrival(IN_WINDOW_REST) {
-            node.host.foresee_rest(packet);
+            node.host.prefetch(Ahead::Rest(packet));
         }
     }
 
@@ -115,13 +117,13 @@ impl World {
         if let Some(entry) = host(4) {
             let node = &self.nodes[entry.node().0 as usize];
             prefetch(&node.wake);
-            node.host.foresee();
+            node.host.prefetch(Ahead::Host);
         }
         if let Some(entry) = host(3)
             && let Some(packet) = entry.packet()
         {
             let node = &self.nodes[entry.node().0 as usize];
-            node.host.foresee_packet(entry.port(), self.pool.get(packet));
+            node.host.prefetch(Ahead::Packet(entry.port(), self.pool.get(packet)));
             prefetch_at(&node.links, 0);
             prefetch_at(&node.owners, 0);
         }
@@ -129,7 +131,7 @@ impl World {
             && let Some(packet) = entry.packet()
         {
             let node = &self.nodes[entry.node().0 as usize];
-            let out = node.host.foresee_way(self.pool.get(packet));
+            let out = node.host.prefetch(Ahead::Way(self.pool.get(packet)));
             self.foresee_link_behind(entry.node(), out);
             prefetch_at(&self.apps, node.likely_app());
         }
@@ -137,7 +139,7 @@ impl World {
             && let Some(packet) = entry.packet()
         {
             let node = &self.nodes[entry.node().0 as usize];
-            node.host.foresee_rest(self.pool.get(packet));
+            node.host.prefetch(Ahead::Rest(self.pool.get(packet)));
             if let Some(app) = self.apps.get(node.likely_app()) {
                 app.foresee();
             }

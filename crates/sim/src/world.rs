@@ -10,13 +10,13 @@ use crate::app::{App, AppCx, AppReport};
 use crate::lanes::Lanes;
 use crate::link::{Flight, Link, LinkConfig, LinkId, NodeId, Put};
 use crate::pool::{PacketId, Pool};
-use crate::progress::{Moment, Polls};
+use crate::progress::{Moment, Told};
 use crate::record::{Observer, Place};
 use crate::schedule::{Event, Kind, Schedule, Slot, new_index};
 use crate::windows::Windows;
-use datapath::host::{Host, Outbox, Wants};
-use datapath::node::{Node as _, Output, Port, SocketReady};
-use datapath::packet::{Memory, Packet};
+use datapath::host::Host;
+use datapath::node::{Poll, Port, Rx, SocketReady};
+use datapath::packet::Memory;
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
@@ -64,12 +64,10 @@ pub struct World {
     /// How late those applications run.
     pub(crate) late_by: Duration,
     pub(crate) nodes: Vec<NodeState>,
-    /// For the node that is being called; all use the same, which stays in the caches.
-    outbox: Box<Outbox>,
-    /// The node that has it.
-    lent_to: NodeId,
     pub(crate) links: Vec<Link>,
     pub(crate) pool: Pool,
+    /// A place in the pool for what a node is about to send.
+    place: PacketId,
     pub(crate) lanes: Lanes,
     pub(crate) apps: Vec<AppState>,
     commands: Vec<(LinkId, bool)>,
@@ -130,21 +128,19 @@ impl AppState {
 const NO_LINK: LinkId = LinkId(u32::MAX);
 /// The owner of a socket that no application has claimed.
 const NO_APP: u32 = u32::MAX;
-/// The node that has the outbox while none is being called.
-const NOBODY: NodeId = NodeId(u32::MAX);
 
 impl World {
     /// An empty world at time zero.
     pub fn new(seed: u64) -> Self {
+        let mut pool = Pool::default();
         Self {
             now: Instant::ZERO,
             windows: Windows::default(),
             schedule: Schedule::default(),
             nodes: Vec::new(),
-            outbox: Box::default(),
-            lent_to: NOBODY,
             links: Vec::new(),
-            pool: Pool::default(),
+            place: pool.reserve(),
+            pool,
             lanes: Lanes::default(),
             apps: Vec::new(),
             commands: Vec::new(),
@@ -206,10 +202,7 @@ impl World {
 
     /// Changes a node from outside; what it then has to say is heard at once.
     pub fn with_host<R>(&mut self, node: NodeId, act: impl FnOnce(Instant, &mut Host) -> R) -> R {
-        let now = self.now;
-        let host = self.lend_outbox(node);
-        host.settle_owed(now);
-        let result = act(now, host);
+        let result = act(self.now, &mut self.nodes[node.0 as usize].host);
         self.pump(node);
         result
     }
@@ -234,9 +227,8 @@ impl World {
         assert!(*slot == NO_LINK, "a port has one link");
         *slot = id;
         self.with_host(from.0, |now, host| {
-            for _ in 0..ring {
-                host.credit(now, from.1, None);
-            }
+            host.set_xmit_more(from.1, true);
+            host.grant(now, from.1, ring);
         });
         id
     }
@@ -359,8 +351,9 @@ impl World {
     pub fn run_until(&mut self, end: Instant) {
         while !self.run_windows(end) && self.step_on(end) {}
         self.now = self.now.max(end);
-        for node in &mut self.nodes {
-            node.host.settle_owed(self.now);
+        // Who looks at a node from outside sees it at this time.
+        for index in 0..self.nodes.len() {
+            self.pump(NodeId(index as u32));
         }
     }
 
@@ -484,7 +477,6 @@ impl World {
     /// An application hears that something has become ready, and what its node then has to say is
     /// heard.
     pub(crate) fn hear(&mut self, node: NodeId, ready: SocketReady) {
-        self.lend_outbox(node);
         self.on_ready(node, ready);
         self.pump(node);
     }
@@ -492,11 +484,10 @@ impl World {
     /// A transmission has ended: the node gets its credit back.
     fn on_sent(&mut self, id: LinkId) {
         let (node, port) = self.links[id.0 as usize].from;
-        self.lend_outbox(node);
         let link = &mut self.links[id.0 as usize];
         let host = &mut self.nodes[node.0 as usize].host;
-        while let Some(done) = link.take_sent(self.now) {
-            host.credit(self.now, port, Some(done));
+        while link.take_sent(self.now) {
+            host.credit(self.now, port);
         }
         let slot = link.slots[Link::SENT].expect("an event has a slot");
         match link.next_sent() {
@@ -539,16 +530,13 @@ impl World {
             }
         }
         let host = &mut self.nodes[node.0 as usize].host;
-        if let Some(out) = host.pass_on(self.now, port, self.pool.get_mut(packet)) {
-            return self.put_on_link(node, out, packet);
+        match host.receive(self.now, port, self.pool.get_mut(packet)) {
+            Rx::Forward(out) => self.put_on_link(node, out, packet),
+            Rx::Taken => {
+                self.pool.discard(packet);
+                self.pump(node);
+            }
         }
-        self.lend_outbox(node);
-        let host = &mut self.nodes[node.0 as usize].host;
-        if !host.take_in(self.now, port, self.pool.get(packet)) {
-            host.receive_from(self.now, port, self.pool.get_mut(packet));
-        }
-        self.pool.discard(packet);
-        self.pump(node);
     }
 
     /// The link has lost a packet.
@@ -573,7 +561,6 @@ impl World {
             self.stats.events -= 1;
             return;
         }
-        self.lend_outbox(node);
         self.pump(node);
     }
 
@@ -585,62 +572,32 @@ impl World {
         }
     }
 
-    /// A node is about to be called: it gets the outbox until [`pump`](Self::pump) has heard it.
-    #[inline]
-    fn lend_outbox(&mut self, node: NodeId) -> &mut Host {
-        assert!(self.lent_to == NOBODY, "{:?} has not been heard", self.lent_to);
-        self.lent_to = node;
-        let host = &mut self.nodes[node.0 as usize].host;
-        host.swap_outbox(&mut self.outbox);
-        host
-    }
-
-    /// Hears everything that a node that was lent the outbox has to say, then asks when it wants to be
-    /// called: the law of the datapath.
+    /// Hears everything that a node has to say, then knows when it wants to be called: the law of the
+    /// datapath.
     #[inline(never)]
     fn pump(&mut self, node: NodeId) {
-        assert!(self.lent_to == node, "{:?} has the outbox, {node:?} is heard", self.lent_to);
-        let mut polls = Polls::default();
+        let mut told = Told::default();
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
-            match host.wants(self.now) {
-                Wants::Nothing(until) => break until,
-                Wants::Send => {
-                    let place = self.pool.reserve();
-                    if let Some(port) = host.poll_send(self.now, self.pool.get_mut(place)) {
-                        let in_chain = host.has_chain(port);
-                        self.put_on_link(node, port, place);
-                        if in_chain {
-                            self.put_chain_on_link(node, port);
-                        }
-                        polls = Polls::default();
-                    } else {
-                        self.pool.discard(place);
-                        polls.count_empty(self.now, node, &self.nodes[node.0 as usize].host);
-                    }
+            match host.poll(self.now, self.pool.get_mut(self.place)) {
+                Poll::Idle(until) => break until,
+                Poll::Send { port, .. } => {
+                    let packet = core::mem::replace(&mut self.place, self.pool.reserve());
+                    self.put_on_link(node, port, packet);
+                    told = Told::default();
                     continue;
                 }
-                Wants::Tell => {}
-            }
-            polls.count_told(self.now, node);
-            match host.poll_rest(self.now) {
-                Some(Output::Send(port, packet)) => {
-                    let packet = self.pool.insert(packet);
-                    self.put_on_link(node, port, packet);
-                }
-                Some(Output::Drop(reason, packet)) => self.on_node_drop(node, reason, &packet),
-                Some(Output::Ready(ready)) => self.note_ready(node, ready),
-                Some(Output::Event(event)) => {
+                Poll::Drop(reason) => self.on_node_drop(node, reason, self.place),
+                Poll::Ready(ready) => self.note_ready(node, ready),
+                Poll::Event(event) => {
                     for (_, observer) in &mut self.observers {
                         observer.event(self.now, node, &event);
                     }
                 }
-                None => {}
             }
+            told.count(self.now, node);
         };
         let state = &mut self.nodes[node.0 as usize];
-        state.host.swap_outbox(&mut self.outbox);
-        self.lent_to = NOBODY;
         if until < state.wake {
             state.wake = until;
             let slot = state.slot;
@@ -668,25 +625,12 @@ impl World {
         self.note_sent(link_id, id);
         let link = &mut self.links[link_id.0 as usize];
         let host = &mut self.nodes[node.0 as usize].host;
-        let promise = |at, done| host.promise_credit(port, at, done);
-        let put = link.put(self.now, (&mut self.pool, &mut self.lanes), id, promise);
+        let credit_at = |at| host.credit_at(self.now, port, at);
+        let put = link.put(self.now, (&mut self.pool, &mut self.lanes), id, credit_at);
         assert!(link.up, "a port that is down sends nothing");
         self.schedule_put(link_id, id, put);
-        if let Some(done) = put.done {
-            self.nodes[node.0 as usize].host.credit(self.now, port, Some(done));
-        }
-    }
-
-    /// What follows the first segment of a super-packet that the host cuts: the device takes the
-    /// whole chain.
-    fn put_chain_on_link(&mut self, node: NodeId, port: Port) {
-        loop {
-            let place = self.pool.reserve();
-            let host = &mut self.nodes[node.0 as usize].host;
-            if !host.poll_chain(port, self.pool.get_mut(place)) {
-                return self.pool.discard(place);
-            }
-            self.put_on_link(node, port, place);
+        if put.left {
+            self.nodes[node.0 as usize].host.credit(self.now, port);
         }
     }
 
@@ -754,7 +698,8 @@ impl World {
         self.arm(slot, at);
     }
 
-    fn on_node_drop(&mut self, node: NodeId, reason: Reason, packet: &Packet) {
+    fn on_node_drop(&mut self, node: NodeId, reason: Reason, id: PacketId) {
+        let packet = self.pool.get(id);
         self.stats.node_drops += u64::from(packet.segments());
         for (_, observer) in &mut self.observers {
             observer.dropped(self.now, Place::Node(node), reason, packet);
@@ -795,7 +740,6 @@ impl World {
     }
 
     fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
-        self.lend_outbox(self.apps[index as usize].node);
         self.enter_app(index, call);
         self.pump(self.apps[index as usize].node);
     }
@@ -805,8 +749,6 @@ impl World {
         let mut app = state.app.take().expect("an application does not call itself");
         let node = &mut self.nodes[state.node.0 as usize];
         let before = state.timer;
-        // The numbers of sockets whose last packets have left are free for the next ones.
-        node.host.settle_owed(self.now);
         let mut cx = AppCx {
             now: self.now,
             host: &mut node.host,

@@ -1,12 +1,7 @@
 //! UDP through routers: what arrives, when, and the same in every run.
 
-use core::net::{Ipv4Addr, SocketAddr};
-use datapath::host::{Host, PortConfig};
-use datapath::node::{Node as _, Output, Port};
-use datapath::packet::{Ipv4, Meta, Network, Packet, Transport, Udp};
-use datapath::qdisc::fq::{Fq, FqConfig};
-use datapath::qdisc::{Handle, Sched};
-use datapath::rng::Rng;
+use core::net::SocketAddr;
+use datapath::node::Port;
 use datapath::units::{Duration, Instant, Rate};
 use sim::app::{AppReport, Cbr, Ping, UdpEcho, UdpSink};
 use sim::link::{LinkConfig, NodeId};
@@ -144,38 +139,4 @@ fn every_run_of_a_seed_is_the_same_on_every_machine() {
         (11788228135323366862, 11905),
         "the event sequence changed: every result changes"
     );
-}
-
-/// When a packet may leave is for the machine that has made it: a router forgets it
-/// (`ip_forward`: `skb_clear_tstamp`), though its queue would heed it.
-#[test]
-fn a_departure_time_ends_where_the_packet_arrives() {
-    let mut router = Host::new();
-    router.forwarding = true;
-    for address in ["10.0.1.1", "10.0.2.1"] {
-        let addresses = vec![(address.parse().expect("an address"), 24)];
-        router.add_port(PortConfig { addresses, ..PortConfig::default() });
-    }
-    let fq = Fq::new(FqConfig::new(1_514), Rng::stream(1, 1));
-    router.set_qdisc(Instant::ZERO, Port(1), Sched::new(Handle::new(1, 0), fq));
-    router.credit(Instant::ZERO, Port(1), None);
-    let packet = Packet {
-        network: Network::Ipv4(Ipv4 {
-            src: Ipv4Addr::new(10, 0, 1, 2),
-            dst: Ipv4Addr::new(10, 0, 2, 2),
-            tos: 0,
-            ttl: 64,
-            protocol: 17,
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-        }),
-        transport: Transport::Udp(Udp { src_port: 5, dst_port: 6 }),
-        meta: Meta { owner: Meta::NO_OWNER, departs_in_ns: 7_000_000, ..Meta::default() },
-        ..Packet::default()
-    };
-    router.receive(Instant::ZERO, Port(0), packet.finish());
-    let sent = router.poll(Instant::ZERO);
-    assert!(matches!(sent, Some(Output::Send(Port(1), _))), "{sent:?}");
 }

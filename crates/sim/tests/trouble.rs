@@ -158,6 +158,18 @@ fn nobody_overtakes_what_a_slow_rate_still_holds() {
     assert!(sent_at.borrow().0.is_sorted());
 }
 
+/// What follows on a link that has no rate any more leaves behind what is still being serialised, and
+/// gives its room back then.
+#[test]
+fn room_comes_back_in_order_when_a_rate_ends() {
+    let slow = LinkConfig::new(Rate::from_bits_per_sec(100_000), Duration::from_millis(5));
+    let mut pair = Pair::new(LinkConfig { ring: 3, ..slow }, 1);
+    pair.world.run_until(ms(501));
+    pair.world.link_mut(LinkId(0)).set_rate(None);
+    assert_eq!(pair.run().received, 100);
+    assert_eq!(pair.world.host(NodeId(0)).port(Port(0)).room(), 3);
+}
+
 #[test]
 fn a_link_that_goes_down_loses_what_is_on_it_and_comes_back() {
     let mut pair = Pair::new(LinkConfig::delay(Duration::from_millis(25)), 1);

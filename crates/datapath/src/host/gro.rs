@@ -6,7 +6,7 @@
 
 use super::Host;
 use super::port::HostPort;
-use crate::node::Port;
+use crate::node::{Port, Rx};
 use crate::packet::{GRO_MAX_SIZE, Memory, Packet, gro_ends, gro_merge};
 use crate::units::{Duration, Instant};
 
@@ -70,35 +70,41 @@ impl Host {
             self.gro_one(now, port, &mut ring.held, packet);
         }
         for mut packet in ring.held.drain(..) {
-            self.ip_receive(now, port, &mut packet);
+            self.go_up(now, port, &mut packet);
         }
         self.ports[index].rx = Some(ring);
+    }
+
+    /// What goes on does so by `poll`, whose turn it is.
+    fn go_up(&mut self, now: Instant, port: Port, packet: &mut Packet) {
+        let rx = self.ip_receive(now, port, packet);
+        assert!(rx == Rx::Taken, "a host that is polled says nothing elsewhere");
     }
 
     /// One packet of a batch: joins what is held of its connection, or is held in its stead, or
     /// goes up.
     fn gro_one(&mut self, now: Instant, port: Port, held: &mut Vec<Packet>, mut packet: Packet) {
         if packet.tcp().is_none() {
-            return self.ip_receive(now, port, &mut packet);
+            return self.go_up(now, port, &mut packet);
         }
         if let Some(at) = held.iter().position(|one| same_connection(one, &packet)) {
             if gro_merge(&mut held[at], &packet, GRO_MAX_SIZE) {
                 held[at].meta.memory = Memory::Paged;
                 if gro_ends(&held[at]) {
                     let mut whole = held.remove(at);
-                    self.ip_receive(now, port, &mut whole);
+                    self.go_up(now, port, &mut whole);
                 }
                 return;
             }
             let mut before = held.remove(at);
-            self.ip_receive(now, port, &mut before);
+            self.go_up(now, port, &mut before);
         }
         if gro_ends(&packet) {
-            return self.ip_receive(now, port, &mut packet);
+            return self.go_up(now, port, &mut packet);
         }
         if held.len() == MAX_HELD {
             let mut oldest = held.remove(0);
-            self.ip_receive(now, port, &mut oldest);
+            self.go_up(now, port, &mut oldest);
         }
         held.push(packet);
     }

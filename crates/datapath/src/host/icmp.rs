@@ -53,7 +53,9 @@ impl Icmpd {
 
 impl Host {
     /// Opens a ping socket: echo requests out, replies in.
-    pub fn ping_open(&mut self) -> u32 {
+    pub fn ping_open(&mut self, now: Instant) -> u32 {
+        self.begin(now);
+        self.settle_owed(now);
         let id = self.sockets.insert(Socket::Ping(Box::default()));
         self.icmp.next_ident = self.icmp.next_ident.wrapping_add(1);
         self.icmp.pings.retain(|(_, other)| *other != id);
@@ -74,6 +76,7 @@ impl Host {
         len: u32,
         tos: u8,
     ) -> Result<Enqueue, SocketError> {
+        self.begin(now);
         let pings = &self.icmp.pings;
         let ident = pings.iter().find(|(_, socket)| *socket == id).ok_or(SocketError::BadSocket)?.0;
         let headers = if remote.is_ipv4() { 20 + 8 } else { 8 };

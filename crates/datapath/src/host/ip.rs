@@ -4,7 +4,7 @@ use super::Host;
 use super::route_cache::Way;
 use crate::fib::dissect::packet_flow;
 use crate::fib::{Decision, Flow, RouteKey};
-use crate::node::Port;
+use crate::node::{Port, Rx};
 use crate::packet::{Meta, Network, Packet, Transport};
 use crate::qdisc::Cx;
 use crate::qdisc::police::Action;
@@ -15,18 +15,19 @@ use core::net::{IpAddr, Ipv4Addr};
 impl Host {
     /// A packet has arrived on a port (`netif_receive_skb`).
     #[inline]
-    pub(super) fn link_receive(&mut self, now: Instant, port: Port, place: &mut Packet) {
+    pub(super) fn link_receive(&mut self, now: Instant, port: Port, place: &mut Packet) -> Rx {
         let device = &mut self.ports[usize::from(port.0)];
         device.count_received(place);
         if device.config.offloads.gro {
-            return self.gro_receive(now, port, place.take());
+            self.gro_receive(now, port, place.take());
+            return Rx::Taken;
         }
-        self.ip_receive(now, port, place);
+        self.ip_receive(now, port, place)
     }
 
     /// A packet goes up from a port (`ip_rcv`).
     #[inline]
-    pub(super) fn ip_receive(&mut self, now: Instant, port: Port, place: &mut Packet) {
+    pub(super) fn ip_receive(&mut self, now: Instant, port: Port, place: &mut Packet) -> Rx {
         self.stats.in_receives += 1;
         let Meta { owner, priority, mark, departs_in_ns, .. } = place.meta;
         // Mostly they are so, and nothing is written: a packet that is copied soon after small parts
@@ -42,20 +43,27 @@ impl Host {
             };
         }
         if !self.ingress.is_empty() && !self.admit(now, port, place) {
-            return self.drop_packet(Reason::Police, place.take());
+            return self.discard(Reason::Police, place);
         }
         if place.extra.is_some()
             && let Some(reason) = self.header_fault(place)
         {
-            return self.drop_packet(reason, place.take());
+            return self.discard(reason, place);
         }
         match self.way_of(now, place, Some(port.0)) {
-            Some(Way::Out(index)) if self.forwarding => self.forward(now, index, place),
-            Some(Way::Local) => self.deliver(now, place.take()),
-            Some(_) if !self.forwarding => self.drop_packet(Reason::OtherHost, place.take()),
+            Some(Way::Out(index)) if self.forwarding => return self.forward(now, index, place),
+            Some(Way::Local) => self.deliver(now, place),
+            Some(_) if !self.forwarding => return self.discard(Reason::OtherHost, place),
             Some(Way::Refused(decision)) => self.refuse(now, decision, place.take()),
-            _ => self.drop_packet(Reason::Malformed, place.take()),
+            _ => return self.discard(Reason::Malformed, place),
         }
+        Rx::Taken
+    }
+
+    #[cold]
+    fn discard(&mut self, reason: Reason, place: &mut Packet) -> Rx {
+        self.drop_packet(reason, place.take());
+        Rx::Taken
     }
 
     /// Where a packet goes (`ip_route_input_noref`, `ip_route_output_flow`); `None` if it is not
@@ -94,58 +102,6 @@ impl Host {
         Some(way)
     }
 
-    /// Passes a packet straight on where it lies, if this node would do nothing but forward it
-    /// now: the same as `receive` and then `poll`, without moving the packet. Gives the port that
-    /// the packet is to be sent on, and uses up its credit; `None`, and nothing done, if the
-    /// packet has to go the ordinary way.
-    #[inline]
-    pub fn pass_on(&mut self, now: Instant, port: Port, packet: &mut Packet) -> Option<Port> {
-        if !self.forwarding || !self.ingress.is_empty() || !self.is_quiet() {
-            return None;
-        }
-        let Network::Ipv4(ip) = &packet.network else { return None };
-        if packet.extra.is_some() || self.ports[usize::from(port.0)].config.offloads.gro {
-            return None;
-        }
-        let Way::Out(index) = self.recall(packet, ip.dst, Some(port.0))? else { return None };
-        self.settle(now, index);
-        let out = &mut self.ports[usize::from(index)];
-        if ip.ttl <= 1 || too_big(packet, out.config.mtu) || !out.may_pass(packet) {
-            return None;
-        }
-        packet.meta =
-            Meta { owner: Meta::NO_OWNER, priority: 0, mark: 0, departs_in_ns: 0, ..packet.meta };
-        packet.dec_ttl();
-        packet.set_link(out.config.link);
-        packet.meta.enqueued_at = now;
-        let passed = out.bypass(packet);
-        assert!(passed, "a queue that may be passed was not");
-        self.stats.in_receives += 1;
-        self.stats.forwarded += 1;
-        self.ports[usize::from(port.0)].count_received(packet);
-        Some(Port(index))
-    }
-
-    /// Takes in a TCP segment for a connection of this host where it lies: the same as `receive`,
-    /// without moving the packet. False, and nothing done, if it has to go the ordinary way.
-    #[inline]
-    pub fn take_in(&mut self, now: Instant, port: Port, packet: &Packet) -> bool {
-        let Network::Ipv4(ip) = &packet.network else { return false };
-        let local = self.recall(packet, ip.dst, Some(port.0)) == Some(Way::Local);
-        if !local
-            || packet.extra.is_some()
-            || self.ports[usize::from(port.0)].config.offloads.gro
-            || !self.ingress.is_empty()
-            || !self.take_in_tcp(now, packet)
-        {
-            return false;
-        }
-        self.stats.in_receives += 1;
-        self.stats.in_delivers += 1;
-        self.ports[usize::from(port.0)].count_received(packet);
-        true
-    }
-
     /// What the policers of a port say, one after the other, until one of them decides
     /// (`tc filter … ingress … action police`).
     fn admit(&mut self, now: Instant, port: Port, packet: &Packet) -> bool {
@@ -162,41 +118,54 @@ impl Host {
     }
 
     /// For this host (`ip_local_deliver`).
-    fn deliver(&mut self, now: Instant, packet: Packet) {
-        if packet.extra.is_some() || packet.transport == Transport::None {
-            return self.deliver_unusual(now, packet);
+    #[inline]
+    fn deliver(&mut self, now: Instant, place: &mut Packet) {
+        if place.extra.is_some() || place.transport == Transport::None {
+            return self.deliver_unusual(now, place.take());
         }
-        self.deliver_sound(now, packet);
+        self.deliver_sound(now, place);
     }
 
     /// A whole packet with a right checksum (`ip_protocol_deliver_rcu`).
-    pub(super) fn deliver_sound(&mut self, now: Instant, packet: Packet) {
+    #[inline]
+    pub(super) fn deliver_sound(&mut self, now: Instant, place: &mut Packet) {
         self.stats.in_delivers += 1;
-        match packet.transport {
-            Transport::Tcp(_) => self.deliver_tcp(now, packet),
-            Transport::Udp(udp) => self.deliver_udp(now, udp, packet),
-            Transport::Icmp(icmp) => self.deliver_icmp(now, icmp, packet),
-            Transport::None => self.drop_packet(Reason::NoSocket, packet),
+        match place.transport {
+            Transport::Tcp(_) => self.deliver_tcp(now, place),
+            Transport::Udp(udp) => self.deliver_udp(now, udp, place.take()),
+            Transport::Icmp(icmp) => self.deliver_icmp(now, icmp, place.take()),
+            Transport::None => self.drop_packet(Reason::NoSocket, place.take()),
         }
     }
 
     /// For someone else (`ip_forward`, `ip6_forward`).
     #[inline]
-    fn forward(&mut self, now: Instant, index: u16, place: &mut Packet) {
+    fn forward(&mut self, now: Instant, index: u16, place: &mut Packet) -> Rx {
         let mtu = self.ports[usize::from(index)].config.mtu;
         let large = too_big(place, mtu);
         if large && may_not_pass(place) {
-            return self.refuse_large(now, mtu, place.take());
+            self.refuse_large(now, mtu, place.take());
+            return Rx::Taken;
         }
         if !place.dec_ttl() {
-            return self.refuse_expired(now, place.take());
+            self.refuse_expired(now, place.take());
+            return Rx::Taken;
         }
         self.stats.forwarded += 1;
         if large {
             self.send_in_fragments(now, index, mtu, &place.take());
-            return;
+            return Rx::Taken;
         }
-        self.transmit(now, index, place);
+        if !self.goes_past_queue(now, index, place) {
+            self.enqueue(now, index, place);
+            return Rx::Taken;
+        }
+        // What has been said before, or may still be, comes first.
+        if self.busy || self.fib_touched {
+            self.out.direct.push_from(Port(index), place);
+            return Rx::Taken;
+        }
+        Rx::Forward(Port(index))
     }
 
     /// Its time to live is over.
@@ -267,9 +236,20 @@ impl Host {
         }
     }
 
-    /// Into the queue of a port (`ip_finish_output2`, `__dev_queue_xmit`).
+    /// Into the queue of a port, or past it (`ip_finish_output2`, `__dev_queue_xmit`).
     #[inline]
     pub(super) fn transmit(&mut self, now: Instant, index: u16, packet: &mut Packet) -> Enqueue {
+        self.paced = self.ports[usize::from(index)].qdisc().paces();
+        if self.goes_past_queue(now, index, packet) {
+            self.out.direct.push_from(Port(index), packet);
+            return Enqueue::Queued;
+        }
+        self.enqueue(now, index, packet)
+    }
+
+    /// Makes a packet one of this port; true if it goes straight to the device, which is counted.
+    #[inline]
+    fn goes_past_queue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> bool {
         let port = &mut self.ports[usize::from(index)];
         packet.set_link(port.config.link);
         packet.meta.enqueued_at = now;
@@ -277,14 +257,13 @@ impl Host {
             packet.meta.owner = Meta::NO_OWNER;
             self.orphaned = true;
         }
-        self.paced = port.qdisc().paces();
         self.settle(now, index);
+        self.ports[usize::from(index)].bypass(packet)
+    }
+
+    /// Into the queue of a port, or to be cut before it.
+    fn enqueue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> Enqueue {
         let port = &mut self.ports[usize::from(index)];
-        if port.bypass(packet) {
-            self.out.direct.push_back_from(packet);
-            self.out.direct_ports.push_back(Port(index));
-            return Enqueue::Queued;
-        }
         if port.bypass_to_be_cut(&mut self.out.spare, packet) {
             self.list_port(index);
             return Enqueue::Queued;
@@ -309,10 +288,9 @@ impl Host {
     /// Takes in what this host has sent to itself (`process_backlog`).
     pub(super) fn receive_looped_back(&mut self, now: Instant) {
         while let Some(mut packet) = self.out.looped_back.pop_front() {
-            let Meta { owner, truesize, .. } = packet.meta;
+            self.give_back_of(now, &packet);
             packet.meta.owner = Meta::NO_OWNER;
-            self.give_back(now, owner, truesize);
-            self.deliver(now, packet);
+            self.deliver(now, &mut packet);
         }
     }
 }

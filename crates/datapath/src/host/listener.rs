@@ -102,20 +102,23 @@ impl Listener {
 
 impl Host {
     /// Listens at `local` (`listen(2)`). An unspecified address listens at all.
-    pub fn tcp_listen(&mut self, local: SocketAddr, config: &TcpConfig) -> u32 {
-        self.tcp_listen_with(local, config, SOMAXCONN, 0, false)
+    pub fn tcp_listen(&mut self, now: Instant, local: SocketAddr, config: &TcpConfig) -> u32 {
+        self.tcp_listen_with(now, local, config, SOMAXCONN, 0, false)
     }
 
     /// Listens with room for `backlog` connections that wait for accept, and for `fast_open`
     /// unfinished Fast Opens (`TCP_FASTOPEN`). `v6_only`: not for IPv4 peers.
     pub fn tcp_listen_with(
         &mut self,
+        now: Instant,
         local: SocketAddr,
         config: &TcpConfig,
         backlog: u32,
         fast_open: u32,
         v6_only: bool,
     ) -> u32 {
+        self.begin(now);
+        self.settle_owed(now);
         let listener = Listener {
             local,
             config: Arc::new(config.clone()),

@@ -3,59 +3,95 @@
 use super::port::SpareCutting;
 use crate::node::{Port, SocketReady};
 use crate::packet::Packet;
-use crate::qdisc::queue::PacketQueue;
 use crate::reason::Reason;
 use crate::trace::Event;
-use crate::units::Instant;
 use std::collections::VecDeque;
 
-/// Everything that waits for `poll`.
-///
-/// It is empty whenever a host is quiet, so many hosts that are never heard at the same time can use
-/// one after the other ([`Host::swap_outbox`](super::Host::swap_outbox)): its memory then stays
-/// in the caches.
+/// Everything that waits for `poll`. It is empty whenever a host is idle.
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub(super) struct Outbox {
     /// Packets that need not wait: for the wire of a port, past its empty queue.
-    pub(super) direct: PacketQueue,
-    /// The port of each.
-    pub(super) direct_ports: VecDeque<Port>,
-    /// Packets from the host to itself (`loopback_xmit`).
-    pub(super) looped_back: VecDeque<Packet>,
+    pub direct: Direct,
     /// Ports that have something to send and credit to send it with.
-    pub(super) sending: VecDeque<u16>,
+    pub sending: VecDeque<u16>,
+    /// Packets from the host to itself (`loopback_xmit`).
+    pub looped_back: VecDeque<Packet>,
     /// Where queues and layers put what they drop.
-    pub(super) dropped: Vec<(Reason, Packet)>,
-    pub(super) dropped_out: VecDeque<(Reason, Packet)>,
-    pub(super) ready: VecDeque<SocketReady>,
-    pub(super) events: VecDeque<Event>,
+    pub dropped: Vec<(Reason, Packet)>,
+    pub dropped_out: VecDeque<(Reason, Packet)>,
+    pub ready: VecDeque<SocketReady>,
+    pub events: VecDeque<Event>,
     /// For the next super-packet that is cut.
-    pub(super) spare: SpareCutting,
+    pub spare: SpareCutting,
 }
 
-/// What a host is to be asked for next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wants {
-    /// Something is due or may be to be sent: [`poll_send`](super::Host::poll_send).
-    Send,
-    /// There is only something to be told: [`poll_rest`](super::Host::poll_rest).
-    Tell,
-    /// Nothing until then (`FAR_FUTURE`: until something arrives).
-    Nothing(Instant),
+/// Packets with their ports, first in, first out. The places are used again from the beginning once
+/// all are out, so that they stay in the caches.
+#[derive(Debug, Default)]
+pub(super) struct Direct {
+    /// The first that is not out yet.
+    next: u32,
+    /// Just past the last.
+    end: u32,
+    places: Vec<Packet>,
+    ports: Vec<Port>,
+}
+
+impl Direct {
+    /// Appends the packet that lies in `place`.
+    #[inline]
+    pub fn push_from(&mut self, port: Port, place: &mut Packet) {
+        let end = self.end as usize;
+        if end == self.places.len() {
+            self.grow();
+        }
+        place.move_to(&mut self.places[end]);
+        self.ports[end] = port;
+        self.end += 1;
+    }
+
+    /// Most hosts never have more than one packet here at a time, so they begin with one place.
+    #[cold]
+    fn grow(&mut self) {
+        if self.places.is_empty() {
+            self.places.reserve_exact(1);
+        }
+        self.places.push(Packet::default());
+        self.ports.push(Port(0));
+    }
+
+    /// Moves the oldest packet to `place` and gives its port.
+    #[inline]
+    pub fn pop_into(&mut self, place: &mut Packet) -> Option<Port> {
+        if self.is_empty() {
+            return None;
+        }
+        let next = self.next as usize;
+        self.places[next].move_to(place);
+        self.next += 1;
+        if self.is_empty() {
+            (self.next, self.end) = (0, 0);
+        }
+        Some(self.ports[next])
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.next == self.end
+    }
 }
 
 impl Outbox {
     /// Something may be to be sent, or to be taken in by the host itself.
     #[inline]
-    pub(super) fn may_send(&self) -> bool {
-        !(self.direct_ports.is_empty() && self.sending.is_empty() && self.looped_back.is_empty())
+    pub fn may_send(&self) -> bool {
+        !(self.direct.is_empty() && self.sending.is_empty() && self.looped_back.is_empty())
     }
 
-    /// Whether there is nothing to say.
+    /// There is something to tell that is not sent.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        let told = self.direct_ports.len() | self.ready.len() | self.events.len();
+    pub fn may_tell(&self) -> bool {
         let dropped = self.dropped.len() | self.dropped_out.len();
-        told | dropped | self.sending.len() | self.looped_back.len() == 0
+        dropped | self.ready.len() | self.events.len() != 0
     }
 }

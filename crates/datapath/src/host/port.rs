@@ -1,15 +1,14 @@
 //! A network interface of a host: its queue, its credit and its settings (`struct net_device`).
 
 use super::gro::RxRing;
-use crate::node::Done;
-use crate::packet::{Link, MacAddr, Memory, Meta, Packet};
+use super::room::Room;
+use crate::packet::{Link, MacAddr, Memory, Packet};
 use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
 use crate::qdisc::{Backlog, Cx, Qdisc as _, Sched};
 use crate::reason::{Enqueue, Reason};
 use crate::units::Instant;
 use core::net::IpAddr;
-use std::collections::VecDeque;
 
 /// What a port is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,21 +69,9 @@ pub struct HostPort {
     qdisc: Box<Sched>,
     /// Counters.
     pub stats: PortStats,
-    /// When one more credit comes by itself; `FAR_FUTURE` if none is promised.
-    promised_at: Instant,
-    /// Whose packet will have left then.
-    promised: Done,
-    /// How many packets the device has room for; below zero once a chain has gone beyond.
-    credits: i32,
-    up: bool,
-    /// Something may wait in the queue.
-    waiting: bool,
+    pub(super) room: Room,
     /// In the host's list of ports with something to send.
     pub(super) listed: bool,
-    /// There are promises after the first.
-    more_promised: bool,
-    /// Credits that come by themselves after that, for the segments of a chain.
-    promised_later: VecDeque<(Instant, Done)>,
     /// The super-packet that is being cut, if there is one.
     cutting: Option<Box<Cutting>>,
     /// What waits for an interrupt, once there has been something.
@@ -137,13 +124,7 @@ impl HostPort {
             rx: None,
             cutting: None,
             stats: PortStats::default(),
-            credits: 0,
-            promised_at: Instant::FAR_FUTURE,
-            promised: Done { owner: Meta::NO_OWNER, truesize: 0 },
-            more_promised: false,
-            promised_later: VecDeque::new(),
-            up: true,
-            waiting: false,
+            room: Room::none(),
             listed: false,
             refused: 0,
         }
@@ -157,13 +138,13 @@ impl HostPort {
     /// Queues the packet in `place`, which is to leave here (`__dev_queue_xmit`).
     #[inline]
     pub(super) fn enqueue(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
-        if !self.up {
+        if !self.room.up {
             // `noop_enqueue`: the sender is told of congestion, and takes the packet for sent.
             self.stats.tx_dropped += 1;
             cx.drop(Reason::LinkDown, place.take());
             return Enqueue::Congested;
         }
-        self.waiting = true;
+        self.room.waiting = true;
         let verdict = self.qdisc.enqueue_from(place, cx);
         self.stats.tx_dropped += u64::from(verdict == Enqueue::Dropped);
         verdict
@@ -178,7 +159,7 @@ impl HostPort {
         spare: &mut SpareCutting,
         place: &mut Packet,
     ) -> bool {
-        if self.credits <= 0 || !self.up {
+        if self.room.credits <= 0 || !self.room.up {
             return false;
         }
         if !self.next_segment(spare, place) && !self.dequeue_whole(cx, spare, place) {
@@ -197,7 +178,7 @@ impl HostPort {
         place: &mut Packet,
     ) -> bool {
         if !self.qdisc.dequeue_into(place, cx) {
-            self.waiting = self.qdisc.backlog().packets > 0;
+            self.room.waiting = self.qdisc.backlog().packets > 0;
             return false;
         }
         if self.takes_whole(place) {
@@ -258,7 +239,7 @@ impl HostPort {
         if may {
             self.qdisc.count_bypass(packet);
             self.begin_cutting(spare, packet);
-            self.waiting = true;
+            self.room.waiting = true;
         }
         may
     }
@@ -271,7 +252,8 @@ impl HostPort {
 
     #[inline]
     fn may_bypass(&self) -> bool {
-        !self.waiting && self.credits > 0 && self.up && self.qdisc.may_bypass()
+        let room = &self.room;
+        !room.waiting && room.credits > 0 && room.up && self.qdisc.may_bypass()
     }
 
     #[inline]
@@ -285,47 +267,39 @@ impl HostPort {
         if !self.config.offloads.gso && packet.meta.memory == Memory::Paged {
             packet.meta.memory = Memory::Linearised;
         }
-        self.credits -= 1;
+        self.room.take(packet);
         self.stats.tx_packets += u64::from(packet.segments());
         self.stats.tx_bytes += u64::from(packet.wire_len());
     }
 
     /// When a port with credit whose queue gave nothing should be asked again.
     pub(super) fn watchdog(&self) -> Option<Instant> {
-        if self.credits > 0 && self.up { self.qdisc.wake_at() } else { None }
+        if self.room.credits > 0 && self.room.up { self.qdisc.wake_at() } else { None }
     }
 
-    /// True if there is room to send something, and perhaps something to send.
+    /// Whether room may be owed: nothing waits for it, or what follows needs none because it is of
+    /// a chain.
     #[inline]
-    pub(super) fn may_send(&self) -> bool {
-        self.credits > 0 && self.waiting
-    }
-
-    /// Takes a promise of credit, if the port can do without being told: nothing waits, or more of
-    /// a chain is to come, which needs no credit.
-    #[inline]
-    pub(super) fn promise(&mut self, at: Instant, done: Done) -> bool {
-        let in_chain = self.is_cutting();
-        if self.waiting && !in_chain && self.qdisc.rests() {
-            self.waiting = false;
+    pub(super) fn may_owe(&mut self) -> bool {
+        if self.is_cutting() {
+            return self.room.xmit_more;
         }
-        if self.waiting && !in_chain {
-            return false;
+        if self.room.waiting && self.qdisc.rests() {
+            self.room.waiting = false;
         }
-        if self.promised_at == Instant::FAR_FUTURE {
-            self.promised_at = at;
-            self.promised = done;
-        } else {
-            self.promised_later.push_back((at, done));
-            self.more_promised = true;
-        }
-        true
+        !self.room.waiting
     }
 
     /// Whether segments of a super-packet that has begun to leave are still here.
     #[inline]
-    pub(super) fn is_cutting(&self) -> bool {
+    fn is_cutting(&self) -> bool {
         self.cutting.is_some()
+    }
+
+    /// Whether the device takes what follows at once: the rest of a chain.
+    #[inline]
+    pub(super) fn has_chain(&self) -> bool {
+        self.is_cutting() && self.room.xmit_more
     }
 
     /// Writes the next segment of the chain to `place`, whether there is credit or not.
@@ -338,60 +312,10 @@ impl HostPort {
         is
     }
 
-    /// When the first promised credit comes; `FAR_FUTURE` if none is promised.
-    #[inline]
-    pub(super) fn promised_at(&self) -> Instant {
-        self.promised_at
-    }
-
-    /// Has the first promised credit, if its time has come, and says whose packet has left.
-    #[inline]
-    #[must_use]
-    pub(super) fn settle(&mut self, now: Instant) -> Option<Done> {
-        if self.promised_at > now {
-            return None;
-        }
-        let left = self.promised;
-        self.credits += 1;
-        self.promised_at = Instant::FAR_FUTURE;
-        if self.more_promised
-            && let Some((at, done)) = self.promised_later.pop_front()
-        {
-            (self.promised_at, self.promised) = (at, done);
-            self.more_promised = !self.promised_later.is_empty();
-        }
-        Some(left)
-    }
-
-    /// When a packet will have left whose socket is to get its memory back then; `FAR_FUTURE` if
-    /// none has been promised.
-    #[inline]
-    pub(super) fn owes_at(&self) -> Instant {
-        let owes = self.promised.owner != Meta::NO_OWNER || self.more_promised;
-        if owes { self.promised_at } else { Instant::FAR_FUTURE }
-    }
-
-    /// When credit will come by itself that something waits for: the promise that makes up for the
-    /// segments sent on credit.
-    #[inline]
-    pub(super) fn awaited_credit(&self) -> Option<Instant> {
-        if !self.waiting || self.credits > 0 || self.promised_at == Instant::FAR_FUTURE {
-            return None;
-        }
-        match self.credits.unsigned_abs() as usize {
-            0 => Some(self.promised_at),
-            debt => self.promised_later.get(debt - 1).map(|(at, _)| *at),
-        }
-    }
-
-    pub(super) fn grant(&mut self) {
-        self.credits += 1;
-    }
-
     /// Takes the interface up or down. What a queue that goes down would let go is dropped
     /// (`dev_deactivate`); what it holds back stays until the interface is up again.
     pub(super) fn set_up(&mut self, up: bool, cx: &mut Cx<'_>) {
-        self.up = up;
+        self.room.up = up;
         let mut segment = Packet::default();
         while !up && self.next_segment(&mut None, &mut segment) {
             self.stats.tx_dropped += 1;
@@ -423,20 +347,19 @@ impl HostPort {
 
     /// The queueing discipline at the root, to change it or what hangs below.
     pub fn qdisc_mut(&mut self) -> &mut Sched {
-        self.waiting = true;
+        self.room.waiting = true;
         &mut self.qdisc
     }
 
-    /// How many packets the device has room for once all that it was promised has come; below zero
-    /// while a chain has gone beyond.
+    /// How many packets the device has room for once all that it owes has come; below zero while a
+    /// chain has gone beyond.
     pub fn room(&self) -> i64 {
-        let first = i64::from(self.promised_at < Instant::FAR_FUTURE);
-        i64::from(self.credits) + first + self.promised_later.len() as i64
+        self.room.in_the_end()
     }
 
     /// Whether the interface is up.
     pub fn is_up(&self) -> bool {
-        self.up
+        self.room.up
     }
 
     /// What waits to be sent.

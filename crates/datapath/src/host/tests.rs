@@ -1,10 +1,12 @@
 //! Step lists for one host, without a world around it.
 
+mod border;
 mod congestion;
 mod fragments;
 
 use super::*;
-use crate::packet::{Body, Icmp, Link, Transport, Udp};
+use crate::node::{Poll, Rx};
+use crate::packet::{Body, Icmp, Link, Meta, Transport, Udp};
 use crate::units::Duration;
 use core::net::SocketAddr;
 
@@ -46,25 +48,48 @@ fn datagram(src: &str, dst: &str, ttl: u8, len: u32) -> Packet {
     .finish()
 }
 
+/// Hands a packet in that does not go straight on.
+fn receive(host: &mut Host, now: Instant, mut packet: Packet) {
+    assert_eq!(host.receive(now, Port(0), &mut packet), Rx::Taken);
+}
+
 fn sent(host: &mut Host, now: Instant) -> Vec<(u16, Packet)> {
     outputs(host, now)
         .into_iter()
         .filter_map(|output| match output {
-            Output::Send(port, packet) => Some((port.0, packet)),
+            (Poll::Send { port, .. }, packet) => Some((port.0, packet)),
             _ => None,
         })
         .collect()
 }
 
-fn outputs(host: &mut Host, now: Instant) -> Vec<Output> {
-    std::iter::from_fn(|| host.poll(now)).collect()
+/// All that a host has to say, with the packet where there is one.
+fn outputs(host: &mut Host, now: Instant) -> Vec<(Poll, Packet)> {
+    let mut outputs = Vec::new();
+    loop {
+        let mut place = Packet::default();
+        match host.poll(now, &mut place) {
+            Poll::Idle(_) => return outputs,
+            said => outputs.push((said, place)),
+        }
+    }
 }
 
-fn drops(outputs: &[Output]) -> Vec<Reason> {
+fn readiness(outputs: &[(Poll, Packet)]) -> Vec<SocketReady> {
     outputs
         .iter()
         .filter_map(|output| match output {
-            Output::Drop(reason, _) => Some(*reason),
+            (Poll::Ready(ready), _) => Some(*ready),
+            _ => None,
+        })
+        .collect()
+}
+
+fn drops(outputs: &[(Poll, Packet)]) -> Vec<Reason> {
+    outputs
+        .iter()
+        .filter_map(|output| match output {
+            (Poll::Drop(reason), _) => Some(*reason),
             _ => None,
         })
         .collect()
@@ -81,9 +106,9 @@ fn an_idle_host_is_small() {
 #[test]
 fn a_router_takes_one_hop_off_and_sends_only_with_credit() {
     let mut host = router();
-    host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
+    receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
     assert!(outputs(&mut host, ms(0)).is_empty(), "no credit, no packet");
-    host.credit(ms(1), Port(1), None);
+    host.grant(ms(1), Port(1), 1);
     let sent = sent(&mut host, ms(1));
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].0, 1);
@@ -94,14 +119,14 @@ fn a_router_takes_one_hop_off_and_sends_only_with_credit() {
 #[test]
 fn credits_are_used_up_one_by_one() {
     let mut host = router();
-    host.credit(ms(0), Port(1), None);
+    host.grant(ms(0), Port(1), 1);
     for _ in 0..3 {
-        host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
+        receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
     }
     assert_eq!(sent(&mut host, ms(0)).len(), 1);
     assert_eq!(host.port(Port(1)).backlog().packets, 2);
-    host.credit(ms(0), Port(1), None);
-    host.credit(ms(0), Port(1), None);
+    host.grant(ms(0), Port(1), 1);
+    host.grant(ms(0), Port(1), 1);
     assert_eq!(sent(&mut host, ms(0)).len(), 2);
 }
 
@@ -151,14 +176,14 @@ fn errors_are_reported_to_the_sender() {
     ];
     for Case { what, packet, icmp, reason } in cases {
         let mut host = router();
-        host.credit(ms(0), Port(0), None);
-        host.receive(ms(0), Port(0), packet);
+        host.grant(ms(0), Port(0), 1);
+        receive(&mut host, ms(0), packet);
         let outputs = outputs(&mut host, ms(0));
         assert_eq!(drops(&outputs), [reason], "{what}");
         let answers: Vec<_> = outputs
             .iter()
             .filter_map(|output| match output {
-                Output::Send(Port(0), packet) => Some(packet.transport),
+                (Poll::Send { port: Port(0), .. }, packet) => Some(packet.transport),
                 _ => None,
             })
             .collect();
@@ -176,16 +201,17 @@ fn an_echo_request_is_answered_and_the_reply_read() {
     a.add_port(port_with("10.0.1.2"));
     let mut b = Host::new();
     b.add_port(port_with("10.0.1.3"));
-    a.credit(ms(0), Port(0), None);
-    b.credit(ms(0), Port(0), None);
-    let ping = a.ping_open();
+    a.grant(ms(0), Port(0), 1);
+    b.grant(ms(0), Port(0), 1);
+    assert!(outputs(&mut b, ms(0)).is_empty());
+    let ping = a.ping_open(ms(0));
     a.ping_send(ms(0), ping, ip("10.0.1.3"), 7, 56, 0).expect("a route");
     let (_, request) = sent(&mut a, ms(0)).remove(0);
-    b.receive(ms(5), Port(0), request);
+    receive(&mut b, ms(5), request);
     let (_, reply) = sent(&mut b, ms(5)).remove(0);
-    a.receive(ms(10), Port(0), reply);
+    receive(&mut a, ms(10), reply);
     let expected = SocketReady { socket: ping, bits: SocketReady::READABLE };
-    assert_eq!(outputs(&mut a, ms(10)), [Output::Ready(expected)]);
+    assert_eq!(readiness(&outputs(&mut a, ms(10))), [expected]);
     let reply = a.datagram_read(ping).expect("a reply");
     assert_eq!((reply.from.port(), reply.body.len, reply.at), (7, 56, ms(10)));
 }
@@ -193,11 +219,11 @@ fn an_echo_request_is_answered_and_the_reply_read() {
 #[test]
 fn udp_goes_to_the_socket_bound_there_and_overflow_is_counted() {
     let mut host = router();
-    let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
-    assert_eq!(host.udp_bind(at("0.0.0.0:6")), Err(SocketError::AddressInUse));
+    let id = host.udp_bind(ms(0), at("0.0.0.0:6")).expect("free");
+    assert_eq!(host.udp_bind(ms(0), at("0.0.0.0:6")), Err(SocketError::AddressInUse));
     host.udp_socket(id).expect("open").receive_buffer = 2000;
     for _ in 0..4 {
-        host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.1.1:6", 9, 100));
+        receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.1.1:6", 9, 100));
     }
     let outputs = outputs(&mut host, ms(0));
     assert_eq!(drops(&outputs), [Reason::SocketReceiveBuffer; 2]);
@@ -209,7 +235,7 @@ fn udp_goes_to_the_socket_bound_there_and_overflow_is_counted() {
 #[test]
 fn a_full_send_buffer_blocks_until_half_has_left() {
     let mut host = router();
-    let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
+    let id = host.udp_bind(ms(0), at("0.0.0.0:6")).expect("free");
     host.udp_socket(id).expect("open").send_buffer = 3 * 1280;
     let body = Body { len: 100, ..Body::default() };
     let send = |host: &mut Host| host.udp_send(ms(0), id, at("10.0.2.2:9"), body);
@@ -217,87 +243,14 @@ fn a_full_send_buffer_blocks_until_half_has_left() {
         assert!(send(&mut host).is_ok());
     }
     assert_eq!(send(&mut host), Err(SocketError::WouldBlock));
-    let done = Done { owner: id, truesize: 1280 };
-    host.credit(ms(1), Port(1), Some(done));
-    assert_eq!(sent(&mut host, ms(1)).len(), 1);
-    host.credit(ms(2), Port(1), Some(done));
+    assert!(outputs(&mut host, ms(0)).is_empty());
+    host.grant(ms(1), Port(1), 2);
+    assert_eq!(sent(&mut host, ms(1)).len(), 2);
+    host.credit(ms(2), Port(1));
+    assert_eq!(sent(&mut host, ms(2)).len(), 1);
+    host.credit(ms(2), Port(1));
     let ready = SocketReady { socket: id, bits: SocketReady::WRITABLE };
-    assert!(outputs(&mut host, ms(2)).contains(&Output::Ready(ready)));
-}
-
-const UNOWNED: Done = Done { owner: Meta::NO_OWNER, truesize: 0 };
-
-/// Promised credit is there at its time, whether something waits for it or comes later.
-#[test]
-fn promised_credit_comes_by_itself() {
-    let mut host = router();
-    assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
-    assert_eq!(host.wake_at(), None, "nothing waits for it");
-    host.receive(ms(3), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
-    assert!(sent(&mut host, ms(3)).is_empty());
-    assert_eq!(host.wake_at(), Some(ms(5)));
-    assert!(!host.promise_credit(Port(1), ms(6), UNOWNED), "something waits: it must be told");
-    assert_eq!(sent(&mut host, ms(5)).len(), 1);
-    host.receive(ms(6), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
-    assert!(sent(&mut host, ms(6)).is_empty(), "the credit is used up");
-    host.credit(ms(7), Port(1), None);
-    assert_eq!(sent(&mut host, ms(7)).len(), 1);
-    host.credit(ms(8), Port(1), None);
-    assert!(sent(&mut host, ms(8)).is_empty(), "the queue is found empty");
-    assert!(host.promise_credit(Port(1), ms(9), UNOWNED));
-    for _ in 0..3 {
-        host.receive(ms(9), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
-    }
-    assert_eq!(sent(&mut host, ms(9)).len(), 2, "one granted, one promised");
-}
-
-/// A chain of segments goes beyond the credit; the promises for its segments make up for that, one
-/// by one.
-#[test]
-fn a_chain_is_sent_on_credit() {
-    let mut host = router();
-    let mut place = Packet::default();
-    host.credit(ms(0), Port(1), None);
-    host.receive(ms(0), Port(0), super_packet());
-    assert_eq!(host.poll_send(ms(0), &mut place), Some(Port(1)));
-    for segment in 1..5 {
-        assert!(host.has_chain(Port(1)));
-        assert!(host.promise_credit(Port(1), ms(segment), UNOWNED));
-        assert!(host.poll_chain(Port(1), &mut place));
-    }
-    assert_eq!(place.body.len, 500);
-    assert!(!host.has_chain(Port(1)) && !host.poll_chain(Port(1), &mut place));
-    assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
-    host.receive(ms(2), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
-    assert!(sent(&mut host, ms(4)).is_empty(), "four of five segments have left");
-    assert_eq!(host.wake_at(), Some(ms(5)));
-    assert_eq!(sent(&mut host, ms(5)).len(), 1);
-}
-
-/// Two packets in a device that holds two: each makes room at its time.
-#[test]
-fn promises_are_kept_in_order() {
-    let mut host = router();
-    assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
-    assert!(host.promise_credit(Port(1), ms(6), UNOWNED));
-    for _ in 0..3 {
-        host.receive(ms(3), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 1));
-    }
-    for at in [5, 6] {
-        assert_eq!(host.wake_at(), Some(ms(at)));
-        assert_eq!(sent(&mut host, ms(at)).len(), 1);
-    }
-    assert_eq!(host.wake_at(), None);
-}
-
-/// A socket that wants to hear of its memory is told: its packet needs an event.
-#[test]
-fn credit_for_a_waiting_sockets_packet_is_not_promised() {
-    let mut host = router();
-    let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
-    let done = Done { owner: id, truesize: 1280 };
-    assert!(!host.promise_credit(Port(1), ms(5), done));
-    assert!(host.promise_credit(Port(1), ms(5), UNOWNED));
+    assert_eq!(readiness(&outputs(&mut host, ms(2))), [ready]);
 }
 
 /// A super-packet of five segments, as TCP makes it.
@@ -313,13 +266,13 @@ fn super_packet() -> Packet {
 #[test]
 fn a_device_without_tso_gets_segments() {
     let mut host = router();
-    host.credit(ms(0), Port(1), None);
-    host.receive(ms(0), Port(0), super_packet());
-    host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 7));
+    host.grant(ms(0), Port(1), 1);
+    receive(&mut host, ms(0), super_packet());
+    receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 7));
     assert_eq!(sent(&mut host, ms(0)).len(), 1);
     assert_eq!(host.port(Port(1)).backlog().packets, 2);
     for _ in 0..5 {
-        host.credit(ms(1), Port(1), None);
+        host.grant(ms(1), Port(1), 1);
     }
     let lengths: Vec<u32> = sent(&mut host, ms(1)).iter().map(|(_, p)| p.body.len).collect();
     assert_eq!(lengths, [1000, 1000, 1000, 500, 7]);
@@ -333,8 +286,8 @@ fn a_device_with_tso_gets_the_super_packet() {
     host.add_port(port_with("10.0.1.1"));
     let offloads = Offloads { tso: true, ..Offloads::default() };
     host.add_port(PortConfig { offloads, ..port_with("10.0.2.1") });
-    host.credit(ms(0), Port(1), None);
-    host.receive(ms(0), Port(0), super_packet());
+    host.grant(ms(0), Port(1), 1);
+    receive(&mut host, ms(0), super_packet());
     let sent = sent(&mut host, ms(0));
     assert_eq!((sent.len(), sent[0].1.segments()), (1, 5));
 }
@@ -342,16 +295,16 @@ fn a_device_with_tso_gets_the_super_packet() {
 #[test]
 fn packets_in_a_queue_that_goes_down_are_dropped_with_a_reason() {
     let mut host = router();
-    host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
+    receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
     host.set_port_up(ms(0), Port(1), false);
-    host.receive(ms(0), Port(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
+    receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100));
     assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::LinkDown; 2]);
 }
 
 #[test]
 fn a_packet_to_itself_comes_straight_back() {
     let mut host = router();
-    let id = host.udp_bind(at("0.0.0.0:6")).expect("free");
+    let id = host.udp_bind(ms(0), at("0.0.0.0:6")).expect("free");
     let body = Body { len: 10, ..Body::default() };
     host.udp_send(ms(0), id, at("10.0.1.1:6"), body).expect("local");
     assert_eq!(outputs(&mut host, ms(0)).len(), 1, "the socket has become readable");
@@ -363,19 +316,19 @@ fn a_packet_to_itself_comes_straight_back() {
 fn a_socket_number_is_used_again_when_no_packet_has_it() {
     let mut host = Host::new();
     host.add_port(port_with("10.0.1.1"));
-    let first = host.udp_bind(at("10.0.1.1:5")).expect("a free port");
+    let first = host.udp_bind(ms(0), at("10.0.1.1:5")).expect("a free port");
     let body = Body { len: 100, ..Body::default() };
     host.udp_send(ms(0), first, at("10.0.1.2:6"), body).expect("room");
     host.datagram_close(first);
     assert_eq!((host.sockets.len(), host.sockets.leaving()), (0, 1));
-    let second = host.udp_bind(at("10.0.1.1:5")).expect("the port is free at once");
+    let second = host.udp_bind(ms(0), at("10.0.1.1:5")).expect("the port is free at once");
     assert_ne!(first, second, "a datagram of the first one waits");
-    host.credit(ms(1), Port(0), None);
-    let packet = sent(&mut host, ms(1)).remove(0).1;
-    let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
-    host.credit(ms(2), Port(0), Some(done));
+    assert!(outputs(&mut host, ms(0)).is_empty());
+    host.grant(ms(1), Port(0), 1);
+    assert_eq!(sent(&mut host, ms(1)).len(), 1);
+    host.credit(ms(2), Port(0));
     assert_eq!(host.sockets.leaving(), 0);
-    assert_eq!(host.udp_bind(at("10.0.1.1:7")), Ok(first));
+    assert_eq!(host.udp_bind(ms(2), at("10.0.1.1:7")), Ok(first));
 }
 
 /// `EADDRNOTAVAIL`: as many connections to one end as there are ephemeral ports.

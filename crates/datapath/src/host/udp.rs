@@ -154,7 +154,9 @@ impl Host {
     ///
     /// # Errors
     /// The address is in use, or no port is free.
-    pub fn udp_bind(&mut self, local: SocketAddr) -> Result<u32, SocketError> {
+    pub fn udp_bind(&mut self, now: Instant, local: SocketAddr) -> Result<u32, SocketError> {
+        self.begin(now);
+        self.settle_owed(now);
         let port = match local.port() {
             0 => self.free_udp_port(local.ip())?,
             port if self.udp_port_is_taken(SocketAddr::new(local.ip(), port)) => {
@@ -200,6 +202,7 @@ impl Host {
         remote: SocketAddr,
         body: Body,
     ) -> Result<Enqueue, SocketError> {
+        self.begin(now);
         let headers = if remote.is_ipv4() { 20 + 8 } else { 8 };
         if body.len > u32::from(u16::MAX) - headers {
             return Err(SocketError::MessageSize);

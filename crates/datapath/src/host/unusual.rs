@@ -57,7 +57,7 @@ impl Host {
 
     /// A packet that is no fragment, or not any more: its checksum counts (`tcp_v4_rcv`, `udp_rcv`,
     /// `icmp_rcv`).
-    fn deliver_whole(&mut self, now: Instant, packet: Packet) {
+    fn deliver_whole(&mut self, now: Instant, mut packet: Packet) {
         let ipv6 = packet.network.src().is_some_and(|src| src.is_ipv6());
         let flaws = packet.flaws();
         let damaged = flaws.contains(Flaws::TRANSPORT_CHECKSUM);
@@ -75,7 +75,7 @@ impl Host {
         }
         let cut = packet.transport == Transport::None;
         if !cut && !damaged {
-            return self.deliver_sound(now, packet);
+            return self.deliver_sound(now, &mut packet);
         }
         self.stats.in_delivers += 1;
         let reason = match packet.network.protocol() {

@@ -9,6 +9,7 @@ use super::table::File;
 use super::{Sockets, family};
 use crate::host::Host;
 use crate::tcp::state::State;
+use crate::units::Instant;
 use core::net::SocketAddr;
 
 impl Sockets {
@@ -91,7 +92,13 @@ impl Sockets {
     }
 
     /// `listen(2)`.
-    pub(super) fn listen(&mut self, host: &mut Host, fd: Fd, backlog: i32) -> Outcome {
+    pub(super) fn listen(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        backlog: i32,
+    ) -> Outcome {
         // A negative backlog is a very large one.
         let backlog = u32::try_from(backlog).unwrap_or(u32::MAX);
         let stream = self.stream(fd)?;
@@ -118,7 +125,7 @@ impl Sockets {
         stream.bound = Some(local);
         let fast_open = stream.options.fast_open_limit;
         let v6_only = stream.options.v6_only;
-        let id = host.tcp_listen_with(local, &stream.config, backlog, fast_open, v6_only);
+        let id = host.tcp_listen_with(now, local, &stream.config, backlog, fast_open, v6_only);
         stream.phase = Phase::Listener(id);
         Ok(Return::value(0))
     }

@@ -96,11 +96,11 @@ impl DatagramSocket {
     }
 
     /// Gets a port, if it has none (`inet_autobind`).
-    fn open_at(&mut self, host: &mut Host, local: SocketAddr) -> Result<u32, Errno> {
+    fn open_at(&mut self, now: Instant, host: &mut Host, local: SocketAddr) -> Result<u32, Errno> {
         if let Some(id) = self.id {
             return Ok(id);
         }
-        let id = host.udp_bind(local).map_err(|error| match error {
+        let id = host.udp_bind(now, local).map_err(|error| match error {
             SocketError::AddressNotAvailable => Errno::EAGAIN,
             other => other.into(),
         })?;
@@ -154,8 +154,8 @@ impl Sockets {
         progress: &mut Progress,
     ) -> Option<Poll<Outcome>> {
         let done = match syscall {
-            Syscall::Bind { address, .. } => self.bind_datagram(host, fd, *address),
-            Syscall::Connect { address, .. } => self.connect_datagram(host, fd, *address),
+            Syscall::Bind { address, .. } => self.bind_datagram(now, host, fd, *address),
+            Syscall::Connect { address, .. } => self.connect_datagram(now, host, fd, *address),
             Syscall::Listen { .. } | Syscall::Accept { .. } => Err(Errno::EOPNOTSUPP),
             Syscall::Shutdown { how, .. } => self.shutdown_datagram(host, fd, *how),
             Syscall::LocalName { .. } => self.datagram(fd).map(|socket| {
@@ -209,7 +209,13 @@ impl Sockets {
         }
     }
 
-    fn bind_datagram(&mut self, host: &mut Host, fd: Fd, address: Address) -> Outcome {
+    fn bind_datagram(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        address: Address,
+    ) -> Outcome {
         let socket = self.datagram_mut(fd)?;
         let local = match address {
             Address::Unspecified if !socket.ipv6 => socket.any(),
@@ -221,13 +227,19 @@ impl Sockets {
         if !host.is_local_address(local.ip()) {
             return Err(Errno::EADDRNOTAVAIL);
         }
-        let opened = socket.open_at(host, local);
+        let opened = socket.open_at(now, host, local);
         opened.map_err(|error| if error == Errno::EAGAIN { Errno::EADDRINUSE } else { error })?;
         socket.bound = Some(local);
         Ok(Return::value(0))
     }
 
-    fn connect_datagram(&mut self, host: &mut Host, fd: Fd, address: Address) -> Outcome {
+    fn connect_datagram(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        address: Address,
+    ) -> Outcome {
         let socket = self.datagram_mut(fd)?;
         if address == Address::Unspecified {
             if let Some(id) = socket.id {
@@ -250,7 +262,7 @@ impl Sockets {
             return Err(Errno::ENETUNREACH);
         }
         let any = socket.any();
-        let id = socket.open_at(host, any)?;
+        let id = socket.open_at(now, host, any)?;
         host.udp_connect(id, remote).map_err(Errno::from)?;
         Ok(Return::value(0))
     }
@@ -307,7 +319,7 @@ impl Sockets {
             return Poll::Ready(Err(Errno::EFAULT));
         }
         let any = socket.any();
-        let id = socket.open_at(host, any)?;
+        let id = socket.open_at(now, host, any)?;
         let waits = (socket.nonblocking || flags & MSG_DONTWAIT != 0, socket.settings.send_timeout);
         if let Some(error) = host.udp_take_error(id) {
             return Poll::Ready(Err(error.into()));

@@ -127,7 +127,7 @@ impl Sockets {
                 self.open_socket(host, *domain, *kind, *protocol)
             }
             Syscall::Bind { fd, address } => self.bind(host, *fd, *address),
-            Syscall::Listen { fd, backlog } => self.listen(host, *fd, *backlog),
+            Syscall::Listen { fd, backlog } => self.listen(now, host, *fd, *backlog),
             Syscall::Shutdown { fd, how } => self.shutdown(now, host, *fd, *how),
             Syscall::Pipe => Ok(self.make_pipe()),
             Syscall::Open { path, flags } => self.open(path, *flags),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::host::PortConfig;
-use crate::node::{Done, Node as _, Output, Port};
+use crate::node::{Poll as Said, Port, Rx};
 use crate::packet::Packet;
 use crate::tcp::mib::Mib;
 use crate::units::Duration;
@@ -36,9 +36,9 @@ impl Pair {
                 (core::net::IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last)]), 64),
             ];
             host.add_port(PortConfig { addresses, ..PortConfig::default() });
-            for _ in 0..64 {
-                host.credit(Instant::ZERO, Port(0), None);
-            }
+            host.grant(Instant::ZERO, Port(0), 64);
+            let idle = host.poll(Instant::ZERO, &mut Packet::default());
+            assert!(matches!(idle, Said::Idle(_)));
             host
         };
         Self {
@@ -133,11 +133,14 @@ impl Pair {
         loop {
             let mut quiet = true;
             for from in 0..2 {
-                while let Some(output) = self.hosts[from].poll(self.now) {
-                    quiet = false;
-                    if let Output::Send(_, packet) = output {
-                        self.carry(from, packet);
+                let mut place = Packet::default();
+                loop {
+                    match self.hosts[from].poll(self.now, &mut place) {
+                        Said::Idle(_) => break,
+                        Said::Send { .. } => self.carry(from, place.take()),
+                        Said::Drop(_) | Said::Ready(_) | Said::Event(_) => {}
                     }
+                    quiet = false;
                 }
             }
             if quiet {
@@ -146,12 +149,12 @@ impl Pair {
         }
     }
 
-    fn carry(&mut self, from: usize, packet: Packet) {
-        let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
-        self.hosts[from].credit(self.now, Port(0), Some(done));
+    fn carry(&mut self, from: usize, mut packet: Packet) {
+        self.hosts[from].credit(self.now, Port(0));
         self.wire.push((from, packet.clone()));
         if !self.cut[from] {
-            self.hosts[1 - from].receive(self.now, Port(0), packet);
+            let rx = self.hosts[1 - from].receive(self.now, Port(0), &mut packet);
+            assert_eq!(rx, Rx::Taken);
         }
     }
 

@@ -108,9 +108,9 @@ impl Ping {
 impl App for Ping {
     fn start(&mut self, cx: &mut AppCx<'_>) {
         let socket = match self.way {
-            Way::Icmp(_) => cx.host.ping_open(),
+            Way::Icmp(_) => cx.host.ping_open(cx.now),
             Way::Udp { local, .. } => {
-                let socket = cx.host.udp_bind(local).expect("the local address is free");
+                let socket = cx.host.udp_bind(cx.now, local).expect("the local address is free");
                 cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
                 socket
             }

@@ -100,7 +100,7 @@ impl TcpSink {
 
 impl App for TcpSink {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let listener = cx.host.tcp_listen(self.local, &self.config);
+        let listener = cx.host.tcp_listen(cx.now, self.local, &self.config);
         cx.own(listener);
         self.listener = Some(listener);
         self.report.started = Some(cx.now);

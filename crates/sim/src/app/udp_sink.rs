@@ -41,7 +41,7 @@ impl UdpEcho {
 
 impl App for UdpSink {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let socket = cx.host.udp_bind(self.local).expect("the local address is free");
+        let socket = cx.host.udp_bind(cx.now, self.local).expect("the local address is free");
         cx.own(socket);
         self.report.started = Some(cx.now);
     }
@@ -60,7 +60,7 @@ impl App for UdpSink {
 
 impl App for UdpEcho {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let socket = cx.host.udp_bind(self.local).expect("the local address is free");
+        let socket = cx.host.udp_bind(cx.now, self.local).expect("the local address is free");
         cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
         cx.own(socket);
         self.report.started = Some(cx.now);

@@ -2,7 +2,7 @@
 //! is healed, and nothing may be left.
 
 use datapath::host::{Host, Offloads, PortConfig};
-use datapath::node::{Node as _, Output, Port};
+use datapath::node::{Poll, Port, Rx};
 use datapath::packet::{Link, MacAddr, Packet};
 use datapath::socket::{Syscall, number};
 use datapath::units::{Duration, Instant};
@@ -185,12 +185,11 @@ impl Bench {
             while let Some(event) = self.wires.pop(self.now) {
                 busy = true;
                 match event {
-                    Event::Sent(end, Some(done)) => {
-                        self.hosts[end].credit(self.now, Port(0), Some(done));
-                    }
-                    Event::Sent(end, None) => self.hosts[end].settle_owed(self.now),
-                    Event::Arrives(end, packet) => {
-                        self.hosts[end].receive(self.now, Port(0), *packet);
+                    Event::Sent(end, true) => self.hosts[end].credit(self.now, Port(0)),
+                    Event::Sent(_, false) => {}
+                    Event::Arrives(end, mut packet) => {
+                        let rx = self.hosts[end].receive(self.now, Port(0), &mut packet);
+                        assert_eq!(rx, Rx::Taken, "hosts pass nothing on");
                         self.check_accept_queues(end)?;
                     }
                 }
@@ -216,21 +215,26 @@ impl Bench {
     /// Hears all that a host has to say; true if there was something.
     fn drain(&mut self, end: usize) -> Result<bool, Violation> {
         let mut heard = false;
-        while let Some(output) = self.hosts[end].poll(self.now) {
+        let mut packet = Packet::default();
+        loop {
+            let said = self.hosts[end].poll(self.now, &mut packet);
+            if matches!(said, Poll::Idle(_)) {
+                break;
+            }
             heard = true;
             self.work += 1;
             if self.work > MOST_WORK {
                 let what = format!("more than {MOST_WORK} packets and wake-ups in one step");
                 return Err(Violation::new("limits of work", self.now.as_micros(), what));
             }
-            match output {
-                Output::Send(port, packet) => self.send(end, port, packet),
-                Output::Drop(reason, _) => self.digest.add(reason as u64),
-                Output::Ready(ready) => {
+            match said {
+                Poll::Send { port, .. } => self.send(end, port, packet.take()),
+                Poll::Drop(reason) => self.digest.add(reason as u64),
+                Poll::Ready(ready) => {
                     self.digest.add(u64::from(ready.bits));
                     self.watches[end].hears(ready);
                 }
-                Output::Event(_) => {}
+                Poll::Event(_) | Poll::Idle(_) => {}
             }
             self.check_accept_queues(end)?;
         }
@@ -241,20 +245,11 @@ impl Bench {
         Ok(heard)
     }
 
-    /// A device takes a packet; one that makes promises takes what follows in the same chain, too.
+    /// A device takes a packet.
     fn send(&mut self, end: usize, port: Port, packet: Packet) {
-        let mut next = Some(packet);
-        while let Some(packet) = next.take() {
-            let (left, done) = self.wires.take(self.now, end, packet);
-            let host = &mut self.hosts[end];
-            let promises = self.wires.promises();
-            let promised = promises && host.promise_credit(port, left, done);
-            self.wires.tell(end, left, (!promised).then_some(done));
-            let mut segment = Packet::default();
-            if promises && host.has_chain(port) && host.poll_chain(port, &mut segment) {
-                next = Some(segment);
-            }
-        }
+        let left = self.wires.take(self.now, end, packet);
+        let knows = self.wires.promises() && self.hosts[end].credit_at(self.now, port, left);
+        self.wires.tell(end, left, !knows);
     }
 
     fn violation(&self, oracle: &'static str, what: String) -> Violation {
@@ -294,6 +289,7 @@ impl Bench {
             readiness = process.readiness(judge);
             Ok(())
         })?;
+        self.drain(end)?;
         Ok(readiness)
     }
 
@@ -402,8 +398,8 @@ fn host(end: u8, case: &Case) -> Host {
         offloads: Offloads { gso: case.wire.gro, tso: false, gro: case.wire.gro },
         ..PortConfig::default()
     });
-    for _ in 0..=case.wire.ring {
-        host.credit(Instant::ZERO, port, None);
-    }
+    // A device that makes promises takes what follows in the same chain, too.
+    host.set_xmit_more(port, case.wire.promises);
+    host.grant(Instant::ZERO, port, u32::from(case.wire.ring) + 1);
     host
 }

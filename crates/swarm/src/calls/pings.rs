@@ -18,7 +18,7 @@ pub struct Pings {
 impl Pings {
     /// Sends a request; the socket is opened for the first.
     pub fn send(&mut self, now: Instant, host: &mut Host, remote: IpAddr, len: u32) -> bool {
-        let socket = *self.socket.get_or_insert_with(|| host.ping_open());
+        let socket = *self.socket.get_or_insert_with(|| host.ping_open(now));
         self.sent = self.sent.wrapping_add(1);
         let sent = host.ping_send(now, socket, remote, self.sent, len, 0);
         if sent.is_ok() {

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use datapath::node::Done;
 use datapath::packet::{Flaws, Packet};
 use datapath::rng::Rng;
 use datapath::units::{Bytes, Duration, Instant, Rate};
@@ -13,8 +12,9 @@ use super::step::Wire;
 /// What comes from the wire.
 #[derive(Debug)]
 pub enum Event {
-    /// The device of this host has sent a packet, and can take one more; `None`: it was promised so.
-    Sent(usize, Option<Done>),
+    /// The device of this host has sent a packet, and can take one more; the host has to be told or
+    /// knows already.
+    Sent(usize, bool),
     /// A packet arrives at this host.
     Arrives(usize, Box<Packet>),
 }
@@ -26,7 +26,7 @@ pub struct Wires {
     luck: Rng,
     /// When the device of each host is done with all that it has taken.
     free_at: [Instant; 2],
-    sent: [VecDeque<(Instant, Option<Done>)>; 2],
+    sent: [VecDeque<(Instant, bool)>; 2],
     /// By time, and of equal times in the order in which they were sent.
     arrivals: BTreeMap<(Instant, u64), (usize, Box<Packet>)>,
     count: u64,
@@ -52,8 +52,8 @@ impl Wires {
         self.config = Wire { rate, delay, ring, gro, promises, ..Wire::default() };
     }
 
-    /// The device of a host takes a packet: gives when it will have sent it, and whose it is.
-    pub fn take(&mut self, now: Instant, from: usize, packet: Packet) -> (Instant, Done) {
+    /// The device of a host takes a packet: gives when it will have sent it.
+    pub fn take(&mut self, now: Instant, from: usize, packet: Packet) -> Instant {
         let length = u64::from(packet.len());
         let spent = match self.config.rate {
             0 => Duration::from_nanos(length),
@@ -63,9 +63,8 @@ impl Wires {
         };
         let left = self.free_at[from].max(now) + spent;
         self.free_at[from] = left;
-        let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
         if self.happens(self.config.loss) {
-            return (left, done);
+            return left;
         }
         let mut packet = packet;
         if self.happens(self.config.corruption) {
@@ -75,12 +74,12 @@ impl Wires {
             self.travel(left, from, packet.clone());
         }
         self.travel(left, from, packet);
-        (left, done)
+        left
     }
 
-    /// What the host is to be told when its device has sent a packet; `None`: it knows already.
-    pub fn tell(&mut self, from: usize, left: Instant, done: Option<Done>) {
-        self.sent[from].push_back((left, done));
+    /// Whether the host is to be told when its device has sent a packet, or knows already.
+    pub fn tell(&mut self, from: usize, left: Instant, told: bool) {
+        self.sent[from].push_back((left, told));
     }
 
     /// Devices say beforehand when they will have room again.
@@ -110,8 +109,8 @@ impl Wires {
     pub fn pop(&mut self, now: Instant) -> Option<Event> {
         for (host, queue) in self.sent.iter_mut().enumerate() {
             if queue.front().is_some_and(|(at, _)| *at <= now) {
-                let (_, done) = queue.pop_front()?;
-                return Some(Event::Sent(host, done));
+                let (_, told) = queue.pop_front()?;
+                return Some(Event::Sent(host, told));
             }
         }
         let entry = self.arrivals.first_entry().filter(|entry| entry.key().0 <= now)?;

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use datapath::node::Node as _;
+use datapath::node::Rx;
 use datapath::packet::Packet;
 use datapath::tcp::state::State;
 
@@ -125,9 +125,10 @@ impl Bench {
     }
 
     pub(super) fn hand_in(&mut self, packet: &[u8]) -> Result<(), Broken> {
-        let Ok(packet) = Packet::parse_ip(packet) else { return Ok(()) };
+        let Ok(mut packet) = Packet::parse_ip(packet) else { return Ok(()) };
         self.handed_in += 1;
-        self.host.receive(self.now, self.port, packet);
+        let rx = self.host.receive(self.now, self.port, &mut packet);
+        assert_eq!(rx, Rx::Taken, "the host passes nothing on");
         self.settle()
     }
 

@@ -4,7 +4,7 @@ use core::net::IpAddr;
 use std::collections::VecDeque;
 
 use datapath::host::{Host, Offloads, PortConfig};
-use datapath::node::{Done, Node as _, Port};
+use datapath::node::Port;
 use datapath::packet::Link;
 use datapath::profile::Profile;
 use datapath::socket::Sockets;
@@ -59,7 +59,7 @@ pub(super) struct Bench {
     /// Flows whose latest segment was a bare ACK, in the order of sending, since the last input.
     pub bare_acks: Vec<usize>,
     pub answered_at: Vec<(usize, Instant)>,
-    pub device: VecDeque<(Instant, Done)>,
+    pub device: VecDeque<Instant>,
     pub busy: Duration,
     pub port: Port,
     pub tso: bool,
@@ -139,7 +139,7 @@ impl Bench {
         for words in &setup.sysctls {
             bench.sysctl(words);
         }
-        bench.host.credit(bench.now, port, None);
+        bench.host.grant(bench.now, port, 1);
         bench
     }
 
@@ -235,14 +235,14 @@ impl Bench {
 
     /// When something happens by itself.
     pub fn next_event(&self) -> Option<Instant> {
-        let device = self.device.front().map(|(at, _)| *at);
+        let device = self.device.front().copied();
         self.host.wake_at().into_iter().chain(device).min()
     }
 
     pub fn advance(&mut self, to: Instant) -> Result<(), Broken> {
         self.now = self.now.max(to);
-        while let Some((_, done)) = self.device.pop_front_if(|(at, _)| *at <= self.now) {
-            self.host.credit(self.now, self.port, Some(done));
+        while self.device.pop_front_if(|at| *at <= self.now).is_some() {
+            self.host.credit(self.now, self.port);
         }
         self.settle()
     }

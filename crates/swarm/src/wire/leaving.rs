@@ -1,6 +1,6 @@
 //! What leaves the host, and the listener on its wire.
 
-use datapath::node::{Done, Node as _, Output, SocketReady};
+use datapath::node::{Poll, SocketReady};
 use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::tcp::state::State;
@@ -14,26 +14,31 @@ impl Bench {
     /// Takes all that the host has to say at this instant.
     pub(super) fn settle(&mut self) -> Result<(), Broken> {
         let mut outputs = 0;
-        while let Some(output) = self.host.poll(self.now) {
+        let mut packet = Packet::default();
+        loop {
+            let said = self.host.poll(self.now, &mut packet);
+            if matches!(said, Poll::Idle(_)) {
+                break;
+            }
             outputs += 1;
             if outputs > MAX_OUTPUTS {
                 return Err(("limits", format!("{outputs} outputs of one input")));
             }
-            match output {
-                Output::Send(_, packet) => self.take(&packet)?,
-                Output::Drop(reason, packet) => {
+            match said {
+                Poll::Send { .. } => self.take(&packet)?,
+                Poll::Drop(reason) => {
                     self.digest.add_text(reason.name());
                     self.digest.add(u64::from(packet.len()));
                     self.check_fits(reason, &packet)?;
                     self.hear_lost(&packet);
                 }
-                Output::Ready(ready) => {
+                Poll::Ready(ready) => {
                     self.digest.add(u64::from(ready.bits));
                     if ready.bits & SocketReady::WRITABLE != 0 {
                         self.writers.retain(|(waits, _)| *waits != ready.socket);
                     }
                 }
-                Output::Event(_) => {}
+                Poll::Event(_) | Poll::Idle(_) => {}
             }
         }
         self.check_quiet()
@@ -59,7 +64,6 @@ impl Bench {
 
     pub(super) fn take(&mut self, packet: &Packet) -> Result<(), Broken> {
         self.sent += u64::from(packet.segments());
-        let done = Done { owner: packet.meta.owner, truesize: packet.meta.truesize };
         if self.tso && packet.segments() > 1 {
             for segment in packet.segment() {
                 self.hear_sent(&segment)?;
@@ -68,10 +72,10 @@ impl Bench {
             self.hear_sent(packet)?;
         }
         if self.busy == Duration::ZERO {
-            self.host.credit(self.now, self.port, Some(done));
+            self.host.credit(self.now, self.port);
         } else {
-            let free = self.device.back().map_or(self.now, |(at, _)| *at);
-            self.device.push_back((free.max(self.now) + self.busy, done));
+            let free = self.device.back().copied().unwrap_or(self.now);
+            self.device.push_back(free.max(self.now) + self.busy);
         }
         Ok(())
     }

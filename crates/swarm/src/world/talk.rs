@@ -336,7 +336,14 @@ impl App for Talk {
         match &mut self.role {
             Role::Client { .. } => self.connect(cx),
             Role::Server { local, backlog, fast_open, listener } => {
-                let id = cx.host.tcp_listen_with(*local, &self.config, *backlog, *fast_open, false);
+                let id = cx.host.tcp_listen_with(
+                    cx.now,
+                    *local,
+                    &self.config,
+                    *backlog,
+                    *fast_open,
+                    false,
+                );
                 cx.own(id);
                 *listener = Some(id);
             }

@@ -11,29 +11,14 @@ use crate::units::Instant;
 use core::net::SocketAddr;
 
 impl Host {
-    /// A TCP segment for this host (`tcp_v4_rcv`).
+    /// A TCP segment for this host (`tcp_v4_rcv`). It is read where it lies.
     #[inline]
-    pub(in crate::host) fn deliver_tcp(&mut self, now: Instant, packet: Packet) {
-        let Some((local, remote)) = ends_of(&packet) else { return };
+    pub(in crate::host) fn deliver_tcp(&mut self, now: Instant, place: &mut Packet) {
+        let Some((local, remote)) = ends_of(place) else { return };
         match self.connection_of((local, remote)) {
-            Some(id) => self.segment_for(now, id, packet),
-            None => self.segment_for_listener(now, local, remote, None, packet),
+            Some(id) => self.segment_for(now, id, place),
+            None => self.segment_for_listener(now, local, remote, None, place.take()),
         }
-    }
-
-    /// The same for a segment that stays where it lies. False, and nothing done, if it belongs to
-    /// no connection or might open one.
-    #[inline]
-    pub(in crate::host) fn take_in_tcp(&mut self, now: Instant, packet: &Packet) -> bool {
-        let Some(tcp) = packet.tcp() else { return false };
-        if tcp.flags.contains(TcpFlags::SYN) {
-            return false;
-        }
-        let Some(id) = ends_of(packet).and_then(|ends| self.connection_of(ends)) else {
-            return false;
-        };
-        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(packet, cx));
-        true
     }
 
     /// The connection between our end and the peer's (`__inet_lookup_established`).
@@ -51,18 +36,20 @@ impl Host {
     }
 
     #[inline]
-    fn segment_for(&mut self, now: Instant, id: u32, packet: Packet) {
-        let reopens = self.tcp_connection(id).and_then(|tcp| tcp.yields_to(&packet, now));
-        if reopens.is_some()
-            && let Some((local, remote)) = ends_of(&packet)
+    fn segment_for(&mut self, now: Instant, id: u32, place: &mut Packet) {
+        let opens = place.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::SYN));
+        if opens
+            && let reopens @ Some(_) =
+                self.tcp_connection(id).and_then(|tcp| tcp.yields_to(place, now))
+            && let Some((local, remote)) = ends_of(place)
             && self.listener_for(local).is_some()
         {
             // A new incarnation may take over an old connection's addresses (RFC 6191).
             self.unhash(id, (local, remote));
             self.with_connection(now, id, Connection::retire);
-            return self.segment_for_listener(now, local, remote, reopens, packet);
+            return self.segment_for_listener(now, local, remote, reopens, place.take());
         }
-        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(&packet, cx));
+        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(place, cx));
     }
 
     /// No connection: perhaps a listener (`tcp_v4_rcv`, `tcp_conn_request`). `iss`: the number that

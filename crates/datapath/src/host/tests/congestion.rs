@@ -18,7 +18,7 @@ struct Path {
     hosts: [Host; 2],
     now: Instant,
     /// When each line is free again, and what is told to the host then.
-    busy: [Option<(Instant, Option<Done>)>; 2],
+    busy: [Option<Instant>; 2],
     flying: BTreeMap<(Instant, u64), (usize, Packet)>,
     count: u64,
     socket: u32,
@@ -38,10 +38,10 @@ impl Path {
         let [mut sender, mut receiver] = ["10.0.0.1", "10.0.0.2"].map(|address| {
             let mut host = Host::new();
             host.add_port(port_with(address));
-            host.credit(ms(1), Port(0), None);
+            host.grant(ms(1), Port(0), 1);
             host
         });
-        receiver.tcp_listen(at("10.0.0.2:80"), &TcpConfig::default());
+        receiver.tcp_listen(ms(1), at("10.0.0.2:80"), &TcpConfig::default());
         let (local, remote) = (at("10.0.0.1:4000"), at("10.0.0.2:80"));
         let socket = sender.tcp_connect(ms(1), local, remote, config).expect("a port is free");
         sender.with_tcp(ms(1), socket, Connection::steer_by_rate);
@@ -65,8 +65,8 @@ impl Path {
         loop {
             self.applications();
             (0..2).for_each(|side| self.pump(side));
-            let wakes = self.hosts.iter().filter_map(Node::wake_at);
-            let lines = self.busy.iter().flatten().map(|(at, _)| *at);
+            let wakes = self.hosts.iter().filter_map(Host::wake_at);
+            let lines = self.busy.iter().flatten().copied();
             let arrival = self.flying.keys().next().map(|(at, _)| *at);
             let next = wakes.chain(lines).chain(arrival).min().unwrap_or(end);
             if next >= end {
@@ -75,15 +75,15 @@ impl Path {
             }
             self.now = self.now.max(next);
             for side in 0..2 {
-                if let Some((_, done)) = self.busy[side].take_if(|(at, _)| *at <= self.now) {
-                    self.hosts[side].credit(self.now, Port(0), done);
+                if self.busy[side].take_if(|at| *at <= self.now).is_some() {
+                    self.hosts[side].credit(self.now, Port(0));
                 }
             }
             while let Some(entry) = self.flying.first_entry()
                 && entry.key().0 <= self.now
             {
                 let (to, packet) = entry.remove();
-                self.hosts[to].receive(self.now, Port(0), packet);
+                receive(&mut self.hosts[to], self.now, packet);
             }
         }
     }
@@ -99,10 +99,12 @@ impl Path {
     }
 
     fn pump(&mut self, side: usize) {
-        while let Some(output) = self.hosts[side].poll(self.now) {
-            match output {
-                Output::Send(_, packet) => self.transmit(side, packet),
-                Output::Ready(ready) if side == 1 => {
+        let mut place = Packet::default();
+        loop {
+            match self.hosts[side].poll(self.now, &mut place) {
+                Poll::Idle(_) => return,
+                Poll::Send { .. } => self.transmit(side, place.take()),
+                Poll::Ready(ready) if side == 1 => {
                     self.accepted.get_or_insert(ready.socket);
                     if let Some(socket) = self.hosts[1].tcp_accept(self.now, ready.socket) {
                         self.accepted = Some(socket);
@@ -115,9 +117,8 @@ impl Path {
 
     fn transmit(&mut self, side: usize, packet: Packet) {
         let end = self.now + Rate::from_mbit(10).time_to_send(Bytes(packet.len()));
-        let Meta { owner, truesize, gso_segs, .. } = packet.meta;
-        let done = (owner != Meta::NO_OWNER).then_some(Done { owner, truesize });
-        assert!(self.busy[side].replace((end, done)).is_none(), "one packet a credit");
+        let gso_segs = packet.meta.gso_segs;
+        assert!(self.busy[side].replace(end).is_none(), "one packet a credit");
         if side == 0 && packet.body.len > 0 {
             self.longest = self.longest.max(gso_segs);
             self.data_packets += 1;

@@ -15,10 +15,10 @@ fn host() -> (Host, [u32; 2]) {
     let mut host = Host::new();
     let addresses = vec![(IpAddr::V4(V4[1]), 24), (IpAddr::V6(V6[1]), 64)];
     host.add_port(PortConfig { addresses, ..PortConfig::default() });
-    for _ in 0..100 {
-        host.credit(ms(0), Port(0), None);
-    }
-    let ids = [at("0.0.0.0:5000"), at("[::]:5000")].map(|it| host.udp_bind(it).expect("free"));
+    host.grant(ms(0), Port(0), 100);
+    let ids =
+        [at("0.0.0.0:5000"), at("[::]:5000")].map(|it| host.udp_bind(ms(0), it).expect("free"));
+    assert!(outputs(&mut host, ms(0)).is_empty());
     (host, ids)
 }
 
@@ -123,7 +123,7 @@ fn check(ipv6: bool, cases: &[Case<'_>]) {
     for Case { what, fragments, read, counted: expected } in cases {
         let (mut host, ids) = host();
         for one in *fragments {
-            host.receive(ms(0), Port(0), fragment(ipv6, *one));
+            receive(&mut host, ms(0), fragment(ipv6, *one));
         }
         let outputs = outputs(&mut host, ms(0));
         let lens: Vec<u32> = std::iter::from_fn(|| host.datagram_read(ids[usize::from(ipv6)]))
@@ -275,7 +275,7 @@ fn wrong_ipv6_fragments_are_answered() {
         } else {
             fragment(true, one)
         };
-        host.receive(ms(0), Port(0), packet);
+        receive(&mut host, ms(0), packet);
         let answers: Vec<_> =
             sent(&mut host, ms(0)).into_iter().map(|(_, it)| it.transport).collect();
         let expected = Transport::Icmp(Icmp { kind: 4, code, rest: pointer });
@@ -290,7 +290,7 @@ fn what_is_not_whole_in_time_is_given_up() {
     for (ipv6, seconds, kind) in [(false, 30, 11), (true, 60, 3)] {
         for (one, told) in [((1, 0, 56, true, 0), true), ((2, 56, 108, false, 0), false)] {
             let (mut host, _) = host();
-            host.receive(ms(5), Port(0), fragment(ipv6, one));
+            receive(&mut host, ms(5), fragment(ipv6, one));
             assert!(outputs(&mut host, ms(5)).is_empty());
             let due = ms(5) + Duration::from_secs(seconds);
             assert_eq!(host.wake_at(), Some(due));
@@ -299,7 +299,7 @@ fn what_is_not_whole_in_time_is_given_up() {
             let answers: Vec<_> = outputs
                 .iter()
                 .filter_map(|output| match output {
-                    Output::Send(_, packet) => Some(packet.transport),
+                    (Poll::Send { .. }, packet) => Some(packet.transport),
                     _ => None,
                 })
                 .collect();
@@ -320,12 +320,12 @@ fn nothing_new_is_begun_beyond_the_limit_and_nothing_is_evicted() {
         host.set_tcp_sysctl(&name, value).expect("there is one");
     }
     for id in 0..8 {
-        host.receive(ms(0), Port(0), fragment(false, (id, 0, 56, true, 0)));
+        receive(&mut host, ms(0), fragment(false, (id, 0, 56, true, 0)));
     }
     // 1,480 bytes each: the third goes beyond.
     assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::Reassembly; 5]);
     assert_eq!(host.snmp(false).reasm_fails, 5);
-    host.receive(ms(0), Port(0), fragment(false, (0, 56, 108, false, 0)));
+    receive(&mut host, ms(0), fragment(false, (0, 56, 108, false, 0)));
     assert!(host.datagram_read(ids[0]).is_some(), "what was begun may be finished");
 }
 
@@ -336,16 +336,16 @@ fn what_comes_too_late_among_others_begins_anew() {
     for (others, read) in [(1, true), (2, false)] {
         let (mut host, ids) = host();
         host.set_tcp_sysctl("net.ipv4.ipfrag_max_dist", "2").expect("there is one");
-        host.receive(ms(0), Port(0), fragment(false, (1, 0, 24, true, 0)));
+        receive(&mut host, ms(0), fragment(false, (1, 0, 24, true, 0)));
         for other in 0..others {
-            host.receive(ms(0), Port(0), fragment(false, (10 + other, 0, 24, true, 0)));
+            receive(&mut host, ms(0), fragment(false, (10 + other, 0, 24, true, 0)));
         }
-        host.receive(ms(0), Port(0), fragment(false, (1, 24, 108, false, 0)));
+        receive(&mut host, ms(0), fragment(false, (1, 24, 108, false, 0)));
         assert_eq!(host.datagram_read(ids[0]).is_some(), read, "{others} others");
         assert_eq!(host.snmp(false).reasm_fails, u64::from(!read));
         if !read {
             assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::FragmentTooFar]);
-            host.receive(ms(0), Port(0), fragment(false, (1, 0, 24, true, 0)));
+            receive(&mut host, ms(0), fragment(false, (1, 0, 24, true, 0)));
             assert!(host.datagram_read(ids[0]).is_some());
         }
     }
@@ -453,7 +453,7 @@ fn flawed_packets_are_counted_and_dropped() {
             packet.extra.get_or_insert_default().flaws |= Flaws::LENGTH;
         }
         let (mut host, ids) = host();
-        host.receive(ms(0), Port(0), packet);
+        receive(&mut host, ms(0), packet);
         let outputs = outputs(&mut host, ms(0));
         assert_eq!(drops(&outputs), [reason], "{what}");
         assert_eq!(&counted(&host), expected, "{what}");
@@ -461,7 +461,7 @@ fn flawed_packets_are_counted_and_dropped() {
         let answers: Vec<_> = outputs
             .iter()
             .filter_map(|output| match output {
-                Output::Send(_, Packet { transport: Transport::Icmp(icmp), .. }) => {
+                (Poll::Send { .. }, Packet { transport: Transport::Icmp(icmp), .. }) => {
                     Some((icmp.kind, icmp.code))
                 }
                 _ => None,
@@ -485,11 +485,11 @@ fn a_router_passes_on_what_only_the_end_can_judge() {
     let mut packet = datagram("10.0.1.2:5", "10.0.2.2:6", 64, 100);
     packet.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
     let mut host = router();
-    host.credit(ms(0), Port(1), None);
-    host.receive(ms(0), Port(0), packet.clone());
+    host.grant(ms(0), Port(1), 1);
+    receive(&mut host, ms(0), packet.clone());
     assert_eq!(sent(&mut host, ms(0)).len(), 1);
     packet.extra.get_or_insert_default().flaws |= Flaws::IP_CHECKSUM;
-    host.receive(ms(0), Port(0), packet);
+    receive(&mut host, ms(0), packet);
     assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::Checksum]);
 }
 
@@ -517,9 +517,9 @@ fn a_router_fragments_what_may_be_fragmented() {
         let mut host = router();
         host.port_config_mut(Port(1)).mtu = 1_280;
         for _ in 0..2 {
-            host.credit(ms(0), Port(1), None);
+            host.grant(ms(0), Port(1), 1);
         }
-        host.receive(ms(0), Port(0), packet);
+        receive(&mut host, ms(0), packet);
         let seen: Vec<_> = sent(&mut host, ms(0))
             .iter()
             .map(|(_, packet)| match packet.network {
@@ -581,7 +581,7 @@ fn a_datagram_larger_than_the_link_goes_in_fragments() {
         }
         packet.transport = Transport::None;
         packet.refresh_raw();
-        other.receive(ms(1), Port(0), packet);
+        receive(&mut other, ms(1), packet);
     }
     assert!(other.datagram_read(ids[1]).is_none(), "the checksum covers the addresses");
     assert_eq!(other.snmp(true).reasm_oks, 1);
@@ -623,7 +623,7 @@ proptest! {
         order.sort_unstable();
         let (mut host, ids) = host();
         for (_, index) in &order {
-            host.receive(ms(0), Port(0), fragments[*index].clone());
+            receive(&mut host, ms(0), fragments[*index].clone());
         }
         let dropped = drops(&outputs(&mut host, ms(0))).len();
         let read: Vec<u32> = std::iter::from_fn(|| host.datagram_read(ids[usize::from(ipv6)]))

@@ -10,17 +10,43 @@ use crate::node::Port;
 use crate::packet::{Network, Packet};
 use crate::prefetch_whole;
 
+/// What of a host is about to be needed, in the order of the steps.
+#[derive(Clone, Copy, Debug)]
+pub enum Ahead<'a> {
+    /// The host itself. A router, whose turn it often is, is near anyway.
+    Host,
+    /// For this packet, which arrives on this port: the port, the route, or what all connections
+    /// share.
+    Packet(Port, &'a Packet),
+    /// Where the packet, or what answers it, will leave; or the connection.
+    Way(&'a Packet),
+    /// What lies behind those.
+    Rest(&'a Packet),
+}
+
 impl Host {
-    /// First step: the host itself. A router, whose turn it often is, is near anyway.
+    /// Asks the caches for one step of what an arrival will need. Gives the port by which the packet,
+    /// or what answers it, will leave as a rule: its link will be needed, too. Each step has a function
+    /// of its own, so that nothing is asked where it is known which one it is.
     #[inline]
-    pub fn foresee(&self) {
-        prefetch_whole!(self, Host, routes_version);
+    pub fn prefetch(&self, ahead: Ahead<'_>) -> Port {
+        match ahead {
+            Ahead::Host => self.prefetch_host(),
+            Ahead::Packet(port, packet) => self.prefetch_shared(port, packet),
+            Ahead::Way(packet) => self.prefetch_way(packet),
+            Ahead::Rest(packet) => self.prefetch_rest(packet),
+        }
     }
 
-    /// Second step: the port, the route, or what all connections share.
-    #[inline]
-    pub fn foresee_packet(&self, port: Port, packet: &Packet) {
-        if let Some(port) = self.ports.get(usize::from(port.0)) {
+    #[inline(never)]
+    fn prefetch_host(&self) -> Port {
+        prefetch_whole!(self, Self, routes_version);
+        Port(0)
+    }
+
+    #[inline(never)]
+    fn prefetch_shared(&self, at: Port, packet: &Packet) -> Port {
+        if let Some(port) = self.ports.get(usize::from(at.0)) {
             port.foresee();
         }
         if self.forwarding {
@@ -31,11 +57,11 @@ impl Host {
             stack.foresee();
             self.sockets.foresee(self.lent_last);
         }
+        at
     }
 
-    /// Third step: where the packet, or what answers it, will leave; or the connection.
-    #[inline]
-    pub fn foresee_way(&self, packet: &Packet) -> Port {
+    #[inline(never)]
+    fn prefetch_way(&self, packet: &Packet) -> Port {
         let out = self.likely_way(packet);
         if self.forwarding {
             if let Some(port) = self.ports.get(usize::from(out.0)) {
@@ -47,9 +73,8 @@ impl Host {
         out
     }
 
-    /// Fourth step: what lies behind those.
-    #[inline]
-    pub fn foresee_rest(&self, packet: &Packet) {
+    #[inline(never)]
+    fn prefetch_rest(&self, packet: &Packet) -> Port {
         let out = self.likely_way(packet);
         if let Some(port) = self.ports.get(usize::from(out.0)) {
             port.foresee_queue();
@@ -60,6 +85,7 @@ impl Host {
             socket.connection.foresee();
             self.socket_timers.foresee(self.lent_last);
         }
+        out
     }
 
     /// The socket that the next packet is for, as a rule.

@@ -1,0 +1,202 @@
+//! What a driver may do: hand in packets, poll, and come back in time. Credit is in [`super::room`].
+
+use super::{Host, Socket};
+use crate::node::{Poll, Port, Rx};
+use crate::packet::Packet;
+use crate::qdisc::Cx;
+use crate::reason::Reason;
+use crate::units::Instant;
+
+/// So often in a row a host may want to do something at once and then have nothing to send.
+const EMPTY_TURNS: u32 = 10_000;
+
+impl Host {
+    /// A packet has arrived on `port`. It is read and edited where it lies: [`Rx`] says whether it
+    /// goes on from there. What else follows comes out of [`poll`](Self::poll).
+    ///
+    /// # Panics
+    /// Time ran backwards, or went on before [`Poll::Idle`].
+    #[inline]
+    pub fn receive(&mut self, now: Instant, port: Port, packet: &mut Packet) -> Rx {
+        self.come_to(now);
+        let rx = self.link_receive(now, port, packet);
+        if rx == Rx::Taken {
+            self.busy = true;
+        }
+        rx
+    }
+
+    /// Does what is due, and says the next thing that there is to say. A packet is written to
+    /// `place`, which holds nothing of use otherwise. To be called until it says [`Poll::Idle`].
+    ///
+    /// # Panics
+    /// Time ran backwards, or went on before [`Poll::Idle`]; or the host is in an endless loop, which
+    /// is a fault of its own.
+    #[inline]
+    pub fn poll(&mut self, now: Instant, place: &mut Packet) -> Poll {
+        self.come_to(now);
+        if let Some(port) = self.chain
+            && self.next_of_chain(port, place)
+        {
+            return self.sends(port);
+        }
+        let mut turns = 0;
+        loop {
+            let next = self.next_timer();
+            if next <= now || self.fib_touched || self.out.may_send() {
+                self.busy = true;
+                if let Some(port) = self.next_packet(now, place) {
+                    return self.sends(port);
+                }
+                turns += 1;
+                assert!(turns < EMPTY_TURNS, "time stands still at {now:?}: due at {next:?}");
+            } else if self.out.may_tell() {
+                self.busy = true;
+                return self.tell(now, place);
+            } else if !self.settle_owed(now) {
+                self.busy = false;
+                return Poll::Idle(next);
+            }
+        }
+    }
+
+    /// The time that [`Poll::Idle`] told, for a driver that has not kept it; `None` for never. O(1).
+    pub fn wake_at(&self) -> Option<Instant> {
+        let at = self.next_timer();
+        (at < Instant::FAR_FUTURE).then_some(at)
+    }
+
+    /// An input comes at `now`.
+    #[inline]
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.come_to(now);
+        self.busy = true;
+    }
+
+    /// It is `now`.
+    #[inline]
+    pub(super) fn come_to(&mut self, now: Instant) {
+        if now != self.now {
+            assert!(now > self.now, "time ran backwards, from {:?} to {now:?}", self.now);
+            assert!(!self.busy, "not polled until idle at {:?}, and it is {now:?}", self.now);
+            self.now = now;
+        }
+    }
+
+    #[inline]
+    fn sends(&mut self, port: Port) -> Poll {
+        let more = self.ports[usize::from(port.0)].has_chain();
+        self.chain = more.then_some(port);
+        Poll::Send { port, more }
+    }
+
+    /// The next segment of the chain that has begun to leave by `port`.
+    #[inline(never)]
+    fn next_of_chain(&mut self, port: Port, place: &mut Packet) -> bool {
+        self.ports[usize::from(port.0)].dequeue_chained(&mut self.out.spare, place)
+    }
+
+    /// Does what is due, and writes the next packet to send to `place`.
+    #[inline]
+    fn next_packet(&mut self, now: Instant, place: &mut Packet) -> Option<Port> {
+        if self.next_timer() <= now {
+            self.run_timers(now);
+        }
+        if self.fib_touched {
+            self.fib_touched = false;
+            self.ask_for_upkeep();
+        }
+        if !self.out.looped_back.is_empty() {
+            self.receive_looped_back(now);
+        }
+        if let Some(port) = self.out.direct.pop_into(place) {
+            return Some(port);
+        }
+        self.next_queued(now, place)
+    }
+
+    /// The next packet of any port that may send; ports take turns packet by packet.
+    #[inline(never)]
+    fn next_queued(&mut self, now: Instant, place: &mut Packet) -> Option<Port> {
+        while let Some(&index) = self.out.sending.front() {
+            let port = &mut self.ports[usize::from(index)];
+            let mut cx = Cx { now, dropped: &mut self.out.dropped };
+            if port.dequeue(&mut cx, &mut self.out.spare, place) {
+                if !port.room.may_send() {
+                    port.listed = false;
+                    self.out.sending.pop_front();
+                    if let Some(at) = port.room.awaited() {
+                        self.port_timers.arm(u32::from(index), at);
+                    }
+                }
+                return Some(Port(index));
+            }
+            if let Some(at) = port.watchdog() {
+                self.port_timers.arm(u32::from(index), at);
+            }
+            port.listed = false;
+            self.out.sending.pop_front();
+        }
+        None
+    }
+
+    /// What there is to say besides packets to send.
+    #[inline(never)]
+    fn tell(&mut self, now: Instant, place: &mut Packet) -> Poll {
+        if let Some((reason, packet)) = self.next_drop() {
+            self.give_back_of(now, &packet);
+            *place = packet;
+            return Poll::Drop(reason);
+        }
+        if let Some(ready) = self.out.ready.pop_front() {
+            return Poll::Ready(ready);
+        }
+        let event = self.out.events.pop_front().expect("there is something to tell");
+        Poll::Event(Box::new(event))
+    }
+
+    fn next_drop(&mut self) -> Option<(Reason, Packet)> {
+        if !self.out.dropped.is_empty() {
+            self.out.dropped_out.extend(self.out.dropped.drain(..));
+        }
+        self.out.dropped_out.pop_front()
+    }
+
+    /// Asks when routes and fragments want upkeep.
+    #[inline(never)]
+    fn ask_for_upkeep(&mut self) {
+        let fragments = self.reassembly.as_ref().and_then(|it| it.wake_at());
+        self.fib_wake = match (self.fib.wake_at(), fragments) {
+            (Some(routes), Some(fragments)) => Some(routes.min(fragments)),
+            (routes, fragments) => routes.or(fragments),
+        };
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Instant {
+        let queues = self.socket_timers.next_at().min(self.port_timers.next_at());
+        queues.min(self.fib_wake.unwrap_or(Instant::FAR_FUTURE))
+    }
+
+    #[inline(never)]
+    fn run_timers(&mut self, now: Instant) {
+        while let Some(id) = self.socket_timers.pop_due(now) {
+            if matches!(self.sockets.get(id), Some(Socket::Tcp(_))) {
+                self.tcp_timer(now, id);
+            }
+        }
+        while let Some(index) = self.port_timers.pop_due(now) {
+            self.settle(now, index as u16);
+            self.list_port(index as u16);
+            self.serve_interrupt(now, Port(index as u16));
+            // A timer remembers its earliest time only: what is still ahead is armed again.
+            let port = &self.ports[index as usize];
+            self.port_timers.arm(index, port.room.owes_at().min(port.interrupt_at()));
+        }
+        if self.fib_touched || self.fib_wake.is_some_and(|at| at <= now) {
+            self.fib.upkeep(now);
+            self.expire_fragments(now);
+            self.fib_touched = true;
+        }
+    }
+}

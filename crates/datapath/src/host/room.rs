@@ -1,0 +1,373 @@
+//! What ports may send: the room in their devices, and whose memory the packets there take.
+//!
+//! A device gives room back at once or says beforehand when it will ([`Host::credit_at`]). Such
+//! room is owed: it is there at its time, and whoever looks for it then has it, without anybody
+//! having to come back for it.
+
+use super::{Host, Socket, TcpSocket};
+use crate::node::{Port, SocketReady};
+use crate::packet::{Meta, Packet};
+use crate::units::Instant;
+use std::collections::VecDeque;
+
+/// Whose memory a packet in a device takes, and how much: it gets that back when the packet has
+/// left (`skb_orphan`, `sock_wfree`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Charge {
+    owner: u32,
+    truesize: u32,
+}
+
+/// What a port may send, and what its device holds.
+///
+/// Ordered by use: see [`HostPort`](super::HostPort).
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Room {
+    /// When the room of the first packet in the device comes by itself; `FAR_FUTURE` if that has
+    /// not been said.
+    owed_at: Instant,
+    /// Of the first packet in the device.
+    first: Charge,
+    /// How many packets the device has room for; below zero once a chain has gone beyond.
+    pub credits: i32,
+    pub up: bool,
+    /// Something may wait in the queue.
+    pub waiting: bool,
+    /// The device holds a packet.
+    holds: bool,
+    /// There are packets behind the first, or some were refused.
+    more: bool,
+    /// The device takes the segments of a super-packet at once.
+    pub xmit_more: bool,
+    behind: Option<Box<Behind>>,
+}
+
+/// What is known of packets in a device behind the first.
+#[derive(Debug, Default)]
+struct Behind {
+    /// With each, when its room comes by itself, if that has been said.
+    packets: VecDeque<(Charge, Instant)>,
+    /// Of how many that has been said. They are the first of them.
+    owed: usize,
+    /// How many packets have to be told of, behind those.
+    refused: u32,
+}
+
+impl Room {
+    /// None; the port is up.
+    pub fn none() -> Self {
+        Self {
+            owed_at: Instant::FAR_FUTURE,
+            first: Charge { owner: Meta::NO_OWNER, truesize: 0 },
+            credits: 0,
+            up: true,
+            waiting: false,
+            holds: false,
+            more: false,
+            xmit_more: false,
+            behind: None,
+        }
+    }
+
+    /// A packet goes to the device.
+    #[inline]
+    pub fn take(&mut self, packet: &Packet) {
+        self.credits -= 1;
+        let charge = Charge { owner: packet.meta.owner, truesize: packet.meta.truesize };
+        if self.holds {
+            self.more = true;
+            self.behind_mut().packets.push_back((charge, Instant::FAR_FUTURE));
+        } else {
+            self.first = charge;
+            self.holds = true;
+        }
+    }
+
+    /// The first packet has left the device.
+    #[inline]
+    fn give(&mut self) -> Charge {
+        assert!(self.holds, "room is given back that no packet has taken");
+        let left = self.first;
+        self.credits += 1;
+        if self.more {
+            self.next();
+        } else {
+            (self.holds, self.owed_at) = (false, Instant::FAR_FUTURE);
+        }
+        left
+    }
+
+    /// The first packet is gone, and the next is the first.
+    fn next(&mut self) {
+        let told = self.owed_at == Instant::FAR_FUTURE;
+        let behind = self.behind_mut();
+        if told {
+            behind.refused = behind.refused.saturating_sub(1);
+        }
+        behind.owed = behind.owed.saturating_sub(1);
+        let next = behind.packets.pop_front();
+        self.more = !behind.packets.is_empty() || behind.refused > 0;
+        self.holds = next.is_some();
+        (self.first, self.owed_at) = next.unwrap_or((self.first, Instant::FAR_FUTURE));
+    }
+
+    fn behind_mut(&mut self) -> &mut Behind {
+        self.behind.get_or_insert_default()
+    }
+
+    /// Whether the next packet has to be told of because one before it has.
+    #[inline]
+    fn is_refused(&self) -> bool {
+        self.more && self.behind.as_ref().is_some_and(|behind| behind.refused > 0)
+    }
+
+    fn refuse(&mut self) -> bool {
+        self.more = true;
+        self.behind_mut().refused += 1;
+        false
+    }
+
+    /// The room of the next packet comes at `at`.
+    #[inline]
+    fn owe(&mut self, at: Instant) {
+        assert!(self.holds, "room is promised that no packet has taken");
+        if self.owed_at == Instant::FAR_FUTURE {
+            self.owed_at = at;
+        } else {
+            self.owe_later(at);
+        }
+    }
+
+    fn owe_later(&mut self, at: Instant) {
+        let first = self.owed_at;
+        let behind = self.behind_mut();
+        let last = behind.owed.checked_sub(1).map_or(first, |last| behind.packets[last].1);
+        assert!(at >= last, "room comes back at {at:?}, before that of an earlier packet");
+        let next = behind.packets.get_mut(behind.owed);
+        next.expect("room is promised that no packet has taken").1 = at;
+        behind.owed += 1;
+    }
+
+    /// The packet whose room is to be given back next.
+    #[inline]
+    fn next_charge(&self) -> Charge {
+        if self.owed_at == Instant::FAR_FUTURE || !self.more {
+            return self.first;
+        }
+        let behind = self.behind.as_ref().and_then(|it| it.packets.get(it.owed));
+        behind.map_or(self.first, |(charge, _)| *charge)
+    }
+
+    /// How many of the packets behind the first are owed their room.
+    #[inline]
+    fn owed_behind(&self) -> usize {
+        if self.more { self.behind.as_ref().map_or(0, |behind| behind.owed) } else { 0 }
+    }
+
+    /// When a packet will have left whose socket is to get its memory back then; `FAR_FUTURE` if
+    /// none is owed any.
+    #[inline]
+    pub fn owes_at(&self) -> Instant {
+        let owes = self.first.owner != Meta::NO_OWNER || self.owed_behind() > 0;
+        if owes { self.owed_at } else { Instant::FAR_FUTURE }
+    }
+
+    /// When room will come by itself that something waits for: that which makes up for the
+    /// segments sent on credit.
+    #[inline]
+    pub fn awaited(&self) -> Option<Instant> {
+        if !self.waiting || self.credits > 0 || self.owed_at == Instant::FAR_FUTURE {
+            return None;
+        }
+        match self.credits.unsigned_abs() as usize {
+            0 => Some(self.owed_at),
+            debt if debt <= self.owed_behind() => {
+                self.behind.as_ref().map(|behind| behind.packets[debt - 1].1)
+            }
+            _ => None,
+        }
+    }
+
+    /// True if there is room to send something, and perhaps something to send.
+    #[inline]
+    pub fn may_send(&self) -> bool {
+        self.credits > 0 && self.waiting
+    }
+
+    /// How many packets the device has room for once all that it owes has come.
+    pub fn in_the_end(&self) -> i64 {
+        let first = i64::from(self.owed_at < Instant::FAR_FUTURE);
+        i64::from(self.credits) + first + self.owed_behind() as i64
+    }
+}
+
+impl Host {
+    /// A device begins with room for so many packets.
+    pub fn grant(&mut self, now: Instant, port: Port, packets: u32) {
+        self.come_to(now);
+        self.settle(now, port.0);
+        let packets = i32::try_from(packets).expect("a device holds fewer packets than that");
+        self.ports[usize::from(port.0)].room.credits += packets;
+        self.list_port(port.0);
+    }
+
+    /// Whether the device of a port takes the segments of a super-packet that the host cuts at once,
+    /// whatever room it has (`netdev_xmit_more`): [`poll`](Self::poll) then gives them one after the
+    /// other, and the port owes room until they have left.
+    pub fn set_xmit_more(&mut self, port: Port, on: bool) {
+        self.ports[usize::from(port.0)].room.xmit_more = on;
+    }
+
+    /// The first packet in the device of `port` has left it: there is room for one more, and the
+    /// socket that the packet belonged to gets its memory back.
+    ///
+    /// # Panics
+    /// The device holds none, or its room is owed already: more is given back than was taken.
+    #[inline]
+    pub fn credit(&mut self, now: Instant, port: Port) {
+        self.come_to(now);
+        self.settle(now, port.0);
+        let room = &mut self.ports[usize::from(port.0)].room;
+        let owed = room.owed_at;
+        assert!(
+            owed == Instant::FAR_FUTURE,
+            "{port:?} has room at {now:?} that it is owed at {owed:?}"
+        );
+        let left = room.give();
+        self.list_port(port.0);
+        self.give_back(now, left);
+    }
+
+    /// The same beforehand: the next packet in the device, of which this has not been said, will have
+    /// left at `at`. Nobody has to come back then. False if the node has to be told all the same, by
+    /// [`credit`](Self::credit) at that time: a packet or the socket waits for it, or an earlier one
+    /// has to be told of.
+    ///
+    /// # Panics
+    /// The device holds no such packet, or an earlier one leaves later.
+    #[inline]
+    #[must_use = "where it is false, the room has to be given back at its time"]
+    pub fn credit_at(&mut self, now: Instant, port: Port, at: Instant) -> bool {
+        self.come_to(now);
+        let room = &self.ports[usize::from(port.0)].room;
+        let owner = room.next_charge().owner;
+        let owned = owner != Meta::NO_OWNER;
+        let refused = room.is_refused() || (owned && !self.is_patient(owner));
+        let device = &mut self.ports[usize::from(port.0)];
+        if refused || !device.may_owe() {
+            return device.room.refuse();
+        }
+        device.room.owe(at);
+        if owned && at < self.owed_at {
+            self.owed_at = at;
+        }
+        true
+    }
+
+    /// Whether a socket does nothing when it gets memory back.
+    #[inline]
+    fn is_patient(&self, id: u32) -> bool {
+        match self.sockets.get(id) {
+            Some(Socket::Tcp(TcpSocket::Connection(socket))) => {
+                !socket.connection.waits_for_memory()
+            }
+            _ => false,
+        }
+    }
+
+    /// Has the room that is owed to `index`, if its time has come.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Instant, index: u16) {
+        if self.ports[usize::from(index)].room.owed_at <= now {
+            self.settle_due(now, index);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_due(&mut self, now: Instant, index: u16) {
+        while self.ports[usize::from(index)].room.owed_at <= now {
+            let left = self.ports[usize::from(index)].room.give();
+            if left.owner != Meta::NO_OWNER {
+                self.owed_at = self.next_owed();
+                self.give_back(now, left);
+            }
+        }
+    }
+
+    /// Gives sockets the memory back of packets that have left meanwhile; false if there are none.
+    #[inline]
+    pub(super) fn settle_owed(&mut self, now: Instant) -> bool {
+        let due = self.owed_at <= now;
+        if due {
+            self.settle_all_owed(now);
+        }
+        due
+    }
+
+    #[inline(never)]
+    fn settle_all_owed(&mut self, now: Instant) {
+        for index in 0..self.ports.len() as u16 {
+            if self.ports[usize::from(index)].room.owes_at() <= now {
+                self.settle(now, index);
+            }
+        }
+        self.owed_at = self.next_owed();
+    }
+
+    /// A socket has begun to wait for memory: it is told when it gets some.
+    #[cold]
+    pub(super) fn await_owed(&mut self) {
+        for (index, port) in (0..).zip(&self.ports) {
+            self.port_timers.arm(index, port.room.owes_at());
+        }
+    }
+
+    fn next_owed(&self) -> Instant {
+        let owed = self.ports.iter().map(|port| port.room.owes_at());
+        owed.min().unwrap_or(Instant::FAR_FUTURE)
+    }
+
+    /// Puts a port with room and something to send into the list of those, or notes when it will
+    /// have room.
+    #[inline]
+    pub(super) fn list_port(&mut self, index: u16) {
+        let port = &mut self.ports[usize::from(index)];
+        if port.listed {
+            return;
+        }
+        if port.room.may_send() {
+            port.listed = true;
+            self.out.sending.push_back(index);
+            self.busy = true;
+        } else if let Some(at) = port.room.awaited() {
+            self.port_timers.arm(u32::from(index), at);
+            self.busy = true;
+        }
+    }
+
+    /// A packet that was dropped gives its memory back.
+    pub(super) fn give_back_of(&mut self, now: Instant, packet: &Packet) {
+        let Meta { owner, truesize, .. } = packet.meta;
+        self.give_back(now, Charge { owner, truesize });
+    }
+
+    /// A packet is gone from this machine, sent or dropped: its owner gets the memory back
+    /// (`sock_wfree`, `tcp_wfree`).
+    #[inline]
+    fn give_back(&mut self, now: Instant, Charge { owner, truesize }: Charge) {
+        if owner == Meta::NO_OWNER {
+            return;
+        }
+        match self.sockets.get_mut(owner) {
+            Some(Socket::Udp(socket)) => {
+                if socket.give_back(truesize) {
+                    self.notify(owner, SocketReady::WRITABLE);
+                }
+            }
+            Some(Socket::Tcp(_)) => self.tcp_wfree(now, owner, truesize),
+            Some(Socket::Ping(_)) => {}
+            None => self.sockets.give_back(owner, truesize),
+        }
+    }
+}
