@@ -243,7 +243,7 @@ pub(super) struct Progress {
     pub opening: bool,
     /// The connection knows that a write waits for the handshake.
     pub pending_write: bool,
-    /// When it gives up waiting.
+    /// When it gives up waiting, once it has had to wait; `FAR_FUTURE` if never.
     pub deadline: Option<Instant>,
     /// What the socket had been woken for when this call went to sleep.
     pub wakes: u32,
@@ -268,8 +268,8 @@ impl Call {
     }
 
     /// When to hand it in again even if nothing has happened: the end of a timeout.
-    pub const fn deadline(&self) -> Option<Instant> {
-        self.progress.deadline
+    pub fn deadline(&self) -> Option<Instant> {
+        self.progress.deadline.filter(|at| *at < Instant::FAR_FUTURE)
     }
 }
 

@@ -313,7 +313,9 @@ impl Sockets {
     }
 }
 
-/// A call has to wait: `error` if it must not, `EAGAIN` once its time is over.
+/// A call has to wait: `error` if it must not, `EAGAIN` once its time is over. Whether and how long is
+/// settled when it first has to: options that are set while it waits are for the calls to come
+/// (`sock_sndtimeo`, `sock_rcvtimeo`).
 pub(super) fn wait(
     now: Instant,
     nonblocking: bool,
@@ -321,14 +323,12 @@ pub(super) fn wait(
     error: Errno,
     progress: &mut Progress,
 ) -> Poll<Outcome> {
-    if nonblocking {
+    if nonblocking && progress.deadline.is_none() {
         return Poll::Ready(Err(error));
     }
-    if timeout.as_nanos() == 0 {
-        return Poll::Pending;
-    }
-    let deadline = *progress.deadline.get_or_insert(now + timeout);
-    if deadline > now {
+    let for_ever = timeout.as_nanos() == 0;
+    let deadline = if for_ever { Instant::FAR_FUTURE } else { now + timeout };
+    if *progress.deadline.get_or_insert(deadline) > now {
         return Poll::Pending;
     }
     let error = if error == Errno::EALREADY { Errno::EINPROGRESS } else { error };

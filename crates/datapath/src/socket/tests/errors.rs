@@ -134,6 +134,28 @@ fn a_timeout_ends_a_blocking_read() {
 }
 
 #[test]
+fn how_long_a_call_waits_is_settled_when_it_begins_to() {
+    let mut pair = Pair::connected();
+    let set = |pair: &mut Pair, millis: u64| {
+        let value = OptionValue::Time(Duration::from_millis(millis));
+        let (level, name) = (number::SOL_SOCKET, number::SO_RCVTIMEO);
+        let set = Syscall::SetOption { fd: 4, level, name, value, len: 16 };
+        assert_eq!(pair.value(SERVER, set), Ok(0));
+    };
+    let (mut patient, outcome) = pair.begin(SERVER, Syscall::read(4, 10));
+    assert_eq!(outcome, Poll::Pending);
+    set(&mut pair, 300);
+    assert_eq!(pair.again(SERVER, &mut patient), Poll::Pending);
+    assert_eq!(patient.deadline(), None, "the timeout came later");
+    let (mut hasty, outcome) = pair.begin(SERVER, Syscall::read(4, 10));
+    assert_eq!(outcome, Poll::Pending);
+    set(&mut pair, 0);
+    pair.pass(Duration::from_millis(300));
+    assert_eq!(pair.again(SERVER, &mut hasty), Poll::Ready(Err(Errno::EAGAIN)));
+    assert_eq!(pair.again(SERVER, &mut patient), Poll::Pending);
+}
+
+#[test]
 fn a_call_does_not_go_on_with_what_its_descriptor_stands_for_later() {
     let mut pair = Pair::connected();
     let (mut read, outcome) = pair.begin(CLIENT, Syscall::read(3, 10));
