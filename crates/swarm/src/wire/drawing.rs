@@ -198,9 +198,8 @@ fn any(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
     match draw.range(0..=99) {
         0..=49 => steps.push(Step::Segment(peer(draw, temper))),
         50..=72 => steps.push(Step::Call(call(draw))),
-        73..=83 => steps.push(Step::Wait(wait(draw))),
         84 if draw.percent(50) => bursts::scattered(draw, temper, steps),
-        84 => steps.push(Step::Wait(wait(draw))),
+        73..=84 => steps.push(Step::Wait(wait(draw))),
         85..=89 => steps.push(Step::Timer(draw.log_range(1..=20) as u8)),
         90..=94 => steps.push(Step::Icmp(icmp(draw, temper))),
         95 => {
