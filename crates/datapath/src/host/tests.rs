@@ -7,6 +7,7 @@ mod fragments;
 use super::*;
 use crate::node::{Poll, Rx};
 use crate::packet::{Body, Icmp, Link, Meta, Transport, Udp};
+use crate::tcp::state::State;
 use crate::units::Duration;
 use core::net::SocketAddr;
 
@@ -346,4 +347,27 @@ fn a_connection_needs_a_free_port() {
     assert!(elsewhere.is_ok(), "another end has ports of its own");
     host.tcp_abort(ms(0), opened[7]);
     assert!(connect(&mut host).is_ok(), "one is free again");
+}
+
+/// A SYN that has not left its host is not sent again, and the timeout doubles all the same
+/// (`tcp_retransmit_timer`, `-EBUSY` of `skb_still_in_host_queue`).
+#[test]
+fn a_handshake_waits_as_long_where_its_syn_is_stuck_in_a_queue() {
+    let mut host = Host::new();
+    host.add_port(port_with("10.0.1.1"));
+    let config = host.tcp_defaults();
+    let id = host.tcp_connect(ms(0), at("0.0.0.0:0"), at("10.0.1.2:80"), &config);
+    let id = id.expect("a port is free");
+    assert!(outputs(&mut host, ms(0)).is_empty(), "the device has no room");
+    let mut seconds = Vec::new();
+    let failed =
+        |host: &Host| host.tcp_connection(id).is_none_or(|tcp| tcp.state() == State::Close);
+    while !failed(&host) {
+        let at = host.wake_at().expect("a timer");
+        seconds.push(at.as_millis() / 1_000);
+        drop(outputs(&mut host, at));
+    }
+    // Four at constant distance (tcp_syn_linear_timeouts), then six that double; the timer wheel
+    // rounds the longest up.
+    assert_eq!(seconds, [1, 2, 3, 4, 5, 7, 11, 19, 35, 68, 136]);
 }

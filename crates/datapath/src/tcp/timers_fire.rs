@@ -6,6 +6,7 @@ mod patience;
 mod window_probe;
 
 use super::output::Push;
+use super::recovery::Resent;
 use super::state::State;
 use super::timer::{HZ, Pending, Timer};
 use super::{Connection, Cx};
@@ -144,7 +145,8 @@ impl Connection {
             self.ecn_fall_back(head);
         }
         let cause = if handshake { Cause::Handshake } else { Cause::Timeout };
-        if !self.retransmit_skb(head, 1, cause, cx) {
+        if self.retransmit_skb(head, 1, cause, cx) == Resent::Dropped {
+            // Local congestion: all senders here ask again soon, and none doubles its timeout.
             self.reset_xmit_timer(Pending::Retransmit, RESOURCE_PROBE_INTERVAL, cx.now);
             return;
         }

@@ -26,6 +26,7 @@ mod tlp;
 mod undo;
 
 pub(super) use rack::Rack;
+pub(super) use resend::Resent;
 pub(super) use tlp::Push;
 
 use super::ack_in::{AckEvent, AckFlags};

@@ -8,6 +8,18 @@ use super::{CaState, Rexmit};
 use crate::reason::Enqueue;
 use crate::trace::{Cause, EventKind};
 
+/// What became of a retransmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Resent {
+    /// It has left.
+    Sent,
+    /// The host itself has dropped it: local congestion.
+    Dropped,
+    /// It may not go now: the latest copy has not left the host yet (`EBUSY`), or it lies beyond the
+    /// window (`EAGAIN`).
+    Waits,
+}
+
 impl Connection {
     /// Sends what an ACK asked for (`tcp_xmit_recovery`).
     pub(in super::super) fn xmit_recovery(&mut self, rexmit: Rexmit, cx: &mut Cx<'_>) {
@@ -72,7 +84,7 @@ impl Connection {
             if self.small_queue_blocks(id, 1) {
                 break;
             }
-            if !self.retransmit_skb(id, room.min(max_segs), cause, cx) {
+            if self.retransmit_skb(id, room.min(max_segs), cause, cx) != Resent::Sent {
                 break;
             }
             let sent = u32::from(self.queue.get(id).pcount);
@@ -93,18 +105,17 @@ impl Connection {
         }
     }
 
-    /// Retransmits up to `segs` segments of `id` and does the books (`tcp_retransmit_skb`). False:
-    /// it could not be sent.
+    /// Retransmits up to `segs` segments of `id` and does the books (`tcp_retransmit_skb`).
     pub(in super::super) fn retransmit_skb(
         &mut self,
         id: SkbId,
         segs: u32,
         cause: Cause,
         cx: &mut Cx<'_>,
-    ) -> bool {
+    ) -> Resent {
         let sent = self.send_again(id, segs, cause, cx);
         let skb = *self.queue.get(id);
-        if sent {
+        if sent == Resent::Sent {
             let skb = self.queue.get_mut(id);
             skb.sacked |= tag::RETRANS;
             skb.snd_nxt_at_retransmit = self.snd.nxt;
@@ -124,9 +135,9 @@ impl Connection {
         segs: u32,
         cause: Cause,
         cx: &mut Cx<'_>,
-    ) -> bool {
+    ) -> Resent {
         if self.skb_still_in_host_queue(id) {
-            return false;
+            return Resent::Waits;
         }
         self.forget_mtu_probe();
         self.trim_acked(id);
@@ -136,7 +147,7 @@ impl Connection {
         if room <= 0 && !skb.flags.contains(crate::packet::TcpFlags::SYN) {
             // Out of the peer's window; only the head goes, as a window probe.
             if skb.seq != self.snd.una {
-                return false;
+                return Resent::Waits;
             }
             room = mss as i32;
         }
@@ -174,10 +185,10 @@ impl Connection {
         skb.sacked |= tag::EVER_RETRANS;
         if verdict == Enqueue::Dropped {
             cx.mib.retrans_fail += 1;
-            return false;
+            return Resent::Dropped;
         }
         self.queue.resent(id);
-        true
+        Resent::Sent
     }
 
     /// What is acknowledged of a record does not go again (`tcp_trim_head`).

@@ -3,7 +3,7 @@
 use super::super::ack_in::AckEvent;
 use super::super::timer::Pending;
 use super::super::{Connection, Cx};
-use super::CaState;
+use super::{CaState, Resent};
 use crate::trace::{Cause, EventKind};
 use crate::units::Instant;
 
@@ -86,7 +86,7 @@ impl Connection {
         if skb.pcount > 1 && skb.len() > (u32::from(skb.pcount) - 1) * mss {
             probe = self.fragment(tail, (u32::from(skb.pcount) - 1) * mss);
         }
-        if self.send_again(probe, 1, Cause::TailLossProbe, cx) {
+        if self.send_again(probe, 1, Cause::TailLossProbe, cx) == Resent::Sent {
             self.rec.tlp_retrans = true;
             return true;
         }
