@@ -143,15 +143,13 @@ fn segment(flow: u32, seq: Seq, ack: Seq, len: u32) -> Packet {
     Packet {
         link: Link::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
         network: Network::Ipv4(Ipv4 {
-            src: [10, 0, (flow >> 8) as u8, flow as u8].into(),
-            dst: [10, 1, (flow >> 8) as u8, flow as u8].into(),
             tos: 2,
-            ttl: 64,
-            protocol: protocol::TCP,
             id: 1,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
+            ..Ipv4::new(
+                [10, 0, (flow >> 8) as u8, flow as u8].into(),
+                [10, 1, (flow >> 8) as u8, flow as u8].into(),
+                protocol::TCP,
+            )
         }),
         transport: Transport::Tcp(Tcp {
             src_port: 40_000 + (flow >> 16) as u16,

@@ -16,15 +16,9 @@ fn segment(len: u32) -> Packet {
     Packet {
         link: Link::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
         network: Network::Ipv4(Ipv4 {
-            src: [10, 0, 0, 1].into(),
-            dst: [10, 0, 0, 2].into(),
             tos: 2,
-            ttl: 64,
-            protocol: protocol::TCP,
             id: 1,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
+            ..Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), protocol::TCP)
         }),
         transport: Transport::Tcp(Tcp {
             src_port: 40000,

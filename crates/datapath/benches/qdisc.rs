@@ -19,17 +19,11 @@ fn packet(port: u16) -> Packet {
     let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
     Packet {
         link: Link::Ethernet { dst: mac(2), src: mac(1) },
-        network: Network::Ipv4(Ipv4 {
-            src: Ipv4Addr::new(10, 0, 0, 1),
-            dst: Ipv4Addr::new(10, 0, 0, 2),
-            tos: 0,
-            ttl: 64,
-            protocol: 17,
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-        }),
+        network: Network::Ipv4(Ipv4::new(
+            Ipv4Addr::new(10, 0, 0, 1),
+            Ipv4Addr::new(10, 0, 0, 2),
+            17,
+        )),
         transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
         body: Body { len: 18, ..Body::default() },
         meta: Meta::default(),

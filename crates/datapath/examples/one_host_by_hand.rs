@@ -88,17 +88,7 @@ fn turn(host: &mut Host, now: Instant) -> (Vec<Packet>, Vec<SocketReady>) {
 
 fn segment(flags: TcpFlags, seq: Seq, ack: Seq) -> Packet {
     Packet {
-        network: Network::Ipv4(Ipv4 {
-            src: CLIENT,
-            dst: SERVER,
-            tos: 0,
-            ttl: 64,
-            protocol: 6,
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-        }),
+        network: Network::Ipv4(Ipv4::new(CLIENT, SERVER, 6)),
         transport: Transport::Tcp(Tcp {
             src_port: 4_000,
             dst_port: 80,

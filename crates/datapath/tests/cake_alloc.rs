@@ -25,17 +25,7 @@ fn segment(number: u32) -> Packet {
         urgent: 0,
         options: TcpOptions::default(),
     };
-    let ip = Ipv4 {
-        src: [10, 0, 0, 1].into(),
-        dst: [10, 0, 0, 2].into(),
-        tos,
-        ttl: 64,
-        protocol: 6,
-        id: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-    };
+    let ip = Ipv4 { tos, ..Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 6) };
     Packet {
         link: Link::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(ip),

@@ -209,17 +209,9 @@ impl Bench {
 
     fn network(&self, ecn: Ecn) -> Network {
         match (self.remote.ip(), self.local.ip()) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => Network::Ipv4(Ipv4 {
-                src,
-                dst,
-                tos: ecn as u8,
-                ttl: 64,
-                protocol: 6,
-                id: 0,
-                dont_fragment: true,
-                more_fragments: false,
-                fragment_offset: 0,
-            }),
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                Network::Ipv4(Ipv4 { tos: ecn as u8, ..Ipv4::new(src, dst, 6) })
+            }
             (IpAddr::V6(src), IpAddr::V6(dst)) => Network::Ipv6(Ipv6 {
                 src,
                 dst,

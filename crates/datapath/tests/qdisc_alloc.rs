@@ -21,15 +21,8 @@ fn packet(port: u16) -> Packet {
     Packet {
         link: Link::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(Ipv4 {
-            src: Ipv4Addr::new(10, 0, 0, 1),
-            dst: Ipv4Addr::new(10, 0, 0, 2),
             tos: 2,
-            ttl: 64,
-            protocol: 17,
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
+            ..Ipv4::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17)
         }),
         transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
         body: Body { len: 1458, ..Body::default() },

@@ -68,17 +68,9 @@ pub(crate) fn network(src: IpAddr, dst: IpAddr, protocol: u8, info: IpInfo) -> N
     };
     let ttl = if info.ttl == 0 { TTL } else { info.ttl };
     match (src, dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => Network::Ipv4(Ipv4 {
-            src,
-            dst,
-            tos,
-            ttl,
-            protocol,
-            id: 0,
-            dont_fragment: false,
-            more_fragments: false,
-            fragment_offset: 0,
-        }),
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            Network::Ipv4(Ipv4 { tos, ttl, dont_fragment: false, ..Ipv4::new(src, dst, protocol) })
+        }
         (IpAddr::V6(src), IpAddr::V6(dst)) => Network::Ipv6(Ipv6 {
             src,
             dst,

@@ -63,15 +63,9 @@ fn packet(frame: &Frame, index: u32) -> Packet {
     let mut packet = Packet {
         link: Link::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(Ipv4 {
-            src: Ipv4Addr::new(10, 0, 1, 2),
-            dst: Ipv4Addr::new(10, 0, 3, 2),
             tos: frame.tos,
             ttl: 63,
-            protocol: 17,
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
+            ..Ipv4::new(Ipv4Addr::new(10, 0, 1, 2), Ipv4Addr::new(10, 0, 3, 2), 17)
         }),
         transport: Transport::Udp(Udp { src_port: 40001, dst_port: 5001 }),
         body: Body { len: frame.len - 42, ..Body::default() },

@@ -73,6 +73,14 @@ impl Host {
         self.busy = true;
     }
 
+    /// A system call comes at `now`, by which time packets may have left: sockets have their memory
+    /// back, and the numbers of sockets whose last packets those were are free.
+    #[inline]
+    pub(super) fn begin_settled(&mut self, now: Instant) {
+        self.begin(now);
+        self.settle_owed(now);
+    }
+
     /// It is `now`.
     #[inline]
     pub(super) fn come_to(&mut self, now: Instant) {

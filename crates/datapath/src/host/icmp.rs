@@ -2,10 +2,10 @@
 
 use super::Host;
 use super::socket::{Datagram, Socket, SocketError};
-use super::udp::{DEFAULT_TTL, PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
+use super::udp::{PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
-use crate::packet::{Body, Icmp, Link, Meta, Network, Packet, Transport};
+use crate::packet::{Body, DEFAULT_TTL, Icmp, Link, Meta, Network, Packet, Transport};
 use crate::reason::{Enqueue, Reason};
 use crate::tcp::IcmpError;
 use crate::tcp::config::PmtuDiscovery;
@@ -54,8 +54,7 @@ impl Icmpd {
 impl Host {
     /// Opens a ping socket: echo requests out, replies in.
     pub fn ping_open(&mut self, now: Instant) -> u32 {
-        self.begin(now);
-        self.settle_owed(now);
+        self.begin_settled(now);
         let id = self.sockets.insert(Socket::Ping(Box::default()));
         self.icmp.next_ident = self.icmp.next_ident.wrapping_add(1);
         self.icmp.pings.retain(|(_, other)| *other != id);

@@ -117,8 +117,7 @@ impl Host {
         fast_open: u32,
         v6_only: bool,
     ) -> u32 {
-        self.begin(now);
-        self.settle_owed(now);
+        self.begin_settled(now);
         let listener = Listener {
             local,
             config: Arc::new(config.clone()),

@@ -286,8 +286,7 @@ impl Host {
     /// are many, and what all of them do should lie in the instruction cache once.
     #[inline(never)]
     fn lend_connection(&mut self, now: Instant, id: u32) -> Option<(Box<ConnectionSocket>, Gate)> {
-        self.begin(now);
-        self.settle_owed(now);
+        self.begin_settled(now);
         self.lent_last = id;
         let mut socket = match self.sockets.lend(id)? {
             Socket::Tcp(TcpSocket::Connection(socket)) => socket,
@@ -439,8 +438,7 @@ impl Host {
 
     /// A number for a connection that is about to be made.
     pub(super) fn reserve_socket(&mut self, now: Instant) -> u32 {
-        self.begin(now);
-        self.settle_owed(now);
+        self.begin_settled(now);
         let id = self.sockets.reserve();
         self.socket_timers.forget(id);
         id

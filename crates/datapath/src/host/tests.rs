@@ -126,8 +126,7 @@ fn credits_are_used_up_one_by_one() {
     }
     assert_eq!(sent(&mut host, ms(0)).len(), 1);
     assert_eq!(host.port(Port(1)).backlog().packets, 2);
-    host.grant(ms(0), Port(1), 1);
-    host.grant(ms(0), Port(1), 1);
+    host.grant(ms(0), Port(1), 2);
     assert_eq!(sent(&mut host, ms(0)).len(), 2);
 }
 
@@ -272,9 +271,7 @@ fn a_device_without_tso_gets_segments() {
     receive(&mut host, ms(0), datagram("10.0.1.2:5", "10.0.2.2:6", 64, 7));
     assert_eq!(sent(&mut host, ms(0)).len(), 1);
     assert_eq!(host.port(Port(1)).backlog().packets, 2);
-    for _ in 0..5 {
-        host.grant(ms(1), Port(1), 1);
-    }
+    host.grant(ms(1), Port(1), 5);
     let lengths: Vec<u32> = sent(&mut host, ms(1)).iter().map(|(_, p)| p.body.len).collect();
     assert_eq!(lengths, [1000, 1000, 1000, 500, 7]);
     assert_eq!(host.port(Port(1)).backlog(), crate::qdisc::Backlog::default());

@@ -6,7 +6,9 @@ use super::socket::{Datagram, Socket, SocketError};
 use super::tcp::Wakes;
 use crate::fib::Decision;
 use crate::node::SocketReady;
-use crate::packet::{Body, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp};
+use crate::packet::{
+    Body, DEFAULT_TTL, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp,
+};
 use crate::reason::{Enqueue, Reason};
 use crate::tcp::config::PmtuDiscovery;
 use crate::tcp::{PathMtu, SocketError as NetworkError};
@@ -23,8 +25,6 @@ pub const UDP_SEND_BUFFER: u32 = 212_992;
 pub(super) const SKB_OVERHEAD: u32 = 768;
 /// Largest packet of a host to itself (`lo`).
 pub(super) const LOOPBACK_MTU: u32 = 65_536;
-/// Default hop limit (`net.ipv4.ip_default_ttl`).
-pub(super) const DEFAULT_TTL: u8 = 64;
 
 /// One UDP socket.
 #[derive(Debug)]
@@ -155,8 +155,7 @@ impl Host {
     /// # Errors
     /// The address is in use, or no port is free.
     pub fn udp_bind(&mut self, now: Instant, local: SocketAddr) -> Result<u32, SocketError> {
-        self.begin(now);
-        self.settle_owed(now);
+        self.begin_settled(now);
         let port = match local.port() {
             0 => self.free_udp_port(local.ip())?,
             port if self.udp_port_is_taken(SocketAddr::new(local.ip(), port)) => {
@@ -374,17 +373,9 @@ pub(super) fn network_header(
     protocol: u8,
 ) -> Option<Network> {
     match (src, dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => Some(Network::Ipv4(Ipv4 {
-            src,
-            dst,
-            tos,
-            ttl,
-            protocol,
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
-        })),
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            Some(Network::Ipv4(Ipv4 { tos, ttl, ..Ipv4::new(src, dst, protocol) }))
+        }
         (IpAddr::V6(src), IpAddr::V6(dst)) => Some(Network::Ipv6(Ipv6 {
             src,
             dst,

@@ -40,7 +40,7 @@ pub use gro::{GRO_MAX_SIZE, gro_ends, gro_merge};
 pub use gso::Segments;
 pub use icmp::Quoted;
 pub use link::{EtherType, Link, MacAddr};
-pub use network::{Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
+pub use network::{DEFAULT_TTL, Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
 pub use piece::Piece;
 pub use transport::{
     AccEcnOption, Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,

@@ -86,6 +86,27 @@ pub struct Ipv4 {
     pub fragment_offset: u16,
 }
 
+/// Time to live and hop limit of what hosts make (`IPDEFTTL`).
+pub const DEFAULT_TTL: u8 = 64;
+
+impl Ipv4 {
+    /// The header of a whole packet that must not be cut, with the default time to live, no type of
+    /// service and no identification.
+    pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8) -> Self {
+        Self {
+            src,
+            dst,
+            tos: 0,
+            ttl: DEFAULT_TTL,
+            protocol,
+            id: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+        }
+    }
+}
+
 /// IPv6 header fields (RFC 8200). The payload length follows from the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6 {

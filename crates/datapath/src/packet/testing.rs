@@ -7,15 +7,9 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 /// IPv4 without link header, don't-fragment set, id 100.
 pub fn ipv4(protocol: u8) -> Network {
     Network::Ipv4(Ipv4 {
-        src: Ipv4Addr::new(10, 0, 0, 1),
-        dst: Ipv4Addr::new(10, 0, 0, 2),
         tos: 0x02,
-        ttl: 64,
-        protocol,
         id: 100,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
+        ..Ipv4::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), protocol)
     })
 }
 

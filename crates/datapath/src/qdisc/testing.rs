@@ -22,15 +22,8 @@ pub fn flow_frame(port: u16, len: u32, tos: u8) -> Packet {
     let mut packet = Packet {
         link: Link::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(Ipv4 {
-            src: Ipv4Addr::new(10, 0, 0, 1),
-            dst: Ipv4Addr::new(10, 0, 0, 2),
             tos,
-            ttl: 64,
-            protocol: 17,
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
+            ..Ipv4::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17)
         }),
         transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
         body: Body { len: len - 42, ..Body::default() },

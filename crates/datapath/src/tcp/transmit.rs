@@ -6,16 +6,14 @@ use super::state::State;
 use super::{Connection, Cx, Handed};
 use crate::packet::seq::Seq;
 use crate::packet::{
-    AccEcnOption, Body, Ecn, GsoType, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, SackList,
-    Tcp, TcpFlags, TcpOptions, Transport,
+    AccEcnOption, Body, DEFAULT_TTL, Ecn, GsoType, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet,
+    SackList, Tcp, TcpFlags, TcpOptions, Transport,
 };
 use crate::reason::Enqueue;
 use crate::units::Instant;
 use core::net::SocketAddr;
 use core::num::NonZeroU8;
 
-/// `IPDEFTTL`.
-const DEFAULT_TTL: u8 = 64;
 /// Protocol number of TCP.
 const IPPROTO_TCP: u8 = 6;
 /// `MAX_TCP_OPTION_SPACE`.

@@ -42,15 +42,9 @@ fn header(network: Network) -> Packet {
 
 fn ipv4(protocol: u8) -> Packet {
     header(Network::Ipv4(Ipv4 {
-        src: [10, 0, 0, 1].into(),
-        dst: [10, 0, 0, 2].into(),
         tos: 2,
-        ttl: 64,
-        protocol,
         id: 1,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
+        ..Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), protocol)
     }))
 }
 

@@ -13,15 +13,8 @@ fn segment(relative: u32, len: u32, flags: TcpFlags) -> Packet {
     Packet {
         link: Link::None,
         network: Network::Ipv4(Ipv4 {
-            src: [10, 0, 1, 2].into(),
-            dst: [10, 0, 3, 2].into(),
             tos: 2,
-            ttl: 64,
-            protocol: 6,
-            id: 0,
-            dont_fragment: true,
-            more_fragments: false,
-            fragment_offset: 0,
+            ..Ipv4::new([10, 0, 1, 2].into(), [10, 0, 3, 2].into(), 6)
         }),
         transport: Transport::Tcp(Tcp {
             src_port: 40001,

@@ -12,7 +12,7 @@ use datapath::tcp::TcpConfig;
 use datapath::tcp::state::State;
 use datapath::units::{Duration, Instant};
 
-use super::path::Rerouted;
+use super::path::{Rerouted, possible_mtu};
 use super::{Setup, Step};
 use crate::case::Digest;
 use crate::oracle::tcp::{Broken, Flow};
@@ -94,7 +94,7 @@ impl Bench {
         let addresses = addresses(setup.ipv6);
         let has = |name: &str| setup.offloads.iter().any(|it| it == name);
         let mut host = Host::new();
-        let mtu = setup.mtu.clamp(if setup.ipv6 { 1_280 } else { 68 }, 65_535);
+        let mtu = possible_mtu(setup.ipv6, setup.mtu);
         let port = host.add_port(PortConfig {
             mtu,
             addresses: vec![(addresses[0], if setup.ipv6 { 64 } else { 24 })],

@@ -27,8 +27,8 @@ pub(super) fn flood(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>) {
         steps.push(Step::Call(Call::Set(0, number::SOL_SOCKET, number::SO_RCVBUF, size)));
     }
     let len = *draw.one_of(&[100, 500, 1_000, 1_460, 4_000]);
-    let data = Segment { len, flow: 0, options: Vec::new(), ..honest(draw, temper) };
-    let data = Segment { flags: data.flags & !flag::FIN, acks: Acks::All, ack_segments: 0, ..data };
+    let data =
+        Segment { len, flow: 0, acks: Acks::All, ack_segments: 0, ..one_of_many(draw, temper) };
     for _ in 0..draw.log_range(3..=80) {
         let from = *draw.weighted(&[(4, From::Next), (2, From::Acked)]);
         steps.push(Step::Segment(Segment { from, seq: 0, ..data.clone() }));
@@ -49,8 +49,7 @@ pub(super) fn scattered(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>)
     let span = draw.range(2..=16);
     let hole = draw.range(1..=4);
     let flow = *draw.weighted(&[(8, 0), (2, 1)]);
-    let plain = Segment { flow, from: From::Acked, options: Vec::new(), ..honest(draw, temper) };
-    let plain = Segment { flags: plain.flags & !flag::FIN, ..plain };
+    let plain = Segment { flow, from: From::Acked, ..one_of_many(draw, temper) };
     for _ in 0..draw.range(2..=12) {
         let first = draw.range(0..=span);
         let seq = ((hole + first) * unit) as i64;
@@ -64,4 +63,10 @@ pub(super) fn scattered(draw: &mut Draw, temper: &Temper, steps: &mut Vec<Step>)
         let len = ((hole + draw.range(0..=span)) * unit) as u16;
         steps.push(Step::Segment(Segment { seq: 0, len, ..plain }));
     }
+}
+
+/// What a peer would send, without options or an end.
+fn one_of_many(draw: &mut Draw, temper: &Temper) -> Segment {
+    let segment = honest(draw, temper);
+    Segment { options: Vec::new(), flags: segment.flags & !flag::FIN, ..segment }
 }

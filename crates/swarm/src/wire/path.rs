@@ -16,7 +16,7 @@ pub(super) struct Rerouted {
 impl Bench {
     /// `ip link set … mtu`.
     pub(super) fn set_mtu(&mut self, mtu: u32) {
-        let mtu = self.possible_mtu(mtu);
+        let mtu = possible_mtu(self.ipv6, mtu);
         self.max_mtu = self.max_mtu.max(mtu);
         self.one_mtu = false;
         self.host.port_config_mut(self.port).mtu = mtu;
@@ -24,7 +24,7 @@ impl Bench {
 
     /// `ip route replace … mtu` for the peer alone.
     pub(super) fn set_route_mtu(&mut self, mtu: u32) {
-        let mtu = self.possible_mtu(mtu);
+        let mtu = possible_mtu(self.ipv6, mtu);
         self.one_mtu = false;
         let mut route = Route::on_link(Prefix::host(self.addresses[1]), self.port.0);
         route.metrics.mtu = mtu;
@@ -34,19 +34,20 @@ impl Bench {
         self.rerouted = Some(Rerouted { mtu, since: flows.filter_map(segments).collect() });
     }
 
-    fn possible_mtu(&self, mtu: u32) -> u32 {
-        mtu.clamp(if self.ipv6 { 1_280 } else { 68 }, 65_535)
-    }
-
     /// A connection that has had a segment since the route changed knows its MTU (`__sk_dst_check`
     /// and `tcp_current_mss`).
     pub(super) fn check_path(&self, at: usize) -> Result<(), Broken> {
         let (Some(rerouted), Some(now)) = (&self.rerouted, self.look(at)) else { return Ok(()) };
-        let heard = |&&(flow, segments): &&(usize, u32)| flow == at && now.info.segs_in > segments;
-        if rerouted.since.iter().find(heard).is_some() && now.info.pmtu > rerouted.mtu {
+        let heard = |&(flow, segments): &(usize, u32)| flow == at && now.info.segs_in > segments;
+        if rerouted.since.iter().any(heard) && now.info.pmtu > rerouted.mtu {
             let what = format!("the route says {}, and {now:?}", rerouted.mtu);
             return Err(("path MTU", what));
         }
         Ok(())
     }
+}
+
+/// The MTU nearest to `mtu` that a device of this family takes.
+pub(super) fn possible_mtu(ipv6: bool, mtu: u32) -> u32 {
+    mtu.clamp(if ipv6 { 1_280 } else { 68 }, 65_535)
 }

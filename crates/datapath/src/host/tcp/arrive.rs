@@ -3,7 +3,8 @@
 use crate::host::Host;
 use crate::packet::seq::Seq;
 use crate::packet::{
-    Body, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+    Body, DEFAULT_TTL, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
+    Transport,
 };
 use crate::reason::Reason;
 use crate::tcp::Connection;
@@ -143,6 +144,3 @@ fn reply_to(network: Network) -> Network {
         other @ Network::Other(_) => other,
     }
 }
-
-/// `IPDEFTTL`.
-const DEFAULT_TTL: u8 = 64;
