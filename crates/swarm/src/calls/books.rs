@@ -10,7 +10,12 @@ pub type Way = (SocketAddr, SocketAddr);
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     written: u64,
+    /// Bytes that were read in line.
     read: u64,
+    /// Urgent bytes that `MSG_OOB` took.
+    taken: u64,
+    /// Of these, those that may have been read in line as well.
+    read_again: u64,
     /// Connections that were begun from here, or from there.
     begun: u32,
     /// Connections that `accept` gave.
@@ -58,14 +63,32 @@ impl Books {
         self.ways.entry(way).or_default().cut_off = true;
     }
 
-    /// Bytes were read; `under_way` are in writes that have not returned yet.
+    /// Bytes were read in line; `under_way` are in writes that have not returned yet.
     pub fn read(&mut self, way: Way, bytes: u64, under_way: u64) -> Result<(), String> {
+        self.ways.entry(way).or_default().read += bytes;
+        self.judge(way, under_way)
+    }
+
+    /// `MSG_OOB` took urgent bytes.
+    pub fn took(&mut self, way: Way, bytes: u64, under_way: u64) -> Result<(), String> {
+        self.ways.entry(way).or_default().taken += bytes;
+        self.judge(way, under_way)
+    }
+
+    /// A reader goes on in line with `SO_OOBINLINE`. What `MSG_OOB` took lies in line still, and only
+    /// without that option does a reader pass over it (`tcp_recvmsg_locked`).
+    pub fn reads_urgent_in_line(&mut self, way: Way) {
         let account = self.ways.entry(way).or_default();
-        account.read += bytes;
+        account.read_again = account.taken;
+    }
+
+    fn judge(&self, way: Way, under_way: u64) -> Result<(), String> {
+        let account = self.ways.get(&way).copied().unwrap_or_default();
         // An old segment may open a connection a second time, and its data with it: with Fast Open
         // or SYN cookies nobody remembers the first.
         let again = account.accepted > account.begun;
-        if again || account.read <= account.written.saturating_add(under_way) {
+        let once = account.read + account.taken - account.read_again;
+        if again || once <= account.written.saturating_add(under_way) {
             return Ok(());
         }
         Err(format!("{account:?} from {} to {}, {under_way} under way", way.0, way.1))

@@ -3,7 +3,7 @@
 use core::task::Poll;
 
 use datapath::socket::number::{
-    MSG_ERRQUEUE, MSG_MORE, MSG_OOB, MSG_PEEK, MSG_TRUNC, SPLICE_F_MORE,
+    MSG_ERRQUEUE, MSG_MORE, MSG_OOB, MSG_PEEK, MSG_TRUNC, SO_OOBINLINE, SOL_SOCKET, SPLICE_F_MORE,
 };
 use datapath::socket::{Address, Data, Fd, Return, Syscall};
 
@@ -118,8 +118,14 @@ impl Process {
             Some(Kind::Stream(stream)) if flags & (MSG_PEEK | MSG_ERRQUEUE) == 0 => {
                 let Some((local, peer)) = stream.ends else { return Ok(()) };
                 let way = (peer, local);
+                if flags & MSG_OOB != 0 {
+                    return judge.books.took(way, moved, judge.under_way);
+                }
+                if moved > 0 && self.has_urgent_in_line(judge, fd) {
+                    judge.books.reads_urgent_in_line(way);
+                }
                 judge.books.read(way, moved, judge.under_way)?;
-                let ended = moved == 0 && room > 0 && flags & MSG_OOB == 0 && !stream.partial;
+                let ended = moved == 0 && room > 0 && !stream.partial;
                 if !ended {
                     return Ok(());
                 }
@@ -127,6 +133,15 @@ impl Process {
                 judge.books.ended(way, judge.under_way, by_cookie)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// `SO_OOBINLINE`.
+    fn has_urgent_in_line(&mut self, judge: &mut Judge<'_>, fd: Fd) -> bool {
+        let option = Syscall::get(fd, SOL_SOCKET, SO_OOBINLINE);
+        match self.quietly(judge, option) {
+            Poll::Ready(Ok(returned)) => returned.option_number() == Some(1),
+            _ => false,
         }
     }
 
