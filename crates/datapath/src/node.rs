@@ -64,4 +64,6 @@ impl SocketReady {
     pub const ERROR: u8 = 4;
     /// Both directions are closed.
     pub const HANGUP: u8 = 8;
+    /// The state has changed: whoever waits for anything at all looks again (`sk_state_change`).
+    pub const STATE: u8 = 16;
 }

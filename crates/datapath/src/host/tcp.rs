@@ -67,7 +67,8 @@ impl Wakes {
     pub(super) fn count(&mut self, ready: u8) {
         self.read += u32::from(ready & SocketReady::READABLE != 0);
         self.write += u32::from(ready & SocketReady::WRITABLE != 0);
-        self.state += u32::from(ready & (SocketReady::ERROR | SocketReady::HANGUP) != 0);
+        let state = SocketReady::ERROR | SocketReady::HANGUP | SocketReady::STATE;
+        self.state += u32::from(ready & state != 0);
     }
 
     /// All of them.

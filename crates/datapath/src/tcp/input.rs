@@ -384,12 +384,7 @@ impl Connection {
     pub(super) fn fin(&mut self, cx: &mut Cx<'_>) {
         self.ack.scheduled = true;
         self.rcv.fin_received = true;
-        cx.ready |= SocketReady::READABLE;
-        if self.shut_write {
-            // Both directions are over, in CLOSING already: who waits for that alone is woken now
-            // (`sk_state_change`), and not only by the ACK of our FIN.
-            cx.ready |= SocketReady::HANGUP;
-        }
+        cx.ready |= SocketReady::READABLE | SocketReady::STATE;
         match self.state {
             State::SynRecv | State::Established => {
                 self.state = State::CloseWait;

@@ -108,11 +108,10 @@ impl Connection {
             return;
         }
         cx.ready |= SocketReady::READABLE;
-        // An urgent byte that was never read is in line from now on, or lost where it would stop
-        // the reader.
-        if let Some((old, state)) = known
+        // An urgent byte before the new one is in line from now on, but for the one that the reader
+        // stands at, which is passed over, taken or not.
+        if let Some((old, _)) = known
             && old == self.rcv.copied_seq
-            && state != Byte::Read
             && !inline
             && self.rcv.copied_seq != self.rcv.nxt
         {

@@ -242,6 +242,18 @@ fn urgent_data_is_out_of_band_unless_it_is_to_be_in_line() {
     }
 }
 
+/// As Linux 6.18 does (`tcp_check_urg`): a byte that was taken out of band is not read once more where
+/// the next one follows it.
+#[test]
+fn a_taken_urgent_byte_is_passed_over_when_the_next_is_announced() {
+    let mut pair = Pair::connected();
+    assert_eq!(pair.value(CLIENT, Syscall::send(3, 1, number::MSG_OOB)), Ok(1));
+    assert_eq!(pair.value(SERVER, Syscall::recv(4, 1, number::MSG_OOB)), Ok(1));
+    assert_eq!(pair.value(CLIENT, Syscall::send(3, 1, number::MSG_OOB)), Ok(1));
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 3)), Ok(3));
+    assert_eq!(pair.value(SERVER, Syscall::read(4, 100)), Ok(3), "neither urgent byte is in line");
+}
+
 #[test]
 fn a_peek_leaves_what_it_sees_and_waitall_waits_for_all() {
     let mut pair = Pair::connected();

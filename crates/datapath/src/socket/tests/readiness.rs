@@ -108,6 +108,20 @@ fn edge_triggered_events_come_once_for_each_arrival() {
     }
 }
 
+/// As Linux 6.18 does: `tcp_fin` wakes all who wait, for whatever they do (`sk_state_change`).
+#[test]
+fn a_fin_is_an_edge_for_those_who_wait_for_space_alone() {
+    let mut pair = Pair::connected();
+    let epfd = watch(&mut pair, 4, number::EPOLLOUT | number::EPOLLET);
+    assert_eq!(events(&mut pair, SERVER, epfd), [number::EPOLLOUT]);
+    assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Ok(10));
+    assert_eq!(events(&mut pair, SERVER, epfd), [], "data is not for them");
+    let shutdown = Syscall::Shutdown { fd: 3, how: number::SHUT_WR };
+    assert_eq!(pair.value(CLIENT, shutdown), Ok(0));
+    assert_eq!(events(&mut pair, SERVER, epfd), [number::EPOLLOUT]);
+    assert_eq!(events(&mut pair, SERVER, epfd), []);
+}
+
 #[test]
 fn one_shot_events_come_once_until_asked_for_again() {
     let mut pair = Pair::connected();
