@@ -151,18 +151,36 @@ impl Flow {
         let known = self.begun.iter().position(|out| same(out) && out.connection == present);
         if known.is_none() && core::mem::take(&mut self.may_begin_anew) {
             self.begins_anew();
+            self.asked.clear();
         }
         let out = if let Some(place) = known {
             self.begun.remove(place)
         } else {
             let answers = segment.has(flag::ACK);
-            let connection = self.without_numbers();
+            let connection = self.asked_in(segment).unwrap_or_else(|| self.without_numbers());
             // It may answer a SYN of the connection before once more.
             let guessed = self.begun.iter().any(same);
             let out = Outgoing::new(segment.seq, self.syn_window, answers, connection);
             Outgoing { guessed, ..out }
         };
         self.begun.push(out);
+    }
+
+    /// A SYN comes, and no connection is there: it asks for the present one.
+    pub(super) fn asks(&mut self, segment: &Segment) {
+        self.asked.push((segment.seq, segment.end(), self.past.len()));
+    }
+
+    /// The connection that the SYN asked for which a SYN-ACK answers, data taken or not, if there is
+    /// only one: the answer may have waited in the device (Fast Open lets an application write and a
+    /// reset come meanwhile) until a cookie of an earlier answer seemed to begin the next connection.
+    fn asked_in(&self, answer: &Segment) -> Option<usize> {
+        let answered = |&&(begin, end, _): &&(u32, u32, usize)| {
+            (1..=end.wrapping_sub(begin)).contains(&answer.ack.wrapping_sub(begin))
+        };
+        let mut connections = self.asked.iter().filter(answered).map(|it| it.2);
+        let first = connections.next().filter(|_| answer.has(flag::ACK))?;
+        connections.all(|other| other == first).then_some(first)
     }
 
     /// The first connection whose SYN has not left yet, where there was one before the present one:

@@ -94,6 +94,8 @@ pub struct Flow {
     pub(super) may_have_returned: bool,
     /// A SYN has come in a batch that the host had not looked at: it may begin another connection.
     pub(super) may_begin_anew: bool,
+    /// Each SYN that came where no connection was: its number, where it ends, and the connection.
+    pub(super) asked: Vec<(u32, u32, usize)>,
     /// Just past the highest number that the peer has sent.
     pub peer_next: u32,
     /// Every run of numbers that has come from the peer and may have been taken.
@@ -184,6 +186,7 @@ impl Flow {
         self.unlooked += 1;
         if first && missing && !self.active {
             self.begins_anew();
+            self.asks(segment);
         }
         self.may_begin_anew |= first && !missing && is_stale;
         if first && self.active {

@@ -88,3 +88,21 @@ fn a_reset_and_a_cookie_in_one_batch_leave_two_connections_possible() {
     flow.heard(&syn(100, flag::ACK, 500), &waits());
     assert_eq!(flow.sent(&early, 0, true), Ok(()));
 }
+
+#[test]
+fn an_answer_that_waits_in_the_device_belongs_to_the_connection_that_was_asked_for() {
+    let busy = |there| Arrival { quiet: false, ..at(there) };
+    let mut flow = Flow::default();
+    flow.heard(&syn(99, flag::SYN, 0), &busy(There::Nothing));
+    flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
+    // By Fast Open: there is a connection at once, to which 10 bytes are written.
+    flow.heard(&Segment { len: 100, ..syn(200, flag::SYN, 0) }, &busy(There::Nothing));
+    flow.lives();
+    flow.written = 10;
+    flow.heard(&syn(301, flag::RST, 0), &busy(There::Living));
+    flow.heard(&syn(301, flag::ACK, 500), &busy(There::Gone));
+    flow.sent(&syn(519, flag::SYN | flag::ACK, 301), 0, true).expect("lawful");
+    assert_eq!(flow.sent(&data(520, 10, 301), 0, true), Ok(()));
+    let more = flow.sent(&data(530, 1, 301), 0, true).map_err(|it| it.0);
+    assert_eq!(more, Err("exact bytes"));
+}
