@@ -7,7 +7,19 @@ use std::collections::BTreeSet;
 
 use super::frame::{Segment, flag};
 use super::outgoing::{COOKIE_MSS, Limits, Outgoing};
-use super::tcp::{Broken, FAR, Flow, after};
+use super::tcp::{Broken, FAR, Flow, MAX_SCALE, after};
+
+/// What has come and the host has not looked at yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Batch {
+    /// A reset.
+    has_reset: bool,
+    /// New data, and behind it what may bring a cookie back.
+    has_data: bool,
+    has_cookie_behind_data: bool,
+    /// What may bring a cookie back.
+    cookies: Vec<Segment>,
+}
 
 impl Flow {
     /// The present numbers of the host.
@@ -74,7 +86,7 @@ impl Flow {
     pub(super) fn begins_anew(&mut self) {
         if core::mem::take(&mut self.has_lived) || (self.written, self.read) != (0, 0) {
             self.past.push(self.written);
-            (self.written, self.read) = (0, 0);
+            (self.written, self.read, self.is_deaf) = (0, 0, false);
         }
     }
 
@@ -135,12 +147,54 @@ impl Flow {
 
     /// A segment goes into a batch that the host has not looked at. Where a reset waits before what
     /// brings a cookie back, a connection of the same numbers may follow the one that was, and what
-    /// is written meanwhile belongs to either.
+    /// is written meanwhile belongs to either. So does new data where nobody reads any more: it ends
+    /// the connection (`tcp_rcv_state_process`, `TCPAbortOnData`).
     pub(super) fn waits_in_batch(&mut self, segment: &Segment) {
         let acks = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::ACK;
+        let returns = acks && self.returns_cookie(segment, |_| true);
         self.may_have_returned |=
-            self.reset_waits && acks && self.returns_cookie(segment, |_| true);
-        self.reset_waits |= segment.has(flag::RST);
+            returns && (self.batch.has_reset || self.batch.has_data && self.is_deaf);
+        if returns {
+            self.batch.has_cookie_behind_data |= self.batch.has_data;
+            self.batch.cookies.push(segment.clone());
+        }
+        self.batch.has_reset |= segment.has(flag::RST);
+        let data_end = segment.seq.wrapping_add(segment.len);
+        let is_new = self.host_ack.is_none_or(|ack| after(data_end, ack));
+        self.batch.has_data |= segment.len > 0 && is_new;
+    }
+
+    /// The application closes a connection that goes on, or shuts down its reading.
+    pub fn reads_no_more(&mut self) {
+        self.is_deaf = true;
+        self.may_have_returned |= self.batch.has_cookie_behind_data;
+    }
+
+    /// Something that may bring a cookie back waits in a batch.
+    pub fn cookie_waits(&self) -> bool {
+        !self.batch.cookies.is_empty()
+    }
+
+    /// A call has ended the connection, as `close` does with a reset where bytes are unread
+    /// (`tcp_close`). What waits in a batch finds none, as if it came only now: a cookie in it may
+    /// begin another one of the same numbers (`cookie_v4_check`).
+    pub fn ended_by_a_call(&mut self) {
+        let waiting = core::mem::take(&mut self.batch.cookies);
+        self.returns_anew();
+        for segment in &waiting {
+            self.returns(segment, true);
+            self.heard_ack(segment);
+        }
+    }
+
+    /// A segment may bring a cookie back. `unknown`: to its listener, as there is no connection.
+    pub(super) fn returns(&mut self, segment: &Segment, unknown: bool) {
+        if self.heard_cookie(segment) || unknown {
+            self.marks.uncertain();
+            self.offered.ambiguous();
+            // The window scale lies in the time stamp that comes back, or seems to.
+            self.peer_scale = MAX_SCALE;
+        }
     }
 
     pub(super) fn sent_syn(&mut self, segment: &Segment) {
@@ -151,18 +205,36 @@ impl Flow {
         let known = self.begun.iter().position(|out| same(out) && out.connection == present);
         if known.is_none() && core::mem::take(&mut self.may_begin_anew) {
             self.begins_anew();
+            self.asked.clear();
         }
         let out = if let Some(place) = known {
             self.begun.remove(place)
         } else {
             let answers = segment.has(flag::ACK);
-            let connection = self.without_numbers();
+            let connection = self.asked_in(segment).unwrap_or_else(|| self.without_numbers());
             // It may answer a SYN of the connection before once more.
             let guessed = self.begun.iter().any(same);
             let out = Outgoing::new(segment.seq, self.syn_window, answers, connection);
             Outgoing { guessed, ..out }
         };
         self.begun.push(out);
+    }
+
+    /// A SYN comes, and no connection is there: it asks for the present one.
+    pub(super) fn asks(&mut self, segment: &Segment) {
+        self.asked.push((segment.seq, segment.end(), self.past.len()));
+    }
+
+    /// The connection that the SYN asked for which a SYN-ACK answers, data taken or not, if there is
+    /// only one: the answer may have waited in the device (Fast Open lets an application write and a
+    /// reset come meanwhile) until a cookie of an earlier answer seemed to begin the next connection.
+    fn asked_in(&self, answer: &Segment) -> Option<usize> {
+        let answered = |&&(begin, end, _): &&(u32, u32, usize)| {
+            (1..=end.wrapping_sub(begin)).contains(&answer.ack.wrapping_sub(begin))
+        };
+        let mut connections = self.asked.iter().filter(answered).map(|it| it.2);
+        let first = connections.next().filter(|_| answer.has(flag::ACK))?;
+        connections.all(|other| other == first).then_some(first)
     }
 
     /// The first connection whose SYN has not left yet, where there was one before the present one:

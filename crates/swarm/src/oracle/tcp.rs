@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use datapath::tcp::state::State;
 
+use super::beginnings::Batch;
 use super::ecn::Marks;
 use super::frame::{Segment, flag};
 use super::offered::Offered;
@@ -87,13 +88,17 @@ pub struct Flow {
     pub reset: bool,
     /// Segments that have come since the host's state was looked at last.
     pub unlooked: u32,
-    /// A reset has come since then.
-    pub(super) reset_waits: bool,
-    /// A reset and then a cookie have come in one batch: either of two connections of the same
-    /// numbers may be there.
+    /// What matters of them.
+    pub(super) batch: Batch,
+    /// Nobody reads the present connection any more: new data ends it.
+    pub(super) is_deaf: bool,
+    /// What ends a connection and then a cookie have come in one batch: either of two connections
+    /// of the same numbers may be there.
     pub(super) may_have_returned: bool,
     /// A SYN has come in a batch that the host had not looked at: it may begin another connection.
     pub(super) may_begin_anew: bool,
+    /// Each SYN that came where no connection was: its number, where it ends, and the connection.
+    pub(super) asked: Vec<(u32, u32, usize)>,
     /// Just past the highest number that the peer has sent.
     pub peer_next: u32,
     /// Every run of numbers that has come from the peer and may have been taken.
@@ -108,7 +113,7 @@ pub struct Flow {
     /// What the peer has acknowledged and allowed that was not on the wire then: it may have waited
     /// in the host's own queue.
     pub(super) claims: Vec<(u32, u32)>,
-    peer_scale: u8,
+    pub(super) peer_scale: u8,
     /// The segment size of each SYN of the peer, if it told one.
     offered_mss: Vec<Option<u32>>,
     pub(super) syn_window: u32,
@@ -184,6 +189,7 @@ impl Flow {
         self.unlooked += 1;
         if first && missing && !self.active {
             self.begins_anew();
+            self.asks(segment);
         }
         self.may_begin_anew |= first && !missing && is_stale;
         if first && self.active {
@@ -239,11 +245,8 @@ impl Flow {
             if returns && arrival.there == There::Gone && !self.active {
                 self.returns_anew();
             }
-            if returns && (self.heard_cookie(segment) || unknown) {
-                self.marks.uncertain();
-                self.offered.ambiguous();
-                // The window scale lies in the time stamp that comes back, or seems to.
-                self.peer_scale = MAX_SCALE;
+            if returns {
+                self.returns(segment, unknown);
             }
             self.heard_ack(segment);
         }
@@ -308,7 +311,7 @@ impl Flow {
         }
     }
 
-    fn heard_ack(&mut self, segment: &Segment) {
+    pub(super) fn heard_ack(&mut self, segment: &Segment) {
         if segment.window == 0 && self.closed_at.is_none_or(|seq| after(segment.seq, seq)) {
             self.closed_at = Some(segment.seq);
         }
@@ -476,7 +479,7 @@ impl Flow {
     /// The host's state is looked at: so many segments have come since it was the last time.
     pub fn looked(&mut self) -> u32 {
         self.held.clear();
-        self.reset_waits = false;
+        self.batch = Batch::default();
         core::mem::take(&mut self.unlooked)
     }
 

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 use core::task::Poll;
 
 use datapath::socket::{Call as Waiting, Errno, Return, Syscall, number};
+use datapath::tcp::state::State;
 
 use super::bench::{Bench, LISTENER, SERVER};
 use super::calls::Call;
@@ -57,10 +58,45 @@ impl Bench {
     /// Carries out a call that does not wait. One that would is given up.
     pub(super) fn syscall(&mut self, syscall: &Syscall) -> Result<Return, Errno> {
         let mut call = Waiting::from(syscall.clone());
-        match self.sockets.call(self.now, &mut self.host, &mut call) {
+        let living = self.living_before_a_cookie();
+        let unread = self.no_longer_read(syscall);
+        let outcome = match self.sockets.call(self.now, &mut self.host, &mut call) {
             Poll::Ready(outcome) => outcome,
             Poll::Pending => Err(Errno::EAGAIN),
+        };
+        for at in living {
+            if !self.lives(at) {
+                self.flows[at].ended_by_a_call();
+            }
         }
+        if let Some(at) = unread.filter(|at| self.lives(*at)) {
+            self.flows[at].reads_no_more();
+        }
+        outcome
+    }
+
+    /// The flow whose connection nobody reads any more after this call.
+    fn no_longer_read(&self, syscall: &Syscall) -> Option<usize> {
+        let fd = match *syscall {
+            Syscall::Close { fd } => fd,
+            Syscall::Shutdown { fd, how } if how != number::SHUT_WR => fd,
+            _ => return None,
+        };
+        let connection = self.host.tcp_connection(self.sockets.host_socket(fd)?)?;
+        if connection.state() == State::Close { None } else { self.find_flow(fd) }
+    }
+
+    fn lives(&self, at: usize) -> bool {
+        self.state_of(at).is_some_and(|state| state != State::Close)
+    }
+
+    /// Flows that have a connection while something waits that may bring a cookie back.
+    fn living_before_a_cookie(&self) -> Vec<usize> {
+        if self.host.port(self.port).rx_waiting() == 0 {
+            return Vec::new();
+        }
+        let both = |at: &usize| self.flows[*at].cookie_waits() && self.lives(*at);
+        (0..self.flows.len()).filter(both).collect()
     }
 
     /// What a call says about flows.

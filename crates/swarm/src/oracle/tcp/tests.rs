@@ -88,3 +88,67 @@ fn a_reset_and_a_cookie_in_one_batch_leave_two_connections_possible() {
     flow.heard(&syn(100, flag::ACK, 500), &waits());
     assert_eq!(flow.sent(&early, 0, true), Ok(()));
 }
+
+/// A listener's connection by a SYN cookie, to which 1,000 bytes were written.
+fn by_cookie() -> Flow {
+    let mut flow = Flow::default();
+    flow.heard(&syn(99, flag::SYN, 0), &at(There::Nothing));
+    flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
+    flow.heard(&syn(100, flag::ACK, 500), &at(There::Nothing));
+    flow.lives();
+    flow.looked();
+    flow.written = 1_000;
+    flow
+}
+
+fn fin(seq: u32, ack: u32) -> Segment {
+    Segment { flags: flag::ACK | flag::FIN, ..data(seq, 0, ack) }
+}
+
+#[test]
+fn a_cookie_that_waits_while_a_call_ends_the_connection_begins_another() {
+    let waits = Arrival { quiet: false, ..at(There::Living) };
+    let mut flow = by_cookie();
+    flow.heard(&data(100, 10, 500), &waits);
+    assert!(flow.cookie_waits());
+    assert!(flow.clone().sent(&fin(500, 110), 0, true).is_err(), "nothing has ended it");
+    flow.ended_by_a_call();
+    assert_eq!(flow.clone().sent(&data(500, 1_000, 100), 0, true), Ok(()), "left of the first");
+    assert_eq!(flow.sent(&fin(500, 110), 0, true), Ok(()));
+}
+
+#[test]
+fn data_that_nobody_reads_and_a_cookie_in_one_batch_leave_two_connections_possible() {
+    let waits = || Arrival { quiet: false, ..at(There::Living) };
+    let mut flow = by_cookie();
+    flow.heard(&data(100, 10, 500), &waits());
+    flow.reads_no_more();
+    assert!(flow.clone().sent(&fin(500, 110), 0, true).is_err(), "one segment is only one thing");
+    let mut read = by_cookie();
+    for flow in [&mut flow, &mut read] {
+        flow.heard(&data(100, 10, 500), &waits());
+        flow.heard(&data(100, 10, 500), &waits());
+    }
+    assert_eq!(flow.sent(&fin(500, 110), 0, true), Ok(()));
+    assert!(read.clone().sent(&fin(500, 110), 0, true).is_err(), "it is still read");
+    read.reads_no_more();
+    assert_eq!(read.sent(&fin(500, 110), 0, true), Ok(()));
+}
+
+#[test]
+fn an_answer_that_waits_in_the_device_belongs_to_the_connection_that_was_asked_for() {
+    let busy = |there| Arrival { quiet: false, ..at(there) };
+    let mut flow = Flow::default();
+    flow.heard(&syn(99, flag::SYN, 0), &busy(There::Nothing));
+    flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
+    // By Fast Open: there is a connection at once, to which 10 bytes are written.
+    flow.heard(&Segment { len: 100, ..syn(200, flag::SYN, 0) }, &busy(There::Nothing));
+    flow.lives();
+    flow.written = 10;
+    flow.heard(&syn(301, flag::RST, 0), &busy(There::Living));
+    flow.heard(&syn(301, flag::ACK, 500), &busy(There::Gone));
+    flow.sent(&syn(519, flag::SYN | flag::ACK, 301), 0, true).expect("lawful");
+    assert_eq!(flow.sent(&data(520, 10, 301), 0, true), Ok(()));
+    let more = flow.sent(&data(530, 1, 301), 0, true).map_err(|it| it.0);
+    assert_eq!(more, Err("exact bytes"));
+}
