@@ -56,6 +56,8 @@ struct Waiting {
     opening: Option<u64>,
     /// Where what it writes goes, as far as that is known.
     way: Option<Way>,
+    /// It was handed in before.
+    has_waited: bool,
 }
 
 /// So many threads wait at most.
@@ -109,7 +111,7 @@ impl Process {
         }
         self.calls += 1;
         let opening = used_by(&syscall).and_then(|fd| self.model.opening(fd));
-        let waiting = Waiting { call: syscall.into(), step, opening, way: None };
+        let waiting = Waiting { call: syscall.into(), step, opening, way: None, has_waited: false };
         if let Some(waiting) = self.go_on(judge, waiting)? {
             self.must_be_allowed_to_wait(&waiting)?;
             self.waiting.push(waiting);
@@ -163,11 +165,18 @@ impl Process {
         let present = written_by(syscall).and_then(|fd| self.way_of(fd));
         let way = waiting.way.or(present);
         let Poll::Ready(outcome) = outcome else {
-            return Ok(Some(Waiting { way, ..waiting }));
+            return Ok(Some(Waiting { way, has_waited: true, ..waiting }));
         };
         if let Some(present) = present.filter(|present| Some(*present) != way) {
             // It was connected anew under the write: what was not written before went there.
             judge.books.cut_off(present, bytes_to_write(syscall));
+        }
+        // One of its descriptors was closed: how far it got, nobody is told.
+        if waiting.has_waited
+            && outcome == Err(Errno::EBADF)
+            && let Some(way) = way
+        {
+            judge.books.cut_off(way, bytes_to_write(syscall));
         }
         judge.digest.add_text(&format!("{outcome:?}"));
         let broken = |(oracle, what): (&'static str, String)| {
@@ -240,7 +249,7 @@ impl Process {
         }
         self.take_effect(judge, syscall, outcome).map_err(|what| ("descriptors", what))?;
         self.check_amount(syscall, outcome).map_err(|what| ("amounts", what))?;
-        self.keep_books(judge, syscall, (way, closed_since), outcome)
+        self.keep_books(judge, syscall, way, outcome)
             .map_err(|what| ("bytes", what))
     }
 

@@ -132,7 +132,9 @@ impl Look {
         let info = &self.info;
         let mss = i64::from(info.snd_mss);
         let cwnd_room = (i64::from(info.snd_cwnd) - self.in_flight()) * mss;
-        let flight = i64::from(info.unacked) * mss;
+        // Segments were longer before a larger window halved them (`tcp_bound_to_half_wnd`).
+        let sent_bytes = info.bytes_sent.saturating_sub(info.bytes_retrans + info.bytes_acked);
+        let flight = (i64::from(info.unacked) * mss).max(sent_bytes as i64);
         let room = cwnd_room.min(i64::from(info.snd_wnd) - flight);
         // A third of the window is never put off (tcp_tso_win_divisor).
         let whole = i64::from(info.snd_wnd).min(i64::from(info.snd_cwnd) * mss);

@@ -7,7 +7,7 @@ use datapath::socket::number::{
 };
 use datapath::socket::{Address, Data, Fd, Return, Syscall};
 
-use super::about::{bytes_to_write, written_by};
+use super::about::written_by;
 use super::{Judge, Outcome, Process, canonical};
 use crate::calls::books::Way;
 use crate::calls::model::Kind;
@@ -18,14 +18,10 @@ impl Process {
         &mut self,
         judge: &mut Judge<'_>,
         syscall: &Syscall,
-        (way, closed_since): (Option<Way>, bool),
+        way: Option<Way>,
         outcome: &Outcome,
     ) -> Result<(), String> {
         let Ok(returned) = outcome else {
-            // How far a write got whose descriptor was closed under it, nobody is told.
-            if let Some(way) = way.filter(|_| closed_since) {
-                judge.books.cut_off(way, bytes_to_write(syscall));
-            }
             if let Some(corked) = written_by(syscall).and_then(|fd| self.model.corked_mut(fd)) {
                 corked[0] = 0;
             }
@@ -137,7 +133,7 @@ impl Process {
     }
 
     /// `SO_OOBINLINE`.
-    fn has_urgent_in_line(&mut self, judge: &mut Judge<'_>, fd: Fd) -> bool {
+    pub(super) fn has_urgent_in_line(&mut self, judge: &mut Judge<'_>, fd: Fd) -> bool {
         let option = Syscall::get(fd, SOL_SOCKET, SO_OOBINLINE);
         match self.quietly(judge, option) {
             Poll::Ready(Ok(returned)) => returned.option_number() == Some(1),

@@ -4,7 +4,7 @@ use core::task::Poll;
 
 use datapath::socket::number::{
     EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLONESHOT, EPOLLOUT, MSG_DONTWAIT, MSG_PEEK,
-    SOCK_NONBLOCK,
+    SIOCATMARK, SOCK_NONBLOCK,
 };
 use datapath::socket::{Call, Data, Errno, Fd, PollFd, Return, Syscall};
 
@@ -34,7 +34,9 @@ impl Process {
                 self.expect(judge, step, accept, ready & EPOLLIN != 0, waits)
             }
             Some(Kind::Stream(stream)) => {
-                self.expect(judge, step, read, ready & EPOLLIN != 0, waits && !stream.tuned)?;
+                let tuned = stream.tuned;
+                let must_go = ready & EPOLLIN != 0 && !self.stands_at_urgent_byte(judge, fd);
+                self.expect(judge, step, read, must_go, waits && !tuned)?;
                 let send = Syscall::send(fd, 1, MSG_DONTWAIT);
                 if ready & EPOLLOUT == 0 {
                     return Ok(());
@@ -45,6 +47,17 @@ impl Process {
             Some(Kind::Epoll) => self.probe_epoll(judge, step, fd),
             _ => Ok(()),
         }
+    }
+
+    /// The next byte is passed over. While memory is short `poll` counts it though it may be the only one
+    /// (`tcp_epollin_ready`).
+    fn stands_at_urgent_byte(&mut self, judge: &mut Judge<'_>, fd: Fd) -> bool {
+        let mark = Syscall::Ioctl { fd, request: SIOCATMARK, argument: 0 };
+        let at_mark = matches!(
+            self.quietly(judge, mark),
+            Poll::Ready(Ok(Return { data: Data::Number(1), .. }))
+        );
+        at_mark && !self.has_urgent_in_line(judge, fd)
     }
 
     /// An epoll tells of each descriptor what `poll` says of it; of those that are told edges, or
