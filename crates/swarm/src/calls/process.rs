@@ -249,8 +249,7 @@ impl Process {
         }
         self.take_effect(judge, syscall, outcome).map_err(|what| ("descriptors", what))?;
         self.check_amount(syscall, outcome).map_err(|what| ("amounts", what))?;
-        self.keep_books(judge, syscall, way, outcome)
-            .map_err(|what| ("bytes", what))
+        self.keep_books(judge, syscall, way, outcome).map_err(|what| ("bytes", what))
     }
 
     /// What calls return is no more than they were asked for.
