@@ -121,6 +121,9 @@ pub struct Witness {
     /// Streams of which some bytes never came, though they were acknowledged: SYN cookies of Linux
     /// let that happen, and nothing else may.
     pub skipped: BTreeSet<(SocketAddr, SocketAddr)>,
+    /// Streams to which that may have happened, if a cookie was taken back at all: a segment that may
+    /// have brought one has overtaken others, which came before anybody acknowledged them.
+    pub overtaken: BTreeSet<(SocketAddr, SocketAddr)>,
     /// ICMP and ICMPv6 errors that reached each node.
     pub errors: Vec<u64>,
     /// Datagrams dropped, by their ends.
@@ -287,6 +290,9 @@ impl Witness {
             {
                 life.begins.insert(begin);
                 may_begin_again = true;
+                if !life.has(0, begin) {
+                    self.overtaken.insert((from, to));
+                }
             }
         }
         if tcp.flags.contains(TcpFlags::ACK) {
