@@ -51,7 +51,8 @@ struct Alive {
     /// How many segments it has sent so far.
     segments: u64,
     /// Its timeout has doubled up to the longest one: if its application has closed it, it gives up when it
-    /// would next ask for a window (`tcp_probe_timer`, `tcp_orphan_retries`).
+    /// would next ask for a window (`tcp_probe_timer`, `tcp_orphan_retries`). Or it does so by a time of
+    /// its own.
     is_weary: bool,
 }
 
@@ -62,10 +63,14 @@ fn alive(bench: &Bench) -> Vec<Alive> {
     };
     let flows = (0..bench.flows.len()).filter(can_send);
     let alive = |at: usize| {
-        let info = bench.connection(at)?.info(bench.now);
+        let tcp = bench.connection(at)?;
+        let info = tcp.info(bench.now);
         let longest_ms = u64::from(bench.host.tcp_defaults().sysctl.tcp_rto_max_ms);
         let timeout_us = u64::from(info.rto) << info.backoff.min(20);
-        let is_weary = timeout_us >= 1_000 * longest_ms;
+        // `TCP_USER_TIMEOUT` counts from the first probe of a closed window until one takes the first
+        // segment whole (`tcp_probe_timer`, `tcp_ack_probe`), which honest peers need not open.
+        let is_in_a_hurry = info.probes > 0 && tcp.config().user_timeout_ms > 0;
+        let is_weary = timeout_us >= 1_000 * longest_ms || is_in_a_hurry;
         Some(Alive { at, segments: bench.flows[at].segments, is_weary })
     };
     flows.filter_map(alive).collect()
