@@ -75,18 +75,24 @@ pub fn runs(points: u64, repetitions: u32) -> Result<u64, String> {
     ))
 }
 
-/// The routes of nodes with several links, one to each host and to each end of a link.
+/// The routes of nodes with several links, one to each host and to each end of a link. With
+/// `shortest` paths it is one to each switch that has hosts.
 pub fn check_routes(
     nodes: &[NodePlan],
     links: &[LinkPlan],
     written: &Written,
+    shortest: bool,
     places: &[&Origin],
     faults: &Faults<'_>,
 ) -> Option<()> {
     let tables = Ways::tables(nodes, links, written);
     let hosts = nodes.iter().filter(|node| node.role == Role::Host).count();
-    let each = hosts + 2 * links.len();
-    if tables.len().saturating_mul(each.max(nodes.len())) <= ROUTES_MAX {
+    let each = if shortest {
+        Ways::class_count(nodes, links)
+    } else {
+        (hosts + 2 * links.len()).max(nodes.len())
+    };
+    if tables.len().saturating_mul(each) <= ROUTES_MAX {
         return Some(());
     }
     let message = format!(

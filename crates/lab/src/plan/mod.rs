@@ -17,17 +17,19 @@ mod parse;
 pub mod quantity;
 pub(crate) mod read;
 mod routes;
+mod shortest;
 mod sysctl;
 pub(crate) mod tc;
 pub mod tc_session;
+mod topology;
 
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Diagnostics, clipped, excerpt, nearest, suggest};
 pub use ip::interfaces;
 pub use model::{
-    App, Direction, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan,
-    Role, SysctlSetting,
+    App, Direction, Fabric, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan,
+    PortPlan, Role, SysctlSetting, Weights,
 };
 pub use routes::Ways;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use datapath::fib::{Algorithm as RouteAlgorithm, Features};
+use datapath::fib::hash::Policy;
+use datapath::fib::{Algorithm as RouteAlgorithm, Features, Prefix};
 use datapath::host::SharedBuffer;
 use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::tcp::cc::{Algorithm, dctcp};
@@ -37,8 +38,31 @@ pub struct Plan {
     pub measure: Measure,
     /// The links that lead from each node to each other one.
     pub ways: Ways,
+    /// What `[topology]` says of its routes.
+    pub fabric: Option<Fabric>,
     /// Features of written routes by node and destination.
     pub route_features: BTreeMap<(usize, usize), Features>,
+}
+
+/// How the switches of a `[topology]` find routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fabric {
+    /// By switch, where the addresses of its hosts lie.
+    pub blocks: BTreeMap<usize, Prefix>,
+    /// How much each of several ways gets.
+    pub weights: Weights,
+    /// How long after a link fails or comes back all switches have new routes. Without it only its
+    /// own ends know.
+    pub converge: Option<Duration>,
+}
+
+/// How much each of several ways gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// All the same.
+    Equal,
+    /// By the rate of the first link.
+    Rate,
 }
 
 /// What a node is.
@@ -99,6 +123,9 @@ pub struct NodePlan {
     pub mp_algo: RouteAlgorithm,
     /// Packet memory that all its ports share.
     pub buffer: Option<SharedBuffer>,
+    /// What a switch of a `[topology]` hashes. It also passes by links without a carrier
+    /// (`ignore_routes_with_linkdown`).
+    pub hash_policy: Option<Policy>,
 }
 
 /// One sysctl as it would be written to its file.
@@ -327,6 +354,7 @@ impl Default for NodePlan {
             at: Vec::new(),
             mp_algo: RouteAlgorithm::System,
             buffer: None,
+            hash_policy: None,
         }
     }
 }

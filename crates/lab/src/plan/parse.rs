@@ -10,7 +10,7 @@ use super::links::{port_indices, read_links, read_ports};
 use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role};
 use super::nodes::{read_node, read_nodes};
 use super::read::{Faults, Reader};
-use super::{flows, ip, limits, routes};
+use super::{flows, ip, limits, routes, topology};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -62,8 +62,16 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
 
     let defaults = read_node(&mut top, NodePlan::default());
     let node_entries = top.tables("nodes");
-    let (nodes, node_places) = read_nodes(node_entries, &defaults, faults)?;
-    let (mut links, link_places) = read_links(top.tables("links"), &nodes, faults);
+    let (mut nodes, mut node_places) = read_nodes(node_entries, &defaults, faults)?;
+    let generated = match top.node("topology") {
+        None => None,
+        Some(node) => Some(topology::read(node, &defaults, &mut nodes, &mut node_places, faults)?),
+    };
+    let (mut links, mut link_places) = read_links(top.tables("links"), &nodes, faults);
+    let fabric = match &generated {
+        None => None,
+        Some(made) => Some(made.add_links(&mut links, &mut link_places, &nodes, faults)?),
+    };
     let qdiscs = top.tables("qdisc");
     let policers = top.tables("police");
     read_ports(qdiscs, policers, &nodes, &mut links, faults);
@@ -80,7 +88,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         let at = root.get("measure").map_or(&root.at, |node| &node.at);
         faults.add(at, format!("these are not the flows of flent's {}: {why}", test.name()), None);
     }
-    if node_entries.is_empty() {
+    if nodes.is_empty() {
         faults.add(&root.at, "there are no [nodes]", None);
     }
     if flow_entries.is_empty() {
@@ -91,8 +99,11 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let places = Places { nodes: node_places, links: link_places, flows: flow_places };
     check_links(&links, &places, faults);
     let written = routes::read(routes, &nodes, &links, faults);
-    limits::check_routes(&nodes, &links, &written, &places.nodes, faults)?;
-    let ways = routes::Ways::resolve(&nodes, &links, &written);
+    limits::check_routes(&nodes, &links, &written, fabric.is_some(), &places.nodes, faults)?;
+    let ways = match &fabric {
+        None => routes::Ways::resolve(&nodes, &links, &written),
+        Some(_) => routes::Ways::shortest(&nodes, &links, &written, &[]),
+    };
     check_flows(&flows, &nodes, &links, &ways, &places, faults);
     ip::check(node_entries, &nodes, &links, faults);
     if faults.is_empty() {
@@ -110,6 +121,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         flows,
         measure,
         ways,
+        fabric,
         route_features: written.features,
     })
 }

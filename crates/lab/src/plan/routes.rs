@@ -9,6 +9,7 @@ use super::diagnostic::suggest;
 use super::doc::{Key, Node, Origin};
 use super::model::{LinkPlan, NodePlan, Role};
 use super::read::{Faults, Reader, as_texts};
+use super::shortest::{self, Classes};
 
 /// What a node knows about the way to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +142,8 @@ pub struct Ways {
     sets: Vec<Vec<usize>>,
     /// Of each node the areas of routers in which it is known: a router's own, a host's neighbours'.
     areas: Vec<Vec<u32>>,
+    /// What [`Row::Shared`] is about; empty without such rows.
+    classes: Classes,
 }
 
 /// The ways from one node.
@@ -150,6 +153,8 @@ enum Row {
     Stub { link: usize, far: usize, area: Option<u32> },
     /// By destination, an index of [`Ways::sets`], or one of the two below.
     Table(Vec<u32>),
+    /// The same by class of destinations: shortest paths of a network with loops.
+    Shared(Vec<u32>),
 }
 
 /// There is no way.
@@ -172,13 +177,64 @@ impl Ways {
                 (_, own) => Row::Table(table(node, &mut search, own, &mut sets)),
             })
             .collect();
-        let areas = (0..nodes.len())
-            .map(|node| match area_of[node] {
-                Some(area) => vec![area],
-                None => known_areas(&adjacent[node], &area_of),
+        let areas = areas(&adjacent, &area_of);
+        Self { rows, sets, areas, classes: Classes::default() }
+    }
+
+    /// Shortest paths by number of links, over all of the equal ones, but where the plan says
+    /// something else. `down` links lead nowhere; an empty list is none.
+    pub fn shortest(
+        nodes: &[NodePlan],
+        links: &[LinkPlan],
+        written: &Written,
+        down: &[bool],
+    ) -> Self {
+        let adjacent = adjacency(nodes.len(), links);
+        let mut sets: Vec<Vec<usize>> = (0..links.len()).map(|link| vec![link]).collect();
+        let area_of = router_areas(nodes, &adjacent);
+        let classes = Classes::new(nodes, &adjacent);
+        let own = |node: usize| written.of_node.get(&node);
+        let is_stub = |node: usize| adjacent[node].len() == 1 && own(node).is_none();
+        let wanted = |node: usize| !is_stub(node);
+        let shared = shortest::rows(nodes, &adjacent, &classes, down, wanted, &mut sets);
+        let mut ways = Self { areas: areas(&adjacent, &area_of), classes, ..Self::default() };
+        ways.rows = shared
+            .into_iter()
+            .enumerate()
+            .map(|(node, row)| match adjacent[node].as_slice() {
+                &[(link, far)] if is_stub(node) => Row::Stub { link, far, area: area_of[far] },
+                _ => Row::Shared(row),
             })
             .collect();
-        Self { rows, sets, areas }
+        for (&node, own) in &written.of_node {
+            let mut row: Vec<u32> = (0..nodes.len()).map(|to| ways.set(node, to)).collect();
+            overrule(&mut row, own, &mut sets);
+            ways.rows[node] = Row::Table(row);
+        }
+        ways.sets = sets;
+        ways
+    }
+
+    /// The same of a network in which `down` links lead nowhere, with nothing said of its routes.
+    pub fn without(nodes: &[NodePlan], links: &[LinkPlan], down: &[bool]) -> Self {
+        Self::shortest(nodes, links, &Written::default(), down)
+    }
+
+    /// Of a node whose table is shared: each class of destinations elsewhere and the links there.
+    pub fn shared(&self, node: usize) -> Option<impl Iterator<Item = (usize, &[usize])>> {
+        let Row::Shared(row) = &self.rows[node] else { return None };
+        let ways = row.iter().enumerate().filter(|(_, set)| **set < AMBIGUOUS);
+        Some(ways.map(|(class, set)| (class, self.sets[*set as usize].as_slice())))
+    }
+
+    /// How many destinations a shared table has.
+    pub fn class_count(nodes: &[NodePlan], links: &[LinkPlan]) -> usize {
+        Classes::new(nodes, &adjacency(nodes.len(), links)).len()
+    }
+
+    /// Which destinations are reached alike.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
     }
 
     /// How many nodes need a table of routes.
@@ -194,17 +250,28 @@ impl Ways {
 
     /// The way from `node` to `to`.
     pub fn hop(&self, node: usize, to: usize) -> Hop<'_> {
-        let set = match &self.rows[node] {
+        match self.set(node, to) {
+            NO_WAY => Hop::None,
+            AMBIGUOUS => Hop::Ambiguous,
+            set => Hop::Links(&self.sets[set as usize]),
+        }
+    }
+
+    /// The index of the links from `node` to `to`.
+    fn set(&self, node: usize, to: usize) -> u32 {
+        match &self.rows[node] {
             Row::Table(row) => row[to],
+            Row::Shared(row) => match self.classes.of(to) {
+                Some(class) if self.classes.root(class) == node && to != node => {
+                    self.classes.only_link(to)
+                }
+                Some(class) => row[class],
+                None => NO_WAY,
+            },
             Row::Stub { link, far, area } => {
                 let known = area.is_some_and(|area| self.areas[to].contains(&area));
                 if node != to && (to == *far || known) { *link as u32 } else { NO_WAY }
             }
-        };
-        match set {
-            NO_WAY => Hop::None,
-            AMBIGUOUS => Hop::Ambiguous,
-            set => Hop::Links(&self.sets[set as usize]),
         }
     }
 
@@ -235,7 +302,14 @@ fn table(
             row[reached] = if row[reached] == NO_WAY { link as u32 } else { AMBIGUOUS };
         }
     }
-    let Some(own) = own else { return row };
+    if let Some(own) = own {
+        overrule(&mut row, own, sets);
+    }
+    row
+}
+
+/// Puts what is written in place of what was found.
+fn overrule(row: &mut [u32], own: &OwnRoutes, sets: &mut Vec<Vec<usize>>) {
     let mut set = |links: &[usize]| {
         if let [link] = links {
             return *link as u32;
@@ -249,7 +323,15 @@ fn table(
     for (to, links) in &own.to {
         row[*to] = set(links);
     }
-    row
+}
+
+/// In which areas each node is known.
+fn areas(adjacent: &[Vec<(usize, usize)>], area_of: &[Option<u32>]) -> Vec<Vec<u32>> {
+    let of = |(node, neighbours): (usize, &Vec<(usize, usize)>)| match area_of[node] {
+        Some(area) => vec![area],
+        None => known_areas(neighbours, area_of),
+    };
+    adjacent.iter().enumerate().map(of).collect()
 }
 
 /// The routers that reach each other over routers have an area together. Hosts have none.

@@ -4,6 +4,7 @@ mod devices;
 mod faults;
 mod flows;
 mod routes;
+mod topology;
 
 use super::*;
 use datapath::fib::Features;

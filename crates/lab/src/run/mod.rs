@@ -7,6 +7,8 @@ mod changes;
 mod config;
 mod explain;
 mod measure;
+mod reroute;
+mod routes;
 mod sample;
 mod sockets;
 

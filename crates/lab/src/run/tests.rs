@@ -168,3 +168,44 @@ fn a_warm_up_ends_between_samples() {
     let goodput = points[0].values("f", "goodput")[0];
     assert!((8.0..10.0).contains(&goodput), "{goodput} Mbit/s over 10 Mbit/s");
 }
+
+/// Two leaves and two spines; one link of leaf 1 fails for good.
+const FAILURE: &str = r#"schema = 1
+name = "failure"
+duration = "3s"
+[parameters]
+converge = "10ms"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts = 8
+rate = "10mbit"
+delay = "100us"
+fabric_rate = "100mbit"
+converge = "${converge}"
+[topology.links]
+"leaf-1-spine-1" = { events = ["500ms down"] }
+[flows.all]
+app = "fixed"
+bytes = "1mb"
+pair = "one-to-one"
+from = "host-1-*"
+to = "host-2-*"
+"#;
+
+/// Whether all transfers came to their end.
+fn all_finish(text: &str) -> bool {
+    let experiment = Experiment::parse("f.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let points = run(&experiment, &Options::silent(&stop), &|_, _, _| Ok(())).unwrap();
+    points[0].runs[0].virtual_ns < experiment.base.duration.as_nanos()
+}
+
+/// The near end of a failed link goes round it by itself; the far spine drops what comes back until
+/// all switches have heard of it.
+#[test]
+fn a_failed_link_is_gone_round_once_the_switches_have_heard() {
+    assert!(all_finish(FAILURE));
+    assert!(!all_finish(&FAILURE.replace("converge = \"${converge}\"\n", "")));
+}
