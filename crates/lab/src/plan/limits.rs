@@ -19,6 +19,10 @@ pub const NODES_MAX: usize = 20_000;
 pub const LINKS_MAX: usize = 65_535;
 /// As many flows as there are server ports below those of clients.
 pub const FLOWS_MAX: usize = 35_000;
+/// Flows of a workload.
+pub const WORKLOAD_FLOWS_MAX: usize = 2_000_000;
+/// Flows that one host begins: each has a port of its own.
+pub const HOST_FLOWS_MAX: usize = 60_000;
 /// Hosts that flows name beyond the two ends of each: the servers of queries, anycast.
 pub const FURTHER_HOSTS_MAX: usize = 200_000;
 /// Texts that nodes or links have (lines of `ip`, rules, events), counted for each of them.

@@ -12,6 +12,7 @@ use datapath::units::{Duration, Rate};
 use sim::rules::Rule;
 
 use super::routes::Ways;
+use super::workload::WorkloadPlan;
 
 /// One experiment at one point of its sweep and with one set of drawn values.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,8 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// What the hosts do.
     pub flows: Vec<FlowPlan>,
+    /// What they do by rule.
+    pub workloads: Vec<WorkloadPlan>,
     /// What is recorded.
     pub measure: Measure,
     /// The links that lead from each node to each other one.
@@ -320,6 +323,8 @@ pub struct Measure {
     pub sample: Duration,
     /// Ports whose queue is sampled: (link, end).
     pub queues: Vec<(usize, usize)>,
+    /// Ports the use of whose link is a metric: (link, end).
+    pub utilisation: Vec<(usize, usize)>,
     /// Ports whose packets go into a pcapng: (link, end).
     pub pcap: Vec<(usize, usize)>,
     /// Bytes of each packet kept in a pcapng.

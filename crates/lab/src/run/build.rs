@@ -22,6 +22,7 @@ use super::apps::{self, Flow};
 use super::changes::Changes;
 use super::routes;
 use super::sample::QueueWatch;
+use super::workload::{self, Workload};
 use crate::plan::{self, LinkPlan, NodePlan, Offload, Plan, Role};
 
 /// A world with handles on what is measured.
@@ -30,6 +31,8 @@ pub struct Built {
     pub world: World,
     /// The two applications of each flow, in the order of the plan.
     pub flows: Vec<Flow>,
+    /// The workloads, in the order of the plan.
+    pub workloads: Vec<Workload>,
     /// The watched ports in the order of `plan.measure.queues`.
     pub ports: Vec<WatchedPort>,
     /// The port at each end of each link of the plan.
@@ -59,6 +62,7 @@ impl Built {
         self.flows
             .iter()
             .all(|flow| flow.finite && self.world.report(flow.sender).finished.is_some())
+            && self.workloads.iter().all(|workload| workload.is_finished(&self.world))
     }
 }
 
@@ -101,7 +105,11 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
     for index in 0..plan.flows.len() {
         flows.push(apps::add(&mut world, plan, index, &nodes, &addresses)?);
     }
-    Ok(Built { world, flows, ports, ends, changes, fingerprint })
+    let mut workloads = Vec::new();
+    for index in 0..plan.workloads.len() {
+        workloads.push(workload::add(&mut world, plan, index, &nodes, &addresses)?);
+    }
+    Ok(Built { world, flows, workloads, ports, ends, changes, fingerprint })
 }
 
 /// One link with its interfaces and queues.
