@@ -343,8 +343,8 @@ fn read_arrivals(
             table.missing(key);
         }
         let time = table.time(key)?;
-        if time == Duration::ZERO {
-            table.faults.add(table.place(key), format!("\"{key}\" must not be zero"), None);
+        if time.as_nanos() < 1_000 {
+            table.faults.add(table.place(key), format!("\"{key}\" must be 1us or more"), None);
             return None;
         }
         Some(time)

@@ -101,6 +101,7 @@ fn times(plan: &WorkloadPlan, host: usize, rng: &mut Rng) -> Vec<Instant> {
         at += exponential(mean, rng);
         while let (Some(until), Some((on, off))) = (busy_until, on_off)
             && at >= until
+            && at < end
         {
             // Arrivals have no memory: what is left goes on after the rest.
             let rest = exponential(off.as_nanos() as f64, rng);
