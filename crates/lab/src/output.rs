@@ -1,5 +1,7 @@
 //! The directory of an experiment's results: `summary.json`, `series/`, `pcap/`, `plots/`.
 
+mod tables;
+
 use std::path::PathBuf;
 
 use crate::plan::Experiment;
@@ -36,6 +38,12 @@ impl Output {
             let name = format!("series/{run_name}/{}.parquet", series.name);
             self.store.write_series(&name, series)?;
         }
+        if !run.flows.is_empty() {
+            let (csv, parquet) =
+                (format!("flows.csv/{run_name}.csv"), format!("flows.parquet/{run_name}.parquet"));
+            self.store.write_table(&csv, &parquet, &tables::flows(&point.labels, run))?;
+            run.flows = Vec::new();
+        }
         if let Some(file) = run.flent.take() {
             self.store.write(&format!("flent/{run_name}.flent.gz"), &file)?;
         }
@@ -58,6 +66,7 @@ impl Output {
         let plan = &experiment.base;
         let summary = summary_json(&plan.name, &plan.title, seed, points);
         self.store.write("summary.json", format!("{summary:#}\n").as_bytes())?;
+        self.store.write_table("results.csv", "results.parquet", &tables::results(points))?;
         let mut pictures = Vec::new();
         for (point, result) in experiment.points.iter().zip(points) {
             let Some(run) = result.runs.first() else { continue };
@@ -110,7 +119,7 @@ struct Kind {
     steps: bool,
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     Kind {
         file: "throughput",
         title: "Throughput",
@@ -155,6 +164,15 @@ const KINDS: [Kind; 5] = [
         y_label: "queue delay [ms]",
         divisor: 1e3,
         steps: false,
+    },
+    Kind {
+        file: "queue-length",
+        title: "Queue length",
+        of: "port-",
+        column: "queue_packets",
+        y_label: "queue [packets]",
+        divisor: 1.0,
+        steps: true,
     },
 ];
 

@@ -40,6 +40,69 @@ pub struct Series {
     pub columns: Vec<Column>,
 }
 
+/// What became of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowStatus {
+    /// All of its bytes have arrived.
+    Finished,
+    /// The run ended before.
+    Unfinished,
+    /// It was reset, or could not begin.
+    Failed,
+}
+
+impl FlowStatus {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Unfinished => "unfinished",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One flow of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// Its workload.
+    pub workload: String,
+    /// The node that sent.
+    pub from: usize,
+    /// The node that received.
+    pub to: usize,
+    /// Bytes.
+    pub bytes: u64,
+    /// Bytes that have arrived.
+    pub received: u64,
+    /// When it began: its SYN.
+    pub start_ns: u64,
+    /// When the last byte had arrived.
+    pub end_ns: Option<u64>,
+    /// How long it would have taken at least in the empty network.
+    pub ideal_ns: u64,
+    /// Segments sent again.
+    pub retransmits: u32,
+    /// Expiries of the retransmission timer.
+    pub rtos: u32,
+    /// The nodes on its way, by the routes at the end of the run.
+    pub path: Vec<u32>,
+    /// What became of it.
+    pub status: FlowStatus,
+}
+
+impl FlowRecord {
+    /// How long it took.
+    pub fn fct_ns(&self) -> Option<u64> {
+        self.end_ns.map(|end| end - self.start_ns)
+    }
+
+    /// How many times as long as in the empty network.
+    pub fn slowdown(&self) -> Option<f64> {
+        self.fct_ns().map(|fct| fct as f64 / self.ideal_ns.max(1) as f64)
+    }
+}
+
 /// Everything that one repetition gave.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
@@ -53,6 +116,10 @@ pub struct RunResult {
     pub metrics: Vec<Metric>,
     /// Its samples.
     pub series: Vec<Series>,
+    /// The flows of its workloads; taken away when they are stored.
+    pub flows: Vec<FlowRecord>,
+    /// What the nodes of the flows are called; empty without workloads.
+    pub nodes: Vec<String>,
     /// What `tc` shows at the end of each watched port that has a qdisc.
     pub tc: Vec<TcState>,
     /// The data file for flent, if the plan asks for one; taken away when it is stored.

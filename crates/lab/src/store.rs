@@ -6,6 +6,7 @@
 mod earlier;
 mod place;
 mod series;
+pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -255,6 +256,19 @@ impl Store {
     pub fn sort_list(&self) -> Result<(), Error> {
         let Some(listed) = &self.listed else { return Ok(()) };
         listed.lock().unwrap_or_else(PoisonError::into_inner).sort()
+    }
+
+    /// Writes a table as CSV and as Parquet.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write_table(&self, csv: &str, parquet: &str, table: &table::Table) -> Result<(), Error> {
+        let failed = |name: &str, problem| Error { path: self.root.join(name), problem };
+        let bytes = table.csv().map_err(|problem| failed(csv, problem))?;
+        self.write(csv, &bytes)?;
+        let bytes = table.parquet();
+        let bytes = bytes.map_err(|error| failed(parquet, io::Error::other(error.to_string())))?;
+        self.write(parquet, &bytes).map(drop)
     }
 
     /// Writes a time series as Parquet: `time_ns` and the series' columns, all 64-bit integers.

@@ -105,13 +105,66 @@ pub(crate) fn read_axes(document: &Document) -> Result<Vec<Axis>, Diagnostics> {
     if let Some(sweep) = document.root.get("sweep") {
         match &sweep.kind {
             Kind::Table(entries) => {
-                axes.extend(entries.iter().filter_map(|(key, node)| axis(key, node, &faults)));
+                let entries = entries.iter().filter(|(key, node)| !is_exclusion(key, node));
+                axes.extend(entries.filter_map(|(key, node)| axis(key, node, &faults)));
             }
             _ => faults.add(&sweep.at, "[sweep] must be a table", None),
         }
     }
     let list = faults.into_sorted();
     if list.is_empty() { Ok(axes) } else { Err(Diagnostics(list)) }
+}
+
+/// `exclude = [{ AXIS = label, … }, …]`: points that are left out, each by (axis, label).
+pub(crate) type Exclusion = Vec<(String, String)>;
+
+fn is_exclusion(key: &Key, node: &Node) -> bool {
+    let tables = |items: &Vec<Node>| items.iter().all(|item| matches!(item.kind, Kind::Table(_)));
+    key.name == "exclude"
+        && matches!(&node.kind, Kind::List(items) if !items.is_empty() && tables(items))
+}
+
+/// What `[sweep]` leaves out of the product of its axes.
+pub(crate) fn read_exclusions(
+    document: &Document,
+    axes: &[Axis],
+) -> Result<Vec<Exclusion>, Diagnostics> {
+    let faults = Faults::new(document);
+    let node = document.root.get("sweep").and_then(|sweep| sweep.get("exclude"));
+    let items = match node.map(|node| &node.kind) {
+        Some(Kind::List(items)) if axes.iter().all(|axis| axis.name != "exclude") => {
+            items.as_slice()
+        }
+        _ => &[],
+    };
+    let mut exclusions = Vec::new();
+    for item in items {
+        let Kind::Table(entries) = &item.kind else { continue };
+        let mut exclusion = Exclusion::new();
+        for (key, node) in entries {
+            let Some(axis) = axes.iter().find(|axis| axis.name == key.name) else {
+                let help = suggest(&key.name, axes.iter().map(|axis| axis.name.as_str()));
+                faults.add(&key.at, format!("no axis is called \"{}\"", key.name), help);
+                continue;
+            };
+            let label = node.plain();
+            if axis.steps.iter().all(|(known, _)| *known != label) {
+                let help = suggest(&label, axis.steps.iter().map(|(known, _)| known.as_str()));
+                faults.add(
+                    &node.at,
+                    format!("the axis \"{}\" has no \"{label}\"", axis.name),
+                    help,
+                );
+            }
+            exclusion.push((key.name.clone(), label));
+        }
+        if exclusion.is_empty() {
+            faults.add(&item.at, "this would leave out all points", None);
+        }
+        exclusions.push(exclusion);
+    }
+    let list = faults.into_sorted();
+    if list.is_empty() { Ok(exclusions) } else { Err(Diagnostics(list)) }
 }
 
 fn axis(key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Axis> {
@@ -284,7 +337,8 @@ pub(crate) fn check_grid(axes: &[Axis], document: &Document) -> Result<(), Diagn
 }
 
 /// The Cartesian product of the axes, first axis slowest; one empty point if there are none.
-pub(crate) fn grid(axes: &[Axis]) -> Vec<Point> {
+/// Without those that are excluded.
+pub(crate) fn grid(axes: &[Axis], exclusions: &[Exclusion]) -> Vec<Point> {
     let mut points = vec![Point::default()];
     for axis in axes {
         points = points
@@ -299,6 +353,10 @@ pub(crate) fn grid(axes: &[Axis]) -> Vec<Point> {
             })
             .collect();
     }
+    let excluded = |point: &Point| {
+        exclusions.iter().any(|exclusion| exclusion.iter().all(|pair| point.labels.contains(pair)))
+    };
+    points.retain(|point| !excluded(point));
     name(&mut points);
     points
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lab::plan::Experiment;
+use lab::plan::{Error as PlanError, Experiment};
 use serde_json::json;
 
 use super::{Outcome, print, print_json};
@@ -28,6 +28,7 @@ pub struct Args {
 /// Checks the file; a faulty one is an error with exit code 2.
 pub fn run(args: &Args) -> Outcome {
     let experiment = Experiment::load(&args.file, &args.settings)?;
+    experiment.check_metrics().map_err(PlanError::from)?;
     let plan = &experiment.base;
     let runs = experiment.points.len() as u64 * u64::from(plan.repetitions);
     if args.json {

@@ -22,6 +22,7 @@ Examples:
   ackwright run experiments/first.toml --explain download
   ackwright run experiments/cake-ack-filter.toml --set load=be --runs 1 --tc-stats
   ackwright run experiments/first.toml --runs 1 --ss-at 2s --ss-at end
+  ackwright run experiments/web-search.toml --out out/web-search
   ackwright run my.toml --seed 7 --json > results.json")]
 pub struct Args {
     /// Experiment file (TOML, schema 1; see docs/experiments.md)
@@ -38,7 +39,8 @@ pub struct Args {
     /// Number of threads [default: one per processor]; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
-    /// Write summary.json, series (Parquet), captures (pcapng) and plots (SVG, PNG) to DIR
+    /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
+    /// plots (SVG, PNG) to DIR
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the events of one flow of the first repetition: when and why its window was cut,
@@ -190,6 +192,7 @@ pub fn run_all(
             return output.keep(point, repetition, run);
         }
         run.series.clear();
+        run.flows.clear();
         Ok(())
     });
     bar.finish();

@@ -9,7 +9,6 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::{Diagnostic, Diagnostics, suggest};
-use super::limits::EXPANSION_MAX;
 use super::read::NOTED;
 
 /// Where a value came from.
@@ -188,64 +187,6 @@ impl Document {
             }
         }
     }
-
-    /// Replaces `${name}` in every text by the parameter's value. A text that is nothing but one
-    /// reference takes the parameter's value with its type.
-    pub fn substitute(&mut self) -> Result<(), Diagnostics> {
-        let parameters = match self.root.get("parameters") {
-            Some(Node { kind: Kind::Table(entries), .. }) => entries.clone(),
-            _ => return Ok(()),
-        };
-        let mut faults = Vec::new();
-        let mut room = EXPANSION_MAX;
-        let mut root = std::mem::replace(
-            &mut self.root,
-            Node { kind: Kind::Table(Vec::new()), at: Origin::File(0..0) },
-        );
-        if let Kind::Table(entries) = &mut root.kind {
-            for (key, node) in entries {
-                if key.name != "parameters" {
-                    self.expand(node, &parameters, &mut room, &mut faults);
-                }
-            }
-        }
-        self.root = root;
-        if faults.is_empty() { Ok(()) } else { Err(Diagnostics(faults)) }
-    }
-
-    fn expand(
-        &self,
-        node: &mut Node,
-        parameters: &[(Key, Node)],
-        room: &mut usize,
-        faults: &mut Vec<Diagnostic>,
-    ) {
-        let replaced = match &mut node.kind {
-            Kind::List(items) => {
-                for item in items {
-                    self.expand(item, parameters, room, faults);
-                }
-                None
-            }
-            Kind::Table(entries) => {
-                for (_, item) in entries {
-                    self.expand(item, parameters, room, faults);
-                }
-                None
-            }
-            Kind::Text(text) if text.contains("${") => match expand_text(text, parameters, room) {
-                Ok(kind) => Some(kind),
-                Err((column, message, help)) => {
-                    faults.push(self.fault_in_text(&node.at, column, message, help));
-                    None
-                }
-            },
-            _ => None,
-        };
-        if let Some(kind) = replaced {
-            node.kind = kind;
-        }
-    }
 }
 
 impl Node {
@@ -285,6 +226,16 @@ impl Node {
         }
     }
 
+    /// True if a parameter is to be put in somewhere.
+    pub(super) fn has_reference(&self) -> bool {
+        match &self.kind {
+            Kind::Text(text) => text.contains("${"),
+            Kind::List(items) => items.iter().any(Self::has_reference),
+            Kind::Table(entries) => entries.iter().any(|(_, item)| item.has_reference()),
+            _ => false,
+        }
+    }
+
     /// Roughly the bytes of memory that a copy takes.
     pub fn size(&self) -> usize {
         size_of::<Self>()
@@ -311,44 +262,6 @@ impl Node {
             _ => {}
         }
     }
-}
-
-/// Why a text could not be expanded: column, message, help.
-type ExpandError = (usize, String, Option<String>);
-
-/// Puts parameters in; `room` is how many bytes they may still add.
-fn expand_text(
-    text: &str,
-    parameters: &[(Key, Node)],
-    room: &mut usize,
-) -> Result<Kind, ExpandError> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let column = text[..text.len() - rest.len() + start].chars().count();
-        let after = &rest[start + 2..];
-        let Some(end) = after.find('}') else {
-            return Err((column, "\"${\" without \"}\"".into(), None));
-        };
-        let name = &after[..end];
-        let Some((_, node)) = parameters.iter().find(|(key, _)| key.name == name) else {
-            let help = suggest(name, parameters.iter().map(|(key, _)| key.name.as_str()));
-            return Err((column + 2, format!("no parameter is called \"{name}\""), help));
-        };
-        let Some(left) = room.checked_sub(node.size()) else {
-            let message = format!("the parameters put in are more than {} MB", EXPANSION_MAX >> 20);
-            return Err((column, message, Some("use shorter parameters, or fewer of them".into())));
-        };
-        *room = left;
-        if start == 0 && rest.len() == text.len() && end + 3 == text.len() {
-            return Ok(node.kind.clone());
-        }
-        out.push_str(&rest[..start]);
-        out.push_str(&node.plain());
-        rest = &after[end + 1..];
-    }
-    out.push_str(rest);
-    Ok(Kind::Text(out))
 }
 
 /// Puts `value` at `path` below `node`; on failure the segment that was not found and what there is.
@@ -472,16 +385,6 @@ mod tests {
             "--set qdics.r.w=1: there is no \"qdics\" to set in \"qdics.r.w\"; \
              did you mean \"qdisc\"?"
         );
-    }
-
-    #[test]
-    fn an_unknown_parameter_is_named_at_its_column() {
-        let mut doc =
-            Document::parse("t.toml", "[parameters]\nburst = 1\n[x]\ny = \"a ${brust}\"\n")
-                .unwrap();
-        let faults = doc.substitute().unwrap_err();
-        assert_eq!(faults.0[0].position, Some((4, 10)));
-        assert_eq!(faults.0[0].help.as_deref(), Some("did you mean \"burst\"?"));
     }
 
     #[test]

@@ -86,12 +86,9 @@ fn read_flow(
     faults: &Faults<'_>,
 ) -> Vec<FlowPlan> {
     let Some(mut table) = Reader::new(node, faults) else { return Vec::new() };
-    let ends = |table: &mut Reader<'_, '_>, key| {
-        let (name, at) = table.required(key)?;
-        Some((node_indices(name, at, nodes, faults), name.contains('*')))
-    };
-    let (from, from_many) = ends(&mut table, "from").unwrap_or_default();
-    let (to, to_many) = ends(&mut table, "to").unwrap_or_default();
+    let (from, from_many) = read_ends(&mut table, "from", nodes);
+    let (to, to_many) = read_ends(&mut table, "to", nodes);
+    let pairing = table.word("pair", &PAIRINGS).unwrap_or(Pairing::Product);
     let also: Vec<usize> = table
         .texts("also")
         .iter()
@@ -141,15 +138,60 @@ fn read_flow(
     let servers = if asks_all { to.len() } else { 0 };
     let further = one.first().map_or(0, |flow| flow.also.len()) + servers;
     let to = if asks_all { &to[..to.len().min(1)] } else { &to[..] };
-    let all = [from.len(), to.len(), count as usize, one.len()];
+    if pairing == Pairing::OneToOne && (asks_all || from.len() != to.len()) {
+        let message = if asks_all {
+            "a query asks all servers at once: it has no pairs".into()
+        } else {
+            format!(
+                "pairs need as many \"from\" as \"to\": these are {} and {}",
+                from.len(),
+                to.len()
+            )
+        };
+        faults.add(node.get("pair").map_or(&node.at, |node| &node.at), message, None);
+        return Vec::new();
+    }
+    let each = if pairing == Pairing::OneToOne { 1 } else { to.len() };
+    let all = [from.len(), each, count as usize, one.len()];
     let all = all.into_iter().try_fold(1, |product: usize, factor| product.checked_mul(factor));
     if !room.take(all, further, &key.at, faults) {
         return Vec::new();
     }
-    let pairs: Vec<(usize, usize)> =
-        from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))).collect();
+    let pairs: Vec<(usize, usize)> = match pairing {
+        Pairing::Product => {
+            from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))).collect()
+        }
+        Pairing::OneToOne => from.iter().copied().zip(to.iter().copied()).collect(),
+    };
     let several = from_many || (to_many && !asks_all);
     repeated(&one, &pairs, count, several)
+}
+
+/// Which of the hosts of `from` and `to` a flow joins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pairing {
+    /// Each of one with each of the other.
+    Product,
+    /// The first with the first, the second with the second, ….
+    OneToOne,
+}
+
+const PAIRINGS: [(&str, Pairing); 2] =
+    [("product", Pairing::Product), ("one-to-one", Pairing::OneToOne)];
+
+/// The hosts that a name, a pattern or a list of such means, and whether they may be several.
+fn read_ends(
+    table: &mut Reader<'_, '_>,
+    key: &'static str,
+    nodes: &[NodePlan],
+) -> (Vec<usize>, bool) {
+    if table.node(key).is_none() {
+        table.missing(key);
+    }
+    let names = table.texts(key);
+    let several = names.len() > 1 || names.iter().any(|(name, _)| name.contains('*'));
+    let found = names.iter().flat_map(|(name, at)| node_indices(name, at, nodes, table.faults));
+    (found.collect(), several)
 }
 
 /// The flows between all pairs, `count` times: `name` once, or `name-1`, `name-2`, … if there may be

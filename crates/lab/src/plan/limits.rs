@@ -19,6 +19,10 @@ pub const NODES_MAX: usize = 20_000;
 pub const LINKS_MAX: usize = 65_535;
 /// As many flows as there are server ports below those of clients.
 pub const FLOWS_MAX: usize = 35_000;
+/// Flows of a workload.
+pub const WORKLOAD_FLOWS_MAX: usize = 2_000_000;
+/// Flows that one host begins: each has a port of its own.
+pub const HOST_FLOWS_MAX: usize = 60_000;
 /// Hosts that flows name beyond the two ends of each: the servers of queries, anycast.
 pub const FURTHER_HOSTS_MAX: usize = 200_000;
 /// Texts that nodes or links have (lines of `ip`, rules, events), counted for each of them.
@@ -75,18 +79,24 @@ pub fn runs(points: u64, repetitions: u32) -> Result<u64, String> {
     ))
 }
 
-/// The routes of nodes with several links, one to each host and to each end of a link.
+/// The routes of nodes with several links, one to each host and to each end of a link. With
+/// `shortest` paths it is one to each switch that has hosts.
 pub fn check_routes(
     nodes: &[NodePlan],
     links: &[LinkPlan],
     written: &Written,
+    shortest: bool,
     places: &[&Origin],
     faults: &Faults<'_>,
 ) -> Option<()> {
     let tables = Ways::tables(nodes, links, written);
     let hosts = nodes.iter().filter(|node| node.role == Role::Host).count();
-    let each = hosts + 2 * links.len();
-    if tables.len().saturating_mul(each.max(nodes.len())) <= ROUTES_MAX {
+    let each = if shortest {
+        Ways::class_count(nodes, links)
+    } else {
+        (hosts + 2 * links.len()).max(nodes.len())
+    };
+    if tables.len().saturating_mul(each) <= ROUTES_MAX {
         return Some(());
     }
     let message = format!(

@@ -52,14 +52,7 @@ fn read_link(
     let mtu = table.integer("mtu", 68..=65_535).unwrap_or(1500) as u32;
     let veth = table.boolean("veth").unwrap_or(false);
     let addresses = read_addresses(&mut table);
-    let both = read_direction(&mut table, Direction::default());
-    let mut directions = split_rtt(&mut table, both);
-    for (direction, key) in directions.iter_mut().zip(["forward", "backward"]) {
-        if let Some(mut inner) = table.node(key).and_then(|node| Reader::new(node, faults)) {
-            *direction = read_direction(&mut inner, std::mem::take(direction));
-            inner.finish();
-        }
-    }
+    let directions = read_directions(&mut table, <[Direction; 2]>::default());
     let events = ip::events(&mut table);
     let several = ends.iter().any(|(name, _)| name.contains('*'));
     let ends: Vec<Vec<usize>> =
@@ -99,16 +92,47 @@ fn read_link(
     Some(names.into_iter().zip(&pairs).map(link).collect())
 }
 
+/// A link of a topology with what `node` says in place of what it had.
+pub fn amended(node: &Node, link: &LinkPlan, faults: &Faults<'_>) -> Option<LinkPlan> {
+    let mut table = Reader::new(node, faults)?;
+    let mtu = table.integer("mtu", 68..=65_535).map_or(link.mtu, |mtu| mtu as u32);
+    let directions = read_directions(&mut table, link.directions.clone());
+    let events = match ip::events(&mut table) {
+        events if events.is_empty() => link.events.clone(),
+        events => events,
+    };
+    table.finish();
+    Some(LinkPlan { mtu, directions, events, ..link.clone() })
+}
+
+/// What is said of both directions, and then of one.
+fn read_directions(table: &mut Reader<'_, '_>, base: [Direction; 2]) -> [Direction; 2] {
+    let mut directions = if base[0] == base[1] {
+        let both = read_direction(table, base[0].clone());
+        [both.clone(), both]
+    } else {
+        base.map(|base| read_direction(table, base))
+    };
+    split_rtt(table, &mut directions);
+    for (direction, key) in directions.iter_mut().zip(["forward", "backward"]) {
+        if let Some(mut inner) = table.node(key).and_then(|node| Reader::new(node, table.faults)) {
+            *direction = read_direction(&mut inner, std::mem::take(direction));
+            inner.finish();
+        }
+    }
+    directions
+}
+
 /// `rtt` is the round trip: half of it each way, the odd nanosecond on the way back.
-fn split_rtt(table: &mut Reader<'_, '_>, both: Direction) -> [Direction; 2] {
+fn split_rtt(table: &mut Reader<'_, '_>, directions: &mut [Direction; 2]) {
     let has_delay = table.node("delay").is_some();
-    let Some(rtt) = table.time("rtt") else { return [both.clone(), both] };
+    let Some(rtt) = table.time("rtt") else { return };
     if has_delay {
         table.faults.add(table.place("delay"), "\"rtt\" and \"delay\" exclude each other", None);
     }
     let forward = Duration::from_nanos(rtt.as_nanos() / 2);
-    let backward = rtt - forward;
-    [Direction { delay: forward, ..both.clone() }, Direction { delay: backward, ..both }]
+    directions[0].delay = forward;
+    directions[1].delay = rtt - forward;
 }
 
 fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {

@@ -10,24 +10,30 @@ mod flows;
 mod ip;
 pub mod limits;
 mod links;
+mod metrics;
 mod model;
 mod names;
 mod nodes;
+mod parameters;
 mod parse;
 pub mod quantity;
 pub(crate) mod read;
 mod routes;
+mod shortest;
 mod sysctl;
 pub(crate) mod tc;
 pub mod tc_session;
+mod topology;
+mod walk;
+pub mod workload;
 
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Diagnostics, clipped, excerpt, nearest, suggest};
 pub use ip::interfaces;
 pub use model::{
-    App, Direction, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan, PortPlan,
-    Role, SysctlSetting,
+    App, Direction, Fabric, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan,
+    PortPlan, Role, SysctlSetting, Weights,
 };
 pub use routes::Ways;
 
@@ -97,6 +103,7 @@ impl Experiment {
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, Diagnostics> {
         let mut document = Document::parse(name, text)?;
         let mut axes = crate::sweep::read_axes(&document)?;
+        let exclusions = crate::sweep::read_exclusions(&document, &axes)?;
         for setting in settings {
             let label = format!("--set {setting}");
             let at = doc::Origin::Override(label.clone());
@@ -113,11 +120,49 @@ impl Experiment {
         let draws = crate::sweep::read_draws(&document)?;
         crate::sweep::check_grid(&axes, &document)?;
         let base = read_with(&document, &[])?;
-        let points = crate::sweep::grid(&axes);
+        let points = crate::sweep::grid(&axes, &exclusions);
+        if points.is_empty() {
+            let at = document.root.get("sweep").map_or(&document.root.at, |sweep| &sweep.at);
+            let message = "\"exclude\" leaves no point of the sweep".into();
+            return Err(Diagnostics(vec![document.fault(at, 0, message, None)]));
+        }
         let experiment = Self { document, base, axes, draws, points };
         experiment.check_runs()?;
         experiment.check_points()?;
         Ok(experiment)
+    }
+
+    /// Says what `table` in `[measure]` asks for that no point measures.
+    ///
+    /// # Errors
+    /// Each such name, at its place.
+    pub fn check_metrics(&self) -> Result<(), Diagnostics> {
+        let wanted = self.document.root.get("measure").and_then(|measure| measure.get("table"));
+        let Some(wanted) = wanted else { return Ok(()) };
+        let faults = read::Faults::new(&self.document);
+        let mut unknown: Vec<(&str, &doc::Origin, Option<String>)> = Vec::new();
+        for (name, at) in read::as_texts(wanted, &faults) {
+            // What parameters make of it is another name at each point.
+            if !name.contains("${")
+                && let Err(help) = metrics::known(name, &self.base)
+            {
+                unknown.push((name, at, help));
+            }
+        }
+        for point in &self.points {
+            if unknown.is_empty() {
+                break;
+            }
+            let mut settings = point.settings.clone();
+            settings.extend(self.draws.iter().map(Draw::lowest));
+            let plan = read_with(&self.document, &settings)?;
+            unknown.retain(|(name, ..)| metrics::known(name, &plan).is_err());
+        }
+        for (name, at, help) in unknown {
+            faults.add(at, format!("nothing measures \"{name}\""), help);
+        }
+        let list = faults.into_sorted();
+        if list.is_empty() { Ok(()) } else { Err(Diagnostics(list)) }
     }
 
     /// Sets these at every point, over what the points say.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use datapath::fib::{Algorithm as RouteAlgorithm, Features};
+use datapath::fib::hash::Policy;
+use datapath::fib::{Algorithm as RouteAlgorithm, Features, Prefix};
 use datapath::host::SharedBuffer;
 use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::tcp::cc::{Algorithm, dctcp};
@@ -11,6 +12,7 @@ use datapath::units::{Duration, Rate};
 use sim::rules::Rule;
 
 use super::routes::Ways;
+use super::workload::WorkloadPlan;
 
 /// One experiment at one point of its sweep and with one set of drawn values.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,12 +35,37 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// What the hosts do.
     pub flows: Vec<FlowPlan>,
+    /// What they do by rule.
+    pub workloads: Vec<WorkloadPlan>,
     /// What is recorded.
     pub measure: Measure,
     /// The links that lead from each node to each other one.
     pub ways: Ways,
+    /// What `[topology]` says of its routes.
+    pub fabric: Option<Fabric>,
     /// Features of written routes by node and destination.
     pub route_features: BTreeMap<(usize, usize), Features>,
+}
+
+/// How the switches of a `[topology]` find routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fabric {
+    /// By switch, where the addresses of its hosts lie.
+    pub blocks: BTreeMap<usize, Prefix>,
+    /// How much each of several ways gets.
+    pub weights: Weights,
+    /// How long after a link fails or comes back all switches have new routes. Without it only its
+    /// own ends know.
+    pub converge: Option<Duration>,
+}
+
+/// How much each of several ways gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// All the same.
+    Equal,
+    /// By the rate of the first link.
+    Rate,
 }
 
 /// What a node is.
@@ -99,6 +126,9 @@ pub struct NodePlan {
     pub mp_algo: RouteAlgorithm,
     /// Packet memory that all its ports share.
     pub buffer: Option<SharedBuffer>,
+    /// What a switch of a `[topology]` hashes. It also passes by links without a carrier
+    /// (`ignore_routes_with_linkdown`).
+    pub hash_policy: Option<Policy>,
 }
 
 /// One sysctl as it would be written to its file.
@@ -293,6 +323,8 @@ pub struct Measure {
     pub sample: Duration,
     /// Ports whose queue is sampled: (link, end).
     pub queues: Vec<(usize, usize)>,
+    /// Ports the use of whose link is a metric: (link, end).
+    pub utilisation: Vec<(usize, usize)>,
     /// Ports whose packets go into a pcapng: (link, end).
     pub pcap: Vec<(usize, usize)>,
     /// Bytes of each packet kept in a pcapng.
@@ -327,6 +359,7 @@ impl Default for NodePlan {
             at: Vec::new(),
             mp_algo: RouteAlgorithm::System,
             buffer: None,
+            hash_policy: None,
         }
     }
 }

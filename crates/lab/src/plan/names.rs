@@ -64,14 +64,20 @@ pub fn node_indices(
     found
 }
 
-/// True if `name` is like `pattern`, in which one `*` stands for anything.
+/// True if `name` is like `pattern`, in which each `*` stands for anything.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((head, tail)) => {
-            name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(head) else { return false };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut name) = name.strip_suffix(tail) else { return false };
+    // Each part as early as it can be: what is left is the longest.
+    middle.split('*').all(|part| match name.split_once(part) {
+        Some((_, behind)) => {
+            name = behind;
+            true
         }
-    }
+        None => false,
+    })
 }
 
 /// `NAME`, or `NAME-1` to `NAME-count`.
@@ -79,5 +85,27 @@ pub fn numbered(name: &str, count: Option<i64>) -> Vec<String> {
     match count {
         None => vec![name.to_owned()],
         Some(count) => (1..=count).map(|number| format!("{name}-{number}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    /// By trying every length for each `*`.
+    fn slowly(pattern: &[u8], name: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => name.is_empty(),
+            Some((b'*', rest)) => (0..=name.len()).any(|from| slowly(rest, &name[from..])),
+            Some((first, rest)) => name.first() == Some(first) && slowly(rest, &name[1..]),
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn each_star_stands_for_anything(pattern in "[ab*]{0,7}", name in "[ab]{0,8}") {
+            let expected = slowly(pattern.as_bytes(), name.as_bytes());
+            proptest::prop_assert_eq!(matches(&pattern, &name), expected);
+        }
     }
 }

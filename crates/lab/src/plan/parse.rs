@@ -10,7 +10,7 @@ use super::links::{port_indices, read_links, read_ports};
 use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role};
 use super::nodes::{read_node, read_nodes};
 use super::read::{Faults, Reader};
-use super::{flows, ip, limits, routes};
+use super::{flows, ip, limits, routes, topology, walk, workload};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -62,14 +62,23 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
 
     let defaults = read_node(&mut top, NodePlan::default());
     let node_entries = top.tables("nodes");
-    let (nodes, node_places) = read_nodes(node_entries, &defaults, faults)?;
-    let (mut links, link_places) = read_links(top.tables("links"), &nodes, faults);
+    let (mut nodes, mut node_places) = read_nodes(node_entries, &defaults, faults)?;
+    let generated = match top.node("topology") {
+        None => None,
+        Some(node) => Some(topology::read(node, &defaults, &mut nodes, &mut node_places, faults)?),
+    };
+    let (mut links, mut link_places) = read_links(top.tables("links"), &nodes, faults);
+    let fabric = match &generated {
+        None => None,
+        Some(made) => Some(made.add_links(&mut links, &mut link_places, &nodes, faults)?),
+    };
     let qdiscs = top.tables("qdisc");
     let policers = top.tables("police");
     read_ports(qdiscs, policers, &nodes, &mut links, faults);
     let flow_entries = top.tables("flows");
     let (flows, flow_places) = flows::read_flows(flow_entries, &nodes, duration, faults);
     let routes = top.tables("routes");
+    let workload_entries = top.tables("workload");
     let measure = read_measure(top.node("measure"), &nodes, &links, faults);
     let length_at = root.get("measure").and_then(|measure| measure.get("sample"));
     let length_at = length_at.or(root.get("duration")).map_or(&root.at, |node| &node.at);
@@ -80,10 +89,10 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         let at = root.get("measure").map_or(&root.at, |node| &node.at);
         faults.add(at, format!("these are not the flows of flent's {}: {why}", test.name()), None);
     }
-    if node_entries.is_empty() {
+    if nodes.is_empty() {
         faults.add(&root.at, "there are no [nodes]", None);
     }
-    if flow_entries.is_empty() {
+    if flow_entries.is_empty() && workload_entries.is_empty() {
         faults.add(&root.at, "there are no [flows]: nothing would happen", None);
     }
     top.finish();
@@ -91,8 +100,13 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let places = Places { nodes: node_places, links: link_places, flows: flow_places };
     check_links(&links, &places, faults);
     let written = routes::read(routes, &nodes, &links, faults);
-    limits::check_routes(&nodes, &links, &written, &places.nodes, faults)?;
-    let ways = routes::Ways::resolve(&nodes, &links, &written);
+    limits::check_routes(&nodes, &links, &written, fabric.is_some(), &places.nodes, faults)?;
+    let ways = match &fabric {
+        None => routes::Ways::resolve(&nodes, &links, &written),
+        Some(_) => routes::Ways::shortest(&nodes, &links, &written, &[]),
+    };
+    let workloads =
+        workload::read(workload_entries, &nodes, &links, &ways, &flows, duration, faults);
     check_flows(&flows, &nodes, &links, &ways, &places, faults);
     ip::check(node_entries, &nodes, &links, faults);
     if faults.is_empty() {
@@ -108,8 +122,10 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         nodes,
         links,
         flows,
+        workloads,
         measure,
         ways,
+        fabric,
         route_features: written.features,
     })
 }
@@ -143,6 +159,7 @@ fn read_measure(
     let mut measure = Measure {
         sample: Duration::from_millis(10),
         queues: links.iter().enumerate().flat_map(with_qdisc).collect(),
+        utilisation: Vec::new(),
         pcap: Vec::new(),
         snaplen: 128,
         early: None,
@@ -164,6 +181,7 @@ fn read_measure(
     if table.node("queues").is_some() {
         measure.queues = ports(table.texts("queues"));
     }
+    measure.utilisation = ports(table.texts("utilisation"));
     measure.pcap = ports(table.texts("pcap"));
     measure.early = table.time("early");
     if measure.early == Some(Duration::ZERO) {
@@ -272,7 +290,7 @@ fn check_flows(
         }
         check_families(flow, nodes, &families, at, faults);
         let both = [(flow.from, flow.to), (flow.to, flow.from)];
-        if flow.app.is_tcp() && both.iter().all(|&(a, b)| routes::is_instant(a, b, links, ways)) {
+        if flow.app.is_tcp() && both.iter().all(|&(a, b)| walk::is_instant(a, b, links, ways)) {
             let (from, to) = (&nodes[flow.from].name, &nodes[flow.to].name);
             let message = format!(
                 "from \"{from}\" to \"{to}\" and back no time passes: the flow would never get further"
@@ -281,7 +299,7 @@ fn check_flows(
             faults.add(at, message, Some(help.into()));
         }
         for (from, to) in both {
-            let problem = routes::walk(from, to, nodes, links, ways);
+            let problem = walk::walk(from, to, nodes, links, ways);
             if let Err(problem) = problem
                 && complained.insert((from, to))
             {

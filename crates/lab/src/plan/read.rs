@@ -176,6 +176,23 @@ impl<'a, 'd> Reader<'a, 'd> {
         }
     }
 
+    /// A number from `least` to `most`, whole or decimal.
+    pub fn number(&mut self, key: &'static str, least: f64, most: f64) -> Option<f64> {
+        let node = self.node(key)?;
+        let number = match &node.kind {
+            Kind::Int(number) => Some(*number as f64),
+            Kind::Float(number) => Some(*number),
+            Kind::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        if let Some(number) = number.filter(|number| (least..=most).contains(number)) {
+            return Some(number);
+        }
+        let message = format!("\"{key}\" must be a number from {least} to {most}");
+        self.faults.add(&node.at, message, None);
+        None
+    }
+
     /// True or false.
     pub fn boolean(&mut self, key: &'static str) -> Option<bool> {
         let node = self.node(key)?;

@@ -1,14 +1,14 @@
 //! Which links lead where: found by itself where there is only one way, by `[routes]` otherwise.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use datapath::fib::Features;
-use datapath::units::Duration;
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Node, Origin};
 use super::model::{LinkPlan, NodePlan, Role};
 use super::read::{Faults, Reader, as_texts};
+use super::shortest::{self, Classes};
 
 /// What a node knows about the way to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +19,6 @@ pub enum Hop<'a> {
     Links(&'a [usize]),
     /// Several links lead there and no route says which.
     Ambiguous,
-}
-
-/// Why packets would not arrive.
-pub struct Problem {
-    /// The node at fault, if one is.
-    pub node: Option<usize>,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub help: Option<String>,
 }
 
 /// The routes that are written for one node.
@@ -141,6 +131,8 @@ pub struct Ways {
     sets: Vec<Vec<usize>>,
     /// Of each node the areas of routers in which it is known: a router's own, a host's neighbours'.
     areas: Vec<Vec<u32>>,
+    /// What [`Row::Shared`] is about; empty without such rows.
+    classes: Classes,
 }
 
 /// The ways from one node.
@@ -150,6 +142,8 @@ enum Row {
     Stub { link: usize, far: usize, area: Option<u32> },
     /// By destination, an index of [`Ways::sets`], or one of the two below.
     Table(Vec<u32>),
+    /// The same by class of destinations: shortest paths of a network with loops.
+    Shared(Vec<u32>),
 }
 
 /// There is no way.
@@ -172,13 +166,64 @@ impl Ways {
                 (_, own) => Row::Table(table(node, &mut search, own, &mut sets)),
             })
             .collect();
-        let areas = (0..nodes.len())
-            .map(|node| match area_of[node] {
-                Some(area) => vec![area],
-                None => known_areas(&adjacent[node], &area_of),
+        let areas = areas(&adjacent, &area_of);
+        Self { rows, sets, areas, classes: Classes::default() }
+    }
+
+    /// Shortest paths by number of links, over all of the equal ones, but where the plan says
+    /// something else. `down` links lead nowhere; an empty list is none.
+    pub fn shortest(
+        nodes: &[NodePlan],
+        links: &[LinkPlan],
+        written: &Written,
+        down: &[bool],
+    ) -> Self {
+        let adjacent = adjacency(nodes.len(), links);
+        let mut sets: Vec<Vec<usize>> = (0..links.len()).map(|link| vec![link]).collect();
+        let area_of = router_areas(nodes, &adjacent);
+        let classes = Classes::new(nodes, &adjacent);
+        let own = |node: usize| written.of_node.get(&node);
+        let is_stub = |node: usize| adjacent[node].len() == 1 && own(node).is_none();
+        let wanted = |node: usize| !is_stub(node);
+        let shared = shortest::rows(nodes, &adjacent, &classes, down, wanted, &mut sets);
+        let mut ways = Self { areas: areas(&adjacent, &area_of), classes, ..Self::default() };
+        ways.rows = shared
+            .into_iter()
+            .enumerate()
+            .map(|(node, row)| match adjacent[node].as_slice() {
+                &[(link, far)] if is_stub(node) => Row::Stub { link, far, area: area_of[far] },
+                _ => Row::Shared(row),
             })
             .collect();
-        Self { rows, sets, areas }
+        for (&node, own) in &written.of_node {
+            let mut row: Vec<u32> = (0..nodes.len()).map(|to| ways.set(node, to)).collect();
+            overrule(&mut row, own, &mut sets);
+            ways.rows[node] = Row::Table(row);
+        }
+        ways.sets = sets;
+        ways
+    }
+
+    /// The same of a network in which `down` links lead nowhere, with nothing said of its routes.
+    pub fn without(nodes: &[NodePlan], links: &[LinkPlan], down: &[bool]) -> Self {
+        Self::shortest(nodes, links, &Written::default(), down)
+    }
+
+    /// Of a node whose table is shared: each class of destinations elsewhere and the links there.
+    pub fn shared(&self, node: usize) -> Option<impl Iterator<Item = (usize, &[usize])>> {
+        let Row::Shared(row) = &self.rows[node] else { return None };
+        let ways = row.iter().enumerate().filter(|(_, set)| **set < AMBIGUOUS);
+        Some(ways.map(|(class, set)| (class, self.sets[*set as usize].as_slice())))
+    }
+
+    /// How many destinations a shared table has.
+    pub fn class_count(nodes: &[NodePlan], links: &[LinkPlan]) -> usize {
+        Classes::new(nodes, &adjacency(nodes.len(), links)).len()
+    }
+
+    /// Which destinations are reached alike.
+    pub fn classes(&self) -> &Classes {
+        &self.classes
     }
 
     /// How many nodes need a table of routes.
@@ -194,17 +239,28 @@ impl Ways {
 
     /// The way from `node` to `to`.
     pub fn hop(&self, node: usize, to: usize) -> Hop<'_> {
-        let set = match &self.rows[node] {
+        match self.set(node, to) {
+            NO_WAY => Hop::None,
+            AMBIGUOUS => Hop::Ambiguous,
+            set => Hop::Links(&self.sets[set as usize]),
+        }
+    }
+
+    /// The index of the links from `node` to `to`.
+    fn set(&self, node: usize, to: usize) -> u32 {
+        match &self.rows[node] {
             Row::Table(row) => row[to],
+            Row::Shared(row) => match self.classes.of(to) {
+                Some(class) if self.classes.root(class) == node && to != node => {
+                    self.classes.only_link(to)
+                }
+                Some(class) => row[class],
+                None => NO_WAY,
+            },
             Row::Stub { link, far, area } => {
                 let known = area.is_some_and(|area| self.areas[to].contains(&area));
                 if node != to && (to == *far || known) { *link as u32 } else { NO_WAY }
             }
-        };
-        match set {
-            NO_WAY => Hop::None,
-            AMBIGUOUS => Hop::Ambiguous,
-            set => Hop::Links(&self.sets[set as usize]),
         }
     }
 
@@ -235,7 +291,14 @@ fn table(
             row[reached] = if row[reached] == NO_WAY { link as u32 } else { AMBIGUOUS };
         }
     }
-    let Some(own) = own else { return row };
+    if let Some(own) = own {
+        overrule(&mut row, own, sets);
+    }
+    row
+}
+
+/// Puts what is written in place of what was found.
+fn overrule(row: &mut [u32], own: &OwnRoutes, sets: &mut Vec<Vec<usize>>) {
     let mut set = |links: &[usize]| {
         if let [link] = links {
             return *link as u32;
@@ -249,7 +312,15 @@ fn table(
     for (to, links) in &own.to {
         row[*to] = set(links);
     }
-    row
+}
+
+/// In which areas each node is known.
+fn areas(adjacent: &[Vec<(usize, usize)>], area_of: &[Option<u32>]) -> Vec<Vec<u32>> {
+    let of = |(node, neighbours): (usize, &Vec<(usize, usize)>)| match area_of[node] {
+        Some(area) => vec![area],
+        None => known_areas(neighbours, area_of),
+    };
+    adjacent.iter().enumerate().map(of).collect()
 }
 
 /// The routers that reach each other over routers have an area together. Hosts have none.
@@ -282,105 +353,6 @@ fn known_areas(neighbours: &[(usize, usize)], area_of: &[Option<u32>]) -> Vec<u3
     areas.sort_unstable();
     areas.dedup();
     areas
-}
-
-/// Follows the routes from `from` to `to` on every way that packets may take. Where the words of
-/// `ip` decide, nobody follows them.
-pub fn walk(
-    from: usize,
-    to: usize,
-    nodes: &[NodePlan],
-    links: &[LinkPlan],
-    hops: &Ways,
-) -> Result<(), Problem> {
-    let name = |node: usize| nodes[node].name.as_str();
-    let mut states = vec![Visit::New; nodes.len()];
-    // Nodes to enter, and nodes to leave (`false`) once all behind them is done.
-    let mut stack = vec![(from, true)];
-    while let Some((node, enter)) = stack.pop() {
-        if !enter {
-            states[node] = Visit::Done;
-            continue;
-        }
-        if node == to || states[node] == Visit::Done || nodes[node].has_own_routes() {
-            continue;
-        }
-        if states[node] == Visit::Open {
-            let message = format!(
-                "packets from \"{}\" to \"{}\" would run in a circle",
-                name(from),
-                name(to)
-            );
-            let help = Some(format!("see the routes of \"{}\"", name(node)));
-            return Err(Problem { node: Some(node), message, help });
-        }
-        if node != from && nodes[node].role == Role::Host {
-            let message = format!(
-                "packets from \"{}\" to \"{}\" would have to cross the host \"{}\"",
-                name(from),
-                name(to),
-                name(node)
-            );
-            let help = Some("make it a router: role = \"router\"".into());
-            return Err(Problem { node: Some(node), message, help });
-        }
-        states[node] = Visit::Open;
-        stack.push((node, false));
-        match hops.hop(node, to) {
-            Hop::Links(ways) => {
-                for &link in ways {
-                    let ends = links[link].ends;
-                    stack.push((if ends[0] == node { ends[1] } else { ends[0] }, true));
-                }
-            }
-            Hop::None => {
-                let message = format!("no way from \"{}\" to \"{}\"", name(from), name(to));
-                return Err(Problem { node: None, message, help: None });
-            }
-            Hop::Ambiguous => {
-                let message = format!(
-                    "the links form a loop, and \"{}\" has no route to \"{}\"",
-                    name(node),
-                    name(to)
-                );
-                let help = Some(format!("add [routes.{}] {} = \"LINK\"", name(node), name(to)));
-                return Err(Problem { node: Some(node), message, help });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// True if packets may come from `from` to `to` on a way where no time passes: over links without a
-/// rate, a delay or a qdisc.
-pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &Ways) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut stack = vec![from];
-    while let Some(node) = stack.pop() {
-        if node == to {
-            return true;
-        }
-        let (true, Hop::Links(set)) = (seen.insert(node), ways.hop(node, to)) else { continue };
-        for link in set.iter().map(|&link| &links[link]) {
-            let end = usize::from(link.ends[1] == node);
-            let direction = &link.directions[end];
-            let timed = direction.rate.is_some() || direction.delay > Duration::ZERO;
-            if !timed && link.ports[end].qdiscs.is_empty() {
-                stack.push(link.ends[1 - end]);
-            }
-        }
-    }
-    false
-}
-
-/// How far a walk has come with a node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Visit {
-    New,
-    /// It lies on the way that is being followed.
-    Open,
-    /// All ways from it arrive.
-    Done,
 }
 
 /// For each node its links and the node at their far end.

@@ -4,6 +4,8 @@ mod devices;
 mod faults;
 mod flows;
 mod routes;
+mod topology;
+mod workload;
 
 use super::*;
 use datapath::fib::Features;
@@ -159,4 +161,31 @@ fn the_readme_shows_a_valid_experiment() {
     let text = readme.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let experiment = Experiment::parse("README.md", text.expect("an experiment"), &[]);
     assert_eq!(experiment.unwrap_or_else(|faults| panic!("{faults}")).base.flows.len(), 1);
+}
+
+/// Points that are left out, by the labels of one axis or of several.
+#[test]
+fn a_sweep_leaves_out_what_is_excluded() {
+    let sweep = |exclude: &str| {
+        let text = GOOD.replace("[sweep]\n", &format!("[sweep]\nexclude = [{exclude}]\n"));
+        let labels = |experiment: Experiment| -> Vec<String> {
+            let all = experiment.points.iter().map(|point| point.slug().to_owned());
+            all.collect()
+        };
+        Experiment::parse("demo.toml", &text, &[]).map(labels)
+    };
+    assert_eq!(
+        sweep("{ burst = \"1mb\", kernel = \"old\" }").unwrap(),
+        ["64kb-old", "64kb-new", "1mb-new"]
+    );
+    assert_eq!(sweep("{ burst = \"1mb\" }").unwrap(), ["64kb-old", "64kb-new"]);
+    for (exclude, what) in [
+        ("{ burst = \"2mb\" }", "the axis \"burst\" has no \"2mb\""),
+        ("{ brst = \"1mb\" }", "did you mean \"burst\"?"),
+        ("{ }", "leave out all points"),
+        ("{ burst = \"1mb\" }, { burst = \"64kb\" }", "leaves no point"),
+    ] {
+        let fault = sweep(exclude).unwrap_err().to_string();
+        assert!(fault.contains(what), "{exclude}: {fault}");
+    }
 }

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use datapath::fib::Settings;
 use datapath::fib::hash::HashKey;
-use datapath::fib::{NextHop, Prefix, Route, Settings};
 use datapath::host::{Host, Offloads};
 use datapath::node::Port;
 use datapath::qdisc::police::Police;
@@ -20,7 +20,9 @@ use sim::world::World;
 
 use super::apps::{self, Flow};
 use super::changes::Changes;
+use super::routes;
 use super::sample::QueueWatch;
+use super::workload::{self, Workload};
 use crate::plan::{self, LinkPlan, NodePlan, Offload, Plan, Role};
 
 /// A world with handles on what is measured.
@@ -29,6 +31,8 @@ pub struct Built {
     pub world: World,
     /// The two applications of each flow, in the order of the plan.
     pub flows: Vec<Flow>,
+    /// The workloads, in the order of the plan.
+    pub workloads: Vec<Workload>,
     /// The watched ports in the order of `plan.measure.queues`.
     pub ports: Vec<WatchedPort>,
     /// The port at each end of each link of the plan.
@@ -58,6 +62,7 @@ impl Built {
         self.flows
             .iter()
             .all(|flow| flow.finite && self.world.report(flow.sender).finished.is_some())
+            && self.workloads.iter().all(|workload| workload.is_finished(&self.world))
     }
 }
 
@@ -80,14 +85,14 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
         .iter()
         .map(|node| topology.address(*node).map_err(|error| error.to_string()))
         .collect::<Result<_, _>>()?;
-    add_routes(&mut topology, plan, &nodes, &ends, &addresses);
+    routes::add(&mut topology, plan, &nodes, &ends, &addresses);
 
     for (_, node) in plan.nodes.iter().zip(&nodes).filter(|(plan, _)| plan.has_own_routes()) {
         topology.own_routes(*node);
     }
 
     let mut world = topology.build(plan.seed).map_err(|error| error.to_string())?;
-    let mut changes = Changes::new(plan, &ends);
+    let mut changes = Changes::new(plan, &ends, &addresses);
     tell_nodes(&mut world, plan, &nodes, &mut changes)?;
     add_policers(&mut world, plan, &ends)?;
     for (node, id) in plan.nodes.iter().zip(&nodes) {
@@ -100,7 +105,11 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
     for index in 0..plan.flows.len() {
         flows.push(apps::add(&mut world, plan, index, &nodes, &addresses)?);
     }
-    Ok(Built { world, flows, ports, ends, changes, fingerprint })
+    let mut workloads = Vec::new();
+    for index in 0..plan.workloads.len() {
+        workloads.push(workload::add(&mut world, plan, index, &nodes, &addresses)?);
+    }
+    Ok(Built { world, flows, workloads, ports, ends, changes, fingerprint })
 }
 
 /// One link with its interfaces and queues.
@@ -191,6 +200,9 @@ fn tell_nodes(
             let settings = *host.fib().settings();
             let key = HashKey::random(rng.next_u64(), rng.next_u64());
             host.fib_mut().set_settings(Settings { key, ..settings });
+            if let Some(policy) = node.hash_policy {
+                routes::make_switch(host, policy);
+            }
         });
         for setting in node.sysctls.iter().filter(|it| Host::IP_SYSCTLS.contains(&&*it.name)) {
             world
@@ -204,37 +216,6 @@ fn tell_nodes(
         }
     }
     Ok(())
-}
-
-/// The routes that the plan found: one per destination. A node with one link has a route to all by
-/// it anyway.
-fn add_routes(
-    topology: &mut Topology,
-    plan: &Plan,
-    nodes: &[NodeId],
-    ends: &[Ends],
-    addresses: &[IpAddr],
-) {
-    let hosts: Vec<usize> =
-        (0..nodes.len()).filter(|&node| plan.nodes[node].role == Role::Host).collect();
-    for (node, &id) in nodes.iter().enumerate() {
-        if plan.ways.is_stub(node) && !plan.nodes[node].has_own_routes() {
-            continue;
-        }
-        for &target in &hosts {
-            let links = plan.ways.links(node, target);
-            if links.is_empty() {
-                continue;
-            }
-            let own_end = |&link: &usize| ends[link].iter().find(|(owner, _)| *owner == id);
-            let ports = links.iter().filter_map(own_end);
-            let hops = ports.map(|(_, port)| NextHop::new(port.0, None)).collect();
-            let features = plan.route_features.get(&(node, target)).copied().unwrap_or_default();
-            let route = Route::new(Prefix::host(addresses[target]), hops)
-                .algorithm(plan.nodes[node].mp_algo);
-            topology.route(id, Route { features, ..route });
-        }
-    }
 }
 
 /// Policers judge what arrives at a port.

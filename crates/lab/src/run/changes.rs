@@ -1,5 +1,7 @@
 //! What happens to wires and routes while an experiment runs.
 
+use std::net::IpAddr;
+
 use datapath::fib::Link;
 use datapath::host::Host;
 use datapath::node::Port;
@@ -9,6 +11,7 @@ use sim::link::NodeId;
 use sim::world::World;
 
 use super::build::Ends;
+use super::reroute::Reroute;
 use crate::plan::{self, Plan};
 
 /// What is still to happen, and what state wires are in.
@@ -18,6 +21,8 @@ pub struct Changes {
     next: usize,
     /// Each node's devices by name.
     devices: Vec<Devices>,
+    /// Who tells the switches of a topology.
+    reroute: Option<Reroute>,
     wires: Vec<Wire>,
 }
 
@@ -27,6 +32,8 @@ enum Change {
     Wire(usize, bool),
     /// A node is told a line of `ip`.
     Words(NodeId, String),
+    /// The switches of a topology hear what has become of its links.
+    Reroute,
 }
 
 /// A wire has a carrier while it is whole and both of its ends are up.
@@ -38,7 +45,7 @@ struct Wire {
 
 impl Changes {
     /// Those of a plan.
-    pub fn new(plan: &Plan, ends: &[Ends]) -> Self {
+    pub fn new(plan: &Plan, ends: &[Ends], addresses: &[IpAddr]) -> Self {
         let mut list: Vec<(Instant, Change)> = Vec::new();
         for (index, link) in plan.links.iter().enumerate() {
             let wire = |&(time, up): &(_, bool)| (Instant::ZERO + time, Change::Wire(index, up));
@@ -50,12 +57,22 @@ impl Changes {
             };
             list.extend(node.at.iter().map(words));
         }
+        let reroute = Reroute::new(plan, ends, addresses);
+        if let Some(converge) = plan.fabric.as_ref().and_then(|fabric| fabric.converge) {
+            let events = plan.links.iter().flat_map(|link| &link.events);
+            let mut times: Vec<Instant> =
+                events.map(|(time, _)| Instant::ZERO + *time + converge).collect();
+            times.sort_unstable();
+            times.dedup();
+            list.extend(times.into_iter().map(|at| (at, Change::Reroute)));
+        }
         list.sort_by_key(|(at, _)| *at);
         let devices = |node| plan::interfaces(node, &plan.links).devices;
         Self {
             list,
             next: 0,
             devices: (0..plan.nodes.len()).map(devices).collect(),
+            reroute,
             wires: ends.iter().map(|&ends| Wire { ends, whole: true, works: true }).collect(),
         }
     }
@@ -76,6 +93,12 @@ impl Changes {
                 break;
             }
             match change {
+                Change::Reroute => {
+                    let down: Vec<bool> = self.wires.iter().map(|wire| !wire.works).collect();
+                    if let Some(reroute) = &mut self.reroute {
+                        reroute.run(world, &down)?;
+                    }
+                }
                 &Change::Wire(wire, whole) => {
                     self.wires[wire].whole = whole;
                     self.settle(world);

@@ -3,7 +3,6 @@
 use datapath::fib::Target;
 use datapath::node::Port;
 use datapath::qdisc::{AnyQdisc, Qdisc as _};
-use datapath::tcp::mib::Mib;
 use datapath::units::{Duration, Instant};
 use iproute::tc;
 use sim::app::AppReport;
@@ -11,14 +10,20 @@ use sim::link::NodeId;
 
 use super::apps::Flow;
 use super::build::{Built, WatchedPort};
+use super::counters;
 use super::sample::Sampler;
 use crate::plan::{App, FlowPlan, Plan};
-use crate::results::{Column, Metric, Series, TcState};
+use crate::results::{Column, FlowRecord, Metric, Series, TcState};
 use crate::stats::{Summary, jain, quantile};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every number, in an order that depends on the plan alone.
-pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
+pub fn metrics(
+    plan: &Plan,
+    built: &Built,
+    sampler: &Sampler,
+    records: &[FlowRecord],
+) -> Vec<Metric> {
     let mut out = Vec::new();
     let mut goodputs = Vec::new();
     let mut transfers = Transfers::new(plan.flows.len());
@@ -79,27 +84,37 @@ pub fn metrics(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Metric> {
         queue(&mut out, &name, built, place);
         queue_lengths(&mut out, &name, &mut sampler.queue_lengths(index));
     }
-    policers(&mut out, plan, built);
+    counters::policers(&mut out, plan, built);
     spread(&mut out, plan, built);
     if let Some(step) = plan.measure.steps {
         sharing(&mut out, plan, built, sampler, step);
     }
     answered(&mut out, plan, built);
     let of_tcp = plan.flows.iter().zip(&transfers.all).filter(|(flow, _)| flow.app.is_tcp());
-    if let Some(total) = Transfer::together(of_tcp.filter_map(|(_, transfer)| *transfer)) {
+    let of_tcp = of_tcp.filter_map(|(_, transfer)| *transfer).chain(of_workloads(plan, records));
+    if let Some(total) = Transfer::together(of_tcp) {
         push(&mut out, "total", "goodput", "Mbit/s", total.rate());
     }
     let acks: Vec<u64> = built.ports.iter().filter_map(|place| ack_drops(built, place)).collect();
     if !acks.is_empty() {
         push(&mut out, "total", "ack_drops", "packets", acks.iter().sum::<u64>() as f64);
     }
-    if plan.flows.iter().any(|flow| flow.app.is_tcp()) {
-        tcp_counters(&mut out, built);
+    if !plan.workloads.is_empty() || plan.flows.iter().any(|flow| flow.app.is_tcp()) {
+        counters::tcp(&mut out, built);
     }
     if let (true, Some(index)) = (goodputs.len() > 1, jain(&goodputs)) {
         push(&mut out, "total", "fairness", "", index);
     }
     out
+}
+
+/// What the flows of workloads that began after the warm-up have transferred.
+fn of_workloads(plan: &Plan, records: &[FlowRecord]) -> impl Iterator<Item = Transfer> {
+    let warm = plan.warmup.as_nanos();
+    records.iter().filter(move |record| record.start_ns >= warm).filter_map(|record| {
+        let [from, to] = [record.start_ns, record.end_ns?].map(Instant::from_nanos);
+        Some(Transfer { from, to, bytes: record.bytes })
+    })
 }
 
 /// The share of all requests that were to be asked which have their answer.
@@ -160,7 +175,7 @@ fn spread(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
     }
 }
 
-fn push(out: &mut Vec<Metric>, scope: &str, name: &str, unit: &'static str, value: f64) {
+pub(super) fn push(out: &mut Vec<Metric>, scope: &str, name: &str, unit: &'static str, value: f64) {
     out.push(Metric { scope: scope.into(), name: name.into(), unit, value });
 }
 
@@ -339,44 +354,6 @@ fn latency_metrics(out: &mut Vec<Metric>, scope: &str, millis: &mut [f64]) {
     ] {
         let value = quantile(millis, share).unwrap_or(0.0);
         push(out, scope, name, "ms", value);
-    }
-}
-
-/// The hosts' TCP counters, summed. An RTO is an expiry of the retransmission timer.
-fn tcp_counters(out: &mut Vec<Metric>, built: &Built) {
-    type Read = fn(&Mib) -> u64;
-    let counters: [(&str, Read); 8] = [
-        ("reordering", |mib| mib.sack_reorder + mib.reno_reorder + mib.ts_reorder),
-        ("out of order", |mib| mib.ofo_queue),
-        ("rto", |mib| mib.timeouts),
-        ("retransmits", |mib| mib.retrans_segs),
-        ("lost retransmits", |mib| mib.lost_retransmit),
-        ("fast recoveries", |mib| mib.sack_recovery + mib.reno_recovery),
-        ("tail loss probes", |mib| mib.loss_probes),
-        ("spurious recoveries", |mib| {
-            mib.full_undo + mib.dsack_undo + mib.loss_undo + mib.partial_undo
-        }),
-    ];
-    let nodes = 0..built.world.node_count() as u32;
-    let mibs: Vec<Mib> = nodes.map(|node| built.world.host(NodeId(node)).tcp_mib()).collect();
-    for (name, read) in counters {
-        let unit = if name == "retransmits" { "segments" } else { "" };
-        push(out, "total", name, unit, mibs.iter().map(read).sum::<u64>() as f64);
-    }
-}
-
-/// What each policer let pass and dropped, in the order of the plan.
-fn policers(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
-    for (link, ends) in built.ends.iter().enumerate() {
-        for (end, &(node, port)) in ends.iter().enumerate() {
-            for (_, police) in built.world.host(node).policers().iter().filter(|(p, _)| *p == port)
-            {
-                let stats = police.stats();
-                let name = plan.port_name(link, end);
-                push(out, &name, "policed", "packets", stats.packets as f64);
-                push(out, &name, "police drops", "packets", stats.drops as f64);
-            }
-        }
     }
 }
 

@@ -5,10 +5,15 @@ mod build;
 mod capture;
 mod changes;
 mod config;
+mod counters;
 mod explain;
 mod measure;
+mod reroute;
+mod routes;
 mod sample;
 mod sockets;
+mod utilisation;
+mod workload;
 
 pub use explain::explain;
 pub use sockets::{SocketDump, SsAt};
@@ -163,6 +168,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         None => Vec::new(),
     };
     let mut sampler = sample::Sampler::new(plan);
+    let mut utilisation = utilisation::Utilisation::new(plan);
     let end = Instant::ZERO + plan.duration;
     let warmup_end = Instant::ZERO + plan.warmup;
     let step = plan.measure.sample;
@@ -193,6 +199,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             }
             if warmup_end == Some(at) {
                 sampler.end_warmup(&built);
+                utilisation.end_warmup(plan, &built);
             }
             if at == next && looks.last().is_none_or(|look| *look > next) {
                 break;
@@ -213,7 +220,10 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     }
     tell(progress, plan, end.saturating_since(told));
     measure::assert_conserved(plan, &built);
-    let metrics = measure::metrics(plan, &built, &sampler);
+    let flows = workload::records(plan, &built);
+    let mut metrics = measure::metrics(plan, &built, &sampler, &flows);
+    metrics.extend(workload::metrics(plan, &flows));
+    metrics.extend(utilisation.metrics(plan, &built));
     let mut series = sampler.into_series();
     series.extend(measure::latency_series(plan, &built));
     let test = plan.measure.flent.filter(|_| options.store.is_some());
@@ -223,6 +233,11 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         flent: test.map(|test| flent::data_file(test, plan, name, &series)),
         metrics,
         series,
+        nodes: match plan.workloads.as_slice() {
+            [] => Vec::new(),
+            _ => plan.nodes.iter().map(|node| node.name.clone()).collect(),
+        },
+        flows,
         tc: measure::tc_states(plan, &built),
         fingerprint: built.fingerprint.borrow().hash,
         virtual_ns: now.as_nanos(),

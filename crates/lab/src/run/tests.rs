@@ -168,3 +168,85 @@ fn a_warm_up_ends_between_samples() {
     let goodput = points[0].values("f", "goodput")[0];
     assert!((8.0..10.0).contains(&goodput), "{goodput} Mbit/s over 10 Mbit/s");
 }
+
+/// Two leaves and two spines; one link of leaf 1 fails for good.
+const FAILURE: &str = r#"schema = 1
+name = "failure"
+duration = "3s"
+[parameters]
+converge = "10ms"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts = 8
+rate = "10mbit"
+delay = "100us"
+fabric_rate = "100mbit"
+converge = "${converge}"
+[topology.links]
+"leaf-1-spine-1" = { events = ["500ms down"] }
+[flows.all]
+app = "fixed"
+bytes = "1mb"
+pair = "one-to-one"
+from = "host-1-*"
+to = "host-2-*"
+"#;
+
+/// Whether all transfers came to their end.
+fn all_finish(text: &str) -> bool {
+    let experiment = Experiment::parse("f.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let points = run(&experiment, &Options::silent(&stop), &|_, _, _| Ok(())).unwrap();
+    points[0].runs[0].virtual_ns < experiment.base.duration.as_nanos()
+}
+
+/// The near end of a failed link goes round it by itself; the far spine drops what comes back until
+/// all switches have heard of it.
+#[test]
+fn a_failed_link_is_gone_round_once_the_switches_have_heard() {
+    assert!(all_finish(FAILURE));
+    assert!(!all_finish(&FAILURE.replace("converge = \"${converge}\"\n", "")));
+}
+
+/// One flow at a time in a network without other traffic: each takes at least its ideal time, and a
+/// small one little more.
+#[test]
+fn in_the_empty_network_there_is_hardly_a_slowdown() {
+    for (size, most) in [("fixed 1kb", 1.1), ("fixed 10kb", 1.3), ("fixed 10mb", 1.2)] {
+        let text = format!(
+            "schema = 1\nname = \"w\"\nduration = \"1s\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\n\
+             spines = 1\nhosts = 1\nrate = \"1gbit\"\nfabric_rate = \"10gbit\"\ndelay = \"10us\"\n\
+             [workload.w]\narrivals = \"closed\"\nsize = \"{size}\"\nthink = \"1ms\"\n"
+        );
+        let experiment = Experiment::parse("w.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+        let stop = AtomicBool::new(false);
+        let result = run_plan(&experiment.base, "w", &Options::silent(&stop)).unwrap();
+        assert!(result.flows.len() > 10, "{size}: {}", result.flows.len());
+        for flow in &result.flows {
+            let Some(slowdown) = flow.slowdown() else { continue };
+            assert!(slowdown >= 1.0, "{size}: {flow:?}");
+            assert!(slowdown <= most, "{size}: {slowdown}");
+            assert_eq!(flow.path.len(), 5, "{flow:?}");
+        }
+    }
+}
+
+/// Thousands of short flows: each arrives whole, and no more than the links carry.
+#[test]
+fn all_flows_of_a_workload_arrive() {
+    let text = "schema = 1\nname = \"w\"\nduration = \"2s\"\n[topology]\nkind = \"star\"\nhosts = 8\n\
+                rate = \"100mbit\"\ndelay = \"5us\"\n[workload.w]\nsize = \"facebook-web\"\nload = 0.5\n\
+                stop = \"300ms\"\n[workload.x]\nsize = \"fixed 3kb\"\nload = 0.1\nstop = \"200ms\"\n";
+    let experiment = Experiment::parse("w.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let result = run_plan(&experiment.base, "w", &Options::silent(&stop)).unwrap();
+    assert!(result.flows.len() > 500, "{}", result.flows.len());
+    assert!(result.flows.iter().all(|flow| flow.received == flow.bytes), "all arrive whole");
+    assert!(result.virtual_ns < 2_000_000_000, "the run ends with the last flow");
+    let again = run_plan(&experiment.base, "w", &Options::silent(&stop)).unwrap();
+    assert_eq!(result.flows, again.flows);
+    let total = result.metrics.iter().find(|it| it.scope == "total" && it.name == "goodput");
+    assert!(total.is_some_and(|total| total.value < 800.0), "{total:?}");
+}

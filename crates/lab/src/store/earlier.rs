@@ -16,7 +16,17 @@ const LIST: &str = ".ackwright-files";
 /// What stands above the names.
 const HEAD: &str = "# written by ackwright; the next results written here replace these files\n";
 /// What results are called, files and directories. Everything else in a directory is not ours.
-const RESULTS: [&str; 5] = ["summary.json", "series", "pcap", "flent", "plots"];
+const RESULTS: [&str; 9] = [
+    "summary.json",
+    "results.csv",
+    "results.parquet",
+    "flows.csv",
+    "flows.parquet",
+    "series",
+    "pcap",
+    "flent",
+    "plots",
+];
 /// Directories of results are no deeper.
 const DEPTH_MAX: u32 = 4;
 

@@ -114,3 +114,25 @@ fn a_way_on_which_no_time_passes_is_refused() {
         assert!(Experiment::parse("x.toml", &good, &[]).is_ok(), "{good}");
     }
 }
+
+/// Lists, patterns with several `*`, and pairs.
+#[test]
+fn hosts_are_named_by_lists_and_joined_in_pairs() {
+    let flows = |from: &str, to: &str, pair: &str| {
+        let text = format!(
+            "schema = 1\nname = \"pairs\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\n\
+             spines = 1\nhosts = 3\nrate = \"1gbit\"\n[flows.f]\napp = \"bulk\"\nfrom = {from}\n\
+             to = {to}\npair = \"{pair}\"\n"
+        );
+        let plan = Experiment::parse("p.toml", &text, &[]).map(|experiment| experiment.base)?;
+        let name = |node: usize| plan.nodes[node].name.clone();
+        let both = |flow: &FlowPlan| format!("{} {}", name(flow.from), name(flow.to));
+        Ok::<_, Diagnostics>(plan.flows.iter().map(both).collect::<Vec<_>>())
+    };
+    let pairs = flows("\"host-1-*\"", "\"host-2-*\"", "one-to-one").unwrap();
+    assert_eq!(pairs, ["host-1-1 host-2-1", "host-1-2 host-2-2", "host-1-3 host-2-3"]);
+    let both = flows("[\"host-*-1\", \"host-1-2\"]", "\"h*-2-3\"", "product").unwrap();
+    assert_eq!(both, ["host-1-1 host-2-3", "host-2-1 host-2-3", "host-1-2 host-2-3"]);
+    let fault = flows("\"host-1-*\"", "\"host-2-1\"", "one-to-one").unwrap_err();
+    assert!(fault.to_string().contains("these are 3 and 1"), "{fault}");
+}

@@ -1,0 +1,104 @@
+//! What a run leaves behind as tables: its flows, and all metrics, one value a row.
+
+use crate::results::{FlowRecord, Metric, PointResult, RunResult};
+use crate::store::table::{Table, Values};
+
+/// The flows of a run. The labels of its point stand in columns called like the axes.
+pub fn flows(labels: &[(String, String)], run: &RunResult) -> Table {
+    let all = &run.flows;
+    let mut table = Table::default();
+    let mut same = |name: &str, text: &str| {
+        table.push(name, Values::Text(vec![text.to_owned(); all.len()]));
+    };
+    same("point", &label(labels));
+    for (axis, label) in labels {
+        same(&format!("point.{axis}"), label);
+    }
+    table.push("seed", Values::Whole(vec![Some(run.seed as i64); all.len()]));
+    let whole = |of: &dyn Fn(&FlowRecord) -> Option<u64>| {
+        Values::Whole(all.iter().map(|flow| of(flow).map(|value| value as i64)).collect())
+    };
+    let text = |of: &dyn Fn(&FlowRecord) -> String| Values::Text(all.iter().map(of).collect());
+    let name = |node: usize| run.nodes[node].clone();
+    table.push("flow", Values::Whole((1..=all.len() as i64).map(Some).collect()));
+    table.push("workload", text(&|flow| flow.workload.clone()));
+    table.push("from", text(&|flow| name(flow.from)));
+    table.push("to", text(&|flow| name(flow.to)));
+    table.push("size_bytes", whole(&|flow| Some(flow.bytes)));
+    table.push("received_bytes", whole(&|flow| Some(flow.received)));
+    table.push("start_ns", whole(&|flow| Some(flow.start_ns)));
+    table.push("end_ns", whole(&|flow| flow.end_ns));
+    table.push("fct_ns", whole(&FlowRecord::fct_ns));
+    table.push("ideal_ns", whole(&|flow| Some(flow.ideal_ns)));
+    table.push("slowdown", Values::Decimal(all.iter().map(FlowRecord::slowdown).collect()));
+    table.push("retransmits_segments", whole(&|flow| Some(flow.retransmits.into())));
+    table.push("rtos", whole(&|flow| Some(flow.rtos.into())));
+    let path = |flow: &FlowRecord| {
+        let names = flow.path.iter().map(|node| run.nodes[*node as usize].as_str());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    table.push("path", text(&path));
+    table.push("status", text(&|flow| flow.status.name().to_owned()));
+    table
+}
+
+/// Every metric of every run: point, seed, scope, metric, value, unit. The labels of a point stand in
+/// columns of their own as well, called `point.AXIS`.
+pub fn results(points: &[PointResult]) -> Table {
+    let mut all: Vec<(&PointResult, u64, &Metric)> = Vec::new();
+    for point in points {
+        for run in &point.runs {
+            all.extend(run.metrics.iter().map(|metric| (point, run.seed, metric)));
+        }
+    }
+    let mut table = Table::default();
+    table.push("point", Values::Text(all.iter().map(|(point, ..)| label(&point.labels)).collect()));
+    for (place, (axis, _)) in points.first().map_or(&[][..], |it| &it.labels).iter().enumerate() {
+        let of_axis = all.iter().map(|(point, ..)| point.labels[place].1.clone());
+        table.push(&format!("point.{axis}"), Values::Text(of_axis.collect()));
+    }
+    table.push("seed", Values::Whole(all.iter().map(|(_, seed, _)| Some(*seed as i64)).collect()));
+    table
+        .push("scope", Values::Text(all.iter().map(|(.., metric)| metric.scope.clone()).collect()));
+    table
+        .push("metric", Values::Text(all.iter().map(|(.., metric)| metric.name.clone()).collect()));
+    table.push(
+        "value",
+        Values::Decimal(all.iter().map(|(.., metric)| Some(metric.value)).collect()),
+    );
+    table.push(
+        "unit",
+        Values::Text(all.iter().map(|(.., metric)| metric.unit.to_owned()).collect()),
+    );
+    table
+}
+
+/// `label label …`, empty where nothing is swept.
+fn label(labels: &[(String, String)]) -> String {
+    labels.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_is_a_row() {
+        let run = |seed, value| RunResult {
+            seed,
+            metrics: vec![Metric { scope: "total".into(), name: "rto".into(), unit: "", value }],
+            ..RunResult::default()
+        };
+        let point = |label: &str, value| PointResult {
+            labels: vec![("load".into(), label.into())],
+            runs: vec![run(1, value), run(2, value + 1.0)],
+        };
+        let table = results(&[point("0.3", 5.0), point("0.6", 7.0)]);
+        let text = String::from_utf8(table.csv().unwrap()).unwrap();
+        assert_eq!(
+            text,
+            "point,point.load,seed,scope,metric,value,unit\n0.3,0.3,1,total,rto,5,\n\
+             0.3,0.3,2,total,rto,6,\n0.6,0.6,1,total,rto,7,\n0.6,0.6,2,total,rto,8,\n"
+        );
+    }
+}

@@ -1,0 +1,224 @@
+//! Which metrics a plan will measure, so that a wrong name is told before a run.
+
+use std::collections::BTreeSet;
+
+use super::diagnostic::suggest;
+use super::model::{App, FlowPlan, Plan, Role};
+
+const STATISTICS: [&str; 5] = ["mean", "median", "max", "min", "stddev"];
+
+const STREAM: [&str; 3] = ["goodput", "srtt mean", "transfer time"];
+
+const LATENCY: [&str; 10] = [
+    "latency mean",
+    "latency stddev",
+    "latency min",
+    "latency median",
+    "latency 95 %",
+    "latency 99 %",
+    "latency 99.9 %",
+    "latency max",
+    "unanswered",
+    "answered",
+];
+
+const PORT: [&str; 12] = [
+    "queue delay mean",
+    "queue delay 99 %",
+    "sent",
+    "drops",
+    "marks",
+    "marks per second",
+    "ack_drops",
+    "queue length median",
+    "queue length 95 %",
+    "queue length max",
+    "policed",
+    "police drops",
+];
+
+const TOTAL: [&str; 14] = [
+    "goodput",
+    "fairness",
+    "answered",
+    "ack_drops",
+    "reordering",
+    "out of order",
+    "rto",
+    "retransmits",
+    "lost retransmits",
+    "fast recoveries",
+    "tail loss probes",
+    "spurious recoveries",
+    "fairness while sharing",
+    "lowest fairness while sharing",
+];
+
+const WORKLOAD: [&str; 5] = ["flows", "flows finished", "goodput", "retransmits", "timeouts total"];
+
+/// Behind `fct` and `slowdown` of a workload.
+const COMPLETION: [&str; 5] = ["mean", "median", "95 %", "99 %", "99.9 %"];
+
+/// And behind these: of which flows.
+const SIZES: [&str; 4] = ["", " to 100 kB", " 100 kB to 10 MB", " above 10 MB"];
+
+/// Whether `SCOPE METRIC` can be measured in a run of the plan.
+///
+/// # Errors
+/// It cannot; with what was probably meant.
+pub fn known(name: &str, plan: &Plan) -> Result<(), Option<String>> {
+    let mut scopes: BTreeSet<&str> = BTreeSet::from(["total"]);
+    scopes.extend(plan.flows.iter().map(|flow| flow.name.as_str()));
+    scopes.extend(plan.flows.iter().filter_map(|flow| flow.group.as_deref()));
+    scopes.extend(plan.workloads.iter().map(|workload| workload.name.as_str()));
+    scopes.extend(
+        plan.nodes
+            .iter()
+            .filter(|node| node.role == Role::Router || !node.ip.is_empty())
+            .map(|node| node.name.as_str()),
+    );
+    let ports: Vec<String> = (0..plan.links.len())
+        .flat_map(|link| [0, 1].map(|end| plan.port_name(link, end)))
+        .collect();
+    scopes.extend(ports.iter().map(String::as_str));
+    let Some((scope, metric)) = name.split_once(' ') else {
+        return Err(Some("write \"SCOPE METRIC\", e.g. \"total goodput\"".into()));
+    };
+    // Names of groups may have blanks in them.
+    let scope = scopes
+        .iter()
+        .copied()
+        .filter(|it| name.strip_prefix(it).is_some_and(|rest| rest.starts_with(' ')))
+        .max_by_key(|it| it.len())
+        .ok_or_else(|| suggest(scope, scopes.iter().copied()))
+        .map_err(|help| help.filter(|_| !metric.is_empty()))?;
+    let metric = name[scope.len()..].trim_start();
+    let metrics = of_scope(scope, plan, ports.iter().any(|port| port == scope));
+    let in_steps = plan.measure.steps.is_some() && metric.starts_with("throughput at ");
+    if in_steps || metrics.iter().any(|known| known == metric) {
+        return Ok(());
+    }
+    Err(suggest(metric, metrics.iter().map(String::as_str)))
+}
+
+fn of_scope(scope: &str, plan: &Plan, is_port: bool) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut add = |names: &[&str]| out.extend(names.iter().map(|name| (*name).to_owned()));
+    if scope == "total" {
+        add(&TOTAL);
+    }
+    if is_port {
+        add(&PORT);
+        add(&["utilisation"]);
+    }
+    if plan.nodes.iter().any(|node| node.name == scope) {
+        add(&["imbalance"]);
+    }
+    for flow in plan.flows.iter().filter(|flow| flow.name == scope) {
+        of_flow(flow, &mut add);
+    }
+    let is_group = plan.flows.iter().any(|flow| flow.group.as_deref() == Some(scope));
+    if is_group {
+        add(&LATENCY[..8]);
+        add(&["goodput", "early goodput", "fairness", "timeouts total"]);
+    }
+    if plan.workloads.iter().any(|workload| workload.name == scope) {
+        add(&WORKLOAD);
+        for what in ["fct", "slowdown"] {
+            for statistic in COMPLETION {
+                out.extend(SIZES.iter().map(|size| format!("{what} {statistic}{size}")));
+            }
+        }
+    }
+    if is_group {
+        for what in ["throughput", "timeouts"] {
+            out.extend(STATISTICS.iter().map(|statistic| format!("{what} {statistic}")));
+        }
+    }
+    out
+}
+
+fn of_flow(flow: &FlowPlan, add: &mut impl FnMut(&[&str])) {
+    match flow.app {
+        App::Ping { .. } | App::Probe { .. } | App::Request { .. } | App::Query { .. } => {
+            add(&LATENCY);
+        }
+        App::Connect { .. } => {
+            add(&LATENCY);
+            add(&["connection probability"]);
+        }
+        App::Cbr { .. } => add(&["goodput", "early goodput", "lost"]),
+        App::Bulk | App::Fixed { .. } | App::Chunk { .. } | App::OnOff { .. } => {
+            add(&STREAM);
+            add(&["early goodput"]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Experiment;
+
+    const FILE: &str = r#"schema = 1
+name = "m"
+duration = "200ms"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts = 2
+rate = "100mbit"
+[qdisc]
+"leaf-1.host-1-1" = "pfifo limit 20"
+[flows]
+one = { app = "fixed", bytes = "10kb", from = "host-1-1", to = "host-2-1" }
+many = { app = "bulk", from = "host-1-*", to = "host-2-2" }
+ping = { app = "ping", from = "host-1-1", to = "host-2-1", interval = "10ms" }
+asks = { app = "request", request = 100, response = 1000, requests = 3, from = "host-1-1", to = "host-2-1" }
+udp = { app = "cbr", rate = "1mbit", from = "host-1-2", to = "host-2-2" }
+[workload.w]
+size = "fixed 20kb"
+load = 0.1
+[measure]
+utilisation = ["leaf-*.leaf-*-spine-*"]
+table = ["total goodput"]
+"#;
+
+    /// All that a run measures is known beforehand.
+    #[test]
+    fn what_a_run_measures_is_known() {
+        let experiment = Experiment::parse("m.toml", FILE, &[]).unwrap_or_else(|f| panic!("{f}"));
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let options = crate::run::Options::silent(&stop);
+        let result = crate::run::run_plan(&experiment.base, "m", &options).unwrap();
+        assert!(result.metrics.len() > 60);
+        for metric in &result.metrics {
+            let name = format!("{} {}", metric.scope, metric.name);
+            assert_eq!(known(&name, &experiment.base), Ok(()), "{name}");
+        }
+        let utilisation = result.metrics.iter().filter(|metric| metric.name == "utilisation");
+        let values: Vec<f64> = utilisation.map(|metric| metric.value).collect();
+        assert_eq!(values.len(), 4);
+        assert!(values.iter().all(|value| (0.0..=100.0).contains(value)), "{values:?}");
+    }
+
+    #[test]
+    fn an_unknown_metric_is_told_at_its_place() {
+        for (name, what) in [
+            (
+                "total godput",
+                "m.toml:23:10: nothing measures \"total godput\"; did you mean \"goodput\"?",
+            ),
+            ("totl goodput", "did you mean \"total\"?"),
+            ("w fct 98 %", "nothing measures \"w fct 98 %\""),
+            ("goodput", "write \"SCOPE METRIC\""),
+        ] {
+            let text = FILE.replace("total goodput", name);
+            let experiment = Experiment::parse("m.toml", &text, &[]).unwrap();
+            let faults = experiment.check_metrics().unwrap_err().to_string();
+            assert!(faults.contains(what), "{faults}");
+        }
+        assert!(Experiment::parse("m.toml", FILE, &[]).unwrap().check_metrics().is_ok());
+    }
+}

@@ -1,0 +1,319 @@
+//! A graph as networkx writes it: GraphML (`write_graphml`) or node-link JSON (`node_link_data`).
+//!
+//! A node may say its `role`, an edge its `rate` and `delay` in the words of experiment files; a
+//! rate may be a number of bit/s as well.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use datapath::units::{Duration, Rate};
+use serde_json::Value;
+
+use super::super::limits::{LINKS_MAX, NAME_MAX, NODES_MAX};
+use super::super::model::Role;
+use super::super::quantity;
+use super::shapes::{Shape, ShapeLink, Tier};
+use crate::input;
+
+/// Bytes of a graph file.
+const GRAPH_MAX: u64 = 64 << 20;
+
+/// A graph as it is written, with a place (`line:column`, or a number) for each part.
+#[derive(Default)]
+struct Raw {
+    directed: bool,
+    nodes: Vec<RawNode>,
+    edges: Vec<RawEdge>,
+}
+
+struct RawNode {
+    place: String,
+    id: String,
+    data: BTreeMap<String, String>,
+}
+
+struct RawEdge {
+    place: String,
+    ends: [String; 2],
+    data: BTreeMap<String, String>,
+}
+
+/// Reads the graph at `path`. Without a role, nodes with one link are hosts; with `hosts` all are
+/// routers, and each has so many hosts `host-NAME-1` ….
+///
+/// # Errors
+/// What is wrong, with its place in the file.
+pub fn read(path: &Path, hosts: usize) -> Result<Shape, String> {
+    let name = path.display();
+    let bytes = input::read(path, GRAPH_MAX).map_err(|error| format!("{name}: {error}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{name}: this is not UTF-8 text"))?;
+    let raw = if text.trim_start().starts_with('<') { graphml(&text) } else { node_link(&text) };
+    let raw = raw.map_err(|why| format!("{name}:{why}"))?;
+    shape(&raw, hosts).map_err(|why| format!("{name}:{why}"))
+}
+
+/// GraphML: the names of its keys stand at the top of the file.
+fn graphml(text: &str) -> Result<Raw, String> {
+    let options = roxmltree::ParsingOptions { nodes_limit: XML_NODES_MAX, ..Default::default() };
+    let document = roxmltree::Document::parse_with_options(text, options)
+        .map_err(|error| format!("{}: {error}", error.pos()))?;
+    let place =
+        |node: &roxmltree::Node<'_, '_>| document.text_pos_at(node.range().start).to_string();
+    let root = document.root_element();
+    let is = |node: &roxmltree::Node<'_, '_>, name| node.tag_name().name() == name;
+    let keys: BTreeMap<&str, &str> = root
+        .children()
+        .filter(|node| is(node, "key"))
+        .filter_map(|key| Some((key.attribute("id")?, key.attribute("attr.name")?)))
+        .collect();
+    let graph = root.children().find(|node| is(node, "graph"));
+    let graph = graph.ok_or_else(|| format!("{}: there is no <graph>", place(&root)))?;
+    let mut raw =
+        Raw { directed: graph.attribute("edgedefault") == Some("directed"), ..Raw::default() };
+    for node in graph.children().filter(roxmltree::Node::is_element) {
+        let wanted = |name: &str| {
+            let found = node.attribute(name).map(str::to_owned);
+            found.ok_or_else(|| format!("{}: \"{name}\" is missing", place(&node)))
+        };
+        let data = || {
+            let rows = node.children().filter(|child| is(child, "data"));
+            let row = |child: roxmltree::Node<'_, '_>| {
+                let key = child.attribute("key")?;
+                let name = keys.get(key).copied().unwrap_or(key);
+                Some((name.to_owned(), child.text().unwrap_or_default().trim().to_owned()))
+            };
+            rows.filter_map(row).collect()
+        };
+        match node.tag_name().name() {
+            "node" => {
+                raw.nodes.push(RawNode { place: place(&node), id: wanted("id")?, data: data() });
+            }
+            "edge" => raw.edges.push(RawEdge {
+                place: place(&node),
+                ends: [wanted("source")?, wanted("target")?],
+                data: data(),
+            }),
+            _ => {}
+        }
+    }
+    Ok(raw)
+}
+
+/// So many parts an XML file may have: each node and edge takes a few.
+const XML_NODES_MAX: u32 = 4_000_000;
+
+/// JSON of `nodes` with `id` and of `links` (or `edges`) with `source` and `target`.
+fn node_link(text: &str) -> Result<Raw, String> {
+    let place = |error: &serde_json::Error| format!("{}:{}: {error}", error.line(), error.column());
+    let value: Value = serde_json::from_str(text).map_err(|error| place(&error))?;
+    let nodes = value.get("nodes").and_then(Value::as_array);
+    let edges = ["links", "edges"].iter().find_map(|key| value.get(*key)?.as_array());
+    let (Some(nodes), Some(edges)) = (nodes, edges) else {
+        return Err(" \"nodes\" and \"links\" (or \"edges\") are not both there; \
+                    write it with networkx.node_link_data"
+            .into());
+    };
+    let mut raw =
+        Raw { directed: value.get("directed") == Some(&Value::Bool(true)), ..Raw::default() };
+    for (number, node) in (1..).zip(nodes) {
+        let place = format!(" node {number}");
+        let id = word(node.get("id")).ok_or_else(|| format!("{place}: \"id\" is missing"))?;
+        raw.nodes.push(RawNode { place, id, data: data(node) });
+    }
+    for (number, edge) in (1..).zip(edges) {
+        let place = format!(" link {number}");
+        let end = |key| word(edge.get(key)).ok_or_else(|| format!("{place}: \"{key}\" is missing"));
+        let ends = [end("source")?, end("target")?];
+        raw.edges.push(RawEdge { place, ends, data: data(edge) });
+    }
+    Ok(raw)
+}
+
+/// A text or a number as a text.
+fn word(value: Option<&Value>) -> Option<String> {
+    match value? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn data(value: &Value) -> BTreeMap<String, String> {
+    let entries = value.as_object().into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), word(Some(value))?))).collect()
+}
+
+fn shape(raw: &Raw, hosts: usize) -> Result<Shape, String> {
+    if raw.directed {
+        return Err(" the graph is directed; write the undirected one (G.to_undirected())".into());
+    }
+    let more = hosts.checked_mul(raw.nodes.len());
+    let nodes = more.and_then(|more| more.checked_add(raw.nodes.len()));
+    let links = more.and_then(|more| more.checked_add(raw.edges.len()));
+    if nodes.is_none_or(|it| it > NODES_MAX) || links.is_none_or(|it| it > LINKS_MAX) {
+        return Err(format!(" an experiment has at most {NODES_MAX} nodes and {LINKS_MAX} links"));
+    }
+    let mut index = BTreeMap::new();
+    for (number, node) in raw.nodes.iter().enumerate() {
+        check_name(&node.id).map_err(|why| format!("{}: {why}", node.place))?;
+        if index.insert(node.id.as_str(), number).is_some() {
+            return Err(format!("{}: another node is called \"{}\" too", node.place, node.id));
+        }
+    }
+    let mut degrees = vec![0; raw.nodes.len()];
+    let mut ends = Vec::new();
+    for edge in &raw.edges {
+        let end = |id: &String| {
+            let found = index.get(id.as_str()).copied();
+            found.ok_or_else(|| format!("{}: no node is called \"{id}\"", edge.place))
+        };
+        let two = [end(&edge.ends[0])?, end(&edge.ends[1])?];
+        if two[0] == two[1] {
+            return Err(format!("{}: a link must join two different nodes", edge.place));
+        }
+        for end in two {
+            degrees[end] += 1;
+        }
+        ends.push(two);
+    }
+    let mut shape = Shape::default();
+    for (node, degree) in raw.nodes.iter().zip(&degrees) {
+        let role = match node.data.get("role").map(String::as_str) {
+            Some("host") => Role::Host,
+            Some("router") => Role::Router,
+            Some(other) => {
+                return Err(format!(
+                    "{}: role \"{other}\" is neither \"host\" nor \"router\"",
+                    node.place
+                ));
+            }
+            None if hosts == 0 && *degree == 1 => Role::Host,
+            None => Role::Router,
+        };
+        shape.node(node.id.clone(), role);
+    }
+    add_links(&mut shape, raw, &ends)?;
+    let routers: Vec<usize> =
+        (0..raw.nodes.len()).filter(|&node| shape.nodes[node].1 == Role::Router).collect();
+    for router in routers {
+        let prefix = format!("host-{}", shape.nodes[router].0);
+        shape.hosts(router, &prefix, hosts);
+    }
+    Ok(shape)
+}
+
+/// The edges, called `A-B`; further ones between the same two nodes `A-B-2`, `A-B-3`, ….
+fn add_links(shape: &mut Shape, raw: &Raw, ends: &[[usize; 2]]) -> Result<(), String> {
+    let mut named: BTreeMap<String, u32> = BTreeMap::new();
+    for (edge, ends) in raw.edges.iter().zip(ends) {
+        let fault = |why: String| format!("{}: {why}", edge.place);
+        let name = format!("{}-{}", edge.ends[0], edge.ends[1]);
+        let count = named.entry(name.clone()).or_default();
+        *count += 1;
+        let name = if *count == 1 { name } else { format!("{name}-{count}") };
+        check_name(&name).map_err(fault)?;
+        let rate = edge.data.get("rate").map(|text| rate(text)).transpose().map_err(fault)?;
+        let delay = edge.data.get("delay").map(|text| delay(text)).transpose().map_err(fault)?;
+        let is_access = ends.iter().any(|end| shape.nodes[*end].1 == Role::Host);
+        let tier = if is_access { Tier::Access } else { Tier::Fabric };
+        shape.links.push(ShapeLink { name, ends: *ends, tier, rate, delay });
+    }
+    Ok(())
+}
+
+/// A rate in words, or as a number of bit/s.
+fn rate(text: &str) -> Result<Rate, String> {
+    match text.parse::<f64>() {
+        Ok(bits) if (1.0..1e18).contains(&bits) => Ok(Rate::from_bits_per_sec(bits as u64)),
+        Ok(_) => Err(format!("\"{text}\" is no number of bit/s above zero")),
+        Err(_) => quantity::rate(text),
+    }
+}
+
+fn delay(text: &str) -> Result<Duration, String> {
+    let delay = quantity::time(text)?;
+    if delay > super::super::limits::TIME_MAX {
+        Err("the delay is too long".into())
+    } else {
+        Ok(delay)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || !name.chars().all(valid) {
+        return Err(format!(
+            "\"{name}\" is no name (letters, digits, \"-\", \"_\"); networkx.relabel_nodes gives others"
+        ));
+    }
+    if name.len() > NAME_MAX {
+        return Err(format!("\"{name}\": a name may have at most {NAME_MAX} characters"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `networkx.write_graphml` makes of a path r1 – r2 with a host at each end.
+    const GRAPHML: &str = r#"<?xml version='1.0' encoding='utf-8'?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key id="d1" for="edge" attr.name="delay" attr.type="string" />
+  <key id="d0" for="edge" attr.name="rate" attr.type="long" />
+  <graph edgedefault="undirected">
+    <node id="a" /><node id="r1" /><node id="r2" /><node id="b" />
+    <edge source="a" target="r1" />
+    <edge source="r1" target="r2"><data key="d0">10000000</data><data key="d1">5ms</data></edge>
+    <edge source="r1" target="r2" />
+    <edge source="r2" target="b" />
+  </graph>
+</graphml>"#;
+
+    /// What `json.dumps(networkx.node_link_data(G))` makes of the same.
+    const JSON: &str = r#"{"directed": false, "multigraph": true, "graph": {},
+ "nodes": [{"id": "a"}, {"id": "r1"}, {"id": "r2"}, {"id": "b"}],
+ "links": [{"source": "a", "target": "r1", "key": 0},
+  {"rate": 10000000, "delay": "5ms", "source": "r1", "target": "r2", "key": 0},
+  {"source": "r1", "target": "r2", "key": 1}, {"source": "r2", "target": "b", "key": 0}]}"#;
+
+    fn read_text(text: &str, hosts: usize) -> Result<Shape, String> {
+        let raw = if text.starts_with('<') { graphml(text) } else { node_link(text) };
+        shape(&raw?, hosts)
+    }
+
+    #[test]
+    fn both_ways_of_writing_a_graph_are_the_same() {
+        let shape = read_text(GRAPHML, 0).unwrap();
+        assert_eq!(read_text(JSON, 0).unwrap(), shape);
+        let names: Vec<&str> = shape.links.iter().map(|link| link.name.as_str()).collect();
+        assert_eq!(names, ["a-r1", "r1-r2", "r1-r2-2", "r2-b"]);
+        assert_eq!(shape.nodes[0].1, Role::Host, "one link");
+        assert_eq!(shape.links[1].rate, Some(Rate::from_mbit(10)));
+        assert_eq!(shape.links[1].delay, Some(Duration::from_millis(5)));
+        let with_hosts = read_text(JSON, 2).unwrap();
+        assert_eq!(with_hosts.nodes.len(), 4 + 8);
+        assert!(with_hosts.nodes.iter().any(|(name, _)| name == "host-r1-2"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let table = [
+            ("<graphml><graph>", "1:1"),
+            ("<graphml></graphml>", "1:1: there is no <graph>"),
+            ("<graphml><graph><node/></graph></graphml>", "1:17: \"id\" is missing"),
+            ("{", "1:1: EOF"),
+            ("{}", "not both there"),
+            (r#"{"nodes": [{"id": 1}, {"id": "1"}], "links": []}"#, "node 2: another node"),
+            (r#"{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}"#, "link 1: no node"),
+            (r#"{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 1}]}"#, "two different"),
+            (r#"{"nodes": [{"id": "a b"}], "links": []}"#, "relabel_nodes"),
+            (r#"{"directed": true, "nodes": [], "links": []}"#, "to_undirected"),
+            (r#"{"nodes": [{"id": 1, "role": "x"}], "links": []}"#, "neither"),
+        ];
+        for (text, what) in table {
+            let error = read_text(text, 0).unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The switches of a topology hear of a failed link and go other ways, as a routing protocol would
+//! tell them: all at once, some time after it.
+
+use std::net::IpAddr;
+
+use datapath::fib::{Prefix, Route, RouteFilter};
+use sim::link::NodeId;
+use sim::world::World;
+use std::collections::BTreeMap;
+
+use super::build::Ends;
+use super::routes;
+use crate::plan::{Plan, Ways};
+
+/// What is needed to find the ways anew.
+pub struct Reroute {
+    plan: Plan,
+    ends: Vec<Ends>,
+    addresses: Vec<IpAddr>,
+    /// The ways of now.
+    ways: Ways,
+}
+
+impl Reroute {
+    /// That of a plan whose links fail and whose switches are to hear of it.
+    pub fn new(plan: &Plan, ends: &[Ends], addresses: &[IpAddr]) -> Option<Self> {
+        plan.fabric.as_ref()?.converge?;
+        let fails = plan.links.iter().any(|link| !link.events.is_empty());
+        fails.then(|| Self {
+            plan: plan.clone(),
+            ends: ends.to_vec(),
+            addresses: addresses.to_vec(),
+            ways: plan.ways.clone(),
+        })
+    }
+
+    /// Gives all switches the routes of a network in which these links lead nowhere.
+    ///
+    /// # Errors
+    /// A node refuses a route.
+    pub fn run(&mut self, world: &mut World, down: &[bool]) -> Result<(), String> {
+        let ways = Ways::without(&self.plan.nodes, &self.plan.links, down);
+        for node in 0..self.plan.nodes.len() {
+            if self.plan.ways.shared(node).is_none() {
+                continue;
+            }
+            let id = NodeId(node as u32);
+            let of = |ways| -> BTreeMap<Prefix, Route> {
+                let routes =
+                    routes::shared(&self.plan, ways, node, id, &self.ends, &self.addresses);
+                routes.into_iter().map(|route| (route.prefix, route)).collect()
+            };
+            let (old, new) = (of(&self.ways), of(&ways));
+            if old == new {
+                continue;
+            }
+            world
+                .with_host(id, |_, host| {
+                    for prefix in old.keys().filter(|prefix| !new.contains_key(prefix)) {
+                        host.fib_mut().delete(&RouteFilter::any(*prefix))?;
+                    }
+                    for (prefix, route) in &new {
+                        if old.get(prefix) != Some(route) {
+                            host.fib_mut().replace(route.clone())?;
+                        }
+                    }
+                    Ok(())
+                })
+                .map_err(|error: datapath::fib::FibError| {
+                    format!("\"{}\" refuses a route: {error:?}", self.plan.nodes[node].name)
+                })?;
+        }
+        self.ways = ways;
+        Ok(())
+    }
+}

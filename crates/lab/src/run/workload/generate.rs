@@ -1,0 +1,193 @@
+//! The flows of a workload in one run, drawn before it begins.
+
+use datapath::rng::Rng;
+use datapath::units::{Duration, Instant};
+
+use crate::plan::limits::HOST_FLOWS_MAX;
+use crate::plan::workload::matrix::{Chooser, Matrix};
+use crate::plan::workload::sizes::unit;
+use crate::plan::workload::{Arrivals, WorkloadPlan};
+
+/// One flow to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// When it begins.
+    pub at: Instant,
+    /// Who receives, as an index of the workload's hosts.
+    pub to: usize,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Random streams of workloads, apart from those of links, applications and draws.
+const STREAMS: u64 = 1 << 49;
+
+/// The random stream of one host of a workload.
+pub fn stream(seed: u64, workload: usize, host: usize) -> Rng {
+    Rng::stream(seed, STREAMS + ((workload as u64 + 1) << 24) + host as u64)
+}
+
+/// What is drawn once for a run.
+pub fn chooser(plan: &WorkloadPlan, seed: u64, workload: usize) -> Chooser {
+    Chooser::new(&plan.matrix, &plan.racks, &mut Rng::stream(seed, STREAMS + workload as u64))
+}
+
+/// The flows that each host sends, in order of time; none of a closed workload.
+///
+/// # Errors
+/// A host would send more than it has ports for.
+pub fn jobs(
+    plan: &WorkloadPlan,
+    chooser: &Chooser,
+    seed: u64,
+    workload: usize,
+) -> Result<Vec<Vec<Job>>, String> {
+    let mut of_host: Vec<Vec<Job>> = vec![Vec::new(); plan.hosts.len()];
+    if let Arrivals::Trace(flows) = &plan.arrivals {
+        for flow in flows {
+            let at = Instant::ZERO + plan.start + flow.at;
+            of_host[flow.from].push(Job { at, to: flow.to, bytes: flow.bytes });
+        }
+    }
+    for host in 0..plan.hosts.len() {
+        let mut rng = stream(seed, workload, host);
+        for at in times(plan, host, &mut rng) {
+            let bytes = plan.sizes.draw(&mut rng);
+            let Matrix::Incast(senders) = plan.matrix else {
+                let to = chooser.to(host, &mut rng);
+                of_host[host].push(Job { at, to, bytes });
+                continue;
+            };
+            // This host asks: the answer comes in equal parts from several at once.
+            let part = bytes.div_ceil(senders as u64);
+            for from in chooser.several(host, senders, &mut rng) {
+                of_host[from].push(Job { at, to: host, bytes: part });
+            }
+        }
+    }
+    for jobs in &mut of_host {
+        jobs.sort_by_key(|job| job.at);
+        if jobs.len() > HOST_FLOWS_MAX {
+            return Err(format!(
+                "the workload \"{}\" makes {} flows of one host; at most {HOST_FLOWS_MAX} are possible",
+                plan.name,
+                jobs.len()
+            ));
+        }
+    }
+    Ok(of_host)
+}
+
+/// When something begins at a host.
+fn times(plan: &WorkloadPlan, host: usize, rng: &mut Rng) -> Vec<Instant> {
+    let share = plan.matrix.source_share(host, plan.hosts.len());
+    let (rate, on_off) = match plan.arrivals {
+        Arrivals::Poisson(rate) => (rate * share, None),
+        Arrivals::OnOff(rate, on, off) => {
+            let (busy, idle) = (on.as_nanos() as f64, off.as_nanos() as f64);
+            (rate * share * (busy + idle) / busy, Some((on, off)))
+        }
+        Arrivals::Closed(..) | Arrivals::Trace(_) => return Vec::new(),
+    };
+    let mut times = Vec::new();
+    if rate <= 0.0 {
+        return times;
+    }
+    let mean = 1e9 / rate;
+    let (mut at, end) = (Instant::ZERO + plan.start, Instant::ZERO + plan.stop);
+    // When this time of sending ends; it begins with one.
+    let mut busy_until = on_off.map(|(on, _)| at + exponential(on.as_nanos() as f64, rng));
+    loop {
+        at += exponential(mean, rng);
+        while let (Some(until), Some((on, off))) = (busy_until, on_off)
+            && at >= until
+            && at < end
+        {
+            // Arrivals have no memory: what is left goes on after the rest.
+            let rest = exponential(off.as_nanos() as f64, rng);
+            at += rest;
+            busy_until = Some(until + rest + exponential(on.as_nanos() as f64, rng));
+        }
+        if at >= end {
+            return times;
+        }
+        times.push(at);
+    }
+}
+
+/// An exponentially distributed time with a mean in ns.
+fn exponential(mean: f64, rng: &mut Rng) -> Duration {
+    Duration::from_nanos((-mean * libm::log(unit(rng))).min(1e18) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Experiment;
+
+    fn plan(words: &str) -> WorkloadPlan {
+        let text = format!(
+            "schema = 1\nname = \"w\"\nduration = \"2s\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\n\
+             spines = 2\nhosts = 4\nrate = \"1gbit\"\n[workload.w]\n{words}\n"
+        );
+        let experiment = Experiment::parse("w.toml", &text, &[]);
+        experiment.unwrap_or_else(|faults| panic!("{faults}")).base.workloads.remove(0)
+    }
+
+    fn all(plan: &WorkloadPlan) -> Vec<Vec<Job>> {
+        jobs(plan, &chooser(plan, 1, 0), 1, 0).unwrap()
+    }
+
+    /// The bytes of all flows are the load, whatever rule makes them.
+    #[test]
+    fn the_load_is_what_is_said() {
+        for words in [
+            "size = \"fixed 10kb\"\nload = 0.4",
+            "size = \"exponential 20kb\"\nload = 0.4\nmatrix = \"permutation\"",
+            "size = \"fixed 100kb\"\nload = 0.4\nmatrix = \"incast 5\"",
+            "size = \"fixed 10kb\"\nload = 0.4\narrivals = \"on-off\"\non = \"1ms\"\noff = \"3ms\"",
+            "size = \"facebook-web\"\nload = 0.4\nmatrix = \"stride 3\"",
+        ] {
+            let plan = plan(words);
+            let bytes: u64 = all(&plan).iter().flatten().map(|job| job.bytes).sum();
+            let load = bytes as f64 * 8.0 / (8.0 * 1e9 * 2.0);
+            assert!((load - 0.4).abs() < 0.03, "{words}: {load}");
+        }
+        // Four of seven partners lie in the other rack; two spines carry 2 Gbit/s out of each.
+        let plan = plan("size = \"fixed 10kb\"\nload = 0.4\nof = \"bisection\"");
+        let across = |from: usize, job: &&Job| plan.racks[from] != plan.racks[job.to];
+        let jobs = all(&plan);
+        let crossing = jobs.iter().enumerate().flat_map(|(from, jobs)| {
+            jobs.iter().filter(move |job| across(from, job)).map(|job| job.bytes)
+        });
+        let load = crossing.sum::<u64>() as f64 * 8.0 / (4.0 * 1e9 * 2.0);
+        assert!((load - 0.4).abs() < 0.02, "{load}");
+    }
+
+    /// Of Poisson arrivals the gaps have the mean that the rate says, and as large a deviation.
+    #[test]
+    fn arrivals_are_poisson() {
+        let plan = plan("size = \"fixed 4kb\"\nload = 0.5");
+        let jobs = &all(&plan)[3];
+        let gaps: Vec<f64> =
+            jobs.windows(2).map(|two| (two[1].at - two[0].at).as_nanos() as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean / 65_536.0 - 1.0).abs() < 0.02, "{mean}");
+        assert!((variance.sqrt() / mean - 1.0).abs() < 0.02, "{}", variance.sqrt());
+    }
+
+    #[test]
+    fn an_answer_comes_from_several_at_once() {
+        let plan = plan("size = \"fixed 100kb\"\nload = 0.2\nmatrix = \"incast 7\"");
+        let jobs = all(&plan);
+        let first = jobs[0].iter().chain(&jobs[1]).map(|job| (job.at, job.to)).min().unwrap();
+        let parts: Vec<u64> = jobs
+            .iter()
+            .flatten()
+            .filter(|job| (job.at, job.to) == first)
+            .map(|job| job.bytes)
+            .collect();
+        assert_eq!(parts, [102_400_u64.div_ceil(7); 7]);
+    }
+}

@@ -1,0 +1,91 @@
+//! How long a flow would take at least in the empty network.
+//!
+//! A handshake of one round trip, then all segments, full but for the last, at the rate of the slowest
+//! link, and the last one once more over each other link. No window ever waits: what TCP's slow start
+//! takes longer counts as slowdown.
+
+use std::collections::BTreeMap;
+
+use datapath::units::Rate;
+
+use crate::plan::Plan;
+
+/// Ideal times by pair of hosts.
+pub struct Ideals<'a> {
+    plan: &'a Plan,
+    paths: BTreeMap<(usize, usize), Path>,
+}
+
+/// What the links of a path come to.
+#[derive(Clone, Debug, Default)]
+struct Path {
+    /// Sum of the delays, in ns.
+    delay: u64,
+    /// Rates of the links, in bit/s.
+    rates: Vec<u64>,
+    /// The smallest MTU.
+    mtu: u64,
+}
+
+/// Bytes of an Ethernet header, of an IPv4 and a TCP header with time stamps, and of a SYN.
+const ETHERNET: u64 = 14;
+const HEADERS: u64 = 20 + 32;
+const SYN: u64 = ETHERNET + 20 + 40;
+
+impl<'a> Ideals<'a> {
+    /// Of a plan.
+    pub fn new(plan: &'a Plan) -> Self {
+        Self { plan, paths: BTreeMap::new() }
+    }
+
+    /// Nanoseconds from the SYN until the last byte has arrived.
+    pub fn of(&mut self, from: usize, to: usize, bytes: u64) -> u64 {
+        let back = self.path(to, from).one_packet(SYN);
+        let there = self.path(from, to);
+        let mss = there.mtu.saturating_sub(HEADERS).max(1);
+        let segments = bytes.div_ceil(mss).max(1);
+        let last = bytes - (segments - 1) * mss + ETHERNET + HEADERS;
+        let all = bytes + segments * (ETHERNET + HEADERS);
+        there.one_packet(SYN) + back + there.burst(all, last)
+    }
+
+    fn path(&mut self, from: usize, to: usize) -> &Path {
+        self.paths.entry((from, to)).or_insert_with(|| Path::between(self.plan, from, to))
+    }
+}
+
+impl Path {
+    /// The first of several equal ways.
+    fn between(plan: &Plan, from: usize, to: usize) -> Self {
+        let mut path = Self { mtu: u64::MAX, ..Self::default() };
+        let mut node = from;
+        while node != to && path.rates.len() <= plan.nodes.len() {
+            let Some(link) = plan.ways.links(node, to).first().map(|link| &plan.links[*link])
+            else {
+                break;
+            };
+            let end = usize::from(link.ends[1] == node);
+            let direction = &link.directions[end];
+            path.delay += direction.delay.as_nanos();
+            path.rates.push(direction.rate.map_or(u64::MAX, Rate::bits_per_sec));
+            path.mtu = path.mtu.min(u64::from(link.mtu));
+            node = link.ends[1 - end];
+        }
+        path
+    }
+
+    fn one_packet(&self, bytes: u64) -> u64 {
+        self.delay + self.rates.iter().map(|rate| nanos(bytes, *rate)).sum::<u64>()
+    }
+
+    /// `all` bytes over the slowest link, and the last packet over the others.
+    fn burst(&self, all: u64, last: u64) -> u64 {
+        let slowest = self.rates.iter().copied().min().unwrap_or(u64::MAX);
+        let once: u64 = self.rates.iter().map(|rate| nanos(last, *rate)).sum();
+        self.delay + once - nanos(last, slowest) + nanos(all, slowest)
+    }
+}
+
+fn nanos(bytes: u64, rate: u64) -> u64 {
+    (u128::from(bytes) * 8_000_000_000 / u128::from(rate)) as u64
+}

@@ -1,0 +1,71 @@
+//! Numbers of a workload: completion times and slowdowns, of all flows and by size.
+
+use crate::plan::Plan;
+use crate::results::{FlowRecord, FlowStatus, Metric};
+use crate::stats::quantile;
+
+/// Up to so many bytes, and what is behind the metric's name: the bins of pFabric (SIGCOMM 2013).
+const BINS: [(u64, u64, &str); 4] = [
+    (0, u64::MAX, ""),
+    (0, 100_000, " to 100 kB"),
+    (100_000, 10_000_000, " 100 kB to 10 MB"),
+    (10_000_000, u64::MAX, " above 10 MB"),
+];
+
+/// What is told of completion times and slowdowns.
+const SHARES: [(&str, f64); 4] =
+    [("median", 0.5), ("95 %", 0.95), ("99 %", 0.99), ("99.9 %", 0.999)];
+
+/// Of every workload, from its flows that began after the warm-up.
+pub fn metrics(plan: &Plan, records: &[FlowRecord]) -> Vec<Metric> {
+    let mut out = Vec::new();
+    for workload in &plan.workloads {
+        let warm = plan.warmup.as_nanos();
+        let own =
+            |record: &&FlowRecord| record.workload == workload.name && record.start_ns >= warm;
+        let records: Vec<&FlowRecord> = records.iter().filter(own).collect();
+        of_workload(&mut out, &workload.name, &records);
+    }
+    out
+}
+
+fn of_workload(out: &mut Vec<Metric>, scope: &str, records: &[&FlowRecord]) {
+    let mut push = |name: String, unit: &'static str, value: f64| {
+        out.push(Metric { scope: scope.into(), name, unit, value });
+    };
+    let finished: Vec<&FlowRecord> =
+        records.iter().copied().filter(|it| it.status == FlowStatus::Finished).collect();
+    push("flows".into(), "", records.len() as f64);
+    push("flows finished".into(), "", finished.len() as f64);
+    let sum = |of: fn(&FlowRecord) -> u32| records.iter().map(|it| f64::from(of(it))).sum::<f64>();
+    push("retransmits".into(), "segments", sum(|record| record.retransmits));
+    push("timeouts total".into(), "", sum(|record| record.rtos));
+    let first = records.iter().map(|record| record.start_ns).min();
+    let last = finished.iter().filter_map(|record| record.end_ns).max();
+    if let (Some(first), Some(last)) = (first, last)
+        && last > first
+    {
+        let bytes: u64 = finished.iter().map(|record| record.bytes).sum();
+        push("goodput".into(), "Mbit/s", bytes as f64 * 8e3 / (last - first) as f64);
+    }
+    for (above, most, behind) in BINS {
+        let of_bin: Vec<&FlowRecord> =
+            finished.iter().copied().filter(|it| it.bytes > above && it.bytes <= most).collect();
+        let times = of_bin.iter().filter_map(|it| it.fct_ns()).map(|nanos| nanos as f64 / 1e6);
+        let slow = of_bin.iter().filter_map(|it| it.slowdown());
+        for (what, unit, mut values) in
+            [("fct", "ms", times.collect::<Vec<f64>>()), ("slowdown", "", slow.collect())]
+        {
+            if values.is_empty() {
+                continue;
+            }
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            push(format!("{what} mean{behind}"), unit, mean);
+            for (word, share) in SHARES {
+                if let Some(value) = quantile(&mut values, share) {
+                    push(format!("{what} {word}{behind}"), unit, value);
+                }
+            }
+        }
+    }
+}
