@@ -8,7 +8,7 @@
 //! that a node, and the code that it needs, comes to the caches once an epoch, and that what comes
 //! next is known far ahead.
 
-use crate::calendar::Entry;
+use crate::due::Entry;
 use crate::event::EventId;
 use crate::groups::Groups;
 use crate::link::NodeId;

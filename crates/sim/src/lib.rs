@@ -16,6 +16,7 @@
 
 pub mod app;
 mod calendar;
+mod due;
 pub mod epoch;
 mod event;
 mod groups;
@@ -28,6 +29,7 @@ mod prefetch;
 mod progress;
 pub mod record;
 pub mod rules;
+mod send;
 pub mod topology;
 mod trouble;
 pub mod world;

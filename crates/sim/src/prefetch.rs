@@ -4,7 +4,7 @@
 //! at it would wait for memory. So a packet is prepared step by step while those before it arrive:
 //! first itself, then what its node keeps elsewhere, the way out, and what lies behind that.
 
-use crate::calendar::Entry;
+use crate::due::Entry;
 use crate::link::NodeId;
 use crate::partition::Partition;
 use datapath::host::Ahead;
