@@ -1,163 +1,114 @@
-//! What is on the way, by the window of time in which it arrives.
+//! Everything that is to happen, by the epoch in which it does.
 //!
-//! For worlds that are worked off in windows ([`crate::windows`]): a packet goes to the end of the
-//! list of its window, whatever the order in which packets are put on links.
+//! Epochs are equally long. The next 64 have a list each; behind these, a list holds what lies in 64
+//! of them, then in 64 times 64, and so on, as in the kernel's timer wheel. An entry goes to the end of
+//! its list, whatever the order in which entries come. When time enters what a list covers, it is
+//! spread over the lists below it. So what is far ahead costs a few moves and no comparison, however
+//! much there is of it, and what happens at one time keeps the order in which it came. An epoch's
+//! entries are sorted when its turn comes.
 
-use crate::lanes::Coming;
-use crate::link::{LinkId, NodeId};
+use crate::due::{Due, Entry};
+use crate::link::LinkId;
 use crate::pool::PacketId;
-use crate::schedule::{Event, Kind};
-use datapath::node::Port;
 use datapath::units::{Duration, Instant};
 
-/// Something that a node will do in a window. Windows hold very many of these, so they are small.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    /// When, in ns after the window begins.
-    after_ns: u32,
-    /// The packet that arrives, the number of what became ready, or [`Entry::EVENT`].
-    what: u32,
-    /// From the top: which event, in the order of those at one time; the port at which something
-    /// arrives (16 bits); the node (22 bits). Whatever an arrival needs is here, so that nobody has
-    /// to look at the link.
-    whose: u64,
-}
-
-const NODE_BITS: u32 = 22;
-const PORT_BITS: u32 = 16;
-
-impl Entry {
-    /// There is nothing besides the event.
-    const EVENT: u32 = u32::MAX;
-
-    /// An event of `node` that is not the arrival of a packet on a lane.
-    #[inline]
-    pub fn of_event(begin: Instant, event: Event, node: NodeId) -> Self {
-        Self::new(after(begin, event.at), event.id(), (node, Port(0)), Self::EVENT)
-    }
-
-    /// An application hears that something has become ready: before all else at that time. `number`
-    /// is that of what became ready.
-    #[inline]
-    pub fn of_ready(begin: Instant, at: Instant, node: NodeId, number: u32) -> Self {
-        Self::new(after(begin, at), 0, (node, Port(0)), number)
-    }
-
-    #[inline]
-    fn arrival(after_ns: u32, coming: Coming, to: (NodeId, Port)) -> Self {
-        let id = Event::new(coming.at, Kind::Arrival, coming.link.0).id();
-        Self::new(after_ns, id, to, coming.packet.0)
-    }
-
-    #[inline]
-    fn new(after_ns: u32, id: u32, (node, port): (NodeId, Port), what: u32) -> Self {
-        debug_assert!(node.0 < 1 << NODE_BITS, "indices have 22 bits");
-        let place = u64::from(port.0) << NODE_BITS | u64::from(node.0);
-        Self { after_ns, what, whose: u64::from(id) << (NODE_BITS + PORT_BITS) | place }
-    }
-
-    /// Which event, in the order of those at one time.
-    #[inline]
-    fn id(&self) -> u32 {
-        (self.whose >> (NODE_BITS + PORT_BITS)) as u32
-    }
-
-    /// Whose event it is.
-    #[inline]
-    pub fn node(&self) -> NodeId {
-        NodeId((self.whose & ((1 << NODE_BITS) - 1)) as u32)
-    }
-
-    /// Where the packet arrives, if one does.
-    #[inline]
-    pub fn port(&self) -> Port {
-        Port((self.whose >> NODE_BITS) as u16)
-    }
-
-    /// The packet that arrives, if it is one on the way on a lane.
-    #[inline]
-    pub fn packet(&self) -> Option<PacketId> {
-        (self.what != Self::EVENT && self.id() != 0).then_some(PacketId(self.what))
-    }
-
-    /// The number that [`of_ready`](Self::of_ready) was given.
-    #[inline]
-    pub fn ready(&self) -> Option<u32> {
-        (self.what != Self::EVENT && self.id() == 0).then_some(self.what)
-    }
-
-    /// The link, if something arrives.
-    #[inline]
-    pub fn link(&self) -> LinkId {
-        LinkId(Event::with_id(Instant::ZERO, self.id()).index())
-    }
-
-    /// The event, in the window that begins at `begin`.
-    #[inline]
-    pub fn event(&self, begin: Instant) -> Event {
-        Event::with_id(begin + Duration::from_nanos(self.after_ns.into()), self.id())
-    }
-
-    /// When, in ns after the window begins.
-    #[inline]
-    pub fn after_ns(&self) -> u32 {
-        self.after_ns
-    }
-
-    /// What entries of one node are ordered by. Those that are equal in this keep their order.
-    #[inline]
-    pub fn key(&self) -> u64 {
-        u64::from(self.after_ns) << 32 | u64::from(self.id())
-    }
-}
-
-#[inline]
-fn after(begin: Instant, at: Instant) -> u32 {
-    let after = at.saturating_since(begin).as_nanos();
-    debug_assert!(at >= begin && after < 1 << 32, "it belongs to another window");
-    after as u32
-}
-
-/// Windows of equal length, the next of which have a list each.
+/// Epochs of equal length, and what is due in each.
 #[derive(Debug)]
 pub(crate) struct Calendar {
-    /// Length of a window, ns.
+    /// Length of an epoch, ns.
     width: u64,
     /// The 64 bits after the point of one through that length: a multiplication costs less than a
     /// division.
     per_width: u64,
-    /// Lists of the next windows, by their number modulo [`WINDOWS`].
-    windows: Vec<Vec<Entry>>,
-    /// Room of lists that were taken, for the next ones: few windows have lists at a time.
-    spare: Vec<Vec<Entry>>,
-    /// Number of the window that is next; those before it are empty.
+    /// Number of the epoch that is next; those before it are empty.
     next: u64,
-    /// What arrives after all those windows, and where.
-    far: Vec<(Coming, (NodeId, Port))>,
-    /// The first window that one of those belongs to.
-    far_next: u64,
-    len: usize,
+    /// Lists of the epochs whose numbers differ from the next one's in the last six bits only.
+    near: Level<Entry>,
+    /// Of those whose numbers differ in the last twelve bits, and so on.
+    far: Vec<Level<Due>>,
+    /// What lies behind all these.
+    beyond: Vec<Due>,
 }
 
-/// So many windows have lists.
-const WINDOWS: u64 = 64;
+/// 64 lists, and room of lists that were emptied: few lists are in use at a time.
+#[derive(Debug)]
+struct Level<T> {
+    lists: Vec<Vec<T>>,
+    /// Which lists hold something.
+    filled: u64,
+    spare: Vec<Vec<T>>,
+}
 
-impl Calendar {
-    /// An empty calendar with windows of `width` ns.
-    pub fn new(width: u64) -> Self {
-        let windows = (0..WINDOWS).map(|_| Vec::new()).collect();
-        let (spare, far) = (Vec::new(), Vec::new());
-        let per_width = u64::MAX / width;
-        Self { width, per_width, windows, spare, next: 0, far, far_next: u64::MAX, len: 0 }
+/// New lists have room for this many entries.
+const ROOM: usize = 256;
+/// So many lists there are from the beginning: far levels come into use late.
+const FIRST_LISTS: usize = 2;
+/// So many bits of an epoch's number choose a list.
+const BITS: u32 = 6;
+/// So many levels there are behind the nearest.
+const FAR_LEVELS: usize = 5;
+
+impl<T> Level<T> {
+    fn new() -> Self {
+        let mut spare = Vec::with_capacity(1 + (1 << BITS));
+        spare.extend((0..FIRST_LISTS).map(|_| Vec::with_capacity(ROOM)));
+        Self { lists: (0..1 << BITS).map(|_| Vec::new()).collect(), filled: 0, spare }
     }
 
-    /// The number of the window that a time belongs to.
+    #[inline]
+    fn push(&mut self, place: usize, item: T) {
+        let list = &mut self.lists[place];
+        if list.capacity() == 0 {
+            *list = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(ROOM));
+        }
+        list.push(item);
+        self.filled |= 1 << place;
+    }
+
+    /// The first list from `place` on that holds something.
+    #[inline]
+    fn first_from(&self, place: usize) -> Option<usize> {
+        let filled = self.filled >> place << place;
+        (filled != 0).then(|| filled.trailing_zeros() as usize)
+    }
+
+    fn note_emptied(&mut self) {
+        for (place, list) in self.lists.iter().enumerate() {
+            if list.is_empty() {
+                self.filled &= !(1 << place);
+            }
+        }
+    }
+}
+
+/// Which list of a level an epoch belongs to.
+#[inline]
+fn place_at(level: usize, number: u64) -> usize {
+    (number >> (BITS * level as u32)) as usize & ((1 << BITS) - 1)
+}
+
+impl Calendar {
+    /// An empty calendar with epochs of `width` ns, of which the one at `now` is next.
+    pub fn new(width: u64, now: Instant) -> Self {
+        let mut calendar = Self {
+            width,
+            per_width: u64::MAX / width,
+            next: 0,
+            near: Level::new(),
+            far: (0..FAR_LEVELS).map(|_| Level::new()).collect(),
+            beyond: Vec::new(),
+        };
+        calendar.next = calendar.number(now);
+        calendar
+    }
+
+    /// The number of the epoch that a time belongs to.
     #[inline]
     pub fn number(&self, at: Instant) -> u64 {
         self.place(at).0
     }
 
-    /// The number of the window that a time belongs to, and how far it is from its beginning, in ns.
+    /// The number of the epoch that a time belongs to, and how far it is from its beginning, in ns.
     #[inline]
     fn place(&self, at: Instant) -> (u64, u64) {
         let at_ns = at.as_nanos();
@@ -171,170 +122,214 @@ impl Calendar {
         (number, after_ns)
     }
 
-    /// When the window of this number begins.
+    /// When the epoch of this number begins.
     #[inline]
     pub fn begin(&self, number: u64) -> Instant {
         Instant::from_nanos(number.saturating_mul(self.width))
     }
 
-    /// A packet is on its way to a port.
+    /// Something is due, in the next epoch or later.
     #[inline]
-    pub fn push(&mut self, coming: Coming, to: (NodeId, Port)) {
-        self.len += 1;
-        self.put(coming, to);
-    }
-
-    #[inline]
-    fn put(&mut self, coming: Coming, to: (NodeId, Port)) {
-        let (number, after_ns) = self.place(coming.at);
-        debug_assert!(number >= self.next, "the window is over");
-        if number - self.next < WINDOWS {
-            let list = &mut self.windows[(number % WINDOWS) as usize];
-            if list.capacity() == 0
-                && let Some(spare) = self.spare.pop()
-            {
-                *list = spare;
-            }
-            list.push(Entry::arrival(after_ns as u32, coming, to));
+    pub fn push(&mut self, due: Due) {
+        let (number, after_ns) = self.place(due.at);
+        debug_assert!(number >= self.next, "the epoch is over");
+        if (number ^ self.next) >> BITS == 0 {
+            self.near.push(place_at(0, number), due.entry(after_ns));
         } else {
-            self.far_next = self.far_next.min(number);
-            self.far.push((coming, to));
+            self.push_far(number, due);
         }
     }
 
-    /// The number of the first window with an arrival; `None` if nothing is on the way.
+    #[inline(never)]
+    fn push_far(&mut self, number: u64, due: Due) {
+        let level = (number ^ self.next).ilog2() / BITS;
+        match self.far.get_mut(level as usize - 1) {
+            Some(far) => far.push(place_at(level as usize, number), due),
+            None => self.beyond.push(due),
+        }
+    }
+
+    /// The number of the first epoch in which something may be due; `None` if nothing is.
     pub fn first(&self) -> Option<u64> {
-        if self.len == 0 {
-            return None;
+        let near = self.near.first_from(place_at(0, self.next));
+        if let Some(place) = near {
+            return Some(self.next >> BITS << BITS | place as u64);
         }
-        let filled = |number: &u64| !self.windows[(number % WINDOWS) as usize].is_empty();
-        (self.next..self.next + WINDOWS).find(filled).or(Some(self.far_next))
-    }
-
-    /// Moves what arrives before `end` in window `number` to `out`, before what is there, in no
-    /// particular order but that of each link. Windows before that one are over.
-    pub fn take(&mut self, number: u64, end: Instant, out: &mut Vec<Entry>) {
-        self.next = number;
-        if self.far_next.saturating_sub(number) < WINDOWS {
-            self.far_next = u64::MAX;
-            for (coming, to) in core::mem::take(&mut self.far) {
-                self.put(coming, to);
+        for (level, far) in (1..).zip(&self.far) {
+            let below = BITS * level as u32;
+            if let Some(place) = far.first_from(place_at(level, self.next)) {
+                return Some((self.next >> below >> BITS << BITS | place as u64) << below);
             }
         }
-        let begin = self.begin(number);
-        let list = &mut self.windows[(number % WINDOWS) as usize];
-        let before = out.len();
-        if end >= begin + Duration::from_nanos(self.width) {
-            // The longer one stays where it is.
-            list.append(out);
-            self.spare.push(core::mem::replace(out, core::mem::take(list)));
-        } else {
-            out.extend(list.extract_if(.., |entry| entry.event(begin).at < end));
-            // Of one link and one time, what is here comes before what waits elsewhere.
-            out.rotate_left(before);
-        }
-        self.len -= out.len() - before;
+        let below = BITS * (1 + FAR_LEVELS as u32);
+        (!self.beyond.is_empty()).then(|| ((self.next >> below) + 1) << below)
     }
 
-    /// Takes everything off that is on the way on `link`, in the order in which it came.
-    pub fn cut(&mut self, link: LinkId) -> Vec<PacketId> {
-        let mut cut: Vec<PacketId> = Vec::new();
-        for number in self.next..self.next + WINDOWS {
-            let list = &mut self.windows[(number % WINDOWS) as usize];
-            let own = list.extract_if(.., |entry| entry.link() == link);
-            cut.extend(own.filter_map(|entry| entry.packet()));
+    /// Moves what is due before `end` in epoch `number` to `out`, in no particular order but that of
+    /// equals. Epochs before that one are over; what is due later in it waits for another call.
+    pub fn take(&mut self, number: u64, end: Instant, out: &mut Vec<Entry>) {
+        self.advance(number);
+        let begin = self.begin(number);
+        let place = place_at(0, number);
+        let list = &mut self.near.lists[place];
+        if list.is_empty() {
+            return;
         }
-        let own = self.far.extract_if(.., |(coming, _)| coming.link == link);
-        cut.extend(own.map(|(coming, _)| coming.packet));
-        self.len -= cut.len();
-        let numbers = self.far.iter().map(|(coming, _)| self.number(coming.at));
-        self.far_next = numbers.min().unwrap_or(u64::MAX);
-        cut
+        if end >= begin + Duration::from_nanos(self.width) {
+            debug_assert!(out.is_empty(), "it is replaced");
+            self.near.spare.push(core::mem::replace(out, core::mem::take(list)));
+        } else {
+            let before = (end - begin).as_nanos();
+            out.extend(list.extract_if(.., |entry| u64::from(entry.after_ns()) < before));
+        }
+        if self.near.lists[place].is_empty() {
+            self.near.filled &= !(1 << place);
+        }
+    }
+
+    /// Epoch `number` is next: what lay in a list with it is spread.
+    #[inline]
+    fn advance(&mut self, number: u64) {
+        let changed = number ^ self.next;
+        self.next = number;
+        if changed >> BITS != 0 {
+            self.spread(number, changed.ilog2() / BITS);
+        }
+    }
+
+    /// Spreads the list of `level` that `number` belongs to. Those below it are empty: they were for
+    /// epochs that are over.
+    #[inline(never)]
+    fn spread(&mut self, number: u64, level: u32) {
+        let Some(far) = self.far.get_mut(level as usize - 1) else {
+            for due in core::mem::take(&mut self.beyond) {
+                self.push(due);
+            }
+            return;
+        };
+        let place = place_at(level as usize, number);
+        let mut list = core::mem::take(&mut far.lists[place]);
+        far.filled &= !(1 << place);
+        for due in list.drain(..) {
+            self.push(due);
+        }
+        self.far[level as usize - 1].spare.push(list);
+    }
+
+    /// Takes out whatever arrives on `link`, in the order of arrival.
+    pub fn sever(&mut self, link: LinkId) -> Vec<PacketId> {
+        let mut severed: Vec<Due> = Vec::new();
+        let mine = |due: &Due| due.link_of_arrival() == Some(link);
+        let base = self.next >> BITS << BITS;
+        for (number, list) in (base..).zip(&mut self.near.lists) {
+            let begin = Instant::from_nanos(number * self.width);
+            let own = list.extract_if(.., |entry| mine(&entry.due(begin)));
+            severed.extend(own.map(|entry| entry.due(begin)));
+        }
+        self.near.note_emptied();
+        for far in &mut self.far {
+            for list in &mut far.lists {
+                severed.extend(list.extract_if(.., |due| mine(due)));
+            }
+            far.note_emptied();
+        }
+        severed.extend(self.beyond.extract_if(.., |due| mine(due)));
+        severed.sort_by_key(|due| due.at);
+        severed.into_iter().map(|due| due.packet()).collect()
     }
 
     /// How many packets are on the way on `link`.
     pub fn count(&self, link: LinkId) -> usize {
-        let near = self.windows.iter().flatten().filter(|entry| entry.link() == link);
-        near.count() + self.far.iter().filter(|(coming, _)| coming.link == link).count()
+        self.iter().filter(|due| due.link_of_arrival() == Some(link)).count()
     }
 
-    /// Everything, and where it arrives, in the order of arrival.
-    pub fn into_sorted(mut self) -> Vec<(Coming, (NodeId, Port))> {
-        let mut all = core::mem::take(&mut self.far);
-        for number in self.next..self.next + WINDOWS {
+    /// Everything, that of one time in the order in which it came.
+    pub fn iter(&self) -> impl Iterator<Item = Due> {
+        let base = self.next >> BITS << BITS;
+        let near = (base..).zip(&self.near.lists).flat_map(|(number, list)| {
             let begin = self.begin(number);
-            for entry in &self.windows[(number % WINDOWS) as usize] {
-                let Some(packet) = entry.packet() else { continue };
-                let at = entry.event(begin).at;
-                let to = (entry.node(), entry.port());
-                all.push((Coming { at, link: entry.link(), packet }, to));
-            }
-        }
-        // Packets of one link keep their order.
-        all.sort_by_key(|(coming, _)| (coming.at, coming.link));
-        all
+            list.iter().map(move |entry| entry.due(begin))
+        });
+        let far = self.far.iter().flat_map(|far| far.lists.iter().flatten());
+        near.chain(far.copied()).chain(self.beyond.iter().copied())
+    }
+
+    /// The same entries with epochs of another width, of which the one at `now` is next.
+    pub fn with_width(&self, width: u64, now: Instant) -> Self {
+        let mut other = Self::new(width, now);
+        self.iter().for_each(|due| other.push(due));
+        other
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::Pool;
-    use datapath::packet::Packet;
+    use crate::link::NodeId;
+    use datapath::node::Port;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn a_place_is_a_quotient_and_a_remainder(width in 1u64..1 << 33, at_ns: u64) {
             for at_ns in [at_ns, at_ns >> 20, at_ns - at_ns % width, u64::MAX, width, width - 1] {
-                let place = Calendar::new(width).place(Instant::from_nanos(at_ns));
+                let place = Calendar::new(width, Instant::ZERO).place(Instant::from_nanos(at_ns));
                 prop_assert_eq!(place, (at_ns / width, at_ns % width));
             }
         }
 
-        /// Against a list that is searched.
+        /// Against a list that is searched, with times near and far.
         #[test]
-        fn what_arrives_in_a_window_is_found_there(
-            steps in prop::collection::vec((0u8..8, 0u64..2_000, 0u32..5, 1u64..10), 1..300)
+        fn what_is_due_in_an_epoch_is_found_there(
+            steps in prop::collection::vec((0u8..9, 0u64..2_000, 0u32..44, 0u32..5, 1u64..10), 1..300)
         ) {
-            let mut pool = Pool::default();
-            let mut calendar = Calendar::new(10);
-            let mut oracle: Vec<(u64, u32, PacketId)> = Vec::new();
+            let mut calendar = Calendar::new(10, Instant::ZERO);
+            // When, on which link, which packet: in the order in which they came.
+            let mut oracle: Vec<(u64, u32, u32)> = Vec::new();
             let mut now = 0;
-            for (step, ahead, link, part) in steps {
+            for (packet, (step, ahead, far, link, part)) in (0..).zip(steps) {
                 match step {
                     0 => {
-                        let cut = calendar.cut(LinkId(link));
-                        // Packets of one link arrive in their order.
-                        oracle.sort_by_key(|(at, ..)| *at);
-                        let expected = oracle.extract_if(.., |(_, it, _)| *it == link);
-                        let expected: Vec<PacketId> = expected.map(|(.., packet)| packet).collect();
-                        prop_assert_eq!(cut, expected);
+                        let severed = calendar.sever(LinkId(link));
+                        let mine = oracle.extract_if(.., |(_, it, _)| *it == link);
+                        let mut mine: Vec<_> = mine.collect();
+                        mine.sort_by_key(|(at, ..)| *at);
+                        let mine: Vec<_> = mine.iter().map(|it| PacketId(it.2)).collect();
+                        prop_assert_eq!(severed, mine);
                     }
-                    1 | 2 => {
-                        let first = oracle.iter().map(|(at, ..)| at / 10).min();
-                        prop_assert_eq!(calendar.first(), first);
-                        let Some(number) = first else { continue };
+                    1..4 => {
+                        let earliest = oracle.iter().map(|(at, ..)| at / 10).min();
+                        let first = calendar.first();
+                        prop_assert_eq!(first.is_some(), earliest.is_some());
+                        let (Some(number), Some(earliest)) = (first, earliest) else { continue };
+                        prop_assert!(number <= earliest);
                         let end = (number * 10 + part + u64::from(step == 1)).max(now);
                         let mut out = Vec::new();
                         calendar.take(number, Instant::from_nanos(end), &mut out);
                         now = end;
-                        let expected = oracle.extract_if(.., |(at, ..)| *at < end);
-                        let mut expected: Vec<PacketId> = expected.map(|it| it.2).collect();
-                        let mut taken: Vec<PacketId> =
-                            out.iter().filter_map(Entry::packet).collect();
-                        expected.sort();
-                        taken.sort();
-                        prop_assert_eq!(taken, expected);
+                        let mut expected: Vec<_> =
+                            oracle.extract_if(.., |(at, ..)| *at < end).collect();
+                        expected.sort_by_key(|(at, link, _)| (*at, *link));
+                        out.sort_by_key(Entry::key);
+                        let begin = calendar.begin(number);
+                        let found = out.iter().map(|entry| {
+                            let packet = entry.arriving().expect("an arrival");
+                            (entry.due(begin).at.as_nanos(), entry.id().index(), packet.0)
+                        });
+                        prop_assert_eq!(found.collect::<Vec<_>>(), expected);
                     }
+                    4 => calendar = calendar.with_width(10, Instant::from_nanos(now)),
                     _ => {
-                        let packet = pool.insert(Packet::default());
-                        let earlier = oracle.iter().filter(|(_, it, _)| *it == link);
-                        let at = earlier.map(|(at, ..)| *at).fold(now + ahead, u64::max);
+                        let at = now + (ahead << if step == 5 { far } else { 0 });
                         oracle.push((at, link, packet));
-                        let at = Instant::from_nanos(at);
-                        calendar.push(Coming { at, link: LinkId(link), packet }, (NodeId(0), Port(0)));
+                        let to = (NodeId(0), Port(0));
+                        let (link, packet) = (LinkId(link), PacketId(packet));
+                        calendar.push(Due::arrival(Instant::from_nanos(at), link, to, packet, false));
                     }
+                }
+                for link in 0..5 {
+                    let count = oracle.iter().filter(|(_, it, _)| *it == link).count();
+                    prop_assert_eq!(calendar.count(LinkId(link)), count);
                 }
             }
         }

@@ -3,7 +3,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`topology`] | nodes, links, addresses and routes by name: how a world is made |
-//! | [`world`] | the event loop: virtual time, and who is called when |
+//! | [`world`] | nodes, links and applications in virtual time |
+//! | [`epoch`] | how time goes on: epoch by epoch, group by group |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
 //! | [`rules`] | deterministic trouble on a link: the n-th packet, the n-th copy of a byte |
 //! | [`app`] | what runs on hosts: bulk senders, sinks, probes |
@@ -15,16 +16,20 @@
 
 pub mod app;
 mod calendar;
-mod lanes;
+mod due;
+pub mod epoch;
+mod event;
+mod groups;
 pub mod link;
-mod lookahead;
+mod log;
+mod partition;
 pub mod pcap;
 mod pool;
+mod prefetch;
 mod progress;
 pub mod record;
 pub mod rules;
-mod schedule;
+mod send;
 pub mod topology;
 mod trouble;
-pub mod windows;
 pub mod world;

@@ -2,15 +2,12 @@
 //!
 //! A packet is put on the link when its node sends it. It occupies the link until its last bit
 //! has left; then the node gets its credit back. It reaches the far end one propagation delay
-//! later. What a link without a rate takes leaves at once.
+//! later: what is on the way waits in the calendar. What a link without a rate takes leaves at once.
 
-use crate::lanes::{Coming, LaneId, Lanes};
-use crate::pool::{PacketId, Pool, Queue};
 use crate::rules::{Direction, Rule, Rules};
-use crate::schedule::Slot;
 use crate::trouble::{Fate, Trouble};
 use datapath::node::Port;
-use datapath::packet::Meta;
+use datapath::packet::{Meta, Packet};
 use datapath::prefetch::prefetch;
 use datapath::units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
@@ -82,26 +79,14 @@ pub struct Link {
     /// The receiving end.
     pub to: (NodeId, Port),
     trouble: Option<Box<Trouble>>,
-    id: LinkId,
-    /// Where packets are on their way, if there is no trouble and they are not too late for it.
-    lane: Option<LaneId>,
     veth: bool,
     pub(crate) up: bool,
     /// Super-packets are cut here.
     pub(crate) cuts: bool,
-    /// Something is in the queue of this link.
-    queued: bool,
-    /// What is on the way but not on a lane, in order of arrival.
-    flight: Queue,
-    /// The arrival that is waited for; `FAR_FUTURE` if none.
-    armed: Instant,
     /// The sending end.
     pub from: (NodeId, Port),
     /// When what waits in the ring to be serialised will have left.
     ring: VecDeque<Instant>,
-    /// Where the two kinds of its events stand, once there have been some: [`Link::SENT`],
-    /// [`Link::ARRIVAL`].
-    pub(crate) slots: [Option<Slot>; 2],
 }
 
 /// What a packet put on a link makes necessary.
@@ -110,20 +95,9 @@ pub(crate) struct Put {
     /// An event for the end of the transmission.
     pub sent: Option<Instant>,
     /// The packet left in no time: credit is due now.
-    pub left: bool,
-    /// What becomes of it on the way.
-    pub flight: Flight,
-}
-
-/// What a packet on its way makes necessary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flight {
-    /// Nothing: it arrives with others, or after them.
-    Waits,
-    /// An event for the arrival.
-    Arrives(Instant),
-    /// The packet is lost.
-    Lost,
+    pub at_once: bool,
+    /// When its last bit leaves.
+    pub leaves: Instant,
 }
 
 impl Default for LinkConfig {
@@ -154,18 +128,12 @@ impl LinkConfig {
 }
 
 impl Link {
-    /// Which of the slots is for the end of a transmission.
-    pub(crate) const SENT: usize = 0;
-    /// Which of the slots is for an arrival.
-    pub(crate) const ARRIVAL: usize = 1;
-
     pub(crate) fn new(
         config: &LinkConfig,
         from: (NodeId, Port),
         to: (NodeId, Port),
         seed: u64,
         id: LinkId,
-        lanes: &mut Lanes,
     ) -> Self {
         assert!(config.ring > 0, "a device that holds no packet never sends one");
         let rules = Rules::new(&config.rules, config.direction);
@@ -177,50 +145,37 @@ impl Link {
             delay: config.delay,
             veth: config.veth,
             leaving_at: Instant::FAR_FUTURE,
-            queued: false,
             ring: VecDeque::new(),
-            id,
-            lane: if trouble { None } else { lanes.lane_for(config.rate, config.delay) },
-            flight: Queue::default(),
-            armed: Instant::FAR_FUTURE,
             from,
             to,
             stats: LinkStats::default(),
             trouble: trouble.then(|| Box::new(Trouble::new(rules, config.chances, seed, id.0))),
-            slots: [None; 2],
             up: true,
             cuts: config.cuts,
         }
     }
 
     /// Takes a segment of a super-packet that is not the last: nobody is told when it has left.
-    pub(crate) fn put_segment(
-        &mut self,
-        now: Instant,
-        (pool, lanes): (&mut Pool, &mut Lanes),
-        id: PacketId,
-    ) -> Put {
-        let packet = pool.get_mut(id);
+    pub(crate) fn put_segment(&mut self, now: Instant, packet: &mut Packet) -> Put {
+        let size = self.count(packet);
+        Put { sent: None, at_once: false, leaves: self.leaves_at(now, size) }
+    }
+
+    /// Counts a packet that is put on this link; gives its size.
+    #[inline]
+    fn count(&mut self, packet: &mut Packet) -> u32 {
         let size = packet.wire_len();
         self.stats.packets += u64::from(packet.segments());
         self.stats.bytes += u64::from(size);
         packet.meta.owner = Meta::NO_OWNER;
-        let left = self.leaves_at(now, size);
-        let flight = self.put_in_flight(left, (pool, lanes), id);
-        Put { sent: None, left: false, flight }
+        size
     }
 
     /// The caches are asked for what a packet needs that is put on this link.
     #[inline]
-    pub(crate) fn foresee(&self) {
+    pub(crate) fn prefetch(&self) {
         prefetch(&self.busy_until);
         prefetch(&self.rate);
-    }
-
-    /// The caches are asked for what a packet needs that arrives.
-    #[inline]
-    pub(crate) fn foresee_arrival(&self) {
-        prefetch(&self.to);
     }
 
     /// When the last bit of the next `size` bytes will have left: behind all that went before, also
@@ -235,97 +190,51 @@ impl Link {
         self.busy_until
     }
 
-    #[inline]
-    fn put_in_flight(
-        &mut self,
-        left: Instant,
-        (pool, lanes): (&mut Pool, &mut Lanes),
-        packet: PacketId,
-    ) -> Flight {
-        if self.trouble.is_some() {
-            return self.put_in_trouble(left, pool, packet);
-        }
-        let at = left + self.delay;
-        let (link, to) = (self.id, self.to);
-        // What has gone into the queue of this link stays ahead of what follows it.
-        match self.lane {
-            Some(lane) if !self.queued && lanes.insert(lane, Coming { at, link, packet }, to) => {
-                Flight::Waits
-            }
-            _ => self.insert(at, packet),
-        }
-    }
-
     /// Takes a packet from the node at the sending end. `credit_at` is asked whether it is enough
     /// to tell the node now when the packet will have left; else there is an event at that time.
     #[inline]
     pub(crate) fn put(
         &mut self,
         now: Instant,
-        (pool, lanes): (&mut Pool, &mut Lanes),
-        id: PacketId,
+        packet: &mut Packet,
         credit_at: impl FnOnce(Instant) -> bool,
     ) -> Put {
-        let packet = pool.get_mut(id);
-        let size = packet.wire_len();
-        self.stats.packets += u64::from(packet.segments());
-        self.stats.bytes += u64::from(size);
-        packet.meta.owner = Meta::NO_OWNER;
+        let size = self.count(packet);
         if !self.veth {
             packet.hash = 0;
         }
-        let left = self.leaves_at(now, size);
+        let leaves = self.leaves_at(now, size);
         let mut sent = None;
         // Without a rate it leaves at once, unless what came before with one is still leaving.
-        let at_once = self.rate.is_none() && left <= now;
+        let at_once = self.rate.is_none() && leaves <= now;
         if !at_once {
             if self.leaving_at < Instant::FAR_FUTURE {
-                self.ring.push_back(left);
-            } else if !credit_at(left) {
-                self.leaving_at = left;
-                sent = Some(left);
+                self.ring.push_back(leaves);
+            } else if !credit_at(leaves) {
+                self.leaving_at = leaves;
+                sent = Some(leaves);
             }
         }
-        let flight = self.put_in_flight(left, (pool, lanes), id);
-        Put { sent, left: at_once, flight }
+        Put { sent, at_once, leaves }
     }
 
-    fn put_in_trouble(&mut self, left: Instant, pool: &mut Pool, id: PacketId) -> Flight {
-        let trouble = self.trouble.as_mut().expect("asked for trouble");
-        let packet = pool.get_mut(id);
-        let segments = u64::from(packet.segments());
-        match trouble.decide(left, self.delay, packet) {
-            Fate::Lost => {
-                self.stats.lost += segments;
-                Flight::Lost
-            }
-            Fate::Arrives { at, damaged, copy_at } => {
-                if damaged {
-                    trouble.damaged.insert(id);
-                }
-                let flight = self.insert(at, id);
-                let Some(at) = copy_at else { return flight };
-                self.stats.duplicated += segments;
-                let copy = pool.get(id).clone();
-                let copy = pool.insert(copy);
-                // The earlier one is what is waited for.
-                match self.insert(at, copy) {
-                    Flight::Waits => flight,
-                    earlier => earlier,
-                }
-            }
-        }
-    }
-
+    /// Whether something may happen on the way.
     #[inline]
-    fn insert(&mut self, at: Instant, id: PacketId) -> Flight {
-        self.flight.insert(id, at);
-        self.queued = true;
-        if at < self.armed {
-            self.armed = at;
-            return Flight::Arrives(at);
+    pub(crate) fn has_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// What becomes of a packet on the way whose last bit leaves at `leaves`.
+    pub(crate) fn decide(&mut self, leaves: Instant, packet: &mut Packet) -> Fate {
+        let trouble = self.trouble.as_mut().expect("asked before");
+        let fate = trouble.decide(leaves, self.delay, packet);
+        let segments = u64::from(packet.segments());
+        match fate {
+            Fate::Lost => self.stats.lost += segments,
+            Fate::Arrives { copy_at: Some(_), .. } => self.stats.duplicated += segments,
+            Fate::Arrives { .. } => {}
         }
-        Flight::Waits
+        fate
     }
 
     /// Whether a packet has left by `now`, one at a time.
@@ -344,52 +253,10 @@ impl Link {
         (self.leaving_at < Instant::FAR_FUTURE).then_some(self.leaving_at)
     }
 
-    /// Where its packets are on their way, as a rule.
-    pub(crate) fn lane(&self) -> Option<LaneId> {
-        self.lane
-    }
-
-    /// The packet that arrives now from the queue of this link; none if the link has been cut
-    /// meanwhile.
+    /// The propagation delay.
     #[inline]
-    pub(crate) fn take_arrival(&mut self, now: Instant) -> Option<PacketId> {
-        if self.flight.first_at() > now {
-            return None;
-        }
-        self.flight.pop()
-    }
-
-    /// Whether the packet that has just arrived is damaged.
-    #[inline]
-    pub(crate) fn was_damaged(&mut self, id: PacketId) -> bool {
-        self.trouble
-            .as_mut()
-            .is_some_and(|trouble| !trouble.damaged.is_empty() && trouble.damaged.remove(&id))
-    }
-
-    /// When the next packet arrives, which is waited for from now on.
-    #[inline]
-    pub(crate) fn rearm(&mut self) -> Option<Instant> {
-        self.armed = self.flight.first_at();
-        self.queued = !self.flight.is_empty();
-        (self.armed < Instant::FAR_FUTURE).then_some(self.armed)
-    }
-
-    /// Cuts off what is on the way.
-    pub(crate) fn cut(&mut self, lanes: &mut Lanes) -> Vec<PacketId> {
-        let mut cut = self.lane.map_or(Vec::new(), |lane| lanes.cut(lane, self.id));
-        cut.extend(std::iter::from_fn(|| self.flight.pop()));
-        self.queued = false;
-        // Their numbers will be those of other packets.
-        if let Some(trouble) = &mut self.trouble {
-            trouble.damaged.clear();
-        }
-        cut
-    }
-
-    /// Packets that are on the link, being serialised or on the way; a super-packet is one.
-    pub(crate) fn in_flight(&self, lanes: &Lanes) -> usize {
-        self.lane.map_or(0, |lane| lanes.count(lane, self.id)) + self.flight.len()
+    pub fn delay(&self) -> Duration {
+        self.delay
     }
 
     /// The serialisation rate.

@@ -17,11 +17,53 @@ pub enum Place {
     Link(LinkId),
 }
 
-/// Sees what happens in a world. All methods do nothing unless replaced.
+/// What somebody wants to see. It is asked once, so that what nobody sees costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Sees {
+    /// What is put on links.
+    pub sent: bool,
+    /// What arrives.
+    pub delivered: bool,
+    /// What is dropped.
+    pub dropped: bool,
+    /// What nodes tell.
+    pub events: bool,
+    /// What arrives, as a number: the packet itself is not kept for it.
+    pub digests: bool,
+}
+
+impl Sees {
+    /// Nothing.
+    pub const NOTHING: Self =
+        Self { sent: false, delivered: false, dropped: false, events: false, digests: false };
+    /// All but digests.
+    pub const PACKETS: Self =
+        Self { sent: true, delivered: true, dropped: true, events: true, digests: false };
+
+    /// What one of both wants to see.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            sent: self.sent | other.sent,
+            delivered: self.delivered | other.delivered,
+            dropped: self.dropped | other.dropped,
+            events: self.events | other.events,
+            digests: self.digests | other.digests,
+        }
+    }
+}
+
+/// Sees what happens in a world, in the order in which it does. All methods do nothing unless
+/// replaced. It may be shown a little later than it happens, but before the world's run ends.
 pub trait Observer {
-    /// Whether [`sent`](Self::sent) does anything: asked once, so that the many packets of a run
-    /// are not shown to nobody.
-    fn sees_sent(&self) -> bool {
+    /// What it wants to see.
+    fn sees(&self) -> Sees {
+        Sees::PACKETS
+    }
+
+    /// Whether it wants to see packets that are put on this link or arrive from it. It may be shown
+    /// those of other links, too, because somebody else wants to see them.
+    fn sees_link(&self, link: LinkId) -> bool {
+        let _ = link;
         true
     }
 
@@ -44,12 +86,21 @@ pub trait Observer {
     fn event(&mut self, now: Instant, node: NodeId, event: &Event) {
         let _ = (now, node, event);
     }
+
+    /// A packet with this digest and these SACK blocks reached the far end of a link.
+    fn digested(&mut self, now: Instant, link: LinkId, digest: u64, sacks: &[u64]) {
+        let _ = (now, link, digest, sacks);
+    }
 }
 
 /// Lets the caller keep a hand on an observer that the world also has.
 impl<T: Observer> Observer for Rc<RefCell<T>> {
-    fn sees_sent(&self) -> bool {
-        self.borrow().sees_sent()
+    fn sees(&self) -> Sees {
+        self.borrow().sees()
+    }
+
+    fn sees_link(&self, link: LinkId) -> bool {
+        self.borrow().sees_link(link)
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
@@ -67,6 +118,10 @@ impl<T: Observer> Observer for Rc<RefCell<T>> {
     fn event(&mut self, now: Instant, node: NodeId, event: &Event) {
         self.borrow_mut().event(now, node, event);
     }
+
+    fn digested(&mut self, now: Instant, link: LinkId, digest: u64, sacks: &[u64]) {
+        self.borrow_mut().digested(now, link, digest, sacks);
+    }
 }
 
 /// Every drop with its time, place and reason.
@@ -77,6 +132,10 @@ pub struct DropLog {
 }
 
 impl Observer for DropLog {
+    fn sees(&self) -> Sees {
+        Sees { dropped: true, ..Sees::NOTHING }
+    }
+
     fn dropped(&mut self, now: Instant, place: Place, reason: Reason, _packet: &Packet) {
         self.drops.push((now, place, reason));
     }
@@ -96,19 +155,20 @@ impl Fingerprint {
     fn mix(&mut self, value: u64) {
         self.hash = (self.hash.rotate_left(5) ^ value).wrapping_mul(MULTIPLIER);
     }
+}
 
-    fn mix_sack(&mut self, packet: &Packet) {
-        if let Transport::Tcp(tcp) = &packet.transport {
-            for block in tcp.options.sack.as_slice() {
-                self.mix(u64::from(block.start.0) << 32 | u64::from(block.end.0));
-            }
-        }
-    }
+/// The SACK blocks of a packet, each as one number.
+pub(crate) fn sacks(packet: &Packet) -> impl Iterator<Item = u64> {
+    let blocks = match &packet.transport {
+        Transport::Tcp(tcp) => tcp.options.sack.as_slice(),
+        _ => &[],
+    };
+    blocks.iter().map(|block| u64::from(block.start.0) << 32 | u64::from(block.end.0))
 }
 
 /// What a packet is, in one number: every part has an odd factor of its own, so that the products
 /// can be had side by side.
-fn digest(packet: &Packet) -> u64 {
+pub(crate) fn digest(packet: &Packet) -> u64 {
     let part = |value: u64, number: u32| value.wrapping_mul(MULTIPLIER.rotate_left(2 * number) | 1);
     let lengths = part(u64::from(packet.len()) << 32 | u64::from(packet.body.len), 0);
     let network = match &packet.network {
@@ -138,16 +198,18 @@ fn digest(packet: &Packet) -> u64 {
 }
 
 impl Observer for Fingerprint {
-    fn sees_sent(&self) -> bool {
-        false
+    fn sees(&self) -> Sees {
+        Sees { digests: true, ..Sees::NOTHING }
     }
 
-    fn delivered(&mut self, now: Instant, link: LinkId, packet: &Packet) {
+    fn digested(&mut self, now: Instant, link: LinkId, digest: u64, sacks: &[u64]) {
         self.arrivals += 1;
         self.mix(now.as_nanos());
         self.mix(u64::from(link.0));
-        self.mix(digest(packet));
-        self.mix_sack(packet);
+        self.mix(digest);
+        for block in sacks {
+            self.mix(*block);
+        }
     }
 }
 

@@ -1,11 +1,9 @@
 //! What goes wrong on a link: rules, and chance.
 
-use crate::pool::PacketId;
 use crate::rules::{Rules, Verdict};
 use datapath::packet::Packet;
 use datapath::rng::{Ratio, Rng};
 use datapath::units::{Duration, Instant};
-use std::collections::BTreeSet;
 
 /// Chances of trouble, each drawn for each packet in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -31,8 +29,6 @@ pub struct Chances {
 pub(crate) struct Trouble {
     pub rules: Rules,
     pub chances: Chances,
-    /// Packets on the way that will be found damaged.
-    pub damaged: BTreeSet<PacketId>,
     rng: Rng,
     /// The latest arrival so far of a packet that kept the order.
     latest: Instant,
@@ -56,7 +52,7 @@ impl Trouble {
     /// The random stream of a link is its own: adding one does not change another's luck.
     pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
         let rng = Rng::stream(seed, u64::from(link));
-        Self { rules, chances, damaged: BTreeSet::new(), rng, latest: Instant::ZERO }
+        Self { rules, chances, rng, latest: Instant::ZERO }
     }
 
     /// Nothing goes wrong any more. Who was on the way stays there, and those who kept the order keep it.

@@ -7,6 +7,7 @@ use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
 use sim::app::{TcpSend, TcpSink};
 use sim::link::LinkConfig;
+use sim::record::Fingerprint;
 use sim::topology::Topology;
 use sim::world::World;
 
@@ -38,9 +39,12 @@ fn dumbbell(tcp: &TcpConfig) -> World {
     world
 }
 
-/// Allocations and packets of the seconds from `warm` to `end`.
-fn allocations(tcp: &TcpConfig, warm: u64, end: u64) -> (u64, u64) {
+/// Allocations and packets of the seconds from `warm` to `end`, fingerprinted or not.
+fn allocations(tcp: &TcpConfig, warm: u64, end: u64, observed: bool) -> (u64, u64) {
     let mut world = dumbbell(tcp);
+    if observed {
+        world.observe(Box::new(Fingerprint::default()));
+    }
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     world.run_until(at(warm));
     let before = world.stats().full_hops;
@@ -52,15 +56,19 @@ fn allocations(tcp: &TcpConfig, warm: u64, end: u64) -> (u64, u64) {
 #[test]
 fn a_steady_flow_allocates_nothing() {
     let tcp = TcpConfig { receive_buffer: 128 * 1024, ..TcpConfig::default() };
-    let (count, hops) = allocations(&tcp, 3, 6);
-    assert!(hops > 10_000, "{hops} hops");
-    assert_eq!(count, 0, "allocations in {hops} hops");
+    for observed in [false, true] {
+        let (count, hops) = allocations(&tcp, 3, 6, observed);
+        assert!(hops > 10_000, "{hops} hops");
+        assert_eq!(count, 0, "allocations in {hops} hops, observed: {observed}");
+    }
 }
 
 /// Windows that losses limit: a buffer may still find a new maximum now and then.
 #[test]
 fn losses_and_recovery_allocate_nothing_per_packet() {
-    let (count, hops) = allocations(&TcpConfig::default(), 5, 25);
-    assert!(hops > 200_000, "{hops} hops");
-    assert!(count < hops / 2_000, "{count} allocations in {hops} hops");
+    for observed in [false, true] {
+        let (count, hops) = allocations(&TcpConfig::default(), 5, 25, observed);
+        assert!(hops > 200_000, "{hops} hops");
+        assert!(count < hops / 2_000, "{count} allocations in {hops} hops, observed: {observed}");
+    }
 }

@@ -11,7 +11,7 @@ use datapath::packet::{Packet, TcpFlags};
 use datapath::trace::{CaState, Cause, Event, EventKind};
 use datapath::units::Instant;
 use sim::link::{LinkId, NodeId};
-use sim::record::Observer;
+use sim::record::{Observer, Sees};
 
 use super::{Error, Options, build};
 use crate::plan::{Diagnostic, Diagnostics, Plan, suggest};
@@ -27,6 +27,10 @@ struct Log {
 }
 
 impl Observer for Log {
+    fn sees(&self) -> Sees {
+        Sees { sent: true, events: true, ..Sees::NOTHING }
+    }
+
     fn sent(&mut self, _now: Instant, _link: LinkId, packet: &Packet) {
         if self.first.is_none()
             && let Some(tcp) = packet.tcp()

@@ -2,7 +2,7 @@
 
 use super::{Interface, InterfaceId, LinkType, Snap, Writer};
 use crate::link::LinkId;
-use crate::record::{Observer, Place};
+use crate::record::{Observer, Place, Sees};
 use datapath::packet::{Link, Packet};
 use datapath::reason::Reason;
 use datapath::units::Instant;
@@ -111,6 +111,14 @@ fn write<W: Write>(
 }
 
 impl<W: Write> Observer for Capture<W> {
+    fn sees(&self) -> Sees {
+        Sees { events: false, ..Sees::PACKETS }
+    }
+
+    fn sees_link(&self, link: LinkId) -> bool {
+        self.links.keys().any(|(tapped, _)| *tapped == link)
+    }
+
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
         self.passed(now, link, Side::Sent, packet);
     }

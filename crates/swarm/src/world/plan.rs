@@ -30,14 +30,14 @@ pub struct Case {
     pub changes: Vec<Change>,
 }
 
-/// In which mode of the engine a world runs.
+/// How the run goes that nobody observes. The other goes the other way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Second {
     /// One event after the other.
     OneByOne,
-    /// In windows where the engine thinks that useful.
+    /// In epochs, with as many groups as the engine thinks useful.
     WhenUseful,
-    /// In windows wherever possible.
+    /// In epochs, with as many groups as there can be.
     Windows,
 }
 

@@ -7,8 +7,8 @@ use datapath::node::Port;
 use datapath::qdisc::{Qdisc as _, Sched};
 use datapath::tcp::config::{Sysctl, TcpConfig};
 use datapath::units::{Duration, Instant, Rate};
+use sim::epoch::Grouping;
 use sim::link::{LinkId, NodeId};
-use sim::windows::WindowUse;
 use sim::world::{World, WorldStats};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -73,12 +73,14 @@ pub(super) struct Play<'a> {
 impl<'a> Play<'a> {
     fn new(case: &'a Case, observed: bool) -> Self {
         let mut built = build::build(case);
-        let mode = match (observed, case.second) {
-            (true, _) | (_, Second::OneByOne) => WindowUse::Never,
-            (_, Second::WhenUseful) => WindowUse::WhenUseful,
-            (_, Second::Windows) => WindowUse::Always,
-        };
-        built.world.set_window_use(mode);
+        // One of both runs goes event by event.
+        built.world.set_grouping(match (observed, case.second) {
+            (true, Second::Windows | Second::WhenUseful) | (false, Second::OneByOne) => {
+                Grouping::One
+            }
+            (false, Second::WhenUseful) => Grouping::Adaptive,
+            (true, Second::OneByOne) | (false, Second::Windows) => Grouping::Finest,
+        });
         let witness = observed.then(|| Rc::new(RefCell::new(witness(case, &built.world))));
         if let Some(witness) = &witness {
             built.world.observe(Box::new(Rc::clone(witness)));

@@ -6,7 +6,7 @@ use datapath::packet::{Packet, SackBlock, TcpFlags};
 use datapath::units::Instant;
 use sim::link::LinkId;
 use sim::pcap::Reader;
-use sim::record::Observer;
+use sim::record::{Observer, Sees};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -111,6 +111,14 @@ pub struct SenderTap {
 }
 
 impl Observer for SenderTap {
+    fn sees(&self) -> Sees {
+        Sees { sent: true, delivered: true, ..Sees::NOTHING }
+    }
+
+    fn sees_link(&self, link: LinkId) -> bool {
+        link == self.out || link == self.back
+    }
+
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
         if link == self.out {
             self.take(now, packet);

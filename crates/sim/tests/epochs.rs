@@ -1,20 +1,27 @@
-//! A world that is worked off in windows ends as one that goes event by event.
+//! A world that is worked off group by group shows the same as one that goes event by event.
 
 use core::fmt::Write as _;
 use core::net::SocketAddr;
 use datapath::host::Offloads;
 use datapath::node::Port;
+use datapath::packet::Packet;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
 use datapath::qdisc::{Handle, Qdisc as _, Sched};
+use datapath::reason::Reason;
 use datapath::rng::Ratio;
 use datapath::tcp::config::TcpConfig;
+use datapath::trace::Event;
 use datapath::units::{Duration, Instant, Rate};
 use proptest::prelude::*;
 use sim::app::{Cbr, Exchange, Ping, RequestClient, ResponseServer, TcpSend, TcpSink, UdpSink};
-use sim::link::{Chances, LinkConfig, NodeId};
+use sim::epoch::Grouping;
+use sim::link::{Chances, LinkConfig, LinkId, NodeId};
+use sim::record::{Fingerprint, Observer, Place};
 use sim::topology::Topology;
-use sim::windows::WindowUse;
 use sim::world::{AppId, World};
+use std::cell::RefCell;
+use std::hash::{Hash as _, Hasher as _};
+use std::rc::Rc;
 
 fn us(micros: u64) -> Instant {
     Instant::ZERO + Duration::from_micros(micros)
@@ -34,6 +41,10 @@ struct Plan {
     gro: bool,
     loss: u32,
     jitter_us: u64,
+    /// Another router stands before the middle, behind a link without delay.
+    joined: bool,
+    /// Applications of some hosts run late.
+    slow_us: Option<u64>,
     /// When the middle goes down and comes up again, µs.
     down: Option<(u64, u64)>,
     /// Where one run ends and the next begins, µs.
@@ -43,12 +54,13 @@ struct Plan {
 fn any_plan() -> impl Strategy<Value = Plan> {
     let shape =
         (1u32..9, any::<bool>(), 20u64..900, 20u64..3_000, prop::option::of(5u64..200), 3u32..100);
-    let trouble = (any::<bool>(), any::<bool>(), 0u32..3, 0u64..300);
-    let down = prop::option::of((0u64..200_000, 0u64..100_000));
-    let stops = prop::collection::vec(1u64..300_000, 0..6);
+    let late = prop::option::of(1u64..2_000);
+    let trouble = (any::<bool>(), any::<bool>(), 0u32..3, 0u64..300, any::<bool>(), late);
+    let down = prop::option::of((0u64..80_000, 0u64..40_000));
+    let stops = prop::collection::vec(1u64..120_000, 0..6);
     (shape, trouble, down, stops).prop_map(|(shape, trouble, down, mut stops)| {
         let (pairs, aligned, access_us, middle_us, middle_mbit, queue) = shape;
-        let (gso, gro, loss, jitter_us) = trouble;
+        let (gso, gro, loss, jitter_us, joined, slow_us) = trouble;
         let (middle_us, middle_mbit, jitter_us) =
             if aligned { (access_us, None, 0) } else { (middle_us, middle_mbit, jitter_us) };
         let grid = if aligned { access_us } else { 1 };
@@ -71,6 +83,8 @@ fn any_plan() -> impl Strategy<Value = Plan> {
             gro,
             loss,
             jitter_us,
+            joined,
+            slow_us,
             down,
             stops,
         }
@@ -96,7 +110,12 @@ impl Plan {
             },
             ..LinkConfig::delay(Duration::from_micros(self.middle_us))
         };
-        let wire = net.wire(near, far, middle);
+        let mut before = near;
+        if self.joined {
+            before = net.router("step");
+            net.wire(near, before, LinkConfig::default());
+        }
+        let wire = net.wire(before, far, middle);
         let queue = Fifo::new(FifoKind::Packets(self.queue));
         net.wire_mut(wire).a.qdisc = Some(Sched::new(Handle::new(1, 0), queue));
         let offloads = Offloads { gso: self.gso, tso: false, gro: self.gro };
@@ -111,6 +130,11 @@ impl Plan {
         let mut world = net.build(3).expect("possible");
         let mut apps = Vec::new();
         for (pair, (s, r)) in (0u16..).zip(ends) {
+            world.with_host(s, |_, host| host.set_tracing(true));
+            if let Some(late) = self.slow_us {
+                world.slow_apps(s, Duration::from_micros(late));
+                world.slow_apps(r, Duration::from_micros(late * u64::from(pair % 2)));
+            }
             let to = |port| SocketAddr::new(net.address(r).expect("wired"), port);
             let from = |port| SocketAddr::new(net.address(s).expect("wired"), port);
             let start = if self.aligned {
@@ -134,7 +158,7 @@ impl Plan {
                 1 => {
                     add(r, Box::new(UdpSink::new(to(7))), None);
                     let cbr = Cbr::new(from(9), to(7), 160, Duration::from_micros(900));
-                    add(s, Box::new(cbr), Some(us(150_000)));
+                    add(s, Box::new(cbr), Some(us(60_000)));
                 }
                 _ => {
                     let ping = Ping::icmp(to(0).ip(), 64, Duration::from_millis(3));
@@ -143,26 +167,71 @@ impl Plan {
             }
         }
         if let Some((from, to)) = self.down {
-            let link = world.link_of(NodeId(0), Port(0));
+            let link = world
+                .link_of(NodeId(if self.joined { 2 } else { 0 }), Port(u16::from(self.joined)));
             world.set_link_up_at(us(from), link, false);
             world.set_link_up_at(us(to), link, true);
         }
         (world, apps)
     }
 
-    /// Everything that can be seen of the world at each stop.
-    fn run(&self, windows: WindowUse) -> Vec<String> {
+    /// Everything that can be seen of the world at each stop, and everything that is shown.
+    fn run(&self, grouping: Grouping, observed: bool) -> (Vec<String>, Vec<Shown>, u64) {
         let (mut world, apps) = self.build();
-        world.set_window_use(windows);
+        world.set_grouping(grouping);
+        let all = Rc::new(RefCell::new(All::default()));
+        let print = Rc::new(RefCell::new(Fingerprint::default()));
+        if observed {
+            world.observe(Box::new(Rc::clone(&print)));
+            world.observe(Box::new(Rc::clone(&all)));
+        }
         let mut seen = Vec::new();
-        for stop in self.stops.iter().copied().chain([300_000]) {
+        for stop in self.stops.iter().copied().chain([120_000]) {
             world.run_until(us(stop));
             seen.push(look_at(&world, &apps));
             // Nothing is left of that moment, and nothing comes before its time.
             world.run_until(us(stop));
             seen.push(look_at(&world, &apps));
         }
-        seen
+        let shown = core::mem::take(&mut all.borrow_mut().0);
+        let hash = print.borrow().hash;
+        (seen, shown, hash)
+    }
+}
+
+/// One thing that was shown: when, where, what.
+type Shown = (Instant, &'static str, u32, u64);
+
+/// Sees everything.
+#[derive(Default)]
+struct All(Vec<Shown>);
+
+fn essence(packet: &Packet) -> u64 {
+    let numbers = packet.tcp().map_or(0, |tcp| u64::from(tcp.seq.0) << 32 | u64::from(tcp.ack.0));
+    numbers ^ u64::from(packet.len()) ^ packet.meta.enqueued_at.as_nanos().rotate_left(20)
+}
+
+impl Observer for All {
+    fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
+        self.0.push((now, "sent", link.0, essence(packet)));
+    }
+
+    fn delivered(&mut self, now: Instant, link: LinkId, packet: &Packet) {
+        self.0.push((now, "delivered", link.0, essence(packet)));
+    }
+
+    fn dropped(&mut self, now: Instant, place: Place, reason: Reason, packet: &Packet) {
+        let (what, index) = match place {
+            Place::Node(node) => ("dropped in", node.0),
+            Place::Link(link) => ("lost on", link.0),
+        };
+        self.0.push((now, what, index, essence(packet) ^ (reason as u64) << 56));
+    }
+
+    fn event(&mut self, now: Instant, node: NodeId, event: &Event) {
+        let mut hasher = std::hash::DefaultHasher::new();
+        format!("{event:?}").hash(&mut hasher);
+        self.0.push((now, "told by", node.0, hasher.finish()));
     }
 }
 
@@ -191,59 +260,21 @@ fn look_at(world: &World, apps: &[AppId]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn windows_change_nothing_that_can_be_seen(plan in any_plan()) {
-        let one_by_one = plan.run(WindowUse::Never);
-        let in_windows = plan.run(WindowUse::Always);
-        for (one, other) in one_by_one.iter().zip(&in_windows) {
+    fn epochs_change_nothing_that_can_be_seen(plan in any_plan()) {
+        let (one_by_one, shown, hash) = plan.run(Grouping::One, true);
+        let (_, observed, other_hash) = plan.run(Grouping::Finest, true);
+        for (one, other) in shown.iter().zip(&observed) {
+            prop_assert_eq!(one, other);
+        }
+        prop_assert_eq!((shown.len(), hash), (observed.len(), other_hash));
+        let (in_epochs, ..) = plan.run(Grouping::Finest, false);
+        for (one, other) in one_by_one.iter().zip(&in_epochs) {
             for (one, other) in one.lines().zip(other.lines()) {
                 prop_assert_eq!(one, other);
             }
         }
-        prop_assert_eq!(one_by_one, in_windows);
-    }
-}
-
-/// Bursts of eight senders meet on links of one kind: half of the packets overtake others.
-fn incast() -> (World, Vec<AppId>) {
-    let mut net = Topology::new();
-    let kind = LinkConfig::new(Rate::from_mbit(10_000), Duration::from_micros(25));
-    let near = net.router("near");
-    let receiver = net.host("receiver");
-    let middle = net.wire(near, receiver, kind.clone());
-    let queue = Fifo::new(FifoKind::Packets(100));
-    net.wire_mut(middle).a.qdisc = Some(Sched::new(Handle::new(1, 0), queue));
-    let senders: Vec<_> = (0..8).map(|flow| net.host(&format!("s{flow}"))).collect();
-    for sender in &senders {
-        net.wire(*sender, near, kind.clone());
-    }
-    let mut world = net.build(1).expect("a sound topology");
-    let address = |node, port| SocketAddr::new(net.address(node).expect("it has one"), port);
-    let tcp = TcpConfig::default();
-    let mut apps = Vec::new();
-    for (flow, sender) in (0..).zip(&senders) {
-        let to = address(receiver, 5_001 + flow);
-        let sink = Box::new(TcpSink::new(to, tcp.clone()));
-        apps.push(world.add_app(receiver, sink, Instant::ZERO, None));
-        let send = Box::new(TcpSend::bulk(address(*sender, 40_001), to, tcp.clone()));
-        apps.push(world.add_app(*sender, send, us(10 * u64::from(flow)), None));
-    }
-    (world, apps)
-}
-
-#[test]
-fn windows_begin_where_packets_overtake_each_other() {
-    let run = |windows| {
-        let (mut world, apps) = incast();
-        world.set_window_use(windows);
-        world.run_until(us(20_000));
-        (world.is_in_windows(), look_at(&world, &apps))
-    };
-    let (_, one_by_one) = run(WindowUse::Never);
-    let (are, seen) = run(WindowUse::WhenUseful);
-    assert!(are, "half of the packets overtake others");
-    for (one, other) in one_by_one.lines().zip(seen.lines()) {
-        assert_eq!(one, other);
+        prop_assert_eq!(one_by_one, in_epochs);
     }
 }

@@ -1,0 +1,225 @@
+//! How time goes on: epoch by epoch, and in an epoch group by group.
+//!
+//! An epoch is as long as the shortest delay between groups of nodes ([`crate::groups`]), so within
+//! it groups do not hear of each other, and each may do all that it has to do there before the next
+//! one begins (conservative synchronisation; K. M. Chandy, J. Misra, "Distributed simulation",
+//! IEEE TSE 5(5), 1979). The events of a group keep their order, and nothing that can be seen depends
+//! on the order between groups: the results are those of one event after the other. What is gained is
+//! that a node, and the code that it needs, comes to the caches once an epoch, and that what comes
+//! next is known far ahead.
+
+use crate::due::Entry;
+use crate::event::EventId;
+use crate::groups::Groups;
+use crate::link::NodeId;
+use crate::log::Rank;
+use crate::partition::{APPS_RUN_AFTER, Partition, Ready};
+use datapath::units::{Duration, Instant};
+use std::cmp::Reverse;
+
+pub use crate::groups::Grouping;
+
+/// What the work of an epoch needs.
+#[derive(Debug, Default)]
+pub(crate) struct Epoch {
+    pub groups: Groups,
+    /// What is to be done, in the order in which it came to be.
+    entries: Vec<Entry>,
+    /// The same, group by group.
+    sorted: Vec<Entry>,
+    /// Where the entries of each group begin there, and where the last ones end.
+    runs: Vec<u32>,
+    /// How many entries there are up to each group, while they are sorted.
+    counts: Vec<u32>,
+    /// Readiness that applications hear of in this epoch.
+    heard: Vec<Ready>,
+}
+
+/// A group has this many entries, or more groups than that have none, before entries are sorted by
+/// counting.
+const GROUPS_PER_ENTRY: usize = 8;
+/// From so many entries on they are sorted digit by digit.
+const MANY: usize = 200;
+
+impl Epoch {
+    /// Works off what is due in epoch `number` before `end`.
+    pub fn run(&mut self, part: &mut Partition, number: u64, end: Instant) {
+        part.begin = part.calendar.begin(number);
+        part.end = end;
+        part.calendar.take(number, end, &mut self.entries);
+        self.take_pending(part, end);
+        if !self.entries.is_empty() {
+            self.sort_by_group();
+            self.work_off(part);
+        }
+        part.end = Instant::ZERO;
+        part.now = Instant::from_nanos(end.as_nanos() - 1);
+    }
+
+    /// Who hears of something in this epoch has entries for it, too.
+    fn take_pending(&mut self, part: &mut Partition, end: Instant) {
+        self.heard.clear();
+        if part.pending.is_empty() || part.pending_at >= end {
+            return;
+        }
+        part.pending.sort_by_key(|ready| ready.rank);
+        core::mem::swap(&mut self.heard, &mut part.pending);
+        let after_ns = (part.pending_at - part.begin).as_nanos() as u32;
+        for (number, ready) in (0..).zip(&self.heard) {
+            self.entries.push(Entry::hearing(after_ns, ready.node, number));
+        }
+    }
+
+    /// Puts the entries in order by group.
+    fn sort_by_group(&mut self) {
+        self.sorted.clear();
+        self.runs.clear();
+        if self.groups.count() == 1 {
+            core::mem::swap(&mut self.sorted, &mut self.entries);
+            self.runs.push(0);
+        } else if self.groups.are_single() {
+            self.sort_by(|_, entry| entry.node().0);
+        } else {
+            self.sort_by(|groups, entry| groups.of(entry.node().0));
+        }
+        self.runs.push(self.sorted.len() as u32);
+    }
+
+    #[inline]
+    fn sort_by(&mut self, group: impl Fn(&Groups, &Entry) -> u32) {
+        let Self { groups, entries, sorted, counts, runs, .. } = self;
+        if entries.len() * GROUPS_PER_ENTRY < groups.count() {
+            sorted.append(entries);
+            sorted.sort_by_key(|entry| group(groups, entry));
+            let begins = |index: &usize| {
+                *index == 0 || group(groups, &sorted[index - 1]) != group(groups, &sorted[*index])
+            };
+            runs.extend((0..sorted.len()).filter(begins).map(|index| index as u32));
+            return;
+        }
+        counts.clear();
+        counts.resize(groups.count() + 1, 0);
+        for entry in &*entries {
+            counts[group(groups, entry) as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for count in &mut *counts {
+            sum += *count;
+            *count = sum;
+        }
+        sorted.resize(entries.len(), entries[0]);
+        for entry in entries.drain(..) {
+            let place = &mut counts[group(groups, &entry) as usize];
+            sorted[*place as usize] = entry;
+            *place += 1;
+        }
+        // Each count has become the end of its group.
+        let mut start = 0;
+        for end in &*counts {
+            if *end > start {
+                runs.push(start);
+                start = *end;
+            }
+        }
+    }
+
+    /// Lets each group do what it has to do.
+    fn work_off(&mut self, part: &mut Partition) {
+        let asks = part.exceeds_caches() && self.groups.are_single();
+        for (run, range) in self.runs.windows(2).enumerate() {
+            let range = range[0] as usize..range[1] as usize;
+            put_in_order(&mut self.sorted[range.clone()]);
+            if asks {
+                part.prefetch_hosts(&self.sorted, &self.runs, run);
+            }
+            let router = asks.then(|| self.sorted[range.start].node());
+            let router = router.filter(|node| part.is_router(*node));
+            part.work_off(&self.sorted, range, &self.heard, (asks, router));
+        }
+    }
+}
+
+impl Partition {
+    /// Lets one group do the entries of this range and what follows from them.
+    fn work_off(
+        &mut self,
+        sorted: &[Entry],
+        range: core::ops::Range<usize>,
+        heard: &[Ready],
+        (asks, router): (bool, Option<NodeId>),
+    ) {
+        let mut next = range.start;
+        self.now = self.begin;
+        self.rank = Rank::FIRST;
+        loop {
+            let entry = sorted[..range.end].get(next);
+            let key = entry.map_or(NEVER, Entry::key);
+            let own = self.own.peek().map_or(NEVER, |Reverse(own)| own.2.key());
+            let first = key.min(own);
+            let at = self.begin + Duration::from_nanos(first >> 32);
+            if !self.ready.is_empty() && (at > self.now || first == NEVER) {
+                let at = self.now + APPS_RUN_AFTER;
+                if at >= self.end {
+                    break;
+                }
+                self.now = at;
+                self.call_ready_apps();
+                continue;
+            }
+            if first == NEVER {
+                break;
+            }
+            if at > self.now {
+                self.now = at;
+                self.rank = Rank::FIRST;
+            }
+            if own < key {
+                let Some(Reverse(own)) = self.own.pop() else { break };
+                self.do_entry(own.2);
+            } else if let Some(entry) = entry {
+                next += 1;
+                if asks {
+                    self.prefetch_entries(sorted, next, router);
+                }
+                if entry.id() == EventId::HEARING {
+                    self.do_hearing(heard[entry.number() as usize]);
+                } else {
+                    self.do_entry(*entry);
+                }
+            }
+        }
+        self.hear_later();
+    }
+
+    #[inline]
+    fn do_entry(&mut self, entry: Entry) {
+        self.rank = self.rank.max(Rank::of_event(self.run, entry.id().number()));
+        self.happen(entry);
+    }
+
+    fn do_hearing(&mut self, ready: Ready) {
+        self.rank = ready.rank;
+        self.hear(ready.node, ready.socket);
+    }
+}
+
+/// The key of nothing.
+const NEVER: u64 = u64::MAX;
+
+/// Puts the entries of one group in order. Most lists are in order already; those of a router are made
+/// of many that are.
+fn put_in_order(entries: &mut [Entry]) {
+    if entries.is_sorted_by_key(Entry::key) {
+        return;
+    }
+    if entries.len() < MANY {
+        return entries.sort_by_key(Entry::key);
+    }
+    // Stable, so that only what happens at the same time is left to be put in order.
+    radsort::sort_by_key(entries, Entry::after_ns);
+    for same in entries.chunk_by_mut(|one, other| one.after_ns() == other.after_ns()) {
+        if same.len() > 1 {
+            same.sort_by_key(Entry::key);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What observers are to see: written down where it happens, shown at the end of an epoch in the
+//! order in which events one after the other would have brought it about.
+
+use crate::link::{Link, LinkId, NodeId};
+use crate::record::{Observer, Place, Sees, digest, sacks};
+use datapath::packet::Packet;
+use datapath::reason::Reason;
+use datapath::trace::Event;
+use datapath::units::Instant;
+
+/// The place of an event among all events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    pub at: Instant,
+    pub rank: Rank,
+}
+
+/// The place of an event among those of its time.
+///
+/// Of the events that are there, the first by kind and index happens. One that another brings about
+/// at the same time, in the same group, may come before that one by its kind, but happens after it: it
+/// has the same rank, and a group's events stay in the order in which they happened.
+///
+/// Applications that hear what became ready come first. Among them, those come first whose readiness
+/// came first: it was brought about a nanosecond before, by an event or by an application that had
+/// heard of something itself. So whoever ends the longer chain of hearing comes first, and of equal
+/// chains the one that began with the earlier event. A chain goes through one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// How much shorter than the longest possible the chain is; events themselves have none.
+    shorter: u32,
+    /// Which run of the world, and which event in it.
+    id: u64,
+}
+
+impl Rank {
+    /// None comes before this one.
+    pub const FIRST: Self = Self { shorter: 0, id: 0 };
+
+    /// That of event number `id` in run number `run`.
+    #[inline]
+    pub fn of_event(run: u32, id: u32) -> Self {
+        Self { shorter: u32::MAX, id: u64::from(run) << 32 | u64::from(id) }
+    }
+
+    /// That of whoever hears what became ready in this turn.
+    #[inline]
+    pub fn of_hearing(self) -> Self {
+        Self { shorter: self.shorter.saturating_sub(1), id: self.id }
+    }
+}
+
+/// What has been seen in the epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// What somebody wants to see.
+    pub sees: Sees,
+    /// By link: whether somebody wants to see its packets.
+    links: Vec<bool>,
+    seen: Vec<Seen>,
+    packets: Vec<Packet>,
+    events: Vec<Event>,
+    sacks: Vec<u64>,
+    /// Time and place in `seen`, in the order in which it is shown.
+    order: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    turn: Turn,
+    what: What,
+}
+
+/// Numbers are places in the lists of the log.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Sent(LinkId, u32),
+    Delivered(LinkId, u32),
+    Dropped(Place, Reason, u32),
+    Event(NodeId, u32),
+    Digest { link: LinkId, digest: u64, sacks: u32, count: u8 },
+}
+
+impl Log {
+    /// Notes what somebody wants to see of so many links.
+    pub fn ask(&mut self, observers: &[(Sees, Box<dyn Observer>)], links: &[Link]) {
+        let all = observers.iter().map(|(sees, _)| *sees);
+        self.sees = all.fold(Sees::NOTHING, Sees::or);
+        let wants = |link| {
+            let mut packets = observers.iter().filter(|(sees, _)| sees.sent | sees.delivered);
+            packets.any(|(_, observer)| observer.sees_link(LinkId(link)))
+        };
+        self.links = (0..links.len() as u32).map(wants).collect();
+    }
+
+    #[inline]
+    pub fn sees_sent(&self, link: LinkId) -> bool {
+        self.sees.sent && self.links[link.0 as usize]
+    }
+
+    pub fn note_sent(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
+        let packet = self.keep(packet);
+        self.seen.push(Seen { turn, what: What::Sent(link, packet) });
+    }
+
+    /// A packet has arrived: it is noted as it is wanted.
+    pub fn note_arrival(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
+        if self.sees.digests {
+            let first = self.sacks.len();
+            self.sacks.extend(sacks(packet));
+            let count = (self.sacks.len() - first) as u8;
+            let what = What::Digest { link, digest: digest(packet), sacks: first as u32, count };
+            self.seen.push(Seen { turn, what });
+        }
+        if self.sees.delivered && self.links[link.0 as usize] {
+            let packet = self.keep(packet);
+            self.seen.push(Seen { turn, what: What::Delivered(link, packet) });
+        }
+    }
+
+    pub fn note_drop(&mut self, turn: Turn, place: Place, reason: Reason, packet: &Packet) {
+        if self.sees.dropped {
+            let packet = self.keep(packet);
+            self.seen.push(Seen { turn, what: What::Dropped(place, reason, packet) });
+        }
+    }
+
+    pub fn note_event(&mut self, turn: Turn, node: NodeId, event: &Event) {
+        if self.sees.events {
+            self.events.push(*event);
+            let number = self.events.len() as u32 - 1;
+            self.seen.push(Seen { turn, what: What::Event(node, number) });
+        }
+    }
+
+    fn keep(&mut self, packet: &Packet) -> u32 {
+        self.packets.push(packet.clone());
+        self.packets.len() as u32 - 1
+    }
+
+    /// Shows everything in its order, and forgets it.
+    pub fn show(&mut self, observers: &mut [(Sees, Box<dyn Observer>)]) {
+        if self.seen.is_empty() {
+            return;
+        }
+        if self.seen.is_sorted_by_key(|seen| seen.turn) {
+            (0..self.seen.len()).for_each(|place| self.show_one(place, observers));
+        } else {
+            self.put_in_order();
+            self.order.iter().for_each(|key| self.show_one(*key as u32 as usize, observers));
+        }
+        self.seen.clear();
+        self.packets.clear();
+        self.events.clear();
+        self.sacks.clear();
+    }
+
+    /// Nodes have each written in order. What happened at one time is put in order apart.
+    fn put_in_order(&mut self) {
+        let Self { seen, order, .. } = self;
+        let first = seen.iter().map(|seen| seen.turn.at).min().expect("there are some");
+        let after = |seen: &Seen| (seen.turn.at - first).as_nanos() << 32;
+        order.clear();
+        order.extend((0..).zip(&*seen).map(|(place, seen): (u64, _)| after(seen) | place));
+        if order.len() < MANY {
+            order.sort_by_key(|key| key >> 32);
+        } else {
+            radsort::sort_by_key(order, |key| (key >> 32) as u32);
+        }
+        let turn = |key: &u64| seen[*key as u32 as usize].turn;
+        for same in order.chunk_by_mut(|one, other| one >> 32 == other >> 32) {
+            if same.len() > 1 {
+                same.sort_by_key(turn);
+            }
+        }
+    }
+
+    #[inline]
+    fn show_one(&self, place: usize, observers: &mut [(Sees, Box<dyn Observer>)]) {
+        let Seen { turn: Turn { at, .. }, what } = self.seen[place];
+        for (sees, observer) in observers {
+            match what {
+                What::Digest { link, digest, sacks, count } if sees.digests => {
+                    let first = sacks as usize;
+                    let sacks = &self.sacks[first..first + usize::from(count)];
+                    observer.digested(at, link, digest, sacks);
+                }
+                What::Sent(link, packet) if sees.sent => {
+                    observer.sent(at, link, &self.packets[packet as usize]);
+                }
+                What::Delivered(link, packet) if sees.delivered => {
+                    observer.delivered(at, link, &self.packets[packet as usize]);
+                }
+                What::Dropped(place, reason, packet) if sees.dropped => {
+                    observer.dropped(at, place, reason, &self.packets[packet as usize]);
+                }
+                What::Event(node, event) if sees.events => {
+                    observer.event(at, node, &self.events[event as usize]);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// From so many on they are sorted digit by digit.
+const MANY: usize = 128;

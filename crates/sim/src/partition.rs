@@ -1,0 +1,450 @@
+//! Nodes with the links that leave them and their applications: what happens to them, and what
+//! follows from it. When it happens is the affair of [`crate::epoch`].
+
+use crate::app::{App, AppCx};
+use crate::calendar::Calendar;
+use crate::due::{Due, Entry};
+use crate::event::{EventId, Kind};
+use crate::link::{Link, LinkId, NodeId};
+use crate::log::{Log, Rank, Turn};
+use crate::pool::{PacketId, Pool};
+use crate::progress::{Moment, Told};
+use crate::record::{Observer, Place};
+use crate::world::WorldStats;
+use datapath::host::Host;
+use datapath::node::{Poll, Rx, SocketReady};
+use datapath::reason::Reason;
+use datapath::rng::Rng;
+use datapath::units::{Duration, Instant};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// How long after the arrivals of a moment applications run.
+pub(crate) const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
+
+/// State and handlers.
+pub(crate) struct Partition {
+    pub now: Instant,
+    /// The place among the events of this time of the one that is happening.
+    pub rank: Rank,
+    /// The beginning of the epoch that is being worked off.
+    pub begin: Instant,
+    /// Its end; time zero if none is.
+    /// Its end; time zero if none is.
+    pub end: Instant,
+    /// The number of this run of the world.
+    pub run: u32,
+    /// When something last happened.
+    pub latest: Instant,
+    pub calendar: Calendar,
+    /// What the nodes whose turn it is have set out to do in the epoch itself: by time, kind and
+    /// index, then as it came.
+    pub own: BinaryHeap<Reverse<Own>>,
+    /// How many of those there have been.
+    own_count: u32,
+    /// Readiness of this moment that no application has heard of yet.
+    pub ready: Vec<Ready>,
+    /// Readiness that applications are hearing of.
+    called: Vec<Ready>,
+    /// Readiness that applications hear of after the epoch, all at one time.
+    pub pending: Vec<Ready>,
+    pub pending_at: Instant,
+    pub nodes: Vec<NodeState>,
+    pub links: Vec<Link>,
+    pub pool: Pool,
+    /// A place in the pool for what a node is about to send.
+    place: PacketId,
+    pub apps: Vec<AppState>,
+    /// By link: those who see what is put on it.
+    pub watchers: Vec<Vec<Box<dyn Observer>>>,
+    pub log: Log,
+    pub stats: WorldStats,
+    moment: Moment,
+}
+
+/// An entry of the epoch that is being worked off: its key, its number, itself.
+#[derive(Debug)]
+pub(crate) struct Own(u64, u32, pub Entry);
+
+/// A socket has become ready, and its application is to hear of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub node: NodeId,
+    pub socket: SocketReady,
+    /// The place of the hearing among what happens at its time.
+    pub rank: Rank,
+}
+
+/// A node in its world.
+pub(crate) struct NodeState {
+    pub host: Host,
+    /// The wake-up that is waited for; `FAR_FUTURE` if none.
+    pub wake: Instant,
+    /// A later one that an earlier one has replaced: its entry is still there.
+    replaced: Instant,
+    /// The link behind each port.
+    pub links: Vec<LinkId>,
+    /// The application that each socket belongs to.
+    pub owners: Vec<u32>,
+    /// What its applications hear late, and how late; zero if they do not.
+    pub late: VecDeque<SocketReady>,
+    pub late_by: Duration,
+}
+
+pub(crate) struct AppState {
+    /// Out of its place only while it is being called.
+    pub app: Option<Box<dyn App>>,
+    pub node: NodeId,
+    pub timer: Instant,
+    pub running: bool,
+    pub rng: Rng,
+}
+
+/// The link behind a port that has none yet.
+pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
+/// The owner of a socket that no application has claimed.
+const NO_APP: u32 = u32::MAX;
+
+impl PartialEq for Own {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Own {}
+
+impl PartialOrd for Own {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Own {
+    #[inline]
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
+
+impl NodeState {
+    pub fn new(host: Host) -> Self {
+        Self {
+            wake: Instant::FAR_FUTURE,
+            replaced: Instant::FAR_FUTURE,
+            links: vec![NO_LINK; host.port_count()],
+            owners: Vec::new(),
+            late: VecDeque::new(),
+            late_by: Duration::ZERO,
+            host,
+        }
+    }
+
+    /// The application that will hear of the next packet, as a rule; beyond all if none does.
+    #[inline]
+    pub fn likely_app(&self) -> usize {
+        let owner = self.owners.get(self.host.likely_socket() as usize);
+        owner.map_or(usize::MAX, |owner| *owner as usize)
+    }
+}
+
+impl AppState {
+    /// The caches are asked for the application itself.
+    #[inline]
+    pub fn prefetch(&self) {
+        if let Some(app) = &self.app {
+            app.foresee();
+        }
+    }
+}
+
+impl Partition {
+    pub fn new() -> Self {
+        let mut pool = Pool::default();
+        Self {
+            now: Instant::ZERO,
+            rank: Rank::of_event(0, 0),
+            begin: Instant::ZERO,
+            end: Instant::ZERO,
+            run: 0,
+            latest: Instant::ZERO,
+            calendar: Calendar::new(1, Instant::ZERO),
+            own: BinaryHeap::new(),
+            own_count: 0,
+            ready: Vec::new(),
+            called: Vec::new(),
+            pending: Vec::new(),
+            pending_at: Instant::FAR_FUTURE,
+            nodes: Vec::new(),
+            links: Vec::new(),
+            place: pool.reserve(),
+            pool,
+            apps: Vec::new(),
+            watchers: Vec::new(),
+            log: Log::default(),
+            stats: WorldStats::default(),
+            moment: Moment::default(),
+        }
+    }
+
+    /// Something will happen to a node or on a link, in the epoch that is being worked off or later.
+    #[inline]
+    pub fn push(&mut self, due: Due) {
+        if due.at < self.end {
+            let entry = due.in_epoch(self.begin);
+            self.own_count = self.own_count.wrapping_add(1);
+            self.own.push(Reverse(Own(entry.key(), self.own_count, entry)));
+        } else {
+            self.calendar.push(due);
+        }
+    }
+
+    /// Something will happen to an application.
+    pub fn push_app(&mut self, at: Instant, kind: Kind, index: u32) {
+        assert!(at >= self.now, "nothing can be scheduled for the past");
+        let node = self.apps[index as usize].node;
+        self.push(Due::event(at, EventId::new(kind, index), node));
+    }
+
+    #[inline]
+    fn turn(&self) -> Turn {
+        Turn { at: self.now, rank: self.rank }
+    }
+
+    /// Applications hear what has become ready.
+    pub fn call_ready_apps(&mut self) {
+        // What they bring about themselves is the next moment's.
+        core::mem::swap(&mut self.ready, &mut self.called);
+        for index in 0..self.called.len() {
+            let ready = self.called[index];
+            self.rank = ready.rank;
+            self.hear(ready.node, ready.socket);
+        }
+        self.called.clear();
+    }
+
+    /// An application hears that something has become ready, and what its node then has to say is
+    /// heard.
+    pub fn hear(&mut self, node: NodeId, ready: SocketReady) {
+        self.latest = self.latest.max(self.now);
+        let owners = &self.nodes[node.0 as usize].owners;
+        let owner = owners.get(ready.socket as usize).copied().unwrap_or(NO_APP);
+        if owner != NO_APP {
+            self.enter_app(owner, |app, cx| app.ready(cx, ready));
+        }
+        self.pump(node);
+    }
+
+    /// Does what an entry says, which is due now.
+    #[inline]
+    pub fn happen(&mut self, entry: Entry) {
+        let id = entry.id();
+        let index = id.index();
+        match id.kind() {
+            Kind::Arrival => {
+                self.count_event();
+                self.on_arrival(LinkId(index), entry);
+            }
+            Kind::Sent => {
+                self.count_event();
+                self.on_sent(LinkId(index));
+            }
+            Kind::Wake => self.on_wake(NodeId(index)),
+            Kind::Start => {
+                self.count_event();
+                self.apps[index as usize].running = true;
+                self.call_app(index, |app, cx| app.start(cx));
+            }
+            Kind::Stop => {
+                self.count_event();
+                self.call_app(index, |app, cx| app.stop(cx));
+                self.apps[index as usize].running = false;
+            }
+            Kind::Timer => {
+                self.count_event();
+                self.on_app_timer(index);
+            }
+            Kind::Late => {
+                self.count_event();
+                let late = &mut self.nodes[index as usize].late;
+                let ready = late.pop_front().expect("one for each event");
+                self.hear(NodeId(index), ready);
+            }
+            Kind::Command => unreachable!("commands end epochs"),
+        }
+    }
+
+    /// A transmission has ended: the node gets its credit back.
+    fn on_sent(&mut self, id: LinkId) {
+        let link = &mut self.links[id.0 as usize];
+        let (node, port) = link.from;
+        let host = &mut self.nodes[node.0 as usize].host;
+        while link.take_sent(self.now) {
+            host.credit(self.now, port);
+        }
+        if let Some(next) = link.next_sent() {
+            self.push(Due::event(next, EventId::new(Kind::Sent, id.0), node));
+        }
+        self.pump(node);
+    }
+
+    /// A packet has arrived at a port.
+    #[inline]
+    fn on_arrival(&mut self, id: LinkId, entry: Entry) {
+        let (node, port) = (entry.node(), entry.port());
+        let packet = entry.packet();
+        if entry.is_damaged() {
+            return self.on_link_drop(id, Reason::Checksum, packet);
+        }
+        if self.log.sees.delivered | self.log.sees.digests {
+            self.log.note_arrival(self.turn(), id, self.pool.get(packet));
+        }
+        let host = &mut self.nodes[node.0 as usize].host;
+        match host.receive(self.now, port, self.pool.get_mut(packet)) {
+            Rx::Forward(out) => self.put_on_link(node, out, packet),
+            Rx::Taken => {
+                self.pool.discard(packet);
+                self.pump(node);
+            }
+        }
+    }
+
+    /// The link has lost a packet.
+    pub fn on_link_drop(&mut self, id: LinkId, reason: Reason, packet: PacketId) {
+        let packet = self.pool.take(packet);
+        self.stats.link_drops += u64::from(packet.segments());
+        self.log.note_drop(self.turn(), Place::Link(id), reason, &packet);
+    }
+
+    fn on_wake(&mut self, node: NodeId) {
+        let state = &mut self.nodes[node.0 as usize];
+        // The entry of a time that something earlier has replaced is still there.
+        if state.wake == self.now {
+            state.wake = Instant::FAR_FUTURE;
+            self.count_event();
+            self.pump(node);
+        }
+    }
+
+    fn on_app_timer(&mut self, index: u32) {
+        let state = &mut self.apps[index as usize];
+        if state.timer == self.now && state.running {
+            state.timer = Instant::FAR_FUTURE;
+            self.call_app(index, |app, cx| app.timer(cx));
+        }
+    }
+
+    /// Hears everything that a node has to say, then knows when it wants to be called: the law of the
+    /// datapath.
+    #[inline(never)]
+    pub fn pump(&mut self, node: NodeId) {
+        let mut told = Told::default();
+        let until = loop {
+            let host = &mut self.nodes[node.0 as usize].host;
+            match host.poll(self.now, self.pool.get_mut(self.place)) {
+                Poll::Idle(until) => break until,
+                Poll::Send { port, .. } => {
+                    let packet = core::mem::replace(&mut self.place, self.pool.reserve());
+                    self.put_on_link(node, port, packet);
+                    told = Told::default();
+                    continue;
+                }
+                Poll::Drop(reason) => self.on_node_drop(node, reason, self.place),
+                Poll::Ready(ready) => self.note_ready(node, ready),
+                Poll::Event(event) => self.log.note_event(self.turn(), node, &event),
+            }
+            told.count(self.now, node);
+        };
+        if until < self.nodes[node.0 as usize].wake {
+            self.wake_at(node, until);
+        }
+    }
+
+    /// A node wants to be called at an earlier time than before.
+    #[inline]
+    fn wake_at(&mut self, node: NodeId, at: Instant) {
+        let state = &mut self.nodes[node.0 as usize];
+        let before = core::mem::replace(&mut state.wake, at);
+        if state.replaced == at {
+            state.replaced = before;
+            return;
+        }
+        if before < Instant::FAR_FUTURE {
+            state.replaced = before;
+        }
+        self.push(Due::event(at, EventId::new(Kind::Wake, node.0), node));
+    }
+
+    /// Whether anything will happen yet.
+    pub fn is_anything_due(&self) -> bool {
+        self.calendar.iter().any(|due| {
+            let id = due.id();
+            id.kind() != Kind::Wake || self.nodes[id.index() as usize].wake == due.at
+        })
+    }
+
+    /// Counts an event; time has to go on in the end.
+    #[inline]
+    pub fn count_event(&mut self) {
+        self.stats.events += 1;
+        self.latest = self.latest.max(self.now);
+        let participants = self.nodes.len() + self.links.len() + self.apps.len();
+        self.moment.count_event(self.now, self.stats.events, participants);
+    }
+
+    fn on_node_drop(&mut self, node: NodeId, reason: Reason, id: PacketId) {
+        let packet = self.pool.get(id);
+        self.stats.node_drops += u64::from(packet.segments());
+        self.log.note_drop(
+            Turn { at: self.now, rank: self.rank },
+            Place::Node(node),
+            reason,
+            packet,
+        );
+    }
+
+    #[inline]
+    fn note_ready(&mut self, node: NodeId, socket: SocketReady) {
+        let state = &mut self.nodes[node.0 as usize];
+        if state.late_by > Duration::ZERO {
+            state.late.push_back(socket);
+            let at = self.now + state.late_by;
+            self.push(Due::event(at, EventId::new(Kind::Late, node.0), node));
+        } else {
+            self.ready.push(Ready { node, socket, rank: self.rank.of_hearing() });
+        }
+    }
+
+    /// What has become ready is heard later: nobody hears anything more at this time.
+    pub fn hear_later(&mut self) {
+        if !self.ready.is_empty() {
+            self.pending_at = self.now + APPS_RUN_AFTER;
+            self.pending.append(&mut self.ready);
+        }
+    }
+
+    fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+        self.enter_app(index, call);
+        self.pump(self.apps[index as usize].node);
+    }
+
+    fn enter_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+        let state = &mut self.apps[index as usize];
+        let mut app = state.app.take().expect("an application does not call itself");
+        let node = &mut self.nodes[state.node.0 as usize];
+        let before = state.timer;
+        let mut cx = AppCx {
+            now: self.now,
+            host: &mut node.host,
+            rng: &mut state.rng,
+            timer: &mut state.timer,
+            owners: &mut node.owners,
+            index,
+        };
+        call(&mut *app, &mut cx);
+        state.app = Some(app);
+        let timer = state.timer;
+        if timer != before && timer != Instant::FAR_FUTURE {
+            self.push_app(timer, Kind::Timer, index);
+        }
+    }
+}

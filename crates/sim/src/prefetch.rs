@@ -1,0 +1,116 @@
+//! What happens next in an epoch is known: the caches are asked for what it will need.
+//!
+//! With ten thousand hosts, whatever the next packet needs has long left the caches, and each look
+//! at it would wait for memory. So a packet is prepared step by step while those before it arrive:
+//! first itself, then what its node keeps elsewhere, the way out, and what lies behind that.
+
+use crate::due::Entry;
+use crate::link::NodeId;
+use crate::partition::Partition;
+use datapath::host::Ahead;
+use datapath::node::Port;
+use datapath::prefetch::{prefetch, prefetch_at};
+
+/// How many entries ahead each step is.
+const PACKET: usize = 24;
+const ELSEWHERE: usize = 13;
+const WAY: usize = 8;
+const REST: usize = 4;
+
+/// A host counts as so many packets.
+const PACKETS_PER_HOST: usize = 32;
+/// So many packets and hosts stay in the caches nearby, those of a hundred flows: asking would only
+/// cost.
+const NEARBY: usize = 16384;
+
+impl Partition {
+    /// Whether what takes turns here is more than the caches nearby hold.
+    #[inline]
+    pub fn exceeds_caches(&self) -> bool {
+        self.pool.len() + PACKETS_PER_HOST * self.nodes.len() > NEARBY
+    }
+
+    /// Asks the caches for the packets that come after `next`, and for what a router needs for them,
+    /// step by step.
+    #[inline]
+    pub fn prefetch_entries(&self, sorted: &[Entry], next: usize, router: Option<NodeId>) {
+        if let Some(entry) = sorted.get(next + PACKET)
+            && let Some(packet) = entry.arriving()
+        {
+            self.pool.get(packet).foresee();
+        }
+        if let Some(router) = router {
+            self.prefetch_for_router(sorted, next, router);
+        }
+    }
+
+    #[inline(never)]
+    fn prefetch_for_router(&self, sorted: &[Entry], next: usize, router: NodeId) {
+        let node = &self.nodes[router.0 as usize];
+        let arrival = |ahead: usize| {
+            let entry = sorted.get(next + ahead).filter(|entry| entry.node() == router)?;
+            Some((entry, self.pool.get(entry.arriving()?)))
+        };
+        if let Some((entry, packet)) = arrival(ELSEWHERE) {
+            node.host.prefetch(Ahead::Packet(entry.port(), packet));
+        }
+        if let Some((_, packet)) = arrival(WAY) {
+            self.prefetch_link_behind(router, node.host.prefetch(Ahead::Way(packet)));
+        }
+        if let Some((_, packet)) = arrival(REST) {
+            node.host.prefetch(Ahead::Rest(packet));
+        }
+    }
+
+    /// Asks the caches for the hosts whose turn comes after run `run`, each of four steps for another
+    /// one.
+    pub fn prefetch_hosts(&self, sorted: &[Entry], runs: &[u32], run: usize) {
+        let host = |ahead: usize| {
+            let entry = sorted.get(*runs.get(run + ahead)? as usize)?;
+            (!self.is_router(entry.node())).then_some(entry)
+        };
+        if let Some(entry) = host(4) {
+            let node = &self.nodes[entry.node().0 as usize];
+            prefetch(&node.wake);
+            node.host.prefetch(Ahead::Host);
+        }
+        if let Some(entry) = host(3)
+            && let Some(packet) = entry.arriving()
+        {
+            let node = &self.nodes[entry.node().0 as usize];
+            node.host.prefetch(Ahead::Packet(entry.port(), self.pool.get(packet)));
+            prefetch_at(&node.links, 0);
+            prefetch_at(&node.owners, 0);
+        }
+        if let Some(entry) = host(2)
+            && let Some(packet) = entry.arriving()
+        {
+            let node = &self.nodes[entry.node().0 as usize];
+            let out = node.host.prefetch(Ahead::Way(self.pool.get(packet)));
+            self.prefetch_link_behind(entry.node(), out);
+            prefetch_at(&self.apps, node.likely_app());
+        }
+        if let Some(entry) = host(1)
+            && let Some(packet) = entry.arriving()
+        {
+            let node = &self.nodes[entry.node().0 as usize];
+            node.host.prefetch(Ahead::Rest(self.pool.get(packet)));
+            if let Some(app) = self.apps.get(node.likely_app()) {
+                app.prefetch();
+            }
+        }
+    }
+
+    #[inline]
+    fn prefetch_link_behind(&self, node: NodeId, port: Port) {
+        let link = self.nodes[node.0 as usize].links.get(usize::from(port.0));
+        if let Some(link) = link.and_then(|link| self.links.get(link.0 as usize)) {
+            link.prefetch();
+        }
+    }
+
+    #[inline]
+    pub fn is_router(&self, node: NodeId) -> bool {
+        self.nodes[node.0 as usize].host.forwarding
+    }
+}
