@@ -30,7 +30,6 @@ pub(crate) struct Partition {
     /// The beginning of the epoch that is being worked off.
     pub begin: Instant,
     /// Its end; time zero if none is.
-    /// Its end; time zero if none is.
     pub end: Instant,
     /// The number of this run of the world.
     pub run: u32,
