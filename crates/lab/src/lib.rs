@@ -19,6 +19,7 @@
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
 pub mod bench;
+mod draw;
 pub mod ecmp;
 pub mod flent;
 pub mod input;

@@ -8,6 +8,7 @@ use datapath::rng::Rng;
 use datapath::units::Duration;
 
 use super::blueprint::{Blueprint, Flow};
+use crate::draw::circle;
 
 /// Rate of every link but the bottleneck, Mbit/s.
 const ACCESS_MBIT: u64 = 10_000;
@@ -143,16 +144,7 @@ fn host_addresses(pod: u32, edge: u32, host: u32) -> [(IpAddr, u8); 2] {
 
 /// To whom each of so many sends: one circle through all of them, in an order that is drawn.
 fn partners(count: usize) -> Vec<usize> {
-    let mut rng = Rng::stream(FAT_TREE_SEED, 0);
-    let mut circle: Vec<usize> = (0..count).collect();
-    for last in (1..count).rev() {
-        circle.swap(last, rng.below(last as u64 + 1) as usize);
-    }
-    let mut to = vec![0; count];
-    for (place, &from) in circle.iter().enumerate() {
-        to[from] = circle[(place + 1) % count];
-    }
-    to
+    circle(count, &mut Rng::stream(FAT_TREE_SEED, 0))
 }
 
 #[cfg(test)]

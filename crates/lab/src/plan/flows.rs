@@ -185,9 +185,7 @@ fn read_ends(
     key: &'static str,
     nodes: &[NodePlan],
 ) -> (Vec<usize>, bool) {
-    if table.node(key).is_none() {
-        table.missing(key);
-    }
+    table.demand(key);
     let names = table.texts(key);
     let several = names.len() > 1 || names.iter().any(|(name, _)| name.contains('*'));
     let found = names.iter().flat_map(|(name, at)| node_indices(name, at, nodes, table.faults));
@@ -252,9 +250,7 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
         ("connect", 9),
         ("rrul", 10),
     ];
-    if table.node("app").is_none() {
-        table.missing("app");
-    }
+    table.demand("app");
     let app = match table.word("app", &WORDS)? {
         0 => App::Bulk,
         1 => App::Fixed { bytes: required_size(table, "bytes")? },
@@ -278,9 +274,7 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
             App::OnOff { on: on?, off: required_time(table, "off")? }
         }
         5 => {
-            if table.node("rate").is_none() {
-                table.missing("rate");
-            }
+            table.demand("rate");
             let size = datagram_size(table, 1..=DATAGRAM_MAX).unwrap_or(1200);
             App::Cbr { rate: table.rate("rate")?, size }
         }
@@ -309,9 +303,7 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
 }
 
 fn required_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
-    if table.node(key).is_none() {
-        table.missing(key);
-    }
+    table.demand(key);
     positive_size(table, key)
 }
 
@@ -348,9 +340,7 @@ fn interval(table: &mut Reader<'_, '_>) -> Option<Duration> {
 }
 
 fn required_time(table: &mut Reader<'_, '_>, key: &'static str) -> Option<Duration> {
-    if table.node(key).is_none() {
-        table.missing(key);
-    }
+    table.demand(key);
     table.time(key)
 }
 

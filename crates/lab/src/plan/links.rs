@@ -45,9 +45,7 @@ fn read_link(
     faults: &Faults<'_>,
 ) -> Option<Vec<LinkPlan>> {
     let mut table = Reader::new(node, faults)?;
-    if table.node("ends").is_none() {
-        table.missing("ends");
-    }
+    table.demand("ends");
     let ends = table.texts("ends");
     let mtu = table.integer("mtu", 68..=65_535).unwrap_or(1500) as u32;
     let veth = table.boolean("veth").unwrap_or(false);

@@ -56,11 +56,18 @@ const TOTAL: [&str; 14] = [
 
 const WORKLOAD: [&str; 5] = ["flows", "flows finished", "goodput", "retransmits", "timeouts total"];
 
-/// Behind `fct` and `slowdown` of a workload.
-const COMPLETION: [&str; 5] = ["mean", "median", "95 %", "99 %", "99.9 %"];
+/// Behind `fct` and `slowdown` of a workload, beside `mean`: quantiles, and the share of flows below each.
+pub const COMPLETION: [(&str, f64); 4] =
+    [("median", 0.5), ("95 %", 0.95), ("99 %", 0.99), ("99.9 %", 0.999)];
 
-/// And behind these: of which flows.
-const SIZES: [&str; 4] = ["", " to 100 kB", " 100 kB to 10 MB", " above 10 MB"];
+/// And behind these, of which flows: from above so many bytes up to so many, the bins of pFabric
+/// (SIGCOMM 2013).
+pub const SIZES: [(u64, u64, &str); 4] = [
+    (0, u64::MAX, ""),
+    (0, 100_000, " to 100 kB"),
+    (100_000, 10_000_000, " 100 kB to 10 MB"),
+    (10_000_000, u64::MAX, " above 10 MB"),
+];
 
 /// Whether `SCOPE METRIC` can be measured in a run of the plan.
 ///
@@ -125,8 +132,8 @@ fn of_scope(scope: &str, plan: &Plan, is_port: bool) -> Vec<String> {
     if plan.workloads.iter().any(|workload| workload.name == scope) {
         add(&WORKLOAD);
         for what in ["fct", "slowdown"] {
-            for statistic in COMPLETION {
-                out.extend(SIZES.iter().map(|size| format!("{what} {statistic}{size}")));
+            for statistic in ["mean"].into_iter().chain(COMPLETION.map(|(word, _)| word)) {
+                out.extend(SIZES.iter().map(|(.., size)| format!("{what} {statistic}{size}")));
             }
         }
     }

@@ -10,7 +10,7 @@ mod flows;
 mod ip;
 pub mod limits;
 mod links;
-mod metrics;
+pub mod metrics;
 mod model;
 mod names;
 mod nodes;

@@ -8,10 +8,15 @@ use super::limits::NAME_MAX;
 use super::model::NodePlan;
 use super::read::Faults;
 
-/// Names go into file names and port names.
-pub fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
+/// Names go into file names and port names: letters, digits, `-` and `_`.
+pub fn is_name(text: &str) -> bool {
     let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if key.name.is_empty() || !key.name.chars().all(valid) {
+    !text.is_empty() && text.chars().all(valid)
+}
+
+/// A fault unless the key is a name that is not too long.
+pub fn check_name(key: &Key, what: &str, faults: &Faults<'_>) {
+    if !is_name(&key.name) {
         let message =
             format!("the name of a {what} may hold letters, digits, \"-\" and \"_\" only");
         faults.add(&key.at, message, None);

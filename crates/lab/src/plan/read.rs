@@ -1,6 +1,7 @@
 //! Reading typed values out of the tree, collecting every fault instead of stopping at the first.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 
 use datapath::units::{Duration, Rate};
 
@@ -119,6 +120,18 @@ impl<'a, 'd> Reader<'a, 'd> {
         self.faults.add(self.at, format!("\"{key}\" is missing"), None);
     }
 
+    /// Notes a fault unless `key` is there.
+    pub fn demand(&mut self, key: &'static str) {
+        if self.node(key).is_none() {
+            self.missing(key);
+        }
+    }
+
+    /// Where a file lies that the experiment names: beside it.
+    pub fn beside(&self, file: &str) -> PathBuf {
+        Path::new(&self.faults.document.name).parent().unwrap_or(Path::new("")).join(file)
+    }
+
     /// A text.
     pub fn text(&mut self, key: &'static str) -> Option<&'a str> {
         self.text_at(key).map(|(text, _)| text)
@@ -132,9 +145,7 @@ impl<'a, 'd> Reader<'a, 'd> {
 
     /// A text that must be there.
     pub fn required(&mut self, key: &'static str) -> Option<(&'a str, &'a Origin)> {
-        if self.node(key).is_none() {
-            self.missing(key);
-        }
+        self.demand(key);
         self.text_at(key)
     }
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use datapath::fib::hash::Policy;
 use datapath::fib::{Hashed, Link, NextHop, Prefix, Route};
 use datapath::host::Host;
+use datapath::node::Port;
 use datapath::units::Instant;
 use sim::link::NodeId;
 use sim::topology::Topology;
@@ -39,9 +40,8 @@ pub fn add(
             if links.is_empty() {
                 continue;
             }
-            let own_end = |&link: &usize| ends[link].iter().find(|(owner, _)| *owner == id);
-            let ports = links.iter().filter_map(own_end);
-            let hops = ports.map(|(_, port)| NextHop::new(port.0, None)).collect();
+            let ports = links.iter().filter_map(|&link| port_of(id, &ends[link]));
+            let hops = ports.map(|port| NextHop::new(port.0, None)).collect();
             let features = plan.route_features.get(&(node, target)).copied().unwrap_or_default();
             let route = Route::new(Prefix::host(addresses[target]), hops)
                 .algorithm(plan.nodes[node].mp_algo);
@@ -63,9 +63,8 @@ pub fn shared(
     let mut routes = Vec::new();
     for (class, links) in ways.shared(node).into_iter().flatten() {
         let weights = hop_weights(plan, node, links, weights);
-        let port = |link: usize| ends[link].iter().find(|(owner, _)| *owner == id);
         let hops = links.iter().zip(weights).filter_map(|(&link, weight)| {
-            port(link).map(|(_, port)| NextHop::new(port.0, None).weight(weight))
+            port_of(id, &ends[link]).map(|port| NextHop::new(port.0, None).weight(weight))
         });
         let hops: Vec<NextHop> = hops.collect();
         routes
@@ -74,6 +73,11 @@ pub fn shared(
             }));
     }
     routes
+}
+
+/// The port of a node at one of the ends of a link.
+fn port_of(id: NodeId, ends: &Ends) -> Option<Port> {
+    ends.iter().find(|(owner, _)| *owner == id).map(|(_, port)| *port)
 }
 
 /// Where the hosts of a class lie: in the block of their switch, or each for itself.

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{Compression, Repetition, Type as PhysicalType};
+use parquet::basic::{Repetition, Type as PhysicalType};
 use parquet::data_type::Int64Type;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use super::table;
 use crate::results::Series;
 
 /// The bytes of a Parquet file.
@@ -16,26 +15,11 @@ pub fn parquet_bytes(series: &Series) -> parquet::errors::Result<Vec<u8>> {
     for column in &series.columns {
         fields.push(field(&column.name, Repetition::OPTIONAL)?);
     }
-    let schema = Type::group_type_builder("samples").with_fields(fields).build()?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by("ackwright".into())
-        .build();
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
-    if let Some(mut column) = group.next_column()? {
-        column.typed::<Int64Type>().write_batch(&series.time_ns, None, None)?;
-        column.close()?;
-    }
-    for values in series.columns.iter().map(|column| &column.values) {
-        let Some(mut column) = group.next_column()? else { break };
-        let present: Vec<i64> = values.iter().filter_map(|value| *value).collect();
-        let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-        column.typed::<Int64Type>().write_batch(&present, Some(&levels), None)?;
-        column.close()?;
-    }
-    group.close()?;
-    writer.into_inner()
+    table::file("samples", fields, |group| {
+        table::column::<Int64Type>(group, &series.time_ns, None)?;
+        let mut columns = series.columns.iter();
+        columns.try_for_each(|column| table::optional::<Int64Type>(group, &column.values))
+    })
 }
 
 fn field(name: &str, repetition: Repetition) -> parquet::errors::Result<Arc<Type>> {

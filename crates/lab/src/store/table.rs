@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
@@ -73,26 +73,33 @@ impl Table {
     /// # Errors
     /// What the writer says.
     pub fn parquet(&self) -> parquet::errors::Result<Vec<u8>> {
-        let fields: Vec<Arc<Type>> = self
-            .columns
-            .iter()
-            .map(|(name, values)| field(name, values))
-            .collect::<Result<_, _>>()?;
-        let schema = Type::group_type_builder("table").with_fields(fields).build()?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::SNAPPY)
-            .set_created_by("ackwright".into())
-            .build();
-        let mut writer =
-            SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
-        let mut group = writer.next_row_group()?;
-        for (_, values) in &self.columns {
-            write(&mut group, values)?;
-        }
-        group.close()?;
-        writer.into_inner()
+        let fields = self.columns.iter().map(|(name, values)| field(name, values));
+        file("table", fields.collect::<Result<_, _>>()?, |group| {
+            self.columns.iter().try_for_each(|(_, values)| write(group, values))
+        })
     }
 }
+
+/// A Parquet file of one row group, whose columns `write` fills in the order of `fields`.
+pub(super) fn file(
+    schema: &str,
+    fields: Vec<Arc<Type>>,
+    write: impl FnOnce(&mut RowGroup<'_>) -> parquet::errors::Result<()>,
+) -> parquet::errors::Result<Vec<u8>> {
+    let schema = Type::group_type_builder(schema).with_fields(fields).build()?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by("ackwright".into())
+        .build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
+    let mut group = writer.next_row_group()?;
+    write(&mut group)?;
+    group.close()?;
+    writer.into_inner()
+}
+
+/// What is filled.
+pub(super) type RowGroup<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 
 fn field(name: &str, values: &Values) -> parquet::errors::Result<Arc<Type>> {
     let (physical, repetition) = match values {
@@ -108,33 +115,37 @@ fn field(name: &str, values: &Values) -> parquet::errors::Result<Arc<Type>> {
     Ok(Arc::new(built))
 }
 
-fn write<W: std::io::Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &Values,
-) -> parquet::errors::Result<()> {
-    let Some(mut column) = group.next_column()? else { return Ok(()) };
+fn write(group: &mut RowGroup<'_>, values: &Values) -> parquet::errors::Result<()> {
     match values {
         Values::Text(values) => {
             let bytes: Vec<ByteArray> =
                 values.iter().map(|text| ByteArray::from(text.as_str())).collect();
-            column.typed::<ByteArrayType>().write_batch(&bytes, None, None)?;
+            column::<ByteArrayType>(group, &bytes, None)
         }
-        Values::Whole(values) => {
-            let (present, levels) = split(values);
-            column.typed::<Int64Type>().write_batch(&present, Some(&levels), None)?;
-        }
-        Values::Decimal(values) => {
-            let (present, levels) = split(values);
-            column.typed::<DoubleType>().write_batch(&present, Some(&levels), None)?;
-        }
+        Values::Whole(values) => optional::<Int64Type>(group, values),
+        Values::Decimal(values) => optional::<DoubleType>(group, values),
     }
-    column.close()
 }
 
-/// The values that are there, and for each place whether one is.
-fn split<T: Copy>(values: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
-    let present = values.iter().filter_map(|value| *value).collect();
-    (present, values.iter().map(|value| i16::from(value.is_some())).collect())
+/// Fills the next column with the values that are there.
+pub(super) fn optional<T: DataType>(
+    group: &mut RowGroup<'_>,
+    values: &[Option<T::T>],
+) -> parquet::errors::Result<()> {
+    let present: Vec<T::T> = values.iter().flatten().cloned().collect();
+    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    column::<T>(group, &present, Some(&levels))
+}
+
+/// Fills the next column; `levels` says of each place whether it has one of the values, if some may not.
+pub(super) fn column<T: DataType>(
+    group: &mut RowGroup<'_>,
+    values: &[T::T],
+    levels: Option<&[i16]>,
+) -> parquet::errors::Result<()> {
+    let Some(mut column) = group.next_column()? else { return Ok(()) };
+    column.typed::<T>().write_batch(values, levels, None)?;
+    column.close()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::super::limits::{LINKS_MAX, NAME_MAX, NODES_MAX};
 use super::super::model::Role;
+use super::super::names::is_name;
 use super::super::quantity;
 use super::shapes::{Shape, ShapeLink, Tier};
 use crate::input;
@@ -240,8 +241,7 @@ fn delay(text: &str) -> Result<Duration, String> {
 }
 
 fn check_name(name: &str) -> Result<(), String> {
-    let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || !name.chars().all(valid) {
+    if !is_name(name) {
         return Err(format!(
             "\"{name}\" is no name (letters, digits, \"-\", \"_\"); networkx.relabel_nodes gives others"
         ));

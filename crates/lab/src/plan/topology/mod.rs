@@ -5,8 +5,6 @@ mod graph;
 mod random;
 mod shapes;
 
-use std::path::Path;
-
 use datapath::fib::hash::Policy;
 use datapath::units::{Duration, Rate};
 
@@ -80,9 +78,7 @@ pub fn read<'a>(
     faults: &'a Faults<'_>,
 ) -> Option<Generated<'a>> {
     let mut table = Reader::new(node, faults)?;
-    if table.node("kind").is_none() {
-        table.missing("kind");
-    }
+    table.demand("kind");
     let word = table.word("kind", &WORDS)?;
     let (shape, hosts_per_uplink) = read_shape(word, &mut table)?;
     let counts = (shape.nodes.len(), shape.links.len());
@@ -210,8 +206,7 @@ fn read_shape(word: Word, table: &mut Reader<'_, '_>) -> Option<(Shape, Option<(
     if word == Word::Graph {
         let hosts = table.integer("hosts", 0..=COUNT_MAX).unwrap_or(0) as usize;
         let (file, at) = table.required("file")?;
-        let near = Path::new(&table.faults.document.name).parent().unwrap_or(Path::new(""));
-        let read = graph::read(&near.join(file), hosts);
+        let read = graph::read(&table.beside(file), hosts);
         return match read.and_then(in_one_piece) {
             Ok(shape) => Some((shape, None)),
             Err(why) => {
@@ -235,19 +230,7 @@ fn read_shape(word: Word, table: &mut Reader<'_, '_>) -> Option<(Shape, Option<(
 
 /// The graph, if every node reaches every other one.
 fn in_one_piece(shape: Shape) -> Result<Shape, String> {
-    let mut seen = vec![false; shape.nodes.len()];
-    let mut adjacent = vec![Vec::new(); shape.nodes.len()];
-    for ShapeLink { ends: [a, b], .. } in &shape.links {
-        adjacent[*a].push(*b);
-        adjacent[*b].push(*a);
-    }
-    let mut list = vec![0];
-    while let Some(node) = list.pop() {
-        if seen.get_mut(node).is_some_and(|seen| !std::mem::replace(seen, true)) {
-            list.extend(&adjacent[node]);
-        }
-    }
-    match seen.iter().position(|seen| !seen) {
+    match random::unreached(shape.nodes.len(), shape.links.iter().map(|link| link.ends)) {
         None if shape.links.is_empty() => Err("the graph has no links".into()),
         None => Ok(shape),
         Some(lost) => {
@@ -310,9 +293,7 @@ fn check_degree(switches: usize, degree: usize, table: &Reader<'_, '_>) -> Optio
 
 /// A number that must be there.
 fn count(table: &mut Reader<'_, '_>, key: &'static str, least: i64) -> Option<usize> {
-    if table.node(key).is_none() {
-        table.missing(key);
-    }
+    table.demand(key);
     table.integer(key, least..=COUNT_MAX).map(|count| count as usize)
 }
 

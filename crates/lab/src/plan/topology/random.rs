@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 
 use datapath::rng::Rng;
 
+use crate::draw;
+
 /// Exchanges tried for each link in a round.
 const EXCHANGES_PER_LINK: usize = 10;
 
@@ -34,12 +36,8 @@ pub fn regular(nodes: usize, degree: usize, rng: &mut Rng) -> Vec<[usize; 2]> {
 
 /// One circle through all nodes: most graphs of degree 2 are in pieces.
 fn circle(nodes: usize, rng: &mut Rng) -> Vec<[usize; 2]> {
-    let mut order: Vec<usize> = (0..nodes).collect();
-    for last in (1..nodes).rev() {
-        order.swap(last, rng.below(last as u64 + 1) as usize);
-    }
-    let next = order.iter().cycle().skip(1);
-    let links: BTreeSet<[usize; 2]> = order.iter().zip(next).map(|(a, b)| sorted(*a, *b)).collect();
+    let next = draw::circle(nodes, rng);
+    let links: BTreeSet<[usize; 2]> = next.iter().enumerate().map(|(a, b)| sorted(a, *b)).collect();
     links.into_iter().collect()
 }
 
@@ -74,22 +72,24 @@ fn sorted(a: usize, b: usize) -> [usize; 2] {
 }
 
 fn is_connected(nodes: usize, links: &[[usize; 2]]) -> bool {
+    unreached(nodes, links.iter().copied()).is_none()
+}
+
+/// The first node that no way over these links joins to node 0; `None` if there is none.
+pub fn unreached(nodes: usize, links: impl Iterator<Item = [usize; 2]>) -> Option<usize> {
     let mut adjacent = vec![Vec::new(); nodes];
-    for &[a, b] in links {
+    for [a, b] in links {
         adjacent[a].push(b);
         adjacent[b].push(a);
     }
     let mut seen = vec![false; nodes];
     let mut list = vec![0];
-    seen[0] = true;
     while let Some(node) = list.pop() {
-        for &next in &adjacent[node] {
-            if !std::mem::replace(&mut seen[next], true) {
-                list.push(next);
-            }
+        if seen.get_mut(node).is_some_and(|seen| !std::mem::replace(seen, true)) {
+            list.extend(&adjacent[node]);
         }
     }
-    seen.into_iter().all(|seen| seen)
+    seen.iter().position(|seen| !seen)
 }
 
 #[cfg(test)]

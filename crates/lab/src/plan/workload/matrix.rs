@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datapath::rng::Rng;
 
 use super::sizes::unit;
+use crate::draw::circle;
 
 /// A traffic matrix over hosts, which are numbered from 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,19 +125,6 @@ impl Chooser {
 fn other(from: usize, count: usize, rng: &mut Rng) -> usize {
     let to = rng.below(count as u64 - 1) as usize;
     to + usize::from(to >= from)
-}
-
-/// One circle through all, in an order that is drawn: to whom each sends.
-fn circle(count: usize, rng: &mut Rng) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    for last in (1..count).rev() {
-        order.swap(last, rng.below(last as u64 + 1) as usize);
-    }
-    let mut to = vec![0; count];
-    for (place, &from) in order.iter().enumerate() {
-        to[from] = order[(place + 1) % count];
-    }
-    to
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ pub mod matrix;
 pub mod sizes;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
@@ -221,16 +220,9 @@ fn words<'a>(table: &mut Reader<'a, '_>, key: &'static str) -> Option<(Vec<&'a s
     Some((text.split_whitespace().collect(), at))
 }
 
-/// A file named in the experiment lies beside it.
-fn beside(table: &Reader<'_, '_>, file: &str) -> PathBuf {
-    Path::new(&table.faults.document.name).parent().unwrap_or(Path::new("")).join(file)
-}
-
 /// `size = "web-search"`, `"fixed 64kb"`, `"pareto 100kb 1.2"`, `"exponential 100kb"`, `"file NAME"`.
 fn read_sizes(table: &mut Reader<'_, '_>) -> Option<Sizes> {
-    if table.node("size").is_none() {
-        table.missing("size");
-    }
+    table.demand("size");
     let (words, at) = words(table, "size")?;
     let bytes = |text: &str| match quantity::size(text)? {
         0 => Err("a size of 0 is no flow".to_string()),
@@ -246,7 +238,7 @@ fn read_sizes(table: &mut Reader<'_, '_>) -> Option<Sizes> {
         ["pareto", mean, by] => {
             bytes(mean).and_then(|mean| Ok(Sizes::Pareto(mean as f64, shape(by)?)))
         }
-        ["file", file] => files::cdf(&beside(table, file)).map(Sizes::Cdf),
+        ["file", file] => files::cdf(&table.beside(file)).map(Sizes::Cdf),
         [name] if sizes::KNOWN.iter().any(|known| known.0 == *name) => {
             let points = sizes::KNOWN.iter().find(|known| known.0 == *name).map(|known| known.1);
             Ok(Sizes::Cdf(points.unwrap_or_default().to_vec()))
@@ -275,7 +267,7 @@ fn read_matrix(table: &mut Reader<'_, '_>, hosts: usize, racks: &[u32]) -> Optio
         ["stride", step] => number(step, hosts - 1).map(Matrix::Stride),
         ["incast", senders] => number(senders, hosts - 1).map(Matrix::Incast),
         ["rack-local", share] => quantity::share(share).and_then(|share| rack_local(share, racks)),
-        ["file", file] => files::matrix(&beside(table, file), hosts).map(Matrix::Weights),
+        ["file", file] => files::matrix(&table.beside(file), hosts).map(Matrix::Weights),
         _ => {
             let forms = [
                 "all-to-all",
@@ -339,9 +331,7 @@ fn read_arrivals(
         table.faults.add(table.place("arrivals"), message, None);
     }
     let mut span = |key| {
-        if table.node(key).is_none() {
-            table.missing(key);
-        }
+        table.demand(key);
         let time = table.time(key)?;
         if time.as_nanos() < 1_000 {
             table.faults.add(table.place(key), format!("\"{key}\" must be 1us or more"), None);
@@ -363,9 +353,7 @@ fn read_load(
     net: &Net<'_>,
 ) -> Option<f64> {
     const OF: [(&str, bool); 2] = [("access", false), ("bisection", true)];
-    if table.node("load").is_none() {
-        table.missing("load");
-    }
+    table.demand("load");
     let place = table.place("load");
     let load = table.number("load", 0.0, 1.0)?;
     if load == 0.0 {
@@ -439,7 +427,7 @@ fn read_trace(
     let (file, at) = table.text_at("trace")?;
     let names: BTreeMap<&str, usize> =
         hosts.iter().enumerate().map(|(place, host)| (nodes[*host].name.as_str(), place)).collect();
-    let read = files::trace(&beside(table, file), &names, span);
+    let read = files::trace(&table.beside(file), &names, span);
     read.map_err(|why| table.faults.add(at, why, None)).ok()
 }
 

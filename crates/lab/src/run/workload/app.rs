@@ -2,7 +2,7 @@
 //!
 //! Each keeps its own notes, which nobody else touches while the world runs.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -240,7 +240,7 @@ pub struct Sink {
     /// Its open connections.
     pub open: BTreeMap<u32, SocketAddr>,
     /// The listening socket.
-    pub listener: BTreeSet<u32>,
+    pub listener: Option<u32>,
     /// What it has to show.
     pub report: AppReport,
 }
@@ -283,12 +283,12 @@ impl App for Sink {
     fn start(&mut self, cx: &mut AppCx<'_>) {
         let listener = cx.host.tcp_listen(cx.now, self.local, &self.config);
         cx.own(listener);
-        self.listener.insert(listener);
+        self.listener = Some(listener);
         self.report.started = Some(cx.now);
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        if self.listener.contains(&ready.socket) {
+        if self.listener == Some(ready.socket) {
             self.accept(cx, ready.socket);
         } else {
             self.read(cx, ready.socket);

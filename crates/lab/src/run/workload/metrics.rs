@@ -1,20 +1,9 @@
 //! Numbers of a workload: completion times and slowdowns, of all flows and by size.
 
 use crate::plan::Plan;
+use crate::plan::metrics::{COMPLETION, SIZES};
 use crate::results::{FlowRecord, FlowStatus, Metric};
 use crate::stats::quantile;
-
-/// Up to so many bytes, and what is behind the metric's name: the bins of pFabric (SIGCOMM 2013).
-const BINS: [(u64, u64, &str); 4] = [
-    (0, u64::MAX, ""),
-    (0, 100_000, " to 100 kB"),
-    (100_000, 10_000_000, " 100 kB to 10 MB"),
-    (10_000_000, u64::MAX, " above 10 MB"),
-];
-
-/// What is told of completion times and slowdowns.
-const SHARES: [(&str, f64); 4] =
-    [("median", 0.5), ("95 %", 0.95), ("99 %", 0.99), ("99.9 %", 0.999)];
 
 /// Of every workload, from its flows that began after the warm-up.
 pub fn metrics(plan: &Plan, records: &[FlowRecord]) -> Vec<Metric> {
@@ -48,7 +37,7 @@ fn of_workload(out: &mut Vec<Metric>, scope: &str, records: &[&FlowRecord]) {
         let bytes: u64 = finished.iter().map(|record| record.bytes).sum();
         push("goodput".into(), "Mbit/s", bytes as f64 * 8e3 / (last - first) as f64);
     }
-    for (above, most, behind) in BINS {
+    for (above, most, behind) in SIZES {
         let of_bin: Vec<&FlowRecord> =
             finished.iter().copied().filter(|it| it.bytes > above && it.bytes <= most).collect();
         let times = of_bin.iter().filter_map(|it| it.fct_ns()).map(|nanos| nanos as f64 / 1e6);
@@ -61,7 +50,7 @@ fn of_workload(out: &mut Vec<Metric>, scope: &str, records: &[&FlowRecord]) {
             }
             let mean = values.iter().sum::<f64>() / values.len() as f64;
             push(format!("{what} mean{behind}"), unit, mean);
-            for (word, share) in SHARES {
+            for (word, share) in COMPLETION {
                 if let Some(value) = quantile(&mut values, share) {
                     push(format!("{what} {word}{behind}"), unit, value);
                 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use datapath::fib::{Decision, RouteKey};
 use datapath::node::Port;
+use datapath::packet::protocol;
 use datapath::units::Instant;
 use sim::app::AppReport;
 use sim::link::NodeId;
@@ -74,7 +75,7 @@ pub fn add(
             config: config::tcp(node, &workload.like, workload.like.reply_tos)?,
             notes: Arc::clone(&notes),
             open: BTreeMap::new(),
-            listener: std::collections::BTreeSet::new(),
+            listener: None,
             report: AppReport::default(),
         };
         world.add_app(id, Box::new(sink), Instant::ZERO, None);
@@ -162,7 +163,7 @@ impl Workload {
             src: self.addresses[host],
             src_port: sent.port,
             dst_port: self.port,
-            protocol: TCP,
+            protocol: protocol::TCP,
             ..RouteKey::to(self.addresses[sent.to])
         };
         FlowRecord {
@@ -185,9 +186,6 @@ impl Workload {
         }
     }
 }
-
-/// IP's number of TCP.
-const TCP: u8 = 6;
 
 /// All flows of all workloads.
 pub fn records(plan: &Plan, built: &Built) -> Vec<FlowRecord> {
