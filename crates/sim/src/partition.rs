@@ -204,8 +204,9 @@ impl Partition {
         self.push(Due::event(at, EventId::new(kind, index), node));
     }
 
+    /// The place of what happens now among all events.
     #[inline]
-    fn turn(&self) -> Turn {
+    pub fn turn(&self) -> Turn {
         Turn { at: self.now, rank: self.rank }
     }
 
@@ -393,12 +394,7 @@ impl Partition {
     fn on_node_drop(&mut self, node: NodeId, reason: Reason, id: PacketId) {
         let packet = self.pool.get(id);
         self.stats.node_drops += u64::from(packet.segments());
-        self.log.note_drop(
-            Turn { at: self.now, rank: self.rank },
-            Place::Node(node),
-            reason,
-            packet,
-        );
+        self.log.note_drop(self.turn(), Place::Node(node), reason, packet);
     }
 
     #[inline]

@@ -4,7 +4,6 @@
 use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::link::{LinkId, NodeId, Put};
-use crate::log::Turn;
 use crate::partition::Partition;
 use crate::pool::PacketId;
 use crate::trouble::Fate;
@@ -73,7 +72,7 @@ impl Partition {
             }
         }
         if self.log.sees_sent(link) {
-            self.log.note_sent(Turn { at: self.now, rank: self.rank }, link, packet);
+            self.log.note_sent(self.turn(), link, packet);
         }
     }
 

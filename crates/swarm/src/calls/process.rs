@@ -27,7 +27,7 @@ use super::errnos;
 use super::model::{Kind, Model};
 use super::watch::AcceptQueue;
 use crate::case::{Digest, Violation};
-use about::{bytes_to_write, main_fd, stream_of, used_by, written_by};
+use about::{bytes_to_write, main_fd, stream_of, written_by};
 
 /// What a call is judged with.
 pub struct Judge<'a> {
@@ -110,7 +110,7 @@ impl Process {
             return Ok(());
         }
         self.calls += 1;
-        let opening = used_by(&syscall).and_then(|fd| self.model.opening(fd));
+        let opening = main_fd(&syscall).and_then(|(fd, _)| self.model.opening(fd));
         let waiting = Waiting { call: syscall.into(), step, opening, way: None, has_waited: false };
         if let Some(waiting) = self.go_on(judge, waiting)? {
             self.must_be_allowed_to_wait(&waiting)?;
@@ -229,9 +229,8 @@ impl Process {
         {
             return Err(("error numbers", format!("{} cannot fail so", syscall.name())));
         }
-        let now_there = used_by(syscall).and_then(|fd| self.model.opening(fd));
-        let closed_since = opening.is_some() && opening != now_there;
         if let Some((fd, socket_call)) = main_fd(syscall) {
+            let closed_since = opening.is_some() && opening != self.model.opening(fd);
             let told = outcome.as_ref().map(|returned| returned.value).map_err(|errno| *errno);
             // Flags are looked at before the kind of the descriptor.
             let checked_first = told == Err(Errno::EINVAL)

@@ -2,6 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
+use datapath::host::Host;
 use datapath::qdisc::Qdisc as _;
 use datapath::tcp::SocketError;
 use datapath::tcp::state::State;
@@ -195,12 +196,15 @@ impl Play<'_> {
     }
 
     fn connection_state(&self, local: SocketAddr, remote: SocketAddr) -> Option<State> {
-        let of_family = |addresses: &[IpAddr; 2]| addresses.contains(&local.ip());
-        let node = self.built.addresses.iter().position(of_family)?;
-        let host = self.built.world.host(NodeId(node as u32));
-        let mut all = host.tcp_connections();
+        let mut all = self.host_at(local.ip())?.tcp_connections();
         all.find(|tcp| tcp.local() == local && tcp.remote() == remote)
             .map(datapath::tcp::Connection::state)
+    }
+
+    /// The host with this address.
+    fn host_at(&self, address: IpAddr) -> Option<&Host> {
+        let node = self.built.addresses.iter().position(|of_node| of_node.contains(&address))?;
+        Some(self.built.world.host(NodeId(node as u32)))
     }
 
     /// All queues and links are empty, and every socket but listeners and those of datagrams is gone.
@@ -318,10 +322,8 @@ impl Play<'_> {
     fn skips_bytes(&self, from: SocketAddr, to: SocketAddr) -> bool {
         let Some(witness) = &self.witness else { return true };
         let witness = witness.borrow();
-        let of_family = |addresses: &[IpAddr; 2]| addresses.contains(&to.ip());
-        let takes_cookies = self.built.addresses.iter().position(of_family).is_some_and(|node| {
-            self.built.world.host(NodeId(node as u32)).tcp_mib().syn_cookies_recv > 0
-        });
+        let takes_cookies =
+            self.host_at(to.ip()).is_some_and(|host| host.tcp_mib().syn_cookies_recv > 0);
         witness.skipped.contains(&(from, to))
             || takes_cookies && witness.overtaken.contains(&(from, to))
     }

@@ -45,11 +45,6 @@ pub(super) fn written_by(syscall: &Syscall) -> Option<Fd> {
     }
 }
 
-/// The descriptor that must not be closed under the call.
-pub(super) fn used_by(syscall: &Syscall) -> Option<Fd> {
-    main_fd(syscall).map(|(fd, _)| fd).or_else(|| written_by(syscall))
-}
-
 pub(super) fn bytes_to_write(syscall: &Syscall) -> u64 {
     match syscall {
         Syscall::Write { iov, .. } => iov.len(),
