@@ -26,8 +26,8 @@ use datapath::node::SocketReady;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 
-/// An application.
-pub trait App {
+/// An application. It may be called by another thread each time, but by one at a time.
+pub trait App: Send {
     /// The start time has come.
     fn start(&mut self, cx: &mut AppCx<'_>);
 

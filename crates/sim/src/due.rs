@@ -98,6 +98,22 @@ impl Due {
         self.whose.id()
     }
 
+    /// Whose event it is.
+    pub fn node(&self) -> NodeId {
+        self.whose.node()
+    }
+
+    /// The same with everything numbered anew.
+    pub fn renumbered(self, id: EventId, node: NodeId) -> Self {
+        Self { whose: Whose::new(id, node, self.whose.port()), ..self }
+    }
+
+    /// The same with the arriving packet in this place.
+    #[inline]
+    pub fn with_packet(self, packet: PacketId) -> Self {
+        Self { what: packet.0 | self.what & DAMAGED, ..self }
+    }
+
     /// On which link a packet arrives, if one does.
     pub fn link_of_arrival(&self) -> Option<LinkId> {
         let id = self.id();

@@ -42,6 +42,10 @@ const GROUPS_PER_ENTRY: usize = 8;
 const MANY: usize = 200;
 
 impl Epoch {
+    pub fn new(groups: Groups) -> Self {
+        Self { groups, ..Self::default() }
+    }
+
     /// Works off what is due in epoch `number` before `end`.
     pub fn run(&mut self, part: &mut Partition, number: u64, end: Instant) {
         part.begin = part.calendar.begin(number);

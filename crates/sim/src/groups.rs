@@ -64,6 +64,17 @@ impl Groups {
         }
     }
 
+    /// The same groups among these nodes alone.
+    pub fn among(&self, nodes: &[u32]) -> Self {
+        let of_node: Vec<u32> = nodes.iter().map(|node| self.of(*node)).collect();
+        let mut used = of_node.clone();
+        used.sort_unstable();
+        used.dedup();
+        let number = |group: &u32| used.partition_point(|it| it < group) as u32;
+        let of_node = of_node.iter().map(number).collect();
+        Self { of_node, count: used.len(), width: self.width }
+    }
+
     fn one() -> Self {
         Self { of_node: Vec::new(), count: 1, width: WIDTH_OF_ONE }
     }
@@ -77,6 +88,11 @@ impl Groups {
     #[inline]
     pub fn of(&self, node: u32) -> u32 {
         self.of_node[node as usize]
+    }
+
+    /// The group of each node, where there are several.
+    pub fn by_node(&self) -> impl Iterator<Item = u32> {
+        self.of_node.iter().copied()
     }
 
     /// Whether each node is a group.
@@ -95,10 +111,15 @@ fn root(roots: &mut [u32], mut node: u32) -> u32 {
     node
 }
 
-/// Chooses which delays join nodes, by how much there is to do in an epoch.
+/// Chooses which delays join nodes and whether several threads work, by how much there is to do in an
+/// epoch.
 #[derive(Debug)]
 pub(crate) struct Chooser {
     grouping: Grouping,
+    /// Threads that may work.
+    threads: usize,
+    /// Whether more than one does.
+    parallel: bool,
     /// The different delays of links, shortest first, without zero.
     delays: Vec<Duration>,
     /// Links shorter than that of this place join nodes; behind the last, all do.
@@ -106,22 +127,41 @@ pub(crate) struct Chooser {
     /// Epochs in which something happened since the last choice, and how much did.
     epochs: u64,
     events: u64,
+    /// How much did, per epoch, before that.
+    usual: u64,
     /// So many epochs are looked at before the next choice.
     patience: u64,
 }
 
 /// Epochs that hold fewer events than this are too short.
 const EVENTS_LEAST: u64 = 8;
-/// After so many epochs it is asked whether they are.
+/// The same for several threads, which meet after each.
+const EVENTS_PARALLEL: u64 = 128;
+/// Starting threads pays for so many events.
+const EVENTS_OF_START: u64 = 2048;
+/// After so many epochs it is asked whether they are,
 const EPOCHS: u64 = 256;
+/// or sooner if they hold more than so many.
+const EVENTS_PER_EPOCH: u64 = 256;
 
 impl Chooser {
-    pub fn new(grouping: Grouping, links: &[Link]) -> Self {
+    pub fn new(grouping: Grouping, threads: usize, links: &[Link]) -> Self {
         let delays = links.iter().map(Link::delay).filter(|delay| *delay > Duration::ZERO);
         let mut delays: Vec<Duration> = delays.collect();
         delays.sort_unstable();
         delays.dedup();
-        Self { grouping, delays, place: 0, epochs: 0, events: 0, patience: EPOCHS }
+        let parallel = grouping == Grouping::Finest;
+        Self {
+            grouping,
+            threads,
+            parallel,
+            delays,
+            place: 0,
+            epochs: 0,
+            events: 0,
+            usual: 0,
+            patience: EPOCHS,
+        }
     }
 
     /// Which delays join nodes: shorter ones than this.
@@ -132,6 +172,18 @@ impl Chooser {
         }
     }
 
+    /// How many threads work.
+    pub fn threads(&self) -> usize {
+        if self.parallel { self.threads } else { 1 }
+    }
+
+    /// Whether it pays to start them for so long.
+    pub fn pays(&self, span: Duration) -> bool {
+        let epochs = span.as_nanos() / self.width(self.place);
+        self.grouping == Grouping::Finest
+            || self.usual.saturating_mul(epochs) >= EVENTS_OF_START
+    }
+
     /// An epoch had so many events. True if nodes are to be grouped anew.
     #[inline]
     pub fn count(&mut self, events: u64) -> bool {
@@ -139,28 +191,54 @@ impl Chooser {
             self.epochs += 1;
             self.events += events;
         }
-        self.epochs >= self.patience && self.grouping == Grouping::Adaptive && self.choose()
+        (self.epochs >= self.patience || self.events >= EVENTS_PER_EPOCH * self.patience)
+            && self.grouping == Grouping::Adaptive
+            && self.choose()
     }
 
-    /// The shortest epochs are chosen that hold enough, as far as one can tell.
+    fn width(&self, place: usize) -> u64 {
+        self.delays.get(place).map_or(WIDTH_OF_ONE, |delay| delay.as_nanos().min(WIDTH_MAX))
+    }
+
+    /// How many events the epochs of this place would hold, as far as one can tell.
+    fn held(&self, place: usize) -> u64 {
+        let held = u128::from(self.usual) * u128::from(self.width(place));
+        (held / u128::from(self.width(self.place))) as u64
+    }
+
+    /// The shortest epochs are chosen that hold enough.
     fn choose(&mut self) -> bool {
-        let events = self.events / self.epochs;
+        self.usual = self.events / self.epochs;
         (self.epochs, self.events) = (0, 0);
-        let before = self.place;
-        if events < EVENTS_LEAST && self.place < self.delays.len() {
-            self.place += 1;
-        } else if let Some(shorter) = self.place.checked_sub(1) {
-            let now = self.delays.get(self.place).map_or(WIDTH_OF_ONE, |delay| delay.as_nanos());
-            let held = u128::from(events) * u128::from(self.delays[shorter].as_nanos());
-            if held / u128::from(now) >= 2 * u128::from(EVENTS_LEAST) {
-                self.place = shorter;
-            }
-        }
-        let changes = self.place != before;
+        let before = (self.place, self.parallel);
+        let (place, parallel) = self.best();
+        self.usual = self.held(place);
+        (self.place, self.parallel) = (place, parallel);
+        let changes = (place, parallel) != before;
         if changes {
             // Who cannot decide is asked less and less often.
             self.patience = (self.patience * 2).min(1 << 20);
         }
         changes
+    }
+
+    fn best(&self) -> (usize, bool) {
+        let (usual, place) = (self.usual, self.place);
+        let enough = |place: usize, least: u64| self.held(place) >= 2 * least;
+        if self.threads > 1 {
+            if self.parallel && usual >= EVENTS_PARALLEL {
+                let shorter = place.checked_sub(1).filter(|it| enough(*it, EVENTS_PARALLEL));
+                return (shorter.unwrap_or(place), true);
+            }
+            let all = 0..self.delays.len();
+            if let Some(place) = { all }.find(|it| enough(*it, EVENTS_PARALLEL)) {
+                return (place, true);
+            }
+        }
+        if usual < EVENTS_LEAST && place < self.delays.len() {
+            return (place + 1, false);
+        }
+        let shorter = place.checked_sub(1).filter(|it| enough(*it, EVENTS_LEAST));
+        (shorter.unwrap_or(place), false)
     }
 }

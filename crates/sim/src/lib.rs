@@ -15,7 +15,9 @@
 //! machine, in debug and in release.
 
 pub mod app;
+mod assign;
 mod calendar;
+mod divide;
 mod due;
 pub mod epoch;
 mod event;
@@ -29,7 +31,9 @@ mod prefetch;
 mod progress;
 pub mod record;
 pub mod rules;
+mod run;
 mod send;
+mod threads;
 pub mod topology;
 mod trouble;
 pub mod world;

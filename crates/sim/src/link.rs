@@ -76,17 +76,22 @@ pub struct Link {
     rate: Option<Rate>,
     /// What is being serialised, if anything is: when its last bit leaves.
     leaving_at: Instant,
-    /// The receiving end.
-    pub to: (NodeId, Port),
+    /// The receiving end, in the numbers of the partition; an index in its `away` if it is in
+    /// another one.
+    pub(crate) far: (NodeId, Port),
     trouble: Option<Box<Trouble>>,
     veth: bool,
     pub(crate) up: bool,
     /// Super-packets are cut here.
     pub(crate) cuts: bool,
-    /// The sending end.
-    pub from: (NodeId, Port),
+    /// The sending end, in the numbers of the partition.
+    pub(crate) near: (NodeId, Port),
     /// When what waits in the ring to be serialised will have left.
     ring: VecDeque<Instant>,
+    /// The sending end.
+    pub from: (NodeId, Port),
+    /// The receiving end.
+    pub to: (NodeId, Port),
 }
 
 /// What a packet put on a link makes necessary.
@@ -146,6 +151,8 @@ impl Link {
             veth: config.veth,
             leaving_at: Instant::FAR_FUTURE,
             ring: VecDeque::new(),
+            near: from,
+            far: to,
             from,
             to,
             stats: LinkStats::default(),

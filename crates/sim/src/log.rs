@@ -1,7 +1,9 @@
 //! What observers are to see: written down where it happens, shown at the end of an epoch in the
 //! order in which events one after the other would have brought it about.
 
-use crate::link::{Link, LinkId, NodeId};
+use crate::divide::Names;
+use crate::event::EventId;
+use crate::link::{LinkId, NodeId};
 use crate::record::{Observer, Place, Sees, digest, sacks};
 use datapath::packet::Packet;
 use datapath::reason::Reason;
@@ -33,6 +35,9 @@ pub(crate) struct Rank {
     id: u64,
 }
 
+/// In place of an event's number: what is done from outside, after all events of its time.
+pub(crate) const OUTSIDE: u32 = u32::MAX;
+
 impl Rank {
     /// None comes before this one.
     pub const FIRST: Self = Self { shorter: 0, id: 0 };
@@ -48,21 +53,39 @@ impl Rank {
     pub fn of_hearing(self) -> Self {
         Self { shorter: self.shorter.saturating_sub(1), id: self.id }
     }
+
+    /// The same with its event numbered anew. What comes from outside is no event.
+    pub fn renumbered(self, number: impl FnOnce(EventId) -> EventId) -> Self {
+        let id = self.id as u32;
+        if id == OUTSIDE {
+            return self;
+        }
+        let id = number(EventId::of_number(id)).number();
+        Self { shorter: self.shorter, id: self.id >> 32 << 32 | u64::from(id) }
+    }
 }
 
-/// What has been seen in the epoch.
+/// What somebody wants to see, and what has been seen in the epoch.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     /// What somebody wants to see.
     pub sees: Sees,
     /// By link: whether somebody wants to see its packets.
     links: Vec<bool>,
+    pub records: Records,
+}
+
+/// What has been seen.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
     seen: Vec<Seen>,
     packets: Vec<Packet>,
     events: Vec<Event>,
     sacks: Vec<u64>,
     /// Time and place in `seen`, in the order in which it is shown.
     order: Vec<u64>,
+    /// How many of these have been shown.
+    shown: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,15 +105,15 @@ enum What {
 }
 
 impl Log {
-    /// Notes what somebody wants to see of so many links.
-    pub fn ask(&mut self, observers: &[(Sees, Box<dyn Observer>)], links: &[Link]) {
+    /// Notes what somebody wants to see of so many links that are called so.
+    pub fn ask(&mut self, observers: &[(Sees, Box<dyn Observer>)], links: usize, names: &Names) {
         let all = observers.iter().map(|(sees, _)| *sees);
         self.sees = all.fold(Sees::NOTHING, Sees::or);
         let wants = |link| {
             let mut packets = observers.iter().filter(|(sees, _)| sees.sent | sees.delivered);
-            packets.any(|(_, observer)| observer.sees_link(LinkId(link)))
+            packets.any(|(_, observer)| observer.sees_link(names.link(LinkId(link))))
         };
-        self.links = (0..links.len() as u32).map(wants).collect();
+        self.links = (0..links as u32).map(wants).collect();
     }
 
     #[inline]
@@ -99,38 +122,49 @@ impl Log {
     }
 
     pub fn note_sent(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
-        let packet = self.keep(packet);
-        self.seen.push(Seen { turn, what: What::Sent(link, packet) });
+        let packet = self.records.keep(packet);
+        self.records.push(turn, What::Sent(link, packet));
     }
 
     /// A packet has arrived: it is noted as it is wanted.
     pub fn note_arrival(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
         if self.sees.digests {
-            let first = self.sacks.len();
-            self.sacks.extend(sacks(packet));
-            let count = (self.sacks.len() - first) as u8;
+            let all = &mut self.records.sacks;
+            let first = all.len();
+            all.extend(sacks(packet));
+            let count = (all.len() - first) as u8;
             let what = What::Digest { link, digest: digest(packet), sacks: first as u32, count };
-            self.seen.push(Seen { turn, what });
+            self.records.push(turn, what);
         }
         if self.sees.delivered && self.links[link.0 as usize] {
-            let packet = self.keep(packet);
-            self.seen.push(Seen { turn, what: What::Delivered(link, packet) });
+            let packet = self.records.keep(packet);
+            self.records.push(turn, What::Delivered(link, packet));
         }
     }
 
     pub fn note_drop(&mut self, turn: Turn, place: Place, reason: Reason, packet: &Packet) {
         if self.sees.dropped {
-            let packet = self.keep(packet);
-            self.seen.push(Seen { turn, what: What::Dropped(place, reason, packet) });
+            let packet = self.records.keep(packet);
+            self.records.push(turn, What::Dropped(place, reason, packet));
         }
     }
 
     pub fn note_event(&mut self, turn: Turn, node: NodeId, event: &Event) {
         if self.sees.events {
-            self.events.push(*event);
-            let number = self.events.len() as u32 - 1;
-            self.seen.push(Seen { turn, what: What::Event(node, number) });
+            self.records.events.push(*event);
+            let number = self.records.events.len() as u32 - 1;
+            self.records.push(turn, What::Event(node, number));
         }
+    }
+}
+
+impl Records {
+    pub fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+
+    fn push(&mut self, turn: Turn, what: What) {
+        self.seen.push(Seen { turn, what });
     }
 
     fn keep(&mut self, packet: &Packet) -> u32 {
@@ -149,10 +183,68 @@ impl Log {
             self.put_in_order();
             self.order.iter().for_each(|key| self.show_one(*key as u32 as usize, observers));
         }
+        self.clear();
+    }
+
+    fn clear(&mut self) {
         self.seen.clear();
         self.packets.clear();
         self.events.clear();
         self.sacks.clear();
+        self.order.clear();
+        self.shown = 0;
+    }
+
+    /// Puts everything in order, and names it as the whole world does.
+    pub fn close(&mut self, names: &Names) {
+        if !self.seen.is_empty() {
+            self.put_in_order();
+        }
+        for Seen { turn, what } in &mut self.seen {
+            turn.rank = turn.rank.renumbered(|id| names.event(id));
+            match what {
+                What::Sent(link, _) | What::Delivered(link, _) | What::Digest { link, .. } => {
+                    *link = names.link(*link);
+                }
+                What::Dropped(Place::Link(link), ..) => *link = names.link(*link),
+                What::Dropped(Place::Node(node), ..) | What::Event(node, _) => {
+                    *node = names.node(*node);
+                }
+            }
+        }
+    }
+
+    /// The next that is to be shown of what is [closed](Self::close).
+    fn next(&self) -> Option<(usize, Turn)> {
+        let place = *self.order.get(self.shown)? as u32 as usize;
+        Some((place, self.seen[place].turn))
+    }
+
+    /// Shows what is in the records of several partitions in one order, and forgets it.
+    pub fn show_all(
+        all: &mut [impl core::ops::DerefMut<Target = Self>],
+        observers: &mut [(Sees, Box<dyn Observer>)],
+    ) {
+        loop {
+            let turns = (0..).zip(&*all).filter_map(|(part, one)| Some((one.next()?.1, part)));
+            let (mut first, mut second) = (None, None);
+            for turn in turns {
+                if first.is_none_or(|first| turn < first) {
+                    second = first.replace(turn);
+                } else if second.is_none_or(|second| turn < second) {
+                    second = Some(turn);
+                }
+            }
+            let Some((_, part)) = first else { break };
+            let one: &mut Self = &mut all[part];
+            while let Some((place, turn)) = one.next()
+                && second.is_none_or(|second| (turn, part) < second)
+            {
+                one.show_one(place, observers);
+                one.shown += 1;
+            }
+        }
+        all.iter_mut().for_each(|one| one.clear());
     }
 
     /// Nodes have each written in order. What happened at one time is put in order apart.

@@ -3,16 +3,18 @@
 
 use crate::app::{App, AppCx};
 use crate::calendar::Calendar;
+use crate::divide::Names;
 use crate::due::{Due, Entry};
-use crate::event::{EventId, Kind};
+use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
 use crate::log::{Log, Rank, Turn};
 use crate::pool::{PacketId, Pool};
 use crate::progress::{Moment, Told};
-use crate::record::{Observer, Place};
+use crate::record::{Place, Watcher};
 use crate::world::WorldStats;
 use datapath::host::Host;
-use datapath::node::{Poll, Rx, SocketReady};
+use datapath::node::{Poll, Port, Rx, SocketReady};
+use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
@@ -55,11 +57,32 @@ pub(crate) struct Partition {
     place: PacketId,
     pub apps: Vec<AppState>,
     /// By link: those who see what is put on it.
-    pub watchers: Vec<Vec<Box<dyn Observer>>>,
+    pub watchers: Vec<Vec<Box<dyn Watcher>>>,
+    /// Where packets go that leave for another partition.
+    pub away: Vec<Away>,
+    /// Those packets, by partition, and when the first of them arrives.
+    pub out: Vec<Vec<Crossing>>,
+    pub out_at: Instant,
+    /// What the numbers here are in the whole world.
+    pub names: Names,
     pub log: Log,
     pub stats: WorldStats,
     moment: Moment,
 }
+
+/// The port of another partition at which a link ends, in the numbers of that one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Away {
+    pub part: usize,
+    pub link: LinkId,
+    pub to: (NodeId, Port),
+}
+
+/// From here on the number of a node is a place in [`Partition::away`].
+pub(crate) const AWAY: u32 = 1 << INDEX_BITS;
+
+/// A packet that goes over to another partition, and its arrival there.
+pub(crate) type Crossing = (Due, Packet);
 
 /// An entry of the epoch that is being worked off: its key, its number, itself.
 #[derive(Debug)]
@@ -102,7 +125,7 @@ pub(crate) struct AppState {
 /// The link behind a port that has none yet.
 pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
 /// The owner of a socket that no application has claimed.
-const NO_APP: u32 = u32::MAX;
+pub(crate) const NO_APP: u32 = u32::MAX;
 
 impl PartialEq for Own {
     fn eq(&self, other: &Self) -> bool {
@@ -179,6 +202,10 @@ impl Partition {
             pool,
             apps: Vec::new(),
             watchers: Vec::new(),
+            away: Vec::new(),
+            out: Vec::new(),
+            out_at: Instant::FAR_FUTURE,
+            names: Names::default(),
             log: Log::default(),
             stats: WorldStats::default(),
             moment: Moment::default(),
@@ -195,6 +222,22 @@ impl Partition {
         } else {
             self.calendar.push(due);
         }
+    }
+
+    /// These see what is put on a link.
+    pub fn watch(&mut self, link: LinkId, mut watchers: Vec<Box<dyn Watcher>>) {
+        let index = link.0 as usize;
+        if index >= self.watchers.len() {
+            self.watchers.resize_with(index + 1, Vec::new);
+        }
+        self.watchers[index].append(&mut watchers);
+    }
+
+    /// A packet comes from another partition.
+    #[inline]
+    pub fn admit(&mut self, (due, packet): Crossing) {
+        let id = self.pool.insert(packet);
+        self.calendar.push(due.with_packet(id));
     }
 
     /// Something will happen to an application.
@@ -276,7 +319,7 @@ impl Partition {
     /// A transmission has ended: the node gets its credit back.
     fn on_sent(&mut self, id: LinkId) {
         let link = &mut self.links[id.0 as usize];
-        let (node, port) = link.from;
+        let (node, port) = link.near;
         let host = &mut self.nodes[node.0 as usize].host;
         while link.take_sent(self.now) {
             host.credit(self.now, port);
@@ -372,6 +415,15 @@ impl Partition {
             state.replaced = before;
         }
         self.push(Due::event(at, EventId::new(Kind::Wake, node.0), node));
+    }
+
+    /// The number of the first epoch in which something may be due, here or where packets have gone.
+    #[inline]
+    pub fn next_epoch(&self) -> Option<u64> {
+        let pending = if self.pending.is_empty() { Instant::FAR_FUTURE } else { self.pending_at };
+        let other = pending.min(self.out_at);
+        let other = (other < Instant::FAR_FUTURE).then(|| self.calendar.number(other));
+        self.calendar.first().into_iter().chain(other).min()
     }
 
     /// Whether anything will happen yet.

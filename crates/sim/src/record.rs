@@ -5,6 +5,7 @@ use datapath::packet::{Network, Packet, Transport};
 use datapath::reason::Reason;
 use datapath::trace::Event;
 use datapath::units::Instant;
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -91,6 +92,13 @@ pub trait Observer {
     fn digested(&mut self, now: Instant, link: LinkId, digest: u64, sacks: &[u64]) {
         let _ = (now, link, digest, sacks);
     }
+}
+
+/// Sees what is put on one link, and nothing else. It is called by the thread that works off the
+/// sending node; [`World::watcher`](crate::world::World::watcher) shows it between runs.
+pub trait Watcher: Any + Send {
+    /// A packet was put on the link.
+    fn sent(&mut self, now: Instant, packet: &Packet);
 }
 
 /// Lets the caller keep a hand on an observer that the world also has.

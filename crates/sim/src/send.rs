@@ -4,7 +4,7 @@
 use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::link::{LinkId, NodeId, Put};
-use crate::partition::Partition;
+use crate::partition::{AWAY, Away, Partition};
 use crate::pool::PacketId;
 use crate::trouble::Fate;
 use crate::world::HOP_BYTES;
@@ -67,8 +67,8 @@ impl Partition {
             self.stats.full_hops += segments;
         }
         if let Some(watchers) = self.watchers.get_mut(link.0 as usize) {
-            for observer in watchers {
-                observer.sent(self.now, link, packet);
+            for watcher in watchers {
+                watcher.sent(self.now, packet);
             }
         }
         if self.log.sees_sent(link) {
@@ -86,22 +86,42 @@ impl Partition {
         if link.has_trouble() {
             return self.send_into_trouble(link_id, id, put.leaves);
         }
-        let (at, to) = (put.leaves + link.delay(), link.to);
-        self.push(Due::arrival(at, link_id, to, id, false));
+        let (at, to) = (put.leaves + link.delay(), link.far);
+        self.push_arrival(at, link_id, to, id, false);
+    }
+
+    /// A packet is on its way to this port.
+    #[inline]
+    fn push_arrival(
+        &mut self,
+        at: Instant,
+        link: LinkId,
+        to: (NodeId, Port),
+        id: PacketId,
+        damaged: bool,
+    ) {
+        if to.0.0 < AWAY {
+            return self.push(Due::arrival(at, link, to, id, damaged));
+        }
+        let Away { part, link, to } = self.away[(to.0.0 - AWAY) as usize];
+        let due = Due::arrival(at, link, to, PacketId(0), damaged);
+        let packet = self.pool.take(id);
+        self.out_at = self.out_at.min(at);
+        self.out[part].push((due, packet));
     }
 
     #[cold]
     fn send_into_trouble(&mut self, link_id: LinkId, id: PacketId, leaves: Instant) {
         let link = &mut self.links[link_id.0 as usize];
-        let to = link.to;
+        let to = link.far;
         match link.decide(leaves, self.pool.get_mut(id)) {
             Fate::Lost => self.on_link_drop(link_id, Reason::LinkLoss, id),
             Fate::Arrives { at, damaged, copy_at } => {
-                self.push(Due::arrival(at, link_id, to, id, damaged));
+                self.push_arrival(at, link_id, to, id, damaged);
                 if let Some(at) = copy_at {
                     let copy = self.pool.get(id).clone();
                     let copy = self.pool.insert(copy);
-                    self.push(Due::arrival(at, link_id, to, copy, false));
+                    self.push_arrival(at, link_id, to, copy, false);
                 }
             }
         }

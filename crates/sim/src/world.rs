@@ -5,18 +5,19 @@
 //! time goes on in [`crate::epoch`].
 
 use crate::app::{App, AppReport};
+use crate::divide::{Places, Share, join};
 use crate::epoch::Epoch;
-use crate::event::{EventId, Kind, new_index};
-use crate::groups::{Chooser, Grouping, Groups};
+use crate::event::{Kind, new_index};
+use crate::groups::{Chooser, Grouping};
 use crate::link::{Link, LinkConfig, LinkId, NodeId};
-use crate::log::Rank;
+use crate::log::{OUTSIDE, Rank, Records};
 use crate::partition::{AppState, NO_LINK, NodeState, Partition};
-use crate::record::{Observer, Sees};
+use crate::record::{Observer, Sees, Watcher};
 use datapath::host::Host;
 use datapath::node::Port;
-use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -39,24 +40,38 @@ pub struct WorldStats {
     pub link_drops: u64,
 }
 
+impl WorldStats {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.events += other.events;
+        self.hops += other.hops;
+        self.full_hops += other.full_hops;
+        self.node_drops += other.node_drops;
+        self.link_drops += other.link_drops;
+    }
+}
+
 /// From this wire length on a packet counts as MTU-sized.
 pub const HOP_BYTES: u32 = 1400;
 
 /// Nodes, links, applications, and what is to happen.
 pub struct World {
-    part: Partition,
-    epoch: Epoch,
-    chooser: Chooser,
-    grouping: Grouping,
+    /// One for each thread.
+    pub(crate) shares: Vec<Share>,
+    /// What stands in which of them.
+    pub(crate) places: Places,
+    pub(crate) chooser: Chooser,
+    pub(crate) grouping: Grouping,
+    /// Threads that may be used.
+    pub(crate) threads: usize,
     /// Links or nodes have come since the world last ran.
-    grown: bool,
+    pub(crate) grown: bool,
     /// Observers have come, or links that they may want to see.
-    unasked: bool,
+    pub(crate) unasked: bool,
     /// Links that go up or down.
-    commands: Vec<(LinkId, bool)>,
+    pub(crate) commands: Vec<(LinkId, bool)>,
     /// When, and which.
-    due_commands: BinaryHeap<Reverse<(Instant, u32)>>,
-    observers: Vec<(Sees, Box<dyn Observer>)>,
+    pub(crate) due_commands: BinaryHeap<Reverse<(Instant, u32)>>,
+    pub(crate) observers: Vec<(Sees, Box<dyn Observer>)>,
     seed: u64,
 }
 
@@ -64,10 +79,11 @@ impl World {
     /// An empty world at time zero.
     pub fn new(seed: u64) -> Self {
         Self {
-            part: Partition::new(),
-            epoch: Epoch::default(),
-            chooser: Chooser::new(Grouping::default(), &[]),
+            shares: vec![Share { part: Partition::new(), epoch: Epoch::default() }],
+            places: Places::default(),
+            chooser: Chooser::new(Grouping::default(), 1, &[]),
             grouping: Grouping::default(),
+            threads: 1,
             grown: true,
             unasked: false,
             commands: Vec::new(),
@@ -79,12 +95,14 @@ impl World {
 
     /// The current virtual time.
     pub fn now(&self) -> Instant {
-        self.part.now
+        self.shares[0].part.now
     }
 
     /// Counters.
-    pub fn stats(&self) -> &WorldStats {
-        &self.part.stats
+    pub fn stats(&self) -> WorldStats {
+        let mut all = WorldStats::default();
+        self.shares.iter().for_each(|share| all.add(&share.part.stats));
+        all
     }
 
     /// Chooses how nodes are grouped. The results are the same.
@@ -93,50 +111,105 @@ impl World {
         self.grown = true;
     }
 
+    /// Lets up to so many threads work while the world runs, where that pays; at least one does. The
+    /// results are the same.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
+        self.grown = true;
+    }
+
+    /// Everything in one partition, so that something can be added.
+    pub(crate) fn whole(&mut self) -> &mut Partition {
+        if self.shares.len() > 1 {
+            let width = self.shares[0].epoch.groups.width;
+            let places = core::mem::take(&mut self.places);
+            self.shares = vec![join(core::mem::take(&mut self.shares), &places, width)];
+            self.grown = true;
+            self.unasked = true;
+        }
+        &mut self.shares[0].part
+    }
+
     /// Adds a node.
     pub fn add_node(&mut self, host: Host) -> NodeId {
-        let id = NodeId(new_index(self.part.nodes.len()));
-        self.part.nodes.push(NodeState::new(host));
         self.grown = true;
+        let part = self.whole();
+        let id = NodeId(new_index(part.nodes.len()));
+        part.nodes.push(NodeState::new(host));
         id
+    }
+
+    fn node(&self, node: NodeId) -> &NodeState {
+        let at = self.places.node(node);
+        &self.shares[at.part].part.nodes[at.index as usize]
     }
 
     /// Applications on `node` hear what became ready only after `delay`, as on a busy machine;
     /// elsewhere it takes a nanosecond.
     pub fn slow_apps(&mut self, node: NodeId, delay: Duration) {
-        let node = &mut self.part.nodes[node.0 as usize];
+        let at = self.places.node(node);
+        let node = &mut self.shares[at.part].part.nodes[at.index as usize];
         assert!(node.late.is_empty(), "set before the world runs");
         node.late_by = delay;
     }
 
     /// True if applications have heard of everything that became ready so far.
     pub fn all_heard(&self) -> bool {
-        self.part.pending.is_empty() && self.part.nodes.iter().all(|node| node.late.is_empty())
+        let heard = |part: &Partition| {
+            part.pending.is_empty() && part.nodes.iter().all(|node| node.late.is_empty())
+        };
+        self.shares.iter().all(|share| heard(&share.part))
     }
 
     /// A node's host.
     pub fn host(&self, node: NodeId) -> &Host {
-        &self.part.nodes[node.0 as usize].host
+        &self.node(node).host
     }
 
     /// Changes a node from outside; what it then has to say is heard at once.
     pub fn with_host<R>(&mut self, node: NodeId, act: impl FnOnce(Instant, &mut Host) -> R) -> R {
         self.begin_outside();
-        let result = act(self.part.now, &mut self.part.nodes[node.0 as usize].host);
-        self.part.pump(node);
+        let at = self.places.node(node);
+        let part = &mut self.shares[at.part].part;
+        let result = act(part.now, &mut part.nodes[at.index as usize].host);
+        part.pump(NodeId(at.index));
         self.end_outside();
         result
     }
 
     /// What happens now comes from outside: after all events of this time.
-    fn begin_outside(&mut self) {
+    pub(crate) fn begin_outside(&mut self) {
         self.ask_observers();
-        self.part.rank = Rank::of_event(self.part.run, u32::MAX);
+        for share in &mut self.shares {
+            share.part.rank = Rank::of_event(share.part.run, OUTSIDE);
+        }
     }
 
-    fn end_outside(&mut self) {
-        self.part.hear_later();
-        self.part.log.show(&mut self.observers);
+    pub(crate) fn end_outside(&mut self) {
+        self.shares.iter_mut().for_each(|share| share.part.hear_later());
+        self.settle();
+    }
+
+    /// What crosses from one partition to another gets there, and observers see what has happened.
+    pub(crate) fn settle(&mut self) {
+        if let [only] = self.shares.as_mut_slice() {
+            return only.part.log.records.show(&mut self.observers);
+        }
+        for from in 0..self.shares.len() {
+            for to in 0..self.shares.len() {
+                let mut out = core::mem::take(&mut self.shares[from].part.out[to]);
+                out.drain(..).for_each(|crossing| self.shares[to].part.admit(crossing));
+                self.shares[from].part.out[to] = out;
+            }
+            self.shares[from].part.out_at = Instant::FAR_FUTURE;
+        }
+        let closed = |share: &mut Share| {
+            let Partition { log, names, .. } = &mut share.part;
+            log.records.close(names);
+        };
+        self.shares.iter_mut().for_each(closed);
+        let all = self.shares.iter_mut().map(|share| &mut share.part.log.records);
+        Records::show_all(&mut all.collect::<Vec<_>>(), &mut self.observers);
     }
 
     /// Adds one direction of a wire and grants its port the first credits.
@@ -146,18 +219,20 @@ impl World {
         from: (NodeId, Port),
         to: (NodeId, Port),
     ) -> LinkId {
-        let id = LinkId(new_index(self.part.links.len()));
+        let seed = self.seed;
+        let part = self.whole();
+        let id = LinkId(new_index(part.links.len()));
         let ring = config.ring;
-        self.part.links.push(Link::new(config, from, to, self.seed, id));
-        self.grown = true;
-        self.unasked |= !self.observers.is_empty();
-        let node = &mut self.part.nodes[from.0.0 as usize];
+        part.links.push(Link::new(config, from, to, seed, id));
+        let node = &mut part.nodes[from.0.0 as usize];
         let ports = node.host.port_count();
         assert!(usize::from(from.1.0) < ports, "a link from a port that does not exist");
         node.links.resize(ports, NO_LINK);
         let slot = &mut node.links[usize::from(from.1.0)];
         assert!(*slot == NO_LINK, "a port has one link");
         *slot = id;
+        self.grown = true;
+        self.unasked |= !self.observers.is_empty();
         self.with_host(from.0, |now, host| {
             host.set_xmit_more(from.1, true);
             host.grant(now, from.1, ring);
@@ -167,33 +242,38 @@ impl World {
 
     /// A link.
     pub fn link(&self, link: LinkId) -> &Link {
-        &self.part.links[link.0 as usize]
+        let at = self.places.link(link);
+        &self.shares[at.part].part.links[at.index as usize]
     }
 
     /// Packets that are on a link, being serialised or on the way; a super-packet is one. Counted when
     /// asked for.
     pub fn in_flight(&self, link: LinkId) -> usize {
-        self.part.calendar.count(link)
+        let at = self.places.far_end(link);
+        self.shares[at.part].part.calendar.count(LinkId(at.index))
     }
 
     /// All links, in the order in which they were made.
     pub fn links(&self) -> impl Iterator<Item = (LinkId, &Link)> {
-        self.part.links.iter().enumerate().map(|(index, link)| (LinkId(index as u32), link))
+        let count = self.places.link_count().unwrap_or(self.shares[0].part.links.len());
+        (0..count as u32).map(|link| (LinkId(link), self.link(LinkId(link))))
     }
 
     /// A link, to change it.
     pub fn link_mut(&mut self, link: LinkId) -> &mut Link {
-        &mut self.part.links[link.0 as usize]
+        let at = self.places.link(link);
+        &mut self.shares[at.part].part.links[at.index as usize]
     }
 
     /// How many nodes there are.
     pub fn node_count(&self) -> usize {
-        self.part.nodes.len()
+        self.shares.iter().map(|share| share.part.nodes.len()).sum()
     }
 
     /// The link behind a port.
     pub fn link_of(&self, node: NodeId, port: Port) -> LinkId {
-        self.part.nodes[node.0 as usize].links[usize::from(port.0)]
+        let names = &self.shares[self.places.node(node).part].part.names;
+        names.link(self.node(node).links[usize::from(port.0)])
     }
 
     /// Lets somebody see what happens.
@@ -204,13 +284,16 @@ impl World {
 
     /// Lets somebody see what is put on one link, and nothing else: many may do so at no cost to the
     /// other links.
-    pub fn watch(&mut self, link: LinkId, observer: Box<dyn Observer>) {
-        let index = link.0 as usize;
-        let watchers = &mut self.part.watchers;
-        if index >= watchers.len() {
-            watchers.resize_with(index + 1, Vec::new);
-        }
-        watchers[index].push(observer);
+    pub fn watch(&mut self, link: LinkId, watcher: Box<dyn Watcher>) {
+        let at = self.places.link(link);
+        self.shares[at.part].part.watch(LinkId(at.index), vec![watcher]);
+    }
+
+    /// The first of this type that [watches](Self::watch) a link.
+    pub fn watcher<T: Watcher>(&self, link: LinkId) -> Option<&T> {
+        let at = self.places.link(link);
+        let mut all = self.shares[at.part].part.watchers.get(at.index as usize)?.iter();
+        all.find_map(|watcher| (&**watcher as &dyn Any).downcast_ref())
     }
 
     /// Puts an application on a node, to run from `start` to `stop`.
@@ -221,161 +304,37 @@ impl World {
         start: Instant,
         stop: Option<Instant>,
     ) -> AppId {
-        let index = new_index(self.part.apps.len());
-        self.part.apps.push(AppState {
+        let seed = self.seed;
+        let part = self.whole();
+        let index = new_index(part.apps.len());
+        part.apps.push(AppState {
             app: Some(app),
             node,
             timer: Instant::FAR_FUTURE,
             running: false,
-            rng: Rng::stream(self.seed, APP_STREAMS + u64::from(index)),
+            rng: Rng::stream(seed, APP_STREAMS + u64::from(index)),
         });
-        self.part.push_app(start, Kind::Start, index);
+        part.push_app(start, Kind::Start, index);
         if let Some(stop) = stop {
-            self.part.push_app(stop, Kind::Stop, index);
+            part.push_app(stop, Kind::Stop, index);
         }
         AppId(index)
     }
 
     /// What an application has to show.
     pub fn report(&self, app: AppId) -> AppReport {
-        let app = self.part.apps[app.0 as usize].app.as_ref();
+        let at = self.places.app(app.0);
+        let app = self.shares[at.part].part.apps[at.index as usize].app.as_ref();
         app.expect("nobody asks in the middle of a call").report()
     }
 
     /// Takes both ends' view of a link up or down at `at`: what is on it and in the queue before
     /// it is lost.
     pub fn set_link_up_at(&mut self, at: Instant, link: LinkId, up: bool) {
-        assert!(at >= self.part.now, "nothing can be scheduled for the past");
+        assert!(at >= self.now(), "nothing can be scheduled for the past");
         let index = new_index(self.commands.len());
         self.commands.push((link, up));
         self.due_commands.push(Reverse((at, index)));
-    }
-
-    /// Runs until `end`, events at `end` included. The time is then `end`.
-    pub fn run_until(&mut self, end: Instant) {
-        self.begin_run();
-        let mut done = self.part.now;
-        while self.run_epoch(&mut done, end) {}
-        self.part.now = self.part.now.max(end);
-        self.begin_outside();
-        // Who looks at a node from outside sees it at this time.
-        for index in 0..self.part.nodes.len() {
-            self.part.pump(NodeId(index as u32));
-        }
-        self.end_outside();
-    }
-
-    /// Runs until `end` and shows the world to `look` at every multiple of `interval` from now
-    /// on, after all events of that moment.
-    pub fn run_sampled(
-        &mut self,
-        end: Instant,
-        interval: Duration,
-        mut look: impl FnMut(Instant, &World),
-    ) {
-        assert!(interval > Duration::ZERO, "samples need some time between them");
-        let mut next = self.part.now;
-        while next <= end {
-            self.run_until(next);
-            look(next, self);
-            next += interval;
-        }
-        self.run_until(end);
-    }
-
-    /// Runs until nothing is left to happen, or `end`.
-    pub fn run_to_quiet(&mut self, end: Instant) {
-        self.begin_run();
-        let mut done = self.part.now;
-        while self.is_anything_left() && self.run_epoch(&mut done, end) {}
-        self.part.now = if self.is_anything_left() { end } else { self.part.latest };
-    }
-
-    fn is_anything_left(&self) -> bool {
-        !self.part.pending.is_empty()
-            || !self.due_commands.is_empty()
-            || self.part.is_anything_due()
-    }
-
-    fn begin_run(&mut self) {
-        self.part.run += 1;
-        self.part.latest = self.part.now;
-        self.ask_observers();
-        if core::mem::take(&mut self.grown) {
-            self.chooser = Chooser::new(self.grouping, &self.part.links);
-            self.regroup();
-        }
-    }
-
-    /// Observers are asked what they want to see.
-    fn ask_observers(&mut self) {
-        if core::mem::take(&mut self.unasked) {
-            self.part.log.ask(&self.observers, &self.part.links);
-        }
-    }
-
-    fn regroup(&mut self) {
-        let Partition { nodes, links, calendar, now, .. } = &mut self.part;
-        self.epoch.groups = Groups::new(nodes.len(), links, self.chooser.join());
-        *calendar = calendar.with_width(self.epoch.groups.width, *now);
-    }
-
-    /// Works off the next epoch in which something happens, up to `end`, from `done` on, before which
-    /// everything is done; false if there is none. Links go up or down between epochs.
-    fn run_epoch(&mut self, done: &mut Instant, end: Instant) -> bool {
-        let calendar = &self.part.calendar;
-        let command = self.due_commands.peek().map(|Reverse((at, _))| *at);
-        let pending = (!self.part.pending.is_empty()).then_some(self.part.pending_at);
-        let others = [command, pending].into_iter().flatten().map(|at| calendar.number(at));
-        let Some(number) = calendar.first().into_iter().chain(others).min() else { return false };
-        let begin = calendar.begin(number).max(*done);
-        if begin > end {
-            return false;
-        }
-        if command.is_some_and(|at| at <= begin) {
-            self.obey();
-            return true;
-        }
-        let after = calendar.begin(number + 1).min(end + Duration::from_nanos(1));
-        let after = command.map_or(after, |at| at.min(after));
-        let before = self.part.stats.events;
-        self.epoch.run(&mut self.part, number, after);
-        self.part.log.show(&mut self.observers);
-        *done = after;
-        if self.chooser.count(self.part.stats.events - before) {
-            self.regroup();
-        }
-        true
-    }
-
-    /// A command is due, and nothing before it but what applications are to hear at that time.
-    fn obey(&mut self) {
-        let Some(Reverse((at, index))) = self.due_commands.pop() else { return };
-        self.part.now = at;
-        if self.part.pending_at == at {
-            core::mem::swap(&mut self.part.ready, &mut self.part.pending);
-            self.part.ready.sort_by_key(|ready| ready.rank);
-            self.part.call_ready_apps();
-        }
-        let number = EventId::new(Kind::Command, index).number();
-        self.part.rank = Rank::of_event(self.part.run, number);
-        self.part.count_event();
-        let (link, up) = self.commands[index as usize];
-        self.set_link_up(link, up);
-        self.end_outside();
-    }
-
-    fn set_link_up(&mut self, id: LinkId, up: bool) {
-        let link = &mut self.part.links[id.0 as usize];
-        link.up = up;
-        let (node, port) = link.from;
-        if !up {
-            for packet in self.part.calendar.sever(id) {
-                self.part.on_link_drop(id, Reason::LinkDown, packet);
-            }
-        }
-        self.part.nodes[node.0 as usize].host.set_port_up(self.part.now, port, up);
-        self.part.pump(node);
     }
 }
 

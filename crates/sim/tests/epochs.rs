@@ -1,4 +1,5 @@
-//! A world that is worked off group by group shows the same as one that goes event by event.
+//! A world that is worked off group by group, by several threads, shows the same as one that goes
+//! event by event.
 
 use core::fmt::Write as _;
 use core::net::SocketAddr;
@@ -176,9 +177,10 @@ impl Plan {
     }
 
     /// Everything that can be seen of the world at each stop, and everything that is shown.
-    fn run(&self, grouping: Grouping, observed: bool) -> (Vec<String>, Vec<Shown>, u64) {
+    fn run(&self, (grouping, threads): Way, observed: bool) -> (Vec<String>, Vec<Shown>, u64) {
         let (mut world, apps) = self.build();
         world.set_grouping(grouping);
+        world.set_threads(threads);
         let all = Rc::new(RefCell::new(All::default()));
         let print = Rc::new(RefCell::new(Fingerprint::default()));
         if observed {
@@ -198,6 +200,9 @@ impl Plan {
         (seen, shown, hash)
     }
 }
+
+/// How a world is worked off: with so many threads.
+type Way = (Grouping, usize);
 
 /// One thing that was shown: when, where, what.
 type Shown = (Instant, &'static str, u32, u64);
@@ -262,19 +267,29 @@ fn look_at(world: &World, apps: &[AppId]) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn epochs_change_nothing_that_can_be_seen(plan in any_plan()) {
-        let (one_by_one, shown, hash) = plan.run(Grouping::One, true);
-        let (_, observed, other_hash) = plan.run(Grouping::Finest, true);
-        for (one, other) in shown.iter().zip(&observed) {
-            prop_assert_eq!(one, other);
-        }
-        prop_assert_eq!((shown.len(), hash), (observed.len(), other_hash));
-        let (in_epochs, ..) = plan.run(Grouping::Finest, false);
-        for (one, other) in one_by_one.iter().zip(&in_epochs) {
-            for (one, other) in one.lines().zip(other.lines()) {
-                prop_assert_eq!(one, other);
+    fn neither_epochs_nor_threads_change_what_can_be_seen(plan in any_plan()) {
+        let (one_by_one, shown, hash) = plan.run((Grouping::One, 1), true);
+        let ways = [
+            (Grouping::Finest, 1),
+            (Grouping::Finest, 2),
+            (Grouping::Finest, 3),
+            (Grouping::Finest, 8),
+            (Grouping::Adaptive, 2),
+            (Grouping::One, 8),
+        ];
+        for way in ways {
+            let (_, observed, other_hash) = plan.run(way, true);
+            for (one, other) in shown.iter().zip(&observed) {
+                prop_assert_eq!(one, other, "{:?}", way);
             }
+            prop_assert_eq!((shown.len(), hash), (observed.len(), other_hash));
+            let (in_epochs, ..) = plan.run(way, false);
+            for (one, other) in one_by_one.iter().zip(&in_epochs) {
+                for (one, other) in one.lines().zip(other.lines()) {
+                    prop_assert_eq!(one, other, "{:?}", way);
+                }
+            }
+            prop_assert_eq!(&one_by_one, &in_epochs);
         }
-        prop_assert_eq!(one_by_one, in_epochs);
     }
 }

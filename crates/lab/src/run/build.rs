@@ -11,7 +11,7 @@ use datapath::node::Port;
 use datapath::qdisc::police::Police;
 use datapath::rng::{Ratio, Rng};
 use iproute::tc::Device;
-use sim::link::{Chances, LinkConfig, LinkId, NodeId};
+use sim::link::{Chances, LinkConfig, NodeId};
 use sim::record::Fingerprint;
 use sim::rules::Direction as RuleDirection;
 use sim::topology::{End, Topology, WireId};
@@ -49,8 +49,13 @@ pub struct WatchedPort {
     pub node: NodeId,
     /// Which.
     pub port: Port,
+}
+
+impl WatchedPort {
     /// What was seen of its queue.
-    pub watch: Rc<RefCell<QueueWatch>>,
+    pub fn watch<'a>(&self, world: &'a World) -> &'a QueueWatch {
+        world.watcher(world.link_of(self.node, self.port)).expect("it is watched")
+    }
 }
 
 /// A node's port, per end of a wire.
@@ -236,10 +241,9 @@ fn watch_queues(world: &mut World, plan: &Plan, ends: &[Ends]) -> Vec<WatchedPor
         .iter()
         .map(|&(link, end)| {
             let (node, port) = ends[link][end];
-            let id: LinkId = world.link_of(node, port);
-            let watch = Rc::new(RefCell::new(QueueWatch::new(plan.warmup)));
-            world.watch(id, Box::new(Rc::clone(&watch)));
-            WatchedPort { node, port, watch }
+            let id = world.link_of(node, port);
+            world.watch(id, Box::new(QueueWatch::new(plan.warmup)));
+            WatchedPort { node, port }
         })
         .collect()
 }

@@ -395,7 +395,7 @@ fn queue_lengths(out: &mut Vec<Metric>, name: &str, packets: &mut [f64]) {
 }
 
 fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) {
-    let watch = place.watch.borrow();
+    let watch = place.watch(&built.world);
     let millis = |nanos: f64| nanos / 1e6;
     push(out, name, "queue delay mean", "ms", millis(watch.delays.mean()));
     let high = watch.delays.value_at_quantile(0.99) as f64;

@@ -5,8 +5,7 @@ use datapath::qdisc::Qdisc as _;
 use datapath::tcp::info::TcpInfo;
 use datapath::units::{Duration, Instant};
 use hdrhistogram::Histogram;
-use sim::link::LinkId;
-use sim::record::Observer;
+use sim::record::Watcher;
 
 use super::apps::Flow;
 use super::build::Built;
@@ -20,8 +19,8 @@ pub struct QueueWatch {
     pub delays: Histogram<u64>,
     /// Packets that left with CE.
     pub marks: u64,
-    /// Of the current interval: packets, and the sum of their waiting times in ns.
-    interval: (u64, u64),
+    /// Packets, and the sum of their waiting times in ns.
+    waited: (u64, u64),
 }
 
 impl QueueWatch {
@@ -29,21 +28,21 @@ impl QueueWatch {
     pub fn new(warmup: Duration) -> Self {
         let delays = Histogram::new(3).expect("three digits are possible");
         let warmup_end = Instant::ZERO + warmup;
-        Self { warmup_end, delays, marks: 0, interval: (0, 0) }
+        Self { warmup_end, delays, marks: 0, waited: (0, 0) }
     }
 
-    /// Mean waiting time of the packets since the last call, in µs.
-    fn take_interval(&mut self) -> Option<i64> {
-        let (packets, total) = std::mem::take(&mut self.interval);
+    /// Mean waiting time of the packets since there were `before`, in µs.
+    fn mean_since(&self, before: (u64, u64)) -> Option<i64> {
+        let (packets, total) = (self.waited.0 - before.0, self.waited.1 - before.1);
         (packets > 0).then(|| (total / packets / 1_000) as i64)
     }
 }
 
-impl Observer for QueueWatch {
-    fn sent(&mut self, now: Instant, _link: LinkId, packet: &Packet) {
+impl Watcher for QueueWatch {
+    fn sent(&mut self, now: Instant, packet: &Packet) {
         let waited = now.saturating_since(packet.meta.enqueued_at).as_nanos();
-        self.interval.0 += 1;
-        self.interval.1 += waited;
+        self.waited.0 += 1;
+        self.waited.1 += waited;
         if packet.network.ecn() == Ecn::Ce {
             self.marks += 1;
         }
@@ -83,6 +82,7 @@ struct PortSamples {
     name: String,
     drops: u64,
     marks: u64,
+    waited: (u64, u64),
     queue_bytes: Vec<Option<i64>>,
     queue_packets: Vec<Option<i64>>,
     queue_delay_us: Vec<Option<i64>>,
@@ -178,15 +178,15 @@ impl Sampler {
         }
         for (port, place) in self.ports.iter_mut().zip(&built.ports) {
             let queue = built.world.host(place.node).port(place.port);
-            let mut watch = place.watch.borrow_mut();
+            let watch = place.watch(&built.world);
             let backlog = queue.backlog();
             let drops = queue.qdisc().stats().drops + queue.refused();
             port.queue_bytes.push(Some(i64::from(backlog.bytes)));
             port.queue_packets.push(Some(i64::from(backlog.packets)));
-            port.queue_delay_us.push(watch.take_interval());
+            port.queue_delay_us.push(watch.mean_since(port.waited));
             port.drops_in.push(Some((drops - port.drops) as i64));
             port.marks_in.push(Some((watch.marks - port.marks) as i64));
-            (port.drops, port.marks) = (drops, watch.marks);
+            (port.drops, port.marks, port.waited) = (drops, watch.marks, watch.waited);
         }
     }
 

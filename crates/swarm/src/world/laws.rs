@@ -239,7 +239,7 @@ impl Play<'_> {
 
     /// Nobody reads what was not written, and who is told that the peer has closed has read all.
     pub(super) fn bytes_are_whole(&self) -> Result<(), Violation> {
-        let ledger = self.built.ledger.borrow();
+        let ledger = self.built.ledger.entries();
         for entry in ledger.iter().filter(|entry| entry.active) {
             let peers: Vec<&Entry> = ledger
                 .iter()
@@ -378,7 +378,7 @@ impl Play<'_> {
     pub(super) fn errors_are_explained(&self) -> Result<(), Violation> {
         let Some(witness) = &self.witness else { return Ok(()) };
         let witness = witness.borrow();
-        for entry in self.built.ledger.borrow().iter().filter(|entry| entry.failed) {
+        for entry in self.built.ledger.entries().iter().filter(|entry| entry.failed) {
             let Some(error) = entry.error else { continue };
             let reset = witness.resets(entry.remote, entry.local) > 0;
             let told = witness.errors[entry.node as usize] > 0;

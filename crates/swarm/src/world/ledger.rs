@@ -3,8 +3,7 @@
 use core::net::SocketAddr;
 use datapath::tcp::SocketError;
 use datapath::units::Instant;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One end of a connection, as its application saw it.
 #[derive(Clone, Debug)]
@@ -39,5 +38,13 @@ pub struct Entry {
     pub aborted: bool,
 }
 
-/// What all applications of a world saw.
-pub type Ledger = Rc<RefCell<Vec<Entry>>>;
+/// What all applications of a world saw, on whatever thread.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger(Arc<Mutex<Vec<Entry>>>);
+
+impl Ledger {
+    /// The entries, in the order of calls, which threads may change between nodes.
+    pub fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -360,7 +360,7 @@ fn reset_sysctls(host: &mut Host) {
 fn look_at(built: &Built) -> String {
     let world = &built.world;
     // How many events there were is the engine's affair: a stop makes some of them necessary.
-    let stats = WorldStats { events: 0, ..*world.stats() };
+    let stats = WorldStats { events: 0, ..world.stats() };
     let mut seen = format!("{:?} {stats:?} heard {}\n", world.now(), world.all_heard());
     let mut line = |what: &dyn core::fmt::Debug| writeln!(seen, "{what:?}").expect("memory");
     for (id, link) in world.links() {
@@ -381,7 +381,7 @@ fn look_at(built: &Built) -> String {
         line(&(world.report(*one), other.map(|other| world.report(other))));
     }
     // Its order is that of calls, which engines may change between nodes.
-    let ledger = built.ledger.borrow();
+    let ledger = built.ledger.entries();
     let mut entries: Vec<&Entry> = ledger.iter().collect();
     entries.sort_by_key(|entry| (entry.flow, entry.node, entry.since, entry.local, entry.remote));
     for entry in entries {

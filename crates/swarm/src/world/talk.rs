@@ -103,7 +103,7 @@ impl Talk {
             let taken = u64::from(taken);
             let talk = self.talks.last_mut().expect("just begun");
             talk.left -= taken.min(early);
-            self.ledger.borrow_mut()[talk.entry].written += taken.min(early);
+            self.ledger.entries()[talk.entry].written += taken.min(early);
         }
         self.go_on(cx);
     }
@@ -111,7 +111,7 @@ impl Talk {
     fn begin(&mut self, cx: &mut AppCx<'_>, socket: u32, active: bool) {
         cx.own(socket);
         let Some(tcp) = cx.host.tcp_connection(socket) else { return };
-        let mut ledger = self.ledger.borrow_mut();
+        let mut ledger = self.ledger.entries();
         self.talks.push(Dialogue {
             socket,
             entry: ledger.len(),
@@ -149,7 +149,7 @@ impl Talk {
     fn go_on(&mut self, cx: &mut AppCx<'_>) {
         let mut wake = Instant::FAR_FUTURE;
         for talk in &mut self.talks {
-            let mut ledger = self.ledger.borrow_mut();
+            let mut ledger = self.ledger.entries();
             let entry = &mut ledger[talk.entry];
             wake = wake.min(talk.go_on(cx, &self.manners, self.healed, entry));
         }
@@ -372,7 +372,7 @@ impl App for Talk {
 
     fn report(&self) -> AppReport {
         let mut report = self.report.clone();
-        for entry in self.ledger.borrow().iter() {
+        for entry in self.ledger.entries().iter() {
             if (entry.node, entry.flow) == (self.node, self.flow) {
                 report.sent_bytes += entry.written;
                 report.received_bytes += entry.read;

@@ -1,0 +1,269 @@
+//! A world divided among threads: which part has what, and what it is called there.
+//!
+//! A partition numbers its nodes, links and applications from zero, in the order that they have in
+//! the whole world: what happens at one time keeps its order. A link that ends in another
+//! partition has a number there, too, by which what arrives from it is put in order. A world that is
+//! not divided is one partition, whose numbers are those of the world.
+
+use crate::calendar::Calendar;
+use crate::due::Due;
+use crate::epoch::Epoch;
+use crate::event::{EventId, Kind};
+use crate::groups::Groups;
+use crate::link::{Link, LinkConfig, LinkId, NodeId};
+use crate::partition::{AWAY, Away, NO_APP, NO_LINK, NodeState, Partition};
+
+/// A partition and what works it off: what one thread does.
+#[repr(align(128))]
+pub(crate) struct Share {
+    pub part: Partition,
+    pub epoch: Epoch,
+}
+
+/// What a partition's numbers are in the whole world. Empty if they are the same.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    nodes: Vec<u32>,
+    links: Vec<u32>,
+    apps: Vec<u32>,
+}
+
+/// A number in a partition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub part: usize,
+    pub index: u32,
+}
+
+/// Where everything is. Empty if the world is not divided.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    nodes: Vec<At>,
+    /// Where each link begins, and where it ends.
+    links: Vec<[At; 2]>,
+    apps: Vec<At>,
+}
+
+#[inline]
+fn name(names: &[u32], index: u32) -> u32 {
+    names.get(index as usize).copied().unwrap_or(index)
+}
+
+#[inline]
+fn place(places: &[At], index: u32) -> At {
+    places.get(index as usize).copied().unwrap_or(At { part: 0, index })
+}
+
+impl Names {
+    #[inline]
+    pub fn node(&self, node: NodeId) -> NodeId {
+        NodeId(name(&self.nodes, node.0))
+    }
+
+    #[inline]
+    pub fn link(&self, link: LinkId) -> LinkId {
+        LinkId(name(&self.links, link.0))
+    }
+
+    #[inline]
+    pub fn event(&self, id: EventId) -> EventId {
+        let names = match id.kind() {
+            Kind::Command => return id,
+            Kind::Sent | Kind::Arrival => &self.links,
+            Kind::Wake | Kind::Late => &self.nodes,
+            Kind::Start | Kind::Stop | Kind::Timer => &self.apps,
+        };
+        EventId::new(id.kind(), name(names, id.index()))
+    }
+}
+
+impl Places {
+    pub fn node(&self, node: NodeId) -> At {
+        place(&self.nodes, node.0)
+    }
+
+    /// Where a link begins.
+    pub fn link(&self, link: LinkId) -> At {
+        self.links.get(link.0 as usize).map_or(At { part: 0, index: link.0 }, |ends| ends[0])
+    }
+
+    /// Where it ends.
+    pub fn far_end(&self, link: LinkId) -> At {
+        self.links.get(link.0 as usize).map_or(At { part: 0, index: link.0 }, |ends| ends[1])
+    }
+
+    pub fn app(&self, app: u32) -> At {
+        place(&self.apps, app)
+    }
+
+    /// Whether the world is not divided.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// How many links there are, if it is.
+    pub fn link_count(&self) -> Option<usize> {
+        (!self.is_empty()).then_some(self.links.len())
+    }
+
+    fn event(&self, id: EventId) -> EventId {
+        let index = id.index();
+        let at = match id.kind() {
+            Kind::Command => return id,
+            Kind::Sent => self.link(LinkId(index)),
+            Kind::Arrival => self.far_end(LinkId(index)),
+            Kind::Wake | Kind::Late => self.node(NodeId(index)),
+            Kind::Start | Kind::Stop | Kind::Timer => self.app(index),
+        };
+        EventId::new(id.kind(), at.index)
+    }
+}
+
+impl NodeState {
+    /// What it refers to gets other numbers.
+    fn renumber(&mut self, link: impl Fn(LinkId) -> LinkId, app: impl Fn(u32) -> u32) {
+        let links = self.links.iter_mut().filter(|id| **id != NO_LINK);
+        links.for_each(|id| *id = link(*id));
+        let owners = self.owners.iter_mut().filter(|owner| **owner != NO_APP);
+        owners.for_each(|owner| *owner = app(*owner));
+    }
+}
+
+impl Partition {
+    /// An empty partition at the same time, one of so many, with epochs of this width.
+    fn sibling(&self, count: usize, width: u64) -> Self {
+        let mut other = Self::new();
+        (other.now, other.latest, other.run) = (self.now, self.latest, self.run);
+        other.pending_at = self.pending_at;
+        other.calendar = Calendar::new(width, self.now);
+        other.out = (0..count).map(|_| Vec::new()).collect();
+        other
+    }
+}
+
+/// Divides a world: each node belongs to the partition that `parts` says.
+pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>, Places) {
+    let count = parts.iter().max().map_or(0, |most| *most as usize + 1);
+    let empty = || whole.part.sibling(count, groups.width);
+    let mut all: Vec<Partition> = (0..count).map(|_| empty()).collect();
+    let Partition { nodes, links, apps, watchers, calendar, mut pool, .. } = whole.part;
+    let mut places = Places::default();
+    for (name, node) in (0..).zip(nodes) {
+        let part = parts[name as usize] as usize;
+        let here = &mut all[part];
+        places.nodes.push(At { part, index: here.nodes.len() as u32 });
+        here.names.nodes.push(name);
+        here.nodes.push(node);
+    }
+    for (name, link) in (0..).zip(links) {
+        places.links.push(place_link(&mut all, &places.nodes, name, link));
+    }
+    for (name, mut app) in (0..).zip(apps) {
+        let At { part, index } = places.node(app.node);
+        app.node = NodeId(index);
+        places.apps.push(At { part, index: all[part].apps.len() as u32 });
+        all[part].names.apps.push(name);
+        all[part].apps.push(app);
+    }
+    for (link, list) in (0..).zip(watchers) {
+        let At { part, index } = places.link(LinkId(link));
+        all[part].watch(LinkId(index), list);
+    }
+    for node in all.iter_mut().flat_map(|part| &mut part.nodes) {
+        node.renumber(|link| LinkId(places.link(link).index), |app| places.app(app).index);
+    }
+    for due in calendar.iter() {
+        let At { part, index } = places.node(due.node());
+        let it = due.renumbered(places.event(due.id()), NodeId(index));
+        match due.link_of_arrival() {
+            Some(_) => all[part].admit((it, pool.take(due.packet()))),
+            None => all[part].calendar.push(it),
+        }
+    }
+    for mut ready in whole.part.pending {
+        let At { part, index } = places.node(ready.node);
+        ready.node = NodeId(index);
+        ready.rank = ready.rank.renumbered(|id| places.event(id));
+        all[part].pending.push(ready);
+    }
+    all[0].stats = whole.part.stats;
+    let share = |part: Partition| {
+        let epoch = Epoch::new(groups.among(&part.names.nodes));
+        Share { part, epoch }
+    };
+    (all.into_iter().map(share).collect(), places)
+}
+
+/// Puts a link where it begins, and something in its place where it ends.
+fn place_link(all: &mut [Partition], nodes: &[At], name: u32, mut link: Link) -> [At; 2] {
+    let (from, to) = (nodes[link.from.0.0 as usize], nodes[link.to.0.0 as usize]);
+    let mut add = |part: usize, link: Link| {
+        let here = &mut all[part];
+        here.names.links.push(name);
+        here.links.push(link);
+        At { part, index: here.links.len() as u32 - 1 }
+    };
+    let to_there = (NodeId(to.index), link.to.1);
+    link.near.0 = NodeId(from.index);
+    if from.part == to.part {
+        link.far = to_there;
+        return [add(from.part, link); 2];
+    }
+    let stand_in = Link::new(&LinkConfig::default(), link.from, link.to, 0, LinkId(name));
+    let there = add(to.part, stand_in);
+    let here = add(from.part, link);
+    let from = &mut all[here.part];
+    from.links[here.index as usize].far.0 = NodeId(AWAY + from.away.len() as u32);
+    from.away.push(Away { part: there.part, link: LinkId(there.index), to: to_there });
+    [here, there]
+}
+
+/// Makes one of the partitions of a world.
+pub(crate) fn join(mut shares: Vec<Share>, places: &Places, width: u64) -> Share {
+    let mut whole = shares[0].part.sibling(0, width);
+    for Share { part, .. } in &mut shares {
+        debug_assert!(part.out.iter().all(Vec::is_empty), "all that crosses has been delivered");
+        let names = core::mem::take(&mut part.names);
+        for node in &mut part.nodes {
+            node.renumber(|link| names.link(link), |app| name(&names.apps, app));
+        }
+        for app in &mut part.apps {
+            app.node = names.node(app.node);
+        }
+        for (link, list) in (0..).zip(core::mem::take(&mut part.watchers)) {
+            whole.watch(names.link(LinkId(link)), list);
+        }
+        let dues: Vec<Due> = part.calendar.iter().collect();
+        for due in dues {
+            let it = due.renumbered(names.event(due.id()), names.node(due.node()));
+            match due.link_of_arrival() {
+                Some(_) => whole.admit((it, part.pool.take(due.packet()))),
+                None => whole.calendar.push(it),
+            }
+        }
+        for mut ready in part.pending.drain(..) {
+            ready.node = names.node(ready.node);
+            ready.rank = ready.rank.renumbered(|id| names.event(id));
+            whole.pending.push(ready);
+            whole.pending_at = part.pending_at;
+        }
+        whole.stats.add(&part.stats);
+    }
+    let mut nodes: Vec<_> = shares.iter_mut().map(|it| it.part.nodes.drain(..)).collect();
+    whole.nodes.extend(places.nodes.iter().filter_map(|at| nodes[at.part].next()));
+    drop(nodes);
+    let mut apps: Vec<_> = shares.iter_mut().map(|it| it.part.apps.drain(..)).collect();
+    whole.apps.extend(places.apps.iter().filter_map(|at| apps[at.part].next()));
+    drop(apps);
+    let mut links: Vec<_> = shares.iter_mut().map(|it| it.part.links.drain(..)).collect();
+    for [from, to] in &places.links {
+        if from.part != to.part {
+            links[to.part].next();
+        }
+        whole.links.extend(links[from.part].next());
+    }
+    for link in &mut whole.links {
+        (link.near, link.far) = (link.from, link.to);
+    }
+    Share { part: whole, epoch: Epoch::default() }
+}

@@ -1,0 +1,199 @@
+//! How a world runs: epoch by epoch, on one thread or several, with what comes from outside between
+//! them.
+
+use crate::assign::assign;
+use crate::divide::{Share, split};
+use crate::event::{EventId, Kind};
+use crate::groups::{Chooser, Groups};
+use crate::link::{LinkId, NodeId};
+use crate::log::Rank;
+use crate::threads;
+use crate::world::World;
+use datapath::reason::Reason;
+use datapath::units::{Duration, Instant};
+use std::cmp::Reverse;
+
+impl World {
+    /// Runs until `end`, events at `end` included. The time is then `end`.
+    pub fn run_until(&mut self, end: Instant) {
+        self.begin_run();
+        let mut done = self.now();
+        while self.run_epoch(&mut done, end) {}
+        self.set_now(self.now().max(end));
+        self.begin_outside();
+        // Who looks at a node from outside sees it at this time.
+        for index in 0..self.node_count() as u32 {
+            let at = self.places.node(NodeId(index));
+            let part = &mut self.shares[at.part].part;
+            part.pump(NodeId(at.index));
+            if !self.places.is_empty() && !part.log.records.is_empty() {
+                // All have the same place among what happens: they are shown as they come.
+                self.settle();
+            }
+        }
+        self.end_outside();
+    }
+
+    /// Runs until `end` and shows the world to `look` at every multiple of `interval` from now
+    /// on, after all events of that moment.
+    pub fn run_sampled(
+        &mut self,
+        end: Instant,
+        interval: Duration,
+        mut look: impl FnMut(Instant, &World),
+    ) {
+        assert!(interval > Duration::ZERO, "samples need some time between them");
+        let mut next = self.now();
+        while next <= end {
+            self.run_until(next);
+            look(next, self);
+            next += interval;
+        }
+        self.run_until(end);
+    }
+
+    /// Runs until nothing is left to happen, or `end`.
+    pub fn run_to_quiet(&mut self, end: Instant) {
+        self.begin_run();
+        let mut done = self.now();
+        while self.is_anything_left() && self.run_epoch(&mut done, end) {}
+        let latest = self.shares.iter().map(|share| share.part.latest).max();
+        let now = if self.is_anything_left() { Some(end) } else { latest };
+        self.set_now(now.expect("a world has a part"));
+    }
+
+    fn set_now(&mut self, now: Instant) {
+        self.shares.iter_mut().for_each(|share| share.part.now = now);
+    }
+
+    fn is_anything_left(&self) -> bool {
+        let is_left = |share: &Share| !share.part.pending.is_empty() || share.part.is_anything_due();
+        !self.due_commands.is_empty() || self.shares.iter().any(is_left)
+    }
+
+    fn begin_run(&mut self) {
+        for Share { part, .. } in &mut self.shares {
+            part.run += 1;
+            part.latest = part.now;
+        }
+        if core::mem::take(&mut self.grown) {
+            self.whole();
+            let links = &self.shares[0].part.links;
+            self.chooser = Chooser::new(self.grouping, self.threads, links);
+            self.regroup();
+            self.grown = false;
+        }
+        self.ask_observers();
+    }
+
+    /// Observers are asked what they want to see.
+    pub(crate) fn ask_observers(&mut self) {
+        if core::mem::take(&mut self.unasked) {
+            for Share { part, .. } in &mut self.shares {
+                part.log.ask(&self.observers, part.links.len(), &part.names);
+            }
+        }
+    }
+
+    /// Nodes are grouped anew, and groups divided among threads.
+    fn regroup(&mut self) {
+        self.whole();
+        self.grown = false;
+        let share = &mut self.shares[0];
+        let part = &share.part;
+        let groups = Groups::new(part.nodes.len(), &part.links, self.chooser.join());
+        if let Some(parts) = assign(&groups, &part.links, self.chooser.threads()) {
+            let whole = self.shares.pop().expect("it is whole");
+            (self.shares, self.places) = split(whole, &groups, &parts);
+            self.unasked = true;
+        } else {
+            share.part.calendar = part.calendar.with_width(groups.width, part.now);
+            share.epoch.groups = groups;
+        }
+        self.ask_observers();
+    }
+
+    /// Works off the next epoch in which something happens, up to `end`, from `done` on, before which
+    /// everything is done; false if there is none. Links go up or down between epochs.
+    fn run_epoch(&mut self, done: &mut Instant, end: Instant) -> bool {
+        let calendar = &self.shares[0].part.calendar;
+        let command = self.due_commands.peek().map(|Reverse((at, _))| *at);
+        let first = self.shares.iter().filter_map(|share| share.part.next_epoch());
+        let Some(number) = first.chain(command.map(|at| calendar.number(at))).min() else {
+            return false;
+        };
+        let begin = calendar.begin(number).max(*done);
+        if begin > end {
+            return false;
+        }
+        if command.is_some_and(|at| at <= begin) {
+            self.obey();
+            return true;
+        }
+        let limit = end + Duration::from_nanos(1);
+        let limit = command.map_or(limit, |at| at.min(limit));
+        let regroup = if self.shares.len() > 1 && self.chooser.pays(limit - begin) {
+            threads::run(
+                &mut self.shares,
+                (done, limit),
+                &mut self.chooser,
+                &mut self.observers,
+            )
+        } else {
+            let after = calendar.begin(number + 1).min(limit);
+            let before = self.stats().events;
+            for Share { part, epoch } in &mut self.shares {
+                epoch.run(part, number, after);
+            }
+            self.settle();
+            *done = after;
+            self.chooser.count(self.stats().events - before)
+        };
+        if regroup {
+            self.regroup();
+        }
+        true
+    }
+
+    /// A command is due, and nothing before it but what applications are to hear at that time.
+    fn obey(&mut self) {
+        let Some(Reverse((at, index))) = self.due_commands.pop() else { return };
+        self.set_now(at);
+        for Share { part, .. } in &mut self.shares {
+            if part.pending_at == at {
+                core::mem::swap(&mut part.ready, &mut part.pending);
+                part.ready.sort_by_key(|ready| ready.rank);
+                part.call_ready_apps();
+            }
+        }
+        let number = EventId::new(Kind::Command, index).number();
+        for Share { part, .. } in &mut self.shares {
+            part.rank = Rank::of_event(part.run, number);
+        }
+        self.shares[0].part.count_event();
+        let (link, up) = self.commands[index as usize];
+        self.set_link_up(link, up);
+        self.end_outside();
+    }
+
+    fn set_link_up(&mut self, id: LinkId, up: bool) {
+        let end = self.places.far_end(id);
+        if !up {
+            let part = &mut self.shares[end.part].part;
+            for packet in part.calendar.sever(LinkId(end.index)) {
+                part.on_link_drop(LinkId(end.index), Reason::LinkDown, packet);
+            }
+        }
+        if !self.places.is_empty() {
+            // What is lost on the way has the same place among what happens as what its node drops.
+            self.settle();
+        }
+        let at = self.places.link(id);
+        let part = &mut self.shares[at.part].part;
+        let link = &mut part.links[at.index as usize];
+        link.up = up;
+        let (node, port) = link.near;
+        part.nodes[node.0 as usize].host.set_port_up(part.now, port, up);
+        part.pump(node);
+    }
+}
