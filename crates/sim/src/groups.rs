@@ -180,8 +180,7 @@ impl Chooser {
     /// Whether it pays to start them for so long.
     pub fn pays(&self, span: Duration) -> bool {
         let epochs = span.as_nanos() / self.width(self.place);
-        self.grouping == Grouping::Finest
-            || self.usual.saturating_mul(epochs) >= EVENTS_OF_START
+        self.grouping == Grouping::Finest || self.usual.saturating_mul(epochs) >= EVENTS_OF_START
     }
 
     /// An epoch had so many events. True if nodes are to be grouped anew.

@@ -67,7 +67,8 @@ impl World {
     }
 
     fn is_anything_left(&self) -> bool {
-        let is_left = |share: &Share| !share.part.pending.is_empty() || share.part.is_anything_due();
+        let is_left =
+            |share: &Share| !share.part.pending.is_empty() || share.part.is_anything_due();
         !self.due_commands.is_empty() || self.shares.iter().any(is_left)
     }
 
@@ -133,12 +134,7 @@ impl World {
         let limit = end + Duration::from_nanos(1);
         let limit = command.map_or(limit, |at| at.min(limit));
         let regroup = if self.shares.len() > 1 && self.chooser.pays(limit - begin) {
-            threads::run(
-                &mut self.shares,
-                (done, limit),
-                &mut self.chooser,
-                &mut self.observers,
-            )
+            threads::run(&mut self.shares, (done, limit), &mut self.chooser, &mut self.observers)
         } else {
             let after = calendar.begin(number + 1).min(limit);
             let before = self.stats().events;

@@ -50,6 +50,9 @@ struct Plan {
     down: Option<(u64, u64)>,
     /// Where one run ends and the next begins, µs.
     stops: Vec<u64>,
+    /// Both routers have one buffer for all their ports, bytes.
+    buffer: Option<u32>,
+    threads: usize,
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
@@ -59,7 +62,11 @@ fn any_plan() -> impl Strategy<Value = Plan> {
     let trouble = (any::<bool>(), any::<bool>(), 0u32..3, 0u64..300, any::<bool>(), late);
     let down = prop::option::of((0u64..80_000, 0u64..40_000));
     let stops = prop::collection::vec(1u64..120_000, 0..6);
-    (shape, trouble, down, stops).prop_map(|(shape, trouble, down, mut stops)| {
+    let buffer = prop::option::of(20_000u32..400_000);
+    let threads = prop::sample::select(vec![2, 3, 8]);
+    let more = (stops, buffer, threads);
+    (shape, trouble, down, more).prop_map(|(shape, trouble, down, more)| {
+        let (mut stops, buffer, threads) = more;
         let (pairs, aligned, access_us, middle_us, middle_mbit, queue) = shape;
         let (gso, gro, loss, jitter_us, joined, slow_us) = trouble;
         let (middle_us, middle_mbit, jitter_us) =
@@ -88,6 +95,8 @@ fn any_plan() -> impl Strategy<Value = Plan> {
             slow_us,
             down,
             stops,
+            buffer,
+            threads,
         }
     })
 }
@@ -129,6 +138,9 @@ impl Plan {
             ends.push((s, r));
         }
         let mut world = net.build(3).expect("possible");
+        for router in [near, far] {
+            world.with_host(router, |_, host| host.set_shared_buffer(self.buffer));
+        }
         let mut apps = Vec::new();
         for (pair, (s, r)) in (0u16..).zip(ends) {
             world.with_host(s, |_, host| host.set_tracing(true));
@@ -269,20 +281,13 @@ proptest! {
     #[test]
     fn neither_epochs_nor_threads_change_what_can_be_seen(plan in any_plan()) {
         let (one_by_one, shown, hash) = plan.run((Grouping::One, 1), true);
-        let ways = [
-            (Grouping::Finest, 1),
-            (Grouping::Finest, 2),
-            (Grouping::Finest, 3),
-            (Grouping::Finest, 8),
-            (Grouping::Adaptive, 2),
-            (Grouping::One, 8),
-        ];
-        for way in ways {
-            let (_, observed, other_hash) = plan.run(way, true);
-            for (one, other) in shown.iter().zip(&observed) {
-                prop_assert_eq!(one, other, "{:?}", way);
-            }
-            prop_assert_eq!((shown.len(), hash), (observed.len(), other_hash));
+        let threads = plan.threads;
+        let (_, observed, other_hash) = plan.run((Grouping::Finest, threads), true);
+        for (one, other) in shown.iter().zip(&observed) {
+            prop_assert_eq!(one, other);
+        }
+        prop_assert_eq!((shown.len(), hash), (observed.len(), other_hash));
+        for way in [(Grouping::Finest, 1), (Grouping::Finest, threads), (Grouping::Adaptive, threads)] {
             let (in_epochs, ..) = plan.run(way, false);
             for (one, other) in one_by_one.iter().zip(&in_epochs) {
                 for (one, other) in one.lines().zip(other.lines()) {

@@ -33,6 +33,9 @@ pub struct Args {
     /// How often the cases take turns
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
+    /// Number of threads that run a case; the packets are the same with any
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -48,7 +51,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let cases = chosen(&args.cases)?;
     if let (true, [case]) = (args.here, cases.as_slice()) {
-        let outcome = case.run(usage).map_err(Failure::Other)?;
+        let outcome = case.run(args.threads, usage).map_err(Failure::Other)?;
         print(&outcome.to_json().to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -64,7 +67,7 @@ pub fn run(args: &Args) -> Outcome {
     for _ in 0..args.rounds {
         for (case, outcome) in cases.iter().zip(&mut outcomes) {
             if let Ok(runs) = outcome
-                && let Err(problem) = run_for_a_turn(case, runs)
+                && let Err(problem) = run_for_a_turn(case, args.threads, runs)
             {
                 *outcome = Err(problem);
             }
@@ -105,10 +108,10 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Case>, Failure> {
 }
 
 /// Runs a case once, or, if it is short, until it has taken a second.
-fn run_for_a_turn(case: &Case, runs: &mut Vec<Value>) -> Result<(), String> {
+fn run_for_a_turn(case: &Case, threads: u32, runs: &mut Vec<Value>) -> Result<(), String> {
     let mut spent = 0.0;
     while spent < TURN_SECONDS {
-        let run = in_own_process(case)?;
+        let run = in_own_process(case, threads)?;
         // However fast a machine is, a turn ends.
         spent += run["cpu_seconds"].as_f64().unwrap_or(0.0).max(TURN_SECONDS / 20.0);
         runs.push(run);
@@ -127,10 +130,10 @@ fn middle(mut runs: Vec<Value>) -> Value {
 }
 
 /// Runs a case in a process of its own, so that its peak memory is its own.
-fn in_own_process(case: &Case) -> Result<Value, String> {
+fn in_own_process(case: &Case, threads: u32) -> Result<Value, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new(program)
-        .args(["bench", "--here", case.name])
+        .args(["bench", "--here", case.name, "--threads", &threads.to_string()])
         .output()
         .map_err(|error| error.to_string())?;
     if !output.status.success() {

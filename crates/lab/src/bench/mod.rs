@@ -115,7 +115,7 @@ pub struct Outcome {
     pub flows: u32,
     /// MTU-sized packets put on links.
     pub hops: u64,
-    /// Threads that ran it.
+    /// Threads that were allowed to run it.
     pub threads: u32,
     /// CPU time of the run, without setting up.
     pub cpu_seconds: f64,
@@ -173,13 +173,14 @@ impl Case {
         self.blueprint().toml(self.name, self.about, &duration)
     }
 
-    /// Runs the case; `usage` tells what the process has used so far.
+    /// Runs the case with up to so many threads; `usage` tells what the process has used so far.
     ///
     /// # Errors
     /// When the world cannot be built, or the goodput is under 90 % of the bottleneck's rate (in a fat
     /// tree, under 30 % of what all hosts may send).
-    pub fn run(&self, usage: impl Fn() -> Usage) -> Result<Outcome, String> {
+    pub fn run(&self, threads: u32, usage: impl Fn() -> Usage) -> Result<Outcome, String> {
         let (mut world, sinks) = self.blueprint().world().map_err(|error| error.to_string())?;
+        world.set_threads(threads as usize);
         let before = usage();
         let half = self.half(&mut world);
         let middle = world.now();
@@ -194,7 +195,7 @@ impl Case {
             name: self.name,
             flows: self.flows,
             hops: world.stats().full_hops,
-            threads: 1,
+            threads,
             cpu_seconds: after.cpu_seconds - before.cpu_seconds,
             wall_seconds: after.wall_seconds - before.wall_seconds,
             segments: sent.sum(),
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn a_small_case_fills_its_bottleneck() {
         let case = Case::dumbbell("t", "", 2, 50, Until::Millis(4_000));
-        let outcome = case.run(|| NOTHING).unwrap_or_else(|problem| panic!("{problem}"));
+        let outcome = case.run(1, || NOTHING).unwrap_or_else(|problem| panic!("{problem}"));
         assert!(outcome.hops > 3 * 10_000, "{} hops", outcome.hops);
         assert!(outcome.segments * 3 >= outcome.hops);
     }
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn a_fat_tree_carries_what_hashes_let_it() {
         let case = Case { until: Until::Hops(60_000), ..Case::fat_tree("t", "", 4) };
-        let outcome = case.run(|| NOTHING).unwrap_or_else(|problem| panic!("{problem}"));
+        let outcome = case.run(1, || NOTHING).unwrap_or_else(|problem| panic!("{problem}"));
         assert!(outcome.hops >= 60_000, "{} hops", outcome.hops);
     }
 
