@@ -34,6 +34,7 @@ fn made(test: &str, name: &str) -> PathBuf {
         seed: None,
         repetitions: Some(1),
         jobs: 1,
+        threads: 1,
         stop: &AtomicBool::new(false),
         progress: &Silent,
         store: Some(&store),

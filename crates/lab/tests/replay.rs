@@ -120,6 +120,7 @@ fn a_simulated_uplink_is_decided_again_in_the_same_way() {
         seed: None,
         repetitions: None,
         jobs: 1,
+        threads: 1,
         stop: &AtomicBool::new(false),
         progress: &Silent,
         store: Some(&store),

@@ -8,7 +8,7 @@ use lab::reproduce::{self, Comparison};
 use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
-use super::run::run_all;
+use super::run::{Workers, run_all};
 use super::{Failure, Outcome, print, print_json, results};
 use crate::table;
 
@@ -37,9 +37,8 @@ pub struct Args {
     /// Exit with 1 if a verdict is \"not reproduced\" or a figure does not agree with the kernel's
     #[arg(long)]
     strict: bool,
-    /// Number of threads [default: one per processor]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    jobs: usize,
+    #[command(flatten)]
+    workers: Workers,
     /// Where results and plots go
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
@@ -117,7 +116,7 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         Store::create(&args.out)?;
     }
     let output = results(&args.out.join(name))?;
-    let mut points = run_all(&experiment, None, args.runs, args.jobs, Some(&output), &[])?;
+    let mut points = run_all(&experiment, None, args.runs, args.workers, Some(&output), &[])?;
     output.finish(&experiment, experiment.base.seed, &points)?;
     let swept = points.len();
     points.extend(published::further_points(name));

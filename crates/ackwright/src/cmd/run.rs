@@ -36,9 +36,8 @@ pub struct Args {
     /// Number of repetitions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Number of threads [default: one per processor]; results do not depend on it
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    jobs: usize,
+    #[command(flatten)]
+    workers: Workers,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
     /// plots (SVG, PNG) to DIR
     #[arg(long, value_name = "DIR")]
@@ -63,6 +62,18 @@ pub struct Args {
     json: bool,
 }
 
+/// How much is done at a time.
+#[derive(Clone, Copy, clap::Args)]
+pub struct Workers {
+    /// Number of runs at a time [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    jobs: usize,
+    /// Number of threads for each run [default: processors that have no run]; results do not
+    /// depend on it
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=64))]
+    threads: u32,
+}
+
 /// Runs an experiment file.
 pub fn run(args: &Args) -> Outcome {
     let experiment = Experiment::load(&args.file, &args.settings)?;
@@ -75,7 +86,7 @@ pub fn run(args: &Args) -> Outcome {
         .map_err(|problem| Failure::Usage(format!("--runs: {problem}")))?;
     let output = args.out.as_deref().map(results).transpose()?;
     let points =
-        run_all(&experiment, args.seed, args.runs, args.jobs, output.as_ref(), &args.ss_at)?;
+        run_all(&experiment, args.seed, args.runs, args.workers, output.as_ref(), &args.ss_at)?;
     let seed = args.seed.unwrap_or(experiment.base.seed);
     if let Some(output) = &output {
         output.finish(&experiment, seed, &points)?;
@@ -178,7 +189,7 @@ pub fn run_all(
     experiment: &Experiment,
     seed: Option<u64>,
     repetitions: Option<u32>,
-    jobs: usize,
+    workers: Workers,
     output: Option<&Output>,
     ss_at: &[SsAt],
 ) -> Result<Vec<PointResult>, Failure> {
@@ -186,7 +197,16 @@ pub fn run_all(
     let bar = Bar::new(experiment.points.len() as u64 * u64::from(runs));
     let stop = interrupt::flag();
     let store = output.map(Output::store);
-    let options = Options { seed, repetitions, jobs, stop: &stop, progress: &bar, store, ss_at };
+    let options = Options {
+        seed,
+        repetitions,
+        jobs: workers.jobs,
+        threads: workers.threads as usize,
+        stop: &stop,
+        progress: &bar,
+        store,
+        ss_at,
+    };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {
         if let Some(output) = output {
             return output.keep(point, repetition, run);

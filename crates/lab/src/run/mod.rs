@@ -19,6 +19,7 @@ pub use explain::explain;
 pub use sockets::{SocketDump, SsAt};
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use datapath::units::{Duration, Instant};
 use rayon::prelude::*;
@@ -48,8 +49,10 @@ pub struct Options<'a> {
     pub seed: Option<u64>,
     /// Repetitions, in place of the file's.
     pub repetitions: Option<u32>,
-    /// Threads; 0 = one per processor. Results do not depend on it.
+    /// Runs at a time; 0 = one per processor. Results do not depend on it.
     pub jobs: usize,
+    /// Threads for each run; 0 = as many as leave no processor idle. Results do not depend on it.
+    pub threads: usize,
     /// Set from outside to stop early.
     pub stop: &'a AtomicBool,
     /// Who is told how far it is.
@@ -67,6 +70,7 @@ impl<'a> Options<'a> {
             seed: None,
             repetitions: None,
             jobs: 1,
+            threads: 1,
             stop,
             progress: &Silent,
             store: None,
@@ -132,14 +136,15 @@ pub fn run(
         .iter()
         .flat_map(|point| (0..repetitions).map(move |repetition| (point, repetition)))
         .collect();
+    let (at_a_time, threads) = share_out(jobs.len(), options.jobs, options.threads);
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(options.jobs)
+        .num_threads(at_a_time)
         .build()
         .map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
     let one = |&(point, repetition): &(&Point, u32)| -> Result<RunResult, Error> {
         let (plan, drawn) = experiment.plan(point, repetition, seed)?;
         let name = run_name(point.slug(), plan.seed);
-        let mut result = run_plan(&plan, &name, options)?;
+        let mut result = run_plan(&plan, &name, &Options { threads, ..*options })?;
         result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
         on_run(point, repetition, &mut result)?;
         Ok(result)
@@ -156,13 +161,29 @@ pub fn run(
         .collect())
 }
 
-/// Runs one plan in one world, on the calling thread.
+/// How many of these runs there are at a time, and with how many threads each: as asked for, or (0) so
+/// that each processor has one.
+fn share_out(runs: usize, jobs: usize, threads: usize) -> (usize, usize) {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    let jobs = match jobs {
+        0 => (processors / threads.max(1)).clamp(1, runs.max(1)),
+        jobs => jobs,
+    };
+    let threads = match threads {
+        0 => (processors / jobs.min(runs.max(1))).max(1),
+        threads => threads,
+    };
+    (jobs, threads)
+}
+
+/// Runs one plan in one world.
 ///
 /// # Errors
 /// When it was stopped or the world could not be built.
 pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
     let Options { stop, progress, ss_at, .. } = *options;
     let mut built = build::build(plan).map_err(Error::World)?;
+    built.world.set_threads(options.threads);
     let captures = match options.store {
         Some(store) => capture::begin(&mut built, plan, store, name)?,
         None => Vec::new(),

@@ -30,8 +30,8 @@ const EVENTS_MAX: u64 = 5_000_000;
 const STEP: Duration = Duration::from_millis(1);
 const EVENTS_OF_STEP: u64 = 10_000;
 
-/// Runs a case twice: stopped at many places and observed, then in one go by another engine and
-/// unobserved. Both must see the same.
+/// Runs a case twice: stopped at many places and observed, then in one go, grouped otherwise, and
+/// unobserved; whoever has groups has two to eight threads, too. Both must see the same.
 pub fn run(case: &Case) -> Result<Outcome, Violation> {
     let watched = Play::new(case, true).played()?;
     let alone = Play::new(case, false).played()?;
@@ -81,6 +81,7 @@ impl<'a> Play<'a> {
             (false, Second::WhenUseful) => Grouping::Adaptive,
             (true, Second::OneByOne) | (false, Second::Windows) => Grouping::Finest,
         });
+        built.world.set_threads(2 + (case.seed % 7) as usize);
         let witness = observed.then(|| Rc::new(RefCell::new(witness(case, &built.world))));
         if let Some(witness) = &witness {
             built.world.observe(Box::new(Rc::clone(witness)));
