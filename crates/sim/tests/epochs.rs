@@ -3,7 +3,7 @@
 
 use core::fmt::Write as _;
 use core::net::SocketAddr;
-use datapath::host::Offloads;
+use datapath::host::{Offloads, SharedBuffer};
 use datapath::node::Port;
 use datapath::packet::Packet;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -139,7 +139,8 @@ impl Plan {
         }
         let mut world = net.build(3).expect("possible");
         for router in [near, far] {
-            world.with_host(router, |_, host| host.set_shared_buffer(self.buffer));
+            let buffer = self.buffer.map(|bytes| SharedBuffer::new(bytes, (1, 1)));
+            world.with_host(router, |_, host| host.set_shared_buffer(buffer));
         }
         let mut apps = Vec::new();
         for (pair, (s, r)) in (0u16..).zip(ends) {
