@@ -1,7 +1,7 @@
 //! Captures: what crossed the interface, as pcapng with nanoseconds.
 
 use crate::run::Outcome;
-use sim::pcap::{Interface, LinkType, Snap, Writer};
+use pcap::{Interface, LinkType, Snap, Writer};
 use std::io::{self, Write};
 
 /// Writes the packets of a run, and gives back what they were written to.

@@ -5,7 +5,7 @@ use crate::input;
 use datapath::fib::dissect::packet_flow;
 use datapath::fib::{Flow, RouteKey};
 use flate2::read::GzDecoder;
-use sim::pcap::Reader;
+use pcap::Reader;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
@@ -92,7 +92,7 @@ pub fn read(path: &Path) -> Result<Input, InputError> {
 /// # Errors
 /// The capture is damaged; the place is said in bytes.
 pub fn flows_from_capture(bytes: &[u8]) -> Result<Input, InputError> {
-    let wrong = |error: sim::pcap::ReadError| InputError {
+    let wrong = |error: pcap::ReadError| InputError {
         line: 0,
         column: 0,
         message: format!("at byte {}: {}", error.offset, error.what),
