@@ -54,7 +54,7 @@ impl Icmpd {
 impl Host {
     /// Opens a ping socket: echo requests out, replies in.
     pub fn ping_open(&mut self, now: Instant) -> u32 {
-        self.begin_settled(now);
+        self.begin_syscall(now);
         let id = self.sockets.insert(Socket::Ping(Box::default()));
         self.icmp.next_ident = self.icmp.next_ident.wrapping_add(1);
         self.icmp.pings.retain(|(_, other)| *other != id);

@@ -117,7 +117,7 @@ impl Host {
         fast_open: u32,
         v6_only: bool,
     ) -> u32 {
-        self.begin_settled(now);
+        self.begin_syscall(now);
         let listener = Listener {
             local,
             config: Arc::new(config.clone()),

@@ -18,7 +18,7 @@ use crate::tcp::info::TcpInfo;
 use crate::tcp::mib::Mib;
 use crate::tcp::shared::Shared;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, Egress, Gate, Handed, PathMtu};
+use crate::tcp::{Connection, Cx, Egress, Gate, PathMtu, XmitResult};
 use crate::trace::Event;
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
@@ -138,7 +138,7 @@ impl core::fmt::Debug for TcpSocket {
 
 impl Egress for Host {
     #[inline(never)]
-    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> Handed {
+    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> XmitResult {
         self.orphaned = false;
         self.paced = false;
         let Meta { owner, truesize, .. } = packet.meta;
@@ -147,7 +147,7 @@ impl Egress for Host {
         if verdict != Enqueue::Queued {
             self.free_at_once(verdict, known, (owner, truesize));
         }
-        Handed { verdict, orphaned: self.orphaned, paced: self.paced }
+        XmitResult { verdict, orphaned: self.orphaned, paced: self.paced }
     }
 
     fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, path: PathMtu) {
@@ -287,7 +287,7 @@ impl Host {
     /// are many, and what all of them do should lie in the instruction cache once.
     #[inline(never)]
     fn lend_connection(&mut self, now: Instant, id: u32) -> Option<(Box<ConnectionSocket>, Gate)> {
-        self.begin_settled(now);
+        self.begin_syscall(now);
         self.lent_last = id;
         let mut socket = match self.sockets.lend(id)? {
             Socket::Tcp(TcpSocket::Connection(socket)) => socket,
@@ -323,8 +323,8 @@ impl Host {
         }
         let tcp = &socket.connection;
         tcp.check();
-        if self.owed_at < Instant::FAR_FUTURE && tcp.waits_for_memory() {
-            self.await_owed();
+        if self.completes_at < Instant::FAR_FUTURE && tcp.waits_for_memory() {
+            self.arm_completions();
         }
         if let Some(at) = tcp.wake_at() {
             self.socket_timers.arm(id, at);
@@ -337,13 +337,13 @@ impl Host {
         }
         self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));
         if changes {
-            self.hear_state(now, id, in_handshake);
+            self.note_state_change(now, id, in_handshake);
         }
     }
 
     /// A connection has left the handshake, or is closed, or has nothing left to do.
     #[cold]
-    fn hear_state(&mut self, now: Instant, id: u32, in_handshake: bool) {
+    fn note_state_change(&mut self, now: Instant, id: u32, in_handshake: bool) {
         let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(id) else { return };
         let tcp = &socket.connection;
         let ends = (tcp.local(), tcp.remote());
@@ -439,7 +439,7 @@ impl Host {
 
     /// A number for a connection that is about to be made.
     pub(super) fn reserve_socket(&mut self, now: Instant) -> u32 {
-        self.begin_settled(now);
+        self.begin_syscall(now);
         let id = self.sockets.reserve();
         self.socket_timers.forget(id);
         id

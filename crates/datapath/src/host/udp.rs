@@ -155,7 +155,7 @@ impl Host {
     /// # Errors
     /// The address is in use, or no port is free.
     pub fn udp_bind(&mut self, now: Instant, local: SocketAddr) -> Result<u32, SocketError> {
-        self.begin_settled(now);
+        self.begin_syscall(now);
         let port = match local.port() {
             0 => self.free_udp_port(local.ip())?,
             port if self.udp_port_is_taken(SocketAddr::new(local.ip(), port)) => {

@@ -4,7 +4,7 @@
 mod options;
 
 use super::Sockets;
-use super::answer::{Data, Outcome, Received, Return};
+use super::answer::{Data, Received, Return, SyscallResult};
 use super::argument::{Address, Control, ExtendedError, Iov, Message};
 use super::call::{Fd, Progress, Syscall};
 use super::errno::Errno;
@@ -152,7 +152,7 @@ impl Sockets {
         fd: Fd,
         syscall: &Syscall,
         progress: &mut Progress,
-    ) -> Option<Poll<Outcome>> {
+    ) -> Option<Poll<SyscallResult>> {
         let done = match syscall {
             Syscall::Bind { address, .. } => self.bind_datagram(now, host, fd, *address),
             Syscall::Connect { address, .. } => self.connect_datagram(now, host, fd, *address),
@@ -215,7 +215,7 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         address: Address,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         let local = match address {
             Address::Unspecified if !socket.ipv6 => socket.any(),
@@ -239,7 +239,7 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         address: Address,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         if address == Address::Unspecified {
             if let Some(id) = socket.id {
@@ -267,7 +267,7 @@ impl Sockets {
         Ok(Return::value(0))
     }
 
-    fn shutdown_datagram(&mut self, host: &Host, fd: Fd, how: i32) -> Outcome {
+    fn shutdown_datagram(&mut self, host: &Host, fd: Fd, how: i32) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         let (read, write) = match how {
             SHUT_RD => (true, false),
@@ -291,7 +291,7 @@ impl Sockets {
         message: &Message,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let socket = self.datagram_mut(fd)?;
         let len = message.iov.len();
         if len > LONGEST {
@@ -361,7 +361,7 @@ impl Sockets {
         iov: &Iov,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let socket = self.datagram_mut(fd)?;
         if flags & MSG_ERRQUEUE != 0 {
             return Poll::Ready(socket.receive_error(host, iov));
@@ -387,7 +387,13 @@ impl Sockets {
         Poll::Ready(Ok(socket.received(&datagram, iov.len(), flags)))
     }
 
-    fn datagram_ioctl(&mut self, host: &Host, fd: Fd, request: i32, argument: i32) -> Outcome {
+    fn datagram_ioctl(
+        &mut self,
+        host: &Host,
+        fd: Fd,
+        request: i32,
+        argument: i32,
+    ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         let there = socket.id.and_then(|id| host.udp(id));
         let number = match request {
@@ -432,7 +438,7 @@ impl DatagramSocket {
     }
 
     /// `MSG_ERRQUEUE`: an ICMP error and what it quotes (`ip_recv_error`).
-    fn receive_error(&self, host: &mut Host, iov: &Iov) -> Outcome {
+    fn receive_error(&self, host: &mut Host, iov: &Iov) -> SyscallResult {
         let id = self.id.ok_or(Errno::EAGAIN)?;
         let told = host.udp_take_icmp(id).ok_or(Errno::EAGAIN)?;
         let icmp = told.icmp;

@@ -2,7 +2,7 @@
 
 mod connect;
 
-use super::answer::{Data, Outcome, Return};
+use super::answer::{Data, Return, SyscallResult};
 use super::argument::Address;
 use super::call::{Fd, Progress};
 use super::datagram::DatagramSocket;
@@ -145,7 +145,7 @@ impl Sockets {
         domain: i32,
         kind: i32,
         protocol: i32,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let ipv6 = match domain {
             number::AF_INET => false,
             number::AF_INET6 => true,
@@ -198,7 +198,7 @@ impl Sockets {
         fd: Fd,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         self.file(fd)?;
         if flags & !(number::SOCK_NONBLOCK | number::SOCK_CLOEXEC) != 0 {
             return Poll::Ready(Err(Errno::EINVAL));
@@ -229,7 +229,13 @@ impl Sockets {
     }
 
     /// `shutdown(2)`.
-    pub(super) fn shutdown(&mut self, now: Instant, host: &mut Host, fd: Fd, how: i32) -> Outcome {
+    pub(super) fn shutdown(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        how: i32,
+    ) -> SyscallResult {
         let stream = self.stream_mut(fd)?;
         let (read, write) = match how {
             number::SHUT_RD => (true, false),
@@ -289,7 +295,7 @@ impl Sockets {
     }
 
     /// `getsockname(2)`.
-    pub(super) fn local_name(&self, host: &Host, fd: Fd) -> Outcome {
+    pub(super) fn local_name(&self, host: &Host, fd: Fd) -> SyscallResult {
         let stream = self.stream(fd)?;
         let local = match stream.phase {
             Phase::Connection(id) => host.tcp_connection(id).map(Connection::local),
@@ -302,7 +308,7 @@ impl Sockets {
     }
 
     /// `getpeername(2)`.
-    pub(super) fn peer_name(&self, host: &Host, fd: Fd) -> Outcome {
+    pub(super) fn peer_name(&self, host: &Host, fd: Fd) -> SyscallResult {
         let stream = self.stream(fd)?;
         let connection = stream.connection().and_then(|id| host.tcp_connection(id));
         let tcp = connection.ok_or(Errno::ENOTCONN)?;
@@ -322,7 +328,7 @@ pub(super) fn wait(
     timeout: crate::units::Duration,
     error: Errno,
     progress: &mut Progress,
-) -> Poll<Outcome> {
+) -> Poll<SyscallResult> {
     if nonblocking && progress.deadline.is_none() {
         return Poll::Ready(Err(error));
     }

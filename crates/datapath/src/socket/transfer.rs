@@ -1,6 +1,6 @@
 //! Moving data: `send`, `recv` and their kin (`tcp_sendmsg`, `tcp_recvmsg`).
 
-use super::answer::{Data, Outcome, Received, Return};
+use super::answer::{Data, Received, Return, SyscallResult};
 use super::argument::{Control, ExtendedError, Iov, Message};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
@@ -23,7 +23,7 @@ impl Sockets {
         iov: &Iov,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let message = Message { iov: iov.clone(), ..Message::default() };
         if matches!(self.file(fd)?, File::Datagram(_)) {
             return self.send_datagram(now, host, fd, &message, flags, progress);
@@ -40,7 +40,7 @@ impl Sockets {
         message: &Message,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let timestamping = control_flags(&message.control)?;
         let stream = self.stream_mut(fd)?;
         if stream.is_disconnected_under(progress) {
@@ -131,7 +131,7 @@ impl Sockets {
         dont_wait: bool,
         more: bool,
         progress: &mut Progress,
-    ) -> Option<Poll<Outcome>> {
+    ) -> Option<Poll<SyscallResult>> {
         let tcp = host.tcp_connection(id)?;
         let passive = tcp.is_passive_fast_open();
         let waits = matches!(tcp.state(), State::SynSent | State::SynRecv) && !passive;
@@ -180,7 +180,7 @@ impl Sockets {
         iov: &Iov,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         if flags & number::MSG_ERRQUEUE != 0 {
             return Poll::Ready(self.receive_error(now, host, fd, iov));
         }
@@ -290,7 +290,7 @@ impl Sockets {
         target: u64,
         dont_wait: bool,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let timeout = self.stream(fd)?.options.receive_timeout;
         let (bytes, blocks) = host
             .with_tcp(now, id, |tcp, _| (tcp.peek(iov.len()), tcp.is_open_for_reading()))
@@ -314,7 +314,7 @@ impl Sockets {
     }
 
     /// `MSG_ERRQUEUE`: a time stamp (`inet_recv_error`).
-    fn receive_error(&mut self, now: Instant, host: &mut Host, fd: Fd, iov: &Iov) -> Outcome {
+    fn receive_error(&mut self, now: Instant, host: &mut Host, fd: Fd, iov: &Iov) -> SyscallResult {
         let stream = self.stream(fd)?;
         let alone = stream.config.socket.timestamping & number::SOF_TIMESTAMPING_OPT_TSONLY as u32;
         let id = stream.connection().ok_or(Errno::EAGAIN)?;
@@ -391,7 +391,7 @@ fn stops_at_urgent(host: &Host, id: u32) -> bool {
 }
 
 /// `MSG_OOB`: the urgent byte (`tcp_recv_urg`).
-fn receive_urgent(now: Instant, host: &mut Host, id: u32, iov: &Iov, flags: i32) -> Outcome {
+fn receive_urgent(now: Instant, host: &mut Host, id: u32, iov: &Iov, flags: i32) -> SyscallResult {
     let peek = flags & number::MSG_PEEK != 0;
     let (read, closed) = host
         .with_tcp(now, id, |tcp, _| {

@@ -3,7 +3,7 @@
 
 use super::ack_in::AckVerdict;
 use super::output::Push;
-use super::passive::Verdict;
+use super::passive::RequestCheck;
 use super::state::State;
 use super::timer::Timer;
 use super::{Connection, Cx, SocketError};
@@ -95,7 +95,7 @@ impl Connection {
     fn synchronized(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         if self.state == State::SynRecv
             && (cx.gate.request || self.is_passive_fast_open())
-            && self.check_request(seg, cx) == Verdict::Drop
+            && self.check_request(seg, cx) == RequestCheck::Drop
         {
             return;
         }

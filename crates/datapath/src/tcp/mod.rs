@@ -106,7 +106,7 @@ use timer::{Jiffies, Pending, Timers};
 pub trait Egress {
     /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`). What stays in
     /// its place is of no use.
-    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> Handed;
+    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> XmitResult;
 
     /// ICMP has told this of the path to `remote` (`ip_rt_update_pmtu`).
     fn learn_path_mtu(&mut self, now: Instant, remote: core::net::IpAddr, path: PathMtu);
@@ -114,7 +114,7 @@ pub trait Egress {
 
 /// What became of a packet that was handed down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handed {
+pub struct XmitResult {
     /// How the queue took it.
     pub verdict: Enqueue,
     /// Its memory is the connection's again already (`skb_orphan`); nobody will tell.

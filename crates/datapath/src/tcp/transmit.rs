@@ -3,7 +3,7 @@
 use super::config::PmtuDiscovery;
 use super::skb::SkbId;
 use super::state::State;
-use super::{Connection, Cx, Handed};
+use super::{Connection, Cx, XmitResult};
 use crate::packet::seq::Seq;
 use crate::packet::{
     AccEcnOption, Body, DEFAULT_TTL, Ecn, GsoType, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet,
@@ -71,7 +71,7 @@ impl Connection {
             ..self.meta()
         };
         let mut packet = self.packet(tcp, len, ecn, meta);
-        let Handed { verdict, orphaned, paced } = cx.egress.transmit(cx.now, &mut packet);
+        let XmitResult { verdict, orphaned, paced } = cx.egress.transmit(cx.now, &mut packet);
         self.snd.paced_by_fq |= paced;
         if !orphaned {
             self.snd.wmem_alloc += skb.truesize;
@@ -111,7 +111,7 @@ impl Connection {
         let truesize = self.queue.get(data).truesize;
         let meta = Meta { gso_segs: 1, truesize, owner: self.id, ..self.meta() };
         let mut packet = self.packet(tcp, len, ecn, meta);
-        let Handed { orphaned, .. } = cx.egress.transmit(cx.now, &mut packet);
+        let XmitResult { orphaned, .. } = cx.egress.transmit(cx.now, &mut packet);
         if !orphaned {
             self.snd.wmem_alloc += truesize;
             self.snd.handed_down = self.snd.handed_down.wrapping_add(truesize);

@@ -3,7 +3,7 @@
 use super::FlowLoad;
 use crate::input;
 use datapath::fib::dissect::packet_flow;
-use datapath::fib::{Flow, RouteKey};
+use datapath::fib::{HashInput, RouteKey};
 use flate2::read::GzDecoder;
 use pcap::Reader;
 use std::collections::HashMap;
@@ -99,7 +99,7 @@ pub fn flows_from_capture(bytes: &[u8]) -> Result<Input, InputError> {
     };
     let mut reader = Reader::new(bytes).map_err(wrong)?;
     let mut input = Input::default();
-    let mut known: HashMap<(RouteKey, Flow), usize> = HashMap::new();
+    let mut known: HashMap<(RouteKey, HashInput), usize> = HashMap::new();
     while let Some(record) = reader.next_record().map_err(wrong)? {
         let interface = &reader.interfaces()[record.interface];
         let Some(Ok(packet)) = record.packet(interface, 0, 0) else {

@@ -85,14 +85,14 @@ impl QueryClient {
         let socket = self.legs[index].socket;
         loop {
             match cx.host.tcp_read(cx.now, socket, u64::MAX) {
-                TcpRead::Data(bytes) => self.hear(index, cx, bytes),
+                TcpRead::Data(bytes) => self.on_data(index, cx, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => return self.lose(index, cx),
             }
         }
     }
 
-    fn hear(&mut self, index: usize, cx: &mut AppCx<'_>, bytes: u64) {
+    fn on_data(&mut self, index: usize, cx: &mut AppCx<'_>, bytes: u64) {
         self.report.receive(cx.now, bytes);
         let leg = &mut self.legs[index];
         leg.to_read = leg.to_read.saturating_sub(bytes);

@@ -202,7 +202,7 @@ impl ResponseServer {
     fn serve(&mut self, cx: &mut AppCx<'_>, socket: u32) {
         loop {
             match cx.host.tcp_read(cx.now, socket, u64::MAX) {
-                TcpRead::Data(bytes) => self.hear(cx, socket, bytes),
+                TcpRead::Data(bytes) => self.on_data(cx, socket, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
                     self.open.remove(&socket);
@@ -214,7 +214,7 @@ impl ResponseServer {
         }
     }
 
-    fn hear(&mut self, cx: &mut AppCx<'_>, socket: u32, bytes: u64) {
+    fn on_data(&mut self, cx: &mut AppCx<'_>, socket: u32, bytes: u64) {
         self.report.receive(cx.now, bytes);
         let Some(dialogue) = self.open.get_mut(&socket) else { return };
         dialogue.received += bytes;

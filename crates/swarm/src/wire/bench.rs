@@ -15,7 +15,7 @@ use datapath::units::{Duration, Instant};
 use super::path::{Rerouted, possible_mtu};
 use super::{Setup, Step};
 use crate::case::Digest;
-use crate::oracle::tcp::{Broken, Flow};
+use crate::oracle::tcp::{Broken, ObservedFlow};
 
 /// Port of the listener.
 pub(super) const LISTENER: u16 = 8080;
@@ -52,7 +52,7 @@ pub(super) struct Bench {
     pub sockets: Sockets,
     /// Its open sockets and the flow of each.
     pub open: Vec<(i32, Option<usize>)>,
-    pub flows: Vec<Flow>,
+    pub flows: Vec<ObservedFlow>,
     pub digest: Digest,
     /// Flows of which the host has sent something that a peer would answer.
     pub to_answer: Vec<usize>,

@@ -10,7 +10,7 @@ use super::bench::Bench;
 use super::calls::Call;
 use super::segment::{Acks, From, Segment, Stamps};
 use crate::oracle::frame::flag;
-use crate::oracle::tcp::{Broken, Flow, after};
+use crate::oracle::tcp::{Broken, ObservedFlow, after};
 
 /// Longer than the longest timeout (`TCP_RTO_MAX`, twice), in which something must be achieved.
 const PATIENCE: Duration = Duration::from_secs(250);
@@ -112,7 +112,7 @@ fn be_honest(bench: &mut Bench, setup: &Setup) -> Result<bool, Broken> {
 
 /// How far every flow has come.
 fn progress(bench: &Bench) -> Vec<(Option<u32>, Option<u32>)> {
-    let reached = |flow: &Flow| (flow.present().map(|out| out.acked), flow.host_ack);
+    let reached = |flow: &ObservedFlow| (flow.present().map(|out| out.acked), flow.host_ack);
     bench.flows.iter().map(reached).collect()
 }
 

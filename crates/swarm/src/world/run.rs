@@ -212,7 +212,7 @@ impl<'a> Play<'a> {
     }
 
     /// The witness hears what is done to a link.
-    fn tell_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::Link)) {
+    fn tell_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::LinkModel)) {
         if let Some(witness) = &self.witness {
             tell(&mut witness.borrow_mut().ways[link.0 as usize]);
         }
@@ -261,7 +261,7 @@ impl<'a> Play<'a> {
                 let state = self.built.world.link_mut(link);
                 state.end_trouble();
                 let slow = state.rate().is_some_and(|rate| rate < SLOWEST);
-                self.tell_witness(link, links::Link::heal);
+                self.tell_witness(link, links::LinkModel::heal);
                 if slow {
                     self.set_rate(link, Some(SLOWEST));
                 }
@@ -319,7 +319,8 @@ fn witness(case: &Case, world: &World) -> Witness {
         }
     }
     let ends = world.links().map(|(_, link)| (link.from.0, link.to.0)).collect();
-    let planned = |wire: &Wire| [&wire.there, &wire.back].map(|it| links::Link::new(it, wire.mtu));
+    let planned =
+        |wire: &Wire| [&wire.there, &wire.back].map(|it| links::LinkModel::new(it, wire.mtu));
     let ways = case.wires.iter().flat_map(planned).collect();
     Witness::new(owners, case.nodes.len(), (ends, ways))
 }

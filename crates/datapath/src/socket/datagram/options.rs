@@ -3,7 +3,7 @@
 use super::DatagramSocket;
 use crate::host::{Host, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER};
 use crate::socket::Sockets;
-use crate::socket::answer::{Data, Outcome, Return};
+use crate::socket::answer::{Data, Return, SyscallResult};
 use crate::socket::call::Fd;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
@@ -68,7 +68,7 @@ impl Sockets {
         level: i32,
         name: i32,
         value: &OptionValue,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         match (level, name, value) {
             (_, _, OptionValue::Fault) => return Err(Errno::EFAULT),
@@ -92,7 +92,7 @@ impl Sockets {
         fd: Fd,
         level: i32,
         name: i32,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let socket = self.datagram(fd)?;
         let own = &socket.settings;
         let number: i64 = match (level, name) {

@@ -2,7 +2,7 @@
 
 use super::{Phase, wait};
 use crate::host::Host;
-use crate::socket::answer::{Outcome, Return};
+use crate::socket::answer::{Return, SyscallResult};
 use crate::socket::argument::Address;
 use crate::socket::call::{Fd, Progress};
 use crate::socket::errno::Errno;
@@ -23,7 +23,7 @@ impl Sockets {
         fd: Fd,
         address: Address,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         if address == Address::Unspecified {
             return Poll::Ready(self.disconnect(now, host, fd));
         }
@@ -101,7 +101,7 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let stream = self.stream_mut(fd)?;
         let Phase::Connection(id) = stream.phase else { return Poll::Ready(Err(Errno::EINVAL)) };
         let state = host.tcp_connection(id).map_or(State::Close, Connection::state);
@@ -131,7 +131,7 @@ impl Sockets {
     }
 
     /// `connect` to `AF_UNSPEC` (`tcp_disconnect`).
-    fn disconnect(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
+    fn disconnect(&mut self, now: Instant, host: &mut Host, fd: Fd) -> SyscallResult {
         let stream = self.stream_mut(fd)?;
         let phase = stream.phase;
         stream.disconnects += 1;
