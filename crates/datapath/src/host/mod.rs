@@ -29,6 +29,7 @@ mod timers;
 mod udp;
 mod unusual;
 
+pub use crate::node::SocketId;
 pub use buffer::SharedBuffer;
 pub use datagram::DatagramError;
 pub use listener::{Listener, SOMAXCONN};
@@ -248,6 +249,7 @@ impl Host {
     /// Says that a socket has become ready for something.
     fn notify(&mut self, socket: u32, bits: u8) {
         self.busy = true;
+        let socket = self.sockets.id(socket);
         self.out.ready.push_back(SocketReady { socket, bits });
     }
 

@@ -88,10 +88,10 @@ impl Host {
         out
     }
 
-    /// The socket that the next packet is for, as a rule.
+    /// The [index](super::SocketId::index) of the socket that the next packet is for, as a rule.
     #[inline]
-    pub fn likely_socket(&self) -> u32 {
-        self.lent_last
+    pub fn likely_socket(&self) -> usize {
+        self.lent_last as usize
     }
 
     /// A host that passes nothing on has one port as a rule.

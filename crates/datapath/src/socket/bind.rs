@@ -105,7 +105,7 @@ impl Sockets {
         match stream.phase {
             Phase::Fresh => {}
             Phase::Listener(id) => {
-                host.tcp_set_backlog(id, backlog);
+                host.tcp_set_backlog(id, backlog)?;
                 return Ok(Return::value(0));
             }
             Phase::Deferred(_) | Phase::Connection(_) => return Err(Errno::EINVAL),

@@ -14,7 +14,7 @@ use super::number::*;
 use super::options::shortened;
 use super::stream::wait;
 use super::table::File;
-use crate::host::{Datagram, Host, SocketError, UdpSocket, Wakes};
+use crate::host::{Datagram, Host, SocketError, SocketId, UdpSocket, Wakes};
 use crate::packet::Body;
 use crate::reason::Enqueue;
 use crate::units::Instant;
@@ -30,7 +30,7 @@ pub(super) struct DatagramSocket {
     /// `O_NONBLOCK`.
     pub nonblocking: bool,
     /// Its number at the host, once it has a port.
-    pub id: Option<u32>,
+    pub id: Option<SocketId>,
     /// Where `bind` has put it; IPv4-mapped addresses as IPv4.
     bound: Option<SocketAddr>,
     /// `shutdown`: reading, writing.
@@ -96,7 +96,12 @@ impl DatagramSocket {
     }
 
     /// Gets a port, if it has none (`inet_autobind`).
-    fn open_at(&mut self, now: Instant, host: &mut Host, local: SocketAddr) -> Result<u32, Errno> {
+    fn open_at(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        local: SocketAddr,
+    ) -> Result<SocketId, Errno> {
         if let Some(id) = self.id {
             return Ok(id);
         }
@@ -115,7 +120,8 @@ impl DatagramSocket {
 
     /// How often its waiters have been woken.
     pub fn wakes(&self, host: &Host) -> Wakes {
-        let mut wakes = self.id.map(|id| host.udp_wakes(id)).unwrap_or_default();
+        let mut wakes =
+            self.id.map(|id| host.udp_wakes(id).unwrap_or_default()).unwrap_or_default();
         wakes.state = wakes.state.wrapping_add(self.shutdowns);
         wakes
     }
@@ -136,7 +142,7 @@ impl DatagramSocket {
         if socket.is_none_or(UdpSocket::is_writable) {
             events |= EPOLLOUT | EPOLLWRNORM;
         }
-        if self.id.is_some_and(|id| host.udp_has_error(id)) {
+        if self.id.is_some_and(|id| host.udp_has_error(id) == Ok(true)) {
             events |= EPOLLERR;
         }
         events
@@ -165,7 +171,10 @@ impl Sockets {
                 Return::zero_with(Data::Address(shown))
             }),
             Syscall::PeerName { .. } => self.datagram(fd).and_then(|socket| {
-                let peer = socket.id.and_then(|id| host.udp_peer(id)).ok_or(Errno::ENOTCONN)?;
+                let peer = socket
+                    .id
+                    .and_then(|id| host.udp_peer(id).ok().flatten())
+                    .ok_or(Errno::ENOTCONN)?;
                 Ok(Return::zero_with(Data::Address(socket.shown(peer))))
             }),
             Syscall::Ioctl { request, argument, .. } => {
@@ -245,10 +254,10 @@ impl Sockets {
             if let Some(id) = socket.id {
                 if let Some(bound) = socket.bound {
                     let port = host.udp(id).map_or(bound.port(), |it| it.local.port());
-                    host.udp_disconnect(id, SocketAddr::new(bound.ip(), port));
+                    host.udp_disconnect(id, SocketAddr::new(bound.ip(), port))?;
                 } else {
                     // A port that the socket has not asked for is given back.
-                    host.datagram_close(id);
+                    host.datagram_close(id)?;
                     socket.id = None;
                 }
             }
@@ -278,7 +287,7 @@ impl Sockets {
         socket.shut = (socket.shut.0 || read, socket.shut.1 || write);
         socket.shutdowns = socket.shutdowns.wrapping_add(1);
         // Without a peer the call fails, and has its effect all the same.
-        socket.id.and_then(|id| host.udp_peer(id)).ok_or(Errno::ENOTCONN)?;
+        socket.id.and_then(|id| host.udp_peer(id).ok().flatten()).ok_or(Errno::ENOTCONN)?;
         Ok(Return::value(0))
     }
 
@@ -300,7 +309,7 @@ impl Sockets {
         if flags & MSG_OOB != 0 {
             return Poll::Ready(Err(Errno::EOPNOTSUPP));
         }
-        let peer = socket.id.and_then(|id| host.udp_peer(id));
+        let peer = socket.id.and_then(|id| host.udp_peer(id).ok().flatten());
         let mut remote = match (&socket.corked, message.address) {
             (Some(corked), _) => corked.remote,
             (None, Address::Null) => peer.ok_or(Errno::EDESTADDRREQ)?,
@@ -321,7 +330,7 @@ impl Sockets {
         let any = socket.any();
         let id = socket.open_at(now, host, any)?;
         let waits = (socket.nonblocking || flags & MSG_DONTWAIT != 0, socket.settings.send_timeout);
-        if let Some(error) = host.udp_take_error(id) {
+        if let Some(error) = host.udp_take_error(id).ok().flatten() {
             return Poll::Ready(Err(error.into()));
         }
         let socket = self.datagram_mut(fd)?;
@@ -366,7 +375,7 @@ impl Sockets {
         if flags & MSG_ERRQUEUE != 0 {
             return Poll::Ready(socket.receive_error(host, iov));
         }
-        if let Some(error) = socket.id.and_then(|id| host.udp_take_error(id)) {
+        if let Some(error) = socket.id.and_then(|id| host.udp_take_error(id).ok().flatten()) {
             return Poll::Ready(Err(error.into()));
         }
         // Without a port there is nothing to read, and none is looked for.
@@ -382,7 +391,7 @@ impl Sockets {
             return Poll::Ready(Err(Errno::EFAULT));
         }
         if flags & MSG_PEEK == 0 {
-            host.datagram_read(id);
+            host.datagram_read(id)?;
         }
         Poll::Ready(Ok(socket.received(&datagram, iov.len(), flags)))
     }
@@ -440,7 +449,7 @@ impl DatagramSocket {
     /// `MSG_ERRQUEUE`: an ICMP error and what it quotes (`ip_recv_error`).
     fn receive_error(&self, host: &mut Host, iov: &Iov) -> SyscallResult {
         let id = self.id.ok_or(Errno::EAGAIN)?;
-        let told = host.udp_take_icmp(id).ok_or(Errno::EAGAIN)?;
+        let told = host.udp_take_icmp(id).ok().flatten().ok_or(Errno::EAGAIN)?;
         let icmp = told.icmp;
         let origin = if icmp.ipv6 { SO_EE_ORIGIN_ICMP6 } else { SO_EE_ORIGIN_ICMP };
         let error = ExtendedError {

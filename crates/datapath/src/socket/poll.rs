@@ -9,7 +9,7 @@ use super::file::PipeEnd;
 use super::stream::{Phase, Stream};
 use super::table::File;
 use super::{Sockets, number};
-use crate::host::{Host, Listener};
+use crate::host::{Host, Listener, SocketId};
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
 use core::task::Poll;
@@ -124,7 +124,7 @@ fn stream_readiness(now: Instant, host: &mut Host, stream: &Stream) -> u32 {
     }
 }
 
-fn connection_readiness(now: Instant, host: &mut Host, id: u32) -> u32 {
+fn connection_readiness(now: Instant, host: &mut Host, id: SocketId) -> u32 {
     let asked = host.with_tcp(now, id, |tcp, _| {
         let mut events = 0;
         let (shut_read, shut_write) = tcp.is_shut();

@@ -10,7 +10,7 @@ use super::errno::Errno;
 use super::options::StreamOptions;
 use super::table::File;
 use super::{Sockets, family, number};
-use crate::host::{Host, Wakes};
+use crate::host::{Host, SocketId, Wakes};
 use crate::node::SocketReady;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
@@ -67,14 +67,14 @@ pub(super) enum Phase {
     /// `connect` has been called, but the SYN waits for data (`TCP_FASTOPEN_CONNECT`).
     Deferred(SocketAddr),
     /// A listener, by its number at the host.
-    Listener(u32),
+    Listener(SocketId),
     /// A connection, by its number at the host.
-    Connection(u32),
+    Connection(SocketId),
 }
 
 impl Stream {
     /// Its number at the host, once it has one.
-    pub fn host_socket(&self) -> Option<u32> {
+    pub fn host_socket(&self) -> Option<SocketId> {
         match self.phase {
             Phase::Fresh | Phase::Deferred(_) => None,
             Phase::Listener(id) | Phase::Connection(id) => Some(id),
@@ -83,7 +83,11 @@ impl Stream {
 
     /// How often its waiters have been woken.
     pub fn wakes(&self, host: &Host) -> Wakes {
-        self.wakes_before + self.host_socket().map(|id| host.tcp_wakes(id)).unwrap_or_default()
+        self.wakes_before
+            + self
+                .host_socket()
+                .map(|id| host.tcp_wakes(id).unwrap_or_default())
+                .unwrap_or_default()
     }
 
     /// It is as new, and has no number at the host any more, which wakes its waiters
@@ -111,7 +115,7 @@ impl Stream {
     }
 
     /// The connection, if it is one.
-    pub fn connection(&self) -> Option<u32> {
+    pub fn connection(&self) -> Option<SocketId> {
         match self.phase {
             Phase::Connection(id) => Some(id),
             _ => None,
@@ -207,7 +211,7 @@ impl Sockets {
         let Phase::Listener(listener) = stream.phase else {
             return Poll::Ready(Err(Errno::EINVAL));
         };
-        let Some(id) = host.tcp_accept(now, listener) else {
+        let Some(id) = host.tcp_accept(now, listener).ok().flatten() else {
             let timeout = stream.options.receive_timeout;
             return wait(now, stream.nonblocking, timeout, Errno::EAGAIN, progress);
         };
@@ -250,7 +254,7 @@ impl Sockets {
             Phase::Listener(id) => {
                 if read {
                     stream.start_anew(host);
-                    host.tcp_close(now, id);
+                    host.tcp_close(now, id)?;
                 }
                 Ok(Return::value(0))
             }
@@ -265,7 +269,7 @@ impl Sockets {
                 }
                 if state == State::SynSent {
                     stream.start_anew(host);
-                    host.with_tcp(now, id, Connection::disconnect);
+                    host.with_tcp(now, id, Connection::disconnect)?;
                     stream.disconnecting = false;
                     stream.leftover = Some(Errno::ECONNRESET);
                     return Ok(Return::value(0));
@@ -278,7 +282,7 @@ impl Sockets {
                         tcp.shutdown_write(cx);
                     }
                     cx.ready |= SocketReady::READABLE | SocketReady::WRITABLE | SocketReady::HANGUP;
-                });
+                })?;
                 Ok(Return::value(0))
             }
         }
@@ -288,9 +292,9 @@ impl Sockets {
     pub(super) fn close_stream(now: Instant, host: &mut Host, stream: &Stream) {
         let Some(id) = stream.host_socket() else { return };
         if stream.options.linger == Some(0) && stream.connection().is_some() {
-            host.with_tcp(now, id, Connection::close_hard);
+            let _ = host.with_tcp(now, id, Connection::close_hard);
         } else {
-            host.tcp_close(now, id);
+            let _ = host.tcp_close(now, id);
         }
     }
 

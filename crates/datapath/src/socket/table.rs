@@ -103,7 +103,7 @@ impl Sockets {
             Some(File::Stream(stream)) => Self::close_stream(now, host, &stream),
             Some(File::Datagram(socket)) => {
                 if let Some(id) = socket.id {
-                    host.datagram_close(id);
+                    host.datagram_close(id)?;
                 }
             }
             Some(File::Pipe(pipe, end)) => self.pipes[pipe].close(end),

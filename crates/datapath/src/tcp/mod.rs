@@ -296,11 +296,6 @@ impl Connection {
         self.queue.foresee();
     }
 
-    /// The socket's number.
-    pub fn id(&self) -> u32 {
-        self.id
-    }
-
     /// The connection's state.
     pub fn state(&self) -> State {
         self.state

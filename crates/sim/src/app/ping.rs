@@ -7,6 +7,7 @@
 
 use super::{App, AppCx, AppReport};
 use core::net::{IpAddr, SocketAddr};
+use datapath::host::SocketId;
 use datapath::node::SocketReady;
 use datapath::packet::Body;
 use datapath::units::{Duration, Instant};
@@ -19,7 +20,7 @@ pub struct Ping {
     size: u32,
     interval: Duration,
     tos: u8,
-    socket: Option<u32>,
+    socket: Option<SocketId>,
     next: Instant,
     latest: Instant,
     /// Probes without an answer so far: their number and when they left.
@@ -123,7 +124,7 @@ impl App for Ping {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Some(answer) = cx.host.datagram_read(ready.socket) {
+        while let Ok(Some(answer)) = cx.host.datagram_read(ready.socket) {
             let number = match self.protocol {
                 Protocol::Icmp(_) => answer.from.port(),
                 Protocol::Udp { .. } => answer.body.offset as u16,

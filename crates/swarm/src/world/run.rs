@@ -293,10 +293,9 @@ impl<'a> Play<'a> {
     fn close_the_rest(&mut self) {
         for node in 0..self.case.nodes.len() {
             self.built.world.with_host(NodeId(node as u32), |now, host| {
-                let open: Vec<u32> =
-                    host.tcp_connections().map(datapath::tcp::Connection::id).collect();
+                let open: Vec<_> = host.tcp_connection_ids().collect();
                 for id in open {
-                    host.tcp_close(now, id);
+                    host.tcp_close(now, id).expect("is open");
                 }
             });
         }

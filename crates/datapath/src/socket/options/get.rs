@@ -35,7 +35,8 @@ pub(super) fn socket_value(
     let config = &stream.config;
     let number = match name {
         SO_ERROR => {
-            let error = stream.connection().and_then(|id| host.tcp_take_any_error(id));
+            let error =
+                stream.connection().and_then(|id| host.tcp_take_any_error(id).ok().flatten());
             error.map_or(0, |error| Errno::from(error).number().into())
         }
         SO_REUSEADDR => options.reuse_address.into(),
@@ -64,7 +65,7 @@ pub(super) fn socket_value(
         SO_PROTOCOL => IPPROTO_TCP.into(),
         SO_DOMAIN => i64::from(if stream.ipv6 { AF_INET6 } else { AF_INET }),
         SO_ACCEPTCONN => matches!(stream.phase, Phase::Listener(_)).into(),
-        SO_COOKIE => stream.host_socket().map_or(0, |id| i64::from(id) + 1),
+        SO_COOKIE => stream.host_socket().map_or(0, |id| id.index() as i64 + 1),
         SO_LINGER => {
             return Ok(OptionValue::Linger {
                 on: options.linger.is_some(),
@@ -157,7 +158,7 @@ pub(super) fn tcp_value(
         TCP_SAVE_SYN => own.save_syn.into(),
         TCP_SAVED_SYN => {
             let id = stream.connection();
-            let syn = id.and_then(|id| host.with_tcp(now, id, |tcp, _| tcp.take_saved_syn()));
+            let syn = id.and_then(|id| host.with_tcp(now, id, |tcp, _| tcp.take_saved_syn()).ok());
             return Ok(OptionValue::Bytes(syn.unwrap_or_default()));
         }
         TCP_RTO_MAX_MS => or(own.rto_max_ms, sysctl.tcp_rto_max_ms),

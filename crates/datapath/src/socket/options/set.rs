@@ -24,7 +24,7 @@ impl Setter<'_> {
         change(&mut self.stream.config);
         match self.stream.phase {
             Phase::Connection(id) => {
-                self.host.with_tcp(self.now, id, |tcp, _| change(tcp.config_mut()));
+                let _ = self.host.with_tcp(self.now, id, |tcp, _| change(tcp.config_mut()));
             }
             Phase::Listener(id) => {
                 if let Some(config) = self.host.tcp_listener_config_mut(id) {
@@ -38,7 +38,7 @@ impl Setter<'_> {
     /// Does something to the connection, if there is one.
     pub(super) fn with_tcp(&mut self, act: impl FnOnce(&mut Connection, &mut crate::tcp::Cx<'_>)) {
         if let Some(id) = self.stream.connection() {
-            self.host.with_tcp(self.now, id, act);
+            let _ = self.host.with_tcp(self.now, id, act);
         }
     }
 

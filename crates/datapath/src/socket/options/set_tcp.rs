@@ -82,7 +82,7 @@ impl Setter<'_> {
                 }
                 self.stream.options.fast_open_limit = value as u32;
                 if let Phase::Listener(id) = self.stream.phase {
-                    self.host.tcp_set_fast_open(id, value as u32);
+                    self.host.tcp_set_fast_open(id, value as u32)?;
                 }
             }
             TCP_FASTOPEN_CONNECT => {

@@ -115,11 +115,12 @@ impl Sockets {
                 if stream.connected {
                     return Poll::Ready(Err(Errno::EISCONN));
                 }
-                let error = host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
+                let error =
+                    host.tcp_take_error(id).ok().flatten().map_or(Errno::ECONNABORTED, Errno::from);
                 // The socket may connect again.
                 stream.start_anew(host);
                 stream.connected = false;
-                host.tcp_close(now, id);
+                host.tcp_close(now, id)?;
                 Poll::Ready(Err(error))
             }
             _ if stream.connected => Poll::Ready(Err(Errno::EISCONN)),
@@ -139,11 +140,13 @@ impl Sockets {
         match phase {
             Phase::Connection(id) => {
                 let lost = host.with_tcp(now, id, Connection::disconnect);
-                if lost == Some(true) {
+                if lost == Ok(true) {
                     stream.leftover = Some(Errno::ECONNRESET);
                 }
             }
-            Phase::Listener(id) => host.tcp_close(now, id),
+            Phase::Listener(id) => {
+                let _ = host.tcp_close(now, id);
+            }
             Phase::Fresh | Phase::Deferred(_) => {}
         }
         stream.connected = false;
@@ -186,10 +189,13 @@ impl Sockets {
                         return Err(Errno::EISCONN);
                     }
                     if matches!(state, None | Some(State::Close)) {
-                        let error =
-                            host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
+                        let error = host
+                            .tcp_take_error(id)
+                            .ok()
+                            .flatten()
+                            .map_or(Errno::ECONNABORTED, Errno::from);
                         stream.start_anew(host);
-                        host.tcp_close(now, id);
+                        host.tcp_close(now, id)?;
                         return Err(error);
                     }
                     stream.connected = true;
