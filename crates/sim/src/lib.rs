@@ -8,7 +8,7 @@
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
 //! | [`rules`] | deterministic trouble on a link: the n-th packet, the n-th copy of a byte |
 //! | [`app`] | what runs on hosts: bulk senders, sinks, probes |
-//! | [`pcap`] | capture files, read and written |
+//! | [`capture`] | what passes on chosen links, written to a pcapng file |
 //! | [`record`] | what is written down: counters, drops, fingerprints |
 //!
 //! The same world with the same seed gives the same packets at the same nanoseconds, on every
@@ -17,6 +17,7 @@
 pub mod app;
 mod assign;
 mod calendar;
+pub mod capture;
 mod divide;
 mod due;
 pub mod epoch;
@@ -25,7 +26,6 @@ mod groups;
 pub mod link;
 mod log;
 mod partition;
-pub mod pcap;
 mod pool;
 mod prefetch;
 mod progress;

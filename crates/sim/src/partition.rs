@@ -164,7 +164,7 @@ impl NodeState {
     /// The application that will hear of the next packet, as a rule; beyond all if none does.
     #[inline]
     pub fn likely_app(&self) -> usize {
-        let owner = self.owners.get(self.host.likely_socket() as usize);
+        let owner = self.owners.get(self.host.likely_socket());
         owner.map_or(usize::MAX, |owner| *owner as usize)
     }
 }
@@ -270,7 +270,7 @@ impl Partition {
     pub fn hear(&mut self, node: NodeId, ready: SocketReady) {
         self.latest = self.latest.max(self.now);
         let owners = &self.nodes[node.0 as usize].owners;
-        let owner = owners.get(ready.socket as usize).copied().unwrap_or(NO_APP);
+        let owner = owners.get(ready.socket.index()).copied().unwrap_or(NO_APP);
         if owner != NO_APP {
             self.enter_app(owner, |app, cx| app.ready(cx, ready));
         }

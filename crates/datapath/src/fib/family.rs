@@ -35,7 +35,7 @@ pub struct Found<'a> {
 
 /// What the rules and tables say before a next hop is chosen.
 #[derive(Clone, Copy, Debug)]
-pub enum Verdict<'a> {
+pub enum LookupResult<'a> {
     /// A route.
     Route(Found<'a>),
     /// A rule or a route refuses.
@@ -151,7 +151,7 @@ impl<K: Address> Family<K> {
         dst: K,
         want_len: bool,
         good: impl Fn(&Alias, &Info) -> bool,
-    ) -> Verdict<'a> {
+    ) -> LookupResult<'a> {
         let mut index = 0;
         while let Some(step) = self.steps.get(index) {
             let rule = &self.rules[step.rule as usize];
@@ -165,13 +165,13 @@ impl<K: Address> Family<K> {
                     let table = &self.tables[table as usize];
                     let want_len = want_len || rule.suppress_prefix_len.is_some();
                     match table.resolve(infos, key, dst, want_len, &good) {
-                        Verdict::Nothing | Verdict::Refuse(RouteType::Throw) => {}
-                        Verdict::Route(found)
+                        LookupResult::Nothing | LookupResult::Refuse(RouteType::Throw) => {}
+                        LookupResult::Route(found)
                             if rule.suppress_prefix_len.is_some_and(|l| found.prefix_len <= l) => {}
-                        Verdict::Route(found) => {
-                            return Verdict::Route(Found { rule: step.rule, ..found });
+                        LookupResult::Route(found) => {
+                            return LookupResult::Route(Found { rule: step.rule, ..found });
                         }
-                        verdict @ Verdict::Refuse(_) => return verdict,
+                        verdict @ LookupResult::Refuse(_) => return verdict,
                     }
                 }
                 Action::Goto(priority) => {
@@ -182,12 +182,12 @@ impl<K: Address> Family<K> {
                     }
                 }
                 Action::Nop => {}
-                Action::Blackhole => return Verdict::Refuse(RouteType::Blackhole),
-                Action::Unreachable => return Verdict::Refuse(RouteType::Unreachable),
-                Action::Prohibit => return Verdict::Refuse(RouteType::Prohibit),
+                Action::Blackhole => return LookupResult::Refuse(RouteType::Blackhole),
+                Action::Unreachable => return LookupResult::Refuse(RouteType::Unreachable),
+                Action::Prohibit => return LookupResult::Refuse(RouteType::Prohibit),
             }
         }
-        Verdict::Nothing
+        LookupResult::Nothing
     }
 }
 
@@ -201,10 +201,10 @@ impl<K: Address> Table<K> {
         dst: K,
         want_len: bool,
         good: impl Fn(&Alias, &Info) -> bool,
-    ) -> Verdict<'a> {
+    ) -> LookupResult<'a> {
         if !want_len && let Some(list) = self.trie.quick(dst) {
             if list == NONE {
-                return Verdict::Nothing;
+                return LookupResult::Nothing;
             }
             if let Some(verdict) = self.pick(infos, key, list, 0, &good) {
                 return verdict;
@@ -218,7 +218,7 @@ impl<K: Address> Table<K> {
             }
             at = at.shorter();
         }
-        Verdict::Nothing
+        LookupResult::Nothing
     }
 
     /// The first route of a prefix that fits and is in service.
@@ -230,18 +230,18 @@ impl<K: Address> Table<K> {
         list: u32,
         prefix_len: u8,
         good: impl Fn(&Alias, &Info) -> bool,
-    ) -> Option<Verdict<'a>> {
+    ) -> Option<LookupResult<'a>> {
         for alias in self.list(list) {
             if alias.tos != 0 && alias.tos != key.tos & super::TOS_MASK {
                 continue;
             }
             if alias.kind.is_refusal() {
-                return Some(Verdict::Refuse(alias.kind));
+                return Some(LookupResult::Refuse(alias.kind));
             }
             let info = infos.get(alias.info);
             if good(alias, info) {
                 let found = Found { table: self.id, prefix_len, alias, info, rule: 0 };
-                return Some(Verdict::Route(found));
+                return Some(LookupResult::Route(found));
             }
         }
         None

@@ -35,7 +35,7 @@ pub struct Table<K> {
 
 /// Where in the list of its prefix a new alias goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum InsertAt {
     /// Before all of the same TOS and metric.
     Before,
     /// After all of the same TOS and metric.
@@ -73,11 +73,11 @@ impl<K: Bits> Table<K> {
     }
 
     /// Puts an alias among those of its prefix.
-    pub fn insert(&mut self, key: K, len: u8, place: Place, alias: Alias) {
+    pub fn insert(&mut self, key: K, len: u8, place: InsertAt, alias: Alias) {
         let goes_before = |there: &Alias| match there.tos.cmp(&alias.tos).reverse() {
             core::cmp::Ordering::Equal => match place {
-                Place::Before => there.metric >= alias.metric,
-                Place::After => there.metric > alias.metric,
+                InsertAt::Before => there.metric >= alias.metric,
+                InsertAt::After => there.metric > alias.metric,
             },
             order => order.is_gt(),
         };

@@ -277,10 +277,10 @@ impl HostPort {
         if self.room.credits > 0 && self.room.up { self.qdisc.wake_at() } else { None }
     }
 
-    /// Whether room may be owed: nothing waits for it, or what follows needs none because it is of
+    /// Whether a completion may be deferred: nothing waits for it, or what follows needs none because it is of
     /// a chain.
     #[inline]
-    pub(super) fn may_owe(&mut self) -> bool {
+    pub(super) fn may_defer(&mut self) -> bool {
         if self.is_cutting() {
             return self.room.xmit_more;
         }
@@ -351,7 +351,7 @@ impl HostPort {
         &mut self.qdisc
     }
 
-    /// How many packets the device has room for once all that it owes has come; below zero while a
+    /// How many packets the device has room for once all deferred completions have come; below zero while a
     /// chain has gone beyond.
     pub fn room(&self) -> i64 {
         self.room.in_the_end()

@@ -3,7 +3,7 @@
 //! In steps, each of which looks only at what the step before has asked for. The packets between two
 //! steps give memory the time to answer. Nothing here changes what is computed.
 
-use super::route_cache::Way;
+use super::route_cache::RouteResult;
 use super::tcp::{ConnectionSocket, TcpSocket};
 use super::{Host, Socket};
 use crate::node::Port;
@@ -88,10 +88,10 @@ impl Host {
         out
     }
 
-    /// The socket that the next packet is for, as a rule.
+    /// The [index](super::SocketId::index) of the socket that the next packet is for, as a rule.
     #[inline]
-    pub fn likely_socket(&self) -> u32 {
-        self.lent_last
+    pub fn likely_socket(&self) -> usize {
+        self.lent_last as usize
     }
 
     /// A host that passes nothing on has one port as a rule.
@@ -99,7 +99,7 @@ impl Host {
     fn likely_way(&self, packet: &Packet) -> Port {
         match &packet.network {
             Network::Ipv4(ip) if self.forwarding => match self.route_cache.recall(ip.dst) {
-                Some(Way::Out(out)) => Port(out),
+                Some(RouteResult::Out(out)) => Port(out),
                 _ => Port(0),
             },
             _ => Port(0),

@@ -33,7 +33,7 @@ mod transport;
 
 pub use arp::{Arp, ArpOperation};
 pub use dissect::{FlowAddresses, FlowKeys};
-pub use flow::Flow;
+pub use flow::FlowTuple;
 pub use fragment::Fragments;
 pub use frame::{Frame, Malformed};
 pub use gro::{GRO_MAX_SIZE, gro_ends, gro_merge};

@@ -21,7 +21,7 @@ mod tbf;
 pub use attach::Refused;
 pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Verb, parse_qdisc};
-pub use filter::{FilterCommand, INGRESS_HANDLE, Outcome, parse_filter};
+pub use filter::{FilterAction, FilterCommand, INGRESS_HANDLE, parse_filter};
 pub use fq::FqWords;
 pub use police::{parse_police, show_police};
 pub use show::{show_classes, show_json, show_text};

@@ -18,7 +18,7 @@ use sim::topology::{End, Topology, WireId};
 
 use sim::world::World;
 
-use super::apps::{self, Flow};
+use super::apps::{self, FlowEnds};
 use super::changes::Changes;
 use super::routes;
 use super::sample::QueueWatch;
@@ -30,7 +30,7 @@ pub struct Built {
     /// The world.
     pub world: World,
     /// The two applications of each flow, in the order of the plan.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<FlowEnds>,
     /// The workloads, in the order of the plan.
     pub workloads: Vec<Workload>,
     /// The watched ports in the order of `plan.measure.queues`.

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use sim::pcap::{Capture, Side, Snap, Writer};
+use pcap::{Snap, Writer};
+use sim::capture::{Capture, Side};
 use sim::record::Place;
 
 use super::Error;

@@ -12,7 +12,7 @@ use super::plan::{Direction, Trouble};
 
 /// One direction of a wire.
 #[derive(Debug, Default)]
-pub struct Link {
+pub struct LinkModel {
     /// bit/s; 0 takes no time.
     rate: u64,
     delay: Duration,
@@ -84,7 +84,7 @@ fn keeps_order(trouble: &Trouble) -> bool {
         && !trouble.rules.iter().any(moves)
 }
 
-impl Link {
+impl LinkModel {
     /// A link as it is planned, behind a port with this MTU.
     pub fn new(plan: &Direction, mtu: u32) -> Self {
         Self {

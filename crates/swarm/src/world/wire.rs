@@ -9,7 +9,7 @@ use sim::link::{LinkId, NodeId};
 use sim::record::{Observer, Place};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::links::Link;
+use super::links::LinkModel;
 use crate::case::Violation;
 
 /// Segments that went past a place.
@@ -117,7 +117,7 @@ pub struct Witness {
     /// Between these, fragments were on the way: not every header was seen.
     cut: BTreeSet<(IpAddr, IpAddr)>,
     /// What links do.
-    pub ways: Vec<Link>,
+    pub ways: Vec<LinkModel>,
     /// Streams of which some bytes never came, though they were acknowledged: SYN cookies of Linux
     /// let that happen, and nothing else may.
     pub skipped: BTreeSet<(SocketAddr, SocketAddr)>,
@@ -137,7 +137,7 @@ impl Witness {
     pub fn new(
         owners: BTreeMap<IpAddr, NodeId>,
         nodes: usize,
-        (ends, ways): (Vec<(NodeId, NodeId)>, Vec<Link>),
+        (ends, ways): (Vec<(NodeId, NodeId)>, Vec<LinkModel>),
     ) -> Self {
         Self {
             owners,

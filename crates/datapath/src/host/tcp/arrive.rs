@@ -41,7 +41,7 @@ impl Host {
         let opens = place.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::SYN));
         if opens
             && let reopens @ Some(_) =
-                self.tcp_connection(id).and_then(|tcp| tcp.yields_to(place, now))
+                self.connection_at(id).and_then(|tcp| tcp.yields_to(place, now))
             && let Some((local, remote)) = ends_of(place)
             && self.listener_for(local).is_some()
         {

@@ -1,11 +1,11 @@
 //! Taps: what passes on chosen links, and what is dropped, written to a pcapng file.
 
-use super::{Interface, InterfaceId, LinkType, Snap, Writer};
 use crate::link::LinkId;
 use crate::record::{Observer, Place, Sees};
 use datapath::packet::{Link, Packet};
 use datapath::reason::Reason;
 use datapath::units::Instant;
+use pcap::{Interface, InterfaceId, LinkType, Snap, Writer};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
