@@ -4,7 +4,7 @@
 use crate::divide::Names;
 use crate::event::EventId;
 use crate::link::{LinkId, NodeId};
-use crate::record::{Observer, Place, Sees, digest, sacks};
+use crate::record::{DropPlace, Observer, Sees, digest, sacks};
 use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::trace::Event;
@@ -50,7 +50,7 @@ impl Rank {
 
     /// That of whoever hears what became ready in this turn.
     #[inline]
-    pub fn of_hearing(self) -> Self {
+    pub fn of_notification(self) -> Self {
         Self { shorter: self.shorter.saturating_sub(1), id: self.id }
     }
 
@@ -99,7 +99,7 @@ struct Seen {
 enum What {
     Sent(LinkId, u32),
     Delivered(LinkId, u32),
-    Dropped(Place, Reason, u32),
+    Dropped(DropPlace, Reason, u32),
     Event(NodeId, u32),
     Digest { link: LinkId, digest: u64, sacks: u32, count: u8 },
 }
@@ -142,7 +142,7 @@ impl Log {
         }
     }
 
-    pub fn note_drop(&mut self, turn: Turn, place: Place, reason: Reason, packet: &Packet) {
+    pub fn note_drop(&mut self, turn: Turn, place: DropPlace, reason: Reason, packet: &Packet) {
         if self.sees.dropped {
             let packet = self.records.keep(packet);
             self.records.push(turn, What::Dropped(place, reason, packet));
@@ -206,8 +206,8 @@ impl Records {
                 What::Sent(link, _) | What::Delivered(link, _) | What::Digest { link, .. } => {
                     *link = names.link(*link);
                 }
-                What::Dropped(Place::Link(link), ..) => *link = names.link(*link),
-                What::Dropped(Place::Node(node), ..) | What::Event(node, _) => {
+                What::Dropped(DropPlace::Link(link), ..) => *link = names.link(*link),
+                What::Dropped(DropPlace::Node(node), ..) | What::Event(node, _) => {
                     *node = names.node(*node);
                 }
             }

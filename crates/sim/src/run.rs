@@ -128,7 +128,7 @@ impl World {
             return false;
         }
         if command.is_some_and(|at| at <= begin) {
-            self.obey();
+            self.run_command();
             return true;
         }
         let limit = end + Duration::from_nanos(1);
@@ -152,7 +152,7 @@ impl World {
     }
 
     /// A command is due, and nothing before it but what applications are to hear at that time.
-    fn obey(&mut self) {
+    fn run_command(&mut self) {
         let Some(Reverse((at, index))) = self.due_commands.pop() else { return };
         self.set_now(at);
         for Share { part, .. } in &mut self.shares {

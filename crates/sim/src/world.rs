@@ -154,7 +154,7 @@ impl World {
     }
 
     /// True if applications have heard of everything that became ready so far.
-    pub fn all_heard(&self) -> bool {
+    pub fn all_notified(&self) -> bool {
         let heard = |part: &Partition| {
             part.pending.is_empty() && part.nodes.iter().all(|node| node.late.is_empty())
         };
@@ -186,7 +186,7 @@ impl World {
     }
 
     pub(crate) fn end_outside(&mut self) {
-        self.shares.iter_mut().for_each(|share| share.part.hear_later());
+        self.shares.iter_mut().for_each(|share| share.part.notify_later());
         self.settle();
     }
 
