@@ -1,10 +1,12 @@
 //! The directory of an experiment's results: `summary.json`, `series/`, `pcap/`, `plots/`.
 
+pub(crate) mod record;
 mod tables;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use crate::plan::Experiment;
+use crate::plan::{Experiment, Plan};
 use crate::plot::{self, Line, LineChart, Scene};
 use crate::results::{PointResult, RunResult, Series, summary_json};
 use crate::run::{Error, run_name};
@@ -27,7 +29,53 @@ impl Output {
         &self.store
     }
 
-    /// Stores a run's series as soon as it has ended. They are dropped from the result then, but
+    /// The results in `root` are to go on: of runs of this experiment that are finished there,
+    /// everything stays. Returns how many runs that are and how many other files were removed.
+    ///
+    /// # Errors
+    /// When there are files in the way which no earlier run has written; nothing is removed then.
+    pub fn resume(
+        root: &Path,
+        program: &str,
+        experiment: &Experiment,
+        seed: u64,
+        repetitions: u32,
+    ) -> Result<(Self, usize, usize), store::Error> {
+        let store = Store::create(root)?;
+        let mut keep = BTreeSet::new();
+        let mut runs = 0;
+        // Another program may come to other results.
+        if Store::program_of(root).is_some_and(|known| known == program) {
+            for point in &experiment.points {
+                for repetition in 0..repetitions {
+                    let run = run_name(point.slug(), seed.wrapping_add(repetition.into()));
+                    if let Some(record) = record::read(&store, &run) {
+                        keep.extend(record::files(&record));
+                        keep.insert(record::name(&run));
+                        runs += 1;
+                    }
+                }
+            }
+        }
+        let (store, removed) = Store::results_beside(root, program, keep)?;
+        Ok((Self { store }, runs, removed))
+    }
+
+    /// The run of this plan, if the results have it; what they have of another plan by its name is
+    /// removed.
+    pub fn known(&self, point: &Point, repetition: u32, plan: &Plan) -> Option<RunResult> {
+        let run = run_name(point.slug(), plan.seed);
+        let record = record::read(&self.store, &run)?;
+        if record["plan"] == record::identity(plan)
+            && let Some(run) = record::to_run(&self.store, &record, repetition == 0)
+        {
+            return Some(run);
+        }
+        self.store.forget(record::files(&record).iter().chain([&record::name(&run)]));
+        None
+    }
+
+    /// Stores a run as soon as it has ended. Its series are dropped from the result then, but
     /// for those of the first repetition, which the plots show.
     ///
     /// # Errors
@@ -35,25 +83,34 @@ impl Output {
     pub fn keep(&self, point: &Point, repetition: u32, run: &mut RunResult) -> Result<(), Error> {
         let run_name = run_name(point.slug(), run.seed);
         for series in &run.series {
-            let name = format!("series/{run_name}/{}.parquet", series.name);
-            self.store.write_series(&name, series)?;
+            let name = record::series_file(&run_name, &series.name);
+            let labels = tables::labels(&point.labels, run.seed, series);
+            self.store.write_series(&name, series, &labels)?;
+            run.files.push(name);
         }
         if !run.flows.is_empty() {
             let (csv, parquet) =
                 (format!("flows.csv/{run_name}.csv"), format!("flows.parquet/{run_name}.parquet"));
             self.store.write_table(&csv, &parquet, &tables::flows(&point.labels, run))?;
             run.flows = Vec::new();
+            run.files.extend([csv, parquet]);
         }
         if let Some(file) = run.flent.take() {
-            self.store.write(&format!("flent/{run_name}.flent.gz"), &file)?;
+            let name = format!("flent/{run_name}.flent.gz");
+            self.store.write(&name, &file)?;
+            run.files.push(name);
         }
+        // Last: where it is, all else is.
+        let record = format!("{:#}\n", record::of(run));
+        self.store.write(&record::name(&run_name), record.as_bytes())?;
         if repetition > 0 {
             run.series.clear();
         }
         Ok(())
     }
 
-    /// Writes the summary and the plots; returns the PNG files.
+    /// Writes the summary and the plots, of what is finished if some runs are not; returns the PNG
+    /// files.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -62,9 +119,10 @@ impl Output {
         experiment: &Experiment,
         seed: u64,
         points: &[PointResult],
+        unfinished: usize,
     ) -> Result<Vec<PathBuf>, store::Error> {
         let plan = &experiment.base;
-        let summary = summary_json(&plan.name, &plan.title, seed, points);
+        let summary = summary_json(&plan.name, &plan.title, seed, points, unfinished);
         self.store.write("summary.json", format!("{summary:#}\n").as_bytes())?;
         self.store.write_table("results.csv", "results.parquet", &tables::results(points))?;
         let mut pictures = Vec::new();

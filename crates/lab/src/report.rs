@@ -20,6 +20,17 @@ pub struct Table {
 const HEADLINES: [&str; 4] =
     ["total goodput", "total rto", "total retransmits", "total latency median"];
 
+/// How many runs a row is over.
+pub fn runs_of(points: &[PointResult]) -> String {
+    let most = points.iter().map(|point| point.runs.len()).max().unwrap_or(0);
+    let least = points.iter().map(|point| point.runs.len()).min().unwrap_or(0);
+    match (least, most) {
+        (1, 1) => "1 run per row".into(),
+        (least, most) if least == most => format!("{most} runs per row"),
+        (least, most) => format!("{least} to {most} runs per row"),
+    }
+}
+
 /// All metrics of a single point, or the headline metrics of every point of a sweep.
 pub fn results(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
     match points {

@@ -110,6 +110,10 @@ pub struct RunResult {
     pub name: String,
     /// Its seed.
     pub seed: u64,
+    /// A number for its plan: what has the same is the same run. Empty where nothing is stored.
+    pub identity: String,
+    /// What it has written below the directory of results.
+    pub files: Vec<String>,
     /// The values that it drew: (path, value).
     pub drawn: Vec<(String, String)>,
     /// Its numbers, always in the same order for the same plan.
@@ -262,15 +266,27 @@ impl RunResult {
     }
 }
 
-/// The whole of `summary.json`. It holds nothing that depends on the machine or the hour.
-pub fn summary_json(name: &str, title: &str, seed: u64, points: &[PointResult]) -> Json {
-    json!({
+/// The whole of `summary.json`, of the points that have runs. It holds nothing that depends on the machine or the hour.
+/// `unfinished` says how many runs are missing.
+pub fn summary_json(
+    name: &str,
+    title: &str,
+    seed: u64,
+    points: &[PointResult],
+    unfinished: usize,
+) -> Json {
+    let finished = points.iter().filter(|point| !point.runs.is_empty());
+    let mut summary = json!({
         "schema": 1,
         "name": name,
         "title": title,
         "seed": seed,
-        "points": points.iter().map(PointResult::to_json).collect::<Vec<_>>(),
-    })
+        "points": finished.map(PointResult::to_json).collect::<Vec<_>>(),
+    });
+    if unfinished > 0 {
+        summary["unfinished_runs"] = json!(unfinished);
+    }
+    summary
 }
 
 fn object(pairs: &[(String, String)]) -> Json {
@@ -293,7 +309,7 @@ mod tests {
         let summaries = point.summaries();
         assert_eq!(summaries.len(), 1);
         assert!((summaries[0].summary.mean - 410.0).abs() < 1e-9);
-        let json = summary_json("x", "X", 1, &[point]);
+        let json = summary_json("x", "X", 1, &[point], 0);
         assert_eq!(json["points"][0]["runs"][1]["metrics"]["bulk goodput"], 420.0);
         assert_eq!(json["points"][0]["metrics"][0]["n"], 2);
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use lab::output::Output;
 use lab::plan::Experiment;
-use lab::run::{self, Silent};
+use lab::run;
 use lab::store::Store;
 use serde_json::Value;
 
@@ -31,13 +31,9 @@ fn made(test: &str, name: &str) -> PathBuf {
     let store = Store::create(&scratch(&format!("{test}-{name}"))).expect("a directory");
     let output = Output::new(store.clone());
     let options = run::Options {
-        seed: None,
         repetitions: Some(1),
-        jobs: 1,
-        stop: &AtomicBool::new(false),
-        progress: &Silent,
         store: Some(&store),
-        ss_at: &[],
+        ..run::Options::silent(&AtomicBool::new(false))
     };
     run::run(&experiment, &options, &|point, repetition, run| output.keep(point, repetition, run))
         .expect("it runs");

@@ -1,7 +1,20 @@
 //! What a run leaves behind as tables: its flows, and all metrics, one value a row.
 
-use crate::results::{FlowRecord, Metric, PointResult, RunResult};
+use crate::results::{FlowRecord, Metric, PointResult, RunResult, Series};
+use crate::store::Label;
 use crate::store::table::{Table, Values};
+
+/// What stands in every row of a series: the point, its labels, the seed, and what the series is of.
+pub fn labels(labels: &[(String, String)], seed: u64, series: &Series) -> Vec<(String, Label)> {
+    let text = |name: String, text: &str| (name, Label::Text(text.into()));
+    let mut out = vec![text("point".into(), &label(labels))];
+    out.extend(labels.iter().map(|(axis, label)| text(format!("point.{axis}"), label)));
+    out.push(("seed".into(), Label::Whole(seed as i64)));
+    let (kind, name) = series.name.split_once('-').unwrap_or(("", &series.name));
+    let of = if matches!(kind, "flow" | "latency") { "flow" } else { "port" };
+    out.push(text(of.into(), name));
+    out
+}
 
 /// The flows of a run. The labels of its point stand in columns called like the axes.
 pub fn flows(labels: &[(String, String)], run: &RunResult) -> Table {
