@@ -49,6 +49,8 @@ pub enum FlowStatus {
     Unfinished,
     /// It was reset, or could not begin.
     Failed,
+    /// It has no end of its own, and the run ended.
+    Open,
 }
 
 impl FlowStatus {
@@ -58,33 +60,38 @@ impl FlowStatus {
             Self::Finished => "finished",
             Self::Unfinished => "unfinished",
             Self::Failed => "failed",
+            Self::Open => "open",
         }
     }
 }
 
-/// One flow of a workload.
+/// One of `[flows]`, or one flow of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRecord {
-    /// Its workload.
-    pub workload: String,
+    /// Its name, or that of its workload.
+    pub name: String,
+    /// In its workload, from 1 on; of `[flows]`, none.
+    pub number: Option<u64>,
+    /// What it does, in the word of the file.
+    pub app: &'static str,
     /// The node that sent.
     pub from: usize,
     /// The node that received.
     pub to: usize,
-    /// Bytes.
-    pub bytes: u64,
+    /// Bytes that it is to transfer, if that is said.
+    pub bytes: Option<u64>,
     /// Bytes that have arrived.
     pub received: u64,
     /// When it began: its SYN.
     pub start_ns: u64,
-    /// When the last byte had arrived.
+    /// When the last byte had arrived, if it is finished.
     pub end_ns: Option<u64>,
-    /// How long it would have taken at least in the empty network.
-    pub ideal_ns: u64,
-    /// Segments sent again.
-    pub retransmits: u32,
-    /// Expiries of the retransmission timer.
-    pub rtos: u32,
+    /// How long it would have taken at least in the empty network, if it only transfers its bytes.
+    pub ideal_ns: Option<u64>,
+    /// Segments sent again, over TCP; of `[flows]` as the last sample saw it.
+    pub retransmits: Option<u32>,
+    /// Expiries of the retransmission timer, likewise.
+    pub rtos: Option<u32>,
     /// The nodes on its way, by the routes at the end of the run.
     pub path: Vec<u32>,
     /// What became of it.
@@ -92,6 +99,11 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
+    /// `NAME`, or `WORKLOAD-NUMBER`.
+    pub fn label(&self) -> String {
+        self.number.map_or_else(|| self.name.clone(), |number| format!("{}-{number}", self.name))
+    }
+
     /// How long it took.
     pub fn fct_ns(&self) -> Option<u64> {
         self.end_ns.map(|end| end - self.start_ns)
@@ -99,7 +111,8 @@ impl FlowRecord {
 
     /// How many times as long as in the empty network.
     pub fn slowdown(&self) -> Option<f64> {
-        self.fct_ns().map(|fct| fct as f64 / self.ideal_ns.max(1) as f64)
+        let (fct, ideal) = self.fct_ns().zip(self.ideal_ns)?;
+        Some(fct as f64 / ideal.max(1) as f64)
     }
 }
 
@@ -120,9 +133,9 @@ pub struct RunResult {
     pub metrics: Vec<Metric>,
     /// Its samples.
     pub series: Vec<Series>,
-    /// The flows of its workloads; taken away when they are stored.
+    /// Its flows, those of `[flows]` first; taken away when they are stored.
     pub flows: Vec<FlowRecord>,
-    /// What the nodes of the flows are called; empty without workloads.
+    /// What the nodes of the flows are called.
     pub nodes: Vec<String>,
     /// What `tc` shows at the end of each watched port that has a qdisc.
     pub tc: Vec<TcState>,

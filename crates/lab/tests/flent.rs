@@ -30,11 +30,9 @@ fn made(test: &str, name: &str) -> PathBuf {
     let experiment = Experiment::load(Path::new(&path), &settings).expect("valid");
     let store = Store::create(&scratch(&format!("{test}-{name}"))).expect("a directory");
     let output = Output::new(store.clone());
-    let options = run::Options {
-        repetitions: Some(1),
-        store: Some(&store),
-        ..run::Options::silent(&AtomicBool::new(false))
-    };
+    let stop = AtomicBool::new(false);
+    let options =
+        run::Options { repetitions: Some(1), store: Some(&store), ..run::Options::silent(&stop) };
     run::run(&experiment, &options, &|point, repetition, run| output.keep(point, repetition, run))
         .expect("it runs");
     store.root().join("flent/cake-seed-1.flent.gz")

@@ -29,6 +29,7 @@ mod prefetch;
 mod progress;
 pub mod record;
 pub mod rules;
+pub mod schedule;
 mod send;
 pub mod topology;
 mod trouble;

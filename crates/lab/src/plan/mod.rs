@@ -24,6 +24,7 @@ mod sysctl;
 pub(crate) mod tc;
 pub mod tc_session;
 mod topology;
+mod varying;
 mod walk;
 pub mod workload;
 

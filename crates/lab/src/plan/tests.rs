@@ -5,6 +5,7 @@ mod faults;
 mod flows;
 mod routes;
 mod topology;
+mod varying;
 mod workload;
 
 use super::*;

@@ -113,7 +113,7 @@ fn of_workloads(plan: &Plan, records: &[FlowRecord]) -> impl Iterator<Item = Tra
     let warm = plan.warmup.as_nanos();
     records.iter().filter(move |record| record.start_ns >= warm).filter_map(|record| {
         let [from, to] = [record.start_ns, record.end_ns?].map(Instant::from_nanos);
-        Some(Transfer { from, to, bytes: record.bytes })
+        Some(Transfer { from, to, bytes: record.bytes? })
     })
 }
 

@@ -277,6 +277,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             }
         }
         sampler.take(&built);
+        utilisation.take(plan, &built);
         if next.saturating_since(told) >= TELL_EVERY {
             tell(progress, plan, next.saturating_since(told));
             told = next;
@@ -295,7 +296,14 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     let mut metrics = measure::metrics(plan, &built, &sampler, &flows);
     metrics.extend(workload::metrics(plan, &flows));
     metrics.extend(utilisation.metrics(plan, &built));
+    let flows = match options.store {
+        Some(_) => {
+            workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect()
+        }
+        None => flows,
+    };
     let mut series = sampler.into_series();
+    series.extend(utilisation.into_series(plan));
     series.extend(measure::latency_series(plan, &built));
     let test = plan.measure.flent.filter(|_| options.store.is_some());
     let result = RunResult {
@@ -309,9 +317,10 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         flent: test.map(|test| flent::data_file(test, plan, name, &series)),
         metrics,
         series,
-        nodes: match plan.workloads.as_slice() {
-            [] => Vec::new(),
-            _ => plan.nodes.iter().map(|node| node.name.clone()).collect(),
+        nodes: if flows.is_empty() {
+            Vec::new()
+        } else {
+            plan.nodes.iter().map(|node| node.name.clone()).collect()
         },
         flows,
         tc: measure::tc_states(plan, &built),

@@ -10,12 +10,16 @@ pub fn metrics(plan: &Plan, records: &[FlowRecord]) -> Vec<Metric> {
     let mut out = Vec::new();
     for workload in &plan.workloads {
         let warm = plan.warmup.as_nanos();
-        let own =
-            |record: &&FlowRecord| record.workload == workload.name && record.start_ns >= warm;
+        let own = |record: &&FlowRecord| record.name == workload.name && record.start_ns >= warm;
         let records: Vec<&FlowRecord> = records.iter().filter(own).collect();
         of_workload(&mut out, &workload.name, &records);
     }
     out
+}
+
+/// Whether a flow is in a bin of sizes.
+fn fits(record: &FlowRecord, above: u64, most: u64) -> bool {
+    record.bytes.is_some_and(|bytes| bytes > above && bytes <= most)
 }
 
 fn of_workload(out: &mut Vec<Metric>, scope: &str, records: &[&FlowRecord]) {
@@ -26,7 +30,9 @@ fn of_workload(out: &mut Vec<Metric>, scope: &str, records: &[&FlowRecord]) {
         records.iter().copied().filter(|it| it.status == FlowStatus::Finished).collect();
     push("flows".into(), "", records.len() as f64);
     push("flows finished".into(), "", finished.len() as f64);
-    let sum = |of: fn(&FlowRecord) -> u32| records.iter().map(|it| f64::from(of(it))).sum::<f64>();
+    let sum = |of: fn(&FlowRecord) -> Option<u32>| {
+        records.iter().filter_map(|it| of(it)).map(f64::from).sum::<f64>()
+    };
     push("retransmits".into(), "segments", sum(|record| record.retransmits));
     push("timeouts total".into(), "", sum(|record| record.rtos));
     let first = records.iter().map(|record| record.start_ns).min();
@@ -34,12 +40,12 @@ fn of_workload(out: &mut Vec<Metric>, scope: &str, records: &[&FlowRecord]) {
     if let (Some(first), Some(last)) = (first, last)
         && last > first
     {
-        let bytes: u64 = finished.iter().map(|record| record.bytes).sum();
+        let bytes: u64 = finished.iter().filter_map(|record| record.bytes).sum();
         push("goodput".into(), "Mbit/s", bytes as f64 * 8e3 / (last - first) as f64);
     }
     for (above, most, behind) in SIZES {
         let of_bin: Vec<&FlowRecord> =
-            finished.iter().copied().filter(|it| it.bytes > above && it.bytes <= most).collect();
+            finished.iter().copied().filter(|it| fits(it, above, most)).collect();
         let times = of_bin.iter().filter_map(|it| it.fct_ns()).map(|nanos| nanos as f64 / 1e6);
         let slow = of_bin.iter().filter_map(|it| it.slowdown());
         for (what, unit, mut values) in
