@@ -199,7 +199,12 @@ impl Link {
     /// One has come to its far end.
     pub fn delivered(&mut self, now: Instant, packet: &Packet) -> Result<(), String> {
         let look = Look::of(packet);
-        let Some(place) = self.on_the_way.iter().position(|it| it.look == look) else {
+        let mut places = self.on_the_way.iter().enumerate().filter(|(_, it)| it.look == look);
+        let first = places.next().map(|(place, _)| place);
+        // Of those that look the same, a later one may come first where the way has become shorter.
+        let due = |(place, it): (usize, &OnTheWay)| (it.due == now).then_some(place);
+        let early = first.filter(|first| !self.ordered && self.on_the_way[*first].due > now);
+        let Some(place) = early.and_then(|_| places.find_map(due)).or(first) else {
             return Ok(());
         };
         let OnTheWay { due, .. } = self.on_the_way.remove(place).expect("just found");
