@@ -116,6 +116,33 @@ impl FlowRecord {
     }
 }
 
+/// How something is distributed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    /// What: `fct`, `slowdown`, `latency`, `queue-delay`.
+    pub what: &'static str,
+    /// Of which flow, group, workload or port.
+    pub scope: String,
+    /// The smallest value, and what ever larger shares are not above, the whole last; in ms, or factors.
+    pub quantiles: Vec<f64>,
+}
+
+impl Distribution {
+    /// Parts that quantiles cut the whole into.
+    pub const PARTS: usize = 200;
+
+    /// Of these values; none if there are none.
+    pub fn of(what: &'static str, scope: &str, values: &mut [f64]) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let last = values.len().checked_sub(1)?;
+        let at = |part: usize| {
+            values[(part * values.len()).div_ceil(Self::PARTS).clamp(1, last + 1) - 1]
+        };
+        let quantiles = (0..=Self::PARTS).map(at).collect();
+        Some(Self { what, scope: scope.into(), quantiles })
+    }
+}
+
 /// Everything that one repetition gave.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
@@ -133,6 +160,8 @@ pub struct RunResult {
     pub metrics: Vec<Metric>,
     /// Its samples.
     pub series: Vec<Series>,
+    /// How completion times, latencies and queue delays are distributed.
+    pub distributions: Vec<Distribution>,
     /// Its flows, those of `[flows]` first; taken away when they are stored.
     pub flows: Vec<FlowRecord>,
     /// What the nodes of the flows are called.

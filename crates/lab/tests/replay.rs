@@ -116,6 +116,7 @@ fn a_simulated_uplink_is_decided_again_in_the_same_way() {
     let directory = scratch("simulated");
     let experiment = Experiment::parse("download.toml", DOWNLOAD, &[]).expect("valid");
     let store = Store::create(&directory).expect("a directory");
+    let stop = AtomicBool::new(false);
     let options_of_run = run::Options { store: Some(&store), ..run::Options::silent(&stop) };
     let points = run::run(&experiment, &options_of_run, &|_, _, _| Ok(())).expect("it runs");
     let simulated = points[0].values("R.wan", "ack_drops")[0] as u64;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lab::output::Output;
+use lab::output::{Choice, Output};
+use lab::plan::plots::Format;
 use lab::plan::{Error as PlanError, Experiment, limits};
 use lab::results::{PointResult, summary_json};
 use lab::run::{Error, Incomplete, Known, Options, SsAt};
@@ -40,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     jobs: usize,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
-    /// plots (SVG, PNG) to DIR
+    /// plots (SVG, PNG, PDF, and their data as CSV) to DIR
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with the results in DIR: runs of the same plan that are finished there stay, the others
@@ -62,6 +63,12 @@ pub struct Args {
     /// given several times
     #[arg(long, value_name = "TIME")]
     ss_at: Vec<SsAt>,
+    /// Draw these flows only; names, or patterns with `*`
+    #[arg(long, value_name = "FLOW", value_delimiter = ',')]
+    plot_flows: Vec<String>,
+    /// What plots are written as: svg, png, pdf [default: svg,png]
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
+    plot_format: Vec<Format>,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -82,6 +89,8 @@ pub fn run(args: &Args) -> Outcome {
         Some(directory) => Some(resume(directory, &experiment, seed, repetitions)?),
         None => args.out.as_deref().map(results).transpose()?,
     };
+    let choice = Choice { flows: args.plot_flows.clone(), formats: args.plot_format.clone() };
+    let output = output.map(|output| output.choosing(choice));
     let runs =
         Runs { seed: args.seed, repetitions: args.runs, jobs: args.jobs, ss_at: &args.ss_at };
     match run_all(&experiment, &runs, output.as_ref()) {

@@ -6,7 +6,8 @@ use std::fmt::{self, Write as _};
 use serde_json::{Value as Json, json};
 
 use crate::plan::Plan;
-use crate::results::{Metric, RunResult, TcState};
+use crate::plan::plots::DISTRIBUTIONS;
+use crate::results::{Distribution, Metric, RunResult, TcState};
 use crate::store::Store;
 
 /// The name of the record of a run.
@@ -21,6 +22,7 @@ pub fn identity(plan: &Plan) -> String {
     plan.title.clear();
     plan.measure.table.clear();
     plan.repetitions = 0;
+    plan.plots.clear();
     let mut hash = Fnv(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d);
     write!(hash, "{plan:?}").expect("a hash takes everything");
     format!("{:032x}", hash.0)
@@ -45,6 +47,8 @@ pub fn of(run: &RunResult) -> Json {
         .iter()
         .map(|metric| json!([metric.scope, metric.name, metric.unit, metric.value]))
         .collect();
+    let distributions: Vec<Json> =
+        run.distributions.iter().map(|it| json!([it.what, it.scope, it.quantiles])).collect();
     let tc: Vec<Json> = run
         .tc
         .iter()
@@ -61,6 +65,7 @@ pub fn of(run: &RunResult) -> Json {
         "files": run.files,
         "series": run.series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(),
         "metrics": metrics,
+        "distributions": distributions,
         "tc": tc,
     })
 }
@@ -100,6 +105,13 @@ pub fn to_run(store: &Store, record: &Json, with_series: bool) -> Option<RunResu
             json: port["json"].clone(),
         })
     };
+    let distribution = |of: &Json| {
+        Some(Distribution {
+            what: DISTRIBUTIONS.into_iter().find(|what| of[0] == *what)?,
+            scope: text(&of[1])?,
+            quantiles: all(&of[2], Json::as_f64)?,
+        })
+    };
     let drawn = |pair: &Json| Some((text(&pair[0])?, text(&pair[1])?));
     let series = |of: &Json| {
         let of = of.as_str()?;
@@ -112,6 +124,7 @@ pub fn to_run(store: &Store, record: &Json, with_series: bool) -> Option<RunResu
         drawn: all(&record["drawn"], drawn)?,
         metrics: all(&record["metrics"], metric)?,
         series,
+        distributions: all(&record["distributions"], distribution)?,
         files: files(record).into_iter().collect(),
         tc: all(&record["tc"], tc)?,
         fingerprint: u64::from_str_radix(record["fingerprint"].as_str()?, 16).ok()?,

@@ -16,6 +16,7 @@ mod names;
 mod nodes;
 mod parameters;
 mod parse;
+pub mod plots;
 pub mod quantity;
 pub(crate) mod read;
 mod routes;

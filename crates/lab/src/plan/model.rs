@@ -14,6 +14,7 @@ use datapath::units::{Duration, Rate};
 use sim::rules::Rule;
 use sim::schedule::Schedule;
 
+use super::plots::PlotPlan;
 use super::routes::Ways;
 use super::workload::WorkloadPlan;
 
@@ -42,6 +43,8 @@ pub struct Plan {
     pub workloads: Vec<WorkloadPlan>,
     /// What is recorded.
     pub measure: Measure,
+    /// What is drawn; a choice of ours if empty.
+    pub plots: Vec<PlotPlan>,
     /// The links that lead from each node to each other one.
     pub ways: Ways,
     /// What `[topology]` says of its routes.

@@ -296,6 +296,8 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     let mut metrics = measure::metrics(plan, &built, &sampler, &flows);
     metrics.extend(workload::metrics(plan, &flows));
     metrics.extend(utilisation.metrics(plan, &built));
+    let mut distributions = workload::distributions(plan, &flows);
+    distributions.extend(measure::distributions(plan, &built));
     let flows = match options.store {
         Some(_) => {
             workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect()
@@ -317,6 +319,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         flent: test.map(|test| flent::data_file(test, plan, name, &series)),
         metrics,
         series,
+        distributions,
         nodes: if flows.is_empty() {
             Vec::new()
         } else {

@@ -2,7 +2,7 @@
 
 use crate::plan::Plan;
 use crate::plan::metrics::{COMPLETION, SIZES};
-use crate::results::{FlowRecord, FlowStatus, Metric};
+use crate::results::{Distribution, FlowRecord, FlowStatus, Metric};
 use crate::stats::quantile;
 
 /// Of every workload, from its flows that began after the warm-up.
@@ -13,6 +13,24 @@ pub fn metrics(plan: &Plan, records: &[FlowRecord]) -> Vec<Metric> {
         let own = |record: &&FlowRecord| record.name == workload.name && record.start_ns >= warm;
         let records: Vec<&FlowRecord> = records.iter().filter(own).collect();
         of_workload(&mut out, &workload.name, &records);
+    }
+    out
+}
+
+/// Completion times in ms and slowdowns of the same flows.
+pub fn distributions(plan: &Plan, records: &[FlowRecord]) -> Vec<Distribution> {
+    let mut out = Vec::new();
+    let warm = plan.warmup.as_nanos();
+    for workload in &plan.workloads {
+        let own = || {
+            let finished = records.iter().filter(|it| it.status == FlowStatus::Finished);
+            finished.filter(|it| it.name == workload.name && it.start_ns >= warm)
+        };
+        let mut times: Vec<f64> =
+            own().filter_map(FlowRecord::fct_ns).map(|nanos| nanos as f64 / 1e6).collect();
+        let mut slow: Vec<f64> = own().filter_map(FlowRecord::slowdown).collect();
+        out.extend(Distribution::of("fct", &workload.name, &mut times));
+        out.extend(Distribution::of("slowdown", &workload.name, &mut slow));
     }
     out
 }

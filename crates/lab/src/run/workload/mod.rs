@@ -25,7 +25,7 @@ use crate::plan::workload::{Arrivals, WorkloadPlan};
 use crate::results::{FlowRecord, FlowStatus};
 use app::{Notes, Received, Sender, Sent, Sink, Source};
 pub use flows::records as flow_records;
-pub use metrics::metrics;
+pub use metrics::{distributions, metrics};
 
 /// A workload in a world.
 pub struct Workload {
