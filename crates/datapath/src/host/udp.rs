@@ -8,7 +8,7 @@ use crate::fib::Decision;
 use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::{
-    Body, DEFAULT_TTL, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp,
+    Body, DEFAULT_TTL, FlowLabel, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Transport, Udp,
 };
 use crate::reason::{Enqueue, Reason};
 use crate::tcp::config::PmtuDiscovery;
@@ -242,7 +242,7 @@ impl Host {
         let priority = socket.priority;
         let meta = Meta { truesize, owner, priority, ..Meta::default() };
         let packet = Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Udp(ports),
             body,

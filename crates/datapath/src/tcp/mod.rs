@@ -293,8 +293,8 @@ pub struct Connection {
 impl Connection {
     /// The caches are asked for what an ACK looks at first.
     #[inline]
-    pub(crate) fn foresee(&self) {
-        self.queue.foresee();
+    pub(crate) fn prefetch(&self) {
+        self.queue.prefetch();
     }
 
     /// The connection's state.

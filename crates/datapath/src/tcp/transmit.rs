@@ -6,8 +6,8 @@ use super::state::State;
 use super::{Connection, Cx, XmitResult};
 use crate::packet::seq::Seq;
 use crate::packet::{
-    AccEcnOption, Body, DEFAULT_TTL, Ecn, GsoType, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet,
-    SackList, Tcp, TcpFlags, TcpOptions, Transport,
+    AccEcnOption, Body, DEFAULT_TTL, Ecn, GsoType, Ipv4, Ipv6, LinkHeader, Memory, Meta, Network,
+    Packet, SackList, Tcp, TcpFlags, TcpOptions, Transport,
 };
 use crate::reason::Enqueue;
 use crate::units::Instant;
@@ -317,7 +317,7 @@ impl Connection {
         let len = network.len() + 20 + tcp.options.len() + payload;
         let hash = self.snd.txhash;
         let build = || Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Tcp(tcp),
             body: Body { store: 0, offset: 0, len: payload },

@@ -136,7 +136,7 @@ fn addresses_of(case: &Case, node: usize) -> [IpAddr; 2] {
 fn add_wire(topology: &mut Topology, case: &Case, index: usize, wire: &Wire) {
     let ends = wire.ends.map(|node| NodeId(node as u32));
     let link = |direction: &Direction, end: usize| LinkConfig {
-        cuts: case.nodes[wire.ends[end]].offload == Offload::Nic,
+        segments_super_packets: case.nodes[wire.ends[end]].offload == Offload::Nic,
         veth: wire.veth,
         ..link_config(direction)
     };
@@ -164,21 +164,21 @@ fn offloads(node: &Node) -> Offloads {
 }
 
 fn link_config(direction: &Direction) -> LinkConfig {
-    let trouble = &direction.trouble;
+    let impairments = &direction.impairments;
     let parts = |thousandths: u64| Ratio::from_millionths(thousandths * 1_000);
-    let rules = trouble.rules.iter().map(|rule| rule.parse().expect("words that are drawn"));
+    let rules = impairments.rules.iter().map(|rule| rule.parse().expect("words that are drawn"));
     LinkConfig {
         rate: rate(direction.kbit),
         delay: Duration::from_micros(direction.delay_us),
         ring: direction.ring.max(1),
         chances: Chances {
-            loss: parts(trouble.loss),
-            corruption: parts(trouble.corruption),
-            duplication: parts(trouble.duplication),
-            reordering: parts(trouble.reordering),
-            reorder_by: Duration::from_micros(trouble.reorder_us),
-            jitter: Duration::from_micros(trouble.jitter_us),
-            jitter_reorders: trouble.jitter_reorders,
+            loss: parts(impairments.loss),
+            corruption: parts(impairments.corruption),
+            duplication: parts(impairments.duplication),
+            reordering: parts(impairments.reordering),
+            reorder_by: Duration::from_micros(impairments.reorder_us),
+            jitter: Duration::from_micros(impairments.jitter_us),
+            jitter_reorders: impairments.jitter_reorders,
         },
         rules: rules.collect(),
         direction: RuleDirection::Forward,
