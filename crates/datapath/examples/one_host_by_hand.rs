@@ -9,7 +9,9 @@ use core::net::{Ipv4Addr, SocketAddr};
 use datapath::host::{Host, PortConfig};
 use datapath::node::{Poll, Port, Rx, SocketReady};
 use datapath::packet::seq::Seq;
-use datapath::packet::{Ipv4, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport};
+use datapath::packet::{
+    Ipv4, LinkHeader, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+};
 use datapath::units::{Duration, Instant};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -19,7 +21,7 @@ fn main() {
     let mut host = Host::new();
     let port = host.add_port(PortConfig {
         addresses: vec![(SERVER.into(), 24)],
-        link: Link::None,
+        link: LinkHeader::None,
         ..PortConfig::default()
     });
 

@@ -7,7 +7,7 @@ use datapath::host::{Host, PortConfig, SocketId};
 use datapath::node::{Poll, Port, Rx};
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, Ecn, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+    Body, Ecn, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
 };
 use datapath::profile::{DctcpAck, Profile};
 use datapath::tcp::cc::Algorithm;
@@ -194,7 +194,7 @@ impl Bench {
         let network = self.network(ecn);
         let meta = Meta { len: network.len() + 20 + tcp.options.len() + len, ..Meta::default() };
         Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Tcp(tcp),
             body: Body { len, ..Body::default() },

@@ -3,8 +3,8 @@ mod format;
 use super::*;
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, FlowLabel, Icmp, Ipv4, Ipv6, Link, MacAddr, Meta, Network, SackBlock, SackList, Tcp,
-    TcpFlags, TcpOptions, Timestamps, Transport, Udp, icmp, options, protocol,
+    Body, FlowLabel, Icmp, Ipv4, Ipv6, LinkHeader, MacAddr, Meta, Network, SackBlock, SackList,
+    Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, icmp, options, protocol,
 };
 use datapath::units::Instant;
 use proptest::prelude::*;
@@ -27,7 +27,10 @@ fn interface(name: &str, link_type: LinkType) -> Interface {
 
 fn header(network: Network) -> Packet {
     Packet {
-        link: Link::Ethernet { dst: MacAddr([2, 0, 0, 0, 0, 2]), src: MacAddr([2, 0, 0, 0, 0, 1]) },
+        link: LinkHeader::Ethernet {
+            dst: MacAddr([2, 0, 0, 0, 0, 2]),
+            src: MacAddr([2, 0, 0, 0, 0, 1]),
+        },
         network,
         transport: Transport::None,
         body: Body::default(),
@@ -157,7 +160,7 @@ fn simulated_packets_come_back() {
             let parsed = parsed.expect("a known link type").expect("parses");
             assert_eq!(parsed.len(), record.original_len);
             assert_eq!(parsed.network, packet.network);
-            if record.interface == 0 && packet.link != Link::None {
+            if record.interface == 0 && packet.link != LinkHeader::None {
                 assert_eq!(record.original_len, packet.len());
                 assert_eq!(record.comments.len(), usize::from(index / 2 % 3 == 0));
             }

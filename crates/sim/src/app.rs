@@ -52,7 +52,7 @@ pub trait App {
     }
 
     /// It is about to be told that something is ready: the caches may be asked for what it will need.
-    fn foresee(&self) {}
+    fn prefetch(&self) {}
 
     /// What it has to show.
     fn report(&self) -> AppReport;

@@ -6,7 +6,7 @@
 //! | [`world`] | nodes, links and applications in virtual time |
 //! | [`epoch`] | how time goes on: epoch by epoch, group by group |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
-//! | [`rules`] | deterministic trouble on a link: the n-th packet, the n-th copy of a byte |
+//! | [`rules`] | deterministic impairments on a link: the n-th packet, the n-th copy of a byte |
 //! | [`app`] | what runs on hosts: bulk senders, sinks, probes |
 //! | [`capture`] | what passes on chosen links, written to a pcapng file |
 //! | [`record`] | what is written down: counters, drops, fingerprints |
@@ -21,6 +21,7 @@ mod due;
 pub mod epoch;
 mod event;
 mod groups;
+mod impairment;
 pub mod link;
 mod log;
 mod partition;
@@ -31,5 +32,4 @@ pub mod record;
 pub mod rules;
 mod send;
 pub mod topology;
-mod trouble;
 pub mod world;

@@ -4,8 +4,8 @@ use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, Flaws, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
-    Udp,
+    Body, Flaws, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
+    Transport, Udp,
 };
 use datapath::reason::Reason;
 use datapath::units::{Duration, Instant, Rate};
@@ -13,7 +13,7 @@ use pcap::{LinkType, Reader, Snap, Writer};
 use sim::app::{Cbr, UdpSink};
 use sim::capture::{Capture, Side};
 use sim::link::{LinkConfig, LinkId, NodeId};
-use sim::record::{Observer as _, Place};
+use sim::record::{DropPlace, Observer as _};
 use sim::topology::Topology;
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ fn overload() -> (Vec<u8>, u64, u64) {
 
     let mut taps = Capture::new(Writer::new(Vec::new()).expect("writes"), Snap::Headers);
     taps.tap(world.link_of(a, Port(0)), Side::Sent, "A");
-    taps.tap_drops(Place::Node(r), "R");
+    taps.tap_drops(DropPlace::Node(r), "R");
     let taps = Rc::new(RefCell::new(taps));
     world.observe(Box::new(Rc::clone(&taps)));
     world.run_until(end + Duration::from_millis(2000));
@@ -81,7 +81,10 @@ fn two_runs_give_the_same_bytes() {
 /// A segment of 100 bytes on an Ethernet.
 fn segment() -> Packet {
     Packet {
-        link: Link::Ethernet { dst: MacAddr([2, 0, 0, 0, 0, 2]), src: MacAddr([2, 0, 0, 0, 0, 1]) },
+        link: LinkHeader::Ethernet {
+            dst: MacAddr([2, 0, 0, 0, 0, 2]),
+            src: MacAddr([2, 0, 0, 0, 0, 1]),
+        },
         network: Network::Ipv4(Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 6)),
         transport: Transport::Tcp(Tcp {
             src_port: 40000,
@@ -107,16 +110,16 @@ fn taps_write_what_passes_and_why_it_was_dropped() {
     let mut taps = Capture::new(Writer::new(Vec::new()).expect("writes"), Snap::Headers);
     taps.tap(a, Side::Sent, "a");
     taps.tap(b, Side::Delivered, "b");
-    taps.tap_drops(Place::Node(node), "router");
+    taps.tap_drops(DropPlace::Node(node), "router");
     let packet = segment();
     let mut bare = packet.clone();
-    bare.set_link(Link::None);
+    bare.set_link(LinkHeader::None);
     let at = Instant::from_nanos;
     taps.sent(at(1), a, &packet);
     taps.delivered(at(2), a, &packet);
     taps.sent(at(3), b, &bare);
-    taps.dropped(at(4), Place::Node(node), Reason::QdiscOverlimit, &bare);
-    taps.dropped(at(5), Place::Link(a), Reason::LinkLoss, &packet);
+    taps.dropped(at(4), DropPlace::Node(node), Reason::QdiscOverlimit, &bare);
+    taps.dropped(at(5), DropPlace::Link(a), Reason::LinkLoss, &packet);
     taps.delivered(at(6), b, &bare);
     let file = taps.finish().expect("writes");
     let mut reader = Reader::new(&file[..]).expect("reads");

@@ -6,7 +6,7 @@ use super::udp::{PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_o
 use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
-use crate::packet::{Body, DEFAULT_TTL, Icmp, Link, Meta, Network, Packet, Transport};
+use crate::packet::{Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport};
 use crate::reason::{Enqueue, Reason};
 use crate::tcp::IcmpError;
 use crate::tcp::config::PmtuDiscovery;
@@ -113,7 +113,7 @@ impl Host {
             }
         }
         let packet = Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Icmp(icmp),
             body,

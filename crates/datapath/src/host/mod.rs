@@ -34,7 +34,7 @@ pub use buffer::SharedBuffer;
 pub use datagram::DatagramError;
 pub use listener::{Listener, SOMAXCONN};
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
-pub use prefetch::Ahead;
+pub use prefetch::PrefetchStep;
 pub use snmp::{IpStats, Snmp};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
 pub use tcp::{TcpRead, TcpSocket, Wakes};

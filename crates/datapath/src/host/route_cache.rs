@@ -83,7 +83,7 @@ impl RouteCache {
 
     /// The caches are asked for the answer for `dst`.
     #[inline]
-    pub fn foresee(&self, dst: Ipv4Addr) {
+    pub fn prefetch(&self, dst: Ipv4Addr) {
         if self.state == State::Usable {
             prefetch_at(&self.slots, self.place(dst.to_bits()));
         }

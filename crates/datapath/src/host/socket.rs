@@ -112,7 +112,7 @@ impl Sockets {
 
     /// The caches are asked for a socket.
     #[inline]
-    pub(super) fn foresee(&self, id: u32) {
+    pub(super) fn prefetch(&self, id: u32) {
         prefetch_at(&self.slots, id as usize);
     }
 

@@ -115,7 +115,7 @@ pub(super) struct TcpStack {
 impl TcpStack {
     /// The caches are asked for what every segment needs.
     #[inline]
-    pub(super) fn foresee(&self) {
+    pub(super) fn prefetch(&self) {
         prefetch(&self.mib.in_segs);
         prefetch(&self.mib.hp_acks);
         prefetch(&self.mib.delivered);

@@ -6,7 +6,7 @@ mod fragments;
 
 use super::*;
 use crate::node::{Poll, Rx};
-use crate::packet::{Body, Icmp, Link, Meta, Transport, Udp};
+use crate::packet::{Body, Icmp, LinkHeader, Meta, Transport, Udp};
 use crate::tcp::state::State;
 use crate::units::Duration;
 use core::net::SocketAddr;
@@ -38,7 +38,7 @@ fn router() -> Host {
 fn datagram(src: &str, dst: &str, ttl: u8, len: u32) -> Packet {
     let (src, dst) = (at(src), at(dst));
     Packet {
-        link: Link::None,
+        link: LinkHeader::None,
         network: udp::network_header(src.ip(), dst.ip(), 0, ttl, 17).expect("one family"),
         transport: Transport::Udp(Udp { src_port: src.port(), dst_port: dst.port() }),
         body: Body { len, ..Body::default() },

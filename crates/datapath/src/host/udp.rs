@@ -8,7 +8,7 @@ use crate::fib::Decision;
 use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::{
-    Body, DEFAULT_TTL, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp,
+    Body, DEFAULT_TTL, FlowLabel, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Transport, Udp,
 };
 use crate::reason::{Enqueue, Reason};
 use crate::tcp::config::PmtuDiscovery;
@@ -38,8 +38,10 @@ pub struct UdpSocket {
     pub send_buffer: u32,
     /// Traffic class of what it sends (`IP_TOS`).
     pub tos: u8,
-    /// Time to live of what it sends (`IP_TTL`).
+    /// Time to live of what it sends over IPv4 (`IP_TTL`).
     pub ttl: u8,
+    /// Hop limit of what it sends over IPv6 (`IPV6_UNICAST_HOPS`).
+    pub hop_limit: u8,
     /// `skb->priority` of what it sends (`SO_PRIORITY`).
     pub priority: u32,
     /// What to do with datagrams larger than the path takes (`IP_MTU_DISCOVER`).
@@ -73,6 +75,7 @@ impl UdpSocket {
             send_buffer: UDP_SEND_BUFFER,
             tos: 0,
             ttl: DEFAULT_TTL,
+            hop_limit: DEFAULT_TTL,
             priority: 0,
             pmtu_discovery: PmtuDiscovery::default(),
             recverr: false,
@@ -222,7 +225,8 @@ impl Host {
             socket.wants_room = true;
             return Err(SocketError::WouldBlock);
         }
-        let mut network = network_header(src, remote.ip(), socket.tos, socket.ttl, PROTO_UDP)
+        let ttl = if remote.is_ipv4() { socket.ttl } else { socket.hop_limit };
+        let mut network = network_header(src, remote.ip(), socket.tos, ttl, PROTO_UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
         let large = network.len() + 8 + body.len > mtu;
         if large && matches!(socket.pmtu_discovery, PmtuDiscovery::Do | PmtuDiscovery::Probe) {
@@ -238,7 +242,7 @@ impl Host {
         let priority = socket.priority;
         let meta = Meta { truesize, owner, priority, ..Meta::default() };
         let packet = Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Udp(ports),
             body,

@@ -1,7 +1,7 @@
 //! ICMP and ICMPv6 errors: what they quote.
 
 use super::flow::FlowTuple;
-use super::link::{EtherType, Link};
+use super::link::{EtherType, LinkHeader};
 use super::network::{Network, protocol};
 use super::parse::{Parser, ip_ether_type};
 use super::transport::{Icmp, Transport};
@@ -102,7 +102,7 @@ impl Packet {
         let room = max_quote - quoted_headers.len() as u32;
         let transport_offset = network.len() as u16;
         let head = Self {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Icmp(icmp),
             body: Body::default(),

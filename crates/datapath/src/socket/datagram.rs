@@ -89,6 +89,7 @@ impl DatagramSocket {
         socket.send_buffer = own.send_buffer;
         socket.tos = own.tos;
         socket.ttl = own.ttl;
+        socket.hop_limit = own.hop_limit;
         socket.priority = own.priority;
         socket.pmtu_discovery = own.pmtu;
         socket.recverr = own.recverr;

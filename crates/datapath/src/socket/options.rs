@@ -30,10 +30,10 @@ pub(super) struct StreamOptions {
     pub reuse_port: bool,
     /// `SO_LINGER`, s.
     pub linger: Option<u32>,
-    /// `SO_RCVTIMEO`; zero: for ever.
-    pub receive_timeout: Duration,
-    /// `SO_SNDTIMEO`; zero: for ever.
-    pub send_timeout: Duration,
+    /// `SO_RCVTIMEO`; else for ever.
+    pub receive_timeout: Option<Duration>,
+    /// `SO_SNDTIMEO`; else for ever.
+    pub send_timeout: Option<Duration>,
     /// `SO_RCVLOWAT`.
     pub rcvlowat: u32,
     /// `TCP_INQ`.
@@ -59,8 +59,8 @@ impl StreamOptions {
             reuse_address: false,
             reuse_port: false,
             linger: None,
-            receive_timeout: Duration::ZERO,
-            send_timeout: Duration::ZERO,
+            receive_timeout: None,
+            send_timeout: None,
             rcvlowat: 1,
             inq: false,
             fast_open_connect: false,

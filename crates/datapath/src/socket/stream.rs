@@ -15,7 +15,7 @@ use crate::node::SocketReady;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, SocketError};
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
 use core::task::Poll;
 
@@ -329,15 +329,14 @@ impl Sockets {
 pub(super) fn wait(
     now: Instant,
     nonblocking: bool,
-    timeout: crate::units::Duration,
+    timeout: Option<Duration>,
     error: Errno,
     progress: &mut Progress,
 ) -> Poll<SyscallResult> {
     if nonblocking && progress.deadline.is_none() {
         return Poll::Ready(Err(error));
     }
-    let for_ever = timeout.as_nanos() == 0;
-    let deadline = if for_ever { Instant::FAR_FUTURE } else { now + timeout };
+    let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
     if *progress.deadline.get_or_insert(deadline) > now {
         return Poll::Pending;
     }

@@ -89,6 +89,7 @@ use crate::units::Instant;
 use ack_out::AckState;
 use cc::{Ack, AnyCongestionControl, Window};
 use core::net::SocketAddr;
+use core::num::NonZeroU32;
 use ecn::EcnState;
 use info::Chrono;
 use mib::Mib;
@@ -282,7 +283,7 @@ pub struct Connection {
     /// What the network last complained about; told if the connection times out (`sk_err_soft`).
     soft_error: Option<SocketError>,
     /// When an out-of-window segment was last answered, jiffies.
-    last_oow_ack: u32,
+    last_oow_ack: Option<NonZeroU32>,
     /// The handshake's ACK came, but the listener does not want the connection yet (`acked`).
     handshake_acked: bool,
     /// What few connections need.
@@ -292,8 +293,8 @@ pub struct Connection {
 impl Connection {
     /// The caches are asked for what an ACK looks at first.
     #[inline]
-    pub(crate) fn foresee(&self) {
-        self.queue.foresee();
+    pub(crate) fn prefetch(&self) {
+        self.queue.prefetch();
     }
 
     /// The connection's state.
@@ -357,9 +358,9 @@ impl Connection {
     fn rto_min_us(&self) -> u32 {
         match self.config.socket.rto_min_us {
             Some(own) => own.get(),
-            None => match self.rare.as_ref().map_or(0, |rare| rare.route.rto_min_us) {
-                0 => self.config.sysctl.tcp_rto_min_us,
-                by_route => by_route,
+            None => match self.rare.as_ref().and_then(|rare| rare.route.rto_min_us) {
+                Some(by_route) => by_route.get(),
+                None => self.config.sysctl.tcp_rto_min_us,
             },
         }
     }

@@ -167,10 +167,11 @@ impl Connection {
         let Some(ts) = seg.tcp.options.timestamps.filter(|_| self.opt.timestamps) else {
             return false;
         };
-        if ts.echo == 0 || self.rec.retrans_stamp == 0 || self.state != State::SynRecv {
+        let Some(first) = self.rec.retrans_stamp else { return false };
+        if ts.echo == 0 || self.state != State::SynRecv {
             return false;
         }
-        let behind = ts.echo.wrapping_sub(self.rec.retrans_stamp) as i32;
+        let behind = ts.echo.wrapping_sub(first.get()) as i32;
         let ahead = ts.echo.wrapping_sub(self.ts_now(cx.now).max(1)) as i32;
         behind < 0 || ahead > 0
     }

@@ -6,6 +6,7 @@
 
 use core::fmt;
 use core::net::IpAddr;
+use core::num::NonZeroU32;
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};
 use datapath::fib::{
@@ -246,16 +247,17 @@ fn encode_metrics(route: &Route) -> Vec<u8> {
         quickack,
         fastopen_no_cookie,
     } = route.metrics;
+    let set = |metric: Option<NonZeroU32>| metric.map_or(0, NonZeroU32::get);
     let mut out = Vec::new();
     for (kind, value) in [
         (RTAX_LOCK, u32::from(mtu_locked) << RTAX_MTU),
-        (RTAX_MTU, mtu),
-        (RTAX_WINDOW, window),
-        (RTAX_ADVMSS, advmss),
-        (RTAX_INITCWND, initcwnd),
+        (RTAX_MTU, set(mtu)),
+        (RTAX_WINDOW, set(window)),
+        (RTAX_ADVMSS, set(advmss)),
+        (RTAX_INITCWND, set(initcwnd)),
         (RTAX_FEATURES, route.features.0),
-        (RTAX_RTO_MIN, rto_min_us / 1_000),
-        (RTAX_INITRWND, initrwnd),
+        (RTAX_RTO_MIN, set(rto_min_us) / 1_000),
+        (RTAX_INITRWND, set(initrwnd)),
         (RTAX_QUICKACK, u32::from(quickack)),
         (RTAX_FASTOPEN_NO_COOKIE, u32::from(fastopen_no_cookie)),
     ] {
@@ -275,13 +277,13 @@ fn decode_metrics(bytes: &[u8], route: &mut Route) -> NetlinkResult<()> {
         let number = || word(kind, value);
         match kind {
             RTAX_LOCK => metrics.mtu_locked = number()? >> RTAX_MTU & 1 != 0,
-            RTAX_MTU => metrics.mtu = number()?,
-            RTAX_WINDOW => metrics.window = number()?,
-            RTAX_ADVMSS => metrics.advmss = number()?,
-            RTAX_INITCWND => metrics.initcwnd = number()?,
+            RTAX_MTU => metrics.mtu = NonZeroU32::new(number()?),
+            RTAX_WINDOW => metrics.window = NonZeroU32::new(number()?),
+            RTAX_ADVMSS => metrics.advmss = NonZeroU32::new(number()?),
+            RTAX_INITCWND => metrics.initcwnd = NonZeroU32::new(number()?),
             RTAX_FEATURES => route.features = Features(number()?),
-            RTAX_RTO_MIN => metrics.rto_min_us = number()?.saturating_mul(1_000),
-            RTAX_INITRWND => metrics.initrwnd = number()?,
+            RTAX_RTO_MIN => metrics.rto_min_us = NonZeroU32::new(number()?.saturating_mul(1_000)),
+            RTAX_INITRWND => metrics.initrwnd = NonZeroU32::new(number()?),
             RTAX_QUICKACK => metrics.quickack = number()? != 0,
             RTAX_FASTOPEN_NO_COOKIE => metrics.fastopen_no_cookie = number()? != 0,
             _ => {}

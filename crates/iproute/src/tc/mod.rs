@@ -254,7 +254,7 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datapath::packet::{Body, EtherType, Link, Meta, Network, Packet, Transport};
+    use datapath::packet::{Body, EtherType, LinkHeader, Meta, Network, Packet, Transport};
     use datapath::qdisc::Qdisc;
     use datapath::rng::Rng;
     use datapath::units::{Duration, Instant};
@@ -367,7 +367,7 @@ mod tests {
 
     fn frame() -> Packet {
         Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network: Network::Other(EtherType::IPV4),
             transport: Transport::None,
             body: Body { len: 1000, ..Body::default() },

@@ -120,9 +120,15 @@ fn add_wire(
     link: &LinkPlan,
 ) -> Result<Ends, String> {
     let [a, b] = link.ends.map(|end| nodes[end]);
-    let cuts = |end: usize| plan.nodes[link.ends[end]].offload == Offload::Nic;
-    let forward = LinkConfig { cuts: cuts(0), ..link_config(link, 0, RuleDirection::Forward) };
-    let backward = LinkConfig { cuts: cuts(1), ..link_config(link, 1, RuleDirection::Reverse) };
+    let segments_super_packets = |end: usize| plan.nodes[link.ends[end]].offload == Offload::Nic;
+    let forward = LinkConfig {
+        segments_super_packets: segments_super_packets(0),
+        ..link_config(link, 0, RuleDirection::Forward)
+    };
+    let backward = LinkConfig {
+        segments_super_packets: segments_super_packets(1),
+        ..link_config(link, 1, RuleDirection::Reverse)
+    };
     let wire: WireId = topology.wire_with(a, b, forward, backward);
     if let Some([a, b]) = link.addresses {
         topology.addresses(wire, a, b);

@@ -128,7 +128,7 @@ impl App for TcpSink {
         self.timer(cx);
     }
 
-    fn foresee(&self) {
+    fn prefetch(&self) {
         prefetch(&self.listener);
         prefetch(&self.open);
         prefetch(&self.report.received_bytes);

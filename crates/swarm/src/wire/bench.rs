@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use datapath::host::{Host, Offloads, PortConfig, SocketId};
 use datapath::node::Port;
-use datapath::packet::Link;
+use datapath::packet::LinkHeader;
 use datapath::profile::Profile;
 use datapath::socket::Sockets;
 use datapath::tcp::TcpConfig;
@@ -98,7 +98,7 @@ impl Bench {
         let port = host.add_port(PortConfig {
             mtu,
             addresses: vec![(addresses[0], if setup.ipv6 { 64 } else { 24 })],
-            link: Link::None,
+            link: LinkHeader::None,
             offloads: Offloads { gso: has("gso"), tso: has("tso"), gro: has("gro") },
             orphans: has("orphans"),
             ..PortConfig::default()

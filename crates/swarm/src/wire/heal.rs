@@ -69,7 +69,7 @@ fn alive(bench: &Bench) -> Vec<Alive> {
         let timeout_us = u64::from(info.rto) << info.backoff.min(20);
         // `TCP_USER_TIMEOUT` counts from the first probe of a closed window until one takes the first
         // segment whole (`tcp_probe_timer`, `tcp_ack_probe`), which honest peers need not open.
-        let is_in_a_hurry = info.probes > 0 && tcp.config().user_timeout_ms > 0;
+        let is_in_a_hurry = info.probes > 0 && tcp.config().user_timeout_ms.is_some();
         let is_weary = timeout_us >= 1_000 * longest_ms || is_in_a_hurry;
         Some(Alive { at, segments: bench.flows[at].segments, is_weary })
     };

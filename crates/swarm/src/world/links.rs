@@ -8,7 +8,7 @@ use datapath::reason::Reason;
 use datapath::units::{Duration, Instant, NANOS_PER_SEC};
 use std::collections::VecDeque;
 
-use super::plan::{Direction, Trouble};
+use super::plan::{Direction, Impairments};
 
 /// One direction of a wire.
 #[derive(Debug, Default)]
@@ -76,12 +76,12 @@ fn sizes(packet: &Packet) -> (u32, u64) {
     (headers - link + u32::from(packet.meta.gso_size), wire)
 }
 
-/// Whether trouble keeps the order in which packets are put on a link.
-fn keeps_order(trouble: &Trouble) -> bool {
+/// Whether impairments keeps the order in which packets are put on a link.
+fn keeps_order(impairments: &Impairments) -> bool {
     let moves = |rule: &String| ["dup", "delay", "hold"].iter().any(|word| rule.contains(word));
-    trouble.reordering == 0
-        && !(trouble.jitter_us > 0 && trouble.jitter_reorders)
-        && !trouble.rules.iter().any(moves)
+    impairments.reordering == 0
+        && !(impairments.jitter_us > 0 && impairments.jitter_reorders)
+        && !impairments.rules.iter().any(moves)
 }
 
 impl LinkModel {
@@ -91,9 +91,9 @@ impl LinkModel {
             rate: plan.kbit * 1_000,
             delay: Duration::from_micros(plan.delay_us),
             mtu,
-            sound: plan.trouble == Trouble::default(),
-            ordered: keeps_order(&plan.trouble),
-            copies: plan.trouble.copies(),
+            sound: plan.impairments == Impairments::default(),
+            ordered: keeps_order(&plan.impairments),
+            copies: plan.impairments.copies(),
             ..Self::default()
         }
     }

@@ -259,7 +259,7 @@ impl<'a> Play<'a> {
             for (end, direction) in [&plan.there, &plan.back].into_iter().enumerate() {
                 let link = link_of(wire, end);
                 let state = self.built.world.link_mut(link);
-                state.end_trouble();
+                state.end_impairments();
                 let slow = state.rate().is_some_and(|rate| rate < SLOWEST);
                 self.tell_witness(link, links::LinkModel::heal);
                 if slow {
@@ -361,7 +361,7 @@ fn look_at(built: &Built) -> String {
     let world = &built.world;
     // How many events there were is the engine's affair: a stop makes some of them necessary.
     let stats = WorldStats { events: 0, ..*world.stats() };
-    let mut seen = format!("{:?} {stats:?} heard {}\n", world.now(), world.all_heard());
+    let mut seen = format!("{:?} {stats:?} heard {}\n", world.now(), world.all_notified());
     let mut line = |what: &dyn core::fmt::Debug| writeln!(seen, "{what:?}").expect("memory");
     for (id, link) in world.links() {
         line(&(id, link.stats, world.in_flight(id), link.rule_hits()));

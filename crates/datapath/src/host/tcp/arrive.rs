@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::packet::seq::Seq;
 use crate::packet::{
-    Body, DEFAULT_TTL, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
+    Body, DEFAULT_TTL, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
     Transport,
 };
 use crate::reason::Reason;
@@ -101,7 +101,7 @@ impl Host {
         };
         self.tcp_stack().mib.out_rsts += 1;
         let reset = Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Tcp(header),
             body: Body::default(),

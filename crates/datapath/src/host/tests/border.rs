@@ -81,7 +81,7 @@ fn a_departure_time_ends_where_the_packet_arrives() {
 fn received_bytes_are_those_of_the_link_that_they_came_by() {
     let mut host = idle_router();
     assert_eq!(sent_of(&mut host, ms(0), 1), 1);
-    host.port_config_mut(Port(1)).link = Link::Ethernet {
+    host.port_config_mut(Port(1)).link = LinkHeader::Ethernet {
         dst: crate::packet::MacAddr::default(),
         src: crate::packet::MacAddr::default(),
     };
