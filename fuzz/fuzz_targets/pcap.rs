@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sim::pcap::Reader;
+use pcap::Reader;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut reader) = Reader::new(bytes) else { return };

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use drill::run::{Place, run};
+use drill::run::{ScriptFolder, run};
 use drill::settings::IpVersion;
 use libfuzzer_sys::fuzz_target;
 
@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     for version in [IpVersion::Ipv4, IpVersion::Ipv6] {
         if let Ok((script, settings)) = drill::suite::read(&text, version, &[]) {
-            run(&script, &settings, &Place::default());
+            run(&script, &settings, &ScriptFolder::default());
         }
     }
 });

@@ -1,4 +1,4 @@
-//! Any bytes are choices: a small world of hosts, routers, applications and trouble, under all laws of the
+//! Any bytes are choices: a small world of hosts, routers, applications and impairments, under all laws of the
 //! swarm tester's kind `world`.
 
 #![no_main]

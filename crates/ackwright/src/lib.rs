@@ -4,6 +4,7 @@
 //! needs one dependency.
 //!
 //! * [`datapath`]: the pure state machines (TCP, qdiscs, routing, packets);
+//! * [`pcap`]: capture files, read and written;
 //! * [`sim`]: a deterministic world that drives them in virtual time;
 //! * [`iproute`]: the words of `tc`, `ip` and `ss`;
 //! * [`drill`]: packetdrill scripts against the datapath;
@@ -14,5 +15,6 @@ pub use datapath;
 pub use drill;
 pub use iproute;
 pub use lab;
+pub use pcap;
 pub use sim;
 pub use swarm;

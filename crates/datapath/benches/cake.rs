@@ -6,7 +6,7 @@
 
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Timestamps,
+    Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Timestamps,
     Transport, protocol,
 };
 use datapath::qdisc::cake::{AckFilter, Cake, Config, FlowMode, TinMode};
@@ -141,7 +141,7 @@ fn ack(flow: u32, number: u32) -> Packet {
 
 fn segment(flow: u32, seq: Seq, ack: Seq, len: u32) -> Packet {
     Packet {
-        link: Link::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
+        link: LinkHeader::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
         network: Network::Ipv4(Ipv4 {
             tos: 2,
             id: 1,

@@ -13,7 +13,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::trie::Trie;
 use datapath::fib::{
-    Algorithm, Decision, Fib, Flow, Hashed, NextHop, Prefix, Route, RouteKey, Settings,
+    Algorithm, Decision, Fib, HashInput, Hashed, NextHop, Prefix, Route, RouteKey, Settings,
 };
 use datapath::rng::Rng;
 use datapath::units::Instant;
@@ -317,7 +317,7 @@ fn decide(bencher: Bencher, row: &str) {
         .collect();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         keys.iter()
-            .map(|key| port(fib.forward(Instant::ZERO, black_box(key), || Flow::from(key))))
+            .map(|key| port(fib.forward(Instant::ZERO, black_box(key), || HashInput::from(key))))
             .fold(0, u32::wrapping_add)
     });
 }

@@ -2,8 +2,8 @@
 
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, GRO_MAX_SIZE, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
-    Timestamps, Transport, edit, gro_merge, protocol,
+    Body, GRO_MAX_SIZE, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Tcp, TcpFlags,
+    TcpOptions, Timestamps, Transport, edit, gro_merge, protocol,
 };
 use divan::{Bencher, black_box};
 
@@ -14,7 +14,7 @@ fn main() {
 /// An ordinary TCP segment with timestamps.
 fn segment(len: u32) -> Packet {
     Packet {
-        link: Link::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
+        link: LinkHeader::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
         network: Network::Ipv4(Ipv4 {
             tos: 2,
             id: 1,

@@ -1,7 +1,7 @@
 //! What a packet pays for an enqueue and a dequeue, in an empty queue and with 100 flows waiting.
 
 use core::net::Ipv4Addr;
-use datapath::packet::{Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Transport, Udp};
+use datapath::packet::{Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Transport, Udp};
 use datapath::qdisc::codel::{Codel, CodelConfig};
 use datapath::qdisc::fifo::{Fifo, PfifoFast};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
@@ -18,7 +18,7 @@ fn main() {
 fn packet(port: u16) -> Packet {
     let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
     Packet {
-        link: Link::Ethernet { dst: mac(2), src: mac(1) },
+        link: LinkHeader::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(Ipv4::new(
             Ipv4Addr::new(10, 0, 0, 1),
             Ipv4Addr::new(10, 0, 0, 2),

@@ -9,7 +9,9 @@ use core::net::{Ipv4Addr, SocketAddr};
 use datapath::host::{Host, PortConfig};
 use datapath::node::{Poll, Port, Rx, SocketReady};
 use datapath::packet::seq::Seq;
-use datapath::packet::{Ipv4, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport};
+use datapath::packet::{
+    Ipv4, LinkHeader, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+};
 use datapath::units::{Duration, Instant};
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -19,7 +21,7 @@ fn main() {
     let mut host = Host::new();
     let port = host.add_port(PortConfig {
         addresses: vec![(SERVER.into(), 24)],
-        link: Link::None,
+        link: LinkHeader::None,
         ..PortConfig::default()
     });
 
@@ -40,8 +42,9 @@ fn main() {
     let (_, ready) = hand_in(&mut host, now, port, ack);
     assert!(ready.contains(&SocketReady { socket: listener, bits: SocketReady::READABLE }));
 
-    let connection = host.tcp_accept(now, listener).expect("the handshake is complete");
-    println!("{now:?} accepted as socket {connection}");
+    let connection = host.tcp_accept(now, listener).expect("a listener");
+    let connection = connection.expect("the handshake is complete");
+    println!("{now:?} accepted as {connection:?}");
     turn(&mut host, now);
 }
 

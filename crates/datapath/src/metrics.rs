@@ -1,22 +1,24 @@
 //! Metrics of routes, which TCP heeds, and what ICMP tells of a path.
 
-/// Metrics of a route that TCP heeds (`RTAX_*`); 0 = not set.
+use core::num::NonZeroU32;
+
+/// Metrics of a route that TCP heeds (`RTAX_*`), as far as they are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RouteMetrics {
     /// Packet size, bytes (`mtu`).
-    pub mtu: u32,
+    pub mtu: Option<NonZeroU32>,
     /// … which no ICMP message may lower (`mtu lock`).
     pub mtu_locked: bool,
     /// MSS to advertise, bytes (`advmss`).
-    pub advmss: u32,
+    pub advmss: Option<NonZeroU32>,
     /// Window to offer at most, bytes (`window`).
-    pub window: u32,
+    pub window: Option<NonZeroU32>,
     /// Initial congestion window, segments (`initcwnd`).
-    pub initcwnd: u32,
+    pub initcwnd: Option<NonZeroU32>,
     /// Initial receive window, segments (`initrwnd`).
-    pub initrwnd: u32,
+    pub initrwnd: Option<NonZeroU32>,
     /// Lowest retransmission timeout, µs (`rto_min`).
-    pub rto_min_us: u32,
+    pub rto_min_us: Option<NonZeroU32>,
     /// ACKs are not delayed (`quickack`).
     pub quickack: bool,
     /// Data may go with the SYN without a cookie (`fastopen_no_cookie`).

@@ -11,6 +11,23 @@ use crate::units::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Port(pub u16);
 
+/// A socket of one host. It stands for that socket only: once the socket is closed, calls with it
+/// fail with [`BadSocket`](crate::host::SocketError::BadSocket), whoever has its slot then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketId {
+    pub(crate) slot: u32,
+    /// How many sockets had the slot before.
+    pub(crate) generation: u32,
+}
+
+impl SocketId {
+    /// The socket's place in tables that are kept by socket: small numbers, which are used again.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.slot as usize
+    }
+}
+
 /// What became of a packet that was handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a packet that goes on as it is has to be sent by the driver"]
@@ -49,8 +66,8 @@ pub enum Poll {
 /// Readiness of a socket, edge-triggered: what has newly become possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketReady {
-    /// The socket, as numbered by its host.
-    pub socket: u32,
+    /// The socket.
+    pub socket: SocketId,
     /// Bits of [`SocketReady::READABLE`] and friends (`EPOLLIN`, `EPOLLOUT`, …).
     pub bits: u8,
 }

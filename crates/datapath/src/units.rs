@@ -80,6 +80,11 @@ impl Duration {
         Self(secs * NANOS_PER_SEC)
     }
 
+    /// `None` for no time at all, which stands for "for ever" in timeouts of the socket API.
+    pub fn nonzero(self) -> Option<Self> {
+        (self.0 > 0).then_some(self)
+    }
+
     /// Nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0

@@ -3,7 +3,7 @@
 use allocation_counter::measure;
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+    Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
 };
 use datapath::qdisc::cake::{AckFilter, Cake, Config, TinMode};
 use datapath::qdisc::{Cx, Qdisc};
@@ -27,7 +27,7 @@ fn segment(number: u32) -> Packet {
     };
     let ip = Ipv4 { tos, ..Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 6) };
     Packet {
-        link: Link::Ethernet { dst: mac(2), src: mac(1) },
+        link: LinkHeader::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(ip),
         transport: Transport::Tcp(tcp),
         body: Body { len: if number.is_multiple_of(3) { 0 } else { 1000 }, ..Body::default() },

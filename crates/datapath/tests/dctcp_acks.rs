@@ -3,11 +3,11 @@
 
 use core::net::{IpAddr, SocketAddr};
 use datapath::fib::{Features, Prefix, Route};
-use datapath::host::{Host, PortConfig};
+use datapath::host::{Host, PortConfig, SocketId};
 use datapath::node::{Poll, Port, Rx};
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, Ecn, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+    Body, Ecn, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
 };
 use datapath::profile::{DctcpAck, Profile};
 use datapath::tcp::cc::Algorithm;
@@ -22,7 +22,7 @@ struct Bench {
     remote: SocketAddr,
     /// Their initial sequence number is 0; ours is what the host chose.
     iss: u32,
-    socket: Option<u32>,
+    socket: Option<SocketId>,
     now: Instant,
 }
 
@@ -100,23 +100,20 @@ impl Bench {
 
     fn write(&mut self, bytes: u64) -> Vec<String> {
         let socket = self.socket();
-        assert_eq!(self.host.tcp_write(self.now, socket, bytes), bytes);
+        assert_eq!(self.host.tcp_write(self.now, socket, bytes), Ok(bytes));
         self.sent()
     }
 
     fn read(&mut self) -> Vec<String> {
         let socket = self.socket();
-        self.host.tcp_read(self.now, socket, u64::MAX);
+        self.host.tcp_read(self.now, socket, u64::MAX).expect("a connection");
         self.sent()
     }
 
     /// The only connection.
-    fn socket(&mut self) -> u32 {
-        let ids = 0..8;
-        *self.socket.get_or_insert_with(|| {
-            let is_connection = |id: &u32| self.host.tcp_connection(*id).is_some();
-            ids.into_iter().find(is_connection).expect("a connection")
-        })
+    fn socket(&mut self) -> SocketId {
+        let mut ids = self.host.tcp_connection_ids();
+        *self.socket.get_or_insert_with(|| ids.next().expect("a connection"))
     }
 
     fn sent(&mut self) -> Vec<String> {
@@ -197,7 +194,7 @@ impl Bench {
         let network = self.network(ecn);
         let meta = Meta { len: network.len() + 20 + tcp.options.len() + len, ..Meta::default() };
         Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Tcp(tcp),
             body: Body { len, ..Body::default() },
@@ -496,7 +493,7 @@ fn every_packet_kind_has_its_codepoint() {
         for (_, text) in &resent {
             assert!(text.starts_with(again), "{name}: {text}");
         }
-        bench.host.tcp_shutdown(bench.now, socket);
+        bench.host.tcp_shutdown(bench.now, socket).expect("a connection");
         let text = bench.sent().concat();
         assert!(text.starts_with(fin) || text.is_empty(), "{name}: {text}");
     }

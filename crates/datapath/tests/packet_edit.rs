@@ -3,7 +3,7 @@
 
 mod shape;
 
-use datapath::packet::{Ecn, EtherType, Flaws, Link, MacAddr, Network, Packet, edit};
+use datapath::packet::{Ecn, EtherType, Flaws, LinkHeader, MacAddr, Network, Packet, edit};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use shape::{any_shape, build};
@@ -98,7 +98,7 @@ proptest! {
         let body_at = packet.header_len() as usize;
         let ip_at = 14 + if shape.vlan.is_some() { 4 } else { 0 };
         let (dst, src) = (MacAddr([6; 6]), MacAddr([8; 6]));
-        packet.set_link(if ethernet { Link::Ethernet { dst, src } } else { Link::None });
+        packet.set_link(if ethernet { LinkHeader::Ethernet { dst, src } } else { LinkHeader::None });
         let mut expected = Vec::new();
         if ethernet {
             expected.extend([[6; 6], [8; 6]].concat());

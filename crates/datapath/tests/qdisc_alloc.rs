@@ -2,7 +2,7 @@
 
 use allocation_counter::measure;
 use core::net::Ipv4Addr;
-use datapath::packet::{Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Transport, Udp};
+use datapath::packet::{Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Transport, Udp};
 use datapath::qdisc::codel::{Codel, CodelConfig};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PfifoFast};
 use datapath::qdisc::fq_codel::{FqCodel, FqCodelConfig};
@@ -19,7 +19,7 @@ const FLOWS: u16 = 8;
 fn packet(port: u16) -> Packet {
     let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
     Packet {
-        link: Link::Ethernet { dst: mac(2), src: mac(1) },
+        link: LinkHeader::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(Ipv4 {
             tos: 2,
             ..Ipv4::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17)

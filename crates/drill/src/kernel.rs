@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use datapath::fib::{Prefix, Route};
 use datapath::host::{Host, Offloads, PortConfig};
 use datapath::node::{Poll as Said, Port, Rx};
-use datapath::packet::{Link, Packet};
+use datapath::packet::{LinkHeader, Packet};
 use datapath::qdisc::Sched;
 use datapath::qdisc::fifo::PfifoFast;
 use datapath::rng::Rng;
@@ -64,7 +64,7 @@ impl Kernel {
         let port = host.add_port(PortConfig {
             mtu: settings.mtu,
             addresses: vec![(settings.local, settings.local_prefix_len)],
-            link: Link::None,
+            link: LinkHeader::None,
             queue_limit: TX_QUEUE_LEN,
             offloads: Offloads { gso: true, tso: true, gro: false },
             orphans: true,
@@ -260,7 +260,7 @@ impl Kernel {
         let port = self.host.add_port(PortConfig {
             mtu: self.mtu - tunnel.overhead().min(self.mtu),
             addresses: Vec::new(),
-            link: Link::None,
+            link: LinkHeader::None,
             queue_limit: TX_QUEUE_LEN,
             offloads: Offloads { gso: true, tso: false, gro: false },
             orphans: true,

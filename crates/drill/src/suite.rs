@@ -4,7 +4,7 @@ use crate::ast::{Flag, Script};
 use crate::fault::{Fault, Pos};
 use crate::lex::Defines;
 use crate::parse::Parser;
-use crate::run::{Failure, Outcome, Place, Verdict, run};
+use crate::run::{Failure, RunReport, ScriptFolder, Verdict, run};
 use crate::settings::{IpVersion, Settings};
 use rayon::prelude::*;
 use std::io::{self, Read as _};
@@ -74,7 +74,7 @@ pub struct Report {
     /// The variant.
     pub version: IpVersion,
     /// The run.
-    pub outcome: Outcome,
+    pub outcome: RunReport,
 }
 
 /// Every script of `paths`: files as they are, folders with all `.pkt` below them, in order.
@@ -201,8 +201,8 @@ pub fn run_all(
 /// Scripts may nest; the parser is bounded well below this.
 const STACK: usize = 8 << 20;
 
-fn skipped(pos: Pos, because: String) -> Outcome {
-    Outcome {
+fn skipped(pos: Pos, because: String) -> RunReport {
+    RunReport {
         verdict: Verdict::Skip { pos, because },
         packets: Vec::new(),
         log: Vec::new(),
@@ -211,7 +211,7 @@ fn skipped(pos: Pos, because: String) -> Outcome {
 }
 
 /// A broken invariant of ours ends one script, not the others.
-fn run_guarded(text: &str, file: &File, version: IpVersion, flags: &[Flag]) -> Outcome {
+fn run_guarded(text: &str, file: &File, version: IpVersion, flags: &[Flag]) -> RunReport {
     let run = std::panic::AssertUnwindSafe(|| run_text(text, file, version, flags));
     std::panic::catch_unwind(run).unwrap_or_else(|cause| {
         let what = cause
@@ -223,9 +223,9 @@ fn run_guarded(text: &str, file: &File, version: IpVersion, flags: &[Flag]) -> O
     })
 }
 
-fn failed(pos: Pos, field: &str, reason: String) -> Outcome {
+fn failed(pos: Pos, field: &str, reason: String) -> RunReport {
     let failure = Failure { pos, field: field.to_owned(), reason, details: Vec::new() };
-    Outcome {
+    RunReport {
         verdict: Verdict::Fail(Box::new(failure)),
         packets: Vec::new(),
         log: Vec::new(),
@@ -234,11 +234,11 @@ fn failed(pos: Pos, field: &str, reason: String) -> Outcome {
 }
 
 /// Reads and runs one script.
-pub fn run_text(text: &str, file: &File, version: IpVersion, flags: &[Flag]) -> Outcome {
+pub fn run_text(text: &str, file: &File, version: IpVersion, flags: &[Flag]) -> RunReport {
     match read(text, version, flags) {
         Ok((script, settings)) => {
             let folder = file.path.parent().map(Path::to_path_buf).unwrap_or_default();
-            run(&script, &settings, &Place { folder, root: file.root.clone() })
+            run(&script, &settings, &ScriptFolder { folder, root: file.root.clone() })
         }
         Err(fault) if fault.no_meaning => skipped(fault.pos, fault.what),
         Err(fault) => failed(fault.pos, "syntax", fault.to_string()),

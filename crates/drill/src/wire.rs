@@ -8,8 +8,8 @@ use core::net::{IpAddr, SocketAddr};
 use datapath::packet::options::{FAST_OPEN_MAGIC, kind};
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, Tcp, TcpFlags,
-    TcpOptions, Transport, Udp, protocol,
+    Body, Extra, FlowLabel, Icmp, Ipv4, Ipv6, LinkHeader, Memory, Meta, Network, Packet, Tcp,
+    TcpFlags, TcpOptions, Transport, Udp, protocol,
 };
 
 /// Who talks to whom on the wire: the script's end and the host's.
@@ -86,7 +86,7 @@ pub(crate) fn network(src: IpAddr, dst: IpAddr, protocol: u8, info: IpInfo) -> N
 /// A packet without options.
 pub(crate) fn plain(network: Network, transport: Transport, len: u32) -> Packet {
     Packet {
-        link: Link::None,
+        link: LinkHeader::None,
         network,
         transport,
         body: Body { store: 0, offset: 0, len },

@@ -5,7 +5,7 @@
 //! length, TOS byte, and what became of it: ns since the departure before it and, if it changed,
 //! its TOS byte; or `-` if it was dropped, or still waited when the recording ended at `until`.
 
-use datapath::packet::{Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Transport, Udp};
+use datapath::packet::{Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Transport, Udp};
 use datapath::qdisc::police::{Police, PoliceStats};
 use datapath::qdisc::{Counted, Cx, Qdisc, Sched};
 use datapath::rng::Rng;
@@ -61,7 +61,7 @@ fn read(text: &str) -> Trace {
 fn packet(frame: &Frame, index: u32) -> Packet {
     let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
     let mut packet = Packet {
-        link: Link::Ethernet { dst: mac(2), src: mac(1) },
+        link: LinkHeader::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(Ipv4 {
             tos: frame.tos,
             ttl: 63,

@@ -20,7 +20,7 @@ pub use series::Label;
 
 use crate::results::Series;
 use earlier::Listed;
-use place::Place;
+use place::Destination;
 
 /// A directory that results go to.
 #[derive(Clone, Debug)]
@@ -116,8 +116,8 @@ pub fn begin(path: &Path) -> Result<Pending, Error> {
     }
     let failed = |problem| Error { path: path.into(), problem };
     let (sink, aside, target) = match place::of(path).map_err(failed)? {
-        Place::Through(file) => (file, None, path.to_path_buf()),
-        Place::Replaced { target, permissions } => {
+        Destination::Through(file) => (file, None, path.to_path_buf()),
+        Destination::Replaced { target, permissions } => {
             if let Some(parent) = target.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 fs::create_dir_all(parent).map_err(failed)?;
             }

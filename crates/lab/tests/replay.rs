@@ -11,8 +11,8 @@ use lab::replay::acks::{self, AckFate, End, FILTERS};
 use lab::replay::{self, Error, Options, Report, Select};
 use lab::run::{self, Silent};
 use lab::store::Store;
+use pcap::{Interface, LinkType, Reader, Record, Writer};
 use proptest::prelude::*;
-use sim::pcap::{Interface, LinkType, Reader, Record, Writer};
 
 const DOWNLOAD: &str = r#"
 schema = 1

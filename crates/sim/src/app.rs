@@ -21,10 +21,13 @@ pub use tcp_send::TcpSend;
 pub use tcp_sink::TcpSink;
 pub use udp_sink::{UdpEcho, UdpSink};
 
-use datapath::host::Host;
+use datapath::host::{Host, SocketId};
 use datapath::node::SocketReady;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
+
+/// What an application that calls with a socket relies on.
+const OPEN: &str = "an application closes its own sockets, and knows when it has";
 
 /// An application.
 pub trait App {
@@ -49,7 +52,7 @@ pub trait App {
     }
 
     /// It is about to be told that something is ready: the caches may be asked for what it will need.
-    fn foresee(&self) {}
+    fn prefetch(&self) {}
 
     /// What it has to show.
     fn report(&self) -> AppReport;
@@ -59,7 +62,7 @@ pub trait App {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AppReport {
     /// The socket opened or accepted last.
-    pub socket: Option<u32>,
+    pub socket: Option<SocketId>,
     /// Payload bytes given to its sockets.
     pub sent_bytes: u64,
     /// Payload bytes read from its sockets.
@@ -100,8 +103,8 @@ impl AppCx<'_> {
     }
 
     /// Says that a socket belongs to this application, which is then called when it is ready.
-    pub fn own(&mut self, socket: u32) {
-        let index = socket as usize;
+    pub fn own(&mut self, socket: SocketId) {
+        let index = socket.index();
         if index >= self.owners.len() {
             self.owners.resize(index + 1, u32::MAX);
         }

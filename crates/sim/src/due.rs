@@ -114,8 +114,8 @@ impl Entry {
     /// An application hears that something has become ready: before all else at that time. `number`
     /// is that of what became ready.
     #[inline]
-    pub fn hearing(after_ns: u32, node: NodeId, number: u32) -> Self {
-        Self { after_ns, what: number, whose: Whose::new(EventId::HEARING, node, Port(0)) }
+    pub fn notification(after_ns: u32, node: NodeId, number: u32) -> Self {
+        Self { after_ns, what: number, whose: Whose::new(EventId::NOTIFICATION, node, Port(0)) }
     }
 
     /// Which event, in the order of those at one time.
@@ -154,7 +154,7 @@ impl Entry {
         self.what & DAMAGED != 0
     }
 
-    /// The number that [`hearing`](Self::hearing) was given.
+    /// The number that [`notification`](Self::notification) was given.
     #[inline]
     pub fn number(&self) -> u32 {
         self.what

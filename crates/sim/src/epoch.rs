@@ -32,7 +32,7 @@ pub(crate) struct Epoch {
     /// How many entries there are up to each group, while they are sorted.
     counts: Vec<u32>,
     /// Readiness that applications hear of in this epoch.
-    heard: Vec<Ready>,
+    notified: Vec<Ready>,
 }
 
 /// A group has this many entries, or more groups than that have none, before entries are sorted by
@@ -50,7 +50,7 @@ impl Epoch {
         self.take_pending(part, end);
         if !self.entries.is_empty() {
             self.sort_by_group();
-            self.work_off(part);
+            self.run_groups(part);
         }
         part.end = Instant::ZERO;
         part.now = Instant::from_nanos(end.as_nanos() - 1);
@@ -58,15 +58,15 @@ impl Epoch {
 
     /// Who hears of something in this epoch has entries for it, too.
     fn take_pending(&mut self, part: &mut Partition, end: Instant) {
-        self.heard.clear();
+        self.notified.clear();
         if part.pending.is_empty() || part.pending_at >= end {
             return;
         }
         part.pending.sort_by_key(|ready| ready.rank);
-        core::mem::swap(&mut self.heard, &mut part.pending);
+        core::mem::swap(&mut self.notified, &mut part.pending);
         let after_ns = (part.pending_at - part.begin).as_nanos() as u32;
-        for (number, ready) in (0..).zip(&self.heard) {
-            self.entries.push(Entry::hearing(after_ns, ready.node, number));
+        for (number, ready) in (0..).zip(&self.notified) {
+            self.entries.push(Entry::notification(after_ns, ready.node, number));
         }
     }
 
@@ -124,7 +124,7 @@ impl Epoch {
     }
 
     /// Lets each group do what it has to do.
-    fn work_off(&mut self, part: &mut Partition) {
+    fn run_groups(&mut self, part: &mut Partition) {
         let asks = part.exceeds_caches() && self.groups.are_single();
         for (run, range) in self.runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
@@ -134,18 +134,18 @@ impl Epoch {
             }
             let router = asks.then(|| self.sorted[range.start].node());
             let router = router.filter(|node| part.is_router(*node));
-            part.work_off(&self.sorted, range, &self.heard, (asks, router));
+            part.run_group(&self.sorted, range, &self.notified, (asks, router));
         }
     }
 }
 
 impl Partition {
     /// Lets one group do the entries of this range and what follows from them.
-    fn work_off(
+    fn run_group(
         &mut self,
         sorted: &[Entry],
         range: core::ops::Range<usize>,
-        heard: &[Ready],
+        notified: &[Ready],
         (asks, router): (bool, Option<NodeId>),
     ) {
         let mut next = range.start;
@@ -181,25 +181,25 @@ impl Partition {
                 if asks {
                     self.prefetch_entries(sorted, next, router);
                 }
-                if entry.id() == EventId::HEARING {
-                    self.do_hearing(heard[entry.number() as usize]);
+                if entry.id() == EventId::NOTIFICATION {
+                    self.do_notification(notified[entry.number() as usize]);
                 } else {
                     self.do_entry(*entry);
                 }
             }
         }
-        self.hear_later();
+        self.notify_later();
     }
 
     #[inline]
     fn do_entry(&mut self, entry: Entry) {
         self.rank = self.rank.max(Rank::of_event(self.run, entry.id().number()));
-        self.happen(entry);
+        self.handle(entry);
     }
 
-    fn do_hearing(&mut self, ready: Ready) {
+    fn do_notification(&mut self, ready: Ready) {
         self.rank = ready.rank;
-        self.hear(ready.node, ready.socket);
+        self.notify_app(ready.node, ready.socket);
     }
 }
 

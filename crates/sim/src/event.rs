@@ -65,7 +65,7 @@ pub(crate) fn new_index(count: usize) -> u32 {
 impl EventId {
     /// No event of a node, a link or an application has this one: applications that hear what became
     /// ready come before all else.
-    pub const HEARING: Self = Self(0);
+    pub const NOTIFICATION: Self = Self(0);
 
     #[inline]
     pub fn new(kind: Kind, index: u32) -> Self {

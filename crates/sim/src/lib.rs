@@ -6,9 +6,9 @@
 //! | [`world`] | nodes, links and applications in virtual time |
 //! | [`epoch`] | how time goes on: epoch by epoch, group by group |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
-//! | [`rules`] | deterministic trouble on a link: the n-th packet, the n-th copy of a byte |
+//! | [`rules`] | deterministic impairments on a link: the n-th packet, the n-th copy of a byte |
 //! | [`app`] | what runs on hosts: bulk senders, sinks, probes |
-//! | [`pcap`] | capture files, read and written |
+//! | [`capture`] | what passes on chosen links, written to a pcapng file |
 //! | [`record`] | what is written down: counters, drops, fingerprints |
 //!
 //! The same world with the same seed gives the same packets at the same nanoseconds, on every
@@ -16,14 +16,15 @@
 
 pub mod app;
 mod calendar;
+pub mod capture;
 mod due;
 pub mod epoch;
 mod event;
 mod groups;
+mod impairment;
 pub mod link;
 mod log;
 mod partition;
-pub mod pcap;
 mod pool;
 mod prefetch;
 mod progress;
@@ -32,5 +33,4 @@ pub mod rules;
 pub mod schedule;
 mod send;
 pub mod topology;
-mod trouble;
 pub mod world;

@@ -4,9 +4,9 @@
 //! has left; then the node gets its credit back. It reaches the far end one propagation delay
 //! later: what is on the way waits in the calendar. What a link without a rate takes leaves at once.
 
+use crate::impairment::{Fate, Impairments};
 use crate::rules::{Direction, Rule, Rules};
 use crate::schedule::{Place, Schedule};
-use crate::trouble::{Fate, Trouble};
 use datapath::node::Port;
 use datapath::packet::{Meta, Packet};
 use datapath::prefetch::prefetch;
@@ -14,7 +14,7 @@ use datapath::units::{Bytes, Duration, Instant, NANOS_PER_SEC, Rate};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-pub use crate::trouble::Chances;
+pub use crate::impairment::Chances;
 
 /// Index of a link (one direction) in its world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,16 +36,16 @@ pub struct LinkConfig {
     /// Packets that the device at the sending end holds besides its queue (TX ring with byte
     /// queue limits): the credit of the port. At least one.
     pub ring: u32,
-    /// Chances of trouble on the way.
+    /// Chances of impairments on the way.
     pub chances: Chances,
-    /// Rules of trouble on the way, asked before the chances, at the time when the last bit of a
+    /// Rules of impairments on the way, asked before the chances, at the time when the last bit of a
     /// packet has left.
     pub rules: Vec<Rule>,
     /// The direction of this link in the words of the rules.
     pub direction: Direction,
-    /// The device cuts super-packets and puts their segments on the wire one by one, as a network
+    /// The device segments_super_packets super-packets and puts their segments on the wire one by one, as a network
     /// card does; otherwise they cross whole, as between two veth.
-    pub cuts: bool,
+    pub segments_super_packets: bool,
     /// Both ends are in one kernel (veth): the hash that a packet's sender has drawn goes along. A
     /// wire carries bytes only.
     pub veth: bool,
@@ -82,13 +82,13 @@ pub struct Link {
     leaving_at: Instant,
     /// The receiving end.
     pub to: (NodeId, Port),
-    trouble: Option<Box<Trouble>>,
+    impairments: Option<Box<Impairments>>,
     /// It changes. Its rate is none then, or its delay the least that there will be.
     place: Option<Box<Place>>,
     veth: bool,
     pub(crate) up: bool,
     /// Super-packets are cut here.
-    pub(crate) cuts: bool,
+    pub(crate) segments_super_packets: bool,
     /// The sending end.
     pub from: (NodeId, Port),
     /// When what waits in the ring to be serialised will have left.
@@ -97,7 +97,7 @@ pub struct Link {
 
 /// What a packet put on a link makes necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Put {
+pub(crate) struct Transmission {
     /// An event for the end of the transmission.
     pub sent: Option<Instant>,
     /// The packet left in no time: credit is due now.
@@ -116,7 +116,7 @@ impl Default for LinkConfig {
             chances: Chances::default(),
             rules: Vec::new(),
             direction: Direction::Forward,
-            cuts: false,
+            segments_super_packets: false,
             veth: false,
         }
     }
@@ -147,7 +147,7 @@ impl Link {
         let schedule = config.schedule.as_ref();
         let delays = schedule.is_some_and(|schedule| schedule.delays());
         let paced = schedule.is_some_and(|schedule| schedule.paces());
-        let trouble = !rules.is_empty() || !config.chances.is_none() || delays;
+        let impairments = !rules.is_empty() || !config.chances.is_none() || delays;
         Self {
             busy_until: Instant::ZERO,
             rate: if paced { None } else { config.rate },
@@ -161,16 +161,17 @@ impl Link {
             from,
             to,
             stats: LinkStats::default(),
-            trouble: trouble.then(|| Box::new(Trouble::new(rules, config.chances, seed, id.0))),
+            impairments: impairments
+                .then(|| Box::new(Impairments::new(rules, config.chances, seed, id.0))),
             up: true,
-            cuts: config.cuts,
+            segments_super_packets: config.segments_super_packets,
         }
     }
 
     /// Takes a segment of a super-packet that is not the last: nobody is told when it has left.
-    pub(crate) fn put_segment(&mut self, now: Instant, packet: &mut Packet) -> Put {
+    pub(crate) fn transmit_segment(&mut self, now: Instant, packet: &mut Packet) -> Transmission {
         let size = self.count(packet);
-        Put { sent: None, at_once: false, leaves: self.leaves_at(now, size) }
+        Transmission { sent: None, at_once: false, leaves: self.leaves_at(now, size) }
     }
 
     /// Counts a packet that is put on this link; gives its size.
@@ -218,12 +219,12 @@ impl Link {
     /// Takes a packet from the node at the sending end. `credit_at` is asked whether it is enough
     /// to tell the node now when the packet will have left; else there is an event at that time.
     #[inline]
-    pub(crate) fn put(
+    pub(crate) fn transmit(
         &mut self,
         now: Instant,
         packet: &mut Packet,
         credit_at: impl FnOnce(Instant) -> bool,
-    ) -> Put {
+    ) -> Transmission {
         let size = self.count(packet);
         if !self.veth {
             packet.hash = 0;
@@ -240,24 +241,24 @@ impl Link {
                 sent = Some(leaves);
             }
         }
-        Put { sent, at_once, leaves }
+        Transmission { sent, at_once, leaves }
     }
 
     /// Whether something may happen on the way.
     #[inline]
-    pub(crate) fn has_trouble(&self) -> bool {
-        self.trouble.is_some()
+    pub(crate) fn is_impaired(&self) -> bool {
+        self.impairments.is_some()
     }
 
     /// What becomes of a packet on the way whose last bit leaves at `leaves`.
     pub(crate) fn decide(&mut self, leaves: Instant, packet: &mut Packet) -> Fate {
-        let trouble = self.trouble.as_mut().expect("asked before");
+        let impairments = self.impairments.as_mut().expect("asked before");
         let schedule = self.place.as_ref().map(|place| &place.schedule);
         let delay = match schedule {
             Some(schedule) if schedule.delays() => schedule.delay_at(leaves),
             _ => self.delay,
         };
-        let fate = trouble.decide(leaves, delay, packet);
+        let fate = impairments.decide(leaves, delay, packet);
         let segments = u64::from(packet.segments());
         match fate {
             Fate::Lost => self.stats.lost += segments,
@@ -321,14 +322,16 @@ impl Link {
     }
 
     /// Ends what goes wrong on the link: packets to come meet neither rules nor chances.
-    pub fn end_trouble(&mut self) {
-        if let Some(trouble) = &mut self.trouble {
-            trouble.end();
+    pub fn end_impairments(&mut self) {
+        if let Some(impairments) = &mut self.impairments {
+            impairments.end();
         }
     }
 
     /// The rules with the number of times that each has decided.
     pub fn rule_hits(&self) -> Vec<(Rule, u64)> {
-        self.trouble.as_ref().map_or(Vec::new(), |trouble| trouble.rules.hits().collect())
+        self.impairments
+            .as_ref()
+            .map_or(Vec::new(), |impairments| impairments.rules.hits().collect())
     }
 }

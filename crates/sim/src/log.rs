@@ -2,7 +2,7 @@
 //! order in which events one after the other would have brought it about.
 
 use crate::link::{Link, LinkId, NodeId};
-use crate::record::{Observer, Place, Sees, digest, sacks};
+use crate::record::{DropPlace, Observer, Sees, digest, sacks};
 use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::trace::Event;
@@ -45,7 +45,7 @@ impl Rank {
 
     /// That of whoever hears what became ready in this turn.
     #[inline]
-    pub fn of_hearing(self) -> Self {
+    pub fn of_notification(self) -> Self {
         Self { shorter: self.shorter.saturating_sub(1), id: self.id }
     }
 }
@@ -76,7 +76,7 @@ struct Seen {
 enum What {
     Sent(LinkId, u32),
     Delivered(LinkId, u32),
-    Dropped(Place, Reason, u32),
+    Dropped(DropPlace, Reason, u32),
     Event(NodeId, u32),
     Digest { link: LinkId, digest: u64, sacks: u32, count: u8 },
 }
@@ -118,7 +118,7 @@ impl Log {
         }
     }
 
-    pub fn note_drop(&mut self, turn: Turn, place: Place, reason: Reason, packet: &Packet) {
+    pub fn note_drop(&mut self, turn: Turn, place: DropPlace, reason: Reason, packet: &Packet) {
         if self.sees.dropped {
             let packet = self.keep(packet);
             self.seen.push(Seen { turn, what: What::Dropped(place, reason, packet) });

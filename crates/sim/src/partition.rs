@@ -9,7 +9,7 @@ use crate::link::{Link, LinkId, NodeId};
 use crate::log::{Log, Rank, Turn};
 use crate::pool::{PacketId, Pool};
 use crate::progress::{Moment, Told};
-use crate::record::{Observer, Place};
+use crate::record::{DropPlace, Observer};
 use crate::world::WorldStats;
 use datapath::host::Host;
 use datapath::node::{Poll, Rx, SocketReady};
@@ -141,7 +141,7 @@ impl NodeState {
     /// The application that will hear of the next packet, as a rule; beyond all if none does.
     #[inline]
     pub fn likely_app(&self) -> usize {
-        let owner = self.owners.get(self.host.likely_socket() as usize);
+        let owner = self.owners.get(self.host.likely_socket());
         owner.map_or(usize::MAX, |owner| *owner as usize)
     }
 }
@@ -151,7 +151,7 @@ impl AppState {
     #[inline]
     pub fn prefetch(&self) {
         if let Some(app) = &self.app {
-            app.foresee();
+            app.prefetch();
         }
     }
 }
@@ -217,17 +217,17 @@ impl Partition {
         for index in 0..self.called.len() {
             let ready = self.called[index];
             self.rank = ready.rank;
-            self.hear(ready.node, ready.socket);
+            self.notify_app(ready.node, ready.socket);
         }
         self.called.clear();
     }
 
     /// An application hears that something has become ready, and what its node then has to say is
     /// heard.
-    pub fn hear(&mut self, node: NodeId, ready: SocketReady) {
+    pub fn notify_app(&mut self, node: NodeId, ready: SocketReady) {
         self.latest = self.latest.max(self.now);
         let owners = &self.nodes[node.0 as usize].owners;
-        let owner = owners.get(ready.socket as usize).copied().unwrap_or(NO_APP);
+        let owner = owners.get(ready.socket.index()).copied().unwrap_or(NO_APP);
         if owner != NO_APP {
             self.enter_app(owner, |app, cx| app.ready(cx, ready));
         }
@@ -236,7 +236,7 @@ impl Partition {
 
     /// Does what an entry says, which is due now.
     #[inline]
-    pub fn happen(&mut self, entry: Entry) {
+    pub fn handle(&mut self, entry: Entry) {
         let id = entry.id();
         let index = id.index();
         match id.kind() {
@@ -267,7 +267,7 @@ impl Partition {
                 self.count_event();
                 let late = &mut self.nodes[index as usize].late;
                 let ready = late.pop_front().expect("one for each event");
-                self.hear(NodeId(index), ready);
+                self.notify_app(NodeId(index), ready);
             }
             Kind::Command => unreachable!("commands end epochs"),
         }
@@ -312,7 +312,7 @@ impl Partition {
     pub fn on_link_drop(&mut self, id: LinkId, reason: Reason, packet: PacketId) {
         let packet = self.pool.take(packet);
         self.stats.link_drops += u64::from(packet.segments());
-        self.log.note_drop(self.turn(), Place::Link(id), reason, &packet);
+        self.log.note_drop(self.turn(), DropPlace::Link(id), reason, &packet);
     }
 
     fn on_wake(&mut self, node: NodeId) {
@@ -394,7 +394,7 @@ impl Partition {
     fn on_node_drop(&mut self, node: NodeId, reason: Reason, id: PacketId) {
         let packet = self.pool.get(id);
         self.stats.node_drops += u64::from(packet.segments());
-        self.log.note_drop(self.turn(), Place::Node(node), reason, packet);
+        self.log.note_drop(self.turn(), DropPlace::Node(node), reason, packet);
     }
 
     #[inline]
@@ -405,12 +405,12 @@ impl Partition {
             let at = self.now + state.late_by;
             self.push(Due::event(at, EventId::new(Kind::Late, node.0), node));
         } else {
-            self.ready.push(Ready { node, socket, rank: self.rank.of_hearing() });
+            self.ready.push(Ready { node, socket, rank: self.rank.of_notification() });
         }
     }
 
     /// What has become ready is heard later: nobody hears anything more at this time.
-    pub fn hear_later(&mut self) {
+    pub fn notify_later(&mut self) {
         if !self.ready.is_empty() {
             self.pending_at = self.now + APPS_RUN_AFTER;
             self.pending.append(&mut self.ready);

@@ -27,7 +27,7 @@ impl Pool {
         if let Some(index) = self.free.pop() {
             let soon = self.free.len().checked_sub(AHEAD).map(|place| self.free[place]);
             if let Some(soon) = soon {
-                self.slots[soon as usize].foresee();
+                self.slots[soon as usize].prefetch();
             }
             return PacketId(index);
         }

@@ -7,14 +7,14 @@
 use crate::due::Entry;
 use crate::link::NodeId;
 use crate::partition::Partition;
-use datapath::host::Ahead;
+use datapath::host::PrefetchStep;
 use datapath::node::Port;
 use datapath::prefetch::{prefetch, prefetch_at};
 
 /// How many entries ahead each step is.
 const PACKET: usize = 24;
 const ELSEWHERE: usize = 13;
-const WAY: usize = 8;
+const ROUTE: usize = 8;
 const REST: usize = 4;
 
 /// A host counts as so many packets.
@@ -37,7 +37,7 @@ impl Partition {
         if let Some(entry) = sorted.get(next + PACKET)
             && let Some(packet) = entry.arriving()
         {
-            self.pool.get(packet).foresee();
+            self.pool.get(packet).prefetch();
         }
         if let Some(router) = router {
             self.prefetch_for_router(sorted, next, router);
@@ -52,13 +52,13 @@ impl Partition {
             Some((entry, self.pool.get(entry.arriving()?)))
         };
         if let Some((entry, packet)) = arrival(ELSEWHERE) {
-            node.host.prefetch(Ahead::Packet(entry.port(), packet));
+            node.host.prefetch(PrefetchStep::Packet(entry.port(), packet));
         }
-        if let Some((_, packet)) = arrival(WAY) {
-            self.prefetch_link_behind(router, node.host.prefetch(Ahead::Way(packet)));
+        if let Some((_, packet)) = arrival(ROUTE) {
+            self.prefetch_link_behind(router, node.host.prefetch(PrefetchStep::Route(packet)));
         }
         if let Some((_, packet)) = arrival(REST) {
-            node.host.prefetch(Ahead::Rest(packet));
+            node.host.prefetch(PrefetchStep::Rest(packet));
         }
     }
 
@@ -72,13 +72,13 @@ impl Partition {
         if let Some(entry) = host(4) {
             let node = &self.nodes[entry.node().0 as usize];
             prefetch(&node.wake);
-            node.host.prefetch(Ahead::Host);
+            node.host.prefetch(PrefetchStep::Host);
         }
         if let Some(entry) = host(3)
             && let Some(packet) = entry.arriving()
         {
             let node = &self.nodes[entry.node().0 as usize];
-            node.host.prefetch(Ahead::Packet(entry.port(), self.pool.get(packet)));
+            node.host.prefetch(PrefetchStep::Packet(entry.port(), self.pool.get(packet)));
             prefetch_at(&node.links, 0);
             prefetch_at(&node.owners, 0);
         }
@@ -86,7 +86,7 @@ impl Partition {
             && let Some(packet) = entry.arriving()
         {
             let node = &self.nodes[entry.node().0 as usize];
-            let out = node.host.prefetch(Ahead::Way(self.pool.get(packet)));
+            let out = node.host.prefetch(PrefetchStep::Route(self.pool.get(packet)));
             self.prefetch_link_behind(entry.node(), out);
             prefetch_at(&self.apps, node.likely_app());
         }
@@ -94,7 +94,7 @@ impl Partition {
             && let Some(packet) = entry.arriving()
         {
             let node = &self.nodes[entry.node().0 as usize];
-            node.host.prefetch(Ahead::Rest(self.pool.get(packet)));
+            node.host.prefetch(PrefetchStep::Rest(self.pool.get(packet)));
             if let Some(app) = self.apps.get(node.likely_app()) {
                 app.prefetch();
             }

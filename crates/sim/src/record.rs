@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// Where a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum DropPlace {
     /// In a node: its queues, its network layer, its sockets.
     Node(NodeId),
     /// On the way.
@@ -78,7 +78,7 @@ pub trait Observer {
     }
 
     /// A packet was dropped.
-    fn dropped(&mut self, now: Instant, place: Place, reason: Reason, packet: &Packet) {
+    fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, packet: &Packet) {
         let _ = (now, place, reason, packet);
     }
 
@@ -111,7 +111,7 @@ impl<T: Observer> Observer for Rc<RefCell<T>> {
         self.borrow_mut().delivered(now, link, packet);
     }
 
-    fn dropped(&mut self, now: Instant, place: Place, reason: Reason, packet: &Packet) {
+    fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, packet: &Packet) {
         self.borrow_mut().dropped(now, place, reason, packet);
     }
 
@@ -128,7 +128,7 @@ impl<T: Observer> Observer for Rc<RefCell<T>> {
 #[derive(Debug, Default)]
 pub struct DropLog {
     /// The drops in order of time.
-    pub drops: Vec<(Instant, Place, Reason)>,
+    pub drops: Vec<(Instant, DropPlace, Reason)>,
 }
 
 impl Observer for DropLog {
@@ -136,7 +136,7 @@ impl Observer for DropLog {
         Sees { dropped: true, ..Sees::NOTHING }
     }
 
-    fn dropped(&mut self, now: Instant, place: Place, reason: Reason, _packet: &Packet) {
+    fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, _packet: &Packet) {
         self.drops.push((now, place, reason));
     }
 }

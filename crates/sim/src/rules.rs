@@ -1,4 +1,4 @@
-//! Deterministic trouble on a link: rules that pick packets by number, by byte or by time.
+//! Deterministic impairments on a link: rules that pick packets by number, by byte or by time.
 //!
 //! The words are those of the recorded transfers: `DIR MATCH ACTION` with DIR `f` or `r`; MATCH
 //! `data K` (the K-th packet with payload, retransmissions count too), `every N K` (the K-th and
@@ -109,7 +109,7 @@ pub struct RuleError {
 
 /// What the rules say about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// It goes on.
     Pass,
     /// It is lost.
@@ -174,12 +174,12 @@ impl Rules {
     }
 
     /// Judges a packet that passes at `at`.
-    pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> Verdict {
+    pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> RuleVerdict {
         // The box reads the packet and writes a new one: the sender's memory does not travel on.
         let in_a_page = packet.body.len < PAGE;
         packet.meta.memory = if in_a_page { Memory::Linear } else { Memory::Paged };
         if self.list.is_empty() {
-            return Verdict::Pass;
+            return RuleVerdict::Pass;
         }
         let sight = self.look(at, packet);
         let (data, acks, syns) = (self.data, self.acks, self.syns);
@@ -190,7 +190,7 @@ impl Rules {
                 decided = Some(counted.rule);
             }
         }
-        decided.map_or(Verdict::Pass, |rule| apply(rule, at, packet))
+        decided.map_or(RuleVerdict::Pass, |rule| apply(rule, at, packet))
     }
 
     fn look(&mut self, at: Instant, packet: &Packet) -> Sight {
@@ -234,17 +234,17 @@ impl Counted {
     }
 }
 
-fn apply(rule: Rule, at: Instant, packet: &mut Packet) -> Verdict {
+fn apply(rule: Rule, at: Instant, packet: &mut Packet) -> RuleVerdict {
     match (rule.action, rule.matches) {
-        (Action::Drop, _) => Verdict::Drop,
-        (Action::Delay(span), _) => Verdict::Delay(span),
+        (Action::Drop, _) => RuleVerdict::Drop,
+        (Action::Delay(span), _) => RuleVerdict::Delay(span),
         // A copy leaves after all else of its moment: the box empties its input first.
-        (Action::Duplicate(span), _) => Verdict::Duplicate(span.max(Duration::from_nanos(1))),
-        (Action::Hold, Match::Time { to, .. }) => Verdict::Delay(to - at),
-        (Action::Hold, _) => Verdict::Pass,
+        (Action::Duplicate(span), _) => RuleVerdict::Duplicate(span.max(Duration::from_nanos(1))),
+        (Action::Hold, Match::Time { to, .. }) => RuleVerdict::Delay(to - at),
+        (Action::Hold, _) => RuleVerdict::Pass,
         (Action::Mark, _) => {
             packet.mark_ce();
-            Verdict::Pass
+            RuleVerdict::Pass
         }
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::due::Due;
 use crate::event::{EventId, Kind};
-use crate::link::{LinkId, NodeId, Put};
+use crate::impairment::Fate;
+use crate::link::{LinkId, NodeId, Transmission};
 use crate::partition::Partition;
 use crate::pool::PacketId;
-use crate::trouble::Fate;
 use crate::world::HOP_BYTES;
 use datapath::node::Port;
 use datapath::packet::Memory;
@@ -20,17 +20,19 @@ impl Partition {
     #[inline(never)]
     pub fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
         let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];
-        if self.pool.get(id).meta.gso_segs > 1 && self.links[link_id.0 as usize].cuts {
-            return self.cut_onto_link(node, port, link_id, id);
+        if self.pool.get(id).meta.gso_segs > 1
+            && self.links[link_id.0 as usize].segments_super_packets
+        {
+            return self.segment_onto_link(node, port, link_id, id);
         }
         self.note_sent(link_id, id);
         let link = &mut self.links[link_id.0 as usize];
         let host = &mut self.nodes[node.0 as usize].host;
         let credit_at = |at| host.credit_at(self.now, port, at);
-        let put = link.put(self.now, self.pool.get_mut(id), credit_at);
+        let transmission = link.transmit(self.now, self.pool.get_mut(id), credit_at);
         assert!(link.up, "a port that is down sends nothing");
-        self.send_off(node, link_id, id, put);
-        if put.at_once {
+        self.send_off(node, link_id, id, transmission);
+        if transmission.at_once {
             self.nodes[node.0 as usize].host.credit(self.now, port);
         }
     }
@@ -38,7 +40,7 @@ impl Partition {
     /// A device puts the segments of a super-packet on the wire one by one; its room is free again
     /// when the last has left.
     #[cold]
-    fn cut_onto_link(&mut self, node: NodeId, port: Port, link_id: LinkId, id: PacketId) {
+    fn segment_onto_link(&mut self, node: NodeId, port: Port, link_id: LinkId, id: PacketId) {
         let whole = self.pool.take(id);
         let last = whole.segment_count() - 1;
         for (index, mut segment) in (0..).zip(whole.segment()) {
@@ -52,8 +54,8 @@ impl Partition {
             let segment = self.pool.insert(segment);
             self.note_sent(link_id, segment);
             let link = &mut self.links[link_id.0 as usize];
-            let put = link.put_segment(self.now, self.pool.get_mut(segment));
-            self.send_off(node, link_id, segment, put);
+            let transmission = link.transmit_segment(self.now, self.pool.get_mut(segment));
+            self.send_off(node, link_id, segment, transmission);
         }
     }
 
@@ -78,20 +80,26 @@ impl Partition {
 
     /// What a packet put on a link makes necessary.
     #[inline]
-    fn send_off(&mut self, node: NodeId, link_id: LinkId, id: PacketId, put: Put) {
-        if let Some(at) = put.sent {
+    fn send_off(
+        &mut self,
+        node: NodeId,
+        link_id: LinkId,
+        id: PacketId,
+        transmission: Transmission,
+    ) {
+        if let Some(at) = transmission.sent {
             self.push(Due::event(at, EventId::new(Kind::Sent, link_id.0), node));
         }
         let link = &self.links[link_id.0 as usize];
-        if link.has_trouble() {
-            return self.send_into_trouble(link_id, id, put.leaves);
+        if link.is_impaired() {
+            return self.send_impaired(link_id, id, transmission.leaves);
         }
-        let (at, to) = (put.leaves + link.delay(), link.to);
+        let (at, to) = (transmission.leaves + link.delay(), link.to);
         self.push(Due::arrival(at, link_id, to, id, false));
     }
 
     #[cold]
-    fn send_into_trouble(&mut self, link_id: LinkId, id: PacketId, leaves: Instant) {
+    fn send_impaired(&mut self, link_id: LinkId, id: PacketId, leaves: Instant) {
         let link = &mut self.links[link_id.0 as usize];
         let to = link.to;
         match link.decide(leaves, self.pool.get_mut(id)) {

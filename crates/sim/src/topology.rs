@@ -11,7 +11,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use datapath::fib::{Decision, FibError, Prefix, Route};
 use datapath::host::{Host, PortConfig};
 use datapath::node::Port;
-use datapath::packet::{Link, MacAddr};
+use datapath::packet::{LinkHeader, MacAddr};
 use datapath::qdisc::Sched;
 use datapath::units::Instant;
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ impl Topology {
         let (own, peer) = if is_a { (1, 2) } else { (2, 1) };
         let interface = PortConfig {
             addresses: vec![default_addresses(wire)[usize::from(!is_a)]],
-            link: Link::Ethernet { dst: mac(wire, peer), src: mac(wire, own) },
+            link: LinkHeader::Ethernet { dst: mac(wire, peer), src: mac(wire, own) },
             ..PortConfig::default()
         };
         End { node, port, interface, qdisc: None, link }

@@ -110,7 +110,7 @@ impl World {
     }
 
     /// True if applications have heard of everything that became ready so far.
-    pub fn all_heard(&self) -> bool {
+    pub fn all_notified(&self) -> bool {
         self.part.pending.is_empty() && self.part.nodes.iter().all(|node| node.late.is_empty())
     }
 
@@ -135,7 +135,7 @@ impl World {
     }
 
     fn end_outside(&mut self) {
-        self.part.hear_later();
+        self.part.notify_later();
         self.part.log.show(&mut self.observers);
     }
 
@@ -333,7 +333,7 @@ impl World {
             return false;
         }
         if command.is_some_and(|at| at <= begin) {
-            self.obey();
+            self.run_command();
             return true;
         }
         let after = calendar.begin(number + 1).min(end + Duration::from_nanos(1));
@@ -349,7 +349,7 @@ impl World {
     }
 
     /// A command is due, and nothing before it but what applications are to hear at that time.
-    fn obey(&mut self) {
+    fn run_command(&mut self) {
         let Some(Reverse((at, index))) = self.due_commands.pop() else { return };
         self.part.now = at;
         if self.part.pending_at == at {

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use sim::app::{Cbr, Exchange, Ping, RequestClient, ResponseServer, TcpSend, TcpSink, UdpSink};
 use sim::epoch::Grouping;
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
-use sim::record::{Fingerprint, Observer, Place};
+use sim::record::{DropPlace, Fingerprint, Observer};
 use sim::topology::Topology;
 use sim::world::{AppId, World};
 use std::cell::RefCell;
@@ -55,12 +55,12 @@ fn any_plan() -> impl Strategy<Value = Plan> {
     let shape =
         (1u32..9, any::<bool>(), 20u64..900, 20u64..3_000, prop::option::of(5u64..200), 3u32..100);
     let late = prop::option::of(1u64..2_000);
-    let trouble = (any::<bool>(), any::<bool>(), 0u32..3, 0u64..300, any::<bool>(), late);
+    let impairments = (any::<bool>(), any::<bool>(), 0u32..3, 0u64..300, any::<bool>(), late);
     let down = prop::option::of((0u64..80_000, 0u64..40_000));
     let stops = prop::collection::vec(1u64..120_000, 0..6);
-    (shape, trouble, down, stops).prop_map(|(shape, trouble, down, mut stops)| {
+    (shape, impairments, down, stops).prop_map(|(shape, impairments, down, mut stops)| {
         let (pairs, aligned, access_us, middle_us, middle_mbit, queue) = shape;
-        let (gso, gro, loss, jitter_us, joined, slow_us) = trouble;
+        let (gso, gro, loss, jitter_us, joined, slow_us) = impairments;
         let (middle_us, middle_mbit, jitter_us) =
             if aligned { (access_us, None, 0) } else { (middle_us, middle_mbit, jitter_us) };
         let grid = if aligned { access_us } else { 1 };
@@ -220,10 +220,10 @@ impl Observer for All {
         self.0.push((now, "delivered", link.0, essence(packet)));
     }
 
-    fn dropped(&mut self, now: Instant, place: Place, reason: Reason, packet: &Packet) {
+    fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, packet: &Packet) {
         let (what, index) = match place {
-            Place::Node(node) => ("dropped in", node.0),
-            Place::Link(link) => ("lost on", link.0),
+            DropPlace::Node(node) => ("dropped in", node.0),
+            DropPlace::Link(link) => ("lost on", link.0),
         };
         self.0.push((now, what, index, essence(packet) ^ (reason as u64) << 56));
     }
@@ -237,7 +237,8 @@ impl Observer for All {
 
 /// Everything that can be seen of a world.
 fn look_at(world: &World, apps: &[AppId]) -> String {
-    let mut seen = format!("{:?} {:?} heard {}\n", world.now(), world.stats(), world.all_heard());
+    let mut seen =
+        format!("{:?} {:?} heard {}\n", world.now(), world.stats(), world.all_notified());
     for (id, link) in world.links() {
         writeln!(seen, "{:?} in flight {}", link.stats, world.in_flight(id)).expect("memory");
     }

@@ -80,7 +80,7 @@ fn what_was_sent_has_arrived_or_was_dropped_or_is_on_the_way() {
     let sink = world.add_app(b, Box::new(UdpSink::new(remote)), ms(0), None);
     for step in 1..40 {
         world.run_until(ms(step * 97));
-        while !world.all_heard() {
+        while !world.all_notified() {
             world.run_until(world.now() + APP);
         }
         let queued: u64 = (0..world.node_count())

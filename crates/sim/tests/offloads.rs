@@ -40,12 +40,12 @@ impl Observer for Wire {
 
 struct Setup {
     tso: bool,
-    cuts: bool,
+    segments_super_packets: bool,
     gro: bool,
     rx_usecs: u32,
 }
 
-const PLAIN: Setup = Setup { tso: false, cuts: false, gro: false, rx_usecs: 0 };
+const PLAIN: Setup = Setup { tso: false, segments_super_packets: false, gro: false, rx_usecs: 0 };
 const TOTAL: u64 = 3_000_000;
 
 /// 3 MB from A to B over 100 Mbit/s and 5 ms each way.
@@ -53,7 +53,8 @@ fn transfer(setup: &Setup) -> (World, [NodeId; 2], AppReport, Rc<RefCell<Wire>>)
     let mut net = Topology::new();
     let (a, b) = (net.host("A"), net.host("B"));
     let link = LinkConfig::new(Rate::from_mbit(100), Duration::from_millis(5));
-    let forward = LinkConfig { cuts: setup.cuts, ..link.clone() };
+    let forward =
+        LinkConfig { segments_super_packets: setup.segments_super_packets, ..link.clone() };
     let wire = net.wire_with(a, b, forward, link);
     let wire = net.wire_mut(wire);
     let offloads = Offloads { gso: true, tso: setup.tso, gro: setup.gro };
@@ -76,14 +77,15 @@ fn transfer(setup: &Setup) -> (World, [NodeId; 2], AppReport, Rc<RefCell<Wire>>)
     (world, [a, b], report, seen)
 }
 
-/// Super-packets cross a wire whole, unless the card cuts them: then the wire sees what a receiver
+/// Super-packets cross a wire whole, unless the card segments_super_packets them: then the wire sees what a receiver
 /// of ordinary frames expects, back to back, and the card has room for the next super-packet when
 /// the last bit of this one has left.
 #[test]
 fn a_network_card_cuts_super_packets_on_the_wire() {
     let (_, _, whole, seen) = transfer(&Setup { tso: true, ..PLAIN });
     assert!(seen.borrow().data.iter().any(|(_, _, segments)| *segments > 1));
-    let (world, [a, _], cut, seen) = transfer(&Setup { tso: true, cuts: true, ..PLAIN });
+    let (world, [a, _], cut, seen) =
+        transfer(&Setup { tso: true, segments_super_packets: true, ..PLAIN });
     let seen = seen.borrow();
     assert!(seen.data.iter().all(|(_, len, segments)| *len <= 1514 && *segments == 1));
     assert_eq!(seen.data.len() as u64, TOTAL.div_ceil(1448));

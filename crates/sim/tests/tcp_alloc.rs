@@ -3,6 +3,7 @@
 
 use allocation_counter::measure;
 use core::net::SocketAddr;
+use core::num::NonZeroU32;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
 use sim::app::{TcpSend, TcpSink};
@@ -55,7 +56,7 @@ fn allocations(tcp: &TcpConfig, warm: u64, end: u64, observed: bool) -> (u64, u6
 /// Windows that the receivers limit: nothing is lost, and every buffer has found its size.
 #[test]
 fn a_steady_flow_allocates_nothing() {
-    let tcp = TcpConfig { receive_buffer: 128 * 1024, ..TcpConfig::default() };
+    let tcp = TcpConfig { receive_buffer: NonZeroU32::new(128 * 1024), ..TcpConfig::default() };
     for observed in [false, true] {
         let (count, hops) = allocations(&tcp, 3, 6, observed);
         assert!(hops > 10_000, "{hops} hops");

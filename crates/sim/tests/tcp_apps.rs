@@ -1,6 +1,7 @@
 //! Applications over TCP: what they promise about bytes and times.
 
 use core::net::SocketAddr;
+use core::num::NonZeroU32;
 use datapath::host::SharedBuffer;
 use datapath::node::Port;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -83,7 +84,7 @@ fn an_application_that_is_off_half_of_the_time_sends_about_half() {
     let mut net = Net::new();
     let second = Duration::from_secs(1);
     // A large send buffer would go on sending while the application is off.
-    let config = TcpConfig { send_buffer: 100_000, ..tcp() };
+    let config = TcpConfig { send_buffer: NonZeroU32::new(100_000), ..tcp() };
     let sender = TcpSend::bulk(net.from, net.to, config).on_off(second, second);
     let sender = net.world.add_app(net.a, Box::new(sender), ms(0), Some(ms(20_000)));
     let sink = net.world.add_app(net.b, Box::new(TcpSink::new(net.to, tcp())), ms(0), None);

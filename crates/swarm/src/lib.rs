@@ -14,7 +14,7 @@
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
 //! | [`wire`] | one living host under a hostile wire |
 //! | [`route`] | routes, rules and next hops, changed while packets ask the way |
-//! | [`world`] | hosts, routers, applications and trouble; healed in the end, when every flow ends |
+//! | [`world`] | hosts, routers, applications and impairments; healed in the end, when every flow ends |
 //!
 //! A case is plain data, drawn from its seed before anything runs, so that a failure can be made
 //! simpler by leaving parts out. The same seed draws another case once the alphabet of its kind has
@@ -47,7 +47,7 @@ pub enum Kind {
     Wire,
     /// [`route`]: forwarding tables.
     Route,
-    /// [`world`]: whole worlds in trouble.
+    /// [`world`]: whole worlds with impairments.
     World,
 }
 

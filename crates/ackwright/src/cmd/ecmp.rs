@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use datapath::fib::hash::{HashFields, HashKey, Policy};
-use datapath::fib::{Fib, Link, Settings};
+use datapath::fib::{Fib, LinkState, Settings};
 use iproute::ip::{Devices, Ip};
 use lab::ecmp::{self, Disruption, FlowLoad, Load, Names, Stage};
 use lab::plot::{self, Scene};
@@ -252,7 +252,7 @@ fn draw_regions(
     };
     let mut failed = ip.fib.clone();
     for &port in &failure.ports {
-        failed.set_link(ip.now, port, Link { up: false, ..failed.link(port) });
+        failed.set_link(ip.now, port, LinkState { up: false, ..failed.link(port) });
     }
     let (before, after) = (ip.fib.candidates(&flow.key), failed.candidates(&flow.key));
     let names = Named(&ip.devices);

@@ -12,7 +12,7 @@
 mod namespace;
 mod packets;
 
-use datapath::fib::{Decision, Flow, RouteKey, dissect};
+use datapath::fib::{Decision, HashInput, RouteKey, dissect};
 use datapath::packet::Packet;
 use datapath::rng::Rng;
 use datapath::units::Instant;
@@ -274,7 +274,7 @@ fn sent(ip: &Ip, asked: &Asked) -> String {
         dst_port: asked.dport,
         ..RouteKey::to(asked.dst)
     };
-    exit(ip, ip.fib.forward(Instant::ZERO, &key, || Flow::of_socket(&key)))
+    exit(ip, ip.fib.forward(Instant::ZERO, &key, || HashInput::of_socket(&key)))
 }
 
 /// What the exit leads to.

@@ -7,7 +7,7 @@ use super::info::Shared;
 use super::links::apply_link;
 use super::route::{Prefix, Protocol, Route, RouteType, TableId, Target};
 use super::siblings::{self, share_a_hop, takes_siblings};
-use super::table::{Alias, Place, bits};
+use super::table::{Alias, InsertAt, bits};
 
 /// Metric of an IPv6 route that was given none (`IP6_RT_PRIO_USER`).
 pub const DEFAULT_METRIC_V6: u32 = 1024;
@@ -19,7 +19,7 @@ impl Fib {
         if self.equals(&route).next().is_some() {
             return Err(FibError::Exists);
         }
-        self.put(&route, Place::After);
+        self.put(&route, InsertAt::After);
         Ok(())
     }
 
@@ -28,7 +28,7 @@ impl Fib {
         let route = self.checked(route)?;
         self.refuse_twin(&route)?;
         if route.prefix.addr().is_ipv4() || !self.join_siblings(&route) {
-            self.put(&route, Place::After);
+            self.put(&route, InsertAt::After);
         }
         Ok(())
     }
@@ -42,7 +42,7 @@ impl Fib {
         }
         let route = self.checked(route)?;
         self.refuse_twin(&route)?;
-        self.put(&route, Place::Before);
+        self.put(&route, InsertAt::Before);
         Ok(())
     }
 
@@ -52,7 +52,7 @@ impl Fib {
         let route = self.checked(route)?;
         self.refuse_later_twin(&route)?;
         if !self.exchange(&route) {
-            self.put(&route, Place::After);
+            self.put(&route, InsertAt::After);
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Fib {
         self.infos.obtain(shared, |paths| paths.update(|path| apply_link(links, v6, path)))
     }
 
-    fn put(&mut self, route: &Route, place: Place) {
+    fn put(&mut self, route: &Route, place: InsertAt) {
         let alias = Alias::of(route, self.obtain_info(route));
         if route.prefix.addr().is_ipv4() {
             let (key, len) = bits::<u32>(&route.prefix);

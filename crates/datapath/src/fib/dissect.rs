@@ -3,7 +3,7 @@
 //! Anything malformed or truncated merely ends the walk: what was read so far counts. Nothing
 //! here panics on any input (property test).
 
-use super::flow::{Fields, Flow};
+use super::flow::{Fields, HashInput};
 use crate::packet::{Network, Packet, Transport};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -54,9 +54,9 @@ struct Header<'a> {
 }
 
 /// The flow of an IPv4 or IPv6 packet that begins with its network header.
-pub fn flow(bytes: &[u8]) -> Option<Flow> {
+pub fn flow(bytes: &[u8]) -> Option<HashInput> {
     let outer = network(bytes)?;
-    Some(Flow {
+    Some(HashInput {
         outer: outer.fields,
         l3_protocol: outer.l3_protocol,
         inner: innermost(&outer),
@@ -67,7 +67,7 @@ pub fn flow(bytes: &[u8]) -> Option<Flow> {
 }
 
 /// The flow of a packet: from its canonical headers, or from its raw bytes where it has them.
-pub fn packet_flow(packet: &Packet) -> Option<Flow> {
+pub fn packet_flow(packet: &Packet) -> Option<HashInput> {
     if let Some(extra) = packet.extra.as_ref().filter(|extra| !extra.raw.is_empty()) {
         return flow(extra.raw.get(usize::from(extra.network_offset)..)?);
     }
@@ -104,7 +104,7 @@ pub fn packet_flow(packet: &Packet) -> Option<Flow> {
     } else {
         fields
     };
-    Some(Flow {
+    Some(HashInput {
         outer,
         l3_protocol: outer.protocol,
         inner: None,

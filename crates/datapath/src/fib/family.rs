@@ -8,12 +8,13 @@ use super::route::{RouteType, TableId};
 use super::rules::{Action, Rule};
 use super::table::{Address, Alias, Table};
 use super::trie::NONE;
+use std::borrow::Cow;
 
 /// All of one address family.
 #[derive(Clone, Debug)]
 pub struct Family<K> {
     tables: Vec<Table<K>>,
-    rules: Vec<Rule>,
+    rules: Cow<'static, [Rule]>,
     /// The rules that can lead somewhere.
     steps: Vec<Step>,
 }
@@ -35,7 +36,7 @@ pub struct Found<'a> {
 
 /// What the rules and tables say before a next hop is chosen.
 #[derive(Clone, Copy, Debug)]
-pub enum Verdict<'a> {
+pub enum LookupResult<'a> {
     /// A route.
     Route(Found<'a>),
     /// A rule or a route refuses.
@@ -58,14 +59,18 @@ struct Step {
 impl<K: Address> Family<K> {
     /// No routes and the default rules.
     pub fn new(v6: bool) -> Self {
-        let mut family = Self { tables: Vec::new(), rules: Rule::defaults(v6), steps: Vec::new() };
+        let mut family = Self {
+            tables: Vec::new(),
+            rules: Cow::Borrowed(Rule::defaults(v6)),
+            steps: Vec::new(),
+        };
         family.prepare();
         family
     }
 
     /// True with the default rules and without routes for one TOS only.
     pub fn is_plain(&self, v6: bool) -> bool {
-        self.rules == Rule::defaults(v6)
+        *self.rules == *Rule::defaults(v6)
             && self.tables.iter().all(|table| table.iter().all(|(_, _, alias)| alias.tos == 0))
     }
 
@@ -95,7 +100,7 @@ impl<K: Address> Family<K> {
             return Err(FibError::Exists);
         }
         let at = self.rules.partition_point(|there| there.priority <= rule.priority);
-        self.rules.insert(at, rule);
+        self.rules.to_mut().insert(at, rule);
         self.prepare();
         Ok(())
     }
@@ -103,7 +108,7 @@ impl<K: Address> Family<K> {
     /// Removes the first rule that `wanted` picks.
     pub fn delete_rule(&mut self, wanted: impl FnMut(&Rule) -> bool) -> Result<Rule, FibError> {
         let at = self.rules.iter().position(wanted).ok_or(FibError::NoSuchEntry)?;
-        let rule = self.rules.remove(at);
+        let rule = self.rules.to_mut().remove(at);
         self.prepare();
         Ok(rule)
     }
@@ -116,6 +121,8 @@ impl<K: Address> Family<K> {
     /// The table with this number.
     pub fn table_mut(&mut self, id: TableId) -> &mut Table<K> {
         let index = self.tables.iter().position(|table| table.id == id).unwrap_or_else(|| {
+            // Hosts have two, and there may be many hosts.
+            self.tables.reserve_exact(1);
             self.tables.push(Table::new(id));
             self.prepare();
             self.tables.len() - 1
@@ -151,7 +158,7 @@ impl<K: Address> Family<K> {
         dst: K,
         want_len: bool,
         good: impl Fn(&Alias, &Info) -> bool,
-    ) -> Verdict<'a> {
+    ) -> LookupResult<'a> {
         let mut index = 0;
         while let Some(step) = self.steps.get(index) {
             let rule = &self.rules[step.rule as usize];
@@ -165,13 +172,13 @@ impl<K: Address> Family<K> {
                     let table = &self.tables[table as usize];
                     let want_len = want_len || rule.suppress_prefix_len.is_some();
                     match table.resolve(infos, key, dst, want_len, &good) {
-                        Verdict::Nothing | Verdict::Refuse(RouteType::Throw) => {}
-                        Verdict::Route(found)
+                        LookupResult::Nothing | LookupResult::Refuse(RouteType::Throw) => {}
+                        LookupResult::Route(found)
                             if rule.suppress_prefix_len.is_some_and(|l| found.prefix_len <= l) => {}
-                        Verdict::Route(found) => {
-                            return Verdict::Route(Found { rule: step.rule, ..found });
+                        LookupResult::Route(found) => {
+                            return LookupResult::Route(Found { rule: step.rule, ..found });
                         }
-                        verdict @ Verdict::Refuse(_) => return verdict,
+                        verdict @ LookupResult::Refuse(_) => return verdict,
                     }
                 }
                 Action::Goto(priority) => {
@@ -182,12 +189,12 @@ impl<K: Address> Family<K> {
                     }
                 }
                 Action::Nop => {}
-                Action::Blackhole => return Verdict::Refuse(RouteType::Blackhole),
-                Action::Unreachable => return Verdict::Refuse(RouteType::Unreachable),
-                Action::Prohibit => return Verdict::Refuse(RouteType::Prohibit),
+                Action::Blackhole => return LookupResult::Refuse(RouteType::Blackhole),
+                Action::Unreachable => return LookupResult::Refuse(RouteType::Unreachable),
+                Action::Prohibit => return LookupResult::Refuse(RouteType::Prohibit),
             }
         }
-        Verdict::Nothing
+        LookupResult::Nothing
     }
 }
 
@@ -201,10 +208,10 @@ impl<K: Address> Table<K> {
         dst: K,
         want_len: bool,
         good: impl Fn(&Alias, &Info) -> bool,
-    ) -> Verdict<'a> {
+    ) -> LookupResult<'a> {
         if !want_len && let Some(list) = self.trie.quick(dst) {
             if list == NONE {
-                return Verdict::Nothing;
+                return LookupResult::Nothing;
             }
             if let Some(verdict) = self.pick(infos, key, list, 0, &good) {
                 return verdict;
@@ -218,7 +225,7 @@ impl<K: Address> Table<K> {
             }
             at = at.shorter();
         }
-        Verdict::Nothing
+        LookupResult::Nothing
     }
 
     /// The first route of a prefix that fits and is in service.
@@ -230,18 +237,18 @@ impl<K: Address> Table<K> {
         list: u32,
         prefix_len: u8,
         good: impl Fn(&Alias, &Info) -> bool,
-    ) -> Option<Verdict<'a>> {
+    ) -> Option<LookupResult<'a>> {
         for alias in self.list(list) {
             if alias.tos != 0 && alias.tos != key.tos & super::TOS_MASK {
                 continue;
             }
             if alias.kind.is_refusal() {
-                return Some(Verdict::Refuse(alias.kind));
+                return Some(LookupResult::Refuse(alias.kind));
             }
             let info = infos.get(alias.info);
             if good(alias, info) {
                 let found = Found { table: self.id, prefix_len, alias, info, rule: 0 };
-                return Some(Verdict::Route(found));
+                return Some(LookupResult::Route(found));
             }
         }
         None

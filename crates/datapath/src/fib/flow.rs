@@ -23,7 +23,7 @@ pub struct Fields {
 
 /// Everything about a packet that some hash policy reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Flow {
+pub struct HashInput {
     /// The packet itself.
     pub outer: Fields,
     /// The protocol that IPv6's policy 0 hashes: the next-header field of the first header, which
@@ -40,7 +40,7 @@ pub struct Flow {
     pub from_packet: bool,
 }
 
-impl From<&RouteKey> for Flow {
+impl From<&RouteKey> for HashInput {
     /// The flow of an `ip route get` question. For IPv4 the kernel makes up a packet to ask with,
     /// for IPv6 it does not.
     fn from(key: &RouteKey) -> Self {
@@ -64,7 +64,7 @@ impl From<&RouteKey> for Flow {
     }
 }
 
-impl Flow {
+impl HashInput {
     /// The flow of a packet that a socket here is about to send.
     pub fn of_socket(key: &RouteKey) -> Self {
         Self { from_packet: false, ..Self::from(key) }

@@ -1,7 +1,7 @@
 //! The multipath hashes: Linux 6.18's SipHash policies and the jhash of the 2015 series.
 
 use super::error::FibError;
-use super::flow::{Fields, Flow};
+use super::flow::{Fields, HashInput};
 use super::jhash;
 use core::hash::Hasher as _;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -111,7 +111,7 @@ impl HashKey {
 }
 
 /// `fib_multipath_hash()` / `rt6_multipath_hash()`: 32 bits; the top 31 of them choose.
-pub fn hash(policy: Policy, fields: HashFields, key: HashKey, flow: &Flow) -> u32 {
+pub fn hash(policy: Policy, fields: HashFields, key: HashKey, flow: &HashInput) -> u32 {
     match policy {
         Policy::L4 => flow_hash(key, &Fields { flow_label: 0, ..flow.outer }),
         Policy::Inner if flow.from_packet => addresses(key, flow.inner.unwrap_or(flow.outer)),
@@ -122,7 +122,7 @@ pub fn hash(policy: Policy, fields: HashFields, key: HashKey, flow: &Flow) -> u3
 
 /// Policy 0. Here the flow label is hashed in network byte order, everywhere else in the host's
 /// (little-endian here).
-fn l3(key: HashKey, flow: &Flow) -> u32 {
+fn l3(key: HashKey, flow: &HashInput) -> u32 {
     let fields = flow.quoted.unwrap_or(flow.l3_fields());
     addresses(key, Fields { flow_label: fields.flow_label.swap_bytes(), ..fields })
 }
@@ -135,7 +135,7 @@ fn addresses(key: HashKey, fields: Fields) -> u32 {
 
 /// Policy 3: the outer and the inner hash, mixed; for a socket, which has no packet yet, the outer
 /// hash as it is.
-fn custom(fields: HashFields, key: HashKey, flow: &Flow) -> u32 {
+fn custom(fields: HashFields, key: HashKey, flow: &HashInput) -> u32 {
     let outer = selected(fields.0, key, &flow.outer);
     if !flow.from_packet {
         return outer;
@@ -207,7 +207,7 @@ fn flow_hash(key: HashKey, fields: &Fields) -> u32 {
 /// The L3 hash of the 2015 series: jhash of the addresses; for an ICMP error those that it quotes,
 /// turned round, because it quotes a packet of the other direction.
 #[inline]
-pub fn seed_l3(key: HashKey, flow: &Flow) -> u32 {
+pub fn seed_l3(key: HashKey, flow: &HashInput) -> u32 {
     match &flow.quoted {
         Some(quoted) => seed_addresses(key, quoted.dst, quoted.src),
         None => seed_addresses(key, flow.outer.src, flow.outer.dst),
@@ -225,7 +225,7 @@ fn seed_addresses(key: HashKey, src: IpAddr, dst: IpAddr) -> u32 {
 
 /// The L4 hash of the 2015 series: ports too, but only where no packet of the flow can be a
 /// fragment. ICMP errors are not looked into.
-pub fn seed_l4(key: HashKey, flow: &Flow) -> u32 {
+pub fn seed_l4(key: HashKey, flow: &HashInput) -> u32 {
     let fields = &flow.outer;
     if !flow.dont_fragment || !matches!(fields.protocol, TCP | UDP) {
         return seed_addresses(key, fields.src, fields.dst);

@@ -8,20 +8,20 @@ use super::multipath::Path;
 use super::nexthop::{ObjectConfig, Objects};
 use super::resilient::BucketInfo;
 use super::route::{Route, Target};
-use super::state::Link;
+use super::state::LinkState;
 use crate::units::Instant;
 use core::net::IpAddr;
 
 impl Fib {
     /// State of an interface.
-    pub fn link(&self, port: u16) -> Link {
+    pub fn link(&self, port: u16) -> LinkState {
         self.links.get(usize::from(port)).copied().unwrap_or_default()
     }
 
     /// Changes the state of an interface; every route over it is cut anew at once.
-    pub fn set_link(&mut self, now: Instant, port: u16, link: Link) {
+    pub fn set_link(&mut self, now: Instant, port: u16, link: LinkState) {
         if self.links.len() <= usize::from(port) {
-            self.links.resize(usize::from(port) + 1, Link::default());
+            self.links.resize(usize::from(port) + 1, LinkState::default());
         }
         self.links[usize::from(port)] = link;
         let links = &self.links;
@@ -100,13 +100,13 @@ impl Fib {
 }
 
 /// Gives a path of an object the state of its interface; its family is that of its gateway.
-fn apply_link_of_object(links: &[Link], path: &mut Path) {
+fn apply_link_of_object(links: &[LinkState], path: &mut Path) {
     apply_link(links, matches!(path.hop.gateway, Some(IpAddr::V6(_))), path);
 }
 
 /// Gives a path the state of its interface. Whether a missing carrier counts is for the family of the
 /// route to say, whichever its gateway is of (`ip_ignore_linkdown`, `ip6_ignore_linkdown`).
-pub(super) fn apply_link(links: &[Link], v6: bool, path: &mut Path) {
+pub(super) fn apply_link(links: &[LinkState], v6: bool, path: &mut Path) {
     let link = links.get(usize::from(path.hop.port)).copied().unwrap_or_default();
     path.dead = !link.up;
     path.linkdown = !link.up || !link.carrier;

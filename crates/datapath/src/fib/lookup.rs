@@ -1,7 +1,7 @@
 //! From a question to a next hop: rules, table, prefix, route in service, one of its next hops.
 
-use super::family::{Found, Verdict, first_path};
-use super::flow::Flow;
+use super::family::{Found, LookupResult, first_path};
+use super::flow::HashInput;
 use super::hash;
 use super::info::Info;
 use super::key::{Decision, Hop, RouteKey};
@@ -38,7 +38,7 @@ impl Fib {
     /// key's own fields, and no bucket of a resilient group counts as used.
     #[inline]
     pub fn lookup(&self, key: &RouteKey) -> Decision {
-        self.decide(None, key, || Flow::from(key))
+        self.decide(None, key, || HashInput::from(key))
     }
 
     /// [`Fib::lookup`] for many keys at once. Look-ups in a large table wait for memory most of the
@@ -67,7 +67,12 @@ impl Fib {
     /// Where a packet goes whose hash may need more than the key says. `flow` is only called
     /// where several next hops are left to choose from.
     #[inline]
-    pub fn forward(&self, now: Instant, key: &RouteKey, flow: impl FnOnce() -> Flow) -> Decision {
+    pub fn forward(
+        &self,
+        now: Instant,
+        key: &RouteKey,
+        flow: impl FnOnce() -> HashInput,
+    ) -> Decision {
         self.decide(Some(now), key, flow)
     }
 
@@ -76,29 +81,29 @@ impl Fib {
         &self,
         now: Option<Instant>,
         key: &RouteKey,
-        flow: impl FnOnce() -> Flow,
+        flow: impl FnOnce() -> HashInput,
     ) -> Decision {
         match self.resolve(key, false) {
-            Verdict::Route(found) => match found.alias.kind {
+            LookupResult::Route(found) => match found.alias.kind {
                 RouteType::Local | RouteType::Broadcast | RouteType::Anycast => Decision::Local,
                 _ => self.choose(now, key, found.info, flow),
             },
-            Verdict::Refuse(RouteType::Blackhole) => Decision::Blackhole,
-            Verdict::Refuse(RouteType::Prohibit) => Decision::Prohibit,
-            Verdict::Refuse(_) => Decision::Unreachable,
-            Verdict::Nothing => Decision::NoRoute,
+            LookupResult::Refuse(RouteType::Blackhole) => Decision::Blackhole,
+            LookupResult::Refuse(RouteType::Prohibit) => Decision::Prohibit,
+            LookupResult::Refuse(_) => Decision::Unreachable,
+            LookupResult::Nothing => Decision::NoRoute,
         }
     }
 
     /// The route that answers, as configured (`RTM_F_FIB_MATCH`, `ip route get fibmatch`).
     pub fn matching(&self, key: &RouteKey) -> Option<Route> {
-        let Verdict::Route(found) = self.resolve(key, true) else { return None };
+        let LookupResult::Route(found) = self.resolve(key, true) else { return None };
         let prefix = Prefix::containing(key.dst, found.prefix_len)?;
         Some(found.info.route(prefix, found.table, found.alias))
     }
 
     #[inline]
-    fn resolve(&self, key: &RouteKey, want_len: bool) -> Verdict<'_> {
+    fn resolve(&self, key: &RouteKey, want_len: bool) -> LookupResult<'_> {
         let port = key.demanded_port();
         let good =
             |alias: &Alias, info: &Info| alias.kind == RouteType::Local || self.serves(port, info);
@@ -117,8 +122,13 @@ impl Fib {
     /// Among routes that differ in nothing but their next hop, the one over the interface that was
     /// asked for without being demanded (`rt6_score_route`).
     #[cold]
-    fn prefer_port<'a>(&'a self, key: &RouteKey, dst: u128, found: Verdict<'a>) -> Verdict<'a> {
-        let Verdict::Route(found) = found else { return found };
+    fn prefer_port<'a>(
+        &'a self,
+        key: &RouteKey,
+        dst: u128,
+        found: LookupResult<'a>,
+    ) -> LookupResult<'a> {
+        let LookupResult::Route(found) = found else { return found };
         let table = self.v6.table(found.table).expect("a route was found in it");
         let mask = u128::MAX.checked_shl(128 - u32::from(found.prefix_len)).unwrap_or(0);
         let better = table.exact(dst & mask, found.prefix_len).find(|alias| {
@@ -127,7 +137,7 @@ impl Fib {
                 && self.serves(key.oif, self.infos.get(alias.info))
         });
         let alias = better.unwrap_or(found.alias);
-        Verdict::Route(Found { alias, info: self.infos.get(alias.info), ..found })
+        LookupResult::Route(Found { alias, info: self.infos.get(alias.info), ..found })
     }
 
     /// True if some next hop of the route is in service and on the interface demanded.
@@ -154,7 +164,7 @@ impl Fib {
         now: Option<Instant>,
         key: &RouteKey,
         info: &Info,
-        flow: impl FnOnce() -> Flow,
+        flow: impl FnOnce() -> HashInput,
     ) -> Decision {
         let path = match info.shared.target {
             Target::Hops(_) => self.choose_path(key, info, flow),
@@ -175,7 +185,7 @@ impl Fib {
         &self,
         key: &RouteKey,
         info: &'a Info,
-        flow: impl FnOnce() -> Flow,
+        flow: impl FnOnce() -> HashInput,
     ) -> Option<&'a Path> {
         let paths = &info.paths;
         let port = key.demanded_port();
@@ -200,7 +210,7 @@ impl Fib {
         &self,
         paths: &'a PathSet,
         first: Option<&'a Path>,
-        flow: impl FnOnce() -> Flow,
+        flow: impl FnOnce() -> HashInput,
     ) -> Option<&'a Path> {
         let there = |path: &&Path| first.is_some_and(|first| first.hop.port == path.hop.port);
         if paths.paths().iter().filter(there).count() < 2 {
@@ -211,7 +221,12 @@ impl Fib {
 
     /// Today's choice. IPv4 alone heeds neighbour state here, and sends what is made here from the
     /// interface that owns the source address, if one of the next hops lies on it.
-    fn by_policy<'a>(&self, key: &RouteKey, paths: &'a PathSet, flow: &Flow) -> Option<&'a Path> {
+    fn by_policy<'a>(
+        &self,
+        key: &RouteKey,
+        paths: &'a PathSet,
+        flow: &HashInput,
+    ) -> Option<&'a Path> {
         let hash = self.hash(flow);
         let IpAddr::V4(src) = key.src else { return paths.by_hash(hash) };
         let heed = self.settings.use_neigh && !self.unreachable.is_empty();
@@ -238,7 +253,7 @@ impl Fib {
         now: Option<Instant>,
         key: &RouteKey,
         object: &'a Object,
-        flow: impl FnOnce() -> Flow,
+        flow: impl FnOnce() -> HashInput,
     ) -> Option<&'a Path> {
         let (port, paths) = (key.demanded_port(), object.paths().paths());
         // IPv6 asks whether the group has the interface, and then chooses as if it had not. IPv4 chooses
@@ -251,7 +266,7 @@ impl Fib {
     }
 
     /// The 32-bit hash of a flow under the present settings of its address family.
-    pub fn hash(&self, flow: &Flow) -> u32 {
+    pub fn hash(&self, flow: &HashInput) -> u32 {
         let Hashed { policy, fields } = self.settings.hashed(flow.outer.dst.is_ipv6());
         hash::hash(policy, fields, self.settings.key, flow)
     }
@@ -264,7 +279,7 @@ impl Fib {
     /// `own`, the node's addresses, that suits the next hop (`fib_result_prefsrc`,
     /// `ip6_route_get_saddr`).
     pub fn source(&self, key: &RouteKey, own: impl Iterator<Item = Own> + Clone) -> Option<IpAddr> {
-        let Verdict::Route(found) = self.resolve(key, false) else { return None };
+        let LookupResult::Route(found) = self.resolve(key, false) else { return None };
         if found.alias.kind == RouteType::Local {
             return Some(key.dst);
         }
@@ -291,7 +306,7 @@ impl Fib {
     /// What the multipath choice for this key would be made from: the next hops in order with
     /// their bounds. Empty where a single next hop or none answers.
     pub fn candidates(&self, key: &RouteKey) -> &[Path] {
-        let Verdict::Route(found) = self.resolve(key, true) else { return &[] };
+        let LookupResult::Route(found) = self.resolve(key, true) else { return &[] };
         match found.info.shared.target {
             Target::Hops(_) => found.info.paths.paths(),
             Target::Object(id) => self.object(id).paths().paths(),
@@ -301,7 +316,7 @@ impl Fib {
     /// Why the look-up of this key, asked as [`Fib::lookup`] asks, has its answer; `None` where no
     /// route answers.
     pub fn explain(&self, key: &RouteKey) -> Option<Explanation<'_>> {
-        let Verdict::Route(found) = self.resolve(key, true) else { return None };
+        let LookupResult::Route(found) = self.resolve(key, true) else { return None };
         let route = found.info.route(
             Prefix::containing(key.dst, found.prefix_len)?,
             found.table,
@@ -314,21 +329,21 @@ impl Fib {
         let hash = match route.target {
             _ if candidates.len() < 2 || by_port => None,
             Target::Object(id) => {
-                let hash = self.hash(&Flow::from(key));
+                let hash = self.hash(&HashInput::from(key));
                 if let ObjectConfig::Resilient(_, config) = self.object(id).config() {
                     let buckets = u32::from(config.buckets);
                     bucket = Some(((hash >> 1) % buckets, buckets));
                 }
                 Some(hash)
             }
-            Target::Hops(_) => self.route_hash(route.algorithm, &Flow::from(key)),
+            Target::Hops(_) => self.route_hash(route.algorithm, &HashInput::from(key)),
         };
         let rule = &self.rules(key.dst.is_ipv6())[found.rule as usize];
         Some(Explanation { rule, route, candidates, hash, bucket })
     }
 
     /// The hash by which an algorithm chooses, if it does so by one.
-    pub fn route_hash(&self, algorithm: Algorithm, flow: &Flow) -> Option<u32> {
+    pub fn route_hash(&self, algorithm: Algorithm, flow: &HashInput) -> Option<u32> {
         match algorithm {
             Algorithm::System => Some(self.hash(flow)),
             Algorithm::L3 | Algorithm::Modulo => Some(hash::seed_l3(self.settings.key, flow)),

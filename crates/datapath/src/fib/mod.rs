@@ -33,14 +33,14 @@ pub mod trie;
 pub use change::DEFAULT_METRIC_V6;
 pub use error::FibError;
 pub use filter::RouteFilter;
-pub use flow::{Fields, Flow};
+pub use flow::{Fields, HashInput};
 pub use key::{Decision, Hop, RouteKey};
 pub use lookup::Explanation;
 pub use route::{
     Algorithm, Features, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
 };
 pub use rules::{Action, InputPort, Rule};
-pub use state::{Hashed, Link, Settings};
+pub use state::{Hashed, LinkState, Settings};
 
 use family::Family;
 use info::{Info, Infos};
@@ -60,7 +60,7 @@ pub struct Fib {
     objects: Objects,
     settings: Settings,
     /// By port; ports beyond the end are up.
-    links: Vec<Link>,
+    links: Vec<LinkState>,
     /// Next routers known to be unreachable, sorted.
     unreachable: Vec<Hop>,
 }

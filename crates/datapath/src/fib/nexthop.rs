@@ -327,7 +327,7 @@ fn refuse_change_of_kind(old: &ObjectConfig, new: &ObjectConfig) -> Result<(), F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fib::{Fib, Flow, Prefix, Route, RouteKey};
+    use crate::fib::{Fib, HashInput, Prefix, Route, RouteKey};
     use crate::units::Duration;
 
     fn at(secs: u64) -> Instant {
@@ -367,7 +367,7 @@ mod tests {
             fib.add_object(at(0), 9, resilient(&[(1, 1)], 3, 0)).unwrap();
             fib.add(Route::object(prefix.parse::<Prefix>().unwrap(), 9)).unwrap();
             let key = RouteKey::to(dst.parse().unwrap());
-            fib.forward(at(4), &key, || Flow::from(&key));
+            fib.forward(at(4), &key, || HashInput::from(&key));
             let used = fib.buckets(at(5), 9).unwrap().map(|bucket| bucket.idle_time).min();
             assert_eq!(used, Some(Duration::from_secs(idle)), "{prefix}");
         }
@@ -383,7 +383,7 @@ mod tests {
         for host in 0..200 {
             let src = core::net::Ipv4Addr::from_bits(0x0a01_0000 + host).into();
             let key = RouteKey { src, ..RouteKey::to("10.0.0.1".parse().unwrap()) };
-            fib.forward(at(1), &key, || Flow::from(&key));
+            fib.forward(at(1), &key, || HashInput::from(&key));
         }
         fib.replace_object(at(2), 9, resilient(&[(1, 3), (2, 1)], 60, 0)).unwrap();
         fib.replace_object(at(9), 9, resilient(&[(1, 1), (2, 1)], 60, 3)).unwrap();
@@ -395,10 +395,10 @@ mod tests {
     fn buckets_of_a_deleted_hop_lead_nowhere_until_another_serves() {
         let mut fib = hops();
         fib.add_object(at(0), 9, resilient(&[(1, 9), (2, 1)], 60, 0)).unwrap();
-        fib.set_link(at(1), 2, crate::fib::Link { up: false, ..Default::default() });
+        fib.set_link(at(1), 2, crate::fib::LinkState { up: false, ..Default::default() });
         fib.delete_object(at(2), 1).unwrap();
         assert_eq!(owners(&fib, at(2), 9), [0; 4]);
-        fib.set_link(at(3), 2, crate::fib::Link::default());
+        fib.set_link(at(3), 2, crate::fib::LinkState::default());
         assert_eq!(owners(&fib, at(3), 9), [2; 4]);
     }
 

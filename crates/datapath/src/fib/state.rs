@@ -26,7 +26,7 @@ pub struct Hashed {
 
 /// State of an interface as far as routes are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkState {
     /// Administratively up.
     pub up: bool,
     /// There is a carrier.
@@ -72,7 +72,7 @@ impl Hashed {
     }
 }
 
-impl Default for Link {
+impl Default for LinkState {
     fn default() -> Self {
         Self { up: true, carrier: true, ignore_linkdown: false, ignore_linkdown_v6: false }
     }

@@ -72,7 +72,7 @@ fn tos_and_metric_order_routes_of_one_prefix() {
     assert_eq!(fib.add(Route::via(prefix, 4, ip("10.0.4.1")).metric(10)), Err(FibError::Exists));
     assert_eq!(fib.lookup(&key("198.18.0.1")), to(2, "10.0.2.1"));
     assert_eq!(fib.lookup(&RouteKey { tos: 0x13, ..key("198.18.0.1") }), to(3, "10.0.3.1"));
-    fib.set_link(Instant::ZERO, 2, Link { up: false, ..Link::default() });
+    fib.set_link(Instant::ZERO, 2, LinkState { up: false, ..LinkState::default() });
     assert_eq!(fib.lookup(&key("198.18.0.1")), to(1, "10.0.1.1"), "dead routes are passed over");
 }
 
@@ -157,7 +157,7 @@ fn golden_hashes() {
         };
         let key = HashKey::from_seed(seed);
         for fields in [outer, outer.reversed()] {
-            let flow = Flow {
+            let flow = HashInput {
                 outer: fields,
                 l3_protocol: protocol,
                 inner: None,
@@ -219,14 +219,14 @@ fn a_hop_without_carrier_serves_unless_told_to_ignore_it() {
     };
     let both = share(&fib);
     assert!((400..600).contains(&both));
-    let no_carrier = Link { carrier: false, ..Link::default() };
+    let no_carrier = LinkState { carrier: false, ..LinkState::default() };
     fib.set_link(Instant::ZERO, 1, no_carrier);
     assert_eq!(share(&fib), both);
-    fib.set_link(Instant::ZERO, 1, Link { ignore_linkdown: true, ..no_carrier });
+    fib.set_link(Instant::ZERO, 1, LinkState { ignore_linkdown: true, ..no_carrier });
     assert_eq!(share(&fib), 0);
-    fib.set_link(Instant::ZERO, 1, Link { up: false, ..Link::default() });
+    fib.set_link(Instant::ZERO, 1, LinkState { up: false, ..LinkState::default() });
     assert_eq!(share(&fib), 0);
-    fib.set_link(Instant::ZERO, 1, Link::default());
+    fib.set_link(Instant::ZERO, 1, LinkState::default());
     assert_eq!(share(&fib), both, "the old shares come back");
 }
 
@@ -348,7 +348,7 @@ fn icmp_errors_follow_their_flow_under_l3_only() {
         dst_port: 80,
         flow_label: 0,
     };
-    let flow = |outer: Fields, quoted, dont_fragment| Flow {
+    let flow = |outer: Fields, quoted, dont_fragment| HashInput {
         outer,
         l3_protocol: outer.protocol,
         inner: None,
@@ -395,9 +395,9 @@ fn a_large_table_passes_over_dead_hops_and_other_tos() {
     assert_eq!(fib.lookup(&RouteKey { tos: 0x10, ..key("20.0.7.1") }), to(3, "10.0.3.1"));
     assert_eq!(fib.lookup(&key("20.0.8.1")), Decision::NoRoute, "throw ends the table");
     assert_eq!(fib.lookup(&key("20.0.8.200")), to(2, "10.0.2.1"));
-    fib.set_link(now, 2, Link { up: false, ..Link::default() });
+    fib.set_link(now, 2, LinkState { up: false, ..LinkState::default() });
     assert_eq!(fib.lookup(&key("20.0.7.1")), to(1, "10.0.1.1"), "the next shorter prefix");
-    fib.set_link(now, 2, Link::default());
+    fib.set_link(now, 2, LinkState::default());
     let explained = fib.explain(&key("20.0.9.1")).unwrap();
     assert_eq!((explained.route.prefix, explained.rule.priority), (net("20.0.9.0/24"), 32766));
     fib.delete(&RouteFilter::any(net("20.0.9.0/24"))).unwrap();
@@ -456,13 +456,13 @@ fn whether_a_missing_carrier_counts_is_for_the_family_of_the_route() {
     fib.add(Route::on_link(net("10.0.1.0/24"), 1)).unwrap();
     fib.add(Route::via(net("10.0.2.0/24"), 1, ip("fe80::1"))).unwrap();
     fib.add(Route { scope: Scope::UNIVERSE, ..Route::on_link(net("fd00::/64"), 1) }).unwrap();
-    let no_carrier = Link { carrier: false, ..Link::default() };
+    let no_carrier = LinkState { carrier: false, ..LinkState::default() };
     let answers = |fib: &Fib| {
         ["10.0.1.9", "10.0.2.9", "fd00::9"].map(|dst| fib.lookup(&key(dst)) != Decision::NoRoute)
     };
-    fib.set_link(Instant::ZERO, 1, Link { ignore_linkdown: true, ..no_carrier });
+    fib.set_link(Instant::ZERO, 1, LinkState { ignore_linkdown: true, ..no_carrier });
     assert_eq!(answers(&fib), [false, false, true]);
-    fib.set_link(Instant::ZERO, 1, Link { ignore_linkdown_v6: true, ..no_carrier });
+    fib.set_link(Instant::ZERO, 1, LinkState { ignore_linkdown_v6: true, ..no_carrier });
     assert_eq!(answers(&fib), [true, true, false]);
 }
 

@@ -5,6 +5,7 @@ use super::Host;
 use super::socket::{Socket, SocketError};
 use super::tcp::Wakes;
 use super::udp::UdpSocket;
+use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::tcp::config::PmtuDiscovery;
 use crate::tcp::{IcmpError, PathMtu, SocketError as NetworkError};
@@ -49,78 +50,103 @@ impl Host {
     ///
     /// # Errors
     /// It is not a UDP socket, or there is no route.
-    pub fn udp_connect(&mut self, id: u32, remote: SocketAddr) -> Result<(), SocketError> {
+    pub fn udp_connect(&mut self, id: SocketId, remote: SocketAddr) -> Result<(), SocketError> {
         let source = self.source_address(remote.ip()).ok_or(SocketError::Unreachable)?;
         let local = self.udp_socket(id)?.local;
         if local.ip().is_unspecified() {
-            self.udp_rebind(id, SocketAddr::new(source, local.port()));
+            self.udp_rebind(id, SocketAddr::new(source, local.port()))?;
         }
         self.udp_socket(id)?.peer = Some(remote);
         Ok(())
     }
 
     /// Undoes `connect`; the socket is at `local` again.
-    pub fn udp_disconnect(&mut self, id: u32, local: SocketAddr) {
-        if let Ok(socket) = self.udp_socket(id) {
-            socket.peer = None;
-            socket.error = None;
-            self.udp_rebind(id, local);
-        }
+    ///
+    /// # Errors
+    /// It is not an open UDP socket.
+    pub fn udp_disconnect(&mut self, id: SocketId, local: SocketAddr) -> Result<(), SocketError> {
+        let socket = self.udp_socket(id)?;
+        socket.peer = None;
+        socket.error = None;
+        self.udp_rebind(id, local)
     }
 
     /// Moves a socket to another address, unless that is taken.
-    fn udp_rebind(&mut self, id: u32, local: SocketAddr) {
-        let Ok(socket) = self.udp_socket(id) else { return };
-        let old = socket.local;
+    fn udp_rebind(&mut self, id: SocketId, local: SocketAddr) -> Result<(), SocketError> {
+        let slot = self.sockets.slot(id)?;
+        let old = self.open_udp(id)?.local;
         let key = (local.port(), local.ip());
-        if self.sockets.udp.get(&key).is_some_and(|owner| *owner != id) {
-            return;
+        if self.sockets.udp.get(&key).is_some_and(|owner| *owner != slot) {
+            return Ok(());
         }
         self.sockets.udp.remove(&(old.port(), old.ip()));
-        self.sockets.udp.insert(key, id);
-        if let Ok(socket) = self.udp_socket(id) {
-            socket.local = local;
-        }
+        self.sockets.udp.insert(key, slot);
+        self.udp_socket(id)?.local = local;
+        Ok(())
     }
 
     /// Whom a UDP socket is connected to.
-    pub fn udp_peer(&self, id: u32) -> Option<SocketAddr> {
-        self.udp(id)?.peer
+    ///
+    /// # Errors
+    /// It is not an open UDP socket.
+    pub fn udp_peer(&self, id: SocketId) -> Result<Option<SocketAddr>, SocketError> {
+        Ok(self.open_udp(id)?.peer)
     }
 
     /// The largest packet to the peer of a connected socket (`IP_MTU`), bytes.
-    pub fn udp_path_mtu(&mut self, now: Instant, id: u32) -> Option<u32> {
-        let socket = self.udp(id)?;
-        let (peer, discovery) = (socket.peer?, socket.pmtu_discovery);
-        Some(self.mtu_towards(now, peer.ip(), discovery))
+    ///
+    /// # Errors
+    /// It is not an open UDP socket.
+    pub fn udp_path_mtu(&mut self, now: Instant, id: SocketId) -> Result<Option<u32>, SocketError> {
+        let socket = self.open_udp(id)?;
+        let Some(peer) = socket.peer else { return Ok(None) };
+        let discovery = socket.pmtu_discovery;
+        Ok(Some(self.mtu_towards(now, peer.ip(), discovery)))
     }
 
-    /// A UDP socket, to look at.
-    pub fn udp(&self, id: u32) -> Option<&UdpSocket> {
-        match self.sockets.get(id)? {
-            Socket::Udp(socket) => Some(socket),
-            _ => None,
+    /// A UDP socket, to look at; `None` if it is not an open one.
+    pub fn udp(&self, id: SocketId) -> Option<&UdpSocket> {
+        self.open_udp(id).ok()
+    }
+
+    pub(super) fn open_udp(&self, id: SocketId) -> Result<&UdpSocket, SocketError> {
+        match self.sockets.get(self.sockets.slot(id)?) {
+            Some(Socket::Udp(socket)) => Ok(socket),
+            _ => Err(SocketError::WrongKind),
         }
     }
 
     /// The error that waits to be told (`sock_error`).
-    pub fn udp_take_error(&mut self, id: u32) -> Option<NetworkError> {
-        self.udp_socket(id).ok()?.error.take()
+    ///
+    /// # Errors
+    /// It is not an open UDP socket.
+    pub fn udp_take_error(&mut self, id: SocketId) -> Result<Option<NetworkError>, SocketError> {
+        Ok(self.udp_socket(id)?.error.take())
     }
 
     /// The next ICMP error of a socket with `IP_RECVERR`.
-    pub fn udp_take_icmp(&mut self, id: u32) -> Option<DatagramError> {
-        self.udp_socket(id).ok()?.errors.pop_front()
+    ///
+    /// # Errors
+    /// It is not an open UDP socket.
+    pub fn udp_take_icmp(&mut self, id: SocketId) -> Result<Option<DatagramError>, SocketError> {
+        Ok(self.udp_socket(id)?.errors.pop_front())
     }
 
     /// An error, or ICMP errors, wait to be told.
-    pub fn udp_has_error(&self, id: u32) -> bool {
-        self.udp(id).is_some_and(|socket| socket.error.is_some() || !socket.errors.is_empty())
+    ///
+    /// # Errors
+    /// It is not an open UDP socket.
+    pub fn udp_has_error(&self, id: SocketId) -> Result<bool, SocketError> {
+        let socket = self.open_udp(id)?;
+        Ok(socket.error.is_some() || !socket.errors.is_empty())
     }
 
     /// How often the waiters of a UDP socket have been woken.
-    pub fn udp_wakes(&self, id: u32) -> Wakes {
-        self.udp(id).map(|socket| socket.wakes).unwrap_or_default()
+    ///
+    /// # Errors
+    /// It is not an open UDP socket.
+    pub fn udp_wakes(&self, id: SocketId) -> Result<Wakes, SocketError> {
+        Ok(self.open_udp(id)?.wakes)
     }
 
     /// An ICMP error about a datagram of this host: local end, remote end.

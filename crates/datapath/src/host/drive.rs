@@ -53,7 +53,7 @@ impl Host {
             } else if self.out.may_tell() {
                 self.busy = true;
                 return self.tell(now, place);
-            } else if !self.settle_owed(now) {
+            } else if !self.complete_deferred(now) {
                 self.busy = false;
                 return Poll::Idle(next);
             }
@@ -76,9 +76,9 @@ impl Host {
     /// A system call comes at `now`, by which time packets may have left: sockets have their memory
     /// back, and the numbers of sockets whose last packets those were are free.
     #[inline]
-    pub(super) fn begin_settled(&mut self, now: Instant) {
+    pub(super) fn begin_syscall(&mut self, now: Instant) {
         self.begin(now);
-        self.settle_owed(now);
+        self.complete_deferred(now);
     }
 
     /// It is `now`.
@@ -194,12 +194,12 @@ impl Host {
             }
         }
         while let Some(index) = self.port_timers.pop_due(now) {
-            self.settle(now, index as u16);
+            self.complete(now, index as u16);
             self.list_port(index as u16);
             self.serve_interrupt(now, Port(index as u16));
             // A timer remembers its earliest time only: what is still ahead is armed again.
             let port = &self.ports[index as usize];
-            self.port_timers.arm(index, port.room.owes_at().min(port.interrupt_at()));
+            self.port_timers.arm(index, port.room.frees_memory_at().min(port.interrupt_at()));
         }
         if self.fib_touched || self.fib_wake.is_some_and(|at| at <= now) {
             self.fib.upkeep(now);

@@ -3,9 +3,10 @@
 use super::Host;
 use super::socket::{Datagram, Socket, SocketError};
 use super::udp::{PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
+use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
-use crate::packet::{Body, DEFAULT_TTL, Icmp, Link, Meta, Network, Packet, Transport};
+use crate::packet::{Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport};
 use crate::reason::{Enqueue, Reason};
 use crate::tcp::IcmpError;
 use crate::tcp::config::PmtuDiscovery;
@@ -53,13 +54,13 @@ impl Icmpd {
 
 impl Host {
     /// Opens a ping socket: echo requests out, replies in.
-    pub fn ping_open(&mut self, now: Instant) -> u32 {
-        self.begin_settled(now);
+    pub fn ping_open(&mut self, now: Instant) -> SocketId {
+        self.begin_syscall(now);
         let id = self.sockets.insert(Socket::Ping(Box::default()));
         self.icmp.next_ident = self.icmp.next_ident.wrapping_add(1);
         self.icmp.pings.retain(|(_, other)| *other != id);
         self.icmp.pings.push((self.icmp.next_ident, id));
-        id
+        self.sockets.id(id)
     }
 
     /// Sends an echo request with `len` bytes of payload and this TOS byte.
@@ -69,15 +70,16 @@ impl Host {
     pub fn ping_send(
         &mut self,
         now: Instant,
-        id: u32,
+        id: SocketId,
         remote: IpAddr,
         seq: u16,
         len: u32,
         tos: u8,
     ) -> Result<Enqueue, SocketError> {
         self.begin(now);
-        let pings = &self.icmp.pings;
-        let ident = pings.iter().find(|(_, socket)| *socket == id).ok_or(SocketError::BadSocket)?.0;
+        let slot = self.sockets.slot(id)?;
+        let mut pings = self.icmp.pings.iter();
+        let ident = pings.find(|(_, socket)| *socket == slot).ok_or(SocketError::WrongKind)?.0;
         let headers = if remote.is_ipv4() { 20 + 8 } else { 8 };
         if len > u32::from(u16::MAX) - headers {
             return Err(SocketError::MessageSize);
@@ -111,7 +113,7 @@ impl Host {
             }
         }
         let packet = Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Icmp(icmp),
             body,

@@ -1,9 +1,9 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
 use super::Host;
-use super::route_cache::Way;
+use super::route_cache::RouteResult;
 use crate::fib::dissect::packet_flow;
-use crate::fib::{Decision, Flow, RouteKey};
+use crate::fib::{Decision, HashInput, RouteKey};
 use crate::node::{Port, Rx};
 use crate::packet::{Meta, Network, Packet, Transport};
 use crate::qdisc::Cx;
@@ -50,11 +50,13 @@ impl Host {
         {
             return self.discard(reason, place);
         }
-        match self.way_of(now, place, Some(port.0)) {
-            Some(Way::Out(index)) if self.forwarding => return self.forward(now, index, place),
-            Some(Way::Local) => self.deliver(now, place),
+        match self.route_lookup(now, place, Some(port.0)) {
+            Some(RouteResult::Out(index)) if self.forwarding => {
+                return self.forward(now, index, place);
+            }
+            Some(RouteResult::Local) => self.deliver(now, place),
             Some(_) if !self.forwarding => return self.discard(Reason::OtherHost, place),
-            Some(Way::Refused(decision)) => self.refuse(now, decision, place.take()),
+            Some(RouteResult::Refused(decision)) => self.refuse(now, decision, place.take()),
             _ => return self.discard(Reason::Malformed, place),
         }
         Rx::Taken
@@ -69,7 +71,12 @@ impl Host {
     /// Where a packet goes (`ip_route_input_noref`, `ip_route_output_flow`); `None` if it is not
     /// IP.
     #[inline]
-    fn way_of(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<Way> {
+    fn route_lookup(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        iif: Option<u16>,
+    ) -> Option<RouteResult> {
         if let Network::Ipv4(ip) = &packet.network
             && let Some(way) = self.recall(packet, ip.dst, iif)
         {
@@ -80,7 +87,7 @@ impl Host {
 
     /// The way that is remembered for `dst`: the same that a look-up would give for `packet`.
     #[inline]
-    fn recall(&self, packet: &Packet, dst: Ipv4Addr, iif: Option<u16>) -> Option<Way> {
+    fn recall(&self, packet: &Packet, dst: Ipv4Addr, iif: Option<u16>) -> Option<RouteResult> {
         let way = self.route_cache.recall(dst)?;
         let asked = || key_of(packet, iif).map(|key| self.fib.lookup(&key).into());
         debug_assert_eq!(Some(way), asked(), "what is remembered of {dst}");
@@ -88,13 +95,13 @@ impl Host {
     }
 
     #[inline(never)]
-    fn look_up(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<Way> {
+    fn look_up(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<RouteResult> {
         let key = key_of(packet, iif)?;
         self.fib_touched = true;
-        let flow = || packet_flow(packet).unwrap_or_else(|| Flow::from(&key));
+        let flow = || packet_flow(packet).unwrap_or_else(|| HashInput::from(&key));
         let way = match iif {
             Some(_) => self.fib.forward(now, &key, flow).into(),
-            None => self.fib.forward(now, &key, || Flow::of_socket(&key)).into(),
+            None => self.fib.forward(now, &key, || HashInput::of_socket(&key)).into(),
         };
         if let Network::Ipv4(ip) = &packet.network {
             self.route_cache.learn(&self.fib, ip.dst, way);
@@ -216,15 +223,15 @@ impl Host {
         packet: &mut Packet,
     ) -> Enqueue {
         self.stats.out_requests += 1;
-        match self.way_of(now, packet, None) {
-            Some(Way::Out(index)) => {
+        match self.route_lookup(now, packet, None) {
+            Some(RouteResult::Out(index)) => {
                 let mtu = self.ports[usize::from(index)].config.mtu.min(max);
                 if too_big(packet, mtu) {
                     return self.send_large(now, index, mtu, packet.take());
                 }
                 self.transmit(now, index, packet)
             }
-            Some(Way::Local) => {
+            Some(RouteResult::Local) => {
                 self.loop_back(packet.take());
                 Enqueue::Queued
             }
@@ -257,7 +264,7 @@ impl Host {
             packet.meta.owner = Meta::NO_OWNER;
             self.orphaned = true;
         }
-        self.settle(now, index);
+        self.complete(now, index);
         self.ports[usize::from(index)].bypass(packet)
     }
 

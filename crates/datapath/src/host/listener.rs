@@ -2,7 +2,7 @@
 //! (`inet_csk_listen_start`, `tcp_conn_request`, `inet_csk_accept`).
 
 use super::tcp::{ConnectionSocket, TcpSocket, Wakes, unspecified_like};
-use super::{Host, Socket};
+use super::{Host, Socket, SocketError, SocketId};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{Packet, Tcp, TcpFlags};
@@ -102,7 +102,7 @@ impl Listener {
 
 impl Host {
     /// Listens at `local` (`listen(2)`). An unspecified address listens at all.
-    pub fn tcp_listen(&mut self, now: Instant, local: SocketAddr, config: &TcpConfig) -> u32 {
+    pub fn tcp_listen(&mut self, now: Instant, local: SocketAddr, config: &TcpConfig) -> SocketId {
         self.tcp_listen_with(now, local, config, SOMAXCONN, 0, false)
     }
 
@@ -116,8 +116,8 @@ impl Host {
         backlog: u32,
         fast_open: u32,
         v6_only: bool,
-    ) -> u32 {
-        self.begin_settled(now);
+    ) -> SocketId {
+        self.begin_syscall(now);
         let listener = Listener {
             local,
             config: Arc::new(config.clone()),
@@ -132,12 +132,22 @@ impl Host {
         let socket = TcpSocket::Listener(Box::new(listener));
         let id = self.sockets.insert(Socket::Tcp(socket));
         self.tcp_stack().listeners.insert((local.port(), local.ip()), id);
-        self.tcp_set_backlog(id, backlog);
-        id
+        self.set_backlog(id, backlog);
+        self.sockets.id(id)
     }
 
     /// `listen(2)` again: another backlog. Fast Open begins by itself if the sysctl says so.
-    pub fn tcp_set_backlog(&mut self, id: u32, backlog: u32) {
+    ///
+    /// # Errors
+    /// It is not an open listener.
+    pub fn tcp_set_backlog(&mut self, id: SocketId, backlog: u32) -> Result<(), SocketError> {
+        let slot = self.sockets.slot(id)?;
+        self.tcp_listener_mut(slot).ok_or(SocketError::WrongKind)?;
+        self.set_backlog(slot, backlog);
+        Ok(())
+    }
+
+    fn set_backlog(&mut self, id: u32, backlog: u32) {
         let Some(listener) = self.tcp_listener_mut(id) else { return };
         listener.backlog = backlog.min(SOMAXCONN);
         let everywhere = switch::SERVER | switch::EVERY_LISTENER;
@@ -148,23 +158,32 @@ impl Host {
     }
 
     /// `setsockopt(TCP_FASTOPEN)` of a listener.
-    pub fn tcp_set_fast_open(&mut self, id: u32, limit: u32) {
-        if let Some(listener) = self.tcp_listener_mut(id) {
-            listener.fast_open.max = limit.min(SOMAXCONN);
-        }
+    ///
+    /// # Errors
+    /// It is not an open listener.
+    pub fn tcp_set_fast_open(&mut self, id: SocketId, limit: u32) -> Result<(), SocketError> {
+        let slot = self.sockets.slot(id)?;
+        let listener = self.tcp_listener_mut(slot).ok_or(SocketError::WrongKind)?;
+        listener.fast_open.max = limit.min(SOMAXCONN);
+        Ok(())
     }
 
-    /// A listener, to look at.
-    pub fn tcp_listener(&self, id: u32) -> Option<&Listener> {
+    /// A listener, to look at; `None` if it is not an open one.
+    pub fn tcp_listener(&self, id: SocketId) -> Option<&Listener> {
+        self.listener_at(self.sockets.slot(id).ok()?)
+    }
+
+    pub(super) fn listener_at(&self, id: u32) -> Option<&Listener> {
         match self.sockets.get(id)? {
             Socket::Tcp(TcpSocket::Listener(listener)) => Some(listener),
             _ => None,
         }
     }
 
-    /// The options of a listener, to change: connections get them.
-    pub fn tcp_listener_config_mut(&mut self, id: u32) -> Option<&mut TcpConfig> {
-        self.tcp_listener_mut(id).map(|listener| Arc::make_mut(&mut listener.config))
+    /// The options of a listener, to change: connections get them. `None` if it is not an open one.
+    pub fn tcp_listener_config_mut(&mut self, id: SocketId) -> Option<&mut TcpConfig> {
+        let slot = self.sockets.slot(id).ok()?;
+        self.tcp_listener_mut(slot).map(|listener| Arc::make_mut(&mut listener.config))
     }
 
     fn tcp_listener_mut(&mut self, id: u32) -> Option<&mut Listener> {
@@ -174,13 +193,22 @@ impl Host {
         }
     }
 
-    /// The next connection of a listener (`accept(2)`).
-    pub fn tcp_accept(&mut self, _now: Instant, listener: u32) -> Option<u32> {
-        let id = self.tcp_listener_mut(listener)?.queue.pop_front()?;
+    /// The next connection of a listener (`accept(2)`); `None` if there is none.
+    ///
+    /// # Errors
+    /// It is not an open listener.
+    pub fn tcp_accept(
+        &mut self,
+        _now: Instant,
+        listener: SocketId,
+    ) -> Result<Option<SocketId>, SocketError> {
+        let slot = self.sockets.slot(listener)?;
+        let listener = self.tcp_listener_mut(slot).ok_or(SocketError::WrongKind)?;
+        let Some(id) = listener.queue.pop_front() else { return Ok(None) };
         if let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(id) {
             socket.accepted = true;
         }
-        Some(id)
+        Ok(Some(self.sockets.id(id)))
     }
 
     /// Who listens for `local`: at the address, at all of its family, or at all of both
@@ -197,12 +225,12 @@ impl Host {
         }
         let any = core::net::Ipv6Addr::UNSPECIFIED.into();
         let both = listeners.get(&(port, any)).copied()?;
-        self.tcp_listener(both).filter(|listener| !listener.v6_only).map(|_| both)
+        self.listener_at(both).filter(|listener| !listener.v6_only).map(|_| both)
     }
 
     /// What a listener tells a connection of its own in the handshake.
     pub(super) fn gate_of(&self, listener: u32, socket: &ConnectionSocket) -> Gate {
-        let Some(state) = self.tcp_listener(listener) else { return Gate::default() };
+        let Some(state) = self.listener_at(listener) else { return Gate::default() };
         Gate {
             full: state.queue_is_full(),
             abort: state.config.sysctl.tcp_abort_on_overflow != 0,
@@ -223,7 +251,7 @@ impl Host {
         packet: &Packet,
     ) -> bool {
         let Some(tcp) = packet.tcp() else { return false };
-        let Some(state) = self.tcp_listener(listener) else { return false };
+        let Some(state) = self.listener_at(listener) else { return false };
         if let Err(refusal) = crate::tcp::md5::inspect(&state.config.socket.md5, packet) {
             self.tcp_stack().mib.count_md5(refusal);
             return true;
@@ -261,7 +289,7 @@ impl Host {
                 self.tcp_stack().mib.req_q_full_drop += 1;
                 return;
             }
-            if self.tcp_listener(listener).is_some_and(Listener::queue_is_full) {
+            if self.listener_at(listener).is_some_and(Listener::queue_is_full) {
                 return self.drop_syn();
             }
             return self.send_syn_cookie(now, listener, local, remote, &config, syn);
@@ -349,7 +377,7 @@ impl Host {
         remote: SocketAddr,
         packet: &Packet,
     ) -> bool {
-        let (Some(&tcp), Some(state)) = (packet.tcp(), self.tcp_listener(listener)) else {
+        let (Some(&tcp), Some(state)) = (packet.tcp(), self.listener_at(listener)) else {
             return false;
         };
         let recent = state
@@ -389,7 +417,7 @@ impl Host {
             tcp.segment_arrives(packet, cx);
         });
         // Nobody would send the SYN-ACK again: what is not taken now is forgotten.
-        if self.tcp_connection(id).is_some_and(|tcp| tcp.state() == State::SynRecv) {
+        if self.connection_at(id).is_some_and(|tcp| tcp.state() == State::SynRecv) {
             self.left_handshake(now, id, listener, true, false);
         }
         self.check_listener(listener);
@@ -469,7 +497,7 @@ impl Host {
         if !cfg!(debug_assertions) || self.sockets.numbers() > MOST_CHECKED {
             return;
         }
-        let Some(listener) = self.tcp_listener(id) else { return };
+        let Some(listener) = self.listener_at(id) else { return };
         let of_it = |socket: &&Socket| match socket {
             Socket::Tcp(TcpSocket::Connection(socket)) => socket.listener == Some(id),
             _ => false,

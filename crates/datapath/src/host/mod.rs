@@ -29,11 +29,12 @@ mod timers;
 mod udp;
 mod unusual;
 
+pub use crate::node::SocketId;
 pub use buffer::SharedBuffer;
 pub use datagram::DatagramError;
 pub use listener::{Listener, SOMAXCONN};
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
-pub use prefetch::Ahead;
+pub use prefetch::PrefetchStep;
 pub use snmp::{IpStats, Snmp};
 pub use socket::{Datagram, Socket, SocketError, Sockets};
 pub use tcp::{TcpRead, TcpSocket, Wakes};
@@ -99,7 +100,7 @@ pub struct Host {
     buffer: Option<Box<SharedBuffer>>,
     /// When the first of the packets will have left whose sockets get their memory back without
     /// being told; `FAR_FUTURE` if there are none.
-    owed_at: Instant,
+    completes_at: Instant,
     /// The latest time that the host was told.
     now: Instant,
     /// Something has come in since it was last polled until idle.
@@ -137,6 +138,10 @@ impl Host {
                     ..Route::on_link(network, index)
                 });
             }
+        }
+        if self.ports.is_empty() {
+            // Most hosts have one, and there may be many hosts.
+            self.ports.reserve_exact(1);
         }
         self.ports.push(HostPort::new(config));
         Port(index)
@@ -196,13 +201,13 @@ impl Host {
     }
 
     /// Gives an interface a carrier or takes it away; next hops over it go out of service where
-    /// `ignore_linkdown` of its [`crate::fib::Link`] says so.
+    /// `ignore_linkdown` of its [`crate::fib::LinkState`] says so.
     pub fn set_port_up(&mut self, now: Instant, port: Port, up: bool) {
         self.begin(now);
         let mut cx = Cx { now, dropped: &mut self.out.dropped };
         self.ports[usize::from(port.0)].set_up(up, &mut cx);
         let link = self.fib.link(port.0);
-        self.fib_mut().set_link(now, port.0, crate::fib::Link { carrier: up, ..link });
+        self.fib_mut().set_link(now, port.0, crate::fib::LinkState { carrier: up, ..link });
         self.list_port(port.0);
     }
 
@@ -248,6 +253,7 @@ impl Host {
     /// Says that a socket has become ready for something.
     fn notify(&mut self, socket: u32, bits: u8) {
         self.busy = true;
+        let socket = self.sockets.id(socket);
         self.out.ready.push_back(SocketReady { socket, bits });
     }
 

@@ -2,7 +2,7 @@
 
 use super::gro::RxRing;
 use super::room::Room;
-use crate::packet::{Link, MacAddr, Memory, Packet};
+use crate::packet::{LinkHeader, MacAddr, Memory, Packet};
 use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
 use crate::qdisc::{Backlog, Cx, Qdisc as _, Sched};
@@ -19,7 +19,7 @@ pub struct PortConfig {
     pub addresses: Vec<(IpAddr, u8)>,
     /// The link-layer header of every frame that leaves here: to the far end, of which a link of the
     /// simulated world has one.
-    pub link: Link,
+    pub link: LinkHeader,
     /// Longest queue in packets of the `pfifo` that a port begins with (`txqueuelen`).
     pub queue_limit: u32,
     /// What the device and the stack cut and merge.
@@ -97,7 +97,7 @@ impl Default for PortConfig {
         Self {
             mtu: 1500,
             addresses: Vec::new(),
-            link: Link::Ethernet { dst: MacAddr::default(), src: MacAddr::default() },
+            link: LinkHeader::Ethernet { dst: MacAddr::default(), src: MacAddr::default() },
             queue_limit: TX_QUEUE_LEN,
             offloads: Offloads::default(),
             rx_usecs: 0,
@@ -277,10 +277,10 @@ impl HostPort {
         if self.room.credits > 0 && self.room.up { self.qdisc.wake_at() } else { None }
     }
 
-    /// Whether room may be owed: nothing waits for it, or what follows needs none because it is of
+    /// Whether a completion may be deferred: nothing waits for it, or what follows needs none because it is of
     /// a chain.
     #[inline]
-    pub(super) fn may_owe(&mut self) -> bool {
+    pub(super) fn may_defer(&mut self) -> bool {
         if self.is_cutting() {
             return self.room.xmit_more;
         }
@@ -329,15 +329,15 @@ impl HostPort {
 
     /// The caches are asked for what every packet needs here.
     #[inline]
-    pub(super) fn foresee(&self) {
+    pub(super) fn prefetch(&self) {
         prefetch(&self.config);
         prefetch(&self.stats);
     }
 
     /// The caches are asked for the queue.
     #[inline]
-    pub(super) fn foresee_queue(&self) {
-        self.qdisc.foresee();
+    pub(super) fn prefetch_queue(&self) {
+        self.qdisc.prefetch();
     }
 
     /// The queueing discipline at the root.
@@ -351,7 +351,7 @@ impl HostPort {
         &mut self.qdisc
     }
 
-    /// How many packets the device has room for once all that it owes has come; below zero while a
+    /// How many packets the device has room for once all deferred completions have come; below zero while a
     /// chain has gone beyond.
     pub fn room(&self) -> i64 {
         self.room.in_the_end()

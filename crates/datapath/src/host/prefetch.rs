@@ -3,7 +3,7 @@
 //! In steps, each of which looks only at what the step before has asked for. The packets between two
 //! steps give memory the time to answer. Nothing here changes what is computed.
 
-use super::route_cache::Way;
+use super::route_cache::RouteResult;
 use super::tcp::{ConnectionSocket, TcpSocket};
 use super::{Host, Socket};
 use crate::node::Port;
@@ -12,14 +12,14 @@ use crate::prefetch_whole;
 
 /// What of a host is about to be needed, in the order of the steps.
 #[derive(Clone, Copy, Debug)]
-pub enum Ahead<'a> {
+pub enum PrefetchStep<'a> {
     /// The host itself. A router, whose turn it often is, is near anyway.
     Host,
     /// For this packet, which arrives on this port: the port, the route, or what all connections
     /// share.
     Packet(Port, &'a Packet),
     /// Where the packet, or what answers it, will leave; or the connection.
-    Way(&'a Packet),
+    Route(&'a Packet),
     /// What lies behind those.
     Rest(&'a Packet),
 }
@@ -29,12 +29,12 @@ impl Host {
     /// or what answers it, will leave as a rule: its link will be needed, too. Each step has a function
     /// of its own, so that nothing is asked where it is known which one it is.
     #[inline]
-    pub fn prefetch(&self, ahead: Ahead<'_>) -> Port {
+    pub fn prefetch(&self, ahead: PrefetchStep<'_>) -> Port {
         match ahead {
-            Ahead::Host => self.prefetch_host(),
-            Ahead::Packet(port, packet) => self.prefetch_shared(port, packet),
-            Ahead::Way(packet) => self.prefetch_way(packet),
-            Ahead::Rest(packet) => self.prefetch_rest(packet),
+            PrefetchStep::Host => self.prefetch_host(),
+            PrefetchStep::Packet(port, packet) => self.prefetch_shared(port, packet),
+            PrefetchStep::Route(packet) => self.prefetch_route(packet),
+            PrefetchStep::Rest(packet) => self.prefetch_rest(packet),
         }
     }
 
@@ -47,25 +47,25 @@ impl Host {
     #[inline(never)]
     fn prefetch_shared(&self, at: Port, packet: &Packet) -> Port {
         if let Some(port) = self.ports.get(usize::from(at.0)) {
-            port.foresee();
+            port.prefetch();
         }
         if self.forwarding {
             if let Network::Ipv4(ip) = &packet.network {
-                self.route_cache.foresee(ip.dst);
+                self.route_cache.prefetch(ip.dst);
             }
         } else if let Some(stack) = &self.tcp {
-            stack.foresee();
-            self.sockets.foresee(self.lent_last);
+            stack.prefetch();
+            self.sockets.prefetch(self.lent_last);
         }
         at
     }
 
     #[inline(never)]
-    fn prefetch_way(&self, packet: &Packet) -> Port {
-        let out = self.likely_way(packet);
+    fn prefetch_route(&self, packet: &Packet) -> Port {
+        let out = self.likely_port(packet);
         if self.forwarding {
             if let Some(port) = self.ports.get(usize::from(out.0)) {
-                port.foresee();
+                port.prefetch();
             }
         } else if let Some(socket) = self.likely_connection() {
             prefetch_whole!(socket, ConnectionSocket, routes_seen);
@@ -75,31 +75,31 @@ impl Host {
 
     #[inline(never)]
     fn prefetch_rest(&self, packet: &Packet) -> Port {
-        let out = self.likely_way(packet);
+        let out = self.likely_port(packet);
         if let Some(port) = self.ports.get(usize::from(out.0)) {
-            port.foresee_queue();
+            port.prefetch_queue();
         }
         if !self.forwarding
             && let Some(socket) = self.likely_connection()
         {
-            socket.connection.foresee();
-            self.socket_timers.foresee(self.lent_last);
+            socket.connection.prefetch();
+            self.socket_timers.prefetch(self.lent_last);
         }
         out
     }
 
-    /// The socket that the next packet is for, as a rule.
+    /// The [index](super::SocketId::index) of the socket that the next packet is for, as a rule.
     #[inline]
-    pub fn likely_socket(&self) -> u32 {
-        self.lent_last
+    pub fn likely_socket(&self) -> usize {
+        self.lent_last as usize
     }
 
     /// A host that passes nothing on has one port as a rule.
     #[inline]
-    fn likely_way(&self, packet: &Packet) -> Port {
+    fn likely_port(&self, packet: &Packet) -> Port {
         match &packet.network {
             Network::Ipv4(ip) if self.forwarding => match self.route_cache.recall(ip.dst) {
-                Some(Way::Out(out)) => Port(out),
+                Some(RouteResult::Out(out)) => Port(out),
                 _ => Port(0),
             },
             _ => Port(0),

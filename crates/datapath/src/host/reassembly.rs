@@ -81,7 +81,7 @@ pub(super) struct Reassembly {
 
 /// What a fragment has led to.
 #[derive(Debug, PartialEq)]
-pub(super) enum Outcome {
+pub(super) enum FragmentResult {
     /// It waits for the rest.
     Kept,
     /// The packet is whole.
@@ -100,7 +100,7 @@ pub(super) enum Outcome {
 /// What a fragment has led to, and what it has cost others.
 #[derive(Debug, PartialEq)]
 pub(super) struct Added {
-    pub outcome: Outcome,
+    pub outcome: FragmentResult,
     /// Fragments of the same packet that were thrown away before, since too much else had come.
     pub too_far: Vec<Packet>,
 }
@@ -158,7 +158,7 @@ impl Reassembly {
         let nothing = Vec::new();
         let Some(key) = key_of(&packet, piece) else {
             return Added {
-                outcome: Outcome::Dropped(Reason::Malformed, packet),
+                outcome: FragmentResult::Dropped(Reason::Malformed, packet),
                 too_far: nothing,
             };
         };
@@ -168,7 +168,7 @@ impl Reassembly {
             if limits.high_thresh == 0 || self.memory[family] > limits.high_thresh {
                 let fragments = vec![packet];
                 return Added {
-                    outcome: Outcome::Failed { overlap: false, fragments },
+                    outcome: FragmentResult::Failed { overlap: false, fragments },
                     too_far: nothing,
                 };
             }
@@ -181,13 +181,15 @@ impl Reassembly {
         self.memory[family] = self.memory[family] + queue.memory - before;
         queue.check();
         let outcome = match verdict {
-            Verdict::Kept if queue.is_complete() => self.finish(&key),
-            Verdict::Kept => Outcome::Kept,
-            Verdict::Duplicate(packet) => Outcome::Dropped(Reason::DuplicateFragment, packet),
-            Verdict::Contradiction { overlap, packet } => {
+            QueueVerdict::Kept if queue.is_complete() => self.finish(&key),
+            QueueVerdict::Kept => FragmentResult::Kept,
+            QueueVerdict::Duplicate(packet) => {
+                FragmentResult::Dropped(Reason::DuplicateFragment, packet)
+            }
+            QueueVerdict::Contradiction { overlap, packet } => {
                 let mut fragments = self.remove(&key).into_packets();
                 fragments.push(packet);
-                Outcome::Failed { overlap, fragments }
+                FragmentResult::Failed { overlap, fragments }
             }
         };
         self.check();
@@ -270,7 +272,7 @@ impl Reassembly {
     }
 
     /// All pieces are there (`ip_frag_reasm`).
-    fn finish(&mut self, key: &Key) -> Outcome {
+    fn finish(&mut self, key: &Key) -> FragmentResult {
         let queue = self.remove(key);
         let first = &queue.fragments[0].1.network;
         let Some(ecn) = ecn_of(queue.ecn_seen, first.ecn()) else { return failed(queue) };
@@ -284,19 +286,19 @@ impl Reassembly {
         match Packet::join(&packets, ecn, dont_fragment) {
             Some(mut whole) => {
                 whole.meta.truesize = truesize;
-                Outcome::Whole(whole)
+                FragmentResult::Whole(whole)
             }
             None => failed(queue),
         }
     }
 }
 
-fn failed(queue: Queue) -> Outcome {
-    Outcome::Failed { overlap: false, fragments: queue.into_packets() }
+fn failed(queue: Queue) -> FragmentResult {
+    FragmentResult::Failed { overlap: false, fragments: queue.into_packets() }
 }
 
 /// What a queue says to a fragment.
-enum Verdict {
+enum QueueVerdict {
     Kept,
     Duplicate(Packet),
     Contradiction { overlap: bool, packet: Packet },
@@ -346,7 +348,7 @@ impl Queue {
     }
 
     /// Puts a fragment in its place.
-    fn insert(&mut self, mut packet: Packet, piece: &Piece) -> Verdict {
+    fn insert(&mut self, mut packet: Packet, piece: &Piece) -> QueueVerdict {
         let end = if piece.more { piece.offset + (piece.len & !7) } else { piece.end() };
         let contradicts = if piece.more {
             end > self.len && self.has_last
@@ -354,12 +356,12 @@ impl Queue {
             end < self.len || (self.has_last && end != self.len)
         };
         if contradicts || end == piece.offset {
-            return Verdict::Contradiction { overlap: false, packet };
+            return QueueVerdict::Contradiction { overlap: false, packet };
         }
         match self.place(piece.offset, end) {
-            Place::Duplicate => return Verdict::Duplicate(packet),
-            Place::Overlap => return Verdict::Contradiction { overlap: true, packet },
-            Place::Free => {}
+            RangeFit::Duplicate => return QueueVerdict::Duplicate(packet),
+            RangeFit::Overlap => return QueueVerdict::Contradiction { overlap: true, packet },
+            RangeFit::Free => {}
         }
         // Of a piece that is no multiple of eight bytes the rest is cut off.
         packet.trim_tail(piece.end() - end);
@@ -376,35 +378,35 @@ impl Queue {
         self.memory += truesize_of(piece.len);
         let at = self.fragments.partition_point(|(offset, _)| *offset < piece.offset);
         self.fragments.insert(at, (piece.offset, packet));
-        Verdict::Kept
+        QueueVerdict::Kept
     }
 
     /// Finds a place among the runs (`inet_frag_queue_insert`): a piece behind all others may
     /// continue their last run, any other is a run of its own.
-    fn place(&mut self, start: u32, end: u32) -> Place {
+    fn place(&mut self, start: u32, end: u32) -> RangeFit {
         if let Some(last) = self.runs.last_mut()
             && last.1 < end
         {
             match start.cmp(&last.1) {
-                Ordering::Less => return Place::Overlap,
+                Ordering::Less => return RangeFit::Overlap,
                 Ordering::Equal => last.1 = end,
                 Ordering::Greater => self.runs.push((start, end)),
             }
-            return Place::Free;
+            return RangeFit::Free;
         }
         let at = self.runs.partition_point(|run| run.1 <= start);
         match self.runs.get(at) {
-            Some(run) if run.0 <= start && end <= run.1 => Place::Duplicate,
-            Some(run) if run.0 < end => Place::Overlap,
+            Some(run) if run.0 <= start && end <= run.1 => RangeFit::Duplicate,
+            Some(run) if run.0 < end => RangeFit::Overlap,
             _ => {
                 self.runs.insert(at, (start, end));
-                Place::Free
+                RangeFit::Free
             }
         }
     }
 }
 
-enum Place {
+enum RangeFit {
     Free,
     Duplicate,
     Overlap,

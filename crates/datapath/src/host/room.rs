@@ -1,8 +1,8 @@
 //! What ports may send: the room in their devices, and whose memory the packets there take.
 //!
-//! A device gives room back at once or says beforehand when it will ([`Host::credit_at`]). Such
-//! room is owed: it is there at its time, and whoever looks for it then has it, without anybody
-//! having to come back for it.
+//! A device gives room back at once or says beforehand when it will ([`Host::credit_at`]). Such a
+//! completion is deferred: the room is there at its time, and whoever looks for it then has it,
+//! without anybody having to come back for it.
 
 use super::{Host, Socket, TcpSocket};
 use crate::node::{Port, SocketReady};
@@ -26,7 +26,7 @@ pub(super) struct Charge {
 pub(super) struct Room {
     /// When the room of the first packet in the device comes by itself; `FAR_FUTURE` if that has
     /// not been said.
-    owed_at: Instant,
+    completes_at: Instant,
     /// Of the first packet in the device.
     first: Charge,
     /// How many packets the device has room for; below zero once a chain has gone beyond.
@@ -49,7 +49,7 @@ struct Behind {
     /// With each, when its room comes by itself, if that has been said.
     packets: VecDeque<(Charge, Instant)>,
     /// Of how many that has been said. They are the first of them.
-    owed: usize,
+    deferred: usize,
     /// How many packets have to be told of, behind those.
     refused: u32,
 }
@@ -58,7 +58,7 @@ impl Room {
     /// None; the port is up.
     pub fn none() -> Self {
         Self {
-            owed_at: Instant::FAR_FUTURE,
+            completes_at: Instant::FAR_FUTURE,
             first: Charge { owner: Meta::NO_OWNER, truesize: 0 },
             credits: 0,
             up: true,
@@ -93,23 +93,23 @@ impl Room {
         if self.more {
             self.next();
         } else {
-            (self.holds, self.owed_at) = (false, Instant::FAR_FUTURE);
+            (self.holds, self.completes_at) = (false, Instant::FAR_FUTURE);
         }
         left
     }
 
     /// The first packet is gone, and the next is the first.
     fn next(&mut self) {
-        let told = self.owed_at == Instant::FAR_FUTURE;
+        let told = self.completes_at == Instant::FAR_FUTURE;
         let behind = self.behind_mut();
         if told {
             behind.refused = behind.refused.saturating_sub(1);
         }
-        behind.owed = behind.owed.saturating_sub(1);
+        behind.deferred = behind.deferred.saturating_sub(1);
         let next = behind.packets.pop_front();
         self.more = !behind.packets.is_empty() || behind.refused > 0;
         self.holds = next.is_some();
-        (self.first, self.owed_at) = next.unwrap_or((self.first, Instant::FAR_FUTURE));
+        (self.first, self.completes_at) = next.unwrap_or((self.first, Instant::FAR_FUTURE));
     }
 
     fn behind_mut(&mut self) -> &mut Behind {
@@ -130,59 +130,59 @@ impl Room {
 
     /// The room of the next packet comes at `at`.
     #[inline]
-    fn owe(&mut self, at: Instant) {
+    fn defer(&mut self, at: Instant) {
         assert!(self.holds, "room is promised that no packet has taken");
-        if self.owed_at == Instant::FAR_FUTURE {
-            self.owed_at = at;
+        if self.completes_at == Instant::FAR_FUTURE {
+            self.completes_at = at;
         } else {
-            self.owe_later(at);
+            self.defer_behind(at);
         }
     }
 
-    fn owe_later(&mut self, at: Instant) {
-        let first = self.owed_at;
+    fn defer_behind(&mut self, at: Instant) {
+        let first = self.completes_at;
         let behind = self.behind_mut();
-        let last = behind.owed.checked_sub(1).map_or(first, |last| behind.packets[last].1);
+        let last = behind.deferred.checked_sub(1).map_or(first, |last| behind.packets[last].1);
         assert!(at >= last, "room comes back at {at:?}, before that of an earlier packet");
-        let next = behind.packets.get_mut(behind.owed);
+        let next = behind.packets.get_mut(behind.deferred);
         next.expect("room is promised that no packet has taken").1 = at;
-        behind.owed += 1;
+        behind.deferred += 1;
     }
 
     /// The packet whose room is to be given back next.
     #[inline]
     fn next_charge(&self) -> Charge {
-        if self.owed_at == Instant::FAR_FUTURE || !self.more {
+        if self.completes_at == Instant::FAR_FUTURE || !self.more {
             return self.first;
         }
-        let behind = self.behind.as_ref().and_then(|it| it.packets.get(it.owed));
+        let behind = self.behind.as_ref().and_then(|it| it.packets.get(it.deferred));
         behind.map_or(self.first, |(charge, _)| *charge)
     }
 
-    /// How many of the packets behind the first are owed their room.
+    /// How many of the packets behind the first have a deferred completion.
     #[inline]
-    fn owed_behind(&self) -> usize {
-        if self.more { self.behind.as_ref().map_or(0, |behind| behind.owed) } else { 0 }
+    fn deferred_behind(&self) -> usize {
+        if self.more { self.behind.as_ref().map_or(0, |behind| behind.deferred) } else { 0 }
     }
 
     /// When a packet will have left whose socket is to get its memory back then; `FAR_FUTURE` if
-    /// none is owed any.
+    /// there is none.
     #[inline]
-    pub fn owes_at(&self) -> Instant {
-        let owes = self.first.owner != Meta::NO_OWNER || self.owed_behind() > 0;
-        if owes { self.owed_at } else { Instant::FAR_FUTURE }
+    pub fn frees_memory_at(&self) -> Instant {
+        let frees = self.first.owner != Meta::NO_OWNER || self.deferred_behind() > 0;
+        if frees { self.completes_at } else { Instant::FAR_FUTURE }
     }
 
     /// When room will come by itself that something waits for: that which makes up for the
     /// segments sent on credit.
     #[inline]
     pub fn awaited(&self) -> Option<Instant> {
-        if !self.waiting || self.credits > 0 || self.owed_at == Instant::FAR_FUTURE {
+        if !self.waiting || self.credits > 0 || self.completes_at == Instant::FAR_FUTURE {
             return None;
         }
         match self.credits.unsigned_abs() as usize {
-            0 => Some(self.owed_at),
-            debt if debt <= self.owed_behind() => {
+            0 => Some(self.completes_at),
+            debt if debt <= self.deferred_behind() => {
                 self.behind.as_ref().map(|behind| behind.packets[debt - 1].1)
             }
             _ => None,
@@ -195,10 +195,10 @@ impl Room {
         self.credits > 0 && self.waiting
     }
 
-    /// How many packets the device has room for once all that it owes has come.
+    /// How many packets the device has room for once all deferred completions have come.
     pub fn in_the_end(&self) -> i64 {
-        let first = i64::from(self.owed_at < Instant::FAR_FUTURE);
-        i64::from(self.credits) + first + self.owed_behind() as i64
+        let first = i64::from(self.completes_at < Instant::FAR_FUTURE);
+        i64::from(self.credits) + first + self.deferred_behind() as i64
     }
 }
 
@@ -206,7 +206,7 @@ impl Host {
     /// A device begins with room for so many packets.
     pub fn grant(&mut self, now: Instant, port: Port, packets: u32) {
         self.come_to(now);
-        self.settle(now, port.0);
+        self.complete(now, port.0);
         let packets = i32::try_from(packets).expect("a device holds fewer packets than that");
         self.ports[usize::from(port.0)].room.credits += packets;
         self.list_port(port.0);
@@ -214,7 +214,7 @@ impl Host {
 
     /// Whether the device of a port takes the segments of a super-packet that the host cuts at once,
     /// whatever room it has (`netdev_xmit_more`): [`poll`](Self::poll) then gives them one after the
-    /// other, and the port owes room until they have left.
+    /// other, and its credits are below zero until enough of them have left.
     pub fn set_xmit_more(&mut self, port: Port, on: bool) {
         self.ports[usize::from(port.0)].room.xmit_more = on;
     }
@@ -223,16 +223,16 @@ impl Host {
     /// socket that the packet belonged to gets its memory back.
     ///
     /// # Panics
-    /// The device holds none, or its room is owed already: more is given back than was taken.
+    /// The device holds none, or its completion is deferred already: more is given back than was taken.
     #[inline]
     pub fn credit(&mut self, now: Instant, port: Port) {
         self.come_to(now);
-        self.settle(now, port.0);
+        self.complete(now, port.0);
         let room = &mut self.ports[usize::from(port.0)].room;
-        let owed = room.owed_at;
+        let at = room.completes_at;
         assert!(
-            owed == Instant::FAR_FUTURE,
-            "{port:?} has room at {now:?} that it is owed at {owed:?}"
+            at == Instant::FAR_FUTURE,
+            "{port:?} has room at {now:?} whose completion is deferred to {at:?}"
         );
         let left = room.give();
         self.list_port(port.0);
@@ -253,21 +253,21 @@ impl Host {
         let room = &self.ports[usize::from(port.0)].room;
         let owner = room.next_charge().owner;
         let owned = owner != Meta::NO_OWNER;
-        let refused = room.is_refused() || (owned && !self.is_patient(owner));
+        let refused = room.is_refused() || (owned && !self.needs_no_wakeup(owner));
         let device = &mut self.ports[usize::from(port.0)];
-        if refused || !device.may_owe() {
+        if refused || !device.may_defer() {
             return device.room.refuse();
         }
-        device.room.owe(at);
-        if owned && at < self.owed_at {
-            self.owed_at = at;
+        device.room.defer(at);
+        if owned && at < self.completes_at {
+            self.completes_at = at;
         }
         true
     }
 
     /// Whether a socket does nothing when it gets memory back.
     #[inline]
-    fn is_patient(&self, id: u32) -> bool {
+    fn needs_no_wakeup(&self, id: u32) -> bool {
         match self.sockets.get(id) {
             Some(Socket::Tcp(TcpSocket::Connection(socket))) => {
                 !socket.connection.waits_for_memory()
@@ -276,20 +276,20 @@ impl Host {
         }
     }
 
-    /// Has the room that is owed to `index`, if its time has come.
+    /// Takes the room of the deferred completions of port `index` whose time has come.
     #[inline]
-    pub(super) fn settle(&mut self, now: Instant, index: u16) {
-        if self.ports[usize::from(index)].room.owed_at <= now {
-            self.settle_due(now, index);
+    pub(super) fn complete(&mut self, now: Instant, index: u16) {
+        if self.ports[usize::from(index)].room.completes_at <= now {
+            self.complete_due(now, index);
         }
     }
 
     #[inline(never)]
-    fn settle_due(&mut self, now: Instant, index: u16) {
-        while self.ports[usize::from(index)].room.owed_at <= now {
+    fn complete_due(&mut self, now: Instant, index: u16) {
+        while self.ports[usize::from(index)].room.completes_at <= now {
             let left = self.ports[usize::from(index)].room.give();
             if left.owner != Meta::NO_OWNER {
-                self.owed_at = self.next_owed();
+                self.completes_at = self.next_completion();
                 self.give_back(now, left);
             }
         }
@@ -297,35 +297,35 @@ impl Host {
 
     /// Gives sockets the memory back of packets that have left meanwhile; false if there are none.
     #[inline]
-    pub(super) fn settle_owed(&mut self, now: Instant) -> bool {
-        let due = self.owed_at <= now;
+    pub(super) fn complete_deferred(&mut self, now: Instant) -> bool {
+        let due = self.completes_at <= now;
         if due {
-            self.settle_all_owed(now);
+            self.complete_all_deferred(now);
         }
         due
     }
 
     #[inline(never)]
-    fn settle_all_owed(&mut self, now: Instant) {
+    fn complete_all_deferred(&mut self, now: Instant) {
         for index in 0..self.ports.len() as u16 {
-            if self.ports[usize::from(index)].room.owes_at() <= now {
-                self.settle(now, index);
+            if self.ports[usize::from(index)].room.frees_memory_at() <= now {
+                self.complete(now, index);
             }
         }
-        self.owed_at = self.next_owed();
+        self.completes_at = self.next_completion();
     }
 
     /// A socket has begun to wait for memory: it is told when it gets some.
     #[cold]
-    pub(super) fn await_owed(&mut self) {
+    pub(super) fn arm_completions(&mut self) {
         for (index, port) in (0..).zip(&self.ports) {
-            self.port_timers.arm(index, port.room.owes_at());
+            self.port_timers.arm(index, port.room.frees_memory_at());
         }
     }
 
-    fn next_owed(&self) -> Instant {
-        let owed = self.ports.iter().map(|port| port.room.owes_at());
-        owed.min().unwrap_or(Instant::FAR_FUTURE)
+    fn next_completion(&self) -> Instant {
+        let all = self.ports.iter().map(|port| port.room.frees_memory_at());
+        all.min().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Puts a port with room and something to send into the list of those, or notes when it will

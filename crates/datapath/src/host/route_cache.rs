@@ -12,7 +12,7 @@ use core::net::Ipv4Addr;
 
 /// Where a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum RouteResult {
     /// Out of this port.
     Out(u16),
     /// To this host.
@@ -68,36 +68,36 @@ impl RouteCache {
 
     /// The answer for `dst`, if it is remembered.
     #[inline]
-    pub fn recall(&self, dst: Ipv4Addr) -> Option<Way> {
+    pub fn recall(&self, dst: Ipv4Addr) -> Option<RouteResult> {
         if self.state != State::Usable {
             return None;
         }
         let dst = dst.to_bits();
         let slot = &self.slots[self.place(dst)];
         match slot.answer {
-            Answer::Out(port) if slot.dst == dst => Some(Way::Out(port)),
-            Answer::Local if slot.dst == dst => Some(Way::Local),
+            Answer::Out(port) if slot.dst == dst => Some(RouteResult::Out(port)),
+            Answer::Local if slot.dst == dst => Some(RouteResult::Local),
             _ => None,
         }
     }
 
     /// The caches are asked for the answer for `dst`.
     #[inline]
-    pub fn foresee(&self, dst: Ipv4Addr) {
+    pub fn prefetch(&self, dst: Ipv4Addr) {
         if self.state == State::Usable {
             prefetch_at(&self.slots, self.place(dst.to_bits()));
         }
     }
 
     /// Remembers an answer that `fib` has given.
-    pub fn learn(&mut self, fib: &Fib, dst: Ipv4Addr, way: Way) {
+    pub fn learn(&mut self, fib: &Fib, dst: Ipv4Addr, way: RouteResult) {
         if self.state == State::Stale {
             self.renew(fib);
         }
         let answer = match way {
-            Way::Out(port) => Answer::Out(port),
-            Way::Local => Answer::Local,
-            Way::Refused(_) => return,
+            RouteResult::Out(port) => Answer::Out(port),
+            RouteResult::Local => Answer::Local,
+            RouteResult::Refused(_) => return,
         };
         if self.state == State::Usable {
             let dst = dst.to_bits();
@@ -125,7 +125,7 @@ impl RouteCache {
     }
 }
 
-impl From<Decision> for Way {
+impl From<Decision> for RouteResult {
     fn from(decision: Decision) -> Self {
         match decision {
             Decision::Forward(hop) => Self::Out(hop.port),

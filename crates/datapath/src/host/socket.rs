@@ -3,6 +3,7 @@
 use super::ports::Ephemeral;
 use super::tcp::TcpSocket;
 use super::udp::UdpSocket;
+use crate::node::SocketId;
 use crate::packet::Body;
 use crate::prefetch::prefetch_at;
 use crate::units::Instant;
@@ -17,8 +18,10 @@ pub enum SocketError {
     AddressInUse,
     /// `EADDRNOTAVAIL`: no local port is free, or no such local address.
     AddressNotAvailable,
-    /// `EBADF`: there is no such socket, or it is of another kind.
+    /// `EBADF`: the host has never given out that number, or the socket is closed.
     BadSocket,
+    /// `EOPNOTSUPP`: the socket is of another kind than the call.
+    WrongKind,
     /// `EAGAIN`: the send buffer is full; wait for `WRITABLE`.
     WouldBlock,
     /// `EMSGSIZE`: does not fit in a datagram.
@@ -69,7 +72,7 @@ impl Socket {
 /// depend on when somebody looked whether packets were gone.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    slots: Vec<Option<Socket>>,
+    slots: Vec<Slot>,
     free: BinaryHeap<Reverse<u32>>,
     /// Closed sockets that packets belong to, and how many bytes of truesize those are.
     leaving: BTreeMap<u32, u32>,
@@ -79,33 +82,60 @@ pub struct Sockets {
     pub(super) ephemeral: Ephemeral,
 }
 
+/// A place for a socket.
+#[derive(Debug, Default)]
+struct Slot {
+    /// `None` while it is lent out, too.
+    socket: Option<Socket>,
+    /// How many sockets have been closed here.
+    generation: u32,
+}
+
 impl Sockets {
+    /// The name of the socket in `slot`.
+    #[inline]
+    pub(super) fn id(&self, slot: u32) -> SocketId {
+        SocketId { slot, generation: self.slots[slot as usize].generation }
+    }
+
+    /// Where a socket is.
+    ///
+    /// # Errors
+    /// It is not open.
+    #[inline]
+    pub(super) fn slot(&self, id: SocketId) -> Result<u32, SocketError> {
+        match self.slots.get(id.index()) {
+            Some(slot) if slot.generation == id.generation && slot.socket.is_some() => Ok(id.slot),
+            _ => Err(SocketError::BadSocket),
+        }
+    }
+
     /// The caches are asked for a socket.
     #[inline]
-    pub(super) fn foresee(&self, id: u32) {
+    pub(super) fn prefetch(&self, id: u32) {
         prefetch_at(&self.slots, id as usize);
     }
 
     /// Opens a socket and gives its number.
-    pub fn insert(&mut self, socket: Socket) -> u32 {
+    pub(super) fn insert(&mut self, socket: Socket) -> u32 {
         if let Some(Reverse(id)) = self.free.pop() {
-            self.slots[id as usize] = Some(socket);
+            self.slots[id as usize].socket = Some(socket);
             return id;
         }
-        self.slots.push(Some(socket));
+        self.slots.push(Slot { socket: Some(socket), generation: 0 });
         self.slots.len() as u32 - 1
     }
 
     /// The socket with that number.
     #[inline]
-    pub fn get(&self, id: u32) -> Option<&Socket> {
-        self.slots.get(id as usize)?.as_ref()
+    pub(super) fn get(&self, id: u32) -> Option<&Socket> {
+        self.slots.get(id as usize)?.socket.as_ref()
     }
 
     /// The socket with that number, to change.
     #[inline]
-    pub fn get_mut(&mut self, id: u32) -> Option<&mut Socket> {
-        self.slots.get_mut(id as usize)?.as_mut()
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Socket> {
+        self.slots.get_mut(id as usize)?.socket.as_mut()
     }
 
     /// A number for a socket that comes by [`take_back`](Self::take_back).
@@ -113,33 +143,35 @@ impl Sockets {
         if let Some(Reverse(id)) = self.free.pop() {
             return id;
         }
-        self.slots.push(None);
+        self.slots.push(Slot::default());
         self.slots.len() as u32 - 1
     }
 
     /// Gives a reserved number back that was not needed.
     pub(super) fn release(&mut self, id: u32) {
-        assert!(self.slots[id as usize].is_none(), "socket {id} is in use");
+        assert!(self.slots[id as usize].socket.is_none(), "socket {id} is in use");
         self.free.push(Reverse(id));
     }
 
     /// Lends a socket out; its number stays taken.
     #[inline]
     pub(super) fn lend(&mut self, id: u32) -> Option<Socket> {
-        self.slots.get_mut(id as usize)?.take()
+        self.slots.get_mut(id as usize)?.socket.take()
     }
 
     /// Puts a socket in its place.
     #[inline]
     pub(super) fn take_back(&mut self, id: u32, socket: Socket) {
-        let slot = &mut self.slots[id as usize];
+        let slot = &mut self.slots[id as usize].socket;
         assert!(slot.is_none(), "socket {id} was replaced while it was lent out");
         *slot = Some(socket);
     }
 
     /// Takes a socket out; its number is free once its packets are gone.
-    pub fn remove(&mut self, id: u32) -> Option<Socket> {
-        let socket = self.slots.get_mut(id as usize)?.take()?;
+    pub(super) fn remove(&mut self, id: u32) -> Option<Socket> {
+        let slot = self.slots.get_mut(id as usize)?;
+        let socket = slot.socket.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
         match socket.unsent() {
             0 => self.free.push(Reverse(id)),
             left => drop(self.leaving.insert(id, left)),
@@ -165,12 +197,12 @@ impl Sockets {
 
     /// All of them, by number.
     pub fn iter(&self) -> impl Iterator<Item = &Socket> {
-        self.slots.iter().flatten()
+        self.slots.iter().filter_map(|slot| slot.socket.as_ref())
     }
 
     /// All of them, by number, to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Socket> {
-        self.slots.iter_mut().flatten()
+        self.slots.iter_mut().filter_map(|slot| slot.socket.as_mut())
     }
 
     /// The connections that a listener has in the handshake.
@@ -183,7 +215,7 @@ impl Sockets {
             _ => false,
         };
         numbered
-            .filter(|(socket, _)| socket.as_ref().is_some_and(waits))
+            .filter(|(slot, _)| slot.socket.as_ref().is_some_and(waits))
             .map(|(_, id)| id)
             .collect()
     }

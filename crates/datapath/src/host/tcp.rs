@@ -7,7 +7,7 @@ mod ends;
 mod sysctl;
 
 use super::listener::Listener;
-use super::{Host, Socket};
+use super::{Host, Socket, SocketError, SocketId};
 use crate::node::SocketReady;
 use crate::packet::{Meta, Packet};
 use crate::prefetch::prefetch;
@@ -18,7 +18,7 @@ use crate::tcp::info::TcpInfo;
 use crate::tcp::mib::Mib;
 use crate::tcp::shared::Shared;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, Egress, Gate, Handed, PathMtu};
+use crate::tcp::{Connection, Cx, Egress, Gate, PathMtu, XmitResult};
 use crate::trace::Event;
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
@@ -115,7 +115,7 @@ pub(super) struct TcpStack {
 impl TcpStack {
     /// The caches are asked for what every segment needs.
     #[inline]
-    pub(super) fn foresee(&self) {
+    pub(super) fn prefetch(&self) {
         prefetch(&self.mib.in_segs);
         prefetch(&self.mib.hp_acks);
         prefetch(&self.mib.delivered);
@@ -138,7 +138,7 @@ impl core::fmt::Debug for TcpSocket {
 
 impl Egress for Host {
     #[inline(never)]
-    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> Handed {
+    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> XmitResult {
         self.orphaned = false;
         self.paced = false;
         let Meta { owner, truesize, .. } = packet.meta;
@@ -147,7 +147,7 @@ impl Egress for Host {
         if verdict != Enqueue::Queued {
             self.free_at_once(verdict, known, (owner, truesize));
         }
-        Handed { verdict, orphaned: self.orphaned, paced: self.paced }
+        XmitResult { verdict, orphaned: self.orphaned, paced: self.paced }
     }
 
     fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, path: PathMtu) {
@@ -170,21 +170,28 @@ impl Host {
     }
 
     /// Lends a connection out for one call.
+    ///
+    /// # Errors
+    /// It is not an open connection.
     pub fn with_tcp<R>(
         &mut self,
         now: Instant,
-        id: u32,
+        id: SocketId,
         act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> R,
-    ) -> Option<R> {
-        self.with_connection(now, id, act)
+    ) -> Result<R, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        self.with_connection(now, slot, act).ok_or(SocketError::WrongKind)
     }
 
     /// How often the waiters of a TCP socket have been woken.
-    pub fn tcp_wakes(&self, id: u32) -> Wakes {
-        match self.sockets.get(id) {
-            Some(Socket::Tcp(TcpSocket::Connection(socket))) => socket.wakes,
-            Some(Socket::Tcp(TcpSocket::Listener(listener))) => listener.wakes,
-            _ => Wakes::default(),
+    ///
+    /// # Errors
+    /// It is not an open TCP socket.
+    pub fn tcp_wakes(&self, id: SocketId) -> Result<Wakes, SocketError> {
+        match self.sockets.get(self.sockets.slot(id)?) {
+            Some(Socket::Tcp(TcpSocket::Connection(socket))) => Ok(socket.wakes),
+            Some(Socket::Tcp(TcpSocket::Listener(listener))) => Ok(listener.wakes),
+            _ => Err(SocketError::WrongKind),
         }
     }
 
@@ -218,13 +225,17 @@ impl Host {
         self.tcp_stack().shared.metrics.clear();
     }
 
-    /// `getsockopt(TCP_INFO)`; `None` if there is no such connection.
-    pub fn tcp_info(&self, now: Instant, id: u32) -> Option<TcpInfo> {
+    /// `getsockopt(TCP_INFO)`; `None` if it is not an open connection.
+    pub fn tcp_info(&self, now: Instant, id: SocketId) -> Option<TcpInfo> {
         self.tcp_connection(id).map(|tcp| tcp.info(now))
     }
 
-    /// A connection, to look at.
-    pub fn tcp_connection(&self, id: u32) -> Option<&Connection> {
+    /// A connection, to look at; `None` if it is not an open one.
+    pub fn tcp_connection(&self, id: SocketId) -> Option<&Connection> {
+        self.connection_at(self.sockets.slot(id).ok()?)
+    }
+
+    pub(super) fn connection_at(&self, id: u32) -> Option<&Connection> {
         match self.sockets.get(id)? {
             Socket::Tcp(TcpSocket::Connection(socket)) => Some(&socket.connection),
             _ => None,
@@ -233,7 +244,13 @@ impl Host {
 
     /// Every connection, in the order of their numbers.
     pub fn tcp_connections(&self) -> impl Iterator<Item = &Connection> {
-        (0..self.sockets.numbers()).filter_map(|id| self.tcp_connection(id))
+        (0..self.sockets.numbers()).filter_map(|id| self.connection_at(id))
+    }
+
+    /// The sockets of these.
+    pub fn tcp_connection_ids(&self) -> impl Iterator<Item = SocketId> {
+        let slots = 0..self.sockets.numbers();
+        slots.filter(|id| self.connection_at(*id).is_some()).map(|id| self.sockets.id(id))
     }
 
     /// Counters of all connections that this host has had (`nstat`).
@@ -287,7 +304,7 @@ impl Host {
     /// are many, and what all of them do should lie in the instruction cache once.
     #[inline(never)]
     fn lend_connection(&mut self, now: Instant, id: u32) -> Option<(Box<ConnectionSocket>, Gate)> {
-        self.begin_settled(now);
+        self.begin_syscall(now);
         self.lent_last = id;
         let mut socket = match self.sockets.lend(id)? {
             Socket::Tcp(TcpSocket::Connection(socket)) => socket,
@@ -323,8 +340,8 @@ impl Host {
         }
         let tcp = &socket.connection;
         tcp.check();
-        if self.owed_at < Instant::FAR_FUTURE && tcp.waits_for_memory() {
-            self.await_owed();
+        if self.completes_at < Instant::FAR_FUTURE && tcp.waits_for_memory() {
+            self.arm_completions();
         }
         if let Some(at) = tcp.wake_at() {
             self.socket_timers.arm(id, at);
@@ -337,13 +354,13 @@ impl Host {
         }
         self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));
         if changes {
-            self.hear_state(now, id, in_handshake);
+            self.note_state_change(now, id, in_handshake);
         }
     }
 
     /// A connection has left the handshake, or is closed, or has nothing left to do.
     #[cold]
-    fn hear_state(&mut self, now: Instant, id: u32, in_handshake: bool) {
+    fn note_state_change(&mut self, now: Instant, id: u32, in_handshake: bool) {
         let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(id) else { return };
         let tcp = &socket.connection;
         let ends = (tcp.local(), tcp.remote());
@@ -439,7 +456,7 @@ impl Host {
 
     /// A number for a connection that is about to be made.
     pub(super) fn reserve_socket(&mut self, now: Instant) -> u32 {
-        self.begin_settled(now);
+        self.begin_syscall(now);
         let id = self.sockets.reserve();
         self.socket_timers.forget(id);
         id
@@ -473,7 +490,7 @@ impl Host {
     }
 
     pub(super) fn forget_connection(&mut self, id: u32) {
-        let Some(connection) = self.tcp_connection(id) else { return };
+        let Some(connection) = self.connection_at(id) else { return };
         let ends = (connection.local(), connection.remote());
         self.unhash(id, ends);
         self.sockets.remove(id);

@@ -6,7 +6,7 @@ mod fragments;
 
 use super::*;
 use crate::node::{Poll, Rx};
-use crate::packet::{Body, Icmp, Link, Meta, Transport, Udp};
+use crate::packet::{Body, Icmp, LinkHeader, Meta, Transport, Udp};
 use crate::tcp::state::State;
 use crate::units::Duration;
 use core::net::SocketAddr;
@@ -38,7 +38,7 @@ fn router() -> Host {
 fn datagram(src: &str, dst: &str, ttl: u8, len: u32) -> Packet {
     let (src, dst) = (at(src), at(dst));
     Packet {
-        link: Link::None,
+        link: LinkHeader::None,
         network: udp::network_header(src.ip(), dst.ip(), 0, ttl, 17).expect("one family"),
         transport: Transport::Udp(Udp { src_port: src.port(), dst_port: dst.port() }),
         body: Body { len, ..Body::default() },
@@ -212,7 +212,7 @@ fn an_echo_request_is_answered_and_the_reply_read() {
     receive(&mut a, ms(10), reply);
     let expected = SocketReady { socket: ping, bits: SocketReady::READABLE };
     assert_eq!(readiness(&outputs(&mut a, ms(10))), [expected]);
-    let reply = a.datagram_read(ping).expect("a reply");
+    let reply = a.datagram_read(ping).expect("open").expect("a reply");
     assert_eq!((reply.from.port(), reply.body.len, reply.at), (7, 56, ms(10)));
 }
 
@@ -227,8 +227,8 @@ fn udp_goes_to_the_socket_bound_there_and_overflow_is_counted() {
     }
     let outputs = outputs(&mut host, ms(0));
     assert_eq!(drops(&outputs), [Reason::SocketReceiveBuffer; 2]);
-    assert_eq!(host.datagram_read(id).expect("one").from, at("10.0.1.2:5"));
-    assert!(host.datagram_read(id).is_some() && host.datagram_read(id).is_none());
+    assert_eq!(host.datagram_read(id).expect("open").expect("one").from, at("10.0.1.2:5"));
+    assert!(host.datagram_read(id).expect("open").is_some() && host.datagram_read(id) == Ok(None));
     assert_eq!(host.udp_socket(id).expect("open").receive_drops, 2);
 }
 
@@ -306,7 +306,7 @@ fn a_packet_to_itself_comes_straight_back() {
     let body = Body { len: 10, ..Body::default() };
     host.udp_send(ms(0), id, at("10.0.1.1:6"), body).expect("local");
     assert_eq!(outputs(&mut host, ms(0)).len(), 1, "the socket has become readable");
-    assert_eq!(host.datagram_read(id).expect("looped").from, at("10.0.1.1:6"));
+    assert_eq!(host.datagram_read(id).expect("open").expect("looped").from, at("10.0.1.1:6"));
 }
 
 /// What waits in a queue belongs to the socket that has sent it, and to no other.
@@ -317,16 +317,76 @@ fn a_socket_number_is_used_again_when_no_packet_has_it() {
     let first = host.udp_bind(ms(0), at("10.0.1.1:5")).expect("a free port");
     let body = Body { len: 100, ..Body::default() };
     host.udp_send(ms(0), first, at("10.0.1.2:6"), body).expect("room");
-    host.datagram_close(first);
+    host.datagram_close(first).expect("open");
     assert_eq!((host.sockets.len(), host.sockets.leaving()), (0, 1));
     let second = host.udp_bind(ms(0), at("10.0.1.1:5")).expect("the port is free at once");
-    assert_ne!(first, second, "a datagram of the first one waits");
+    assert_ne!(first.index(), second.index(), "a datagram of the first one waits");
     assert!(outputs(&mut host, ms(0)).is_empty());
     host.grant(ms(1), Port(0), 1);
     assert_eq!(sent(&mut host, ms(1)).len(), 1);
     host.credit(ms(2), Port(0));
     assert_eq!(host.sockets.leaving(), 0);
-    assert_eq!(host.udp_bind(ms(2), at("10.0.1.1:7")), Ok(first));
+    let third = host.udp_bind(ms(2), at("10.0.1.1:7")).expect("a free port");
+    assert_eq!(third.index(), first.index());
+    assert_ne!(third, first, "it is another socket all the same");
+}
+
+/// A socket that is closed, or was never given out, or is of another kind: an error of its own in every call, and
+/// nobody else's socket is touched, though it has the same slot.
+#[test]
+fn a_wrong_socket_is_an_error() {
+    let mut host = Host::new();
+    host.add_port(port_with("10.0.1.1"));
+    let config = host.tcp_defaults();
+    let closed = host.udp_bind(ms(0), at("10.0.1.1:5")).expect("a free port");
+    host.datagram_close(closed).expect("open");
+    let listener = host.tcp_listen(ms(0), at("10.0.1.1:80"), &config);
+    assert_eq!(listener.index(), closed.index(), "the slot is used again");
+    let tcp = host.tcp_connect(ms(0), at("0.0.0.0:0"), at("10.0.1.2:80"), &config).expect("a port");
+    let udp = host.udp_bind(ms(0), at("10.0.1.1:6")).expect("a free port");
+    let mut other = Host::new();
+    let never = (0..9).map(|port| other.udp_bind(ms(0), SocketAddr::new(ip("0.0.0.0"), 9 + port)));
+    let never = never.last().expect("some").expect("a free port");
+
+    let body = Body::default();
+    let (bad, kind) = (SocketError::BadSocket, SocketError::WrongKind);
+    for (id, error) in [(closed, bad), (never, bad), (listener, kind), (udp, kind)] {
+        assert_eq!(host.tcp_write(ms(0), id, 1), Err(error));
+        assert_eq!(host.tcp_read(ms(0), id, 1), Err(error));
+        assert_eq!(host.tcp_shutdown(ms(0), id), Err(error));
+        assert_eq!(host.tcp_abort(ms(0), id), Err(error));
+        assert_eq!(host.with_tcp(ms(0), id, |_, _| ()), Err(error));
+        assert!(host.tcp_connection(id).is_none() && host.tcp_info(ms(0), id).is_none());
+    }
+    for (id, error) in [(closed, bad), (never, bad), (udp, kind)] {
+        assert_eq!(host.tcp_close(ms(0), id), Err(error));
+        assert_eq!(host.tcp_wakes(id), Err(error));
+        assert_eq!(host.tcp_take_error(id), Err(error));
+        assert_eq!(host.tcp_take_any_error(id), Err(error));
+    }
+    for (id, error) in [(closed, bad), (never, bad), (udp, kind), (tcp, kind)] {
+        assert_eq!(host.tcp_accept(ms(0), id), Err(error));
+        assert_eq!(host.tcp_set_backlog(id, 1), Err(error));
+        assert_eq!(host.tcp_set_fast_open(id, 1), Err(error));
+        assert!(host.tcp_listener(id).is_none() && host.tcp_listener_config_mut(id).is_none());
+    }
+    for (id, error) in [(closed, bad), (never, bad), (listener, kind), (tcp, kind)] {
+        assert_eq!(host.udp_send(ms(0), id, at("10.0.1.1:6"), body), Err(error));
+        assert_eq!(host.udp_connect(id, at("10.0.1.1:6")), Err(error));
+        assert_eq!(host.udp_disconnect(id, at("10.0.1.1:6")), Err(error));
+        assert_eq!(host.udp_take_error(id), Err(error));
+        assert_eq!(host.udp_take_icmp(id), Err(error));
+        assert_eq!(host.udp_has_error(id), Err(error));
+        assert_eq!(host.udp_wakes(id), Err(error));
+        assert_eq!(host.udp_peer(id), Err(error));
+        assert_eq!(host.udp_path_mtu(ms(0), id), Err(error));
+        assert_eq!(host.datagram_read(id), Err(error));
+        assert_eq!(host.datagram_close(id), Err(error));
+        assert_eq!(host.ping_send(ms(0), id, ip("10.0.1.1"), 1, 1, 0), Err(error));
+        assert!(host.udp(id).is_none());
+    }
+    assert!(host.tcp_listener(listener).is_some() && host.tcp_connection(tcp).is_some());
+    assert!(host.udp(udp).is_some());
 }
 
 /// `EADDRNOTAVAIL`: as many connections to one end as there are ephemeral ports.
@@ -337,12 +397,12 @@ fn a_connection_needs_a_free_port() {
     let config = host.tcp_defaults();
     let connect =
         |host: &mut Host| host.tcp_connect(ms(0), at("0.0.0.0:0"), at("10.0.1.2:80"), &config);
-    let opened: Vec<u32> = (0..28_232).map(|_| connect(&mut host).expect("a port")).collect();
+    let opened: Vec<SocketId> = (0..28_232).map(|_| connect(&mut host).expect("a port")).collect();
     assert_eq!(connect(&mut host), Err(SocketError::AddressNotAvailable));
     assert_eq!(connect(&mut host), Err(SocketError::AddressNotAvailable));
     let elsewhere = host.tcp_connect(ms(0), at("0.0.0.0:0"), at("10.0.1.2:81"), &config);
     assert!(elsewhere.is_ok(), "another end has ports of its own");
-    host.tcp_abort(ms(0), opened[7]);
+    host.tcp_abort(ms(0), opened[7]).expect("open");
     assert!(connect(&mut host).is_ok(), "one is free again");
 }
 

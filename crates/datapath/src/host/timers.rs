@@ -45,7 +45,7 @@ impl LazyTimers {
 
     /// The caches are asked for what arming `id` needs.
     #[inline]
-    pub(super) fn foresee(&self, id: u32) {
+    pub(super) fn prefetch(&self, id: u32) {
         prefetch_at(&self.armed, id as usize);
         prefetch_at(self.heap.as_slice(), 0);
     }

@@ -5,9 +5,10 @@ use super::datagram::DatagramError;
 use super::socket::{Datagram, Socket, SocketError};
 use super::tcp::Wakes;
 use crate::fib::Decision;
+use crate::node::SocketId;
 use crate::node::SocketReady;
 use crate::packet::{
-    Body, DEFAULT_TTL, FlowLabel, Ipv4, Ipv6, Link, Meta, Network, Packet, Transport, Udp,
+    Body, DEFAULT_TTL, FlowLabel, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Transport, Udp,
 };
 use crate::reason::{Enqueue, Reason};
 use crate::tcp::config::PmtuDiscovery;
@@ -37,8 +38,10 @@ pub struct UdpSocket {
     pub send_buffer: u32,
     /// Traffic class of what it sends (`IP_TOS`).
     pub tos: u8,
-    /// Time to live of what it sends (`IP_TTL`).
+    /// Time to live of what it sends over IPv4 (`IP_TTL`).
     pub ttl: u8,
+    /// Hop limit of what it sends over IPv6 (`IPV6_UNICAST_HOPS`).
+    pub hop_limit: u8,
     /// `skb->priority` of what it sends (`SO_PRIORITY`).
     pub priority: u32,
     /// What to do with datagrams larger than the path takes (`IP_MTU_DISCOVER`).
@@ -72,6 +75,7 @@ impl UdpSocket {
             send_buffer: UDP_SEND_BUFFER,
             tos: 0,
             ttl: DEFAULT_TTL,
+            hop_limit: DEFAULT_TTL,
             priority: 0,
             pmtu_discovery: PmtuDiscovery::default(),
             recverr: false,
@@ -154,8 +158,8 @@ impl Host {
     ///
     /// # Errors
     /// The address is in use, or no port is free.
-    pub fn udp_bind(&mut self, now: Instant, local: SocketAddr) -> Result<u32, SocketError> {
-        self.begin_settled(now);
+    pub fn udp_bind(&mut self, now: Instant, local: SocketAddr) -> Result<SocketId, SocketError> {
+        self.begin_syscall(now);
         let port = match local.port() {
             0 => self.free_udp_port(local.ip())?,
             port if self.udp_port_is_taken(SocketAddr::new(local.ip(), port)) => {
@@ -166,7 +170,7 @@ impl Host {
         let local = SocketAddr::new(local.ip(), port);
         let id = self.sockets.insert(Socket::Udp(Box::new(UdpSocket::new(local))));
         self.sockets.udp.insert((port, local.ip()), id);
-        Ok(id)
+        Ok(self.sockets.id(id))
     }
 
     fn free_udp_port(&mut self, ip: IpAddr) -> Result<u16, SocketError> {
@@ -179,14 +183,15 @@ impl Host {
         Err(SocketError::AddressNotAvailable)
     }
 
-    /// The UDP socket with that number, to set its options.
+    /// A UDP socket, to set its options.
     ///
     /// # Errors
-    /// It is not a UDP socket.
-    pub fn udp_socket(&mut self, id: u32) -> Result<&mut UdpSocket, SocketError> {
-        match self.sockets.get_mut(id) {
+    /// It is not an open UDP socket.
+    pub fn udp_socket(&mut self, id: SocketId) -> Result<&mut UdpSocket, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        match self.sockets.get_mut(slot) {
             Some(Socket::Udp(socket)) => Ok(socket),
-            _ => Err(SocketError::BadSocket),
+            _ => Err(SocketError::WrongKind),
         }
     }
 
@@ -197,7 +202,7 @@ impl Host {
     pub fn udp_send(
         &mut self,
         now: Instant,
-        id: u32,
+        id: SocketId,
         remote: SocketAddr,
         body: Body,
     ) -> Result<Enqueue, SocketError> {
@@ -213,13 +218,15 @@ impl Host {
             ip => ip,
         };
         let PathMtu { bytes: mtu, locked } =
-            self.path_towards(now, remote.ip(), self.udp_discovery(id));
+            self.path_towards(now, remote.ip(), self.open_udp(id)?.pmtu_discovery);
+        let owner = self.sockets.slot(id)?;
         let socket = self.udp_socket(id)?;
         if socket.unsent_truesize >= socket.send_buffer {
             socket.wants_room = true;
             return Err(SocketError::WouldBlock);
         }
-        let mut network = network_header(src, remote.ip(), socket.tos, socket.ttl, PROTO_UDP)
+        let ttl = if remote.is_ipv4() { socket.ttl } else { socket.hop_limit };
+        let mut network = network_header(src, remote.ip(), socket.tos, ttl, PROTO_UDP)
             .ok_or(SocketError::AddressNotAvailable)?;
         let large = network.len() + 8 + body.len > mtu;
         if large && matches!(socket.pmtu_discovery, PmtuDiscovery::Do | PmtuDiscovery::Probe) {
@@ -233,9 +240,9 @@ impl Host {
         socket.unsent_truesize += truesize;
         let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
         let priority = socket.priority;
-        let meta = Meta { truesize, owner: id, priority, ..Meta::default() };
+        let meta = Meta { truesize, owner, priority, ..Meta::default() };
         let packet = Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Udp(ports),
             body,
@@ -245,13 +252,6 @@ impl Host {
         };
         self.count(remote.is_ipv6()).udp_out_datagrams += 1;
         Ok(self.ip_output_within(now, mtu, &mut packet.finish()))
-    }
-
-    fn udp_discovery(&self, id: u32) -> PmtuDiscovery {
-        match self.sockets.get(id) {
-            Some(Socket::Udp(socket)) => socket.pmtu_discovery,
-            _ => PmtuDiscovery::default(),
-        }
     }
 
     /// The largest packet that goes to `remote` in one piece: what the interface takes, and what
@@ -285,32 +285,41 @@ impl Host {
         }
     }
 
-    /// The next datagram that arrived on a UDP or ping socket.
-    pub fn datagram_read(&mut self, id: u32) -> Option<Datagram> {
-        match self.sockets.get_mut(id)? {
-            Socket::Udp(socket) => {
-                let datagram = socket.read()?;
-                self.count(datagram.from.is_ipv6()).udp_in_datagrams += 1;
-                Some(datagram)
+    /// The next datagram that arrived on a UDP or ping socket; `None` if there is none.
+    ///
+    /// # Errors
+    /// It is not an open UDP or ping socket.
+    pub fn datagram_read(&mut self, id: SocketId) -> Result<Option<Datagram>, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        match self.sockets.get_mut(slot) {
+            Some(Socket::Udp(socket)) => {
+                let datagram = socket.read();
+                if let Some(datagram) = &datagram {
+                    self.count(datagram.from.is_ipv6()).udp_in_datagrams += 1;
+                }
+                Ok(datagram)
             }
-            Socket::Ping(replies) => replies.pop_front(),
-            Socket::Tcp(_) => None,
+            Some(Socket::Ping(replies)) => Ok(replies.pop_front()),
+            _ => Err(SocketError::WrongKind),
         }
     }
 
     /// Closes a UDP or ping socket.
-    pub fn datagram_close(&mut self, id: u32) {
-        match self.sockets.get(id) {
+    ///
+    /// # Errors
+    /// It is not an open UDP or ping socket.
+    pub fn datagram_close(&mut self, id: SocketId) -> Result<(), SocketError> {
+        let slot = self.sockets.slot(id)?;
+        match self.sockets.get(slot) {
             Some(Socket::Udp(socket)) => {
                 let key = (socket.local.port(), socket.local.ip());
                 self.sockets.udp.remove(&key);
-                self.sockets.remove(id);
             }
-            Some(Socket::Ping(_)) => {
-                self.sockets.remove(id);
-            }
-            Some(Socket::Tcp(_)) | None => {}
+            Some(Socket::Ping(_)) => {}
+            _ => return Err(SocketError::WrongKind),
         }
+        self.sockets.remove(slot);
+        Ok(())
     }
 
     /// A datagram for this host (`udp_rcv`).

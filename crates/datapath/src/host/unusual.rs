@@ -2,7 +2,7 @@
 //! (`ip_local_deliver`, `ip_rcv_core`, `ipv6_frag_rcv`, `icmp_send`).
 
 use super::Host;
-use super::reassembly::{Added, Outcome, Reassembly};
+use super::reassembly::{Added, FragmentResult, Reassembly};
 use crate::packet::{EtherType, Flaws, Network, Packet, Piece, Transport, protocol};
 use crate::reason::Reason;
 use crate::tcp::config::SysctlError;
@@ -126,13 +126,13 @@ impl Host {
             self.drop_packet(Reason::FragmentTooFar, fragment);
         }
         match outcome {
-            Outcome::Kept => {}
-            Outcome::Whole(whole) => {
+            FragmentResult::Kept => {}
+            FragmentResult::Whole(whole) => {
                 self.count(ipv6).reasm_oks += 1;
                 self.deliver_whole(now, whole);
             }
-            Outcome::Dropped(reason, fragment) => self.drop_packet(reason, fragment),
-            Outcome::Failed { overlap, fragments } => {
+            FragmentResult::Dropped(reason, fragment) => self.drop_packet(reason, fragment),
+            FragmentResult::Failed { overlap, fragments } => {
                 let count = self.count(ipv6);
                 count.reasm_fails += 1;
                 count.reasm_overlaps += u64::from(overlap);

@@ -1,6 +1,6 @@
 //! ARP for IPv4 over Ethernet (RFC 826).
 
-use super::link::{EtherType, Link, MacAddr};
+use super::link::{EtherType, LinkHeader, MacAddr};
 use super::network::Network;
 use super::transport::Transport;
 use super::{Body, Extra, Meta, Packet};
@@ -81,7 +81,7 @@ impl Packet {
         let transport_offset = raw.len() as u16;
         let extra = Extra { raw, network_offset: 14, transport_offset, ..Extra::default() };
         Self {
-            link: Link::Ethernet { dst, src },
+            link: LinkHeader::Ethernet { dst, src },
             network: Network::Other(EtherType::ARP),
             transport: Transport::None,
             body: Body::default(),

@@ -5,7 +5,7 @@
 
 use super::checksum;
 use super::emit;
-use super::link::{EtherType, Link};
+use super::link::{EtherType, LinkHeader};
 use super::network::{Ecn, Network};
 use super::transport::Transport;
 use super::{Extra, Packet};
@@ -65,7 +65,7 @@ impl Packet {
     /// Gives the packet another link-layer header, as on its way out of an interface. VLAN tags
     /// and padding belonged to the old one and go with it.
     #[inline]
-    pub fn set_link(&mut self, link: Link) {
+    pub fn set_link(&mut self, link: LinkHeader) {
         self.meta.len = self.meta.len - self.link.len() + link.len();
         self.link = link;
         if self.extra.is_some() {
@@ -73,7 +73,7 @@ impl Packet {
         }
     }
 
-    fn set_raw_link(&mut self, link: Link) {
+    fn set_raw_link(&mut self, link: LinkHeader) {
         if let Some(extra) = &mut self.extra {
             extra.vlan.clear();
             extra.cut_trailer();

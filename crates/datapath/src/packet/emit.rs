@@ -1,7 +1,7 @@
 //! [`Packet`] to bytes.
 
 use super::checksum::Sum;
-use super::link::{EtherType, Link};
+use super::link::{EtherType, LinkHeader};
 use super::network::{Ipv4, Ipv6, Network, protocol};
 use super::transport::{Icmp, Tcp, Transport, Udp};
 use super::{Extra, Packet};
@@ -140,8 +140,13 @@ fn length_field(len: u32) -> [u8; 2] {
 
 /// Writes a link-layer header, tags included, that fills `out`.
 #[inline]
-pub(super) fn write_link(link: &Link, tags: &[(u16, u16)], ether_type: EtherType, out: &mut [u8]) {
-    let Link::Ethernet { dst, src } = link else { return };
+pub(super) fn write_link(
+    link: &LinkHeader,
+    tags: &[(u16, u16)],
+    ether_type: EtherType,
+    out: &mut [u8],
+) {
+    let LinkHeader::Ethernet { dst, src } = link else { return };
     out[0..6].copy_from_slice(&dst.0);
     out[6..12].copy_from_slice(&src.0);
     let mut at = 12;

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 
 /// The keys by which packets are told to be of one flow (`struct flow_keys`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Flow {
+pub struct FlowTuple {
     /// Source address.
     pub src: IpAddr,
     /// Destination address.
@@ -23,7 +23,7 @@ pub struct Flow {
     pub flow_label: u32,
 }
 
-impl Flow {
+impl FlowTuple {
     /// The flow that these headers tell of.
     pub(super) fn of(network: &Network, transport: &Transport) -> Option<Self> {
         let (src_port, dst_port) = transport.ports().unwrap_or((0, 0));
@@ -43,14 +43,14 @@ impl Flow {
 
 impl Packet {
     /// The flow by the outer headers. `None` for what is not IP.
-    pub fn flow(&self) -> Option<Flow> {
-        Flow::of(&self.network, &self.transport)
+    pub fn flow(&self) -> Option<FlowTuple> {
+        FlowTuple::of(&self.network, &self.transport)
     }
 
     /// The flow inside the innermost tunnel that we see through (6in4, IPIP, GRE): `None` where
     /// there is no tunnel. `packet.inner_flow().or(packet.flow())` is the flow that the kernel's
     /// flow dissector finds.
-    pub fn inner_flow(&self) -> Option<Flow> {
+    pub fn inner_flow(&self) -> Option<FlowTuple> {
         let extra = self.extra.as_ref()?;
         let outer = extra.raw.get(usize::from(extra.network_offset)..)?;
         let outer_type = ip_ether_type(outer.first().copied())?;
@@ -64,7 +64,7 @@ impl Packet {
         {
             payload = &payload[walked.transport_at + at..];
             walked = Parser::nested(payload, ether_type, u8::MAX);
-            inner = Flow::of(&walked.network, &walked.transport).or(inner);
+            inner = FlowTuple::of(&walked.network, &walked.transport).or(inner);
         }
         inner
     }

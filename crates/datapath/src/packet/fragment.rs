@@ -1,7 +1,7 @@
 //! Fragmentation: IPv4's anywhere on the way (RFC 791, `ip_do_fragment`), IPv6's at the source
 //! (RFC 8200 section 4.5, `ip6_fragment`).
 
-use super::link::Link;
+use super::link::LinkHeader;
 use super::network::{Ipv4, Network, protocol};
 use super::transport::Transport;
 use super::{Body, Extra, Flaws, Meta, Packet};
@@ -138,7 +138,7 @@ fn count(len: u32, step: u32, max: u32) -> u32 {
 #[derive(Clone, Debug)]
 pub struct Fragments {
     network: Network,
-    link: Link,
+    link: LinkHeader,
     meta: Meta,
     body: Body,
     vlan: Vec<(u16, u16)>,

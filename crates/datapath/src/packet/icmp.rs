@@ -1,7 +1,7 @@
 //! ICMP and ICMPv6 errors: what they quote.
 
-use super::flow::Flow;
-use super::link::{EtherType, Link};
+use super::flow::FlowTuple;
+use super::link::{EtherType, LinkHeader};
 use super::network::{Network, protocol};
 use super::parse::{Parser, ip_ether_type};
 use super::transport::{Icmp, Transport};
@@ -49,7 +49,7 @@ pub struct Quoted {
     pub network: Network,
     /// Its flow; ports come from the first eight bytes of the transport header, which is all that
     /// RFC 792 asks for.
-    pub flow: Flow,
+    pub flow: FlowTuple,
     /// Its TCP sequence number, by which a TCP believes the error (`tcp_v4_err`).
     pub seq: Option<Seq>,
     /// Type, code and rest of a quoted ICMP message: whose echo request this was about.
@@ -102,7 +102,7 @@ impl Packet {
         let room = max_quote - quoted_headers.len() as u32;
         let transport_offset = network.len() as u16;
         let head = Self {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Icmp(icmp),
             body: Body::default(),
@@ -134,7 +134,7 @@ impl Packet {
         let inner = Parser::nested(quote, ether_type, u8::MAX);
         let mut quoted = Quoted {
             network: inner.network,
-            flow: Flow::of(&inner.network, &inner.transport)?,
+            flow: FlowTuple::of(&inner.network, &inner.transport)?,
             seq: None,
             icmp: None,
         };

@@ -9,7 +9,7 @@ pub struct MacAddr(pub [u8; 6]);
 /// Every hop copies one to its packet: it is aligned so that it is copied whole, in one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(align(8))]
-pub enum Link {
+pub enum LinkHeader {
     /// No link-layer header (`ARPHRD_NONE`, TUN).
     #[default]
     None,
@@ -49,7 +49,7 @@ impl EtherType {
     pub const QINQ: Self = Self(0x88a8);
 }
 
-impl Link {
+impl LinkHeader {
     /// Bytes of the header: 14 (`ETH_HLEN`) or 0.
     pub const fn len(&self) -> u32 {
         match self {

@@ -33,13 +33,13 @@ mod transport;
 
 pub use arp::{Arp, ArpOperation};
 pub use dissect::{FlowAddresses, FlowKeys};
-pub use flow::Flow;
+pub use flow::FlowTuple;
 pub use fragment::Fragments;
 pub use frame::{Frame, Malformed};
 pub use gro::{GRO_MAX_SIZE, gro_ends, gro_merge};
 pub use gso::Segments;
 pub use icmp::Quoted;
-pub use link::{EtherType, Link, MacAddr};
+pub use link::{EtherType, LinkHeader, MacAddr};
 pub use network::{DEFAULT_TTL, Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
 pub use piece::Piece;
 pub use transport::{
@@ -56,7 +56,7 @@ use crate::units::Instant;
 #[repr(C, align(64))]
 pub struct Packet {
     /// Link-layer header, without VLAN tags (those lie in [`Extra`]).
-    pub link: Link,
+    pub link: LinkHeader,
     /// What the layers tell each other about the packet; never on the wire.
     pub meta: Meta,
     /// What the hot headers cannot hold; `None` for every ordinary packet.
@@ -259,7 +259,7 @@ impl Meta {
 impl Default for Packet {
     fn default() -> Self {
         Self {
-            link: Link::None,
+            link: LinkHeader::None,
             network: Network::Other(EtherType(0)),
             transport: Transport::None,
             body: Body::default(),
@@ -273,7 +273,7 @@ impl Default for Packet {
 impl Packet {
     /// The caches are asked for it.
     #[inline]
-    pub fn foresee(&self) {
+    pub fn prefetch(&self) {
         prefetch_whole!(self, Self, hash);
     }
 
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn hot_headers_fit_in_two_cache_lines_and_a_packet_in_three() {
-        assert!(size_of::<Link>() + size_of::<Network>() + size_of::<Transport>() <= 128);
+        assert!(size_of::<LinkHeader>() + size_of::<Network>() + size_of::<Transport>() <= 128);
         assert!(size_of::<Packet>() <= 192, "{}", size_of::<Packet>());
         assert_eq!(align_of::<Packet>(), 64);
     }

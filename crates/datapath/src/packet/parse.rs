@@ -6,7 +6,7 @@
 
 use super::checksum::Sum;
 use super::frame::{Frame, Malformed};
-use super::link::{EtherType, Link, MacAddr};
+use super::link::{EtherType, LinkHeader, MacAddr};
 use super::network::{FlowLabel, Ipv4, Ipv6, Network, protocol};
 use super::transport::{Icmp, Tcp, TcpFlags, TcpOptions, Transport, Udp};
 use super::{Body, Extra, Flaws, Meta, Packet};
@@ -38,7 +38,7 @@ impl Packet {
             return Err(Malformed::LinkHeader { len: frame.bytes.len() });
         };
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
-        let link = Link::Ethernet {
+        let link = LinkHeader::Ethernet {
             dst: MacAddr([d0, d1, d2, d3, d4, d5]),
             src: MacAddr([s0, s1, s2, s3, s4, s5]),
         };
@@ -72,7 +72,7 @@ impl Packet {
         let ether_type = ip_ether_type(first).ok_or(Malformed::IpVersion { first })?;
         let mut parser = Parser::new(frame.bytes, frame.original_len as usize, 0);
         parser.network(ether_type);
-        Ok(parser.finish(Link::None, Vec::new(), 0, &frame))
+        Ok(parser.finish(LinkHeader::None, Vec::new(), 0, &frame))
     }
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Parser<'a> {
 
 /// What follows IPv6 extension headers.
 #[derive(Clone, Copy)]
-enum Follows {
+enum FragmentKind {
     /// The whole of the packet.
     Whole,
     /// The first fragment of it.
@@ -253,18 +253,18 @@ impl<'a> Parser<'a> {
         let whole = self.extension_headers(&mut ip.next_header);
         self.network = Network::Ipv6(ip);
         match whole {
-            Follows::Whole => self.transport(ip.next_header),
-            Follows::First => self.pull(self.payload().len().min(MAX_TCP_HEADER)),
-            Follows::Later => {}
+            FragmentKind::Whole => self.transport(ip.next_header),
+            FragmentKind::First => self.pull(self.payload().len().min(MAX_TCP_HEADER)),
+            FragmentKind::Later => {}
         }
     }
 
     /// Walks over IPv6 extension headers (RFC 8200 section 4) and leaves the transport's protocol
     /// in `next`.
-    fn extension_headers(&mut self, next: &mut u8) -> Follows {
+    fn extension_headers(&mut self, next: &mut u8) -> FragmentKind {
         for _ in 0..MAX_EXTENSION_HEADERS {
             let Some(&[following, len, o0, o1]) = self.payload().first_chunk::<4>() else {
-                return Follows::Whole;
+                return FragmentKind::Whole;
             };
             let header_len = match *next {
                 protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
@@ -272,10 +272,10 @@ impl<'a> Parser<'a> {
                 }
                 protocol::FRAGMENT => 8,
                 protocol::AUTHENTICATION => 4 * (usize::from(len) + 2),
-                _ => return Follows::Whole,
+                _ => return FragmentKind::Whole,
             };
             if header_len > self.payload().len() {
-                return Follows::Whole;
+                return FragmentKind::Whole;
             }
             // The destination of the pseudo header is that of the last hop (RFC 8200 section 8.1).
             if *next == protocol::ROUTING {
@@ -289,12 +289,12 @@ impl<'a> Parser<'a> {
             self.enter(self.body_at + header_len);
             *next = following;
             if fragment & 0xfff8 != 0 {
-                return Follows::Later;
+                return FragmentKind::Later;
             } else if fragment & 1 != 0 {
-                return Follows::First;
+                return FragmentKind::First;
             }
         }
-        Follows::Whole
+        FragmentKind::Whole
     }
 
     #[inline]
@@ -505,7 +505,13 @@ impl<'a> Parser<'a> {
 
     /// The packet, with whatever its hot headers cannot hold.
     #[inline]
-    fn finish(self, link: Link, vlan: Vec<(u16, u16)>, at: usize, frame: &Frame<'_>) -> Packet {
+    fn finish(
+        self,
+        link: LinkHeader,
+        vlan: Vec<(u16, u16)>,
+        at: usize,
+        frame: &Frame<'_>,
+    ) -> Packet {
         let trailer = (self.original_end - self.body_end) as u32;
         let ordinary = self.exact && vlan.is_empty() && trailer == 0 && self.flaws == Flaws::NONE;
         let extra = (!ordinary).then(|| {

@@ -45,7 +45,7 @@ pub fn tcp(flags: TcpFlags) -> Transport {
 /// A packet with `len` bytes of payload in store 1.
 pub fn packet(network: Network, transport: Transport, len: u32) -> Packet {
     Packet {
-        link: Link::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
+        link: LinkHeader::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
         network,
         transport,
         body: Body { store: 1, offset: 0, len },

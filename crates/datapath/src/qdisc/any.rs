@@ -152,7 +152,7 @@ impl Sched {
 
     /// The caches are asked for what every packet needs.
     #[inline]
-    pub(crate) fn foresee(&self) {
+    pub(crate) fn prefetch(&self) {
         prefetch(&self.holds);
     }
 

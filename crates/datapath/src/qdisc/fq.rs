@@ -110,7 +110,7 @@ struct Timed {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Flow {
+struct FqFlow {
     key: u64,
     packets: VecDeque<Timed>,
     credit: i32,
@@ -125,7 +125,7 @@ struct Flow {
 pub struct Fq {
     config: FqConfig,
     key: FlowKey,
-    flows: Vec<Flow>,
+    flows: Vec<FqFlow>,
     vacant: Vec<u32>,
     by_key: BTreeMap<u64, u32>,
     /// Packets of control priority.
@@ -226,12 +226,12 @@ impl Fq {
         if self.by_key.len() as u32 >= 2 * self.config.buckets {
             self.forget_idle_flows(now);
         }
-        let flow = Flow {
+        let flow = FqFlow {
             key,
             credit: self.config.initial_quantum as i32,
             idle_since: now,
             detached: true,
-            ..Flow::default()
+            ..FqFlow::default()
         };
         let index = if let Some(index) = self.vacant.pop() {
             self.flows[index as usize] = flow;
@@ -246,7 +246,7 @@ impl Fq {
 
     /// `fq_gc`.
     fn forget_idle_flows(&mut self, now: Instant) {
-        let old = |flow: &Flow| flow.detached && flow.idle_since + GC_AGE <= now;
+        let old = |flow: &FqFlow| flow.detached && flow.idle_since + GC_AGE <= now;
         let idle: Vec<u32> =
             self.by_key.values().copied().filter(|&at| old(&self.flows[at as usize])).collect();
         for index in idle {

@@ -66,7 +66,7 @@ pub struct FqCodel {
     handle: Handle,
     key: FlowKey,
     /// Empty until the first packet comes.
-    flows: Vec<Flow>,
+    flows: Vec<FqCodelFlow>,
     new_flows: VecDeque<u32>,
     old_flows: VecDeque<u32>,
     waiting: Backlog,
@@ -78,7 +78,7 @@ pub struct FqCodel {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Flow {
+struct FqCodelFlow {
     queue: PacketQueue,
     deficit: i32,
     /// In one of the two lists.
@@ -259,7 +259,7 @@ impl FqCodel {
 
     fn dequeue_flow(&mut self, flow: u32, cx: &mut Cx<'_>) -> Option<Packet> {
         let now = CodelTime::at(cx.now);
-        let Flow { queue, vars, .. } = &mut self.flows[flow as usize];
+        let FqCodelFlow { queue, vars, .. } = &mut self.flows[flow as usize];
         let source = OneFlow {
             queue,
             waiting: &mut self.waiting,
@@ -303,7 +303,7 @@ impl Source for OneFlow<'_, '_> {
 impl Qdisc for FqCodel {
     fn enqueue(&mut self, mut packet: Packet, cx: &mut Cx<'_>) -> Enqueue {
         if self.flows.is_empty() {
-            self.flows.resize(self.config.flows as usize, Flow::default());
+            self.flows.resize(self.config.flows as usize, FqCodelFlow::default());
         }
         let index = self.flow_of(&packet);
         packet.meta.enqueued_at = cx.now;

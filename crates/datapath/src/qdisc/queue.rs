@@ -77,7 +77,7 @@ impl PacketQueue {
         if self.order.len() >= LONG
             && let Some(&soon) = self.order.get(AHEAD)
         {
-            self.places[soon as usize].foresee();
+            self.places[soon as usize].prefetch();
         }
         true
     }

@@ -86,7 +86,7 @@ struct MarkChance {
 }
 
 /// What to do with an arriving packet.
-enum Verdict {
+enum RedAction {
     Pass,
     Early,
     Forced,
@@ -160,20 +160,20 @@ impl Red {
     }
 
     /// `red_calc_qavg` and `red_action`.
-    fn judge(&mut self, now: Instant) -> Verdict {
+    fn judge(&mut self, now: Instant) -> RedAction {
         let Self { config, average, chance, .. } = self;
         average.update(config, self.child.backlog().bytes, now);
         let mean = average.scaled >> config.wlog;
         if average.scaled < u64::from(config.min) << config.wlog {
             chance.count = -1;
-            Verdict::Pass
+            RedAction::Pass
         } else if average.scaled >= u64::from(config.max) << config.wlog {
             chance.count = -1;
-            Verdict::Forced
+            RedAction::Forced
         } else if chance.strikes(mean - u64::from(config.min), &mut self.rng) {
-            Verdict::Early
+            RedAction::Early
         } else {
-            Verdict::Pass
+            RedAction::Pass
         }
     }
 
@@ -306,9 +306,9 @@ impl Qdisc for Red {
     fn enqueue_from(&mut self, place: &mut Packet, cx: &mut Cx<'_>) -> Enqueue {
         self.adapt(cx.now);
         let goes_on = match self.judge(cx.now) {
-            Verdict::Pass => true,
-            Verdict::Early => self.spare(place, false),
-            Verdict::Forced => self.spare(place, true),
+            RedAction::Pass => true,
+            RedAction::Early => self.spare(place, false),
+            RedAction::Forced => self.spare(place, true),
         };
         if goes_on {
             return self.pass_down(place, cx);

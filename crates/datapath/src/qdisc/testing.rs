@@ -4,7 +4,8 @@
 use super::{Counted, Cx, Enqueue, Qdisc};
 use crate::packet::seq::Seq;
 use crate::packet::{
-    Body, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport, Udp,
+    Body, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+    Udp,
 };
 use crate::reason::Reason;
 use crate::units::Instant;
@@ -20,7 +21,7 @@ pub fn flow_frame(port: u16, len: u32, tos: u8) -> Packet {
     assert!(len >= 42, "a UDP frame has 42 bytes of headers");
     let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
     let mut packet = Packet {
-        link: Link::Ethernet { dst: mac(2), src: mac(1) },
+        link: LinkHeader::Ethernet { dst: mac(2), src: mac(1) },
         network: Network::Ipv4(Ipv4 {
             tos,
             ..Ipv4::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17)

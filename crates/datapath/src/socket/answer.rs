@@ -124,4 +124,4 @@ impl Return {
 }
 
 /// What a call comes to at once, when it does not have to wait.
-pub(super) type Outcome = Result<Return, Errno>;
+pub(super) type SyscallResult = Result<Return, Errno>;

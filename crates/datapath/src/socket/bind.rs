@@ -1,6 +1,6 @@
 //! Addresses and ports of TCP sockets: `bind`, `listen` (`inet_bind`, `inet_csk_get_port`).
 
-use super::answer::{Outcome, Return};
+use super::answer::{Return, SyscallResult};
 use super::argument::Address;
 use super::call::Fd;
 use super::errno::Errno;
@@ -14,7 +14,7 @@ use core::net::SocketAddr;
 
 impl Sockets {
     /// `bind(2)`.
-    pub(super) fn bind(&mut self, host: &mut Host, fd: Fd, address: Address) -> Outcome {
+    pub(super) fn bind(&mut self, host: &mut Host, fd: Fd, address: Address) -> SyscallResult {
         let stream = self.stream(fd)?;
         let mut address = match address {
             Address::Unspecified if !stream.ipv6 => stream.any(),
@@ -98,14 +98,14 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         backlog: i32,
-    ) -> Outcome {
+    ) -> SyscallResult {
         // A negative backlog is a very large one.
         let backlog = u32::try_from(backlog).unwrap_or(u32::MAX);
         let stream = self.stream(fd)?;
         match stream.phase {
             Phase::Fresh => {}
             Phase::Listener(id) => {
-                host.tcp_set_backlog(id, backlog);
+                host.tcp_set_backlog(id, backlog)?;
                 return Ok(Return::value(0));
             }
             Phase::Deferred(_) | Phase::Connection(_) => return Err(Errno::EINVAL),

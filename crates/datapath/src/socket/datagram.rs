@@ -4,7 +4,7 @@
 mod options;
 
 use super::Sockets;
-use super::answer::{Data, Outcome, Received, Return};
+use super::answer::{Data, Received, Return, SyscallResult};
 use super::argument::{Address, Control, ExtendedError, Iov, Message};
 use super::call::{Fd, Progress, Syscall};
 use super::errno::Errno;
@@ -14,7 +14,7 @@ use super::number::*;
 use super::options::shortened;
 use super::stream::wait;
 use super::table::File;
-use crate::host::{Datagram, Host, SocketError, UdpSocket, Wakes};
+use crate::host::{Datagram, Host, SocketError, SocketId, UdpSocket, Wakes};
 use crate::packet::Body;
 use crate::reason::Enqueue;
 use crate::units::Instant;
@@ -30,7 +30,7 @@ pub(super) struct DatagramSocket {
     /// `O_NONBLOCK`.
     pub nonblocking: bool,
     /// Its number at the host, once it has a port.
-    pub id: Option<u32>,
+    pub id: Option<SocketId>,
     /// Where `bind` has put it; IPv4-mapped addresses as IPv4.
     bound: Option<SocketAddr>,
     /// `shutdown`: reading, writing.
@@ -89,6 +89,7 @@ impl DatagramSocket {
         socket.send_buffer = own.send_buffer;
         socket.tos = own.tos;
         socket.ttl = own.ttl;
+        socket.hop_limit = own.hop_limit;
         socket.priority = own.priority;
         socket.pmtu_discovery = own.pmtu;
         socket.recverr = own.recverr;
@@ -96,7 +97,12 @@ impl DatagramSocket {
     }
 
     /// Gets a port, if it has none (`inet_autobind`).
-    fn open_at(&mut self, now: Instant, host: &mut Host, local: SocketAddr) -> Result<u32, Errno> {
+    fn open_at(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        local: SocketAddr,
+    ) -> Result<SocketId, Errno> {
         if let Some(id) = self.id {
             return Ok(id);
         }
@@ -115,7 +121,8 @@ impl DatagramSocket {
 
     /// How often its waiters have been woken.
     pub fn wakes(&self, host: &Host) -> Wakes {
-        let mut wakes = self.id.map(|id| host.udp_wakes(id)).unwrap_or_default();
+        let mut wakes =
+            self.id.map(|id| host.udp_wakes(id).unwrap_or_default()).unwrap_or_default();
         wakes.state = wakes.state.wrapping_add(self.shutdowns);
         wakes
     }
@@ -136,7 +143,7 @@ impl DatagramSocket {
         if socket.is_none_or(UdpSocket::is_writable) {
             events |= EPOLLOUT | EPOLLWRNORM;
         }
-        if self.id.is_some_and(|id| host.udp_has_error(id)) {
+        if self.id.is_some_and(|id| host.udp_has_error(id) == Ok(true)) {
             events |= EPOLLERR;
         }
         events
@@ -152,7 +159,7 @@ impl Sockets {
         fd: Fd,
         syscall: &Syscall,
         progress: &mut Progress,
-    ) -> Option<Poll<Outcome>> {
+    ) -> Option<Poll<SyscallResult>> {
         let done = match syscall {
             Syscall::Bind { address, .. } => self.bind_datagram(now, host, fd, *address),
             Syscall::Connect { address, .. } => self.connect_datagram(now, host, fd, *address),
@@ -165,7 +172,10 @@ impl Sockets {
                 Return::zero_with(Data::Address(shown))
             }),
             Syscall::PeerName { .. } => self.datagram(fd).and_then(|socket| {
-                let peer = socket.id.and_then(|id| host.udp_peer(id)).ok_or(Errno::ENOTCONN)?;
+                let peer = socket
+                    .id
+                    .and_then(|id| host.udp_peer(id).ok().flatten())
+                    .ok_or(Errno::ENOTCONN)?;
                 Ok(Return::zero_with(Data::Address(socket.shown(peer))))
             }),
             Syscall::Ioctl { request, argument, .. } => {
@@ -215,7 +225,7 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         address: Address,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         let local = match address {
             Address::Unspecified if !socket.ipv6 => socket.any(),
@@ -239,16 +249,16 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         address: Address,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         if address == Address::Unspecified {
             if let Some(id) = socket.id {
                 if let Some(bound) = socket.bound {
                     let port = host.udp(id).map_or(bound.port(), |it| it.local.port());
-                    host.udp_disconnect(id, SocketAddr::new(bound.ip(), port));
+                    host.udp_disconnect(id, SocketAddr::new(bound.ip(), port))?;
                 } else {
                     // A port that the socket has not asked for is given back.
-                    host.datagram_close(id);
+                    host.datagram_close(id)?;
                     socket.id = None;
                 }
             }
@@ -267,7 +277,7 @@ impl Sockets {
         Ok(Return::value(0))
     }
 
-    fn shutdown_datagram(&mut self, host: &Host, fd: Fd, how: i32) -> Outcome {
+    fn shutdown_datagram(&mut self, host: &Host, fd: Fd, how: i32) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         let (read, write) = match how {
             SHUT_RD => (true, false),
@@ -278,7 +288,7 @@ impl Sockets {
         socket.shut = (socket.shut.0 || read, socket.shut.1 || write);
         socket.shutdowns = socket.shutdowns.wrapping_add(1);
         // Without a peer the call fails, and has its effect all the same.
-        socket.id.and_then(|id| host.udp_peer(id)).ok_or(Errno::ENOTCONN)?;
+        socket.id.and_then(|id| host.udp_peer(id).ok().flatten()).ok_or(Errno::ENOTCONN)?;
         Ok(Return::value(0))
     }
 
@@ -291,7 +301,7 @@ impl Sockets {
         message: &Message,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let socket = self.datagram_mut(fd)?;
         let len = message.iov.len();
         if len > LONGEST {
@@ -300,7 +310,7 @@ impl Sockets {
         if flags & MSG_OOB != 0 {
             return Poll::Ready(Err(Errno::EOPNOTSUPP));
         }
-        let peer = socket.id.and_then(|id| host.udp_peer(id));
+        let peer = socket.id.and_then(|id| host.udp_peer(id).ok().flatten());
         let mut remote = match (&socket.corked, message.address) {
             (Some(corked), _) => corked.remote,
             (None, Address::Null) => peer.ok_or(Errno::EDESTADDRREQ)?,
@@ -321,7 +331,7 @@ impl Sockets {
         let any = socket.any();
         let id = socket.open_at(now, host, any)?;
         let waits = (socket.nonblocking || flags & MSG_DONTWAIT != 0, socket.settings.send_timeout);
-        if let Some(error) = host.udp_take_error(id) {
+        if let Some(error) = host.udp_take_error(id).ok().flatten() {
             return Poll::Ready(Err(error.into()));
         }
         let socket = self.datagram_mut(fd)?;
@@ -361,12 +371,12 @@ impl Sockets {
         iov: &Iov,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let socket = self.datagram_mut(fd)?;
         if flags & MSG_ERRQUEUE != 0 {
             return Poll::Ready(socket.receive_error(host, iov));
         }
-        if let Some(error) = socket.id.and_then(|id| host.udp_take_error(id)) {
+        if let Some(error) = socket.id.and_then(|id| host.udp_take_error(id).ok().flatten()) {
             return Poll::Ready(Err(error.into()));
         }
         // Without a port there is nothing to read, and none is looked for.
@@ -382,12 +392,18 @@ impl Sockets {
             return Poll::Ready(Err(Errno::EFAULT));
         }
         if flags & MSG_PEEK == 0 {
-            host.datagram_read(id);
+            host.datagram_read(id)?;
         }
         Poll::Ready(Ok(socket.received(&datagram, iov.len(), flags)))
     }
 
-    fn datagram_ioctl(&mut self, host: &Host, fd: Fd, request: i32, argument: i32) -> Outcome {
+    fn datagram_ioctl(
+        &mut self,
+        host: &Host,
+        fd: Fd,
+        request: i32,
+        argument: i32,
+    ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         let there = socket.id.and_then(|id| host.udp(id));
         let number = match request {
@@ -432,9 +448,9 @@ impl DatagramSocket {
     }
 
     /// `MSG_ERRQUEUE`: an ICMP error and what it quotes (`ip_recv_error`).
-    fn receive_error(&self, host: &mut Host, iov: &Iov) -> Outcome {
+    fn receive_error(&self, host: &mut Host, iov: &Iov) -> SyscallResult {
         let id = self.id.ok_or(Errno::EAGAIN)?;
-        let told = host.udp_take_icmp(id).ok_or(Errno::EAGAIN)?;
+        let told = host.udp_take_icmp(id).ok().flatten().ok_or(Errno::EAGAIN)?;
         let icmp = told.icmp;
         let origin = if icmp.ipv6 { SO_EE_ORIGIN_ICMP6 } else { SO_EE_ORIGIN_ICMP };
         let error = ExtendedError {

@@ -1,6 +1,6 @@
 //! `epoll(7)`: interest lists, level- and edge-triggered.
 
-use super::answer::{Data, Outcome, Return};
+use super::answer::{Data, Return, SyscallResult};
 use super::argument::EpollEvent;
 use super::call::{Fd, Progress};
 use super::errno::Errno;
@@ -40,7 +40,7 @@ const WRITE: u32 = number::EPOLLOUT | number::EPOLLWRNORM | number::EPOLLWRBAND;
 
 impl Sockets {
     /// `epoll_create(2)`.
-    pub(super) fn epoll_create(&mut self, size: i32) -> Outcome {
+    pub(super) fn epoll_create(&mut self, size: i32) -> SyscallResult {
         if size <= 0 {
             return Err(Errno::EINVAL);
         }
@@ -48,7 +48,7 @@ impl Sockets {
     }
 
     /// `epoll_create1(2)`.
-    pub(super) fn epoll_create1(&mut self, flags: i32) -> Outcome {
+    pub(super) fn epoll_create1(&mut self, flags: i32) -> SyscallResult {
         if flags & !number::EPOLL_CLOEXEC != 0 {
             return Err(Errno::EINVAL);
         }
@@ -70,7 +70,7 @@ impl Sockets {
         op: i32,
         fd: Fd,
         event: Option<EpollEvent>,
-    ) -> Outcome {
+    ) -> SyscallResult {
         match self.file(fd)? {
             File::Disk(_) | File::Standard => return Err(Errno::EPERM),
             File::Epoll(_) if fd == epfd => return Err(Errno::EINVAL),
@@ -161,7 +161,7 @@ impl Sockets {
         max_events: i32,
         timeout_ms: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         self.epoll_mut(epfd)?;
         let max = usize::try_from(max_events).ok().filter(|&max| max > 0).ok_or(Errno::EINVAL)?;
         let events = self.collect_events(now, host, epfd, max)?;

@@ -143,6 +143,7 @@ impl From<host::SocketError> for Errno {
             host::SocketError::AddressInUse => Self::EADDRINUSE,
             host::SocketError::AddressNotAvailable => Self::EADDRNOTAVAIL,
             host::SocketError::BadSocket => Self::EBADF,
+            host::SocketError::WrongKind => Self::EOPNOTSUPP,
             host::SocketError::WouldBlock => Self::EAGAIN,
             host::SocketError::MessageSize => Self::EMSGSIZE,
             host::SocketError::Unreachable => Self::ENETUNREACH,

@@ -1,7 +1,7 @@
 //! What descriptors may stand for besides sockets: files of a virtual disk, and pipes; and what
 //! moves bytes between them and sockets: `sendfile`, `splice`.
 
-use super::answer::{Data, Outcome, Return};
+use super::answer::{Data, Return, SyscallResult};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::table::File;
@@ -112,7 +112,7 @@ impl Pipe {
     }
 
     /// What a call gives that has to wait at one end.
-    fn wait(&self, end: PipeEnd) -> Poll<Outcome> {
+    fn wait(&self, end: PipeEnd) -> Poll<SyscallResult> {
         if self.is_nonblocking(end) { Poll::Ready(Err(Errno::EAGAIN)) } else { Poll::Pending }
     }
 
@@ -152,7 +152,7 @@ impl DiskFile {
 
 impl Sockets {
     /// `open(2)`.
-    pub(super) fn open(&mut self, path: &str, flags: i32) -> Outcome {
+    pub(super) fn open(&mut self, path: &str, flags: i32) -> SyscallResult {
         let writes = flags & (number::O_WRONLY | number::O_RDWR) != 0;
         if !self.disk.contains_key(path) {
             if flags & number::O_CREAT == 0 {
@@ -209,7 +209,7 @@ impl Sockets {
         offset: Option<u64>,
         count: u64,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let File::Disk(file) = self.file(in_fd)? else { return Poll::Ready(Err(Errno::EINVAL)) };
         if file.flags & number::O_WRONLY != 0 {
             return Poll::Ready(Err(Errno::EBADF));
@@ -254,7 +254,7 @@ impl Sockets {
         len: u64,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let nonblocking = flags & number::SPLICE_F_NONBLOCK != 0;
         match (self.file(in_fd)?, self.file(out_fd)?) {
             (_, File::Pipe(pipe, PipeEnd::Write)) => {
@@ -280,7 +280,7 @@ impl Sockets {
         len: u64,
         nonblocking: bool,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         if self.pipes[pipe].is_broken() {
             return Poll::Ready(Err(Errno::EPIPE));
         }
@@ -322,7 +322,7 @@ impl Sockets {
         len: u64,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let held = self.pipes[pipe].bytes;
         if held == 0 && !self.pipes[pipe].is_ended() {
             let nonblocking = flags & number::SPLICE_F_NONBLOCK != 0
@@ -349,7 +349,12 @@ impl Sockets {
     }
 
     /// `read` and `write` of what is not a socket; `None`: it is one.
-    pub(super) fn move_plain(&mut self, fd: Fd, len: u64, write: bool) -> Option<Poll<Outcome>> {
+    pub(super) fn move_plain(
+        &mut self,
+        fd: Fd,
+        len: u64,
+        write: bool,
+    ) -> Option<Poll<SyscallResult>> {
         let moved = match self.file(fd).ok()? {
             File::Stream(_) | File::Datagram(_) => return None,
             File::Disk(_) if write => self.write_disk(fd, len),

@@ -42,7 +42,7 @@ pub use call::{Call, Fd, Syscall};
 pub use errno::Errno;
 pub use option::{Md5Signature, OptionValue};
 
-use crate::host::Host;
+use crate::host::{Host, SocketId};
 use crate::units::Instant;
 use core::task::Poll;
 use file::Pipe;
@@ -87,8 +87,8 @@ impl Sockets {
         self.disk.remove(path).is_some()
     }
 
-    /// The number of the host's socket behind a descriptor, once there is one.
-    pub fn host_socket(&self, fd: Fd) -> Option<u32> {
+    /// The host's socket behind a descriptor, once there is one.
+    pub fn host_socket(&self, fd: Fd) -> Option<SocketId> {
         match self.file(fd).ok()? {
             File::Stream(stream) => stream.host_socket(),
             File::Datagram(socket) => socket.id,

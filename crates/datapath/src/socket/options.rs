@@ -6,7 +6,7 @@ mod set_structured;
 mod set_tcp;
 
 use super::Sockets;
-use super::answer::{Data, Outcome, Return};
+use super::answer::{Data, Return, SyscallResult};
 use super::call::Fd;
 use super::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "a hundred names, each of them plain")]
@@ -30,10 +30,10 @@ pub(super) struct StreamOptions {
     pub reuse_port: bool,
     /// `SO_LINGER`, s.
     pub linger: Option<u32>,
-    /// `SO_RCVTIMEO`; zero: for ever.
-    pub receive_timeout: Duration,
-    /// `SO_SNDTIMEO`; zero: for ever.
-    pub send_timeout: Duration,
+    /// `SO_RCVTIMEO`; else for ever.
+    pub receive_timeout: Option<Duration>,
+    /// `SO_SNDTIMEO`; else for ever.
+    pub send_timeout: Option<Duration>,
     /// `SO_RCVLOWAT`.
     pub rcvlowat: u32,
     /// `TCP_INQ`.
@@ -59,8 +59,8 @@ impl StreamOptions {
             reuse_address: false,
             reuse_port: false,
             linger: None,
-            receive_timeout: Duration::ZERO,
-            send_timeout: Duration::ZERO,
+            receive_timeout: None,
+            send_timeout: None,
             rcvlowat: 1,
             inq: false,
             fast_open_connect: false,
@@ -105,7 +105,7 @@ const KEPT: [(i32, i32); 21] = [
 
 /// What `getsockopt` writes of a value into room for so many bytes: of an `int` the lower ones, at
 /// `SOL_IP` a single one if that is enough.
-pub(super) fn shortened(value: Return, level: i32, name: i32, len: u32) -> Outcome {
+pub(super) fn shortened(value: Return, level: i32, name: i32, len: u32) -> SyscallResult {
     if (level, name) == (SOL_SOCKET, SO_COOKIE) && len < 8 {
         return Err(Errno::EINVAL);
     }
@@ -131,7 +131,7 @@ impl Sockets {
         name: i32,
         value: &OptionValue,
         len: u32,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let stream = self.stream_mut(fd)?;
         match value {
             OptionValue::Fault => return Err(Errno::EFAULT),
@@ -161,7 +161,7 @@ impl Sockets {
         fd: Fd,
         level: i32,
         name: i32,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let stream = self.stream_mut(fd)?;
         if (level, name) == (SOL_SOCKET, SO_ERROR)
             && let Some(error) = stream.leftover.take()
@@ -181,7 +181,13 @@ impl Sockets {
     }
 
     /// `ioctl(2)`.
-    pub(super) fn ioctl(&mut self, host: &Host, fd: Fd, request: i32, argument: i32) -> Outcome {
+    pub(super) fn ioctl(
+        &mut self,
+        host: &Host,
+        fd: Fd,
+        request: i32,
+        argument: i32,
+    ) -> SyscallResult {
         let disk = &self.disk;
         let file = self.files.get_mut(fd as usize).and_then(Option::as_mut);
         let stream = match file.ok_or(Errno::EBADF)? {

@@ -1,6 +1,6 @@
 //! Readiness: `poll(2)`, `select(2)` (`tcp_poll`, `inet_csk_listen_poll`).
 
-use super::answer::{Data, Outcome, Return};
+use super::answer::{Data, Return, SyscallResult};
 use super::argument::PollFd;
 use super::call::{Fd, Progress};
 use super::epoll::timed_out;
@@ -9,7 +9,7 @@ use super::file::PipeEnd;
 use super::stream::{Phase, Stream};
 use super::table::File;
 use super::{Sockets, number};
-use crate::host::{Host, Listener};
+use crate::host::{Host, Listener, SocketId};
 use crate::tcp::state::State;
 use crate::units::{Duration, Instant};
 use core::task::Poll;
@@ -26,7 +26,7 @@ impl Sockets {
         fds: &[PollFd],
         timeout_ms: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let told: Vec<i32> = fds.iter().map(|one| self.poll_one(now, host, *one)).collect();
         let count = told.iter().filter(|&&events| events != 0).count();
         if count == 0 && !timed_out(now, timeout_ms, progress) {
@@ -54,7 +54,7 @@ impl Sockets {
         sets: [&[Fd]; 3],
         timeout: Option<Duration>,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         const IN_SET: u32 = READABLE | number::EPOLLRDBAND | number::EPOLLHUP | number::EPOLLERR;
         const OUT_SET: u32 = WRITABLE | number::EPOLLWRBAND | number::EPOLLERR;
         let masks = [IN_SET, OUT_SET, number::EPOLLPRI];
@@ -124,7 +124,7 @@ fn stream_readiness(now: Instant, host: &mut Host, stream: &Stream) -> u32 {
     }
 }
 
-fn connection_readiness(now: Instant, host: &mut Host, id: u32) -> u32 {
+fn connection_readiness(now: Instant, host: &mut Host, id: SocketId) -> u32 {
     let asked = host.with_tcp(now, id, |tcp, _| {
         let mut events = 0;
         let (shut_read, shut_write) = tcp.is_shut();

@@ -2,7 +2,7 @@
 
 mod connect;
 
-use super::answer::{Data, Outcome, Return};
+use super::answer::{Data, Return, SyscallResult};
 use super::argument::Address;
 use super::call::{Fd, Progress};
 use super::datagram::DatagramSocket;
@@ -10,12 +10,12 @@ use super::errno::Errno;
 use super::options::StreamOptions;
 use super::table::File;
 use super::{Sockets, family, number};
-use crate::host::{Host, Wakes};
+use crate::host::{Host, SocketId, Wakes};
 use crate::node::SocketReady;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, SocketError};
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
 use core::task::Poll;
 
@@ -67,14 +67,14 @@ pub(super) enum Phase {
     /// `connect` has been called, but the SYN waits for data (`TCP_FASTOPEN_CONNECT`).
     Deferred(SocketAddr),
     /// A listener, by its number at the host.
-    Listener(u32),
+    Listener(SocketId),
     /// A connection, by its number at the host.
-    Connection(u32),
+    Connection(SocketId),
 }
 
 impl Stream {
     /// Its number at the host, once it has one.
-    pub fn host_socket(&self) -> Option<u32> {
+    pub fn host_socket(&self) -> Option<SocketId> {
         match self.phase {
             Phase::Fresh | Phase::Deferred(_) => None,
             Phase::Listener(id) | Phase::Connection(id) => Some(id),
@@ -83,7 +83,11 @@ impl Stream {
 
     /// How often its waiters have been woken.
     pub fn wakes(&self, host: &Host) -> Wakes {
-        self.wakes_before + self.host_socket().map(|id| host.tcp_wakes(id)).unwrap_or_default()
+        self.wakes_before
+            + self
+                .host_socket()
+                .map(|id| host.tcp_wakes(id).unwrap_or_default())
+                .unwrap_or_default()
     }
 
     /// It is as new, and has no number at the host any more, which wakes its waiters
@@ -111,7 +115,7 @@ impl Stream {
     }
 
     /// The connection, if it is one.
-    pub fn connection(&self) -> Option<u32> {
+    pub fn connection(&self) -> Option<SocketId> {
         match self.phase {
             Phase::Connection(id) => Some(id),
             _ => None,
@@ -145,7 +149,7 @@ impl Sockets {
         domain: i32,
         kind: i32,
         protocol: i32,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let ipv6 = match domain {
             number::AF_INET => false,
             number::AF_INET6 => true,
@@ -198,7 +202,7 @@ impl Sockets {
         fd: Fd,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         self.file(fd)?;
         if flags & !(number::SOCK_NONBLOCK | number::SOCK_CLOEXEC) != 0 {
             return Poll::Ready(Err(Errno::EINVAL));
@@ -207,7 +211,7 @@ impl Sockets {
         let Phase::Listener(listener) = stream.phase else {
             return Poll::Ready(Err(Errno::EINVAL));
         };
-        let Some(id) = host.tcp_accept(now, listener) else {
+        let Some(id) = host.tcp_accept(now, listener).ok().flatten() else {
             let timeout = stream.options.receive_timeout;
             return wait(now, stream.nonblocking, timeout, Errno::EAGAIN, progress);
         };
@@ -229,7 +233,13 @@ impl Sockets {
     }
 
     /// `shutdown(2)`.
-    pub(super) fn shutdown(&mut self, now: Instant, host: &mut Host, fd: Fd, how: i32) -> Outcome {
+    pub(super) fn shutdown(
+        &mut self,
+        now: Instant,
+        host: &mut Host,
+        fd: Fd,
+        how: i32,
+    ) -> SyscallResult {
         let stream = self.stream_mut(fd)?;
         let (read, write) = match how {
             number::SHUT_RD => (true, false),
@@ -244,7 +254,7 @@ impl Sockets {
             Phase::Listener(id) => {
                 if read {
                     stream.start_anew(host);
-                    host.tcp_close(now, id);
+                    host.tcp_close(now, id)?;
                 }
                 Ok(Return::value(0))
             }
@@ -259,7 +269,7 @@ impl Sockets {
                 }
                 if state == State::SynSent {
                     stream.start_anew(host);
-                    host.with_tcp(now, id, Connection::disconnect);
+                    host.with_tcp(now, id, Connection::disconnect)?;
                     stream.disconnecting = false;
                     stream.leftover = Some(Errno::ECONNRESET);
                     return Ok(Return::value(0));
@@ -272,7 +282,7 @@ impl Sockets {
                         tcp.shutdown_write(cx);
                     }
                     cx.ready |= SocketReady::READABLE | SocketReady::WRITABLE | SocketReady::HANGUP;
-                });
+                })?;
                 Ok(Return::value(0))
             }
         }
@@ -282,14 +292,14 @@ impl Sockets {
     pub(super) fn close_stream(now: Instant, host: &mut Host, stream: &Stream) {
         let Some(id) = stream.host_socket() else { return };
         if stream.options.linger == Some(0) && stream.connection().is_some() {
-            host.with_tcp(now, id, Connection::close_hard);
+            let _ = host.with_tcp(now, id, Connection::close_hard);
         } else {
-            host.tcp_close(now, id);
+            let _ = host.tcp_close(now, id);
         }
     }
 
     /// `getsockname(2)`.
-    pub(super) fn local_name(&self, host: &Host, fd: Fd) -> Outcome {
+    pub(super) fn local_name(&self, host: &Host, fd: Fd) -> SyscallResult {
         let stream = self.stream(fd)?;
         let local = match stream.phase {
             Phase::Connection(id) => host.tcp_connection(id).map(Connection::local),
@@ -302,7 +312,7 @@ impl Sockets {
     }
 
     /// `getpeername(2)`.
-    pub(super) fn peer_name(&self, host: &Host, fd: Fd) -> Outcome {
+    pub(super) fn peer_name(&self, host: &Host, fd: Fd) -> SyscallResult {
         let stream = self.stream(fd)?;
         let connection = stream.connection().and_then(|id| host.tcp_connection(id));
         let tcp = connection.ok_or(Errno::ENOTCONN)?;
@@ -319,15 +329,14 @@ impl Sockets {
 pub(super) fn wait(
     now: Instant,
     nonblocking: bool,
-    timeout: crate::units::Duration,
+    timeout: Option<Duration>,
     error: Errno,
     progress: &mut Progress,
-) -> Poll<Outcome> {
+) -> Poll<SyscallResult> {
     if nonblocking && progress.deadline.is_none() {
         return Poll::Ready(Err(error));
     }
-    let for_ever = timeout.as_nanos() == 0;
-    let deadline = if for_ever { Instant::FAR_FUTURE } else { now + timeout };
+    let deadline = timeout.map_or(Instant::FAR_FUTURE, |timeout| now + timeout);
     if *progress.deadline.get_or_insert(deadline) > now {
         return Poll::Pending;
     }

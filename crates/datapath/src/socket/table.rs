@@ -1,6 +1,6 @@
 //! Descriptors: the lowest free number, and what it stands for.
 
-use super::answer::{Data, Outcome};
+use super::answer::{Data, SyscallResult};
 use super::call::{Fd, Progress};
 use super::datagram::DatagramSocket;
 use super::epoll::Epoll;
@@ -92,7 +92,7 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         if let File::Stream(stream) = self.file(fd)?
             && lingers(now, host, stream, progress)
         {
@@ -103,7 +103,7 @@ impl Sockets {
             Some(File::Stream(stream)) => Self::close_stream(now, host, &stream),
             Some(File::Datagram(socket)) => {
                 if let Some(id) = socket.id {
-                    host.datagram_close(id);
+                    host.datagram_close(id)?;
                 }
             }
             Some(File::Pipe(pipe, end)) => self.pipes[pipe].close(end),
@@ -126,7 +126,7 @@ impl Sockets {
     }
 
     /// `fcntl(2)`: `F_GETFL`, `F_SETFL`, `F_GETFD`, `F_SETFD`.
-    pub(super) fn fcntl(&mut self, fd: Fd, command: i32, argument: i32) -> Outcome {
+    pub(super) fn fcntl(&mut self, fd: Fd, command: i32, argument: i32) -> SyscallResult {
         let pipes = &mut self.pipes;
         let index = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         let file = self.files.get_mut(index).and_then(Option::as_mut).ok_or(Errno::EBADF)?;

@@ -1,13 +1,13 @@
 //! Moving data: `send`, `recv` and their kin (`tcp_sendmsg`, `tcp_recvmsg`).
 
-use super::answer::{Data, Outcome, Received, Return};
+use super::answer::{Data, Received, Return, SyscallResult};
 use super::argument::{Control, ExtendedError, Iov, Message};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
 use super::stream::{Phase, errno_of, wait};
 use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
-use crate::host::Host;
+use crate::host::{Host, SocketId};
 use crate::tcp::state::State;
 use crate::tcp::{Connection, StampKind, TcpRead, UrgentRead, WriteFlags};
 use crate::units::Instant;
@@ -23,7 +23,7 @@ impl Sockets {
         iov: &Iov,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let message = Message { iov: iov.clone(), ..Message::default() };
         if matches!(self.file(fd)?, File::Datagram(_)) {
             return self.send_datagram(now, host, fd, &message, flags, progress);
@@ -40,7 +40,7 @@ impl Sockets {
         message: &Message,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let timestamping = control_flags(&message.control)?;
         let stream = self.stream_mut(fd)?;
         if stream.is_disconnected_under(progress) {
@@ -75,7 +75,10 @@ impl Sockets {
         if let Some(ready) = self.wait_for_handshake(now, host, fd, id, dont_wait, more, progress) {
             return ready;
         }
-        if progress.asleep && host.tcp_wakes(id).total() == progress.wakes && !over(now, progress) {
+        if progress.asleep
+            && host.tcp_wakes(id).unwrap_or_default().total() == progress.wakes
+            && !over(now, progress)
+        {
             return Poll::Pending;
         }
         let limit = valid.unwrap_or(wanted);
@@ -109,7 +112,7 @@ impl Sockets {
             }
             return Poll::Ready(Ok(Return::value(progress.bytes as i64)));
         }
-        progress.wakes = host.tcp_wakes(id).total();
+        progress.wakes = host.tcp_wakes(id).unwrap_or_default().total();
         progress.asleep = true;
         match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
             Poll::Ready(Err(_)) if progress.bytes > 0 => {
@@ -127,11 +130,11 @@ impl Sockets {
         now: Instant,
         host: &mut Host,
         fd: Fd,
-        id: u32,
+        id: SocketId,
         dont_wait: bool,
         more: bool,
         progress: &mut Progress,
-    ) -> Option<Poll<Outcome>> {
+    ) -> Option<Poll<SyscallResult>> {
         let tcp = host.tcp_connection(id)?;
         let passive = tcp.is_passive_fast_open();
         let waits = matches!(tcp.state(), State::SynSent | State::SynRecv) && !passive;
@@ -139,11 +142,12 @@ impl Sockets {
         if !waits {
             if opening && tcp.state() == State::Close {
                 // The handshake of this very call has failed; the socket may connect again.
-                let error = host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
+                let error =
+                    host.tcp_take_error(id).ok().flatten().map_or(Errno::ECONNABORTED, Errno::from);
                 return Some(Poll::Ready(Err(error)));
             }
             if core::mem::take(&mut progress.pending_write) {
-                host.with_tcp(now, id, |tcp, _| tcp.set_write_pending(false));
+                let _ = host.with_tcp(now, id, |tcp, _| tcp.set_write_pending(false));
             }
             if opening && let Ok(stream) = self.stream_mut(fd) {
                 stream.connected = true;
@@ -151,7 +155,7 @@ impl Sockets {
             progress.opening = false;
             return None;
         }
-        if let Some(error) = host.tcp_take_error(id) {
+        if let Some(error) = host.tcp_take_error(id).ok().flatten() {
             return Some(Poll::Ready(Err(error.into())));
         }
         let timeout = self.stream(fd).ok()?.options.send_timeout;
@@ -163,7 +167,7 @@ impl Sockets {
             Poll::Pending => {
                 progress.pending_write = more;
                 if more {
-                    host.with_tcp(now, id, |tcp, _| tcp.set_write_pending(true));
+                    let _ = host.with_tcp(now, id, |tcp, _| tcp.set_write_pending(true));
                 }
                 Some(Poll::Pending)
             }
@@ -180,7 +184,7 @@ impl Sockets {
         iov: &Iov,
         flags: i32,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         if flags & number::MSG_ERRQUEUE != 0 {
             return Poll::Ready(self.receive_error(now, host, fd, iov));
         }
@@ -242,7 +246,8 @@ impl Sockets {
                 TcpRead::Eof => break,
                 TcpRead::Reset if before > 0 => break,
                 TcpRead::Reset => {
-                    let error = host.tcp_take_error(id).map_or(Errno::ENOTCONN, Errno::from);
+                    let error =
+                        host.tcp_take_error(id).ok().flatten().map_or(Errno::ENOTCONN, Errno::from);
                     return Poll::Ready(Err(error));
                 }
                 TcpRead::WouldBlock if before >= target.max(1) => break,
@@ -268,7 +273,7 @@ impl Sockets {
         Ok(lowat.min(iov.len()).max(1))
     }
 
-    fn received(&self, host: &Host, fd: Fd, id: u32, bytes: u64) -> Return {
+    fn received(&self, host: &Host, fd: Fd, id: SocketId, bytes: u64) -> Return {
         let mut message = Received::default();
         if let (Ok(stream), Some(tcp)) = (self.stream(fd), host.tcp_connection(id))
             && stream.options.inq
@@ -285,12 +290,12 @@ impl Sockets {
         now: Instant,
         host: &mut Host,
         fd: Fd,
-        id: u32,
+        id: SocketId,
         iov: &Iov,
         target: u64,
         dont_wait: bool,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let timeout = self.stream(fd)?.options.receive_timeout;
         let (bytes, blocks) = host
             .with_tcp(now, id, |tcp, _| (tcp.peek(iov.len()), tcp.is_open_for_reading()))
@@ -306,7 +311,7 @@ impl Sockets {
             }
         }
         if bytes == 0
-            && let Some(error) = errno_of(host.tcp_take_error(id))
+            && let Some(error) = errno_of(host.tcp_take_error(id).ok().flatten())
         {
             return Poll::Ready(Err(error));
         }
@@ -314,11 +319,11 @@ impl Sockets {
     }
 
     /// `MSG_ERRQUEUE`: a time stamp (`inet_recv_error`).
-    fn receive_error(&mut self, now: Instant, host: &mut Host, fd: Fd, iov: &Iov) -> Outcome {
+    fn receive_error(&mut self, now: Instant, host: &mut Host, fd: Fd, iov: &Iov) -> SyscallResult {
         let stream = self.stream(fd)?;
         let alone = stream.config.socket.timestamping & number::SOF_TIMESTAMPING_OPT_TSONLY as u32;
         let id = stream.connection().ok_or(Errno::EAGAIN)?;
-        let stamp = host.with_tcp(now, id, |tcp, _| tcp.take_stamp()).flatten();
+        let stamp = host.with_tcp(now, id, |tcp, _| tcp.take_stamp()).ok().flatten();
         let stamp = stamp.ok_or(Errno::EAGAIN)?;
         let info = match stamp.kind {
             StampKind::Sent => number::SCM_TSTAMP_SND,
@@ -376,9 +381,9 @@ impl Sockets {
         match host.with_tcp(now, id, |tcp, cx| tcp.read(len, cx)).unwrap_or(TcpRead::Eof) {
             TcpRead::Data(bytes) => Poll::Ready(Ok(bytes)),
             TcpRead::Eof => Poll::Ready(Ok(0)),
-            TcpRead::Reset => {
-                Poll::Ready(Err(errno_of(host.tcp_take_error(id)).unwrap_or(Errno::ENOTCONN)))
-            }
+            TcpRead::Reset => Poll::Ready(Err(
+                errno_of(host.tcp_take_error(id).ok().flatten()).unwrap_or(Errno::ENOTCONN)
+            )),
             TcpRead::WouldBlock if nonblocking => Poll::Ready(Err(Errno::EAGAIN)),
             TcpRead::WouldBlock => Poll::Pending,
         }
@@ -386,19 +391,25 @@ impl Sockets {
 }
 
 /// The reader stands at an urgent byte.
-fn stops_at_urgent(host: &Host, id: u32) -> bool {
+fn stops_at_urgent(host: &Host, id: SocketId) -> bool {
     host.tcp_connection(id).is_some_and(Connection::at_urgent_mark)
 }
 
 /// `MSG_OOB`: the urgent byte (`tcp_recv_urg`).
-fn receive_urgent(now: Instant, host: &mut Host, id: u32, iov: &Iov, flags: i32) -> Outcome {
+fn receive_urgent(
+    now: Instant,
+    host: &mut Host,
+    id: SocketId,
+    iov: &Iov,
+    flags: i32,
+) -> SyscallResult {
     let peek = flags & number::MSG_PEEK != 0;
     let (read, closed) = host
         .with_tcp(now, id, |tcp, _| {
             let closed = tcp.state() == State::Close || tcp.is_shut().0;
             (tcp.read_urgent(peek), closed)
         })
-        .ok_or(Errno::ENOTCONN)?;
+        .map_err(|_| Errno::ENOTCONN)?;
     let mut message = Received { flags: number::MSG_OOB, ..Received::default() };
     match read {
         UrgentRead::Byte if iov.is_empty() => {

@@ -128,7 +128,7 @@ impl Connection {
         let beacons = u64::from(self.config.sysctl.tcp_ecn_option_beacon);
         let due = |sent_us| {
             let since_us = now.as_micros().saturating_sub(sent_us);
-            since_us * beacons >= u64::from(self.rtt.srtt_us_8 >> 3)
+            since_us * beacons >= u64::from(self.rtt.srtt_us())
         };
         beacons != 0 && self.ecn.acc.opt_sent_us.is_none_or(due)
     }

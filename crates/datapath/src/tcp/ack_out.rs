@@ -7,6 +7,7 @@ use super::{Connection, Cx};
 use crate::packet::seq::Seq;
 use crate::packet::{FlowLabel, TcpFlags};
 use crate::units::{Duration, Instant};
+use core::num::NonZeroU32;
 
 /// State of the acknowledging side (`icsk_ack` and friends).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -45,8 +46,8 @@ pub(super) struct AckState {
     pub dup_ack_counter: u8,
     /// `rcv_nxt` when the two above were reset.
     pub compressed_rcv_nxt: Seq,
-    /// TSecr of the segment being processed; 0 = none (`rx_opt.rcv_tsecr`).
-    pub rcv_tsecr: u32,
+    /// TSecr of the segment being processed (`rx_opt.rcv_tsecr`).
+    pub rcv_tsecr: Option<NonZeroU32>,
     /// Next IPv4 identification (`inet_id`).
     pub ip_id: u16,
     /// IPv6 flow label.
@@ -252,8 +253,8 @@ impl Connection {
             return;
         }
         let mut rtt_us_8 = self.rcv.rtt_us_8;
-        if self.rtt.srtt_us_8 > 0 && self.rtt.srtt_us_8 < rtt_us_8 {
-            rtt_us_8 = self.rtt.srtt_us_8;
+        if let Some(srtt_us_8) = self.rtt.srtt_us_8 {
+            rtt_us_8 = rtt_us_8.min(srtt_us_8.get());
         }
         let percent = if self.config.profile.compresses_longer {
             u64::from(sysctl.tcp_comp_sack_rtt_percent)
@@ -274,8 +275,8 @@ impl Connection {
         if ato > DELACK_MIN {
             let mut max =
                 if self.in_pingpong() || self.ack.pushed { DELACK_MAX } else { HALF_SECOND };
-            if self.rtt.srtt_us_8 > 0 {
-                let rtt = (self.rtt.srtt_us_8 >> 3).div_ceil(1_000).max(DELACK_MIN);
+            if self.rtt.srtt_us_8.is_some() {
+                let rtt = self.rtt.srtt_us().div_ceil(1_000).max(DELACK_MIN);
                 max = max.min(rtt);
             }
             ato = ato.min(max);

@@ -1,6 +1,7 @@
 //! Answers to what may be an attack, at a limited rate (RFC 5961).
 
 use super::{Connection, Cx};
+use core::num::NonZeroU32;
 
 impl Connection {
     /// RFC 5961: answer what may be an attack with an ACK, at a limited rate
@@ -21,14 +22,13 @@ impl Connection {
     /// Out-of-window segments are answered only so often (`tcp_oow_rate_limited`).
     pub(super) fn oow_rate_limited(&mut self, cx: &mut Cx<'_>) -> bool {
         let now = self.jiffies32(cx.now);
-        let since = now.wrapping_sub(self.last_oow_ack) as i32;
-        if self.last_oow_ack != 0
-            && (0..self.config.sysctl.tcp_invalid_ratelimit as i32).contains(&since)
-        {
+        let limit = 0..self.config.sysctl.tcp_invalid_ratelimit as i32;
+        let is_soon = |last: NonZeroU32| limit.contains(&(now.wrapping_sub(last.get()) as i32));
+        if self.last_oow_ack.is_some_and(is_soon) {
             cx.mib.ack_skipped += 1;
             return true;
         }
-        self.last_oow_ack = now;
+        self.last_oow_ack = NonZeroU32::new(now);
         false
     }
 }

@@ -5,7 +5,7 @@ use super::cc::{Algorithm, dctcp};
 use super::fastopen::Keys;
 use super::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
 use crate::profile::Profile;
-use core::num::{NonZeroU8, NonZeroU32};
+use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 use core::ops::RangeInclusive;
 
 /// Everything that shapes a connection and does not change while it lives.
@@ -22,20 +22,20 @@ pub struct TcpConfig {
     /// DCTCP's SYNs are ECT, as RFC 8257 section 3.6 wants them. Off, they are what they were
     /// before DCTCP's first version measured what that costs.
     pub dctcp_syn_ect: bool,
-    /// `SO_SNDBUF` as given by the application, before the kernel doubles it; 0 = autotuned.
-    pub send_buffer: u32,
-    /// `SO_RCVBUF` as given by the application, before the kernel doubles it; 0 = autotuned.
-    pub receive_buffer: u32,
+    /// `SO_SNDBUF` as given by the application, before the kernel doubles it; else autotuned.
+    pub send_buffer: Option<NonZeroU32>,
+    /// `SO_RCVBUF` as given by the application, before the kernel doubles it; else autotuned.
+    pub receive_buffer: Option<NonZeroU32>,
     /// `TCP_NODELAY`.
     pub nodelay: bool,
     /// `SO_MAX_PACING_RATE` in byte/s; `u64::MAX` = no limit. Setting it turns internal pacing on.
     pub max_pacing_rate: u64,
     /// `SO_KEEPALIVE`.
     pub keepalive: bool,
-    /// `TCP_USER_TIMEOUT` in ms; 0 = by `tcp_retries2`.
-    pub user_timeout_ms: u32,
-    /// `TCP_MAXSEG`; 0 = by the MTU.
-    pub max_segment: u16,
+    /// `TCP_USER_TIMEOUT` in ms; else by `tcp_retries2`.
+    pub user_timeout_ms: Option<NonZeroU32>,
+    /// `TCP_MAXSEG`; else by the MTU.
+    pub max_segment: Option<NonZeroU16>,
     /// DSCP for all packets, in the upper six bits (`IP_TOS`).
     pub tos: u8,
     /// `SO_PRIORITY`.
@@ -62,17 +62,18 @@ pub struct SocketOptions {
     pub keepalive_intvl_s: Option<NonZeroU32>,
     /// `TCP_KEEPCNT`; else by `tcp_keepalive_probes`.
     pub keepalive_probes: Option<NonZeroU8>,
-    /// `TCP_LINGER2` in s: FIN-WAIT-2 of an orphan; 0 = by `tcp_fin_timeout`, below 0 = none at
-    /// all.
-    pub linger2_s: i32,
+    /// `TCP_LINGER2`: how long an orphan stays in FIN-WAIT-2.
+    pub linger2: Linger2,
     /// `TCP_DEFER_ACCEPT` as SYN-ACK retransmissions; 0 = off.
     pub defer_accept: u8,
     /// `TCP_WINDOW_CLAMP` in bytes.
     pub window_clamp: Option<NonZeroU32>,
     /// `TCP_NOTSENT_LOWAT` in bytes; else by `tcp_notsent_lowat`.
     pub notsent_lowat: Option<NonZeroU32>,
-    /// `IP_TTL` or `IPV6_UNICAST_HOPS`; else 64.
+    /// `IP_TTL` of what goes over IPv4; else 64.
     pub ttl: Option<NonZeroU8>,
+    /// `IPV6_UNICAST_HOPS` of what goes over IPv6, which may be 0; else 64.
+    pub hop_limit: Option<u8>,
     /// `TCP_RTO_MAX_MS`; else by `tcp_rto_max_ms`.
     pub rto_max_ms: Option<NonZeroU32>,
     /// `TCP_RTO_MIN_US`; else by the route or `tcp_rto_min_us`.
@@ -101,6 +102,29 @@ pub struct SocketOptions {
     pub thin_linear: bool,
     /// `TCP_TX_DELAY` in µs: every packet is held back that long.
     pub tx_delay_us: u32,
+}
+
+/// How long an orphan waits for the peer's FIN (`tcp_fin_time`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Linger2 {
+    /// As `tcp_fin_timeout` says.
+    #[default]
+    Sysctl,
+    /// So many s.
+    Seconds(NonZeroU32),
+    /// Not at all.
+    Never,
+}
+
+impl Linger2 {
+    /// By the value of the socket option: 0 is the sysctl's, below 0 is never.
+    pub fn from_option(value: i32) -> Self {
+        match NonZeroU32::new(value.unsigned_abs()) {
+            None => Self::Sysctl,
+            Some(_) if value < 0 => Self::Never,
+            Some(seconds) => Self::Seconds(seconds),
+        }
+    }
 }
 
 /// What `IP_MTU_DISCOVER` asks for.
@@ -354,13 +378,13 @@ impl TcpConfig {
             congestion_control: Algorithm::Cubic,
             dctcp: dctcp::Params::default(),
             dctcp_syn_ect: true,
-            send_buffer: 0,
-            receive_buffer: 0,
+            send_buffer: None,
+            receive_buffer: None,
             nodelay: false,
             max_pacing_rate: u64::MAX,
             keepalive: false,
-            user_timeout_ms: 0,
-            max_segment: 0,
+            user_timeout_ms: None,
+            max_segment: None,
             tos: 0,
             priority: 0,
             mark: 0,

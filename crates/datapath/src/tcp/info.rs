@@ -205,7 +205,7 @@ impl Connection {
             last_ack_recv: ms_since(self.rcv_tstamp),
             pmtu: self.snd.pmtu,
             rcv_ssthresh: self.rcv.ssthresh,
-            rtt: self.rtt.srtt_us_8 >> 3,
+            rtt: self.rtt.srtt_us(),
             rttvar: self.rtt.mdev_us_4 >> 2,
             snd_ssthresh: self.window.snd_ssthresh,
             snd_cwnd: self.window.snd_cwnd,
@@ -287,9 +287,9 @@ impl Connection {
     /// The segment size; until the peer has told its own, what it is taken for.
     fn told_mss(&self) -> u32 {
         let unknown = match self.config.max_segment {
-            0 if self.local.is_ipv4() => 536,
-            0 => 1_220,
-            own => u32::from(own),
+            Some(own) => own.get().into(),
+            None if self.local.is_ipv4() => 536,
+            None => 1_220,
         };
         match self.state {
             State::SynSent => self.snd.mss.min(unknown + TCP_HEADER_LEN - self.header_len()),

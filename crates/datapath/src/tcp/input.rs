@@ -3,7 +3,7 @@
 
 use super::ack_in::AckVerdict;
 use super::output::Push;
-use super::passive::Verdict;
+use super::passive::RequestCheck;
 use super::state::State;
 use super::timer::Timer;
 use super::{Connection, Cx, SocketError};
@@ -11,6 +11,7 @@ use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{Ecn, Memory, Packet, Tcp, TcpFlags};
 use crate::units::Instant;
+use core::num::NonZeroU32;
 
 /// A segment as TCP reads it.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +83,7 @@ impl Connection {
             self.totals.data_segs_in += seg.segments;
         }
         cx.mib.in_segs += u64::from(seg.segments);
-        self.ack.rcv_tsecr = seg.tcp.options.timestamps.map_or(0, |ts| ts.echo);
+        self.ack.rcv_tsecr = seg.tcp.options.timestamps.and_then(|ts| NonZeroU32::new(ts.echo));
         match self.state {
             State::Close | State::Listen => {}
             State::SynSent => self.syn_sent(&seg, cx),
@@ -95,7 +96,7 @@ impl Connection {
     fn synchronized(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         if self.state == State::SynRecv
             && (cx.gate.request || self.is_passive_fast_open())
-            && self.check_request(seg, cx) == Verdict::Drop
+            && self.check_request(seg, cx) == RequestCheck::Drop
         {
             return;
         }
@@ -415,7 +416,7 @@ impl Connection {
             self.timers.stop(timer);
         }
         self.pending = super::timer::Pending::None;
-        self.last_oow_ack = 0;
+        self.last_oow_ack = None;
         self.start_time_wait_timer(cx.now);
         cx.ready |= SocketReady::HANGUP;
     }

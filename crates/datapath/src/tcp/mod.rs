@@ -89,6 +89,7 @@ use crate::units::Instant;
 use ack_out::AckState;
 use cc::{Ack, AnyCongestionControl, Window};
 use core::net::SocketAddr;
+use core::num::NonZeroU32;
 use ecn::EcnState;
 use info::Chrono;
 use mib::Mib;
@@ -106,7 +107,7 @@ use timer::{Jiffies, Pending, Timers};
 pub trait Egress {
     /// Queues `packet` for sending and tells how the queue took it (`ip_queue_xmit`). What stays in
     /// its place is of no use.
-    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> Handed;
+    fn transmit(&mut self, now: Instant, packet: &mut Packet) -> XmitResult;
 
     /// ICMP has told this of the path to `remote` (`ip_rt_update_pmtu`).
     fn learn_path_mtu(&mut self, now: Instant, remote: core::net::IpAddr, path: PathMtu);
@@ -114,7 +115,7 @@ pub trait Egress {
 
 /// What became of a packet that was handed down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handed {
+pub struct XmitResult {
     /// How the queue took it.
     pub verdict: Enqueue,
     /// Its memory is the connection's again already (`skb_orphan`); nobody will tell.
@@ -282,7 +283,7 @@ pub struct Connection {
     /// What the network last complained about; told if the connection times out (`sk_err_soft`).
     soft_error: Option<SocketError>,
     /// When an out-of-window segment was last answered, jiffies.
-    last_oow_ack: u32,
+    last_oow_ack: Option<NonZeroU32>,
     /// The handshake's ACK came, but the listener does not want the connection yet (`acked`).
     handshake_acked: bool,
     /// What few connections need.
@@ -292,13 +293,8 @@ pub struct Connection {
 impl Connection {
     /// The caches are asked for what an ACK looks at first.
     #[inline]
-    pub(crate) fn foresee(&self) {
-        self.queue.foresee();
-    }
-
-    /// The socket's number.
-    pub fn id(&self) -> u32 {
-        self.id
+    pub(crate) fn prefetch(&self) {
+        self.queue.prefetch();
     }
 
     /// The connection's state.
@@ -362,9 +358,9 @@ impl Connection {
     fn rto_min_us(&self) -> u32 {
         match self.config.socket.rto_min_us {
             Some(own) => own.get(),
-            None => match self.rare.as_ref().map_or(0, |rare| rare.route.rto_min_us) {
-                0 => self.config.sysctl.tcp_rto_min_us,
-                by_route => by_route,
+            None => match self.rare.as_ref().and_then(|rare| rare.route.rto_min_us) {
+                Some(by_route) => by_route.get(),
+                None => self.config.sysctl.tcp_rto_min_us,
             },
         }
     }

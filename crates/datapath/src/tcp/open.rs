@@ -24,6 +24,7 @@ use crate::metrics::RouteMetrics;
 use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
 use core::net::SocketAddr;
+use core::num::NonZeroU32;
 use std::sync::Arc;
 
 /// Where a connection stands in the world.
@@ -50,19 +51,18 @@ impl Connection {
     pub(super) fn new(id: u32, config: Arc<TcpConfig>, ends: Endpoints) -> Self {
         let ip_header = if ends.local.is_ipv4() { 20 } else { 40 };
         let mut advmss = ends.advertised_mtu.saturating_sub(ip_header + TCP_HEADER_LEN).max(48);
-        if ends.route.advmss != 0 {
-            advmss = ends.route.advmss;
+        if let Some(by_route) = ends.route.advmss {
+            advmss = by_route.get();
         }
-        if config.max_segment != 0 {
-            advmss = advmss.min(config.max_segment.into());
+        if let Some(own) = config.max_segment {
+            advmss = advmss.min(own.get().into());
         }
         let wmem = config.sysctl.tcp_wmem;
         let rmem = config.sysctl.tcp_rmem;
         let sndbuf = doubled(config.send_buffer, wmem[1], MIN_SNDBUF);
         let rcvbuf = doubled(config.receive_buffer, rmem[1], MIN_RCVBUF);
         let profile = &config.profile;
-        let init_cwnd =
-            if ends.route.initcwnd > 0 { ends.route.initcwnd } else { profile.init_cwnd };
+        let init_cwnd = ends.route.initcwnd.map_or(profile.init_cwnd, NonZeroU32::get);
         let rto = profile.timeout_init_ms;
         let mut rare = None;
         if ends.route != RouteMetrics::default() {
@@ -134,7 +134,7 @@ impl Connection {
             shut_write: false,
             error: None,
             soft_error: None,
-            last_oow_ack: 0,
+            last_oow_ack: None,
             handshake_acked: false,
             rare,
             config,
@@ -198,7 +198,7 @@ impl Connection {
     /// Initial window; one segment if the handshake was lossy (`tcp_init_transfer`, RFC 6298
     /// section 5.7).
     fn init_metrics(&mut self) {
-        if self.rtt.srtt_us_8 == 0 {
+        if self.rtt.srtt_us_8.is_none() {
             // No sample: the SYN was retransmitted and there are no timestamps.
             let fallback = super::timers_fire::TIMEOUT_FALLBACK_MS;
             self.rtt.mdev_us_4 = fallback * 1_000;
@@ -207,17 +207,15 @@ impl Connection {
             self.rto = fallback;
         }
         let handshake_lossy = self.totals.total_retrans > 1 && self.rec.undo_marker.is_some();
-        let initial = match self.route_metrics().initcwnd {
-            0 => self.config.profile.init_cwnd,
-            by_route => by_route,
-        };
+        let by_route = self.route_metrics().initcwnd;
+        let initial = by_route.map_or(self.config.profile.init_cwnd, NonZeroU32::get);
         self.window.snd_cwnd = if handshake_lossy { 1 } else { initial };
     }
 }
 
-/// `SO_SNDBUF` and `SO_RCVBUF` are doubled; zero means the default.
-fn doubled(option: u32, default: u32, least: u32) -> u32 {
-    if option == 0 { default } else { option.saturating_mul(2).max(least) }
+/// `SO_SNDBUF` and `SO_RCVBUF` are doubled.
+fn doubled(option: Option<NonZeroU32>, default: u32, least: u32) -> u32 {
+    option.map_or(default, |own| own.get().saturating_mul(2).max(least))
 }
 
 /// `SOCK_MIN_SNDBUF`: room for two small segments.

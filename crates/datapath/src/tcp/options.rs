@@ -4,6 +4,7 @@ use super::{Connection, TcpConfig};
 use crate::packet::seq::Seq;
 use crate::packet::{Tcp, TcpOptions, Timestamps};
 use crate::units::Instant;
+use core::num::NonZeroU32;
 
 /// Negotiated options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -57,6 +58,11 @@ impl Connection {
     #[inline]
     pub(super) fn ts_now(&self, now: Instant) -> u32 {
         (now.as_millis() as u32).wrapping_add(self.opt.ts_offset)
+    }
+
+    /// The same as a stamp to keep: 0 would be none, also in the kernel.
+    pub(super) fn stamp(&self, now: Instant) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.ts_now(now).max(1))
     }
 
     /// The timestamp option for a segment sent now.

@@ -245,7 +245,7 @@ impl Connection {
         }
         let Some(head) = self.queue.rtx_head() else { return false };
         // Do not wait for an ACK that is more than 1 ms, or half an RTT, away.
-        let srtt_ns = 125 * i64::from(self.rtt.srtt_us_8);
+        let srtt_ns = 125 * i64::from(self.rtt.srtt_us_8());
         let ack_in_ns = self.queue.get(head).sent_ns as i64 + srtt_ns - now_ns as i64;
         if ack_in_ns > (srtt_ns >> 1).min(1_000_000) {
             return false;
@@ -487,8 +487,8 @@ impl Connection {
         };
         let mut rate = u64::from(self.snd.mss) * ((1_000_000 / 100) << 3) * u64::from(ratio);
         rate *= u64::from(window.snd_cwnd.max(self.rec.packets_out));
-        if self.rtt.srtt_us_8 > 0 {
-            rate /= u64::from(self.rtt.srtt_us_8);
+        if let Some(srtt_us_8) = self.rtt.srtt_us_8 {
+            rate /= u64::from(srtt_us_8.get());
         }
         self.window.pacing_rate = rate.min(self.config.max_pacing_rate);
     }

@@ -26,7 +26,7 @@ pub struct Gate {
 
 /// What becomes of a segment for a half-open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RequestCheck {
     /// The handshake may end with it.
     GoOn,
     /// It is dropped.
@@ -35,7 +35,7 @@ pub(super) enum Verdict {
 
 impl Connection {
     /// A segment for a half-open connection (`tcp_check_req`).
-    pub(super) fn check_request(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> Verdict {
+    pub(super) fn check_request(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> RequestCheck {
         let fast_open = self.is_passive_fast_open();
         let tcp = seg.tcp;
         let isn = self.snd.wl1;
@@ -45,12 +45,12 @@ impl Connection {
         if syn_alone && seg.seq == isn && !paws {
             self.accurate_syn_again(seg);
             self.answer_syn_again(fast_open, cx);
-            return Verdict::Drop;
+            return RequestCheck::Drop;
         }
         let acks = tcp.flags.contains(TcpFlags::ACK);
         if acks && !fast_open && tcp.ack != self.snd.iss + 1 {
             self.reset_stray(tcp, cx);
-            return Verdict::Drop;
+            return RequestCheck::Drop;
         }
         let tsecr = !fast_open && self.echoes_wrong_timestamp(seg, cx);
         let end = self.rcv.nxt + self.rcv.wnd.min(65_535);
@@ -64,7 +64,7 @@ impl Connection {
             } else if tsecr {
                 cx.mib.tsecr_rejected += 1;
             }
-            return Verdict::Drop;
+            return RequestCheck::Drop;
         }
         let mut flags = tcp.flags;
         if seg.seq == isn {
@@ -73,24 +73,24 @@ impl Connection {
         if flags.intersects(TcpFlags::RST | TcpFlags::SYN) {
             cx.mib.attempt_fails += 1;
             self.end_request(flags, fast_open, seg, cx);
-            return Verdict::Drop;
+            return RequestCheck::Drop;
         }
         if !acks {
-            return Verdict::Drop;
+            return RequestCheck::Drop;
         }
         if fast_open {
-            return Verdict::GoOn;
+            return RequestCheck::GoOn;
         }
         self.may_leave_handshake(seg, cx)
     }
 
     /// The listener may not want it yet: a bare ACK while it waits for data, or a full queue.
-    fn may_leave_handshake(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> Verdict {
+    fn may_leave_handshake(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> RequestCheck {
         let deferred = self.config.socket.defer_accept;
         if self.retransmits < deferred && !cx.gate.cookie && seg.end_seq == self.snd.wl1 + 1 {
             self.handshake_acked = true;
             cx.mib.defer_accept_drop += 1;
-            return Verdict::Drop;
+            return RequestCheck::Drop;
         }
         if cx.gate.full {
             cx.mib.listen_overflows += 1;
@@ -102,9 +102,9 @@ impl Connection {
             } else {
                 self.handshake_acked = true;
             }
-            return Verdict::Drop;
+            return RequestCheck::Drop;
         }
-        Verdict::GoOn
+        RequestCheck::GoOn
     }
 
     /// Where the handshake stands; the window is what the SYN-ACK offered
@@ -167,10 +167,11 @@ impl Connection {
         let Some(ts) = seg.tcp.options.timestamps.filter(|_| self.opt.timestamps) else {
             return false;
         };
-        if ts.echo == 0 || self.rec.retrans_stamp == 0 || self.state != State::SynRecv {
+        let Some(first) = self.rec.retrans_stamp else { return false };
+        if ts.echo == 0 || self.state != State::SynRecv {
             return false;
         }
-        let behind = ts.echo.wrapping_sub(self.rec.retrans_stamp) as i32;
+        let behind = ts.echo.wrapping_sub(first.get()) as i32;
         let ahead = ts.echo.wrapping_sub(self.ts_now(cx.now).max(1)) as i32;
         behind < 0 || ahead > 0
     }

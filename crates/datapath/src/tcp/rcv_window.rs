@@ -233,7 +233,7 @@ impl Connection {
         if copied > self.rcv.space && self.config.profile.right_sizes_holes {
             self.right_size(copied);
         } else if copied > self.rcv.space {
-            if self.config.sysctl.tcp_moderate_rcvbuf != 0 && self.config.receive_buffer == 0 {
+            if self.config.sysctl.tcp_moderate_rcvbuf != 0 && self.config.receive_buffer.is_none() {
                 self.grow_rcvbuf(copied);
             }
             self.rcv.space = copied;
@@ -247,7 +247,7 @@ impl Connection {
     pub(super) fn right_size(&mut self, space: u32) {
         let old = core::mem::replace(&mut self.rcv.space, space).max(1);
         let sysctl = &self.config.sysctl;
-        if sysctl.tcp_moderate_rcvbuf == 0 || self.config.receive_buffer != 0 {
+        if sysctl.tcp_moderate_rcvbuf == 0 || self.config.receive_buffer.is_some() {
             return;
         }
         let mut window = u64::from(space) << 1;
@@ -299,7 +299,7 @@ impl Connection {
 
     /// The connection is established: sets the measurements going (`tcp_init_buffer_space`).
     pub(super) fn init_buffer_space(&mut self, now: Instant) {
-        if self.config.send_buffer == 0 {
+        if self.config.send_buffer.is_none() {
             self.sndbuf_expand();
         }
         let advmss = self.opt.advmss;

@@ -1,12 +1,13 @@
 //! Round-trip times and the retransmission timeout (RFC 6298 in Linux's variant).
 
 use crate::packet::seq::Seq;
+use core::num::NonZeroU32;
 
 /// Smoothed RTT and its variation; the RTT part of `tcp_sock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Rtt {
-    /// Smoothed RTT, µs times 8 (`srtt_us`); 0 = no sample yet.
-    pub srtt_us_8: u32,
+    /// Smoothed RTT, µs times 8 (`srtt_us`), once there is a sample.
+    pub srtt_us_8: Option<NonZeroU32>,
     /// Mean deviation, µs times 4 (`mdev_us`).
     pub mdev_us_4: u32,
     /// Largest mean deviation of this round, µs times 4.
@@ -32,20 +33,27 @@ struct MinSample {
 }
 
 impl Rtt {
-    /// Smoothed RTT, µs.
+    /// Smoothed RTT, µs; 0 as long as there is no sample.
+    #[inline]
     pub fn srtt_us(&self) -> u32 {
-        self.srtt_us_8 >> 3
+        self.srtt_us_8() >> 3
+    }
+
+    /// The same times 8.
+    #[inline]
+    pub fn srtt_us_8(&self) -> u32 {
+        self.srtt_us_8.map_or(0, NonZeroU32::get)
     }
 
     /// Takes one sample of `rtt_us` (`tcp_rtt_estimator`).
     pub fn sample(&mut self, rtt_us: u32, snd_una: Seq, snd_nxt: Seq, rto_min_us: u32) {
-        if self.srtt_us_8 == 0 {
+        let Some(before) = self.srtt_us_8 else {
             self.first_sample(rtt_us, snd_nxt, rto_min_us);
             return;
-        }
+        };
         // A round trip may take longer than 31 bits of microseconds tell.
-        let error = i64::from(rtt_us) - i64::from(self.srtt_us_8 >> 3);
-        self.srtt_us_8 = self.srtt_us_8.wrapping_add(error as u32);
+        let error = i64::from(rtt_us) - i64::from(before.get() >> 3);
+        self.srtt_us_8 = NonZeroU32::new(before.get().wrapping_add(error as u32).max(1));
         let mut deviation = error.abs() - i64::from(self.mdev_us_4 >> 2);
         if error < 0 && deviation > 0 {
             // A falling RTT must not widen the timeout: Eifel's asymmetric gain.
@@ -63,11 +71,10 @@ impl Rtt {
             self.rtt_seq = snd_nxt;
             self.mdev_max_us_4 = rto_min_us;
         }
-        self.srtt_us_8 = self.srtt_us_8.max(1);
     }
 
     fn first_sample(&mut self, rtt_us: u32, snd_nxt: Seq, rto_min_us: u32) {
-        self.srtt_us_8 = (rtt_us << 3).max(1);
+        self.srtt_us_8 = NonZeroU32::new((rtt_us << 3).max(1));
         self.mdev_us_4 = rtt_us << 1;
         self.rttvar_us_4 = self.mdev_us_4.max(rto_min_us);
         self.mdev_max_us_4 = self.rttvar_us_4;
@@ -78,7 +85,7 @@ impl Rtt {
     /// (`__tcp_set_rto`).
     pub fn rto_us(&self) -> u32 {
         // Samples of half an hour, from echoes of the distant past, wrap as in the kernel.
-        (self.srtt_us_8 >> 3).wrapping_add(self.rttvar_us_4)
+        self.srtt_us().wrapping_add(self.rttvar_us_4)
     }
 }
 

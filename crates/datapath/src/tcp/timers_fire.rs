@@ -245,12 +245,12 @@ impl Connection {
     /// The next timeout may come no later than the end of the user's patience
     /// (`tcp_clamp_rto_to_user_timeout`).
     fn clamped_rto(&self, now: Instant) -> u32 {
-        let user_ms = self.config.user_timeout_ms;
-        if user_ms == 0 || self.rec.retrans_stamp == 0 {
+        let (Some(user_ms), Some(first)) = (self.config.user_timeout_ms, self.rec.retrans_stamp)
+        else {
             return self.rto;
-        }
-        let elapsed = self.ts_now(now).wrapping_sub(self.rec.retrans_stamp);
-        match user_ms.checked_sub(elapsed) {
+        };
+        let elapsed = self.ts_now(now).wrapping_sub(first.get());
+        match user_ms.get().checked_sub(elapsed) {
             None | Some(0) => 1,
             Some(left) => self.rto.min(left),
         }
@@ -259,8 +259,8 @@ impl Connection {
     /// The timeout of the present RTT, doubled as often as before (`inet_csk_rto_backoff`).
     pub(super) fn set_rto_backed_off(&mut self) {
         let base = match self.rtt.srtt_us_8 {
-            0 => self.config.profile.timeout_init_ms,
-            _ => self.rtt.rto_us().div_ceil(1_000),
+            None => self.config.profile.timeout_init_ms,
+            Some(_) => self.rtt.rto_us().div_ceil(1_000),
         };
         let backed_off = u64::from(base) << u32::from(self.backoff).min(20);
         self.rto = backed_off.min(u64::from(self.rto_max_ms())) as u32;

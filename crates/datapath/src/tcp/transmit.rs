@@ -3,11 +3,11 @@
 use super::config::PmtuDiscovery;
 use super::skb::SkbId;
 use super::state::State;
-use super::{Connection, Cx, Handed};
+use super::{Connection, Cx, XmitResult};
 use crate::packet::seq::Seq;
 use crate::packet::{
-    AccEcnOption, Body, DEFAULT_TTL, Ecn, GsoType, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet,
-    SackList, Tcp, TcpFlags, TcpOptions, Transport,
+    AccEcnOption, Body, DEFAULT_TTL, Ecn, GsoType, Ipv4, Ipv6, LinkHeader, Memory, Meta, Network,
+    Packet, SackList, Tcp, TcpFlags, TcpOptions, Transport,
 };
 use crate::reason::Enqueue;
 use crate::units::Instant;
@@ -71,7 +71,7 @@ impl Connection {
             ..self.meta()
         };
         let mut packet = self.packet(tcp, len, ecn, meta);
-        let Handed { verdict, orphaned, paced } = cx.egress.transmit(cx.now, &mut packet);
+        let XmitResult { verdict, orphaned, paced } = cx.egress.transmit(cx.now, &mut packet);
         self.snd.paced_by_fq |= paced;
         if !orphaned {
             self.snd.wmem_alloc += skb.truesize;
@@ -111,7 +111,7 @@ impl Connection {
         let truesize = self.queue.get(data).truesize;
         let meta = Meta { gso_segs: 1, truesize, owner: self.id, ..self.meta() };
         let mut packet = self.packet(tcp, len, ecn, meta);
-        let Handed { orphaned, .. } = cx.egress.transmit(cx.now, &mut packet);
+        let XmitResult { orphaned, .. } = cx.egress.transmit(cx.now, &mut packet);
         if !orphaned {
             self.snd.wmem_alloc += truesize;
             self.snd.handed_down = self.snd.handed_down.wrapping_add(truesize);
@@ -317,7 +317,7 @@ impl Connection {
         let len = network.len() + 20 + tcp.options.len() + payload;
         let hash = self.snd.txhash;
         let build = || Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Tcp(tcp),
             body: Body { store: 0, offset: 0, len: payload },
@@ -388,7 +388,6 @@ impl Connection {
     /// The network header towards the peer.
     fn network(&mut self, ecn: Ecn, segs: u16) -> Network {
         let tos = (self.config.tos & !3) | ecn as u8;
-        let ttl = self.config.socket.ttl.map_or(DEFAULT_TTL, NonZeroU8::get);
         let id = self.ack.ip_id;
         self.ack.ip_id = id.wrapping_add(segs);
         match (self.local, self.remote) {
@@ -396,7 +395,7 @@ impl Connection {
                 src: *local.ip(),
                 dst: *remote.ip(),
                 tos,
-                ttl,
+                ttl: self.config.socket.ttl.map_or(DEFAULT_TTL, NonZeroU8::get),
                 protocol: IPPROTO_TCP,
                 id,
                 dont_fragment: self.dont_fragment(),
@@ -407,7 +406,7 @@ impl Connection {
                 src: *local.ip(),
                 dst: *remote.ip(),
                 traffic_class: tos,
-                hop_limit: ttl,
+                hop_limit: self.config.socket.hop_limit.unwrap_or(DEFAULT_TTL),
                 next_header: IPPROTO_TCP,
                 flow_label: self.ack.flow_label,
             }),

@@ -60,7 +60,7 @@ pub struct Failure {
 
 /// What a run leaves behind.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunReport {
     /// How it ended.
     pub verdict: Verdict,
     /// Every packet that crossed the interface, with its time since the start of the script.
@@ -73,7 +73,7 @@ pub struct Outcome {
 
 /// Where a script lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ScriptFolder {
     /// Its folder.
     pub folder: PathBuf,
     /// The folder of the whole run: a suite's own files at and below it may be read.
@@ -81,9 +81,9 @@ pub struct Place {
 }
 
 /// Runs a script.
-pub fn run(script: &Script, settings: &Settings, place: &Place) -> Outcome {
+pub fn run(script: &Script, settings: &Settings, place: &ScriptFolder) -> RunReport {
     if let Some(fault) = values::needs_a_kernel(script) {
-        return Outcome {
+        return RunReport {
             verdict: Verdict::Skip { pos: fault.pos, because: fault.what },
             packets: Vec::new(),
             log: Vec::new(),
@@ -96,7 +96,7 @@ pub fn run(script: &Script, settings: &Settings, place: &Place) -> Outcome {
         Err(Stop::Fail(failure)) => Verdict::Fail(failure),
         Err(Stop::Skip(pos, because)) => Verdict::Skip { pos, because },
     };
-    Outcome { verdict, packets: run.harness.kernel.seen, log: run.log, warnings: run.warnings }
+    RunReport { verdict, packets: run.harness.kernel.seen, log: run.log, warnings: run.warnings }
 }
 
 /// Why a run does not go on.
@@ -173,7 +173,7 @@ const FOREVER: Micros = 3_600_000_000;
 const LATE: Micros = 2_000_000;
 
 impl<'a> Run<'a> {
-    fn new(settings: &'a Settings, place: &Place) -> Self {
+    fn new(settings: &'a Settings, place: &ScriptFolder) -> Self {
         Self {
             settings,
             harness: Harness::new(settings, START, place.folder.clone(), place.root.clone()),

@@ -11,11 +11,11 @@ use crate::fault::Fault;
 use core::net::SocketAddr;
 use datapath::socket::{Data, Errno, Fd, Return, number};
 
-type Outcome = Result<Return, Errno>;
+type CallResult = Result<Return, Errno>;
 
 impl Run<'_> {
     /// Compares what a call has returned, and remembers what it has opened or closed.
-    pub(super) fn returned(&mut self, spec: &CallSpec, outcome: Outcome) -> Step<()> {
+    pub(super) fn returned(&mut self, spec: &CallSpec, outcome: CallResult) -> Step<()> {
         self.check_result(spec, &outcome)?;
         if let Ok(done) = outcome {
             self.remember(spec, &done)?;
@@ -26,7 +26,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn check_result(&self, spec: &CallSpec, outcome: &Outcome) -> Step<()> {
+    fn check_result(&self, spec: &CallSpec, outcome: &CallResult) -> Step<()> {
         let expected = int(&spec.result)?;
         let opens = OPENING.contains(&spec.name.as_str());
         let (value, errno) = match outcome {

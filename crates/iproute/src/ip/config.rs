@@ -1,6 +1,6 @@
 //! A file of `ip` lines that commands change: what is written by hand stays as it is.
 
-use super::{Ip, IpError, Outcome};
+use super::{Ip, IpError, IpResult};
 
 /// A configuration and the lines that it was read from.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Config {
     ///
     /// # Errors
     /// As for [`Ip::run`]; the lines stay as they were.
-    pub fn run(&mut self, command: &str) -> Outcome<Answer> {
+    pub fn run(&mut self, command: &str) -> IpResult<Answer> {
         let before = self.ip.save();
         let output = self.ip.run(command)?;
         let after = self.ip.save();

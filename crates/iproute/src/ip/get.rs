@@ -4,7 +4,7 @@ use super::json::{Object, list};
 use super::names::{self, invalid};
 use super::route::read_tos;
 use super::show::Selector;
-use super::{Ip, IpError, Options, Outcome};
+use super::{Ip, IpError, IpResult, Options};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::net::IpAddr;
@@ -22,7 +22,7 @@ struct Question {
 }
 
 impl Ip {
-    pub(super) fn route_get(&self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+    pub(super) fn route_get(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         let asked = self.read_question(words)?;
         if asked.fibmatch {
             let found = self.fib.matching(&asked.key);

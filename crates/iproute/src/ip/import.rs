@@ -8,7 +8,7 @@ use super::netlink::{
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use datapath::fib::nexthop::ObjectConfig;
-use datapath::fib::{Action, FibError, InputPort, Link, Prefix, Route, Rule, TableId, Target};
+use datapath::fib::{Action, FibError, InputPort, LinkState, Prefix, Route, Rule, TableId, Target};
 
 /// `RTM_NEWLINK`.
 pub const RTM_NEWLINK: u16 = 16;
@@ -112,7 +112,7 @@ fn add_link(
     ip: &mut Ip,
     numbers: &mut Numbers,
     body: &[u8],
-) -> Result<Option<(u16, Link)>, NetlinkError> {
+) -> Result<Option<(u16, LinkState)>, NetlinkError> {
     let header = body.first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
     let index = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
     let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
@@ -130,7 +130,7 @@ fn add_link(
     numbers.known.push((index, port));
     let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
     // A device that is down has no carrier either; whether it would have one is unknown.
-    Ok(Some((port, Link { up, carrier: carrier || !up, ..Link::default() })))
+    Ok(Some((port, LinkState { up, carrier: carrier || !up, ..LinkState::default() })))
 }
 
 /// `struct ifaddrmsg`.

@@ -1,14 +1,14 @@
 //! `ip link` and `ip address`: just enough to give a configuration its interfaces.
 
 use super::names::{self, LOOPBACK, invalid};
-use super::{Ip, Options, Outcome, verb};
+use super::{Ip, IpResult, Options, verb};
 use crate::words::{Result, Word, Words};
 use core::net::{IpAddr, Ipv4Addr};
 use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
 
 impl Ip {
     /// `ip link add [dev|name] NAME …`, `ip link set [dev] NAME up|down|carrier on|off`, `ip link show`.
-    pub(super) fn link(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+    pub(super) fn link(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         match verb(words, "link", &["add", "set", "show"])? {
             "show" => return Ok(self.link_show(options)),
             "add" => {
@@ -27,7 +27,7 @@ impl Ip {
         Ok(String::new())
     }
 
-    fn link_set(&mut self, words: &mut Words<'_>) -> Outcome<()> {
+    fn link_set(&mut self, words: &mut Words<'_>) -> IpResult<()> {
         words.accept("dev");
         let name = words.next().ok_or_else(|| words.ended("a device is missing"))?;
         let port = self.devices.read(name)?;
@@ -55,7 +55,7 @@ impl Ip {
     }
 
     /// `ip address add ADDR/LEN dev NAME`: the address becomes local, its prefix on-link.
-    pub(super) fn address(&mut self, words: &mut Words<'_>) -> Outcome<String> {
+    pub(super) fn address(&mut self, words: &mut Words<'_>) -> IpResult<String> {
         verb(words, "address", &["add"])?;
         let word = words.next().ok_or_else(|| words.ended("an address is missing"))?;
         let (addr, len) = names::loose_prefix(word, false)?;
@@ -80,7 +80,7 @@ impl Ip {
 
     /// IPv4 knows an address of an interface by its length as well (`__inet_insert_ifa`), IPv6 does not
     /// (`ipv6_add_addr`).
-    fn refuse_same_address(&self, addr: IpAddr, len: u8, port: u16) -> Outcome<()> {
+    fn refuse_same_address(&self, addr: IpAddr, len: u8, port: u16) -> IpResult<()> {
         let same = |(there, its): &(IpAddr, u8)| *there == addr && (addr.is_ipv6() || *its == len);
         if self.devices.addresses(port).iter().any(same) {
             return Err(FibError::Exists.into());

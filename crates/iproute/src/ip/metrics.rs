@@ -3,6 +3,7 @@
 use super::names::{self, invalid};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
+use core::num::NonZeroU32;
 use datapath::metrics::RouteMetrics;
 
 /// The words that begin a metric.
@@ -30,7 +31,7 @@ pub(super) fn read(
             if metrics.mtu_locked {
                 value = words.value(word)?;
             }
-            metrics.mtu = names::number(value, "\"mtu\" value is invalid")?;
+            metrics.mtu = NonZeroU32::new(names::number(value, "\"mtu\" value is invalid")?);
         }
         "advmss" => metrics.advmss = number(word, words)?,
         "window" => metrics.window = number(word, words)?,
@@ -41,7 +42,7 @@ pub(super) fn read(
             if value.text == "lock" {
                 value = words.value(word)?;
             }
-            metrics.rto_min_us = read_time_us(value)?;
+            metrics.rto_min_us = NonZeroU32::new(read_time_us(value)?);
         }
         "quickack" => metrics.quickack = read_switch(words.value(word)?)?,
         "fastopen_no_cookie" => metrics.fastopen_no_cookie = read_switch(words.value(word)?)?,
@@ -50,9 +51,10 @@ pub(super) fn read(
     Ok(true)
 }
 
-fn number(word: Word<'_>, words: &mut Words<'_>) -> Result<u32> {
+/// 0 is no value, as in the kernel.
+fn number(word: Word<'_>, words: &mut Words<'_>) -> Result<Option<NonZeroU32>> {
     let what = format!("\"{}\" value is invalid", word.text);
-    names::number(words.value(word)?, &what)
+    names::number(words.value(word)?, &what).map(NonZeroU32::new)
 }
 
 fn read_switch(value: Word<'_>) -> Result<bool> {
@@ -80,9 +82,9 @@ fn read_time_us(value: Word<'_>) -> Result<u32> {
 /// The metrics as `ip route show` prints them, each with a space behind it.
 pub(super) fn text(metrics: &RouteMetrics) -> String {
     let mut out = String::new();
-    if metrics.mtu != 0 {
+    if let Some(mtu) = metrics.mtu {
         let lock = if metrics.mtu_locked { "lock " } else { "" };
-        let _ = write!(out, "mtu {lock}{} ", metrics.mtu);
+        let _ = write!(out, "mtu {lock}{mtu} ");
     }
     for (name, value) in [
         ("window", metrics.window),
@@ -90,12 +92,11 @@ pub(super) fn text(metrics: &RouteMetrics) -> String {
         ("initcwnd", metrics.initcwnd),
         ("initrwnd", metrics.initrwnd),
     ] {
-        if value != 0 {
+        if let Some(value) = value {
             let _ = write!(out, "{name} {value} ");
         }
     }
-    if metrics.rto_min_us != 0 {
-        let us = metrics.rto_min_us;
+    if let Some(us) = metrics.rto_min_us.map(NonZeroU32::get) {
         let _ = if us.is_multiple_of(1_000) {
             write!(out, "rto_min lock {}ms ", us / 1_000)
         } else {

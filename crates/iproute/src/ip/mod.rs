@@ -62,7 +62,7 @@ struct Options {
     details: bool,
 }
 
-type Outcome<T> = Result<T, IpError>;
+type IpResult<T> = Result<T, IpError>;
 
 impl fmt::Display for IpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,7 +100,7 @@ impl Ip {
     ///
     /// # Errors
     /// The words make no sense, or the kernel would refuse.
-    pub fn run(&mut self, command: &str) -> Outcome<String> {
+    pub fn run(&mut self, command: &str) -> IpResult<String> {
         let mut words = Words::new(command);
         words.accept("ip");
         let options = read_options(&mut words)?;
@@ -139,7 +139,7 @@ fn unknown_object(word: Word<'_>) -> GrammarError {
     word.error(format!("Object \"{}\" is unknown, try \"ip help\".", word.text), nearest)
 }
 
-fn read_options(words: &mut Words<'_>) -> Outcome<Options> {
+fn read_options(words: &mut Words<'_>) -> IpResult<Options> {
     let mut options = Options::default();
     while let Some(word) = words.peek().filter(|word| word.text.starts_with('-')) {
         match word.text {
@@ -160,7 +160,7 @@ fn read_options(words: &mut Words<'_>) -> Outcome<Options> {
 }
 
 /// What `ip OBJECT verb` begins with; abbreviations are those of `ip`.
-fn verb(words: &mut Words<'_>, object: &str, verbs: &[&'static str]) -> Outcome<&'static str> {
+fn verb(words: &mut Words<'_>, object: &str, verbs: &[&'static str]) -> IpResult<&'static str> {
     let Some(word) = words.peek() else { return Ok("show") };
     words.next();
     let text = match word.text {

@@ -6,6 +6,7 @@
 
 use core::fmt;
 use core::net::IpAddr;
+use core::num::NonZeroU32;
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};
 use datapath::fib::{
@@ -115,7 +116,7 @@ impl From<FibError> for NetlinkError {
     }
 }
 
-type Outcome<T> = Result<T, NetlinkError>;
+type NetlinkResult<T> = Result<T, NetlinkError>;
 
 /// The body of an `RTM_NEWROUTE`. One next hop goes without `RTA_MULTIPATH`, as the kernel dumps it,
 /// unless it has a weight: the kernel takes that and keeps it for siblings to come, but never tells it.
@@ -187,7 +188,7 @@ fn encode_hop(hop: &NextHop, v6: bool, interfaces: &impl Interfaces) -> Vec<u8> 
 ///
 /// # Errors
 /// The message is malformed or says something that no route can be.
-pub fn decode_route(message: &[u8], interfaces: &impl Interfaces) -> Outcome<Route> {
+pub fn decode_route(message: &[u8], interfaces: &impl Interfaces) -> NetlinkResult<Route> {
     let header = message.first_chunk::<12>().ok_or(NetlinkError::Truncated)?;
     let [family, len, _, tos, table, protocol, scope, kind, flags, ..] = *header;
     let v6 = is_v6(family)?;
@@ -246,16 +247,17 @@ fn encode_metrics(route: &Route) -> Vec<u8> {
         quickack,
         fastopen_no_cookie,
     } = route.metrics;
+    let set = |metric: Option<NonZeroU32>| metric.map_or(0, NonZeroU32::get);
     let mut out = Vec::new();
     for (kind, value) in [
         (RTAX_LOCK, u32::from(mtu_locked) << RTAX_MTU),
-        (RTAX_MTU, mtu),
-        (RTAX_WINDOW, window),
-        (RTAX_ADVMSS, advmss),
-        (RTAX_INITCWND, initcwnd),
+        (RTAX_MTU, set(mtu)),
+        (RTAX_WINDOW, set(window)),
+        (RTAX_ADVMSS, set(advmss)),
+        (RTAX_INITCWND, set(initcwnd)),
         (RTAX_FEATURES, route.features.0),
-        (RTAX_RTO_MIN, rto_min_us / 1_000),
-        (RTAX_INITRWND, initrwnd),
+        (RTAX_RTO_MIN, set(rto_min_us) / 1_000),
+        (RTAX_INITRWND, set(initrwnd)),
         (RTAX_QUICKACK, u32::from(quickack)),
         (RTAX_FASTOPEN_NO_COOKIE, u32::from(fastopen_no_cookie)),
     ] {
@@ -268,20 +270,20 @@ fn encode_metrics(route: &Route) -> Vec<u8> {
 
 /// Those of the metrics that a route here has a place for; the name of a congestion control, the one
 /// that is no number, is passed over.
-fn decode_metrics(bytes: &[u8], route: &mut Route) -> Outcome<()> {
+fn decode_metrics(bytes: &[u8], route: &mut Route) -> NetlinkResult<()> {
     let metrics = &mut route.metrics;
     for attribute in attributes(bytes) {
         let (kind, value) = attribute?;
         let number = || word(kind, value);
         match kind {
             RTAX_LOCK => metrics.mtu_locked = number()? >> RTAX_MTU & 1 != 0,
-            RTAX_MTU => metrics.mtu = number()?,
-            RTAX_WINDOW => metrics.window = number()?,
-            RTAX_ADVMSS => metrics.advmss = number()?,
-            RTAX_INITCWND => metrics.initcwnd = number()?,
+            RTAX_MTU => metrics.mtu = NonZeroU32::new(number()?),
+            RTAX_WINDOW => metrics.window = NonZeroU32::new(number()?),
+            RTAX_ADVMSS => metrics.advmss = NonZeroU32::new(number()?),
+            RTAX_INITCWND => metrics.initcwnd = NonZeroU32::new(number()?),
             RTAX_FEATURES => route.features = Features(number()?),
-            RTAX_RTO_MIN => metrics.rto_min_us = number()?.saturating_mul(1_000),
-            RTAX_INITRWND => metrics.initrwnd = number()?,
+            RTAX_RTO_MIN => metrics.rto_min_us = NonZeroU32::new(number()?.saturating_mul(1_000)),
+            RTAX_INITRWND => metrics.initrwnd = NonZeroU32::new(number()?),
             RTAX_QUICKACK => metrics.quickack = number()? != 0,
             RTAX_FASTOPEN_NO_COOKIE => metrics.fastopen_no_cookie = number()? != 0,
             _ => {}
@@ -290,7 +292,7 @@ fn decode_metrics(bytes: &[u8], route: &mut Route) -> Outcome<()> {
     Ok(())
 }
 
-fn decode_hops(mut bytes: &[u8], interfaces: &impl Interfaces) -> Outcome<Vec<NextHop>> {
+fn decode_hops(mut bytes: &[u8], interfaces: &impl Interfaces) -> NetlinkResult<Vec<NextHop>> {
     let mut hops = Vec::new();
     while !bytes.is_empty() {
         let head = bytes.first_chunk::<8>().ok_or(NetlinkError::Truncated)?;
@@ -364,7 +366,10 @@ fn encode_members(members: &[Member]) -> Vec<u8> {
 ///
 /// # Errors
 /// The message is malformed or says something that no object can be.
-pub fn decode_object(message: &[u8], interfaces: &impl Interfaces) -> Outcome<(u32, ObjectConfig)> {
+pub fn decode_object(
+    message: &[u8],
+    interfaces: &impl Interfaces,
+) -> NetlinkResult<(u32, ObjectConfig)> {
     let header = message.first_chunk::<8>().ok_or(NetlinkError::Truncated)?;
     let (mut id, mut port, mut gateway, mut blackhole) = (None, None, None, false);
     let (mut members, mut group_type) = (None, 0);
@@ -398,7 +403,7 @@ pub fn decode_object(message: &[u8], interfaces: &impl Interfaces) -> Outcome<(u
     Ok((id, config))
 }
 
-fn decode_members(value: &[u8]) -> Outcome<Vec<Member>> {
+fn decode_members(value: &[u8]) -> NetlinkResult<Vec<Member>> {
     let (members, rest) = value.as_chunks::<8>();
     if !rest.is_empty() {
         return Err(NetlinkError::BadLength(NHA_GROUP));
@@ -411,7 +416,7 @@ fn decode_members(value: &[u8]) -> Outcome<Vec<Member>> {
     members.iter().map(member).collect()
 }
 
-fn decode_resilient(value: &[u8], config: &mut ResilientConfig) -> Outcome<()> {
+fn decode_resilient(value: &[u8], config: &mut ResilientConfig) -> NetlinkResult<()> {
     for attribute in attributes(value) {
         let (kind, value) = attribute?;
         match kind {
@@ -455,7 +460,7 @@ fn put_gateway(out: &mut Vec<u8>, gateway: Option<IpAddr>, v6: bool) {
 }
 
 /// The attributes of a message.
-pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Outcome<(u16, &[u8])>> {
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = NetlinkResult<(u16, &[u8])>> {
     core::iter::from_fn(move || {
         if bytes.is_empty() {
             return None;
@@ -475,7 +480,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Outcome<(u16,
     })
 }
 
-fn is_v6(family: u8) -> Outcome<bool> {
+fn is_v6(family: u8) -> NetlinkResult<bool> {
     match family {
         AF_INET => Ok(false),
         AF_INET6 => Ok(true),
@@ -483,7 +488,7 @@ fn is_v6(family: u8) -> Outcome<bool> {
     }
 }
 
-pub(super) fn address(kind: u16, value: &[u8]) -> Outcome<IpAddr> {
+pub(super) fn address(kind: u16, value: &[u8]) -> NetlinkResult<IpAddr> {
     if let Ok(octets) = <[u8; 4]>::try_from(value) {
         return Ok(octets.into());
     }
@@ -492,15 +497,15 @@ pub(super) fn address(kind: u16, value: &[u8]) -> Outcome<IpAddr> {
 }
 
 /// `struct rtvia`: the family in two bytes, then the address.
-fn via(kind: u16, value: &[u8]) -> Outcome<IpAddr> {
+fn via(kind: u16, value: &[u8]) -> NetlinkResult<IpAddr> {
     address(kind, value.get(2..).ok_or(NetlinkError::BadLength(kind))?)
 }
 
-pub(super) fn word(kind: u16, value: &[u8]) -> Outcome<u32> {
+pub(super) fn word(kind: u16, value: &[u8]) -> NetlinkResult<u32> {
     Ok(u32::from_le_bytes(value.try_into().map_err(|_| NetlinkError::BadLength(kind))?))
 }
 
-fn half(kind: u16, value: &[u8]) -> Outcome<u16> {
+fn half(kind: u16, value: &[u8]) -> NetlinkResult<u16> {
     Ok(u16::from_le_bytes(value.try_into().map_err(|_| NetlinkError::BadLength(kind))?))
 }
 

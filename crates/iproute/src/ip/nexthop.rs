@@ -3,7 +3,7 @@
 use super::json::{Object, list};
 use super::names::{self, invalid};
 use super::route::{read_gateway, read_weight};
-use super::{Ip, IpError, Options, Outcome, verb};
+use super::{Ip, IpError, IpResult, Options, verb};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::net::IpAddr;
@@ -39,7 +39,7 @@ struct ObjectWords {
 }
 
 impl Ip {
-    pub(super) fn nexthop(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+    pub(super) fn nexthop(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         let verbs = ["add", "replace", "del", "show", "get", "bucket", "flush"];
         match verb(words, "nexthop", &verbs)? {
             "add" => {
@@ -73,7 +73,7 @@ impl Ip {
         Ok(String::new())
     }
 
-    fn nexthop_show(&self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+    fn nexthop_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         let (mut id, mut port, mut groups) = (None, None, false);
         while let Some(word) = words.next() {
             match word.text {
@@ -201,7 +201,7 @@ impl Ip {
         since.map_or(Duration::ZERO, |since| self.now.saturating_since(since))
     }
 
-    fn bucket_show(&self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+    fn bucket_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         verb(words, "nexthop bucket", &["show"])?;
         let mut wanted = None;
         while let Some(word) = words.next() {
@@ -239,7 +239,7 @@ impl Ip {
         Ok(if options.json { list(&lines) } else { lines.concat() })
     }
 
-    fn read_object(&self, words: &mut Words<'_>) -> Outcome<(u32, ObjectConfig)> {
+    fn read_object(&self, words: &mut Words<'_>) -> IpResult<(u32, ObjectConfig)> {
         let mut said = ObjectWords::default();
         while let Some(word) = words.next() {
             match word.text {
@@ -266,7 +266,7 @@ impl Ip {
         Ok((id, self.config(said)?))
     }
 
-    fn config(&self, said: ObjectWords) -> Outcome<ObjectConfig> {
+    fn config(&self, said: ObjectWords) -> IpResult<ObjectConfig> {
         let ObjectWords { id: _, gateway, port, onlink, blackhole, group, resilient } = said;
         if !group.is_empty() {
             return Ok(match resilient {

@@ -2,7 +2,7 @@
 
 use super::metrics;
 use super::names::{self, LOOPBACK, invalid};
-use super::{Ip, Options, Outcome, verb};
+use super::{Ip, IpResult, Options, verb};
 use crate::words::{Result, Word, Words};
 use core::net::IpAddr;
 use datapath::fib::{
@@ -64,7 +64,7 @@ struct HopWords {
 }
 
 impl Ip {
-    pub(super) fn route(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+    pub(super) fn route(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         match verb(words, "route", &VERBS)? {
             "show" => return self.route_show(words, options),
             "get" => return self.route_get(words, options),
@@ -97,7 +97,7 @@ impl Ip {
         Ok(String::new())
     }
 
-    fn route_flush(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<()> {
+    fn route_flush(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<()> {
         let selector = self.read_selector(words, options)?;
         for route in self.selected(&selector, options) {
             self.fib.delete(&RouteFilter::exactly(&route))?;
@@ -105,7 +105,7 @@ impl Ip {
         Ok(())
     }
 
-    fn read_full_route(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<Route> {
+    fn read_full_route(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<Route> {
         let said = self.read_route(words, options)?;
         self.complete(&said)
     }
@@ -182,7 +182,7 @@ impl Ip {
     }
 
     /// The route with everything that was left out.
-    fn complete(&self, said: &RouteWords) -> Outcome<Route> {
+    fn complete(&self, said: &RouteWords) -> IpResult<Route> {
         let Some(prefix) = said.prefix else { return Err(FibError::InvalidPrefix.into()) };
         let kind = said.kind.unwrap_or_default();
         let target = self.target(said, kind)?;
@@ -217,7 +217,7 @@ impl Ip {
         })
     }
 
-    fn target(&self, said: &RouteWords, kind: RouteType) -> Outcome<Target> {
+    fn target(&self, said: &RouteWords, kind: RouteType) -> IpResult<Target> {
         let single = said.single.gateway.is_some() || said.single.port.is_some();
         if let Some(id) = said.object {
             if single || !said.hops.is_empty() {
@@ -245,7 +245,7 @@ impl Ip {
                     "Error: Device only routes can not be added for IPv6 using the multipath API.",
                 ));
             }
-            let hops: Outcome<Vec<NextHop>> = said.hops.iter().map(|hop| self.hop(hop)).collect();
+            let hops: IpResult<Vec<NextHop>> = said.hops.iter().map(|hop| self.hop(hop)).collect();
             return Ok(Target::Hops(hops?));
         }
         if !single {
@@ -256,7 +256,7 @@ impl Ip {
 
     /// The next hop with its device, which follows from the gateway where it was not said
     /// (`fib_check_nh`).
-    fn hop(&self, said: &HopWords) -> Outcome<NextHop> {
+    fn hop(&self, said: &HopWords) -> IpResult<NextHop> {
         let port = match (said.gateway, said.port) {
             (None, Some(port)) => port,
             (Some(_), Some(port)) if said.onlink => port,
@@ -270,7 +270,7 @@ impl Ip {
     }
 
     /// The port on whose link a gateway is.
-    pub(super) fn reach(&self, gateway: IpAddr, port: Option<u16>) -> Outcome<u16> {
+    pub(super) fn reach(&self, gateway: IpAddr, port: Option<u16>) -> IpResult<u16> {
         let link_local = matches!(gateway, IpAddr::V6(gw) if gw.is_unicast_link_local());
         if let (true, Some(port)) = (link_local, port) {
             return Ok(port);
@@ -282,7 +282,7 @@ impl Ip {
     }
 
     /// What `ip route del` is to remove.
-    fn filter(&self, said: &RouteWords) -> Outcome<RouteFilter> {
+    fn filter(&self, said: &RouteWords) -> IpResult<RouteFilter> {
         let Some(prefix) = said.prefix else { return Err(FibError::InvalidPrefix.into()) };
         let hops: Vec<&HopWords> = if said.hops.is_empty() {
             Some(&said.single)
@@ -293,7 +293,7 @@ impl Ip {
             said.hops.iter().collect()
         };
         let refusal = said.kind.is_some_and(RouteType::is_refusal);
-        let hops: Outcome<Vec<NextHop>> =
+        let hops: IpResult<Vec<NextHop>> =
             hops.into_iter().map(|hop| self.hop(&HopWords { weight: 1, ..*hop })).collect();
         let target = match said.object {
             Some(id) => Some(Target::Object(id)),

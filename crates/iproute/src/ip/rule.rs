@@ -3,7 +3,7 @@
 use super::json::{Object, list};
 use super::names::{self, LOOPBACK, invalid};
 use super::route::read_tos;
-use super::{Ip, Options, Outcome, verb};
+use super::{Ip, IpResult, Options, verb};
 use crate::words::{Result, Word, Words};
 use core::fmt::Write as _;
 use core::ops::RangeInclusive;
@@ -44,7 +44,7 @@ struct RuleWords {
 }
 
 impl Ip {
-    pub(super) fn rule(&mut self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+    pub(super) fn rule(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         match verb(words, "rule", &["add", "del", "show", "flush"])? {
             "show" => return Ok(self.rule_show(options)),
             "flush" => while self.fib.delete_rule(options.v6, |rule| rule.priority != 0).is_ok() {},

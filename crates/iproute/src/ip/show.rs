@@ -3,7 +3,7 @@
 use super::json::{Object, list};
 use super::names::{self, LOOPBACK};
 use super::route::read_gateway;
-use super::{Ip, Options, Outcome};
+use super::{Ip, IpResult, Options};
 use crate::words::{Result, Words};
 use core::cmp::Ordering;
 use core::fmt::Write as _;
@@ -40,7 +40,7 @@ enum Relation {
 }
 
 impl Ip {
-    pub(super) fn route_show(&self, words: &mut Words<'_>, options: Options) -> Outcome<String> {
+    pub(super) fn route_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         let selector = self.read_selector(words, options)?;
         let routes = self.selected(&selector, options);
         if options.json {

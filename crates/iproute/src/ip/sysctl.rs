@@ -1,11 +1,11 @@
 //! `sysctl NAME=VALUE`: the settings that decide between next hops.
 
 use super::names::{LOOPBACK, invalid, parse_number};
-use super::{Ip, Outcome};
+use super::{Ip, IpResult};
 use crate::words::{Word, Words};
 use core::fmt::Write as _;
 use datapath::fib::hash::{HashFields, HashKey, Policy};
-use datapath::fib::{Link, Settings};
+use datapath::fib::{LinkState, Settings};
 
 const NAMES: [&str; 8] = [
     "net.ipv4.fib_multipath_hash_policy",
@@ -21,7 +21,7 @@ const NAMES: [&str; 8] = [
 impl Ip {
     /// `sysctl [-w] NAME=VALUE …`. As in the kernel IPv4 and IPv6 have policies and masks of their
     /// own, and both the seed of `net.ipv4`.
-    pub(super) fn sysctl(&mut self, words: &mut Words<'_>) -> Outcome<String> {
+    pub(super) fn sysctl(&mut self, words: &mut Words<'_>) -> IpResult<String> {
         for word in words.by_ref() {
             if matches!(word.text, "-w" | "-q" | "-qw") {
                 continue;
@@ -34,7 +34,7 @@ impl Ip {
         Ok(String::new())
     }
 
-    fn set_sysctl(&mut self, word: Word<'_>, name: &str, value: &str) -> Outcome<()> {
+    fn set_sysctl(&mut self, word: Word<'_>, name: &str, value: &str) -> IpResult<()> {
         let wrong = |what: &str| invalid(word, what, None);
         let number = || parse_number(value).ok_or_else(|| wrong("a number is expected"));
         let mut settings = *self.fib.settings();
@@ -65,7 +65,7 @@ impl Ip {
     }
 
     /// `net.ipv4.conf.DEV.ignore_routes_with_linkdown`, `DEV` being a device or `all`.
-    fn set_ignore_linkdown(&mut self, word: Word<'_>, name: &str, on: bool) -> Outcome<()> {
+    fn set_ignore_linkdown(&mut self, word: Word<'_>, name: &str, on: bool) -> IpResult<()> {
         let (v6, rest) =
             match (name.strip_prefix("net.ipv4.conf."), name.strip_prefix("net.ipv6.conf.")) {
                 (Some(rest), _) => (false, Some(rest)),
@@ -82,7 +82,7 @@ impl Ip {
             vec![self.devices.read(Word { text: device, column: word.column })?]
         };
         for port in ports {
-            let mut link: Link = self.fib.link(port);
+            let mut link: LinkState = self.fib.link(port);
             *(if v6 { &mut link.ignore_linkdown_v6 } else { &mut link.ignore_linkdown }) = on;
             if port != LOOPBACK && link != self.fib.link(port) {
                 self.fib.set_link(self.now, port, link);

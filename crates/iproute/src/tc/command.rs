@@ -56,7 +56,7 @@ pub fn parse_qdisc(text: &str) -> Result<QdiscCommand> {
         ));
     }
     let verb = parse_verb(&mut words)?;
-    let place = Place::parse(&mut words)?;
+    let place = Attachment::parse(&mut words)?;
     let spec = match (words.peek(), verb) {
         (None, Verb::Delete) => None,
         (None, _) if place.parent == Some(Handle::INGRESS) => None,
@@ -85,13 +85,13 @@ fn parse_verb(words: &mut Words<'_>) -> Result<Verb> {
 
 /// The words in front of the kind, in any order.
 #[derive(Default)]
-struct Place {
+struct Attachment {
     device: Option<String>,
     parent: Option<Handle>,
     handle: Handle,
 }
 
-impl Place {
+impl Attachment {
     fn parse(words: &mut Words<'_>) -> Result<Self> {
         let mut place = Self::default();
         while let Some(word) = words.peek() {

@@ -21,12 +21,12 @@ pub struct FilterCommand {
     /// All of these must match.
     pub matches: Vec<Match>,
     /// What becomes of what matches.
-    pub outcome: Outcome,
+    pub outcome: FilterAction,
 }
 
 /// What becomes of a packet that matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Outcome {
+pub enum FilterAction {
     /// It goes to this class.
     Class(Handle),
     /// A policer judges it.
@@ -163,18 +163,18 @@ fn selector(field: Word<'_>, value: u32, mask: u32) -> Result<Match> {
 }
 
 /// `flowid|classid CLASS` or `[action] police ...`.
-fn outcome(words: &mut Words<'_>) -> Result<Outcome> {
+fn outcome(words: &mut Words<'_>) -> Result<FilterAction> {
     words.accept("action");
     let word = words.next().ok_or_else(|| words.ended("\"flowid\" or \"police\" is missing"))?;
     match word.text {
         "flowid" | "classid" => {
             let class = class_id(words.value(word)?)?;
             match words.next() {
-                None => Ok(Outcome::Class(class)),
+                None => Ok(FilterAction::Class(class)),
                 Some(word) => Err(word.unknown("filter", &[])),
             }
         }
-        "police" => parse_police(words).map(Outcome::Police),
+        "police" => parse_police(words).map(FilterAction::Police),
         _ => Err(word.unknown("filter", &["flowid", "classid", "action", "police"])),
     }
 }
@@ -183,7 +183,7 @@ impl FilterCommand {
     /// Adds a filter that chooses a class to the qdisc it is for. False, and nothing done, if
     /// that qdisc does not exist or asks no filters, or if this is a policer.
     pub fn apply(&self, root: &mut Sched) -> bool {
-        let Outcome::Class(class) = self.outcome else { return false };
+        let FilterAction::Class(class) = self.outcome else { return false };
         let target = match self.parent {
             Handle::ROOT => Some(root),
             handle => root.find_mut(handle),
@@ -231,7 +231,7 @@ mod tests {
             ),
         ] {
             let command = parse_filter(text).expect(text);
-            assert_eq!((command.matches, command.outcome), (matches, Outcome::Class(class)));
+            assert_eq!((command.matches, command.outcome), (matches, FilterAction::Class(class)));
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
                     rate 5mbit burst 20000 mtu 2000 conform-exceed drop";
         let command = parse_filter(text).expect("good words");
         assert_eq!(command.parent, INGRESS_HANDLE);
-        let Outcome::Police(config) = command.outcome else { panic!("a policer") };
+        let FilterAction::Police(config) = command.outcome else { panic!("a policer") };
         assert_eq!((config.mtu, config.exceed), (2000, Action::Drop));
     }
 

@@ -21,7 +21,7 @@ mod tbf;
 pub use attach::Refused;
 pub use codel::{CodelWords, FqCodelWords};
 pub use command::{QdiscCommand, Verb, parse_qdisc};
-pub use filter::{FilterCommand, INGRESS_HANDLE, Outcome, parse_filter};
+pub use filter::{FilterAction, FilterCommand, INGRESS_HANDLE, parse_filter};
 pub use fq::FqWords;
 pub use police::{parse_police, show_police};
 pub use show::{show_classes, show_json, show_text};
@@ -254,7 +254,7 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datapath::packet::{Body, EtherType, Link, Meta, Network, Packet, Transport};
+    use datapath::packet::{Body, EtherType, LinkHeader, Meta, Network, Packet, Transport};
     use datapath::qdisc::Qdisc;
     use datapath::rng::Rng;
     use datapath::units::{Duration, Instant};
@@ -367,7 +367,7 @@ mod tests {
 
     fn frame() -> Packet {
         Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network: Network::Other(EtherType::IPV4),
             transport: Transport::None,
             body: Body { len: 1000, ..Body::default() },

@@ -19,7 +19,7 @@ use sim::world::{AppId, World};
 pub(super) struct Blueprint {
     pub nodes: Vec<Node>,
     pub wires: Vec<Wire>,
-    pub flows: Vec<Flow>,
+    pub flows: Vec<Transfer>,
 }
 
 /// A host or a router.
@@ -44,7 +44,7 @@ pub(super) struct Wire {
 
 /// A bulk transfer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flow {
+pub(super) struct Transfer {
     pub from: usize,
     pub to: usize,
     pub start: Duration,

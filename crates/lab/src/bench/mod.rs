@@ -108,7 +108,7 @@ pub struct Usage {
 
 /// What a case gave.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct BenchResult {
     /// The case's name.
     pub name: &'static str,
     /// TCP flows.
@@ -178,7 +178,7 @@ impl Case {
     /// # Errors
     /// When the world cannot be built, or the goodput is under 90 % of the bottleneck's rate (in a fat
     /// tree, under 30 % of what all hosts may send).
-    pub fn run(&self, usage: impl Fn() -> Usage) -> Result<Outcome, String> {
+    pub fn run(&self, usage: impl Fn() -> Usage) -> Result<BenchResult, String> {
         let (mut world, sinks) = self.blueprint().world().map_err(|error| error.to_string())?;
         let before = usage();
         let half = self.half(&mut world);
@@ -190,7 +190,7 @@ impl Case {
         let payload = received(&world, &sinks) - at_half;
         let nodes = 0..world.node_count() as u32;
         let sent = nodes.map(|node| world.host(sim::link::NodeId(node)).tcp_mib().orig_data_sent);
-        let outcome = Outcome {
+        let outcome = BenchResult {
             name: self.name,
             flows: self.flows,
             hops: world.stats().full_hops,
@@ -266,7 +266,7 @@ fn received(world: &World, sinks: &[AppId]) -> u64 {
     sinks.iter().map(|sink| world.report(*sink).received_bytes).sum()
 }
 
-impl Outcome {
+impl BenchResult {
     /// Hops per CPU second.
     pub fn hops_per_cpu_second(&self) -> f64 {
         self.hops as f64 / self.cpu_seconds.max(1e-9)

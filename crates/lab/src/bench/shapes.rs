@@ -7,7 +7,7 @@ use datapath::qdisc::fifo::FifoKind;
 use datapath::rng::Rng;
 use datapath::units::Duration;
 
-use super::blueprint::{Blueprint, Flow};
+use super::blueprint::{Blueprint, Transfer};
 use crate::draw::circle;
 
 /// Rate of every link but the bottleneck, Mbit/s.
@@ -45,7 +45,7 @@ pub(super) fn dumbbell(case: &Bottleneck) -> Blueprint {
         net.wire([from, near], ACCESS_MBIT, access);
         let to = net.node(format!("r{flow}"), false);
         net.wire([far, to], ACCESS_MBIT, access);
-        net.flows.push(Flow { from, to, start: case.stagger * u64::from(flow) });
+        net.flows.push(Transfer { from, to, start: case.stagger * u64::from(flow) });
     }
     net
 }
@@ -61,7 +61,7 @@ pub(super) fn incast(case: &Bottleneck) -> Blueprint {
     for flow in 0..case.flows {
         let from = net.node(format!("s{flow}"), false);
         net.wire([from, near], ACCESS_MBIT, delay);
-        net.flows.push(Flow { from, to, start: case.stagger * u64::from(flow) });
+        net.flows.push(Transfer { from, to, start: case.stagger * u64::from(flow) });
     }
     net
 }
@@ -101,7 +101,7 @@ pub(super) fn fat_tree(k: u32, stagger: Duration) -> Blueprint {
         }
     }
     for (flow, (&from, partner)) in (0..).zip(hosts.iter().zip(partners(hosts.len()))) {
-        net.flows.push(Flow { from, to: hosts[partner], start: stagger * flow });
+        net.flows.push(Transfer { from, to: hosts[partner], start: stagger * flow });
     }
     net
 }

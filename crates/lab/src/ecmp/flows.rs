@@ -3,9 +3,9 @@
 use super::FlowLoad;
 use crate::input;
 use datapath::fib::dissect::packet_flow;
-use datapath::fib::{Flow, RouteKey};
+use datapath::fib::{HashInput, RouteKey};
 use flate2::read::GzDecoder;
-use sim::pcap::Reader;
+use pcap::Reader;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
@@ -92,14 +92,14 @@ pub fn read(path: &Path) -> Result<Input, InputError> {
 /// # Errors
 /// The capture is damaged; the place is said in bytes.
 pub fn flows_from_capture(bytes: &[u8]) -> Result<Input, InputError> {
-    let wrong = |error: sim::pcap::ReadError| InputError {
+    let wrong = |error: pcap::ReadError| InputError {
         line: 0,
         column: 0,
         message: format!("at byte {}: {}", error.offset, error.what),
     };
     let mut reader = Reader::new(bytes).map_err(wrong)?;
     let mut input = Input::default();
-    let mut known: HashMap<(RouteKey, Flow), usize> = HashMap::new();
+    let mut known: HashMap<(RouteKey, HashInput), usize> = HashMap::new();
     while let Some(record) = reader.next_record().map_err(wrong)? {
         let interface = &reader.interfaces()[record.interface];
         let Some(Ok(packet)) = record.packet(interface, 0, 0) else {

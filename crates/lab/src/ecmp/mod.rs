@@ -12,7 +12,7 @@ pub use flows::{Input, InputError, flows_from_capture, flows_from_csv, read};
 pub use report::{Names, chart, failure_table, load_table, regions, stage_table};
 
 use datapath::fib::multipath::Path;
-use datapath::fib::{Algorithm, Decision, Fib, Flow, Hop, Link, RouteKey};
+use datapath::fib::{Algorithm, Decision, Fib, HashInput, Hop, LinkState, RouteKey};
 use datapath::units::Instant;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub struct FlowLoad {
     pub key: RouteKey,
     /// What hashes read, if it was a packet: fragments, tunnels and ICMP errors have more to say
     /// than their key.
-    pub flow: Option<Flow>,
+    pub flow: Option<HashInput>,
     /// Bytes over the time that is looked at.
     pub bytes: u64,
 }
@@ -148,7 +148,7 @@ pub fn fail(fib: &Fib, flows: &[FlowLoad], ports: &[u16]) -> Disruption {
     let mut failed = fib.clone();
     for &port in ports {
         let link = failed.link(port);
-        failed.set_link(Instant::ZERO, port, Link { up: false, ..link });
+        failed.set_link(Instant::ZERO, port, LinkState { up: false, ..link });
     }
     let fib = fib.clone();
     let fates: Vec<Fate> = flows.iter().map(|flow| fate(&fib, &failed, flow, ports)).collect();

@@ -11,7 +11,9 @@ use std::sync::Barrier;
 
 use datapath::fib::hash::{self, HashKey, Policy};
 use datapath::fib::multipath::PathSet;
-use datapath::fib::{Algorithm, Decision, Fib, Flow, Hashed, NextHop, Prefix, Route, RouteKey};
+use datapath::fib::{
+    Algorithm, Decision, Fib, HashInput, Hashed, NextHop, Prefix, Route, RouteKey,
+};
 use datapath::rng::Rng;
 use datapath::units::Instant;
 use quanta::Clock;
@@ -90,7 +92,8 @@ fn fib(algorithm: Algorithm, policy: Policy, count: u16) -> Fib {
 }
 
 fn decide_all(fib: &Fib, keys: &[RouteKey]) -> u32 {
-    let port = |key: &RouteKey| match fib.forward(Instant::ZERO, black_box(key), || Flow::from(key))
+    let port = |key: &RouteKey| match fib
+        .forward(Instant::ZERO, black_box(key), || HashInput::from(key))
     {
         Decision::Forward(hop) => u32::from(hop.port),
         _ => 0,
@@ -144,8 +147,8 @@ fn choices(clock: &Clock, keys: &[RouteKey]) -> [f64; 3] {
     };
     [
         run(&|_| port(paths.by_turn())),
-        run(&|key| port(paths.by_hash(hash::seed_l3(seed, &Flow::from(key))))),
-        run(&|key| port(paths.by_hash(hash::seed_l4(seed, &Flow::from(key))))),
+        run(&|key| port(paths.by_hash(hash::seed_l3(seed, &HashInput::from(key))))),
+        run(&|key| port(paths.by_hash(hash::seed_l4(seed, &HashInput::from(key))))),
     ]
 }
 

@@ -215,7 +215,7 @@ impl Experiment {
     /// depend on the seed and the repetition alone, so that all points meet the same conditions.
     ///
     /// # Errors
-    /// Only for values that the checks at both ends of the draws could not foresee.
+    /// Only for values that the checks at both ends of the draws could not prefetch.
     pub fn plan(
         &self,
         point: &Point,

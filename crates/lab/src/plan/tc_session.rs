@@ -71,7 +71,7 @@ impl Session {
 
     fn filter(&mut self, command: &str) -> Result<(), Problem> {
         let parsed = tc::parse_filter(command).map_err(|error| misspelt(command, &error))?;
-        if matches!(parsed.outcome, tc::Outcome::Police(_)) {
+        if matches!(parsed.outcome, tc::FilterAction::Police(_)) {
             let message = "policers are checked as part of an experiment file".to_owned();
             return Err(problem(command, 0, message));
         }

@@ -18,7 +18,7 @@ use datapath::rng::Rng;
 use datapath::units::{Instant, Rate};
 use iproute::tc::Device;
 use iproute::words::GrammarError;
-use sim::pcap::{Interface, InterfaceId, Writer};
+use pcap::{Interface, InterfaceId, Writer};
 
 use crate::plan::{excerpt, tc};
 use crate::run::Progress;

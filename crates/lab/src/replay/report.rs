@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use datapath::packet::{Flow, protocol};
+use datapath::packet::{FlowTuple, protocol};
 use datapath::qdisc::Backlog;
 use serde_json::{Value, json};
 
@@ -223,7 +223,7 @@ fn account_json(account: &Account) -> Value {
 }
 
 /// `tcp 10.0.0.1:80 > 10.0.0.2:40000`.
-pub fn name(flow: Option<&Flow>) -> String {
+pub fn name(flow: Option<&FlowTuple>) -> String {
     let Some(flow) = flow else { return "not IP".into() };
     let kind = match flow.protocol {
         protocol::TCP => "tcp".into(),

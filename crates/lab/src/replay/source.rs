@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datapath::fib::Prefix;
 use datapath::packet::Packet;
+use pcap::{Interface, ReadError, Reader};
 use serde_json::{Value, json};
-use sim::pcap::{Interface, ReadError, Reader};
 
 use super::line::Frame;
 use super::{Error, Options};

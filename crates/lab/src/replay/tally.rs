@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use datapath::packet::{Flow, Packet};
+use datapath::packet::{FlowTuple, Packet};
 use datapath::reason::Reason;
 use datapath::units::Instant;
 use hdrhistogram::Histogram;
@@ -58,12 +58,12 @@ pub struct Tally {
     /// Drops by reason, in the order of their first.
     pub reasons: Vec<(Reason, u64)>,
     /// By flow, in the order of their first packet; `None` is what is not IP.
-    pub flows: Vec<(Option<Flow>, Account)>,
+    pub flows: Vec<(Option<FlowTuple>, Account)>,
     /// Flows beyond [`MOST_FLOWS`], together.
     pub others: Option<Account>,
     /// Over time.
     pub bins: Bins,
-    index: HashMap<Option<Flow>, usize>,
+    index: HashMap<Option<FlowTuple>, usize>,
 }
 
 impl Tally {

@@ -16,7 +16,7 @@ use super::config;
 use crate::plan::{App, FlowPlan, Plan};
 
 /// The two ends of a flow in the world.
-pub struct Flow {
+pub struct FlowEnds {
     /// The sending or asking application.
     pub sender: AppId,
     /// The host it runs on.
@@ -53,7 +53,7 @@ pub fn add(
     index: usize,
     nodes: &[NodeId],
     addresses: &[IpAddr],
-) -> Result<Flow, String> {
+) -> Result<FlowEnds, String> {
     let flow = &plan.flows[index];
     let number = u16::try_from(index).ok().filter(|number| *number < CLIENT_PORT - SERVER_PORT);
     let number = number.ok_or("an experiment has at most 35000 flows")?;
@@ -83,7 +83,7 @@ pub fn add(
     }
     let stop = flow.stop.map(|stop| Instant::ZERO + stop);
     let sender = world.add_app(sender_node, sender, start, stop);
-    Ok(Flow { sender, sender_node, receivers, start, finite: is_finite(&flow.app) })
+    Ok(FlowEnds { sender, sender_node, receivers, start, finite: is_finite(&flow.app) })
 }
 
 /// A query's client, and a server at each of `remotes`.
@@ -95,7 +95,7 @@ fn add_query(
     local: SocketAddr,
     remotes: &[SocketAddr],
     start: Instant,
-) -> Result<Flow, String> {
+) -> Result<FlowEnds, String> {
     let App::Query { servers, request, response, think, count } = &flow.app else {
         return Err("not a query".into());
     };
@@ -112,7 +112,7 @@ fn add_query(
     let sender_node = nodes[flow.from];
     let stop = flow.stop.map(|stop| Instant::ZERO + stop);
     let sender = world.add_app(sender_node, Box::new(client), start, stop);
-    Ok(Flow { sender, sender_node, receivers: Vec::new(), start, finite: is_finite(&flow.app) })
+    Ok(FlowEnds { sender, sender_node, receivers: Vec::new(), start, finite: is_finite(&flow.app) })
 }
 
 /// The addresses of a flow's two ends.

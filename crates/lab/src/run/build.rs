@@ -18,7 +18,7 @@ use sim::topology::{End, Topology, WireId};
 
 use sim::world::World;
 
-use super::apps::{self, Flow};
+use super::apps::{self, FlowEnds};
 use super::changes::Changes;
 use super::routes;
 use super::sample::QueueWatch;
@@ -30,7 +30,7 @@ pub struct Built {
     /// The world.
     pub world: World,
     /// The two applications of each flow, in the order of the plan.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<FlowEnds>,
     /// The workloads, in the order of the plan.
     pub workloads: Vec<Workload>,
     /// The watched ports in the order of `plan.measure.queues`.
@@ -122,9 +122,15 @@ fn add_wire(
     link: &LinkPlan,
 ) -> Result<Ends, String> {
     let [a, b] = link.ends.map(|end| nodes[end]);
-    let cuts = |end: usize| plan.nodes[link.ends[end]].offload == Offload::Nic;
-    let forward = LinkConfig { cuts: cuts(0), ..link_config(link, 0, RuleDirection::Forward) };
-    let backward = LinkConfig { cuts: cuts(1), ..link_config(link, 1, RuleDirection::Reverse) };
+    let segments_super_packets = |end: usize| plan.nodes[link.ends[end]].offload == Offload::Nic;
+    let forward = LinkConfig {
+        segments_super_packets: segments_super_packets(0),
+        ..link_config(link, 0, RuleDirection::Forward)
+    };
+    let backward = LinkConfig {
+        segments_super_packets: segments_super_packets(1),
+        ..link_config(link, 1, RuleDirection::Reverse)
+    };
     let wire: WireId = topology.wire_with(a, b, forward, backward);
     if let Some([a, b]) = link.addresses {
         topology.addresses(wire, a, b);

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use sim::pcap::{Capture, Side, Snap, Writer};
-use sim::record::Place;
+use pcap::{Snap, Writer};
+use sim::capture::{Capture, Side};
+use sim::record::DropPlace;
 
 use super::Error;
 use super::build::Built;
@@ -46,7 +47,7 @@ pub fn begin(
         capture.tap(built.world.link_of(node, port), Side::Sent, &format!("{port_name} out"));
         let inward = built.world.link_of(far_node, far_port);
         capture.tap(inward, Side::Delivered, &format!("{port_name} in"));
-        capture.tap_drops(Place::Node(node), &plan.nodes[plan.links[link].ends[end]].name);
+        capture.tap_drops(DropPlace::Node(node), &plan.nodes[plan.links[link].ends[end]].name);
         let capture = Rc::new(RefCell::new(capture));
         built.world.observe(Box::new(Rc::clone(&capture)));
         captures.push((path, capture));

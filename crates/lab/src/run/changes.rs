@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use datapath::fib::Link;
+use datapath::fib::LinkState;
 use datapath::host::Host;
 use datapath::node::Port;
 use datapath::units::Instant;
@@ -153,6 +153,6 @@ impl Changes {
     }
 }
 
-fn links(host: &Host) -> Vec<Link> {
+fn links(host: &Host) -> Vec<LinkState> {
     (0..host.port_count()).map(|port| host.fib().link(port as u16)).collect()
 }

@@ -8,7 +8,7 @@ use iproute::tc;
 use sim::app::AppReport;
 use sim::link::NodeId;
 
-use super::apps::Flow;
+use super::apps::FlowEnds;
 use super::build::{Built, WatchedPort};
 use super::counters;
 use super::sample::Sampler;
@@ -133,7 +133,7 @@ fn answered(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
 
 /// What the receivers of a flow have together: of an anycast service the last counts where counts
 /// make no sum.
-fn received(built: &Built, place: &Flow) -> Option<AppReport> {
+fn received(built: &Built, place: &FlowEnds) -> Option<AppReport> {
     let reports = place.receivers.iter().map(|app| built.world.report(*app));
     reports.reduce(|sum, one| AppReport {
         received: sum.received + one.received,
@@ -226,7 +226,7 @@ impl Transfers {
 fn transfer(
     plan: &Plan,
     flow: &FlowPlan,
-    place: &Flow,
+    place: &FlowEnds,
     receiver: &AppReport,
     received_at_warmup: u64,
     end: Instant,
@@ -414,7 +414,7 @@ fn queue(out: &mut Vec<Metric>, name: &str, built: &Built, place: &WatchedPort) 
 
 /// Every round trip of the flows that measure latency, at the time when it ended.
 pub fn latency_series(plan: &Plan, built: &Built) -> Vec<Series> {
-    let of_flow = |(flow, place): (&FlowPlan, &Flow)| {
+    let of_flow = |(flow, place): (&FlowPlan, &FlowEnds)| {
         let report = built.world.report(place.sender);
         let trips = &report.round_trips;
         let micros = trips.iter().map(|(_, took)| Some((took.as_nanos() / 1_000) as i64));

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use datapath::fib::hash::Policy;
-use datapath::fib::{Hashed, Link, NextHop, Prefix, Route};
+use datapath::fib::{Hashed, LinkState, NextHop, Prefix, Route};
 use datapath::host::Host;
 use datapath::node::Port;
 use datapath::units::Instant;
@@ -126,10 +126,10 @@ fn gcd(a: u64, b: u64) -> u64 {
 pub fn make_switch(host: &mut Host, policy: Policy) {
     let fib = host.fib();
     let settings = fib.settings().both(Hashed::by(policy));
-    let links: Vec<Link> = (0..host.port_count()).map(|port| fib.link(port as u16)).collect();
+    let links: Vec<LinkState> = (0..host.port_count()).map(|port| fib.link(port as u16)).collect();
     host.fib_mut().set_settings(settings);
     for (port, link) in (0..).zip(links) {
-        let link = Link { ignore_linkdown: true, ignore_linkdown_v6: true, ..link };
+        let link = LinkState { ignore_linkdown: true, ignore_linkdown_v6: true, ..link };
         host.fib_mut().set_link(Instant::ZERO, port, link);
     }
 }

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use sim::link::LinkId;
 use sim::record::Observer;
 
-use super::apps::Flow;
+use super::apps::FlowEnds;
 use super::build::Built;
 use crate::plan::Plan;
 use crate::results::{Column, Series};
@@ -96,7 +96,7 @@ struct PortSamples {
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// What the sender's socket tells; nothing before the connection and after its end.
-fn tcp_info(built: &Built, flow: &Flow) -> Option<TcpInfo> {
+fn tcp_info(built: &Built, flow: &FlowEnds) -> Option<TcpInfo> {
     let socket = built.world.report(flow.sender).socket?;
     built.world.host(flow.sender_node).tcp_info(built.world.now(), socket)
 }

@@ -70,7 +70,8 @@ impl Utilisation {
         let mut out = Vec::new();
         let bytes = self.before.iter().zip(sent(plan, built));
         for (&(link, end), (before, now)) in plan.measure.utilisation.iter().zip(bytes) {
-            if let Some(value) = now.share(before, 100.0) {
+            if now.could.is_some() {
+                let value = now.share(before, 100.0).unwrap_or(0.0);
                 let scope = plan.port_name(link, end);
                 out.push(Metric { scope, name: "utilisation".into(), unit: "%", value });
             }
@@ -100,7 +101,7 @@ impl Sent {
         let could = could.saturating_sub(could_before) as f64;
         let bytes = self.bytes.saturating_sub(before.bytes) as f64;
         // A link rounds the end of each packet up to a nanosecond.
-        Some(if could > 0.0 { (whole * bytes / could).min(whole) } else { 0.0 })
+        (could > 0.0).then(|| (whole * bytes / could).min(whole))
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where a file is written.
-pub enum Place {
+pub enum Destination {
     /// Into what is there: a device, a FIFO, an open descriptor.
     Through(File),
     /// Aside, to take the place of the target when it is whole.
@@ -18,7 +18,7 @@ pub enum Place {
 }
 
 /// Where `path` leads.
-pub fn of(path: &Path) -> io::Result<Place> {
+pub fn of(path: &Path) -> io::Result<Destination> {
     let known = match fs::metadata(path) {
         Ok(known) => Some(known),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -29,18 +29,18 @@ pub fn of(path: &Path) -> io::Result<Place> {
         Some(known) if !known.is_file() || is_descriptor(path) => {
             let mut options = OpenOptions::new();
             options.write(true).truncate(known.is_file());
-            Ok(Place::Through(options.open(path)?))
+            Ok(Destination::Through(options.open(path)?))
         }
         Some(known) => {
             // Who may not write to a file may not replace it either.
             OpenOptions::new().write(true).open(path)?;
             let target = fs::canonicalize(path)?;
-            Ok(Place::Replaced { target, permissions: Some(known.permissions()) })
+            Ok(Destination::Replaced { target, permissions: Some(known.permissions()) })
         }
         None => {
             let target = behind_links(path)?;
             match target.file_name() {
-                Some(_) => Ok(Place::Replaced { target, permissions: None }),
+                Some(_) => Ok(Destination::Replaced { target, permissions: None }),
                 None => Err(io::Error::new(io::ErrorKind::InvalidInput, "this names no file")),
             }
         }

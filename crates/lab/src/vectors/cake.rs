@@ -18,7 +18,7 @@ use datapath::reason::Reason;
 use datapath::rng::Rng;
 use datapath::units::Instant;
 use iproute::tc::cake::{flow_text, parse, qdisc_json};
-use iproute::tc::{FilterCommand, Outcome, parse_filter};
+use iproute::tc::{FilterAction, FilterCommand, parse_filter};
 use iproute::words::Words;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -300,7 +300,7 @@ fn actions<'a>(
 fn carry_out(command: &str, cake: &mut Cake, cx: &mut Cx<'_>) -> Result<(), String> {
     if command.split_whitespace().any(|word| word == "filter") {
         let filter = parse_filter(command).map_err(|problem| problem.to_string())?;
-        let Outcome::Class(class) = filter.outcome else {
+        let FilterAction::Class(class) = filter.outcome else {
             return Err(format!("{command}: chooses no class"));
         };
         let FilterCommand { preference, matches, .. } = filter;

@@ -10,7 +10,7 @@ use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::nexthop::ObjectConfig;
 use datapath::fib::resilient::{Member, ResilientConfig};
 use datapath::fib::{
-    Decision, Fib, Hashed, Hop, Link, NextHop, Prefix, Route, RouteKey, Settings, dissect,
+    Decision, Fib, Hashed, Hop, LinkState, NextHop, Prefix, Route, RouteKey, Settings, dissect,
 };
 use datapath::units::{Duration, Instant};
 use serde_json::Value;
@@ -93,7 +93,7 @@ fn tuple(value: &Value) -> Result<RouteKey, String> {
 /// Interface states after the commands so far; the steps of `link_state` build on each other.
 #[derive(Default)]
 struct LinkHistory {
-    links: BTreeMap<u16, Link>,
+    links: BTreeMap<u16, LinkState>,
 }
 
 impl LinkHistory {
@@ -150,10 +150,10 @@ struct Check<'a> {
     compared: u64,
 }
 
-type Outcome = Result<Option<Divergence>, String>;
+type StepResult = Result<Option<Divergence>, String>;
 
 impl Check<'_> {
-    fn run(&mut self, kind: &str, links: &mut LinkHistory) -> Outcome {
+    fn run(&mut self, kind: &str, links: &mut LinkHistory) -> StepResult {
         match kind {
             "route_get" | "route_get6" => {
                 let fib = self.legacy_fib()?;
@@ -172,7 +172,7 @@ impl Check<'_> {
         }
     }
 
-    fn link_state(&mut self, links: &mut LinkHistory) -> Outcome {
+    fn link_state(&mut self, links: &mut LinkHistory) -> StepResult {
         if self.record["step"] == 0 {
             *links = LinkHistory::default();
         }
@@ -184,7 +184,7 @@ impl Check<'_> {
         self.choices(&fib, "hop")
     }
 
-    fn use_neigh(&mut self) -> Outcome {
+    fn use_neigh(&mut self) -> StepResult {
         let mut fib = self.legacy_fib()?;
         let settings = *fib.settings();
         fib.set_settings(Settings { use_neigh: self.record["use_neigh"] == 1, ..settings });
@@ -197,7 +197,7 @@ impl Check<'_> {
     }
 
     /// Layout and choices at first, after a member went, and after it came back.
-    fn resilient(&mut self) -> Outcome {
+    fn resilient(&mut self) -> StepResult {
         let config = self.resilient_config()?;
         let members = self.members("group")?;
         let mut fib = self.group_fib(ObjectConfig::Resilient(members, config))?;
@@ -221,7 +221,7 @@ impl Check<'_> {
     }
 
     /// Layouts over time after the group grew from `initial` to `group`.
-    fn resilient_idle(&mut self) -> Outcome {
+    fn resilient_idle(&mut self) -> StepResult {
         let config = self.resilient_config()?;
         let initial = self.members("initial")?;
         let mut fib = self.group_fib(ObjectConfig::Resilient(initial, config))?;
@@ -250,7 +250,7 @@ impl Check<'_> {
     }
 
     /// Raw packets through the policy's dissection.
-    fn forward(&mut self) -> Outcome {
+    fn forward(&mut self) -> StepResult {
         let fib = self.legacy_fib()?;
         let packets = self.record["packets"].as_array().ok_or("no packets")?;
         let mut got = String::new();
@@ -275,7 +275,7 @@ impl Check<'_> {
     }
 
     /// Every tuple's choice against the recorded string.
-    fn choices(&mut self, fib: &Fib, field: &str) -> Outcome {
+    fn choices(&mut self, fib: &Fib, field: &str) -> StepResult {
         let name = text(self.record, "tuples")?;
         let tuples = self.sets.get(name).ok_or_else(|| format!("no tuple set {name:?}"))?;
         let iif = (self.record["path"] != "local").then_some(INPUT_PORT);
@@ -284,7 +284,7 @@ impl Check<'_> {
         Ok(self.compare(text(self.record, field)?, &got, field))
     }
 
-    fn layout(&mut self, fib: &Fib, now: Instant, recorded: &Value, field: &str) -> Outcome {
+    fn layout(&mut self, fib: &Fib, now: Instant, recorded: &Value, field: &str) -> StepResult {
         let recorded = recorded.as_array().ok_or_else(|| format!("no {field}"))?;
         let buckets = fib.buckets(now, GROUP_ID).ok_or("the group is not resilient")?;
         let got: Vec<u32> = buckets.map(|bucket| bucket.id).collect();

@@ -2,6 +2,7 @@
 
 use super::{App, AppCx, AppReport};
 use core::net::SocketAddr;
+use datapath::host::SocketId;
 use datapath::packet::Body;
 use datapath::units::{Duration, Instant};
 
@@ -13,7 +14,7 @@ pub struct Cbr {
     size: u32,
     interval: Duration,
     tos: u8,
-    socket: Option<u32>,
+    socket: Option<SocketId>,
     next: Instant,
     report: AppReport,
 }

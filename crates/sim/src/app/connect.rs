@@ -1,7 +1,8 @@
 //! Opens connections one after the other: how often does the first SYN get an answer?
 
-use super::{App, AppCx, AppReport};
+use super::{App, AppCx, AppReport, OPEN};
 use core::net::SocketAddr;
+use datapath::host::SocketId;
 use datapath::node::SocketReady;
 use datapath::tcp::Connection;
 use datapath::tcp::config::TcpConfig;
@@ -18,7 +19,7 @@ pub struct Connect {
     interval: Duration,
     count: u64,
     /// The attempt that waits for its answer.
-    waiting: Option<u32>,
+    waiting: Option<SocketId>,
     begun: Instant,
     report: AppReport,
 }
@@ -47,7 +48,7 @@ impl Connect {
 
     fn attempt(&mut self, cx: &mut AppCx<'_>) {
         if let Some(socket) = self.waiting.take() {
-            cx.host.tcp_abort(cx.now, socket);
+            cx.host.tcp_abort(cx.now, socket).expect(OPEN);
         }
         if self.report.sent == self.count {
             self.report.finished.get_or_insert(cx.now);
@@ -82,7 +83,7 @@ impl App for Connect {
             self.report.received += 1;
             self.report.round_trips.push((cx.now, cx.now - self.begun));
         }
-        cx.host.tcp_close(cx.now, ready.socket);
+        cx.host.tcp_close(cx.now, ready.socket).expect(OPEN);
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {

@@ -7,6 +7,7 @@
 
 use super::{App, AppCx, AppReport};
 use core::net::{IpAddr, SocketAddr};
+use datapath::host::SocketId;
 use datapath::node::SocketReady;
 use datapath::packet::Body;
 use datapath::units::{Duration, Instant};
@@ -15,11 +16,11 @@ use std::collections::VecDeque;
 /// Sends a probe at every interval and times the answers.
 #[derive(Debug)]
 pub struct Ping {
-    way: Way,
+    protocol: Protocol,
     size: u32,
     interval: Duration,
     tos: u8,
-    socket: Option<u32>,
+    socket: Option<SocketId>,
     next: Instant,
     latest: Instant,
     /// Probes without an answer so far: their number and when they left.
@@ -28,7 +29,7 @@ pub struct Ping {
 }
 
 #[derive(Debug)]
-enum Way {
+enum Protocol {
     Icmp(IpAddr),
     Udp { local: SocketAddr, remote: SocketAddr },
 }
@@ -41,12 +42,12 @@ const SHORT_WAIT: Duration = Duration::from_millis(10);
 impl Ping {
     /// ICMP echo requests with `size` bytes of payload to `remote`.
     pub fn icmp(remote: IpAddr, size: u32, interval: Duration) -> Self {
-        Self::new(Way::Icmp(remote), size, interval)
+        Self::new(Protocol::Icmp(remote), size, interval)
     }
 
     /// Datagrams from `local` to an echo server at `remote`.
     pub fn udp(local: SocketAddr, remote: SocketAddr, size: u32, interval: Duration) -> Self {
-        Self::new(Way::Udp { local, remote }, size, interval)
+        Self::new(Protocol::Udp { local, remote }, size, interval)
     }
 
     /// Sets the DSCP and ECN byte of the probes (`ping -Q`).
@@ -55,10 +56,10 @@ impl Ping {
         self
     }
 
-    fn new(way: Way, size: u32, interval: Duration) -> Self {
+    fn new(protocol: Protocol, size: u32, interval: Duration) -> Self {
         assert!(interval > Duration::ZERO, "probes need some time between them");
         Self {
-            way,
+            protocol,
             size,
             interval,
             tos: 0,
@@ -73,11 +74,11 @@ impl Ping {
     fn send(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         let number = self.report.sent as u16;
-        let sent = match self.way {
-            Way::Icmp(remote) => {
+        let sent = match self.protocol {
+            Protocol::Icmp(remote) => {
                 cx.host.ping_send(cx.now, socket, remote, number, self.size, self.tos)
             }
-            Way::Udp { remote, .. } => {
+            Protocol::Udp { remote, .. } => {
                 let body = Body { len: self.size, offset: u32::from(number), ..Body::default() };
                 cx.host.udp_send(cx.now, socket, remote, body)
             }
@@ -107,9 +108,9 @@ impl Ping {
 
 impl App for Ping {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let socket = match self.way {
-            Way::Icmp(_) => cx.host.ping_open(cx.now),
-            Way::Udp { local, .. } => {
+        let socket = match self.protocol {
+            Protocol::Icmp(_) => cx.host.ping_open(cx.now),
+            Protocol::Udp { local, .. } => {
                 let socket = cx.host.udp_bind(cx.now, local).expect("the local address is free");
                 cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
                 socket
@@ -123,10 +124,10 @@ impl App for Ping {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Some(answer) = cx.host.datagram_read(ready.socket) {
-            let number = match self.way {
-                Way::Icmp(_) => answer.from.port(),
-                Way::Udp { .. } => answer.body.offset as u16,
+        while let Ok(Some(answer)) = cx.host.datagram_read(ready.socket) {
+            let number = match self.protocol {
+                Protocol::Icmp(_) => answer.from.port(),
+                Protocol::Udp { .. } => answer.body.offset as u16,
             };
             let Some(place) = self.waiting.iter().position(|(sent, _)| *sent == number) else {
                 continue;
@@ -136,7 +137,7 @@ impl App for Ping {
             self.report.receive(answer.at, u64::from(answer.body.len));
             self.report.round_trips.push((answer.at, answer.at - sent_at));
         }
-        if matches!(self.way, Way::Icmp(_)) {
+        if matches!(self.protocol, Protocol::Icmp(_)) {
             self.look_at_clock(cx);
         }
     }

@@ -1,8 +1,8 @@
 //! Partition and aggregate: a client asks several servers at once and waits for the last answer.
 
-use super::{App, AppCx, AppReport, Exchange};
+use super::{App, AppCx, AppReport, Exchange, OPEN};
 use core::net::SocketAddr;
-use datapath::host::TcpRead;
+use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
@@ -27,7 +27,7 @@ pub struct QueryClient {
 /// The connection to one server.
 #[derive(Clone, Copy, Debug)]
 struct Leg {
-    socket: u32,
+    socket: SocketId,
     connected: bool,
     to_write: u64,
     to_read: u64,
@@ -72,7 +72,7 @@ impl QueryClient {
     fn write(&mut self, index: usize, cx: &mut AppCx<'_>) {
         let leg = &mut self.legs[index];
         while leg.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, leg.socket, leg.to_write);
+            let taken = cx.host.tcp_write(cx.now, leg.socket, leg.to_write).expect(OPEN);
             if taken == 0 {
                 return;
             }
@@ -84,15 +84,15 @@ impl QueryClient {
     fn read(&mut self, index: usize, cx: &mut AppCx<'_>) {
         let socket = self.legs[index].socket;
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX) {
-                TcpRead::Data(bytes) => self.hear(index, cx, bytes),
+            match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
+                TcpRead::Data(bytes) => self.on_data(index, cx, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => return self.lose(index, cx),
             }
         }
     }
 
-    fn hear(&mut self, index: usize, cx: &mut AppCx<'_>, bytes: u64) {
+    fn on_data(&mut self, index: usize, cx: &mut AppCx<'_>, bytes: u64) {
         self.report.receive(cx.now, bytes);
         let leg = &mut self.legs[index];
         leg.to_read = leg.to_read.saturating_sub(bytes);
@@ -104,7 +104,7 @@ impl QueryClient {
     /// A server is gone: without it no query can be answered.
     fn lose(&mut self, index: usize, cx: &mut AppCx<'_>) {
         let leg = self.legs.remove(index);
-        cx.host.tcp_close(cx.now, leg.socket);
+        cx.host.tcp_close(cx.now, leg.socket).expect(OPEN);
         cx.wake_at(Instant::FAR_FUTURE);
         self.report.finished.get_or_insert(cx.now);
         self.count = self.report.sent;
@@ -126,7 +126,7 @@ impl QueryClient {
 
     fn close(&mut self, cx: &mut AppCx<'_>) {
         for leg in &self.legs {
-            cx.host.tcp_shutdown(cx.now, leg.socket);
+            cx.host.tcp_shutdown(cx.now, leg.socket).expect(OPEN);
         }
     }
 }

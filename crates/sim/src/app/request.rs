@@ -1,8 +1,8 @@
 //! Request and response over one TCP connection: small messages one way, answers the other.
 
-use super::{App, AppCx, AppReport};
+use super::{App, AppCx, AppReport, OPEN};
 use core::net::SocketAddr;
-use datapath::host::TcpRead;
+use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
@@ -26,7 +26,7 @@ pub struct RequestClient {
     exchange: Exchange,
     think: Duration,
     count: u64,
-    socket: Option<u32>,
+    socket: Option<SocketId>,
     asked_at: Instant,
     /// Bytes of the request that are not written yet.
     to_write: u64,
@@ -41,8 +41,8 @@ pub struct ResponseServer {
     local: SocketAddr,
     config: TcpConfig,
     exchange: Exchange,
-    listener: Option<u32>,
-    open: BTreeMap<u32, Dialogue>,
+    listener: Option<SocketId>,
+    open: BTreeMap<SocketId, Dialogue>,
     report: AppReport,
 }
 
@@ -93,7 +93,7 @@ impl RequestClient {
     fn write(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         while self.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, self.to_write);
+            let taken = cx.host.tcp_write(cx.now, socket, self.to_write).expect(OPEN);
             if taken == 0 {
                 return;
             }
@@ -105,7 +105,7 @@ impl RequestClient {
     fn read(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX) {
+            match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
                 TcpRead::Data(bytes) => {
                     self.report.receive(cx.now, bytes);
                     self.to_read = self.to_read.saturating_sub(bytes);
@@ -118,19 +118,19 @@ impl RequestClient {
                     self.report.finished.get_or_insert(cx.now);
                     self.socket = None;
                     cx.wake_at(Instant::FAR_FUTURE);
-                    cx.host.tcp_close(cx.now, socket);
+                    cx.host.tcp_close(cx.now, socket).expect(OPEN);
                     return;
                 }
             }
         }
     }
 
-    fn answered(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+    fn answered(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         self.report.received += 1;
         self.report.round_trips.push((cx.now, cx.now - self.asked_at));
         if self.report.sent == self.count {
             self.report.finished = Some(cx.now);
-            cx.host.tcp_shutdown(cx.now, socket);
+            cx.host.tcp_shutdown(cx.now, socket).expect(OPEN);
         } else if self.think > Duration::ZERO {
             cx.wake_at(cx.now + self.think);
         } else {
@@ -174,7 +174,7 @@ impl App for RequestClient {
         cx.wake_at(Instant::FAR_FUTURE);
         if let Some(socket) = self.socket {
             self.count = self.report.sent;
-            cx.host.tcp_shutdown(cx.now, socket);
+            cx.host.tcp_shutdown(cx.now, socket).expect(OPEN);
         }
     }
 
@@ -190,8 +190,8 @@ impl ResponseServer {
         Self { local, config, exchange, listener: None, open, report: AppReport::default() }
     }
 
-    fn accept(&mut self, cx: &mut AppCx<'_>, listener: u32) {
-        while let Some(socket) = cx.host.tcp_accept(cx.now, listener) {
+    fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
+        while let Some(socket) = cx.host.tcp_accept(cx.now, listener).expect(OPEN) {
             cx.own(socket);
             self.open.insert(socket, Dialogue::default());
             self.report.socket = Some(socket);
@@ -199,22 +199,22 @@ impl ResponseServer {
         }
     }
 
-    fn serve(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+    fn serve(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX) {
-                TcpRead::Data(bytes) => self.hear(cx, socket, bytes),
+            match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
+                TcpRead::Data(bytes) => self.on_data(cx, socket, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
                     self.open.remove(&socket);
                     self.report.finished = Some(cx.now);
-                    cx.host.tcp_close(cx.now, socket);
+                    cx.host.tcp_close(cx.now, socket).expect(OPEN);
                     return;
                 }
             }
         }
     }
 
-    fn hear(&mut self, cx: &mut AppCx<'_>, socket: u32, bytes: u64) {
+    fn on_data(&mut self, cx: &mut AppCx<'_>, socket: SocketId, bytes: u64) {
         self.report.receive(cx.now, bytes);
         let Some(dialogue) = self.open.get_mut(&socket) else { return };
         dialogue.received += bytes;
@@ -225,10 +225,10 @@ impl ResponseServer {
         self.write(cx, socket);
     }
 
-    fn write(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+    fn write(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         let Some(dialogue) = self.open.get_mut(&socket) else { return };
         while dialogue.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, dialogue.to_write);
+            let taken = cx.host.tcp_write(cx.now, socket, dialogue.to_write).expect(OPEN);
             if taken == 0 {
                 return;
             }

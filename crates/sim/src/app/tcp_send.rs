@@ -1,8 +1,8 @@
 //! TCP senders: bulk, fixed size, chunk and gap, on and off. One program with four settings.
 
-use super::{App, AppCx, AppReport};
+use super::{App, AppCx, AppReport, OPEN};
 use core::net::SocketAddr;
-use datapath::host::TcpRead;
+use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct TcpSend {
     chunk: u64,
     gap: Duration,
     on_off: Option<(Duration, Duration)>,
-    socket: Option<u32>,
+    socket: Option<SocketId>,
     phase: Phase,
     /// What is left of the chunk that is being written.
     chunk_left: u64,
@@ -92,7 +92,7 @@ impl TcpSend {
             if self.chunk_left == 0 {
                 return self.shut_down(cx, socket);
             }
-            let taken = cx.host.tcp_write(cx.now, socket, self.chunk_left);
+            let taken = cx.host.tcp_write(cx.now, socket, self.chunk_left).expect(OPEN);
             if taken == 0 {
                 return;
             }
@@ -113,23 +113,23 @@ impl TcpSend {
         }
     }
 
-    fn shut_down(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+    fn shut_down(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         self.phase = Phase::Closing;
         cx.wake_at(Instant::FAR_FUTURE);
-        cx.host.tcp_shutdown(cx.now, socket);
+        cx.host.tcp_shutdown(cx.now, socket).expect(OPEN);
     }
 
     fn read(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         while self.phase != Phase::Closed {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX) {
+            match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
                 TcpRead::Data(bytes) => self.report.receive(cx.now, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
                     self.phase = Phase::Closed;
                     cx.wake_at(Instant::FAR_FUTURE);
                     self.report.finished = Some(cx.now);
-                    cx.host.tcp_close(cx.now, socket);
+                    cx.host.tcp_close(cx.now, socket).expect(OPEN);
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! A TCP server that reads everything it is sent, and closes when the peer has closed.
 
-use super::{App, AppCx, AppReport};
+use super::{App, AppCx, AppReport, OPEN};
 use core::net::SocketAddr;
-use datapath::host::TcpRead;
+use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::prefetch::prefetch;
 use datapath::tcp::config::TcpConfig;
@@ -14,9 +14,9 @@ pub struct TcpSink {
     local: SocketAddr,
     config: TcpConfig,
     pause: Option<Pause>,
-    listener: Option<u32>,
+    listener: Option<SocketId>,
     /// Open connections in the order of their numbers, and what each has received.
-    open: Vec<(u32, u64)>,
+    open: Vec<(SocketId, u64)>,
     paused_until: Instant,
     report: AppReport,
 }
@@ -53,12 +53,12 @@ impl TcpSink {
 
     /// Where an open connection stands among them.
     #[inline]
-    fn place_of(&self, socket: u32) -> Option<usize> {
+    fn place_of(&self, socket: SocketId) -> Option<usize> {
         self.open.binary_search_by_key(&socket, |(other, _)| *other).ok()
     }
 
-    fn accept(&mut self, cx: &mut AppCx<'_>, listener: u32) {
-        while let Some(socket) = cx.host.tcp_accept(cx.now, listener) {
+    fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
+        while let Some(socket) = cx.host.tcp_accept(cx.now, listener).expect(OPEN) {
             cx.own(socket);
             let place = self.open.partition_point(|(other, _)| *other < socket);
             self.open.insert(place, (socket, 0));
@@ -68,22 +68,22 @@ impl TcpSink {
         }
     }
 
-    fn read(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+    fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         while cx.now >= self.paused_until {
-            match cx.host.tcp_read(cx.now, socket, READ) {
+            match cx.host.tcp_read(cx.now, socket, READ).expect(OPEN) {
                 TcpRead::Data(bytes) => self.count(cx, socket, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
                     self.open.retain(|(other, _)| *other != socket);
                     self.report.finished = Some(cx.now);
-                    cx.host.tcp_close(cx.now, socket);
+                    cx.host.tcp_close(cx.now, socket).expect(OPEN);
                     return;
                 }
             }
         }
     }
 
-    fn count(&mut self, cx: &mut AppCx<'_>, socket: u32, bytes: u64) {
+    fn count(&mut self, cx: &mut AppCx<'_>, socket: SocketId, bytes: u64) {
         self.report.receive(cx.now, bytes);
         let place = self.place_of(socket).expect("only open connections are read");
         let total = &mut self.open[place].1;
@@ -115,7 +115,7 @@ impl App for TcpSink {
     }
 
     fn timer(&mut self, cx: &mut AppCx<'_>) {
-        let open: Vec<u32> = self.open.iter().map(|(socket, _)| *socket).collect();
+        let open: Vec<SocketId> = self.open.iter().map(|(socket, _)| *socket).collect();
         for socket in open {
             self.read(cx, socket);
         }
@@ -128,7 +128,7 @@ impl App for TcpSink {
         self.timer(cx);
     }
 
-    fn foresee(&self) {
+    fn prefetch(&self) {
         prefetch(&self.listener);
         prefetch(&self.open);
         prefetch(&self.report.received_bytes);

@@ -47,7 +47,7 @@ impl App for UdpSink {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Some(datagram) = cx.host.datagram_read(ready.socket) {
+        while let Ok(Some(datagram)) = cx.host.datagram_read(ready.socket) {
             self.report.received += 1;
             self.report.receive(cx.now, u64::from(datagram.body.len));
         }
@@ -67,7 +67,7 @@ impl App for UdpEcho {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Some(datagram) = cx.host.datagram_read(ready.socket) {
+        while let Ok(Some(datagram)) = cx.host.datagram_read(ready.socket) {
             self.report.received += 1;
             self.report.receive(cx.now, u64::from(datagram.body.len));
             if cx.host.udp_send(cx.now, ready.socket, datagram.from, datagram.body).is_ok() {

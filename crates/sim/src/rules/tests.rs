@@ -1,7 +1,7 @@
 //! Each kind of rule as a list of packets and what becomes of them.
 
 use super::*;
-use datapath::packet::{Body, Ecn, Ipv4, Link, Meta, Network, Tcp, TcpOptions, Transport};
+use datapath::packet::{Body, Ecn, Ipv4, LinkHeader, Meta, Network, Tcp, TcpOptions, Transport};
 
 fn rules(texts: &[&str]) -> Rules {
     let parsed: Vec<Rule> = texts.iter().map(|text| text.parse().expect("a rule")).collect();
@@ -11,7 +11,7 @@ fn rules(texts: &[&str]) -> Rules {
 /// A segment of flow 40001 -> 5001 whose SYN had sequence number 1000.
 fn segment(relative: u32, len: u32, flags: TcpFlags) -> Packet {
     Packet {
-        link: Link::None,
+        link: LinkHeader::None,
         network: Network::Ipv4(Ipv4 {
             tos: 2,
             ..Ipv4::new([10, 0, 1, 2].into(), [10, 0, 3, 2].into(), 6)
@@ -51,7 +51,7 @@ fn dropped(texts: &[&str], packets: Vec<Packet>) -> Vec<usize> {
     let mut rules = rules(texts);
     let verdicts = packets.into_iter().enumerate().filter_map(|(index, mut packet)| {
         let at = Instant::from_nanos(10 * index as u64);
-        (rules.judge(at, &mut packet) == Verdict::Drop).then_some(index)
+        (rules.judge(at, &mut packet) == RuleVerdict::Drop).then_some(index)
     });
     verdicts.collect()
 }
@@ -80,8 +80,8 @@ fn every_rule_counts_but_the_first_that_matches_decides() {
     let mut rules = rules(&["f data 1 delay 7", "f data 1 drop", "f off 0 2 drop"]);
     let at = Instant::ZERO;
     rules.judge(at, &mut syn());
-    assert_eq!(rules.judge(at, &mut data(0)), Verdict::Delay(Duration::from_nanos(7)));
-    assert_eq!(rules.judge(at, &mut data(0)), Verdict::Drop);
+    assert_eq!(rules.judge(at, &mut data(0)), RuleVerdict::Delay(Duration::from_nanos(7)));
+    assert_eq!(rules.judge(at, &mut data(0)), RuleVerdict::Drop);
     assert_eq!(rules.hits().map(|(_, hits)| hits).collect::<Vec<_>>(), [1, 0, 1]);
 }
 
@@ -89,15 +89,15 @@ fn every_rule_counts_but_the_first_that_matches_decides() {
 fn held_packets_come_at_the_end_of_the_time() {
     let mut rules = rules(&["f time 100 300 hold"]);
     let verdict = rules.judge(Instant::from_nanos(120), &mut data(0));
-    assert_eq!(verdict, Verdict::Delay(Duration::from_nanos(180)));
-    assert_eq!(rules.judge(Instant::from_nanos(300), &mut data(0)), Verdict::Pass);
+    assert_eq!(verdict, RuleVerdict::Delay(Duration::from_nanos(180)));
+    assert_eq!(rules.judge(Instant::from_nanos(300), &mut data(0)), RuleVerdict::Pass);
 }
 
 #[test]
 fn ce_marks_only_what_is_capable() {
     let mut rules = rules(&["f every 1 1 ce"]);
     let mut packet = data(0);
-    assert_eq!(rules.judge(Instant::ZERO, &mut packet), Verdict::Pass);
+    assert_eq!(rules.judge(Instant::ZERO, &mut packet), RuleVerdict::Pass);
     assert_eq!(packet.network.ecn(), Ecn::Ce);
 }
 

@@ -2,7 +2,7 @@
 
 use datapath::socket::number as n;
 
-use super::step::{Address, Call, End, Memory, Place, Step, Value, Which, Wire};
+use super::step::{Address, AddressOf, Call, End, Memory, Step, Value, Which, Wire};
 use super::values;
 use super::{Case, sysctls};
 use crate::draw::Draw;
@@ -58,7 +58,7 @@ fn acquaint(draw: &mut Draw, steps: &mut Vec<Step>) {
     if draw.percent(20) {
         steps.push(Step::Call(server, set(draw, server_socket)));
     }
-    steps.push(Step::Call(server, Call::Bind(server_socket, at(Place::Everywhere))));
+    steps.push(Step::Call(server, Call::Bind(server_socket, at(AddressOf::Everywhere))));
     if kind == n::SOCK_STREAM {
         let backlog = draw.log_range(0..=100) as i32;
         steps.push(Step::Call(server, Call::Listen(server_socket, backlog)));
@@ -76,14 +76,14 @@ fn acquaint(draw: &mut Draw, steps: &mut Vec<Step>) {
             little(client, socket, n::SO_SNDBUF);
             for _ in 0..draw.range(1..=12) {
                 let memory = vec![draw.log_range(0..=4_000) as i64];
-                let to = at(Place::Host(server));
+                let to = at(AddressOf::Host(server));
                 steps.push(Step::Call(client, Call::Send(socket, to, memory, n::MSG_DONTWAIT)));
             }
         }
         if draw.percent(20) {
             steps.push(Step::Call(client, set(draw, socket)));
         }
-        steps.push(Step::Call(client, Call::Connect(socket, at(Place::Host(server)))));
+        steps.push(Step::Call(client, Call::Connect(socket, at(AddressOf::Host(server)))));
         steps.push(Step::Call(
             client,
             Call::Send(socket, Address::Null, vec![values::length(draw)], n::MSG_DONTWAIT),
@@ -385,13 +385,13 @@ fn port(draw: &mut Draw) -> u16 {
     draw.range(5_000..=5_003) as u16
 }
 
-fn place(draw: &mut Draw) -> Place {
+fn place(draw: &mut Draw) -> AddressOf {
     match draw.range(0..=19) {
-        0..=11 => Place::Host(draw.range(0..=1) as End),
-        12..=13 => Place::Loopback,
-        14..=16 => Place::Everywhere,
-        17..=18 => Place::Nobody,
-        _ => Place::Unreachable,
+        0..=11 => AddressOf::Host(draw.range(0..=1) as End),
+        12..=13 => AddressOf::Loopback,
+        14..=16 => AddressOf::Everywhere,
+        17..=18 => AddressOf::Nobody,
+        _ => AddressOf::Unreachable,
     }
 }
 

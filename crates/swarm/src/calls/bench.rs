@@ -3,7 +3,7 @@
 
 use datapath::host::{Host, Offloads, PortConfig};
 use datapath::node::{Poll, Port, Rx};
-use datapath::packet::{Link, MacAddr, Packet};
+use datapath::packet::{LinkHeader, MacAddr, Packet};
 use datapath::socket::{Syscall, number};
 use datapath::units::{Duration, Instant};
 
@@ -395,7 +395,7 @@ fn host(end: u8, case: &Case) -> Host {
     let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
     let port = host.add_port(PortConfig {
         addresses: vec![(v4_of(end).into(), 24), (v6_of(end).into(), 64)],
-        link: Link::Ethernet { src: mac(end), dst: mac(1 - end) },
+        link: LinkHeader::Ethernet { src: mac(end), dst: mac(1 - end) },
         offloads: Offloads { gso: case.wire.gro, tso: false, gro: case.wire.gro },
         ..PortConfig::default()
     });

@@ -3,13 +3,13 @@
 use core::net::IpAddr;
 use std::collections::BTreeSet;
 
-use datapath::host::Host;
+use datapath::host::{Host, SocketId};
 use datapath::units::Instant;
 
 /// The ping socket of one host.
 #[derive(Debug, Default)]
 pub struct Pings {
-    socket: Option<u32>,
+    socket: Option<SocketId>,
     sent: u16,
     /// Sequence numbers and lengths of the requests.
     asked: BTreeSet<(u16, u32)>,
@@ -30,7 +30,8 @@ impl Pings {
     /// Each answer is one to a request, with its bytes.
     pub fn read(&mut self, host: &mut Host) -> Result<u64, String> {
         let mut count = 0;
-        while let Some(answer) = self.socket.and_then(|socket| host.datagram_read(socket)) {
+        let Some(socket) = self.socket else { return Ok(0) };
+        while let Some(answer) = host.datagram_read(socket).expect("is open") {
             count += 1;
             let told = (answer.from.port(), answer.body.len);
             if !self.asked.contains(&told) {
@@ -43,7 +44,7 @@ impl Pings {
     /// The socket is closed.
     pub fn close(&mut self, host: &mut Host) {
         if let Some(socket) = self.socket.take() {
-            host.datagram_close(socket);
+            host.datagram_close(socket).expect("is open");
         }
     }
 }

@@ -22,7 +22,7 @@ use datapath::socket::number::{MSG_DONTWAIT, MSG_FASTOPEN, MSG_TRUNC};
 use datapath::socket::{Call, Data, Errno, Fd, Return, Sockets, Syscall};
 use datapath::units::Instant;
 
-use super::books::{Books, Way};
+use super::books::{Books, Direction};
 use super::errnos;
 use super::model::{Kind, Model};
 use super::watch::AcceptQueue;
@@ -55,7 +55,7 @@ struct Waiting {
     /// Which opening of its descriptor it is about.
     opening: Option<u64>,
     /// Where what it writes goes, as far as that is known.
-    way: Option<Way>,
+    way: Option<Direction>,
     /// It was handed in before.
     has_waited: bool,
 }
@@ -63,7 +63,7 @@ struct Waiting {
 /// So many threads wait at most.
 const THREADS: usize = 12;
 
-type Outcome = Result<Return, Errno>;
+type CallResult = Result<Return, Errno>;
 
 impl Process {
     /// A process with nothing open but the standard descriptors, and two files on its disk.
@@ -221,8 +221,8 @@ impl Process {
         &mut self,
         judge: &mut Judge<'_>,
         syscall: &Syscall,
-        (opening, way): (Option<u64>, Option<Way>),
-        outcome: &Outcome,
+        (opening, way): (Option<u64>, Option<Direction>),
+        outcome: &CallResult,
     ) -> Result<(), (&'static str, String)> {
         if let Err(errno) = outcome
             && !errnos::allows(syscall, *errno)
@@ -252,7 +252,7 @@ impl Process {
     }
 
     /// What calls return is no more than they were asked for.
-    fn check_amount(&self, syscall: &Syscall, outcome: &Outcome) -> Result<(), String> {
+    fn check_amount(&self, syscall: &Syscall, outcome: &CallResult) -> Result<(), String> {
         let Ok(returned) = outcome else { return Ok(()) };
         let most = match syscall {
             Syscall::Write { iov, .. } | Syscall::Read { iov, .. } => iov.len(),
@@ -282,7 +282,7 @@ impl Process {
     }
 
     /// A call for the tester's own sake.
-    fn quietly(&mut self, judge: &mut Judge<'_>, syscall: Syscall) -> Poll<Outcome> {
+    fn quietly(&mut self, judge: &mut Judge<'_>, syscall: Syscall) -> Poll<CallResult> {
         self.sockets.call(judge.now, judge.host, &mut syscall.into())
     }
 }

@@ -16,7 +16,7 @@ pub enum Step {
     /// Time passes, in µs.
     Wait(u64),
     /// An echo request: whether over IPv6, to whom, bytes.
-    Ping(End, bool, Place, u32),
+    Ping(End, bool, AddressOf, u32),
     /// What `poll` says of a descriptor is held against what a read, a write or an `accept` then
     /// gives.
     Probe(End, Which),
@@ -55,17 +55,17 @@ pub enum Address {
     /// Another family, and a length.
     Other(i32, u32),
     /// IPv4, with a port.
-    V4(Place, u16),
+    V4(AddressOf, u16),
     /// IPv6, with a port.
-    V6(Place, u16),
+    V6(AddressOf, u16),
     /// IPv4 in IPv6, with a port.
-    Mapped(Place, u16),
+    Mapped(AddressOf, u16),
 }
 
 /// Whose address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum Place {
+pub enum AddressOf {
     /// That of host 0 or 1.
     Host(End),
     /// The loopback.

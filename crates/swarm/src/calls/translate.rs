@@ -9,7 +9,7 @@ use datapath::socket::{
 use datapath::units::Duration;
 
 use super::model::Model;
-use super::step::{Address, Call, Place, Value};
+use super::step::{Address, AddressOf, Call, Value};
 
 /// The IPv4 address of a host.
 pub fn v4_of(end: u8) -> Ipv4Addr {
@@ -92,7 +92,7 @@ pub fn syscall(call: &Call, model: &Model) -> Syscall {
 }
 
 /// An address of one of the families.
-pub fn ip(place: Place, ipv6: bool) -> IpAddr {
+pub fn ip(place: AddressOf, ipv6: bool) -> IpAddr {
     if ipv6 { v6(place).into() } else { v4(place).into() }
 }
 
@@ -109,23 +109,23 @@ fn address(address: Address) -> SockAddr {
     }
 }
 
-fn v4(place: Place) -> Ipv4Addr {
+fn v4(place: AddressOf) -> Ipv4Addr {
     match place {
-        Place::Host(end) => v4_of(end),
-        Place::Loopback => Ipv4Addr::LOCALHOST,
-        Place::Everywhere => Ipv4Addr::UNSPECIFIED,
-        Place::Nobody => Ipv4Addr::new(10, 0, 0, 99),
-        Place::Unreachable => Ipv4Addr::new(192, 0, 2, 1),
+        AddressOf::Host(end) => v4_of(end),
+        AddressOf::Loopback => Ipv4Addr::LOCALHOST,
+        AddressOf::Everywhere => Ipv4Addr::UNSPECIFIED,
+        AddressOf::Nobody => Ipv4Addr::new(10, 0, 0, 99),
+        AddressOf::Unreachable => Ipv4Addr::new(192, 0, 2, 1),
     }
 }
 
-fn v6(place: Place) -> Ipv6Addr {
+fn v6(place: AddressOf) -> Ipv6Addr {
     match place {
-        Place::Host(end) => v6_of(end),
-        Place::Loopback => Ipv6Addr::LOCALHOST,
-        Place::Everywhere => Ipv6Addr::UNSPECIFIED,
-        Place::Nobody => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 99),
-        Place::Unreachable => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
+        AddressOf::Host(end) => v6_of(end),
+        AddressOf::Loopback => Ipv6Addr::LOCALHOST,
+        AddressOf::Everywhere => Ipv6Addr::UNSPECIFIED,
+        AddressOf::Nobody => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 99),
+        AddressOf::Unreachable => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1),
     }
 }
 

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use datapath::host::Host;
+use datapath::host::{Host, SocketId};
 use datapath::node::SocketReady;
 use datapath::socket::Fd;
 
 /// What a descriptor is ready for, by its number and the host's.
-pub type Readiness = BTreeMap<(Fd, u32), Ready>;
+pub type Readiness = BTreeMap<(Fd, SocketId), Ready>;
 
 /// What something is ready for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Watch {
     /// SYNs and ACKs that found an accept queue full (`ListenOverflows`).
     overflows: u64,
     /// Which sockets have been told of what since `before`.
-    told: BTreeMap<u32, u8>,
+    told: BTreeMap<SocketId, u8>,
     before: Readiness,
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::frame::{Segment, flag};
 use super::outgoing::{COOKIE_MSS, Limits, Outgoing};
-use super::tcp::{Broken, FAR, Flow, MAX_SCALE, after};
+use super::tcp::{Broken, FAR, MAX_SCALE, ObservedFlow, after};
 
 /// What has come and the host has not looked at yet.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Batch {
     cookies: Vec<Segment>,
 }
 
-impl Flow {
+impl ObservedFlow {
     /// The present numbers of the host.
     pub fn present(&self) -> Option<&Outgoing> {
         self.begun.last()

@@ -6,7 +6,7 @@ use datapath::tcp::state::State;
 use datapath::trace::CaState;
 
 use super::outgoing::Outgoing;
-use super::tcp::{Broken, Flow, after};
+use super::tcp::{Broken, ObservedFlow, after};
 
 /// What is known of a connection at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Look {
     ///
     /// # Errors
     /// The law that this breaks.
-    pub fn fits(&self, flow: &Flow) -> Result<(), Broken> {
+    pub fn fits(&self, flow: &ObservedFlow) -> Result<(), Broken> {
         let info = &self.info;
         let most = |out: &Outgoing| u64::from(flow.acked_at_most(out).wrapping_sub(out.iss));
         if flow.possible().all(|out| info.bytes_acked > most(out)) {
@@ -180,7 +180,12 @@ pub fn may_follow(before: State, now: State) -> bool {
 ///
 /// # Errors
 /// The law that this breaks.
-pub fn changes_nothing(before: &Look, now: &Look, quoted: u32, flow: &Flow) -> Result<(), Broken> {
+pub fn changes_nothing(
+    before: &Look,
+    now: &Look,
+    quoted: u32,
+    flow: &ObservedFlow,
+) -> Result<(), Broken> {
     let foreign = flow.possible().all(|out| after(quoted, out.reached) || after(out.iss, quoted));
     if !foreign || before == now {
         return Ok(());
@@ -193,7 +198,7 @@ pub fn changes_nothing(before: &Look, now: &Look, quoted: u32, flow: &Flow) -> R
 ///
 /// # Errors
 /// The law that this breaks.
-pub fn narrows(before: &Look, now: &Look, flow: &Flow) -> Result<(), Broken> {
+pub fn narrows(before: &Look, now: &Look, flow: &ObservedFlow) -> Result<(), Broken> {
     let narrower = now.info.snd_mss < before.info.snd_mss && now.info.pmtu < before.info.pmtu;
     let whole = before.info.unacked > 0 && before.info.sacked == 0 && before.info.lost == 0;
     let calm = before.info.ca_state == CaState::Open && before.info.state == State::Established;

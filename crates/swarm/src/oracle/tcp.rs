@@ -49,7 +49,7 @@ pub type Broken = (&'static str, String);
 
 /// What was seen of one pair of ports.
 #[derive(Clone, Debug, Default)]
-pub struct Flow {
+pub struct ObservedFlow {
     /// The host's port and the peer's.
     pub ports: (u16, u16),
     /// Every number that the host has begun with (SYN cookies make many), the present one last.
@@ -152,7 +152,7 @@ pub const fn after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
-impl Flow {
+impl ObservedFlow {
     /// A flow of which nothing has been seen; `peer_next`: where the peer will begin.
     pub fn new(ports: (u16, u16), peer_next: u32) -> Self {
         Self { ports, peer_next, ..Self::default() }

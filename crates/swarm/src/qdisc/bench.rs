@@ -19,7 +19,7 @@ use super::traffic::Arrival;
 use super::{Case, Step};
 use crate::case::{Digest, Stepped, Violation};
 
-pub(super) type Verdict = Result<(), Violation>;
+pub(super) type Judgement = Result<(), Violation>;
 
 /// The tree under test.
 pub struct Bench<'a> {
@@ -64,7 +64,7 @@ impl Stepped for Bench<'_> {
     type Step = Step;
 
     /// Does one step, and holds the tree against every law that can be told by then.
-    fn step(&mut self, number: usize, step: &Step) -> Verdict {
+    fn step(&mut self, number: usize, step: &Step) -> Judgement {
         self.step = format!("step {number}");
         match step {
             Step::Tc(words) if words.starts_with("filter") => self.filter(words),
@@ -100,7 +100,7 @@ impl Stepped for Bench<'_> {
     }
 
     /// The device follows the watchdog until nothing waits; what cannot leave is purged.
-    fn finish(&mut self) -> Verdict {
+    fn finish(&mut self) -> Judgement {
         "the end".clone_into(&mut self.step);
         self.check_levels()?;
         let emptied = self.follow(u32::MAX)?;
@@ -193,7 +193,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn change(&mut self, number: usize, words: &str) -> Verdict {
+    fn change(&mut self, number: usize, words: &str) -> Judgement {
         let Ok(command) = parse_qdisc(words) else { return Ok(()) };
         self.check_levels()?;
         let (copies, shown) = (self.copies(), self.shown());
@@ -257,7 +257,7 @@ impl<'a> Bench<'a> {
     }
 
     /// A root that was replaced gave up all that waited in it.
-    fn check_purged(&self, waited: Backlog) -> Verdict {
+    fn check_purged(&self, waited: Backlog) -> Judgement {
         let purged = backlog_of(self.dropped.iter().map(|(_, packet)| packet));
         if purged == waited {
             return Ok(());
@@ -265,7 +265,7 @@ impl<'a> Bench<'a> {
         self.broken("backlog", format!("{waited:?} waited, and {purged:?} were purged"))
     }
 
-    fn enqueue(&mut self, arrival: Arrival) -> Verdict {
+    fn enqueue(&mut self, arrival: Arrival) -> Judgement {
         let number = flow_of(self.case, arrival);
         let Some(flow) = self.case.flows.get(usize::from(number)) else { return Ok(()) };
         let packet = flow.packet(arrival, self.packets);
@@ -336,7 +336,7 @@ impl<'a> Bench<'a> {
         Ok(most)
     }
 
-    fn peek(&mut self) -> Verdict {
+    fn peek(&mut self) -> Judgement {
         let mut cx = Cx { now: self.now, dropped: &mut self.dropped };
         // What is dropped to find it is of the same moment as the packet's leaving.
         let seen = self.root.peek(&mut cx).map(|packet| packet.body);
@@ -368,7 +368,7 @@ impl<'a> Bench<'a> {
         Ok(false)
     }
 
-    fn take_drops(&mut self) -> Verdict {
+    fn take_drops(&mut self) -> Judgement {
         for (reason, packet) in core::mem::take(&mut self.dropped) {
             self.seen.drops = self.seen.drops.wrapping_add(1);
             self.digest.add_text(reason.name());

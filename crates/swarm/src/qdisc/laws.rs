@@ -6,11 +6,11 @@ use datapath::qdisc::{AnyQdisc, Backlog, Cx, Qdisc as _, Sched};
 use datapath::units::{Duration, Instant};
 use iproute::tc::{show_classes, show_json, show_text};
 
-use super::bench::{Bench, Verdict, backlog_of};
+use super::bench::{Bench, Judgement, backlog_of};
 use super::ledger::Ledger;
 
 impl Bench<'_> {
-    pub(super) fn check(&self) -> Verdict {
+    pub(super) fn check(&self) -> Judgement {
         self.check_books()?;
         if let Some(what) = self.levels.difference(&self.root, self.drops_differ) {
             return self.broken("levels", what);
@@ -30,7 +30,7 @@ impl Bench<'_> {
     }
 
     /// Whatever went in, or was made by netem, came out, was dropped, or waits.
-    pub(super) fn check_books(&self) -> Verdict {
+    pub(super) fn check_books(&self) -> Judgement {
         let Ledger { entered, left, dropped, .. } = &self.ledger;
         let (copies, copied) = self.copies();
         let inside = entered.packets + self.past_copies.packets + copies;
@@ -58,7 +58,7 @@ impl Bench<'_> {
 
     /// After a `dequeue` that gave nothing: whoever has packets says when to come again, and not
     /// now.
-    pub(super) fn check_wake(&self) -> Verdict {
+    pub(super) fn check_wake(&self) -> Judgement {
         let wake = self.root.wake_at();
         let waiting = self.root.backlog();
         match wake {
@@ -73,7 +73,7 @@ impl Bench<'_> {
     }
 
     /// Who says when to ask again has nothing before that: a copy that is asked early gives nothing.
-    pub(super) fn check_early(&self) -> Verdict {
+    pub(super) fn check_early(&self) -> Judgement {
         // fq's timer may be late by its slack.
         let slack = |sched: &Sched| match sched.qdisc() {
             AnyQdisc::Fq(fq) => fq.config().timer_slack,
@@ -98,7 +98,7 @@ impl Bench<'_> {
     }
 
     /// A netem without anything but a delay keeps no packet beyond it.
-    pub(super) fn check_due(&self) -> Verdict {
+    pub(super) fn check_due(&self) -> Judgement {
         let AnyQdisc::Netem(netem) = self.root.qdisc() else { return Ok(()) };
         let config = netem.config();
         let plain = config.jitter == 0
@@ -117,7 +117,7 @@ impl Bench<'_> {
     }
 
     /// No queue grows beyond its limit.
-    pub(super) fn check_limit(&self, before: Backlog) -> Verdict {
+    pub(super) fn check_limit(&self, before: Backlog) -> Judgement {
         let (packets, bytes) = match self.root.qdisc() {
             AnyQdisc::Fifo(fifo) => match fifo.kind() {
                 FifoKind::Packets(limit) | FifoKind::HeadDrop(limit) => (limit, u32::MAX),
@@ -142,7 +142,7 @@ impl Bench<'_> {
     }
 
     /// Every level of the tree gives up as many packets and bytes as it says it holds.
-    pub(super) fn check_levels(&self) -> Verdict {
+    pub(super) fn check_levels(&self) -> Judgement {
         for (parent, sched) in self.root.tree() {
             let says = sched.backlog();
             let mut copy = sched.clone();

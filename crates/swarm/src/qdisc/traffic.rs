@@ -5,8 +5,8 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, EtherType, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, MacAddr, Meta, Network, Packet,
-    SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, protocol,
+    Body, EtherType, Extra, FlowLabel, Icmp, Ipv4, Ipv6, LinkHeader, MacAddr, Meta, Network,
+    Packet, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, protocol,
 };
 use serde::{Deserialize, Serialize};
 
@@ -238,7 +238,7 @@ impl Flow {
         let len = if segments > 1 { bytes * segments - bytes / 2 } else { bytes };
         let extra = |tci| Extra { vlan: vec![(0x8100, tci)], ..Extra::default() };
         let packet = Packet {
-            link: Link::Ethernet { dst: mac(2), src: mac(1) },
+            link: LinkHeader::Ethernet { dst: mac(2), src: mac(1) },
             network: self.network(number),
             transport: self.transport(arrival, number),
             body: Body { store: number + 1, offset: 0, len },

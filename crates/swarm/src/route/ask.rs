@@ -3,10 +3,10 @@
 use core::net::IpAddr;
 
 use datapath::fib::dissect::{flow as flow_of_bytes, packet_flow};
-use datapath::fib::{Decision, Flow, NextHop, Prefix, Route, RouteFilter, RouteKey};
+use datapath::fib::{Decision, HashInput, NextHop, Prefix, Route, RouteFilter, RouteKey};
 use datapath::packet::Packet;
 
-use super::bench::{Bench, Verdict};
+use super::bench::{Bench, Judgement};
 use super::frames::any_packet;
 use super::hashing;
 use super::model::Answer;
@@ -15,13 +15,13 @@ use super::values::{any_address, any_port, masked};
 use crate::draw::Draw;
 
 impl Bench {
-    pub(super) fn ask(&mut self, asked: Asked) -> Verdict {
+    pub(super) fn ask(&mut self, asked: Asked) -> Judgement {
         let mut draw = Draw::new(asked.seed, 0);
         let keys: Vec<RouteKey> = (0..asked.count).map(|_| self.question(&mut draw)).collect();
         let mut together = vec![Decision::NoRoute; keys.len()];
         self.ip.fib.lookup_many(&keys, |index, decision| together[index] = decision);
         for (key, together) in keys.iter().zip(together) {
-            let flow = Flow::from(key);
+            let flow = HashInput::from(key);
             let expected = self.model.answer(&self.ip.fib, self.ip.now, key, &flow);
             let forwarded = self.ip.fib.forward(self.ip.now, key, || flow);
             if let Some(bucket) = self.model.bucket.take() {
@@ -36,7 +36,7 @@ impl Bench {
     }
 
     /// Packets of any make are read from their bytes and forwarded.
-    pub(super) fn frames(&mut self, asked: Asked) -> Verdict {
+    pub(super) fn frames(&mut self, asked: Asked) -> Judgement {
         let mut draw = Draw::new(asked.seed, 0);
         for _ in 0..asked.count {
             let key = RouteKey { oif: None, iif: Some(0), ..self.question(&mut draw) };
@@ -71,7 +71,7 @@ impl Bench {
     }
 
     /// Routes to many prefixes come, or go again.
-    pub(super) fn many(&mut self, add: bool, seed: u64, count: u32) -> Verdict {
+    pub(super) fn many(&mut self, add: bool, seed: u64, count: u32) -> Judgement {
         let mut draw = Draw::new(seed, 0);
         let ports = self.model.links.len() as u8;
         for _ in 0..count {
@@ -113,7 +113,7 @@ impl Bench {
         expected: &Answer,
         came: Decision,
         how: &str,
-    ) -> Verdict {
+    ) -> Judgement {
         let right = match expected {
             Answer::Only(decision) => *decision == came,
             Answer::OneOf(hops) => match came {

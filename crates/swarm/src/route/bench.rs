@@ -8,11 +8,11 @@ use iproute::ip::{Ip, IpError};
 use super::Case;
 use super::groups::Groups;
 use super::ipv6;
-use super::model::{Fate, Link, Model, refusal};
+use super::model::{Fate, LinkState, Model, refusal};
 use super::steps::{RouteCase, Step, Verb};
 use crate::case::{Digest, Stepped, Violation};
 
-pub(super) type Verdict = Result<(), Violation>;
+pub(super) type Judgement = Result<(), Violation>;
 
 /// The tables under test.
 pub struct Bench {
@@ -43,7 +43,7 @@ impl Stepped for Bench {
     type Step = Step;
 
     /// Does one step.
-    fn step(&mut self, number: usize, step: &Step) -> Verdict {
+    fn step(&mut self, number: usize, step: &Step) -> Judgement {
         self.step = format!("step {number}");
         match step {
             Step::Route(verb, route) => self.route(*verb, route)?,
@@ -90,7 +90,7 @@ impl Stepped for Bench {
 
     /// What is configured is written down and read back, and answers alike: but for IPv6 routes of which
     /// `replace` has made two alike, where the second is refused, as Linux refuses it.
-    fn finish(&mut self) -> Verdict {
+    fn finish(&mut self) -> Judgement {
         "the end".clone_into(&mut self.step);
         if self.ip.fib.len() > LARGE || ipv6::twins(&self.ip.fib.routes()) {
             return self.check_netlink();
@@ -164,7 +164,7 @@ impl Bench {
         Ok(Some(error))
     }
 
-    fn route(&mut self, verb: Verb, case: &RouteCase) -> Verdict {
+    fn route(&mut self, verb: Verb, case: &RouteCase) -> Judgement {
         let family = if case.addr.is_ipv6() { "-6 " } else { "" };
         let name = format!("{verb:?}").to_lowercase();
         let words = format!("{family}route {name} {}", case.words());
@@ -202,7 +202,7 @@ impl Bench {
         }
     }
 
-    fn link(&mut self, port: u8, up: bool, carrier: bool, ignore: [bool; 2]) -> Verdict {
+    fn link(&mut self, port: u8, up: bool, carrier: bool, ignore: [bool; 2]) -> Judgement {
         let state = if up { "up" } else { "down" };
         let on = if carrier { "on" } else { "off" };
         self.command(&format!("link set a{port} {state} carrier {on}"))?;
@@ -219,7 +219,7 @@ impl Bench {
     }
 
     /// Time passes, and resilient groups do what they want to do by then.
-    fn wait(&mut self, millis: u32) -> Verdict {
+    fn wait(&mut self, millis: u32) -> Judgement {
         let until = self.ip.now + Duration::from_millis(u64::from(millis));
         let mut wakes = 0;
         while let Some(at) = self.ip.fib.wake_at().filter(|at| *at <= until) {
@@ -236,7 +236,7 @@ impl Bench {
     }
 
     /// Words whose meaning the model does not know.
-    fn words(&mut self, words: &str) -> Verdict {
+    fn words(&mut self, words: &str) -> Judgement {
         if words.starts_with("sysctl") {
             // Sets one after the other, up to the first that is wrong.
             drop(self.ip.run(words));
@@ -253,12 +253,12 @@ impl Bench {
         for (port, link) in (0..).zip(&mut self.model.links) {
             let there = self.ip.fib.link(port);
             let ignore = [there.ignore_linkdown, there.ignore_linkdown_v6];
-            *link = Link { up: there.up, carrier: there.carrier, ignore };
+            *link = LinkState { up: there.up, carrier: there.carrier, ignore };
         }
     }
 
     /// Whatever the tables are, they are in order, and refer to nothing that is gone.
-    fn check(&mut self) -> Verdict {
+    fn check(&mut self) -> Judgement {
         let fib = &self.ip.fib;
         for v6 in [false, true] {
             if !fib.rules(v6).is_sorted_by_key(|rule| rule.priority) {
@@ -280,7 +280,7 @@ impl Bench {
         self.check_groups()
     }
 
-    fn check_groups(&mut self) -> Verdict {
+    fn check_groups(&mut self) -> Judgement {
         self.check_buckets()?;
         match self.groups.look(&self.ip.fib, &self.model, self.ip.now) {
             Ok(()) => Ok(()),
@@ -290,7 +290,7 @@ impl Bench {
 
     /// Every bucket of a resilient group belongs to a member of it, and to one in service if there is
     /// any.
-    fn check_buckets(&self) -> Verdict {
+    fn check_buckets(&self) -> Judgement {
         let fib = &self.ip.fib;
         for (id, object) in fib.objects().iter() {
             let members: Vec<u32> = object.members().iter().map(|member| member.id).collect();
@@ -311,7 +311,7 @@ impl Bench {
     }
 
     /// Routes and objects survive their netlink messages.
-    fn check_netlink(&self) -> Verdict {
+    fn check_netlink(&self) -> Judgement {
         for mut route in self.ip.fib.routes() {
             // Only those of the series of 2015 have a number.
             if matches!(route.algorithm, Algorithm::Modulo | Algorithm::Credit) {

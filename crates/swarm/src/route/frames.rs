@@ -3,7 +3,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use datapath::fib::{Fields, Flow};
+use datapath::fib::{Fields, HashInput};
 
 use super::values::any_address;
 use crate::draw::Draw;
@@ -14,7 +14,7 @@ pub struct Made {
     /// All of it.
     pub bytes: Vec<u8>,
     /// What a hash may read of it.
-    pub flow: Flow,
+    pub flow: HashInput,
 }
 
 /// One header chain: what it says, and what it carries.
@@ -47,7 +47,7 @@ pub fn any_packet(src: IpAddr, dst: IpAddr, draw: &mut Draw) -> Made {
     let chain = chain(src, dst, 3, draw);
     let Chain { fields, first, fragment, dont_fragment, .. } = chain;
     // A flow label of zero is none: that of a header further out stays.
-    let flow = Flow {
+    let flow = HashInput {
         outer: fields,
         l3_protocol: first,
         inner: chain.inner,

@@ -4,7 +4,7 @@
 use core::net::IpAddr;
 
 use datapath::fib::hash::{Policy, hash};
-use datapath::fib::{Fields, Flow, Settings};
+use datapath::fib::{Fields, HashInput, Settings};
 
 use crate::draw::Draw;
 
@@ -24,19 +24,19 @@ enum Part {
 
 /// A part of the packet itself, or of the packet in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Layer {
     Outer,
     Inner,
     Quoted,
 }
 
 /// Changes one part at a time, under each policy.
-pub fn check(settings: &Settings, flow: &Flow, draw: &mut Draw) -> Result<(), String> {
+pub fn check(settings: &Settings, flow: &HashInput, draw: &mut Draw) -> Result<(), String> {
     let fields = settings.hashed(flow.outer.dst.is_ipv6()).fields;
     for policy in [Policy::L3, Policy::L4, Policy::Inner, Policy::Custom] {
-        let of = |flow: &Flow| hash(policy, fields, settings.key, flow);
+        let of = |flow: &HashInput| hash(policy, fields, settings.key, flow);
         let whole = of(flow);
-        for place in [Place::Outer, Place::Inner, Place::Quoted] {
+        for place in [Layer::Outer, Layer::Inner, Layer::Quoted] {
             for (bit, part) in PARTS.into_iter().enumerate() {
                 let Some(other) = changed(flow, place, part, draw) else { continue };
                 let counts = counts(policy, fields.number(), flow, place, bit, part);
@@ -58,17 +58,24 @@ pub fn check(settings: &Settings, flow: &Flow, draw: &mut Draw) -> Result<(), St
 }
 
 /// Whether a part is hashed (`fib_multipath_hash`, `rt6_multipath_hash`).
-fn counts(policy: Policy, fields: u32, flow: &Flow, place: Place, bit: usize, part: Part) -> bool {
+fn counts(
+    policy: Policy,
+    fields: u32,
+    flow: &HashInput,
+    place: Layer,
+    bit: usize,
+    part: Part,
+) -> bool {
     let chosen = match policy {
-        Policy::Inner if flow.inner.is_some() => Place::Inner,
-        Policy::L3 if flow.quoted.is_some() => Place::Quoted,
+        Policy::Inner if flow.inner.is_some() => Layer::Inner,
+        Policy::L3 if flow.quoted.is_some() => Layer::Quoted,
         // Policy 2 does not look into errors (`ip_multipath_hash_inner`).
-        Policy::L3 | Policy::L4 | Policy::Inner => Place::Outer,
+        Policy::L3 | Policy::L4 | Policy::Inner => Layer::Outer,
         Policy::Custom => {
             let shift = match place {
-                Place::Outer => 0,
-                Place::Inner => 6,
-                Place::Quoted => return false,
+                Layer::Outer => 0,
+                Layer::Inner => 6,
+                Layer::Quoted => return false,
             };
             return fields >> shift & 1 << bit != 0;
         }
@@ -83,16 +90,16 @@ fn counts(policy: Policy, fields: u32, flow: &Flow, place: Place, bit: usize, pa
     place == chosen && is_hashed
 }
 
-fn of(flow: &Flow, place: Place) -> Option<Fields> {
+fn of(flow: &HashInput, place: Layer) -> Option<Fields> {
     match place {
-        Place::Outer => Some(flow.outer),
-        Place::Inner => flow.inner,
-        Place::Quoted => flow.quoted,
+        Layer::Outer => Some(flow.outer),
+        Layer::Inner => flow.inner,
+        Layer::Quoted => flow.quoted,
     }
 }
 
 /// The flow with another value in one part; `None` where there is no such part.
-fn changed(flow: &Flow, place: Place, part: Part, draw: &mut Draw) -> Option<Flow> {
+fn changed(flow: &HashInput, place: Layer, part: Part, draw: &mut Draw) -> Option<HashInput> {
     let mut fields = of(flow, place)?;
     let mut flow = *flow;
     let bit = draw.range(0..=15) as u16;
@@ -101,7 +108,7 @@ fn changed(flow: &Flow, place: Place, part: Part, draw: &mut Draw) -> Option<Flo
         Part::Dst => fields.dst = other_address(fields.dst, bit),
         Part::Protocol => {
             fields.protocol ^= 1 << (bit % 8);
-            if place == Place::Outer {
+            if place == Layer::Outer {
                 flow.l3_protocol ^= 1 << (bit % 8);
             }
         }
@@ -111,9 +118,9 @@ fn changed(flow: &Flow, place: Place, part: Part, draw: &mut Draw) -> Option<Flo
         Part::DstPort => fields.dst_port ^= 1 << bit,
     }
     match place {
-        Place::Outer => flow.outer = fields,
-        Place::Inner => flow.inner = Some(fields),
-        Place::Quoted => flow.quoted = Some(fields),
+        Layer::Outer => flow.outer = fields,
+        Layer::Inner => flow.inner = Some(fields),
+        Layer::Quoted => flow.quoted = Some(fields),
     }
     Some(flow)
 }
@@ -126,8 +133,8 @@ fn other_address(address: IpAddr, bit: u16) -> IpAddr {
     }
 }
 
-fn reversed(flow: &Flow) -> Flow {
-    Flow {
+fn reversed(flow: &HashInput) -> HashInput {
+    HashInput {
         outer: flow.outer.reversed(),
         inner: flow.inner.map(Fields::reversed),
         quoted: flow.quoted.map(Fields::reversed),

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use datapath::fib::{
-    Action, Algorithm, Decision, Fib, Flow, Hop, NextHop, Prefix, Route, RouteKey, RouteType,
+    Action, Algorithm, Decision, Fib, HashInput, Hop, NextHop, Prefix, Route, RouteKey, RouteType,
     TableId, Target,
 };
 
@@ -26,7 +26,7 @@ type Lists = BTreeMap<(u32, Prefix), Vec<Route>>;
 pub struct Model {
     lists: Lists,
     /// State of the interfaces.
-    pub links: Vec<Link>,
+    pub links: Vec<LinkState>,
     /// Next routers that do not answer.
     pub silent: Vec<Hop>,
     /// `fib_multipath_use_neigh`.
@@ -37,7 +37,7 @@ pub struct Model {
 
 /// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkState {
     /// Administratively up.
     pub up: bool,
     /// With a carrier.
@@ -71,7 +71,7 @@ pub enum Answer {
 impl Model {
     /// Interfaces that are up.
     pub fn new(ports: u8) -> Self {
-        let link = Link { up: true, carrier: true, ignore: [false; 2] };
+        let link = LinkState { up: true, carrier: true, ignore: [false; 2] };
         Self { links: vec![link; ports.into()], ..Self::default() }
     }
 
@@ -217,7 +217,7 @@ impl Model {
 
     /// The answer to a question: rules in order, in each table the longest prefix with a route that
     /// fits and has a next hop in service.
-    pub fn answer(&self, fib: &Fib, now: Instant, key: &RouteKey, flow: &Flow) -> Answer {
+    pub fn answer(&self, fib: &Fib, now: Instant, key: &RouteKey, flow: &HashInput) -> Answer {
         self.bucket.set(None);
         let rules = fib.rules(key.dst.is_ipv6());
         let mut index = 0;
@@ -323,7 +323,7 @@ impl Model {
         now: Instant,
         route: &Route,
         key: &RouteKey,
-        flow: &Flow,
+        flow: &HashInput,
     ) -> Answer {
         if matches!(route.kind, RouteType::Local | RouteType::Broadcast | RouteType::Anycast) {
             return Answer::Only(Decision::Local);

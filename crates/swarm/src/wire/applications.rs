@@ -8,7 +8,7 @@ use datapath::tcp::state::State;
 
 use super::bench::{Bench, LISTENER, SERVER};
 use super::calls::Call;
-use crate::oracle::tcp::{Broken, Flow};
+use crate::oracle::tcp::{Broken, ObservedFlow};
 
 impl Bench {
     pub(super) fn call(&mut self, call: &Call) -> Result<(), Broken> {
@@ -145,7 +145,7 @@ impl Bench {
             return Some(at);
         }
         let peer_next = u32::from(ports.0).wrapping_mul(0x85eb_ca6b);
-        let mut flow = Flow::new(ports, peer_next);
+        let mut flow = ObservedFlow::new(ports, peer_next);
         flow.active = true;
         self.flows.push(flow);
         Some(self.flows.len() - 1)

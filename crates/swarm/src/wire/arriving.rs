@@ -12,7 +12,7 @@ use super::icmp::Icmp;
 use super::segment::{Damage, Ends, Segment, in_ip, packets, set_checksum};
 use crate::oracle::frame::{self, Content, Options, flag, sum};
 use crate::oracle::insight;
-use crate::oracle::tcp::{Arrival, Broken, Flow, There};
+use crate::oracle::tcp::{Arrival, Broken, ObservedFlow, There};
 
 impl Bench {
     pub(super) fn ends(&self) -> Ends<'static> {
@@ -25,7 +25,7 @@ impl Bench {
             self.fresh += 1;
             let ports = (LISTENER, CLIENT + self.fresh);
             let peer_next = u32::from(self.fresh).wrapping_mul(0x9e37_79b9);
-            self.flows.push(Flow::new(ports, peer_next));
+            self.flows.push(ObservedFlow::new(ports, peer_next));
             return self.flows.len() - 1;
         }
         self.flows.len() - 1 - usize::from(counted) % self.flows.len()

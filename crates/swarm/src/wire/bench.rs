@@ -3,9 +3,9 @@
 use core::net::IpAddr;
 use std::collections::VecDeque;
 
-use datapath::host::{Host, Offloads, PortConfig};
+use datapath::host::{Host, Offloads, PortConfig, SocketId};
 use datapath::node::Port;
-use datapath::packet::Link;
+use datapath::packet::LinkHeader;
 use datapath::profile::Profile;
 use datapath::socket::Sockets;
 use datapath::tcp::TcpConfig;
@@ -15,7 +15,7 @@ use datapath::units::{Duration, Instant};
 use super::path::{Rerouted, possible_mtu};
 use super::{Setup, Step};
 use crate::case::Digest;
-use crate::oracle::tcp::{Broken, Flow};
+use crate::oracle::tcp::{Broken, ObservedFlow};
 
 /// Port of the listener.
 pub(super) const LISTENER: u16 = 8080;
@@ -52,7 +52,7 @@ pub(super) struct Bench {
     pub sockets: Sockets,
     /// Its open sockets and the flow of each.
     pub open: Vec<(i32, Option<usize>)>,
-    pub flows: Vec<Flow>,
+    pub flows: Vec<ObservedFlow>,
     pub digest: Digest,
     /// Flows of which the host has sent something that a peer would answer.
     pub to_answer: Vec<usize>,
@@ -80,7 +80,7 @@ pub(super) struct Bench {
     /// The largest value that `tcp_min_snd_mss` has had.
     pub lowest_mss: u32,
     /// Sockets whose writers wait for memory, and what was acknowledged when they began to.
-    pub writers: Vec<(u32, u64)>,
+    pub writers: Vec<(SocketId, u64)>,
     /// The sysctls that bear on what is sent when are what they are by default.
     pub by_default: bool,
     /// The kernel has RACK and proportional rate reduction.
@@ -98,7 +98,7 @@ impl Bench {
         let port = host.add_port(PortConfig {
             mtu,
             addresses: vec![(addresses[0], if setup.ipv6 { 64 } else { 24 })],
-            link: Link::None,
+            link: LinkHeader::None,
             offloads: Offloads { gso: has("gso"), tso: has("tso"), gro: has("gro") },
             orphans: has("orphans"),
             ..PortConfig::default()

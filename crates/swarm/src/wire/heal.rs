@@ -10,7 +10,7 @@ use super::bench::Bench;
 use super::calls::Call;
 use super::segment::{Acks, From, Segment, Stamps};
 use crate::oracle::frame::flag;
-use crate::oracle::tcp::{Broken, Flow, after};
+use crate::oracle::tcp::{Broken, ObservedFlow, after};
 
 /// Longer than the longest timeout (`TCP_RTO_MAX`, twice), in which something must be achieved.
 const PATIENCE: Duration = Duration::from_secs(250);
@@ -69,7 +69,7 @@ fn alive(bench: &Bench) -> Vec<Alive> {
         let timeout_us = u64::from(info.rto) << info.backoff.min(20);
         // `TCP_USER_TIMEOUT` counts from the first probe of a closed window until one takes the first
         // segment whole (`tcp_probe_timer`, `tcp_ack_probe`), which honest peers need not open.
-        let is_in_a_hurry = info.probes > 0 && tcp.config().user_timeout_ms > 0;
+        let is_in_a_hurry = info.probes > 0 && tcp.config().user_timeout_ms.is_some();
         let is_weary = timeout_us >= 1_000 * longest_ms || is_in_a_hurry;
         Some(Alive { at, segments: bench.flows[at].segments, is_weary })
     };
@@ -112,7 +112,7 @@ fn be_honest(bench: &mut Bench, setup: &Setup) -> Result<bool, Broken> {
 
 /// How far every flow has come.
 fn progress(bench: &Bench) -> Vec<(Option<u32>, Option<u32>)> {
-    let reached = |flow: &Flow| (flow.present().map(|out| out.acked), flow.host_ack);
+    let reached = |flow: &ObservedFlow| (flow.present().map(|out| out.acked), flow.host_ack);
     bench.flows.iter().map(reached).collect()
 }
 

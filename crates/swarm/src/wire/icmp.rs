@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::segment::{Acks, Ends, in_ip, octets};
 use crate::oracle::frame::{pseudo_sum, sum};
-use crate::oracle::tcp::Flow;
+use crate::oracle::tcp::ObservedFlow;
 
 /// An ICMP message that quotes a segment of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct Icmp {
 
 impl Icmp {
     /// The bytes of the whole packet.
-    pub fn bytes(&self, flow: &Flow, ends: &Ends<'_>) -> Vec<u8> {
+    pub fn bytes(&self, flow: &ObservedFlow, ends: &Ends<'_>) -> Vec<u8> {
         let back = Ends { peer: ends.host, host: ends.peer, ..*ends };
         let mut quoted = self.quoted_header(flow);
         quoted.truncate(usize::from(self.quoted));
@@ -55,7 +55,7 @@ impl Icmp {
     }
 
     /// The sequence number that is quoted.
-    pub fn number(&self, flow: &Flow) -> u32 {
+    pub fn number(&self, flow: &ObservedFlow) -> u32 {
         let base = flow.present().map_or(0, |out| match self.of {
             Acks::All => out.end,
             Acks::Old => out.acked,
@@ -63,7 +63,7 @@ impl Icmp {
         base.wrapping_add(self.seq as u32)
     }
 
-    fn quoted_header(&self, flow: &Flow) -> Vec<u8> {
+    fn quoted_header(&self, flow: &ObservedFlow) -> Vec<u8> {
         let mut header = Vec::with_capacity(20);
         header.extend_from_slice(&flow.ports.0.wrapping_add(self.port).to_be_bytes());
         header.extend_from_slice(&flow.ports.1.to_be_bytes());

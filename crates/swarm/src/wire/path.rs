@@ -1,5 +1,6 @@
 //! What device and route say about the MTU of the path, and when a connection must know it.
 
+use core::num::NonZeroU32;
 use datapath::fib::{Prefix, Route};
 
 use super::bench::Bench;
@@ -27,7 +28,7 @@ impl Bench {
         let mtu = possible_mtu(self.ipv6, mtu);
         self.one_mtu = false;
         let mut route = Route::on_link(Prefix::host(self.addresses[1]), self.port.0);
-        route.metrics.mtu = mtu;
+        route.metrics.mtu = NonZeroU32::new(mtu);
         self.host.fib_mut().replace(route).expect("a route to a neighbour");
         let flows = 0..self.flows.len();
         let segments = |at| self.look(at).map(|look| (at, look.info.segs_in));

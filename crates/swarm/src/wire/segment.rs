@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::oracle::frame::{flag, pseudo_sum, sum};
-use crate::oracle::tcp::Flow;
+use crate::oracle::tcp::ObservedFlow;
 
 /// A segment for the host. Numbers are relative to what is true when it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -171,7 +171,7 @@ pub struct Ends<'a> {
 
 impl Segment {
     /// The bytes of the TCP segment, its checksum right.
-    pub fn bytes(&self, flow: &Flow, ends: &Ends<'_>) -> Vec<u8> {
+    pub fn bytes(&self, flow: &ObservedFlow, ends: &Ends<'_>) -> Vec<u8> {
         let mut options = self.option_bytes(flow, ends.now_ms);
         let signature = self.signed.map(|right| {
             let at = options.len() + 2;
@@ -205,7 +205,7 @@ impl Segment {
         bytes
     }
 
-    fn number(&self, flow: &Flow) -> u32 {
+    fn number(&self, flow: &ObservedFlow) -> u32 {
         let base = match self.from {
             From::Next => flow.peer_next,
             From::Acked => flow.host_ack.unwrap_or(flow.peer_next),
@@ -215,7 +215,7 @@ impl Segment {
         base.wrapping_add(self.seq as u32)
     }
 
-    fn acknowledgment(&self, flow: &Flow) -> u32 {
+    fn acknowledgment(&self, flow: &ObservedFlow) -> u32 {
         if self.flags & flag::ACK == 0 {
             return self.ack as u32;
         }
@@ -226,7 +226,7 @@ impl Segment {
         base.wrapping_add(in_segments(flow, self.ack_segments)).wrapping_add(self.ack as u32)
     }
 
-    fn option_bytes(&self, flow: &Flow, now_ms: u64) -> Vec<u8> {
+    fn option_bytes(&self, flow: &ObservedFlow, now_ms: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         for option in &self.options {
             option.write(flow, &mut bytes);
@@ -247,7 +247,7 @@ impl Segment {
 }
 
 impl Choice {
-    fn write(&self, flow: &Flow, out: &mut Vec<u8>) {
+    fn write(&self, flow: &ObservedFlow, out: &mut Vec<u8>) {
         match self {
             Self::Mss(mss) => out.extend_from_slice(&[2, 4, (mss >> 8) as u8, *mss as u8]),
             Self::Scale(scale) => out.extend_from_slice(&[3, 3, *scale]),
@@ -286,7 +286,7 @@ impl Choice {
 }
 
 /// So many full segments of the host, in bytes.
-fn in_segments(flow: &Flow, count: i64) -> u32 {
+fn in_segments(flow: &ObservedFlow, count: i64) -> u32 {
     let full = if flow.longest == 0 { 1_000 } else { flow.longest };
     (count as u32).wrapping_mul(full)
 }

@@ -1,7 +1,7 @@
 //! From the data of a case to a [`World`].
 
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
-use core::num::{NonZeroU8, NonZeroU32};
+use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 use datapath::fib::hash::Policy;
 use datapath::fib::{Algorithm as Choice, Fib, NextHop, Prefix, Route, TableId};
 use datapath::host::{Host, Offloads, SharedBuffer};
@@ -12,7 +12,7 @@ use datapath::qdisc::police::Police;
 use datapath::qdisc::{Cx, Handle, Sched};
 use datapath::rng::{Ratio, Rng};
 use datapath::tcp::cc::Algorithm;
-use datapath::tcp::config::{PmtuDiscovery, TcpConfig};
+use datapath::tcp::config::{Linger2, PmtuDiscovery, TcpConfig};
 use datapath::tcp::md5;
 use datapath::units::{Duration, Instant, Rate};
 use iproute::tc::{Device, parse_filter, parse_police, parse_qdisc};
@@ -138,7 +138,7 @@ fn addresses_of(case: &Case, node: usize) -> [IpAddr; 2] {
 fn add_wire(topology: &mut Topology, case: &Case, index: usize, wire: &Wire) {
     let ends = wire.ends.map(|node| NodeId(node as u32));
     let link = |direction: &Direction, end: usize| LinkConfig {
-        cuts: case.nodes[wire.ends[end]].offload == Offload::Nic,
+        segments_super_packets: case.nodes[wire.ends[end]].offload == Offload::Nic,
         veth: wire.veth,
         ..link_config(direction)
     };
@@ -166,21 +166,21 @@ fn offloads(node: &Node) -> Offloads {
 }
 
 fn link_config(direction: &Direction) -> LinkConfig {
-    let trouble = &direction.trouble;
+    let impairments = &direction.impairments;
     let parts = |thousandths: u64| Ratio::from_millionths(thousandths * 1_000);
-    let rules = trouble.rules.iter().map(|rule| rule.parse().expect("words that are drawn"));
+    let rules = impairments.rules.iter().map(|rule| rule.parse().expect("words that are drawn"));
     LinkConfig {
         rate: rate(direction.kbit),
         delay: Duration::from_micros(direction.delay_us),
         ring: direction.ring.max(1),
         chances: Chances {
-            loss: parts(trouble.loss),
-            corruption: parts(trouble.corruption),
-            duplication: parts(trouble.duplication),
-            reordering: parts(trouble.reordering),
-            reorder_by: Duration::from_micros(trouble.reorder_us),
-            jitter: Duration::from_micros(trouble.jitter_us),
-            jitter_reorders: trouble.jitter_reorders,
+            loss: parts(impairments.loss),
+            corruption: parts(impairments.corruption),
+            duplication: parts(impairments.duplication),
+            reordering: parts(impairments.reordering),
+            reorder_by: Duration::from_micros(impairments.reorder_us),
+            jitter: Duration::from_micros(impairments.jitter_us),
+            jitter_reorders: impairments.jitter_reorders,
             ..Chances::default()
         },
         schedule: schedule(direction),
@@ -335,12 +335,12 @@ fn tcp_config(world: &World, node: usize, options: &Options, peer: IpAddr) -> Tc
         config.congestion_control = Algorithm::by_name(name).expect("a name that is drawn");
     }
     config.nodelay = options.nodelay;
-    config.send_buffer = options.sndbuf;
-    config.receive_buffer = options.rcvbuf;
+    config.send_buffer = NonZeroU32::new(options.sndbuf);
+    config.receive_buffer = NonZeroU32::new(options.rcvbuf);
     config.max_pacing_rate = if options.pacing > 0 { options.pacing } else { u64::MAX };
     config.keepalive = options.keepalive_s > 0;
-    config.user_timeout_ms = options.user_timeout_ms;
-    config.max_segment = options.maxseg;
+    config.user_timeout_ms = NonZeroU32::new(options.user_timeout_ms);
+    config.max_segment = NonZeroU16::new(options.maxseg);
     config.tos = options.tos;
     let socket = &mut config.socket;
     socket.keepalive_time_s = NonZeroU32::new(options.keepalive_s);
@@ -349,7 +349,7 @@ fn tcp_config(world: &World, node: usize, options: &Options, peer: IpAddr) -> Tc
     socket.window_clamp = NonZeroU32::new(options.window_clamp);
     socket.notsent_lowat = NonZeroU32::new(options.notsent_lowat);
     socket.rcvlowat = options.rcvlowat;
-    socket.linger2_s = options.linger2_s;
+    socket.linger2 = Linger2::from_option(options.linger2_s);
     if let Some(pmtu) = options.pmtu.checked_sub(1) {
         socket.pmtu_discovery = PmtuDiscovery::ALL[usize::from(pmtu) % PmtuDiscovery::ALL.len()];
     }

@@ -1,4 +1,4 @@
-//! How a world is drawn: small ones as likely as large ones, and each kind of trouble absent from
+//! How a world is drawn: small ones as likely as large ones, and each kind of impairment absent from
 //! many, so that what remains has time to show.
 
 mod flows;
@@ -6,7 +6,7 @@ mod flows;
 use datapath::profile::Profile;
 
 use super::build::DETOURS;
-use super::plan::{Case, Change, Direction, Node, Offload, Second, Trouble, What, Wire};
+use super::plan::{Case, Change, Direction, Impairments, Node, Offload, Second, What, Wire};
 use super::words;
 use crate::draw::Draw;
 use crate::qdisc::words as tc;
@@ -29,7 +29,7 @@ impl Size {
     pub const SMALL: Self = Self { heal_us: 4_000_000, flows: 4, packets: [30, 120] };
 }
 
-/// Which kinds of trouble a world has, and the bounds of its sizes.
+/// Which kinds of impairment a world has, and the bounds of its sizes.
 struct Mood {
     size: Size,
     /// Links lose, damage, double and delay.
@@ -174,7 +174,12 @@ fn wire(draw: &mut Draw, mood: &Mood, ends: [usize; 2]) -> Wire {
     let there = direction(draw, mood);
     // Many wires are the same in both directions; equal kinds of links share their lanes.
     let back = if draw.percent(50) {
-        Direction { tc: Vec::new(), police: None, trouble: Trouble::default(), ..there.clone() }
+        Direction {
+            tc: Vec::new(),
+            police: None,
+            impairments: Impairments::default(),
+            ..there.clone()
+        }
     } else {
         direction(draw, mood)
     };
@@ -198,10 +203,10 @@ fn direction(draw: &mut Draw, mood: &Mood) -> Direction {
         steps: Vec::new(),
         period_us: 0,
         ring: draw.log_range(1..=64) as u32,
-        trouble: if mood.troubled && draw.percent(45) {
-            trouble(draw, mood)
+        impairments: if mood.troubled && draw.percent(45) {
+            impairments(draw, mood)
         } else {
-            Trouble::default()
+            Impairments::default()
         },
         tc: if mood.queues && draw.percent(45) { tc::build(draw) } else { Vec::new() },
         police: draw.maybe(if mood.queues { 10 } else { 0 }, tc::police),
@@ -228,7 +233,7 @@ fn schedules(draw: &mut Draw, mood: &Mood, wires: &mut [Wire]) {
     }
 }
 
-fn trouble(draw: &mut Draw, mood: &Mood) -> Trouble {
+fn impairments(draw: &mut Draw, mood: &Mood) -> Impairments {
     let mut parts = |chance: u64, most: u64| {
         if draw.percent(chance) { draw.log_range(1..=most) } else { 0 }
     };
@@ -241,7 +246,7 @@ fn trouble(draw: &mut Draw, mood: &Mood) -> Trouble {
     let jitter_reorders = jitter_us > 0 && draw.percent(50);
     let count = if draw.percent(35) { draw.range(1..=3) } else { 0 };
     let rules = (0..count).map(|_| rule(draw, mood)).collect();
-    Trouble {
+    Impairments {
         loss,
         corruption,
         duplication,
@@ -349,6 +354,7 @@ fn change(
 /// Whether packets may come out of a wire twice.
 fn copies(wire: &Wire) -> bool {
     [&wire.there, &wire.back].into_iter().any(|direction| {
-        direction.trouble.copies() || direction.tc.iter().any(|words| words.contains("duplicate"))
+        direction.impairments.copies()
+            || direction.tc.iter().any(|words| words.contains("duplicate"))
     })
 }

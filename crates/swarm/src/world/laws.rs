@@ -361,7 +361,7 @@ impl Play<'_> {
     /// Whether links make copies.
     fn copies(&self) -> bool {
         let mut links = self.case.wires.iter().flat_map(|wire| [&wire.there, &wire.back]);
-        links.any(|link| link.trouble.copies())
+        links.any(|link| link.impairments.copies())
     }
 
     /// The smallest MTU that there ever was.

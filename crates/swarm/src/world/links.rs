@@ -8,11 +8,11 @@ use datapath::reason::Reason;
 use datapath::units::{Duration, Instant, NANOS_PER_SEC};
 use std::collections::VecDeque;
 
-use super::plan::{Direction, Trouble};
+use super::plan::{Direction, Impairments};
 
 /// One direction of a wire.
 #[derive(Debug, Default)]
-pub struct Link {
+pub struct LinkModel {
     /// bit/s; 0 takes no time.
     rate: u64,
     delay: Duration,
@@ -82,12 +82,12 @@ fn sizes(packet: &Packet) -> (u32, u64) {
     (headers - link + u32::from(packet.meta.gso_size), wire)
 }
 
-/// Whether trouble keeps the order in which packets are put on a link.
-fn keeps_order(trouble: &Trouble) -> bool {
+/// Whether impairments keeps the order in which packets are put on a link.
+fn keeps_order(impairments: &Impairments) -> bool {
     let moves = |rule: &String| ["dup", "delay", "hold"].iter().any(|word| rule.contains(word));
-    trouble.reordering == 0
-        && !(trouble.jitter_us > 0 && trouble.jitter_reorders)
-        && !trouble.rules.iter().any(moves)
+    impairments.reordering == 0
+        && !(impairments.jitter_us > 0 && impairments.jitter_reorders)
+        && !impairments.rules.iter().any(moves)
 }
 
 /// Whether what is sent later never has a shorter way.
@@ -99,7 +99,7 @@ fn delays_grow(plan: &Direction) -> bool {
 /// Changes that are counted; what carries on for longer is not looked at any more.
 const CHANGES_MAX: u128 = 1_000;
 
-impl Link {
+impl LinkModel {
     /// A link as it is planned, behind a port with this MTU.
     pub fn new(plan: &Direction, mtu: u32) -> Self {
         Self {
@@ -108,9 +108,9 @@ impl Link {
             mtu,
             steps: plan.steps.clone(),
             period_us: plan.period_us,
-            sound: plan.trouble == Trouble::default(),
-            ordered: keeps_order(&plan.trouble) && delays_grow(plan),
-            copies: plan.trouble.copies(),
+            sound: plan.impairments == Impairments::default(),
+            ordered: keeps_order(&plan.impairments) && delays_grow(plan),
+            copies: plan.impairments.copies(),
             ..Self::default()
         }
     }

@@ -1,4 +1,4 @@
-//! Whole worlds: hosts and routers with queues, trouble on their links, applications that behave
+//! Whole worlds: hosts and routers with queues, impairments on their links, applications that behave
 //! and others that do not, and changes while all this runs. In the end everything is healed, and
 //! every flow has to end.
 //!

@@ -126,7 +126,7 @@ pub struct Direction {
     pub ring: u32,
     /// What goes wrong.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub trouble: Trouble,
+    pub impairments: Impairments,
     /// `tc` commands for the port, in order.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tc: Vec<String>,
@@ -141,7 +141,7 @@ pub struct Direction {
 /// What goes wrong on a link, in parts of a thousand and µs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trouble {
+pub struct Impairments {
     /// Packets that are lost.
     #[serde(default, skip_serializing_if = "is_default")]
     pub loss: u64,
@@ -168,7 +168,7 @@ pub struct Trouble {
     pub rules: Vec<String>,
 }
 
-impl Trouble {
+impl Impairments {
     /// Whether it lets packets come twice.
     pub fn copies(&self) -> bool {
         self.duplication > 0 || self.rules.iter().any(|rule| rule.contains("dup"))

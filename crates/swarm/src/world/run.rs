@@ -212,7 +212,7 @@ impl<'a> Play<'a> {
     }
 
     /// The witness hears what is done to a link.
-    fn tell_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::Link)) {
+    fn tell_witness(&self, link: LinkId, tell: impl FnOnce(&mut links::LinkModel)) {
         if let Some(witness) = &self.witness {
             tell(&mut witness.borrow_mut().ways[link.0 as usize]);
         }
@@ -259,9 +259,9 @@ impl<'a> Play<'a> {
             for (end, direction) in [&plan.there, &plan.back].into_iter().enumerate() {
                 let link = link_of(wire, end);
                 let state = self.built.world.link_mut(link);
-                state.end_trouble();
+                state.end_impairments();
                 let slow = state.rate().is_some_and(|rate| rate < SLOWEST);
-                self.tell_witness(link, links::Link::heal);
+                self.tell_witness(link, links::LinkModel::heal);
                 if slow {
                     self.set_rate(link, Some(SLOWEST));
                 }
@@ -293,10 +293,9 @@ impl<'a> Play<'a> {
     fn close_the_rest(&mut self) {
         for node in 0..self.case.nodes.len() {
             self.built.world.with_host(NodeId(node as u32), |now, host| {
-                let open: Vec<u32> =
-                    host.tcp_connections().map(datapath::tcp::Connection::id).collect();
+                let open: Vec<_> = host.tcp_connection_ids().collect();
                 for id in open {
-                    host.tcp_close(now, id);
+                    host.tcp_close(now, id).expect("is open");
                 }
             });
         }
@@ -319,7 +318,8 @@ fn witness(case: &Case, world: &World) -> Witness {
         }
     }
     let ends = world.links().map(|(_, link)| (link.from.0, link.to.0)).collect();
-    let planned = |wire: &Wire| [&wire.there, &wire.back].map(|it| links::Link::new(it, wire.mtu));
+    let planned =
+        |wire: &Wire| [&wire.there, &wire.back].map(|it| links::LinkModel::new(it, wire.mtu));
     let ways = case.wires.iter().flat_map(planned).collect();
     Witness::new(owners, case.nodes.len(), (ends, ways))
 }
@@ -361,7 +361,7 @@ fn look_at(built: &Built) -> String {
     let world = &built.world;
     // How many events there were is the engine's affair: a stop makes some of them necessary.
     let stats = WorldStats { events: 0, ..*world.stats() };
-    let mut seen = format!("{:?} {stats:?} heard {}\n", world.now(), world.all_heard());
+    let mut seen = format!("{:?} {stats:?} heard {}\n", world.now(), world.all_notified());
     let mut line = |what: &dyn core::fmt::Debug| writeln!(seen, "{what:?}").expect("memory");
     for (id, link) in world.links() {
         line(&(id, link.stats, world.in_flight(id), link.rule_hits()));

@@ -1,6 +1,6 @@
 //! Simpler worlds.
 
-use super::plan::{App, Case, Direction, Ending, Node, Options, Reading, Trouble, What};
+use super::plan::{App, Case, Direction, Ending, Impairments, Node, Options, Reading, What};
 use crate::shrink::without_parts;
 
 /// Takes changes that may make a case simpler.
@@ -74,8 +74,13 @@ fn direction(case: &Case, wire: usize, end: usize, with: &mut Changes<'_>) {
     };
     let now = [&case.wires[wire].there, &case.wires[wire].back][end].clone();
     let mut to = |direction: Direction| with(&|case| set(case, direction.clone()));
-    to(Direction { trouble: Trouble::default(), tc: Vec::new(), police: None, ..now.clone() });
-    to(Direction { trouble: Trouble::default(), ..now.clone() });
+    to(Direction {
+        impairments: Impairments::default(),
+        tc: Vec::new(),
+        police: None,
+        ..now.clone()
+    });
+    to(Direction { impairments: Impairments::default(), ..now.clone() });
     for tc in without_parts(&now.tc) {
         to(Direction { tc, ..now.clone() });
     }
@@ -88,22 +93,22 @@ fn direction(case: &Case, wire: usize, end: usize, with: &mut Changes<'_>) {
     to(Direction { period_us: 0, ..now.clone() });
     to(Direction { ring: 1, ..now.clone() });
     to(Direction { delay_us: now.delay_us.min(1_000), ..now.clone() });
-    let trouble = &now.trouble;
-    for rules in without_parts(&trouble.rules) {
-        to(Direction { trouble: Trouble { rules, ..trouble.clone() }, ..now.clone() });
+    let impairments = &now.impairments;
+    for rules in without_parts(&impairments.rules) {
+        to(Direction { impairments: Impairments { rules, ..impairments.clone() }, ..now.clone() });
     }
-    let zero: [fn(&mut Trouble); 6] = [
-        |trouble| trouble.loss = 0,
-        |trouble| trouble.corruption = 0,
-        |trouble| trouble.duplication = 0,
-        |trouble| trouble.reordering = 0,
-        |trouble| trouble.jitter_us = 0,
-        |trouble| trouble.jitter_reorders = false,
+    let zero: [fn(&mut Impairments); 6] = [
+        |impairments| impairments.loss = 0,
+        |impairments| impairments.corruption = 0,
+        |impairments| impairments.duplication = 0,
+        |impairments| impairments.reordering = 0,
+        |impairments| impairments.jitter_us = 0,
+        |impairments| impairments.jitter_reorders = false,
     ];
     for zero in zero {
-        let mut trouble = trouble.clone();
-        zero(&mut trouble);
-        to(Direction { trouble, ..now.clone() });
+        let mut impairments = impairments.clone();
+        zero(&mut impairments);
+        to(Direction { impairments, ..now.clone() });
     }
 }
 

@@ -3,7 +3,7 @@
 //! everything, closes, and connects no more.
 
 use core::net::SocketAddr;
-use datapath::host::TcpRead;
+use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
@@ -11,6 +11,9 @@ use sim::app::{App, AppCx, AppReport};
 
 use super::ledger::{Entry, Ledger};
 use super::plan::{Ending, Manners, Reading};
+
+/// What a call with a socket relies on.
+const OPEN: &str = "what is over is not in the list";
 
 /// One end of a flow: connects, or accepts.
 #[derive(Debug)]
@@ -29,13 +32,13 @@ pub struct Talk {
 #[derive(Debug)]
 enum Role {
     Client { local: SocketAddr, remote: SocketAddr, left: u32, fast_open: bool },
-    Server { local: SocketAddr, backlog: u32, fast_open: u32, listener: Option<u32> },
+    Server { local: SocketAddr, backlog: u32, fast_open: u32, listener: Option<SocketId> },
 }
 
 /// One connection.
 #[derive(Debug)]
 struct Dialogue {
-    socket: u32,
+    socket: SocketId,
     /// Its place in the ledger.
     entry: usize,
     begun: Instant,
@@ -108,7 +111,7 @@ impl Talk {
         self.go_on(cx);
     }
 
-    fn begin(&mut self, cx: &mut AppCx<'_>, socket: u32, active: bool) {
+    fn begin(&mut self, cx: &mut AppCx<'_>, socket: SocketId, active: bool) {
         cx.own(socket);
         let Some(tcp) = cx.host.tcp_connection(socket) else { return };
         let mut ledger = self.ledger.borrow_mut();
@@ -211,9 +214,9 @@ impl Dialogue {
         if at <= cx.now && !healed {
             if matches!(manners.ending, Ending::Abort(_)) {
                 entry.aborted = true;
-                cx.host.tcp_abort(cx.now, self.socket);
+                cx.host.tcp_abort(cx.now, self.socket).expect(OPEN);
             } else {
-                cx.host.tcp_close(cx.now, self.socket);
+                cx.host.tcp_close(cx.now, self.socket).expect(OPEN);
             }
             entry.closed = true;
             self.over = true;
@@ -240,7 +243,7 @@ impl Dialogue {
             wake = self.read_at;
         }
         while self.allowance > 0 && !entry.eof {
-            match cx.host.tcp_read(cx.now, self.socket, self.allowance) {
+            match cx.host.tcp_read(cx.now, self.socket, self.allowance).expect(OPEN) {
                 TcpRead::Data(bytes) => {
                     self.allowance -= if self.allowance == u64::MAX { 0 } else { bytes };
                     entry.read += bytes;
@@ -264,12 +267,12 @@ impl Dialogue {
 
     fn fail(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) {
         (entry.failed, entry.failed_at) = (true, cx.now);
-        entry.error = cx.host.tcp_take_any_error(self.socket);
+        entry.error = cx.host.tcp_take_any_error(self.socket).expect(OPEN);
         self.close(cx, entry);
     }
 
     fn close(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) {
-        cx.host.tcp_close(cx.now, self.socket);
+        cx.host.tcp_close(cx.now, self.socket).expect(OPEN);
         entry.closed = true;
         self.over = true;
     }
@@ -289,7 +292,8 @@ impl Dialogue {
             (self.left, self.write_at) = (self.left.min(manners.chunk), cx.now);
         }
         while self.left > 0 && cx.now >= self.write_at {
-            let taken = cx.host.tcp_write(cx.now, self.socket, self.left.min(manners.chunk));
+            let taken =
+                cx.host.tcp_write(cx.now, self.socket, self.left.min(manners.chunk)).expect(OPEN);
             if taken == 0 {
                 return Instant::FAR_FUTURE;
             }
@@ -319,13 +323,13 @@ impl Dialogue {
         if shuts && !self.shut && (gives_up || !is_connecting(cx, self.socket)) {
             self.shut = true;
             entry.aborted |= is_connecting(cx, self.socket);
-            cx.host.tcp_shutdown(cx.now, self.socket);
+            cx.host.tcp_shutdown(cx.now, self.socket).expect(OPEN);
         }
     }
 }
 
 /// It has not been established yet, so that it cannot be shut down.
-fn is_connecting(cx: &AppCx<'_>, socket: u32) -> bool {
+fn is_connecting(cx: &AppCx<'_>, socket: SocketId) -> bool {
     use datapath::tcp::state::State;
     cx.host.tcp_connection(socket).is_some_and(|tcp| tcp.state() == State::SynSent)
 }
@@ -354,7 +358,7 @@ impl App for Talk {
         if let Role::Server { listener: Some(listener), .. } = self.role
             && ready.socket == listener
         {
-            while let Some(socket) = cx.host.tcp_accept(cx.now, listener) {
+            while let Some(socket) = cx.host.tcp_accept(cx.now, listener).expect(OPEN) {
                 self.begin(cx, socket, false);
             }
         }

@@ -6,10 +6,10 @@ use datapath::packet::{Flaws, Network, Packet, Tcp, TcpFlags, Transport};
 use datapath::reason::Reason;
 use datapath::units::Instant;
 use sim::link::{LinkId, NodeId};
-use sim::record::{Observer, Place};
+use sim::record::{DropPlace, Observer};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::links::Link;
+use super::links::LinkModel;
 use crate::case::Violation;
 
 /// Segments that went past a place.
@@ -117,7 +117,7 @@ pub struct Witness {
     /// Between these, fragments were on the way: not every header was seen.
     cut: BTreeSet<(IpAddr, IpAddr)>,
     /// What links do.
-    pub ways: Vec<Link>,
+    pub ways: Vec<LinkModel>,
     /// Streams of which some bytes never came, though they were acknowledged: SYN cookies of Linux
     /// let that happen, and nothing else may.
     pub skipped: BTreeSet<(SocketAddr, SocketAddr)>,
@@ -137,7 +137,7 @@ impl Witness {
     pub fn new(
         owners: BTreeMap<IpAddr, NodeId>,
         nodes: usize,
-        (ends, ways): (Vec<(NodeId, NodeId)>, Vec<Link>),
+        (ends, ways): (Vec<(NodeId, NodeId)>, Vec<LinkModel>),
     ) -> Self {
         Self {
             owners,
@@ -409,11 +409,11 @@ impl Observer for Witness {
         }
     }
 
-    fn dropped(&mut self, now: Instant, place: Place, reason: Reason, packet: &Packet) {
+    fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, packet: &Packet) {
         let segments = u64::from(packet.segments());
         match place {
-            Place::Node(node) => self.nodes[node.0 as usize].dropped += segments,
-            Place::Link(link) => {
+            DropPlace::Node(node) => self.nodes[node.0 as usize].dropped += segments,
+            DropPlace::Link(link) => {
                 self.links[link.0 as usize].dropped += segments;
                 let verdict = self.ways[link.0 as usize].dropped(reason, packet);
                 self.judge_link(now, link, verdict);
@@ -423,7 +423,7 @@ impl Observer for Witness {
         match packet.transport {
             Transport::Tcp(_) => {
                 let at_home =
-                    place == Place::Node(*self.owners.get(&ends.0.ip()).unwrap_or(&NOBODY));
+                    place == DropPlace::Node(*self.owners.get(&ends.0.ip()).unwrap_or(&NOBODY));
                 let stream = self.streams.entry(ends).or_default();
                 stream.dropped += segments;
                 if at_home {

@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::packet::seq::Seq;
 use crate::packet::{
-    Body, DEFAULT_TTL, Ipv4, Ipv6, Link, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
+    Body, DEFAULT_TTL, Ipv4, Ipv6, LinkHeader, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
     Transport,
 };
 use crate::reason::Reason;
@@ -41,7 +41,7 @@ impl Host {
         let opens = place.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::SYN));
         if opens
             && let reopens @ Some(_) =
-                self.tcp_connection(id).and_then(|tcp| tcp.yields_to(place, now))
+                self.connection_at(id).and_then(|tcp| tcp.yields_to(place, now))
             && let Some((local, remote)) = ends_of(place)
             && self.listener_for(local).is_some()
         {
@@ -101,7 +101,7 @@ impl Host {
         };
         self.tcp_stack().mib.out_rsts += 1;
         let reset = Packet {
-            link: Link::None,
+            link: LinkHeader::None,
             network,
             transport: Transport::Tcp(header),
             body: Body::default(),

@@ -1,7 +1,7 @@
 //! What applications do with TCP sockets (`tcp_v4_connect`, `tcp_sendmsg`, `tcp_close`, …).
 
 use super::TcpSocket;
-use crate::host::{Host, SocketError};
+use crate::host::{Host, SocketError, SocketId};
 use crate::tcp::config::TcpConfig;
 use crate::tcp::{Connection, Gate, SocketError as NetworkError, TcpRead};
 use crate::units::Instant;
@@ -20,7 +20,7 @@ impl Host {
         local: SocketAddr,
         remote: SocketAddr,
         config: &TcpConfig,
-    ) -> Result<u32, SocketError> {
+    ) -> Result<SocketId, SocketError> {
         self.tcp_connect_with(now, local, remote, config, None)
     }
 
@@ -35,7 +35,7 @@ impl Host {
         remote: SocketAddr,
         config: &TcpConfig,
         fast_open: Option<u64>,
-    ) -> Result<u32, SocketError> {
+    ) -> Result<SocketId, SocketError> {
         let local = self.bind_local(local, remote)?;
         let ends = self.endpoints(now, local, remote, config);
         let id = self.reserve_socket(now);
@@ -44,56 +44,97 @@ impl Host {
         let connection =
             self.with_cx(now, gate, |cx| Connection::connect(id, config, ends, fast_open, cx));
         self.install_connection(id, connection, None);
-        Ok(id)
+        Ok(self.sockets.id(id))
     }
 
     /// Writes up to `bytes`; gives how many were taken (0: wait for `WRITABLE`).
-    pub fn tcp_write(&mut self, now: Instant, id: u32, bytes: u64) -> u64 {
-        self.with_connection(now, id, |tcp, cx| tcp.write(bytes, false, cx)).unwrap_or(0)
+    ///
+    /// # Errors
+    /// It is not an open connection.
+    pub fn tcp_write(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        bytes: u64,
+    ) -> Result<u64, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        let taken = self.with_connection(now, slot, |tcp, cx| tcp.write(bytes, false, cx));
+        taken.ok_or(SocketError::WrongKind)
     }
 
     /// Reads up to `max` bytes.
-    pub fn tcp_read(&mut self, now: Instant, id: u32, max: u64) -> TcpRead {
-        if self.tcp_connection(id).is_some_and(Connection::would_block) {
-            return TcpRead::WouldBlock;
+    ///
+    /// # Errors
+    /// It is not an open connection.
+    pub fn tcp_read(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        max: u64,
+    ) -> Result<TcpRead, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        if self.connection_at(slot).is_some_and(Connection::would_block) {
+            return Ok(TcpRead::WouldBlock);
         }
-        self.with_connection(now, id, |tcp, cx| tcp.read(max, cx)).unwrap_or(TcpRead::Reset)
+        let read = self.with_connection(now, slot, |tcp, cx| tcp.read(max, cx));
+        read.ok_or(SocketError::WrongKind)
     }
 
     /// `shutdown(SHUT_WR)`.
-    pub fn tcp_shutdown(&mut self, now: Instant, id: u32) {
-        self.with_connection(now, id, Connection::shutdown_write);
+    ///
+    /// # Errors
+    /// It is not an open connection.
+    pub fn tcp_shutdown(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with_tcp(now, id, Connection::shutdown_write)
     }
 
     /// `close(2)`.
-    pub fn tcp_close(&mut self, now: Instant, id: u32) {
-        match self.tcp_socket_mut(id) {
-            Some(TcpSocket::Connection(_)) => {
-                self.with_connection(now, id, Connection::close);
+    ///
+    /// # Errors
+    /// It is not an open TCP socket.
+    pub fn tcp_close(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        let slot = self.sockets.slot(id)?;
+        match self.tcp_socket_mut(slot).ok_or(SocketError::WrongKind)? {
+            TcpSocket::Connection(_) => self.with_tcp(now, id, Connection::close),
+            TcpSocket::Listener(_) => {
+                self.close_listener(now, slot);
+                Ok(())
             }
-            Some(TcpSocket::Listener(_)) => self.close_listener(now, id),
-            None => {}
         }
     }
 
     /// Resets the connection.
-    pub fn tcp_abort(&mut self, now: Instant, id: u32) {
-        self.with_connection(now, id, Connection::abort);
+    ///
+    /// # Errors
+    /// It is not an open connection.
+    pub fn tcp_abort(&mut self, now: Instant, id: SocketId) -> Result<(), SocketError> {
+        self.with_tcp(now, id, Connection::abort)
     }
 
     /// `getsockopt(SO_ERROR)`.
-    pub fn tcp_take_any_error(&mut self, id: u32) -> Option<NetworkError> {
-        match self.tcp_socket_mut(id)? {
-            TcpSocket::Connection(socket) => socket.connection.take_any_error(),
-            TcpSocket::Listener(_) => None,
+    ///
+    /// # Errors
+    /// It is not an open TCP socket.
+    pub fn tcp_take_any_error(
+        &mut self,
+        id: SocketId,
+    ) -> Result<Option<NetworkError>, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        match self.tcp_socket_mut(slot).ok_or(SocketError::WrongKind)? {
+            TcpSocket::Connection(socket) => Ok(socket.connection.take_any_error()),
+            TcpSocket::Listener(_) => Ok(None),
         }
     }
 
     /// The error that ended a connection, once.
-    pub fn tcp_take_error(&mut self, id: u32) -> Option<NetworkError> {
-        match self.tcp_socket_mut(id)? {
-            TcpSocket::Connection(socket) => socket.connection.take_error(),
-            TcpSocket::Listener(_) => None,
+    ///
+    /// # Errors
+    /// It is not an open TCP socket.
+    pub fn tcp_take_error(&mut self, id: SocketId) -> Result<Option<NetworkError>, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        match self.tcp_socket_mut(slot).ok_or(SocketError::WrongKind)? {
+            TcpSocket::Connection(socket) => Ok(socket.connection.take_error()),
+            TcpSocket::Listener(_) => Ok(None),
         }
     }
 }

@@ -28,8 +28,8 @@ impl Host {
         let matching = self.fib().matching(&crate::fib::RouteKey::to(remote.ip()));
         let ecn = matching.as_ref().is_some_and(|route| route.features.contains(Features::ECN));
         let mut route = matching.map(|route| route.metrics).unwrap_or_default();
-        if route.mtu > 0 {
-            mtu = mtu.min(route.mtu);
+        if let Some(by_route) = route.mtu {
+            mtu = mtu.min(by_route.get());
         }
         // MSS follows the route; what ICMP has told narrows the path only.
         let advertised = mtu;

@@ -81,7 +81,7 @@ fn a_departure_time_ends_where_the_packet_arrives() {
 fn received_bytes_are_those_of_the_link_that_they_came_by() {
     let mut host = idle_router();
     assert_eq!(sent_of(&mut host, ms(0), 1), 1);
-    host.port_config_mut(Port(1)).link = Link::Ethernet {
+    host.port_config_mut(Port(1)).link = LinkHeader::Ethernet {
         dst: crate::packet::MacAddr::default(),
         src: crate::packet::MacAddr::default(),
     };
@@ -92,9 +92,9 @@ fn received_bytes_are_those_of_the_link_that_they_came_by() {
     assert_eq!(host.port(Port(0)).stats.rx_bytes - before, u64::from(one().wire_len()));
 }
 
-/// Room that is owed is there at its time, whether something waits for it or comes later.
+/// Room of a deferred completion is there at its time, whether something waits for it or comes later.
 #[test]
-fn owed_room_comes_by_itself() {
+fn deferred_room_comes_by_itself() {
     let mut host = idle_router();
     assert_eq!(sent_of(&mut host, ms(0), 1), 1);
     assert!(host.credit_at(ms(0), Port(1), ms(5)));
@@ -130,7 +130,7 @@ fn room_comes_back_in_the_order_of_the_packets() {
     assert_eq!(host.port(Port(1)).room(), 2);
 }
 
-/// A chain of segments goes beyond the room; what is owed for its segments makes up for that, one
+/// A chain of segments goes beyond the room; the deferred completions of its segments make up for that, one
 /// by one.
 #[test]
 fn a_chain_is_sent_on_credit() {
@@ -183,7 +183,7 @@ fn a_chain_ends_with_its_interface() {
 
 /// Two packets in a device that holds two: each makes room at its time.
 #[test]
-fn owed_room_is_kept_in_order() {
+fn deferred_room_is_kept_in_order() {
     let mut host = idle_router();
     host.grant(ms(0), Port(1), 1);
     assert_eq!(sent_of(&mut host, ms(0), 2), 2);
@@ -252,7 +252,7 @@ fn more_room_than_was_granted_is_refused_loudly() {
 
 #[test]
 #[should_panic(expected = "that no packet has taken")]
-fn room_is_owed_once() {
+fn room_is_deferred_once() {
     let mut host = idle_router();
     assert_eq!(sent_of(&mut host, ms(0), 1), 1);
     assert!(host.credit_at(ms(0), Port(1), ms(5)));
@@ -260,8 +260,8 @@ fn room_is_owed_once() {
 }
 
 #[test]
-#[should_panic(expected = "that it is owed at")]
-fn room_that_is_owed_is_not_given_back_before() {
+#[should_panic(expected = "whose completion is deferred to")]
+fn deferred_room_is_not_given_back_before() {
     let mut host = idle_router();
     assert_eq!(sent_of(&mut host, ms(0), 1), 1);
     assert!(host.credit_at(ms(0), Port(1), ms(5)));

@@ -21,8 +21,8 @@ struct Path {
     busy: [Option<Instant>; 2],
     flying: BTreeMap<(Instant, u64), (usize, Packet)>,
     count: u64,
-    socket: u32,
-    accepted: Option<u32>,
+    socket: SocketId,
+    accepted: Option<SocketId>,
     /// Bytes that the application still has.
     left: u64,
     /// Data packets by number that do not arrive.
@@ -44,7 +44,7 @@ impl Path {
         receiver.tcp_listen(ms(1), at("10.0.0.2:80"), &TcpConfig::default());
         let (local, remote) = (at("10.0.0.1:4000"), at("10.0.0.2:80"));
         let socket = sender.tcp_connect(ms(1), local, remote, config).expect("a port is free");
-        sender.with_tcp(ms(1), socket, Connection::steer_by_rate);
+        sender.with_tcp(ms(1), socket, Connection::steer_by_rate).expect("open");
         Self {
             hosts: [sender, receiver],
             now: ms(1),
@@ -91,10 +91,10 @@ impl Path {
     fn applications(&mut self) {
         let [sender, receiver] = &mut self.hosts;
         if self.left > 0 {
-            self.left -= sender.tcp_write(self.now, self.socket, self.left);
+            self.left -= sender.tcp_write(self.now, self.socket, self.left).expect("open");
         }
         if let Some(socket) = self.accepted {
-            receiver.tcp_read(self.now, socket, u64::MAX);
+            receiver.tcp_read(self.now, socket, u64::MAX).expect("open");
         }
     }
 
@@ -106,7 +106,7 @@ impl Path {
                 Poll::Send { .. } => self.transmit(side, place.take()),
                 Poll::Ready(ready) if side == 1 => {
                     self.accepted.get_or_insert(ready.socket);
-                    if let Some(socket) = self.hosts[1].tcp_accept(self.now, ready.socket) {
+                    if let Ok(Some(socket)) = self.hosts[1].tcp_accept(self.now, ready.socket) {
                         self.accepted = Some(socket);
                     }
                 }
@@ -137,7 +137,8 @@ impl Path {
     }
 
     fn with_module(&mut self, act: impl FnOnce(&mut RateBased)) {
-        self.hosts[0].with_tcp(self.now, self.socket, |tcp, _| act(tcp.rate_based()));
+        let changed = self.hosts[0].with_tcp(self.now, self.socket, |tcp, _| act(tcp.rate_based()));
+        changed.expect("open");
     }
 
     fn window(&self) -> Window {

@@ -11,7 +11,7 @@ const V6: [Ipv6Addr; 2] =
     [Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1)];
 
 /// A host with both addresses, a socket bound to port 5000 of each, and room on the wire.
-fn host() -> (Host, [u32; 2]) {
+fn host() -> (Host, [SocketId; 2]) {
     let mut host = Host::new();
     let addresses = vec![(IpAddr::V4(V4[1]), 24), (IpAddr::V6(V6[1]), 64)];
     host.add_port(PortConfig { addresses, ..PortConfig::default() });
@@ -126,9 +126,10 @@ fn check(ipv6: bool, cases: &[Case<'_>]) {
             receive(&mut host, ms(0), fragment(ipv6, *one));
         }
         let outputs = outputs(&mut host, ms(0));
-        let lens: Vec<u32> = std::iter::from_fn(|| host.datagram_read(ids[usize::from(ipv6)]))
-            .map(|datagram| datagram.body.len)
-            .collect();
+        let lens: Vec<u32> =
+            std::iter::from_fn(|| host.datagram_read(ids[usize::from(ipv6)]).expect("open"))
+                .map(|datagram| datagram.body.len)
+                .collect();
         assert_eq!(&lens, read, "{what}");
         assert_eq!(&counted(&host), expected, "{what}");
         // What came in is read, dropped with a reason, or waits.
@@ -326,7 +327,7 @@ fn nothing_new_is_begun_beyond_the_limit_and_nothing_is_evicted() {
     assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::Reassembly; 5]);
     assert_eq!(host.snmp(false).reasm_fails, 5);
     receive(&mut host, ms(0), fragment(false, (0, 56, 108, false, 0)));
-    assert!(host.datagram_read(ids[0]).is_some(), "what was begun may be finished");
+    assert!(host.datagram_read(ids[0]).expect("open").is_some(), "what was begun may be finished");
 }
 
 /// More than `ipfrag_max_dist` fragments from one source between two of one packet: what there is
@@ -341,12 +342,12 @@ fn what_comes_too_late_among_others_begins_anew() {
             receive(&mut host, ms(0), fragment(false, (10 + other, 0, 24, true, 0)));
         }
         receive(&mut host, ms(0), fragment(false, (1, 24, 108, false, 0)));
-        assert_eq!(host.datagram_read(ids[0]).is_some(), read, "{others} others");
+        assert_eq!(host.datagram_read(ids[0]).expect("open").is_some(), read, "{others} others");
         assert_eq!(host.snmp(false).reasm_fails, u64::from(!read));
         if !read {
             assert_eq!(drops(&outputs(&mut host, ms(0))), [Reason::FragmentTooFar]);
             receive(&mut host, ms(0), fragment(false, (1, 0, 24, true, 0)));
-            assert!(host.datagram_read(ids[0]).is_some());
+            assert!(host.datagram_read(ids[0]).expect("open").is_some());
         }
     }
 }
@@ -457,7 +458,7 @@ fn flawed_packets_are_counted_and_dropped() {
         let outputs = outputs(&mut host, ms(0));
         assert_eq!(drops(&outputs), [reason], "{what}");
         assert_eq!(&counted(&host), expected, "{what}");
-        assert!(host.datagram_read(ids[0]).is_none(), "{what}");
+        assert!(host.datagram_read(ids[0]).expect("open").is_none(), "{what}");
         let answers: Vec<_> = outputs
             .iter()
             .filter_map(|output| match output {
@@ -583,7 +584,7 @@ fn a_datagram_larger_than_the_link_goes_in_fragments() {
         packet.refresh_raw();
         receive(&mut other, ms(1), packet);
     }
-    assert!(other.datagram_read(ids[1]).is_none(), "the checksum covers the addresses");
+    assert!(other.datagram_read(ids[1]) == Ok(None), "the checksum covers the addresses");
     assert_eq!(other.snmp(true).reasm_oks, 1);
 }
 
@@ -626,7 +627,7 @@ proptest! {
             receive(&mut host, ms(0), fragments[*index].clone());
         }
         let dropped = drops(&outputs(&mut host, ms(0))).len();
-        let read: Vec<u32> = std::iter::from_fn(|| host.datagram_read(ids[usize::from(ipv6)]))
+        let read: Vec<u32> = std::iter::from_fn(|| host.datagram_read(ids[usize::from(ipv6)]).expect("open"))
             .map(|datagram| datagram.body.len)
             .collect();
         let waiting = host.waiting_fragments().count();

@@ -4,9 +4,9 @@
 use super::Cake;
 use super::cobalt::Cobalt;
 use super::config::FlowMode;
-use super::flows::{Flow, Flows, Set};
+use super::flows::{CakeFlow, Flows, Set};
 use super::hash::QUEUES;
-use super::overflow::Place;
+use super::overflow::QueueId;
 use super::pool::{Hint, Pool, Slot};
 use super::rotations::Rotation;
 use super::tin::Tin;
@@ -41,7 +41,7 @@ impl Cake {
 
     /// Asserts that the longest queue has sunk in its heap when it became shorter.
     #[inline]
-    pub(super) fn check_longest(&self, place: Place) {
+    pub(super) fn check_longest(&self, place: QueueId) {
         if cfg!(debug_assertions)
             && let Some(longest) = &self.longest
         {
@@ -76,7 +76,7 @@ impl Tin {
     }
 }
 
-impl Flow {
+impl CakeFlow {
     fn check(&self, pool: &Pool) -> Sums {
         let mut sums = Sums::default();
         let mut acks = 0;

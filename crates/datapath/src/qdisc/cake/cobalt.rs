@@ -60,7 +60,13 @@ impl Cobalt {
     /// number of bulk flows of the tin in ingress mode, else 0.
     ///
     /// The caller marks or drops, draws for BLUE, and then calls [`Self::settle`].
-    pub fn judge(&mut self, params: &Params, now: u64, sojourn: u64, bulk_flows: u64) -> Verdict {
+    pub fn judge(
+        &mut self,
+        params: &Params,
+        now: u64,
+        sojourn: u64,
+        bulk_flows: u64,
+    ) -> CobaltVerdict {
         let standing = sojourn > params.target
             && sojourn > params.mtu_time.saturating_mul(4)
             && sojourn > params.mtu_time.saturating_mul(2 * bulk_flows);
@@ -80,7 +86,7 @@ impl Cobalt {
             }
             Decision::Pass
         };
-        Verdict { decision, late }
+        CobaltVerdict { decision, late }
     }
 
     /// Ends a judgement: `drop_next` serves as an activity timeout as well.
@@ -162,7 +168,7 @@ impl Cobalt {
 
 /// The outcome of [`Cobalt::judge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CobaltVerdict {
     /// What CoDel wants.
     pub decision: Decision,
     /// Whether the signal's schedule lies behind, for [`Cobalt::settle`].

@@ -1,6 +1,6 @@
 //! Connection tracking, as far as `nat` needs it.
 
-use crate::packet::Flow;
+use crate::packet::FlowTuple;
 use core::fmt::Debug;
 
 /// Tells what a flow was called before addresses were translated (`cake_update_flowkeys`).
@@ -10,5 +10,5 @@ use core::fmt::Debug;
 pub trait Conntrack: Debug + Send + Sync {
     /// The flow of a packet of `flow` as the other side of the translation sees it, in the
     /// direction of the packet; `None` if the connection is not tracked.
-    fn original(&self, flow: &Flow) -> Option<Flow>;
+    fn original(&self, flow: &FlowTuple) -> Option<FlowTuple>;
 }

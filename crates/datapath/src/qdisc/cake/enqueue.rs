@@ -4,7 +4,7 @@ use super::classid::Choice;
 use super::flows::{Flows, Lookup};
 use super::hash::FlowKeys;
 use super::memory::{footprint, segment_footprint};
-use super::overflow::{Backlogs, Longest, MAX_TINS, Place};
+use super::overflow::{Backlogs, Longest, MAX_TINS, QueueId};
 use super::pool::{Charge, Hint, Waiting};
 use super::segment::may_be_tcp;
 use super::tin::Tin;
@@ -33,7 +33,7 @@ impl Cake {
         self.tins[tin].activate(index, self.config.flows, &mut self.draws);
         self.active |= 1 << tin;
         self.memory.max_used = self.memory.max_used.max(self.memory.used);
-        self.prune(Place { tin: tin as u8, queue: index as u16 }, cx)
+        self.prune(QueueId { tin: tin as u8, queue: index as u16 }, cx)
     }
 
     /// The queue for `packet` in `tin` (`cake_classify`, `cake_hash`).
@@ -185,7 +185,7 @@ impl Cake {
 
     fn grown(&mut self, tin: usize, index: usize) {
         if let Some(longest) = &mut self.longest {
-            let place = Place { tin: tin as u8, queue: index as u16 };
+            let place = QueueId { tin: tin as u8, queue: index as u16 };
             longest.grown(place, &*self.tins);
         }
     }
@@ -201,7 +201,7 @@ impl Cake {
 
     /// Drops from the longest queues until the memory limit is kept (`cake_drop`). The packet's
     /// owner hears of it if its own queue was hit.
-    fn prune(&mut self, own: Place, cx: &mut Cx<'_>) -> Enqueue {
+    fn prune(&mut self, own: QueueId, cx: &mut Cx<'_>) -> Enqueue {
         let mut verdict = Enqueue::Queued;
         while self.memory.used > self.memory.limit {
             let longest = self.longest.get_or_insert_with(|| Box::new(Longest::new()));
@@ -219,7 +219,7 @@ impl Cake {
     }
 
     /// Drops the first packet of the queue at `place`; false if it has none.
-    fn drop_head(&mut self, place: Place, cx: &mut Cx<'_>) -> bool {
+    fn drop_head(&mut self, place: QueueId, cx: &mut Cx<'_>) -> bool {
         let now = cx.now.as_nanos();
         let (number, index) = (usize::from(place.tin), usize::from(place.queue));
         let Some(ticket) = self.take(number, index) else { return false };
@@ -242,14 +242,14 @@ impl Cake {
     /// Tells the heap that a queue has become shorter.
     pub(super) fn shrunk(&mut self, tin: usize, index: usize) {
         if let Some(longest) = &mut self.longest {
-            let place = Place { tin: tin as u8, queue: index as u16 };
+            let place = QueueId { tin: tin as u8, queue: index as u16 };
             longest.shrunk(place, &*self.tins);
         }
     }
 }
 
 impl Backlogs for [Tin; MAX_TINS] {
-    fn backlog(&self, place: Place) -> u32 {
+    fn backlog(&self, place: QueueId) -> u32 {
         let flows = self[usize::from(place.tin)].flows.as_ref();
         flows.map_or(0, |flows| flows.get(usize::from(place.queue)).backlog)
     }

@@ -28,7 +28,7 @@ pub enum Set {
 /// One flow queue (`struct cake_flow`), in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-pub struct Flow {
+pub struct CakeFlow {
     /// AQM state.
     pub cobalt: Cobalt,
     /// The packets.
@@ -62,7 +62,7 @@ pub enum Lookup {
 /// together.
 #[derive(Clone, Debug)]
 pub struct Flows {
-    queues: Box<[Flow; QUEUES]>,
+    queues: Box<[CakeFlow; QUEUES]>,
     tags: Box<[u32; QUEUES]>,
     sets: Box<[Set; QUEUES]>,
     /// How many flows belong to each set.
@@ -76,7 +76,7 @@ pub struct Flows {
     last_acks: Box<[LastAck]>,
 }
 
-impl Flow {
+impl CakeFlow {
     /// The slots of its source and its destination.
     pub const fn hosts(&self) -> (u16, u16) {
         (self.source, self.destination)
@@ -87,7 +87,7 @@ impl Flows {
     /// Empty tables.
     pub fn new() -> Self {
         Self {
-            queues: table(core::iter::repeat_n(Flow::default(), QUEUES)),
+            queues: table(core::iter::repeat_n(CakeFlow::default(), QUEUES)),
             tags: table(core::iter::repeat_n(0, QUEUES)),
             sets: table(core::iter::repeat_n(Set::None, QUEUES)),
             counts: [QUEUES as u16, 0, 0, 0, 0],
@@ -100,13 +100,13 @@ impl Flows {
 
     /// The flow in queue `index`.
     #[inline]
-    pub fn get(&self, index: usize) -> &Flow {
+    pub fn get(&self, index: usize) -> &CakeFlow {
         &self.queues[index]
     }
 
     /// The flow in queue `index`, to change.
     #[inline]
-    pub fn get_mut(&mut self, index: usize) -> &mut Flow {
+    pub fn get_mut(&mut self, index: usize) -> &mut CakeFlow {
         &mut self.queues[index]
     }
 
@@ -256,8 +256,8 @@ impl Flows {
     }
 
     /// The queues of flows that are not forgotten, by index.
-    pub fn active(&self) -> impl Iterator<Item = (usize, &Flow)> {
-        let known = |&(index, _): &(usize, &Flow)| self.sets[index] != Set::None;
+    pub fn active(&self) -> impl Iterator<Item = (usize, &CakeFlow)> {
+        let known = |&(index, _): &(usize, &CakeFlow)| self.sets[index] != Set::None;
         self.queues.iter().enumerate().filter(known)
     }
 }
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_flow_fills_one_cache_line() {
-        assert_eq!((size_of::<Flow>(), align_of::<Flow>()), (64, 64));
+        assert_eq!((size_of::<CakeFlow>(), align_of::<CakeFlow>()), (64, 64));
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub const MAX_TINS: usize = 8;
 /// long as another one is likely.
 #[derive(Clone, Debug)]
 pub struct Longest {
-    heap: Box<[Place]>,
+    heap: Box<[QueueId]>,
     position: Box<[u16]>,
     /// Dequeues until the heap is forgotten; 0 = it is.
     countdown: u16,
@@ -17,14 +17,14 @@ pub struct Longest {
 
 /// Where a queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct QueueId {
     /// Tin, internal index.
     pub tin: u8,
     /// Queue in the tin.
     pub queue: u16,
 }
 
-impl Place {
+impl QueueId {
     fn index(self) -> usize {
         usize::from(self.tin) * QUEUES + usize::from(self.queue)
     }
@@ -33,14 +33,15 @@ impl Place {
 /// Where the backlogs are looked up.
 pub trait Backlogs {
     /// Bytes that wait in the queue at `place`.
-    fn backlog(&self, place: Place) -> u32;
+    fn backlog(&self, place: QueueId) -> u32;
 }
 
 impl Longest {
     /// All queues, in the order the kernel starts from: it decides between equals.
     pub fn new() -> Self {
-        let place = |at: usize| Place { tin: (at % MAX_TINS) as u8, queue: (at / MAX_TINS) as u16 };
-        let heap: Box<[Place]> = (0..MAX_TINS * QUEUES).map(place).collect();
+        let place =
+            |at: usize| QueueId { tin: (at % MAX_TINS) as u8, queue: (at / MAX_TINS) as u16 };
+        let heap: Box<[QueueId]> = (0..MAX_TINS * QUEUES).map(place).collect();
         let mut position = vec![0; heap.len()].into_boxed_slice();
         for (at, place) in heap.iter().enumerate() {
             position[place.index()] = at as u16;
@@ -49,7 +50,7 @@ impl Longest {
     }
 
     /// The longest queue.
-    pub fn longest(&mut self, backlogs: &impl Backlogs) -> Place {
+    pub fn longest(&mut self, backlogs: &impl Backlogs) -> QueueId {
         if self.countdown == 0 {
             for at in (0..=self.heap.len() / 2).rev() {
                 self.sift_down(at, backlogs);
@@ -60,14 +61,14 @@ impl Longest {
     }
 
     /// The queue at `place` has grown.
-    pub fn grown(&mut self, place: Place, backlogs: &impl Backlogs) {
+    pub fn grown(&mut self, place: QueueId, backlogs: &impl Backlogs) {
         if self.countdown != 0 {
             self.sift_up(usize::from(self.position[place.index()]), backlogs);
         }
     }
 
     /// The queue at `place` has shrunk.
-    pub fn shrunk(&mut self, place: Place, backlogs: &impl Backlogs) {
+    pub fn shrunk(&mut self, place: QueueId, backlogs: &impl Backlogs) {
         if self.countdown != 0 {
             self.sift_down(usize::from(self.position[place.index()]), backlogs);
         }
@@ -75,8 +76,8 @@ impl Longest {
 
     /// True unless the queue at `place`, which has become shorter, is still the first, and one right
     /// below it is longer.
-    pub fn has_sunk(&self, place: Place, backlogs: &impl Backlogs) -> bool {
-        let is_longer = |&below: &Place| backlogs.backlog(below) > backlogs.backlog(place);
+    pub fn has_sunk(&self, place: QueueId, backlogs: &impl Backlogs) -> bool {
+        let is_longer = |&below: &QueueId| backlogs.backlog(below) > backlogs.backlog(place);
         self.heap[0] != place || !self.heap[1..=2].iter().any(is_longer)
     }
 
@@ -140,14 +141,14 @@ mod tests {
     struct Table(Vec<u32>);
 
     impl Backlogs for Table {
-        fn backlog(&self, place: Place) -> u32 {
+        fn backlog(&self, place: QueueId) -> u32 {
             self.0[place.index()]
         }
     }
 
     /// The queue that is `at` in a new heap.
-    fn nth(at: usize) -> Place {
-        Place { tin: (at % MAX_TINS) as u8, queue: (at / MAX_TINS) as u16 }
+    fn nth(at: usize) -> QueueId {
+        QueueId { tin: (at % MAX_TINS) as u8, queue: (at / MAX_TINS) as u16 }
     }
 
     fn table(backlogs: &[u32]) -> Table {

@@ -19,11 +19,11 @@ pub enum Rotation {
 /// in the nearest cache, where the flows themselves would not.
 #[derive(Clone, Debug)]
 pub struct Rotations {
-    links: Box<[Link; LINKS]>,
+    links: Box<[Neighbours; LINKS]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Neighbours {
     previous: u16,
     next: u16,
 }
@@ -31,7 +31,7 @@ struct Link {
 impl Rotations {
     /// Nobody waits.
     pub fn new() -> Self {
-        Self { links: table((0..LINKS).map(Link::alone)) }
+        Self { links: table((0..LINKS).map(Neighbours::alone)) }
     }
 
     /// The queue that is served next, and none if nobody waits: new flows before old ones and
@@ -66,25 +66,25 @@ impl Rotations {
         let last = self.links[ring].previous;
         self.links[ring].previous = index as u16;
         self.links[usize::from(last)].next = index as u16;
-        self.links[index] = Link { previous: last, next: ring as u16 };
+        self.links[index] = Neighbours { previous: last, next: ring as u16 };
     }
 
     /// Queue `index` waits nowhere.
     #[inline]
     pub fn leave(&mut self, index: usize) {
         self.unlink(index);
-        self.links[index] = Link::alone(index);
+        self.links[index] = Neighbours::alone(index);
     }
 
     #[inline]
     fn unlink(&mut self, index: usize) {
-        let Link { previous, next } = self.links[index];
+        let Neighbours { previous, next } = self.links[index];
         self.links[usize::from(previous)].next = next;
         self.links[usize::from(next)].previous = previous;
     }
 }
 
-impl Link {
+impl Neighbours {
     const fn alone(at: usize) -> Self {
         Self { previous: at as u16, next: at as u16 }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::packet::{Flow, Network};
+use crate::packet::{FlowTuple, Network};
 use crate::qdisc::testing::{Bench, flow_frame, frame, super_frame};
 use crate::rng::Rng;
 use core::net::Ipv4Addr;
@@ -215,9 +215,9 @@ fn filters_choose_the_queue() {
 struct Masquerade;
 
 impl Conntrack for Masquerade {
-    fn original(&self, flow: &Flow) -> Option<Flow> {
+    fn original(&self, flow: &FlowTuple) -> Option<FlowTuple> {
         let host = (flow.src_port / 10) as u8;
-        Some(Flow { src: Ipv4Addr::new(10, 0, 9, host).into(), ..*flow })
+        Some(FlowTuple { src: Ipv4Addr::new(10, 0, 9, host).into(), ..*flow })
     }
 }
 
@@ -255,7 +255,7 @@ fn ingress_mode_charges_drops() {
 
 #[test]
 fn an_idle_instance_is_small() {
-    let tables = size_of::<flows::Flow>() * hash::QUEUES;
+    let tables = size_of::<flows::CakeFlow>() * hash::QUEUES;
     assert!(size_of::<Cake>() < 1024);
     assert!(size_of::<Tin>() * MAX_TINS < 4096);
     assert!(tables <= 96 << 10, "{tables} bytes of queues for each tin in use");

@@ -3,7 +3,7 @@
 use super::DatagramSocket;
 use crate::host::{Host, UDP_RECEIVE_BUFFER, UDP_SEND_BUFFER};
 use crate::socket::Sockets;
-use crate::socket::answer::{Data, Outcome, Return};
+use crate::socket::answer::{Data, Return, SyscallResult};
 use crate::socket::call::Fd;
 use crate::socket::errno::Errno;
 #[allow(clippy::wildcard_imports, reason = "many names, each of them plain")]
@@ -17,10 +17,11 @@ use crate::units::{Duration, Instant};
 pub(super) struct Settings {
     pub receive_buffer: u32,
     pub send_buffer: u32,
-    pub receive_timeout: Duration,
-    pub send_timeout: Duration,
+    pub receive_timeout: Option<Duration>,
+    pub send_timeout: Option<Duration>,
     pub tos: u8,
     pub ttl: u8,
+    pub hop_limit: u8,
     pub priority: u32,
     pub pmtu: PmtuDiscovery,
     pub recverr: bool,
@@ -43,10 +44,11 @@ impl Default for Settings {
         Self {
             receive_buffer: UDP_RECEIVE_BUFFER,
             send_buffer: UDP_SEND_BUFFER,
-            receive_timeout: Duration::ZERO,
-            send_timeout: Duration::ZERO,
+            receive_timeout: None,
+            send_timeout: None,
             tos: 0,
             ttl: TTL,
+            hop_limit: TTL,
             priority: 0,
             pmtu: PmtuDiscovery::default(),
             recverr: false,
@@ -68,15 +70,15 @@ impl Sockets {
         level: i32,
         name: i32,
         value: &OptionValue,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let socket = self.datagram_mut(fd)?;
         match (level, name, value) {
             (_, _, OptionValue::Fault) => return Err(Errno::EFAULT),
             (SOL_SOCKET, SO_RCVTIMEO, OptionValue::Time(time)) => {
-                socket.settings.receive_timeout = *time;
+                socket.settings.receive_timeout = time.nonzero();
             }
             (SOL_SOCKET, SO_SNDTIMEO, OptionValue::Time(time)) => {
-                socket.settings.send_timeout = *time;
+                socket.settings.send_timeout = time.nonzero();
             }
             (_, _, OptionValue::Number(number)) => socket.set(level, name, *number)?,
             _ => return Err(Errno::ENOPROTOOPT),
@@ -92,19 +94,23 @@ impl Sockets {
         fd: Fd,
         level: i32,
         name: i32,
-    ) -> Outcome {
+    ) -> SyscallResult {
         let socket = self.datagram(fd)?;
         let own = &socket.settings;
         let number: i64 = match (level, name) {
             (SOL_SOCKET, SO_ERROR) => {
-                let error = socket.id.and_then(|id| host.udp_take_error(id));
+                let error = socket.id.and_then(|id| host.udp_take_error(id).ok().flatten());
                 error.map_or(0, |error| Errno::from(error).number().into())
             }
             (SOL_SOCKET, SO_RCVTIMEO) => {
-                return Ok(Return::zero_with(Data::Option(OptionValue::Time(own.receive_timeout))));
+                return Ok(Return::zero_with(Data::Option(OptionValue::Time(
+                    own.receive_timeout.unwrap_or_default(),
+                ))));
             }
             (SOL_SOCKET, SO_SNDTIMEO) => {
-                return Ok(Return::zero_with(Data::Option(OptionValue::Time(own.send_timeout))));
+                return Ok(Return::zero_with(Data::Option(OptionValue::Time(
+                    own.send_timeout.unwrap_or_default(),
+                ))));
             }
             (SOL_SOCKET, SO_TYPE) => SOCK_DGRAM.into(),
             (SOL_SOCKET, SO_PROTOCOL) => IPPROTO_UDP.into(),
@@ -116,13 +122,14 @@ impl Sockets {
             (SOL_SOCKET, SO_BROADCAST) => own.broadcast.into(),
             (SOL_SOCKET, SO_PRIORITY) => own.priority.into(),
             (SOL_IP, IP_TOS) => own.tos.into(),
-            (SOL_IP, IP_TTL) | (SOL_IPV6, IPV6_UNICAST_HOPS) => own.ttl.into(),
+            (SOL_IP, IP_TTL) => own.ttl.into(),
+            (SOL_IPV6, IPV6_UNICAST_HOPS) => own.hop_limit.into(),
             (SOL_IP, IP_MTU_DISCOVER) | (SOL_IPV6, IPV6_MTU_DISCOVER) => {
                 PmtuDiscovery::ALL.iter().position(|it| *it == own.pmtu).expect("one of them")
                     as i64
             }
             (SOL_IP, IP_MTU) | (SOL_IPV6, IPV6_MTU) => {
-                let mtu = socket.id.and_then(|id| host.udp_path_mtu(now, id));
+                let mtu = socket.id.and_then(|id| host.udp_path_mtu(now, id).ok().flatten());
                 mtu.ok_or(Errno::ENOTCONN)?.into()
             }
             (SOL_IP, IP_RECVERR) | (SOL_IPV6, IPV6_RECVERR) => own.recverr.into(),
@@ -169,8 +176,8 @@ impl DatagramSocket {
                 _ => return Err(Errno::EINVAL),
             },
             (SOL_IPV6, IPV6_UNICAST_HOPS) if self.ipv6 => match value {
-                -1 => own.ttl = TTL,
-                0..=255 => own.ttl = value as u8,
+                -1 => own.hop_limit = TTL,
+                0..=255 => own.hop_limit = value as u8,
                 _ => return Err(Errno::EINVAL),
             },
             (SOL_IPV6, IPV6_V6ONLY) if self.ipv6 => {

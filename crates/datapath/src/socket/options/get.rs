@@ -9,7 +9,7 @@ use crate::socket::number::*;
 use crate::socket::option::OptionValue;
 use crate::socket::stream::{Phase, Stream};
 use crate::tcp::Connection;
-use crate::tcp::config::PmtuDiscovery;
+use crate::tcp::config::{Linger2, PmtuDiscovery};
 use crate::tcp::info::TcpInfo;
 use crate::tcp::state::State;
 use crate::units::Instant;
@@ -35,7 +35,8 @@ pub(super) fn socket_value(
     let config = &stream.config;
     let number = match name {
         SO_ERROR => {
-            let error = stream.connection().and_then(|id| host.tcp_take_any_error(id));
+            let error =
+                stream.connection().and_then(|id| host.tcp_take_any_error(id).ok().flatten());
             error.map_or(0, |error| Errno::from(error).number().into())
         }
         SO_REUSEADDR => options.reuse_address.into(),
@@ -64,15 +65,15 @@ pub(super) fn socket_value(
         SO_PROTOCOL => IPPROTO_TCP.into(),
         SO_DOMAIN => i64::from(if stream.ipv6 { AF_INET6 } else { AF_INET }),
         SO_ACCEPTCONN => matches!(stream.phase, Phase::Listener(_)).into(),
-        SO_COOKIE => stream.host_socket().map_or(0, |id| i64::from(id) + 1),
+        SO_COOKIE => stream.host_socket().map_or(0, |id| id.index() as i64 + 1),
         SO_LINGER => {
             return Ok(OptionValue::Linger {
                 on: options.linger.is_some(),
                 seconds: options.linger.unwrap_or(0),
             });
         }
-        SO_RCVTIMEO => return Ok(OptionValue::Time(options.receive_timeout)),
-        SO_SNDTIMEO => return Ok(OptionValue::Time(options.send_timeout)),
+        SO_RCVTIMEO => return Ok(OptionValue::Time(options.receive_timeout.unwrap_or_default())),
+        SO_SNDTIMEO => return Ok(OptionValue::Time(options.send_timeout.unwrap_or_default())),
         SO_MEMINFO => return Ok(OptionValue::MemInfo(memory(host, stream))),
         _ => return kept(stream, SOL_SOCKET, name),
     };
@@ -80,8 +81,8 @@ pub(super) fn socket_value(
 }
 
 /// A buffer's size before there is a connection.
-fn buffer(given: u32, default: u32, least: i64) -> i64 {
-    if given == 0 { default.into() } else { (i64::from(given) * 2).max(least) }
+fn buffer(given: Option<NonZeroU32>, default: u32, least: i64) -> i64 {
+    given.map_or(default.into(), |given| (i64::from(given.get()) * 2).max(least))
 }
 
 /// `SO_MEMINFO` (`sk_get_meminfo`).
@@ -120,16 +121,17 @@ pub(super) fn tcp_value(
         },
         TCP_MAXSEG => match (tcp, config.max_segment) {
             (Some(tcp), _) => tcp.mss().into(),
-            (None, 0) => MSS_DEFAULT,
-            (None, own) => own.into(),
+            (None, None) => MSS_DEFAULT,
+            (None, Some(own)) => own.get().into(),
         },
         TCP_KEEPIDLE => or(own.keepalive_time_s, sysctl.tcp_keepalive_time),
         TCP_KEEPINTVL => or(own.keepalive_intvl_s, sysctl.tcp_keepalive_intvl),
         TCP_KEEPCNT => or(own.keepalive_probes.map(NonZeroU32::from), sysctl.tcp_keepalive_probes),
         TCP_SYNCNT => or(own.syn_retries.map(NonZeroU32::from), sysctl.tcp_syn_retries),
-        TCP_LINGER2 => match own.linger2_s {
-            0 => sysctl.tcp_fin_timeout.into(),
-            own => own.into(),
+        TCP_LINGER2 => match own.linger2 {
+            Linger2::Sysctl => sysctl.tcp_fin_timeout.into(),
+            Linger2::Seconds(own) => own.get().into(),
+            Linger2::Never => -1,
         },
         TCP_DEFER_ACCEPT => seconds_of(own.defer_accept),
         TCP_WINDOW_CLAMP => match tcp {
@@ -137,7 +139,7 @@ pub(super) fn tcp_value(
             None => or(own.window_clamp, 0),
         },
         TCP_QUICKACK => tcp.is_none_or(Connection::is_quick).into(),
-        TCP_USER_TIMEOUT => config.user_timeout_ms.into(),
+        TCP_USER_TIMEOUT => config.user_timeout_ms.map_or(0, NonZeroU32::get).into(),
         TCP_NOTSENT_LOWAT => i64::from(own.notsent_lowat.map_or(0, NonZeroU32::get) as i32),
         TCP_FASTOPEN => match stream.phase {
             Phase::Listener(id) => {
@@ -157,7 +159,7 @@ pub(super) fn tcp_value(
         TCP_SAVE_SYN => own.save_syn.into(),
         TCP_SAVED_SYN => {
             let id = stream.connection();
-            let syn = id.and_then(|id| host.with_tcp(now, id, |tcp, _| tcp.take_saved_syn()));
+            let syn = id.and_then(|id| host.with_tcp(now, id, |tcp, _| tcp.take_saved_syn()).ok());
             return Ok(OptionValue::Bytes(syn.unwrap_or_default()));
         }
         TCP_RTO_MAX_MS => or(own.rto_max_ms, sysctl.tcp_rto_max_ms),
@@ -209,7 +211,7 @@ pub(super) fn ipv6_value(host: &Host, stream: &Stream, name: i32) -> Result<Opti
     let number = match name {
         IPV6_V6ONLY => stream.options.v6_only.into(),
         IPV6_TCLASS => config.tos.into(),
-        IPV6_UNICAST_HOPS => config.socket.ttl.map_or(64, NonZeroU8::get).into(),
+        IPV6_UNICAST_HOPS => config.socket.hop_limit.unwrap_or(64).into(),
         IPV6_MTU_DISCOVER => pmtu_number(config.socket.pmtu_discovery),
         IPV6_RECVERR => config.socket.recverr.into(),
         IPV6_FREEBIND => stream.options.freebind.into(),

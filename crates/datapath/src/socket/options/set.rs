@@ -9,7 +9,7 @@ use crate::socket::stream::{Phase, Stream};
 use crate::tcp::Connection;
 use crate::tcp::config::{PmtuDiscovery, TcpConfig};
 use crate::units::Instant;
-use core::num::NonZeroU8;
+use core::num::{NonZeroU8, NonZeroU32};
 
 /// One `setsockopt` under way.
 pub(super) struct Setter<'a> {
@@ -24,7 +24,7 @@ impl Setter<'_> {
         change(&mut self.stream.config);
         match self.stream.phase {
             Phase::Connection(id) => {
-                self.host.with_tcp(self.now, id, |tcp, _| change(tcp.config_mut()));
+                let _ = self.host.with_tcp(self.now, id, |tcp, _| change(tcp.config_mut()));
             }
             Phase::Listener(id) => {
                 if let Some(config) = self.host.tcp_listener_config_mut(id) {
@@ -38,7 +38,7 @@ impl Setter<'_> {
     /// Does something to the connection, if there is one.
     pub(super) fn with_tcp(&mut self, act: impl FnOnce(&mut Connection, &mut crate::tcp::Cx<'_>)) {
         if let Some(id) = self.stream.connection() {
-            self.host.with_tcp(self.now, id, act);
+            let _ = self.host.with_tcp(self.now, id, act);
         }
     }
 
@@ -108,8 +108,9 @@ impl Setter<'_> {
     /// `SO_SNDBUF`: doubled, and no longer tuned.
     fn send_buffer(&mut self, value: i64) {
         let doubled = (value * 2).max(MIN_SNDBUF) as u32;
-        // Zero would mean "tuned".
-        self.configure(|config| config.send_buffer = (value as u32).max(1));
+        // Zero is given as well, and is not "autotuned".
+        let given = NonZeroU32::new((value as u32).max(1));
+        self.configure(|config| config.send_buffer = given);
         self.with_tcp(|tcp, cx| {
             tcp.set_sndbuf(doubled);
             tcp.lowat_changed(cx);
@@ -118,17 +119,15 @@ impl Setter<'_> {
 
     fn receive_buffer(&mut self, value: i64) {
         let doubled = (value * 2).max(MIN_RCVBUF) as u32;
-        self.configure(|config| config.receive_buffer = (value as u32).max(1));
+        let given = NonZeroU32::new((value as u32).max(1));
+        self.configure(|config| config.receive_buffer = given);
         self.with_tcp(|tcp, _| tcp.set_rcvbuf(doubled));
     }
 
     fn receive_low_water(&mut self, value: i64) {
         let value = if value < 0 { i64::from(i32::MAX) } else { value.max(1) };
         let config = &self.stream.config;
-        let cap = match config.receive_buffer {
-            0 => config.sysctl.tcp_rmem[2] >> 1,
-            own => own,
-        };
+        let cap = config.receive_buffer.map_or(config.sysctl.tcp_rmem[2] >> 1, NonZeroU32::get);
         let lowat = value.min(cap.into()) as u32;
         self.stream.options.rcvlowat = lowat;
         self.configure(|config| config.socket.rcvlowat = lowat);
@@ -171,8 +170,7 @@ impl Setter<'_> {
                 if !(-1..=255).contains(&value) {
                     return Err(Errno::EINVAL);
                 }
-                let hops = NonZeroU8::new(value.max(0) as u8);
-                self.configure(|config| config.socket.ttl = hops);
+                self.configure(|config| config.socket.hop_limit = u8::try_from(value).ok());
             }
             IPV6_MTU_DISCOVER => self.path_mtu_discovery(value)?,
             IPV6_RECVERR => self.configure(|config| config.socket.recverr = value != 0),

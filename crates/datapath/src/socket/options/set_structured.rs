@@ -21,10 +21,10 @@ impl Setter<'_> {
                 self.stream.options.linger = on.then_some(*seconds);
             }
             (SOL_SOCKET, SO_RCVTIMEO, OptionValue::Time(span)) => {
-                self.stream.options.receive_timeout = *span;
+                self.stream.options.receive_timeout = span.nonzero();
             }
             (SOL_SOCKET, SO_SNDTIMEO, OptionValue::Time(span)) => {
-                self.stream.options.send_timeout = *span;
+                self.stream.options.send_timeout = span.nonzero();
             }
             (SOL_TCP, TCP_CONGESTION, OptionValue::Text(text)) => {
                 let algorithm =

@@ -7,8 +7,9 @@ use crate::socket::errno::Errno;
 use crate::socket::number::*;
 use crate::socket::stream::Phase;
 use crate::tcp::Connection;
+use crate::tcp::config::Linger2;
 use crate::tcp::fastopen::switch;
-use core::num::{NonZeroU8, NonZeroU32};
+use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 
 impl Setter<'_> {
     pub(super) fn tcp(&mut self, name: i32, value: i64) -> Result<(), Errno> {
@@ -29,7 +30,8 @@ impl Setter<'_> {
                 if value != 0 {
                     within(88, LARGE)?;
                 }
-                self.configure(|config| config.max_segment = value as u16);
+                let own = NonZeroU16::new(value as u16);
+                self.configure(|config| config.max_segment = own);
             }
             TCP_KEEPIDLE => {
                 within(1, LARGE)?;
@@ -54,12 +56,8 @@ impl Setter<'_> {
                 self.configure(|config| config.socket.syn_retries = own);
             }
             TCP_LINGER2 => {
-                let seconds = match value {
-                    ..0 => -1,
-                    121.. => 120,
-                    seconds => seconds as i32,
-                };
-                self.configure(|config| config.socket.linger2_s = seconds);
+                let own = Linger2::from_option(value.clamp(-1, 120) as i32);
+                self.configure(|config| config.socket.linger2 = own);
             }
             TCP_DEFER_ACCEPT => {
                 let retries = retransmissions_of(value);
@@ -69,7 +67,8 @@ impl Setter<'_> {
             TCP_QUICKACK => self.with_tcp(|tcp, cx| tcp.set_quickack(value, cx)),
             TCP_USER_TIMEOUT => {
                 within(0, i64::from(i32::MAX))?;
-                self.configure(|config| config.user_timeout_ms = value as u32);
+                let own = NonZeroU32::new(value as u32);
+                self.configure(|config| config.user_timeout_ms = own);
             }
             TCP_NOTSENT_LOWAT => {
                 let own = NonZeroU32::new(value as u32);
@@ -82,7 +81,7 @@ impl Setter<'_> {
                 }
                 self.stream.options.fast_open_limit = value as u32;
                 if let Phase::Listener(id) = self.stream.phase {
-                    self.host.tcp_set_fast_open(id, value as u32);
+                    self.host.tcp_set_fast_open(id, value as u32)?;
                 }
             }
             TCP_FASTOPEN_CONNECT => {

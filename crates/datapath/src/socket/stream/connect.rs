@@ -2,7 +2,7 @@
 
 use super::{Phase, wait};
 use crate::host::Host;
-use crate::socket::answer::{Outcome, Return};
+use crate::socket::answer::{Return, SyscallResult};
 use crate::socket::argument::Address;
 use crate::socket::call::{Fd, Progress};
 use crate::socket::errno::Errno;
@@ -23,7 +23,7 @@ impl Sockets {
         fd: Fd,
         address: Address,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         if address == Address::Unspecified {
             return Poll::Ready(self.disconnect(now, host, fd));
         }
@@ -101,7 +101,7 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         progress: &mut Progress,
-    ) -> Poll<Outcome> {
+    ) -> Poll<SyscallResult> {
         let stream = self.stream_mut(fd)?;
         let Phase::Connection(id) = stream.phase else { return Poll::Ready(Err(Errno::EINVAL)) };
         let state = host.tcp_connection(id).map_or(State::Close, Connection::state);
@@ -115,11 +115,12 @@ impl Sockets {
                 if stream.connected {
                     return Poll::Ready(Err(Errno::EISCONN));
                 }
-                let error = host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
+                let error =
+                    host.tcp_take_error(id).ok().flatten().map_or(Errno::ECONNABORTED, Errno::from);
                 // The socket may connect again.
                 stream.start_anew(host);
                 stream.connected = false;
-                host.tcp_close(now, id);
+                host.tcp_close(now, id)?;
                 Poll::Ready(Err(error))
             }
             _ if stream.connected => Poll::Ready(Err(Errno::EISCONN)),
@@ -131,7 +132,7 @@ impl Sockets {
     }
 
     /// `connect` to `AF_UNSPEC` (`tcp_disconnect`).
-    fn disconnect(&mut self, now: Instant, host: &mut Host, fd: Fd) -> Outcome {
+    fn disconnect(&mut self, now: Instant, host: &mut Host, fd: Fd) -> SyscallResult {
         let stream = self.stream_mut(fd)?;
         let phase = stream.phase;
         stream.disconnects += 1;
@@ -139,11 +140,13 @@ impl Sockets {
         match phase {
             Phase::Connection(id) => {
                 let lost = host.with_tcp(now, id, Connection::disconnect);
-                if lost == Some(true) {
+                if lost == Ok(true) {
                     stream.leftover = Some(Errno::ECONNRESET);
                 }
             }
-            Phase::Listener(id) => host.tcp_close(now, id),
+            Phase::Listener(id) => {
+                let _ = host.tcp_close(now, id);
+            }
             Phase::Fresh | Phase::Deferred(_) => {}
         }
         stream.connected = false;
@@ -186,10 +189,13 @@ impl Sockets {
                         return Err(Errno::EISCONN);
                     }
                     if matches!(state, None | Some(State::Close)) {
-                        let error =
-                            host.tcp_take_error(id).map_or(Errno::ECONNABORTED, Errno::from);
+                        let error = host
+                            .tcp_take_error(id)
+                            .ok()
+                            .flatten()
+                            .map_or(Errno::ECONNABORTED, Errno::from);
                         stream.start_anew(host);
-                        host.tcp_close(now, id);
+                        host.tcp_close(now, id)?;
                         return Err(error);
                     }
                     stream.connected = true;

@@ -356,3 +356,38 @@ fn sendfile_and_splice_move_bytes_between_files_pipes_and_sockets() {
     assert_eq!(pair.value(SERVER, splice(5, 4, 9_000)), Ok(4_000));
     assert_eq!(pair.value(CLIENT, Syscall::read(3, 9_000)), Ok(4_000));
 }
+
+/// Hops of IPv6 and TTL of IPv4 are two numbers of a socket of both families. A hop limit of 0 is sent as it is, a TTL
+/// of 0 is refused: tried on Linux 6.18.
+#[test]
+fn a_hop_limit_of_zero_is_sent_and_is_no_ttl() {
+    use crate::packet::Network;
+    let hops = (number::SOL_IPV6, number::IPV6_UNICAST_HOPS);
+    for (kind, to) in [number::SOCK_STREAM, number::SOCK_DGRAM]
+        .into_iter()
+        .flat_map(|kind| ["[fd00::1]:80", "[::ffff:10.0.0.1]:80"].map(|to| (kind, to)))
+    {
+        for (given, shown) in [(None, 64), (Some(0), 0), (Some(7), 7), (Some(-1), 64)] {
+            let mut pair = Pair::new();
+            let domain = number::AF_INET6;
+            assert_eq!(pair.value(CLIENT, Syscall::Socket { domain, kind, protocol: 0 }), Ok(3));
+            if let Some(given) = given {
+                pair.set(CLIENT, 3, hops.0, hops.1, given);
+            }
+            assert_eq!(pair.get(CLIENT, 3, hops.0, hops.1), shown);
+            assert_eq!(pair.get(CLIENT, 3, number::SOL_IP, number::IP_TTL), 64);
+            let (mut call, _) =
+                pair.begin(CLIENT, Syscall::Connect { fd: 3, address: address(to) });
+            let _ = pair.again(CLIENT, &mut call);
+            if kind == number::SOCK_DGRAM {
+                assert_eq!(pair.value(CLIENT, Syscall::write(3, 10)), Ok(10));
+            }
+            let packet = pair.sent(CLIENT).into_iter().next().expect("a SYN or a datagram");
+            match packet.network {
+                Network::Ipv6(ip) => assert_eq!(i64::from(ip.hop_limit), shown, "{given:?}"),
+                Network::Ipv4(ip) => assert_eq!(ip.ttl, 64, "{to} {given:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

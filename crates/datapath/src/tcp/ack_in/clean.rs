@@ -164,7 +164,7 @@ impl Connection {
         self.rate.skb_delivered(&mut gone, &mut event.sample);
         if skb.flags.contains(TcpFlags::SYN) {
             event.flags.syn_acked = true;
-            self.rec.retrans_stamp = 0;
+            self.rec.retrans_stamp = None;
         } else {
             event.flags.data_acked = true;
         }
@@ -174,9 +174,7 @@ impl Connection {
     /// (`tcp_skb_spurious_retrans`).
     fn is_spurious_retransmit(&self, skb: &Skb) -> bool {
         let sent = self.ts_now(Instant::from_nanos(skb.sent_ns));
-        skb.has(tag::RETRANS | tag::EVER_RETRANS)
-            && self.ack.rcv_tsecr != 0
-            && (self.ack.rcv_tsecr.wrapping_sub(sent) as i32) < 0
+        skb.has(tag::RETRANS | tag::EVER_RETRANS) && self.echoes_before(sent)
     }
 
     /// Reordering and duplicate-ACK books after a cumulative advance.

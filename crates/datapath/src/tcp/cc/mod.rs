@@ -28,6 +28,7 @@ pub use window::{INFINITE_SSTHRESH, Window};
 
 use crate::packet::seq::Seq;
 use crate::trace::CaState;
+use core::num::NonZeroU32;
 
 /// Events that a module may care about (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +65,8 @@ pub struct Ack {
     pub wstamp_ns: u64,
     /// Packets in flight (`tcp_packets_in_flight`).
     pub packets_in_flight: u32,
-    /// Smoothed RTT in µs times 8; 0 = no sample yet.
-    pub srtt_us_8: u32,
+    /// Smoothed RTT in µs times 8, once there is a sample.
+    pub srtt_us_8: Option<NonZeroU32>,
     /// Lowest RTT of the last minutes, µs; `u32::MAX` = no sample yet (`tcp_min_rtt`).
     pub min_rtt_us: u32,
     /// Packets delivered in all.
@@ -202,7 +203,7 @@ mod tests_support {
             lsndtime: 0,
             wstamp_ns: 0,
             packets_in_flight: 0,
-            srtt_us_8: 0,
+            srtt_us_8: None,
             min_rtt_us: u32::MAX,
             delivered: 0,
             delivered_ce: 0,

@@ -59,7 +59,7 @@ impl CongestionControl for RateBased {
     fn init(&mut self, window: &mut Window, ack: &Ack) {
         *self = Self { iss: Some(ack.iss), round_ends: ack.delivered, ..Self::default() };
         window.needs_pacing = true;
-        let first_us = u64::from((ack.srtt_us_8 >> 3).max(1_000));
+        let first_us = u64::from(ack.srtt_us_8.map_or(0, |srtt| srtt.get() >> 3).max(1_000));
         window.pacing_rate = u64::from(window.snd_cwnd) * u64::from(ack.mss) * 2_000_000 / first_us;
     }
 

@@ -75,9 +75,7 @@ impl Connection {
         self.totals.total_retrans += 1;
         self.send_syn_ack(cx);
         self.note_timeout(cx.now);
-        if self.rec.retrans_stamp == 0 {
-            self.rec.retrans_stamp = self.ts_now(cx.now).max(1);
-        }
+        self.rec.retrans_stamp = self.rec.retrans_stamp.or(self.stamp(cx.now));
         let timeouts = request.timeouts + 1;
         self.rare().fast_open.request = Some(Request { timeouts, ..request });
         let timeout = u64::from(self.config.profile.timeout_init_ms) << timeouts.min(20);
@@ -90,14 +88,14 @@ impl Connection {
     pub(in crate::tcp) fn fast_open_accomplished(&mut self, cx: &mut Cx<'_>) {
         let Some(request) = self.rare().fast_open.request.take() else { return };
         self.rate.delivered += 1;
-        if request.timeouts == 0 && self.rtt.srtt_us_8 == 0 {
+        if request.timeouts == 0 && self.rtt.srtt_us_8.is_none() {
             let rtt_us = cx.now_us().saturating_sub(request.sent_us) as u32;
             self.take_handshake_rtt(rtt_us, cx.now);
         }
         if self.window.ca_state == CaState::Loss && self.rec.packets_out == 0 {
             self.try_undo_handshake_loss(cx);
         }
-        self.rec.retrans_stamp = 0;
+        self.rec.retrans_stamp = None;
         self.end_timeouts(cx.now);
         self.rearm_rto(cx.now);
     }

@@ -27,7 +27,7 @@ impl Connection {
         let mss = conn.opt.advmss;
         conn.sync_mss();
         conn.choose_initial_window(mss, true);
-        conn.rec.retrans_stamp = conn.ts_now(cx.now).max(1);
+        conn.rec.retrans_stamp = conn.stamp(cx.now);
         cx.mib.active_opens += 1;
         let flags = TcpFlags::SYN | conn.ecn_request(ends.ecn);
         match fast_open {
@@ -126,10 +126,10 @@ impl Connection {
     /// The echoed timestamp is from before our SYN, or from the future: another connection's.
     fn echoes_foreign_timestamp(&self, tcp: &Tcp, cx: &Cx<'_>) -> bool {
         let Some(ts) = tcp.options.timestamps.filter(|ts| ts.echo != 0) else { return false };
-        if !self.opt.timestamps || self.rec.retrans_stamp == 0 {
+        let Some(first) = self.rec.retrans_stamp.filter(|_| self.opt.timestamps) else {
             return false;
-        }
-        let behind = ts.echo.wrapping_sub(self.rec.retrans_stamp) as i32;
+        };
+        let behind = ts.echo.wrapping_sub(first.get()) as i32;
         let ahead = ts.echo.wrapping_sub(self.ts_now(cx.now).max(1)) as i32;
         behind < 0 || ahead > 0
     }
@@ -138,7 +138,7 @@ impl Connection {
     /// (`tcp_try_undo_spurious_syn`).
     pub(super) fn undo_spurious_syn(&mut self) {
         if self.rec.undo_marker.is_some()
-            && self.rec.retrans_stamp != 0
+            && self.rec.retrans_stamp.is_some()
             && self.ack.rcv_tsecr == self.rec.retrans_stamp
         {
             self.rec.undo_marker = None;

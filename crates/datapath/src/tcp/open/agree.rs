@@ -11,14 +11,14 @@ impl Connection {
     pub(super) fn choose_initial_window(&mut self, mss: u32, scales: bool) {
         let route = self.route_metrics();
         let sysctl = &self.config.sysctl;
-        let mut clamp = self.config.socket.window_clamp.map_or(route.window, NonZeroU32::get);
         let full = self.full_space();
-        if self.config.receive_buffer != 0 && (clamp > full || clamp == 0) {
-            clamp = full;
-        }
-        if clamp == 0 {
-            clamp = u32::from(u16::MAX) << MAX_WSCALE;
-        }
+        let own = self.config.socket.window_clamp.or(route.window).map(NonZeroU32::get);
+        let clamp = match (own, self.config.receive_buffer) {
+            (Some(own), None) => own,
+            (Some(own), Some(_)) => own.min(full),
+            (None, Some(_)) => full,
+            (None, None) => u32::from(u16::MAX) << MAX_WSCALE,
+        };
         let mut space = full.min(clamp);
         if space > mss {
             space = space / mss * mss;
@@ -27,8 +27,8 @@ impl Connection {
         if self.config.profile.initial_window_64k {
             self.rcv.wnd = space.min(u16::MAX.into());
         }
-        if route.initrwnd > 0 {
-            self.rcv.wnd = self.rcv.wnd.min(route.initrwnd.saturating_mul(mss));
+        if let Some(segments) = route.initrwnd {
+            self.rcv.wnd = self.rcv.wnd.min(segments.get().saturating_mul(mss));
         }
         self.opt.rcv_wscale = 0;
         if sysctl.tcp_window_scaling != 0 && scales {
@@ -92,10 +92,8 @@ impl Connection {
         }
         let unknown = if self.local.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 };
         let offered = if options.mss == 0 { unknown } else { u32::from(options.mss).max(48) };
-        self.snd.mss_clamp = match self.config.max_segment {
-            0 => offered,
-            own => offered.min(own.into()),
-        };
+        let own = self.config.max_segment;
+        self.snd.mss_clamp = own.map_or(offered, |own| offered.min(own.get().into()));
         self.sync_mss();
     }
 

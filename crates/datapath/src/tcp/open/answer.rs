@@ -49,7 +49,7 @@ impl Connection {
         if opens {
             conn.open_at_once(flags, &seg, cx);
         } else {
-            conn.rec.retrans_stamp = conn.ts_now(cx.now).max(1);
+            conn.rec.retrans_stamp = conn.stamp(cx.now);
             conn.send_handshake(flags, cx);
         }
         if option.is_some() {

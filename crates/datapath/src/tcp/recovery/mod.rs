@@ -38,6 +38,7 @@ use crate::packet::SackBlock;
 use crate::packet::seq::Seq;
 use crate::profile::LossDetection;
 use crate::trace::{CaState, Cause, EventKind};
+use core::num::NonZeroU32;
 
 /// The scoreboard's counts and what the machine remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -56,8 +57,8 @@ pub(super) struct Recovery {
     pub undo_marker: Option<Seq>,
     /// Retransmissions not yet proven spurious; −1: none was outstanding at the start.
     pub undo_retrans: i32,
-    /// TSval of the first retransmission; 0 = none.
-    pub retrans_stamp: u32,
+    /// TSval of the first retransmission.
+    pub retrans_stamp: Option<NonZeroU32>,
     /// Threshold to return to, if the reduction may be undone.
     pub prior_ssthresh: Option<u32>,
     /// Segments delivered since the reduction began.
@@ -206,7 +207,7 @@ impl Connection {
     /// Leaves a state whose `high_seq` is acknowledged. True: the ACK needs nothing more.
     fn leave_finished_state(&mut self, cx: &mut Cx<'_>) -> bool {
         if self.window.ca_state == CaState::Open {
-            self.rec.retrans_stamp = 0;
+            self.rec.retrans_stamp = None;
             return false;
         }
         if self.snd.una.before(self.rec.high_seq) {
@@ -260,7 +261,7 @@ impl Connection {
     /// Without losses left, back to Open or Disorder; on ECE, into CWR (`tcp_try_to_open`).
     fn try_to_open(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
         if !self.any_retrans_done() {
-            self.rec.retrans_stamp = 0;
+            self.rec.retrans_stamp = None;
         }
         if flags.ece {
             self.enter_cwr(cx);
@@ -331,7 +332,7 @@ impl Connection {
         if !flags.sack_reneging || !flags.snd_una_advanced {
             return false;
         }
-        let half_rtt_ms = (self.rtt.srtt_us_8 >> 4) / 1_000;
+        let half_rtt_ms = (self.rtt.srtt_us_8() >> 4) / 1_000;
         let delay = half_rtt_ms.max(HZ / 100);
         self.reset_xmit_timer(super::timer::Pending::Retransmit, delay, cx.now);
         true

@@ -137,7 +137,7 @@ impl Connection {
         }
         let window =
             (self.rtt.min.get_us() >> 2).saturating_mul(self.rec.rack.reo_wnd_steps.into());
-        window.min(self.rtt.srtt_us_8 >> 3)
+        window.min(self.rtt.srtt_us())
     }
 
     /// Widens or narrows the window by DSACKs, once per round trip (`tcp_rack_update_reo_wnd`).

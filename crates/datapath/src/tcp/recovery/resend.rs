@@ -121,9 +121,7 @@ impl Connection {
             skb.snd_nxt_at_retransmit = self.snd.nxt;
             self.rec.retrans_out += u32::from(skb.pcount);
         }
-        if self.rec.retrans_stamp == 0 {
-            self.rec.retrans_stamp = self.ts_now(cx.now).max(1);
-        }
+        self.rec.retrans_stamp = self.rec.retrans_stamp.or(self.stamp(cx.now));
         self.rec.undo_retrans = self.rec.undo_retrans.max(0) + i32::from(skb.pcount);
         sent
     }

@@ -27,8 +27,8 @@ impl Connection {
         if !makes_sense {
             return false;
         }
-        let mut timeout_us = if self.rtt.srtt_us_8 > 0 {
-            let two_rtt_us = self.rtt.srtt_us_8 >> 2;
+        let mut timeout_us = if let Some(srtt_us_8) = self.rtt.srtt_us_8 {
+            let two_rtt_us = srtt_us_8.get() >> 2;
             if self.rec.packets_out == 1 {
                 two_rtt_us + self.rto_min_us()
             } else {

@@ -21,14 +21,18 @@ impl Connection {
     /// The ACK answers an original sent before the first retransmission, or nothing was
     /// retransmitted at all (`tcp_packet_delayed`).
     fn packet_delayed(&self) -> bool {
-        if self.rec.retrans_stamp == 0 {
+        let Some(first) = self.rec.retrans_stamp else {
             // The stamp is also cleared, though there were retransmissions, by the ACK of a SYN
             // and where an episode without SACK waits at `high_seq`.
             let waits = !self.is_sack() && !self.snd.una.before(self.rec.high_seq);
             return !waits && self.state != State::SynSent;
-        }
-        self.ack.rcv_tsecr != 0
-            && (self.ack.rcv_tsecr.wrapping_sub(self.rec.retrans_stamp) as i32) < 0
+        };
+        self.echoes_before(first.get())
+    }
+
+    /// The segment that is being processed echoes a TSval from before `stamp`.
+    pub(in super::super) fn echoes_before(&self, stamp: u32) -> bool {
+        self.ack.rcv_tsecr.is_some_and(|echo| (echo.get().wrapping_sub(stamp) as i32) < 0)
     }
 
     /// `tcp_undo_cwnd_reduction`.
@@ -144,7 +148,7 @@ impl Connection {
             return true;
         }
         if !self.any_retrans_done() {
-            self.rec.retrans_stamp = 0;
+            self.rec.retrans_stamp = None;
         }
         self.undo_cwnd_reduction(true, cx);
         cx.mib.partial_undo += 1;
@@ -158,7 +162,7 @@ impl Connection {
             return false;
         }
         if !self.any_retrans_done() {
-            self.rec.retrans_stamp = 0;
+            self.rec.retrans_stamp = None;
         }
         true
     }

@@ -28,7 +28,7 @@ const FORESEEN: usize = 6;
 impl SendQueue {
     /// The caches are asked for the records that will be acknowledged and sent first.
     #[inline]
-    pub(in crate::tcp) fn foresee(&self) {
+    pub(in crate::tcp) fn prefetch(&self) {
         for id in self.rtx.iter().take(FORESEEN).chain(self.unsent.iter().take(2)) {
             prefetch_at(&self.slab, *id as usize);
         }

@@ -1,7 +1,7 @@
 //! The timer of idle connections: keepalive probes, FIN-WAIT-2 and TIME-WAIT
 //! (`tcp_keepalive_timer`).
 
-use crate::tcp::config::Sysctl;
+use crate::tcp::config::{Linger2, Sysctl};
 use crate::tcp::state::State;
 use crate::tcp::timer::{HZ, Timer};
 use crate::tcp::{Connection, Cx};
@@ -70,9 +70,10 @@ impl Connection {
 
     /// How long an orphan waits for the peer's FIN, ticks (`tcp_fin_time`).
     fn fin_time(&self) -> u64 {
-        let seconds = match self.config.socket.linger2_s {
-            0 => Sysctl::seconds(self.config.sysctl.tcp_fin_timeout),
-            own => own.max(0) as u32,
+        let seconds = match self.config.socket.linger2 {
+            Linger2::Sysctl => Sysctl::seconds(self.config.sysctl.tcp_fin_timeout),
+            Linger2::Seconds(own) => own.get(),
+            Linger2::Never => 0,
         };
         let rto = u64::from(self.rto);
         (u64::from(seconds) * u64::from(HZ)).max((rto << 2) - (rto >> 1))
@@ -81,7 +82,7 @@ impl Connection {
     /// An orphan begins to wait for the peer's FIN; false: it does not wait at all
     /// (`TCP_LINGER2` below zero).
     pub(in crate::tcp) fn start_fin_wait_timer(&mut self, now: Instant) -> bool {
-        if self.config.socket.linger2_s < 0 {
+        if self.config.socket.linger2 == Linger2::Never {
             return false;
         }
         self.set_keepalive(self.fin_time(), now);
@@ -113,13 +114,15 @@ impl Connection {
             self.set_keepalive(wait, cx.now);
             return;
         }
-        let user_ms = u64::from(self.config.user_timeout_ms);
         let probes = u32::from(self.probes_out);
         let limit = match self.config.socket.keepalive_probes {
             Some(own) => own.get().into(),
             None => self.config.sysctl.tcp_keepalive_probes,
         };
-        let over = if user_ms > 0 { idle >= user_ms && probes > 0 } else { probes >= limit };
+        let over = match self.config.user_timeout_ms {
+            Some(user_ms) => idle >= user_ms.get().into() && probes > 0,
+            None => probes >= limit,
+        };
         if over {
             self.send_reset(cx);
             return self.write_error(cx);

@@ -5,6 +5,7 @@ use crate::tcp::skb::SkbId;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, Cx, SocketError};
 use crate::units::Instant;
+use core::num::NonZeroU32;
 
 impl Connection {
     /// The peer has answered nothing, with its window closed, for too long
@@ -12,12 +13,12 @@ impl Connection {
     pub(super) fn window_closed_too_long(&self, head: SkbId, cx: &Cx<'_>) -> bool {
         // Since the first retransmission: the head is sent again and again, with a time of its own.
         let unanswered = match self.rec.retrans_stamp {
-            0 => cx.now.as_millis().saturating_sub(self.queue.get(head).sent_us() / 1_000),
-            first => u64::from(self.ts_now(cx.now).wrapping_sub(first)),
+            None => cx.now.as_millis().saturating_sub(self.queue.get(head).sent_us() / 1_000),
+            Some(first) => u64::from(self.ts_now(cx.now).wrapping_sub(first.get())),
         };
         let mut limit_ms = u64::from(self.rto_max_ms()) * 2;
-        let user_ms = u64::from(self.config.user_timeout_ms);
-        if user_ms > 0 {
+        if let Some(user_ms) = self.config.user_timeout_ms {
+            let user_ms = u64::from(user_ms.get());
             // Windows of nothing do not prolong the user's patience.
             if unanswered > user_ms {
                 return true;
@@ -52,7 +53,7 @@ impl Connection {
                 || (self.state == State::SynSent
                     && self.retransmitted_too_long(retries, self.config.user_timeout_ms, cx.now))
         } else {
-            if self.retransmitted_too_long(sysctl.tcp_retries1, 0, cx.now) {
+            if self.retransmitted_too_long(sysctl.tcp_retries1, None, cx.now) {
                 self.suspect_black_hole_of_size(cx.now);
             }
             self.gives_up_data(cx.now)
@@ -73,7 +74,7 @@ impl Connection {
         if self.orphan {
             let alive = self.rto < self.rto_max_ms();
             retries = self.orphan_retries(alive);
-            if !alive && self.retransmitted_too_long(retries, 0, now) {
+            if !alive && self.retransmitted_too_long(retries, None, now) {
                 return true;
             }
         }
@@ -91,14 +92,20 @@ impl Connection {
 
     /// The first retransmission was longer ago than `retries` back-offs would take, or than the
     /// timeout that the user has set (`retransmits_timed_out`).
-    fn retransmitted_too_long(&self, retries: u32, user_ms: u32, now: Instant) -> bool {
-        if self.retransmits == 0 {
+    fn retransmitted_too_long(
+        &self,
+        retries: u32,
+        user_ms: Option<NonZeroU32>,
+        now: Instant,
+    ) -> bool {
+        let Some(first) = self.rec.retrans_stamp.filter(|_| self.retransmits > 0) else {
             return false;
-        }
-        let limit_ms =
-            if user_ms > 0 { u64::from(user_ms) } else { self.model_timeout_ms(retries) };
-        let since = self.ts_now(now).wrapping_sub(self.rec.retrans_stamp);
-        self.rec.retrans_stamp != 0 && u64::from(since) >= limit_ms
+        };
+        let limit_ms = match user_ms {
+            Some(user_ms) => user_ms.get().into(),
+            None => self.model_timeout_ms(retries),
+        };
+        u64::from(self.ts_now(now).wrapping_sub(first.get())) >= limit_ms
     }
 
     /// Sum of `retries` exponential back-offs from the smallest timeout

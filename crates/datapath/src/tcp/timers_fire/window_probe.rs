@@ -39,7 +39,7 @@ impl Connection {
         let now = self.jiffies32(cx.now);
         let user_ms = self.config.user_timeout_ms;
         let since = *self.probes_since.get_or_insert(now);
-        let mut over = user_ms > 0 && now.wrapping_sub(since) >= user_ms;
+        let mut over = user_ms.is_some_and(|user_ms| now.wrapping_sub(since) >= user_ms.get());
         let mut limit = self.config.sysctl.tcp_retries2;
         if self.orphan {
             let backed_off = u64::from(self.rto) << u32::from(self.backoff).min(20);
@@ -72,14 +72,11 @@ impl Connection {
     /// The next probe comes no later than the end of the user's patience
     /// (`tcp_clamp_probe0_to_user_timeout`).
     fn clamped_probe(&self, when: u32, now: Instant) -> u32 {
-        let (user_ms, Some(since)) = (self.config.user_timeout_ms, self.probes_since) else {
+        let (Some(user_ms), Some(since)) = (self.config.user_timeout_ms, self.probes_since) else {
             return when;
         };
-        if user_ms == 0 {
-            return when;
-        }
         let elapsed = self.jiffies32(now).wrapping_sub(since);
-        when.min(user_ms.saturating_sub(elapsed).max(TIMEOUT_MIN))
+        when.min(user_ms.get().saturating_sub(elapsed).max(TIMEOUT_MIN))
     }
 
     /// Sends data if a little fits, else an empty probe (`tcp_write_wakeup`). False: the queue

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use datapath::host::TcpRead;
+use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::rng::Rng;
 use datapath::tcp::config::TcpConfig;
@@ -17,6 +17,9 @@ use super::generate::Job;
 use crate::plan::limits::HOST_FLOWS_MAX;
 use crate::plan::workload::matrix::Chooser;
 use crate::plan::workload::sizes::Sizes;
+
+/// What a call with a socket relies on.
+const OPEN: &str = "a program closes its own sockets, and knows when it has";
 
 /// What one program of a workload notes, for whoever asks at the end.
 pub type Notes<T> = Arc<Mutex<T>>;
@@ -38,7 +41,7 @@ pub struct Sent {
     /// The local port, which no other flow of this host and workload has.
     pub port: u16,
     /// Its socket, while it is open.
-    pub socket: Option<u32>,
+    pub socket: Option<SocketId>,
     /// Segments sent again.
     pub retransmits: u32,
     /// Expiries of the retransmission timer.
@@ -92,7 +95,7 @@ pub struct Sender {
     /// All its flows, in the order of their beginning.
     pub notes: Notes<Vec<Sent>>,
     /// By socket: which flow, and what is left to write.
-    pub writing: BTreeMap<u32, (usize, u64)>,
+    pub writing: BTreeMap<SocketId, (usize, u64)>,
     /// What it has to show.
     pub report: AppReport,
 }
@@ -158,25 +161,25 @@ impl Sender {
         }
     }
 
-    fn write(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+    fn write(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         let Some((_, left)) = self.writing.get_mut(&socket) else { return };
         while *left > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, *left);
+            let taken = cx.host.tcp_write(cx.now, socket, *left).expect(OPEN);
             *left -= taken;
             self.report.sent_bytes += taken;
             if taken == 0 {
                 return;
             }
             if *left == 0 {
-                cx.host.tcp_shutdown(cx.now, socket);
+                cx.host.tcp_shutdown(cx.now, socket).expect(OPEN);
             }
         }
     }
 
     /// The peer has closed too, or there was an error.
-    fn read(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+    fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         loop {
-            let end = match cx.host.tcp_read(cx.now, socket, u64::MAX) {
+            let end = match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
                 TcpRead::Data(_) => continue,
                 TcpRead::WouldBlock => return,
                 end => end,
@@ -190,7 +193,7 @@ impl Sender {
                 sent.failed = matches!(end, TcpRead::Reset);
                 sent.socket = None;
             }
-            cx.host.tcp_close(cx.now, socket);
+            cx.host.tcp_close(cx.now, socket).expect(OPEN);
             if let Source::Closed { think, due, .. } = &mut self.source {
                 due.push_back(cx.now + *think);
             }
@@ -238,16 +241,16 @@ pub struct Sink {
     /// What has come, by the far end.
     pub notes: Notes<BTreeMap<SocketAddr, Received>>,
     /// Its open connections.
-    pub open: BTreeMap<u32, SocketAddr>,
+    pub open: BTreeMap<SocketId, SocketAddr>,
     /// The listening socket.
-    pub listener: Option<u32>,
+    pub listener: Option<SocketId>,
     /// What it has to show.
     pub report: AppReport,
 }
 
 impl Sink {
-    fn accept(&mut self, cx: &mut AppCx<'_>, listener: u32) {
-        while let Some(socket) = cx.host.tcp_accept(cx.now, listener) {
+    fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
+        while let Some(socket) = cx.host.tcp_accept(cx.now, listener).expect(OPEN) {
             cx.own(socket);
             if let Some(connection) = cx.host.tcp_connection(socket) {
                 self.open.insert(socket, connection.remote());
@@ -256,10 +259,10 @@ impl Sink {
         }
     }
 
-    fn read(&mut self, cx: &mut AppCx<'_>, socket: u32) {
+    fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         let Some(&from) = self.open.get(&socket) else { return };
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX) {
+            match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
                 TcpRead::Data(bytes) => {
                     let mut notes = open(&self.notes);
                     let note = notes.entry(from).or_insert(Received { bytes: 0, last: cx.now });
@@ -271,7 +274,7 @@ impl Sink {
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
                     self.open.remove(&socket);
-                    cx.host.tcp_close(cx.now, socket);
+                    cx.host.tcp_close(cx.now, socket).expect(OPEN);
                     return;
                 }
             }

@@ -11,7 +11,7 @@ use super::Routes;
 use super::ideal::Ideals;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{FlowRecord, FlowStatus};
-use crate::run::apps::{Flow, client_port, server_port};
+use crate::run::apps::{FlowEnds, client_port, server_port};
 use crate::run::build::Built;
 use crate::run::sample::Sampler;
 
@@ -79,7 +79,7 @@ fn together(reports: impl Iterator<Item = AppReport>) -> AppReport {
 fn outcome(
     plan: &Plan,
     flow: &FlowPlan,
-    place: &Flow,
+    place: &FlowEnds,
     sender: &AppReport,
     received: &AppReport,
     bytes: Option<u64>,

@@ -13,13 +13,15 @@ use datapath::tcp::cc::Algorithm;
 use datapath::tcp::config::{SysctlError, TcpConfig};
 use datapath::units::{Duration, Instant};
 use iproute::tc::{Device, parse_police, parse_qdisc};
+use pcap::{Snap, Writer};
 use sim::app::{TcpSend, TcpSink};
+use sim::capture::{Capture, Side};
 use sim::link::{LinkConfig, LinkId, NodeId};
-use sim::pcap::{Capture, Side, Snap, Writer};
 use sim::rules::{Direction, Rule};
 use sim::topology::Topology;
 use sim::world::{AppId, World};
 use std::cell::RefCell;
+use std::num::NonZeroU32;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -206,7 +208,7 @@ fn add_applications(
     let receive_buffer = next()?.unwrap_or(0) as u32;
     let pause = (next()?, next()?);
     let mut config = config(&case.sysctl_receiver, "cubic")?;
-    config.receive_buffer = receive_buffer;
+    config.receive_buffer = NonZeroU32::new(receive_buffer);
     let mut sink = TcpSink::new(SocketAddr::new(server, SERVER_PORT), config);
     if let (Some(at), Some(nanos)) = pause {
         sink = sink.pause(at, Duration::from_nanos(nanos));

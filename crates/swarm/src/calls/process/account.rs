@@ -8,8 +8,8 @@ use datapath::socket::number::{
 use datapath::socket::{Address, Data, Fd, Return, Syscall};
 
 use super::about::written_by;
-use super::{Judge, Outcome, Process, canonical};
-use crate::calls::books::Way;
+use super::{CallResult, Judge, Process, canonical};
+use crate::calls::books::Direction;
 use crate::calls::model::Kind;
 
 impl Process {
@@ -18,8 +18,8 @@ impl Process {
         &mut self,
         judge: &mut Judge<'_>,
         syscall: &Syscall,
-        way: Option<Way>,
-        outcome: &Outcome,
+        way: Option<Direction>,
+        outcome: &CallResult,
     ) -> Result<(), String> {
         let Ok(returned) = outcome else {
             if let Some(corked) = written_by(syscall).and_then(|fd| self.model.corked_mut(fd)) {
@@ -62,7 +62,7 @@ impl Process {
         Ok(())
     }
 
-    fn wrote(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Way>, bytes: u64) {
+    fn wrote(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Direction>, bytes: u64) {
         match self.model.kind(fd) {
             Some(Kind::Datagram) => {
                 let gathered = self.model.corked_mut(fd).map(core::mem::take).unwrap_or_default();
@@ -82,7 +82,7 @@ impl Process {
 
     /// A write with `MSG_MORE`, or a splice with `SPLICE_F_MORE`: what a UDP socket is given so waits
     /// for the rest.
-    fn gathered(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Way>, bytes: u64) {
+    fn gathered(&mut self, judge: &mut Judge<'_>, fd: Fd, way: Option<Direction>, bytes: u64) {
         match self.model.kind(fd) {
             Some(Kind::Datagram) => {
                 let corked = self.model.corked_mut(fd).expect("it is open");
@@ -141,7 +141,7 @@ impl Process {
         }
     }
 
-    pub(super) fn way_of(&self, fd: Fd) -> Option<Way> {
+    pub(super) fn way_of(&self, fd: Fd) -> Option<Direction> {
         match self.model.kind(fd)? {
             Kind::Stream(stream) => stream.ends,
             _ => None,

@@ -7,7 +7,7 @@ use datapath::socket::number::{
 use datapath::socket::{Address, Data, Errno, Fd, Return, Syscall};
 
 use super::about::fds_of;
-use super::{Judge, Outcome, Process, canonical};
+use super::{CallResult, Judge, Process, canonical};
 use crate::calls::model::{Kind, Stream};
 
 impl Process {
@@ -16,7 +16,7 @@ impl Process {
         &mut self,
         judge: &mut Judge<'_>,
         syscall: &Syscall,
-        outcome: &Outcome,
+        outcome: &CallResult,
     ) -> Result<(), String> {
         let Ok(returned) = outcome else { return Ok(()) };
         let value = returned.value;

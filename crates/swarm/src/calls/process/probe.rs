@@ -2,6 +2,7 @@
 
 use core::task::Poll;
 
+use datapath::host::SocketId;
 use datapath::socket::number::{
     EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLONESHOT, EPOLLOUT, MSG_DONTWAIT, MSG_PEEK,
     SIOCATMARK, SOCK_NONBLOCK,
@@ -96,9 +97,9 @@ impl Process {
             return Readiness::new();
         }
         let sockets = self.model.open_ones().into_iter();
-        let sockets: Vec<(Fd, u32)> =
+        let sockets: Vec<(Fd, SocketId)> =
             sockets.filter_map(|fd| Some((fd, self.sockets.host_socket(fd)?))).collect();
-        let of_one = |key @ (fd, _): (Fd, u32)| {
+        let of_one = |key @ (fd, _): (Fd, SocketId)| {
             let bits = self.ready_for(judge, fd);
             // A connection that has sent by a timer may have room before an ACK tells so
             // (`tcp_check_space`).

@@ -9,8 +9,8 @@ fn at(there: There) -> Arrival {
     Arrival { there, ecn: 0, now_ms: 0, quiet: true, calm: false }
 }
 
-fn established() -> Flow {
-    let mut flow = Flow::default();
+fn established() -> ObservedFlow {
+    let mut flow = ObservedFlow::default();
     flow.heard(&syn(99, flag::SYN, 0), &at(There::Nothing));
     flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
     flow.heard(&syn(100, flag::ACK, 500), &at(There::Living));
@@ -56,7 +56,7 @@ fn nothing_goes_beyond_the_window_or_the_stream() {
 
 #[test]
 fn either_of_two_cookies_may_have_come_back() {
-    let mut flow = Flow::default();
+    let mut flow = ObservedFlow::default();
     for (begin, iss) in [(99, 499), (100, 497)] {
         flow.heard(&syn(begin, flag::SYN, 0), &at(There::Nothing));
         let answer = syn(iss, flag::SYN | flag::ACK, begin + 1);
@@ -74,7 +74,7 @@ fn either_of_two_cookies_may_have_come_back() {
 
 #[test]
 fn a_reset_and_a_cookie_in_one_batch_leave_two_connections_possible() {
-    let mut flow = Flow::default();
+    let mut flow = ObservedFlow::default();
     let waits = || Arrival { quiet: false, ..at(There::Living) };
     flow.heard(&syn(99, flag::SYN, 0), &at(There::Nothing));
     let answer = syn(499, flag::SYN | flag::ACK, 100);
@@ -90,8 +90,8 @@ fn a_reset_and_a_cookie_in_one_batch_leave_two_connections_possible() {
 }
 
 /// A listener's connection by a SYN cookie, to which 1,000 bytes were written.
-fn by_cookie() -> Flow {
-    let mut flow = Flow::default();
+fn by_cookie() -> ObservedFlow {
+    let mut flow = ObservedFlow::default();
     flow.heard(&syn(99, flag::SYN, 0), &at(There::Nothing));
     flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
     flow.heard(&syn(100, flag::ACK, 500), &at(There::Nothing));
@@ -138,7 +138,7 @@ fn data_that_nobody_reads_and_a_cookie_in_one_batch_leave_two_connections_possib
 #[test]
 fn an_answer_that_waits_in_the_device_belongs_to_the_connection_that_was_asked_for() {
     let busy = |there| Arrival { quiet: false, ..at(there) };
-    let mut flow = Flow::default();
+    let mut flow = ObservedFlow::default();
     flow.heard(&syn(99, flag::SYN, 0), &busy(There::Nothing));
     flow.sent(&syn(499, flag::SYN | flag::ACK, 100), 0, true).expect("lawful");
     // By Fast Open: there is a connection at once, to which 10 bytes are written.

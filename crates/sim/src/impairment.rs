@@ -1,12 +1,12 @@
 //! What goes wrong on a link: rules, and chance.
 
-use crate::rules::{Rules, Verdict};
+use crate::rules::{RuleVerdict, Rules};
 use datapath::packet::Packet;
 use datapath::qdisc::netem::{Chance, Correlated, Loss};
 use datapath::rng::{Ratio, Rng};
 use datapath::units::{Duration, Instant};
 
-/// Chances of trouble, each drawn for each packet in the order of the fields.
+/// Chances of impairments, each drawn for each packet in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Chances {
     /// A packet is lost.
@@ -31,7 +31,7 @@ pub struct Chances {
 
 /// All that goes wrong on one direction of a wire.
 #[derive(Clone, Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct Impairments {
     pub rules: Rules,
     pub chances: Chances,
     rng: Rng,
@@ -55,7 +55,7 @@ impl Chances {
     }
 }
 
-impl Trouble {
+impl Impairments {
     /// The random stream of a link is its own: adding one does not change another's luck.
     pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
         let rng = Rng::stream(seed, u64::from(link));
@@ -74,10 +74,10 @@ impl Trouble {
         let mut at = left + delay;
         let mut copy_at = None;
         match self.rules.judge(left, packet) {
-            Verdict::Pass => {}
-            Verdict::Drop => return Fate::Lost,
-            Verdict::Delay(span) => at += span,
-            Verdict::Duplicate(span) => copy_at = Some(at + span),
+            RuleVerdict::Pass => {}
+            RuleVerdict::Drop => return Fate::Lost,
+            RuleVerdict::Delay(span) => at += span,
+            RuleVerdict::Duplicate(span) => copy_at = Some(at + span),
         }
         let Chances { loss, corruption, duplication, reordering, .. } = self.chances;
         if self.rng.chance(loss) {

@@ -1,4 +1,4 @@
-//! Links in trouble: what is lost, late, doubled and damaged, and that nothing else gets lost.
+//! Links with impairments: what is lost, late, doubled and damaged, and that nothing else gets lost.
 
 use core::net::SocketAddr;
 use datapath::node::Port;
@@ -9,7 +9,7 @@ use datapath::units::{Duration, Instant, Rate};
 use proptest::prelude::*;
 use sim::app::{AppReport, Cbr, UdpSink};
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
-use sim::record::{DropLog, Fingerprint, Observer, Place};
+use sim::record::{DropLog, DropPlace, Fingerprint, Observer};
 use sim::rules::Rule;
 use sim::topology::Topology;
 use sim::world::{AppId, World};
@@ -98,7 +98,7 @@ fn a_damaged_packet_travels_and_is_dropped_where_it_arrives() {
     let mut pair = Pair::new(link(Chances { corruption: Ratio::ALWAYS, ..Chances::default() }), 1);
     assert_eq!(pair.run().received, 0);
     let first = pair.drops.borrow().drops[0];
-    assert_eq!(first, (ms(5), Place::Link(LinkId(0)), Reason::Checksum));
+    assert_eq!(first, (ms(5), DropPlace::Link(LinkId(0)), Reason::Checksum));
     assert_eq!(pair.reasons(), [Reason::Checksum; 100]);
 }
 
@@ -141,7 +141,7 @@ fn nobody_overtakes_those_who_are_late_when_trouble_ends() {
     let sent_at = Rc::new(RefCell::new(SentAt::default()));
     pair.world.observe(Box::new(Rc::clone(&sent_at)));
     pair.world.run_until(ms(501));
-    pair.world.link_mut(LinkId(0)).end_trouble();
+    pair.world.link_mut(LinkId(0)).end_impairments();
     assert_eq!(pair.run().received, 100);
     assert!(sent_at.borrow().0.is_sorted());
 }
@@ -192,11 +192,11 @@ fn what_was_damaged_and_cut_off_damages_nothing_that_follows() {
     pair.world.set_link_up_at(ms(101), LinkId(0), false);
     pair.world.set_link_up_at(ms(105), LinkId(0), true);
     pair.world.run_until(ms(104));
-    pair.world.link_mut(LinkId(0)).end_trouble();
+    pair.world.link_mut(LinkId(0)).end_impairments();
     assert_eq!(pair.run().received, 100 - 11, "those of 0 to 100 ms are damaged or cut off");
 }
 
-/// The golden value pins the random streams and the order of events of a link in every trouble.
+/// The golden value pins the random streams and the order of events of a link under every impairment.
 #[test]
 fn trouble_is_the_same_on_every_machine() {
     let chances = Chances {
@@ -216,7 +216,7 @@ fn trouble_is_the_same_on_every_machine() {
         (print.hash, print.arrivals)
     };
     assert_ne!(run(1), run(2));
-    assert_eq!(run(1), GOLDEN, "the random trouble changed: every result changes");
+    assert_eq!(run(1), GOLDEN, "the random impairments changed: every result changes");
 }
 
 const GOLDEN: (u64, u64) = (1838572843055857581, 89);
@@ -297,7 +297,7 @@ proptest! {
         }
         for step in 1..60 {
             world.run_until(ms(step * 13));
-            while !world.all_heard() {
+            while !world.all_notified() {
                 world.run_until(world.now() + APP);
             }
             let doubled: u64 = world.links().map(|(_, link)| link.stats.duplicated).sum();

@@ -1,7 +1,7 @@
 //! Files made byte by byte, as the formats are written down.
 
 use super::{ng, read};
-use crate::pcap::{Interface, LinkType, Record};
+use crate::{Interface, LinkType, Record};
 
 /// Integers in one byte order, one after the other.
 pub struct Bytes {

@@ -1,14 +1,11 @@
 mod format;
 
 use super::*;
-use crate::link::{LinkId, NodeId};
-use crate::record::{Observer as _, Place};
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, FlowLabel, Icmp, Ipv4, Ipv6, Link, MacAddr, Meta, Network, SackBlock, SackList, Tcp,
-    TcpFlags, TcpOptions, Timestamps, Transport, Udp, icmp, options, protocol,
+    Body, FlowLabel, Icmp, Ipv4, Ipv6, LinkHeader, MacAddr, Meta, Network, SackBlock, SackList,
+    Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, icmp, options, protocol,
 };
-use datapath::reason::Reason;
 use datapath::units::Instant;
 use proptest::prelude::*;
 use std::fmt::Write as _;
@@ -30,7 +27,10 @@ fn interface(name: &str, link_type: LinkType) -> Interface {
 
 fn header(network: Network) -> Packet {
     Packet {
-        link: Link::Ethernet { dst: MacAddr([2, 0, 0, 0, 0, 2]), src: MacAddr([2, 0, 0, 0, 0, 1]) },
+        link: LinkHeader::Ethernet {
+            dst: MacAddr([2, 0, 0, 0, 0, 2]),
+            src: MacAddr([2, 0, 0, 0, 0, 1]),
+        },
         network,
         transport: Transport::None,
         body: Body::default(),
@@ -160,59 +160,12 @@ fn simulated_packets_come_back() {
             let parsed = parsed.expect("a known link type").expect("parses");
             assert_eq!(parsed.len(), record.original_len);
             assert_eq!(parsed.network, packet.network);
-            if record.interface == 0 && packet.link != Link::None {
+            if record.interface == 0 && packet.link != LinkHeader::None {
                 assert_eq!(record.original_len, packet.len());
                 assert_eq!(record.comments.len(), usize::from(index / 2 % 3 == 0));
             }
         }
     }
-}
-
-#[test]
-fn taps_write_what_passes_and_why_it_was_dropped() {
-    let (a, b, node) = (LinkId(0), LinkId(1), NodeId(0));
-    let mut taps = Capture::new(Writer::new(Vec::new()).expect("writes"), Snap::Headers);
-    taps.tap(a, Side::Sent, "a");
-    taps.tap(b, Side::Delivered, "b");
-    taps.tap_drops(Place::Node(node), "router");
-    let packet = with(ipv4(protocol::TCP), tcp(TcpFlags::ACK, TcpOptions::default()), 100);
-    let mut bare = packet.clone();
-    bare.set_link(Link::None);
-    let at = Instant::from_nanos;
-    taps.sent(at(1), a, &packet);
-    taps.delivered(at(2), a, &packet);
-    taps.sent(at(3), b, &bare);
-    taps.dropped(at(4), Place::Node(node), Reason::QdiscOverlimit, &bare);
-    taps.dropped(at(5), Place::Link(a), Reason::LinkLoss, &packet);
-    taps.delivered(at(6), b, &bare);
-    let (interfaces, records) = read(&taps.finish().expect("writes")).expect("reads");
-    let seen: Vec<_> = records
-        .iter()
-        .map(|record| {
-            let interface = &interfaces[record.interface];
-            (record.nanos.unwrap_or(0), interface.name.as_deref(), interface.link_type)
-        })
-        .collect();
-    let expected = [
-        (1, Some("a"), LinkType::ETHERNET),
-        (4, Some("router drops"), LinkType::RAW),
-        (6, Some("b"), LinkType::RAW),
-    ];
-    assert_eq!(seen, expected);
-    assert_eq!(records[1].comments, ["dropped: QDISC_OVERLIMIT"]);
-    assert_eq!(records[0].original_len, 154);
-}
-
-#[test]
-fn a_capture_keeps_its_first_error() {
-    let mut taps = Capture::new(Writer::new(Full(Vec::new(), 200)).expect("fits"), Snap::Headers);
-    taps.tap(LinkId(0), Side::Sent, "a");
-    let packet = with(ipv4(protocol::TCP), tcp(TcpFlags::ACK, TcpOptions::default()), 100);
-    for nanos in 0..9 {
-        taps.sent(Instant::from_nanos(nanos), LinkId(0), &packet);
-    }
-    let error = taps.finish().err().expect("was kept");
-    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }
 
 /// A disk that fills up.

@@ -6,11 +6,9 @@
 //! full disk leaves a file that ends between two packets. The format (draft-ietf-opsawg-pcapng)
 //! needs little code for that.
 
-mod capture;
 mod read;
 mod write;
 
-pub use capture::{Capture, Side};
 pub use read::{ReadError, Reader, Record};
 pub use write::{InterfaceId, Snap, Writer};
 

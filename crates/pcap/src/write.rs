@@ -1,7 +1,7 @@
 //! Writing pcapng.
 
 use super::{Interface, LinkType, ng};
-use datapath::packet::{Link, MacAddr, Packet};
+use datapath::packet::{LinkHeader, MacAddr, Packet};
 use datapath::units::Instant;
 use std::io::{self, Write};
 
@@ -117,10 +117,10 @@ impl<W: Write> Writer<W> {
         comment: Option<&str>,
     ) -> io::Result<()> {
         let link = match (self.interfaces[interface.0 as usize], &packet.link) {
-            (LinkType::ETHERNET, Link::None) => {
-                Some(Link::Ethernet { dst: MacAddr::default(), src: MacAddr::default() })
+            (LinkType::ETHERNET, LinkHeader::None) => {
+                Some(LinkHeader::Ethernet { dst: MacAddr::default(), src: MacAddr::default() })
             }
-            (LinkType::RAW, Link::Ethernet { .. }) => Some(Link::None),
+            (LinkType::RAW, LinkHeader::Ethernet { .. }) => Some(LinkHeader::None),
             _ => None,
         };
         let mut frame = core::mem::take(&mut self.frame);

@@ -1,11 +1,11 @@
 //! Taps: what passes on chosen links, and what is dropped, written to a pcapng file.
 
-use super::{Interface, InterfaceId, LinkType, Snap, Writer};
 use crate::link::LinkId;
-use crate::record::{Observer, Place, Sees};
-use datapath::packet::{Link, Packet};
+use crate::record::{DropPlace, Observer, Sees};
+use datapath::packet::{LinkHeader, Packet};
 use datapath::reason::Reason;
 use datapath::units::Instant;
+use pcap::{Interface, InterfaceId, LinkType, Snap, Writer};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -28,7 +28,7 @@ pub struct Capture<W: Write> {
     writer: Writer<W>,
     snap: Snap,
     links: BTreeMap<(LinkId, Side), Tap>,
-    drops: BTreeMap<Place, Tap>,
+    drops: BTreeMap<DropPlace, Tap>,
     error: Option<io::Error>,
 }
 
@@ -57,7 +57,7 @@ impl<W: Write> Capture<W> {
     }
 
     /// Records what is dropped in a node or on a link.
-    pub fn tap_drops(&mut self, place: Place, name: &str) {
+    pub fn tap_drops(&mut self, place: DropPlace, name: &str) {
         self.drops.insert(place, Tap::new(format!("{name} drops")));
     }
 
@@ -97,8 +97,8 @@ fn write<W: Write>(
         None => writer.add_interface(&Interface {
             name: Some(tap.name.clone()),
             link_type: match packet.link {
-                Link::Ethernet { .. } => LinkType::ETHERNET,
-                Link::None => LinkType::RAW,
+                LinkHeader::Ethernet { .. } => LinkType::ETHERNET,
+                LinkHeader::None => LinkType::RAW,
             },
             snap_len: 0,
         }),
@@ -127,7 +127,7 @@ impl<W: Write> Observer for Capture<W> {
         self.passed(now, link, Side::Delivered, packet);
     }
 
-    fn dropped(&mut self, now: Instant, place: Place, reason: Reason, packet: &Packet) {
+    fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, packet: &Packet) {
         let Self { writer, snap, drops, error, .. } = self;
         if let Some(tap) = drops.get_mut(&place) {
             let comment = format!("dropped: {}", reason.name());
