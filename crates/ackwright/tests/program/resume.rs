@@ -169,3 +169,55 @@ fn a_full_disk_keeps_what_is_finished() {
     assert!(stderr(&resumed).contains("has 2 of 4 runs"), "{}", stderr(&resumed));
     assert_same(Path::new(&whole), Path::new(&part));
 }
+
+/// What is drawn can be chosen, and its data lies beside each picture.
+#[test]
+fn plots_can_be_chosen() {
+    let directory = scratch("plots");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let out = path(&directory, "out");
+    let drawn =
+        |out: &str| -> Vec<String> { files(&Path::new(out).join("plots")).into_keys().collect() };
+    stdout(&ackwright(&[
+        "run",
+        &file,
+        "--runs",
+        "1",
+        "--plot-format",
+        "svg,pdf",
+        "--plot-flows",
+        "load",
+        "--out",
+        &out,
+    ]));
+    let all = drawn(&out);
+    for name in [
+        "5mbit-cwnd.svg",
+        "5mbit-cwnd.pdf",
+        "5mbit-cwnd.csv",
+        "compare-utilisation.csv",
+        "compare-queue-delay-cdf.pdf",
+        "5mbit-fct-cdf.csv",
+        "sweep-total-goodput.svg",
+    ] {
+        assert!(all.iter().any(|it| it == name), "{name} is not among {all:?}");
+    }
+    assert!(all.iter().all(|name| !name.ends_with(".png")));
+    let goodput = fs::read_to_string(format!("{out}/plots/sweep-total-goodput.csv")).expect("data");
+    assert!(goodput.starts_with("line,label,x,y,ci95,low,high\n"), "{goodput}");
+    assert_eq!(goodput.lines().count(), 4, "{goodput}");
+    let chosen =
+        format!("{SWEEP}\n[[plot]]\nwhat = \"throughput\"\nformat = \"svg\"\nname = \"one\"\n");
+    let file = write(&directory, "chosen.toml", &chosen);
+    stdout(&ackwright(&[
+        "run",
+        &file,
+        "--runs",
+        "1",
+        "--set",
+        "links.wire.rate=5mbit",
+        "--out",
+        &out,
+    ]));
+    assert_eq!(drawn(&out), ["5mbit-one.csv", "5mbit-one.svg"]);
+}

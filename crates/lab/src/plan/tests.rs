@@ -3,6 +3,7 @@
 mod devices;
 mod faults;
 mod flows;
+mod plots;
 mod routes;
 mod topology;
 mod varying;
