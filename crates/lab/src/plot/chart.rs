@@ -180,7 +180,9 @@ fn draw_intervals(scene: &mut Scene, frame: &Frame, x: &Axis, y: &Axis, line: &L
         }
         let middle = frame.x(x, *at);
         if let Some(interval) = interval.filter(|interval| *interval > 0.0) {
-            let (above, below) = (frame.y(y, value + interval), frame.y(y, value - interval));
+            // What would reach below the axis ends on it.
+            let least = (value - interval).max(y.low);
+            let (above, below) = (frame.y(y, value + interval), frame.y(y, least));
             for (from, to) in [
                 ([middle, above], [middle, below]),
                 ([middle - 4.0, above], [middle + 4.0, above]),
