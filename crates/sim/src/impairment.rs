@@ -105,12 +105,12 @@ impl Impairments {
             // Behind those that were late when there was jitter.
             return at.max(self.latest);
         }
-        let nanos = match jitter_correlation {
-            0 => self.rng.below(jitter.as_nanos() + 1),
-            _ => {
-                let part = u128::from(self.jitter.draw(&mut self.rng));
-                (part * u128::from(jitter.as_nanos() + 1) >> 32) as u64
-            }
+        let parts = jitter.as_nanos() + 1;
+        let nanos = if jitter_correlation == 0 {
+            self.rng.below(parts)
+        } else {
+            let drawn = u128::from(self.jitter.draw(&mut self.rng));
+            ((drawn * u128::from(parts)) >> 32) as u64
         };
         let at = at + Duration::from_nanos(nanos);
         if jitter_reorders {

@@ -102,7 +102,7 @@ impl LineChart {
     /// Draws the chart.
     pub fn draw(&self) -> Scene {
         let (x, y) = self.axes();
-        let [width, height] = if self.size == [0.0; 2] { [WIDTH, HEIGHT] } else { self.size };
+        let [width, height] = if self.size[0] > 0.0 { self.size } else { [WIDTH, HEIGHT] };
         let mut scene = Scene::new(width, height, &self.title);
         let bands = self.bands.iter().enumerate();
         let bands = bands.map(|(place, band)| (band_colour(place), band.label.as_str()));

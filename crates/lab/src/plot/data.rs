@@ -39,7 +39,7 @@ impl LineChart {
         for line in &self.lines {
             for (place, (x, y)) in line.points.iter().enumerate() {
                 let interval = line.intervals.get(place).copied().flatten();
-                let name = self.ticks.iter().find(|(at, _)| at == x);
+                let name = self.ticks.iter().find(|(at, _)| at.total_cmp(x).is_eq());
                 let name = name.map_or("", |(_, name)| name.as_str());
                 rows.push(&[&line.label, name], &[Some(*x), Some(*y), interval, None, None]);
             }

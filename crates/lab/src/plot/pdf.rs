@@ -1,6 +1,10 @@
 //! A drawing as PDF: one page, letters as outlines.
 
-use pdf_writer::{Content, Finish as _, Name, Pdf, Rect, Ref, TextStr};
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use pdf_writer::{Content, Filter, Finish as _, Pdf, Rect, Ref, TextStr};
 use ttf_parser::OutlineBuilder;
 
 use super::font::Fonts;
@@ -28,8 +32,14 @@ pub fn pdf(scene: &Scene) -> Vec<u8> {
     for shape in &scene.shapes {
         draw(&mut drawn, shape, &fonts);
     }
-    pdf.stream(content, &drawn.finish()).pair(Name(b"Kind"), Name(b"Drawing"));
+    pdf.stream(content, &compressed(&drawn.finish())).filter(Filter::FlateDecode);
     pdf.finish()
+}
+
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
 }
 
 fn draw(out: &mut Content, shape: &Shape, fonts: &Fonts) {
