@@ -26,10 +26,7 @@ use datapath::node::SocketReady;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 
-/// What an application that calls with a socket relies on.
-const OPEN: &str = "an application closes its own sockets, and knows when it has";
-
-/// An application.
+/// An application. A socket of its own that somebody else has closed is to it as one that was reset.
 pub trait App {
     /// The start time has come.
     fn start(&mut self, cx: &mut AppCx<'_>);
