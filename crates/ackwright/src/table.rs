@@ -4,6 +4,7 @@ use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table as Grid, TableStyle,
     Width,
 };
+use console::Term;
 use lab::report::Table;
 
 /// The widest table where the terminal's width is unknown.
@@ -13,17 +14,33 @@ const WIDTH: u16 = 80;
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Lays a table out.
+/// Lays a table out, as wide as the terminal at most, unless a word would have to be broken.
 pub fn render(table: &Table) -> String {
+    let size = Term::stdout().size_checked().map(|(_, columns)| columns);
+    in_width(table, size.filter(|columns| *columns >= NARROWEST).unwrap_or(WIDTH))
+}
+
+/// Terminals that say they are narrower than this do not know.
+const NARROWEST: u16 = 20;
+
+fn in_width(table: &Table, width: u16) -> String {
     let mut grid = Grid::new();
+    let (padding, words) = widths(table, width);
+    let least: u16 = words.iter().map(|word| word + padding.0 + padding.1 + 1).sum();
     grid.load_style(STYLE)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH)
+        .set_width(width.max(least))
         .set_header(Row::from(table.head.clone()));
     for row in &table.rows {
         grid.add_row(Row::from(row.clone()));
     }
-    keep_words_whole(&mut grid, table);
+    for (index, word) in words.iter().enumerate() {
+        if let Some(column) = grid.column_mut(index) {
+            let least = Width::Fixed(word + padding.0 + padding.1);
+            column.set_padding(padding);
+            column.set_constraint(ColumnConstraint::LowerBoundary(least));
+        }
+    }
     for (index, numeric) in table.numeric.iter().enumerate() {
         if let (true, Some(column)) = (numeric, grid.column_mut(index)) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -33,8 +50,8 @@ pub fn render(table: &Table) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Lines break between words, if every column's longest word fits beside the others'.
-fn keep_words_whole(grid: &mut Grid, table: &Table) {
+/// Blanks before and behind a cell, and the longest word of each column: lines break between words.
+fn widths(table: &Table, width: u16) -> ((u16, u16), Vec<u16>) {
     let widest: Vec<u16> = (0..table.head.len())
         .map(|index| {
             let cells = table.rows.iter().chain([&table.head]).filter_map(|row| row.get(index));
@@ -45,19 +62,9 @@ fn keep_words_whole(grid: &mut Grid, table: &Table) {
     let words: u16 = widest.iter().sum();
     let columns = widest.len() as u16;
     // Blanks on both sides of a cell, or only behind it; and one between columns.
-    let Some(padding) = [(1, 1), (0, 1)]
-        .into_iter()
-        .find(|(before, behind)| words + columns * (before + behind + 1) <= WIDTH)
-    else {
-        return;
-    };
-    for (index, width) in widest.iter().enumerate() {
-        if let Some(column) = grid.column_mut(index) {
-            let least = Width::Fixed(width + padding.0 + padding.1);
-            column.set_padding(padding);
-            column.set_constraint(ColumnConstraint::LowerBoundary(least));
-        }
-    }
+    let fits = |(before, behind): &(u16, u16)| words + columns * (before + behind + 1) <= width;
+    let padding = [(1, 1), (0, 1)].into_iter().find(fits).unwrap_or((0, 1));
+    (padding, widest)
 }
 
 #[cfg(test)]
@@ -71,9 +78,14 @@ mod tests {
             rows: vec![vec!["x".repeat(60), "431.4 ± 3.2".into()]],
             numeric: vec![false, true],
         };
-        let text = render(&table);
+        let text = in_width(&table, 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("431.4 ± 3.2"));
+        // A port, however long, is never cut; nor is a wide terminal left unused.
+        let long = Table { rows: vec![vec!["x".repeat(90), "1".into()]], ..table.clone() };
+        assert!(in_width(&long, 80).contains(&"x".repeat(90)));
+        let wide = in_width(&table, 160);
+        assert!(wide.contains("a metric with a rather long name [Mbit/s]"), "{wide}");
     }
 
     #[test]
@@ -86,7 +98,7 @@ mod tests {
             rows: vec![row.map(String::from).to_vec(); 3],
             numeric: vec![false, false, true, true, true, true, false, false],
         };
-        let text = render(&table);
+        let text = in_width(&table, 80);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         for word in head.iter().chain(&row[2..]).chain(&["10g-dctcp", "throughput", "stddev"]) {
             assert!(text.contains(word), "{word} is broken:\n{text}");

@@ -40,6 +40,7 @@ pub const SHIPPED: &[Shipped] = shipped! {
     "dctcp-scaled",
     "dctcp-syn-ect",
     "dctcp-threshold",
+    "incast-rto",
     "lost-retransmit",
     "multipath",
     "policer",

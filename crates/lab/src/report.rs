@@ -17,8 +17,19 @@ pub struct Table {
 }
 
 /// The metrics shown for every point of a sweep unless the experiment names others.
-const HEADLINES: [&str; 4] =
+pub(crate) const HEADLINES: [&str; 4] =
     ["total goodput", "total rto", "total retransmits", "total latency median"];
+
+/// How many runs a row is over.
+pub fn runs_of(points: &[PointResult]) -> String {
+    let most = points.iter().map(|point| point.runs.len()).max().unwrap_or(0);
+    let least = points.iter().map(|point| point.runs.len()).min().unwrap_or(0);
+    match (least, most) {
+        (1, 1) => "1 run per row".into(),
+        (least, most) if least == most => format!("{most} runs per row"),
+        (least, most) => format!("{least} to {most} runs per row"),
+    }
+}
 
 /// All metrics of a single point, or the headline metrics of every point of a sweep.
 pub fn results(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
@@ -43,9 +54,12 @@ pub fn unmeasured(points: &[PointResult], wanted: &[String]) -> Vec<(String, Opt
 }
 
 fn one_point(point: &PointResult) -> Table {
+    let summaries = point.summaries();
+    if summaries.iter().all(|one| one.summary.n == 1) {
+        return one_run(summaries);
+    }
     let head = ["flow or port", "metric", "mean", "95 %", "min", "max", "unit"];
-    let rows = point
-        .summaries()
+    let rows = summaries
         .into_iter()
         .map(|MetricSummary { scope, name, unit, summary }| {
             vec![
@@ -64,6 +78,16 @@ fn one_point(point: &PointResult) -> Table {
         rows,
         numeric: vec![false, false, true, true, true, true, false],
     }
+}
+
+/// Of a single run there is one value of each metric.
+fn one_run(summaries: Vec<MetricSummary>) -> Table {
+    let rows = summaries
+        .into_iter()
+        .map(|one| vec![one.scope, one.name, number(one.summary.mean), one.unit.to_string()])
+        .collect();
+    let head = ["flow or port", "metric", "value", "unit"];
+    Table { head: head.map(String::from).to_vec(), rows, numeric: vec![false, false, true, false] }
 }
 
 fn sweep(axes: &[&str], points: &[PointResult], wanted: &[String]) -> Table {
@@ -176,6 +200,9 @@ mod tests {
         let single = results(&[], &points[..1], &[]);
         assert_eq!(single.rows.len(), 2);
         assert_eq!(single.rows[0][..3], ["bulk", "goodput", "401"]);
+        let once = results(&[], &[point("reno", &[400.0])], &[]);
+        assert_eq!(once.head, ["flow or port", "metric", "value", "unit"]);
+        assert_eq!(once.rows[0], ["bulk", "goodput", "400", "Mbit/s"]);
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub enum FlowStatus {
     Unfinished,
     /// It was reset, or could not begin.
     Failed,
+    /// It has no end of its own, and the run ended.
+    Open,
 }
 
 impl FlowStatus {
@@ -58,33 +60,38 @@ impl FlowStatus {
             Self::Finished => "finished",
             Self::Unfinished => "unfinished",
             Self::Failed => "failed",
+            Self::Open => "open",
         }
     }
 }
 
-/// One flow of a workload.
+/// One of `[flows]`, or one flow of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRecord {
-    /// Its workload.
-    pub workload: String,
+    /// Its name, or that of its workload.
+    pub name: String,
+    /// In its workload, from 1 on; of `[flows]`, none.
+    pub number: Option<u64>,
+    /// What it does, in the word of the file.
+    pub app: &'static str,
     /// The node that sent.
     pub from: usize,
     /// The node that received.
     pub to: usize,
-    /// Bytes.
-    pub bytes: u64,
+    /// Bytes that it is to transfer, if that is said.
+    pub bytes: Option<u64>,
     /// Bytes that have arrived.
     pub received: u64,
     /// When it began: its SYN.
     pub start_ns: u64,
-    /// When the last byte had arrived.
+    /// When the last byte had arrived, if it is finished.
     pub end_ns: Option<u64>,
-    /// How long it would have taken at least in the empty network.
-    pub ideal_ns: u64,
-    /// Segments sent again.
-    pub retransmits: u32,
-    /// Expiries of the retransmission timer.
-    pub rtos: u32,
+    /// How long it would have taken at least in the empty network, if it only transfers its bytes.
+    pub ideal_ns: Option<u64>,
+    /// Segments sent again, over TCP; of `[flows]` as the last sample saw it.
+    pub retransmits: Option<u32>,
+    /// Expiries of the retransmission timer, likewise.
+    pub rtos: Option<u32>,
     /// The nodes on its way, by the routes at the end of the run.
     pub path: Vec<u32>,
     /// What became of it.
@@ -92,6 +99,11 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
+    /// `NAME`, or `WORKLOAD-NUMBER`.
+    pub fn label(&self) -> String {
+        self.number.map_or_else(|| self.name.clone(), |number| format!("{}-{number}", self.name))
+    }
+
     /// How long it took.
     pub fn fct_ns(&self) -> Option<u64> {
         self.end_ns.map(|end| end - self.start_ns)
@@ -99,7 +111,35 @@ impl FlowRecord {
 
     /// How many times as long as in the empty network.
     pub fn slowdown(&self) -> Option<f64> {
-        self.fct_ns().map(|fct| fct as f64 / self.ideal_ns.max(1) as f64)
+        let (fct, ideal) = self.fct_ns().zip(self.ideal_ns)?;
+        Some(fct as f64 / ideal.max(1) as f64)
+    }
+}
+
+/// How something is distributed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    /// What: `fct`, `slowdown`, `latency`, `queue-delay`.
+    pub what: &'static str,
+    /// Of which flow, group, workload or port.
+    pub scope: String,
+    /// The smallest value, and what ever larger shares are not above, the whole last; in ms, or factors.
+    pub quantiles: Vec<f64>,
+}
+
+impl Distribution {
+    /// Parts that quantiles cut the whole into.
+    pub const PARTS: usize = 200;
+
+    /// Of these values; none if there are none.
+    pub fn of(what: &'static str, scope: &str, values: &mut [f64]) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let last = values.len().checked_sub(1)?;
+        let at = |part: usize| {
+            values[(part * values.len()).div_ceil(Self::PARTS).clamp(1, last + 1) - 1]
+        };
+        let quantiles = (0..=Self::PARTS).map(at).collect();
+        Some(Self { what, scope: scope.into(), quantiles })
     }
 }
 
@@ -110,15 +150,21 @@ pub struct RunResult {
     pub name: String,
     /// Its seed.
     pub seed: u64,
+    /// A number for its plan: what has the same is the same run. Empty where nothing is stored.
+    pub identity: String,
+    /// What it has written below the directory of results.
+    pub files: Vec<String>,
     /// The values that it drew: (path, value).
     pub drawn: Vec<(String, String)>,
     /// Its numbers, always in the same order for the same plan.
     pub metrics: Vec<Metric>,
     /// Its samples.
     pub series: Vec<Series>,
-    /// The flows of its workloads; taken away when they are stored.
+    /// How completion times, latencies and queue delays are distributed.
+    pub distributions: Vec<Distribution>,
+    /// Its flows, those of `[flows]` first; taken away when they are stored.
     pub flows: Vec<FlowRecord>,
-    /// What the nodes of the flows are called; empty without workloads.
+    /// What the nodes of the flows are called.
     pub nodes: Vec<String>,
     /// What `tc` shows at the end of each watched port that has a qdisc.
     pub tc: Vec<TcState>,
@@ -262,15 +308,27 @@ impl RunResult {
     }
 }
 
-/// The whole of `summary.json`. It holds nothing that depends on the machine or the hour.
-pub fn summary_json(name: &str, title: &str, seed: u64, points: &[PointResult]) -> Json {
-    json!({
+/// The whole of `summary.json`, of the points that have runs. It holds nothing that depends on the machine or the hour.
+/// `unfinished` says how many runs are missing.
+pub fn summary_json(
+    name: &str,
+    title: &str,
+    seed: u64,
+    points: &[PointResult],
+    unfinished: usize,
+) -> Json {
+    let finished = points.iter().filter(|point| !point.runs.is_empty());
+    let mut summary = json!({
         "schema": 1,
         "name": name,
         "title": title,
         "seed": seed,
-        "points": points.iter().map(PointResult::to_json).collect::<Vec<_>>(),
-    })
+        "points": finished.map(PointResult::to_json).collect::<Vec<_>>(),
+    });
+    if unfinished > 0 {
+        summary["unfinished_runs"] = json!(unfinished);
+    }
+    summary
 }
 
 fn object(pairs: &[(String, String)]) -> Json {
@@ -293,7 +351,7 @@ mod tests {
         let summaries = point.summaries();
         assert_eq!(summaries.len(), 1);
         assert!((summaries[0].summary.mean - 410.0).abs() < 1e-9);
-        let json = summary_json("x", "X", 1, &[point]);
+        let json = summary_json("x", "X", 1, &[point], 0);
         assert_eq!(json["points"][0]["runs"][1]["metrics"]["bulk goodput"], 420.0);
         assert_eq!(json["points"][0]["metrics"][0]["n"], 2);
     }

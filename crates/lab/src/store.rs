@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use place::same_file;
+pub use series::Label;
 
 use crate::results::Series;
 use earlier::Listed;
@@ -219,11 +220,43 @@ impl Store {
     ///
     /// # Errors
     /// When there are files in the way which no earlier run has written; nothing is removed then.
-    pub fn results(root: &Path) -> Result<(Self, usize), Error> {
+    pub fn results(root: &Path, program: &str) -> Result<(Self, usize), Error> {
+        Self::results_beside(root, program, BTreeSet::new())
+    }
+
+    /// The same, but for the files that are in `keep`: they stay, and are listed as before.
+    ///
+    /// # Errors
+    /// As of [`results`](Self::results).
+    pub fn results_beside(
+        root: &Path,
+        program: &str,
+        keep: BTreeSet<String>,
+    ) -> Result<(Self, usize), Error> {
         let store = Self::create(root)?;
-        let removed = earlier::remove(root)?;
-        let listed = Listed::begin(root)?;
+        let removed = earlier::remove(root, &keep)?;
+        let listed = Listed::begin(root, program, keep)?;
         Ok((Self { listed: Some(Arc::new(Mutex::new(listed))), ..store }, removed))
+    }
+
+    /// Which program has written the results in `root`, if it is known.
+    pub fn program_of(root: &Path) -> Option<String> {
+        earlier::program(root)
+    }
+
+    /// Removes files of these results again.
+    pub fn forget<'a>(&self, names: impl IntoIterator<Item = &'a String>) {
+        let mut listed = self
+            .listed
+            .as_ref()
+            .map(|listed| listed.lock().unwrap_or_else(PoisonError::into_inner));
+        for name in names {
+            // One that is not there need not be removed.
+            let _ = fs::remove_file(self.root.join(name));
+            if let Some(listed) = &mut listed {
+                listed.forget(name);
+            }
+        }
     }
 
     /// The directory.
@@ -271,16 +304,27 @@ impl Store {
         self.write(parquet, &bytes).map(drop)
     }
 
-    /// Writes a time series as Parquet: `time_ns` and the series' columns, all 64-bit integers.
+    /// Writes a time series as Parquet: `time_ns` and the series' columns, all 64-bit integers, and
+    /// columns that say in each row the same: what the series is of.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_series(&self, name: &str, series: &Series) -> Result<PathBuf, Error> {
-        let bytes = series::parquet_bytes(series).map_err(|error| Error {
+    pub fn write_series(
+        &self,
+        name: &str,
+        series: &Series,
+        labels: &[(String, Label)],
+    ) -> Result<PathBuf, Error> {
+        let bytes = series::parquet_bytes(series, labels).map_err(|error| Error {
             path: self.root.join(name),
             problem: io::Error::other(error.to_string()),
         })?;
         self.write(name, &bytes)
+    }
+
+    /// Reads a time series back; `None` if there is none, or it is none.
+    pub fn read_series(&self, name: &str, series: &str) -> Option<Series> {
+        series::read(fs::File::open(self.root.join(name)).ok()?, series).ok()
     }
 }
 

@@ -1,11 +1,13 @@
 //! Sweeps (the grid of points) and draws (what differs between repetitions).
 
-use datapath::rng::Rng;
+mod draws;
 
 use crate::plan::doc::{Document, Key, Kind, Node, Origin};
 use crate::plan::read::Faults;
-use crate::plan::{Diagnostics, limits, quantity, suggest};
+use crate::plan::{Diagnostics, limits, suggest};
 use crate::store::distinct_stems;
+pub use draws::Draw;
+pub(crate) use draws::read_draws;
 
 /// One value put at one place of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,27 +36,6 @@ pub struct Point {
     pub settings: Vec<Value>,
     /// What its files are called.
     pub(crate) slug: String,
-}
-
-/// A value that every repetition draws for itself.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Draw {
-    path: String,
-    range: Range,
-    stream: u64,
-    /// Where it is written: what is wrong with a drawn value is told there.
-    at: Origin,
-}
-
-/// What a draw chooses from.
-#[derive(Clone, Debug, PartialEq)]
-enum Range {
-    /// Times, both ends included, in ns.
-    Time(u64, u64),
-    /// Whole numbers, both ends included.
-    Whole(i64, i64),
-    /// One of these.
-    Choice(Vec<Node>),
 }
 
 impl Value {
@@ -199,106 +180,6 @@ fn case(settings: &Node, faults: &Faults<'_>) -> Vec<Value> {
         return Vec::new();
     };
     entries.iter().map(|(key, node)| Value { path: key.name.clone(), node: node.clone() }).collect()
-}
-
-/// Reads `[draw]`: `key = { uniform = [low, high] }` or `key = { choice = [values] }`.
-pub(crate) fn read_draws(document: &Document) -> Result<Vec<Draw>, Diagnostics> {
-    let faults = Faults::new(document);
-    let mut draws = Vec::new();
-    if let Some(table) = document.root.get("draw") {
-        match &table.kind {
-            Kind::Table(entries) => {
-                for (index, (key, node)) in entries.iter().enumerate() {
-                    draws.extend(draw(index, key, node, &faults));
-                }
-            }
-            _ => faults.add(&table.at, "[draw] must be a table", None),
-        }
-    }
-    let list = faults.into_sorted();
-    if list.is_empty() { Ok(draws) } else { Err(Diagnostics(list)) }
-}
-
-fn draw(index: usize, key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Draw> {
-    let list = |name: &str| match node.get(name).map(|node| &node.kind) {
-        Some(Kind::List(items)) if !items.is_empty() => Some(items.as_slice()),
-        _ => None,
-    };
-    let range = match (list("uniform"), list("choice")) {
-        (Some([low, high]), None) => uniform(low, high),
-        (None, Some(items)) => Some(Range::Choice(items.to_vec())),
-        _ => None,
-    };
-    if range.is_none() {
-        let message = "a draw is { uniform = [low, high] } of times or whole numbers, \
-                       or { choice = [values] }";
-        faults.add(&node.at, message, None);
-    }
-    let stream = STREAM_BASE + index as u64;
-    Some(Draw { path: key.name.clone(), range: range?, stream, at: node.at.clone() })
-}
-
-fn uniform(low: &Node, high: &Node) -> Option<Range> {
-    match (&low.kind, &high.kind) {
-        (Kind::Int(low), Kind::Int(high)) if low <= high => Some(Range::Whole(*low, *high)),
-        (Kind::Text(low), Kind::Text(high)) => {
-            let (low, high) = (quantity::time(low).ok()?, quantity::time(high).ok()?);
-            (low <= high).then(|| Range::Time(low.as_nanos(), high.as_nanos()))
-        }
-        _ => None,
-    }
-}
-
-/// The random streams of draws, apart from those of links and hosts.
-const STREAM_BASE: u64 = 1 << 48;
-
-impl Draw {
-    /// The smallest value that can be drawn.
-    pub(crate) fn lowest(&self) -> Value {
-        match &self.range {
-            Range::Time(low, _) => self.time(*low),
-            Range::Whole(low, _) => self.whole(*low),
-            Range::Choice(items) => self.item(&items[0]),
-        }
-    }
-
-    /// The largest value that can be drawn.
-    pub(crate) fn highest(&self) -> Value {
-        match &self.range {
-            Range::Time(_, high) => self.time(*high),
-            Range::Whole(_, high) => self.whole(*high),
-            Range::Choice(items) => self.item(&items[items.len() - 1]),
-        }
-    }
-
-    /// The value that belongs to a run with `seed`.
-    pub(crate) fn value(&self, seed: u64) -> Value {
-        let mut rng = Rng::stream(seed, self.stream);
-        match &self.range {
-            Range::Time(low, high) => self.time(low + rng.below((high - low).saturating_add(1))),
-            Range::Whole(low, high) => {
-                let width = high.abs_diff(*low).saturating_add(1);
-                self.whole(low.wrapping_add_unsigned(rng.below(width)))
-            }
-            Range::Choice(items) => self.item(&items[rng.below(items.len() as u64) as usize]),
-        }
-    }
-
-    fn time(&self, nanos: u64) -> Value {
-        self.make(Kind::Text(format!("{nanos}ns")))
-    }
-
-    fn whole(&self, number: i64) -> Value {
-        self.make(Kind::Int(number))
-    }
-
-    fn item(&self, node: &Node) -> Value {
-        Value { path: self.path.clone(), node: node.clone() }
-    }
-
-    fn make(&self, kind: Kind) -> Value {
-        Value { path: self.path.clone(), node: Node { kind, at: self.at.clone() } }
-    }
 }
 
 /// Says that the product of the axes is too large, before it is made.

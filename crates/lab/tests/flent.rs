@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use lab::output::Output;
 use lab::plan::Experiment;
-use lab::run::{self, Silent};
+use lab::run;
 use lab::store::Store;
 use serde_json::Value;
 
@@ -30,16 +30,9 @@ fn made(test: &str, name: &str) -> PathBuf {
     let experiment = Experiment::load(Path::new(&path), &settings).expect("valid");
     let store = Store::create(&scratch(&format!("{test}-{name}"))).expect("a directory");
     let output = Output::new(store.clone());
-    let options = run::Options {
-        seed: None,
-        repetitions: Some(1),
-        jobs: 1,
-        threads: 1,
-        stop: &AtomicBool::new(false),
-        progress: &Silent,
-        store: Some(&store),
-        ss_at: &[],
-    };
+    let stop = AtomicBool::new(false);
+    let options =
+        run::Options { repetitions: Some(1), store: Some(&store), ..run::Options::silent(&stop) };
     run::run(&experiment, &options, &|point, repetition, run| output.keep(point, repetition, run))
         .expect("it runs");
     store.root().join("flent/cake-seed-1.flent.gz")

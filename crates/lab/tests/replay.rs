@@ -116,16 +116,8 @@ fn a_simulated_uplink_is_decided_again_in_the_same_way() {
     let directory = scratch("simulated");
     let experiment = Experiment::parse("download.toml", DOWNLOAD, &[]).expect("valid");
     let store = Store::create(&directory).expect("a directory");
-    let options_of_run = run::Options {
-        seed: None,
-        repetitions: None,
-        jobs: 1,
-        threads: 1,
-        stop: &AtomicBool::new(false),
-        progress: &Silent,
-        store: Some(&store),
-        ss_at: &[],
-    };
+    let stop = AtomicBool::new(false);
+    let options_of_run = run::Options { store: Some(&store), ..run::Options::silent(&stop) };
     let points = run::run(&experiment, &options_of_run, &|_, _, _| Ok(())).expect("it runs");
     let simulated = points[0].values("R.wan", "ack_drops")[0] as u64;
     assert!(simulated > 100, "the filter had something to do: {simulated}");

@@ -26,10 +26,8 @@ use datapath::node::SocketReady;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 
-/// What an application that calls with a socket relies on.
-const OPEN: &str = "an application closes its own sockets, and knows when it has";
-
-/// An application. It may be called by another thread each time, but by one at a time.
+/// An application. It may be called by another thread each time, but by one at a time. A socket of its
+/// own that somebody else has closed is to it as one that was reset.
 pub trait App: Send {
     /// The start time has come.
     fn start(&mut self, cx: &mut AppCx<'_>);

@@ -2,6 +2,7 @@
 
 use crate::rules::{RuleVerdict, Rules};
 use datapath::packet::Packet;
+use datapath::qdisc::netem::{Chance, Correlated, Loss};
 use datapath::rng::{Ratio, Rng};
 use datapath::units::{Duration, Instant};
 
@@ -10,6 +11,8 @@ use datapath::units::{Duration, Instant};
 pub struct Chances {
     /// A packet is lost.
     pub loss: Ratio,
+    /// It is lost by a model of netem's, as losses come in bursts (`gemodel`, `state`).
+    pub model: Loss,
     /// A packet is damaged: it travels on and is dropped where it arrives.
     pub corruption: Ratio,
     /// A packet comes twice.
@@ -20,6 +23,8 @@ pub struct Chances {
     pub reorder_by: Duration,
     /// Every packet comes later by a uniform part of this.
     pub jitter: Duration,
+    /// How much that of the packet before goes into it (netem's correlation of the delay).
+    pub jitter_correlation: Chance,
     /// Whether jitter may change the order of packets.
     pub jitter_reorders: bool,
 }
@@ -30,6 +35,8 @@ pub(crate) struct Impairments {
     pub rules: Rules,
     pub chances: Chances,
     rng: Rng,
+    /// What jitter is made of, where it is correlated.
+    jitter: Correlated,
     /// The latest arrival so far of a packet that kept the order.
     latest: Instant,
 }
@@ -52,7 +59,8 @@ impl Impairments {
     /// The random stream of a link is its own: adding one does not change another's luck.
     pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
         let rng = Rng::stream(seed, u64::from(link));
-        Self { rules, chances, rng, latest: Instant::ZERO }
+        let jitter = Correlated::new(chances.jitter_correlation);
+        Self { rules, chances, rng, jitter, latest: Instant::ZERO }
     }
 
     /// Nothing goes wrong any more. Who was on the way stays there, and those who kept the order keep it.
@@ -75,6 +83,9 @@ impl Impairments {
         if self.rng.chance(loss) {
             return Fate::Lost;
         }
+        if self.chances.model.strikes(&mut self.rng) {
+            return Fate::Lost;
+        }
         let damaged = self.rng.chance(corruption);
         let twice = self.rng.chance(duplication);
         if self.rng.chance(reordering) {
@@ -89,12 +100,19 @@ impl Impairments {
     }
 
     fn jittered(&mut self, at: Instant) -> Instant {
-        let Chances { jitter, jitter_reorders, .. } = self.chances;
+        let Chances { jitter, jitter_correlation, jitter_reorders, .. } = self.chances;
         if jitter == Duration::ZERO {
             // Behind those that were late when there was jitter.
             return at.max(self.latest);
         }
-        let at = at + Duration::from_nanos(self.rng.below(jitter.as_nanos() + 1));
+        let parts = jitter.as_nanos() + 1;
+        let nanos = if jitter_correlation == 0 {
+            self.rng.below(parts)
+        } else {
+            let drawn = u128::from(self.jitter.draw(&mut self.rng));
+            ((drawn * u128::from(parts)) >> 32) as u64
+        };
+        let at = at + Duration::from_nanos(nanos);
         if jitter_reorders {
             return at;
         }

@@ -33,6 +33,7 @@ mod progress;
 pub mod record;
 pub mod rules;
 mod run;
+pub mod schedule;
 mod send;
 mod threads;
 pub mod topology;

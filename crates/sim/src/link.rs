@@ -6,11 +6,13 @@
 
 use crate::impairment::{Fate, Impairments};
 use crate::rules::{Direction, Rule, Rules};
+use crate::schedule::{Place, Schedule};
 use datapath::node::Port;
 use datapath::packet::{Meta, Packet};
 use datapath::prefetch::prefetch;
-use datapath::units::{Bytes, Duration, Instant, Rate};
+use datapath::units::{Bytes, Duration, Instant, NANOS_PER_SEC, Rate};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 pub use crate::impairment::Chances;
 
@@ -29,6 +31,8 @@ pub struct LinkConfig {
     pub rate: Option<Rate>,
     /// Propagation delay.
     pub delay: Duration,
+    /// How rate and delay change, in place of those.
+    pub schedule: Option<Arc<Schedule>>,
     /// Packets that the device at the sending end holds besides its queue (TX ring with byte
     /// queue limits): the credit of the port. At least one.
     pub ring: u32,
@@ -80,6 +84,8 @@ pub struct Link {
     /// another one.
     pub(crate) far: (NodeId, Port),
     impairments: Option<Box<Impairments>>,
+    /// It changes. Its rate is none then, or its delay the least that there will be.
+    place: Option<Box<Place>>,
     veth: bool,
     pub(crate) up: bool,
     /// Super-packets are cut here.
@@ -110,6 +116,7 @@ impl Default for LinkConfig {
         Self {
             rate: None,
             delay: Duration::ZERO,
+            schedule: None,
             ring: 1,
             chances: Chances::default(),
             rules: Vec::new(),
@@ -142,12 +149,17 @@ impl Link {
     ) -> Self {
         assert!(config.ring > 0, "a device that holds no packet never sends one");
         let rules = Rules::new(&config.rules, config.direction);
-        let impairments = !rules.is_empty() || !config.chances.is_none();
+        let schedule = config.schedule.as_ref();
+        let delays = schedule.is_some_and(|schedule| schedule.delays());
+        let paced = schedule.is_some_and(|schedule| schedule.paces());
+        let impairments = !rules.is_empty() || !config.chances.is_none() || delays;
         Self {
             busy_until: Instant::ZERO,
-            rate: config.rate,
+            rate: if paced { None } else { config.rate },
             latest: (0, Duration::ZERO),
-            delay: config.delay,
+            // Epochs are as long as the shortest delay that there will be.
+            delay: schedule.and_then(|schedule| schedule.least_delay()).unwrap_or(config.delay),
+            place: schedule.map(|schedule| Box::new(Place::new(Arc::clone(schedule)))),
             veth: config.veth,
             leaving_at: Instant::FAR_FUTURE,
             ring: VecDeque::new(),
@@ -190,11 +202,24 @@ impl Link {
     /// where the link had a rate until now.
     #[inline]
     fn leaves_at(&mut self, now: Instant, size: u32) -> Instant {
-        let Some(rate) = self.rate else { return now.max(self.busy_until) };
+        let Some(rate) = self.rate else { return self.leaves_unpaced_at(now, size) };
         if self.latest.0 != size {
             self.latest = (size, rate.time_to_send(Bytes(size)));
         }
         self.busy_until = self.busy_until.max(now) + self.latest.1;
+        self.busy_until
+    }
+
+    /// The same of a link without a rate, or whose rate changes.
+    fn leaves_unpaced_at(&mut self, now: Instant, size: u32) -> Instant {
+        let start = now.max(self.busy_until);
+        let Some(place) = self.place.as_mut().filter(|place| place.schedule.paces()) else {
+            return start;
+        };
+        self.busy_until = match place.schedule.rate_at(start) {
+            Some(rate) => start + rate.time_to_send(Bytes(size)),
+            None => place.leave(start, size),
+        };
         self.busy_until
     }
 
@@ -235,7 +260,12 @@ impl Link {
     /// What becomes of a packet on the way whose last bit leaves at `leaves`.
     pub(crate) fn decide(&mut self, leaves: Instant, packet: &mut Packet) -> Fate {
         let impairments = self.impairments.as_mut().expect("asked before");
-        let fate = impairments.decide(leaves, self.delay, packet);
+        let schedule = self.place.as_ref().map(|place| &place.schedule);
+        let delay = match schedule {
+            Some(schedule) if schedule.delays() => schedule.delay_at(leaves),
+            _ => self.delay,
+        };
+        let fate = impairments.decide(leaves, delay, packet);
         let segments = u64::from(packet.segments());
         match fate {
             Fate::Lost => self.stats.lost += segments,
@@ -261,19 +291,39 @@ impl Link {
         (self.leaving_at < Instant::FAR_FUTURE).then_some(self.leaving_at)
     }
 
-    /// The propagation delay.
+    /// The propagation delay; of a link that changes the shortest that there will be.
     #[inline]
     pub fn delay(&self) -> Duration {
         self.delay
     }
 
-    /// The serialisation rate.
+    /// How many bytes the link could have carried by `now`, if it takes time for them.
+    pub fn capacity_by(&self, now: Instant) -> Option<u64> {
+        let Some(rate) = self.rate else {
+            return self.place.as_ref().and_then(|place| place.schedule.capacity_by(now));
+        };
+        let nanos = u128::from((now - Instant::ZERO).as_nanos());
+        let bytes = nanos * u128::from(rate.bits_per_sec()) / (8 * u128::from(NANOS_PER_SEC));
+        Some(bytes as u64)
+    }
+
+    /// How many bytes have left by `now`, the sent part of what is being serialised among them.
+    pub fn bytes_left_by(&self, now: Instant) -> u64 {
+        let unsent = self.capacity_by(self.busy_until).zip(self.capacity_by(now));
+        let unsent = unsent.map_or(0, |(later, now)| later.saturating_sub(now));
+        self.stats.bytes.saturating_sub(unsent)
+    }
+
+    /// The serialisation rate, where it does not change by a schedule.
     pub fn rate(&self) -> Option<Rate> {
         self.rate
     }
 
-    /// Changes the serialisation rate for packets to come.
+    /// Changes the serialisation rate for packets to come; of a link with a schedule, nothing.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
+        if self.place.as_ref().is_some_and(|place| place.schedule.paces()) {
+            return;
+        }
         self.rate = rate;
         self.latest = (0, Duration::ZERO);
     }

@@ -207,6 +207,7 @@ fn trouble_is_the_same_on_every_machine() {
         reorder_by: Duration::from_millis(30),
         jitter: Duration::from_millis(3),
         jitter_reorders: true,
+        ..Chances::default()
     };
     let run = |seed| {
         let mut pair = Pair::new(link(chances), seed);
@@ -250,6 +251,7 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
                     reorder_by: Duration::from_millis(7),
                     jitter: Duration::from_millis(jitter),
                     jitter_reorders: mixed,
+                    ..Chances::default()
                 },
                 ..LinkConfig::default()
             }

@@ -126,9 +126,13 @@ pub fn refuse_overwriting(output: &Path, inputs: &[&Path]) -> Result<(), Failure
     }
 }
 
+/// The program, as its results name it: others may come to other figures.
+pub const PROGRAM: &str =
+    concat!("ackwright ", env!("CARGO_PKG_VERSION"), " ", env!("ACKWRIGHT_COMMIT"));
+
 /// Results go to `directory`, in place of those of an earlier run there.
 pub fn results(directory: &Path) -> Result<Output, Failure> {
-    let (store, removed) = Store::results(directory)?;
+    let (store, removed) = Store::results(directory, PROGRAM)?;
     if removed > 0 {
         let directory = directory.display();
         eprintln!("note: {removed} files of an earlier run in {directory} are replaced");

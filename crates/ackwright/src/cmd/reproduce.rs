@@ -8,7 +8,7 @@ use lab::reproduce::{self, Comparison};
 use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
-use super::run::{Workers, run_all};
+use super::run::{Runs, Workers, run_all, unfinished};
 use super::{Failure, Outcome, print, print_json, results};
 use crate::table;
 
@@ -116,8 +116,9 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         Store::create(&args.out)?;
     }
     let output = results(&args.out.join(name))?;
-    let mut points = run_all(&experiment, None, args.runs, args.workers, Some(&output), &[])?;
-    output.finish(&experiment, experiment.base.seed, &points)?;
+    let options = Runs { repetitions: args.runs, workers: args.workers, ..Runs::default() };
+    let mut points = run_all(&experiment, &options, Some(&output)).map_err(unfinished)?;
+    output.finish(&experiment, experiment.base.seed, &points, 0)?;
     let swept = points.len();
     points.extend(published::further_points(name));
     let comparison = publication.compare(&points);

@@ -1,14 +1,15 @@
 //! `ackwright run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lab::output::Output;
+use lab::output::{Choice, Output};
+use lab::plan::plots::Format;
 use lab::plan::{Error as PlanError, Experiment, limits};
 use lab::results::{PointResult, summary_json};
-use lab::run::{Error, Options, SsAt};
+use lab::run::{Error, Incomplete, Known, Options, SsAt};
 
-use super::{Failure, Outcome, print, print_json, results};
+use super::{Failure, Outcome, PROGRAM, print, print_json, results};
 use crate::progress::Bar;
 use crate::{interrupt, table};
 
@@ -39,9 +40,13 @@ pub struct Args {
     #[command(flatten)]
     workers: Workers,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
-    /// plots (SVG, PNG) to DIR
+    /// plots (SVG, PNG, PDF, and their data as CSV) to DIR
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Go on with the results in DIR: runs of the same plan that are finished there stay, the others
+    /// are run; what comes out is the same as in one go
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "explain", "ss_at"])]
+    resume: Option<PathBuf>,
     /// Print the events of one flow of the first repetition: when and why its window was cut,
     /// what was sent again and why
     #[arg(long, value_name = "FLOW", conflicts_with_all = ["json", "out"])]
@@ -57,13 +62,19 @@ pub struct Args {
     /// given several times
     #[arg(long, value_name = "TIME")]
     ss_at: Vec<SsAt>,
+    /// Draw these flows only; names, or patterns with `*`
+    #[arg(long, value_name = "FLOW", value_delimiter = ',')]
+    plot_flows: Vec<String>,
+    /// What plots are written as: svg, png, pdf [default: svg,png]
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
+    plot_format: Vec<Format>,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
 
 /// How much is done at a time.
-#[derive(Clone, Copy, clap::Args)]
+#[derive(Clone, Copy, Default, clap::Args)]
 pub struct Workers {
     /// Number of runs at a time [default: one per processor]; results do not depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -84,32 +95,84 @@ pub fn run(args: &Args) -> Outcome {
     let repetitions = args.runs.unwrap_or(experiment.base.repetitions);
     limits::runs(experiment.points.len() as u64, repetitions)
         .map_err(|problem| Failure::Usage(format!("--runs: {problem}")))?;
-    let output = args.out.as_deref().map(results).transpose()?;
-    let points =
-        run_all(&experiment, args.seed, args.runs, args.workers, output.as_ref(), &args.ss_at)?;
     let seed = args.seed.unwrap_or(experiment.base.seed);
-    if let Some(output) = &output {
-        output.finish(&experiment, seed, &points)?;
+    let output = match &args.resume {
+        Some(directory) => Some(resume(directory, &experiment, seed, repetitions)?),
+        None => args.out.as_deref().map(results).transpose()?,
+    };
+    let choice = Choice { flows: args.plot_flows.clone(), formats: args.plot_format.clone() };
+    let output = output.map(|output| output.choosing(choice));
+    let runs =
+        Runs { seed: args.seed, repetitions: args.runs, workers: args.workers, ss_at: &args.ss_at };
+    match run_all(&experiment, &runs, output.as_ref()) {
+        Ok(points) => {
+            if let Some(output) = &output {
+                output.finish(&experiment, seed, &points, 0)?;
+            }
+            tell(&experiment, args, output.as_ref(), seed, &points, 0)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(mut part) => {
+            if part.finished > 0 {
+                let missing = part.runs - part.finished;
+                if let Some(output) = &output {
+                    // On a full disk this fails as well; the first error is the one to tell.
+                    let _ = output.finish(&experiment, seed, &part.points, missing);
+                }
+                part.points.retain(|point| !point.runs.is_empty());
+                tell(&experiment, args, output.as_ref(), seed, &part.points, missing)?;
+            }
+            Err(unfinished(part))
+        }
     }
+}
+
+/// Prints what came out; `missing` runs are not in it.
+fn tell(
+    experiment: &Experiment,
+    args: &Args,
+    output: Option<&Output>,
+    seed: u64,
+    points: &[PointResult],
+    missing: usize,
+) -> Result<(), Failure> {
     let plan = &experiment.base;
     if args.json {
-        print_json(&summary_json(&plan.name, &plan.title, seed, &points))?;
-        return Ok(ExitCode::SUCCESS);
+        return print_json(&summary_json(&plan.name, &plan.title, seed, points, missing));
     }
     let axes = experiment.axis_names();
-    print(&format!("{}: {} runs per row", plan.title, points.first().map_or(0, |p| p.runs.len())))?;
-    print(&table::render(&lab::report::results(&axes, &points, &plan.measure.table)))?;
-    for (name, nearest) in lab::report::unmeasured(&points, &plan.measure.table) {
-        let hint =
-            nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
-        eprintln!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
+    print(&format!("{}: {}", plan.title, lab::report::runs_of(points)))?;
+    print(&table::render(&lab::report::results(&axes, points, &plan.measure.table)))?;
+    if missing == 0 {
+        for (name, nearest) in lab::report::unmeasured(points, &plan.measure.table) {
+            let hint =
+                nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
+            eprintln!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
+        }
     }
-    tell_tc(args, &points)?;
-    tell_sockets(&points, &plan.name)?;
-    if let Some(output) = &output {
+    tell_tc(args, points)?;
+    tell_sockets(points, &plan.name)?;
+    if let Some(output) = output {
         print(&format!("results are in {}", output.store().root().display()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// Goes on with the results in a directory.
+fn resume(
+    directory: &Path,
+    experiment: &Experiment,
+    seed: u64,
+    repetitions: u32,
+) -> Result<Output, Failure> {
+    let (output, kept, _) = Output::resume(directory, PROGRAM, experiment, seed, repetitions)?;
+    let (runs, name) =
+        (experiment.points.len() as u64 * u64::from(repetitions), directory.display());
+    match kept {
+        0 => eprintln!("note: {name} has no runs of this program that could stay: all are run"),
+        _ => eprintln!("note: {name} has {kept} of {runs} runs; those of the same plan stay"),
+    }
+    Ok(output)
 }
 
 /// Sockets can be looked at while a run lasts; a sweep may have shorter ones too.
@@ -184,28 +247,54 @@ fn failure(error: Error) -> Failure {
     }
 }
 
+/// Why not all runs were finished.
+pub fn unfinished(part: Incomplete) -> Failure {
+    let (finished, runs) = (part.finished, part.runs);
+    let rest =
+        format!("{finished} of {runs} runs are finished; --resume goes on with those of --out");
+    match failure(part.error) {
+        Failure::Interrupted(message) if runs > 1 => {
+            Failure::Interrupted(format!("{message}; {rest}"))
+        }
+        Failure::Other(message) if runs > 1 => Failure::Other(format!("{message}; {rest}")),
+        other => other,
+    }
+}
+
+/// What is run in place of what the file says.
+#[derive(Default)]
+pub struct Runs<'a> {
+    /// Seed of the first repetition.
+    pub seed: Option<u64>,
+    /// How many repetitions.
+    pub repetitions: Option<u32>,
+    /// How much is done at a time.
+    pub workers: Workers,
+    /// When sockets are looked at.
+    pub ss_at: &'a [SsAt],
+}
+
 /// Runs every point with a progress bar and a clean stop on Ctrl-C.
 pub fn run_all(
     experiment: &Experiment,
-    seed: Option<u64>,
-    repetitions: Option<u32>,
-    workers: Workers,
+    what: &Runs<'_>,
     output: Option<&Output>,
-    ss_at: &[SsAt],
-) -> Result<Vec<PointResult>, Failure> {
-    let runs = repetitions.unwrap_or(experiment.base.repetitions);
+) -> Result<Vec<PointResult>, Incomplete> {
+    let runs = what.repetitions.unwrap_or(experiment.base.repetitions);
     let bar = Bar::new(experiment.points.len() as u64 * u64::from(runs));
     let stop = interrupt::flag();
-    let store = output.map(Output::store);
+    let known: &Known<'_> =
+        &|point, repetition, plan| output.and_then(|output| output.known(point, repetition, plan));
     let options = Options {
-        seed,
-        repetitions,
-        jobs: workers.jobs,
-        threads: workers.threads as usize,
+        seed: what.seed,
+        repetitions: what.repetitions,
+        jobs: what.workers.jobs,
+        threads: what.workers.threads as usize,
         stop: &stop,
         progress: &bar,
-        store,
-        ss_at,
+        store: output.map(Output::store),
+        ss_at: what.ss_at,
+        known,
     };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {
         if let Some(output) = output {
@@ -216,5 +305,5 @@ pub fn run_all(
         Ok(())
     });
     bar.finish();
-    done.map_err(failure)
+    done
 }

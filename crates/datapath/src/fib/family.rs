@@ -8,12 +8,13 @@ use super::route::{RouteType, TableId};
 use super::rules::{Action, Rule};
 use super::table::{Address, Alias, Table};
 use super::trie::NONE;
+use std::borrow::Cow;
 
 /// All of one address family.
 #[derive(Clone, Debug)]
 pub struct Family<K> {
     tables: Vec<Table<K>>,
-    rules: Vec<Rule>,
+    rules: Cow<'static, [Rule]>,
     /// The rules that can lead somewhere.
     steps: Vec<Step>,
 }
@@ -58,14 +59,18 @@ struct Step {
 impl<K: Address> Family<K> {
     /// No routes and the default rules.
     pub fn new(v6: bool) -> Self {
-        let mut family = Self { tables: Vec::new(), rules: Rule::defaults(v6), steps: Vec::new() };
+        let mut family = Self {
+            tables: Vec::new(),
+            rules: Cow::Borrowed(Rule::defaults(v6)),
+            steps: Vec::new(),
+        };
         family.prepare();
         family
     }
 
     /// True with the default rules and without routes for one TOS only.
     pub fn is_plain(&self, v6: bool) -> bool {
-        self.rules == Rule::defaults(v6)
+        *self.rules == *Rule::defaults(v6)
             && self.tables.iter().all(|table| table.iter().all(|(_, _, alias)| alias.tos == 0))
     }
 
@@ -95,7 +100,7 @@ impl<K: Address> Family<K> {
             return Err(FibError::Exists);
         }
         let at = self.rules.partition_point(|there| there.priority <= rule.priority);
-        self.rules.insert(at, rule);
+        self.rules.to_mut().insert(at, rule);
         self.prepare();
         Ok(())
     }
@@ -103,7 +108,7 @@ impl<K: Address> Family<K> {
     /// Removes the first rule that `wanted` picks.
     pub fn delete_rule(&mut self, wanted: impl FnMut(&Rule) -> bool) -> Result<Rule, FibError> {
         let at = self.rules.iter().position(wanted).ok_or(FibError::NoSuchEntry)?;
-        let rule = self.rules.remove(at);
+        let rule = self.rules.to_mut().remove(at);
         self.prepare();
         Ok(rule)
     }
@@ -116,6 +121,8 @@ impl<K: Address> Family<K> {
     /// The table with this number.
     pub fn table_mut(&mut self, id: TableId) -> &mut Table<K> {
         let index = self.tables.iter().position(|table| table.id == id).unwrap_or_else(|| {
+            // Hosts have two, and there may be many hosts.
+            self.tables.reserve_exact(1);
             self.tables.push(Table::new(id));
             self.prepare();
             self.tables.len() - 1

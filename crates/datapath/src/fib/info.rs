@@ -5,11 +5,13 @@ use super::multipath::PathSet;
 use super::route::{Algorithm, Features, Prefix, Protocol, Route, Scope, TableId, Target};
 use super::table::Alias;
 use crate::metrics::RouteMetrics;
+use core::hash::BuildHasher;
 use core::net::IpAddr;
-use std::collections::BTreeMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 /// The configured part, by which equal infos are found.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     /// Of an IPv6 route.
     pub v6: bool,
@@ -44,8 +46,13 @@ pub struct Info {
 pub struct Infos {
     slots: Vec<Option<Info>>,
     free: Vec<u32>,
-    by_config: BTreeMap<Shared, u32>,
+    /// Indices, found by what is configured there.
+    by_config: HashTable<u32>,
 }
+
+/// Up to so many infos take no more room than they need: hosts have about four, and there may be many
+/// hosts.
+const FEW: usize = 8;
 
 impl Shared {
     /// The shared part of a configured route.
@@ -102,26 +109,35 @@ impl Infos {
 
     /// The index of an info that exists already.
     pub fn find(&self, shared: &Shared) -> Option<u32> {
-        self.by_config.get(shared).copied()
+        let same = |index: &u32| self.get(*index).shared == *shared;
+        self.by_config.find(FxBuildHasher.hash_one(shared), same).copied()
     }
 
     /// One more user of the info with this configuration; `prepare` sets the state of a new one.
     pub fn obtain(&mut self, shared: Shared, prepare: impl FnOnce(&mut PathSet)) -> u32 {
-        if let Some(&index) = self.by_config.get(&shared) {
+        if let Some(index) = self.find(&shared) {
             self.slots[index as usize].as_mut().expect("an indexed info").users += 1;
             return index;
         }
+        let digest = FxBuildHasher.hash_one(&shared);
         let mut paths = shared.paths();
         prepare(&mut paths);
-        let info = Some(Info { shared: shared.clone(), paths, users: 1 });
+        let info = Some(Info { shared, paths, users: 1 });
         let index = if let Some(index) = self.free.pop() {
             self.slots[index as usize] = info;
             index
         } else {
+            if self.slots.len() < FEW {
+                self.slots.reserve_exact(1);
+            }
             self.slots.push(info);
             self.slots.len() as u32 - 1
         };
-        self.by_config.insert(shared, index);
+        let Self { slots, by_config, .. } = self;
+        by_config.insert_unique(digest, index, |index| {
+            let info = slots[*index as usize].as_ref().expect("an indexed info");
+            FxBuildHasher.hash_one(&info.shared)
+        });
         index
     }
 
@@ -131,7 +147,10 @@ impl Infos {
         let info = slot.as_mut().expect("a freed info is released");
         info.users -= 1;
         if info.users == 0 {
-            self.by_config.remove(&info.shared);
+            let digest = FxBuildHasher.hash_one(&info.shared);
+            if let Ok(entry) = self.by_config.find_entry(digest, |there| *there == index) {
+                entry.remove();
+            }
             *slot = None;
             self.free.push(index);
         }

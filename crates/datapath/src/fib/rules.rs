@@ -83,15 +83,13 @@ impl Rule {
     }
 
     /// The rules that a namespace starts with; IPv6 has no table `default`.
-    pub fn defaults(v6: bool) -> Vec<Self> {
-        let mut rules = vec![
-            Self::all(0, Action::Table(TableId::LOCAL)),
-            Self::all(32766, Action::Table(TableId::MAIN)),
+    pub const fn defaults(v6: bool) -> &'static [Self] {
+        const V4: &[Rule] = &[
+            Rule::all(0, Action::Table(TableId::LOCAL)),
+            Rule::all(32766, Action::Table(TableId::MAIN)),
+            Rule::all(32767, Action::Table(TableId::DEFAULT)),
         ];
-        if !v6 {
-            rules.push(Self::all(32767, Action::Table(TableId::DEFAULT)));
-        }
-        rules
+        if v6 { V4.split_at(2).0 } else { V4 }
     }
 
     /// True if there is no condition.

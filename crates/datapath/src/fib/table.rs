@@ -5,9 +5,10 @@
 
 use super::route::{Prefix, Route, RouteType, TableId};
 use super::trie::{Bits, NONE, Trie};
+use core::hash::BuildHasher;
 use core::net::IpAddr;
-use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 /// A route in a table: what is particular to it; the rest is in its shared info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,14 +146,15 @@ impl<K: Bits> Table<K> {
 struct Lists {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_content: FxHashMap<Arc<[Alias]>, u32>,
+    /// Numbers, found by what is in the list.
+    by_content: HashTable<u32>,
     /// Room for a list that is being changed.
     draft: Vec<Alias>,
 }
 
 #[derive(Clone, Debug)]
 struct Slot {
-    aliases: Arc<[Alias]>,
+    aliases: Box<[Alias]>,
     /// How many prefixes have it.
     users: u32,
 }
@@ -165,21 +167,21 @@ impl Lists {
 
     fn memory(&self) -> usize {
         let aliases: usize = self.slots.iter().map(|slot| slot.aliases.len()).sum();
-        let shared = size_of::<[usize; 2]>();
-        self.slots.capacity() * (size_of::<Slot>() + shared)
+        self.slots.capacity() * size_of::<Slot>()
             + self.free.capacity() * size_of::<u32>()
             + (aliases + self.draft.capacity()) * size_of::<Alias>()
-            + self.by_content.capacity() * size_of::<(Arc<[Alias]>, u32)>()
+            + self.by_content.allocation_size()
     }
 
     /// One more user of the list with this content.
     fn obtain(&mut self, content: &[Alias]) -> u32 {
-        if let Some(&number) = self.by_content.get(content) {
+        let digest = FxBuildHasher.hash_one(content);
+        let same = |number: &u32| *self.slots[*number as usize].aliases == *content;
+        if let Some(&number) = self.by_content.find(digest, same) {
             self.slots[number as usize].users += 1;
             return number;
         }
-        let aliases: Arc<[Alias]> = content.into();
-        let slot = Slot { aliases: Arc::clone(&aliases), users: 1 };
+        let slot = Slot { aliases: content.into(), users: 1 };
         let number = if let Some(number) = self.free.pop() {
             self.slots[number as usize] = slot;
             number
@@ -188,7 +190,10 @@ impl Lists {
             self.slots.push(slot);
             self.slots.len() as u32 - 1
         };
-        self.by_content.insert(aliases, number);
+        let Self { slots, by_content, .. } = self;
+        by_content.insert_unique(digest, number, |number| {
+            FxBuildHasher.hash_one(&*slots[*number as usize].aliases)
+        });
         number
     }
 
@@ -197,8 +202,11 @@ impl Lists {
         let slot = &mut self.slots[number as usize];
         slot.users -= 1;
         if slot.users == 0 {
-            self.by_content.remove(&slot.aliases);
-            slot.aliases = Arc::from([]);
+            let digest = FxBuildHasher.hash_one(&*slot.aliases);
+            slot.aliases = Box::default();
+            if let Ok(entry) = self.by_content.find_entry(digest, |there| *there == number) {
+                entry.remove();
+            }
             self.free.push(number);
         }
     }

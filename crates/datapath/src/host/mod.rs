@@ -139,6 +139,10 @@ impl Host {
                 });
             }
         }
+        if self.ports.is_empty() {
+            // Most hosts have one, and there may be many hosts.
+            self.ports.reserve_exact(1);
+        }
         self.ports.push(HostPort::new(config));
         Port(index)
     }

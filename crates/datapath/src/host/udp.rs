@@ -240,7 +240,7 @@ impl Host {
         socket.unsent_truesize += truesize;
         let ports = Udp { src_port: socket.local.port(), dst_port: remote.port() };
         let priority = socket.priority;
-        let meta = Meta { truesize, owner, priority, ..Meta::default() };
+        let meta = Meta { priority, truesize, owner, ..Meta::default() };
         let packet = Packet {
             link: LinkHeader::None,
             network,

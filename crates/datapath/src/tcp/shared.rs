@@ -6,13 +6,13 @@ use super::Cx;
 use super::fastopen::{Cookie, TryExperimental};
 use super::timer::HZ;
 use core::net::IpAddr;
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 /// Everything that the connections of a host share.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// What is known about peers (`ip tcp_metrics`), by our address and theirs.
-    pub metrics: BTreeMap<(IpAddr, IpAddr), Metrics>,
+    pub metrics: FxHashMap<(IpAddr, IpAddr), Metrics>,
     /// Challenge ACKs of this second.
     pub challenges: ChallengeLimit,
     /// Where Fast Open was seen to break.

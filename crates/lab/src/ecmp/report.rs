@@ -141,6 +141,7 @@ pub fn chart(load: &Load, failures: &[Disruption], names: &impl Names) -> BarCha
         title: "Load of each next hop".into(),
         subtitle: String::new(),
         y_label: "share [%]".into(),
+        stacked: false,
         series,
         groups,
     }
@@ -167,7 +168,11 @@ pub fn regions(before: &[Path], after: &[Path], title: &str, names: &impl Names)
             let frame = [x(from), top, x(to) - x(from), BAR];
             scene.shapes.push(Shape::Rect { frame, fill: Colour::data(index) });
             let middle = [x(f64::midpoint(from, to)), top + 27.0];
-            scene.text(middle, &names.hop(&part.hop), style(12.0, Colour::WHITE, Anchor::Middle));
+            let name = names.hop(&part.hop);
+            // A name that is longer than its region stands in the table alone.
+            if crate::plot::text_width(&name, 12.0) < x(to) - x(from) - 4.0 {
+                scene.text(middle, &name, style(12.0, Colour::WHITE, Anchor::Middle));
+            }
         }
     }
     let top = 56.0 + 58.0;

@@ -1,7 +1,20 @@
 //! What a run leaves behind as tables: its flows, and all metrics, one value a row.
 
-use crate::results::{FlowRecord, Metric, PointResult, RunResult};
+use crate::results::{FlowRecord, Metric, PointResult, RunResult, Series};
+use crate::store::Label;
 use crate::store::table::{Table, Values};
+
+/// What stands in every row of a series: the point, its labels, the seed, and what the series is of.
+pub fn labels(labels: &[(String, String)], seed: u64, series: &Series) -> Vec<(String, Label)> {
+    let text = |name: String, text: &str| (name, Label::Text(text.into()));
+    let mut out = vec![text("point".into(), &label(labels))];
+    out.extend(labels.iter().map(|(axis, label)| text(format!("point.{axis}"), label)));
+    out.push(("seed".into(), Label::Whole(seed as i64)));
+    let (kind, name) = series.name.split_once('-').unwrap_or(("", &series.name));
+    let of = if matches!(kind, "flow" | "latency") { "flow" } else { "port" };
+    out.push(text(of.into(), name));
+    out
+}
 
 /// The flows of a run. The labels of its point stand in columns called like the axes.
 pub fn flows(labels: &[(String, String)], run: &RunResult) -> Table {
@@ -20,19 +33,20 @@ pub fn flows(labels: &[(String, String)], run: &RunResult) -> Table {
     };
     let text = |of: &dyn Fn(&FlowRecord) -> String| Values::Text(all.iter().map(of).collect());
     let name = |node: usize| run.nodes[node].clone();
-    table.push("flow", Values::Whole((1..=all.len() as i64).map(Some).collect()));
-    table.push("workload", text(&|flow| flow.workload.clone()));
+    table.push("flow", text(&FlowRecord::label));
+    table.push("workload", text(&|flow| flow.number.map_or(String::new(), |_| flow.name.clone())));
+    table.push("app", text(&|flow| flow.app.to_owned()));
     table.push("from", text(&|flow| name(flow.from)));
     table.push("to", text(&|flow| name(flow.to)));
-    table.push("size_bytes", whole(&|flow| Some(flow.bytes)));
+    table.push("size_bytes", whole(&|flow| flow.bytes));
     table.push("received_bytes", whole(&|flow| Some(flow.received)));
     table.push("start_ns", whole(&|flow| Some(flow.start_ns)));
     table.push("end_ns", whole(&|flow| flow.end_ns));
     table.push("fct_ns", whole(&FlowRecord::fct_ns));
-    table.push("ideal_ns", whole(&|flow| Some(flow.ideal_ns)));
+    table.push("ideal_ns", whole(&|flow| flow.ideal_ns));
     table.push("slowdown", Values::Decimal(all.iter().map(FlowRecord::slowdown).collect()));
-    table.push("retransmits_segments", whole(&|flow| Some(flow.retransmits.into())));
-    table.push("rtos", whole(&|flow| Some(flow.rtos.into())));
+    table.push("retransmits_segments", whole(&|flow| flow.retransmits.map(u64::from)));
+    table.push("rtos", whole(&|flow| flow.rtos.map(u64::from)));
     let path = |flow: &FlowRecord| {
         let names = flow.path.iter().map(|node| run.nodes[*node as usize].as_str());
         names.collect::<Vec<_>>().join(" ")

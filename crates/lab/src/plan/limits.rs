@@ -27,6 +27,8 @@ pub const HOST_FLOWS_MAX: usize = 60_000;
 pub const FURTHER_HOSTS_MAX: usize = 200_000;
 /// Texts that nodes or links have (lines of `ip`, rules, events), counted for each of them.
 pub const TEXTS_MAX: usize = 1_000_000;
+/// Steps of a schedule, and lines of a trace.
+pub const SCHEDULE_MAX: usize = 1_000_000;
 /// Routes of all nodes that need more than one.
 pub const ROUTES_MAX: usize = 4_000_000;
 /// Points of a sweep.

@@ -8,7 +8,7 @@ use super::doc::{Key, Kind, Node, Origin};
 use super::model::{Direction, LinkPlan, NodePlan, PortPlan};
 use super::names::{check_name, check_unique, matches, node_indices, numbered};
 use super::read::{Faults, Reader, as_text, as_texts};
-use super::{ip, limits, tc};
+use super::{ip, limits, tc, varying};
 
 /// Links, and where each was written. An end with `*` makes a link for every node that fits,
 /// called `NAME-1`, `NAME-2`, ….
@@ -135,11 +135,20 @@ fn split_rtt(table: &mut Reader<'_, '_>, directions: &mut [Direction; 2]) {
 
 fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
     let rules = read_rules(table);
-    let direction = Direction {
-        rate: table.rate("rate").or(base.rate),
-        delay: table.time("delay").unwrap_or(base.delay),
-        jitter: table.time("jitter").unwrap_or(base.jitter),
-        loss: read_loss(table).unwrap_or(base.loss),
+    let (jitter, jitter_correlation) = read_words(table, "jitter", varying::jitter)
+        .unwrap_or((base.jitter, base.jitter_correlation));
+    let (loss, loss_model) =
+        read_words(table, "loss", varying::loss).unwrap_or((base.loss, base.loss_model));
+    let (rate, delay) = (table.rate("rate"), table.time("delay"));
+    let mut direction = Direction {
+        rate: rate.or(base.rate),
+        delay: delay.unwrap_or(base.delay),
+        // What says one anew of a direction says that it is the same all the time.
+        schedule: if rate.is_some() || delay.is_some() { None } else { base.schedule },
+        jitter,
+        jitter_correlation,
+        loss,
+        loss_model,
         duplicate: table.share("duplicate").unwrap_or(base.duplicate),
         reorder: table.share("reorder").unwrap_or(base.reorder),
         reorder_by: table.time("reorder_by").unwrap_or(base.reorder_by),
@@ -150,20 +159,26 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
         let message = "\"reorder\" needs \"reorder_by\": how much later such packets come";
         table.faults.add(table.place("reorder"), message, None);
     }
+    if rate.is_some() && table.node("trace").is_some() {
+        let message = "a link has a \"rate\" or a \"trace\"";
+        table.faults.add(table.place("trace"), message, None);
+    }
+    varying::read(table, &mut direction);
     direction
 }
 
-/// A share. Who knows netem may try its models of loss here; they are said of a port.
-fn read_loss(table: &mut Reader<'_, '_>) -> Option<u64> {
-    if let Some(Node { kind: Kind::Text(text), at }) = table.node("loss")
-        && let Some("gemodel" | "state" | "random") = text.split_whitespace().next()
-    {
-        let message = format!("a link loses a share, e.g. \"0.1%\", and not \"{text}\"");
-        let help = format!("say it of a port: [qdisc] \"NODE.LINK\" = \"netem loss {text}\"");
-        table.faults.add(at, message, Some(help));
-        return None;
-    }
-    table.share("loss")
+/// A text in words of its own.
+fn read_words<T>(
+    table: &mut Reader<'_, '_>,
+    key: &'static str,
+    parse: fn(&str) -> Result<T, String>,
+) -> Option<T> {
+    let node = table.node(key)?;
+    let text = match &node.kind {
+        Kind::Text(text) => text.clone(),
+        _ => node.plain(),
+    };
+    parse(&text).map_err(|why| table.faults.add(&node.at, why, None)).ok()
 }
 
 fn read_rules(table: &mut Reader<'_, '_>) -> Vec<Rule> {

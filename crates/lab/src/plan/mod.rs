@@ -16,6 +16,7 @@ mod names;
 mod nodes;
 mod parameters;
 mod parse;
+pub mod plots;
 pub mod quantity;
 pub(crate) mod read;
 mod routes;
@@ -24,6 +25,7 @@ mod sysctl;
 pub(crate) mod tc;
 pub mod tc_session;
 mod topology;
+mod varying;
 mod walk;
 pub mod workload;
 

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use datapath::fib::hash::Policy;
 use datapath::fib::{Algorithm as RouteAlgorithm, Features, Prefix};
 use datapath::host::SharedBuffer;
 use datapath::profile::{DctcpAck, LostRetransmit, Profile};
+use datapath::qdisc::netem::{Chance, Loss};
 use datapath::tcp::cc::{Algorithm, dctcp};
 use datapath::units::{Duration, Rate};
 use sim::rules::Rule;
+use sim::schedule::Schedule;
 
+use super::plots::PlotPlan;
 use super::routes::Ways;
 use super::workload::WorkloadPlan;
 
@@ -39,6 +43,8 @@ pub struct Plan {
     pub workloads: Vec<WorkloadPlan>,
     /// What is recorded.
     pub measure: Measure,
+    /// What is drawn; a choice of ours if empty.
+    pub plots: Vec<PlotPlan>,
     /// The links that lead from each node to each other one.
     pub ways: Ways,
     /// What `[topology]` says of its routes.
@@ -168,10 +174,16 @@ pub struct Direction {
     pub rate: Option<Rate>,
     /// Propagation delay.
     pub delay: Duration,
+    /// How both change; then these are those of the beginning, or the mean rate of a trace.
+    pub schedule: Option<Arc<Schedule>>,
     /// Every packet comes later by a uniform part of this; the order stays.
     pub jitter: Duration,
+    /// How much that of the packet before goes into it.
+    pub jitter_correlation: Chance,
     /// Share of packets lost, in millionths.
     pub loss: u64,
+    /// How packets get lost in bursts.
+    pub loss_model: Loss,
     /// Share of packets duplicated, in millionths.
     pub duplicate: u64,
     /// Share of packets that come later by `reorder_by` and are overtaken, in millionths.
@@ -377,6 +389,22 @@ impl NodePlan {
 }
 
 impl App {
+    /// What it is called in a file.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk",
+            Self::Fixed { .. } => "fixed",
+            Self::Chunk { .. } => "chunk",
+            Self::Request { .. } => "request",
+            Self::Query { .. } => "query",
+            Self::Connect { .. } => "connect",
+            Self::OnOff { .. } => "on-off",
+            Self::Cbr { .. } => "cbr",
+            Self::Ping { .. } => "ping",
+            Self::Probe { .. } => "probe",
+        }
+    }
+
     /// True if it is one TCP stream, and not an exchange of messages.
     pub fn is_stream(&self) -> bool {
         let exchanges =

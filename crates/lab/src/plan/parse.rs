@@ -10,7 +10,7 @@ use super::links::{port_indices, read_links, read_ports};
 use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role};
 use super::nodes::{read_node, read_nodes};
 use super::read::{Faults, Reader};
-use super::{flows, ip, limits, routes, topology, walk, workload};
+use super::{flows, ip, limits, plots, routes, topology, walk, workload};
 
 /// The `schema` that this program reads.
 const SCHEMA: i64 = 1;
@@ -79,6 +79,8 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     let (flows, flow_places) = flows::read_flows(flow_entries, &nodes, duration, faults);
     let routes = top.tables("routes");
     let workload_entries = top.tables("workload");
+    let axes = sweep_axes(root);
+    let plots = plots::read(top.node("plot"), &axes, faults);
     let measure = read_measure(top.node("measure"), &nodes, &links, faults);
     let length_at = root.get("measure").and_then(|measure| measure.get("sample"));
     let length_at = length_at.or(root.get("duration")).map_or(&root.at, |node| &node.at);
@@ -124,10 +126,19 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         flows,
         workloads,
         measure,
+        plots,
         ways,
         fabric,
         route_features: written.features,
     })
+}
+
+/// What the axes of the sweep are called.
+fn sweep_axes(root: &Node) -> Vec<&str> {
+    match root.get("sweep").map(|sweep| &sweep.kind) {
+        Some(Kind::Table(entries)) => entries.iter().map(|(key, _)| key.name.as_str()).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn read_schema(top: &mut Reader<'_, '_>) {

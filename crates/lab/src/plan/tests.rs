@@ -3,8 +3,10 @@
 mod devices;
 mod faults;
 mod flows;
+mod plots;
 mod routes;
 mod topology;
+mod varying;
 mod workload;
 
 use super::*;

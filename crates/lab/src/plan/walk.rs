@@ -97,7 +97,9 @@ pub fn is_instant(from: usize, to: usize, links: &[LinkPlan], ways: &Ways) -> bo
         for link in set.iter().map(|&link| &links[link]) {
             let end = usize::from(link.ends[1] == node);
             let direction = &link.directions[end];
-            let timed = direction.rate.is_some() || direction.delay > Duration::ZERO;
+            let changes = direction.schedule.as_ref();
+            let delay = changes.and_then(|it| it.least_delay()).unwrap_or(direction.delay);
+            let timed = direction.rate.is_some() || delay > Duration::ZERO;
             if !timed && link.ports[end].qdiscs.is_empty() {
                 stack.push(link.ends[1 - end]);
             }

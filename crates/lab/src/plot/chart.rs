@@ -5,7 +5,7 @@ use super::font::Fonts;
 use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
 
 /// One line of a chart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
     /// Name in the legend.
     pub label: String,
@@ -13,10 +13,22 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
     /// Holds its value until the next point, as a window does.
     pub steps: bool,
+    /// Half the width of the confidence interval of each point; empty where there are none. Such
+    /// points are marked.
+    pub intervals: Vec<Option<f64>>,
+}
+
+/// An area between two lines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Band {
+    /// Name in the legend.
+    pub label: String,
+    /// (x, low, high); a gap where they are not numbers.
+    pub points: Vec<(f64, f64, f64)>,
 }
 
 /// Lines over a common axis.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineChart {
     /// Title.
     pub title: String,
@@ -26,8 +38,14 @@ pub struct LineChart {
     pub x_label: String,
     /// Label of the vertical axis, with unit.
     pub y_label: String,
+    /// What of many lies between which bounds, the widest first; drawn below the lines.
+    pub bands: Vec<Band>,
     /// The lines.
     pub lines: Vec<Line>,
+    /// Names of places on the horizontal axis, in place of numbers.
+    pub ticks: Vec<(f64, String)>,
+    /// Width and height of the picture; as usual if zero.
+    pub size: [f32; 2],
 }
 
 /// One group of bars.
@@ -48,24 +66,26 @@ pub struct BarChart {
     pub subtitle: String,
     /// Label of the vertical axis, with unit.
     pub y_label: String,
+    /// The bars of a group stand on each other: parts of a whole.
+    pub stacked: bool,
     /// Names of the series.
     pub series: Vec<String>,
     /// The groups.
     pub groups: Vec<Group>,
 }
 
-const WIDTH: f32 = 760.0;
-const HEIGHT: f32 = 400.0;
+pub(super) const WIDTH: f32 = 760.0;
+pub(super) const HEIGHT: f32 = 400.0;
 const LEFT: f32 = 72.0;
 const RIGHT: f32 = 24.0;
 const BOTTOM: f32 = 56.0;
 
 /// The rectangle of the data: left, top, right, bottom.
-struct Frame {
-    left: f32,
-    top: f32,
-    right: f32,
-    bottom: f32,
+pub(super) struct Frame {
+    pub left: f32,
+    pub top: f32,
+    pub right: f32,
+    pub bottom: f32,
 }
 
 impl Frame {
@@ -81,30 +101,97 @@ impl Frame {
 impl LineChart {
     /// Draws the chart.
     pub fn draw(&self) -> Scene {
-        let finite = || {
-            self.lines.iter().flat_map(|line| &line.points).filter(|(_, y)| y.is_finite()).copied()
-        };
-        let x_low = finite().map(|(x, _)| x).fold(f64::INFINITY, f64::min);
-        let x_high = finite().map(|(x, _)| x).fold(f64::NEG_INFINITY, f64::max);
-        let y_low = finite().map(|(_, y)| y).fold(0.0, f64::min);
-        let y_high = finite().map(|(_, y)| y).fold(0.0, f64::max);
-        let x = if x_low.is_finite() {
-            Axis::exact(x_low.min(0.0), x_high, 8)
-        } else {
-            Axis::round(0.0, 1.0, 8)
-        };
-        let y = Axis::round(y_low, y_high, 5);
-
-        let mut scene = Scene::new(WIDTH, HEIGHT, &self.title);
-        let labels: Vec<(usize, &str)> =
-            self.lines.iter().map(|line| line.label.as_str()).enumerate().collect();
+        let (x, y) = self.axes();
+        let [width, height] = if self.size[0] > 0.0 { self.size } else { [WIDTH, HEIGHT] };
+        let mut scene = Scene::new(width, height, &self.title);
+        let bands = self.bands.iter().enumerate();
+        let bands = bands.map(|(place, band)| (band_colour(place), band.label.as_str()));
+        let lines = self.lines.iter().enumerate();
+        let lines = lines.map(|(place, line)| (Colour::data(place), line.label.as_str()));
+        let labels: Vec<(Colour, &str)> = bands.chain(lines).collect();
         let frame = heading(&mut scene, &self.title, &self.subtitle, &labels);
+        for (place, band) in self.bands.iter().enumerate() {
+            draw_band(&mut scene, &frame, &x, &y, band, band_colour(place));
+        }
         vertical_axis(&mut scene, &frame, &y, &self.y_label);
-        horizontal_axis(&mut scene, &frame, &x, &self.x_label);
+        horizontal_axis(&mut scene, &frame, &x, &self.x_label, &self.ticks);
         for (index, line) in self.lines.iter().enumerate() {
             draw_line(&mut scene, &frame, &x, &y, line, Colour::data(index));
+            draw_intervals(&mut scene, &frame, &x, &y, line, Colour::data(index));
         }
         scene
+    }
+
+    /// The axes, over all that is drawn.
+    fn axes(&self) -> (Axis, Axis) {
+        let mut xs = Vec::new();
+        let mut ys = vec![0.0];
+        for line in &self.lines {
+            for (place, (x, y)) in line.points.iter().enumerate().filter(|(_, it)| it.1.is_finite())
+            {
+                let interval = line.intervals.get(place).copied().flatten().unwrap_or(0.0);
+                xs.push(*x);
+                ys.extend([y + interval, (y - interval).max(y.min(0.0))]);
+            }
+        }
+        for (x, low, high) in self.bands.iter().flat_map(|band| &band.points) {
+            if low.is_finite() && high.is_finite() {
+                xs.push(*x);
+                ys.extend([*low, *high]);
+            }
+        }
+        let low = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = |of: &[f64]| of.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let x = match (xs.is_empty(), self.ticks.is_empty()) {
+            (true, _) => Axis::round(0.0, 1.0, 8),
+            (false, true) => Axis::exact(low(&xs).min(0.0), high(&xs), 8),
+            (false, false) => {
+                // Room on both sides: what is at the edge has a name below it.
+                let room = ((high(&xs) - low(&xs)) * 0.06).max(0.01);
+                Axis::exact(low(&xs) - room, high(&xs) + room, 8)
+            }
+        };
+        (x, Axis::round(low(&ys), high(&ys), 5))
+    }
+}
+
+/// Light and lighter: bands lie over each other.
+fn band_colour(place: usize) -> Colour {
+    [Colour(0xdc, 0xe9, 0xf4), Colour(0xae, 0xcd, 0xe6)][place % 2]
+}
+
+/// An area, one piece for each stretch without a gap.
+fn draw_band(scene: &mut Scene, frame: &Frame, x: &Axis, y: &Axis, band: &Band, fill: Colour) {
+    for stretch in band.points.split(|(_, low, high)| !(low.is_finite() && high.is_finite())) {
+        let above = stretch.iter().map(|(at, _, high)| [frame.x(x, *at), frame.y(y, *high)]);
+        let below = stretch.iter().rev().map(|(at, low, _)| [frame.x(x, *at), frame.y(y, *low)]);
+        let points: Vec<[f32; 2]> = above.chain(below).collect();
+        if points.len() > 2 {
+            scene.shapes.push(Shape::Area { points, fill });
+        }
+    }
+}
+
+/// Marks at the points of a line, and whiskers as long as their intervals.
+fn draw_intervals(scene: &mut Scene, frame: &Frame, x: &Axis, y: &Axis, line: &Line, fill: Colour) {
+    for ((at, value), interval) in line.points.iter().zip(&line.intervals) {
+        if !value.is_finite() {
+            continue;
+        }
+        let middle = frame.x(x, *at);
+        if let Some(interval) = interval.filter(|interval| *interval > 0.0) {
+            // What would reach below the axis ends on it.
+            let least = (value - interval).max(y.low);
+            let (above, below) = (frame.y(y, value + interval), frame.y(y, least));
+            for (from, to) in [
+                ([middle, above], [middle, below]),
+                ([middle - 4.0, above], [middle + 4.0, above]),
+                ([middle - 4.0, below], [middle + 4.0, below]),
+            ] {
+                scene.line(from, to, fill, 1.2);
+            }
+        }
+        scene.shapes.push(Shape::Dot { at: [middle, frame.y(y, *value)], radius: 3.0, fill });
     }
 }
 
@@ -114,27 +201,36 @@ impl BarChart {
         let top = |value: &Option<(f64, Option<f64>)>| {
             value.map_or(0.0, |(mean, interval)| mean + interval.unwrap_or(0.0))
         };
-        let highest = self.groups.iter().flat_map(|group| &group.values).map(top);
-        let y = Axis::round(0.0, highest.fold(0.0, f64::max), 5);
+        let highest = |group: &Group| -> f64 {
+            let tops = group.values.iter().map(top);
+            if self.stacked { tops.sum() } else { tops.fold(0.0, f64::max) }
+        };
+        let y = Axis::round(0.0, self.groups.iter().map(highest).fold(0.0, f64::max), 5);
         let mut scene = Scene::new(WIDTH, HEIGHT, &self.title);
         // Series without any value keep their colour but do not show in the legend.
         let shown = |index: usize| {
             self.groups.iter().any(|group| group.values.get(index).is_some_and(Option::is_some))
         };
-        let labels: Vec<(usize, &str)> = self
+        let labels: Vec<(Colour, &str)> = self
             .series
             .iter()
             .enumerate()
             .filter(|(index, _)| shown(*index))
-            .map(|(index, label)| (index, label.as_str()))
+            .map(|(index, label)| (Colour::data(index), label.as_str()))
             .collect();
         let frame = heading(&mut scene, &self.title, &self.subtitle, &labels);
         vertical_axis(&mut scene, &frame, &y, &self.y_label);
         let width = (frame.right - frame.left) / self.groups.len().max(1) as f32;
         for (index, group) in self.groups.iter().enumerate() {
             let left = frame.left + width * index as f32;
-            self.draw_group(&mut scene, &frame, &y, group, [left, width]);
+            if self.stacked {
+                draw_stack(&mut scene, &frame, &y, group, [left, width]);
+            } else {
+                self.draw_group(&mut scene, &frame, &y, group, [left, width]);
+            }
         }
+        let names: Vec<&str> = self.groups.iter().map(|group| group.label.as_str()).collect();
+        group_names(&mut scene, &frame, &names, width);
         scene.line([frame.left, frame.bottom], [frame.right, frame.bottom], Colour::AXIS, 1.0);
         scene
     }
@@ -171,12 +267,43 @@ impl BarChart {
             };
             let label = grouped(*mean, decimals);
             let style = TextStyle { anchor: Anchor::Middle, ..small(Colour::GREY) };
-            scene.text([middle, above - 5.0], &label, style);
+            // One that would run into its neighbour is left to the table beside the picture.
+            if Fonts::load().width(&label, style.size, false) < bar + 6.0 {
+                scene.text([middle, above - 5.0], &label, style);
+            }
         }
-        let style = TextStyle { anchor: Anchor::Middle, size: 12.5, ..small(Colour::INK) };
-        for (line, text) in (0u8..).zip(broken(&group.label, width, style.size)) {
+    }
+}
+
+/// The parts of a whole, the first below.
+fn draw_stack(scene: &mut Scene, frame: &Frame, y: &Axis, group: &Group, [left, width]: [f32; 2]) {
+    let bar = (width * 0.7).min(72.0);
+    let mut sum = 0.0;
+    for (index, value) in group.values.iter().enumerate() {
+        let Some((value, _)) = value.filter(|(value, _)| *value > 0.0) else { continue };
+        let (low, high) = (frame.y(y, sum), frame.y(y, sum + value));
+        let x = left + (width - bar) / 2.0;
+        let fill = Colour::data(index);
+        scene.shapes.push(Shape::Rect { frame: [x, high, bar, low - high], fill });
+        sum += value;
+    }
+}
+
+/// The names below groups, in one line or two; where they are too long for that, each second, third …
+/// only.
+fn group_names(scene: &mut Scene, frame: &Frame, names: &[&str], width: f32) {
+    let style = TextStyle { anchor: Anchor::Middle, size: 12.5, ..small(Colour::INK) };
+    let fonts = Fonts::load();
+    let widest = |every: usize| {
+        let lines = names.iter().flat_map(|name| broken(name, width * every as f32, style.size));
+        lines.map(|line| fonts.width(line, style.size, false)).fold(0.0, f32::max)
+    };
+    let every = (1..names.len().max(2)).find(|every| widest(*every) < width * *every as f32 - 4.0);
+    for (place, name) in names.iter().enumerate().step_by(every.unwrap_or(1)) {
+        let room = width * every.unwrap_or(1) as f32;
+        for (line, text) in (0u8..).zip(broken(name, room, style.size)) {
             let y = frame.bottom + 20.0 + 15.0 * f32::from(line);
-            scene.text([left + width / 2.0, y], text, style);
+            scene.text([frame.left + width * (place as f32 + 0.5), y], text, style);
         }
     }
 }
@@ -201,39 +328,66 @@ fn whisker(scene: &mut Scene, x: f32, above: f32, below: f32) {
     }
 }
 
-fn small(colour: Colour) -> TextStyle {
+pub(super) fn small(colour: Colour) -> TextStyle {
     TextStyle { size: 11.5, medium: false, colour, anchor: Anchor::Start, upright: false }
 }
 
 /// Title, subtitle and legend; what is left below them is the frame of the data.
-fn heading(scene: &mut Scene, title: &str, subtitle: &str, labels: &[(usize, &str)]) -> Frame {
+pub(super) fn heading(
+    scene: &mut Scene,
+    title: &str,
+    subtitle: &str,
+    labels: &[(Colour, &str)],
+) -> Frame {
     let mut y = 30.0;
     let bold = TextStyle { size: 17.0, medium: true, ..small(Colour::INK) };
     scene.text([LEFT - 48.0, y], title, bold);
     if !subtitle.is_empty() {
         y += 20.0;
-        scene.text([LEFT - 48.0, y], subtitle, TextStyle { size: 12.5, ..small(Colour::GREY) });
+        let style = TextStyle { size: 12.5, ..small(Colour::GREY) };
+        let room = scene.width - LEFT + 48.0 - RIGHT;
+        for (line, text) in lines_of(subtitle, room, style.size).iter().enumerate() {
+            y += if line > 0 { 16.0 } else { 0.0 };
+            scene.text([LEFT - 48.0, y], text, style);
+        }
     }
     y += 12.0;
     if labels.len() > 1 {
         y = legend(scene, labels, y + 12.0) + 4.0;
     }
-    Frame { left: LEFT, top: y + 14.0, right: WIDTH - RIGHT, bottom: HEIGHT - BOTTOM }
+    let (right, bottom) = (scene.width - RIGHT, scene.height - BOTTOM);
+    Frame { left: LEFT, top: y + 14.0, right, bottom }
+}
+
+/// A text in lines that are no wider than `room`.
+fn lines_of(text: &str, room: f32, size: f32) -> Vec<String> {
+    let fonts = Fonts::load();
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if fonts.width(&format!("{line} {word}"), size, false) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The legend from `y` down, broken into rows; returns where it ends.
-fn legend(scene: &mut Scene, labels: &[(usize, &str)], mut y: f32) -> f32 {
+fn legend(scene: &mut Scene, labels: &[(Colour, &str)], mut y: f32) -> f32 {
     const SWATCH: f32 = 18.0;
     let fonts = Fonts::load();
     let style = TextStyle { size: 12.0, ..small(Colour::INK) };
     let mut x = LEFT;
-    for (index, label) in labels {
+    for (fill, label) in labels {
         let width = SWATCH + 7.0 + fonts.width(label, style.size, false) + 20.0;
-        if x + width > WIDTH - RIGHT && x > LEFT {
+        if x + width > scene.width - RIGHT && x > LEFT {
             x = LEFT;
             y += 18.0;
         }
-        let fill = Colour::data(*index);
+        let fill = *fill;
         scene.shapes.push(Shape::Rect { frame: [x, y - 6.0, SWATCH, 4.0], fill });
         scene.text([x + SWATCH + 7.0, y], label, style);
         x += width;
@@ -241,7 +395,7 @@ fn legend(scene: &mut Scene, labels: &[(usize, &str)], mut y: f32) -> f32 {
     y
 }
 
-fn vertical_axis(scene: &mut Scene, frame: &Frame, axis: &Axis, label: &str) {
+pub(super) fn vertical_axis(scene: &mut Scene, frame: &Frame, axis: &Axis, label: &str) {
     for &tick in &axis.ticks {
         let y = frame.y(axis, tick);
         scene.line([frame.left, y], [frame.right, y], Colour::GRID, 1.0);
@@ -254,13 +408,29 @@ fn vertical_axis(scene: &mut Scene, frame: &Frame, axis: &Axis, label: &str) {
     scene.text([20.0, middle], label, style);
 }
 
-fn horizontal_axis(scene: &mut Scene, frame: &Frame, axis: &Axis, label: &str) {
-    for &tick in &axis.ticks {
-        let x = frame.x(axis, tick);
+fn horizontal_axis(
+    scene: &mut Scene,
+    frame: &Frame,
+    axis: &Axis,
+    label: &str,
+    named: &[(f64, String)],
+) {
+    let numbers = axis.ticks.iter().map(|tick| (*tick, axis.label(*tick)));
+    let ticks: Vec<(f64, String)> =
+        if named.is_empty() { numbers.collect() } else { named.to_vec() };
+    let style = TextStyle { anchor: Anchor::Middle, ..small(Colour::GREY) };
+    let fonts = Fonts::load();
+    let mut free = f32::NEG_INFINITY;
+    for (tick, name) in &ticks {
+        let x = frame.x(axis, *tick);
         scene.line([x, frame.top], [x, frame.bottom], Colour::GRID, 1.0);
         scene.line([x, frame.bottom], [x, frame.bottom + 4.0], Colour::AXIS, 1.0);
-        let style = TextStyle { anchor: Anchor::Middle, ..small(Colour::GREY) };
-        scene.text([x, frame.bottom + 18.0], &axis.label(tick), style);
+        let half = fonts.width(name, style.size, false) / 2.0;
+        // Names that would run into each other are left out.
+        if x - half > free {
+            scene.text([x, frame.bottom + 18.0], name, style);
+            free = x + half + 6.0;
+        }
     }
     scene.line([frame.left, frame.bottom], [frame.right, frame.bottom], Colour::AXIS, 1.0);
     let middle = f32::midpoint(frame.left, frame.right);

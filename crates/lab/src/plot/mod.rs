@@ -1,17 +1,27 @@
-//! Plots in SVG and PNG, from one description.
+//! Plots in SVG, PNG and PDF, from one description, and their data.
 
 mod axis;
 mod chart;
+mod data;
 mod font;
+mod heat;
+mod pdf;
 mod png;
 mod scene;
 mod svg;
 
 pub use axis::{grouped, prefix};
-pub use chart::{BarChart, Group, Line, LineChart};
+pub use chart::{Band, BarChart, Group, Line, LineChart};
+pub use heat::HeatMap;
+pub use pdf::pdf;
 pub use png::png;
 pub use scene::{Anchor, Colour, Scene, Shape, TextStyle};
 pub use svg::svg;
+
+/// How wide a text is at a size, in units of a drawing.
+pub fn text_width(text: &str, size: f32) -> f32 {
+    font::Fonts::load().width(text, size, false)
+}
 
 #[cfg(test)]
 mod tests {
@@ -27,9 +37,15 @@ mod tests {
             x_label: "time [s]".into(),
             y_label: "throughput [Mbit/s]".into(),
             lines: vec![
-                Line { label: "rack".into(), points: wave(1.0), steps: false },
-                Line { label: "linux-2.6.22".into(), points: wave(-2.0), steps: true },
+                Line { label: "rack".into(), points: wave(1.0), ..Line::default() },
+                Line {
+                    label: "linux-2.6.22".into(),
+                    points: wave(-2.0),
+                    steps: true,
+                    ..Line::default()
+                },
             ],
+            ..LineChart::default()
         }
     }
 
@@ -44,13 +60,15 @@ mod tests {
         }
         let bytes = png(&scene).expect("a picture");
         assert_eq!(&bytes[1..4], b"PNG");
+        let page = pdf(&scene);
+        assert!(page.starts_with(b"%PDF-1.7") && page.ends_with(b"%%EOF"));
     }
 
     #[test]
     fn empty_and_odd_data_still_draw() {
         let odd = [vec![], vec![(1.0, 5.0)], vec![(0.0, f64::NAN), (1.0, 2.0), (2.0, f64::NAN)]];
         for points in odd {
-            let line = Line { label: "x".into(), points, steps: false };
+            let line = Line { label: "x".into(), points, ..Line::default() };
             let scene = LineChart { lines: vec![line], ..sample() }.draw();
             assert!(!svg(&scene).contains("NaN"));
             assert!(png(&scene).is_some());
@@ -61,7 +79,7 @@ mod tests {
     fn many_points_are_thinned_but_extremes_stay() {
         let mut points: Vec<(f64, f64)> = (0..100_000).map(|i| (f64::from(i), 1.0)).collect();
         points[50_000].1 = 9.0;
-        let line = Line { label: "x".into(), points, steps: false };
+        let line = Line { label: "x".into(), points, ..Line::default() };
         let scene = LineChart { lines: vec![line], ..sample() }.draw();
         let mut path = scene.shapes.iter().filter_map(|shape| match shape {
             Shape::Path { points, width, .. } if *width > 1.5 => Some(points),

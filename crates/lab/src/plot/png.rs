@@ -46,6 +46,16 @@ fn draw(pixels: &mut Pixmap, shape: &Shape, fonts: &Fonts) {
                 pixels.stroke_path(&path, &paint(*colour), &stroke, scale, None);
             }
         }
+        Shape::Area { points, fill } => {
+            let mut path = PathBuilder::new();
+            for (index, [x, y]) in points.iter().enumerate() {
+                if index == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
+            }
+            path.close();
+            if let Some(path) = path.finish() {
+                pixels.fill_path(&path, &paint(*fill), FillRule::Winding, scale, None);
+            }
+        }
         Shape::Dot { at: [x, y], radius, fill } => {
             if let Some(path) = PathBuilder::from_circle(*x, *y, *radius) {
                 pixels.fill_path(&path, &paint(*fill), FillRule::Winding, scale, None);

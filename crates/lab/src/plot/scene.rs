@@ -51,6 +51,13 @@ pub enum Shape {
         /// Lengths of dash and gap; `None` is an unbroken line.
         dash: Option<[f32; 2]>,
     },
+    /// A filled area within points.
+    Area {
+        /// The points around it.
+        points: Vec<[f32; 2]>,
+        /// Fill.
+        fill: Colour,
+    },
     /// A filled circle.
     Dot {
         /// Middle.

@@ -50,6 +50,11 @@ fn write_shape(out: &mut String, shape: &Shape) {
                 number(*width)
             )
         }
+        Shape::Area { points, fill } => {
+            let corner = |point: &[f32; 2]| format!("{},{}", number(point[0]), number(point[1]));
+            let corners: Vec<String> = points.iter().map(corner).collect();
+            writeln!(out, "<polygon points=\"{}\" fill=\"{}\"/>", corners.join(" "), hex(*fill))
+        }
         Shape::Dot { at, radius, fill } => writeln!(
             out,
             "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"/>",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::source::Counts;
 use super::tally::{Account, MOST_FLOWS, Tally};
 use crate::output::Output;
-use crate::plot::{Line, LineChart};
+use crate::plot::{Line, LineChart, grouped};
 use crate::report::{Table, number};
 use crate::store;
 
@@ -153,7 +153,7 @@ impl Report {
                 .enumerate()
                 .map(|(i, bin)| (bins.seconds(i), value(bin)))
                 .collect(),
-            steps: false,
+            ..Line::default()
         };
         let mbit = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;
         let rate = |count: u64| count as f64 / seconds;
@@ -191,12 +191,17 @@ impl Report {
         for (file, title, y_label, lines) in charts {
             let chart = LineChart {
                 title: format!("{title}: {}", self.capture),
-                subtitle: self.qdiscs.join(", "),
+                subtitle: format!(
+                    "{}; bins of {} ms",
+                    self.qdiscs.join(", "),
+                    grouped(seconds * 1e3, 3)
+                ),
                 x_label: "time [s]".into(),
                 y_label: y_label.into(),
                 lines,
+                ..LineChart::default()
             };
-            pictures.push(output.picture(file, &chart.draw())?);
+            pictures.push(output.chart(file, &chart.into(), &[])?);
         }
         Ok(pictures)
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Compared, Comparison};
 use crate::output::Output;
+use crate::plan::plots::BINS;
 use crate::plot::{BarChart, Group, Line, LineChart};
 use crate::published::Publication;
 use crate::report::{Table, interval, number};
@@ -110,6 +111,7 @@ impl Comparison {
             title: self.title.clone(),
             subtitle: subtitle.into(),
             y_label: y_label.into(),
+            stacked: false,
             series,
             groups,
         }
@@ -161,7 +163,7 @@ pub fn draw(
         let label = if unit.is_empty() { metric.into() } else { format!("{metric} [{unit}]") };
         let chart = comparison.chart(metric, &label, &subtitle);
         let name = format!("compare-{}", metric.replace(' ', "-"));
-        pictures.push(output.picture(&name, &chart.draw())?);
+        pictures.push(output.chart(&name, &chart.into(), &[])?);
     }
     for (file, title, column, y_label, steps) in OVERLAYS {
         let lines = overlay(publication, points, column, steps);
@@ -172,8 +174,9 @@ pub fn draw(
                 x_label: "time [s]".into(),
                 y_label: y_label.into(),
                 lines,
+                ..LineChart::default()
             };
-            pictures.push(output.picture(file, &chart.draw())?);
+            pictures.push(output.chart(file, &chart.into(), &[])?);
         }
     }
     Ok(pictures)
@@ -201,7 +204,7 @@ fn overlay(
         .filter_map(|point| {
             let case = point.labels.iter().find(|(axis, _)| *axis == publication.case_axis)?;
             let series = point.runs.first()?.series.iter().find(|s| s.name.starts_with("flow-"))?;
-            crate::output::line(series, &case.1, column, divisor, steps)
+            crate::output::line(series, &case.1, column, divisor, steps, BINS)
         })
         .collect()
 }

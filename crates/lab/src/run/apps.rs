@@ -41,6 +41,11 @@ pub fn server_port(number: u16) -> u16 {
     SERVER_PORT + number
 }
 
+/// The port of the client of flow `number`.
+pub fn client_port(number: u16) -> u16 {
+    CLIENT_PORT.wrapping_add(number)
+}
+
 /// Puts flow number `index` of the plan into the world.
 pub fn add(
     world: &mut World,
@@ -55,7 +60,7 @@ pub fn add(
     let (sender_node, receiver_node) = (nodes[flow.from], nodes[flow.to]);
     let target = flow.address.unwrap_or(addresses[flow.to]);
     let place = Sockets {
-        local: SocketAddr::new(addresses[flow.from], CLIENT_PORT.wrapping_add(number)),
+        local: SocketAddr::new(addresses[flow.from], client_port(number)),
         remote: SocketAddr::new(target, server_port(number)),
     };
     let start = start_time(plan, flow, index);

@@ -37,6 +37,8 @@ pub struct Built {
     pub ports: Vec<WatchedPort>,
     /// The port at each end of each link of the plan.
     pub ends: Vec<Ends>,
+    /// The first address of each node.
+    pub addresses: Vec<IpAddr>,
     /// What is still to happen to routes.
     pub changes: Changes,
     /// The hash of everything that arrived anywhere.
@@ -114,7 +116,7 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
     for index in 0..plan.workloads.len() {
         workloads.push(workload::add(&mut world, plan, index, &nodes, &addresses)?);
     }
-    Ok(Built { world, flows, workloads, ports, ends, changes, fingerprint })
+    Ok(Built { world, flows, workloads, ports, ends, addresses, changes, fingerprint })
 }
 
 /// One link with its interfaces and queues.
@@ -173,6 +175,8 @@ fn link_config(link: &LinkPlan, index: usize, direction: RuleDirection) -> LinkC
     let ratio = Ratio::from_millionths;
     let chances = Chances {
         loss: ratio(plan.loss),
+        model: plan.loss_model,
+        jitter_correlation: plan.jitter_correlation,
         corruption: ratio(plan.corrupt),
         duplication: ratio(plan.duplicate),
         reordering: ratio(plan.reorder),
@@ -183,6 +187,7 @@ fn link_config(link: &LinkPlan, index: usize, direction: RuleDirection) -> LinkC
     LinkConfig {
         rate: plan.rate,
         delay: plan.delay,
+        schedule: plan.schedule.clone(),
         chances,
         rules: plan.rules.clone(),
         direction,

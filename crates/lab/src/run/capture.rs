@@ -16,6 +16,17 @@ use crate::store::{Error as StoreError, Pending, Store};
 /// A file and the capture that the world writes to it.
 pub type Running = (PathBuf, Rc<RefCell<Capture<Pending>>>);
 
+/// The file of a port's capture.
+pub fn file_name(run: &str, port: &str) -> String {
+    format!("pcap/{run}-{port}.pcapng")
+}
+
+/// The files of all captures of a run.
+pub fn files(plan: &Plan, run: &str) -> Vec<String> {
+    let ports = plan.measure.pcap.iter().map(|&(link, end)| plan.port_name(link, end));
+    ports.map(|port| file_name(run, &port)).collect()
+}
+
 /// Begins a capture for each port that the plan names: both directions, and what is dropped in the
 /// node.
 pub fn begin(
@@ -27,7 +38,7 @@ pub fn begin(
     let mut captures = Vec::new();
     for &(link, end) in &plan.measure.pcap {
         let port_name = plan.port_name(link, end);
-        let name = format!("pcap/{run}-{port_name}.pcapng");
+        let name = file_name(run, &port_name);
         let path = store.root().join(&name);
         let writer = Writer::new(store.begin(&name)?).map_err(|problem| failed(&path, problem))?;
         let mut capture = Capture::new(writer, Snap::Bytes(plan.measure.snaplen));

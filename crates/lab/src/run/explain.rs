@@ -78,7 +78,7 @@ pub fn explain(plan: &Plan, flow: &str, options: &Options<'_>) -> Result<String,
         let next = (built.world.now() + plan.measure.sample).min(end);
         built.world.run_until(next);
     }
-    let socket = built.world.report(sender).socket.map(|id| id.index());
+    let socket = built.world.report(sender).socket.map(datapath::host::SocketId::index);
     let log = log.borrow();
     let own = log.events.iter().filter(|(_, event)| Some(event.socket as usize) == socket);
     Ok(describe(own, log.first))

@@ -13,7 +13,7 @@ use super::build::{Built, WatchedPort};
 use super::counters;
 use super::sample::Sampler;
 use crate::plan::{App, FlowPlan, Plan};
-use crate::results::{Column, FlowRecord, Metric, Series, TcState};
+use crate::results::{Column, Distribution, FlowRecord, Metric, Series, TcState};
 use crate::stats::{Summary, jain, quantile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,7 +113,7 @@ fn of_workloads(plan: &Plan, records: &[FlowRecord]) -> impl Iterator<Item = Tra
     let warm = plan.warmup.as_nanos();
     records.iter().filter(move |record| record.start_ns >= warm).filter_map(|record| {
         let [from, to] = [record.start_ns, record.end_ns?].map(Instant::from_nanos);
-        Some(Transfer { from, to, bytes: record.bytes })
+        Some(Transfer { from, to, bytes: record.bytes? })
     })
 }
 
@@ -426,6 +426,36 @@ pub fn latency_series(plan: &Plan, built: &Built) -> Vec<Series> {
     };
     let measuring = plan.flows.iter().zip(&built.flows).filter(|(flow, _)| has_round_trips(flow));
     measuring.map(of_flow).collect()
+}
+
+/// Latencies of groups and of flows without one, and delays of queues, in ms after the warm-up.
+pub fn distributions(plan: &Plan, built: &Built) -> Vec<Distribution> {
+    let mut out = Vec::new();
+    let trips = |at: usize| round_trips(plan, &built.world.report(built.flows[at].sender));
+    for (group, members) in members_of_groups(plan) {
+        let measuring = members.iter().filter(|&&at| has_round_trips(&plan.flows[at]));
+        let mut millis: Vec<f64> = measuring.flat_map(|&at| trips(at)).collect();
+        out.extend(Distribution::of("latency", group, &mut millis));
+    }
+    for (at, flow) in plan.flows.iter().enumerate() {
+        if flow.group.is_none() && has_round_trips(flow) {
+            out.extend(Distribution::of("latency", &flow.name, &mut trips(at)));
+        }
+    }
+    for (place, (link, end)) in built.ports.iter().zip(&plan.measure.queues) {
+        let delays = &place.watch(&built.world).delays;
+        if !delays.is_empty() {
+            let parts = Distribution::PARTS;
+            let at =
+                |part: usize| delays.value_at_quantile(part as f64 / parts as f64) as f64 / 1e6;
+            out.push(Distribution {
+                what: "queue-delay",
+                scope: plan.port_name(*link, *end),
+                quantiles: (0..=parts).map(at).collect(),
+            });
+        }
+    }
+    out
 }
 
 /// What `tc` shows of every watched port at the end.

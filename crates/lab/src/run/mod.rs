@@ -25,6 +25,7 @@ use datapath::units::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::flent;
+use crate::output::record;
 use crate::plan::{Diagnostics, Experiment, Plan};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
@@ -61,7 +62,13 @@ pub struct Options<'a> {
     pub store: Option<&'a Store>,
     /// When the sockets of all hosts are looked at.
     pub ss_at: &'a [SsAt],
+    /// Asked for each run before it begins, by point, repetition and plan: one that is known already
+    /// is not run again.
+    pub known: &'a Known<'a>,
 }
+
+/// Knows runs that need not be run again.
+pub type Known<'a> = dyn Fn(&Point, u32, &Plan) -> Option<RunResult> + Sync + 'a;
 
 impl<'a> Options<'a> {
     /// As the file says, in one thread, with nobody told and nothing written.
@@ -75,7 +82,36 @@ impl<'a> Options<'a> {
             progress: &Silent,
             store: None,
             ss_at: &[],
+            known: &|_, _, _| None,
         }
+    }
+}
+
+/// What there is of an experiment that did not come to its end.
+#[derive(Debug)]
+pub struct Incomplete {
+    /// Why.
+    pub error: Error,
+    /// All points, each with those of its runs that are finished.
+    pub points: Vec<PointResult>,
+    /// Runs that are finished.
+    pub finished: usize,
+    /// Runs in all.
+    pub runs: usize,
+}
+
+impl std::fmt::Display for Incomplete {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; {} of {} runs are finished", self.error, self.finished, self.runs)
+    }
+}
+
+impl std::error::Error for Incomplete {}
+
+impl From<Error> for Incomplete {
+    /// Nothing has been run.
+    fn from(error: Error) -> Self {
+        Self { error, points: Vec::new(), finished: 0, runs: 0 }
     }
 }
 
@@ -123,12 +159,13 @@ pub type OnRun<'a> = dyn Fn(&Point, u32, &mut RunResult) -> Result<(), Error> + 
 /// Runs every repetition of every point.
 ///
 /// # Errors
-/// When the experiment was stopped, a world could not be built, or `on_run` failed.
+/// When the experiment was stopped, a world could not be built, or `on_run` failed: with what is
+/// finished. Nothing begins any more then, and what goes on is brought to its end.
 pub fn run(
     experiment: &Experiment,
     options: &Options<'_>,
     on_run: &OnRun<'_>,
-) -> Result<Vec<PointResult>, Error> {
+) -> Result<Vec<PointResult>, Incomplete> {
     let seed = options.seed.unwrap_or(experiment.base.seed);
     let repetitions = options.repetitions.unwrap_or(experiment.base.repetitions);
     let jobs: Vec<(&Point, u32)> = experiment
@@ -143,22 +180,56 @@ pub fn run(
         .map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
     let one = |&(point, repetition): &(&Point, u32)| -> Result<RunResult, Error> {
         let (plan, drawn) = experiment.plan(point, repetition, seed)?;
+        if let Some(known) = (options.known)(point, repetition, &plan) {
+            options.progress.advanced(0, 1.0);
+            return Ok(known);
+        }
         let name = run_name(point.slug(), plan.seed);
         let mut result = run_plan(&plan, &name, &Options { threads, ..*options })?;
         result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
         on_run(point, repetition, &mut result)?;
         Ok(result)
     };
-    let mut results =
-        pool.install(|| jobs.par_iter().map(one).collect::<Result<Vec<_>, _>>())?.into_iter();
-    Ok(experiment
-        .points
-        .iter()
-        .map(|point| PointResult {
-            labels: point.labels.clone(),
-            runs: results.by_ref().take(repetitions as usize).collect(),
-        })
-        .collect())
+    let failed = AtomicBool::new(false);
+    let unless_failed = |job| {
+        if failed.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        one(job).inspect_err(|_| failed.store(true, Ordering::Relaxed))
+    };
+    let results: Vec<Result<RunResult, Error>> =
+        pool.install(|| jobs.par_iter().map(unless_failed).collect());
+    gather(experiment, results, repetitions)
+}
+
+/// Puts the runs to their points.
+fn gather(
+    experiment: &Experiment,
+    results: Vec<Result<RunResult, Error>>,
+    repetitions: u32,
+) -> Result<Vec<PointResult>, Incomplete> {
+    let runs = results.len();
+    let (mut finished, mut error) = (0, None);
+    let mut results = results.into_iter();
+    let mut points = Vec::new();
+    for point in &experiment.points {
+        let mut own = Vec::new();
+        for result in results.by_ref().take(repetitions as usize) {
+            match result {
+                Ok(run) => own.push(run),
+                // That others did not begin is not why it ended.
+                Err(Error::Stopped) => drop(error.get_or_insert(Error::Stopped)),
+                Err(other) if matches!(error, None | Some(Error::Stopped)) => error = Some(other),
+                Err(_) => {}
+            }
+        }
+        finished += own.len();
+        points.push(PointResult { labels: point.labels.clone(), runs: own });
+    }
+    match error {
+        None => Ok(points),
+        Some(error) => Err(Incomplete { error, points, finished, runs }),
+    }
 }
 
 /// How many of these runs there are at a time, and with how many threads each: as asked for, or (0) so
@@ -227,6 +298,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             }
         }
         sampler.take(&built);
+        utilisation.take(plan, &built);
         if next.saturating_since(told) >= TELL_EVERY {
             tell(progress, plan, next.saturating_since(told));
             told = next;
@@ -245,18 +317,34 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     let mut metrics = measure::metrics(plan, &built, &sampler, &flows);
     metrics.extend(workload::metrics(plan, &flows));
     metrics.extend(utilisation.metrics(plan, &built));
+    let mut distributions = workload::distributions(plan, &flows);
+    distributions.extend(measure::distributions(plan, &built));
+    let flows = match options.store {
+        Some(_) => {
+            workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect()
+        }
+        None => flows,
+    };
     let mut series = sampler.into_series();
+    series.extend(utilisation.into_series(plan));
     series.extend(measure::latency_series(plan, &built));
     let test = plan.measure.flent.filter(|_| options.store.is_some());
     let result = RunResult {
         name: name.into(),
         seed: plan.seed,
+        identity: options.store.map_or(String::new(), |_| record::identity(plan)),
+        files: match options.store {
+            Some(_) => capture::files(plan, name),
+            None => Vec::new(),
+        },
         flent: test.map(|test| flent::data_file(test, plan, name, &series)),
         metrics,
         series,
-        nodes: match plan.workloads.as_slice() {
-            [] => Vec::new(),
-            _ => plan.nodes.iter().map(|node| node.name.clone()).collect(),
+        distributions,
+        nodes: if flows.is_empty() {
+            Vec::new()
+        } else {
+            plan.nodes.iter().map(|node| node.name.clone()).collect()
         },
         flows,
         tc: measure::tc_states(plan, &built),

@@ -69,6 +69,8 @@ struct FlowSamples {
     at_warmup: u64,
     /// Bytes received until the end of the flow's early part.
     early: Option<u64>,
+    /// Segments sent again and expiries of the timer, when the socket was last seen.
+    last: Option<(u32, u32)>,
     throughput: Vec<Option<i64>>,
     cwnd: Vec<Option<i64>>,
     ssthresh: Vec<Option<i64>>,
@@ -101,6 +103,9 @@ fn tcp_info(built: &Built, flow: &FlowEnds) -> Option<TcpInfo> {
 
 impl FlowSamples {
     fn look(&mut self, info: Option<&TcpInfo>) {
+        if let Some(info) = info {
+            self.last = Some((info.total_retrans, u32::from(info.total_rto)));
+        }
         let field = |read: fn(&TcpInfo) -> u32| info.map(|info| i64::from(read(info)));
         self.cwnd.push(field(|info| info.snd_cwnd));
         let infinite = i64::from(INFINITE_SSTHRESH);
@@ -120,6 +125,7 @@ impl Sampler {
             received: 0,
             at_warmup: 0,
             early: None,
+            last: None,
             throughput: Vec::new(),
             cwnd: Vec::new(),
             ssthresh: Vec::new(),
@@ -199,6 +205,12 @@ impl Sampler {
             .filter_map(|(_, micros)| micros.map(|micros| micros as f64 / 1e3))
             .collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+
+    /// Segments sent again by flow number `index`, and expiries of its timer, when its socket was last
+    /// seen.
+    pub fn last_losses(&self, index: usize) -> Option<(u32, u32)> {
+        self.flows[index].last
     }
 
     /// Bytes that flow number `index` had received when the warm-up ended.

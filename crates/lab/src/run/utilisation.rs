@@ -1,51 +1,116 @@
-//! How much of a link's rate was used.
+//! How much of a link's rate was used, over all of a run and from sample to sample.
 
-use datapath::units::Instant;
+use datapath::units::{Duration, Instant};
 
 use super::build::Built;
 use crate::plan::Plan;
-use crate::results::Metric;
+use crate::results::{Column, Metric, Series};
 
-/// What ports had sent when the warm-up ended.
+/// What ports have sent, in the order of `plan.measure.utilisation`.
 pub struct Utilisation {
-    since: Instant,
-    /// Bytes, in the order of `plan.measure.utilisation`.
-    before: Vec<u64>,
+    /// What each had sent when the warm-up ended.
+    before: Vec<Sent>,
+    time_ns: Vec<i64>,
+    /// At the last sample.
+    last: Vec<Sent>,
+    /// From sample to sample: bit/s, and millionths of what the link could have carried.
+    samples: Vec<[Vec<Option<i64>>; 2]>,
+}
+
+/// What a link has carried, and what it could have carried.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    /// Bytes whose bits had left.
+    bytes: u64,
+    /// Bytes that could have left; none of a link without a rate.
+    could: Option<u64>,
 }
 
 impl Utilisation {
     /// Nothing sent yet.
     pub fn new(plan: &Plan) -> Self {
-        Self { since: Instant::ZERO, before: vec![0; plan.measure.utilisation.len()] }
+        let none = vec![Sent { bytes: 0, could: Some(0) }; plan.measure.utilisation.len()];
+        Self {
+            before: none.clone(),
+            time_ns: Vec::new(),
+            samples: vec![Default::default(); none.len()],
+            last: none,
+        }
     }
 
     /// The warm-up is over.
     pub fn end_warmup(&mut self, plan: &Plan, built: &Built) {
-        *self = Self { since: built.world.now(), before: sent(plan, built) };
+        self.before = sent(plan, built);
     }
 
-    /// The share of what each link could have carried since then, in percent.
+    /// A sample is due.
+    pub fn take(&mut self, plan: &Plan, built: &Built) {
+        if plan.measure.utilisation.is_empty() {
+            return;
+        }
+        let now = built.world.now();
+        let before = self.time_ns.last().copied().unwrap_or(0);
+        let span = now.saturating_since(Instant::ZERO + Duration::from_nanos(before as u64));
+        if span == Duration::ZERO {
+            return;
+        }
+        self.time_ns.push(now.as_nanos() as i64);
+        let all = sent(plan, built);
+        for ((sent, last), [rate, share]) in all.iter().zip(&self.last).zip(&mut self.samples) {
+            let bytes = sent.bytes.saturating_sub(last.bytes);
+            let bits = u128::from(bytes) * 8_000_000_000 / u128::from(span.as_nanos());
+            rate.push(Some(bits as i64));
+            share.push(sent.share(last, 1_000_000.0).map(|share| share as i64));
+        }
+        self.last = all;
+    }
+
+    /// The share of what each link could have carried since the warm-up, in percent.
     pub fn metrics(&self, plan: &Plan, built: &Built) -> Vec<Metric> {
-        let seconds = built.world.now().saturating_since(self.since).as_nanos() as f64 / 1e9;
         let mut out = Vec::new();
         let bytes = self.before.iter().zip(sent(plan, built));
         for (&(link, end), (before, now)) in plan.measure.utilisation.iter().zip(bytes) {
-            let Some(rate) = plan.links[link].directions[end].rate else { continue };
-            let could = rate.bits_per_sec() as f64 * seconds;
-            let value = if could > 0.0 { 800.0 * (now - before) as f64 / could } else { 0.0 };
-            // A packet counts as soon as it is put on the link.
-            let value = value.min(100.0);
-            let scope = plan.port_name(link, end);
-            out.push(Metric { scope, name: "utilisation".into(), unit: "%", value });
+            if now.could.is_some() {
+                let value = now.share(before, 100.0).unwrap_or(0.0);
+                let scope = plan.port_name(link, end);
+                out.push(Metric { scope, name: "utilisation".into(), unit: "%", value });
+            }
         }
         out
     }
+
+    /// The samples as series.
+    pub fn into_series(self, plan: &Plan) -> Vec<Series> {
+        let names = plan.measure.utilisation.iter().map(|&(link, end)| plan.port_name(link, end));
+        let series = |(name, [rate, share]): (String, [Vec<Option<i64>>; 2])| Series {
+            name: format!("link-{name}"),
+            time_ns: self.time_ns.clone(),
+            columns: vec![
+                Column { name: "sent_bits_per_sec".into(), values: rate },
+                Column { name: "utilisation_ppm".into(), values: share },
+            ],
+        };
+        names.zip(self.samples).map(series).collect()
+    }
 }
 
-fn sent(plan: &Plan, built: &Built) -> Vec<u64> {
-    let bytes = |&(link, end): &(usize, usize)| {
+impl Sent {
+    /// The share of what could have been carried since `before`, of a whole of so many parts.
+    fn share(&self, before: &Self, whole: f64) -> Option<f64> {
+        let (could, could_before) = self.could.zip(before.could)?;
+        let could = could.saturating_sub(could_before) as f64;
+        let bytes = self.bytes.saturating_sub(before.bytes) as f64;
+        // A link rounds the end of each packet up to a nanosecond.
+        (could > 0.0).then(|| (whole * bytes / could).min(whole))
+    }
+}
+
+fn sent(plan: &Plan, built: &Built) -> Vec<Sent> {
+    let now = built.world.now();
+    let of_port = |&(link, end): &(usize, usize)| {
         let (node, port) = built.ends[link][end];
-        built.world.link(built.world.link_of(node, port)).stats.bytes
+        let link = built.world.link(built.world.link_of(node, port));
+        Sent { bytes: link.bytes_left_by(now), could: link.capacity_by(now) }
     };
-    plan.measure.utilisation.iter().map(bytes).collect()
+    plan.measure.utilisation.iter().map(of_port).collect()
 }

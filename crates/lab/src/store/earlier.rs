@@ -15,9 +15,12 @@ use crate::input;
 const LIST: &str = ".ackwright-files";
 /// What stands above the names.
 const HEAD: &str = "# written by ackwright; the next results written here replace these files\n";
+/// Before what the program was that wrote them.
+const PROGRAM: &str = "# program ";
 /// What results are called, files and directories. Everything else in a directory is not ours.
-const RESULTS: [&str; 9] = [
+const RESULTS: [&str; 10] = [
     "summary.json",
+    "runs",
     "results.csv",
     "results.parquet",
     "flows.csv",
@@ -35,19 +38,19 @@ const DEPTH_MAX: u32 = 4;
 pub struct Listed {
     path: PathBuf,
     file: File,
+    head: String,
     names: BTreeSet<String>,
 }
 
 impl Listed {
-    /// An empty list.
-    pub fn begin(root: &Path) -> Result<Self, Error> {
+    /// A list of files that stay, written by this program.
+    pub fn begin(root: &Path, program: &str, names: BTreeSet<String>) -> Result<Self, Error> {
         let path = root.join(LIST);
         let failed = |problem| Error { path: path.clone(), problem };
-        let _ = fs::remove_file(&path);
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed)?;
-        file.write_all(HEAD.as_bytes()).map_err(failed)?;
-        Ok(Self { path, file, names: BTreeSet::new() })
+        let head = format!("{HEAD}{PROGRAM}{program}\n");
+        super::replace(&path, whole(&head, &names).as_bytes())?;
+        let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
+        Ok(Self { path, file, head, names })
     }
 
     /// Notes a file that is about to get its name.
@@ -58,21 +61,38 @@ impl Listed {
         Ok(())
     }
 
+    /// A file that has been removed again.
+    pub fn forget(&mut self, name: &str) {
+        self.names.remove(name);
+    }
+
     /// Writes the list anew in order.
     pub fn sort(&mut self) -> Result<(), Error> {
-        let mut text = HEAD.to_owned();
-        for name in &self.names {
-            text.extend([name, "\n"]);
-        }
-        super::replace(&self.path, text.as_bytes())?;
+        super::replace(&self.path, whole(&self.head, &self.names).as_bytes())?;
         let failed = |problem| Error { path: self.path.clone(), problem };
         self.file = OpenOptions::new().append(true).open(&self.path).map_err(failed)?;
         Ok(())
     }
 }
 
-/// Removes what an earlier run has written below `root`; returns how many files that were.
-pub fn remove(root: &Path) -> Result<usize, Error> {
+/// The text of a list.
+fn whole(head: &str, names: &BTreeSet<String>) -> String {
+    let mut text = head.to_owned();
+    for name in names {
+        text.extend([name, "\n"]);
+    }
+    text
+}
+
+/// Which program has written what is below `root`, if one has and said so.
+pub fn program(root: &Path) -> Option<String> {
+    let text = input::read_text(&root.join(LIST)).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(PROGRAM)).map(String::from)
+}
+
+/// Removes what an earlier run has written below `root`, but for what is in `keep`; returns how
+/// many files that were.
+pub fn remove(root: &Path, keep: &BTreeSet<String>) -> Result<usize, Error> {
     let known = names(root)?;
     let mut ours = Vec::new();
     let mut directories = Vec::new();
@@ -85,7 +105,8 @@ pub fn remove(root: &Path) -> Result<usize, Error> {
         let why = "no earlier run has written it; name another directory, or move it away";
         return Err(Error::refused(&root.join(name), why));
     }
-    for name in &files {
+    let gone: Vec<&String> = files.iter().filter(|name| !keep.contains(*name)).collect();
+    for name in &gone {
         let path = root.join(name);
         fs::remove_file(&path).map_err(|problem| Error { path, problem })?;
     }
@@ -93,7 +114,7 @@ pub fn remove(root: &Path) -> Result<usize, Error> {
         // One that is not empty has something in it that came meanwhile.
         let _ = fs::remove_dir(root.join(name));
     }
-    Ok(files.iter().filter(|name| !is_part(name)).count())
+    Ok(gone.iter().filter(|name| !is_part(name)).count())
 }
 
 /// The names on the list of an earlier run. A last line that was cut off is of a file that was

@@ -20,14 +20,17 @@ fn a_series_comes_back_from_parquet() {
             values: vec![Some(10), None, Some(20)],
         }],
     };
-    let path = store.write_series("a/b.parquet", &series).unwrap();
+    let path = store.write_series("a/b.parquet", &series, &[]).unwrap();
     let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
     let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[2].get_long(0).unwrap(), 20);
     assert_eq!(rows[2].get_long(1).unwrap(), 20);
     assert!(rows[1].get_long(1).is_err(), "an unknown value is null");
-    assert_eq!(series::parquet_bytes(&series).unwrap(), series::parquet_bytes(&series).unwrap());
+    assert_eq!(
+        series::parquet_bytes(&series, &[]).unwrap(),
+        series::parquet_bytes(&series, &[]).unwrap()
+    );
     fs::remove_dir_all(store.root()).unwrap();
 }
 
@@ -128,7 +131,7 @@ fn results_replace_those_of_an_earlier_run_and_nothing_else() {
     let root = scratch("earlier");
     fs::write(root.join("notes.txt"), b"mine").unwrap();
     let write = |names: &[&str]| {
-        let (store, removed) = Store::results(&root).unwrap();
+        let (store, removed) = Store::results(&root, "test").unwrap();
         for name in names {
             store.write(name, b"x").unwrap();
         }
@@ -144,7 +147,7 @@ fn results_replace_those_of_an_earlier_run_and_nothing_else() {
     assert_eq!(fs::read(root.join("notes.txt")).unwrap(), b"mine");
     // A file of somebody else in the way: nothing is removed.
     fs::write(root.join("series/seed-9/mine.parquet"), b"mine").unwrap();
-    let refused = Store::results(&root).unwrap_err();
+    let refused = Store::results(&root, "test").unwrap_err();
     assert!(refused.is_refusal(), "{refused}");
     assert!(refused.to_string().contains("mine.parquet"), "{refused}");
     assert!(root.join("summary.json").exists());

@@ -1,6 +1,6 @@
 //! Request and response over one TCP connection: small messages one way, answers the other.
 
-use super::{App, AppCx, AppReport, OPEN};
+use super::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
@@ -93,7 +93,7 @@ impl RequestClient {
     fn write(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         while self.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, self.to_write).expect(OPEN);
+            let taken = cx.host.tcp_write(cx.now, socket, self.to_write).unwrap_or(0);
             if taken == 0 {
                 return;
             }
@@ -105,7 +105,7 @@ impl RequestClient {
     fn read(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
+            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
                 TcpRead::Data(bytes) => {
                     self.report.receive(cx.now, bytes);
                     self.to_read = self.to_read.saturating_sub(bytes);
@@ -118,7 +118,7 @@ impl RequestClient {
                     self.report.finished.get_or_insert(cx.now);
                     self.socket = None;
                     cx.wake_at(Instant::FAR_FUTURE);
-                    cx.host.tcp_close(cx.now, socket).expect(OPEN);
+                    let _ = cx.host.tcp_close(cx.now, socket);
                     return;
                 }
             }
@@ -130,7 +130,7 @@ impl RequestClient {
         self.report.round_trips.push((cx.now, cx.now - self.asked_at));
         if self.report.sent == self.count {
             self.report.finished = Some(cx.now);
-            cx.host.tcp_shutdown(cx.now, socket).expect(OPEN);
+            let _ = cx.host.tcp_shutdown(cx.now, socket);
         } else if self.think > Duration::ZERO {
             cx.wake_at(cx.now + self.think);
         } else {
@@ -174,7 +174,7 @@ impl App for RequestClient {
         cx.wake_at(Instant::FAR_FUTURE);
         if let Some(socket) = self.socket {
             self.count = self.report.sent;
-            cx.host.tcp_shutdown(cx.now, socket).expect(OPEN);
+            let _ = cx.host.tcp_shutdown(cx.now, socket);
         }
     }
 
@@ -191,7 +191,7 @@ impl ResponseServer {
     }
 
     fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
-        while let Some(socket) = cx.host.tcp_accept(cx.now, listener).expect(OPEN) {
+        while let Ok(Some(socket)) = cx.host.tcp_accept(cx.now, listener) {
             cx.own(socket);
             self.open.insert(socket, Dialogue::default());
             self.report.socket = Some(socket);
@@ -201,13 +201,13 @@ impl ResponseServer {
 
     fn serve(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
+            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
                 TcpRead::Data(bytes) => self.on_data(cx, socket, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
                     self.open.remove(&socket);
                     self.report.finished = Some(cx.now);
-                    cx.host.tcp_close(cx.now, socket).expect(OPEN);
+                    let _ = cx.host.tcp_close(cx.now, socket);
                     return;
                 }
             }
@@ -228,7 +228,7 @@ impl ResponseServer {
     fn write(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         let Some(dialogue) = self.open.get_mut(&socket) else { return };
         while dialogue.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, dialogue.to_write).expect(OPEN);
+            let taken = cx.host.tcp_write(cx.now, socket, dialogue.to_write).unwrap_or(0);
             if taken == 0 {
                 return;
             }

@@ -1,6 +1,6 @@
 //! TCP senders: bulk, fixed size, chunk and gap, on and off. One program with four settings.
 
-use super::{App, AppCx, AppReport, OPEN};
+use super::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
@@ -92,7 +92,7 @@ impl TcpSend {
             if self.chunk_left == 0 {
                 return self.shut_down(cx, socket);
             }
-            let taken = cx.host.tcp_write(cx.now, socket, self.chunk_left).expect(OPEN);
+            let taken = cx.host.tcp_write(cx.now, socket, self.chunk_left).unwrap_or(0);
             if taken == 0 {
                 return;
             }
@@ -116,20 +116,20 @@ impl TcpSend {
     fn shut_down(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         self.phase = Phase::Closing;
         cx.wake_at(Instant::FAR_FUTURE);
-        cx.host.tcp_shutdown(cx.now, socket).expect(OPEN);
+        let _ = cx.host.tcp_shutdown(cx.now, socket);
     }
 
     fn read(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         while self.phase != Phase::Closed {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).expect(OPEN) {
+            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
                 TcpRead::Data(bytes) => self.report.receive(cx.now, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
                     self.phase = Phase::Closed;
                     cx.wake_at(Instant::FAR_FUTURE);
                     self.report.finished = Some(cx.now);
-                    cx.host.tcp_close(cx.now, socket).expect(OPEN);
+                    let _ = cx.host.tcp_close(cx.now, socket);
                 }
             }
         }

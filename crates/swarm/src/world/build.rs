@@ -23,8 +23,10 @@ use sim::app::{
 };
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
 use sim::rules::Direction as RuleDirection;
+use sim::schedule::Schedule;
 use sim::topology::{Topology, default_addresses};
 use sim::world::{AppId, World};
+use std::sync::Arc;
 
 use super::ledger::Ledger;
 use super::plan::{App, Case, Direction, Flow, Node, Offload, Options, Wire};
@@ -179,11 +181,27 @@ fn link_config(direction: &Direction) -> LinkConfig {
             reorder_by: Duration::from_micros(impairments.reorder_us),
             jitter: Duration::from_micros(impairments.jitter_us),
             jitter_reorders: impairments.jitter_reorders,
+            ..Chances::default()
         },
+        schedule: schedule(direction),
         rules: rules.collect(),
         direction: RuleDirection::Forward,
         ..LinkConfig::default()
     }
+}
+
+/// How a link changes, if it does.
+fn schedule(direction: &Direction) -> Option<Arc<Schedule>> {
+    if direction.steps.is_empty() {
+        return None;
+    }
+    let at = |step: &[u64; 3]| Duration::from_micros(step[0]);
+    let of = |step: &[u64; 3]| (at(step), Rate::from_bits_per_sec(step[1] * 1_000));
+    let rates: Vec<(Duration, Rate)> = direction.steps.iter().map(of).collect();
+    let delays: Vec<(Duration, Duration)> =
+        direction.steps.iter().map(|step| (at(step), Duration::from_micros(step[2]))).collect();
+    let period = (direction.period_us > 0).then(|| Duration::from_micros(direction.period_us));
+    Some(Arc::new(Schedule::new(&rates, &delays, period)))
 }
 
 /// kbit/s as a link's rate; 0 takes no time.

@@ -52,7 +52,7 @@ struct Mood {
 pub fn case(draw: &mut Draw, size: Size) -> Case {
     let mood = mood(draw, size);
     let mut nodes = nodes(draw, &mood);
-    let wires = wires(draw, &mood, &nodes);
+    let mut wires = wires(draw, &mood, &nodes);
     let flows = flows::flows(draw, &mood, &nodes, &wires);
     let changes = changes(draw, &mood, &nodes, &wires);
     let late_us = if draw.percent(12) { draw.log_range(1..=50_000) } else { 0 };
@@ -62,21 +62,13 @@ pub fn case(draw: &mut Draw, size: Size) -> Case {
     let stops = draw.log_range(0..=8);
     let mut stops_us: Vec<u64> = (0..stops).map(|_| draw.range(1..=mood.heal_us)).collect();
     stops_us.sort_unstable();
-    Case {
-        seed: draw.bits() >> 1,
-        heal_us: mood.heal_us,
-        second: *draw.weighted(&[
-            (3, Second::Windows),
-            (1, Second::WhenUseful),
-            (1, Second::OneByOne),
-        ]),
-        late_us,
-        stops_us,
-        nodes,
-        wires,
-        flows,
-        changes,
+    let seed = draw.bits() >> 1;
+    let second =
+        *draw.weighted(&[(3, Second::Windows), (1, Second::WhenUseful), (1, Second::OneByOne)]);
+    if mood.changing && draw.percent(30) {
+        schedules(draw, &mood, &mut wires);
     }
+    Case { seed, heal_us: mood.heal_us, second, late_us, stops_us, nodes, wires, flows, changes }
 }
 
 fn mood(draw: &mut Draw, size: Size) -> Mood {
@@ -208,6 +200,8 @@ fn direction(draw: &mut Draw, mood: &Mood) -> Direction {
     Direction {
         kbit,
         delay_us,
+        steps: Vec::new(),
+        period_us: 0,
         ring: draw.log_range(1..=64) as u32,
         impairments: if mood.troubled && draw.percent(45) {
             impairments(draw, mood)
@@ -217,6 +211,25 @@ fn direction(draw: &mut Draw, mood: &Mood) -> Direction {
         tc: if mood.queues && draw.percent(45) { tc::build(draw) } else { Vec::new() },
         police: draw.maybe(if mood.queues { 10 } else { 0 }, tc::police),
         healed: words::sane(draw),
+    }
+}
+
+/// Some links change their rate and delay by steps, some of them again and again.
+fn schedules(draw: &mut Draw, mood: &Mood, wires: &mut [Wire]) {
+    for wire in wires {
+        for direction in [&mut wire.there, &mut wire.back] {
+            if draw.percent(50) {
+                continue;
+            }
+            let mut at_us = 0;
+            for _ in 0..draw.log_range(1..=20) {
+                let kbit = draw.log_range(1_000..=1_000_000);
+                let delay_us = draw.log_range(0..=100_000);
+                direction.steps.push([at_us, kbit, delay_us]);
+                at_us += draw.log_range(1..=mood.heal_us);
+            }
+            direction.period_us = if draw.percent(50) { at_us } else { 0 };
+        }
     }
 }
 

@@ -16,6 +16,12 @@ pub struct LinkModel {
     /// bit/s; 0 takes no time.
     rate: u64,
     delay: Duration,
+    /// What it has in place of both from certain times on (µs, kbit/s, µs), and when that begins again.
+    steps: Vec<[u64; 3]>,
+    period_us: u64,
+    /// Bits that it has carried, and the largest packet among them.
+    carried: u128,
+    largest: u128,
     /// The largest MTU that its port has ever had: what waited in a queue is not measured again.
     mtu: u32,
     /// Nothing goes wrong on it: arrivals are known to the nanosecond.
@@ -84,6 +90,15 @@ fn keeps_order(impairments: &Impairments) -> bool {
         && !impairments.rules.iter().any(moves)
 }
 
+/// Whether what is sent later never has a shorter way.
+fn delays_grow(plan: &Direction) -> bool {
+    let grow = plan.steps.windows(2).all(|pair| pair[0][2] <= pair[1][2]);
+    grow && (plan.period_us == 0 || plan.steps.iter().all(|step| step[2] == plan.steps[0][2]))
+}
+
+/// Changes that are counted; what carries on for longer is not looked at any more.
+const CHANGES_MAX: u128 = 1_000;
+
 impl LinkModel {
     /// A link as it is planned, behind a port with this MTU.
     pub fn new(plan: &Direction, mtu: u32) -> Self {
@@ -91,16 +106,53 @@ impl LinkModel {
             rate: plan.kbit * 1_000,
             delay: Duration::from_micros(plan.delay_us),
             mtu,
+            steps: plan.steps.clone(),
+            period_us: plan.period_us,
             sound: plan.impairments == Impairments::default(),
-            ordered: keeps_order(&plan.impairments),
+            ordered: keeps_order(&plan.impairments) && delays_grow(plan),
             copies: plan.impairments.copies(),
             ..Self::default()
         }
     }
 
-    /// It has another rate, in bit/s, from now on.
+    /// It has another rate, in bit/s, from now on, unless it changes by steps.
     pub fn set_rate(&mut self, rate: u64) {
-        self.rate = rate;
+        if self.steps.is_empty() {
+            self.rate = rate;
+        }
+    }
+
+    /// The step of a time. Looked for in a plain way: one after the other.
+    fn step_at(&self, at: Instant) -> [u64; 3] {
+        let mut nanos = (at - Instant::ZERO).as_nanos();
+        if self.period_us > 0 {
+            nanos %= self.period_us * 1_000;
+        }
+        let begun = self.steps.iter().rev().find(|step| step[0] * 1_000 <= nanos);
+        *begun.expect("the first begins at time zero")
+    }
+
+    /// What a link that changes has carried is no more than its rates allow: each change lets one
+    /// packet keep the rate that it began with.
+    fn carries_no_more(&self) -> Result<(), String> {
+        let until = (self.busy_until - Instant::ZERO).as_nanos();
+        let (mut could, mut begin, mut changes) = (0u128, 0u64, 1u128);
+        while begin < until && changes < CHANGES_MAX {
+            for (place, step) in self.steps.iter().enumerate() {
+                let next = self.steps.get(place + 1).map(|next| next[0]);
+                let next = next.or((self.period_us > 0).then_some(self.period_us));
+                let end = next.map_or(until, |next| until.min(begin + next * 1_000));
+                let from = begin + step[0] * 1_000;
+                could += u128::from(end.saturating_sub(from)) * u128::from(step[1]) * 1_000;
+                changes += 1;
+            }
+            begin = if self.period_us > 0 { begin + self.period_us * 1_000 } else { until };
+        }
+        let most = could.div_ceil(u128::from(NANOS_PER_SEC)) + changes * self.largest;
+        if begin >= until && self.carried > most {
+            return Err(format!("{} bits where {most} are possible", self.carried));
+        }
+        Ok(())
     }
 
     /// Its port has another MTU.
@@ -117,10 +169,21 @@ impl LinkModel {
     pub fn sent(&mut self, now: Instant, packet: &Packet) -> Result<(), String> {
         let (largest, wire) = sizes(packet);
         self.busy_until = self.busy_until.max(now);
+        if !self.steps.is_empty() {
+            let [_, kbit, _] = self.step_at(self.busy_until);
+            self.rate = kbit * 1_000;
+            self.carried += u128::from(wire) * 8;
+            self.largest = self.largest.max(u128::from(wire) * 8);
+        }
         if self.rate > 0 {
             let bits = u128::from(wire) * 8 * u128::from(NANOS_PER_SEC);
             let nanos = bits.div_ceil(u128::from(self.rate));
             self.busy_until += Duration::from_nanos(nanos as u64);
+        }
+        if !self.steps.is_empty() {
+            let [_, _, delay_us] = self.step_at(self.busy_until);
+            self.delay = Duration::from_micros(delay_us);
+            self.carries_no_more()?;
         }
         if !self.copies {
             let due = self.busy_until + self.delay;
@@ -136,7 +199,12 @@ impl LinkModel {
     /// One has come to its far end.
     pub fn delivered(&mut self, now: Instant, packet: &Packet) -> Result<(), String> {
         let look = Look::of(packet);
-        let Some(place) = self.on_the_way.iter().position(|it| it.look == look) else {
+        let mut places = self.on_the_way.iter().enumerate().filter(|(_, it)| it.look == look);
+        let first = places.next().map(|(place, _)| place);
+        // Of those that look the same, a later one may come first where the way has become shorter.
+        let due = |(place, it): (usize, &OnTheWay)| (it.due == now).then_some(place);
+        let early = first.filter(|first| !self.ordered && self.on_the_way[*first].due > now);
+        let Some(place) = early.and_then(|_| places.find_map(due)).or(first) else {
             return Ok(());
         };
         let OnTheWay { due, .. } = self.on_the_way.remove(place).expect("just found");

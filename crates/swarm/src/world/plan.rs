@@ -116,6 +116,12 @@ pub struct Direction {
     pub kbit: u64,
     /// Propagation delay, µs.
     pub delay_us: u64,
+    /// Rate and delay in place of those, from certain times on: µs, kbit/s, µs; the first at 0.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub steps: Vec<[u64; 3]>,
+    /// After so long the steps begin again, µs; 0: never.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub period_us: u64,
     /// Packets that the device holds besides its queue.
     pub ring: u32,
     /// What goes wrong.
@@ -419,7 +425,7 @@ pub enum What {
         /// Up, or down.
         up: bool,
     },
-    /// Another rate, kbit/s; 0 takes no time.
+    /// Another rate, kbit/s; 0 takes no time. A link that changes by steps keeps to them.
     Rate {
         /// The wire.
         wire: usize,

@@ -87,6 +87,10 @@ fn direction(case: &Case, wire: usize, end: usize, with: &mut Changes<'_>) {
     to(Direction { police: None, ..now.clone() });
     to(Direction { healed: "pfifo".to_owned(), ..now.clone() });
     to(Direction { kbit: 0, ..now.clone() });
+    to(Direction { steps: Vec::new(), period_us: 0, ..now.clone() });
+    let fewer = now.steps[..now.steps.len().div_ceil(2)].to_vec();
+    to(Direction { steps: fewer, ..now.clone() });
+    to(Direction { period_us: 0, ..now.clone() });
     to(Direction { ring: 1, ..now.clone() });
     to(Direction { delay_us: now.delay_us.min(1_000), ..now.clone() });
     let impairments = &now.impairments;

@@ -12,9 +12,6 @@ use sim::app::{App, AppCx, AppReport};
 use super::ledger::{Entry, Ledger};
 use super::plan::{Ending, Manners, Reading};
 
-/// What a call with a socket relies on.
-const OPEN: &str = "what is over is not in the list";
-
 /// One end of a flow: connects, or accepts.
 #[derive(Debug)]
 pub struct Talk {
@@ -214,9 +211,9 @@ impl Dialogue {
         if at <= cx.now && !healed {
             if matches!(manners.ending, Ending::Abort(_)) {
                 entry.aborted = true;
-                cx.host.tcp_abort(cx.now, self.socket).expect(OPEN);
+                let _ = cx.host.tcp_abort(cx.now, self.socket);
             } else {
-                cx.host.tcp_close(cx.now, self.socket).expect(OPEN);
+                let _ = cx.host.tcp_close(cx.now, self.socket);
             }
             entry.closed = true;
             self.over = true;
@@ -243,7 +240,7 @@ impl Dialogue {
             wake = self.read_at;
         }
         while self.allowance > 0 && !entry.eof {
-            match cx.host.tcp_read(cx.now, self.socket, self.allowance).expect(OPEN) {
+            match cx.host.tcp_read(cx.now, self.socket, self.allowance).unwrap_or(TcpRead::Reset) {
                 TcpRead::Data(bytes) => {
                     self.allowance -= if self.allowance == u64::MAX { 0 } else { bytes };
                     entry.read += bytes;
@@ -267,12 +264,12 @@ impl Dialogue {
 
     fn fail(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) {
         (entry.failed, entry.failed_at) = (true, cx.now);
-        entry.error = cx.host.tcp_take_any_error(self.socket).expect(OPEN);
+        entry.error = cx.host.tcp_take_any_error(self.socket).ok().flatten();
         self.close(cx, entry);
     }
 
     fn close(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) {
-        cx.host.tcp_close(cx.now, self.socket).expect(OPEN);
+        let _ = cx.host.tcp_close(cx.now, self.socket);
         entry.closed = true;
         self.over = true;
     }
@@ -293,7 +290,7 @@ impl Dialogue {
         }
         while self.left > 0 && cx.now >= self.write_at {
             let taken =
-                cx.host.tcp_write(cx.now, self.socket, self.left.min(manners.chunk)).expect(OPEN);
+                cx.host.tcp_write(cx.now, self.socket, self.left.min(manners.chunk)).unwrap_or(0);
             if taken == 0 {
                 return Instant::FAR_FUTURE;
             }
@@ -323,7 +320,7 @@ impl Dialogue {
         if shuts && !self.shut && (gives_up || !is_connecting(cx, self.socket)) {
             self.shut = true;
             entry.aborted |= is_connecting(cx, self.socket);
-            cx.host.tcp_shutdown(cx.now, self.socket).expect(OPEN);
+            let _ = cx.host.tcp_shutdown(cx.now, self.socket);
         }
     }
 }
@@ -358,7 +355,7 @@ impl App for Talk {
         if let Role::Server { listener: Some(listener), .. } = self.role
             && ready.socket == listener
         {
-            while let Some(socket) = cx.host.tcp_accept(cx.now, listener).expect(OPEN) {
+            while let Ok(Some(socket)) = cx.host.tcp_accept(cx.now, listener) {
                 self.begin(cx, socket, false);
             }
         }

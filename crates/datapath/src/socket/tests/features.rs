@@ -386,7 +386,7 @@ fn a_hop_limit_of_zero_is_sent_and_is_no_ttl() {
             match packet.network {
                 Network::Ipv6(ip) => assert_eq!(i64::from(ip.hop_limit), shown, "{given:?}"),
                 Network::Ipv4(ip) => assert_eq!(ip.ttl, 64, "{to} {given:?}"),
-                other => panic!("{other:?}"),
+                other @ Network::Other(_) => panic!("{other:?}"),
             }
         }
     }

@@ -1,5 +1,8 @@
 use super::*;
 use crate::ip::Ip;
+use datapath::fib::nexthop::ObjectConfig;
+use datapath::fib::resilient::{Member, ResilientConfig};
+use datapath::units::Duration;
 
 /// Ports 1 to 4 are the kernel's interfaces 3, 5, 7, 9; `lo` is 1.
 struct Recorded;

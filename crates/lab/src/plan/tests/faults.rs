@@ -31,7 +31,7 @@ fn faults_name_line_column_and_the_nearest_word() {
         ("\"fixed\"", "\"fixd\"", (34, 7), "not a valid app", Some("fixed")),
         ("to = \"b\"", "to = \"c\"", (36, 6), "no node is called \"c\"", None),
         ("bytes = \"1gb\"", "start = \"10s\"", (33, 2), "", None),
-        ("uniform", "normal", (50, 7), "a draw is", None),
+        ("uniform", "gamma", (50, 7), "a draw is", None),
     ];
     for (from, to, position, message, word) in table {
         let fault = fault(from, to);

@@ -1,6 +1,7 @@
 //! Workloads in a world: their programs, and what became of their flows.
 
 mod app;
+mod flows;
 mod generate;
 mod ideal;
 mod metrics;
@@ -23,7 +24,8 @@ use crate::plan::Plan;
 use crate::plan::workload::{Arrivals, WorkloadPlan};
 use crate::results::{FlowRecord, FlowStatus};
 use app::{Notes, Received, Sender, Sent, Sink, Source};
-pub use metrics::metrics;
+pub use flows::records as flow_records;
+pub use metrics::{distributions, metrics};
 
 /// A workload in a world.
 pub struct Workload {
@@ -136,6 +138,9 @@ impl Workload {
             }
         }
         records.sort_by_key(|record| record.start_ns);
+        for (number, record) in (1..).zip(&mut records) {
+            record.number = Some(number);
+        }
         records
     }
 
@@ -167,16 +172,18 @@ impl Workload {
             ..RouteKey::to(self.addresses[sent.to])
         };
         FlowRecord {
-            workload: workload.name.clone(),
+            name: workload.name.clone(),
+            number: None,
+            app: "workload",
             from,
             to,
-            bytes: sent.bytes,
+            bytes: Some(sent.bytes),
             received: received.map_or(0, |received| received.bytes),
             start_ns: sent.started.as_nanos(),
             end_ns: whole.map(|received| received.last.as_nanos()),
-            ideal_ns: ideals.of(from, to, sent.bytes),
-            retransmits: info.as_ref().map_or(sent.retransmits, |info| info.total_retrans),
-            rtos: info.as_ref().map_or(sent.rtos, |info| u32::from(info.total_rto)),
+            ideal_ns: Some(ideals.of(from, to, sent.bytes)),
+            retransmits: Some(info.as_ref().map_or(sent.retransmits, |info| info.total_retrans)),
+            rtos: Some(info.as_ref().map_or(sent.rtos, |info| u32::from(info.total_rto))),
             path: route.path(built, from, &key),
             status: match (whole, sent.failed) {
                 (Some(_), _) => FlowStatus::Finished,

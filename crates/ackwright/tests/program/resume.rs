@@ -1,0 +1,223 @@
+//! Sweeps that do not come to their end, and go on later.
+
+use crate::common::{ackwright, path, scratch, stderr, stdout, write};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const SWEEP: &str = r#"schema = 1
+name = "sweep"
+title = "Sweep"
+duration = "1s"
+repetitions = 2
+nodes = { a = {}, b = {} }
+[links.wire]
+ends = ["a", "b"]
+rate = "10mbit"
+rtt = "20ms"
+[flows]
+ping = { app = "ping", from = "a", to = "b", interval = "10ms" }
+load = { app = "bulk", from = "a", to = "b" }
+[workload.short]
+size = "fixed 20kb"
+load = 0.2
+[qdisc]
+"a.wire" = "fq_codel limit 100"
+[measure]
+pcap = ["a.wire"]
+utilisation = ["a.wire"]
+table = ["total goodput"]
+[sweep]
+"links.wire.rate" = ["5mbit", "10mbit", "20mbit"]
+[draw]
+"links.wire.rtt" = { uniform = ["18ms", "22ms"] }
+"#;
+
+/// All files below a directory.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![root.to_path_buf()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(directory).expect("a directory").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                left.push(path);
+            } else {
+                let name = path.strip_prefix(root).expect("below").to_string_lossy().into_owned();
+                found.insert(name, fs::read(path).expect("a file"));
+            }
+        }
+    }
+    found
+}
+
+fn assert_same(one: &Path, other: &Path) {
+    let (one, other) = (files(one), files(other));
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+    for (name, bytes) in &one {
+        assert!(other[name] == *bytes, "{name} differs");
+    }
+}
+
+/// What a sweep leaves that was stopped and resumed is what it leaves in one go, byte by byte.
+#[test]
+fn a_sweep_goes_on_where_it_stopped() {
+    let directory = scratch("resume");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let [whole, part] = ["whole", "part"].map(|name| path(&directory, name));
+    let table = stdout(&ackwright(&["run", &file, "--out", &whole]));
+    // Two of six runs, and what a killed run leaves.
+    stdout(&ackwright(&["run", &file, "--set", "links.wire.rate=10mbit", "--out", &part]));
+    fs::write(format!("{part}/pcap/.5mbit-seed-1-a.wire.pcapng.part"), b"half").expect("a part");
+    let resumed = ackwright(&["run", &file, "--resume", &part]);
+    assert!(stderr(&resumed).contains("has 2 of 6 runs"), "{}", stderr(&resumed));
+    assert_eq!(table.replace(&whole, &part), stdout(&resumed));
+    assert_same(Path::new(&whole), Path::new(&part));
+    // All runs are there: only tables and plots are written anew.
+    let again = ackwright(&["run", &file, "--resume", &part, "--jobs", "1"]);
+    assert!(stderr(&again).contains("has 6 of 6 runs"), "{}", stderr(&again));
+    assert_same(Path::new(&whole), Path::new(&part));
+}
+
+/// A run whose plan has changed is run again, and so is one whose files are gone.
+#[test]
+fn what_has_changed_is_run_again() {
+    let directory = scratch("resume-changed");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let [whole, part] = ["whole", "part"].map(|name| path(&directory, name));
+    stdout(&ackwright(&["run", &file, "--out", &part]));
+    fs::remove_file(format!("{part}/series/10mbit-seed-2/flow-load.parquet")).expect("a file");
+    let changed = SWEEP
+        .replace("interval = \"10ms\"", "interval = \"20ms\"")
+        .replace("pcap = [\"a.wire\"]", "pcap = [\"b.wire\"]")
+        .replace(", \"20mbit\"", "");
+    let file = write(&directory, "sweep.toml", &changed);
+    stdout(&ackwright(&["run", &file, "--out", &whole]));
+    let resumed = ackwright(&["run", &file, "--resume", &part]);
+    assert!(stderr(&resumed).contains("has 3 of 4 runs"), "{}", stderr(&resumed));
+    stdout(&resumed);
+    assert_same(Path::new(&whole), Path::new(&part));
+    // More repetitions are only added.
+    let more = ackwright(&["run", &file, "--runs", "3", "--resume", &part]);
+    assert!(stderr(&more).contains("has 4 of 6 runs"), "{}", stderr(&more));
+    stdout(&ackwright(&["run", &file, "--runs", "3", "--out", &whole]));
+    assert_same(Path::new(&whole), Path::new(&part));
+}
+
+/// Ctrl-C shows what is finished, and leaves it whole.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stopped_sweep_shows_what_is_finished() {
+    let directory = scratch("resume-stopped");
+    let endless = SWEEP
+        .replace("\"links.wire.rate\" = [\"5mbit\", \"10mbit\", \"20mbit\"]", "")
+        .replace("[measure]", "[measure]\nsample = \"100ms\"")
+        .replace("[sweep]", "[sweep]\nduration = [\"1s\", \"100000s\"]\n");
+    let file = write(&directory, "sweep.toml", &endless);
+    let out = directory.join("out");
+    let mut child = Command::new("env")
+        .args(["--default-signal", env!("CARGO_BIN_EXE_ackwright"), "run", &file])
+        .args(["--set", "flows.load.stop=1s", "--set", "workload.short.stop=1s", "--jobs", "1"])
+        .args(["--out", &out.to_string_lossy()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while !out.join("runs/1s-seed-2.json").exists() {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill").success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("2 of 4 runs are finished"), "{}", stderr(&output));
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("1s") && table.contains(" ± ") && !table.contains("100000s"), "{table}");
+    let summary = fs::read_to_string(out.join("summary.json")).expect("a summary");
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(summary["unfinished_runs"], 2);
+    assert_eq!(summary["points"].as_array().map(Vec::len), Some(1));
+    assert!(files(&out).keys().all(|name| !name.contains(".part")));
+    let rows = fs::read_to_string(out.join("results.csv")).expect("results");
+    assert!(rows.lines().count() > 20, "{rows}");
+}
+
+/// What no longer fits is told, and what did fit stays and need not be run again.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_keeps_what_is_finished() {
+    let directory = scratch("resume-full");
+    let fits = SWEEP.replace("pcap = [\"a.wire\"]\n", "").replace(
+        "\"links.wire.rate\" = [\"5mbit\", \"10mbit\", \"20mbit\"]",
+        "\"measure.sample\" = [\"10ms\", \"20us\"]",
+    );
+    let file = write(&directory, "sweep.toml", &fits);
+    let [whole, part] = ["whole", "part"].map(|name| path(&directory, name));
+    stdout(&ackwright(&["run", &file, "--out", &whole]));
+    let limited = Command::new("sh")
+        .args(["-c", "ulimit -f 200; \"$0\" run \"$1\" --jobs 1 --out \"$2\""])
+        .args([env!("CARGO_BIN_EXE_ackwright"), &file, &part])
+        .output()
+        .expect("it starts");
+    assert_eq!(limited.status.code(), Some(1), "{}", stderr(&limited));
+    let told = stderr(&limited);
+    assert!(told.contains("cannot write") && told.contains("2 of 4 runs are finished"), "{told}");
+    assert!(String::from_utf8_lossy(&limited.stdout).contains("10ms"));
+    let resumed = ackwright(&["run", &file, "--resume", &part]);
+    assert!(stderr(&resumed).contains("has 2 of 4 runs"), "{}", stderr(&resumed));
+    assert_same(Path::new(&whole), Path::new(&part));
+}
+
+/// What is drawn can be chosen, and its data lies beside each picture.
+#[test]
+fn plots_can_be_chosen() {
+    let directory = scratch("plots");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let out = path(&directory, "out");
+    let drawn =
+        |out: &str| -> Vec<String> { files(&Path::new(out).join("plots")).into_keys().collect() };
+    stdout(&ackwright(&[
+        "run",
+        &file,
+        "--runs",
+        "1",
+        "--plot-format",
+        "svg,pdf",
+        "--plot-flows",
+        "load",
+        "--out",
+        &out,
+    ]));
+    let all = drawn(&out);
+    for name in [
+        "5mbit-cwnd.svg",
+        "5mbit-cwnd.pdf",
+        "5mbit-cwnd.csv",
+        "compare-utilisation.csv",
+        "compare-queue-delay-cdf.pdf",
+        "5mbit-fct-cdf.csv",
+        "sweep-total-goodput.svg",
+    ] {
+        assert!(all.iter().any(|it| it == name), "{name} is not among {all:?}");
+    }
+    assert!(all.iter().all(|name| !name.contains(".png")));
+    let goodput = fs::read_to_string(format!("{out}/plots/sweep-total-goodput.csv")).expect("data");
+    assert!(goodput.starts_with("line,label,x,y,ci95,low,high\n"), "{goodput}");
+    assert_eq!(goodput.lines().count(), 4, "{goodput}");
+    let chosen =
+        format!("{SWEEP}\n[[plot]]\nwhat = \"throughput\"\nformat = \"svg\"\nname = \"one\"\n");
+    let file = write(&directory, "chosen.toml", &chosen);
+    stdout(&ackwright(&[
+        "run",
+        &file,
+        "--runs",
+        "1",
+        "--set",
+        "links.wire.rate=5mbit",
+        "--out",
+        &out,
+    ]));
+    assert_eq!(drawn(&out), ["5mbit-one.csv", "5mbit-one.svg"]);
+}

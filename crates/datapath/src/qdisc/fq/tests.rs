@@ -1,0 +1,95 @@
+use super::*;
+use crate::qdisc::testing::{Bench, flow_frame};
+
+fn bench(config: FqConfig) -> Bench<Fq> {
+    Bench::new(Fq::new(config, Rng::stream(1, 1)))
+}
+
+fn of_socket(owner: u32, len: u32, departs_in_ns: u32) -> Packet {
+    let mut packet = flow_frame(1, len, 0);
+    packet.meta.owner = owner;
+    packet.meta.departs_in_ns = departs_in_ns;
+    packet
+}
+
+#[test]
+fn a_packet_leaves_at_the_time_that_its_sender_set() {
+    let mut bench = bench(FqConfig::new(1514));
+    bench.enqueue(0, of_socket(1, 1000, 5_000));
+    bench.enqueue(0, of_socket(1, 1000, 2_000_000));
+    bench.enqueue(0, of_socket(2, 900, 0));
+    assert_eq!(bench.dequeue(0).map(|packet| packet.wire_len()), Some(900));
+    assert!(bench.dequeue(4_999).is_none());
+    let slack = 10_000;
+    assert_eq!(bench.qdisc().wake_at(), Some(Instant::from_nanos(5_000 + slack)));
+    assert!(bench.dequeue(5_000).is_some());
+    assert!(bench.dequeue(1_999_999).is_none());
+    assert!(bench.dequeue(2_000_000).is_some());
+    let counts = bench.qdisc().flow_counts();
+    assert_eq!((counts.flows, counts.throttled), (2, 0));
+    assert_eq!(bench.qdisc().own_stats().throttled, 2);
+}
+
+#[test]
+fn sockets_take_turns_by_bytes() {
+    let mut bench =
+        bench(FqConfig { quantum: 2_000, initial_quantum: 2_000, ..FqConfig::new(1514) });
+    for _ in 0..20 {
+        bench.enqueue(0, of_socket(1, 1000, 0));
+        bench.enqueue(0, of_socket(2, 500, 0));
+    }
+    let mut bytes = [0; 2];
+    for _ in 0..12 {
+        let packet = bench.dequeue(0).expect("both have packets");
+        bytes[packet.meta.owner as usize - 1] += packet.wire_len();
+    }
+    assert_eq!(bytes, [4_000, 4_000]);
+}
+
+#[test]
+fn maxrate_paces_what_has_no_time_of_its_own() {
+    let config = FqConfig {
+        maxrate: 1_000_000,
+        quantum: 1_000,
+        initial_quantum: 1_000,
+        ..FqConfig::new(1514)
+    };
+    let mut bench = bench(config);
+    for _ in 0..4 {
+        bench.enqueue(0, of_socket(1, 1000, 0));
+    }
+    // A thousand bytes take a millisecond.
+    let mut left = Vec::new();
+    let mut now = 0;
+    while left.len() < 4 {
+        match bench.dequeue(now) {
+            Some(_) => left.push(now),
+            None => now += 100_000,
+        }
+    }
+    assert_eq!(left, [0, 1_000_000, 2_000_000, 3_000_000]);
+}
+
+#[test]
+fn limits_are_of_flow_and_of_all() {
+    let mut bench = bench(FqConfig { limit: 5, flow_limit: 3, ..FqConfig::new(1514) });
+    for owner in [1, 1, 1, 1, 2, 2, 2] {
+        bench.enqueue(0, of_socket(owner, 100, 0));
+    }
+    assert_eq!(bench.qdisc().own_stats().flows_plimit, 1);
+    assert_eq!(bench.qdisc().stats().drops, 2);
+    assert_eq!(bench.qdisc().backlog().packets, 5);
+}
+
+#[test]
+fn what_lies_beyond_the_horizon_is_dropped_or_brought_back() {
+    let near = Duration::from_millis(1);
+    for (drop, kept) in [(true, 0), (false, 1)] {
+        let config = FqConfig { horizon: near, horizon_drop: drop, ..FqConfig::new(1514) };
+        let mut bench = bench(config);
+        bench.enqueue(0, of_socket(1, 100, 2_000_000));
+        assert_eq!(bench.qdisc().backlog().packets, kept);
+        assert!(bench.dequeue(999_999).is_none());
+        assert_eq!(bench.dequeue(1_000_000).is_some(), kept == 1);
+    }
+}

@@ -1,0 +1,242 @@
+//! Metrics against what a sweep changes: lines with confidence intervals, bars, heat maps.
+
+use crate::plan::quantity;
+use crate::plot::{BarChart, Group, HeatMap, Line, LineChart};
+use crate::results::PointResult;
+use crate::stats::Summary;
+
+use super::over_time::MOST_LINES;
+
+/// A picture of a metric over a sweep.
+pub enum Against {
+    /// One axis of numbers.
+    Lines(LineChart),
+    /// Named cases.
+    Bars(BarChart),
+}
+
+/// The labels of an axis in their order.
+fn steps(points: &[PointResult], axis: usize) -> Vec<&str> {
+    let mut steps: Vec<&str> = Vec::new();
+    for point in points {
+        let label = point.labels[axis].1.as_str();
+        if !steps.contains(&label) {
+            steps.push(label);
+        }
+    }
+    steps
+}
+
+/// Labels as numbers in a common unit, if all of them are.
+fn numbers(steps: &[&str]) -> Option<Vec<f64>> {
+    let all = |read: &dyn Fn(&str) -> Option<f64>| -> Option<Vec<f64>> {
+        steps.iter().map(|step| read(step)).collect()
+    };
+    all(&|step| step.parse().ok())
+        .or_else(|| all(&|step| Some(quantity::time(step).ok()?.as_nanos() as f64)))
+        .or_else(|| all(&|step| Some(quantity::rate(step).ok()?.bits_per_sec() as f64)))
+        .or_else(|| all(&|step| Some(quantity::size(step).ok()? as f64)))
+        .or_else(|| all(&|step| Some(quantity::share(step).ok()? as f64)))
+        .filter(|numbers| numbers.iter().all(|number| number.is_finite()))
+}
+
+/// The mean of a metric at a point, its interval, and its unit.
+fn value(point: &PointResult, metric: &str) -> Option<(Summary, &'static str)> {
+    let mut unit = "";
+    let mut values = Vec::new();
+    for run in &point.runs {
+        let named = |it: &&crate::results::Metric| {
+            metric.strip_prefix(it.scope.as_str()).and_then(|rest| rest.strip_prefix(' '))
+                == Some(it.name.as_str())
+        };
+        if let Some(found) = run.metrics.iter().find(named) {
+            unit = found.unit;
+            values.push(found.value);
+        }
+    }
+    Summary::of(&values).map(|summary| (summary, unit))
+}
+
+/// A metric and its unit, as an axis says it.
+fn label(metric: &str, points: &[PointResult]) -> Option<String> {
+    let unit = points.iter().find_map(|point| value(point, metric)).map(|(_, unit)| unit)?;
+    Some(if unit.is_empty() { metric.into() } else { format!("{metric} [{unit}]") })
+}
+
+fn runs(points: &[PointResult]) -> String {
+    match points.iter().map(|point| point.runs.len()).max() {
+        Some(1) => "1 run each".into(),
+        Some(runs) => format!("mean and 95 % confidence interval of {runs} runs"),
+        None => String::new(),
+    }
+}
+
+/// The metric against `axis`, or the first one of three steps or more that are numbers; else as bars.
+/// Further axes tell lines apart.
+pub fn chart(
+    title: &str,
+    metric: &str,
+    axis: Option<&str>,
+    points: &[PointResult],
+) -> Option<Against> {
+    let names: Vec<&str> = points.first()?.labels.iter().map(|(axis, _)| axis.as_str()).collect();
+    let y_label = label(metric, points)?;
+    let suits = |place: &usize| {
+        let steps = steps(points, *place);
+        steps.len() > 2 && numbers(&steps).is_some()
+    };
+    let x = match axis {
+        Some(axis) => names.iter().position(|name| *name == axis),
+        None => (0..names.len()).find(suits),
+    };
+    let place = x.unwrap_or(0);
+    if names.is_empty() || steps(points, place).len() < 2 {
+        return None;
+    }
+    let others = |point: &PointResult| {
+        let rest = point.labels.iter().enumerate().filter(|(at, _)| *at != place);
+        rest.map(|(_, (_, label))| label.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let mut series: Vec<String> = Vec::new();
+    for point in points {
+        let name = others(point);
+        if !series.contains(&name) {
+            series.push(name);
+        }
+    }
+    let rest: Vec<&str> =
+        names.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, name)| *name).collect();
+    let mut subtitle = runs(points);
+    if !rest.is_empty() {
+        subtitle = format!("{subtitle}; by {}", rest.join(", "));
+    }
+    if series.len() > MOST_LINES {
+        subtitle = format!("{subtitle}; the first {MOST_LINES} of {}", series.len());
+        series.truncate(MOST_LINES);
+    }
+    let steps = steps(points, place);
+    let at = |series: &str, step: &str| {
+        let there = |point: &&PointResult| point.labels[place].1 == step && others(point) == series;
+        points.iter().find(there).and_then(|point| value(point, metric)).map(|(summary, _)| summary)
+    };
+    let title = format!("{}: {title}", metric.strip_prefix("total ").unwrap_or(metric));
+    let places = numbers(&steps).filter(|_| x.is_some());
+    let Some(places) = places else {
+        let groups = steps.iter().map(|step| Group {
+            label: (*step).to_owned(),
+            values: series
+                .iter()
+                .map(|name| at(name, step).map(|summary| (summary.mean, summary.ci95)))
+                .collect(),
+        });
+        let groups = groups.collect();
+        return Some(Against::Bars(BarChart {
+            title,
+            subtitle,
+            y_label,
+            stacked: false,
+            series,
+            groups,
+        }));
+    };
+    // Steps that grow by factors have the same distance from each other.
+    let low = places.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = places.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let by_factors = low > 0.0 && high / low > 30.0;
+    let x_of = |number: f64| if by_factors { number.log10() } else { number };
+    let line = |name: &String| {
+        let known: Vec<(f64, Summary)> = steps
+            .iter()
+            .zip(&places)
+            .filter_map(|(step, number)| Some((x_of(*number), at(name, step)?)))
+            .collect();
+        Line {
+            label: if name.is_empty() { metric.into() } else { name.clone() },
+            points: known.iter().map(|(x, summary)| (*x, summary.mean)).collect(),
+            intervals: known.iter().map(|(_, summary)| summary.ci95).collect(),
+            steps: false,
+        }
+    };
+    let ticks = steps.iter().zip(&places);
+    let x_label = if by_factors { format!("{} (log)", names[place]) } else { names[place].into() };
+    Some(Against::Lines(LineChart {
+        title,
+        subtitle,
+        x_label,
+        y_label,
+        lines: series.iter().map(line).collect(),
+        ticks: ticks.map(|(step, number)| (x_of(*number), (*step).to_owned())).collect(),
+        ..LineChart::default()
+    }))
+}
+
+/// The metric over both axes of a sweep of two, each of three steps or more.
+pub fn heat_map(title: &str, metric: &str, points: &[PointResult]) -> Option<HeatMap> {
+    let [(x_axis, _), (y_axis, _)] = points.first()?.labels.as_slice() else { return None };
+    let (columns, rows) = (steps(points, 0), steps(points, 1));
+    if columns.len() < 3 || rows.len() < 3 {
+        return None;
+    }
+    let y_label = label(metric, points)?;
+    let at = |column: &str, row: &str| {
+        let point = points.iter().find(|it| it.labels[0].1 == column && it.labels[1].1 == row)?;
+        value(point, metric).map(|(summary, _)| summary.mean)
+    };
+    let values = rows.iter().map(|row| columns.iter().map(|column| at(column, row)).collect());
+    Some(HeatMap {
+        title: format!("{}: {title}", y_label.strip_prefix("total ").unwrap_or(&y_label)),
+        subtitle: match points.iter().map(|point| point.runs.len()).max() {
+            Some(1) | None => "1 run each".into(),
+            Some(runs) => format!("mean of {runs} runs"),
+        },
+        x_label: x_axis.clone(),
+        y_label: y_axis.clone(),
+        values: values.collect(),
+        columns: columns.into_iter().map(String::from).collect(),
+        rows: rows.into_iter().map(String::from).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{Metric, RunResult};
+
+    fn point(labels: &[(&str, &str)], values: &[f64]) -> PointResult {
+        let metric = |value: &f64| Metric {
+            scope: "total".into(),
+            name: "goodput".into(),
+            unit: "Mbit/s",
+            value: *value,
+        };
+        let run = |value| RunResult { metrics: vec![metric(value)], ..RunResult::default() };
+        PointResult {
+            labels: labels.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect(),
+            runs: values.iter().map(run).collect(),
+        }
+    }
+
+    #[test]
+    fn numbers_make_lines_and_names_make_bars() {
+        let mut points = Vec::new();
+        for (cc, plus) in [("reno", 0.0), ("cubic", 1.0)] {
+            for (rate, value) in [("1mbit", 1.0), ("10mbit", 9.0), ("1gbit", 500.0)] {
+                let values = [value + plus, value + plus + 1.0];
+                points.push(point(&[("cc", cc), ("rate", rate)], &values));
+            }
+        }
+        let Some(Against::Lines(chart)) = chart("t", "total goodput", None, &points) else {
+            panic!("lines")
+        };
+        assert_eq!(chart.lines.len(), 2);
+        assert_eq!(chart.lines[1].label, "cubic");
+        assert_eq!(chart.lines[0].points[1], (7.0, 9.5));
+        assert!(chart.lines[0].intervals[0].is_some());
+        assert_eq!(chart.ticks[2], (9.0, "1gbit".into()));
+        assert_eq!(chart.x_label, "rate (log)");
+        let bars = super::chart("t", "total goodput", Some("cc"), &points);
+        assert!(matches!(bars, Some(Against::Bars(bars)) if bars.groups.len() == 2));
+        assert!(super::chart("t", "total godput", None, &points).is_none());
+        assert!(heat_map("t", "total goodput", &points).is_none(), "two steps are no map");
+    }
+}

@@ -1,0 +1,269 @@
+//! Plots over time, of one run or of the first run of each point.
+
+use crate::plan::plots::{BINS, LINES_MAX, PlotPlan, Style, What};
+use crate::plot::{Band, Line, LineChart};
+use crate::results::{PointResult, Series};
+use crate::stats::quantile;
+
+/// One kind of plot over time.
+pub struct Kind {
+    /// Its word, and its files.
+    pub word: &'static str,
+    title: &'static str,
+    /// `flow-`, `latency-`, `port-` or `link-`.
+    of: &'static str,
+    /// What those are called, many of them.
+    things: &'static str,
+    column: &'static str,
+    y_label: &'static str,
+    /// What a value of the column is divided by.
+    divisor: f64,
+    steps: bool,
+}
+
+#[rustfmt::skip]
+pub const KINDS: [Kind; 7] = [
+    Kind { word: "throughput", title: "Throughput", of: "flow-", things: "flows", column: "throughput_bits_per_sec", y_label: "throughput [Mbit/s]", divisor: 1e6, steps: false },
+    Kind { word: "cwnd", title: "Congestion window", of: "flow-", things: "flows", column: "cwnd_segments", y_label: "congestion window [segments]", divisor: 1.0, steps: true },
+    Kind { word: "rtt", title: "Smoothed round-trip time", of: "flow-", things: "flows", column: "srtt_us", y_label: "round-trip time [ms]", divisor: 1e3, steps: true },
+    Kind { word: "latency", title: "Latency", of: "latency-", things: "flows", column: "round_trip_us", y_label: "round trip [ms]", divisor: 1e3, steps: false },
+    Kind { word: "queue-delay", title: "Queue delay", of: "port-", things: "ports", column: "queue_delay_us", y_label: "queue delay [ms]", divisor: 1e3, steps: false },
+    Kind { word: "queue-length", title: "Queue length", of: "port-", things: "ports", column: "queue_packets", y_label: "queue [packets]", divisor: 1.0, steps: true },
+    Kind { word: "utilisation", title: "Use of links", of: "link-", things: "links", column: "utilisation_ppm", y_label: "utilisation [%]", divisor: 1e4, steps: false },
+];
+
+/// More lines than this are no longer told apart.
+pub const MOST_LINES: usize = 8;
+
+/// What is drawn where nothing is said.
+pub fn usual(kind: &Kind) -> PlotPlan {
+    PlotPlan {
+        name: kind.word.into(),
+        what: What::Time(kind.word),
+        scopes: Vec::new(),
+        style: Style::Suited,
+        bins: BINS,
+        size: [0.0; 2],
+        formats: Vec::new(),
+        against: None,
+    }
+}
+
+/// The plot of one run; none if nothing is known of what it would show.
+pub fn chart(
+    kind: &Kind,
+    plot: &PlotPlan,
+    title: &str,
+    subtitle: &str,
+    series: &[Series],
+) -> Option<LineChart> {
+    let all = series.iter().filter_map(|one| Some((one.name.strip_prefix(kind.of)?, one)));
+    let all: Vec<(&str, &Series)> = all.filter(|(_, one)| is_known(kind, one)).collect();
+    let shown: Vec<(&str, &Series)> =
+        all.iter().copied().filter(|(name, _)| plot.shows(name)).collect();
+    if shown.is_empty() {
+        return None;
+    }
+    let few =
+        if plot.style == Style::Lines || !plot.scopes.is_empty() { LINES_MAX } else { MOST_LINES };
+    let mut chart = LineChart {
+        title: format!("{}: {title}", kind.title),
+        x_label: "time [s]".into(),
+        y_label: kind.y_label.into(),
+        size: plot.size,
+        ..LineChart::default()
+    };
+    let mut note = Vec::new();
+    if shown.len() < all.len() {
+        note.push(format!("{} of {} {}", shown.len(), all.len(), kind.things));
+    }
+    if plot.style == Style::Bands || (plot.style == Style::Suited && shown.len() > few) {
+        note.push(format!("{} {} together", shown.len(), kind.things));
+        let series: Vec<&Series> = shown.iter().map(|(_, series)| *series).collect();
+        (chart.bands, chart.lines) = bands(kind, &series, plot.bins);
+    } else {
+        if shown.len() > few {
+            note.push(format!("the first {few} of {} {}", shown.len(), kind.things));
+        }
+        let lines = shown.iter().take(few);
+        chart.lines = lines.filter_map(|(name, one)| of_kind(kind, one, name, plot.bins)).collect();
+    }
+    if shown.len() == 1 && note.is_empty() {
+        note.push(format!("{} {}", kind.things.trim_end_matches('s'), shown[0].0));
+    }
+    note.insert(0, subtitle.into());
+    chart.subtitle = note.join("; ");
+    Some(chart)
+}
+
+fn is_known(kind: &Kind, series: &Series) -> bool {
+    series.column(kind.column).is_some_and(|it| it.values.iter().any(Option::is_some))
+}
+
+/// The same flow, port or link of every point's first run in one chart.
+pub fn comparison(
+    kind: &Kind,
+    plot: &PlotPlan,
+    title: &str,
+    points: &[PointResult],
+) -> Option<LineChart> {
+    let named = |series: &Series| {
+        let name = series.name.strip_prefix(kind.of)?;
+        (plot.shows(name) && is_known(kind, series)).then(|| name.to_owned())
+    };
+    let first = |point: &PointResult| point.runs.first()?.series.iter().find_map(named);
+    let name = points.iter().find_map(first)?;
+    let whole = format!("{}{name}", kind.of);
+    let found: Vec<(&PointResult, &Series)> = points
+        .iter()
+        .filter_map(|point| {
+            let series = &point.runs.first()?.series;
+            Some((point, series.iter().find(|series| series.name == whole)?))
+        })
+        .collect();
+    let lines = found.iter().take(MOST_LINES);
+    let lines: Vec<Line> =
+        lines.filter_map(|(point, one)| of_kind(kind, one, &point.title(""), plot.bins)).collect();
+    let thing = kind.things.trim_end_matches('s');
+    let mut subtitle = format!("{thing} {name}, first run of each");
+    if found.len() > lines.len() {
+        subtitle = format!("{subtitle}; the first {} of {} points", lines.len(), found.len());
+    }
+    let others = points.iter().filter_map(|point| Some(point.runs.first()?.series.iter()));
+    let others = others.map(|series| series.filter(|one| named(one).is_some()).count()).max();
+    if let Some(others) = others.filter(|others| *others > 1) {
+        subtitle = format!("{subtitle}; one of {others} {}", kind.things);
+    }
+    (lines.len() > 1).then(|| LineChart {
+        title: format!("{}: {title}", kind.title),
+        subtitle,
+        x_label: "time [s]".into(),
+        y_label: kind.y_label.into(),
+        lines,
+        size: plot.size,
+        ..LineChart::default()
+    })
+}
+
+fn of_kind(kind: &Kind, series: &Series, label: &str, bins: usize) -> Option<Line> {
+    line(series, label, kind.column, kind.divisor, kind.steps, bins)
+}
+
+/// How many samples there are until a flow has come to its end: behind it nothing arrives and nothing
+/// is on the way any more.
+fn until_end(series: &Series) -> usize {
+    let busy = |name: &str| {
+        let column = series.column(name)?;
+        column.values.iter().rposition(|value| value.is_some_and(|value| value > 0))
+    };
+    if !series.name.starts_with("flow-") {
+        return series.time_ns.len();
+    }
+    let last = busy("throughput_bits_per_sec").max(busy("unacked_segments"));
+    last.map_or(0, |last| last + 1)
+}
+
+/// One column of a series as a line, which ends where a flow does. Rates and delays are means over
+/// intervals: neighbours are averaged until at most so many are left as there are `bins`.
+pub fn line(
+    series: &Series,
+    label: &str,
+    column: &str,
+    divisor: f64,
+    steps: bool,
+    bins: usize,
+) -> Option<Line> {
+    let values = &series.column(column)?.values;
+    let value = |v: Option<i64>| v.map_or(f64::NAN, |v| v as f64 / divisor);
+    let seconds = |nanos: i64| nanos as f64 / 1e9;
+    let together = if steps { 1 } else { values.len().div_ceil(bins).max(1) };
+    let end = until_end(series);
+    let points = series.time_ns[..end]
+        .chunks(together)
+        .zip(values[..end].chunks(together))
+        .map(|(times, values)| {
+            let known: Vec<f64> =
+                values.iter().map(|v| value(*v)).filter(|v| !v.is_nan()).collect();
+            let mean = known.iter().sum::<f64>() / known.len() as f64;
+            (seconds(times[times.len() - 1]), mean)
+        })
+        .collect();
+    Some(Line { label: label.into(), points, steps, ..Line::default() })
+}
+
+/// Of many series: the median of those that have a value at a time, and what half of them and nine
+/// tenths lie between.
+fn bands(kind: &Kind, series: &[&Series], bins: usize) -> (Vec<Band>, Vec<Line>) {
+    let last =
+        series.iter().filter_map(|one| one.time_ns.last()).max().copied().unwrap_or(1).max(1);
+    let bins = bins.min(series.iter().map(|one| one.time_ns.len()).max().unwrap_or(1)).max(1);
+    let mut values: Vec<Vec<f64>> = vec![Vec::new(); bins];
+    for one in series {
+        let Some(column) = one.column(kind.column) else { continue };
+        let mut sums = vec![(0.0, 0u32); bins];
+        let end = until_end(one);
+        for (time, value) in one.time_ns[..end].iter().zip(&column.values) {
+            let Some(value) = value else { continue };
+            let place = ((time - 1).max(0) as i128 * bins as i128 / i128::from(last)) as usize;
+            let sum = &mut sums[place.min(bins - 1)];
+            *sum = (sum.0 + *value as f64 / kind.divisor, sum.1 + 1);
+        }
+        for ((sum, count), values) in sums.into_iter().zip(&mut values) {
+            if count > 0 {
+                values.push(sum / f64::from(count));
+            }
+        }
+    }
+    let at = |place: usize| (place + 1) as f64 * last as f64 / bins as f64 / 1e9;
+    let mut of = |share: f64| -> Vec<f64> {
+        values.iter_mut().map(|values| quantile(values, share).unwrap_or(f64::NAN)).collect()
+    };
+    let [p5, p25, p50, p75, p95] = [0.05, 0.25, 0.5, 0.75, 0.95].map(&mut of);
+    let band = |label: &str, low: &[f64], high: &[f64]| Band {
+        label: label.into(),
+        points: (0..bins).map(|place| (at(place), low[place], high[place])).collect(),
+    };
+    let points = (0..bins).map(|place| (at(place), p50[place])).collect();
+    let median = Line { label: "median".into(), points, ..Line::default() };
+    (vec![band("5 % to 95 %", &p5, &p95), band("25 % to 75 %", &p25, &p75)], vec![median])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Column;
+
+    fn flow(name: &str, values: Vec<Option<i64>>) -> Series {
+        Series {
+            name: format!("flow-{name}"),
+            time_ns: (1..=values.len() as i64).map(|i| i * 1_000_000).collect(),
+            columns: vec![Column { name: "throughput_bits_per_sec".into(), values }],
+        }
+    }
+
+    #[test]
+    fn means_are_binned_and_a_finished_flow_ends() {
+        let values = (0..1000).map(|i| Some(if i < 500 { 2_000_000 } else { 0 })).collect();
+        let series = flow("a", values);
+        let line = line(&series, "a", "throughput_bits_per_sec", 1e6, false, BINS).unwrap();
+        assert!(line.points.len() <= BINS + 1);
+        assert!((line.points[0].1 - 2.0).abs() < 1e-9);
+        assert!((line.points.last().unwrap().0 - 0.5).abs() < 1e-9, "nothing behind its end");
+    }
+
+    #[test]
+    fn what_is_left_out_is_said() {
+        let all: Vec<Series> =
+            (0..20).map(|n| flow(&format!("f-{n}"), vec![Some(n + 1); 10])).collect();
+        let plot = usual(&KINDS[0]);
+        let many = chart(&KINDS[0], &plot, "t", "seed 1", &all).unwrap();
+        assert_eq!((many.bands.len(), many.lines.len()), (2, 1));
+        assert_eq!(many.subtitle, "seed 1; 20 flows together");
+        let chosen = PlotPlan { scopes: vec!["f-1*".into()], ..plot.clone() };
+        let some = chart(&KINDS[0], &chosen, "t", "seed 1", &all).unwrap();
+        assert_eq!((some.bands.len(), some.lines.len()), (0, 11));
+        assert_eq!(some.subtitle, "seed 1; 11 of 20 flows");
+        let one = chart(&KINDS[0], &plot, "t", "seed 1", &all[..1]).unwrap();
+        assert_eq!(one.subtitle, "seed 1; flow f-0");
+    }
+}

@@ -1,0 +1,193 @@
+//! `[[plot]]`: which pictures are drawn of which flows and ports, and how.
+
+use super::diagnostic::suggest;
+use super::doc::{Kind, Node};
+use super::names::matches;
+use super::read::{Faults, Reader, as_word};
+use crate::store::file_stem;
+
+/// One `[[plot]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlotPlan {
+    /// The beginning of its files' names.
+    pub name: String,
+    /// What is drawn.
+    pub what: What,
+    /// Of which flows, ports or workloads, by patterns; all if empty.
+    pub scopes: Vec<String>,
+    /// How many things are drawn.
+    pub style: Style,
+    /// Places along the axis of time.
+    pub bins: usize,
+    /// Width and height; as usual if zero.
+    pub size: [f32; 2],
+    /// What it is written as; as usual if empty.
+    pub formats: Vec<Format>,
+    /// The axis of the sweep that a metric is drawn against, if not the first that suits.
+    pub against: Option<String>,
+}
+
+/// What a plot shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Something over time, by its word.
+    Time(&'static str),
+    /// The distribution of something.
+    Cdf(&'static str),
+    /// A metric against what is swept: `SCOPE METRIC`.
+    Metric(String),
+}
+
+/// How many things are drawn in one plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Style {
+    /// Lines of a few, bands of many.
+    #[default]
+    Suited,
+    /// A line for each.
+    Lines,
+    /// The median, and between which bounds half of them and nine tenths lie.
+    Bands,
+}
+
+/// What a picture is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Scalable, for the web.
+    Svg,
+    /// Pixels.
+    Png,
+    /// Scalable, for print.
+    Pdf,
+}
+
+/// The words of formats.
+pub const FORMATS: [(&str, Format); 3] =
+    [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)];
+
+/// What can be drawn over time.
+pub const OVER_TIME: [&str; 7] =
+    ["throughput", "cwnd", "rtt", "latency", "queue-delay", "queue-length", "utilisation"];
+
+/// What can be drawn as a distribution, with `cdf` behind it.
+pub const DISTRIBUTIONS: [&str; 4] = ["fct", "slowdown", "latency", "queue-delay"];
+
+/// More lines than this nobody tells apart, though they were asked for.
+pub const LINES_MAX: usize = 32;
+
+impl PlotPlan {
+    /// Whether a flow, port or workload is to be drawn.
+    pub fn shows(&self, scope: &str) -> bool {
+        self.scopes.is_empty() || self.scopes.iter().any(|pattern| matches(pattern, scope))
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = FORMATS.iter().find(|(word, _)| *word == text);
+        known.map(|(_, format)| *format).ok_or_else(|| "svg, png or pdf".into())
+    }
+}
+
+/// Reads `[[plot]]`.
+pub fn read(node: Option<&Node>, axes: &[&str], faults: &Faults<'_>) -> Vec<PlotPlan> {
+    let Some(node) = node else { return Vec::new() };
+    let Kind::List(items) = &node.kind else {
+        faults.add(&node.at, "plots are written as [[plot]]", None);
+        return Vec::new();
+    };
+    let mut plots: Vec<PlotPlan> = Vec::new();
+    for item in items {
+        let Some(plot) = read_one(item, axes, faults) else { continue };
+        if plots.iter().any(|other| other.name.eq_ignore_ascii_case(&plot.name)) {
+            let message = format!("another plot is called \"{}\"", plot.name);
+            faults.add(&item.at, message, Some("give one of them a \"name\"".into()));
+        }
+        plots.push(plot);
+    }
+    plots
+}
+
+fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan> {
+    let mut table = Reader::new(node, faults)?;
+    let what = table.required("what").and_then(|(text, at)| {
+        let known = what(text);
+        if known.is_none() {
+            let cdfs = DISTRIBUTIONS.map(|word| format!("{word} cdf"));
+            let words = OVER_TIME.into_iter().chain(cdfs.iter().map(String::as_str));
+            faults.add(at, format!("\"{text}\" is nothing to draw"), suggest(text, words));
+        }
+        Some((known?, text))
+    });
+    let scopes = table.texts("scopes").iter().map(|(text, _)| (*text).to_owned()).collect();
+    let styles = [("lines", Style::Lines), ("bands", Style::Bands)];
+    let style = table.word("style", &styles).unwrap_or_default();
+    let bins = table.integer("bins", 10..=10_000).unwrap_or(BINS as i64) as usize;
+    let name = table.text_at("name");
+    if let Some((name, at)) = name
+        && (file_stem(name) != *name || name.is_empty())
+    {
+        let message = "the name may hold letters, digits, \"-\", \"_\" and, but not first, \".\"";
+        faults.add(at, message, None);
+    }
+    let against = table.text_at("against").map(|(axis, at)| {
+        if !axes.contains(&axis) {
+            let help = suggest(axis, axes.iter().copied());
+            faults.add(at, format!("no axis is called \"{axis}\""), help);
+        }
+        axis.to_owned()
+    });
+    let plot = what.map(|(what, text)| PlotPlan {
+        name: name.map_or_else(|| file_stem(&text.replace(' ', "-")), |(name, _)| name.to_owned()),
+        what,
+        scopes,
+        style,
+        bins,
+        size: size(&mut table),
+        formats: formats(&mut table),
+        against,
+    });
+    table.finish();
+    plot
+}
+
+/// Places along the axis of time, if nothing else is said: about one for two pixels.
+pub const BINS: usize = 330;
+
+fn what(text: &str) -> Option<What> {
+    let find = |words: &[&'static str], word: &str| words.iter().copied().find(|it| *it == word);
+    if let Some(word) = find(&OVER_TIME, text) {
+        return Some(What::Time(word));
+    }
+    if let Some(word) = text.strip_suffix(" cdf") {
+        return find(&DISTRIBUTIONS, word).map(What::Cdf);
+    }
+    text.contains(' ').then(|| What::Metric(text.to_owned()))
+}
+
+fn formats(table: &mut Reader<'_, '_>) -> Vec<Format> {
+    let Some(node) = table.node("format") else { return Vec::new() };
+    let items = match &node.kind {
+        Kind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    items.iter().filter_map(|item| as_word(item, &FORMATS, "format", table.faults)).collect()
+}
+
+fn size(table: &mut Reader<'_, '_>) -> [f32; 2] {
+    let Some(node) = table.node("size") else { return [0.0; 2] };
+    let side = |node: &Node| match node.kind {
+        Kind::Int(pixels) if (200..=4000).contains(&pixels) => Some(pixels as f32),
+        _ => None,
+    };
+    if let Kind::List(items) = &node.kind
+        && let [width, height] = items.as_slice()
+        && let (Some(width), Some(height)) = (side(width), side(height))
+    {
+        return [width, height];
+    }
+    table.faults.add(&node.at, "a size is [width, height], each from 200 to 4000", None);
+    [0.0; 2]
+}
