@@ -91,7 +91,7 @@ proptest! {
         prop_assert_eq!(held.len(), whole.len());
         // What was joined is copied from, and its frame is the pool's again when it is read.
         prop_assert_eq!((devices.held(), pool.held()), (0, 0));
-        pool.adopt(&held.body);
+        pool.adopt(held.body.frame.as_ref().expect("a frame"));
         prop_assert_eq!(pool.held(), 1);
         drop(held);
         prop_assert_eq!((pool.held(), pool.made()), (0, 1));

@@ -78,10 +78,12 @@ impl Host {
 
     /// What goes on does so by `poll`, whose turn it is.
     fn go_up(&mut self, now: Instant, port: Port, packet: &mut Packet) {
-        if packet.body.frame.is_some()
+        // What is joined here is held by its packet alone, and a device's frame by its pool as well.
+        if let Some(frame) = &packet.body.frame
+            && frame.holders() == 1
             && let Some(payloads) = &mut self.payloads
         {
-            payloads.super_packets.adopt(&packet.body);
+            payloads.super_packets.adopt(frame);
         }
         let rx = self.ip_receive(now, port, packet);
         assert!(rx == Rx::Taken, "a host that is polled says nothing elsewhere");

@@ -165,7 +165,9 @@ impl Host {
         let error = IcmpError { ipv6, kind: icmp.kind, code: icmp.code, mtu, seq };
         if quoted.flow.protocol == PROTO_UDP {
             let headers = packet.link.len() + 2 * quoted.network.len() + 8 + 8;
-            let payload = packet.len().saturating_sub(headers);
+            let len = packet.len().saturating_sub(headers);
+            let payload =
+                if len == packet.body.len { packet.body.clone() } else { Body::of_len(len) };
             return self.udp_error(now, ends, error, from, payload);
         }
         if matches!(quoted.flow.protocol, PROTO_ICMP | PROTO_ICMPV6) {

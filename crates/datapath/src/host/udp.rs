@@ -246,6 +246,21 @@ impl Host {
         Ok(self.ip_output_within(now, mtu, &mut packet.finish()))
     }
 
+    /// The same with bytes, which are copied once.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn udp_send_bytes(
+        &mut self,
+        now: Instant,
+        id: u32,
+        remote: SocketAddr,
+        bytes: &[u8],
+    ) -> Result<Enqueue, SocketError> {
+        let body = self.payloads.get_or_insert_default().datagram(bytes);
+        self.udp_send(now, id, remote, body)
+    }
+
     fn udp_discovery(&self, id: u32) -> PmtuDiscovery {
         match self.sockets.get(id) {
             Some(Socket::Udp(socket)) => socket.pmtu_discovery,

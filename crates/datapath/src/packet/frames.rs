@@ -88,9 +88,14 @@ impl FrameRef {
         Arc::strong_count(&self.0)
     }
 
+    /// Bytes that could be appended, if nobody else held it.
+    pub(crate) fn room(&self) -> usize {
+        self.0.memory.len() - self.0.len as usize
+    }
+
     /// Appends `bytes`, followed by zeroes up to `len`, if nobody else holds the frame and it has
     /// room; false otherwise, and nothing is done.
-    pub(in crate::packet) fn append(&mut self, bytes: &[u8], len: u32) -> bool {
+    pub(crate) fn append(&mut self, bytes: &[u8], len: u32) -> bool {
         let Some(buffer) = Arc::get_mut(&mut self.0) else { return false };
         let from = buffer.len as usize;
         let Some(room) = buffer.memory.get_mut(from..from + len as usize) else { return false };
@@ -146,6 +151,12 @@ impl FrameMut {
     pub(in crate::packet) fn unshared(mut self, len: usize) -> FrameRef {
         self.alone().len = len as u32;
         FrameRef(self.0)
+    }
+
+    /// Filled with a copy of `bytes`, with which it begins, and not of its pool yet.
+    pub(crate) fn open_with(mut self, bytes: &[u8]) -> FrameRef {
+        self.memory()[..bytes.len()].copy_from_slice(bytes);
+        self.unshared(bytes.len())
     }
 
     fn alone(&mut self) -> &mut Buffer {
@@ -207,14 +218,10 @@ impl Frames {
         shared
     }
 
-    /// Takes a frame into the pool that was made to be appended to, once that is over. Others it
-    /// leaves alone.
-    pub fn adopt(&mut self, body: &super::Body) {
-        if let Some(frame) = &body.frame
-            && frame.0.memory.len() == self.frame_len as usize
-            && frame.holders() == 1
-            && self.ring.len() < self.limit
-        {
+    /// Takes a frame into the pool that came from it to be appended to, once that is over. It must be
+    /// of no pool; one of another length is left alone.
+    pub fn adopt(&mut self, frame: &FrameRef) {
+        if frame.0.memory.len() == self.frame_len as usize && self.ring.len() < self.limit {
             self.ring.push_back(frame.clone());
         }
     }

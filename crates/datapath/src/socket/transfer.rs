@@ -9,7 +9,7 @@ use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::Host;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, StampKind, TcpRead, UrgentRead, WriteFlags};
+use crate::tcp::{Connection, Cx, StampKind, TcpRead, UrgentRead, WriteFlags};
 use crate::units::Instant;
 use core::task::Poll;
 
@@ -59,8 +59,9 @@ impl Sockets {
                 // The SYN goes before the memory is looked at only if it needs none of it.
                 return Poll::Ready(Err(Errno::EFAULT));
             }
+            let payload = message.iov.payload(0, wanted);
             progress.opening =
-                self.fast_open_write(now, host, fd, message.address, wanted, progress)?;
+                self.fast_open_write(now, host, fd, message.address, payload, progress)?;
         }
         if let Some(error) = self.stream_mut(fd)?.leftover.take() {
             return Poll::Ready(Err(error));
@@ -86,7 +87,7 @@ impl Sockets {
             separate: !progress.asleep,
             timestamping,
         };
-        let left = limit - progress.bytes.min(limit);
+        let payload = message.iov.payload(progress.bytes.min(limit), limit);
         // Who has written something is told of that; the error is for the next call.
         let moved = progress.bytes > 0;
         let outcome = host.with_tcp(now, id, |tcp, cx| {
@@ -94,7 +95,7 @@ impl Sockets {
                 let error = if moved { None } else { errno_of(tcp.take_error()) };
                 return Err(error.unwrap_or(Errno::EPIPE));
             }
-            Ok(tcp.write_with(left, writes, cx))
+            Ok(tcp.write_with(payload, writes, cx))
         });
         match outcome.unwrap_or(Err(Errno::EPIPE)) {
             Ok(taken) => progress.bytes += taken,
@@ -230,7 +231,13 @@ impl Sockets {
                 break;
             }
             let before = progress.bytes;
-            let read = host.with_tcp(now, id, |tcp, cx| tcp.read(left, cx));
+            let read = host.with_tcp(now, id, |tcp, cx| {
+                if iov.fetches() {
+                    fetch(tcp, left, &mut progress.fetched, cx)
+                } else {
+                    tcp.read(left, cx)
+                }
+            });
             match read.unwrap_or(TcpRead::Eof) {
                 TcpRead::Data(bytes) => {
                     progress.bytes += bytes;
@@ -249,14 +256,16 @@ impl Sockets {
                 TcpRead::WouldBlock => {
                     return match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
                         Poll::Ready(Err(_)) if before > 0 => {
-                            Poll::Ready(Ok(self.received(host, fd, id, before)))
+                            let fetched = core::mem::take(&mut progress.fetched);
+                            Poll::Ready(Ok(self.received(host, fd, id, before, fetched)))
                         }
                         other => other,
                     };
                 }
             }
         }
-        Poll::Ready(Ok(self.received(host, fd, id, progress.bytes)))
+        let fetched = core::mem::take(&mut progress.fetched);
+        Poll::Ready(Ok(self.received(host, fd, id, progress.bytes, fetched)))
     }
 
     /// Bytes that a read waits for (`sock_rcvlowat`).
@@ -268,8 +277,8 @@ impl Sockets {
         Ok(lowat.min(iov.len()).max(1))
     }
 
-    fn received(&self, host: &Host, fd: Fd, id: u32, bytes: u64) -> Return {
-        let mut message = Received::default();
+    fn received(&self, host: &Host, fd: Fd, id: u32, bytes: u64, fetched: Vec<u8>) -> Return {
+        let mut message = Received { bytes: fetched, ..Received::default() };
         if let (Ok(stream), Some(tcp)) = (self.stream(fd), host.tcp_connection(id))
             && stream.options.inq
         {
@@ -310,7 +319,12 @@ impl Sockets {
         {
             return Poll::Ready(Err(error));
         }
-        Poll::Ready(Ok(self.received(host, fd, id, bytes)))
+        let mut fetched = Vec::new();
+        if iov.fetches() {
+            fetched.resize(bytes as usize, 0);
+            host.with_tcp(now, id, |tcp, _| tcp.peek_into(&mut fetched));
+        }
+        Poll::Ready(Ok(self.received(host, fd, id, bytes, fetched)))
     }
 
     /// `MSG_ERRQUEUE`: a time stamp (`inet_recv_error`).
@@ -339,6 +353,7 @@ impl Sockets {
             from: None,
             flags: number::MSG_ERRQUEUE | if cut { number::MSG_TRUNC } else { 0 },
             control: vec![Control::Timestamping(stamp.at), Control::ExtendedError(error)],
+            bytes: Vec::new(),
         };
         Ok(Return { value: 0, data: Data::Message(message) })
     }
@@ -385,6 +400,17 @@ impl Sockets {
     }
 }
 
+/// Reads up to `max` bytes and appends them to `fetched`.
+fn fetch(tcp: &mut Connection, max: u64, fetched: &mut Vec<u8>, cx: &mut Cx<'_>) -> TcpRead {
+    let from = fetched.len();
+    let room = max.min(tcp.unread_bytes().into()) as usize;
+    fetched.resize(from + room, 0);
+    let read = if room == 0 { tcp.read(max, cx) } else { tcp.read_into(&mut fetched[from..], cx) };
+    let taken = if let TcpRead::Data(bytes) = read { bytes as usize } else { 0 };
+    fetched.truncate(from + taken);
+    read
+}
+
 /// The reader stands at an urgent byte.
 fn stops_at_urgent(host: &Host, id: u32) -> bool {
     host.tcp_connection(id).is_some_and(Connection::at_urgent_mark)
@@ -393,10 +419,10 @@ fn stops_at_urgent(host: &Host, id: u32) -> bool {
 /// `MSG_OOB`: the urgent byte (`tcp_recv_urg`).
 fn receive_urgent(now: Instant, host: &mut Host, id: u32, iov: &Iov, flags: i32) -> Outcome {
     let peek = flags & number::MSG_PEEK != 0;
-    let (read, closed) = host
+    let (read, closed, byte) = host
         .with_tcp(now, id, |tcp, _| {
             let closed = tcp.state() == State::Close || tcp.is_shut().0;
-            (tcp.read_urgent(peek), closed)
+            (tcp.read_urgent(peek), closed, tcp.urgent_byte())
         })
         .ok_or(Errno::ENOTCONN)?;
     let mut message = Received { flags: number::MSG_OOB, ..Received::default() };
@@ -405,7 +431,12 @@ fn receive_urgent(now: Instant, host: &mut Host, id: u32, iov: &Iov, flags: i32)
             message.flags |= number::MSG_TRUNC;
             Ok(Return { value: 0, data: Data::Message(message) })
         }
-        UrgentRead::Byte => Ok(Return { value: 1, data: Data::Message(message) }),
+        UrgentRead::Byte => {
+            if iov.fetches() {
+                message.bytes.push(byte);
+            }
+            Ok(Return { value: 1, data: Data::Message(message) })
+        }
         UrgentRead::None => Err(Errno::EINVAL),
         UrgentRead::Awaited if closed => {
             Ok(Return { value: 0, data: Data::Message(Received::default()) })

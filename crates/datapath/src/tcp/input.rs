@@ -403,6 +403,7 @@ impl Connection {
         }
         // Nothing follows a FIN: what seems to is thrown away, and its blocks are forgotten.
         self.rcv.rmem_alloc -= self.rcv.out_of_order.purge();
+        self.forget_pruned();
         self.rcv.blocks.clear();
         self.rcv.dsack = None;
     }

@@ -3,7 +3,7 @@
 use super::TcpSocket;
 use crate::host::{Host, SocketError};
 use crate::tcp::config::TcpConfig;
-use crate::tcp::{Connection, Gate, SocketError as NetworkError, TcpRead};
+use crate::tcp::{Connection, Gate, Payload, SocketError as NetworkError, TcpRead};
 use crate::units::Instant;
 use core::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Host {
         local: SocketAddr,
         remote: SocketAddr,
         config: &TcpConfig,
-        fast_open: Option<u64>,
+        fast_open: Option<Payload<'_>>,
     ) -> Result<u32, SocketError> {
         let local = self.bind_local(local, remote)?;
         let ends = self.endpoints(now, local, remote, config);
@@ -50,6 +50,20 @@ impl Host {
     /// Writes up to `bytes`; gives how many were taken (0: wait for `WRITABLE`).
     pub fn tcp_write(&mut self, now: Instant, id: u32, bytes: u64) -> u64 {
         self.with_connection(now, id, |tcp, cx| tcp.write(bytes, false, cx)).unwrap_or(0)
+    }
+
+    /// Writes as much of `bytes` as there is room for; gives how many were taken (0: wait for
+    /// `WRITABLE`). They are copied once, and kept until they are acknowledged.
+    pub fn tcp_send(&mut self, now: Instant, id: u32, bytes: &[u8]) -> u64 {
+        self.with_connection(now, id, |tcp, cx| tcp.write_bytes(bytes, false, cx)).unwrap_or(0)
+    }
+
+    /// Reads into `memory` as many bytes as it has room for; what was sent as a length is zeroes.
+    pub fn tcp_receive(&mut self, now: Instant, id: u32, memory: &mut [u8]) -> TcpRead {
+        if self.tcp_connection(id).is_some_and(Connection::would_block) {
+            return TcpRead::WouldBlock;
+        }
+        self.with_connection(now, id, |tcp, cx| tcp.read_into(memory, cx)).unwrap_or(TcpRead::Reset)
     }
 
     /// Reads up to `max` bytes.
