@@ -135,6 +135,8 @@ impl Connection {
         for record in records.filter(|record| record.len() <= SQUEEZED_LEN) {
             received.squeeze(record.seq, record.len(), squeezed, joined);
         }
+        // Of a piece that was read in part, that part may be left alone.
+        received.forget_before(self.rcv.copied_seq);
     }
 
     /// The peer's urgent byte has come with a segment.
@@ -172,7 +174,9 @@ impl Connection {
         let end = beyond.fold(self.rcv.nxt, Seq::max);
         assert!(
             bytes.received.lies_within(self.rcv.copied_seq, end),
-            "bytes are kept that were read or thrown away"
+            "bytes are kept that were read or thrown away: {:?} of {:?}..{end:?}",
+            bytes.received,
+            self.rcv.copied_seq
         );
     }
 
