@@ -105,7 +105,8 @@ fn transfer(setting: Setting, manners: Manners) -> Came {
             let mut peeked = None;
             if manners.peeks && choices.one_in(4) {
                 let mut memory = vec![0xee; room];
-                let seen = net.hosts[1].with_tcp(net.now, server, |tcp, _| tcp.peek_into(&mut memory));
+                let seen =
+                    net.hosts[1].with_tcp(net.now, server, |tcp, _| tcp.peek_into(&mut memory));
                 memory.truncate(seen.unwrap_or(0) as usize);
                 peeked = Some(memory);
             }

@@ -205,6 +205,8 @@ impl HostPort {
         }
         cutting.next += 1;
         if cutting.next == cutting.count {
+            // What is kept for the next one holds no frame.
+            drop(cutting.packet.body.take());
             *spare = self.cutting.take();
         }
         true

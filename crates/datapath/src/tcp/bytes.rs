@@ -51,11 +51,10 @@ impl Default for Bytes {
 }
 
 impl Connection {
-    /// Keeps what is written next, with which a record begins or goes on that is to hold `goal`
-    /// bytes.
-    pub(super) fn keep_written(&mut self, bytes: &[u8], begins: bool, goal: u32) {
+    /// Keeps what is written next.
+    pub(super) fn keep_written(&mut self, bytes: &[u8]) {
         let seq = self.snd.write_seq;
-        self.bytes.get_or_insert_default().out.append(seq, bytes, begins, goal);
+        self.bytes.get_or_insert_default().out.append(seq, bytes);
     }
 
     /// The body of a segment that begins with the byte `seq`.

@@ -86,8 +86,7 @@ impl Connection {
             let taken = left.min(u64::from(room)) as u32;
             if let Payload::Bytes(all) = payload {
                 let from = (bytes - left) as usize;
-                let begins = room == size_goal;
-                self.keep_written(&all[from..from + taken as usize], begins, size_goal);
+                self.keep_written(&all[from..from + taken as usize]);
             }
             let full = self.append_to_tail(taken, size_goal, !copied);
             copied = true;

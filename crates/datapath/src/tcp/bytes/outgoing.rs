@@ -40,9 +40,9 @@ impl<'a> From<&'a [u8]> for Payload<'a> {
     }
 }
 
-/// Lengths of frames. A super-packet fits in the largest; a small write does not hold much more
-/// memory than it needs.
-const FRAME_LENS: [u32; 3] = [2_048, 16_384, 65_536];
+/// Lengths of frames. A small write does not hold much more memory than it needs; who writes much
+/// gets long ones, so that few super-packets lie over the border of two.
+const FRAME_LENS: [u32; 5] = [1 << 11, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
 /// So many of each are kept at most.
 const MAX_FRAMES: usize = 1 << 16;
 
@@ -52,52 +52,61 @@ pub(super) struct Outgoing {
     store: Store,
     /// The last piece ends its frame, which is not of its pool yet: more may be appended.
     open: bool,
-    pools: [Frames; 3],
+    /// The frames before the next one were filled to their ends: it may be of this length, as an
+    /// index of [`FRAME_LENS`].
+    next: usize,
+    pools: [Frames; FRAME_LENS.len()],
 }
 
 impl Default for Outgoing {
     fn default() -> Self {
         let pools = FRAME_LENS.map(|len| Frames::new(len, MAX_FRAMES));
-        Self { store: Store::default(), open: false, pools }
+        Self { store: Store::default(), open: false, next: 0, pools }
     }
 }
 
 impl Outgoing {
-    /// Appends what was written next. A record that begins gets a frame of its own, unless what is
-    /// written now, or the `goal` of a record, fits in the one before.
-    pub fn append(&mut self, seq: Seq, bytes: &[u8], begins: bool, goal: u32) {
-        let mut rest = bytes;
-        let fits = |room: usize| !begins || room >= bytes.len().max(goal as usize);
-        if self.open
-            && let Some(last) = self.store.last_mut()
-            && last.end() == seq
-            && let Some(frame) = &mut last.body.frame
-            && fits(frame.room())
-        {
-            let taken = frame.room().min(rest.len());
-            if frame.append(&rest[..taken], taken as u32) {
-                last.body.len += taken as u32;
-                rest = &rest[taken..];
-            }
-        }
+    /// Appends what was written next: to the last frame, unless a packet holds it still.
+    pub fn append(&mut self, seq: Seq, bytes: &[u8]) {
+        let mut rest = self.fill_open(seq, bytes);
         while !rest.is_empty() {
             self.close();
+            let (frame, taken) = self.frame_with(rest);
             let seq = seq + (bytes.len() - rest.len()) as u32;
-            let taken = rest.len().min(FRAME_LENS[2] as usize);
-            let frame = self.frame_with(&rest[..taken]);
             self.store.push(seq, Body::of_frame(frame));
             self.open = true;
             rest = &rest[taken..];
         }
     }
 
-    /// A frame with these bytes at its beginning, not yet of its pool.
-    fn frame_with(&mut self, bytes: &[u8]) -> FrameRef {
-        let pool = self.pools.iter_mut().find(|pool| bytes.len() <= pool.frame_len() as usize);
-        match pool.and_then(Frames::take) {
-            Some(frame) => frame.open_with(bytes),
-            None => FrameRef::from(bytes.to_vec()),
+    /// Appends what the last frame takes; gives the rest.
+    fn fill_open<'a>(&mut self, seq: Seq, bytes: &'a [u8]) -> &'a [u8] {
+        if self.open
+            && let Some(last) = self.store.last_mut()
+            && last.end() == seq
+            && let Some(frame) = &mut last.body.frame
+        {
+            let taken = frame.room().min(bytes.len());
+            if frame.append(&bytes[..taken], taken as u32) {
+                last.body.len += taken as u32;
+                return &bytes[taken..];
+            }
+            self.next = 0;
         }
+        bytes
+    }
+
+    /// A frame that begins with these bytes or as many as it takes, not yet of its pool.
+    fn frame_with(&mut self, bytes: &[u8]) -> (FrameRef, usize) {
+        let fits = FRAME_LENS.iter().position(|len| bytes.len() <= *len as usize);
+        let class = fits.unwrap_or(FRAME_LENS.len() - 1).max(self.next);
+        self.next = (class + 1).min(FRAME_LENS.len() - 1);
+        let taken = bytes.len().min(FRAME_LENS[class] as usize);
+        let frame = match self.pools[class].take() {
+            Some(frame) => frame.open_with(&bytes[..taken]),
+            None => FrameRef::from(bytes[..taken].to_vec()),
+        };
+        (frame, taken)
     }
 
     /// Nothing more goes into the last frame: its pool may have it when it is free.

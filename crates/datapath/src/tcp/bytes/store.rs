@@ -243,9 +243,11 @@ mod tests {
                         let all = array[at as usize..(at + len) as usize].iter().all(|b| *b != 0);
                         if at >= read && all {
                             store.squeeze(base + at, len, &mut pool, &mut Joined::default());
+                            store.forget_before(base + read);
                         }
                     }
                     Step::ForgetFrom(at) => {
+                        let at = at.max(read);
                         store.forget_from(base + at);
                         array[at as usize..].fill(0);
                     }

@@ -85,7 +85,7 @@ impl Connection {
         } else {
             let overhead = self.config.profile.skb_overhead;
             if let Payload::Bytes(bytes) = payload {
-                self.keep_written(&bytes[..len as usize], true, len);
+                self.keep_written(&bytes[..len as usize]);
             }
             let seq = self.snd.write_seq;
             let mut skb = Skb::new(seq, seq + len, TcpFlags::ACK | TcpFlags::PSH, overhead + len);
