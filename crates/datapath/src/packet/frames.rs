@@ -6,7 +6,7 @@
 
 use core::fmt;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// So many frames that are still in use are passed over before a pool takes more memory.
 const PASSED_OVER: usize = 32;
@@ -15,6 +15,22 @@ const PASSED_OVER: usize = 32;
 /// another reference.
 #[derive(Clone)]
 pub struct FrameRef(Arc<Buffer>);
+
+/// Sees who holds a frame without holding it: for tests that no frame is held too long.
+#[derive(Clone, Debug)]
+pub struct FrameWatch(Weak<Buffer>);
+
+impl FrameWatch {
+    /// How many hold the frame, its pool included; 0 if it is gone.
+    pub fn holders(&self) -> usize {
+        self.0.strong_count()
+    }
+
+    /// The same for two that watch the same frame, as long as one of them does.
+    pub fn key(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+}
 
 /// A buffer that is still to be filled; it has no other owner.
 #[derive(Debug)]
@@ -86,6 +102,11 @@ impl FrameRef {
     /// How many hold it, its pool included.
     pub fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
+    }
+
+    /// Watches it from outside.
+    pub fn watch(&self) -> FrameWatch {
+        FrameWatch(Arc::downgrade(&self.0))
     }
 
     /// Bytes that could be appended, if nobody else held it.

@@ -40,7 +40,7 @@ pub use emit::Partial;
 pub use flow::Flow;
 pub use fragment::Fragments;
 pub use frame::{Frame, Malformed};
-pub use frames::{FrameMut, FrameRef, Frames, Joined};
+pub use frames::{FrameMut, FrameRef, FrameWatch, Frames, Joined};
 pub use gro::{GRO_MAX_SIZE, gro_ends, gro_merge};
 pub use gso::Segments;
 pub use icmp::Quoted;

@@ -122,6 +122,7 @@ impl Connection {
             let beyond = self.rcv.out_of_order.records().map(|record| record.end_seq);
             let end = beyond.fold(self.rcv.nxt, Seq::max);
             bytes.received.forget_from(end);
+            bytes.received.forget_before(self.rcv.copied_seq);
         }
     }
 

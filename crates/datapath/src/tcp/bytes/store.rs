@@ -249,6 +249,7 @@ mod tests {
                     Step::ForgetFrom(at) => {
                         let at = at.max(read);
                         store.forget_from(base + at);
+                        store.forget_before(base + read);
                         array[at as usize..].fill(0);
                     }
                     Step::ForgetBefore(at) => {
