@@ -52,26 +52,24 @@ pub(super) struct Outgoing {
     store: Store,
     /// The last piece ends its frame, which is not of its pool yet: more may be appended.
     open: bool,
-    /// The frames before the next one were filled to their ends: it may be of this length, as an
-    /// index of [`FRAME_LENS`].
-    next: usize,
     pools: [Frames; FRAME_LENS.len()],
 }
 
 impl Default for Outgoing {
     fn default() -> Self {
         let pools = FRAME_LENS.map(|len| Frames::new(len, MAX_FRAMES));
-        Self { store: Store::default(), open: false, next: 0, pools }
+        Self { store: Store::default(), open: false, pools }
     }
 }
 
 impl Outgoing {
     /// Appends what was written next: to the last frame, unless a packet holds it still.
     pub fn append(&mut self, seq: Seq, bytes: &[u8]) {
-        let mut rest = self.fill_open(seq, bytes);
+        let (mut rest, mut at_least) = self.fill_open(seq, bytes);
         while !rest.is_empty() {
             self.close();
-            let (frame, taken) = self.frame_with(rest);
+            let (frame, taken) = self.frame_with(rest, at_least);
+            at_least = 0;
             let seq = seq + (bytes.len() - rest.len()) as u32;
             self.store.push(seq, Body::of_frame(frame));
             self.open = true;
@@ -79,8 +77,9 @@ impl Outgoing {
         }
     }
 
-    /// Appends what the last frame takes; gives the rest.
-    fn fill_open<'a>(&mut self, seq: Seq, bytes: &'a [u8]) -> &'a [u8] {
+    /// Appends what the last frame takes; gives the rest, and how long the next frame is to be at
+    /// least: longer than one that was filled to its end.
+    fn fill_open<'a>(&mut self, seq: Seq, bytes: &'a [u8]) -> (&'a [u8], usize) {
         if self.open
             && let Some(last) = self.store.last_mut()
             && last.end() == seq
@@ -89,18 +88,17 @@ impl Outgoing {
             let taken = frame.room().min(bytes.len());
             if frame.append(&bytes[..taken], taken as u32) {
                 last.body.len += taken as u32;
-                return &bytes[taken..];
+                return (&bytes[taken..], frame.bytes().len() + 1);
             }
-            self.next = 0;
         }
-        bytes
+        (bytes, 0)
     }
 
     /// A frame that begins with these bytes or as many as it takes, not yet of its pool.
-    fn frame_with(&mut self, bytes: &[u8]) -> (FrameRef, usize) {
-        let fits = FRAME_LENS.iter().position(|len| bytes.len() <= *len as usize);
-        let class = fits.unwrap_or(FRAME_LENS.len() - 1).max(self.next);
-        self.next = (class + 1).min(FRAME_LENS.len() - 1);
+    fn frame_with(&mut self, bytes: &[u8], at_least: usize) -> (FrameRef, usize) {
+        let wanted = bytes.len().max(at_least);
+        let fits = FRAME_LENS.iter().position(|len| wanted <= *len as usize);
+        let class = fits.unwrap_or(FRAME_LENS.len() - 1);
         let taken = bytes.len().min(FRAME_LENS[class] as usize);
         let frame = match self.pools[class].take() {
             Some(frame) => frame.open_with(&bytes[..taken]),
