@@ -8,7 +8,7 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use datapath::host::{Host, PortConfig, TcpRead};
 use datapath::node::{Poll, Port, Rx};
-use datapath::packet::{Frames, Packet};
+use datapath::packet::{Frames, Link, Packet};
 use datapath::units::{Duration, Instant};
 
 const SENTENCE: &[u8] = b"Sequence and acknowledgment, hand in hand.";
@@ -45,7 +45,7 @@ fn main() {
 fn host(last: u8) -> Host {
     let mut host = Host::new();
     let addresses = vec![(Ipv4Addr::new(10, 0, 0, last).into(), 24)];
-    let port = host.add_port(PortConfig { addresses, ..PortConfig::default() });
+    let port = host.add_port(PortConfig { addresses, link: Link::None, ..PortConfig::default() });
     host.grant(Instant::ZERO, port, 8);
     let idle = host.poll(Instant::ZERO, &mut Packet::default());
     assert!(matches!(idle, Poll::Idle(_)));
