@@ -54,7 +54,7 @@ fn every_packet_and_every_drop_is_in_the_file() {
     let (mut passed, mut dropped) = (0, 0);
     while let Some(record) = reader.next_record().expect("is whole") {
         let interface = &reader.interfaces()[record.interface];
-        let packet = record.packet(interface, 0, 0).expect("known").expect("parses");
+        let packet = record.packet(interface).expect("known").expect("parses");
         assert_eq!(packet.transport, Transport::Udp(Udp { src_port: 4000, dst_port: 5000 }));
         assert_eq!(packet.flaws(), Flaws::TRUNCATED);
         assert_eq!(packet.body.len, 1000 - 42);
@@ -98,7 +98,6 @@ fn segment() -> Packet {
         }),
         body: Body { len: 100, ..Body::default() },
         meta: Meta::default(),
-        hash: 0,
         extra: None,
     }
     .finish()

@@ -7,13 +7,14 @@ use super::tcp::Wakes;
 use super::udp::UdpSocket;
 use crate::node::SocketId;
 use crate::node::SocketReady;
+use crate::packet::Body;
 use crate::tcp::config::PmtuDiscovery;
 use crate::tcp::{IcmpError, PathMtu, SocketError as NetworkError};
 use crate::units::Instant;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// An ICMP error, as a socket with `IP_RECVERR` is told of it (`struct sock_extended_err`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatagramError {
     /// What it means.
     pub error: NetworkError,
@@ -23,8 +24,8 @@ pub struct DatagramError {
     pub offender: IpAddr,
     /// Where the datagram was to go.
     pub remote: SocketAddr,
-    /// Bytes of its payload that the error quotes.
-    pub payload: u32,
+    /// What the error quotes of its payload.
+    pub payload: Body,
 }
 
 /// Errors that wait for their reader at most.
@@ -156,7 +157,7 @@ impl Host {
         (local, remote): (SocketAddr, SocketAddr),
         icmp: IcmpError,
         offender: IpAddr,
-        payload: u32,
+        payload: Body,
     ) {
         let Some(id) = self.udp_lookup(local, remote) else { return };
         let Some((error, hard)) = icmp.for_datagrams() else { return };

@@ -247,11 +247,25 @@ impl Host {
             transport: Transport::Udp(ports),
             body,
             meta,
-            hash: 0,
-            extra: None,
+            ..Packet::default()
         };
         self.count(remote.is_ipv6()).udp_out_datagrams += 1;
         Ok(self.ip_output_within(now, mtu, &mut packet.finish()))
+    }
+
+    /// The same with bytes, which are copied once.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn udp_send_bytes(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        remote: SocketAddr,
+        bytes: &[u8],
+    ) -> Result<Enqueue, SocketError> {
+        let body = self.payloads.get_or_insert_default().datagram(bytes);
+        self.udp_send(now, id, remote, body)
     }
 
     /// The largest packet that goes to `remote` in one piece: what the interface takes, and what
@@ -335,10 +349,10 @@ impl Host {
         };
         let from = SocketAddr::new(src, udp.src_port);
         let (tos, ttl) = (packet.network.tos(), packet.network.ttl());
-        let datagram = Datagram { from, body: packet.body, tos, ttl, at: now };
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else {
             return self.drop_packet(Reason::NoSocket, packet);
         };
+        let datagram = Datagram { from, body: packet.body.clone(), tos, ttl, at: now };
         if !socket.accept(datagram) {
             let count = self.count(dst.is_ipv6());
             count.udp_rcvbuf_errors += 1;

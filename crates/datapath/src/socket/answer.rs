@@ -17,7 +17,7 @@ pub struct Return {
     pub data: Data,
 }
 
-/// What a call writes to the caller's memory, besides payload.
+/// What a call writes to the caller's memory.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Data {
     /// Nothing.
@@ -50,7 +50,7 @@ pub enum Data {
     Offset(u64),
 }
 
-/// What was received besides payload.
+/// What was received.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Received {
     /// From whom (`msg_name`).
@@ -59,6 +59,9 @@ pub struct Received {
     pub flags: i32,
     /// `msg_control`.
     pub control: Vec<Control>,
+    /// The payload, for who asked for it by [`Iov::Fetch`](super::Iov::Fetch). What was sent as a
+    /// length is zeroes.
+    pub bytes: Vec<u8>,
 }
 
 /// `TCP_CC_INFO`.

@@ -1,8 +1,10 @@
 //! What the arguments of system calls point at: addresses, memory, messages, entries of `poll`.
 
 use super::call::Fd;
+use crate::tcp::Payload;
 use crate::units::Instant;
 use core::net::SocketAddr;
+use std::sync::Arc;
 
 /// A `struct sockaddr` argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -30,13 +32,18 @@ pub struct Buffer {
     valid: bool,
 }
 
-/// The memory of a call: one buffer or a vector of them.
+/// The memory of a call: one buffer or a vector of them, of which only the length counts; or bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Iov {
     /// One.
     One(Buffer),
     /// Several (`writev`, `sendmsg`, …).
     Many(Vec<Buffer>),
+    /// Valid memory with these bytes, to be sent.
+    Bytes(Arc<[u8]>),
+    /// Valid memory of so many bytes, to be read into: the caller wants to see what comes
+    /// ([`Received::bytes`](super::Received::bytes)).
+    Fetch(u64),
 }
 
 /// What `sendmsg` takes (`struct msghdr`).
@@ -142,10 +149,25 @@ impl Iov {
     pub fn len(&self) -> u64 {
         match self {
             Self::One(buffer) => buffer.len,
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Fetch(len) => *len,
             Self::Many(buffers) => {
                 buffers.iter().fold(0, |sum, buffer| sum.saturating_add(buffer.len))
             }
         }
+    }
+
+    /// What is to be sent, without its first `skipped` bytes and not beyond `limit`.
+    pub(super) fn payload(&self, skipped: u64, limit: u64) -> Payload<'_> {
+        match self {
+            Self::Bytes(bytes) => bytes[skipped as usize..limit as usize].into(),
+            _ => (limit - skipped).into(),
+        }
+    }
+
+    /// The caller wants to see what comes.
+    pub(super) const fn fetches(&self) -> bool {
+        matches!(self, Self::Fetch(_))
     }
 
     /// No bytes at all.
@@ -158,6 +180,7 @@ impl Iov {
         let buffers = match self {
             Self::One(buffer) => core::slice::from_ref(buffer),
             Self::Many(buffers) => buffers.as_slice(),
+            Self::Bytes(_) | Self::Fetch(_) => return None,
         };
         let bad = buffers.iter().position(|buffer| !buffer.valid && buffer.len > 0)?;
         Some(buffers[..bad].iter().fold(0, |sum, buffer| sum.saturating_add(buffer.len)))
@@ -174,6 +197,13 @@ impl From<u64> for Iov {
     /// One valid buffer of that many bytes.
     fn from(len: u64) -> Self {
         Self::One(Buffer::of(len))
+    }
+}
+
+impl From<&[u8]> for Iov {
+    /// One valid buffer with these bytes.
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(bytes.into())
     }
 }
 

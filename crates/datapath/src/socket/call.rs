@@ -249,6 +249,8 @@ pub(super) struct Progress {
     pub wakes: u32,
     /// It sleeps until the socket is woken.
     pub asleep: bool,
+    /// What was read so far, if the caller wants to see it.
+    pub fetched: Vec<u8>,
     /// Which opening of its descriptor it is about, once it has been handed in.
     pub opened: Option<u64>,
     /// How often that socket had been disconnected then.

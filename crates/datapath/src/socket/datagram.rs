@@ -43,10 +43,12 @@ pub(super) struct DatagramSocket {
 }
 
 /// A datagram that is being gathered, and whom it is for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Corked {
     remote: SocketAddr,
     bytes: u64,
+    /// The bytes, up to the last that were given; empty if there are only lengths.
+    content: Vec<u8>,
 }
 
 /// What an IPv4 packet has room for behind its headers, as far as nobody has options.
@@ -335,16 +337,33 @@ impl Sockets {
             return Poll::Ready(Err(error.into()));
         }
         let socket = self.datagram_mut(fd)?;
-        let gathered = socket.corked.take().map_or(0, |corked| corked.bytes) + len;
+        let corked = socket.corked.take();
+        let before = corked.as_ref().map_or(0, |corked| corked.bytes);
+        let gathered = before + len;
         if gathered > LONGEST_PAYLOAD {
             return Poll::Ready(Err(Errno::EMSGSIZE));
         }
         if flags & MSG_MORE != 0 {
-            socket.corked = Some(Corked { remote, bytes: gathered });
+            let mut content = corked.map_or_else(Vec::new, |corked| corked.content);
+            gather(&mut content, before, &message.iov);
+            socket.corked = Some(Corked { remote, bytes: gathered, content });
             return Poll::Ready(Ok(Return::value(len as i64)));
         }
-        let body = Body { len: gathered as u32, ..Body::default() };
-        match host.udp_send(now, id, remote, body) {
+        let mut content = corked.map_or_else(Vec::new, |corked| corked.content);
+        let kept = content.len();
+        let sent = if let (0, Iov::Bytes(bytes)) = (before, &message.iov) {
+            host.udp_send_bytes(now, id, remote, bytes)
+        } else {
+            gather(&mut content, before, &message.iov);
+            match content.is_empty() {
+                true => host.udp_send(now, id, remote, Body::of_len(gathered as u32)),
+                false => {
+                    content.resize(gathered as usize, 0);
+                    host.udp_send_bytes(now, id, remote, &content)
+                }
+            }
+        };
+        match sent {
             // The queue has dropped it: told only to those who want to know of errors.
             Ok(Enqueue::Dropped) if host.udp(id).is_some_and(|socket| socket.recverr) => {
                 Poll::Ready(Err(Errno::ENOBUFS))
@@ -353,7 +372,8 @@ impl Sockets {
             Err(SocketError::WouldBlock) => {
                 let outcome = wait(now, waits.0, waits.1, Errno::EAGAIN, progress);
                 if outcome.is_pending() && gathered > len {
-                    let corked = Corked { remote, bytes: gathered - len };
+                    content.truncate(kept);
+                    let corked = Corked { remote, bytes: gathered - len, content };
                     self.datagram_mut(fd)?.corked = Some(corked);
                 }
                 outcome
@@ -380,7 +400,7 @@ impl Sockets {
             return Poll::Ready(Err(error.into()));
         }
         // Without a port there is nothing to read, and none is looked for.
-        let first = socket.id.and_then(|id| Some((id, *host.udp(id)?.first()?)));
+        let first = socket.id.and_then(|id| Some((id, host.udp(id)?.first()?.clone())));
         let Some((id, datagram)) = first else {
             if socket.shut.0 {
                 return Poll::Ready(Ok(Return::value(0)));
@@ -394,7 +414,7 @@ impl Sockets {
         if flags & MSG_PEEK == 0 {
             host.datagram_read(id)?;
         }
-        Poll::Ready(Ok(socket.received(&datagram, iov.len(), flags)))
+        Poll::Ready(Ok(socket.received(&datagram, iov, flags)))
     }
 
     fn datagram_ioctl(
@@ -421,9 +441,29 @@ impl Sockets {
     }
 }
 
+/// Appends what is sent later to what was, `before` bytes, as far as there are bytes.
+fn gather(content: &mut Vec<u8>, before: u64, iov: &Iov) {
+    if let Iov::Bytes(bytes) = iov {
+        content.resize(before as usize, 0);
+        content.extend_from_slice(bytes);
+    }
+}
+
+/// What a reader gets to see of a payload.
+fn fetched(body: &Body, iov: &Iov) -> Vec<u8> {
+    if !iov.fetches() {
+        return Vec::new();
+    }
+    let mut bytes = body.bytes().to_vec();
+    bytes.resize(body.len as usize, 0);
+    bytes.truncate(iov.len() as usize);
+    bytes
+}
+
 impl DatagramSocket {
     /// What a read of `room` bytes gives of a datagram.
-    fn received(&self, datagram: &Datagram, room: u64, flags: i32) -> Return {
+    fn received(&self, datagram: &Datagram, iov: &Iov, flags: i32) -> Return {
+        let room = iov.len();
         let len = u64::from(datagram.body.len);
         let cut = len > room;
         let mut control = Vec::new();
@@ -442,6 +482,7 @@ impl DatagramSocket {
             from: Some(self.shown(datagram.from)),
             flags: if cut { MSG_TRUNC } else { 0 },
             control,
+            bytes: fetched(&datagram.body, iov),
         };
         let value = if flags & MSG_TRUNC != 0 { len } else { len.min(room) };
         Return { value: value as i64, data: Data::Message(message) }
@@ -462,12 +503,13 @@ impl DatagramSocket {
             data: 0,
             ipv6: icmp.ipv6,
         };
-        let quoted = u64::from(told.payload);
+        let quoted = u64::from(told.payload.len);
         let cut = quoted > iov.len();
         let message = Received {
             from: Some(self.shown(told.remote)),
             flags: MSG_ERRQUEUE | if cut { MSG_TRUNC } else { 0 },
             control: vec![Control::ExtendedError(error)],
+            bytes: fetched(&told.payload, iov),
         };
         Ok(Return { value: quoted.min(iov.len()) as i64, data: Data::Message(message) })
     }

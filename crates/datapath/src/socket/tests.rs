@@ -8,6 +8,7 @@ use crate::tcp::mib::Mib;
 use crate::units::Duration;
 use core::net::SocketAddr;
 
+mod bytes;
 mod datagrams;
 mod errors;
 mod features;

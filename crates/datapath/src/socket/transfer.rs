@@ -9,7 +9,7 @@ use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::{Host, SocketId};
 use crate::tcp::state::State;
-use crate::tcp::{Connection, StampKind, TcpRead, UrgentRead, WriteFlags};
+use crate::tcp::{Connection, Cx, StampKind, TcpRead, UrgentRead, WriteFlags};
 use crate::units::Instant;
 use core::task::Poll;
 
@@ -59,8 +59,9 @@ impl Sockets {
                 // The SYN goes before the memory is looked at only if it needs none of it.
                 return Poll::Ready(Err(Errno::EFAULT));
             }
+            let payload = message.iov.payload(0, wanted);
             progress.opening =
-                self.fast_open_write(now, host, fd, message.address, wanted, progress)?;
+                self.fast_open_write(now, host, fd, message.address, payload, progress)?;
         }
         if let Some(error) = self.stream_mut(fd)?.leftover.take() {
             return Poll::Ready(Err(error));
@@ -89,7 +90,7 @@ impl Sockets {
             separate: !progress.asleep,
             timestamping,
         };
-        let left = limit - progress.bytes.min(limit);
+        let payload = message.iov.payload(progress.bytes.min(limit), limit);
         // Who has written something is told of that; the error is for the next call.
         let moved = progress.bytes > 0;
         let outcome = host.with_tcp(now, id, |tcp, cx| {
@@ -97,7 +98,7 @@ impl Sockets {
                 let error = if moved { None } else { errno_of(tcp.take_error()) };
                 return Err(error.unwrap_or(Errno::EPIPE));
             }
-            Ok(tcp.write_with(left, writes, cx))
+            Ok(tcp.write_with(payload, writes, cx))
         });
         match outcome.unwrap_or(Err(Errno::EPIPE)) {
             Ok(taken) => progress.bytes += taken,
@@ -234,7 +235,13 @@ impl Sockets {
                 break;
             }
             let before = progress.bytes;
-            let read = host.with_tcp(now, id, |tcp, cx| tcp.read(left, cx));
+            let read = host.with_tcp(now, id, |tcp, cx| {
+                if iov.fetches() {
+                    fetch(tcp, left, &mut progress.fetched, cx)
+                } else {
+                    tcp.read(left, cx)
+                }
+            });
             match read.unwrap_or(TcpRead::Eof) {
                 TcpRead::Data(bytes) => {
                     progress.bytes += bytes;
@@ -254,14 +261,16 @@ impl Sockets {
                 TcpRead::WouldBlock => {
                     return match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
                         Poll::Ready(Err(_)) if before > 0 => {
-                            Poll::Ready(Ok(self.received(host, fd, id, before)))
+                            let fetched = core::mem::take(&mut progress.fetched);
+                            Poll::Ready(Ok(self.received(host, fd, id, before, fetched)))
                         }
                         other => other,
                     };
                 }
             }
         }
-        Poll::Ready(Ok(self.received(host, fd, id, progress.bytes)))
+        let fetched = core::mem::take(&mut progress.fetched);
+        Poll::Ready(Ok(self.received(host, fd, id, progress.bytes, fetched)))
     }
 
     /// Bytes that a read waits for (`sock_rcvlowat`).
@@ -273,8 +282,8 @@ impl Sockets {
         Ok(lowat.min(iov.len()).max(1))
     }
 
-    fn received(&self, host: &Host, fd: Fd, id: SocketId, bytes: u64) -> Return {
-        let mut message = Received::default();
+    fn received(&self, host: &Host, fd: Fd, id: SocketId, bytes: u64, fetched: Vec<u8>) -> Return {
+        let mut message = Received { bytes: fetched, ..Received::default() };
         if let (Ok(stream), Some(tcp)) = (self.stream(fd), host.tcp_connection(id))
             && stream.options.inq
         {
@@ -315,7 +324,13 @@ impl Sockets {
         {
             return Poll::Ready(Err(error));
         }
-        Poll::Ready(Ok(self.received(host, fd, id, bytes)))
+        let mut fetched = Vec::new();
+        if iov.fetches() {
+            fetched.resize(bytes as usize, 0);
+            let peeked = host.with_tcp(now, id, |tcp, _| tcp.peek_into(&mut fetched));
+            peeked.map_err(|_| Errno::ENOTCONN)?;
+        }
+        Poll::Ready(Ok(self.received(host, fd, id, bytes, fetched)))
     }
 
     /// `MSG_ERRQUEUE`: a time stamp (`inet_recv_error`).
@@ -344,6 +359,7 @@ impl Sockets {
             from: None,
             flags: number::MSG_ERRQUEUE | if cut { number::MSG_TRUNC } else { 0 },
             control: vec![Control::Timestamping(stamp.at), Control::ExtendedError(error)],
+            bytes: Vec::new(),
         };
         Ok(Return { value: 0, data: Data::Message(message) })
     }
@@ -390,6 +406,17 @@ impl Sockets {
     }
 }
 
+/// Reads up to `max` bytes and appends them to `fetched`.
+fn fetch(tcp: &mut Connection, max: u64, fetched: &mut Vec<u8>, cx: &mut Cx<'_>) -> TcpRead {
+    let from = fetched.len();
+    let room = max.min(tcp.unread_bytes().into()) as usize;
+    fetched.resize(from + room, 0);
+    let read = if room == 0 { tcp.read(max, cx) } else { tcp.read_into(&mut fetched[from..], cx) };
+    let taken = if let TcpRead::Data(bytes) = read { bytes as usize } else { 0 };
+    fetched.truncate(from + taken);
+    read
+}
+
 /// The reader stands at an urgent byte.
 fn stops_at_urgent(host: &Host, id: SocketId) -> bool {
     host.tcp_connection(id).is_some_and(Connection::at_urgent_mark)
@@ -404,10 +431,10 @@ fn receive_urgent(
     flags: i32,
 ) -> SyscallResult {
     let peek = flags & number::MSG_PEEK != 0;
-    let (read, closed) = host
+    let (read, closed, byte) = host
         .with_tcp(now, id, |tcp, _| {
             let closed = tcp.state() == State::Close || tcp.is_shut().0;
-            (tcp.read_urgent(peek), closed)
+            (tcp.read_urgent(peek), closed, tcp.urgent_byte())
         })
         .map_err(|_| Errno::ENOTCONN)?;
     let mut message = Received { flags: number::MSG_OOB, ..Received::default() };
@@ -416,7 +443,12 @@ fn receive_urgent(
             message.flags |= number::MSG_TRUNC;
             Ok(Return { value: 0, data: Data::Message(message) })
         }
-        UrgentRead::Byte => Ok(Return { value: 1, data: Data::Message(message) }),
+        UrgentRead::Byte => {
+            if iov.fetches() {
+                message.bytes.push(byte);
+            }
+            Ok(Return { value: 1, data: Data::Message(message) })
+        }
         UrgentRead::None => Err(Errno::EINVAL),
         UrgentRead::Awaited if closed => {
             Ok(Return { value: 0, data: Data::Message(Received::default()) })

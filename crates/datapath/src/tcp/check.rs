@@ -46,6 +46,7 @@ impl Connection {
             self.check_order();
             self.check_received();
             self.check_memory();
+            self.check_bytes();
         }
         self.check_timers();
     }

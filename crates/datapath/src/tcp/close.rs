@@ -156,6 +156,7 @@ impl Connection {
         self.shut_read = true;
         self.shut_write = true;
         self.queue.clear();
+        self.forget_written();
         self.snd.wmem_queued = 0;
         self.rec.packets_out = 0;
         for timer in [

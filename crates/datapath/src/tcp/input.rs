@@ -51,11 +51,11 @@ impl<'a> Segment<'a> {
             segments: packet.segments(),
             gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
             truesize: super::reassembly::truesize_of(
-                packet.meta.memory,
+                packet.memory,
                 packet.finished_header_len(),
                 packet.body.len,
             ),
-            memory: packet.meta.memory,
+            memory: packet.memory,
             ecn: packet.network.ecn(),
         })
     }
@@ -404,6 +404,7 @@ impl Connection {
         }
         // Nothing follows a FIN: what seems to is thrown away, and its blocks are forgotten.
         self.rcv.rmem_alloc -= self.rcv.out_of_order.purge();
+        self.forget_pruned();
         self.rcv.blocks.clear();
         self.rcv.dsack = None;
     }

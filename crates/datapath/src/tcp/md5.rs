@@ -1,9 +1,9 @@
 //! TCP MD5 signatures (RFC 2385): a digest over addresses, header and payload with a key that both
-//! ends know (`tcp_md5_hash_skb`). In simulation the payload is zeroes.
+//! ends know (`tcp_md5_hash_skb`). A payload that is only a length is zeroes.
 
 use super::{Connection, Cx};
 use crate::packet::options::{MAX_OPTION_SPACE, RawOptions, TcpOption, kind};
-use crate::packet::{Network, Packet, Tcp};
+use crate::packet::{Body, Network, Packet, Tcp};
 use core::net::IpAddr;
 
 /// A piece of the payload.
@@ -59,9 +59,15 @@ pub fn key_for(keys: &[Key], peer: IpAddr) -> Option<&Key> {
 }
 
 /// The signature that a segment has to carry. The options do not count, nor does the checksum.
-pub fn digest(network: &Network, tcp: &Tcp, header_len: u32, payload: u32, key: &Key) -> [u8; 16] {
+pub fn digest(
+    network: &Network,
+    tcp: &Tcp,
+    header_len: u32,
+    payload: &Body,
+    key: &Key,
+) -> [u8; 16] {
     let mut context = ::md5::Context::new();
-    let segment_len = header_len + payload;
+    let segment_len = header_len + payload.len;
     match network {
         Network::Ipv4(ip) => {
             context.consume(ip.src.octets());
@@ -86,7 +92,9 @@ pub fn digest(network: &Network, tcp: &Tcp, header_len: u32, payload: u32, key: 
     context.consume(tcp.window.to_be_bytes());
     context.consume([0, 0]);
     context.consume(tcp.urgent.to_be_bytes());
-    let mut left = payload as usize;
+    let bytes = payload.bytes();
+    context.consume(bytes);
+    let mut left = payload.len as usize - bytes.len();
     while left > 0 {
         let now = left.min(ZEROES.len());
         context.consume(&ZEROES[..now]);
@@ -114,7 +122,7 @@ pub fn inspect(keys: &[Key], packet: &Packet) -> Result<(), Refusal> {
         (Some(_), None) => Err(Refusal::NotFound),
         (Some(key), Some(signature)) => {
             let header_len = packet.header_len() - packet.link.len() - packet.network.len();
-            let right = digest(&packet.network, tcp, header_len, packet.body.len, key);
+            let right = digest(&packet.network, tcp, header_len, &packet.body, key);
             if right == signature { Ok(()) } else { Err(Refusal::Failure) }
         }
     }
@@ -222,7 +230,7 @@ mod tests {
         assert_eq!(inspect(&keys, &plain), Err(Refusal::NotFound));
         let Transport::Tcp(header) = plain.transport else { panic!("TCP") };
         let mut signed = plain.clone();
-        let digest = digest(&plain.network, &header, 20 + 12 + 20, 100, &keys[0]);
+        let digest = digest(&plain.network, &header, 20 + 12 + 20, &plain.body, &keys[0]);
         assert!(signed.push_tcp_option(kind::MD5, &digest));
         assert_eq!(inspect(&keys, &signed), Ok(()));
         assert_eq!(inspect(&[], &signed), Err(Refusal::Unexpected));

@@ -29,6 +29,7 @@ mod accecn_receiver;
 mod accecn_sender;
 mod ack_in;
 mod ack_out;
+mod bytes;
 pub mod cc;
 mod challenge;
 mod check;
@@ -72,6 +73,7 @@ mod urgent;
 mod write;
 
 pub use crate::metrics::{PathMtu, RouteMetrics};
+pub use bytes::Payload;
 pub use config::TcpConfig;
 pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
@@ -286,6 +288,8 @@ pub struct Connection {
     last_oow_ack: Option<NonZeroU32>,
     /// The handshake's ACK came, but the listener does not want the connection yet (`acked`).
     handshake_acked: bool,
+    /// The bytes of the stream, if any were written or have come.
+    bytes: Option<Box<bytes::Bytes>>,
     /// What few connections need.
     rare: Option<Box<rare::Rare>>,
 }

@@ -136,6 +136,7 @@ impl Connection {
             soft_error: None,
             last_oow_ack: None,
             handshake_acked: false,
+            bytes: None,
             rare,
             config,
         }

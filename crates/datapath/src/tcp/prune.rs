@@ -37,6 +37,7 @@ impl Connection {
         }
         self.collapse_out_of_order(cx);
         self.collapse_in_order(cx);
+        self.squeeze_bytes();
         if self.has_room() {
             return true;
         }
@@ -130,6 +131,7 @@ impl Connection {
             }
         }
         if pruned {
+            self.forget_pruned();
             cx.mib.ofo_pruned += 1;
             self.rcv.blocks.clear();
             self.rcv.dsack = None;

@@ -241,6 +241,7 @@ impl Connection {
             return;
         }
         self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
+        self.keep_received(seg.seq, &seg.packet.body);
         self.totals.bytes_received +=
             u64::from(seg.end_seq.bytes_since(self.rcv.nxt) - u32::from(seg.fin()));
         self.rcv.nxt = seg.end_seq;
@@ -323,6 +324,7 @@ impl Connection {
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
         let done = self.rcv.out_of_order.insert(received(seg));
+        self.keep_received(seg.seq, &seg.packet.body);
         self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(done.freed);
         if let Some(duplicate) = done.duplicate {
             cx.mib.dsack_ofo_sent += 1;
@@ -393,6 +395,15 @@ impl Connection {
 
     /// The application reads up to `max` bytes (`tcp_recvmsg`).
     pub fn read(&mut self, max: u64, cx: &mut Cx<'_>) -> TcpRead {
+        self.read_with(max, None, cx)
+    }
+
+    /// The same, into memory: as many bytes as it has room for. What was sent as a length is zeroes.
+    pub fn read_into(&mut self, memory: &mut [u8], cx: &mut Cx<'_>) -> TcpRead {
+        self.read_with(memory.len() as u64, Some(memory), cx)
+    }
+
+    fn read_with(&mut self, max: u64, memory: Option<&mut [u8]>, cx: &mut Cx<'_>) -> TcpRead {
         let skipped = if self.rare.is_some() { self.limit_of_read(false) } else { (0, u32::MAX) };
         let unread = u64::from(self.rcv.unread_bytes().min(skipped.1));
         if unread == 0 {
@@ -405,6 +416,9 @@ impl Connection {
             };
         }
         let taken = unread.min(max) as u32;
+        if let Some(memory) = memory {
+            self.copy_received(self.rcv.copied_seq, &mut memory[..taken as usize]);
+        }
         let mut left = taken;
         self.ack.clock = cx.now;
         while left > 0 {
@@ -427,6 +441,15 @@ impl Connection {
         u64::from(unread).min(max)
     }
 
+    /// The bytes that a read would give, which stay; gives their number.
+    pub fn peek_into(&mut self, memory: &mut [u8]) -> u64 {
+        let (skipped, _) =
+            if self.rare.is_some() { self.limit_of_read(true) } else { (0, u32::MAX) };
+        let seen = self.peek(memory.len() as u64);
+        self.copy_received(self.rcv.copied_seq + skipped, &mut memory[..seen as usize]);
+        seen
+    }
+
     /// One unread byte is passed over.
     pub(super) fn skip_byte(&mut self) {
         if self.rcv.unread_bytes() > 0 {
@@ -447,6 +470,7 @@ impl Connection {
             seg.fin(),
         );
         self.rcv.rmem_alloc += self.rcv.queue.append(record);
+        self.keep_received(from, &seg.packet.body);
         self.rcv.nxt = end_seq;
         self.totals.bytes_received += u64::from(seg.len);
         if seg.fin() {
@@ -461,6 +485,7 @@ impl Connection {
         let end = front.end_seq - u32::from(front.fin);
         let taken = end.bytes_since(self.rcv.copied_seq).min(max);
         self.rcv.copied_seq += taken;
+        self.forget_read();
         if self.rcv.copied_seq == end {
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(front.truesize);
             self.rcv.queue.pop();

@@ -61,16 +61,17 @@ impl Connection {
         let gso_type =
             if segs > 1 && self.is_accurate() { GsoType::ACC_ECN } else { GsoType::NONE };
         let meta = Meta {
-            gso_type,
             gso_size: if segs > 1 { skb.gso_size } else { 0 },
             gso_segs: segs as u16,
-            memory: if len > 0 { Memory::Paged } else { Memory::Linear },
             departs_in_ns,
             truesize: skb.truesize,
             owner: self.id,
             ..self.meta()
         };
-        let mut packet = self.packet(tcp, len, ecn, meta);
+        let body = self.body_of(skb.seq, len);
+        let mut packet = self.packet(tcp, body, ecn, meta);
+        packet.gso_type = gso_type;
+        packet.memory = if len > 0 { Memory::Paged } else { Memory::Linear };
         let XmitResult { verdict, orphaned, paced } = cx.egress.transmit(cx.now, &mut packet);
         self.snd.paced_by_fq |= paced;
         if !orphaned {
@@ -110,7 +111,9 @@ impl Connection {
         let tcp = self.header(self.snd.iss, flags, self.syn_window(), options);
         let truesize = self.queue.get(data).truesize;
         let meta = Meta { gso_segs: 1, truesize, owner: self.id, ..self.meta() };
-        let mut packet = self.packet(tcp, len, ecn, meta);
+        let from = self.queue.get(data).seq;
+        let body = self.body_of(from, len);
+        let mut packet = self.packet(tcp, body, ecn, meta);
         let XmitResult { orphaned, .. } = cx.egress.transmit(cx.now, &mut packet);
         if !orphaned {
             self.snd.wmem_alloc += truesize;
@@ -197,7 +200,7 @@ impl Connection {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
         let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, ..self.meta() };
-        cx.egress.transmit(cx.now, &mut self.packet(tcp, 0, ecn, meta));
+        cx.egress.transmit(cx.now, &mut self.packet(tcp, Body::default(), ecn, meta));
     }
 
     /// `tcp_acceptable_seq`: `snd_nxt`, unless the window was shrunk below it.
@@ -311,18 +314,19 @@ impl Connection {
 
     /// The packet of a header. Not in line, for the sake of the instruction cache.
     #[inline(never)]
-    fn packet(&mut self, tcp: Tcp, payload: u32, ecn: Ecn, meta: Meta) -> Packet {
+    fn packet(&mut self, tcp: Tcp, body: Body, ecn: Ecn, meta: Meta) -> Packet {
         let segs = u32::from(meta.gso_segs.max(1));
         let network = self.network(ecn, segs as u16);
-        let len = network.len() + 20 + tcp.options.len() + payload;
+        let len = network.len() + 20 + tcp.options.len() + body.len;
         let hash = self.snd.txhash;
         let build = || Packet {
             link: LinkHeader::None,
             network,
             transport: Transport::Tcp(tcp),
-            body: Body { store: 0, offset: 0, len: payload },
-            meta: Meta { len, ..meta },
-            hash,
+            body,
+            memory: Memory::Linear,
+            gso_type: GsoType::NONE,
+            meta: Meta { len, hash, ..meta },
             extra: None,
         };
         if self.rare.is_some() || !self.config.socket.md5.is_empty() {
@@ -369,8 +373,7 @@ impl Connection {
         }
         if let Some(key) = key {
             let header_len = 20 + end as u32;
-            let digest =
-                super::md5::digest(&packet.network, &tcp, header_len, packet.body.len, key);
+            let digest = super::md5::digest(&packet.network, &tcp, header_len, &packet.body, key);
             bytes[4..20].copy_from_slice(&digest);
         }
         packet.set_tcp_options(&bytes[..end]);

@@ -86,6 +86,7 @@ impl Connection {
         let last = seg.seq + seg.len;
         if !at.before(seg.seq) && at.before(last) {
             self.rare().urgent.received = Some((at, Byte::Here));
+            self.keep_urgent(at.bytes_since(seg.seq), &seg.packet.body);
             cx.ready |= SocketReady::READABLE;
         }
     }

@@ -1,5 +1,6 @@
 //! The application's writes: how bytes become skb records (`tcp_sendmsg_locked`).
 
+use super::bytes::Payload;
 use super::output::Push;
 use super::skb::Skb;
 use super::state::State;
@@ -41,7 +42,7 @@ impl Connection {
     /// Writes up to `bytes` bytes; returns how many were taken. What was not taken waits for
     /// [`WRITABLE`](crate::node::SocketReady::WRITABLE), and the next write continues this one. `more`: `MSG_MORE`.
     pub fn write(&mut self, bytes: u64, more: bool, cx: &mut Cx<'_>) -> u64 {
-        self.write_with(bytes, WriteFlags { more, ..WriteFlags::default() }, cx)
+        self.write_with(bytes.into(), WriteFlags { more, ..WriteFlags::default() }, cx)
     }
 
     /// The application may write: the connection is established, or open before it is.
@@ -51,9 +52,10 @@ impl Connection {
                 || self.is_passive_fast_open())
     }
 
-    /// Writes up to `bytes` bytes as `flags` say; returns how many were taken
-    /// (`tcp_sendmsg_locked`).
-    pub fn write_with(&mut self, bytes: u64, flags: WriteFlags, cx: &mut Cx<'_>) -> u64 {
+    /// Writes as much of `payload` as there is room for, as `flags` say; returns how many bytes were
+    /// taken (`tcp_sendmsg_locked`).
+    pub fn write_with(&mut self, payload: Payload<'_>, flags: WriteFlags, cx: &mut Cx<'_>) -> u64 {
+        let bytes = payload.len();
         if !self.takes_writes() {
             return 0;
         }
@@ -82,6 +84,10 @@ impl Connection {
                 continue;
             }
             let taken = left.min(u64::from(room)) as u32;
+            if let Payload::Bytes(all) = payload {
+                let from = (bytes - left) as usize;
+                self.keep_written(&all[from..from + taken as usize]);
+            }
             let full = self.append_to_tail(taken, size_goal, !copied);
             copied = true;
             left -= u64::from(taken);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use datapath::packet::{Flaws, Packet};
+use datapath::packet::Packet;
 use datapath::rng::Rng;
 use datapath::units::{Bytes, Duration, Instant, Rate};
 
@@ -68,7 +68,7 @@ impl Wires {
         }
         let mut packet = packet;
         if self.happens(self.config.corruption) {
-            packet.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
+            packet.damage();
         }
         if self.happens(self.config.duplication) {
             self.travel(left, from, packet.clone());

@@ -1,6 +1,8 @@
 //! What must hold of a world at every stop, and what at its end.
 
 use core::net::{IpAddr, SocketAddr};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use datapath::host::Host;
 use datapath::qdisc::Qdisc as _;
@@ -229,10 +231,30 @@ impl Play<'_> {
                 }
             }
         }
+        self.no_frame_is_held()?;
         for (id, _) in world.links() {
             if world.in_flight(id) > 0 {
                 return Err(Violation::new("liveness", self.at(), format!("{id:?} is not empty")));
             }
+        }
+        Ok(())
+    }
+
+    /// Of the frames that packets have lain in none is held, and none is there but in pools of hosts.
+    fn no_frame_is_held(&self) -> Result<(), Violation> {
+        let hosts =
+            (0..self.case.nodes.len()).map(|node| self.built.world.host(NodeId(node as u32)));
+        let (made, held) = hosts.fold((0, 0), |(made, held), host| {
+            let frames = host.frames();
+            (made + frames.0 as usize, held + frames.1)
+        });
+        let seen = |witness: &Rc<RefCell<Witness>>| {
+            witness.borrow().frames.values().filter(|frame| frame.holders() > 0).count()
+        };
+        let left = self.witness.as_ref().map_or(0, seen);
+        if held > 0 || left > made {
+            let what = format!("{left} frames are left, {made} of pools, {held} of these held");
+            return Err(Violation::new("conservation", self.at(), what));
         }
         Ok(())
     }
@@ -252,6 +274,10 @@ impl Play<'_> {
                 continue;
             }
             for (reader, writer) in [(entry, *peer), (*peer, entry)] {
+                if let Some(offset) = reader.wrong {
+                    let what = format!("byte {offset} is not the one that was written: {reader:?}");
+                    return Err(Violation::new("bytes", self.at(), what));
+                }
                 let whole = !reader.eof || reader.read == writer.written;
                 if reader.read > writer.written || !whole {
                     let what = format!("read: {reader:?}\nwritten: {writer:?}");

@@ -24,6 +24,8 @@ pub struct Entry {
     pub written: u64,
     /// Bytes that it gave.
     pub read: u64,
+    /// The first byte that it gave which was not the one written in its place, by its offset.
+    pub wrong: Option<u64>,
     /// It said that the peer has closed.
     pub eof: bool,
     /// It said that it has failed.
@@ -36,6 +38,11 @@ pub struct Entry {
     pub closed: bool,
     /// It was reset by the application, or given up before it was established.
     pub aborted: bool,
+}
+
+/// The byte that is written at an offset of a stream.
+pub fn byte_at(offset: u64) -> u8 {
+    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
 /// What all applications of a world saw, on whatever thread.

@@ -5,11 +5,12 @@
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
+use datapath::tcp::Payload;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
 use sim::app::{App, AppCx, AppReport};
 
-use super::ledger::{Entry, Ledger};
+use super::ledger::{Entry, Ledger, byte_at};
 use super::plan::{Ending, Manners, Reading};
 
 /// One end of a flow: connects, or accepts.
@@ -92,7 +93,12 @@ impl Talk {
         let (local, remote) = (*local, *remote);
         let early =
             fast_open.then(|| self.manners.write.min(self.manners.chunk)).filter(|it| *it > 0);
-        let opened = cx.host.tcp_connect_with(cx.now, local, remote, &self.config, early);
+        let bytes: Vec<u8> = (0..early.unwrap_or(0)).map(byte_at).collect();
+        let payload =
+            early.map(
+                |early| if writes_bytes(self.flow) { Payload::Bytes(&bytes) } else { early.into() },
+            );
+        let opened = cx.host.tcp_connect_with(cx.now, local, remote, &self.config, payload);
         // Without a free port nothing has begun.
         let Ok(socket) = opened else { return };
         self.begin(cx, socket, true);
@@ -136,6 +142,7 @@ impl Talk {
             since: cx.now,
             written: 0,
             read: 0,
+            wrong: None,
             eof: false,
             failed: false,
             failed_at: Instant::ZERO,
@@ -240,7 +247,7 @@ impl Dialogue {
             wake = self.read_at;
         }
         while self.allowance > 0 && !entry.eof {
-            match cx.host.tcp_read(cx.now, self.socket, self.allowance).unwrap_or(TcpRead::Reset) {
+            match self.read_some(cx, entry) {
                 TcpRead::Data(bytes) => {
                     self.allowance -= if self.allowance == u64::MAX { 0 } else { bytes };
                     entry.read += bytes;
@@ -260,6 +267,32 @@ impl Dialogue {
             self.fail(cx, entry);
         }
         if entry.eof { Instant::FAR_FUTURE } else { wake }
+    }
+
+    /// Reads what there is, as far as it is allowed; bytes are held against what was written.
+    fn read_some(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) -> TcpRead {
+        let unread = cx.host.tcp_connection(self.socket).map_or(0, |tcp| tcp.unread_bytes());
+        if !writes_bytes(entry.flow) || unread == 0 {
+            let read = cx.host.tcp_read(cx.now, self.socket, self.allowance);
+            return read.unwrap_or(TcpRead::Reset);
+        }
+        let mut memory = vec![0; self.allowance.min(unread.into()) as usize];
+        let read = cx.host.tcp_receive(cx.now, self.socket, &mut memory).unwrap_or(TcpRead::Reset);
+        if let TcpRead::Data(bytes) = read {
+            let came = memory.iter().take(bytes as usize).zip(entry.read..);
+            let mut wrong = came.filter(|(byte, offset)| **byte != byte_at(*offset));
+            entry.wrong = entry.wrong.or(wrong.next().map(|(_, offset)| offset));
+        }
+        read
+    }
+
+    /// Writes so many bytes that come next in the stream, or their number alone.
+    fn write_some(&mut self, cx: &mut AppCx<'_>, len: u64, entry: &Entry) -> u64 {
+        if !writes_bytes(entry.flow) {
+            return cx.host.tcp_write(cx.now, self.socket, len).unwrap_or(0);
+        }
+        let bytes: Vec<u8> = (entry.written..entry.written + len).map(byte_at).collect();
+        cx.host.tcp_send(cx.now, self.socket, &bytes).unwrap_or(0)
     }
 
     fn fail(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) {
@@ -289,8 +322,7 @@ impl Dialogue {
             (self.left, self.write_at) = (self.left.min(manners.chunk), cx.now);
         }
         while self.left > 0 && cx.now >= self.write_at {
-            let taken =
-                cx.host.tcp_write(cx.now, self.socket, self.left.min(manners.chunk)).unwrap_or(0);
+            let taken = self.write_some(cx, self.left.min(manners.chunk), entry);
             if taken == 0 {
                 return Instant::FAR_FUTURE;
             }
@@ -323,6 +355,11 @@ impl Dialogue {
             let _ = cx.host.tcp_shutdown(cx.now, self.socket);
         }
     }
+}
+
+/// Every other flow writes bytes, the rest lengths.
+const fn writes_bytes(flow: usize) -> bool {
+    !flow.is_multiple_of(2)
 }
 
 /// It has not been established yet, so that it cannot be shut down.

@@ -2,7 +2,7 @@
 //! acknowledgments and windows from the wire alone.
 
 use core::net::{IpAddr, SocketAddr};
-use datapath::packet::{Flaws, Network, Packet, Tcp, TcpFlags, Transport};
+use datapath::packet::{Flaws, FrameWatch, Network, Packet, Tcp, TcpFlags, Transport};
 use datapath::reason::Reason;
 use datapath::units::Instant;
 use sim::link::{LinkId, NodeId};
@@ -128,6 +128,8 @@ pub struct Witness {
     pub errors: Vec<u64>,
     /// Datagrams dropped, by their ends.
     pub datagrams_dropped: BTreeMap<(SocketAddr, SocketAddr), u64>,
+    /// Frames that packets have lain in.
+    pub frames: BTreeMap<usize, FrameWatch>,
     /// The first law that was seen broken.
     pub broken: Option<Violation>,
 }
@@ -378,6 +380,10 @@ impl Observer for Witness {
         let segments = u64::from(packet.segments());
         self.links[link.0 as usize].entered += segments;
         self.nodes[node.0 as usize].left += segments;
+        if let Some(frame) = &packet.body.frame {
+            let watch = frame.watch();
+            self.frames.insert(watch.key(), watch);
+        }
         let verdict = self.ways[link.0 as usize].sent(now, packet);
         self.judge_link(now, link, verdict);
         let Some(ends) = ends(packet).filter(|_| !is_damaged(packet)) else { return };

@@ -3,7 +3,7 @@
 use super::TcpSocket;
 use crate::host::{Host, SocketError, SocketId};
 use crate::tcp::config::TcpConfig;
-use crate::tcp::{Connection, Gate, SocketError as NetworkError, TcpRead};
+use crate::tcp::{Connection, Gate, Payload, SocketError as NetworkError, TcpRead};
 use crate::units::Instant;
 use core::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Host {
         local: SocketAddr,
         remote: SocketAddr,
         config: &TcpConfig,
-        fast_open: Option<u64>,
+        fast_open: Option<Payload<'_>>,
     ) -> Result<SocketId, SocketError> {
         let local = self.bind_local(local, remote)?;
         let ends = self.endpoints(now, local, remote, config);
@@ -60,6 +60,40 @@ impl Host {
         let slot = self.sockets.slot(id)?;
         let taken = self.with_connection(now, slot, |tcp, cx| tcp.write(bytes, false, cx));
         taken.ok_or(SocketError::WrongKind)
+    }
+
+    /// Writes as much of `bytes` as there is room for; gives how many were taken (0: wait for
+    /// `WRITABLE`). They are copied once, and kept until they are acknowledged.
+    ///
+    /// # Errors
+    /// It is not an open connection.
+    pub fn tcp_send(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        bytes: &[u8],
+    ) -> Result<u64, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        let taken = self.with_connection(now, slot, |tcp, cx| tcp.write_bytes(bytes, false, cx));
+        taken.ok_or(SocketError::WrongKind)
+    }
+
+    /// Reads into `memory` as many bytes as it has room for; what was sent as a length is zeroes.
+    ///
+    /// # Errors
+    /// It is not an open connection.
+    pub fn tcp_receive(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        memory: &mut [u8],
+    ) -> Result<TcpRead, SocketError> {
+        let slot = self.sockets.slot(id)?;
+        if self.connection_at(slot).is_some_and(Connection::would_block) {
+            return Ok(TcpRead::WouldBlock);
+        }
+        let read = self.with_connection(now, slot, |tcp, cx| tcp.read_into(memory, cx));
+        read.ok_or(SocketError::WrongKind)
     }
 
     /// Reads up to `max` bytes.

@@ -7,9 +7,9 @@ use crate::socket::argument::Address;
 use crate::socket::call::{Fd, Progress};
 use crate::socket::errno::Errno;
 use crate::socket::{Sockets, family};
-use crate::tcp::Connection;
 use crate::tcp::fastopen::switch;
 use crate::tcp::state::State;
+use crate::tcp::{Connection, Payload};
 use crate::units::Instant;
 use core::net::SocketAddr;
 use core::task::Poll;
@@ -49,7 +49,13 @@ impl Sockets {
                     stream.phase = Phase::Deferred(remote);
                     return Poll::Ready(Ok(Return::value(0)));
                 }
-                self.begin_connect(now, host, fd, remote, wants_data.then_some(0))?;
+                self.begin_connect(
+                    now,
+                    host,
+                    fd,
+                    remote,
+                    wants_data.then_some(Payload::Length(0)),
+                )?;
                 progress.bytes = 1;
             }
             Phase::Deferred(_) | Phase::Listener(_) => {
@@ -68,7 +74,7 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         remote: SocketAddr,
-        fast_open: Option<u64>,
+        fast_open: Option<Payload<'_>>,
     ) -> Result<u32, Errno> {
         let stream = self.stream_mut(fd)?;
         let mut remote = remote;
@@ -163,7 +169,7 @@ impl Sockets {
         host: &mut Host,
         fd: Fd,
         address: Address,
-        bytes: u64,
+        payload: Payload<'_>,
         progress: &mut Progress,
     ) -> Result<bool, Errno> {
         let stream = self.stream_mut(fd)?;
@@ -204,7 +210,7 @@ impl Sockets {
                 _ => return Err(Errno::EISCONN),
             }
         };
-        let taken = self.begin_connect(now, host, fd, remote, Some(bytes))?;
+        let taken = self.begin_connect(now, host, fd, remote, Some(payload))?;
         progress.bytes = taken.into();
         Ok(true)
     }

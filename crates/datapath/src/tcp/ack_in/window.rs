@@ -20,6 +20,7 @@ impl Connection {
     pub(super) fn snd_una_update(&mut self, ack: Seq) {
         self.totals.bytes_acked += u64::from(ack.bytes_since(self.snd.una));
         self.snd.una = ack;
+        self.forget_sent(ack);
     }
 
     /// RFC 9293 section 3.10.7.4: window update (`tcp_ack_update_window`). True: it changed.

@@ -2,17 +2,18 @@
 
 use super::{Cookie, TryExperimental, option_of, switch};
 use crate::packet::{Packet, TcpFlags};
+use crate::tcp::bytes::Payload;
 use crate::tcp::skb::Skb;
 use crate::tcp::{Connection, Cx, shared};
 use crate::trace::{CaState, Cause};
 
 impl Connection {
-    /// Sends the SYN of a Fast Open with up to `bytes` bytes of data, or with a request for a
+    /// Sends the SYN of a Fast Open with as much of `payload` as fits, or with a request for a
     /// cookie (`tcp_send_syn_data`). Gives how many bytes went.
     pub(in crate::tcp) fn send_fast_open_syn(
         &mut self,
         flags: TcpFlags,
-        bytes: u64,
+        payload: Payload<'_>,
         cx: &mut Cx<'_>,
     ) -> u32 {
         let cookie = self.cookie_to_send(cx);
@@ -41,9 +42,9 @@ impl Connection {
             }
             let by_path = self.snd.pmtu.saturating_sub(self.network_header_len() + 20);
             let room = by_path.min(self.snd.mss_clamp).saturating_sub(40);
-            copied = bytes.min(room.into()) as u32;
+            copied = payload.len().min(room.into()) as u32;
         }
-        self.send_syn_with(flags, copied, cx);
+        self.send_syn_with(flags, payload, copied, cx);
         let state = &mut self.rare().fast_open;
         state.option = None;
         state.syn_data = copied > 0;
@@ -76,13 +77,16 @@ impl Connection {
 
     /// Sends SYN and `len` bytes of data as one packet, but keeps them as two records: the SYN is
     /// retransmitted without the data.
-    fn send_syn_with(&mut self, flags: TcpFlags, len: u32, cx: &mut Cx<'_>) {
+    fn send_syn_with(&mut self, flags: TcpFlags, payload: Payload<'_>, len: u32, cx: &mut Cx<'_>) {
         self.queue_handshake(flags);
         let syn = self.queue.rtx_head().expect("the SYN was just queued");
         if len == 0 {
             self.transmit_skb(syn, cx);
         } else {
             let overhead = self.config.profile.skb_overhead;
+            if let Payload::Bytes(bytes) = payload {
+                self.keep_written(&bytes[..len as usize]);
+            }
             let seq = self.snd.write_seq;
             let mut skb = Skb::new(seq, seq + len, TcpFlags::ACK | TcpFlags::PSH, overhead + len);
             skb.pcount = 1;

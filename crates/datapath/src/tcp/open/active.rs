@@ -3,6 +3,7 @@
 use super::Endpoints;
 use crate::node::SocketReady;
 use crate::packet::{Tcp, TcpFlags};
+use crate::tcp::bytes::Payload;
 use crate::tcp::input::Segment;
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
@@ -17,7 +18,7 @@ impl Connection {
         id: u32,
         config: Arc<TcpConfig>,
         ends: Endpoints,
-        fast_open: Option<u64>,
+        fast_open: Option<Payload<'_>>,
         cx: &mut Cx<'_>,
     ) -> Self {
         let mut conn = Self::new(id, config, ends);
@@ -31,8 +32,8 @@ impl Connection {
         cx.mib.active_opens += 1;
         let flags = TcpFlags::SYN | conn.ecn_request(ends.ecn);
         match fast_open {
-            Some(bytes) => {
-                conn.send_fast_open_syn(flags, bytes, cx);
+            Some(payload) => {
+                conn.send_fast_open_syn(flags, payload, cx);
             }
             None => conn.send_handshake(flags, cx),
         }

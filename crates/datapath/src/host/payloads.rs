@@ -1,0 +1,61 @@
+//! Frames for the payloads that a host makes or puts together itself, and how much it copied for
+//! that.
+
+use super::Host;
+use crate::packet::{Body, FrameRef, Frames, GRO_MAX_SIZE, Joined};
+
+/// So many super-packets may be put together and not yet be read.
+const MAX_SUPER_PACKETS: usize = 4_096;
+
+/// Frames of a host, and the copies that were made because pieces did not lie side by side.
+#[derive(Debug)]
+pub(super) struct Payloads {
+    /// For what GRO puts together.
+    pub super_packets: Frames,
+    /// For datagrams: most are small.
+    datagrams: [Frames; 2],
+    /// Copies besides those of writers and readers.
+    pub joined: Joined,
+}
+
+impl Default for Payloads {
+    fn default() -> Self {
+        Self {
+            super_packets: Frames::new(GRO_MAX_SIZE, MAX_SUPER_PACKETS),
+            datagrams: [2_048, GRO_MAX_SIZE].map(|len| Frames::new(len, MAX_SUPER_PACKETS)),
+            joined: Joined::default(),
+        }
+    }
+}
+
+impl Payloads {
+    /// A copy of what is to be sent in one packet.
+    pub fn datagram(&mut self, bytes: &[u8]) -> Body {
+        let frame = self.datagrams.iter_mut().find_map(|pool| pool.copy(bytes));
+        Body::of_frame(frame.unwrap_or_else(|| FrameRef::from(bytes.to_vec())))
+    }
+}
+
+impl Host {
+    /// Frames that the host has for datagrams and for what GRO joins, and how many of them somebody
+    /// holds: a packet, or a queue of a socket. Connections have frames of their own.
+    pub fn frames(&self) -> (u32, usize) {
+        let Some(payloads) = &self.payloads else { return (0, 0) };
+        let pools = payloads.datagrams.iter().chain([&payloads.super_packets]);
+        pools.fold((0, 0), |(made, held), pool| (made + pool.made(), held + pool.held()))
+    }
+
+    /// What was copied because pieces of it did not lie side by side: by GRO, in
+    /// reassembly, for segments of open connections, and in their full receive buffers.
+    /// Bytes that a program writes or reads are copied once besides.
+    pub fn joined(&self) -> Joined {
+        let mut all = self.payloads.as_ref().map_or(Joined::default(), |it| it.joined);
+        for tcp in self.tcp_connections() {
+            all += tcp.joined();
+        }
+        if let Some(reassembly) = &self.reassembly {
+            all += reassembly.joined;
+        }
+        all
+    }
+}
