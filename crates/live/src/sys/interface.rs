@@ -1,0 +1,60 @@
+//! What the kernel says of a network interface (`netdevice(7)`).
+
+use super::{done, owned};
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+/// Of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Its index.
+    pub index: i32,
+    /// Its MTU in bytes.
+    pub mtu: u32,
+    /// `IFF_UP`.
+    pub up: bool,
+    /// What its frames begin with (`ARPHRD_…`): 1 is Ethernet.
+    pub hardware: u16,
+}
+
+/// What there is to know of the interface `name`.
+///
+/// # Errors
+/// `ENODEV` if there is none of this name in this network namespace.
+pub fn facts(name: &str) -> io::Result<Facts> {
+    // SAFETY: the call takes no pointer.
+    let socket =
+        owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    let ask = |what: libc::Ioctl| -> io::Result<libc::ifreq> {
+        let mut request = request(name)?;
+        // SAFETY: these requests read a name from an ifreq and write to its union; one is there.
+        done(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) })?;
+        Ok(request)
+    };
+    let index = ask(libc::SIOCGIFINDEX as libc::Ioctl)?;
+    let mtu = ask(libc::SIOCGIFMTU as libc::Ioctl)?;
+    let flags = ask(libc::SIOCGIFFLAGS as libc::Ioctl)?;
+    let hardware = ask(libc::SIOCGIFHWADDR as libc::Ioctl)?;
+    // SAFETY: the union holds numbers only, and the kernel has written those that are read.
+    unsafe {
+        Ok(Facts {
+            index: index.ifr_ifru.ifru_ifindex,
+            mtu: mtu.ifr_ifru.ifru_mtu as u32,
+            up: i32::from(flags.ifr_ifru.ifru_flags) & libc::IFF_UP != 0,
+            hardware: hardware.ifr_ifru.ifru_hwaddr.sa_family,
+        })
+    }
+}
+
+/// An empty request about the interface `name`.
+pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: an ifreq is numbers and bytes, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() || name.is_empty() {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
