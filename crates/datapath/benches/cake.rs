@@ -164,10 +164,9 @@ fn segment(flow: u32, seq: Seq, ack: Seq, len: u32) -> Packet {
                 ..TcpOptions::default()
             },
         }),
-        body: Body { store: 1, offset: 66, len },
+        body: Body::of_len(len),
         meta: Meta { truesize: 2304, ..Meta::default() },
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
     .finish()
 }

@@ -2,8 +2,8 @@
 
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, GRO_MAX_SIZE, Ipv4, Link, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
-    Timestamps, Transport, edit, gro_merge, protocol,
+    Body, FrameRef, Frames, GRO_MAX_SIZE, Ipv4, Joined, Link, MacAddr, Meta, Network, Packet, Tcp,
+    TcpFlags, TcpOptions, Timestamps, Transport, edit, gro_merge, protocol,
 };
 use divan::{Bencher, black_box};
 
@@ -33,10 +33,9 @@ fn segment(len: u32) -> Packet {
                 ..TcpOptions::default()
             },
         }),
-        body: Body { store: 1, offset: 66, len },
+        body: Body::of_frame(FrameRef::from(vec![0x5a; len as usize])),
         meta: Meta::default(),
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
     .finish()
 }
@@ -90,10 +89,11 @@ fn merge_64k(bencher: Bencher<'_, '_>) {
     packet.meta.gso_size = 1448;
     packet.meta.gso_segs = 44;
     let segments: Vec<_> = packet.segment().collect();
+    let (mut pool, mut joined) = (Frames::new(0, 0), Joined::default());
     bencher.bench_local(|| {
         let mut held = segments[0].clone();
         for next in black_box(&segments[1..]) {
-            assert!(gro_merge(&mut held, next, GRO_MAX_SIZE));
+            assert!(gro_merge(&mut held, next, GRO_MAX_SIZE, &mut pool, &mut joined));
         }
         held
     });

@@ -25,10 +25,9 @@ fn packet(port: u16) -> Packet {
             17,
         )),
         transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
-        body: Body { len: 18, ..Body::default() },
+        body: Body::of_len(18),
         meta: Meta::default(),
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
     .finish()
 }

@@ -32,8 +32,7 @@ fn segment(number: u32) -> Packet {
         transport: Transport::Tcp(tcp),
         body: Body { len: if number.is_multiple_of(3) { 0 } else { 1000 }, ..Body::default() },
         meta: Meta { truesize: 2304, ..Meta::default() },
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
     .finish()
 }

@@ -200,10 +200,9 @@ impl Bench {
             link: Link::None,
             network,
             transport: Transport::Tcp(tcp),
-            body: Body { len, ..Body::default() },
+            body: Body::of_len(len),
             meta: Meta { owner: Meta::NO_OWNER, ..meta },
-            hash: 0,
-            extra: None,
+            ..Packet::default()
         }
     }
 

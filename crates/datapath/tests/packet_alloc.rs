@@ -3,7 +3,7 @@
 mod shape;
 
 use allocation_counter::measure;
-use datapath::packet::{Flaws, GRO_MAX_SIZE, Packet, gro_merge};
+use datapath::packet::{Flaws, Frames, GRO_MAX_SIZE, Joined, Packet, gro_merge};
 use proptest::prelude::*;
 use shape::{Layer4, Shape, build};
 
@@ -40,11 +40,12 @@ proptest! {
         let bytes = build(&shape).unwrap();
         let mut packet = Packet::parse_ethernet(&bytes[..]).unwrap();
         packet.meta.gso_size = size;
+        let (mut pool, mut joined) = (Frames::new(0, 0), Joined::default());
         let count = measure(|| {
             let mut segments = packet.segment();
             let mut held = segments.next().unwrap();
             for next in segments {
-                gro_merge(&mut held, &next, GRO_MAX_SIZE);
+                gro_merge(&mut held, &next, GRO_MAX_SIZE, &mut pool, &mut joined);
             }
         });
         prop_assert_eq!(count.count_total, 0);

@@ -25,10 +25,9 @@ fn packet(port: u16) -> Packet {
             ..Ipv4::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17)
         }),
         transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
-        body: Body { len: 1458, ..Body::default() },
+        body: Body::of_len(1458),
         meta: Meta::default(),
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
     .finish()
 }

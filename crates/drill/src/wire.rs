@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use datapath::packet::options::{FAST_OPEN_MAGIC, kind};
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, Memory, Meta, Network, Packet, Tcp, TcpFlags,
+    Body, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, Memory, Network, Packet, Tcp, TcpFlags,
     TcpOptions, Transport, Udp, protocol,
 };
 
@@ -89,10 +89,9 @@ pub(crate) fn plain(network: Network, transport: Transport, len: u32) -> Packet 
         link: Link::None,
         network,
         transport,
-        body: Body { store: 0, offset: 0, len },
-        meta: Meta { memory: Memory::Tun, ..Meta::default() },
-        hash: 0,
-        extra: None,
+        body: Body::of_len(len),
+        memory: Memory::Tun,
+        ..Packet::default()
     }
     .finish()
 }
@@ -235,7 +234,7 @@ fn icmp_message(spec: &IcmpSpec, ip: IpInfo, ends: Ends, offsets: Offsets) -> Pa
     };
     // RFC 792: the network header and eight bytes are quoted.
     let max_quote = about.network.len() + 8;
-    Packet::icmp_error(outer, icmp, &about, &[], max_quote)
+    Packet::icmp_error(outer, icmp, &about, max_quote)
 }
 
 const fn ip_plain() -> IpInfo {

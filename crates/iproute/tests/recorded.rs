@@ -68,10 +68,9 @@ fn packet(frame: &Frame, index: u32) -> Packet {
             ..Ipv4::new(Ipv4Addr::new(10, 0, 1, 2), Ipv4Addr::new(10, 0, 3, 2), 17)
         }),
         transport: Transport::Udp(Udp { src_port: 40001, dst_port: 5001 }),
-        body: Body { len: frame.len - 42, ..Body::default() },
+        body: Body::of_len(frame.len - 42),
         meta: Meta::default(),
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     };
     // The mark tells which frame it is when it comes out.
     packet.meta.mark = index;

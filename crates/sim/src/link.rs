@@ -201,7 +201,7 @@ impl Link {
     ) -> Put {
         let size = self.count(packet);
         if !self.veth {
-            packet.hash = 0;
+            packet.meta.hash = 0;
         }
         let leaves = self.leaves_at(now, size);
         let mut sent = None;

@@ -177,7 +177,7 @@ impl Rules {
     pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> Verdict {
         // The box reads the packet and writes a new one: the sender's memory does not travel on.
         let in_a_page = packet.body.len < PAGE;
-        packet.meta.memory = if in_a_page { Memory::Linear } else { Memory::Paged };
+        packet.memory = if in_a_page { Memory::Linear } else { Memory::Paged };
         if self.list.is_empty() {
             return Verdict::Pass;
         }

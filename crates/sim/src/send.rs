@@ -43,7 +43,7 @@ impl Partition {
         let last = whole.segment_count() - 1;
         for (index, mut segment) in (0..).zip(whole.segment()) {
             // What the far end receives lies in a buffer of its own device.
-            segment.meta.memory = Memory::Linear;
+            segment.memory = Memory::Linear;
             if index == last {
                 segment.meta.truesize = whole.meta.truesize;
                 let segment = self.pool.insert(segment);

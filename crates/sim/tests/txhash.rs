@@ -41,8 +41,8 @@ impl Observer for Tap {
 }
 
 fn note(list: &mut Vec<u32>, packet: &Packet) {
-    if list.last() != Some(&packet.hash) {
-        list.push(packet.hash);
+    if list.last() != Some(&packet.meta.hash) {
+        list.push(packet.meta.hash);
     }
 }
 

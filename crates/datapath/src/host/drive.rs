@@ -22,6 +22,10 @@ impl Host {
         let rx = self.link_receive(now, port, packet);
         if rx == Rx::Taken {
             self.busy = true;
+            // What stays in the place is of no use, and its frame is not to be held by it.
+            if packet.body.frame.is_some() {
+                packet.body.frame = None;
+            }
         }
         rx
     }

@@ -84,12 +84,12 @@ impl Host {
                 let mut packet = packet.clone();
                 packet.network = Network::Ipv4(crate::packet::Ipv4 { id: self.next_ident(), ..ip });
                 packet.refresh_raw();
-                packet.fragment(mtu, &[])
+                packet.fragment(mtu)
             }
-            Network::Ipv4(_) => packet.fragment(mtu, &[]),
+            Network::Ipv4(_) => packet.fragment(mtu),
             _ => {
                 let id = u32::from(self.next_ident());
-                packet.fragment_ipv6(mtu, id, &[])
+                packet.fragment_ipv6(mtu, id)
             }
         }
     }

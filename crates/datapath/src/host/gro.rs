@@ -5,6 +5,7 @@
 //! so that what arrives at one moment is one batch.
 
 use super::Host;
+use super::payloads::Payloads;
 use super::port::HostPort;
 use crate::node::{Port, Rx};
 use crate::packet::{GRO_MAX_SIZE, Memory, Packet, gro_ends, gro_merge};
@@ -77,6 +78,11 @@ impl Host {
 
     /// What goes on does so by `poll`, whose turn it is.
     fn go_up(&mut self, now: Instant, port: Port, packet: &mut Packet) {
+        if packet.body.frame.is_some()
+            && let Some(payloads) = &mut self.payloads
+        {
+            payloads.super_packets.adopt(&packet.body);
+        }
         let rx = self.ip_receive(now, port, packet);
         assert!(rx == Rx::Taken, "a host that is polled says nothing elsewhere");
     }
@@ -88,8 +94,10 @@ impl Host {
             return self.go_up(now, port, &mut packet);
         }
         if let Some(at) = held.iter().position(|one| same_connection(one, &packet)) {
-            if gro_merge(&mut held[at], &packet, GRO_MAX_SIZE) {
-                held[at].meta.memory = Memory::Paged;
+            let payloads = &mut **self.payloads.get_or_insert_default();
+            let Payloads { super_packets, joined, .. } = payloads;
+            if gro_merge(&mut held[at], &packet, GRO_MAX_SIZE, super_packets, joined) {
+                held[at].memory = Memory::Paged;
                 if gro_ends(&held[at]) {
                     let mut whole = held.remove(at);
                     self.go_up(now, port, &mut whole);

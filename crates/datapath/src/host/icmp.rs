@@ -85,7 +85,7 @@ impl Host {
         let src = self.source_address(remote).ok_or(SocketError::Unreachable)?;
         let kind = if remote.is_ipv4() { ECHO_REQUEST_V4 } else { ECHO_REQUEST_V6 };
         let icmp = Icmp { kind, code: 0, rest: u32::from(ident) << 16 | u32::from(seq) };
-        let body = Body { len, ..Body::default() };
+        let body = Body::of_len(len);
         self.icmp_send(now, src, remote, tos, icmp, body).ok_or(SocketError::AddressNotAvailable)
     }
 
@@ -110,18 +110,14 @@ impl Host {
                 ip.id = self.next_ident();
             }
         }
+        let truesize = truesize_of(body.len);
         let packet = Packet {
             link: Link::None,
             network,
             transport: Transport::Icmp(icmp),
             body,
-            meta: Meta {
-                owner: Meta::NO_OWNER,
-                truesize: truesize_of(body.len),
-                ..Meta::default()
-            },
-            hash: 0,
-            extra: None,
+            meta: Meta { truesize, ..Meta::default() },
+            ..Packet::default()
         };
         Some(self.ip_output_within(now, path.bytes, &mut packet.finish()))
     }
@@ -251,7 +247,7 @@ impl Host {
         let Some(network) = network_header(src, remote, tos, DEFAULT_TTL, protocol) else { return };
         self.stats.icmp_errors += 1;
         let icmp = Icmp { kind, code, rest: report.rest };
-        let mut packet = Packet::icmp_error(network, icmp, about, &[], max);
+        let mut packet = Packet::icmp_error(network, icmp, about, max);
         packet.meta.truesize = truesize_of(packet.body.len);
         self.ip_output(now, packet);
     }

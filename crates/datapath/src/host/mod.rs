@@ -17,6 +17,7 @@ mod icmp;
 mod ip;
 mod listener;
 mod outbox;
+mod payloads;
 mod port;
 mod ports;
 mod prefetch;
@@ -72,6 +73,8 @@ pub struct Host {
     fib_wake: Option<Instant>,
     /// Fragments that wait; made at first use.
     reassembly: Option<Box<reassembly::Reassembly>>,
+    /// Frames for payloads that are made or joined here; made at first use.
+    payloads: Option<Box<payloads::Payloads>>,
     /// Counters of rare events; made at first use.
     snmp: Option<Box<snmp::BothSnmp>>,
     /// The identification of the latest packet that was cut here.

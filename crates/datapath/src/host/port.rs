@@ -201,7 +201,7 @@ impl HostPort {
         let Some(cutting) = self.cutting.as_mut() else { return false };
         cutting.packet.cut_into(cutting.next, cutting.count, place);
         if !self.config.offloads.gso {
-            place.meta.memory = Memory::Cut;
+            place.memory = Memory::Cut;
         }
         cutting.next += 1;
         if cutting.next == cutting.count {
@@ -264,8 +264,8 @@ impl HostPort {
 
     #[inline]
     fn count_sent(&mut self, packet: &mut Packet) {
-        if !self.config.offloads.gso && packet.meta.memory == Memory::Paged {
-            packet.meta.memory = Memory::Linearised;
+        if !self.config.offloads.gso && packet.memory == Memory::Paged {
+            packet.memory = Memory::Linearised;
         }
         self.room.take(packet);
         self.stats.tx_packets += u64::from(packet.segments());

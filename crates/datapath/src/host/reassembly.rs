@@ -6,7 +6,7 @@
 //! from its first fragment.
 
 use super::udp::truesize_of;
-use crate::packet::{Ecn, Network, Packet, Piece};
+use crate::packet::{Ecn, Joined, Network, Packet, Piece};
 use crate::reason::Reason;
 use crate::tcp::config::Sysctl;
 use crate::units::{Duration, Instant};
@@ -77,6 +77,8 @@ pub(super) struct Reassembly {
     /// IPv4's and IPv6's.
     limits: [Limits; 2],
     memory: [u32; 2],
+    /// What was copied into whole packets.
+    pub joined: Joined,
 }
 
 /// What a fragment has led to.
@@ -128,6 +130,7 @@ impl Default for Reassembly {
             sources: BTreeMap::new(),
             limits: [v4, Limits { time_s: 60, max_dist: 0, ..v4 }],
             memory: [0; 2],
+            joined: Joined::default(),
         }
     }
 }
@@ -281,7 +284,7 @@ impl Reassembly {
         let truesize = queue.memory - QUEUE_MEMORY[usize::from(key.src.is_ipv6())];
         let packets: Vec<Packet> =
             queue.fragments.iter().map(|(_, packet)| packet.clone()).collect();
-        match Packet::join(&packets, ecn, dont_fragment) {
+        match Packet::join(&packets, ecn, dont_fragment, &mut self.joined) {
             Some(mut whole) => {
                 whole.meta.truesize = truesize;
                 Outcome::Whole(whole)

@@ -28,7 +28,7 @@ pub enum SocketError {
 }
 
 /// One datagram, or one echo reply, as read from a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// Who sent it. The port of an echo reply is the sequence number of its request.
     pub from: SocketAddr,

@@ -41,10 +41,9 @@ fn datagram(src: &str, dst: &str, ttl: u8, len: u32) -> Packet {
         link: Link::None,
         network: udp::network_header(src.ip(), dst.ip(), 0, ttl, 17).expect("one family"),
         transport: Transport::Udp(Udp { src_port: src.port(), dst_port: dst.port() }),
-        body: Body { len, ..Body::default() },
+        body: Body::of_len(len),
         meta: Meta { owner: Meta::NO_OWNER, ..Meta::default() },
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
     .finish()
 }
@@ -237,8 +236,7 @@ fn a_full_send_buffer_blocks_until_half_has_left() {
     let mut host = router();
     let id = host.udp_bind(ms(0), at("0.0.0.0:6")).expect("free");
     host.udp_socket(id).expect("open").send_buffer = 3 * 1280;
-    let body = Body { len: 100, ..Body::default() };
-    let send = |host: &mut Host| host.udp_send(ms(0), id, at("10.0.2.2:9"), body);
+    let send = |host: &mut Host| host.udp_send(ms(0), id, at("10.0.2.2:9"), Body::of_len(100));
     for _ in 0..3 {
         assert!(send(&mut host).is_ok());
     }
@@ -303,7 +301,7 @@ fn packets_in_a_queue_that_goes_down_are_dropped_with_a_reason() {
 fn a_packet_to_itself_comes_straight_back() {
     let mut host = router();
     let id = host.udp_bind(ms(0), at("0.0.0.0:6")).expect("free");
-    let body = Body { len: 10, ..Body::default() };
+    let body = Body::of_len(10);
     host.udp_send(ms(0), id, at("10.0.1.1:6"), body).expect("local");
     assert_eq!(outputs(&mut host, ms(0)).len(), 1, "the socket has become readable");
     assert_eq!(host.datagram_read(id).expect("looped").from, at("10.0.1.1:6"));
@@ -315,7 +313,7 @@ fn a_socket_number_is_used_again_when_no_packet_has_it() {
     let mut host = Host::new();
     host.add_port(port_with("10.0.1.1"));
     let first = host.udp_bind(ms(0), at("10.0.1.1:5")).expect("a free port");
-    let body = Body { len: 100, ..Body::default() };
+    let body = Body::of_len(100);
     host.udp_send(ms(0), first, at("10.0.1.2:6"), body).expect("room");
     host.datagram_close(first);
     assert_eq!((host.sockets.len(), host.sockets.leaving()), (0, 1));

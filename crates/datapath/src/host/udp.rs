@@ -240,8 +240,7 @@ impl Host {
             transport: Transport::Udp(ports),
             body,
             meta,
-            hash: 0,
-            extra: None,
+            ..Packet::default()
         };
         self.count(remote.is_ipv6()).udp_out_datagrams += 1;
         Ok(self.ip_output_within(now, mtu, &mut packet.finish()))
@@ -326,10 +325,10 @@ impl Host {
         };
         let from = SocketAddr::new(src, udp.src_port);
         let (tos, ttl) = (packet.network.tos(), packet.network.ttl());
-        let datagram = Datagram { from, body: packet.body, tos, ttl, at: now };
         let Some(Socket::Udp(socket)) = self.sockets.get_mut(id) else {
             return self.drop_packet(Reason::NoSocket, packet);
         };
+        let datagram = Datagram { from, body: packet.body.clone(), tos, ttl, at: now };
         if !socket.accept(datagram) {
             let count = self.count(dst.is_ipv6());
             count.udp_rcvbuf_errors += 1;

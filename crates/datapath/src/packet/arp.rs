@@ -86,8 +86,8 @@ impl Packet {
             transport: Transport::None,
             body: Body::default(),
             meta: Meta::default(),
-            hash: 0,
             extra: Some(Box::new(extra)),
+            ..Self::default()
         }
         .finish()
     }

@@ -4,7 +4,27 @@ use super::checksum::Sum;
 use super::link::{EtherType, Link};
 use super::network::{Ipv4, Ipv6, Network, protocol};
 use super::transport::{Icmp, Tcp, Transport, Udp};
-use super::{Extra, Packet};
+use super::{Extra, Flaws, Packet};
+
+/// A checksum that is left to a device: the sum from `start` on goes to `start + offset`
+/// (`skb->csum_start`, `skb->csum_offset`; `virtio_net_hdr` of the same names). Until then the sum of
+/// the pseudo header stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// Where the transport header begins in the frame.
+    pub start: u16,
+    /// Where its checksum field lies in it.
+    pub offset: u16,
+}
+
+/// What a transport checksum is to cover.
+#[derive(Clone, Copy)]
+enum Cover<'a> {
+    /// Header and payload.
+    Payload(&'a [u8]),
+    /// The pseudo header only: a device does the rest.
+    Pseudo,
+}
 
 impl Packet {
     /// Appends the packet to `out`: headers with right lengths and checksums, then `body`.
@@ -12,22 +32,104 @@ impl Packet {
     /// `body` is what lies at [`Packet::body`], followed by the [`Extra::trailer`] if there is
     /// one. It may be shorter than the packet says: bytes that are not there are not written, and
     /// count as zeroes in the checksum.
+    ///
+    /// What was [damaged](Self::damage) on its way has a wrong checksum.
     pub fn emit(&self, body: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
         let payload = &body[..body.len().min(self.body.len as usize)];
+        self.emit_covering(Cover::Payload(payload), out);
+        out.extend_from_slice(body);
+        if self.extra.is_some() && self.flaws().contains(Flaws::DAMAGED) {
+            self.spoil(&mut out[start..]);
+        }
+    }
+
+    /// Appends the packet with its own bytes, as it goes on the wire: whole, with zeroes for what
+    /// does not exist of its body. A super-packet is one large packet.
+    pub fn emit_whole(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let trailer = self.extra.as_ref().map_or(0, |extra| extra.trailer);
+        self.emit(self.body.bytes_and(trailer), out);
+        out.resize(start + self.full_len() as usize, 0);
+    }
+
+    /// The same, with the transport checksum left to a device if it can be. `None` if there is
+    /// nothing left to do: it is computed, goes out as it came, or there is none.
+    pub fn emit_partial(&self, out: &mut Vec<u8>) -> Option<Partial> {
+        let start = out.len();
+        let Some(partial) = self.checksum_to_leave() else {
+            self.emit_whole(out);
+            return None;
+        };
+        self.emit_covering(Cover::Pseudo, out);
+        out.extend_from_slice(self.body.bytes());
+        out.resize(start + self.full_len() as usize, 0);
+        Some(partial)
+    }
+
+    /// Appends the headers alone, with the checksums of the whole packet.
+    pub(super) fn emit_own_headers(&self, out: &mut Vec<u8>) {
+        self.emit_covering(Cover::Payload(self.body.bytes()), out);
+    }
+
+    /// Where the transport checksum lies, if it is ours to write.
+    fn checksum_to_leave(&self) -> Option<Partial> {
+        let offset = match self.transport {
+            Transport::Tcp(_) => 16,
+            Transport::Udp(_) => 6,
+            Transport::Icmp(_) | Transport::None => return None,
+        };
+        let start = match &self.extra {
+            Some(extra) if extra.flaws != Flaws::NONE => return None,
+            Some(extra) if extra.raw.is_empty() => self.header_len() - self.transport.len(),
+            Some(extra) if extra.recompute => extra.transport_offset.into(),
+            Some(_) => return None,
+            None => self.header_len() - self.transport.len(),
+        };
+        Some(Partial { start: start as u16, offset })
+    }
+
+    /// A bit of the packet has changed on its way (`netem corrupt`): its checksum is wrong from now
+    /// on, here and in the bytes that it is sent as.
+    pub fn damage(&mut self) {
+        self.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM | Flaws::DAMAGED;
+    }
+
+    /// Changes a bit of the checksum, or of the payload where there is none.
+    #[cold]
+    fn spoil(&self, bytes: &mut [u8]) {
+        let headers = self.header_len() as usize;
+        let transport_at = match &self.extra {
+            Some(extra) if !extra.raw.is_empty() => extra.transport_offset.into(),
+            _ => headers - self.transport.len() as usize,
+        };
+        let at = match self.transport {
+            Transport::Tcp(_) => transport_at + 17,
+            Transport::Udp(_) => transport_at + 7,
+            Transport::Icmp(_) => transport_at + 3,
+            Transport::None => headers + self.body.len.saturating_sub(1) as usize,
+        };
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte ^= 1;
+        }
+    }
+
+    /// Appends the headers.
+    #[inline]
+    fn emit_covering(&self, cover: Cover<'_>, out: &mut Vec<u8>) {
         match &self.extra {
             Some(extra) if !extra.raw.is_empty() => {
                 let start = out.len();
                 out.extend_from_slice(&extra.raw);
                 if extra.recompute {
-                    self.fill_raw(extra, payload, &mut out[start..]);
+                    self.fill_raw(extra, cover, &mut out[start..]);
                 }
             }
             extra => {
                 let tags = extra.as_ref().map_or(&[][..], |extra| &extra.vlan);
-                self.emit_canonical(tags, payload, out);
+                self.emit_canonical(tags, cover, out);
             }
         }
-        out.extend_from_slice(body);
     }
 
     /// Appends the headers as if the body were all zeroes: what a simulated packet, whose body is
@@ -38,7 +140,7 @@ impl Packet {
 
     /// Appends the canonical headers.
     #[inline]
-    fn emit_canonical(&self, tags: &[(u16, u16)], payload: &[u8], out: &mut Vec<u8>) {
+    fn emit_canonical(&self, tags: &[(u16, u16)], cover: Cover<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         let link_len = self.link.len() as usize + 4 * tags.len();
         let network_len = self.network.len() as usize;
@@ -53,12 +155,12 @@ impl Packet {
             Network::Ipv6(ip) => write_ipv6(ip, len, network),
             Network::Other(_) => {}
         }
-        self.write_transport(len, payload, transport);
+        self.write_transport(len, cover, transport);
     }
 
     /// Writes the canonical transport header; `len` counts it and the whole body.
     #[inline]
-    fn write_transport(&self, len: u32, payload: &[u8], out: &mut [u8]) {
+    fn write_transport(&self, len: u32, cover: Cover<'_>, out: &mut [u8]) {
         let (protocol, checksum_at) = match &self.transport {
             Transport::None => return,
             Transport::Tcp(tcp) => {
@@ -75,8 +177,8 @@ impl Packet {
                 (self.icmp_protocol(), 2)
             }
         };
-        let sum = self.pseudo(protocol, len).bytes(out).bytes(payload);
-        out[checksum_at..checksum_at + 2].copy_from_slice(&sum.field(protocol).to_be_bytes());
+        let checksum = self.covering(cover, protocol, len, out).to_be_bytes();
+        out[checksum_at..checksum_at + 2].copy_from_slice(&checksum);
     }
 
     /// ICMP and ICMPv6 are told apart by the network header.
@@ -96,8 +198,18 @@ impl Packet {
         }
     }
 
+    /// What goes into the checksum field of `header`, which is zero.
+    #[inline]
+    fn covering(&self, cover: Cover<'_>, protocol: u8, len: u32, header: &[u8]) -> u16 {
+        let pseudo = self.pseudo(protocol, len);
+        match cover {
+            Cover::Payload(payload) => pseudo.bytes(header).bytes(payload).field(protocol),
+            Cover::Pseudo => pseudo.fold(),
+        }
+    }
+
     /// Writes lengths and checksums into a copy of `extra.raw`.
-    fn fill_raw(&self, extra: &Extra, payload: &[u8], raw: &mut [u8]) {
+    fn fill_raw(&self, extra: &Extra, cover: Cover<'_>, raw: &mut [u8]) {
         let network_at = usize::from(extra.network_offset);
         let transport_at = usize::from(extra.transport_offset);
         let raw_len = raw.len();
@@ -126,8 +238,7 @@ impl Packet {
             Transport::Icmp(_) => (self.icmp_protocol(), 2),
         };
         transport[checksum_at..checksum_at + 2].fill(0);
-        let sum = self.pseudo(protocol, len).bytes(transport).bytes(payload);
-        let checksum = sum.field(protocol).to_be_bytes();
+        let checksum = self.covering(cover, protocol, len, transport).to_be_bytes();
         transport[checksum_at..checksum_at + 2].copy_from_slice(&checksum);
     }
 }

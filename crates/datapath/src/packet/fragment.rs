@@ -4,7 +4,7 @@
 use super::link::Link;
 use super::network::{Ipv4, Network, protocol};
 use super::transport::Transport;
-use super::{Body, Extra, Flaws, Meta, Packet};
+use super::{Body, Extra, Flaws, GsoType, Memory, Meta, Packet};
 
 /// IPv4 options that every fragment carries have this bit (RFC 791 section 3.1).
 const COPIED: u8 = 0x80;
@@ -18,16 +18,15 @@ const FRAGMENT_HEADER: usize = 8;
 impl Packet {
     /// Cuts an IPv4 packet, or a fragment, into fragments of at most `mtu` bytes.
     ///
-    /// `body` is what lies at [`Packet::body`], or nothing in simulation: the transport checksum
-    /// in the first fragment covers all of it. `None` if the packet is not IPv4, must not be
+    /// The transport checksum in the first fragment covers the whole body. `None` if the packet is not IPv4, must not be
     /// fragmented, or `mtu` has no room for eight bytes behind the header. A super-packet is cut
     /// into segments first.
-    pub fn fragment(&self, mtu: u32, body: &[u8]) -> Option<Fragments> {
+    pub fn fragment(&self, mtu: u32) -> Option<Fragments> {
         let Network::Ipv4(ip) = self.network else { return None };
         if ip.dont_fragment {
             return None;
         }
-        let (mut headers, network_at) = self.emitted(body);
+        let (mut headers, network_at) = self.emitted();
         let ip_len = usize::from(headers[network_at] & 0x0f) * 4;
         let pulled = headers.split_off(network_at + ip_len);
         self.cut_up(mtu, headers, network_at, pulled, None)
@@ -36,11 +35,11 @@ impl Packet {
     /// Cuts an IPv6 packet at its source into fragments of at most `mtu` bytes, with `id` in their
     /// fragment headers. Hop-by-hop options and what leads up to a routing header stand in each.
     ///
-    /// `body` is as for [`fragment`](Self::fragment). `None` if the packet is not IPv6, is a
+    /// `None` if the packet is not IPv6, is a
     /// fragment already, or `mtu` has no room for eight bytes behind the headers.
-    pub fn fragment_ipv6(&self, mtu: u32, id: u32, body: &[u8]) -> Option<Fragments> {
+    pub fn fragment_ipv6(&self, mtu: u32, id: u32) -> Option<Fragments> {
         let Network::Ipv6(_) = self.network else { return None };
-        let (mut headers, network_at) = self.emitted(body);
+        let (mut headers, network_at) = self.emitted();
         let next_at = unfragmentable(&headers[network_at..])? + network_at;
         let header_at = match next_at - network_at {
             NEXT_HEADER_AT => network_at + 40,
@@ -54,11 +53,10 @@ impl Packet {
     }
 
     /// The headers as they go out, and where the network header begins in them.
-    fn emitted(&self, body: &[u8]) -> (Vec<u8>, usize) {
+    fn emitted(&self) -> (Vec<u8>, usize) {
         assert!(self.segments() == 1, "a super-packet is segmented before it is fragmented");
         let mut headers = Vec::new();
-        self.emit(body, &mut headers);
-        headers.truncate(self.header_len() as usize);
+        self.emit_own_headers(&mut headers);
         let network_at = match &self.extra {
             Some(extra) if !extra.raw.is_empty() => usize::from(extra.network_offset),
             Some(extra) => self.link.len() as usize + 4 * extra.vlan.len(),
@@ -89,7 +87,9 @@ impl Packet {
             network: self.network,
             link: self.link,
             meta: self.meta,
-            body: self.body,
+            memory: self.memory,
+            gso_type: self.gso_type,
+            body: self.body.clone(),
             vlan: self.extra.as_ref().map_or_else(Vec::new, |extra| extra.vlan.clone()),
             flaws: self.flaws(),
             headers,
@@ -140,6 +140,8 @@ pub struct Fragments {
     network: Network,
     link: Link,
     meta: Meta,
+    memory: Memory,
+    gso_type: GsoType,
     body: Body,
     vlan: Vec<(u16, u16)>,
     /// What was wrong with the packet; its first fragment tells.
@@ -184,13 +186,10 @@ impl Iterator for Fragments {
             link: self.link,
             network: self.network_at(more),
             transport: Transport::None,
-            body: Body {
-                offset: self.body.offset + body_from,
-                len: len - (to - from),
-                ..self.body
-            },
-            meta: Meta { truesize, ..self.meta },
-            hash: 0,
+            body: self.body.window(body_from, len - (to - from)),
+            meta: Meta { truesize, hash: 0, ..self.meta },
+            memory: self.memory,
+            gso_type: self.gso_type,
             extra: self.extra(from as usize, to as usize, more),
         };
         self.at += len;

@@ -1,5 +1,7 @@
 //! What is parsed: the captured part of a frame, and what can be wrong with it from the start.
 
+use super::frames::FrameRef;
+
 /// A frame to parse: the bytes that were captured, and what they are a part of.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
@@ -7,10 +9,14 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// How long the frame was on the wire; more than `bytes` if the capture was cut (snaplen).
     pub original_len: u32,
-    /// The frame store that the packet's body will refer to.
-    pub store: u32,
-    /// Where in that store `bytes` begin.
+    /// The buffer that `bytes` lie in and the packet's body will refer to; `None` if the packet is to
+    /// have only its length.
+    pub buffer: Option<&'a FrameRef>,
+    /// Where in that buffer `bytes` begin.
     pub offset: u32,
+    /// The transport checksum is not looked at: the device has done so, or leaves it to whoever
+    /// sends the packet on (a partial checksum). It counts as right.
+    pub trusted: bool,
 }
 
 /// Why no packet can be made of a frame.
@@ -36,9 +42,9 @@ pub enum Malformed {
 }
 
 impl<'a> Frame<'a> {
-    /// A whole frame, in no store.
+    /// A whole frame, of whose payload only the length is kept.
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, original_len: bytes.len() as u32, store: 0, offset: 0 }
+        Self { bytes, original_len: bytes.len() as u32, buffer: None, offset: 0, trusted: false }
     }
 
     /// The same bytes as the beginning of a frame of `original_len` bytes.
@@ -46,9 +52,33 @@ impl<'a> Frame<'a> {
         Self { original_len, ..self }
     }
 
-    /// The same bytes, lying at `offset` of frame store `store`.
-    pub const fn stored(self, store: u32, offset: u32) -> Self {
-        Self { store, offset, ..self }
+    /// What lies in a buffer from `offset` on, without a copy: the packet's body will refer to it. In
+    /// front there may be what a device puts before a frame.
+    ///
+    /// # Panics
+    /// If the buffer is shorter.
+    pub fn lying_in(buffer: &'a FrameRef, offset: usize) -> Self {
+        let offset_in_buffer = offset as u32;
+        Self {
+            buffer: Some(buffer),
+            offset: offset_in_buffer,
+            ..Self::new(&buffer.bytes()[offset..])
+        }
+    }
+
+    /// The same, of whose transport checksum somebody else takes care.
+    pub const fn trusted(self) -> Self {
+        Self { trusted: true, ..self }
+    }
+
+    /// The same without its first `len` bytes, or nothing if it has fewer: a pseudo header.
+    pub fn without_first(self, len: usize) -> Self {
+        Self {
+            bytes: self.bytes.get(len..).unwrap_or_default(),
+            original_len: self.original_len.saturating_sub(len as u32),
+            offset: self.offset + len as u32,
+            ..self
+        }
     }
 
     /// This frame, if it is not shorter than its capture.
@@ -64,6 +94,12 @@ impl<'a> Frame<'a> {
 impl<'a> From<&'a [u8]> for Frame<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::new(bytes)
+    }
+}
+
+impl<'a> From<&'a FrameRef> for Frame<'a> {
+    fn from(buffer: &'a FrameRef) -> Self {
+        Self::lying_in(buffer, 0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::network::Network;
 use super::transport::{TcpFlags, Transport};
-use super::{Extra, Flaws, GsoType, Packet};
+use super::{Extra, Flaws, Frames, GsoType, Joined, Packet};
 
 /// A super-packet stays below this many bytes, network header included
 /// (`GRO_LEGACY_MAX_SIZE`, the default of `gro_max_size`).
@@ -24,11 +24,17 @@ const ENDING: TcpFlags = TcpFlags(
 /// `held` is to be flushed, and `next` held in its stead unless [`gro_ends`] says that it ends a
 /// super-packet itself. `max_size` is `gro_max_size`, usually [`GRO_MAX_SIZE`].
 ///
-/// A body is one window: payloads in a frame store merge only where they lie side by side.
-pub fn gro_merge(held: &mut Packet, next: &Packet, max_size: u32) -> bool {
+/// A body is one window: payloads that do not lie side by side are copied into a frame of `pool`,
+/// which is counted in `joined`; without a free frame there, they do not merge.
+pub fn gro_merge(
+    held: &mut Packet,
+    next: &Packet,
+    max_size: u32,
+    pool: &mut Frames,
+    joined: &mut Joined,
+) -> bool {
     let size = segment_size(held);
     let fits = same_headers(held, next)
-        && adjacent(held, next)
         && !gro_ends(held)
         && len_fits(size, next)
         && held.len() - held.link.len() + next.body.len < max_size;
@@ -36,7 +42,7 @@ pub fn gro_merge(held: &mut Packet, next: &Packet, max_size: u32) -> bool {
         return false;
     }
     let Some(gso_type) = merged_ids(held, next) else { return false };
-    match (&mut held.transport, &next.transport) {
+    match (&held.transport, &next.transport) {
         (Transport::Tcp(ours), Transport::Tcp(theirs)) => {
             let end = ours.seq + held.body.len;
             let differing = TcpFlags(ours.flags.0 ^ theirs.flags.0);
@@ -51,7 +57,6 @@ pub fn gro_merge(held: &mut Packet, next: &Packet, max_size: u32) -> bool {
             {
                 return false;
             }
-            ours.flags |= TcpFlags(theirs.flags.0 & (TcpFlags::FIN | TcpFlags::PSH).0);
         }
         (Transport::Udp(ours), Transport::Udp(theirs)) => {
             if ours != theirs || held.segments() >= UDP_GRO_MAX_SEGMENTS {
@@ -61,12 +66,17 @@ pub fn gro_merge(held: &mut Packet, next: &Packet, max_size: u32) -> bool {
         _ => return false,
     }
     let segments = held.segments() + next.segments();
-    held.body.len += next.body.len;
+    if !held.body.append(&next.body, pool, joined) {
+        return false;
+    }
+    if let (Transport::Tcp(ours), Some(theirs)) = (&mut held.transport, next.tcp()) {
+        ours.flags |= TcpFlags(theirs.flags.0 & (TcpFlags::FIN | TcpFlags::PSH).0);
+    }
     held.meta.gso_size = size as u16;
     held.meta.gso_segs = segments as u16;
-    held.meta.gso_type = gso_type;
+    held.gso_type = gso_type;
     if held.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::CWR)) {
-        held.meta.gso_type = gso_type | GsoType::ACC_ECN;
+        held.gso_type = gso_type | GsoType::ACC_ECN;
     }
     held.meta.truesize += next.meta.truesize;
     held.refresh_raw();
@@ -140,28 +150,22 @@ fn same_options(ours: &Extra, theirs: &Extra) -> bool {
         && ours.raw.get(options_at..) == theirs.raw.get(options_at..)
 }
 
-/// The payload of `next` lies right behind that of `held`.
-fn adjacent(held: &Packet, next: &Packet) -> bool {
-    let (ours, theirs) = (held.body, next.body);
-    ours.store == theirs.store && (ours.store == 0 || ours.offset + ours.len == theirs.offset)
-}
-
 /// IPv4 ids must count up; where fragments are forbidden they may also all be the same, but not
 /// first the one and then the other. `None` if they do neither.
 fn merged_ids(held: &Packet, next: &Packet) -> Option<GsoType> {
     let (Network::Ipv4(ours), Network::Ipv4(theirs)) = (&held.network, &next.network) else {
-        return Some(held.meta.gso_type);
+        return Some(held.gso_type);
     };
     if ours.more_fragments || ours.fragment_offset != 0 {
         return None;
     }
-    let fixed = held.meta.gso_type.contains(GsoType::FIXED_ID);
+    let fixed = held.gso_type.contains(GsoType::FIXED_ID);
     let first_merge = held.segments() == 1;
     let counts_up = theirs.id == ours.id.wrapping_add(held.segments() as u16);
     if counts_up && !fixed {
-        Some(held.meta.gso_type)
+        Some(held.gso_type)
     } else if ours.dont_fragment && theirs.id == ours.id && (fixed || first_merge) {
-        Some(held.meta.gso_type | GsoType::FIXED_ID)
+        Some(held.gso_type | GsoType::FIXED_ID)
     } else {
         None
     }

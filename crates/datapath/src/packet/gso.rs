@@ -2,7 +2,7 @@
 
 use super::network::Network;
 use super::transport::{TcpFlags, Transport};
-use super::{Body, Extra, Flaws, GsoType, Meta, Packet};
+use super::{Extra, Flaws, GsoType, Meta, Packet};
 
 impl Packet {
     /// Cuts a TCP or UDP super-packet into its segments, as `tcp_gso_segment` and
@@ -37,16 +37,12 @@ impl Packet {
         segment.link = self.link;
         segment.network = self.network;
         segment.transport = self.transport;
-        segment.hash = self.hash;
-        segment.body = Body {
-            offset: self.body.offset + start,
-            len: if last { self.body.len - start } else { size },
-            ..self.body
-        };
+        segment.memory = self.memory;
+        segment.gso_type = GsoType::NONE;
+        segment.body = self.body.window(start, if last { self.body.len - start } else { size });
         segment.meta = Meta {
             gso_size: 0,
             gso_segs: 0,
-            gso_type: GsoType::NONE,
             truesize: if last { self.meta.truesize - share * (count - 1) } else { share },
             ..self.meta
         };
@@ -58,7 +54,7 @@ impl Packet {
             extra.cut_trailer();
         }
         if let Network::Ipv4(ip) = &mut segment.network
-            && !self.meta.gso_type.contains(GsoType::FIXED_ID)
+            && !self.gso_type.contains(GsoType::FIXED_ID)
         {
             ip.id = ip.id.wrapping_add(index as u16);
         }
@@ -68,7 +64,7 @@ impl Packet {
                 tcp.flags = tcp.flags.without(TcpFlags::PSH | TcpFlags::FIN);
             }
             // With Accurate ECN, CWR is part of a counter and stays on every segment.
-            if index != 0 && !self.meta.gso_type.contains(GsoType::ACC_ECN) {
+            if index != 0 && !self.gso_type.contains(GsoType::ACC_ECN) {
                 tcp.flags = tcp.flags.without(TcpFlags::CWR);
             }
         }

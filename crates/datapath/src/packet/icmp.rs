@@ -1,11 +1,11 @@
 //! ICMP and ICMPv6 errors: what they quote.
 
 use super::flow::Flow;
-use super::link::{EtherType, Link};
+use super::link::EtherType;
 use super::network::{Network, protocol};
 use super::parse::{Parser, ip_ether_type};
 use super::transport::{Icmp, Transport};
-use super::{Body, Extra, Meta, Packet};
+use super::{Extra, Packet};
 use crate::packet::seq::Seq;
 
 /// Types of ICMP messages (RFC 792), as far as the datapath sends or acts on them.
@@ -80,18 +80,11 @@ impl Packet {
     /// An ICMP error about a packet, quoting at most `max_quote` bytes of it from its network
     /// header on (`icmp_send`, `icmp6_send`). Link-layer header: none yet.
     ///
-    /// `body` is what lies at the body of `about`, or nothing in simulation; the error's own body
-    /// is a piece of it. Whether there may be an error at all (RFC 1122 section 3.2.2) is for the
+    /// The error's own body is a piece of that of `about`. Whether there may be an error at all (RFC 1122 section 3.2.2) is for the
     /// caller to know.
-    pub fn icmp_error(
-        network: Network,
-        icmp: Icmp,
-        about: &Self,
-        body: &[u8],
-        max_quote: u32,
-    ) -> Self {
+    pub fn icmp_error(network: Network, icmp: Icmp, about: &Self, max_quote: u32) -> Self {
         let mut quote = Vec::new();
-        about.emit(body, &mut quote);
+        about.emit_own_headers(&mut quote);
         let network_at = match &about.extra {
             Some(extra) if !extra.raw.is_empty() => usize::from(extra.network_offset),
             Some(extra) => about.link.len() as usize + 4 * extra.vlan.len(),
@@ -101,21 +94,13 @@ impl Packet {
         let quoted_headers = &quote[network_at..header_end.min(network_at + max_quote as usize)];
         let room = max_quote - quoted_headers.len() as u32;
         let transport_offset = network.len() as u16;
-        let head = Self {
-            link: Link::None,
-            network,
-            transport: Transport::Icmp(icmp),
-            body: Body::default(),
-            meta: Meta::default(),
-            hash: 0,
-            extra: None,
-        };
+        let head = Self { network, transport: Transport::Icmp(icmp), ..Self::default() };
         let mut raw = Vec::with_capacity(head.header_len() as usize + quoted_headers.len());
         head.emit_headers(&mut raw);
         raw.extend_from_slice(quoted_headers);
         let extra = Extra { raw, transport_offset, recompute: true, ..Extra::default() };
         Self {
-            body: Body { len: about.body.len.min(room), ..about.body },
+            body: about.body.window(0, about.body.len.min(room)),
             extra: Some(Box::new(extra)),
             ..head
         }
@@ -178,7 +163,7 @@ mod tests {
             let about = packet(inner, tcp(TcpFlags::ACK), 1400);
             let store = payload(1400);
             let icmp = Icmp { kind, code: 0, rest: 1300 };
-            let error = Packet::icmp_error(outer, icmp, &about, &store, max_quote);
+            let error = Packet::icmp_error(outer, icmp, &about, max_quote);
             assert_eq!(error.len(), len);
             let sent = bytes(&error, &store);
             // The quote is the packet as it would have gone on, checksums and all.

@@ -6,9 +6,10 @@ pub struct MacAddr(pub [u8; 6]);
 
 /// The link-layer header in front of the network header, without VLAN tags.
 ///
-/// Every hop copies one to its packet: it is aligned so that it is copied whole, in one move.
+/// Every hop copies one to its packet. It takes 14 bytes there, and what a packet says of itself
+/// in two bytes lies behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[repr(align(8))]
+#[repr(align(2))]
 pub enum Link {
     /// No link-layer header (`ARPHRD_NONE`, TUN).
     #[default]

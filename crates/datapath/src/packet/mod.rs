@@ -2,8 +2,8 @@
 //!
 //! A [`Packet`] is what the kernel calls an `sk_buff`: headers that the datapath reads and edits,
 //! a [`Body`] that it can cut but not look into, and the few words of metadata (`skb->priority`,
-//! `gso_size`, …) that the layers pass to each other. In simulation a body is only a length;
-//! live it is a window on a frame.
+//! `gso_size`, …) that the layers pass to each other. In simulation a body is mostly only a length;
+//! live it is a window on a [frame](FrameRef).
 //!
 //! The hot headers fit in 128 bytes. Whatever does not fit (VLAN tags, long or unknown options,
 //! IPv6 extension headers, tunnels, fragments, and the raw bytes of any chain that our canonical
@@ -11,6 +11,7 @@
 //! input.
 
 mod arp;
+mod body;
 pub mod checksum;
 mod dissect;
 pub mod edit;
@@ -18,6 +19,7 @@ mod emit;
 mod flow;
 mod fragment;
 mod frame;
+mod frames;
 mod gro;
 mod gso;
 pub mod icmp;
@@ -32,10 +34,13 @@ pub(crate) mod testing;
 mod transport;
 
 pub use arp::{Arp, ArpOperation};
+pub use body::Body;
 pub use dissect::{FlowAddresses, FlowKeys};
+pub use emit::Partial;
 pub use flow::Flow;
 pub use fragment::Fragments;
 pub use frame::{Frame, Malformed};
+pub use frames::{FrameMut, FrameRef, Frames, Joined};
 pub use gro::{GRO_MAX_SIZE, gro_ends, gro_merge};
 pub use gso::Segments;
 pub use icmp::Quoted;
@@ -57,33 +62,20 @@ use crate::units::Instant;
 pub struct Packet {
     /// Link-layer header, without VLAN tags (those lie in [`Extra`]).
     pub link: Link,
+    /// Where the payload lies. Not in [`Meta`], where it would cost eight bytes.
+    pub memory: Memory,
+    /// `gso_type`: what is special about cutting this super-packet.
+    pub gso_type: GsoType,
     /// What the layers tell each other about the packet; never on the wire.
     pub meta: Meta,
     /// What the hot headers cannot hold; `None` for every ordinary packet.
     pub extra: Option<Box<Extra>>,
     /// Network-layer header.
     pub network: Network,
-    /// `skb->hash` as the sending socket drew it (`sk_txhash`, with `l4_hash`); 0 if none did. Qdiscs
-    /// take it in place of a hash of addresses and ports. Not in [`Meta`], where it would cost eight
-    /// bytes.
-    pub hash: u32,
     /// What follows the parsed headers.
     pub body: Body,
     /// Transport header.
     pub transport: Transport,
-}
-
-/// An opaque payload: `len` bytes at `offset` of frame store `store`.
-///
-/// Store 0 is the empty store of the simulator: only the length exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Body {
-    /// Which frame store the bytes lie in; 0 = nowhere (simulation).
-    pub store: u32,
-    /// Where they begin, in bytes.
-    pub offset: u32,
-    /// How many there are.
-    pub len: u32,
 }
 
 /// Metadata that travels with a packet inside one machine (`struct sk_buff`).
@@ -96,10 +88,6 @@ pub struct Meta {
     pub gso_size: u16,
     /// `gso_segs`: how many wire packets this stands for; 0 and 1 both mean one.
     pub gso_segs: u16,
-    /// `gso_type`: what is special about cutting this super-packet.
-    pub gso_type: GsoType,
-    /// Where the payload lies.
-    pub memory: Memory,
     /// How long from now on the packet is to wait before it leaves, in ns: the earliest departure
     /// time that its sender has set for fq (`skb->tstamp` on the way out). Saturates at 4.29 s.
     pub departs_in_ns: u32,
@@ -111,6 +99,9 @@ pub struct Meta {
     pub truesize: u32,
     /// The socket that is told when the packet has left (`skb->sk`); [`Meta::NO_OWNER`] if none.
     pub owner: u32,
+    /// `skb->hash` as the sending socket drew it (`sk_txhash`, with `l4_hash`); 0 if none did. Qdiscs
+    /// take it in place of a hash of addresses and ports.
+    pub hash: u32,
     /// `skb->tstamp`: when the packet entered the queue it is in (qdiscs measure sojourn by it).
     pub enqueued_at: Instant,
 }
@@ -214,6 +205,10 @@ impl Flaws {
     /// below eight, TCP's data offset is below five words.
     pub const TRANSPORT_HEADER: Self = Self(32);
 
+    /// It was [damaged](Packet::damage) here, after it was parsed or made, and is to have a wrong
+    /// checksum when it is sent on.
+    pub const DAMAGED: Self = Self(64);
+
     /// True if every flaw of `other` is there.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -222,6 +217,13 @@ impl Flaws {
     /// True if any flaw of `other` is there.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+}
+
+impl core::ops::BitOr for Flaws {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 }
 
@@ -238,13 +240,12 @@ impl Default for Meta {
             len: 0,
             gso_size: 0,
             gso_segs: 0,
-            gso_type: GsoType::NONE,
-            memory: Memory::Linear,
             departs_in_ns: 0,
             priority: 0,
             mark: 0,
             truesize: 0,
             owner: Self::NO_OWNER,
+            hash: 0,
             enqueued_at: Instant::ZERO,
         }
     }
@@ -260,11 +261,12 @@ impl Default for Packet {
     fn default() -> Self {
         Self {
             link: Link::None,
+            memory: Memory::Linear,
+            gso_type: GsoType::NONE,
             network: Network::Other(EtherType(0)),
             transport: Transport::None,
             body: Body::default(),
             meta: Meta::default(),
-            hash: 0,
             extra: None,
         }
     }
@@ -274,21 +276,21 @@ impl Packet {
     /// The caches are asked for it.
     #[inline]
     pub fn foresee(&self) {
-        prefetch_whole!(self, Self, hash);
+        prefetch_whole!(self, Self, gso_type);
     }
 
     /// Takes the packet out of its place; what stays there is of no use.
     #[inline]
     pub fn take(&mut self) -> Self {
-        let extra = self.extra.take();
-        Self { extra, ..*self }
+        let (extra, body) = (self.extra.take(), self.body.take());
+        Self { extra, body, ..*self }
     }
 
     /// Moves the packet from its place to another one; what stays is of no use. Field by field, so
     /// that it is copied once: a whole packet would first be put together beside.
     #[inline]
     pub fn move_to(&mut self, place: &mut Self) {
-        let Self { link, network, transport, body, meta, hash, extra } = self;
+        let Self { link, memory, gso_type, network, transport, body, meta, extra } = self;
         // Mostly there is none in either place, and nothing is written.
         if extra.is_some() || place.extra.is_some() {
             place.extra = extra.take();
@@ -296,9 +298,10 @@ impl Packet {
         place.link = *link;
         place.network = *network;
         place.transport = *transport;
-        place.body = *body;
+        body.move_to(&mut place.body);
+        place.memory = *memory;
+        place.gso_type = *gso_type;
         place.meta = *meta;
-        place.hash = *hash;
     }
 
     /// How many wire packets this one stands for: at least 1.

@@ -9,7 +9,7 @@ use super::frame::{Frame, Malformed};
 use super::link::{EtherType, Link, MacAddr};
 use super::network::{FlowLabel, Ipv4, Ipv6, Network, protocol};
 use super::transport::{Icmp, Tcp, TcpFlags, TcpOptions, Transport, Udp};
-use super::{Body, Extra, Flaws, Meta, Packet};
+use super::{Body, Extra, Flaws, GsoType, Memory, Meta, Packet};
 use crate::packet::seq::Seq;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
@@ -54,6 +54,7 @@ impl Packet {
             at += 4;
         }
         let mut parser = Parser::new(frame.bytes, frame.original_len as usize, at);
+        parser.trusted = frame.trusted;
         parser.network(ether_type);
         if !vlan.is_empty() && parser.body_at == at {
             // The flow dissector looks at what follows a tag.
@@ -71,6 +72,7 @@ impl Packet {
         let first = frame.bytes.first().copied();
         let ether_type = ip_ether_type(first).ok_or(Malformed::IpVersion { first })?;
         let mut parser = Parser::new(frame.bytes, frame.original_len as usize, 0);
+        parser.trusted = frame.trusted;
         parser.network(ether_type);
         Ok(parser.finish(Link::None, Vec::new(), 0, &frame))
     }
@@ -107,6 +109,8 @@ pub(super) struct Parser<'a> {
     flaws: Flaws,
     /// Whether checksums are looked at.
     verify: bool,
+    /// Transport checksums count as right.
+    trusted: bool,
     /// How many headers of tunnels or ICMP errors lie around this one.
     depth: u8,
 }
@@ -138,6 +142,7 @@ impl<'a> Parser<'a> {
             exact: true,
             flaws: if truncated { Flaws::TRUNCATED } else { Flaws::NONE },
             verify: true,
+            trusted: false,
             depth: 0,
         }
     }
@@ -462,6 +467,9 @@ impl<'a> Parser<'a> {
     /// the payload's first part.
     #[inline]
     fn check_payload(&mut self, protocol: u8, at: usize) {
+        if self.trusted {
+            return;
+        }
         let payload = self.payload();
         let len = self.body_end - self.body_at;
         if !self.verify || payload.len() != len {
@@ -535,12 +543,13 @@ impl<'a> Parser<'a> {
             network: self.network,
             transport: self.transport,
             body: Body {
-                store: frame.store,
+                frame: frame.buffer.cloned(),
                 offset: frame.offset + self.body_at as u32,
                 len: (self.body_end - self.body_at) as u32,
             },
             meta: Meta { len: frame.original_len, ..Meta::default() },
-            hash: 0,
+            memory: Memory::Linear,
+            gso_type: GsoType::NONE,
             extra,
         }
     }

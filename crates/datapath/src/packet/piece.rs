@@ -1,9 +1,9 @@
 //! Fragments as pieces of a packet, and the packet put together again (`ip_frag_reasm`,
 //! `ip6_frag_reasm`).
 
-use super::frame::Frame;
+use super::frames::{FrameRef, Joined};
 use super::network::{Ecn, Network, protocol};
-use super::{Body, Flaws, Packet};
+use super::{Flaws, Packet};
 
 /// Which piece of a packet a fragment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,38 +94,41 @@ impl Packet {
     /// The packet that `fragments` make, in their order, without gaps, with this ECN
     /// codepoint and IPv4's don't-fragment bit.
     ///
-    /// `None` if the payloads lie in a frame store, but not side by side: a body is one window.
-    pub fn join(fragments: &[Self], ecn: Ecn, dont_fragment: bool) -> Option<Self> {
+    /// Bytes are copied into a frame of their own, which is counted in `joined`, and the transport
+    /// checksum of the whole is looked at. `None` if one is not a fragment, or there are none.
+    pub fn join(
+        fragments: &[Self],
+        ecn: Ecn,
+        dont_fragment: bool,
+        joined: &mut Joined,
+    ) -> Option<Self> {
         let first = fragments.first()?;
         let pieces: Vec<Piece> = fragments.iter().map(Self::piece).collect::<Option<_>>()?;
-        let body = one_window(fragments, &pieces)?;
         let mut bytes = first.headers_of_whole(&pieces[0], dont_fragment);
         let headers_len = bytes.len();
         let total = headers_len + pieces.iter().map(|piece| piece.len as usize).sum::<usize>();
         for (fragment, piece) in fragments.iter().zip(&pieces) {
             let pulled = fragment.extra.as_ref().map_or(&[][..], |extra| &extra.raw);
             bytes.extend_from_slice(pulled.get(piece.payload_at..).unwrap_or(&[]));
-            if fragment.body.len > 0 && body.store != 0 {
-                break;
-            }
-            // In simulation a body is all zeroes.
-            bytes.resize(bytes.len() + fragment.body.len as usize, 0);
+            let end = bytes.len() + fragment.body.len as usize;
+            bytes.extend_from_slice(fragment.body.bytes());
+            // A body that is only a length is all zeroes.
+            bytes.resize(end, 0);
         }
         write_lengths(&mut bytes[..headers_len], total);
-        let offset = body.offset.wrapping_sub(headers_len as u32);
-        let frame = Frame::new(&bytes).captured_of(total as u32);
-        let mut whole = Self::parse_ip(frame).ok()?;
-        whole.body.store = body.store;
-        whole.body.offset = if body.store == 0 {
-            // In simulation it is a label, which comes with the first data.
-            let first = fragments.iter().map(|one| one.body).find(|body| body.len > 0);
-            first.map_or(0, |body| body.offset)
+        let mut whole = if fragments.iter().any(|one| one.body.frame.is_some()) {
+            joined.add(total - headers_len);
+            Self::parse_ip(&FrameRef::from(bytes)).ok()?
         } else {
-            offset.wrapping_add(total as u32 - whole.body.len)
+            let mut whole = Self::parse_ip(&bytes[..]).ok()?;
+            // The offset is a label, which comes with the first data.
+            let first = fragments.iter().map(|one| &one.body).find(|body| body.len > 0);
+            whole.body.offset = first.map_or(0, |body| body.offset);
+            whole
         };
         let damage = fragments.iter().any(|one| one.flaws().contains(Flaws::TRANSPORT_CHECKSUM));
         if damage {
-            whole.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
+            whole.damage();
         }
         whole.set_ecn(ecn);
         whole.set_link(first.link);
@@ -159,24 +162,6 @@ impl Packet {
         }
         bytes
     }
-}
-
-/// Where the payloads of fragments lie, if it is one window (its length is not meant).
-fn one_window(fragments: &[Packet], pieces: &[Piece]) -> Option<Body> {
-    let first = fragments.first()?.body;
-    let mut window: Option<(u32, u32)> = None;
-    for (fragment, piece) in fragments.iter().zip(pieces) {
-        let pulled = piece.len - fragment.body.len;
-        let start = fragment.body.offset.wrapping_sub(pulled);
-        if first.store != 0 {
-            let side_by_side = window.is_none_or(|(_, end)| end == start);
-            if fragment.body.store != first.store || !side_by_side {
-                return None;
-            }
-        }
-        window = Some((window.map_or(start, |(from, _)| from), start.wrapping_add(piece.len)));
-    }
-    window.map(|(offset, _)| Body { offset, ..first })
 }
 
 /// Writes the length field and, for IPv4, the header checksum.
@@ -244,15 +229,19 @@ mod tests {
 
     fn simulated(network: Network, transport: Transport, len: u32) -> Packet {
         let mut whole = packet(may_fragment(network), transport, len);
-        whole.body.store = 0;
+        whole.body.frame = None;
         whole.meta = crate::packet::Meta { len: whole.meta.len, ..Default::default() };
         whole
     }
 
+    fn join(cut: &[Packet]) -> Option<Packet> {
+        Packet::join(cut, cut[0].network.ecn(), false, &mut Joined::default())
+    }
+
     fn fragments(whole: &Packet, mtu: u32) -> Vec<Packet> {
         let cut = match whole.network {
-            Network::Ipv4(_) => whole.fragment(mtu, &[]),
-            _ => whole.fragment_ipv6(mtu, 77, &[]),
+            Network::Ipv4(_) => whole.fragment(mtu),
+            _ => whole.fragment_ipv6(mtu, 77),
         };
         cut.expect("may be fragmented").collect()
     }
@@ -296,10 +285,9 @@ mod tests {
         frame.splice(54..54, [protocol::UDP, 0, 5, 2, 0, 0, 1, 0]);
         let len = (frame.len() - 54) as u16;
         frame[18..20].copy_from_slice(&len.to_be_bytes());
-        let mut whole = Packet::parse_ethernet(&frame[..]).expect("parses");
+        let whole = Packet::parse_ethernet(&FrameRef::from(frame)).expect("parses");
         assert_eq!(whole.flaws(), Flaws::NONE);
-        whole.body.store = 0;
-        for one in whole.fragment_ipv6(200, 5, &frame[70..]).expect("may be cut") {
+        for one in whole.fragment_ipv6(200, 5).expect("may be cut") {
             let raw = &one.extra.as_ref().expect("has headers").raw;
             assert_eq!((raw[20], raw[54], raw[62]), (protocol::HOP_BY_HOP, 44, protocol::UDP));
             assert!(one.len() - 14 <= 200);
@@ -311,8 +299,8 @@ mod tests {
         let whole = simulated(ipv4(protocol::UDP), UDP, 3_000);
         let mut cut = fragments(&whole, 1500);
         cut[2].extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
-        let joined = Packet::join(&cut, whole.network.ecn(), false).expect("is simulated");
-        assert_eq!(joined.flaws(), Flaws::TRANSPORT_CHECKSUM);
+        let joined = join(&cut).expect("is simulated");
+        assert_eq!(joined.flaws(), Flaws::TRANSPORT_CHECKSUM | Flaws::DAMAGED);
     }
 
     #[test]
@@ -320,7 +308,7 @@ mod tests {
         let whole = simulated(ipv6(protocol::TCP), tcp(TcpFlags::ACK), 0);
         let cut = fragments(&whole, 56);
         assert!(cut.len() > 1);
-        assert_eq!(Packet::join(&cut, whole.network.ecn(), false), Some(whole));
+        assert_eq!(join(&cut), Some(whole));
     }
 
     proptest! {
@@ -334,7 +322,7 @@ mod tests {
             let cut = fragments(&whole, mtu);
             prop_assert!(cut.iter().all(|one| one.len() - 14 <= mtu));
             if cut.len() > 1 {
-                let joined = Packet::join(&cut, whole.network.ecn(), false).expect("is simulated");
+                let joined = join(&cut).expect("is simulated");
                 prop_assert_eq!(joined, whole);
             }
         }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::packet::seq::Seq;
 use core::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
 /// IPv4 without link header, don't-fragment set, id 100.
 pub fn ipv4(protocol: u8) -> Network {
@@ -42,16 +43,18 @@ pub fn tcp(flags: TcpFlags) -> Transport {
     })
 }
 
-/// A packet with `len` bytes of payload in store 1.
+/// The frame that payloads of tests lie in.
+static STORE: LazyLock<FrameRef> = LazyLock::new(|| FrameRef::from(payload(1 << 20)));
+
+/// A packet with the first `len` bytes of payload of the tests' frame.
 pub fn packet(network: Network, transport: Transport, len: u32) -> Packet {
     Packet {
         link: Link::Ethernet { dst: MacAddr([2; 6]), src: MacAddr([4; 6]) },
         network,
         transport,
-        body: Body { store: 1, offset: 0, len },
+        body: Body { frame: Some(STORE.clone()), offset: 0, len },
         meta: Meta { truesize: 1001 + len, ..Meta::default() },
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
     .finish()
 }

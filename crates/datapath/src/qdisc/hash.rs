@@ -20,8 +20,8 @@ impl FlowKey {
     /// not IP is one flow per EtherType.
     /// What the packet's socket has drawn goes before (`skb_get_hash`).
     pub fn hash(self, packet: &Packet) -> u32 {
-        if packet.hash != 0 {
-            return packet.hash;
+        if packet.meta.hash != 0 {
+            return packet.meta.hash;
         }
         let mut hasher = SipHasher13::new_with_keys(self.0, self.1);
         match packet.inner_flow().or_else(|| packet.flow()) {
@@ -59,7 +59,7 @@ mod tests {
     fn what_a_socket_drew_goes_before() {
         let key = FlowKey::new(&mut Rng::stream(1, 1));
         let mut packet = flow_frame(1000, 100, 0);
-        packet.hash = 77;
+        packet.meta.hash = 77;
         assert_eq!(key.hash(&packet), 77);
     }
 

@@ -133,7 +133,7 @@ mod tests {
             let mut queue = PacketQueue::default();
             let mut oracle = VecDeque::new();
             for (len, (step, in_place)) in (1..).zip(steps) {
-                let mut packet = Packet { body: Body { len, ..Body::default() }, ..Packet::default() };
+                let mut packet = Packet { body: Body::of_len(len), ..Packet::default() };
                 match step {
                     0 => {
                         oracle.push_front(packet.clone());

@@ -26,10 +26,9 @@ pub fn flow_frame(port: u16, len: u32, tos: u8) -> Packet {
             ..Ipv4::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2), 17)
         }),
         transport: Transport::Udp(Udp { src_port: port, dst_port: 2000 }),
-        body: Body { len: len - 42, ..Body::default() },
+        body: Body::of_len(len - 42),
         meta: Meta::default(),
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     };
     packet.meta.owner = Meta::NO_OWNER;
     packet.finish()

@@ -333,7 +333,7 @@ impl Sockets {
             socket.corked = Some(Corked { remote, bytes: gathered });
             return Poll::Ready(Ok(Return::value(len as i64)));
         }
-        let body = Body { len: gathered as u32, ..Body::default() };
+        let body = Body::of_len(gathered as u32);
         match host.udp_send(now, id, remote, body) {
             // The queue has dropped it: told only to those who want to know of errors.
             Ok(Enqueue::Dropped) if host.udp(id).is_some_and(|socket| socket.recverr) => {
@@ -370,7 +370,7 @@ impl Sockets {
             return Poll::Ready(Err(error.into()));
         }
         // Without a port there is nothing to read, and none is looked for.
-        let first = socket.id.and_then(|id| Some((id, *host.udp(id)?.first()?)));
+        let first = socket.id.and_then(|id| Some((id, host.udp(id)?.first()?.clone())));
         let Some((id, datagram)) = first else {
             if socket.shut.0 {
                 return Poll::Ready(Ok(Return::value(0)));

@@ -50,11 +50,11 @@ impl<'a> Segment<'a> {
             segments: packet.segments(),
             gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
             truesize: super::reassembly::truesize_of(
-                packet.meta.memory,
+                packet.memory,
                 packet.finished_header_len(),
                 packet.body.len,
             ),
-            memory: packet.meta.memory,
+            memory: packet.memory,
             ecn: packet.network.ecn(),
         })
     }

@@ -61,16 +61,16 @@ impl Connection {
         let gso_type =
             if segs > 1 && self.is_accurate() { GsoType::ACC_ECN } else { GsoType::NONE };
         let meta = Meta {
-            gso_type,
             gso_size: if segs > 1 { skb.gso_size } else { 0 },
             gso_segs: segs as u16,
-            memory: if len > 0 { Memory::Paged } else { Memory::Linear },
             departs_in_ns,
             truesize: skb.truesize,
             owner: self.id,
             ..self.meta()
         };
         let mut packet = self.packet(tcp, len, ecn, meta);
+        packet.gso_type = gso_type;
+        packet.memory = if len > 0 { Memory::Paged } else { Memory::Linear };
         let Handed { verdict, orphaned, paced } = cx.egress.transmit(cx.now, &mut packet);
         self.snd.paced_by_fq |= paced;
         if !orphaned {
@@ -320,9 +320,10 @@ impl Connection {
             link: Link::None,
             network,
             transport: Transport::Tcp(tcp),
-            body: Body { store: 0, offset: 0, len: payload },
-            meta: Meta { len, ..meta },
-            hash,
+            body: Body::of_len(payload),
+            memory: Memory::Linear,
+            gso_type: GsoType::NONE,
+            meta: Meta { len, hash, ..meta },
             extra: None,
         };
         if self.rare.is_some() || !self.config.socket.md5.is_empty() {

@@ -370,10 +370,9 @@ mod tests {
             link: Link::None,
             network: Network::Other(EtherType::IPV4),
             transport: Transport::None,
-            body: Body { len: 1000, ..Body::default() },
+            body: Body::of_len(1000),
             meta: Meta::default(),
-            hash: 0,
-            extra: None,
+            ..Packet::default()
         }
         .finish()
     }

@@ -102,7 +102,7 @@ pub fn flows_from_capture(bytes: &[u8]) -> Result<Input, InputError> {
     let mut known: HashMap<(RouteKey, Flow), usize> = HashMap::new();
     while let Some(record) = reader.next_record().map_err(wrong)? {
         let interface = &reader.interfaces()[record.interface];
-        let Some(Ok(packet)) = record.packet(interface, 0, 0) else {
+        let Some(Ok(packet)) = record.packet(interface) else {
             input.skipped += 1;
             continue;
         };

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use datapath::packet::{Ecn, Packet};
+use datapath::packet::{Ecn, FrameRef, Packet};
 use datapath::qdisc::{AnyQdisc, Backlog, Counted, Cx, Qdisc as _, Sched};
 use datapath::reason::Reason;
 use datapath::units::{Bytes, Instant, Rate};
@@ -71,6 +71,8 @@ pub struct Line {
     /// When the line has sent what it is sending.
     free_at: Instant,
     waiting: Vec<Option<Waiting>>,
+    /// What the body of a packet in each place is known by: duplicates share it.
+    names: Vec<FrameRef>,
     vacant: Vec<u32>,
     dropped: Vec<(Reason, Packet)>,
 }
@@ -84,6 +86,7 @@ impl Line {
             now: Instant::ZERO,
             free_at: Instant::ZERO,
             waiting: Vec::new(),
+            names: Vec::new(),
             vacant: Vec::new(),
             dropped: Vec::new(),
         }
@@ -102,11 +105,13 @@ impl Line {
         let ce = packet.network.ecn() == Ecn::Ce;
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.waiting.push(None);
-            self.waiting.len() as u32 - 1
+            let named = self.waiting.len() as u32;
+            self.names.push(FrameRef::numbered(named));
+            named - 1
         });
         // Duplicates of netem have no owner, but share the bytes.
         packet.meta.owner = slot;
-        packet.body.store = slot + 1;
+        packet.body.frame = Some(self.names[slot as usize].clone());
         self.waiting[slot as usize] = Some(Waiting { frame, came: now, ce, copies: 1 });
         let made_before = copies(self.qdisc.inner()).0;
         let mut dropped = std::mem::take(&mut self.dropped);
@@ -180,7 +185,7 @@ impl Line {
         reason: Option<Reason>,
         on_fate: &mut dyn FnMut(Fate<'_>),
     ) {
-        let slot = packet.body.store - 1;
+        let slot = packet.body.number() - 1;
         let place = &mut self.waiting[slot as usize];
         let waiting = place.as_mut().expect("a packet that waits has its frame");
         let marked = reason.is_none() && !waiting.ce && packet.network.ecn() == Ecn::Ce;

@@ -137,7 +137,7 @@ impl<'a> Source<'a> {
                 self.counts.others += 1;
                 continue;
             }
-            let Some(parsed) = record.packet(interface, 1, 0) else {
+            let Some(parsed) = record.packet(interface) else {
                 return Err(Error::Capture(format!(
                     "{}: packet {number} has link type {}, which is not known; known are Ethernet \
                      (1), raw IP (101, 228, 229) and Linux cooked captures (113, 276)",

@@ -78,7 +78,7 @@ impl Ping {
                 cx.host.ping_send(cx.now, socket, remote, number, self.size, self.tos)
             }
             Way::Udp { remote, .. } => {
-                let body = Body { len: self.size, offset: u32::from(number), ..Body::default() };
+                let body = Body { offset: u32::from(number), ..Body::of_len(self.size) };
                 cx.host.udp_send(cx.now, socket, remote, body)
             }
         };

@@ -70,7 +70,8 @@ impl App for UdpEcho {
         while let Some(datagram) = cx.host.datagram_read(ready.socket) {
             self.report.received += 1;
             self.report.receive(cx.now, u64::from(datagram.body.len));
-            if cx.host.udp_send(cx.now, ready.socket, datagram.from, datagram.body).is_ok() {
+            if cx.host.udp_send(cx.now, ready.socket, datagram.from, datagram.body.clone()).is_ok()
+            {
                 self.report.sent += 1;
                 self.report.sent_bytes += u64::from(datagram.body.len);
             }

@@ -55,14 +55,7 @@ impl LinkType {
             Self::LINUX_SLL2 => 20,
             _ => return None,
         };
-        let bytes = frame.bytes.get(skipped..).unwrap_or_default();
-        let behind = Frame {
-            bytes,
-            original_len: frame.original_len.saturating_sub(skipped as u32),
-            store: frame.store,
-            offset: frame.offset + skipped as u32,
-        };
-        Some(Packet::parse_ip(behind))
+        Some(Packet::parse_ip(frame.without_first(skipped)))
     }
 }
 

@@ -67,16 +67,10 @@ struct Clock {
 }
 
 impl Record {
-    /// The packet in this record, its body lying at `offset` of frame store `store`. `None` if
-    /// frames of this link type are not known.
-    pub fn packet(
-        &self,
-        interface: &Interface,
-        store: u32,
-        offset: u32,
-    ) -> Option<Result<Packet, Malformed>> {
-        let frame = Frame::new(&self.bytes).captured_of(self.original_len).stored(store, offset);
-        interface.link_type.parse(frame)
+    /// The packet in this record. Its body is a length, and says where in `bytes` it begins. `None`
+    /// if frames of this link type are not known.
+    pub fn packet(&self, interface: &Interface) -> Option<Result<Packet, Malformed>> {
+        interface.link_type.parse(Frame::new(&self.bytes).captured_of(self.original_len))
     }
 }
 

@@ -35,8 +35,7 @@ fn header(network: Network) -> Packet {
         transport: Transport::None,
         body: Body::default(),
         meta: Meta::default(),
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
 }
 
@@ -60,7 +59,7 @@ fn ipv6(protocol: u8) -> Packet {
 }
 
 fn with(packet: Packet, transport: Transport, len: u32) -> Packet {
-    Packet { transport, body: Body { len, ..Body::default() }, ..packet }.finish()
+    Packet { transport, body: Body::of_len(len), ..packet }.finish()
 }
 
 fn tcp(flags: TcpFlags, options: TcpOptions) -> Transport {
@@ -123,14 +122,14 @@ fn menagerie() -> Vec<Packet> {
         with(ipv6(protocol::UDP), udp, 101),
         with(ipv4(protocol::ICMP), echo(icmp::kind::ECHO_REQUEST), 56),
         with(ipv6(protocol::ICMPV6), echo(icmp::kind_v6::ECHO_REPLY), 56),
-        Packet::icmp_error(ipv4(protocol::ICMP).network, exceeded, &full, &[], 548),
-        Packet::icmp_error(ipv6(protocol::ICMPV6).network, too_big, &big, &[], 1232),
+        Packet::icmp_error(ipv4(protocol::ICMP).network, exceeded, &full, 548),
+        Packet::icmp_error(ipv6(protocol::ICMPV6).network, too_big, &big, 1232),
         fast_open,
         tagged.finish(),
         marked,
     ];
     packets.extend(big.segment());
-    packets.extend(datagram.fragment(1500, &[]).expect("may be fragmented"));
+    packets.extend(datagram.fragment(1500).expect("may be fragmented"));
     packets
 }
 
@@ -156,7 +155,7 @@ fn simulated_packets_come_back() {
         for (index, record) in records.iter().enumerate() {
             let packet = &packets[index / 2];
             assert_eq!(record.nanos, Some(1_000_000_001 * (index as u64 / 2)));
-            let parsed = record.packet(&interfaces[record.interface], 1, 0);
+            let parsed = record.packet(&interfaces[record.interface]);
             let parsed = parsed.expect("a known link type").expect("parses");
             assert_eq!(parsed.len(), record.original_len);
             assert_eq!(parsed.network, packet.network);

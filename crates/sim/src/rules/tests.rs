@@ -26,10 +26,9 @@ fn segment(relative: u32, len: u32, flags: TcpFlags) -> Packet {
             urgent: 0,
             options: TcpOptions::default(),
         }),
-        body: Body { len, ..Body::default() },
+        body: Body::of_len(len),
         meta: Meta::default(),
-        hash: 0,
-        extra: None,
+        ..Packet::default()
     }
     .finish()
 }

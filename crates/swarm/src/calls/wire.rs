@@ -68,7 +68,7 @@ impl Wires {
         }
         let mut packet = packet;
         if self.happens(self.config.corruption) {
-            packet.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
+            packet.damage();
         }
         if self.happens(self.config.duplication) {
             self.travel(left, from, packet.clone());

@@ -46,7 +46,7 @@ impl Average {
         let what = format!(
             "packet {} with {:?}: {marked} marked, {dropped} dropped early; the average is {} of \
              {min} to {max}, ecn {ecn} harddrop {harddrop} nodrop {nodrop}",
-            came.body.store,
+            came.body.number(),
             Ecn::from_bits(came.network.tos()),
             self.scaled >> wlog,
         );

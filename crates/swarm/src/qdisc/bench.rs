@@ -310,7 +310,7 @@ impl<'a> Bench<'a> {
         let Some(packet) = packet else { return Ok(None) };
         self.seen.packets += u64::from(packet.segments());
         self.seen.bytes += u64::from(packet.wire_len());
-        for part in [self.now.as_nanos(), packet.body.store.into(), packet.body.offset.into()] {
+        for part in [self.now.as_nanos(), packet.body.number().into(), packet.body.offset.into()] {
             self.digest.add(part);
         }
         if let Err(what) = self.ledger.leave(&packet, self.now, self.licence) {
@@ -372,7 +372,7 @@ impl<'a> Bench<'a> {
         for (reason, packet) in core::mem::take(&mut self.dropped) {
             self.seen.drops = self.seen.drops.wrapping_add(1);
             self.digest.add_text(reason.name());
-            self.digest.add(packet.body.store.into());
+            self.digest.add(packet.body.number().into());
             if let Err(what) = self.ledger.drop(&packet, self.licence) {
                 return self.broken("packets", format!("{}: {what}", reason.name()));
             }

@@ -91,7 +91,7 @@ impl Bench<'_> {
         match packet {
             None => Ok(()),
             Some(packet) => {
-                let number = packet.body.store;
+                let number = packet.body.number();
                 self.broken("wake", format!("packet {number} could have left before {wake:?}"))
             }
         }

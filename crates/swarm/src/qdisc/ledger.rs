@@ -74,14 +74,14 @@ impl Ledger {
         let packet = packet.clone();
         let arrived =
             Arrived { out: vec![0; segments], truesize: 0, packet, flow, epoch, not_before };
-        self.arrived.insert(arrived.packet.body.store, arrived);
+        self.arrived.insert(arrived.packet.body.number(), arrived);
     }
 
     /// A packet leaves at the front.
     pub fn leave(&mut self, packet: &Packet, now: Instant, licence: Licence) -> Result<(), String> {
         self.left.add(packet);
         self.count(packet, licence)?;
-        let number = packet.body.store;
+        let number = packet.body.number();
         let arrived = &self.arrived[&number];
         if now < arrived.not_before {
             return Err(format!(
@@ -128,7 +128,7 @@ impl Ledger {
 
     /// A packet comes out: as it went in, once, whole or as the segments that it had to be cut into.
     fn count(&mut self, packet: &Packet, licence: Licence) -> Result<(), String> {
-        let number = packet.body.store;
+        let number = packet.body.number();
         let Some(arrived) = self.arrived.get_mut(&number) else {
             return Err(format!("packet {number} came out, which never went in or is long gone"));
         };
@@ -191,14 +191,14 @@ fn compare(expected: &Packet, came: &Packet, licence: Licence) -> Result<(), Str
     came.set_tos(tos);
     came.meta.enqueued_at = expected.meta.enqueued_at;
     came.meta.departs_in_ns = expected.meta.departs_in_ns;
-    came.meta.memory = expected.meta.memory;
+    came.memory = expected.memory;
     came.meta.truesize = expected.meta.truesize;
     if licence.copies && came.meta.owner == Meta::NO_OWNER {
         came.meta.owner = expected.meta.owner;
     }
     if licence.damage
         && let Some(extra) = &mut came.extra
-        && extra.flaws == Flaws::TRANSPORT_CHECKSUM
+        && extra.flaws == Flaws::TRANSPORT_CHECKSUM | Flaws::DAMAGED
     {
         extra.flaws = Flaws::NONE;
         if **extra == Extra::default() {

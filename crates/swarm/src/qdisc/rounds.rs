@@ -42,7 +42,8 @@ impl Rounds {
             self.new.push_back(flow);
         }
         let expected = if self.is_over() { self.relieve() } else { Vec::new() };
-        let dropped: Vec<u32> = call.dropped.iter().map(|(_, packet)| packet.body.store).collect();
+        let dropped: Vec<u32> =
+            call.dropped.iter().map(|(_, packet)| packet.body.number()).collect();
         if expected == dropped {
             return Ok(());
         }
@@ -98,7 +99,7 @@ impl Rounds {
                     self.retire(flow, is_new);
                 }
                 None => {
-                    let number = packet.map(|packet| packet.body.store);
+                    let number = packet.map(|packet| packet.body.number());
                     let turn = self.flow(flow).queue.front().map(|waits| waits.number);
                     let what =
                         format!("it was the turn of {turn:?} of flow {flow}, not {number:?}");
@@ -114,7 +115,7 @@ impl Rounds {
     }
 
     fn is_first(&mut self, flow: u32, packet: &Packet) -> bool {
-        self.flow(flow).queue.front().is_some_and(|waits| waits.number == packet.body.store)
+        self.flow(flow).queue.front().is_some_and(|waits| waits.number == packet.body.number())
     }
 
     /// The first packet of a flow leaves or is dropped. What counts as waiting behind it are the bytes of
@@ -128,7 +129,7 @@ impl Rounds {
     ) -> Result<(), Broken> {
         let params = self.config.params;
         let Some(waits) = self.flow(flow).queue.pop_front() else {
-            return Err(("packets", format!("{} does not wait", packet.body.store)));
+            return Err(("packets", format!("{} does not wait", packet.body.number())));
         };
         let behind = self.all().map(|waits| waits.len).sum();
         self.flow(flow).standing.taken(&params, &waits, call.now, behind, left)
@@ -167,6 +168,6 @@ impl Rounds {
 /// Whatever else left or was dropped did so out of turn.
 fn nothing_else(other: Option<&Packet>) -> Result<(), Broken> {
     other.map_or(Ok(()), |other| {
-        Err(("rounds", format!("it was not the turn of {}", other.body.store)))
+        Err(("rounds", format!("it was not the turn of {}", other.body.number())))
     })
 }

@@ -48,7 +48,7 @@ impl Waits {
     pub fn new(packet: &Packet, now: Instant) -> Self {
         let tos = packet.network.tos();
         Self {
-            number: packet.body.store,
+            number: packet.body.number(),
             len: packet.wire_len(),
             truesize: packet.meta.truesize,
             came_at: now,
@@ -179,9 +179,9 @@ impl OneQueue {
     pub fn left(&mut self, call: &Call<'_>, packet: Option<&Packet>) -> Result<(), Broken> {
         let dropped = call.dropped.iter().map(|(_, packet)| (packet, None));
         for (taken, left) in dropped.chain(packet.map(|packet| (packet, Some(packet)))) {
-            let waits = self.queue.pop_front().filter(|waits| waits.number == taken.body.store);
+            let waits = self.queue.pop_front().filter(|waits| waits.number == taken.body.number());
             let Some(waits) = waits else {
-                return Err(("packets", format!("{} is not the oldest", taken.body.store)));
+                return Err(("packets", format!("{} is not the oldest", taken.body.number())));
             };
             let behind = self.queue.iter().map(|waits| waits.len).sum();
             self.standing.taken(&self.config.params, &waits, call.now, behind, left)?;

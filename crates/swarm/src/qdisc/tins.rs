@@ -72,7 +72,7 @@ impl Tins {
     /// A packet came.
     pub fn entered(&mut self, _: &Call<'_>, cake: &Cake, came: &Packet) -> Result<(), Broken> {
         if Ecn::from_bits(came.network.tos()) == Ecn::Ce {
-            self.came_marked.insert(came.body.store);
+            self.came_marked.insert(came.body.number());
         }
         let pieces = if self.config.split_gso { came.segments() } else { 1 };
         let mut expected = self.entered.clone();
@@ -85,7 +85,7 @@ impl Tins {
         let what = format!(
             "packet {} of DSCP {} and mark {:#x} belongs to tin {tin}: {:?} were expected to have \
              entered, {:?} are counted",
-            came.body.store,
+            came.body.number(),
             came.network.tos() >> 2,
             came.meta.mark,
             expected,
@@ -100,7 +100,7 @@ impl Tins {
             && Ecn::from_bits(packet.network.tos()) == Ecn::Ce
         {
             self.marks += 1;
-            self.new_marks += u64::from(!self.came_marked.contains(&packet.body.store));
+            self.new_marks += u64::from(!self.came_marked.contains(&packet.body.number()));
         }
         let counted = marked(cake).wrapping_sub(self.marked);
         if (self.new_marks..=self.marks).contains(&counted) {

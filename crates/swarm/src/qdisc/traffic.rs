@@ -241,7 +241,7 @@ impl Flow {
             link: Link::Ethernet { dst: mac(2), src: mac(1) },
             network: self.network(number),
             transport: self.transport(arrival, number),
-            body: Body { store: number + 1, offset: 0, len },
+            body: Body { frame: Some(FrameRef::numbered(number + 1)), offset: 0, len },
             meta: Meta {
                 gso_size: if segments > 1 { bytes as u16 } else { 0 },
                 gso_segs: if segments > 1 { segments as u16 } else { 0 },
@@ -278,7 +278,7 @@ impl Flow {
         let total = (header_len + rest.len()) as u16;
         let mut header = vec![0x40 | (header_len / 4) as u8, self.tos];
         header.extend(total.to_be_bytes());
-        let from = self.from + self.one_of(plain.body.store - 1) % HOSTS;
+        let from = self.from + self.one_of(plain.body.number() - 1) % HOSTS;
         header.extend([0, 0, 0x40, 0, 64, next, 0, 0, 10, 0, 0, from, 10, 0, 1, self.to]);
         // Three no-operations and the end of the list.
         header.extend(if header_len > 20 { &[1, 1, 1, 0][..] } else { &[] });
@@ -294,7 +294,7 @@ impl Flow {
         let Meta { len, truesize, .. } = read.meta;
         let truesize = truesize.max(plain.meta.truesize);
         Packet {
-            body: Body { store: plain.body.store, offset: 0, ..read.body },
+            body: Body { frame: plain.body.frame.clone(), offset: 0, ..read.body },
             meta: Meta { len, truesize, ..plain.meta },
             hash: plain.hash,
             ..read

@@ -106,8 +106,7 @@ impl Host {
             transport: Transport::Tcp(header),
             body: Body::default(),
             meta: Meta { owner: Meta::NO_OWNER, ..Meta::default() },
-            hash: 0,
-            extra: None,
+            ..Packet::default()
         };
         self.ip_output(now, reset.finish());
     }

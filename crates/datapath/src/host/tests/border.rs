@@ -203,7 +203,7 @@ fn owed_room_is_kept_in_order() {
 fn a_waiting_sockets_packet_is_told_of() {
     let mut host = idle_router();
     let id = host.udp_bind(ms(0), at("0.0.0.0:6")).expect("free");
-    let body = Body { len: 100, ..Body::default() };
+    let body = Body::of_len(100);
     host.udp_send(ms(0), id, at("10.0.2.2:9"), body).expect("room");
     assert_eq!(sent(&mut host, ms(0)).len(), 1);
     assert!(!host.credit_at(ms(0), Port(1), ms(5)));

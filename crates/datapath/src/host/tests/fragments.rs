@@ -34,7 +34,7 @@ fn whole(ipv6: bool, port: u16) -> Packet {
     Packet {
         network,
         transport: Transport::Udp(Udp { src_port: 4000, dst_port: port }),
-        body: Body { len: 100, ..Body::default() },
+        body: Body::of_len(100),
         ..Packet::default()
     }
     .finish()
@@ -542,7 +542,7 @@ fn a_datagram_larger_than_the_link_goes_in_fragments() {
         let id = ids[usize::from(ipv6)];
         host.udp_socket(id).expect("open").pmtu_discovery = discovery;
         let remote = SocketAddr::new(if ipv6 { V6[0].into() } else { V4[0].into() }, 6000);
-        let body = Body { len, ..Body::default() };
+        let body = Body::of_len(len);
         let result = host.udp_send(ms(0), id, remote, body).map(|_| ());
         let packets: Vec<Packet> = sent(&mut host, ms(0)).into_iter().map(|(_, it)| it).collect();
         (result, packets)
@@ -603,9 +603,9 @@ proptest! {
         datagram.body.len = len;
         let datagram = datagram.finish();
         let cut = if ipv6 {
-            datagram.fragment_ipv6(mtu, 9, &[])
+            datagram.fragment_ipv6(mtu, 9)
         } else {
-            datagram.fragment(mtu, &[])
+            datagram.fragment(mtu)
         };
         let fragments: Vec<Packet> = cut.expect("may be cut").collect();
         prop_assume!(fragments.len() > 1 && fragments.len() < 60);

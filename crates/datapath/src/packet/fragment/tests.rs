@@ -29,7 +29,7 @@ fn a_ping_of_three_fragments() {
     let udp = Transport::Udp(Udp { src_port: 1, dst_port: 2 });
     let whole = packet(may_fragment(ipv4(protocol::UDP)), udp, 3000);
     let lens: Vec<_> =
-        whole.fragment(1500, &[]).expect("may be fragmented").map(|one| one.len() - 14).collect();
+        whole.fragment(1500).expect("may be fragmented").map(|one| one.len() - 14).collect();
     // 1480 bytes each of 3008 behind a header of 20.
     assert_eq!(lens, [1500, 1500, 68]);
 }
@@ -37,11 +37,11 @@ fn a_ping_of_three_fragments() {
 #[test]
 fn what_is_not_fragmented() {
     let whole = packet(ipv4(protocol::TCP), tcp(TcpFlags::ACK), 3000);
-    assert!(whole.fragment(1500, &[]).is_none());
+    assert!(whole.fragment(1500).is_none());
     let whole = packet(may_fragment(ipv4(protocol::TCP)), tcp(TcpFlags::ACK), 3000);
-    assert!(whole.fragment(27, &[]).is_none());
-    assert_eq!(whole.fragment(3052, &[]).expect("fits").count(), 1);
-    assert_eq!(whole.fragment(3051, &[]).expect("is cut").count(), 2);
+    assert!(whole.fragment(27).is_none());
+    assert_eq!(whole.fragment(3052).expect("fits").count(), 1);
+    assert_eq!(whole.fragment(3051).expect("is cut").count(), 2);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn options_go_where_they_belong() {
     let total = (frame.len() - 14) as u16;
     frame[16..18].copy_from_slice(&total.to_be_bytes());
     let whole = Packet::parse_ethernet(&frame[..]).expect("parses");
-    let fragments: Vec<_> = whole.fragment(76, &frame[50..]).expect("may be fragmented").collect();
+    let fragments: Vec<_> = whole.fragment(76).expect("may be fragmented").collect();
     let seen: Vec<_> = fragments
         .iter()
         .map(|one| one.extra.as_ref().expect("has options").raw[34..42].to_vec())
@@ -73,7 +73,7 @@ proptest! {
         let whole = packet(may_fragment(ipv4(protocol::TCP)), tcp(TcpFlags::ACK), len);
         let store = payload(len);
         let bytes_of_whole = bytes(&whole, &store);
-        let fragments: Vec<_> = whole.fragment(mtu, &store).unwrap().collect();
+        let fragments: Vec<_> = whole.fragment(mtu).unwrap().collect();
         let on_wire: Vec<_> = fragments.iter().map(|one| bytes(one, &store)).collect();
         prop_assert!(on_wire.iter().all(|one| one.len() <= mtu as usize + 14));
         prop_assert_eq!(&reassembled(&on_wire), &bytes_of_whole[34..]);
@@ -81,13 +81,9 @@ proptest! {
         prop_assert_eq!(truesize, whole.meta.truesize);
 
         // A fragment of a fragment is one too.
-        let body_of = |one: &Packet| {
-            let from = one.body.offset as usize;
-            store[from..from + one.body.len as usize].to_vec()
-        };
         let smaller: Vec<_> = fragments
             .iter()
-            .flat_map(|one| one.fragment(again, &body_of(one)).unwrap())
+            .flat_map(|one| one.fragment(again).unwrap())
             .map(|one| bytes(&one, &store))
             .collect();
         prop_assert_eq!(&reassembled(&smaller), &bytes_of_whole[34..]);

@@ -32,7 +32,7 @@ fn tcp_segments_differ_as_the_kernel_has_it() {
 #[test]
 fn types_keep_id_and_cwr() {
     let mut big = super_packet(ipv4(protocol::TCP), TcpFlags::ACK | TcpFlags::CWR, 3000, 1000);
-    big.meta.gso_type = GsoType::FIXED_ID | GsoType::ACC_ECN;
+    big.gso_type = GsoType::FIXED_ID | GsoType::ACC_ECN;
     for segment in big.segment() {
         assert!(matches!(segment.network, Network::Ipv4(ip) if ip.id == 100));
         assert!(segment.tcp().expect("TCP").flags.contains(TcpFlags::CWR));

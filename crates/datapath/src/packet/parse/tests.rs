@@ -1,4 +1,5 @@
 use super::*;
+use crate::packet::FrameRef;
 use crate::packet::testing::{bytes, ipv4, ipv6, packet, payload, tcp};
 
 /// A TCP segment with 10 bytes of payload, as an Ethernet frame.
@@ -125,14 +126,15 @@ fn ipv4_headers_right_and_wrong() {
 fn a_cut_capture_keeps_the_lengths_of_the_wire() {
     let whole = frame(ipv4(protocol::TCP));
     for (captured, is_ip, is_tcp) in [(14, false, false), (34, true, false), (66, true, true)] {
-        let cut = Frame::new(&whole[..captured]).captured_of(76).stored(3, 100);
+        let buffer = FrameRef::from([&[0; 100], &whole[..captured]].concat());
+        let cut = Frame::lying_in(&buffer, 100).captured_of(76);
         let packet = Packet::parse_ethernet(cut).expect("has an Ethernet header");
         assert_eq!(packet.network.src().is_some(), is_ip);
         assert_eq!(packet.tcp().is_some(), is_tcp);
         assert!(packet.flaws().contains(Flaws::TRUNCATED));
         assert_eq!((packet.len(), packet.header_len() + packet.body.len), (76, 76));
         let body_at = 100 + packet.header_len();
-        assert_eq!(packet.body, Body { store: 3, offset: body_at, len: packet.body.len });
+        assert_eq!((packet.body.frame, packet.body.offset), (Some(buffer), body_at));
     }
 }
 

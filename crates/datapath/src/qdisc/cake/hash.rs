@@ -81,7 +81,7 @@ impl FlowKeys {
     /// addresses and ports before translation.
     #[inline]
     pub fn of(packet: &Packet, conntrack: Option<&dyn Conntrack>) -> Self {
-        let mut keys = Self { seen: packet.flow_keys(), drawn: packet.hash };
+        let mut keys = Self { seen: packet.flow_keys(), drawn: packet.meta.hash };
         if let Some(conntrack) = conntrack {
             keys.translate_back(packet, conntrack);
         }

@@ -15,7 +15,7 @@ pub use random::{Chance, Correlated, DelayTable, FourState, Gemodel, Loss, TABLE
 use super::fifo::{Fifo, FifoKind};
 use super::queue::PacketQueue;
 use super::{Backlog, Cx, Enqueue, Qdisc, Sched, Stats};
-use crate::packet::{Flaws, Meta, Packet};
+use crate::packet::{Meta, Packet};
 use crate::reason::Reason;
 use crate::rng::Rng;
 use crate::units::{Duration, Instant};
@@ -158,13 +158,13 @@ impl Netem {
             return self.queue(packet, cx);
         }
         if packet.segments() == 1 {
-            damage(&mut packet);
+            packet.damage();
             return self.queue(packet, cx);
         }
         let mut verdict = Enqueue::Dropped;
         for (nth, mut segment) in packet.segment().enumerate() {
             if nth == 0 {
-                damage(&mut segment);
+                segment.damage();
             }
             if self.queue(segment, cx) == Enqueue::Queued {
                 verdict = Enqueue::Queued;
@@ -363,11 +363,6 @@ impl Qdisc for Netem {
     fn stats(&self) -> Stats {
         self.stats
     }
-}
-
-/// Flips a bit somewhere behind the network header, as far as anyone can tell.
-fn damage(packet: &mut Packet) {
-    packet.extra.get_or_insert_default().flaws |= Flaws::TRANSPORT_CHECKSUM;
 }
 
 impl SlotState {

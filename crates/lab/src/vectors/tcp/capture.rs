@@ -49,7 +49,7 @@ pub fn read_capture(path: &Path) -> Result<Vec<Seen>, Error> {
     while let Some(record) = reader.next_record().map_err(|error| unreadable(error.to_string()))? {
         let interface = &reader.interfaces()[record.interface];
         let packet = record
-            .packet(interface, 0, 0)
+            .packet(interface)
             .and_then(Result::ok)
             .ok_or_else(|| unreadable(format!("packet {} is not TCP", seen.len())))?;
         let time = record.nanos.unwrap_or_default();
