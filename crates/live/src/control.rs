@@ -31,6 +31,7 @@ pub struct Control {
 struct Client {
     stream: UnixStream,
     said: Vec<u8>,
+    gone: bool,
 }
 
 impl Control {
@@ -60,21 +61,29 @@ impl Control {
         epoll.add(self.listener.as_fd(), TOKENS, Epoll::READ)
     }
 
-    /// Something has happened by `token`. A whole command is given to `answer`, which says whether it
-    /// was right, and what is to be printed.
-    pub fn serve(&mut self, token: u64, epoll: &Epoll, answer: impl FnOnce(&str) -> (bool, String)) {
-        let Some(index) = token.checked_sub(TOKENS + 1) else { return self.accept(epoll) };
-        let place = &mut self.clients[index as usize];
-        let Some(client) = place else { return };
-        if let Some(command) = client.command() {
-            let (right, text) = answer(command.trim());
-            let head = if right { "0\n" } else { "2\n" };
-            // Its buffer holds every answer of ours; who has gone does not want it.
-            let _ = client.stream.write_all(format!("{head}{text}").as_bytes());
-            *place = None;
-        } else if client.has_gone() {
+    /// Something has happened by `token`: a whole command, if there is one, to be answered by
+    /// [`reply`](Self::reply) with the same token.
+    pub fn request(&mut self, token: u64, epoll: &Epoll) -> Option<String> {
+        let Some(index) = token.checked_sub(TOKENS + 1) else {
+            self.accept(epoll);
+            return None;
+        };
+        let place = self.clients.get_mut(index as usize)?;
+        let client = place.as_mut()?;
+        let command = client.command();
+        if command.is_none() && (client.gone || client.said.len() >= LONGEST) {
             *place = None;
         }
+        command
+    }
+
+    /// Answers: whether the command was right, and what is to be printed. The connection ends.
+    pub fn reply(&mut self, token: u64, right: bool, text: &str) {
+        let client = token.checked_sub(TOKENS + 1).map(|index| self.clients[index as usize].take());
+        let Some(mut client) = client.flatten() else { return };
+        let head = if right { "0\n" } else { "2\n" };
+        // Its buffer holds every answer of ours; who has gone does not want it.
+        let _ = client.stream.write_all(format!("{head}{text}").as_bytes());
     }
 
     fn accept(&mut self, epoll: &Epoll) {
@@ -83,7 +92,7 @@ impl Control {
         let token = TOKENS + 1 + index as u64;
         let ready = stream.set_nonblocking(true);
         if ready.and_then(|()| epoll.add(stream.as_fd(), token, Epoll::READ)).is_ok() {
-            self.clients[index] = Some(Client { stream, said: Vec::new() });
+            self.clients[index] = Some(Client { stream, said: Vec::new(), gone: false });
         }
     }
 }
@@ -100,18 +109,16 @@ impl Client {
         let mut piece = [0; 4_096];
         while self.said.len() < LONGEST {
             match self.stream.read(&mut piece) {
-                Ok(0) | Err(_) => break,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Ok(0) | Err(_) => {
+                    self.gone = true;
+                    break;
+                }
                 Ok(len) => self.said.extend_from_slice(&piece[..len]),
             }
         }
         let end = self.said.iter().position(|byte| *byte == b'\n')?;
-        Some(String::from_utf8_lossy(&self.said[..end]).into_owned())
-    }
-
-    fn has_gone(&mut self) -> bool {
-        let still = self.stream.read(&mut [0]);
-        self.said.len() >= LONGEST
-            || !matches!(still, Err(error) if error.kind() == ErrorKind::WouldBlock)
+        Some(String::from_utf8_lossy(&self.said[..end]).trim().to_owned())
     }
 }
 
@@ -156,10 +163,10 @@ mod tests {
         while !done {
             let tokens: Vec<u64> = epoll.wait(false).unwrap().map(|(token, _)| token).collect();
             for token in tokens {
-                control.serve(token, &epoll, |command| {
+                if let Some(command) = control.request(token, &epoll) {
                     done = command == "say it";
-                    (true, format!("{command}!"))
-                });
+                    control.reply(token, true, &format!("{command}!"));
+                }
             }
         }
         assert_eq!(asking.join().unwrap(), (true, "say it!".to_owned()));

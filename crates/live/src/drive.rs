@@ -14,8 +14,9 @@ use datapath::host::{Bridge, PortConfig};
 use datapath::node::{Poll, Port, Rx};
 use datapath::packet::Packet;
 use datapath::units::{Duration, Instant};
-use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// How a run is to be.
@@ -37,14 +38,13 @@ pub struct Driver {
     pools: Pools,
     epoll: Epoll,
     timer: Timer,
-    /// Readable once the end has come.
-    stop: OwnedFd,
+    /// Readable once the end has come; never waited for.
+    stop: UnixStream,
     control: Option<Control>,
     capture: Option<Capture>,
     account: Account,
     phase: Phase,
     packets: Vec<Packet>,
-    place: Packet,
 }
 
 /// A device, and what is waited for there.
@@ -80,7 +80,7 @@ impl Driver {
         devices: [Device; 2],
         pools: Pools,
         names: Names,
-        stop: OwnedFd,
+        stop: UnixStream,
         settings: Settings,
     ) -> io::Result<Self> {
         let port = |device: &Device| PortConfig { mtu: device.mtu(), ..PortConfig::default() };
@@ -101,7 +101,6 @@ impl Driver {
             account: Account { began: now, now, ..Account::default() },
             phase: Phase::Running,
             packets: Vec::with_capacity(2 * RING),
-            place: Packet::default(),
         })
     }
 
@@ -150,7 +149,9 @@ impl Driver {
         for port in PORTS {
             self.bridge.take_down(now, port);
             let left = self.ends[usize::from(port.0)].device.ring_len() as u64;
-            self.account.directions[usize::from(port.0)].left += left;
+            let direction = &mut self.account.directions[usize::from(port.0)];
+            direction.left += left;
+            direction.sent.packets -= left;
         }
         self.poll(now);
         let written = self.capture.take().map_or(Ok(()), Capture::finish);
@@ -226,8 +227,8 @@ impl Driver {
 
     /// Hears all that the bridge has to say.
     fn poll(&mut self, now: Instant) -> Instant {
-        let mut place = std::mem::take(&mut self.place);
-        let idle = loop {
+        let mut place = Packet::default();
+        loop {
             match self.bridge.poll(now, &mut place) {
                 Poll::Send { port, .. } => {
                     // A file that is full is told at the end, when it is written out.
@@ -242,14 +243,10 @@ impl Driver {
                         _ => *direction.dropped.entry(reason).or_default() += packets,
                     }
                 }
-                Poll::Idle(next) => break next,
+                Poll::Idle(next) => return next,
                 said @ (Poll::Ready(_) | Poll::Event(_)) => unreachable!("no bridge says {said:?}"),
             }
-        };
-        // What it held goes back to its pool.
-        place = Packet::default();
-        self.place = place;
-        idle
+        }
     }
 
     fn send(&mut self, port: Port, packet: &Packet) -> Result<(), Fault> {
@@ -326,7 +323,7 @@ impl Driver {
             match token {
                 TIMER => self.timer.clear(),
                 STOP => self.begin_to_end()?,
-                token if token >= TOKENS => self.serve(token),
+                token if token >= TOKENS => self.serve(token)?,
                 _ => {}
             }
         }
@@ -334,13 +331,13 @@ impl Driver {
     }
 
     /// Answers a client of the control socket.
-    fn serve(&mut self, token: u64) {
-        let Some(mut control) = self.control.take() else { return };
-        let mut stops = false;
-        let epoll = std::mem::replace(&mut self.epoll, Epoll::none());
-        control.serve(token, &epoll, |command| match command {
+    fn serve(&mut self, token: u64) -> Result<(), Fault> {
+        let control = self.control.as_mut();
+        let command = control.and_then(|control| control.request(token, &self.epoll));
+        let Some(command) = command else { return Ok(()) };
+        let (right, text) = match &*command {
             "stop" => {
-                stops = true;
+                self.begin_to_end()?;
                 (true, String::new())
             }
             "show" => (true, self.shown(false)),
@@ -354,13 +351,11 @@ impl Driver {
                     Err(wrong) => (false, format!("{}\n{}", wrong.column, wrong.message)),
                 }
             }
-        });
-        self.epoll = epoll;
-        self.control = Some(control);
-        if stops {
-            // Nothing is read any more from devices: an error here ends the loop all the same.
-            let _ = self.begin_to_end();
+        };
+        if let Some(control) = &mut self.control {
+            control.reply(token, right, &text);
         }
+        Ok(())
     }
 
     fn shown(&mut self, json: bool) -> String {
@@ -372,7 +367,7 @@ impl Driver {
 
     /// From now on nothing is taken in. A second time ends at once.
     fn begin_to_end(&mut self) -> Result<(), Fault> {
-        let _ = sys::empty(self.stop.as_fd());
+        let _nothing = self.stop.read(&mut [0; 64]);
         if self.phase != Phase::Running {
             self.phase = Phase::Over;
             return Ok(());

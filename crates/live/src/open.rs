@@ -43,14 +43,14 @@ impl Opened {
 }
 
 /// Opens a device: an interface's name, `tap:NAME` or `tun:NAME` for one that is made, or
-/// `file:INPUT,OUTPUT` for captures.
+/// `file:INPUT,OUTPUT` for captures. What is made gets this MTU.
 ///
 /// # Errors
 /// With the name and what to do about it.
-pub fn open(name: &str, pools: &mut Pools) -> Result<Opened, Fault> {
+pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
     let unlocked = |device| Opened { device, lock: None };
     let made = |name: &str, tap| {
-        let opened = Tun::open(name, tap).map_err(|error| refused(name, "make it", &error));
+        let opened = Tun::open(name, tap, mtu).map_err(|error| refused(name, "make it", &error));
         opened.map(|tun| unlocked(Device::Tun(tun)))
     };
     if let Some(name) = name.strip_prefix("tap:") {
@@ -70,9 +70,10 @@ pub fn open(name: &str, pools: &mut Pools) -> Result<Opened, Fault> {
     open_interface(name, pools)
 }
 
-/// The largest MTU that a device of this name will have, as far as it is known beforehand.
-pub fn mtu_of(name: &str) -> u32 {
-    sys::facts(name).map_or(1_500, |facts| facts.mtu)
+/// The largest MTU of those of these devices that exist; 1500 if none does.
+pub fn largest_mtu(names: &[String]) -> u32 {
+    let known = names.iter().filter_map(|name| sys::facts(name).ok());
+    known.map(|facts| facts.mtu).max().unwrap_or(1_500)
 }
 
 fn open_interface(name: &str, pools: &mut Pools) -> Result<Opened, Fault> {

@@ -2,6 +2,7 @@
 //! is sent is written to another.
 
 use super::outbox::Outbox;
+use super::vnet::VNET_LEN;
 use super::{Flushed, Lost, Pools};
 use crate::sys;
 use datapath::packet::{Frame, Packet};
@@ -97,6 +98,10 @@ impl CaptureFile {
         self.outbox.len()
     }
 
+    pub(super) fn discard(&mut self) {
+        self.outbox.take(self.outbox.len());
+    }
+
     pub(super) fn lost(&mut self) -> Lost {
         self.lost
     }
@@ -134,7 +139,8 @@ impl CaptureFile {
 
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         let mut flushed = Flushed::default();
-        while let Some(frame) = self.outbox.first_bare() {
+        while let Some(frame) = self.outbox.first() {
+            let frame = &frame[VNET_LEN..];
             let len = frame.len() as u32;
             self.writer.write_frame(self.interface, sys::wall_nanos(), frame, len, None)?;
             self.outbox.take(1);

@@ -151,6 +151,13 @@ impl Device {
         each!(self, device => device.flush())
     }
 
+    /// Throws away what is in the ring, as an interface that is down does.
+    pub fn discard(&mut self) -> Flushed {
+        let refused = self.ring_len();
+        each!(self, device => device.discard());
+        Flushed { refused: refused as u32, ..Flushed::default() }
+    }
+
     /// What came and was lost so far.
     pub fn lost(&mut self) -> Lost {
         each!(self, device => device.lost())

@@ -1,6 +1,6 @@
 //! A device's ring: frames that are ready to be sent, in their order.
 
-use super::vnet::{self, VNET_LEN};
+use super::vnet;
 use datapath::packet::Packet;
 use std::collections::VecDeque;
 
@@ -39,9 +39,9 @@ impl Outbox {
         self.ready.iter().map(Vec::as_slice)
     }
 
-    /// The first frame without its header.
-    pub fn first_bare(&self) -> Option<&[u8]> {
-        self.ready.front().map(|bytes| &bytes[VNET_LEN..])
+    /// The first frame behind its header.
+    pub fn first(&self) -> Option<&[u8]> {
+        self.ready.front().map(Vec::as_slice)
     }
 
     /// The first of them are gone.

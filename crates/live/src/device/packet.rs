@@ -82,6 +82,10 @@ impl PacketSocket {
         self.outbox.len()
     }
 
+    pub(super) fn discard(&mut self) {
+        self.outbox.take(self.outbox.len());
+    }
+
     pub(super) fn lost(&mut self) -> Lost {
         self.lost.missed += sys::socket_drops(self.socket.as_fd());
         self.lost

@@ -27,13 +27,13 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes the device `name`, with Ethernet frames if `tap`.
+    /// Makes the device `name` with this MTU, with Ethernet frames if `tap`.
     ///
     /// # Errors
     /// Without `CAP_NET_ADMIN`, or if there is one of this name in use.
-    pub fn open(name: &str, tap: bool) -> io::Result<Self> {
+    pub fn open(name: &str, tap: bool, mtu: u32) -> io::Result<Self> {
         let file = sys::open_tun(name, tap)?;
-        let mtu = sys::facts(name)?.mtu;
+        sys::set_mtu(name, mtu)?;
         Ok(Self {
             name: name.to_owned(),
             mtu,
@@ -68,6 +68,10 @@ impl Tun {
 
     pub(super) fn ring_len(&self) -> usize {
         self.outbox.len()
+    }
+
+    pub(super) fn discard(&mut self) {
+        self.outbox.take(self.outbox.len());
     }
 
     pub(super) fn lost(&mut self) -> Lost {
@@ -137,7 +141,7 @@ impl Tun {
 
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         let mut flushed = Flushed::default();
-        while let Some(frame) = self.outbox.frames().next() {
+        while let Some(frame) = self.outbox.first() {
             match (&self.file).write(frame) {
                 Ok(_) => flushed.sent += 1,
                 Err(error) => match error.raw_os_error() {

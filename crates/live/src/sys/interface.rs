@@ -46,6 +46,21 @@ pub fn facts(name: &str) -> io::Result<Facts> {
     }
 }
 
+/// Gives the interface `name` another MTU.
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_ADMIN`; `EINVAL` if the device cannot have it.
+pub fn set_mtu(name: &str, mtu: u32) -> io::Result<()> {
+    // SAFETY: the call takes no pointer.
+    let socket =
+        owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
+    let what = libc::SIOCSIFMTU as libc::Ioctl;
+    // SAFETY: the request reads a name and a number from an ifreq; one is there.
+    done(unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) }).map(drop)
+}
+
 /// An empty request about the interface `name`.
 pub(super) fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: an ifreq is numbers and bytes, for which zero is a value.

@@ -12,7 +12,7 @@ mod interface;
 mod socket;
 
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
-pub use interface::{Facts, facts};
+pub use interface::{Facts, facts, set_mtu};
 pub use socket::{open_packet_socket, open_tun, read_vectored, socket_drops};
 
 use datapath::units::Instant;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use datapath::packet::{Flaws, Packet};
+use datapath::packet::Packet;
 use datapath::rng::Rng;
 use datapath::units::{Bytes, Duration, Instant, Rate};
 

@@ -339,8 +339,8 @@ impl<'a> Bench<'a> {
     fn peek(&mut self) -> Verdict {
         let mut cx = Cx { now: self.now, dropped: &mut self.dropped };
         // What is dropped to find it is of the same moment as the packet's leaving.
-        let seen = self.root.peek(&mut cx).map(|packet| packet.body);
-        let taken = self.dequeue()?.map(|packet| packet.body);
+        let seen = self.root.peek(&mut cx).map(|packet| packet.body.clone());
+        let taken = self.dequeue()?.map(|packet| packet.body.clone());
         if seen == taken {
             return Ok(());
         }

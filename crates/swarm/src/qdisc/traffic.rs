@@ -5,8 +5,8 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, EtherType, Extra, FlowLabel, Icmp, Ipv4, Ipv6, Link, MacAddr, Meta, Network, Packet,
-    SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, protocol,
+    Body, EtherType, Extra, FlowLabel, FrameRef, Icmp, Ipv4, Ipv6, Link, MacAddr, Meta, Network,
+    Packet, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp, protocol,
 };
 use serde::{Deserialize, Serialize};
 
@@ -250,13 +250,14 @@ impl Flow {
                 mark: self.mark,
                 truesize: 768 + len + 256 * (segments - 1),
                 owner: self.owner.unwrap_or(Meta::NO_OWNER),
+                hash: match self.hash {
+                    0 => 0,
+                    hash => hash.wrapping_add(1_024 * u32::from(self.one_of(number))),
+                },
                 ..Meta::default()
             },
-            hash: match self.hash {
-                0 => 0,
-                hash => hash.wrapping_add(1_024 * u32::from(self.one_of(number))),
-            },
             extra: self.vlan.map(|tci| Box::new(extra(tci))),
+            ..Packet::default()
         };
         let packet = packet.finish();
         match self.shape {
@@ -296,7 +297,6 @@ impl Flow {
         Packet {
             body: Body { frame: plain.body.frame.clone(), offset: 0, ..read.body },
             meta: Meta { len, truesize, ..plain.meta },
-            hash: plain.hash,
             ..read
         }
     }

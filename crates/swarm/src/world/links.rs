@@ -41,7 +41,7 @@ struct OnTheWay {
 }
 
 /// What tells packets apart, but for marks that are set on the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Look {
     ends: Option<(IpAddr, IpAddr)>,
     /// Identification and fragment offset.
@@ -59,7 +59,7 @@ impl Look {
             Network::Ipv6(ip) => (Some((ip.src.into(), ip.dst.into())), (0, 0)),
             Network::Other(_) => (None, (0, 0)),
         };
-        Self { ends, piece, transport: packet.transport, body: packet.body }
+        Self { ends, piece, transport: packet.transport, body: packet.body.clone() }
     }
 }
 

@@ -92,7 +92,8 @@ impl Talk {
         let (local, remote) = (*local, *remote);
         let early =
             fast_open.then(|| self.manners.write.min(self.manners.chunk)).filter(|it| *it > 0);
-        let opened = cx.host.tcp_connect_with(cx.now, local, remote, &self.config, early);
+        let opened =
+            cx.host.tcp_connect_with(cx.now, local, remote, &self.config, early.map(Into::into));
         // Without a free port nothing has begun.
         let Ok(socket) = opened else { return };
         self.begin(cx, socket, true);
