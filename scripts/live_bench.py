@@ -35,7 +35,7 @@ def fresh(measure):
         finally:
             world.close()
             for link in ("a", "b", "br0"):
-                subprocess.run(["ip", "link", "delete", link], capture_output=True)
+                subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
 
 
 def rates(seconds):
@@ -76,7 +76,7 @@ def latency(seconds):
     def kernel(world):
         ip("link add br0 type bridge")
         for name, queue in (("b", ROW[0]), ("a", ROW[1])):
-            ip(f"link set {name} master br0")
+            ip(f"link set dev {name} master br0")
             subprocess.run(["tc", "qdisc", "add", "dev", name, "root", *queue.split()], check=True)
         ip("link set br0 up")
         subprocess.run("ethtool -K a tso off gso off gro off; ethtool -K b tso off gso off gro off", shell=True,

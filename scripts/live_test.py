@@ -42,7 +42,8 @@ class Namespace:
     """A namespace that lives as long as a process in it."""
 
     def __init__(self):
-        self.process = subprocess.Popen(["unshare", "-n", "sleep", "600"])
+        self.process = subprocess.Popen(["unshare", "-n", "sleep", "600"], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
         mine, link = os.readlink("/proc/self/ns/net"), f"/proc/{self.process.pid}/ns/net"
         while os.readlink(link) == mine:
             time.sleep(0.01)
@@ -55,14 +56,14 @@ class Namespace:
     def run(self, words):
         return subprocess.run(self.command(words), check=True, capture_output=True, text=True).stdout
 
-    def socket(self, kind):
+    def socket(self, kind, family=socket.AF_INET):
         """A socket of this namespace: the thread that makes it goes there and ends."""
         made = []
 
         def make():
             with open(f"/proc/{self.process.pid}/ns/net") as file:
                 libc.setns(file.fileno(), 0)
-            made.append(socket.socket(socket.AF_INET, kind))
+            made.append(socket.socket(family, kind))
 
         thread = threading.Thread(target=make)
         thread.start()
@@ -89,10 +90,10 @@ class World:
         self.join(self.right, "b", RIGHT)
 
     def join(self, namespace, name, address):
-        ip(f"link add {name} type veth peer name e0 netns {namespace.process.pid}")
+        ip(f"link add name {name} type veth peer name e0 netns {namespace.process.pid}")
         with open(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "w") as file:
             file.write("1")
-        ip(f"link set {name} up")
+        ip(f"link set dev {name} up")
         namespace.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1")
         namespace.run(f"ip address add {address}/24 dev e0")
         namespace.run("ip link set e0 up")
@@ -118,6 +119,8 @@ class Shape:
         command = [world.binary, "shape", "--between", *between, "--json", "--ctl", self.ctl_path, *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
+        while line.startswith("note: "):
+            line = self.process.stderr.readline()
         assert line.startswith("shaping between"), line + self.process.stderr.read()
 
     def ctl(self, *words):
@@ -215,14 +218,16 @@ def test_any_tree_and_super_packets_are_cut(world):
 
 
 def test_datagrams_stay_in_order(world):
-    shape = world.shape("--ab", "cake bandwidth 100mbit besteffort")
+    # A queue that drops for no delay: how late the loop is must not matter.
+    shape = world.shape("--ab", "tbf rate 100mbit burst 20k limit 1m")
     receiver, sender = world.right.socket(socket.SOCK_DGRAM), world.left.socket(socket.SOCK_DGRAM)
     receiver.bind((RIGHT, 9))
     receiver.settimeout(5)
+    got = []
     for number in range(1500):
         sender.sendto(struct.pack(">I", number) + bytes(1000), (RIGHT, 9))
-        time.sleep(0.0002)
-    got = [struct.unpack(">I", receiver.recv(2000)[:4])[0] for _ in range(1500)]
+        if number % 50 == 49:
+            got += [struct.unpack(">I", receiver.recv(2000)[:4])[0] for _ in range(50)]
     assert got == list(range(1500)), "out of order"
     account = shape.stop()
     assert account["directions"][0]["dropped"] == {}, account
@@ -306,13 +311,15 @@ def test_the_end_drains_and_counts_the_rest(world):
 
 
 def test_vlan_tags_pass(world):
-    shape = world.shape("--ab", "cake bandwidth 50mbit")
-    for namespace, address in ((world.left, "10.8.0.1"), (world.right, "10.8.0.2")):
-        namespace.run("ip link add link e0 name v7 type vlan id 7")
-        namespace.run(f"ip address add {address}/24 dev v7")
-        namespace.run("ip link set v7 up")
-    transfer(world, 1 << 20, target="10.8.0.2")
+    sent = os.path.join(world.folder, "vlan.pcapng")
+    shape = world.shape("--ab", "cake bandwidth 50mbit", "--capture", sent)
+    tagged = bytes.fromhex("ffffffffffff" "020000000001" "8100" "2007" "88b5") + bytes(range(100))
+    sender = world.left.socket(socket.SOCK_RAW, socket.AF_PACKET)
+    sender.bind(("e0", 0))
+    sender.send(tagged)
+    time.sleep(0.2)
     shape.stop()
+    assert tagged in [frame for _, _, _, frame in frames(sent)], "the kernel takes a tag out; it is not put back"
 
 
 def test_a_tap_device_of_our_own(world):
@@ -322,15 +329,15 @@ def test_a_tap_device_of_our_own(world):
     transfer(world, 2 << 20, source=(world.left.socket, lambda kind: socket.socket(socket.AF_INET, kind)),
              target="10.9.0.9")
     shape.stop()
-    assert not os.path.exists("/sys/class/net/lan0"), "the device is left"
+    assert subprocess.run(["ip", "link", "show", "dev", "lan0"], capture_output=True).returncode != 0, "it is left"
 
 
 def test_an_interface_goes_down_and_up(world):
     shape = world.shape("--ab", "cake bandwidth 50mbit")
     transfer(world, 1 << 18)
-    ip("link set b down")
+    ip("link set dev b down")
     flood(world, 20)
-    ip("link set b up")
+    ip("link set dev b up")
     time.sleep(0.2)
     transfer(world, 1 << 18, port=5002)
     shape.stop()
@@ -339,7 +346,7 @@ def test_an_interface_goes_down_and_up(world):
 def test_an_interface_goes_away(world):
     shape = world.shape("--ab", "tbf rate 200kbit burst 3k limit 1m")
     flood(world, 50)
-    ip("link delete b")
+    ip("link delete dev b")
     account = shape.stop(how=None, code=1)
     assert "b: the interface has gone away" in account["error"], account
 
@@ -353,6 +360,29 @@ def test_after_kill_9_the_next_start_cleans(world):
     again = world.shape("--ab", "cake bandwidth 50mbit")
     transfer(world, 1 << 18)
     again.stop()
+
+
+def test_fail_open_and_closed(world):
+    """However it ends: open, the kernel passes packets on; closed, nothing passes."""
+    def passes():
+        world.left.run("ip neighbour flush dev e0")
+        return subprocess.run(world.left.command(f"ping -c 2 -i 0.2 -W 1 {RIGHT}"), capture_output=True)
+
+    assert passes().returncode != 0, "there is a way round"
+    tried = subprocess.run([world.binary, "shape", "--between", "a", "b", "--fail", "open", "--ab", "nothing"],
+                           capture_output=True, text=True)
+    assert tried.returncode == 2 and passes().returncode != 0, "what is refused changes nothing"
+    shape = world.shape("--fail", "open")
+    replies = passes().stdout.decode()
+    assert "2 received" in replies and "DUP" not in replies, replies
+    shape.process.kill()
+    shape.process.wait()
+    replies = passes().stdout.decode()
+    assert "2 received" in replies and "DUP" not in replies, replies
+    shape = world.shape()
+    assert passes().returncode == 0
+    shape.stop()
+    assert passes().returncode != 0, "closed, and packets pass"
 
 
 def refused(world, words, *expected):
@@ -369,15 +399,15 @@ def test_mistakes_are_told(world):
     refused(world, pair + ["--ab", "cake bandwith 5mbit"], "--ab:6:", "did you mean", "^")
     refused(world, pair + ["--drain", "soon"], "--drain")
     refused(world, ["--between", "a", "file:/nowhere"], "two files are needed")
-    ip("link set b mtu 1400")
-    refused(world, pair, "an MTU of 1400", "ip link set a mtu 1400")
-    ip("link set b mtu 1500")
-    ip("link set b down")
+    ip("link set dev b mtu 1400")
+    refused(world, pair, "b of 1400", "ip link set a mtu 1400")
+    ip("link set dev b mtu 1500")
+    ip("link set dev b down")
     refused(world, pair, "b: the interface is down")
-    ip("link set b up")
+    ip("link set dev b up")
     ip("link add br0 type bridge")
-    ip("link set b master br0")
-    refused(world, pair, "a port of a bridge")
+    ip("link set dev b master br0")
+    refused(world, pair, "belongs to a bridge")
     ip("link delete br0")
     shape = world.shape()
     refused(world, pair, "another ackwright has this interface")
@@ -408,7 +438,7 @@ def main():
             finally:
                 world.close()
                 for link in ("a", "b"):
-                    subprocess.run(["ip", "link", "delete", link], capture_output=True)
+                    subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
         print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - started:5.1f} s  {result}", flush=True)
     print(f"live tests: {failed} failed, {time.monotonic() - begun:.0f} s")
     sys.exit(1 if failed else 0)

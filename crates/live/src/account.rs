@@ -84,8 +84,10 @@ impl Direction {
 
     fn json(&self, from: &str, to: &str) -> Value {
         let Self { taken, sent, dropped, refused, left, lost } = self;
-        let reasons: Map<String, Value> =
-            dropped.iter().map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();
+        let reasons: Map<String, Value> = dropped
+            .iter()
+            .map(|(reason, count)| (reason.name().to_owned(), json!(count)))
+            .collect();
         json!({
             "from": from, "to": to,
             "taken_packets": taken.packets, "taken_bytes": taken.bytes,

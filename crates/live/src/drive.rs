@@ -264,7 +264,8 @@ impl Driver {
     fn flush(&mut self, now: Instant, port: Port) -> Result<bool, Fault> {
         let index = usize::from(port.0);
         let end = &mut self.ends[index];
-        if end.device.ring_len() == 0 || (end.retry_at > now && end.retry_at < Instant::FAR_FUTURE) {
+        if end.device.ring_len() == 0 || (end.retry_at > now && end.retry_at < Instant::FAR_FUTURE)
+        {
             return Ok(false);
         }
         end.retry_at = Instant::FAR_FUTURE;
@@ -400,7 +401,8 @@ impl Driver {
     fn check(&self, port: Port, done: io::Result<()>) -> Result<(), Fault> {
         let Err(error) = done else { return Ok(()) };
         let device = &self.ends[usize::from(port.0)].device;
-        let down = matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV));
+        let down =
+            matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV));
         if down && !is_gone(device) {
             return Ok(());
         }

@@ -6,6 +6,7 @@
 //! | [`device`] | packet sockets, TUN/TAP, capture files |
 //! | [`drive`] | the loop that turns a bridge by the law of the datapath |
 //! | [`open`] | devices by their names, and what can be wrong with them |
+//! | [`fail`] | what becomes of traffic when we are gone |
 //! | [`commands`] | `tc` at run time |
 //! | [`control`] | the socket by which commands come |
 //! | [`account`] | what was taken in, and what became of it |
@@ -25,6 +26,8 @@ pub mod control;
 pub mod device;
 #[cfg(target_os = "linux")]
 pub mod drive;
+#[cfg(target_os = "linux")]
+pub mod fail;
 #[cfg(target_os = "linux")]
 pub mod open;
 #[cfg(target_os = "linux")]

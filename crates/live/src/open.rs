@@ -90,8 +90,11 @@ fn open_interface(name: &str, pools: &mut Pools) -> Result<Opened, Fault> {
     if !matches!(facts.hardware, libc::ARPHRD_ETHER | libc::ARPHRD_NONE) {
         return usage("neither Ethernet nor plain IP");
     }
-    if Path::new("/sys/class/net").join(name).join("brport").exists() {
-        return usage("it is a port of a bridge of the kernel's, which would pass packets on beside us");
+    // Whoever asks in vain is told by the packet socket.
+    if sys::has_master(facts.index).unwrap_or(false) {
+        return usage(
+            "it belongs to a bridge or bond of the kernel's, which would pass packets on beside us",
+        );
     }
     // The name of a socket that no file belongs to is of this network namespace, as the index is.
     let address = SocketAddr::from_abstract_name(format!("ackwright/device/{}", facts.index));

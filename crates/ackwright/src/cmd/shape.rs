@@ -13,6 +13,7 @@ use live::commands::{Names, Wrong};
 use live::control::Control;
 use live::device::Pools;
 use live::drive::{Driver, Settings};
+use live::fail;
 use live::open::{self, Fault};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -30,7 +31,7 @@ Examples:
 
 What comes in by A leaves by B through the queue of --ab, and the other way through that of --ba: a bump in
 the wire, without addresses of its own. `tc` knows the queue of --ab as that of dev B. SIGTERM and Ctrl-C
-end it: nothing more is taken in, and queues drain for --drain. When it is gone, nothing passes.")]
+end it: nothing more is taken in, and queues drain for --drain.")]
 pub struct Args {
     /// The two devices: interfaces, `tap:NAME` or `tun:NAME` for one that is made, or
     /// `file:INPUT,OUTPUT` for captures
@@ -57,12 +58,23 @@ pub struct Args {
     /// Write the beginnings of all that is sent to a pcapng file, with our own time stamps
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// What happens to traffic when this program is gone: nothing passes, or the kernel passes everything
+    /// on unshaped (two interfaces; takes CAP_BPF)
+    #[arg(long, value_enum, default_value_t = Fail::Closed)]
+    fail: Fail,
     /// What random draws of qdiscs begin with
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print the final table as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// What happens to traffic when the program is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Fail {
+    Open,
+    Closed,
 }
 
 /// Shapes until a signal comes.
@@ -95,6 +107,7 @@ pub fn run(args: &Args) -> Outcome {
             .capture(file)
             .map_err(|error| Failure::Usage(format!("--capture {}: {error}", file.display())))?;
     }
+    let _held = fail_as(args.fail, [&shown[0], &shown[1]])?;
     let control = listen(args, &shown)?;
     let place = control.as_ref().map_or(String::new(), |(_, path)| format!("; ctl: {path}"));
     if let Some((control, _)) = control {
@@ -120,6 +133,17 @@ impl From<Fault> for Failure {
             Fault::Other(message) => Self::Other(message),
         }
     }
+}
+
+/// Prepares the kernel for our end.
+fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> {
+    if fail == Fail::Open {
+        return Ok(Some(fail::open(names)?));
+    }
+    if fail::close(names) {
+        eprintln!("note: the filters of an earlier run with --fail open are removed");
+    }
+    Ok(None)
 }
 
 /// The end to read of a pipe into which SIGTERM and Ctrl-C write.
@@ -188,7 +212,9 @@ fn listen(args: &Args, names: &[String; 2]) -> Result<Option<(Control, String)>,
         Ok(control) => Ok(Some((control, shown))),
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
-            eprintln!("note: no control socket at {shown}: {error}; --ctl PATH names another place");
+            eprintln!(
+                "note: no control socket at {shown}: {error}; --ctl PATH names another place"
+            );
             Ok(None)
         }
     }

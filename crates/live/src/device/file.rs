@@ -36,11 +36,8 @@ impl CaptureFile {
         let reader = Reader::new(BufReader::new(File::open(input)?)).map_err(broken)?;
         let mut writer = Writer::new(BufWriter::new(File::create(output)?))?;
         let name = input.display().to_string();
-        let interface = Interface {
-            name: Some(name.clone()),
-            link_type: LinkType::ETHERNET,
-            snap_len: 0,
-        };
+        let interface =
+            Interface { name: Some(name.clone()), link_type: LinkType::ETHERNET, snap_len: 0 };
         let interface = writer.add_interface(&interface)?;
         let mut device = Self {
             name,

@@ -118,9 +118,11 @@ impl PacketSocket {
 
     fn receive_batch(&mut self) -> io::Result<()> {
         let ends = self.ends.chunks_exact_mut(LONGEST);
-        let places = self.slots.iter_mut().zip(ends).map(|(slot, end)| {
-            [&mut slot.vnet[..], &mut slot.frame.memory()[HEADROOM..], end]
-        });
+        let places = self
+            .slots
+            .iter_mut()
+            .zip(ends)
+            .map(|(slot, end)| [&mut slot.vnet[..], &mut slot.frame.memory()[HEADROOM..], end]);
         sys::receive_batch(self.socket.as_fd(), places, &mut self.landed)
     }
 

@@ -27,10 +27,8 @@ impl Vnet {
     /// Reads it: in this machine's byte order, as for all devices older than version 1.
     pub fn read(bytes: &VnetBytes) -> Self {
         let [flags, kind, _, _, g0, g1, s0, s1, o0, o1] = *bytes;
-        let partial = Partial {
-            start: u16::from_ne_bytes([s0, s1]),
-            offset: u16::from_ne_bytes([o0, o1]),
-        };
+        let partial =
+            Partial { start: u16::from_ne_bytes([s0, s1]), offset: u16::from_ne_bytes([o0, o1]) };
         Self {
             partial: (flags & NEEDS_CSUM != 0).then_some(partial),
             verified: flags & DATA_VALID != 0,

@@ -41,8 +41,10 @@ pub fn receive_batch<'a>(
     for (place, (vector, (message, control))) in
         places.zip(vectors.iter_mut().zip(messages.iter_mut().zip(&mut controls)))
     {
-        *vector = place
-            .map(|part| iovec { iov_base: part.as_mut_ptr().cast::<c_void>(), iov_len: part.len() });
+        *vector = place.map(|part| iovec {
+            iov_base: part.as_mut_ptr().cast::<c_void>(),
+            iov_len: part.len(),
+        });
         message.msg_hdr.msg_iov = vector.as_mut_ptr();
         message.msg_hdr.msg_iovlen = vector.len() as _;
         message.msg_hdr.msg_control = control.as_mut_ptr().cast::<c_void>();

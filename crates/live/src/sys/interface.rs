@@ -1,7 +1,8 @@
 //! What the kernel says of a network interface (`netdevice(7)`).
 
 use super::{done, owned};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 
 /// Of an interface.
@@ -44,6 +45,38 @@ pub fn facts(name: &str) -> io::Result<Facts> {
             hardware: hardware.ifr_ifru.ifru_hwaddr.sa_family,
         })
     }
+}
+
+/// Whether the interface with this index belongs to another: a bridge or a bond (`IFLA_MASTER`).
+///
+/// # Errors
+/// What rtnetlink says.
+pub fn has_master(index: i32) -> io::Result<bool> {
+    const IFLA_MASTER: u16 = 10;
+    const NLM_F_REQUEST: u16 = 1;
+    /// Of `nlmsghdr`, and of `ifinfomsg` behind it.
+    const HEADERS: usize = 16 + 16;
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: the call takes no pointer.
+    let socket = owned(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
+    let mut request = [0_u8; HEADERS];
+    request[0..4].copy_from_slice(&(HEADERS as u32).to_ne_bytes());
+    request[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
+    request[6..8].copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+    request[20..24].copy_from_slice(&index.to_ne_bytes());
+    let mut file = File::from(socket);
+    file.write_all(&request)?;
+    let mut answer = [0_u8; 16 << 10];
+    let len = file.read(&mut answer)?;
+    let mut rest = answer[..len].get(HEADERS..).unwrap_or_default();
+    while let Some(&[l0, l1, k0, k1]) = rest.first_chunk() {
+        let len = usize::from(u16::from_ne_bytes([l0, l1]));
+        if u16::from_ne_bytes([k0, k1]) == IFLA_MASTER {
+            return Ok(true);
+        }
+        rest = rest.get(len.next_multiple_of(4).max(4)..).unwrap_or_default();
+    }
+    Ok(false)
 }
 
 /// Gives the interface `name` another MTU.

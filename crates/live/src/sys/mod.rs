@@ -8,11 +8,13 @@
 #![allow(unsafe_code)]
 
 mod batch;
+mod bpf;
 mod interface;
 mod socket;
 
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
-pub use interface::{Facts, facts, set_mtu};
+pub use bpf::{Curtain, draw_curtain};
+pub use interface::{Facts, facts, has_master, set_mtu};
 pub use socket::{open_packet_socket, open_tun, read_vectored, socket_drops};
 
 use datapath::units::Instant;
@@ -148,9 +150,7 @@ impl Timer {
         let wanted = libc::itimerspec { it_interval: none, it_value: value };
         let (fd, flags) = (self.file.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
         // SAFETY: the kernel reads one itimerspec from where one is, and writes no old one.
-        done(unsafe {
-            libc::timerfd_settime(fd, flags, &raw const wanted, std::ptr::null_mut())
-        })?;
+        done(unsafe { libc::timerfd_settime(fd, flags, &raw const wanted, std::ptr::null_mut()) })?;
         self.set_to = at;
         Ok(())
     }
