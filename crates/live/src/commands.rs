@@ -73,8 +73,7 @@ impl Names {
         while let Some(option) = object.filter(|word| word.text.starts_with('-')) {
             match option.text {
                 "-s" | "-statistics" => {}
-                "-j" | "-json" => json = true,
-                "-sj" | "-js" => json = true,
+                "-j" | "-json" | "-sj" | "-js" => json = true,
                 _ => return Err(option.unknown("tc", &["-s", "-j"]).into()),
             }
             object = words.next();

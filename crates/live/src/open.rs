@@ -65,7 +65,7 @@ pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
         })?;
         let opened = CaptureFile::open(Path::new(input), Path::new(output), sys::now());
         let opened = opened.map_err(|error| Fault::Usage(format!("{name}: {error}")))?;
-        return Ok(unlocked(Device::File(opened)));
+        return Ok(unlocked(Device::File(Box::new(opened))));
     }
     open_interface(name, pools)
 }

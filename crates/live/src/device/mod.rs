@@ -29,7 +29,7 @@ pub enum Device {
     /// A TUN or TAP device of our own.
     Tun(Tun),
     /// Capture files: what is in one comes, what is sent goes to the other.
-    File(CaptureFile),
+    File(Box<CaptureFile>),
 }
 
 /// What became of frames that were in a device's ring.

@@ -162,7 +162,7 @@ impl PacketSocket {
         }
         let mut vnet = Vnet::read(&slot.vnet);
         if let Some(partial) = &mut vnet.partial {
-            partial.start += (HEADROOM - offset) as u16;
+            partial.start = partial.start.saturating_add((HEADROOM - offset) as u16);
         }
         let frame = pool.share(frame, HEADROOM + len);
         match parse(&frame, offset, vnet, self.is_ethernet()) {

@@ -150,9 +150,8 @@ impl Tun {
                         break;
                     }
                     Some(libc::EINTR) => continue,
-                    Some(libc::EINVAL | libc::EMSGSIZE) => flushed.refused += 1,
-                    // Down: the kernel takes nothing, but may again.
-                    Some(libc::EIO) => flushed.refused += 1,
+                    // The last: it is down, the kernel takes nothing, but may again.
+                    Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO) => flushed.refused += 1,
                     _ => return Err(error),
                 },
             }
