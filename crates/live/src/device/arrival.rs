@@ -168,7 +168,7 @@ mod tests {
                 let at = rng.below(bytes.len() as u64) as usize;
                 bytes[at] = rng.next_u32() as u8;
             }
-            bytes.truncate(bytes.len() - rng.below(60) as usize * usize::from(case % 3 == 0));
+            bytes.truncate(bytes.len() - rng.below(50) as usize * usize::from(case % 3 == 0));
             let mut head: VnetBytes = [0; VNET_LEN];
             head.fill_with(|| rng.next_u32() as u8);
             let len = bytes.len();
