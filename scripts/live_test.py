@@ -255,7 +255,8 @@ def check_cake(world, mbit):
         shape = world.shape("--ab", f"cake bandwidth {mbit}mbit", "--capture", sent)
         found = iperf(world, 4, f"-u -l {payload} -b {2 * mbit}M")
         late = shape.stop()["late"]
-        check_rate(sent, 1, mbit * 1e6, late["max_us"] * 1e-6 + 0.0005)
+        # Twice: it may be kept from running again while it makes up for the first time.
+        check_rate(sent, 1, mbit * 1e6, 2 * late["max_us"] * 1e-6 + 0.0005)
         print(f"    cake {mbit} Mbit/s: goodput {found / 1e6:.3f}, wanted {wanted / 1e6:.3f}; late p50 "
               f"{late['p50_us']:.0f} us, p99 {late['p99_us']:.0f}, worst {late['max_us']:.0f}", flush=True)
         if abs(found / wanted - 1) < 0.01:
