@@ -339,6 +339,22 @@ def test_a_tap_device_of_our_own(world):
     assert subprocess.run(["ip", "link", "show", "dev", "lan0"], capture_output=True).returncode != 0, "it is left"
 
 
+def test_capture_files_are_devices(world):
+    """What is in one file comes at its distances, and goes to the other end's; then the run ends by itself."""
+    paths = [os.path.join(world.folder, name) for name in ("in.pcap", "out.pcapng", "none.pcap", "unused.pcapng")]
+    wanted = [bytes.fromhex("02" * 12 + "88b5") + bytes([number]) * 1000 for number in range(20)]
+    for path, recorded in ((paths[0], wanted), (paths[2], [])):
+        with open(path, "wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+            for number, frame in enumerate(recorded):
+                file.write(struct.pack("<IIII", 5, 10_000 * number, len(frame), len(frame)) + frame)
+    devices = [f"file:{paths[0]},{paths[3]}", f"file:{paths[2]},{paths[1]}"]
+    shape = world.shape("--ab", "tbf rate 10mbit burst 3k limit 100k", between=devices)
+    account = shape.stop(how=None)
+    found = [frame for _, _, _, frame in frames(paths[1])]
+    assert found == wanted and 0.18 < account["seconds"] < 2, (len(found), account)
+
+
 def test_an_interface_goes_down_and_up(world):
     shape = world.shape("--ab", "cake bandwidth 50mbit")
     transfer(world, 1 << 18)
