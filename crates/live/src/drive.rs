@@ -67,6 +67,8 @@ enum Phase {
 
 const TIMER: u64 = 2;
 const STOP: u64 = 3;
+/// So many batches are taken in from a device before anything else is done.
+const BATCHES: usize = 16;
 /// A device that was busy is tried again after this.
 const RETRY: Duration = Duration::from_micros(100);
 const PORTS: [Port; 2] = [Port(0), Port(1)];
@@ -193,22 +195,34 @@ impl Driver {
         self.control.as_ref().map_or(Ok(()), |control| control.register(&self.epoll))
     }
 
-    /// Hands in what has arrived.
+    /// Hands in what has arrived: all of it, or a queue that owes packets after a delay would seem empty
+    /// before they are in it.
     fn take_in(&mut self, now: Instant) -> Result<(), Fault> {
         for port in PORTS {
-            let device = &mut self.ends[usize::from(port.0)].device;
-            let mut packets = std::mem::take(&mut self.packets);
-            let received = device.receive(now, &mut self.pools, &mut packets);
-            for mut packet in packets.drain(..) {
-                self.account.directions[usize::from(1 - port.0)].taken.add(&packet);
-                if let Rx::Forward(to) = self.bridge.receive(now, port, &mut packet) {
-                    self.send(to, &packet)?;
+            for _ in 0..BATCHES {
+                if self.take_in_batch(now, port)? < RING {
+                    break;
                 }
             }
-            self.packets = packets;
-            self.check(port, received)?;
         }
         Ok(())
+    }
+
+    /// Hands in a batch of what has arrived by `port`; how many packets it had.
+    fn take_in_batch(&mut self, now: Instant, port: Port) -> Result<usize, Fault> {
+        let device = &mut self.ends[usize::from(port.0)].device;
+        let mut packets = std::mem::take(&mut self.packets);
+        let received = device.receive(now, &mut self.pools, &mut packets);
+        let count = packets.len();
+        for mut packet in packets.drain(..) {
+            self.account.directions[usize::from(1 - port.0)].taken.add(&packet);
+            if let Rx::Forward(to) = self.bridge.receive(now, port, &mut packet) {
+                self.send(to, &packet)?;
+            }
+        }
+        self.packets = packets;
+        self.check(port, received)?;
+        Ok(count)
     }
 
     /// Polls and sends until there is nothing more to do at `now`; gives the time to come back.
