@@ -7,7 +7,7 @@ RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --r
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint docs unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so licences mutants coverage bench clean
+  conformance-so live-test live-bench licences mutants coverage bench clean
 
 all:
 	$(RELEASE) -p ackwright
@@ -17,7 +17,7 @@ demo: all
 
 # Prints the time of each step, and what was skipped here and why.
 test:
-	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance licences
+	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance live-test licences
 
 # What tests need beyond Rust and Python.
 needs:
@@ -73,6 +73,15 @@ SCRIPTS ?= conformance/tcp
 conformance-so:
 	$(RELEASE) -p ackwright -p ackwright-drill-so
 	scripts/conformance_so.py $(PACKETDRILL) $(SCRIPTS)
+
+# Real packets of real programs through `ackwright shape`, in namespaces of its own (root, or unprivileged
+# user namespaces): docs/live.md.
+live-test: all
+	scripts/live_test.py $(BIN)
+
+# The longer figures: rates through CAKE, latency under load beside the kernel's tbf.
+live-bench: all
+	scripts/live_bench.py $(BIN)
 
 licences:
 	python3 scripts/licences.py

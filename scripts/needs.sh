@@ -1,14 +1,19 @@
 #!/bin/bash
-# Installs what some tests need beyond Rust and Python: flent into .venv, and ip(8) where we are root
-# on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
+# Installs what some tests need beyond Rust and Python: flent into .venv, and ip(8) and iperf3 where we are
+# root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 if [ ! -x .venv/bin/flent ]; then
   python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check flent==2.3.0 numpy==2.3.4 ||
     echo "flent could not be installed"
 fi
-if ! command -v ip >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  apt-get install --yes --quiet iproute2 >/dev/null || { apt-get update --quiet >/dev/null && apt-get install --yes --quiet iproute2 >/dev/null; } ||
-    echo "iproute2 could not be installed"
-fi
+install() {
+  command -v "$1" >/dev/null && return
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
+  DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet "$2" >/dev/null ||
+    { apt-get update --quiet >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet "$2" >/dev/null; } ||
+    echo "$2 could not be installed"
+}
+install ip iproute2
+install iperf3 iperf3
 exit 0

@@ -61,6 +61,12 @@ enum Command {
     Bench(cmd::bench::Args),
     /// Look for faults: random cases under every oracle, a number each.
     Swarm(cmd::swarm::Args),
+    /// Shape real traffic between two interfaces: any qdisc, in user space.
+    #[cfg(target_os = "linux")]
+    Shape(cmd::shape::Args),
+    /// Ask or change a running `shape`: tc commands, statistics, stop.
+    #[cfg(target_os = "linux")]
+    Ctl(cmd::ctl::Args),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +85,10 @@ fn main() -> ExitCode {
         Command::Drill(args) => cmd::drill::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Swarm(args) => cmd::swarm::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Shape(args) => cmd::shape::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Ctl(args) => cmd::ctl::run(&args),
     };
     match done {
         Ok(code) => code,

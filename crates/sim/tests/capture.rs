@@ -4,8 +4,8 @@ use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::packet::seq::Seq;
 use datapath::packet::{
-    Body, Flaws, Ipv4, LinkHeader, MacAddr, Meta, Network, Packet, Tcp, TcpFlags, TcpOptions,
-    Transport, Udp,
+    Body, Flaws, Ipv4, LinkHeader, MacAddr, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport,
+    Udp,
 };
 use datapath::reason::Reason;
 use datapath::units::{Duration, Instant, Rate};
@@ -96,9 +96,8 @@ fn segment() -> Packet {
             urgent: 0,
             options: TcpOptions::default(),
         }),
-        body: Body { len: 100, ..Body::default() },
-        meta: Meta::default(),
-        extra: None,
+        body: Body::of_len(100),
+        ..Packet::default()
     }
     .finish()
 }

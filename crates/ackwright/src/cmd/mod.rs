@@ -3,12 +3,16 @@
 pub mod ackfilter;
 pub mod bench;
 pub mod check;
+#[cfg(target_os = "linux")]
+pub mod ctl;
 pub mod drill;
 pub mod ecmp;
 pub mod ip;
 pub mod replay;
 pub mod reproduce;
 pub mod run;
+#[cfg(target_os = "linux")]
+pub mod shape;
 pub mod swarm;
 pub mod tc;
 pub mod vectors;

@@ -7,6 +7,7 @@
 //! `poll` is O(1) amortised: ports that may send stand in a list, sockets that have become ready
 //! and packets that were dropped in queues of their own. An idle host costs less than 2 KiB.
 
+mod bridge;
 mod buffer;
 mod datagram;
 mod drive;
@@ -31,6 +32,7 @@ mod udp;
 mod unusual;
 
 pub use crate::node::SocketId;
+pub use bridge::Bridge;
 pub use buffer::SharedBuffer;
 pub use datagram::DatagramError;
 pub use listener::{Listener, SOMAXCONN};

@@ -86,7 +86,7 @@ impl Room {
 
     /// The first packet has left the device.
     #[inline]
-    fn give(&mut self) -> Charge {
+    pub fn give(&mut self) -> Charge {
         assert!(self.holds, "room is given back that no packet has taken");
         let left = self.first;
         self.credits += 1;

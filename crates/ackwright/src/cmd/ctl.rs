@@ -1,0 +1,68 @@
+//! `ackwright ctl`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use live::commands::Wrong;
+use live::control;
+
+use super::shape::pointed;
+use super::{Failure, Outcome, print};
+
+/// Where control sockets lie if nothing else is said.
+pub const FOLDER: &str = "/run/ackwright";
+
+/// Arguments of `ackwright ctl`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright ctl tc -s qdisc show
+  ackwright ctl tc -s -j qdisc show dev eth1
+  ackwright ctl tc qdisc change dev eth1 root cake bandwidth 20mbit
+  ackwright ctl show
+  ackwright ctl stop")]
+pub struct Args {
+    /// The socket of the running program; not needed where only one runs
+    #[arg(long, value_name = "PATH")]
+    ctl: Option<PathBuf>,
+    /// `tc …`, `show` (what was taken in and what became of it), `show -j`, or `stop`
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<String>,
+}
+
+/// Asks the running program.
+pub fn run(args: &Args) -> Outcome {
+    let path = match &args.ctl {
+        Some(path) => path.clone(),
+        None => only_socket()?,
+    };
+    let command = args.command.join(" ");
+    let (right, text) = control::ask(&path, &command)
+        .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+    if right {
+        if !text.is_empty() {
+            print(&text)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (column, message) = text.split_once('\n').unwrap_or(("0", &text));
+    let wrong = Wrong { column: column.parse().unwrap_or(0), message: message.to_owned() };
+    Err(pointed("ctl", &command, &wrong))
+}
+
+/// The socket in the usual place, if there is one and no more.
+fn only_socket() -> Result<PathBuf, Failure> {
+    let files = fs::read_dir(Path::new(FOLDER)).into_iter().flatten().flatten();
+    let mut sockets: Vec<PathBuf> = files.map(|file| file.path()).collect();
+    sockets.retain(|path| path.extension().is_some_and(|it| it == "sock"));
+    sockets.sort();
+    match &sockets[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(Failure::Usage(format!("nothing runs: no socket in {FOLDER}; see --ctl"))),
+        several => {
+            let names: Vec<String> = several.iter().map(|it| it.display().to_string()).collect();
+            Err(Failure::Usage(format!("--ctl must say which: {}", names.join(", "))))
+        }
+    }
+}

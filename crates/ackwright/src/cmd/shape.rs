@@ -1,0 +1,221 @@
+//! `ackwright shape`.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use datapath::host::Bridge;
+use datapath::node::Port;
+use datapath::units::{Duration, Instant};
+use iproute::tc::Device as TcDevice;
+use iproute::words::{Word, Words};
+use live::commands::{Names, Wrong};
+use live::control::Control;
+use live::device::Pools;
+use live::drive::{Driver, Settings};
+use live::fail;
+use live::open::{self, Fault};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::{Failure, Outcome, print, print_json, read_text};
+use crate::interrupt;
+
+/// Arguments of `ackwright shape`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright shape --between eth0 eth1 --ab 'cake bandwidth 30mbit' \\
+      --ba 'cake bandwidth 1mbit ack-filter'
+  ackwright shape --between eth0 tap:lan0 --tc queues.tc
+  ackwright ctl tc qdisc change dev eth1 root cake bandwidth 20mbit
+
+What comes in by A leaves by B through the queue of --ab, and the other way through that of --ba: a bump in
+the wire, without addresses of its own. `tc` knows the queue of --ab as that of dev B. SIGTERM and Ctrl-C
+end it: nothing more is taken in, and queues drain for --drain.")]
+pub struct Args {
+    /// The two devices: interfaces, `tap:NAME` or `tun:NAME` for one that is made, or
+    /// `file:INPUT,OUTPUT` for captures
+    #[arg(long, num_args = 2, value_names = ["A", "B"], required = true)]
+    between: Vec<String>,
+    /// Qdisc from A to B: kind and options, in the words of tc
+    #[arg(long, value_name = "QDISC")]
+    ab: Option<String>,
+    /// Qdisc from B to A
+    #[arg(long, value_name = "QDISC")]
+    ba: Option<String>,
+    /// Further `tc` commands for devices A and B, one a line; `#` begins a comment
+    #[arg(long, value_name = "FILE")]
+    tc: Option<PathBuf>,
+    /// How long queues may drain at the end
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    drain: String,
+    /// Look for packets without sleeping where the next one is due sooner than this
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    busy_poll: String,
+    /// Socket for `ackwright ctl`
+    #[arg(long, value_name = "PATH")]
+    ctl: Option<PathBuf>,
+    /// Write the beginnings of all that is sent to a pcapng file, with our own time stamps
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+    /// What happens to traffic when this program is gone: nothing passes, or the kernel passes everything
+    /// on unshaped (two interfaces; takes CAP_BPF)
+    #[arg(long, value_enum, default_value_t = Fail::Closed)]
+    fail: Fail,
+    /// What random draws of qdiscs begin with
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print the final table as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What happens to traffic when the program is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Fail {
+    Open,
+    Closed,
+}
+
+/// Shapes until a signal comes.
+pub fn run(args: &Args) -> Outcome {
+    let settings = Settings {
+        drain: time("--drain", &args.drain)?,
+        busy_poll: time("--busy-poll", &args.busy_poll)?,
+    };
+    // The first signal is ours to obey; the second ends the program at once.
+    let _told_by_pipe = interrupt::flag();
+    let stop = stop_pipe()?;
+    let names = [port_name(&args.between[0]), port_name(&args.between[1])];
+    if names[0] == names[1] {
+        return Err(Failure::Usage(format!("--between: both devices are {}", names[0])));
+    }
+    let mtu = open::largest_mtu(&args.between);
+    let mut pools = Pools::new(mtu);
+    let (one, _one_lock) = open::open(&args.between[0], mtu, &mut pools)?.into_parts();
+    let (other, _other_lock) = open::open(&args.between[1], mtu, &mut pools)?.into_parts();
+    open::check_pair(&one, &other)?;
+    let link = if one.is_ethernet() { 14 } else { 0 };
+    let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
+    let names = Names { names, device, seed: args.seed };
+    let shown = names.names.clone();
+    let driver = Driver::new([one, other], pools, names, stop, settings);
+    let mut driver = driver.map_err(|error| Failure::Other(error.to_string()))?;
+    driver.set_up(|names, bridge, now| set_queues(args, names, bridge, now))?;
+    if let Some(file) = &args.capture {
+        driver
+            .capture(file)
+            .map_err(|error| Failure::Usage(format!("--capture {}: {error}", file.display())))?;
+    }
+    let _held = fail_as(args.fail, [&shown[0], &shown[1]])?;
+    let control = listen(args, &shown)?;
+    let place = control.as_ref().map_or(String::new(), |(_, path)| format!("; ctl: {path}"));
+    if let Some((control, _)) = control {
+        driver.listen(control);
+    }
+    eprintln!("shaping between {} and {}{place}", shown[0], shown[1]);
+    let ended = driver.run();
+    let names = [shown[0].as_str(), shown[1].as_str()];
+    let account = driver.account();
+    if args.json {
+        print_json(&account.json(names))?;
+    } else {
+        print(&account.text(names))?;
+    }
+    ended?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Usage(message) => Self::Usage(message),
+            Fault::Other(message) => Self::Other(message),
+        }
+    }
+}
+
+/// Prepares the kernel for our end.
+fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> {
+    if fail == Fail::Open {
+        return Ok(Some(fail::open(names)?));
+    }
+    if fail::close(names) {
+        eprintln!("note: the filters of an earlier run with --fail open are removed");
+    }
+    Ok(None)
+}
+
+/// The end to read of a pipe into which SIGTERM and Ctrl-C write.
+fn stop_pipe() -> Result<UnixStream, Failure> {
+    let made = UnixStream::pair().and_then(|(read, write)| {
+        read.set_nonblocking(true)?;
+        for signal in [SIGTERM, SIGINT] {
+            signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+        }
+        Ok(read)
+    });
+    made.map_err(|error| Failure::Other(format!("signals cannot be caught: {error}")))
+}
+
+/// What a device is called in `tc` commands: `tap:lan0` is `lan0`.
+fn port_name(device: &str) -> String {
+    let made = device.strip_prefix("tap:").or_else(|| device.strip_prefix("tun:"));
+    made.unwrap_or(device).to_owned()
+}
+
+fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+    iproute::units::time(Word { text, column: 0 }, option)
+        .map_err(|error| Failure::Usage(format!("{option}: {}", error.message)))
+}
+
+fn set_queues(
+    args: &Args,
+    names: &Names,
+    bridge: &mut Bridge,
+    now: Instant,
+) -> Result<(), Failure> {
+    for (option, words, port) in [("--ab", &args.ab, Port(1)), ("--ba", &args.ba, Port(0))] {
+        if let Some(words) = words {
+            names
+                .set_root(bridge, now, port, words)
+                .map_err(|wrong| pointed(option, words, &wrong))?;
+        }
+    }
+    let Some(file) = &args.tc else { return Ok(()) };
+    for (number, line) in (1..).zip(read_text(file)?.lines()) {
+        let line = line.split('#').next().unwrap_or("");
+        if Words::new(line).next().is_some() {
+            let place = format!("{}:{number}", file.display());
+            names.run(bridge, now, line).map_err(|wrong| pointed(&place, line, &wrong))?;
+        }
+    }
+    Ok(())
+}
+
+/// A message with the text and a caret below the place.
+pub fn pointed(place: &str, text: &str, wrong: &Wrong) -> Failure {
+    let before = text.get(..wrong.column).unwrap_or(text).chars().count();
+    let (column, caret) = (before + 1, " ".repeat(before));
+    Failure::Usage(format!("{place}:{column}: {}\n  {text}\n  {caret}^", wrong.message))
+}
+
+/// The control socket and where it is; without `--ctl` the run goes on where none can be made.
+fn listen(args: &Args, names: &[String; 2]) -> Result<Option<(Control, String)>, Failure> {
+    let path = args.ctl.clone().unwrap_or_else(|| {
+        let safe = |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let file = format!("shape-{}-{}.sock", safe(&names[0]), safe(&names[1]));
+        Path::new(super::ctl::FOLDER).join(file)
+    });
+    let shown = path.display().to_string();
+    match Control::listen(&path) {
+        Ok(control) => Ok(Some((control, shown))),
+        Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
+        Err(error) => {
+            eprintln!(
+                "note: no control socket at {shown}: {error}; --ctl PATH names another place"
+            );
+            Ok(None)
+        }
+    }
+}

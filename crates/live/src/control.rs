@@ -1,0 +1,177 @@
+//! The socket by which commands come at run time: one line asks, what is answered begins with a line
+//! `0`, or `2` if the command was wrong, and ends with the connection.
+//!
+//! Nothing here waits: a client that sends nothing holds a place, one that does not read loses its
+//! answer.
+
+use crate::sys::Epoll;
+use std::fs;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// So many clients at a time; the longest command.
+const CLIENTS: usize = 16;
+const LONGEST: usize = 64 << 10;
+
+/// Tokens of an [`Epoll`] from here on belong to this module: the listener, then a client each.
+pub const TOKENS: u64 = 16;
+
+/// What is listened at, and who has come.
+#[derive(Debug)]
+pub struct Control {
+    listener: UnixListener,
+    path: PathBuf,
+    clients: [Option<Client>; CLIENTS],
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    said: Vec<u8>,
+    gone: bool,
+}
+
+impl Control {
+    /// Listens at `path`, for its owner only. What a process that is gone has left there is removed.
+    ///
+    /// # Errors
+    /// Somebody listens there (`EADDRINUSE`), or the file cannot be made.
+    pub fn listen(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let bind = || UnixListener::bind(path);
+        let listener = match bind() {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_over(path) => {
+                fs::remove_file(path)?;
+                bind()?
+            }
+            other => other?,
+        };
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, path: path.to_owned(), clients: [const { None }; CLIENTS] })
+    }
+
+    /// Waits for clients as well.
+    pub fn register(&self, epoll: &Epoll) -> io::Result<()> {
+        epoll.add(self.listener.as_fd(), TOKENS, Epoll::READ)
+    }
+
+    /// Something has happened by `token`: a whole command, if there is one, to be answered by
+    /// [`reply`](Self::reply) with the same token.
+    pub fn request(&mut self, token: u64, epoll: &Epoll) -> Option<String> {
+        let Some(index) = token.checked_sub(TOKENS + 1) else {
+            self.accept(epoll);
+            return None;
+        };
+        let place = self.clients.get_mut(index as usize)?;
+        let client = place.as_mut()?;
+        let command = client.command();
+        if command.is_none() && (client.gone || client.said.len() >= LONGEST) {
+            *place = None;
+        }
+        command
+    }
+
+    /// Answers: whether the command was right, and what is to be printed. The connection ends.
+    pub fn reply(&mut self, token: u64, right: bool, text: &str) {
+        let client = token.checked_sub(TOKENS + 1).map(|index| self.clients[index as usize].take());
+        let Some(mut client) = client.flatten() else { return };
+        let head = if right { "0\n" } else { "2\n" };
+        // Its buffer holds every answer of ours; who has gone does not want it.
+        let _ = client.stream.write_all(format!("{head}{text}").as_bytes());
+    }
+
+    fn accept(&mut self, epoll: &Epoll) {
+        let Ok((stream, _)) = self.listener.accept() else { return };
+        let Some(index) = self.clients.iter().position(Option::is_none) else { return };
+        let token = TOKENS + 1 + index as u64;
+        let ready = stream.set_nonblocking(true);
+        if ready.and_then(|()| epoll.add(stream.as_fd(), token, Epoll::READ)).is_ok() {
+            self.clients[index] = Some(Client { stream, said: Vec::new(), gone: false });
+        }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Client {
+    /// The command, once its line has ended.
+    fn command(&mut self) -> Option<String> {
+        let mut piece = [0; 4_096];
+        while self.said.len() < LONGEST {
+            match self.stream.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Ok(0) | Err(_) => {
+                    self.gone = true;
+                    break;
+                }
+                Ok(len) => self.said.extend_from_slice(&piece[..len]),
+            }
+        }
+        let end = self.said.iter().position(|byte| *byte == b'\n')?;
+        Some(String::from_utf8_lossy(&self.said[..end]).trim().to_owned())
+    }
+}
+
+/// Whether nobody listens at a socket's file.
+fn is_left_over(path: &Path) -> bool {
+    let refused = UnixStream::connect(path);
+    matches!(refused, Err(error) if error.kind() == ErrorKind::ConnectionRefused)
+}
+
+/// Sends `command` to whoever listens at `path`; the answer, and whether the command was right.
+///
+/// # Errors
+/// Nobody listens there, or it goes away in between.
+pub fn ask(path: &Path, command: &str) -> io::Result<(bool, String)> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.write_all(format!("{}\n", command.replace('\n', " ")).as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    match answer.split_once('\n') {
+        Some((head @ ("0" | "2"), text)) => Ok((head == "0", text.to_owned())),
+        _ => Err(io::Error::new(ErrorKind::UnexpectedEof, "no answer: did it end meanwhile?")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_answered_and_a_left_over_socket_replaced() {
+        let folder = std::env::temp_dir().join(format!("ackwright-control-{}", std::process::id()));
+        let path = folder.join("socket");
+        fs::create_dir_all(&folder).unwrap();
+        drop(UnixListener::bind(&path).unwrap());
+        let mut control = Control::listen(&path).unwrap();
+        assert_eq!(Control::listen(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
+        let mut epoll = Epoll::new().unwrap();
+        control.register(&epoll).unwrap();
+        let asked = path.clone();
+        let asking = std::thread::spawn(move || ask(&asked, "say\nit").unwrap());
+        let mut done = false;
+        while !done {
+            let tokens: Vec<u64> = epoll.wait(false).unwrap().map(|(token, _)| token).collect();
+            for token in tokens {
+                if let Some(command) = control.request(token, &epoll) {
+                    done = command == "say it";
+                    control.reply(token, true, &format!("{command}!"));
+                }
+            }
+        }
+        assert_eq!(asking.join().unwrap(), (true, "say it!".to_owned()));
+        drop(control);
+        assert!(!path.exists());
+        fs::remove_dir(&folder).unwrap();
+    }
+}

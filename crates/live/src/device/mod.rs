@@ -1,0 +1,165 @@
+//! Devices: where frames come from and go to.
+//!
+//! A device hands in packets that lie in frames of a pool, and takes packets into a short queue of its
+//! own, its ring: how much room that has is what the datapath counts as credit.
+
+mod arrival;
+mod file;
+mod outbox;
+mod packet;
+mod tun;
+mod vnet;
+
+pub use arrival::Pools;
+pub use file::CaptureFile;
+pub use outbox::RING;
+pub use packet::PacketSocket;
+pub use tun::Tun;
+
+use datapath::packet::Packet;
+use datapath::units::Instant;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// A device of any kind.
+#[derive(Debug)]
+pub enum Device {
+    /// A network interface, by a packet socket.
+    Packet(PacketSocket),
+    /// A TUN or TAP device of our own.
+    Tun(Tun),
+    /// Capture files: what is in one comes, what is sent goes to the other.
+    File(Box<CaptureFile>),
+}
+
+/// What became of frames that were in a device's ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Flushed {
+    /// They have left.
+    pub sent: u32,
+    /// The device took them out and will never send them: of a length or a kind that it refuses.
+    pub refused: u32,
+    /// Why the rest is still there.
+    pub blocked: Option<Blocked>,
+}
+
+/// Why a device takes no more for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// What it has in hand has to leave first; it becomes writable then.
+    Full,
+    /// Its own queue is full, and nobody will say when it is not.
+    Busy,
+}
+
+/// Frames that came and are no packets of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Lost {
+    /// Too long for any frame, of a kind that the kernel cannot hand over, or without a whole header.
+    pub unreadable: u64,
+    /// No frame of the pool was free.
+    pub no_buffer: u64,
+    /// The socket's receive buffer was full: we did not read in time.
+    pub missed: u64,
+    /// Copied once more, because they did not fit into one small frame.
+    pub copied: u64,
+}
+
+macro_rules! each {
+    ($any:expr, $device:ident => $call:expr) => {
+        match $any {
+            Device::Packet($device) => $call,
+            Device::Tun($device) => $call,
+            Device::File($device) => $call,
+        }
+    };
+}
+
+impl Device {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        each!(self, device => device.name())
+    }
+
+    /// Largest network-layer packet in bytes.
+    pub fn mtu(&self) -> u32 {
+        each!(self, device => device.mtu())
+    }
+
+    /// Whether its frames begin with an Ethernet header.
+    pub fn is_ethernet(&self) -> bool {
+        each!(self, device => device.is_ethernet())
+    }
+
+    /// To wait for it; a file needs no waiting.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Packet(device) => Some(device.fd()),
+            Self::Tun(device) => Some(device.fd()),
+            Self::File(_) => None,
+        }
+    }
+
+    /// Appends packets that have come by `now` to `packets`, a ring's worth at most.
+    ///
+    /// # Errors
+    /// The device is gone or down.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        pools: &mut Pools,
+        packets: &mut Vec<Packet>,
+    ) -> io::Result<()> {
+        match self {
+            Self::Packet(device) => device.receive(pools, packets),
+            Self::Tun(device) => device.receive(pools, packets),
+            Self::File(device) => device.receive(now, pools, packets),
+        }
+    }
+
+    /// When something will come that nobody tells of; `None` if that is not known.
+    pub fn comes_at(&self) -> Option<Instant> {
+        match self {
+            Self::File(device) => device.comes_at(),
+            Self::Packet(_) | Self::Tun(_) => None,
+        }
+    }
+
+    /// Nothing will ever come again.
+    pub fn has_ended(&self) -> bool {
+        matches!(self, Self::File(device) if device.comes_at().is_none())
+    }
+
+    /// Puts a packet into the device's ring, which has [`RING`] places.
+    ///
+    /// # Panics
+    /// If the ring is full: a packet without credit.
+    pub fn push(&mut self, packet: &Packet) {
+        each!(self, device => device.push(packet));
+    }
+
+    /// How many frames its ring holds.
+    pub fn ring_len(&self) -> usize {
+        each!(self, device => device.ring_len())
+    }
+
+    /// Sends what is in the ring, as much as goes.
+    ///
+    /// # Errors
+    /// The device is gone or down.
+    pub fn flush(&mut self) -> io::Result<Flushed> {
+        each!(self, device => device.flush())
+    }
+
+    /// Throws away what is in the ring, as an interface that is down does.
+    pub fn discard(&mut self) -> Flushed {
+        let refused = self.ring_len();
+        each!(self, device => device.discard());
+        Flushed { refused: refused as u32, ..Flushed::default() }
+    }
+
+    /// What came and was lost so far.
+    pub fn lost(&mut self) -> Lost {
+        each!(self, device => device.lost())
+    }
+}

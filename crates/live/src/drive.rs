@@ -1,0 +1,435 @@
+//! The loop: two devices and the bridge between them, turned by the law of the datapath.
+//!
+//! What arrives is handed in, room that devices have got back is given as credit, then the bridge is
+//! polled until it is idle, and called again no later than it asks. Nothing else decides anything here.
+
+use crate::account::Account;
+use crate::capture::Capture;
+use crate::commands::Names;
+use crate::control::{Control, TOKENS};
+use crate::device::{Blocked, Device, Pools, RING};
+use crate::open::{Fault, is_gone};
+use crate::sys::{self, Epoll, Timer};
+use datapath::host::{Bridge, PortConfig};
+use datapath::node::{Poll, Port, Rx};
+use datapath::packet::Packet;
+use datapath::units::{Duration, Instant};
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// How a run is to be.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long queues may drain once the end has come.
+    pub drain: Duration,
+    /// If a queue wants to be asked again sooner than this, the loop looks and does not sleep.
+    pub busy_poll: Duration,
+}
+
+/// Two devices with a bridge between them.
+#[derive(Debug)]
+pub struct Driver {
+    ends: [End; 2],
+    bridge: Bridge,
+    names: Names,
+    settings: Settings,
+    pools: Pools,
+    epoll: Epoll,
+    timer: Timer,
+    /// Readable once the end has come; never waited for.
+    stop: UnixStream,
+    control: Option<Control>,
+    capture: Option<Capture>,
+    account: Account,
+    phase: Phase,
+    packets: Vec<Packet>,
+}
+
+/// A device, and what is waited for there.
+#[derive(Debug)]
+struct End {
+    device: Device,
+    /// The loop is told when there is room again.
+    awaits_room: bool,
+    /// When to try again, because nobody tells.
+    retry_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// Nothing more is taken in; over at that time at the latest.
+    Draining(Instant),
+    Over,
+}
+
+const TIMER: u64 = 2;
+const STOP: u64 = 3;
+/// So many batches are taken in from a device before anything else is done.
+const BATCHES: usize = 16;
+/// A device that was busy is tried again after this.
+const RETRY: Duration = Duration::from_micros(100);
+const PORTS: [Port; 2] = [Port(0), Port(1)];
+
+impl Driver {
+    /// Joins two devices. The bridge is that of `configure`, by which queues get their qdiscs.
+    ///
+    /// # Errors
+    /// What `configure` refuses, or the kernel has no descriptors left.
+    pub fn new(
+        devices: [Device; 2],
+        pools: Pools,
+        names: Names,
+        stop: UnixStream,
+        settings: Settings,
+    ) -> io::Result<Self> {
+        let port = |device: &Device| PortConfig { mtu: device.mtu(), ..PortConfig::default() };
+        let bridge = Bridge::new([port(&devices[0]), port(&devices[1])]);
+        let end = |device| End { device, awaits_room: false, retry_at: Instant::FAR_FUTURE };
+        let now = sys::now();
+        Ok(Self {
+            ends: devices.map(end),
+            bridge,
+            names,
+            settings,
+            pools,
+            epoll: Epoll::new()?,
+            timer: Timer::new()?,
+            stop,
+            control: None,
+            capture: None,
+            account: Account { began: now, now, ..Account::default() },
+            phase: Phase::Running,
+            packets: Vec::with_capacity(2 * RING),
+        })
+    }
+
+    /// The bridge with its names, before the run, to set its queues up.
+    pub fn set_up<T>(&mut self, set: impl FnOnce(&Names, &mut Bridge, Instant) -> T) -> T {
+        let now = sys::now();
+        let done = set(&self.names, &mut self.bridge, now);
+        self.poll(now);
+        done
+    }
+
+    /// Commands may come by this socket.
+    pub fn listen(&mut self, control: Control) {
+        self.control = Some(control);
+    }
+
+    /// What is sent is written to this file.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn capture(&mut self, file: &Path) -> io::Result<()> {
+        let ethernet = self.ends[0].device.is_ethernet();
+        self.capture = Some(Capture::create(file, self.port_names(), ethernet)?);
+        Ok(())
+    }
+
+    /// What was taken in, and what became of it, until now.
+    pub fn account(&mut self) -> &Account {
+        for port in 0..2 {
+            // What comes by one device is of the direction that leaves by the other.
+            self.account.directions[1 - port].lost = self.ends[port].device.lost();
+        }
+        self.account.now = sys::now();
+        &self.account
+    }
+
+    /// Runs until the end has come and queues have drained. All that was taken in is accounted for
+    /// then.
+    ///
+    /// # Errors
+    /// A device has gone away.
+    pub fn run(&mut self) -> Result<(), Fault> {
+        let ended = self.turn_until_over();
+        self.phase = Phase::Over;
+        let now = sys::now();
+        for port in PORTS {
+            self.bridge.take_down(now, port);
+            let left = self.ends[usize::from(port.0)].device.ring_len() as u64;
+            let direction = &mut self.account.directions[usize::from(port.0)];
+            direction.left += left;
+            direction.sent.packets -= left;
+        }
+        self.poll(now);
+        let written = self.capture.take().map_or(Ok(()), Capture::finish);
+        ended?;
+        written.map_err(|error| Fault::Other(format!("the capture cannot be written: {error}")))
+    }
+
+    fn turn_until_over(&mut self) -> Result<(), Fault> {
+        sys::wake_on_time();
+        self.register().map_err(kernel)?;
+        let now = sys::now();
+        for port in PORTS {
+            self.bridge.grant(now, port, RING as u32);
+        }
+        let mut wanted = self.turn(now)?;
+        while self.phase != Phase::Over {
+            self.wait(wanted)?;
+            let now = sys::now();
+            if wanted <= now {
+                self.account.lateness.add(wanted, now);
+            }
+            if self.phase == Phase::Running {
+                self.take_in(now)?;
+            }
+            wanted = self.turn(now)?;
+            self.look_whether_over(now);
+        }
+        Ok(())
+    }
+
+    fn register(&self) -> io::Result<()> {
+        for (token, end) in (0..).zip(&self.ends) {
+            if let Some(fd) = end.device.fd() {
+                self.epoll.add(fd, token, Epoll::READ)?;
+            }
+        }
+        self.epoll.add(self.timer.fd(), TIMER, Epoll::READ)?;
+        self.epoll.add(self.stop.as_fd(), STOP, Epoll::READ)?;
+        self.control.as_ref().map_or(Ok(()), |control| control.register(&self.epoll))
+    }
+
+    /// Hands in what has arrived: all of it, or a queue that owes packets after a delay would seem empty
+    /// before they are in it.
+    fn take_in(&mut self, now: Instant) -> Result<(), Fault> {
+        for port in PORTS {
+            for _ in 0..BATCHES {
+                if self.take_in_batch(now, port)? < RING {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands in a batch of what has arrived by `port`; how many packets it had.
+    fn take_in_batch(&mut self, now: Instant, port: Port) -> Result<usize, Fault> {
+        let device = &mut self.ends[usize::from(port.0)].device;
+        let mut packets = std::mem::take(&mut self.packets);
+        let received = device.receive(now, &mut self.pools, &mut packets);
+        let count = packets.len();
+        for mut packet in packets.drain(..) {
+            self.account.directions[usize::from(1 - port.0)].taken.add(&packet);
+            if let Rx::Forward(to) = self.bridge.receive(now, port, &mut packet) {
+                self.send(to, &packet)?;
+            }
+        }
+        self.packets = packets;
+        self.check(port, received)?;
+        Ok(count)
+    }
+
+    /// Polls and sends until there is nothing more to do at `now`; gives the time to come back.
+    fn turn(&mut self, now: Instant) -> Result<Instant, Fault> {
+        loop {
+            let idle = self.poll(now);
+            let mut moved = false;
+            for port in PORTS {
+                moved |= self.flush(now, port)?;
+            }
+            if !moved {
+                return Ok(idle);
+            }
+        }
+    }
+
+    /// Hears all that the bridge has to say.
+    fn poll(&mut self, now: Instant) -> Instant {
+        let mut place = Packet::default();
+        loop {
+            match self.bridge.poll(now, &mut place) {
+                Poll::Send { port, .. } => {
+                    // A file that is full is told at the end, when it is written out.
+                    let _ = self.send(port, &place);
+                }
+                Poll::Drop(reason) => {
+                    let port = usize::from(self.bridge.dropped_at().0);
+                    let direction = &mut self.account.directions[port];
+                    let packets = u64::from(place.segments());
+                    match self.phase {
+                        Phase::Over => direction.left += packets,
+                        _ => *direction.dropped.entry(reason).or_default() += packets,
+                    }
+                }
+                Poll::Idle(next) => return next,
+                said @ (Poll::Ready(_) | Poll::Event(_)) => unreachable!("no bridge says {said:?}"),
+            }
+        }
+    }
+
+    fn send(&mut self, port: Port, packet: &Packet) -> Result<(), Fault> {
+        let index = usize::from(port.0);
+        self.ends[index].device.push(packet);
+        self.account.directions[index].sent.add(packet);
+        if let Some(capture) = &mut self.capture {
+            let written = capture.sent(index, packet, sys::now());
+            written.map_err(|error| Fault::Other(format!("the capture: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is in a device's ring, and gives its room back; true if there was any.
+    fn flush(&mut self, now: Instant, port: Port) -> Result<bool, Fault> {
+        let index = usize::from(port.0);
+        let end = &mut self.ends[index];
+        if end.device.ring_len() == 0 || (end.retry_at > now && end.retry_at < Instant::FAR_FUTURE)
+        {
+            return Ok(false);
+        }
+        end.retry_at = Instant::FAR_FUTURE;
+        let flushed = match end.device.flush() {
+            Ok(flushed) => flushed,
+            Err(error) => {
+                self.check(port, Err(error))?;
+                // Down: what it would send is lost, as in any device.
+                self.ends[index].device.discard()
+            }
+        };
+        for _ in 0..flushed.sent + flushed.refused {
+            self.bridge.credit(now, port);
+        }
+        let direction = &mut self.account.directions[index];
+        direction.refused += u64::from(flushed.refused);
+        direction.sent.packets -= u64::from(flushed.refused);
+        let end = &mut self.ends[index];
+        if flushed.blocked == Some(Blocked::Busy) {
+            end.retry_at = now + RETRY;
+        }
+        self.await_room(port, flushed.blocked == Some(Blocked::Full))?;
+        Ok(flushed.sent + flushed.refused > 0)
+    }
+
+    /// Has the loop told, or no longer told, when a device has room.
+    fn await_room(&mut self, port: Port, awaits: bool) -> Result<(), Fault> {
+        let end = &mut self.ends[usize::from(port.0)];
+        if end.awaits_room == awaits {
+            return Ok(());
+        }
+        end.awaits_room = awaits;
+        let read = if self.phase == Phase::Running { Epoll::READ } else { 0 };
+        let write = if awaits { Epoll::WRITE } else { 0 };
+        let fd = end.device.fd();
+        let changed = fd.map(|fd| self.epoll.change(fd, port.0.into(), read | write));
+        changed.unwrap_or(Ok(())).map_err(kernel)
+    }
+
+    /// Waits until something has happened, or until `wanted`.
+    fn wait(&mut self, wanted: Instant) -> Result<(), Fault> {
+        let retries = self.ends.iter().map(|end| end.retry_at).min();
+        let comes = self.ends.iter().filter_map(|end| end.device.comes_at()).min();
+        let comes = comes.filter(|_| self.phase == Phase::Running);
+        let over = match self.phase {
+            Phase::Draining(until) => until,
+            _ => Instant::FAR_FUTURE,
+        };
+        let until = [retries, comes, Some(over)].into_iter().flatten().fold(wanted, Instant::min);
+        let soon = until <= sys::now() + self.settings.busy_poll;
+        if !soon {
+            self.timer.set(until).map_err(kernel)?;
+        }
+        let events: Vec<(u64, u32)> = self.epoll.wait(soon).map_err(kernel)?.collect();
+        for (token, _) in events {
+            match token {
+                TIMER => self.timer.clear(),
+                STOP => self.begin_to_end()?,
+                token if token >= TOKENS => self.serve(token)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a client of the control socket.
+    fn serve(&mut self, token: u64) -> Result<(), Fault> {
+        let control = self.control.as_mut();
+        let command = control.and_then(|control| control.request(token, &self.epoll));
+        let Some(command) = command else { return Ok(()) };
+        let (right, text) = match &*command {
+            "stop" => {
+                self.begin_to_end()?;
+                (true, String::new())
+            }
+            "show" => (true, self.shown(false)),
+            "show -j" => (true, self.shown(true)),
+            command => {
+                let now = sys::now();
+                let done = self.names.run(&mut self.bridge, now, command);
+                self.poll(now);
+                match done {
+                    Ok(text) => (true, text),
+                    Err(wrong) => (false, format!("{}\n{}", wrong.column, wrong.message)),
+                }
+            }
+        };
+        if let Some(control) = &mut self.control {
+            control.reply(token, right, &text);
+        }
+        Ok(())
+    }
+
+    fn shown(&mut self, json: bool) -> String {
+        let names = self.names.names.clone();
+        let account = self.account();
+        let names = [names[0].as_str(), names[1].as_str()];
+        if json { format!("{}\n", account.json(names)) } else { account.text(names) }
+    }
+
+    /// From now on nothing is taken in. A second time ends at once.
+    fn begin_to_end(&mut self) -> Result<(), Fault> {
+        let _nothing = self.stop.read(&mut [0; 64]);
+        if self.phase != Phase::Running {
+            self.phase = Phase::Over;
+            return Ok(());
+        }
+        self.phase = Phase::Draining(sys::now() + self.settings.drain);
+        for (token, end) in (0..).zip(&self.ends) {
+            let write = if end.awaits_room { Epoll::WRITE } else { 0 };
+            if let Some(fd) = end.device.fd() {
+                self.epoll.change(fd, token, write).map_err(kernel)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_whether_over(&mut self, now: Instant) {
+        let empty = PORTS.iter().all(|port| {
+            let waits = self.bridge.port(*port).backlog().packets;
+            waits == 0 && self.ends[usize::from(port.0)].device.ring_len() == 0
+        });
+        match self.phase {
+            Phase::Running if empty && self.ends.iter().all(|end| end.device.has_ended()) => {
+                self.phase = Phase::Over;
+            }
+            Phase::Draining(until) if empty || now >= until => self.phase = Phase::Over,
+            _ => {}
+        }
+    }
+
+    /// A device that is down may come up again; one that is gone is the end.
+    fn check(&self, port: Port, done: io::Result<()>) -> Result<(), Fault> {
+        let Err(error) = done else { return Ok(()) };
+        let device = &self.ends[usize::from(port.0)].device;
+        let down =
+            matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV));
+        if down && !is_gone(device) {
+            return Ok(());
+        }
+        let why = if down { "the interface has gone away".to_owned() } else { error.to_string() };
+        Err(Fault::Other(format!("{}: {why}", device.name())))
+    }
+
+    fn port_names(&self) -> [&str; 2] {
+        [self.ends[0].device.name(), self.ends[1].device.name()]
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+fn kernel(error: io::Error) -> Fault {
+    Fault::Other(format!("the kernel refuses to wait for devices: {error}"))
+}

@@ -1,0 +1,34 @@
+//! The datapath between real devices: the same sans-IO code as in the simulated world, driven by the
+//! clock and by what arrives.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`device`] | packet sockets, TUN/TAP, capture files |
+//! | [`drive`] | the loop that turns a bridge by the law of the datapath |
+//! | [`open`] | devices by their names, and what can be wrong with them |
+//! | [`fail`] | what becomes of traffic when we are gone |
+//! | [`commands`] | `tc` at run time |
+//! | [`control`] | the socket by which commands come |
+//! | [`account`] | what was taken in, and what became of it |
+//! | `sys` | system calls, and all `unsafe` |
+//!
+//! One thread, one loop, no locks. docs/live.md has limits and figures.
+
+#[cfg(target_os = "linux")]
+pub mod account;
+#[cfg(target_os = "linux")]
+mod capture;
+#[cfg(target_os = "linux")]
+pub mod commands;
+#[cfg(target_os = "linux")]
+pub mod control;
+#[cfg(target_os = "linux")]
+pub mod device;
+#[cfg(target_os = "linux")]
+pub mod drive;
+#[cfg(target_os = "linux")]
+pub mod fail;
+#[cfg(target_os = "linux")]
+pub mod open;
+#[cfg(target_os = "linux")]
+mod sys;

@@ -1,0 +1,157 @@
+//! Devices by their names, and what can be wrong with them.
+
+use crate::device::{CaptureFile, Device, PacketSocket, Pools, Tun};
+use crate::sys;
+use std::fmt;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+
+/// Why a run cannot begin or go on.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// What was asked for cannot be: names, rights, settings.
+    Usage(String),
+    /// Something else.
+    Other(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Usage(message) | Self::Other(message)) = self;
+        f.write_str(message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// An open device, and what keeps others from it.
+#[derive(Debug)]
+pub struct Opened {
+    /// The device.
+    pub device: Device,
+    /// Held as long as the device is: the name of a socket that goes with the process.
+    lock: Option<UnixListener>,
+}
+
+impl Opened {
+    /// The device and its lock.
+    pub fn into_parts(self) -> (Device, Option<UnixListener>) {
+        (self.device, self.lock)
+    }
+}
+
+/// Opens a device: an interface's name, `tap:NAME` or `tun:NAME` for one that is made, or
+/// `file:INPUT,OUTPUT` for captures. What is made gets this MTU.
+///
+/// # Errors
+/// With the name and what to do about it.
+pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
+    let unlocked = |device| Opened { device, lock: None };
+    let made = |name: &str, tap| {
+        let opened = Tun::open(name, tap, mtu).map_err(|error| refused(name, "make it", &error));
+        opened.map(|tun| unlocked(Device::Tun(tun)))
+    };
+    if let Some(name) = name.strip_prefix("tap:") {
+        return made(name, true);
+    }
+    if let Some(name) = name.strip_prefix("tun:") {
+        return made(name, false);
+    }
+    if let Some(files) = name.strip_prefix("file:") {
+        let (input, output) = files.split_once(',').ok_or_else(|| {
+            Fault::Usage(format!("{name}: two files are needed, file:INPUT,OUTPUT"))
+        })?;
+        let opened = CaptureFile::open(Path::new(input), Path::new(output), sys::now());
+        let opened = opened.map_err(|error| Fault::Usage(format!("{name}: {error}")))?;
+        return Ok(unlocked(Device::File(Box::new(opened))));
+    }
+    open_interface(name, pools)
+}
+
+/// The largest MTU of those of these devices that exist; 1500 if none does.
+pub fn largest_mtu(names: &[String]) -> u32 {
+    let known = names.iter().filter_map(|name| sys::facts(name).ok());
+    known.map(|facts| facts.mtu).max().unwrap_or(1_500)
+}
+
+fn open_interface(name: &str, pools: &mut Pools) -> Result<Opened, Fault> {
+    let facts = sys::facts(name).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENODEV) => {
+            Fault::Usage(format!("{name}: there is no such interface in this network namespace"))
+        }
+        _ => refused(name, "ask about it", &error),
+    })?;
+    let usage = |message: &str| Err(Fault::Usage(format!("{name}: {message}")));
+    if !facts.up {
+        return usage(&format!("the interface is down; ip link set {name} up"));
+    }
+    if !matches!(facts.hardware, libc::ARPHRD_ETHER | libc::ARPHRD_NONE) {
+        return usage("neither Ethernet nor plain IP");
+    }
+    // Whoever asks in vain is told by the packet socket.
+    if sys::has_master(facts.index).unwrap_or(false) {
+        return usage(
+            "it belongs to a bridge or bond of the kernel's, which would pass packets on beside us",
+        );
+    }
+    // The name of a socket that no file belongs to is of this network namespace, as the index is.
+    let address = SocketAddr::from_abstract_name(format!("ackwright/device/{}", facts.index));
+    let lock = address.and_then(|address| UnixListener::bind_addr(&address));
+    let lock = lock.map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            Fault::Usage(format!("{name}: another ackwright has this interface"))
+        }
+        _ => refused(name, "lock it", &error),
+    })?;
+    let socket = PacketSocket::open(name, facts, pools);
+    let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
+    Ok(Opened { device: Device::Packet(socket), lock: Some(lock) })
+}
+
+/// Whether the interface behind a device is there no longer.
+pub fn is_gone(device: &Device) -> bool {
+    sys::facts(device.name()).is_err()
+}
+
+fn refused(name: &str, what: &str, error: &io::Error) -> Fault {
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "; this takes root, or CAP_NET_RAW (interfaces) and CAP_NET_ADMIN (tun, tap)"
+        }
+        Some(libc::EBUSY) => "; somebody else has it",
+        Some(libc::ENOENT) => "; this kernel has no /dev/net/tun",
+        Some(libc::EINVAL) => "; is there an interface of this name and of another kind?",
+        _ => "",
+    };
+    Fault::Usage(format!("{name}: cannot {what}: {error}{hint}"))
+}
+
+/// What two devices must have in common to be joined.
+///
+/// # Errors
+/// Ethernet and plain IP, or different MTUs.
+pub fn check_pair(one: &Device, other: &Device) -> Result<(), Fault> {
+    if one.is_ethernet() != other.is_ethernet() {
+        let (ethernet, plain) = if one.is_ethernet() { (one, other) } else { (other, one) };
+        return Err(Fault::Usage(format!(
+            "{} has Ethernet frames and {} has none: they cannot be joined",
+            ethernet.name(),
+            plain.name()
+        )));
+    }
+    if one.mtu() != other.mtu() {
+        let (small, large) = if one.mtu() < other.mtu() { (one, other) } else { (other, one) };
+        return Err(Fault::Usage(format!(
+            "{} has an MTU of {} and {} of {}: longer packets would be lost; ip link set {} mtu {}",
+            one.name(),
+            one.mtu(),
+            other.name(),
+            other.mtu(),
+            large.name(),
+            small.mtu()
+        )));
+    }
+    Ok(())
+}

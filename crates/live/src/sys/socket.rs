@@ -1,0 +1,116 @@
+//! Packet sockets (`packet(7)`) and TUN/TAP devices.
+
+use super::interface::request;
+use super::{done, owned, set_option};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+
+/// Bytes of packets that may wait to be read, and to be sent: `SO_RCVBUF`, `SO_SNDBUF`. The kernel
+/// doubles them. The second is what a device may have in hand at a time.
+const RECEIVE_BUFFER: i32 = 8 << 20;
+const SEND_BUFFER: i32 = 512 << 10;
+
+/// A packet socket on the interface with this index, which sees all that arrives there, tags,
+/// lengths of segments and partial checksums included, and nothing that is sent.
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_RAW`; what the kernel says of the interface.
+pub fn open_packet_socket(index: i32) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // Protocol 0: nothing arrives until the socket is bound.
+    // SAFETY: the call takes no pointer.
+    let socket = owned(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    let fd = socket.as_fd();
+    let set = |name, value: i32| set_option(fd, libc::SOL_PACKET, name, &value);
+    set(libc::PACKET_AUXDATA, 1)?;
+    set(libc::PACKET_VNET_HDR, 1)?;
+    set(libc::PACKET_IGNORE_OUTGOING, 1)?;
+    set(libc::PACKET_QDISC_BYPASS, 1)?;
+    for (forced, asked, bytes) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, RECEIVE_BUFFER),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SEND_BUFFER),
+    ] {
+        // Beyond the system's limits only an administrator may go.
+        set_option(fd, libc::SOL_SOCKET, forced, &bytes)
+            .or_else(|_| set_option(fd, libc::SOL_SOCKET, asked, &bytes))?;
+    }
+    let all = libc::packet_mreq {
+        mr_ifindex: index,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)?;
+    bind(fd, index)?;
+    Ok(socket)
+}
+
+fn bind(socket: BorrowedFd<'_>, index: i32) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: index,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    let address = (&raw const address).cast::<libc::sockaddr>();
+    // SAFETY: the kernel reads `len` bytes from an address of that size.
+    done(unsafe { libc::bind(socket.as_raw_fd(), address, len) }).map(drop)
+}
+
+/// Packets that found the receive buffer full since this was last asked (`PACKET_STATISTICS`).
+pub fn socket_drops(socket: BorrowedFd<'_>) -> u64 {
+    let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+    let to = (&raw mut stats).cast::<libc::c_void>();
+    // SAFETY: the kernel writes at most `len` bytes to a structure of that size.
+    let got = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut len) };
+    if got == 0 { u64::from(stats.tp_drops) } else { 0 }
+}
+
+/// A TUN (`tap` false) or TAP device of this name, which goes away with the file. Frames have a
+/// header before them that tells lengths of segments and partial checksums (`IFF_VNET_HDR`).
+///
+/// # Errors
+/// `EPERM` without `CAP_NET_ADMIN`; `EBUSY` if somebody else has it.
+pub fn open_tun(name: &str, tap: bool) -> io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/net/tun")?;
+    let kind = if tap { libc::IFF_TAP } else { libc::IFF_TUN };
+    let mut asked = request(name)?;
+    asked.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+    // SAFETY: the request reads an ifreq and writes the device's name to it; one is there.
+    done(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut asked) })?;
+    // What the kernel may hand over: checksums to be filled in, TCP and UDP to be cut.
+    let all = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
+    let offloads = libc::c_ulong::from(all | TUN_F_USO4 | TUN_F_USO6);
+    let without_udp = libc::c_ulong::from(all);
+    for wanted in [offloads, without_udp, 0] {
+        // SAFETY: this request takes a number and no pointer.
+        if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, wanted) } == 0 {
+            break;
+        }
+    }
+    Ok(file)
+}
+
+/// `linux/if_tun.h`.
+const TUN_F_CSUM: u32 = 0x01;
+const TUN_F_TSO4: u32 = 0x02;
+const TUN_F_TSO6: u32 = 0x04;
+const TUN_F_TSO_ECN: u32 = 0x08;
+const TUN_F_USO4: u32 = 0x20;
+const TUN_F_USO6: u32 = 0x40;
+
+/// Reads one frame into several places, one after the other.
+pub fn read_vectored(file: &File, places: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
+    let mut file = file;
+    io::Read::read_vectored(&mut file, places)
+}

@@ -1,0 +1,483 @@
+#!/usr/bin/env python3
+"""Tests `ackwright shape` between real programs, in network namespaces of its own.
+
+usage: scripts/live_test.py BINARY [NAME...]
+
+Three namespaces: left, middle, right, joined by veths. In the middle the program shapes between `a` and `b`.
+Where no namespace can be made, it says so loudly ("SKIPPED: ...") and ends with success.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+INSIDE = "ACKWRIGHT_LIVE_TEST"
+LEFT, RIGHT = "10.9.0.1", "10.9.0.2"
+HEADERS = 14 + 20 + 32  # Ethernet, IPv4, TCP with timestamps
+
+
+def enter():
+    """Starts this script again in a network namespace; returns only where that cannot be."""
+    why = []
+    for way in ("-n", "-rn"):
+        tried = subprocess.run(["unshare", way, "ip", "link", "add", "x", "type", "veth", "peer", "name", "y"],
+                               capture_output=True, text=True)
+        if tried.returncode == 0:
+            os.environ[INSIDE] = "1"
+            os.execvp("unshare", ["unshare", way, sys.executable, *sys.argv])
+        why.append(f"unshare {way}: {tried.stderr.strip()}")
+    print("SKIPPED: live tests: no network namespace with veths: " + "; ".join(why), flush=True)
+    sys.exit(0)
+
+
+class Skip(Exception):
+    """This machine cannot."""
+
+
+class Namespace:
+    """A namespace that lives as long as a process in it."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(["unshare", "-n", "sleep", "600"], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        mine, link = os.readlink("/proc/self/ns/net"), f"/proc/{self.process.pid}/ns/net"
+        while os.readlink(link) == mine:
+            time.sleep(0.01)
+        self.run("ip link set lo up")
+
+    def command(self, words):
+        words = words.split() if isinstance(words, str) else words
+        return ["nsenter", "-t", str(self.process.pid), "-n", *words]
+
+    def run(self, words):
+        return subprocess.run(self.command(words), check=True, capture_output=True, text=True).stdout
+
+    def socket(self, kind, family=socket.AF_INET):
+        """A socket of this namespace: the thread that makes it goes there and ends."""
+        made = []
+
+        def make():
+            with open(f"/proc/{self.process.pid}/ns/net") as file:
+                libc.setns(file.fileno(), 0)
+            made.append(socket.socket(family, kind))
+
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        return made[0]
+
+
+import ctypes  # noqa: E402
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def ip(words):
+    subprocess.run(["ip", *words.split()], check=True)
+
+
+class World:
+    """left -- a [the program] b -- right"""
+
+    def __init__(self, binary, folder):
+        self.binary, self.folder, self.number = binary, folder, 0
+        self.left, self.right = Namespace(), Namespace()
+        self.join(self.left, "a", LEFT)
+        self.join(self.right, "b", RIGHT)
+
+    def join(self, namespace, name, address):
+        ip(f"link add name {name} type veth peer name e0 netns {namespace.process.pid}")
+        with open(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "w") as file:
+            file.write("1")
+        ip(f"link set dev {name} up")
+        namespace.run("sysctl -qw net.ipv6.conf.all.disable_ipv6=1")
+        namespace.run(f"ip address add {address}/24 dev e0")
+        namespace.run("ip link set e0 up")
+        time.sleep(0.05)
+
+    def shape(self, *arguments, between=("a", "b")):
+        return Shape(self, between, arguments)
+
+    def close(self):
+        for namespace in (self.left, self.right):
+            namespace.process.kill()
+            namespace.process.wait()
+
+
+class Shape:
+    """A running `ackwright shape`."""
+
+    def __init__(self, world, between, arguments):
+        world.number += 1
+        self.binary = world.binary
+        self.ctl_path = os.path.join(world.folder, f"ctl{world.number}")
+        self.capture = os.path.join(world.folder, f"sent{world.number}.pcapng")
+        command = [world.binary, "shape", "--between", *between, "--json", "--ctl", self.ctl_path, *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        while line.startswith("note: "):
+            line = self.process.stderr.readline()
+        assert line.startswith("shaping between"), line + self.process.stderr.read()
+
+    def ctl(self, *words):
+        return subprocess.run([self.binary, "ctl", "--ctl", self.ctl_path, *words], capture_output=True, text=True)
+
+    def stop(self, how=signal.SIGTERM, code=0):
+        """Ends it; the account, in which nothing may be missing."""
+        if how:
+            self.process.send_signal(how)
+        out, err = self.process.communicate(timeout=20)
+        assert self.process.returncode == code, (self.process.returncode, err)
+        account = json.loads(out)
+        for direction in account["directions"]:
+            assert direction["unaccounted"] == 0, direction
+        account["error"] = err
+        return account
+
+
+def transfer(world, size, port=5001, source=None, target=RIGHT):
+    """Sends random bytes by TCP from left to right; both ends' digests, and the seconds it took."""
+    listener = world.right.socket(socket.SOCK_STREAM) if source is None else source[1](socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((target, port))
+    listener.listen()
+    got = hashlib.sha256()
+
+    def take():
+        connection, _ = listener.accept()
+        with connection:
+            while piece := connection.recv(1 << 16):
+                got.update(piece)
+
+    taker = threading.Thread(target=take)
+    taker.start()
+    data = os.urandom(size)
+    begun = time.monotonic()
+    with (world.left.socket(socket.SOCK_STREAM) if source is None else source[0](socket.SOCK_STREAM)) as sender:
+        sender.settimeout(30)
+        sender.connect((target, port))
+        sender.sendall(data)
+    taker.join(timeout=60)
+    listener.close()
+    assert got.hexdigest() == hashlib.sha256(data).hexdigest(), "what arrives is not what was sent"
+    return time.monotonic() - begun
+
+
+def frames(capture):
+    """(interface, ns, length on the wire, bytes) of each frame of a pcapng file."""
+    data = open(capture, "rb").read()
+    at = 0
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        if kind == 6:
+            interface, high, low, kept, wire = struct.unpack_from("<IIIII", data, at + 8)
+            yield interface, high << 32 | low, wire, data[at + 28:at + 28 + kept]
+        at += length
+
+
+def check_rate(capture, interface, rate, slack):
+    """Over no stretch was more sent than the rate allows, but for a packet and for how late we were."""
+    deepest = credit = 0.0
+    last = None
+    for _, nanos, wire, _ in (frame for frame in frames(capture) if frame[0] == interface):
+        if last is not None:
+            credit = min(0.0, credit + (nanos - last) * rate / 8e9)
+        credit -= wire
+        deepest, last = min(deepest, credit), nanos
+    allowed = 1514 + rate / 8 * slack
+    assert -deepest <= allowed, f"a burst of {-deepest:.0f} bytes at {rate} bit/s, {allowed:.0f} are allowed"
+
+
+# Tests: each gets a fresh world.
+
+
+def test_a_file_arrives_whole(world):
+    shape = world.shape("--ab", "cake bandwidth 50mbit", "--ba", "cake bandwidth 5mbit ack-filter")
+    took = transfer(world, 4 << 20)
+    account = shape.stop()
+    assert took > (4 << 20) * 8 / 50e6, f"faster than the rate: {took} s"
+    forth, back = account["directions"]
+    assert forth["taken_packets"] > 2800 and back["taken_packets"] > 50, account
+    assert forth["refused"] == back["refused"] == 0, account
+
+
+def test_any_tree_and_super_packets_are_cut(world):
+    queues = os.path.join(world.folder, "queues.tc")
+    with open(queues, "w") as file:
+        file.write("tc qdisc add dev b root handle 1: tbf rate 40mbit burst 10k limit 100k  # outer\n\n"
+                   "qdisc add dev b parent 1:1 handle 10: fq_codel\n")
+    shape = world.shape("--tc", queues, "--capture", os.path.join(world.folder, "tree.pcapng"))
+    transfer(world, 2 << 20)
+    shape.stop()
+    longest = max(wire for _, _, wire, _ in frames(os.path.join(world.folder, "tree.pcapng")))
+    assert longest == 1514, f"a frame of {longest} bytes"
+
+
+def test_datagrams_stay_in_order(world):
+    # A queue that drops for no delay: how late the loop is must not matter.
+    shape = world.shape("--ab", "tbf rate 100mbit burst 20k limit 1m")
+    receiver, sender = world.right.socket(socket.SOCK_DGRAM), world.left.socket(socket.SOCK_DGRAM)
+    receiver.bind((RIGHT, 9))
+    receiver.settimeout(5)
+    got = []
+    for number in range(1500):
+        sender.sendto(struct.pack(">I", number) + bytes(1000), (RIGHT, 9))
+        if number % 50 == 49:
+            got += [struct.unpack(">I", receiver.recv(2000)[:4])[0] for _ in range(50)]
+    assert got == list(range(1500)), "out of order"
+    account = shape.stop()
+    assert account["directions"][0]["dropped"] == {}, account
+
+
+def iperf(world, seconds, how="-P 4"):
+    """bit/s of payload that arrives on the right: of four connections, or as `how` says."""
+    server = subprocess.Popen(world.right.command("iperf3 -s -1"), stdout=subprocess.DEVNULL)
+    time.sleep(0.3)
+    client = world.left.run(f"iperf3 -c {RIGHT} -J -t {seconds} -O 1 {how}")
+    server.wait(timeout=10)
+    return json.loads(client)["end"]["sum_received"]["bits_per_second"]
+
+
+def check_cake(world, mbit):
+    if subprocess.run(["which", "iperf3"], capture_output=True).returncode != 0:
+        raise Skip("no iperf3; scripts/needs.sh installs it")
+    # Datagrams at twice the rate: whatever TCP does, the queue is never empty.
+    payload, headers = 1448, 14 + 20 + 8
+    wanted = mbit * 1e6 * payload / (payload + headers)
+    # The rate must hold in one of three runs, because others use the machine; the upper bound in each.
+    for attempt in range(3):
+        sent = os.path.join(world.folder, f"rate{mbit}-{attempt}.pcapng")
+        shape = world.shape("--ab", f"cake bandwidth {mbit}mbit", "--capture", sent)
+        found = iperf(world, 4, f"-u -l {payload} -b {2 * mbit}M")
+        late = shape.stop()["late"]
+        # Twice: it may be kept from running again while it makes up for the first time.
+        check_rate(sent, 1, mbit * 1e6, 2 * late["max_us"] * 1e-6 + 0.0005)
+        print(f"    cake {mbit} Mbit/s: goodput {found / 1e6:.3f}, wanted {wanted / 1e6:.3f}; late p50 "
+              f"{late['p50_us']:.0f} us, p99 {late['p99_us']:.0f}, worst {late['max_us']:.0f}", flush=True)
+        if abs(found / wanted - 1) < 0.01:
+            return
+    raise AssertionError(f"{found / 1e6:.3f} Mbit/s, wanted are {wanted / 1e6:.3f}")
+
+
+def test_cake_at_10_mbit(world):
+    check_cake(world, 10)
+
+
+def test_cake_at_100_mbit(world):
+    check_cake(world, 100)
+
+
+def test_changes_at_run_time(world):
+    shape = world.shape("--ab", "cake bandwidth 100mbit", "--ba", "pfifo limit 500")
+    shown = json.loads(shape.ctl("tc", "-s", "-j", "qdisc", "show", "dev", "b").stdout)
+    assert shown[0]["kind"] == "cake" and shown[0]["options"]["bandwidth"] == 12_500_000, shown
+    assert shape.ctl("tc", "qdisc", "change", "dev", "b", "root", "cake", "bandwidth", "8mbit").returncode == 0
+    took = transfer(world, 1 << 20)
+    assert took > 1.0, f"{took} s for 8 Mbit at 8 Mbit/s"
+    wrong = shape.ctl("tc", "qdisc", "change", "dev", "b", "root", "cake", "bandwith", "8mbit")
+    assert wrong.returncode == 2 and "did you mean" in wrong.stderr and "^" in wrong.stderr, wrong
+    assert shape.ctl("tc", "qdisc", "show", "dev", "c").returncode == 2
+    assert "bandwidth 8Mbit" in shape.ctl("tc", "-s", "qdisc", "show").stdout
+    assert "packets taken in" in shape.ctl("show").stdout
+    assert shape.ctl("stop").returncode == 0
+    account = shape.stop(how=None)
+    assert account["directions"][0]["sent_packets"] > 700, account
+    assert not os.path.exists(shape.ctl_path), "the socket is left"
+
+
+def flood(world, count):
+    sender = world.left.socket(socket.SOCK_DGRAM)
+    for _ in range(count):
+        sender.sendto(bytes(1400), (RIGHT, 9))
+        time.sleep(0.0005)
+    time.sleep(0.1)
+
+
+def test_what_a_change_discards_is_counted(world):
+    shape = world.shape("--ab", "tbf rate 200kbit burst 3k limit 1m", "--drain", "0")
+    flood(world, 100)
+    assert shape.ctl("tc", "qdisc", "replace", "dev", "b", "root", "pfifo").returncode == 0
+    account = shape.stop()
+    forth = account["directions"][0]
+    assert forth["dropped"].get("QUEUE_PURGE", 0) > 50, forth
+
+
+def test_the_end_drains_and_counts_the_rest(world):
+    shape = world.shape("--ab", "tbf rate 400kbit burst 3k limit 1m", "--drain", "500ms")
+    flood(world, 100)
+    begun = time.monotonic()
+    account = shape.stop(how=signal.SIGINT)
+    took = time.monotonic() - begun
+    forth = account["directions"][0]
+    assert 0.45 < took < 2 and forth["left"] > 20, (took, forth)
+
+
+def test_vlan_tags_pass(world):
+    sent = os.path.join(world.folder, "vlan.pcapng")
+    shape = world.shape("--ab", "cake bandwidth 50mbit", "--capture", sent)
+    tagged = bytes.fromhex("ffffffffffff" "020000000001" "8100" "2007" "88b5") + bytes(range(100))
+    sender = world.left.socket(socket.SOCK_RAW, socket.AF_PACKET)
+    sender.bind(("e0", 0))
+    sender.send(tagged)
+    time.sleep(0.2)
+    shape.stop()
+    assert tagged in [frame for _, _, _, frame in frames(sent)], "the kernel takes a tag out; it is not put back"
+
+
+def test_a_tap_device_of_our_own(world):
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Skip("/dev/net/tun is not for us")
+    shape = world.shape("--ab", "cake bandwidth 50mbit", between=("a", "tap:lan0"))
+    ip("address add 10.9.0.9/24 dev lan0")
+    ip("link set lan0 up")
+    transfer(world, 2 << 20, source=(world.left.socket, lambda kind: socket.socket(socket.AF_INET, kind)),
+             target="10.9.0.9")
+    shape.stop()
+    assert subprocess.run(["ip", "link", "show", "dev", "lan0"], capture_output=True).returncode != 0, "it is left"
+
+
+def test_capture_files_are_devices(world):
+    """What is in one file comes at its distances, and goes to the other end's; then the run ends by itself."""
+    paths = [os.path.join(world.folder, name) for name in ("in.pcap", "out.pcapng", "none.pcap", "unused.pcapng")]
+    wanted = [bytes.fromhex("02" * 12 + "88b5") + bytes([number]) * 1000 for number in range(20)]
+    for path, recorded in ((paths[0], wanted), (paths[2], [])):
+        with open(path, "wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+            for number, frame in enumerate(recorded):
+                file.write(struct.pack("<IIII", 5, 10_000 * number, len(frame), len(frame)) + frame)
+    devices = [f"file:{paths[0]},{paths[3]}", f"file:{paths[2]},{paths[1]}"]
+    shape = world.shape("--ab", "tbf rate 10mbit burst 3k limit 100k", between=devices)
+    account = shape.stop(how=None)
+    found = [frame for _, _, _, frame in frames(paths[1])]
+    assert found == wanted and 0.18 < account["seconds"] < 2, (len(found), account)
+
+
+def test_an_interface_goes_down_and_up(world):
+    shape = world.shape("--ab", "cake bandwidth 50mbit")
+    transfer(world, 1 << 18)
+    ip("link set dev b down")
+    flood(world, 20)
+    ip("link set dev b up")
+    time.sleep(0.2)
+    transfer(world, 1 << 18, port=5002)
+    shape.stop()
+
+
+def test_an_interface_goes_away(world):
+    shape = world.shape("--ab", "tbf rate 200kbit burst 3k limit 1m")
+    flood(world, 50)
+    ip("link delete dev b")
+    account = shape.stop(how=None, code=1)
+    assert "b: the interface has gone away" in account["error"], account
+
+
+def test_after_kill_9_the_next_start_cleans(world):
+    shape = world.shape()
+    shape.process.kill()
+    shape.process.wait()
+    assert os.path.exists(shape.ctl_path)
+    world.number -= 1
+    again = world.shape("--ab", "cake bandwidth 50mbit")
+    transfer(world, 1 << 18)
+    again.stop()
+
+
+def test_fail_open_and_closed(world):
+    """However it ends: open, the kernel passes packets on; closed, nothing passes."""
+    if open("/proc/self/uid_map").read().split() != ["0", "0", "4294967295"]:
+        raise Skip("BPF is not for user namespaces")
+
+    def passes():
+        world.left.run("ip neighbour flush dev e0")
+        return subprocess.run(world.left.command(f"ping -c 2 -i 0.2 -W 1 {RIGHT}"), capture_output=True)
+
+    assert passes().returncode != 0, "there is a way round"
+    tried = subprocess.run([world.binary, "shape", "--between", "a", "b", "--fail", "open", "--ab", "nothing"],
+                           capture_output=True, text=True)
+    assert tried.returncode == 2 and passes().returncode != 0, "what is refused changes nothing"
+    shape = world.shape("--fail", "open")
+    replies = passes().stdout.decode()
+    assert "2 received" in replies and "DUP" not in replies, replies
+    shape.process.kill()
+    shape.process.wait()
+    replies = passes().stdout.decode()
+    assert "2 received" in replies and "DUP" not in replies, replies
+    shape = world.shape()
+    assert passes().returncode == 0
+    shape.stop()
+    assert passes().returncode != 0, "closed, and packets pass"
+
+
+def refused(world, words, *expected):
+    done = subprocess.run([world.binary, "shape", *words], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 2, (words, done)
+    for text in expected:
+        assert text in done.stderr, (words, text, done.stderr)
+
+
+def test_mistakes_are_told(world):
+    pair = ["--between", "a", "b"]
+    refused(world, ["--between", "a", "nowhere"], "nowhere: there is no such interface")
+    refused(world, ["--between", "a", "a"], "both devices are a")
+    refused(world, pair + ["--ab", "cake bandwith 5mbit"], "--ab:6:", "did you mean", "^")
+    refused(world, pair + ["--drain", "soon"], "--drain")
+    refused(world, ["--between", "a", "file:/nowhere"], "two files are needed")
+    ip("link set dev b mtu 1400")
+    refused(world, pair, "b of 1400", "ip link set a mtu 1400")
+    ip("link set dev b mtu 1500")
+    ip("link set dev b down")
+    refused(world, pair, "b: the interface is down")
+    ip("link set dev b up")
+    ip("link add br0 type bridge")
+    ip("link set dev b master br0")
+    refused(world, pair, "belongs to a bridge")
+    ip("link delete br0")
+    shape = world.shape()
+    refused(world, pair, "another ackwright has this interface")
+    shape.stop()
+    if os.path.exists("/usr/bin/setpriv"):
+        unable = ["setpriv", "--bounding-set", "-net_raw", "--inh-caps", "-net_raw", world.binary, "shape", *pair]
+        done = subprocess.run(unable, capture_output=True, text=True)
+        assert done.returncode == 2 and "CAP_NET_RAW" in done.stderr, done
+
+
+def main():
+    binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    begun = time.monotonic()
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+    failed = 0
+    for name, test in tests:
+        if names and not any(part in name for part in names):
+            continue
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            world = World(binary, folder)
+            try:
+                test(world)
+                result = "ok"
+            except Skip as why:
+                result = f"SKIPPED: live test, {name[5:].replace('_', ' ')}: {why}"
+            except Exception as error:  # every test is run
+                failed += 1
+                result = f"FAILED: {type(error).__name__}: {error}"
+            finally:
+                world.close()
+                for link in ("a", "b"):
+                    subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
+        print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - started:5.1f} s  {result}", flush=True)
+    print(f"live tests: {failed} failed, {time.monotonic() - begun:.0f} s")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    if INSIDE not in os.environ:
+        enter()
+    main()
