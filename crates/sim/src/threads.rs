@@ -15,7 +15,7 @@ use datapath::units::Instant;
 use std::hint::spin_loop;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Works off epochs from `done` on, which it moves, up to `limit` or as long as something is to be
@@ -26,29 +26,68 @@ pub(crate) fn run(
     chooser: &mut Chooser,
     observers: &mut [(Sees, Box<dyn Observer>)],
 ) -> bool {
-    let board = Board::new(shares);
-    let (begin, mut regroup) = (*done, false);
-    let Some((first, others)) = shares.split_first_mut() else { return false };
-    thread::scope(|scope| {
-        let board = &board;
-        let threads: Vec<_> = (1..)
-            .zip(others)
-            .map(|(me, share)| {
-                let work = move || Worker { me, share, board }.run((begin, limit), &mut Nothing);
-                let builder = thread::Builder::new().name(format!("world-{me}"));
-                builder.spawn_scoped(scope, work).expect("the system has room for a thread")
-            })
-            .collect();
-        let mut caller = Caller { chooser, observers, regroup: false };
-        let reached = Worker { me: 0, share: first, board }.run((begin, limit), &mut caller);
-        regroup = caller.regroup;
-        for thread in threads {
-            // Its panic is the world's.
-            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+    let board = &Board::new(shares);
+    let mut caller = Caller { chooser, observers, regroup: false };
+    let (turn, goes_on);
+    (turn, *done, goes_on) = begin_alone(shares, board, (*done, limit), &mut caller);
+    let begin = *done;
+    if let (true, Some((first, others))) = (goes_on, shares.split_first_mut()) {
+        thread::scope(|scope| {
+            let threads: Vec<_> = (1..)
+                .zip(others)
+                .map(|(me, share)| {
+                    let worker = Worker { me, share, board };
+                    let work = move || worker.run(turn, (begin, limit), &mut Nothing);
+                    let builder = thread::Builder::new().name(format!("world-{me}"));
+                    builder.spawn_scoped(scope, work).expect("the system has room for a thread")
+                })
+                .collect();
+            let me = Worker { me: 0, share: first, board };
+            let reached = me.run(turn, (begin, limit), &mut caller);
+            for thread in threads {
+                // Its panic is the world's.
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            }
+            *done = reached.unwrap_or(*done);
+        });
+    }
+    if !caller.regroup {
+        // Nothing was left to do, perhaps nothing at all.
+        *done = limit;
+    }
+    caller.regroup
+}
+
+/// So many events take about as long as it takes to begin a few threads.
+const EVENTS_ALONE: u64 = 2_000;
+
+/// Works off the first epochs without other threads: they are begun only where there is more to do.
+/// Gives the turn that is next, the time before which everything is done, and whether it goes on.
+fn begin_alone(
+    shares: &mut [Share],
+    board: &Board,
+    (mut done, limit): (Instant, Instant),
+    caller: &mut Caller<'_>,
+) -> (usize, Instant, bool) {
+    let (mut turn, mut events) = (0, 0);
+    while events < EVENTS_ALONE {
+        let side = &board.sides[turn % 2];
+        for (me, share) in shares.iter_mut().enumerate() {
+            side.receive(me, share);
         }
-        *done = reached.unwrap_or(*done);
-    });
-    regroup
+        let stop = caller.after(side);
+        let Some(epoch) = side.next_epoch(&shares[0], (done, limit)) else {
+            return (turn, done, false);
+        };
+        turn += 1;
+        done = epoch.end;
+        let side = &board.sides[turn % 2];
+        for (me, share) in shares.iter_mut().enumerate() {
+            events += side.work_off(me, share, &epoch);
+        }
+        side.stop.store(stop, Ordering::Relaxed);
+    }
+    (turn, done, true)
 }
 
 /// What threads tell each other.
@@ -77,6 +116,12 @@ struct Told {
     events: AtomicU64,
     /// To whom packets cross, a bit each.
     crosses: AtomicU64,
+}
+
+/// An epoch that all are to work off.
+struct Next {
+    number: u64,
+    end: Instant,
 }
 
 /// Nothing is to be done.
@@ -109,6 +154,25 @@ impl Board {
 }
 
 impl Side {
+    /// The next epoch in which somebody has something to do, after `done` and before `limit`.
+    fn next_epoch(&self, share: &Share, (done, limit): (Instant, Instant)) -> Option<Next> {
+        let number = self.next();
+        let calendar = &share.part.calendar;
+        let none = number == NEVER
+            || calendar.begin(number).max(done) >= limit
+            || self.stop.load(Ordering::Relaxed);
+        (!none).then(|| Next { number, end: calendar.begin(number + 1).min(limit) })
+    }
+
+    /// Works off an epoch and puts down what there is to tell then. Gives how many events there were.
+    fn work_off(&self, me: usize, share: &mut Share, epoch: &Next) -> u64 {
+        let before = share.part.stats.events;
+        share.epoch.run(&mut share.part, epoch.number, epoch.end);
+        let events = share.part.stats.events - before;
+        self.tell(me, share, events);
+        events
+    }
+
     fn next(&self) -> u64 {
         let all = self.told.iter().map(|told| told.next.load(Ordering::Relaxed));
         all.min().unwrap_or(NEVER)
@@ -191,25 +255,21 @@ impl Worker<'_> {
     /// Gives the time before which everything is done; `None` if another thread has panicked.
     fn run(
         self,
+        first: usize,
         (mut done, limit): (Instant, Instant),
         between: &mut impl Between,
     ) -> Option<Instant> {
         let _leaves = Leaves(&self.board.meeting);
-        for turn in 0.. {
+        for turn in first.. {
             let side = &self.board.sides[turn % 2];
             side.receive(self.me, self.share);
             let stop = between.after(side);
-            let number = side.next();
-            let begin = self.share.part.calendar.begin(number).max(done);
-            if number == NEVER || begin >= limit || side.stop.load(Ordering::Relaxed) {
+            let Some(epoch) = side.next_epoch(self.share, (done, limit)) else {
                 return Some(done);
-            }
-            done = self.share.part.calendar.begin(number + 1).min(limit);
-            let before = self.share.part.stats.events;
-            self.share.epoch.run(&mut self.share.part, number, done);
-            let events = self.share.part.stats.events - before;
+            };
+            done = epoch.end;
             let other = &self.board.sides[(turn + 1) % 2];
-            other.tell(self.me, self.share, events);
+            other.work_off(self.me, self.share, &epoch);
             if self.me == 0 {
                 other.stop.store(stop, Ordering::Relaxed);
             }
@@ -233,8 +293,9 @@ impl Drop for Leaves<'_> {
 /// Where all threads meet again and again.
 struct Meeting {
     threads: usize,
-    /// How often a thread that waits looks before it sleeps.
-    looks: u32,
+    /// How often a thread that waits looks before it gives its core up, and how often it does that
+    /// before it sleeps.
+    looks: (u32, u32),
     arrived: AtomicUsize,
     /// How often all have met.
     round: AtomicU32,
@@ -244,15 +305,20 @@ struct Meeting {
     woken: Condvar,
 }
 
-/// About 50 µs: as long as it takes to sleep and be woken.
-const LOOKS: u32 = 2_000;
+/// About as long as a change of threads takes.
+const LOOKS: u32 = 500;
+/// Then whoever has the core next may have to be waited for.
+const YIELDS: u32 = 50;
 
 impl Meeting {
     fn new(threads: usize) -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        // The system is asked once: it reads files to answer.
+        static CORES: LazyLock<usize> =
+            LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+        let cores = *CORES;
         Self {
             threads,
-            looks: if threads > cores { 0 } else { LOOKS },
+            looks: if threads > cores { (0, YIELDS) } else { (LOOKS, YIELDS) },
             arrived: AtomicUsize::new(0),
             round: AtomicU32::new(0),
             sleepers: AtomicUsize::new(0),
@@ -280,11 +346,12 @@ impl Meeting {
     }
 
     fn wait(&self, round: u32) {
-        for _ in 0..self.looks {
+        let (looks, yields) = self.looks;
+        for look in 0..looks + yields {
             if self.is_over(round) {
                 return;
             }
-            spin_loop();
+            if look < looks { spin_loop() } else { thread::yield_now() }
         }
         let mut asleep = lock(&self.asleep);
         self.sleepers.fetch_add(1, Ordering::SeqCst);

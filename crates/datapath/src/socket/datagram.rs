@@ -355,12 +355,11 @@ impl Sockets {
             host.udp_send_bytes(now, id, remote, bytes)
         } else {
             gather(&mut content, before, &message.iov);
-            match content.is_empty() {
-                true => host.udp_send(now, id, remote, Body::of_len(gathered as u32)),
-                false => {
-                    content.resize(gathered as usize, 0);
-                    host.udp_send_bytes(now, id, remote, &content)
-                }
+            if content.is_empty() {
+                host.udp_send(now, id, remote, Body::of_len(gathered as u32))
+            } else {
+                content.resize(gathered as usize, 0);
+                host.udp_send_bytes(now, id, remote, &content)
             }
         };
         match sent {

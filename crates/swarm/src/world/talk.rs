@@ -5,8 +5,8 @@
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
-use datapath::tcp::Payload;
 use datapath::tcp::config::TcpConfig;
+use datapath::tcp::{Connection, Payload};
 use datapath::units::{Duration, Instant};
 use sim::app::{App, AppCx, AppReport};
 
@@ -271,7 +271,7 @@ impl Dialogue {
 
     /// Reads what there is, as far as it is allowed; bytes are held against what was written.
     fn read_some(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) -> TcpRead {
-        let unread = cx.host.tcp_connection(self.socket).map_or(0, |tcp| tcp.unread_bytes());
+        let unread = cx.host.tcp_connection(self.socket).map_or(0, Connection::unread_bytes);
         if !writes_bytes(entry.flow) || unread == 0 {
             let read = cx.host.tcp_read(cx.now, self.socket, self.allowance);
             return read.unwrap_or(TcpRead::Reset);
