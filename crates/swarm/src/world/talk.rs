@@ -104,8 +104,7 @@ impl Talk {
         self.begin(cx, socket, true);
         // What goes with the SYN counts as written, as `sendto` says.
         if let Some(early) = early {
-            let taken =
-                cx.host.tcp_connection(socket).map_or(0, datapath::tcp::Connection::syn_data_taken);
+            let taken = cx.host.tcp_connection(socket).map_or(0, Connection::syn_data_taken);
             let taken = u64::from(taken);
             let talk = self.talks.last_mut().expect("just begun");
             talk.left -= taken.min(early);
@@ -261,8 +260,7 @@ impl Dialogue {
             }
         }
         // Who does not read hears of a failure all the same.
-        let failed =
-            cx.host.tcp_connection(self.socket).is_none_or(datapath::tcp::Connection::has_error);
+        let failed = cx.host.tcp_connection(self.socket).is_none_or(Connection::has_error);
         if failed && !entry.eof {
             self.fail(cx, entry);
         }
