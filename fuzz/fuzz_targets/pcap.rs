@@ -8,6 +8,6 @@ use pcap::Reader;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut reader) = Reader::new(bytes) else { return };
     while let Ok(Some(record)) = reader.next_record() {
-        let _ = record.packet(&reader.interfaces()[record.interface], 1, 0);
+        let _ = record.packet(&reader.interfaces()[record.interface]);
     }
 });
