@@ -48,10 +48,14 @@ impl Pool {
         self.slots[id.0 as usize].take()
     }
 
-    /// The place is free again; what lay there may stay until somebody needs it.
+    /// The place is free again; what lay there may stay until somebody needs it, but holds no frame.
     #[inline]
     pub fn discard(&mut self, id: PacketId) {
         self.free.push(id.0);
+        let frame = &mut self.slots[id.0 as usize].body.frame;
+        if frame.is_some() {
+            *frame = None;
+        }
     }
 
     /// How many packets there have been at a time.
