@@ -447,6 +447,7 @@ impl Partition {
         let packet = self.pool.get(id);
         self.stats.node_drops += u64::from(packet.segments());
         self.log.note_drop(self.turn(), DropPlace::Node(node), reason, packet);
+        self.pool.release_frame(id);
     }
 
     #[inline]

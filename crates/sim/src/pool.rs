@@ -52,6 +52,12 @@ impl Pool {
     #[inline]
     pub fn discard(&mut self, id: PacketId) {
         self.free.push(id.0);
+        self.release_frame(id);
+    }
+
+    /// The frame of what lies in a place that is of no use any more is held no longer.
+    #[inline]
+    pub fn release_frame(&mut self, id: PacketId) {
         let frame = &mut self.slots[id.0 as usize].body.frame;
         if frame.is_some() {
             *frame = None;
