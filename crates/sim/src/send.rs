@@ -125,9 +125,10 @@ impl Partition {
         match link.decide(leaves, self.pool.get_mut(id)) {
             Fate::Lost => self.on_link_drop(link_id, Reason::LinkLoss, id),
             Fate::Arrives { at, damaged, copy_at } => {
+                // Copied before it goes: it may leave for another partition at once.
+                let copy = copy_at.map(|at| (at, self.pool.get(id).clone()));
                 self.push_arrival(at, link_id, to, id, damaged);
-                if let Some(at) = copy_at {
-                    let copy = self.pool.get(id).clone();
+                if let Some((at, copy)) = copy {
                     let copy = self.pool.insert(copy);
                     self.push_arrival(at, link_id, to, copy, false);
                 }
