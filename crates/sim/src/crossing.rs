@@ -12,7 +12,7 @@ pub(crate) struct Crossings {
     packets: Vec<Packet>,
 }
 
-/// So many packets beforehand the caches are asked for one, which another core has written.
+/// So many packets beforehand the caches are asked for a place, which another core has used last.
 const AHEAD: usize = 6;
 
 impl Crossings {
@@ -26,6 +26,8 @@ impl Crossings {
         let place = self.arrivals.len();
         if place == self.packets.len() {
             self.packets.push(Packet::default());
+        } else if let Some(soon) = self.packets.get(place + AHEAD) {
+            soon.prefetch();
         }
         packet.move_to(&mut self.packets[place]);
         self.arrivals.push(arrival);

@@ -23,7 +23,11 @@ use std::time;
 /// The threads of a world besides the one that calls. They live as long as it does, and sleep while
 /// it does not run.
 #[derive(Default)]
-pub(crate) struct Team(Vec<Member>);
+pub(crate) struct Team {
+    members: Vec<Member>,
+    /// That of the latest run, with room for what it needed.
+    board: Option<Arc<Board>>,
+}
 
 struct Member {
     jobs: Sender<Job>,
@@ -43,10 +47,20 @@ struct Job {
 impl Team {
     /// The first so many of them.
     fn first(&mut self, count: usize) -> &[Member] {
-        for me in self.0.len() + 1..=count {
-            self.0.push(Member::begin(me));
+        for me in self.members.len() + 1..=count {
+            self.members.push(Member::begin(me));
         }
-        &self.0[..count]
+        &self.members[..count]
+    }
+
+    /// The board for a run of these partitions.
+    fn board(&mut self, shares: &[Share]) -> Arc<Board> {
+        let fits = |board: &Arc<Board>| board.meeting.threads == shares.len();
+        let board = self.board.take().filter(fits);
+        let board = board.unwrap_or_else(|| Arc::new(Board::new(shares.len())));
+        board.begin(shares);
+        self.board = Some(Arc::clone(&board));
+        board
     }
 }
 
@@ -83,7 +97,7 @@ pub(crate) fn run(
     chooser: &mut Chooser,
     observers: &mut [(Sees, Box<dyn Observer>)],
 ) -> bool {
-    let board = Arc::new(Board::new(shares));
+    let board = team.board(shares);
     let mut caller = Caller { chooser, observers, regroup: false };
     let (turn, goes_on);
     (turn, *done, goes_on) = begin_alone(shares, &board, (*done, limit), &mut caller);
@@ -111,7 +125,7 @@ pub(crate) fn run(
 impl Team {
     /// A member has panicked: its panic is the world's.
     fn resume_panic(&mut self) -> ! {
-        for member in self.0.drain(..) {
+        for member in self.members.drain(..) {
             let Member { jobs, done, thread } = member;
             drop((jobs, done));
             thread.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -201,19 +215,27 @@ fn all<T: Default>(count: usize) -> Vec<T> {
 }
 
 impl Board {
-    fn new(shares: &[Share]) -> Self {
-        let threads = shares.len();
+    fn new(threads: usize) -> Self {
         let side = || Side {
             told: all(threads),
             crossings: all(threads * threads),
             records: all(threads),
             stop: AtomicBool::new(false),
         };
-        let board = Self { meeting: Meeting::new(threads), sides: [side(), side()] };
-        for (told, share) in board.sides[0].told.iter().zip(shares) {
-            told.next.store(share.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
+        Self { meeting: Meeting::new(threads), sides: [side(), side()] }
+    }
+
+    /// A run begins: nothing has been told but when there is something to do.
+    fn begin(&self, shares: &[Share]) {
+        for side in &self.sides {
+            side.stop.store(false, Ordering::Relaxed);
+            for (told, share) in side.told.iter().zip(shares) {
+                told.next.store(share.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
+                for number in [&told.events, &told.crosses, &told.busy_nanos] {
+                    number.store(0, Ordering::Relaxed);
+                }
+            }
         }
-        board
     }
 }
 

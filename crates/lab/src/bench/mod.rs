@@ -49,7 +49,7 @@ enum Until {
 }
 
 /// The cases in the order in which they run.
-pub const CASES: [Case; 10] = [
+pub const CASES: [Case; 11] = [
     Case::dumbbell("a", "10 flows, 1 Gbit/s, 20 ms, 10 s", 10, 1_000, Until::Millis(10_000)),
     Case {
         name: "b",
