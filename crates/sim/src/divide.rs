@@ -228,7 +228,10 @@ fn place_link(all: &mut [Partition], nodes: &[At], name: u32, mut link: Link) ->
 pub(crate) fn join(mut shares: Vec<Share>, places: &Places, width: u64) -> Share {
     let mut whole = shares[0].part.sibling(0, width);
     for Share { part, .. } in &mut shares {
-        debug_assert!(part.out.iter().all(Crossings::is_empty), "all that crosses has been delivered");
+        debug_assert!(
+            part.out.iter().all(Crossings::is_empty),
+            "all that crosses has been delivered"
+        );
         let names = core::mem::take(&mut part.names);
         for node in &mut part.nodes {
             node.renumber(|link| names.link(link), |app| name(&names.apps, app));

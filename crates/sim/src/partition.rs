@@ -3,8 +3,8 @@
 
 use crate::app::{App, AppCx};
 use crate::calendar::Calendar;
-use crate::divide::Names;
 use crate::crossing::Crossings;
+use crate::divide::Names;
 use crate::due::{Due, Entry};
 use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
