@@ -7,6 +7,7 @@
 //! | [`drive`] | the loop that turns a bridge by the law of the datapath |
 //! | [`endpoint`] | a TCP stack of ours on a TUN device, and its sockets |
 //! | [`open`] | devices by their names, and what can be wrong with them |
+//! | [`proxy`] | TCP that ends in our stack on one side, in the kernel's on the other |
 //! | [`fail`] | what becomes of traffic when we are gone |
 //! | [`commands`] | `tc` at run time |
 //! | [`control`] | the socket by which commands come |
@@ -33,5 +34,7 @@ pub mod endpoint;
 pub mod fail;
 #[cfg(target_os = "linux")]
 pub mod open;
+#[cfg(target_os = "linux")]
+pub mod proxy;
 #[cfg(target_os = "linux")]
 mod sys;

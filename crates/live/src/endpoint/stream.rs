@@ -195,10 +195,13 @@ impl TcpStream {
         })
     }
 
-    /// Resets the connection, as `close(2)` does after `SO_LINGER` of 0 s.
-    pub fn abort(self) {
+    /// Resets the connection, as `close(2)` does after `SO_LINGER` of 0 s. Whoever waits for it is told.
+    pub fn reset(&self) {
         self.shared().call(|state, now| {
             let _is_gone = state.host.tcp_abort(now, self.id);
+            let mut wake = Vec::new();
+            state.waiters.all_of(self.id, &mut wake);
+            wake.iter().for_each(std::task::Waker::wake_by_ref);
         });
     }
 
@@ -292,7 +295,7 @@ impl TcpStream {
 impl Drop for TcpStream {
     fn drop(&mut self) {
         self.shared().call(|state, now| {
-            // After `abort` there is none any more.
+            // After `reset` there is none any more.
             let _is_gone = state.host.tcp_close(now, self.id);
         });
     }

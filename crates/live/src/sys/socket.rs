@@ -114,3 +114,9 @@ pub fn read_vectored(file: &File, places: &mut [io::IoSliceMut<'_>]) -> io::Resu
     let mut file = file;
     io::Read::read_vectored(&mut file, places)
 }
+
+/// Closing the socket resets the connection (`SO_LINGER` of 0 s).
+pub fn reset_on_close(socket: &std::net::TcpStream) -> io::Result<()> {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger)
+}
