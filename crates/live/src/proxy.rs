@@ -245,17 +245,17 @@ fn from_kernel(
     }
 }
 
-/// Wakes the thread of the other direction, which may wait for ever.
+/// Both peers are told that this is no ordinary end, and the thread of the other direction wakes.
 fn give_up(ours: &endpoint::TcpStream, kernels: &TcpStream) {
     ours.reset();
     reset(kernels);
-    let _is_gone = kernels.shutdown(Shutdown::Both);
 }
 
-/// The peer of the kernel's end is told that this is no ordinary end.
 fn reset(kernels: &TcpStream) {
-    // Where it cannot be set, it is an ordinary end after all.
-    let _ordinary = sys::reset_on_close(kernels);
+    if sys::disconnect(kernels).is_err() {
+        // Kernels before 6.7 do not while a thread waits there: an ordinary end is better than none.
+        let _is_gone = kernels.shutdown(Shutdown::Both);
+    }
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<()> {

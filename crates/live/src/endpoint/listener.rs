@@ -117,9 +117,7 @@ impl Drop for TcpListener {
     fn drop(&mut self) {
         self.stack.shared.call(|state, now| {
             let _is_open = state.host.tcp_close(now, self.id);
-            let mut wake = Vec::new();
-            state.waiters.all_of(self.id, &mut wake);
-            wake.iter().for_each(std::task::Waker::wake_by_ref);
+            state.wake_all_of(self.id);
         });
     }
 }

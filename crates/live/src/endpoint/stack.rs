@@ -53,7 +53,7 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct State {
     pub host: Host,
-    pub waiters: Waiters,
+    waiters: Waiters,
     device: Device,
     pools: Pools,
     timer: Timer,
@@ -64,6 +64,8 @@ pub(super) struct State {
     packets: Vec<Packet>,
     place: Packet,
     counters: Counters,
+    /// Who is to be woken once the lock is free.
+    wake: Vec<Waker>,
     /// Why nothing works any more.
     broken: Option<String>,
 }
@@ -114,11 +116,12 @@ impl Stack {
             packets: Vec::with_capacity(RING),
             place: Packet::default(),
             counters: Counters::default(),
+            wake: Vec::new(),
             broken: None,
         };
         let now = sys::now();
         state.host.grant(now, PORT, RING as u32);
-        state.turn(now, &mut Vec::new());
+        state.turn(now);
         let shared = Arc::new(Shared { state: Mutex::new(state) });
         let epoll = Epoll::new()?;
         epoll.add(fd.as_fd(), DEVICE, Epoll::READ)?;
@@ -222,11 +225,11 @@ impl Shared {
 
     /// Makes a socket call, and does all that follows from it.
     pub(super) fn call<T>(&self, act: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let mut wake = Vec::new();
         let mut state = self.lock();
         let now = sys::now();
         let result = act(&mut state, now);
-        state.turn(now, &mut wake);
+        state.turn(now);
+        let wake = std::mem::take(&mut state.wake);
         drop(state);
         wake.into_iter().for_each(Waker::wake);
         result
@@ -242,6 +245,11 @@ impl State {
         self.waiters.wait(socket, what, waker);
     }
 
+    /// Whoever waits for `socket` looks again.
+    pub fn wake_all_of(&mut self, socket: SocketId) {
+        self.waiters.all_of(socket, &mut self.wake);
+    }
+
     /// An error if the device is gone.
     pub fn check(&self) -> io::Result<()> {
         match &self.broken {
@@ -251,10 +259,10 @@ impl State {
     }
 
     /// Polls and sends until there is nothing more to do at `now`, and has the timer wake the thread when
-    /// there is. Who is to be woken is appended to `wake`.
-    fn turn(&mut self, now: Instant, wake: &mut Vec<Waker>) {
+    /// there is.
+    fn turn(&mut self, now: Instant) {
         let wanted = loop {
-            let idle = self.poll(now, wake);
+            let idle = self.poll(now);
             if !self.flush(now) {
                 break idle.min(self.retry_at);
             }
@@ -263,12 +271,12 @@ impl State {
         if wanted < self.armed {
             self.armed = wanted;
             if let Err(error) = self.timer.set(wanted) {
-                self.fail(format!("the timer: {error}"), wake);
+                self.fail(format!("the timer: {error}"));
             }
         }
     }
 
-    fn poll(&mut self, now: Instant, wake: &mut Vec<Waker>) -> Instant {
+    fn poll(&mut self, now: Instant) -> Instant {
         loop {
             match self.host.poll(now, &mut self.place) {
                 Poll::Send { .. } => {
@@ -282,7 +290,7 @@ impl State {
                     *self.counters.dropped.entry(reason).or_default() += packets;
                     drop(self.place.take());
                 }
-                Poll::Ready(ready) => self.waiters.ready(ready, wake),
+                Poll::Ready(ready) => self.waiters.ready(ready, &mut self.wake),
                 Poll::Event(_) => {}
                 Poll::Idle(next) => return next,
             }
@@ -309,7 +317,7 @@ impl State {
     }
 
     /// Takes a batch of what has arrived; false if that was all.
-    fn take_in(&mut self, now: Instant, wake: &mut Vec<Waker>) -> bool {
+    fn take_in(&mut self, now: Instant) -> bool {
         let mut packets = std::mem::take(&mut self.packets);
         let received = self.device.receive(now, &mut self.pools, &mut packets);
         let more = packets.len() == RING;
@@ -322,7 +330,7 @@ impl State {
         if let Err(error) = received
             && is_gone(&self.device)
         {
-            self.fail(format!("{} has gone away: {error}", self.device.name()), wake);
+            self.fail(format!("{} has gone away: {error}", self.device.name()));
             return false;
         }
         more
@@ -330,9 +338,9 @@ impl State {
 
     /// Nothing works any more.
     #[cold]
-    fn fail(&mut self, why: String, wake: &mut Vec<Waker>) {
+    fn fail(&mut self, why: String) {
         self.broken.get_or_insert(why);
-        self.waiters.everybody(wake);
+        self.waiters.everybody(&mut self.wake);
     }
 }
 
@@ -341,7 +349,6 @@ impl State {
 fn wait_for_device(shared: &Shared, epoll: Epoll, _held: &(OwnedFd, OwnedFd, UnixStream)) {
     let mut epoll = epoll;
     sys::wake_on_time();
-    let mut wake = Vec::new();
     loop {
         let (mut readable, mut timed) = (false, false);
         let Ok(events) = epoll.wait(false) else { return };
@@ -359,15 +366,16 @@ fn wait_for_device(shared: &Shared, epoll: Epoll, _held: &(OwnedFd, OwnedFd, Uni
         }
         for _ in 0..if readable { BATCHES } else { 1 } {
             let now = sys::now();
-            let more = readable && state.take_in(now, &mut wake);
-            state.turn(now, &mut wake);
+            let more = readable && state.take_in(now);
+            state.turn(now);
             if !more {
                 break;
             }
         }
         let broken = state.broken.is_some();
+        let wake = std::mem::take(&mut state.wake);
         drop(state);
-        wake.drain(..).for_each(Waker::wake);
+        wake.into_iter().for_each(Waker::wake);
         if broken {
             return;
         }

@@ -199,9 +199,7 @@ impl TcpStream {
     pub fn reset(&self) {
         self.shared().call(|state, now| {
             let _is_gone = state.host.tcp_abort(now, self.id);
-            let mut wake = Vec::new();
-            state.waiters.all_of(self.id, &mut wake);
-            wake.iter().for_each(std::task::Waker::wake_by_ref);
+            state.wake_all_of(self.id);
         });
     }
 

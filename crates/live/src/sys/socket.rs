@@ -115,8 +115,13 @@ pub fn read_vectored(file: &File, places: &mut [io::IoSliceMut<'_>]) -> io::Resu
     io::Read::read_vectored(&mut file, places)
 }
 
-/// Closing the socket resets the connection (`SO_LINGER` of 0 s).
-pub fn reset_on_close(socket: &std::net::TcpStream) -> io::Result<()> {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_LINGER, &linger)
+/// Resets the connection and wakes whoever waits for it (`connect(2)` to no address).
+///
+/// # Errors
+/// `EBUSY` from some kernels if a thread waits for it.
+pub fn disconnect(socket: &std::net::TcpStream) -> io::Result<()> {
+    let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+    let len = size_of::<libc::sockaddr>() as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes from an address of that size.
+    done(unsafe { libc::connect(socket.as_raw_fd(), &raw const nowhere, len) }).map(drop)
 }
