@@ -157,7 +157,7 @@ def exchange(world, role, size, algorithm="cubic", pause=0.0, both=True):
     pump(client, size, at_client)
     other.join()
     listener.close()
-    assert at_client and at_server, "an end has failed"
+    assert at_client and at_server, "an end has failed: " + str([finish(it) for it in world.programs if it.poll() is None])
     (forth, back_got, _), (back, forth_got, count) = at_client[0], at_server[0]
     assert forth == forth_got and back == back_got, (role, algorithm, count, "bytes differ")
     return time.monotonic() - begun

@@ -266,9 +266,9 @@ impl TcpStream {
         self.with(|tcp, cx| tcp.info(cx.now)).ok()
     }
 
-    /// The error that ended the connection, once (`SO_ERROR`).
+    /// The error that ended the connection, or what ICMP has told meanwhile, once (`SO_ERROR`).
     pub fn take_error(&self) -> Option<io::Error> {
-        take_error(&mut self.shared().lock().host, self.id)
+        self.shared().lock().host.tcp_take_any_error(self.id).ok().flatten().map(failed)
     }
 
     /// Bytes that were written and are not acknowledged (`SIOCOUTQ`).
@@ -353,10 +353,13 @@ pub(super) fn call_failed(error: SocketError) -> io::Error {
     })
 }
 
-/// What ended a connection, once.
+/// What ended a connection, once. What ICMP has told and did not end it stays (`sk_err_soft`).
 fn take_error(host: &mut Host, id: SocketId) -> Option<io::Error> {
-    let error = host.tcp_take_any_error(id).ok().flatten()?;
-    Some(errno(match error {
+    host.tcp_take_error(id).ok().flatten().map(failed)
+}
+
+fn failed(error: Failure) -> io::Error {
+    errno(match error {
         Failure::Reset => libc::ECONNRESET,
         Failure::Refused => libc::ECONNREFUSED,
         Failure::TimedOut => libc::ETIMEDOUT,
@@ -372,5 +375,5 @@ fn take_error(host: &mut Host, id: SocketId) -> Option<io::Error> {
         Failure::Forbidden => libc::EACCES,
         Failure::Aborted => libc::ECONNABORTED,
         Failure::AddressNotAvailable => libc::EADDRNOTAVAIL,
-    }))
+    })
 }
