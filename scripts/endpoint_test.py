@@ -29,8 +29,8 @@ ALGORITHMS = ("reno", "cubic", "bbr")
 # What no peer of ours may bring the kernel to count.
 WRONG = ("TcpInErrs", "TcpInCsumErrors", "IpInHdrErrors", "TcpExtTCPChallengeACK", "TcpExtTCPSYNChallenge",
          "TcpExtTCPMD5Failure", "TcpExtPAWSEstab", "TcpExtTCPWqueueTooBig", "TcpExtTCPBacklogDrop")
-# A SYN or an RST that comes twice is answered so; an ACK that others have overtaken is old by its time stamp.
-CHALLENGES = ("TcpExtTCPChallengeACK", "TcpExtTCPSYNChallenge")
+# A SYN or an RST that comes twice is answered, and counted, so; an ACK that others have overtaken is old by its time stamp.
+CHALLENGES = ("TcpExtTCPChallengeACK", "TcpExtTCPSYNChallenge", "TcpInErrs")
 OVERTAKEN = ("TcpExtPAWSEstab",)
 
 

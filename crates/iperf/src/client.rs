@@ -87,7 +87,9 @@ fn transfer(
     let params = test.params.clone();
     let left = (params.bytes > 0).then(|| Arc::new(AtomicU64::new(params.bytes)));
     let work = Work { sends: test.sends, len: params.len, left: left.clone() };
-    flows.iter_mut().for_each(|flow| flow.start(work.clone()));
+    for flow in flows.iter_mut() {
+        flow.start(work.clone());
+    }
     let end = if params.bytes > 0 { Duration::MAX } else { Duration::from_secs(params.seconds) };
     let mut next = interval;
     loop {
@@ -157,7 +159,8 @@ fn make_cookie() -> [u8; COOKIE] {
     let mut state = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0_u64);
     for letter in &mut cookie[..COOKIE - 1] {
         *letter = LETTERS[(state >> 59) as usize];
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     }
     cookie
 }

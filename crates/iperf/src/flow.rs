@@ -47,7 +47,11 @@ impl Flow {
         let (stream, shared) = (Arc::clone(&self.stream), Arc::clone(&self.shared));
         let thread = std::thread::Builder::new().name(format!("stream-{}", self.id));
         let run = move || {
-            if work.sends { send(&stream, &shared, &work) } else { receive(&stream, &shared, &work) }
+            if work.sends {
+                send(&stream, &shared, &work);
+            } else {
+                receive(&stream, &shared, &work);
+            }
         };
         self.thread = thread.spawn(run).ok();
     }

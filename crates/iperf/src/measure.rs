@@ -163,5 +163,7 @@ pub fn wall() -> Duration {
 /// Of this process: user and system time, µs.
 fn cpu_micros() -> [i64; 2] {
     let usage = getrusage(UsageWho::RUSAGE_SELF);
-    usage.map_or([0; 2], |it| [it.user_time().num_microseconds(), it.system_time().num_microseconds()])
+    usage.map_or([0; 2], |it| {
+        [it.user_time().num_microseconds(), it.system_time().num_microseconds()]
+    })
 }

@@ -18,8 +18,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Waits for a client, and runs its test; `None` once `stop` is set.
 ///
 /// # Errors
-/// The test has failed; the next may go well. `Err(None)`-like ends do not exist: a listener that is gone
-/// is told as an error, too.
+/// The test has failed, and the next may go well; or the stack's device is gone.
 pub fn serve_one(
     listener: &TcpListener,
     interval: Duration,
@@ -68,11 +67,13 @@ fn run(
     };
     watch.connected(&test);
     control.tell(State::TestRunning)?;
-    let left = (test.sends && test.params.bytes > 0)
-        .then(|| Arc::new(AtomicU64::new(test.params.bytes)));
+    let left =
+        (test.sends && test.params.bytes > 0).then(|| Arc::new(AtomicU64::new(test.params.bytes)));
     let work = Work { sends: test.sends, len: test.params.len, left };
     let mut meter = Meter::new(flows.len());
-    flows.iter_mut().for_each(|flow| flow.start(work.clone()));
+    for flow in &mut flows {
+        flow.start(work.clone());
+    }
     let mut next = interval;
     loop {
         if meter.elapsed() >= next {

@@ -127,7 +127,7 @@ impl Control {
     /// Why the server refuses.
     pub fn hear_refusal(&self) -> Error {
         let mut numbers = [0; 8];
-        let number = match (&mut Patient(&self.stream)).read_exact(&mut numbers) {
+        let number = match Patient(&self.stream).read_exact(&mut numbers) {
             Ok(()) => u32::from_be_bytes([numbers[0], numbers[1], numbers[2], numbers[3]]),
             Err(_) => 0,
         };
@@ -262,7 +262,10 @@ impl Params {
         let fault = |number, text: &str| Err((number, Error(text.to_owned())));
         for other in ["udp", "sctp", "bidirectional"] {
             if flag(other) {
-                return fault(UNIMPLEMENTED, &format!("a client wants {other}, which is not there"));
+                return fault(
+                    UNIMPLEMENTED,
+                    &format!("a client wants {other}, which is not there"),
+                );
             }
         }
         if !(1..=128).contains(&number("parallel")) {
@@ -270,7 +273,10 @@ impl Params {
         }
         let len = number("len");
         if !(1..=1 << 20).contains(&len) {
-            return fault(BLOCK, "a client wants writes of less than 1 byte or more than a megabyte");
+            return fault(
+                BLOCK,
+                "a client wants writes of less than 1 byte or more than a megabyte",
+            );
         }
         let congestion = value.get("congestion").and_then(Value::as_str).map(str::to_owned);
         if let Some(name) = &congestion

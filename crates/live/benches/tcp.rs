@@ -26,7 +26,8 @@ fn main() {
     let mut best = [0.0_f64; 3];
     // One after the other, so that a slow minute slows all of them.
     for _ in 0..RUNS {
-        let figures = [ours::transfer(total, false), theirs::transfer(total), ours::transfer(total, true)];
+        let figures =
+            [ours::transfer(total, false), theirs::transfer(total), ours::transfer(total, true)];
         for (best, cpu) in best.iter_mut().zip(figures) {
             *best = best.max(total as f64 / cpu);
         }
@@ -262,8 +263,7 @@ mod theirs {
 
     impl Host {
         fn new(last: u8, incoming: &Rc<RefCell<Wire>>, outgoing: &Rc<RefCell<Wire>>) -> Self {
-            let mut device =
-                End { incoming: Rc::clone(incoming), outgoing: Rc::clone(outgoing) };
+            let mut device = End { incoming: Rc::clone(incoming), outgoing: Rc::clone(outgoing) };
             let mut interface =
                 Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::ZERO);
             interface.update_ip_addrs(|addresses| {

@@ -61,8 +61,14 @@ impl Proxy {
     ///
     /// # Errors
     /// The address cannot be listened at.
-    pub fn start(stack: &Stack, ours: Ours, listen: SocketAddr, to: SocketAddr) -> io::Result<Self> {
-        let proxy = Self { stack: stack.clone(), to, statistics: Arc::default(), stop: Arc::default() };
+    pub fn start(
+        stack: &Stack,
+        ours: Ours,
+        listen: SocketAddr,
+        to: SocketAddr,
+    ) -> io::Result<Self> {
+        let proxy =
+            Self { stack: stack.clone(), to, statistics: Arc::default(), stop: Arc::default() };
         let theirs = proxy.clone();
         match ours {
             Ours::Listens => {
@@ -93,9 +99,13 @@ impl Proxy {
             &*self.statistics;
         let number = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let counters = self.stack.counters();
-        let dropped: serde_json::Map<String, Value> =
-            counters.dropped.iter().map(|(why, count)| (why.name().to_owned(), json!(count))).collect();
-        let last = self.statistics.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let dropped: serde_json::Map<String, Value> = counters
+            .dropped
+            .iter()
+            .map(|(why, count)| (why.name().to_owned(), json!(count)))
+            .collect();
+        let last =
+            self.statistics.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
         json!({
             "accepted": number(accepted), "open": number(open), "failed": number(failed),
             "unreachable": number(unreachable), "refused": number(refused),
@@ -210,11 +220,7 @@ impl Proxy {
     }
 }
 
-fn to_kernel(
-    ours: &endpoint::TcpStream,
-    kernels: &TcpStream,
-    count: &AtomicU64,
-) -> io::Result<()> {
+fn to_kernel(ours: &endpoint::TcpStream, kernels: &TcpStream, count: &AtomicU64) -> io::Result<()> {
     let mut memory = vec![0; PIECE];
     let mut writer = kernels;
     loop {

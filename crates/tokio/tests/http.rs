@@ -62,7 +62,8 @@ async fn answer(stream: TcpStream) -> io::Result<()> {
         body = vec![0; length];
         read.read_exact(&mut body).await?;
     }
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     write.write_all(head.as_bytes()).await?;
     write.write_all(&body).await?;
     write.shutdown().await
@@ -88,10 +89,12 @@ fn curl_gets_and_puts() {
     });
     runtime().block_on(async {
         let listener = TcpListener::bind(&stack, (ours, 8080).into()).expect("a listener");
-        let taken = TcpListener::bind(&stack, (ours, 8080).into()).expect_err("a port that is taken");
+        let taken =
+            TcpListener::bind(&stack, (ours, 8080).into()).expect_err("a port that is taken");
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         while !curl.is_finished() {
-            let next = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept());
+            let next =
+                tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept());
             if let Ok(accepted) = next.await {
                 let (stream, peer) = accepted.expect("a connection");
                 assert_eq!((stream.local_addr().port(), stream.peer_addr()), (8080, peer));

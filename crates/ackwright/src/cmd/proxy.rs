@@ -48,7 +48,9 @@ pub fn run(args: &Args) -> Outcome {
     let to: SocketAddr = socket_address("--to", &args.to, [127, 0, 0, 1].into())?;
     let ours = if listen.ip() == args.stack.address() { Ours::Listens } else { Ours::Connects };
     if ours == Ours::Listens && to.ip() == listen.ip() {
-        return Err(Failure::Usage(format!("--to {to}: our own address, which the kernel has not")));
+        return Err(Failure::Usage(format!(
+            "--to {to}: our own address, which the kernel has not"
+        )));
     }
     let stop = interrupt::flag();
     let stack = args.stack.open(args.cc.as_deref())?;

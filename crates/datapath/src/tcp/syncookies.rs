@@ -63,12 +63,7 @@ pub fn make(secret: [u64; 2], now: Instant, ends: Ends, syn: &Tcp) -> Seq {
 
 /// Whether the ACK of a handshake returns a cookie of ours (`__cookie_v4_check`); `seq` is that
 /// of the ACK. Gives the MSS.
-pub fn check(
-    secret: [u64; 2],
-    now: Instant,
-    ends: Ends,
-    (seq, ack): (Seq, Seq),
-) -> Option<u16> {
+pub fn check(secret: [u64; 2], now: Instant, ends: Ends, (seq, ack): (Seq, Seq)) -> Option<u16> {
     let cookie = (ack - 1).0;
     let syn_seq = (seq - 1).0;
     let rest = cookie.wrapping_sub(hash(0, secret, ends, 0)).wrapping_sub(syn_seq);
@@ -168,8 +163,14 @@ mod tests {
         let made = Instant::ZERO + Duration::from_secs(59);
         for (offered, remembered) in [(100, 536), (1_000, 536), (1_400, 1_300), (9_000, 1_460)] {
             let cookie = make([0; 2], made, (local, remote), &syn(offered));
-            let at =
-                |s| check([0; 2], made + Duration::from_secs(s), (local, remote), (Seq(123_457), cookie + 1));
+            let at = |s| {
+                check(
+                    [0; 2],
+                    made + Duration::from_secs(s),
+                    (local, remote),
+                    (Seq(123_457), cookie + 1),
+                )
+            };
             assert_eq!(at(0), Some(remembered), "{offered}");
             assert_eq!(at(60), Some(remembered), "the next minute");
             assert_eq!(at(61), None, "the minute after");

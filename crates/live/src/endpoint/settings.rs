@@ -101,10 +101,14 @@ impl Settings {
         }
         if let Some(kernel) = kernel {
             if kernel.address == *address {
-                return usage(format!("{address}: the kernel's end and ours have the same address"));
+                return usage(format!(
+                    "{address}: the kernel's end and ours have the same address"
+                ));
             }
             if !kernel.contains(*address) {
-                return usage(format!("{address}: not in the prefix of the kernel's end, {kernel}"));
+                return usage(format!(
+                    "{address}: not in the prefix of the kernel's end, {kernel}"
+                ));
             }
             is_free(kernel.address)?;
         }

@@ -173,9 +173,11 @@ impl Stack {
 /// The host of `settings`, with a route to everywhere over its only port.
 fn host(settings: &Settings) -> Result<Host, Fault> {
     let mut host = Host::new();
-    host.set_secret(sys::random().map_err(|error| {
-        Fault::Other(format!("the kernel gives no random numbers: {error}"))
-    })?);
+    host.set_secret(
+        sys::random().map_err(|error| {
+            Fault::Other(format!("the kernel gives no random numbers: {error}"))
+        })?,
+    );
     let port = host.add_port(PortConfig {
         mtu: settings.mtu,
         addresses: vec![(settings.address, settings.prefix_len())],
@@ -192,8 +194,7 @@ fn host(settings: &Settings) -> Result<Host, Fault> {
     // A prefix of length 0 of its own is a route to everywhere already.
     let _is_there = host.fib_mut().append(default);
     for (name, value) in &settings.sysctls {
-        host.set_tcp_sysctl(name, value)
-            .map_err(|error| sysctl_refused(name, value, &error))?;
+        host.set_tcp_sysctl(name, value).map_err(|error| sysctl_refused(name, value, &error))?;
     }
     let mut defaults = host.tcp_defaults();
     defaults.congestion_control = settings.congestion_control;
@@ -299,7 +300,9 @@ impl State {
 
     /// Sends what is in the device's ring, and gives its room back; true if there was any.
     fn flush(&mut self, now: Instant) -> bool {
-        if self.device.ring_len() == 0 || (self.retry_at > now && self.retry_at < Instant::FAR_FUTURE) {
+        if self.device.ring_len() == 0
+            || (self.retry_at > now && self.retry_at < Instant::FAR_FUTURE)
+        {
             return false;
         }
         self.retry_at = Instant::FAR_FUTURE;

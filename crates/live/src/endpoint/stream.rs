@@ -86,7 +86,8 @@ impl TcpStream {
 
     /// A connection that the host has.
     pub(super) fn of(stack: Stack, id: SocketId) -> io::Result<Self> {
-        let ends = stack.look(|host| host.tcp_connection(id).map(|tcp| (tcp.local(), tcp.remote())));
+        let ends =
+            stack.look(|host| host.tcp_connection(id).map(|tcp| (tcp.local(), tcp.remote())));
         let (local, peer) = ends.ok_or_else(|| errno(libc::ECONNRESET))?;
         Ok(Self { stack, id, local, peer })
     }
@@ -284,9 +285,7 @@ impl TcpStream {
         &self,
         act: impl FnOnce(&mut Connection, &mut datapath::tcp::Cx<'_>) -> T,
     ) -> io::Result<T> {
-        self.shared()
-            .call(|state, now| state.host.with_tcp(now, self.id, act))
-            .map_err(call_failed)
+        self.shared().call(|state, now| state.host.with_tcp(now, self.id, act)).map_err(call_failed)
     }
 }
 

@@ -120,7 +120,8 @@ pub fn read_vectored(file: &File, places: &mut [io::IoSliceMut<'_>]) -> io::Resu
 /// # Errors
 /// `EBUSY` from some kernels if a thread waits for it.
 pub fn disconnect(socket: &std::net::TcpStream) -> io::Result<()> {
-    let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+    let nowhere =
+        libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
     let len = size_of::<libc::sockaddr>() as libc::socklen_t;
     // SAFETY: the kernel reads `len` bytes from an address of that size.
     done(unsafe { libc::connect(socket.as_raw_fd(), &raw const nowhere, len) }).map(drop)
