@@ -16,7 +16,9 @@
 
 pub mod app;
 mod assign;
+mod balance;
 mod calendar;
+mod crossing;
 pub mod capture;
 mod divide;
 mod due;
