@@ -93,6 +93,9 @@ impl Stack {
         settings.check()?;
         let Settings { device, mtu, .. } = settings;
         let tun = Tun::open(device, false, *mtu).map_err(|error| refused(device, &error))?;
+        if !settings.offloads {
+            tun.refuse_offloads().map_err(|error| refused(device, &error))?;
+        }
         settings.set_up_kernel().map_err(|error| refused(device, &error))?;
         let host = host(settings)?;
         Self::start(Device::Tun(tun), Pools::new(*mtu), host).map_err(|error| {

@@ -17,7 +17,9 @@ pub use address::{set_address, set_up};
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, draw_curtain};
 pub use interface::{Facts, facts, has_master, set_mtu};
-pub use socket::{disconnect, open_packet_socket, open_tun, read_vectored, socket_drops};
+pub use socket::{
+    disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
+};
 
 use datapath::units::Instant;
 use libc::{c_int, c_void};

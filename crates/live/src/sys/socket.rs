@@ -101,6 +101,16 @@ pub fn open_tun(name: &str, tap: bool) -> io::Result<File> {
     Ok(file)
 }
 
+/// The kernel hands over no super-packets and no checksums to be filled in, from now on.
+///
+/// # Errors
+/// The device is gone.
+pub fn refuse_offloads(tun: &File) -> io::Result<()> {
+    let none: libc::c_ulong = 0;
+    // SAFETY: this request takes a number and no pointer.
+    done(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETOFFLOAD, none) }).map(drop)
+}
+
 /// `linux/if_tun.h`.
 const TUN_F_CSUM: u32 = 0x01;
 const TUN_F_TSO4: u32 = 0x02;
