@@ -100,6 +100,9 @@ impl Connection {
         {
             return;
         }
+        if !seg.has(TcpFlags::ACK | TcpFlags::RST | TcpFlags::SYN) {
+            return;
+        }
         if !self.validate(seg, cx) {
             return;
         }
@@ -156,6 +159,7 @@ impl Connection {
         }
         self.mtu_probe_acked(cx);
         self.stamp_acked(cx);
+        self.zerocopy_acked(cx);
     }
 
     /// Payload and FIN in the states that may receive.
@@ -297,7 +301,7 @@ impl Connection {
     }
 
     /// Pure ACKs and SYNs outside the window are answered at a limited rate.
-    fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+    pub(super) fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
         let carries_data = seg.end_seq != seg.seq && !seg.has(TcpFlags::SYN);
         !carries_data && self.oow_rate_limited(cx)
     }

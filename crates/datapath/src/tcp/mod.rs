@@ -71,6 +71,7 @@ mod transmit;
 mod txhash;
 mod urgent;
 mod write;
+mod zerocopy;
 
 pub use crate::metrics::{PathMtu, RouteMetrics};
 pub use bytes::Payload;
@@ -78,10 +79,11 @@ pub use config::TcpConfig;
 pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
 pub use passive::Gate;
-pub use rare::{Stamp, StampKind};
+pub use rare::{Notice, Stamp, StampKind};
 pub use receive::TcpRead;
 pub use urgent::UrgentRead;
 pub use write::WriteFlags;
+pub use zerocopy::ZeroCopied;
 
 use crate::packet::Packet;
 use crate::packet::seq::Seq;

@@ -105,7 +105,10 @@ impl Connection {
         if resent {
             return;
         }
-        if self.rare.as_ref().is_some_and(|rare| rare.write_pending) || self.in_pingpong() {
+        if self.rare.as_ref().is_some_and(|rare| rare.write_pending)
+            || self.config.socket.defer_accept > 0
+            || self.in_pingpong()
+        {
             // Data is about to go and will carry the ACK.
             self.ack.scheduled = true;
             self.enter_quickack_mode(crate::tcp::ack_out::MAX_QUICKACKS);
