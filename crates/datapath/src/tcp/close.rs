@@ -81,9 +81,13 @@ impl Connection {
             _ => {
                 self.shut_write = true;
                 self.close_sending(cx);
-                if self.state == State::FinWait2 && !self.start_fin_wait_timer(cx.now) {
-                    cx.mib.abort_on_linger += 1;
-                    self.send_reset_and_die(cx);
+                if self.state == State::FinWait2 {
+                    if self.start_fin_wait_timer(cx.now) {
+                        self.keep_window_for_time_wait();
+                    } else {
+                        cx.mib.abort_on_linger += 1;
+                        self.send_reset_and_die(cx);
+                    }
                 }
             }
         }

@@ -126,6 +126,8 @@ impl Connection {
         let window = self.syn_window() >> self.opt.rcv_wscale;
         let tcp = self.header(self.snd.iss + 1, TcpFlags::ACK, window, options);
         self.control_out(tcp, cx);
+        // It is the listener's.
+        self.totals.segs_out -= 1;
     }
 
     /// The SYN came again: so does the SYN-ACK, and the timer starts over.
@@ -209,7 +211,7 @@ impl Connection {
 }
 
 /// RFC 9293 section 3.10.7.4: any of the segment lies in the window (`tcp_in_window`).
-fn in_window(seg: &Segment<'_>, start: Seq, end: Seq) -> bool {
+pub(super) fn in_window(seg: &Segment<'_>, start: Seq, end: Seq) -> bool {
     if seg.seq == start {
         return true;
     }

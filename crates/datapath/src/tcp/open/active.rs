@@ -152,6 +152,8 @@ impl Connection {
     /// Both ends sent a SYN: answer with a SYN-ACK (RFC 9293 figure 8).
     fn simultaneous_open(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.state = State::SynRecv;
+        self.sync_mss();
+        self.initialize_rcv_mss();
         if let Some(head) = self.queue.rtx_head() {
             let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(seg);
             self.queue.get_mut(head).flags = flags;

@@ -82,9 +82,12 @@ fn tun_head_for(bytes: u32) -> u32 {
 /// `SKB_SMALL_HEAD_HEADROOM`.
 const SMALL_HEAD: u32 = 320;
 
+/// Bytes of a packet that come into one buffer of two pages; what is beyond them comes into pages of its own.
+const TUN_LINEAR: u32 = 2 * PAGE - SHARED_INFO_LEN - TUN_PAD;
+
 /// A packet of so many bytes fits into one buffer.
 fn tun_is_linear(packet: u32) -> bool {
-    TUN_PAD + packet < PAGE
+    packet <= TUN_LINEAR
 }
 
 /// Memory that a segment is charged as when it arrives; `headers`: bytes of its IP and TCP
@@ -94,7 +97,9 @@ pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32) -> u32
         Memory::Tun if tun_is_linear(headers + len) => {
             truesize(tun_head_for(TUN_PAD + headers + len))
         }
-        Memory::Tun => truesize(tun_head_for(TUN_PAD)) + pages_for(headers + len).0,
+        Memory::Tun => {
+            truesize(head_for(TUN_PAD + TUN_LINEAR)) + pages_for(headers + len - TUN_LINEAR).0
+        }
         Memory::Linear => truesize(head_for(DEVICE_HEADERS + len)),
         Memory::Cut => truesize(head_for(STACK_HEADERS + len)),
         Memory::Linearised | Memory::Paged => truesize(stack_head()) + len,
@@ -106,8 +111,8 @@ impl Received {
     pub fn new(seq: Seq, end_seq: Seq, len: u32, memory: Memory, headers: u32, fin: bool) -> Self {
         let charged = truesize_of(memory, headers, len);
         if memory == Memory::Tun && !tun_is_linear(headers + len) {
-            let frags = pages_for(headers + len).1;
-            let head = tun_head_for(TUN_PAD);
+            let frags = pages_for(headers + len - TUN_LINEAR).1;
+            let head = head_for(TUN_PAD + TUN_LINEAR);
             let shared = true;
             return Self { seq, end_seq, truesize: charged, head, room: 0, frags, shared, fin };
         }
