@@ -118,8 +118,12 @@ class Kernel:
     def _align(self):
         """A quarter of a millisecond into a tick, as packetdrill begins."""
         time.sleep(0.02)
+        # Timers lie in a wheel by absolute ticks: begin where `ackwright drill` does, at tick 1,000,000.
+        with open("/proc/timer_list") as f:
+            jiffies = int(next(line for line in f if line.startswith("jiffies:")).split()[1])
+        time.sleep((1_000_000 - jiffies) % (1 << 20) / 1000)
         tick = time.clock_gettime_ns(6)                   # CLOCK_MONOTONIC_COARSE: when the last tick was
-        until = tick + 20_250_000
+        until = tick + 1_250_000
         time.sleep((until - time.clock_gettime_ns(time.CLOCK_MONOTONIC)) / 1e9)
 
     # Time and packets.

@@ -241,6 +241,8 @@ class Play:
             return self.wait(rng.choice([0.1, 5, 200, 1000, 1001, 2100]))
         flags = rng.choice([ACK, RST, RST | ACK, SYN, SYN | ACK, FIN | ACK, 0, ACK | PSH, SYN | RST, FIN, URG | ACK, SYN | FIN])
         seq = rng.choice([0, 1, 1, 1, 2, 1000, 60000, 70000, -1, -1000])
+        if client and flags & SYN:
+            seq = 0              # a SYN says where the numbers of the script begin
         ack = rng.choice([0, 1, 1, 1, 2, -1, 1000])
         options = self.options() if rng.random() < 0.7 else []
         if flags & SYN and rng.random() < 0.7:

@@ -179,7 +179,7 @@ def from_bytes(data, numbers):
         return None
     source, to, seq, ack, offset, win, _, urg = struct.unpack("!HHIIHHHH", tcp[:20])
     header, flags = (offset >> 12) * 4, offset & 0x1ff
-    if flags & SYN and numbers.local is None:
+    if flags & SYN:
         numbers.local = seq
     # A reset of nothing that we know has the number zero, or that of our ACK.
     base = numbers.local if numbers.local is not None else seq

@@ -62,6 +62,15 @@ impl Sockets {
             let payload = message.iov.payload(0, wanted);
             progress.opening =
                 self.fast_open_write(now, host, fd, message.address, payload, progress)?;
+            let stream = self.stream(fd)?;
+            if stream.options.zerocopy
+                && flags & number::MSG_ZEROCOPY != 0
+                && progress.bytes > 0
+                && let Phase::Connection(id) = stream.phase
+            {
+                let bytes = progress.bytes as u32;
+                let _ = host.with_tcp(now, id, |tcp, _| tcp.zerocopy_in_syn(bytes));
+            }
         }
         if let Some(error) = self.stream_mut(fd)?.leftover.take() {
             return Poll::Ready(Err(error));
@@ -89,6 +98,7 @@ impl Sockets {
             end_of_record: flags & number::MSG_EOR != 0 && valid.is_none(),
             out_of_band: flags & number::MSG_OOB != 0,
             zerocopy,
+            piece: message.iov.piece(),
             separate: !progress.asleep,
             timestamping,
         };

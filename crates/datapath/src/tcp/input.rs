@@ -283,6 +283,10 @@ impl Connection {
         // What was offered once stays acceptable, RFC 7323 section 2.4.
         let end = self.rcv.nxt + self.rcv.max_window();
         if seg.end_seq.after(end) {
+            // Some stacks put a FIN behind a full window: it is looked at later.
+            if seg.fin() && !(seg.end_seq - 1).after(end) {
+                return true;
+            }
             return !seg.seq.after(end) && self.rcv.queue_is_empty();
         }
         true
@@ -385,7 +389,9 @@ impl Connection {
             self.done(cx);
             return false;
         }
-        self.keep_window_for_time_wait();
+        if !seg.fin() {
+            self.keep_window_for_time_wait();
+        }
         true
     }
 

@@ -173,7 +173,8 @@ impl Connection {
     /// Nagle's algorithm with Minshall's modification (`tcp_nagle_test`).
     fn nagle_allows(&self, id: SkbId, mss: u32, nonagle: u8) -> bool {
         let skb = self.queue.get(id);
-        if nonagle & nagle::PUSH != 0 || skb.flags.contains(TcpFlags::FIN) {
+        // Urgent data waits for nothing, nor does what is written while it is under way.
+        if nonagle & nagle::PUSH != 0 || skb.flags.contains(TcpFlags::FIN) || self.is_urgent() {
             return true;
         }
         !self.nagle_holds(skb.len() < mss, nonagle)

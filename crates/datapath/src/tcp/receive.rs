@@ -412,7 +412,10 @@ impl Connection {
         let skipped = if self.rare.is_some() { self.limit_of_read(false) } else { (0, u32::MAX) };
         let unread = u64::from(self.rcv.unread_bytes().min(skipped.1));
         if unread == 0 {
-            return if self.error.is_some() {
+            // Whoever has read the end need not hear of what came after it (`SOCK_DONE`).
+            return if self.rcv.fin_received {
+                TcpRead::Eof
+            } else if self.error.is_some() {
                 TcpRead::Reset
             } else if self.would_block() {
                 TcpRead::WouldBlock

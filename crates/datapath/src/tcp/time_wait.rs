@@ -95,8 +95,8 @@ impl Connection {
             self.store_ts_recent(ts.value, cx.now);
         }
         self.rcv.fin_received = true;
-        self.enter_time_wait(cx);
         self.send_ack(cx);
+        self.enter_time_wait(cx);
     }
 
     /// A segment in TIME-WAIT (`tcp_timewait_state_process`). A bare ACK in its place is taken

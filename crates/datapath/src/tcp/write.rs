@@ -34,6 +34,9 @@ pub struct WriteFlags {
     pub out_of_band: bool,
     /// `MSG_ZEROCOPY`, and the socket has been asked for it: the application is told when the memory is free.
     pub zerocopy: bool,
+    /// Bytes of each of the pieces of memory that a zero-copy write is made of; 0 = it is one piece. Pieces
+    /// do not share pages (`struct iovec`).
+    pub piece: u32,
     /// This write does not continue one that had to wait.
     pub separate: bool,
     /// Time stamps wanted of this write (`SOF_TIMESTAMPING_TX_*`); 0 = as the socket says.
@@ -97,7 +100,11 @@ impl Connection {
                 self.entail(cx);
                 continue;
             }
-            let taken = left.min(u64::from(room)) as u32;
+            let mut taken = left.min(u64::from(room)) as u32;
+            if flags.zerocopy && flags.piece > 0 {
+                let begun = ((bytes - left) % u64::from(flags.piece)) as u32;
+                taken = taken.min(flags.piece - begun);
+            }
             if let Payload::Bytes(all) = payload {
                 let from = (bytes - left) as usize;
                 self.keep_written(&all[from..from + taken as usize]);

@@ -169,7 +169,7 @@ impl Connection {
     }
 
     /// The SYN took `bytes` of a zero-copy write along.
-    pub(super) fn zerocopy_in_syn(&mut self, bytes: u32) {
+    pub fn zerocopy_in_syn(&mut self, bytes: u32) {
         self.begin_zerocopy(bytes.into());
         let end = self.snd.write_seq;
         let zerocopy = &mut self.rare().zerocopy;

@@ -98,6 +98,9 @@ impl Connection {
         self.ecn_syn_answered(seg);
         self.undo_spurious_syn();
         self.ack_in(seg, cx);
+        if self.rare.is_some() {
+            self.zerocopy_acked(cx);
+        }
         self.finish_connect(cx);
         let resent = self.fast_open_answered(seg.packet, cx);
         self.take_syn_data(seg, cx);
