@@ -247,8 +247,7 @@ impl Connection {
         }
         self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
         self.keep_received(seg.seq, &seg.packet.body);
-        self.totals.bytes_received +=
-            u64::from(seg.end_seq.bytes_since(self.rcv.nxt));
+        self.totals.bytes_received += u64::from(seg.end_seq.bytes_since(self.rcv.nxt));
         self.rcv.nxt = seg.end_seq;
         if seg.len > 0 {
             self.event_data_recv(seg, cx);
@@ -304,8 +303,7 @@ impl Connection {
             if !record.end_seq.after(self.rcv.nxt) {
                 continue;
             }
-            self.totals.bytes_received +=
-                u64::from(record.end_seq.bytes_since(self.rcv.nxt));
+            self.totals.bytes_received += u64::from(record.end_seq.bytes_since(self.rcv.nxt));
             self.rcv.rmem_alloc += self.rcv.queue.append(record);
             self.rcv.nxt = record.end_seq;
             if record.fin {

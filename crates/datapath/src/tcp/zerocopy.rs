@@ -103,6 +103,13 @@ impl Connection {
         last.end.after(self.queue.get(tail).seq)
     }
 
+    /// Bytes of a zero-copy write lie in or behind the record that begins at `seq`: nothing is moved between
+    /// records there (`skb_shift`).
+    pub(super) fn holds_zerocopy_from(&self, seq: Seq) -> bool {
+        let last = self.rare.as_ref().and_then(|rare| rare.zerocopy.held.back());
+        last.is_some_and(|last| last.end.after(seq))
+    }
+
     /// How much of a piece of `left` bytes the record to be appended to takes, which has `room`; nothing:
     /// it belongs to another write, or has all the pieces that it may have.
     #[cold]
