@@ -110,7 +110,10 @@ impl Connection {
         if !self.validate(seg, cx) {
             return;
         }
-        let (predicted, una) = (self.is_predicted(seg), self.snd.una);
+        let predicted = self.is_predicted(seg);
+        // Predicted data that acknowledges nothing new is no ACK (`tcp_rcv_established`).
+        let is_only_data =
+            predicted && seg.len > 0 && seg.tcp.ack == self.snd.una && !self.is_accurate();
         self.ecn_received(seg);
         let was_established = self.state == State::Established;
         let completes_open = self.state == State::SynRecv;
@@ -124,7 +127,9 @@ impl Connection {
         self.update_ts_recent(seg.seq, seg.tcp, cx.now);
         self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;
         // The ACK that completed the handshake has been digested.
-        if !completes_open && self.ack_in(seg, cx) == AckVerdict::Unacceptable {
+        if is_only_data {
+            self.snd.wl1 = seg.seq;
+        } else if !completes_open && self.ack_in(seg, cx) == AckVerdict::Unacceptable {
             if seg.tcp.ack.after(self.snd.nxt) {
                 self.send_challenge_ack(cx);
             }
@@ -143,8 +148,7 @@ impl Connection {
             self.rcv_rtt_measure_ts(seg, cx.now);
         }
         self.receive_payload(seg, predicted, cx);
-        // Predicted data that acknowledges nothing new asks for no data.
-        if !predicted || seg.len == 0 || self.snd.una != una {
+        if !is_only_data {
             self.data_snd_check(cx);
         }
         // A predicted pure ACK asks for no ACK, though it may have changed the codepoint.
