@@ -96,6 +96,9 @@ pub struct Profile {
     /// Segments that reach beyond the window, or that the buffer cannot hold, are refused unless
     /// nothing waits to be read (since 6.17).
     pub strict_receive_window: bool,
+    /// A reset of a half-open connection has to be in its exact place, whatever it acknowledges; one
+    /// elsewhere in the window is challenged (RFC 5961 section 3.2 in `tcp_check_req`, 7.x).
+    pub challenges_requests: bool,
     /// The receive buffer grows for what lies beyond a hole as well (6.18 and later).
     pub right_sizes_holes: bool,
     /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT (6.18 and later).
@@ -152,6 +155,7 @@ impl Profile {
             tso_autosize: true,
             small_queues: true,
             strict_receive_window: true,
+            challenges_requests: true,
             always_rack: true,
             rmem_max: 4 << 20,
             compresses_longer: true,
@@ -173,7 +177,12 @@ impl Profile {
 
     /// Linux 6.18.
     pub const fn linux_6_18() -> Self {
-        Self { name: "linux-6.18", fin_exempt_from_cwnd: true, ..Self::linux_7() }
+        Self {
+            name: "linux-6.18",
+            fin_exempt_from_cwnd: true,
+            challenges_requests: false,
+            ..Self::linux_7()
+        }
     }
 
     /// Linux 6.1.

@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use datapath::fib::{Prefix, Route};
 use datapath::host::{Host, Offloads, PortConfig};
 use datapath::node::{Poll as Said, Port, Rx};
-use datapath::packet::{LinkHeader, Packet};
+use datapath::packet::{GsoType, LinkHeader, Packet};
 use datapath::qdisc::Sched;
 use datapath::qdisc::fifo::PfifoFast;
 use datapath::rng::Rng;
@@ -160,8 +160,17 @@ impl Kernel {
             Some(tunnel) => tunnel.wrap(&packet),
             None => packet,
         };
-        self.seen.push((Direction::Outbound, self.now, packet.clone()));
-        self.sent.push_back((self.now, packet));
+        // tun0 cannot cut what carries ACE: the stack does it (`NETIF_F_GSO_ACCECN`).
+        let cut = packet.gso_type.contains(GsoType::ACC_ECN) && packet.meta.gso_size > 0;
+        if cut {
+            for segment in packet.segment() {
+                self.seen.push((Direction::Outbound, self.now, segment.clone()));
+                self.sent.push_back((self.now, segment));
+            }
+        } else {
+            self.seen.push((Direction::Outbound, self.now, packet.clone()));
+            self.sent.push_back((self.now, packet));
+        }
         self.host.credit(self.now, port);
     }
 
