@@ -2,6 +2,7 @@
 //! tracepoint names. Tests, pcapng comments, `--explain` and plots read the same stream.
 
 use crate::packet::seq::Seq;
+use core::net::SocketAddr;
 
 /// State of the congestion machine (`enum tcp_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -116,10 +117,10 @@ pub enum EventKind {
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Own port.
-    pub sport: u16,
-    /// The peer's port.
-    pub dport: u16,
+    /// Own end.
+    pub local: SocketAddr,
+    /// The peer's end.
+    pub remote: SocketAddr,
     /// What keeps it from sending more.
     pub limit: Limit,
     /// State of the congestion machine.
