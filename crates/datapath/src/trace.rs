@@ -168,7 +168,7 @@ pub enum Limit {
     SmallQueue,
     /// Losses are being repaired (states Recovery and Loss).
     Recovery,
-    /// It waits for more to send at once (Nagle, deferral of super-packets).
+    /// Less than a segment is there to send, and it waits for more (Nagle).
     Batching,
     /// Our side is closed, and nothing is left to send.
     Closed,

@@ -113,9 +113,21 @@ fn a_flow_is_limited_by_what_limits_it() {
         first.rsplitn(3, ' ').nth(2).expect("a name").to_owned()
     };
     assert_eq!(largest(&["queue=pfifo limit 1000"], "download"), "cwnd");
-    assert_eq!(largest(&["flows.download.app=chunk", "flows.download.chunk=20kb", "flows.download.gap=100ms"], "download"), "application");
-    assert_eq!(largest(&["sysctl.\"net.ipv4.tcp_rmem\"=4096 8192 8192"], "download"), "receive window");
-    assert_eq!(largest(&["sysctl.\"net.ipv4.tcp_wmem\"=4096 8192 8192"], "download"), "send buffer");
+    assert_eq!(
+        largest(
+            &["flows.download.app=chunk", "flows.download.chunk=20kb", "flows.download.gap=100ms"],
+            "download"
+        ),
+        "application"
+    );
+    assert_eq!(
+        largest(&["sysctl.\"net.ipv4.tcp_rmem\"=4096 8192 8192"], "download"),
+        "receive window"
+    );
+    assert_eq!(
+        largest(&["sysctl.\"net.ipv4.tcp_wmem\"=4096 8192 8192"], "download"),
+        "send buffer"
+    );
 }
 
 #[test]
@@ -124,7 +136,9 @@ fn stories_have_the_window_between_the_packets() {
     let run = run(&[], Some(&all(&directory)));
     let one = &run.explained[0];
     assert_eq!(one.flow, "download");
-    for part in [" > SYN", " < SYN ack 0", " > 0..1448", "lost        ", "retransmit  ", "state       "] {
+    for part in
+        [" > SYN", " < SYN ack 0", " > 0..1448", "lost        ", "retransmit  ", "state       "]
+    {
         assert!(one.story.contains(part), "{part} is not in\n{}", &one.story[..2000]);
     }
     // All on one clock.
@@ -200,8 +214,16 @@ fn traces_are_what_perfettos_schema_says() {
     for name in ["cwnd", "in flight", "srtt", "backlog", "delay", "pacing rate"] {
         assert!(told["counters"].get(name).is_some(), "{name}: {told}");
     }
-    assert!(told["counters"]["Best Effort: backlog"].is_array() || told["counters"].as_object().is_some_and(|all| all.keys().any(|name| name.ends_with(": backlog"))), "{told}");
-    assert!(told["slices"]["slow start"].as_u64() >= Some(1) && told["arrows"].as_u64() > Some(1000));
+    assert!(
+        told["counters"]["Best Effort: backlog"].is_array()
+            || told["counters"]
+                .as_object()
+                .is_some_and(|all| all.keys().any(|name| name.ends_with(": backlog"))),
+        "{told}"
+    );
+    assert!(
+        told["slices"]["slow start"].as_u64() >= Some(1) && told["arrows"].as_u64() > Some(1000)
+    );
     let marks = observed.metrics.iter().find(|it| it.scope == "router.dsl" && it.name == "marks");
     assert_eq!(told["instants"]["mark CE"].as_f64(), marks.map(|it| it.value), "{told}");
     let filtered = observed.metrics.iter().find(|it| it.scope == "total" && it.name == "ack_drops");
@@ -215,7 +237,10 @@ fn perfetto(path: &Path) -> Option<Value> {
     let python = std::env::var_os("PERFETTO").unwrap_or_else(|| "python3".into());
     let there = Command::new(&python).args(["-c", "import perfetto.trace_processor"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
-        let _ = writeln!(stderr(), "SKIPPED: traces were not checked with Perfetto's schema: no Python with `perfetto` (PERFETTO)");
+        let _ = writeln!(
+            stderr(),
+            "SKIPPED: traces were not checked with Perfetto's schema: no Python with `perfetto` (PERFETTO)"
+        );
         return None;
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/check_trace.py");

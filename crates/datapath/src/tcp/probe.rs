@@ -56,8 +56,19 @@ impl Connection {
             Limit::SmallQueue
         } else if self.timers.is_set(Timer::Pacing) {
             Limit::Pacing
-        } else {
+        } else if self.notsent_bytes() < u64::from(self.snd.mss) {
             Limit::Batching
+        } else {
+            self.deferring_limit()
         }
+    }
+
+    /// There is room, but a super-packet waits for more of it (`tcp_tso_should_defer`): of what there is
+    /// less.
+    fn deferring_limit(&self) -> Limit {
+        let free = self.window.snd_cwnd.saturating_sub(self.packets_in_flight());
+        let (cwnd, peer) =
+            (free.saturating_mul(self.snd.mss), self.wnd_end().bytes_since(self.snd.nxt));
+        if cwnd <= peer { Limit::Cwnd } else { Limit::ReceiveWindow }
     }
 }

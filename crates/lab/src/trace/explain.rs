@@ -18,6 +18,8 @@ use crate::run::INFINITE_SSTHRESH;
 #[derive(Debug, Default)]
 pub struct Story {
     lines: String,
+    /// What was sent at this time: it is told after what made it go.
+    held: (Instant, Vec<String>),
     packets: bool,
     stands: Option<Probe>,
     shares: Shares,
@@ -39,6 +41,9 @@ impl Story {
 
     /// Something happened to `conn`.
     pub fn tell(&mut self, at: Instant, conn: &Conn, seen: Seen<'_>) {
+        if at > self.held.0 || matches!(seen, Seen::Received(_)) {
+            self.release();
+        }
         match seen {
             Seen::Sent(packet) => {
                 self.shares.sent(packet.body.len);
@@ -59,8 +64,14 @@ impl Story {
     }
 
     /// The lines.
-    pub fn lines(&self) -> &str {
+    pub fn lines(&mut self) -> &str {
+        self.release();
         &self.lines
+    }
+
+    fn release(&mut self) {
+        let (at, texts) = std::mem::take(&mut self.held);
+        texts.iter().for_each(|text| self.line(at, text));
     }
 
     /// Why it was not faster.
@@ -107,7 +118,12 @@ impl Story {
         if packet.network.ecn() == datapath::packet::Ecn::Ce {
             text.push_str(" CE");
         }
-        self.line(at, &text);
+        if sent {
+            self.held.0 = at;
+            self.held.1.push(text);
+        } else {
+            self.line(at, &text);
+        }
     }
 
     fn line(&mut self, at: Instant, text: &str) {

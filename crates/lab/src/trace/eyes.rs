@@ -303,25 +303,26 @@ impl Inner {
         Ok(())
     }
 
-    fn explained(&self, plan: &Plan, built: &Built) -> Vec<Explained> {
+    fn explained(&mut self, plan: &Plan, built: &Built) -> Vec<Explained> {
+        let Self { explain, stories, flows, conns, .. } = self;
         let mut out = Vec::new();
-        for (flow, _) in self.explain.iter().enumerate().filter(|(_, wanted)| **wanted) {
+        for (flow, _) in explain.iter().enumerate().filter(|(_, wanted)| **wanted) {
             let name = &plan.flows[flow].name;
-            let own: Vec<(&Conn, &Story)> = self
-                .stories
-                .iter()
-                .filter(|(index, story)| self.flows[**index] == Some(flow) && story.has_sent())
-                .map(|(index, story)| (self.conns.get(*index), story))
+            let mut own: Vec<(&Conn, &mut Story)> = stories
+                .iter_mut()
+                .filter(|(index, story)| flows[**index] == Some(flow) && story.has_sent())
+                .map(|(index, story)| (conns.get(*index), story))
                 .collect();
+            let several = own.len() > 1;
             let mut one =
                 Explained { flow: name.clone(), story: String::new(), why: String::new() };
             if own.is_empty() {
                 one.why = format!("{name} has sent nothing.\n");
             }
-            for (conn, story) in &own {
+            for (conn, story) in &mut own {
                 let at = &plan.nodes[conn.node as usize].name;
                 let title = format!("{name} ({at}, {} > {})", conn.local, conn.remote);
-                if own.len() > 1 {
+                if several {
                     one.story += &format!("{title}:\n");
                 }
                 one.story += HEAD;

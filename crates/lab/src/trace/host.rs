@@ -69,8 +69,8 @@ pub fn explain<'a>(moments: impl Iterator<Item = (Instant, Moment<'a>)>) -> Stri
         }
     }
     let mut out = String::new();
-    for (index, story) in &stories {
-        let conn = conns.get(*index);
+    for (index, mut story) in stories {
+        let conn = conns.get(index);
         let title = format!("{} > {}", conn.local, conn.remote);
         out += &format!("{title}:\n{HEAD}{}", story.lines());
         if story.has_sent() {

@@ -169,8 +169,9 @@ impl Shares {
         }
         let _ = write!(
             out,
-            "; {} segments were taken for lost, {} sent again",
-            self.lost_segments, self.resent_segments
+            "; {} taken for lost, {} sent again",
+            segments(self.lost_segments),
+            self.resent_segments
         );
         let mut rules: Vec<String> =
             self.rules.iter().map(|(cause, count)| format!("{} {count}", rule(*cause))).collect();
@@ -251,6 +252,10 @@ fn rule(cause: Cause) -> &'static str {
         Cause::Handshake => "handshake",
         Cause::PathMtu => "path MTU",
     }
+}
+
+fn segments(count: u64) -> String {
+    if count == 1 { "1 segment was".into() } else { format!("{count} segments were") }
 }
 
 fn times(count: u32) -> String {
