@@ -32,15 +32,19 @@ rtt = "2ms"
 ends = ["router", "client"]
 rate = "10mbit"
 rtt = "20ms"
-rules = ["download off 300000 1 drop"]
+rules = ["f off 300000 1 drop"]
 [qdisc]
 "router.dsl" = "${queue}"
 "client.dsl" = "cake bandwidth 1mbit ack-filter"
 [parameters]
 queue = "pfifo limit 30"
 ecn = 0
+rmem = "4096 131072 33554432"
+wmem = "4096 16384 4194304"
 [sysctl]
 "net.ipv4.tcp_ecn" = "${ecn}"
+"net.ipv4.tcp_rmem" = "${rmem}"
+"net.ipv4.tcp_wmem" = "${wmem}"
 [flows.download]
 app = "bulk"
 from = "server"
@@ -113,21 +117,10 @@ fn a_flow_is_limited_by_what_limits_it() {
         first.rsplitn(3, ' ').nth(2).expect("a name").to_owned()
     };
     assert_eq!(largest(&["queue=pfifo limit 1000"], "download"), "cwnd");
-    assert_eq!(
-        largest(
-            &["flows.download.app=chunk", "flows.download.chunk=20kb", "flows.download.gap=100ms"],
-            "download"
-        ),
-        "application"
-    );
-    assert_eq!(
-        largest(&["sysctl.\"net.ipv4.tcp_rmem\"=4096 8192 8192"], "download"),
-        "receive window"
-    );
-    assert_eq!(
-        largest(&["sysctl.\"net.ipv4.tcp_wmem\"=4096 8192 8192"], "download"),
-        "send buffer"
-    );
+    let application = "flows.download={ app = \"chunk\", chunk = \"20kb\", gap = \"100ms\", from = \"server\", to = \"client\" }";
+    assert_eq!(largest(&[application], "download"), "application");
+    assert_eq!(largest(&["rmem=4096 32768 32768"], "download"), "receive window");
+    assert_eq!(largest(&["wmem=4096 16384 16384"], "download"), "send buffer");
 }
 
 #[test]
