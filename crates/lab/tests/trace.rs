@@ -120,7 +120,8 @@ fn a_flow_is_limited_by_what_limits_it() {
     let application = "flows.download={ app = \"chunk\", chunk = \"20kb\", gap = \"100ms\", from = \"server\", to = \"client\" }";
     assert_eq!(largest(&[application], "download"), "application");
     assert_eq!(largest(&["rmem=4096 32768 32768"], "download"), "receive window");
-    assert_eq!(largest(&["wmem=4096 16384 16384"], "download"), "send buffer");
+    let small = ["wmem=4096 16384 16384", "queue=pfifo limit 1000", "links.dsl.rtt=300ms"];
+    assert_eq!(largest(&small, "download"), "send buffer");
 }
 
 #[test]

@@ -40,7 +40,9 @@ impl Connection {
             return Limit::Recovery;
         }
         let Some(id) = self.queue.send_head() else {
+            let full = self.packets_in_flight() >= self.window.snd_cwnd;
             return match (self.state.can_send(), self.snd.no_space) {
+                (true, true) if full => Limit::Cwnd,
                 (true, true) => Limit::SendBuffer,
                 (true, false) => Limit::Application,
                 (false, _) => Limit::Closed,
