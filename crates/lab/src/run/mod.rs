@@ -190,7 +190,7 @@ pub fn run(
         }
         let name = run_name(point.slug(), plan.seed);
         // Of many runs one is observed.
-        let first = repetition == 0 && std::ptr::eq(point, &experiment.points[0]);
+        let first = repetition == 0 && std::ptr::eq(point, &raw const experiment.points[0]);
         let wanted = options.wanted.filter(|wanted| first && !wanted.is_empty());
         let mut result = run_plan(&plan, &name, &Options { threads, wanted, ..*options })?;
         result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();

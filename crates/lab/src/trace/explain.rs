@@ -71,7 +71,9 @@ impl Story {
 
     fn release(&mut self) {
         let (at, texts) = std::mem::take(&mut self.held);
-        texts.iter().for_each(|text| self.line(at, text));
+        for text in &texts {
+            self.line(at, text);
+        }
     }
 
     /// Why it was not faster.

@@ -323,7 +323,7 @@ impl Inner {
                 let at = &plan.nodes[conn.node as usize].name;
                 let title = format!("{name} ({at}, {} > {})", conn.local, conn.remote);
                 if several {
-                    one.story += &format!("{title}:\n");
+                    one.story.extend([title.as_str(), ":\n"]);
                 }
                 one.story += HEAD;
                 one.story += story.lines();
@@ -406,7 +406,7 @@ fn addresses(plan: &Plan, built: &Built) -> HashSet<(u32, IpAddr)> {
     }
     for flow in &plan.flows {
         let nodes = flow.also.iter().chain([&flow.to]);
-        all.extend(nodes.flat_map(|node| Some((*node as u32, flow.address?))));
+        all.extend(nodes.filter_map(|node| Some((*node as u32, flow.address?))));
     }
     all
 }

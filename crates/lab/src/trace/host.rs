@@ -72,7 +72,7 @@ pub fn explain<'a>(moments: impl Iterator<Item = (Instant, Moment<'a>)>) -> Stri
     for (index, mut story) in stories {
         let conn = conns.get(index);
         let title = format!("{} > {}", conn.local, conn.remote);
-        out += &format!("{title}:\n{HEAD}{}", story.lines());
+        out.extend([title.as_str(), ":\n", HEAD, story.lines()]);
         if story.has_sent() {
             out += &story.paragraph(&title, end, None);
         }

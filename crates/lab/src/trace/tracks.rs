@@ -161,12 +161,11 @@ impl<W: Write> Tracks<W> {
         reason: Reason,
         packet: &Packet,
     ) {
-        let track = match queue {
-            Some(queue) => self.queues[&queue].events,
-            None => {
-                let (writer, parent) = (&mut self.writer, self.nodes[&node]);
-                *self.drops.entry(node).or_insert_with(|| writer.track(parent, "drops", -2))
-            }
+        let track = if let Some(queue) = queue {
+            self.queues[&queue].events
+        } else {
+            let (writer, parent) = (&mut self.writer, self.nodes[&node]);
+            *self.drops.entry(node).or_insert_with(|| writer.track(parent, "drops", -2))
         };
         self.packet_instant(at, track, &format!("drop {}", reason.name()), packet);
     }
