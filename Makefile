@@ -36,7 +36,7 @@ docs:
 	  $(CARGO) doc --workspace --no-deps --locked --quiet
 
 unit:
-	FLENT=$(CURDIR)/.venv/bin/flent $(CARGO) test --workspace --locked
+	FLENT=$(CURDIR)/.venv/bin/flent PERFETTO=$(CURDIR)/.venv/bin/python $(CARGO) test --workspace --locked
 
 # The swarm tester's fixed seeds, optimised and with every assertion on (docs/TESTING.md).
 swarm:

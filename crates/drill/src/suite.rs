@@ -205,6 +205,7 @@ fn skipped(pos: Pos, because: String) -> RunReport {
     RunReport {
         verdict: Verdict::Skip { pos, because },
         packets: Vec::new(),
+        events: Vec::new(),
         log: Vec::new(),
         warnings: Vec::new(),
     }
@@ -228,6 +229,7 @@ fn failed(pos: Pos, field: &str, reason: String) -> RunReport {
     RunReport {
         verdict: Verdict::Fail(Box::new(failure)),
         packets: Vec::new(),
+        events: Vec::new(),
         log: Vec::new(),
         warnings: Vec::new(),
     }

@@ -16,6 +16,7 @@
 //! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
 //! | [`mod@bench`] | speed |
 //! | [`replay`] | captures through qdiscs, and what ACK filters would drop of them |
+//! | [`trace`] | what a run did, for Perfetto, for qvis, and as text |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
 pub mod bench;
@@ -37,4 +38,5 @@ pub mod shared_fib;
 pub mod stats;
 pub mod store;
 pub mod sweep;
+pub mod trace;
 pub mod vectors;

@@ -17,7 +17,7 @@
 //! | [`cc`] | congestion control modules |
 //! | [`ecn`], [`ecn_rfc3168`], [`ecn_dctcp`] | ECN: negotiation and sending; the two receivers |
 //! | [`accecn`], [`accecn_receiver`], [`accecn_sender`] | Accurate ECN: handshake; feedback given; feedback understood |
-//! | [`info`], [`mib`] | TCP_INFO; counters |
+//! | [`info`], [`mib`], `probe` | TCP_INFO; counters; where a connection stands |
 //! | [`fastopen`], [`syncookies`], [`passive`] | data on SYN; SYN-ACKs without state; half-open connections |
 //! | [`urgent`], [`md5`], [`icmp`], [`mtu_probe`] | urgent data; signatures; errors and path MTU; probing for it |
 //! | `txhash`, [`sockopt`] | the hash of what is sent; options of a living connection |
@@ -50,6 +50,7 @@ pub mod options;
 mod output;
 mod passive;
 mod predict;
+mod probe;
 mod prune;
 mod rare;
 pub mod rate;

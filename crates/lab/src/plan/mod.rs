@@ -12,7 +12,7 @@ pub mod limits;
 mod links;
 pub mod metrics;
 mod model;
-mod names;
+pub(crate) mod names;
 mod nodes;
 mod parameters;
 mod parse;
