@@ -1,7 +1,7 @@
 //! The modules there are: by name, and behind one type.
 
 use super::{
-    Ack, AckSample, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, RateSample, Reno, Window,
+    Ack, AckSample, Bbr, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, RateSample, Reno, Window,
     dctcp,
 };
 use crate::tcp::TcpConfig;
@@ -17,11 +17,13 @@ pub enum Algorithm {
     Cubic,
     /// RFC 8257 as Linux does it.
     Dctcp,
+    /// BBR version 1 as Linux does it.
+    Bbr,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::Dctcp];
+    pub const ALL: [Self; 4] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr];
 
     /// The kernel's name.
     pub const fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Algorithm {
             Self::Reno => "reno",
             Self::Cubic => "cubic",
             Self::Dctcp => "dctcp",
+            Self::Bbr => "bbr",
         }
     }
 
@@ -54,6 +57,8 @@ pub enum AnyCongestionControl {
     Dctcp(Dctcp),
     /// DCTCP on a connection without ECN: Reno by another name.
     DctcpReno(Reno),
+    /// BBR version 1.
+    Bbr(Bbr),
     /// What tests put in, to see what a module is told and may do.
     #[cfg(test)]
     Test(Box<super::rate_based::RateBased>),
@@ -66,6 +71,7 @@ macro_rules! dispatch {
             Self::Cubic($module) => $body,
             Self::Dctcp($module) => $body,
             Self::DctcpReno($module) => $body,
+            Self::Bbr($module) => $body,
             #[cfg(test)]
             Self::Test($module) => $body,
         }
@@ -82,6 +88,7 @@ impl AnyCongestionControl {
                 Self::Cubic(Cubic::new(profile.hystart, profile.cubic_beta))
             }
             Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
+            Algorithm::Bbr => Self::Bbr(Bbr::new(config.bbr)),
         }
     }
 
@@ -91,6 +98,7 @@ impl AnyCongestionControl {
             Self::Reno(_) => Algorithm::Reno,
             Self::Cubic(_) => Algorithm::Cubic,
             Self::Dctcp(_) | Self::DctcpReno(_) => Algorithm::Dctcp,
+            Self::Bbr(_) => Algorithm::Bbr,
             #[cfg(test)]
             Self::Test(_) => Algorithm::Reno,
         }

@@ -8,6 +8,7 @@
 //! ACK, from a sample of the delivery rate ([`RateSample`]).
 
 mod any;
+pub mod bbr;
 mod cube_root;
 mod cubic;
 pub mod dctcp;
@@ -20,6 +21,7 @@ mod window;
 
 pub use super::rate::RateSample;
 pub use any::{Algorithm, AnyCongestionControl};
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use info::CcInfo;
