@@ -48,7 +48,7 @@ struct Recorder {
     profile: Profile,
     /// `jiffies` at the recording's time zero.
     jiffies_at_zero: u64,
-    /// Its programs took no time at all: every time is exact to the nanosecond.
+    /// Its programs took no time at all; ours are told of what is ready a nanosecond later.
     prompt: bool,
 }
 
@@ -71,7 +71,7 @@ impl Recorder {
 
     /// How far a packet's time may lie from the recorded one.
     fn tolerance_ns(&self) -> u64 {
-        if self.prompt { 0 } else { TOLERANCE_NS }
+        if self.prompt { PROMPT_TOLERANCE_NS } else { TOLERANCE_NS }
     }
 }
 
@@ -81,6 +81,8 @@ const JIFFIES_AT_T0: u64 = 4_294_669_296;
 const MAX_TCP_HEADER: u32 = 256;
 /// How far a packet's time may lie from the recorded one, where programs took time.
 const TOLERANCE_NS: u64 = 1_000_000;
+/// The same, where they took none.
+const PROMPT_TOLERANCE_NS: u64 = 1_000;
 /// The server's port.
 const SERVER_PORT: u16 = 5_001;
 /// The first client port.
