@@ -98,7 +98,8 @@ pub struct Profile {
     pub strict_receive_window: bool,
     /// The receive buffer grows for what lies beyond a hole as well (6.18 and later).
     pub right_sizes_holes: bool,
-    /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT (6.18 and later).
+    /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT, and the timer may be 10 µs late
+    /// instead of 100 (after 6.18, which has no such sysctl).
     pub compresses_longer: bool,
     /// `net.core.rmem_max`, bytes.
     pub rmem_max: u32,
@@ -173,7 +174,12 @@ impl Profile {
 
     /// Linux 6.18.
     pub const fn linux_6_18() -> Self {
-        Self { name: "linux-6.18", fin_exempt_from_cwnd: true, ..Self::linux_7() }
+        Self {
+            name: "linux-6.18",
+            fin_exempt_from_cwnd: true,
+            compresses_longer: false,
+            ..Self::linux_7()
+        }
     }
 
     /// Linux 6.1.

@@ -62,8 +62,8 @@ impl Bbr {
         }
         let epoch_us = ack.delivered_us.saturating_sub(state.epoch_us);
         let mut expected = (bw * epoch_us / BW_UNIT) as u32;
-        let restart = state.epoch_acked <= expected
-            || state.epoch_acked + sample.acked_sacked >= EPOCH_MAX;
+        let restart =
+            state.epoch_acked <= expected || state.epoch_acked + sample.acked_sacked >= EPOCH_MAX;
         if restart {
             state.restart(ack.delivered_us);
             expected = 0;

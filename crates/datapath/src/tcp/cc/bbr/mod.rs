@@ -32,21 +32,25 @@ mod tests;
 
 pub use info::BbrInfo;
 
+// What version 3 shares.
+pub(super) use bandwidth::WindowedMax;
+pub(super) use pacing::{bytes_per_second, tso_segs_goal};
+pub(super) use probe_bw::draw_below;
+
 use super::{Ack, CcInfo, CongestionControl, CwndEvent, INFINITE_SSTHRESH, RateSample, Window};
 use crate::trace::CaState;
 use aggregation::Aggregation;
-use bandwidth::WindowedMax;
 use long_term::LongTerm;
 
 /// Rates are in packets per µs times 2^24 (`BW_UNIT`): one unit is about 715 bit/s with packets of
 /// 1,500 bytes.
-const BW_SCALE: u32 = 24;
+pub(super) const BW_SCALE: u32 = 24;
 /// See [`BW_SCALE`].
-const BW_UNIT: u64 = 1 << BW_SCALE;
+pub(super) const BW_UNIT: u64 = 1 << BW_SCALE;
 /// Gains and other fractions are in 1/256 (`BBR_UNIT`).
-const BBR_SCALE: u32 = 8;
+pub(super) const BBR_SCALE: u32 = 8;
 /// See [`BBR_SCALE`].
-const BBR_UNIT: u32 = 1 << BBR_SCALE;
+pub(super) const BBR_UNIT: u32 = 1 << BBR_SCALE;
 /// 2/ln 2: the least that doubles the rate in each round trip (`bbr_high_gain`).
 const HIGH_GAIN: u32 = BBR_UNIT * 2885 / 1000 + 1;
 /// ln 2 / 2: drains in one round trip what STARTUP has queued (`bbr_drain_gain`).

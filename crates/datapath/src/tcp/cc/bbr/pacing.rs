@@ -57,13 +57,7 @@ impl Bbr {
 
     /// Before the pipe was full once, the rate never falls: the first samples are of a window that
     /// was still growing (`bbr_set_pacing_rate`).
-    pub(super) fn set_pacing_rate(
-        &mut self,
-        window: &mut Window,
-        ack: &Ack,
-        bw: u32,
-        gain: u32,
-    ) {
+    pub(super) fn set_pacing_rate(&mut self, window: &mut Window, ack: &Ack, bw: u32, gain: u32) {
         let rate = pacing_rate(u64::from(bw), gain, ack);
         if !self.has_seen_rtt && ack.srtt_us_8.is_some() {
             self.init_pacing_rate_from_rtt(window, ack);

@@ -2,6 +2,7 @@
 //! there is more; in the next slower, to drain what that has queued; then at the estimated rate.
 
 use super::{BBR_UNIT, Bbr, Mode};
+use crate::packet::seq::Seq;
 use crate::tcp::cc::{Ack, RateSample, Window};
 
 /// The cycle (`bbr_pacing_gain`).
@@ -29,12 +30,7 @@ impl Bbr {
     }
 
     /// The next phase, if this one is over (`bbr_update_cycle_phase`).
-    pub(super) fn update_cycle_phase(
-        &mut self,
-        window: &Window,
-        ack: &Ack,
-        sample: &RateSample,
-    ) {
+    pub(super) fn update_cycle_phase(&mut self, window: &Window, ack: &Ack, sample: &RateSample) {
         if self.mode == Mode::ProbeBw && self.is_next_cycle_phase(window, ack, sample) {
             self.advance_cycle_phase(ack);
         }
@@ -63,15 +59,18 @@ impl Bbr {
         is_full_length || in_net <= self.inflight(window, ack, bw, BBR_UNIT)
     }
 
-    /// A number below [`FIRST_PHASES`] from the initial sequence number, which nobody can foretell,
-    /// and how often it was asked for.
     fn draw(&mut self, ack: &Ack) -> u32 {
         self.draws = self.draws.wrapping_add(1);
-        // SplitMix64's last step: every bit of both depends on every other.
-        let mut mixed = (u64::from(ack.iss.0) << 32 | u64::from(self.draws))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed >> 32) * u64::from(FIRST_PHASES) >> 32) as u32
+        draw_below(ack.iss, self.draws, FIRST_PHASES)
     }
+}
+
+/// A number below `bound` from the initial sequence number, which nobody can foretell and which
+/// comes from the seed, and how often one was drawn.
+pub fn draw_below(iss: Seq, draws: u32, bound: u32) -> u32 {
+    // SplitMix64's last step: every bit of both depends on every other.
+    let mut mixed = (u64::from(iss.0) << 32 | u64::from(draws)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((mixed >> 32) * u64::from(bound) >> 32) as u32
 }

@@ -17,14 +17,8 @@ fn is_after(a: u32, b: u32) -> bool {
 
 impl Bbr {
     /// `bbr_update_min_rtt`.
-    pub(super) fn update_min_rtt(
-        &mut self,
-        window: &mut Window,
-        ack: &Ack,
-        sample: &RateSample,
-    ) {
-        let expired =
-            is_after(ack.jiffies, self.min_rtt_stamp.wrapping_add(WINDOW_SECONDS * HZ));
+    pub(super) fn update_min_rtt(&mut self, window: &mut Window, ack: &Ack, sample: &RateSample) {
+        let expired = is_after(ack.jiffies, self.min_rtt_stamp.wrapping_add(WINDOW_SECONDS * HZ));
         // An RTT with a delayed ACK in it must not replace one that has merely become old.
         if let Some(rtt_us) = sample.rtt_us
             && (rtt_us < self.min_rtt_us || (expired && !sample.is_ack_delayed))

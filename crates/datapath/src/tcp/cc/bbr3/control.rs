@@ -67,7 +67,8 @@ impl Bbr3 {
     /// The same: `UpdateMaxInflight`.
     fn max_inflight(&self, window: &Window, ack: &Ack) -> u32 {
         let (_, cwnd_gain) = self.state.gains();
-        let cap = self.bdp_multiple(self.bw, cwnd_gain).saturating_add(self.extra_acked_filter.get());
+        let cap =
+            self.bdp_multiple(self.bw, cwnd_gain).saturating_add(self.extra_acked_filter.get());
         self.quantization_budget(window, ack, cap)
     }
 
@@ -89,10 +90,10 @@ impl Bbr3 {
     /// "cwnd Adjustment Mechanism": `SetCwnd`.
     pub(super) fn set_cwnd(&mut self, window: &mut Window, ack: &Ack, rs: &RateSample) {
         // A recovery has ended: `RestoreCwnd`.
-        if self.prev_ca_state >= CaState::Recovery && ack.ca_state < CaState::Recovery {
+        if self.prev_ca_state >= CaState::Recovery && window.ca_state < CaState::Recovery {
             window.snd_cwnd = window.snd_cwnd.max(self.prior_cwnd);
         }
-        self.prev_ca_state = ack.ca_state;
+        self.prev_ca_state = window.ca_state;
         let max_inflight = self.max_inflight(window, ack);
         let mut cwnd = window.snd_cwnd;
         if self.full_bw_reached {

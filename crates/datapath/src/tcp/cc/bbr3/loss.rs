@@ -15,7 +15,12 @@ pub fn beta(value: u32) -> u32 {
 impl Bbr3 {
     /// "Probing for Bandwidth In ProbeBW": `IsInflightTooHigh`. Packets with CE count as lost ones
     /// ("ECN").
-    pub(super) fn is_inflight_too_high(ack: &Ack, tx_in_flight: u32, lost: u32, marked: u32) -> bool {
+    pub(super) fn is_inflight_too_high(
+        ack: &Ack,
+        tx_in_flight: u32,
+        lost: u32,
+        marked: u32,
+    ) -> bool {
         let congested = u64::from(lost) + u64::from(marked);
         congested * 100 > u64::from(tx_in_flight) * LOSS_THRESH || (lost > 0 && !ack.has_sack)
     }

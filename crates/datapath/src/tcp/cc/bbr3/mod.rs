@@ -27,7 +27,7 @@ mod startup;
 #[cfg(test)]
 mod tests;
 
-use super::bbr::{BBR_UNIT, BbrInfo, BW_SCALE, WindowedMax};
+use super::bbr::{BBR_UNIT, BW_SCALE, BbrInfo, WindowedMax};
 use super::{
     Ack, CcInfo, CongestionControl, CwndEvent, INFINITE_SSTHRESH, LostPacket, RateSample, Window,
 };
@@ -214,7 +214,7 @@ impl Bbr3 {
         self.update_congestion_signals(window, ack, rs);
         self.update_ack_aggregation(window, ack, rs);
         self.check_full_bw_reached(rs);
-        self.check_startup_done(ack, rs);
+        self.check_startup_done(window, ack, rs);
         self.check_drain_done(window, ack);
         self.update_probe_bw_cycle_phase(window, ack, rs);
         self.update_min_rtt(ack, rs);

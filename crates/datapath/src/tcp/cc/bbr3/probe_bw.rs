@@ -171,7 +171,9 @@ impl Bbr3 {
                 self.advance_max_bw_filter();
             }
             // "Precautionary Bandwidth Probing: Acceleration"
-            if self.state.is_probe_bw() && self.prev_probe_precautionary && !self.prev_probe_too_high
+            if self.state.is_probe_bw()
+                && self.prev_probe_precautionary
+                && !self.prev_probe_too_high
             {
                 self.start_probe_bw_refill(ack);
                 return true;

@@ -36,8 +36,8 @@ impl Bbr3 {
     }
 
     /// "Startup Dynamics": `CheckStartupDone`.
-    pub(super) fn check_startup_done(&mut self, ack: &Ack, rs: &RateSample) {
-        self.check_startup_high_loss(ack, rs);
+    pub(super) fn check_startup_done(&mut self, window: &Window, ack: &Ack, rs: &RateSample) {
+        self.check_startup_high_loss(window, ack, rs);
         if self.loss_round_start {
             self.loss_ranges_in_round = 0;
         }
@@ -48,8 +48,8 @@ impl Bbr3 {
 
     /// "Exiting Startup Based on Packet Loss": a whole round trip of fast recovery with more than
     /// 2 % lost in at least six places; without SACK, any loss in fast recovery.
-    fn check_startup_high_loss(&mut self, ack: &Ack, rs: &RateSample) {
-        if self.state != State::Startup || ack.ca_state != CaState::Recovery {
+    fn check_startup_high_loss(&mut self, window: &Window, ack: &Ack, rs: &RateSample) {
+        if self.state != State::Startup || window.ca_state != CaState::Recovery {
             return;
         }
         let enough = if ack.has_sack {
