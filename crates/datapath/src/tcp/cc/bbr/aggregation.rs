@@ -61,7 +61,7 @@ impl Bbr {
             }
         }
         let epoch_us = ack.delivered_us.saturating_sub(state.epoch_us);
-        let mut expected = (bw * epoch_us / BW_UNIT) as u32;
+        let mut expected = (bw.wrapping_mul(epoch_us) / BW_UNIT) as u32;
         let restart =
             state.epoch_acked <= expected || state.epoch_acked + sample.acked_sacked >= EPOCH_MAX;
         if restart {

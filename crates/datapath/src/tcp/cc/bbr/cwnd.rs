@@ -27,17 +27,17 @@ impl Bbr {
             return INIT_CWND;
         }
         let product = u64::from(bw) * u64::from(self.min_rtt_us);
-        ((product.wrapping_mul(u64::from(gain)) >> BBR_SCALE) + BW_UNIT - 1).wrapping_div(BW_UNIT)
-            as u32
+        (((product.wrapping_mul(u64::from(gain)) >> BBR_SCALE) + BW_UNIT - 1) / BW_UNIT) as u32
     }
 
     /// Room for three super-packets, one in each qdisc, sender and receiver; even, so that delayed
     /// ACKs fit; and two more where the faster phase needs them (`bbr_quantization_budget`).
     fn quantization_budget(&self, window: &Window, ack: &Ack, cwnd: u32) -> u32 {
-        let mut cwnd = cwnd + 3 * tso_segs_goal(window, ack);
-        cwnd = (cwnd + 1) & !1;
+        // A sample of an absurd RTT gives an absurd product; it wraps, as in the kernel.
+        let mut cwnd = cwnd.wrapping_add(3 * tso_segs_goal(window, ack));
+        cwnd = cwnd.wrapping_add(1) & !1;
         if self.mode == Mode::ProbeBw && self.cycle_idx == 0 {
-            cwnd += 2;
+            cwnd = cwnd.wrapping_add(2);
         }
         cwnd
     }
@@ -80,7 +80,7 @@ impl Bbr {
         acked: u32,
         (bw, gain): (u32, u32),
     ) -> u32 {
-        let target = self.bdp(bw, gain) + self.aggregation_cwnd();
+        let target = self.bdp(bw, gain).wrapping_add(self.aggregation_cwnd());
         let target = self.quantization_budget(window, ack, target);
         let cwnd = if self.full_bw_reached {
             (cwnd + acked).min(target)

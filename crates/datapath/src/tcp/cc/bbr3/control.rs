@@ -1,6 +1,5 @@
 //! "Updating Control Parameters": pacing rate, quantum, window.
 
-use super::probe_bw::AckPhase;
 use super::{Bbr3, INITIAL_CWND, MIN_PIPE_CWND, STARTUP_PACING_GAIN, State};
 use crate::tcp::cc::bbr::{BBR_SCALE, BW_UNIT, bytes_per_second, tso_segs_goal};
 use crate::tcp::cc::{Ack, RateSample, Window};
@@ -39,7 +38,8 @@ impl Bbr3 {
             return INITIAL_CWND;
         }
         let bdp = u128::from(bw) * u128::from(self.min_rtt);
-        ((bdp * u128::from(gain) >> BBR_SCALE).div_ceil(u128::from(BW_UNIT))) as u32
+        let packets = (bdp * u128::from(gain) >> BBR_SCALE).div_ceil(u128::from(BW_UNIT));
+        u32::try_from(packets).unwrap_or(u32::MAX)
     }
 
     /// `BBR.bdp`.
@@ -56,7 +56,7 @@ impl Bbr3 {
     fn quantization_budget(&self, window: &Window, ack: &Ack, inflight_cap: u32) -> u32 {
         let quantum = tso_segs_goal(window, ack).max(2);
         let cap = inflight_cap.max(3 * quantum).max(MIN_PIPE_CWND);
-        if self.state == State::ProbeBwUp { cap + 2 } else { cap }
+        if self.state == State::ProbeBwUp { cap.saturating_add(2) } else { cap }
     }
 
     /// The same: `Inflight`.
@@ -94,6 +94,9 @@ impl Bbr3 {
             window.snd_cwnd = window.snd_cwnd.max(self.prior_cwnd);
         }
         self.prev_ca_state = window.ca_state;
+        if window.ca_state < CaState::Recovery && self.loss_round_start {
+            self.undo_saved = false;
+        }
         let max_inflight = self.max_inflight(window, ack);
         let mut cwnd = window.snd_cwnd;
         if self.full_bw_reached {
@@ -115,7 +118,6 @@ impl Bbr3 {
             State::ProbeBwDown | State::ProbeBwRefill | State::ProbeBwUp => self.inflight_longterm,
             State::Startup | State::Drain => super::INFINITY,
         };
-        debug_assert!(self.state != State::ProbeBwRefill || self.ack_phase == AckPhase::Refilling);
         cap.min(self.inflight_shortterm).max(MIN_PIPE_CWND)
     }
 }

@@ -98,8 +98,13 @@ impl Bbr3 {
         self.inflight_shortterm = self.inflight_latest.max(beta(self.inflight_shortterm));
     }
 
-    /// "Saving State Upon Loss Recovery": `SaveStateUponLoss`, without the window.
+    /// "Saving State Upon Loss Recovery": `SaveStateUponLoss`, without the window. Once an episode:
+    /// TCP marks losses, which may end a probe, before it enters recovery.
     pub(super) fn save_state_upon_loss(&mut self) {
+        if self.undo_saved {
+            return;
+        }
+        self.undo_saved = true;
         self.undo_state = None;
         self.undo_bw_shortterm = self.bw_shortterm;
         self.undo_inflight_shortterm = self.inflight_shortterm;
@@ -108,6 +113,7 @@ impl Bbr3 {
 
     /// "Handling a Spurious Loss Recovery": `HandleSpuriousLossDetection`, without the window.
     pub(super) fn handle_spurious_loss_detection(&mut self, ack: &Ack) {
+        self.undo_saved = false;
         self.is_loss_in_round = false;
         self.reset_full_bw();
         self.bw_shortterm = self.bw_shortterm.max(self.undo_bw_shortterm);

@@ -138,6 +138,7 @@ pub struct Bbr3 {
     extra_acked_delivered: u32,
     extra_acked_filter: WindowedMax,
     // Undo.
+    undo_saved: bool,
     undo_state: Option<State>,
     undo_bw_shortterm: u32,
     undo_inflight_shortterm: u32,
@@ -194,6 +195,7 @@ impl Default for Bbr3 {
             extra_acked_interval_start: 0,
             extra_acked_delivered: 0,
             extra_acked_filter: WindowedMax::default(),
+            undo_saved: false,
             undo_state: None,
             undo_bw_shortterm: 0,
             undo_inflight_shortterm: 0,
