@@ -101,7 +101,8 @@ pub struct Profile {
     pub challenges_requests: bool,
     /// The receive buffer grows for what lies beyond a hole as well (6.18 and later).
     pub right_sizes_holes: bool,
-    /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT (6.18 and later).
+    /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT, and the timer may be 10 µs late
+    /// instead of 100 (after 6.18, which has no such sysctl).
     pub compresses_longer: bool,
     /// `net.core.rmem_max`, bytes.
     pub rmem_max: u32,
@@ -181,6 +182,7 @@ impl Profile {
             name: "linux-6.18",
             fin_exempt_from_cwnd: true,
             challenges_requests: false,
+            compresses_longer: false,
             ..Self::linux_7()
         }
     }

@@ -65,6 +65,9 @@ pub fn option(level: i32, name: i32, value: &OptionValue) -> Vec<u8> {
         OptionValue::CcInfo(CcInfo::Dctcp { enabled, ce_state, alpha, ab_ecn, ab_tot }) => {
             fields.u16s(&[*enabled, *ce_state]).u32s(&[*alpha, *ab_ecn, *ab_tot]).take()
         }
+        OptionValue::CcInfo(CcInfo::Bbr { bw, min_rtt, pacing_gain, cwnd_gain }) => {
+            fields.u64s(&[*bw]).u32s(&[*min_rtt, *pacing_gain, *cwnd_gain]).take()
+        }
         OptionValue::MemInfo(values) => fields.u32s(values).take(),
     }
 }

@@ -42,7 +42,7 @@ const AS_BUILT: [(&str, &str); 22] = [
     ("net.ipv4.route.min_adv_mss", "256"),
     ("net.ipv4.route.min_pmtu", "552"),
     ("net.ipv4.route.mtu_expires", "600"),
-    ("net.ipv4.tcp_available_congestion_control", "reno cubic dctcp"),
+    ("net.ipv4.tcp_available_congestion_control", "reno cubic dctcp bbr bbr3"),
     ("net.ipv4.tcp_fwmark_accept", "0"),
     ("net.ipv4.tcp_l3mdev_accept", "0"),
     ("net.ipv4.tcp_pingpong_thresh", "1"),

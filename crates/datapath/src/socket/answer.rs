@@ -82,6 +82,17 @@ pub enum CcInfo {
         /// `dctcp_ab_tot`.
         ab_tot: u32,
     },
+    /// `struct tcp_bbr_info`.
+    Bbr {
+        /// `bbr_bw_lo` and `bbr_bw_hi`, byte/s.
+        bw: u64,
+        /// `bbr_min_rtt`, µs.
+        min_rtt: u32,
+        /// `bbr_pacing_gain`, in 1/256.
+        pacing_gain: u32,
+        /// `bbr_cwnd_gain`, in 1/256.
+        cwnd_gain: u32,
+    },
 }
 
 impl From<cc::CcInfo> for CcInfo {
@@ -93,6 +104,12 @@ impl From<cc::CcInfo> for CcInfo {
                 alpha: info.alpha,
                 ab_ecn: info.ab_ecn,
                 ab_tot: info.ab_tot,
+            },
+            cc::CcInfo::Bbr(info) => Self::Bbr {
+                bw: info.bw,
+                min_rtt: info.min_rtt_us,
+                pacing_gain: info.pacing_gain,
+                cwnd_gain: info.cwnd_gain,
             },
         }
     }

@@ -172,6 +172,7 @@ impl Connection {
             sample,
             &mut self.window.app_limited,
             self.rec.is_sack_reneg,
+            self.totals.lost,
             cx.now_us(),
             self.rtt.min.get_us(),
         );

@@ -1,7 +1,7 @@
 //! What a connection is configured with: the `net.ipv4.tcp_*` sysctls, the socket options that
 //! must be known at creation, and the kernel profile.
 
-use super::cc::{Algorithm, dctcp};
+use super::cc::{Algorithm, bbr, dctcp};
 use super::fastopen::Keys;
 use super::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
 use crate::profile::Profile;
@@ -19,6 +19,8 @@ pub struct TcpConfig {
     pub congestion_control: Algorithm,
     /// Parameters of the DCTCP module.
     pub dctcp: dctcp::Params,
+    /// Parameters of the BBR module.
+    pub bbr: bbr::Params,
     /// DCTCP's SYNs are ECT, as RFC 8257 section 3.6 wants them. Off, they are what they were
     /// before DCTCP's first version measured what that costs.
     pub dctcp_syn_ect: bool,
@@ -371,12 +373,16 @@ impl TcpConfig {
         if !profile.frto {
             sysctl.tcp_frto = 0;
         }
+        if profile.compresses_longer {
+            sysctl.tcp_comp_sack_slack_ns = 10_000;
+        }
         sysctl.tcp_syn_linear_timeouts = profile.syn_linear_timeouts;
         Self {
             profile,
             sysctl,
             congestion_control: Algorithm::Cubic,
             dctcp: dctcp::Params::default(),
+            bbr: bbr::Params::default(),
             dctcp_syn_ect: true,
             send_buffer: None,
             receive_buffer: None,

@@ -467,6 +467,7 @@ impl Connection {
             max_tcp_header: self.config.profile.max_tcp_header,
             mss: self.snd.mss,
             ce_state: self.ecn.dctcp.ce,
+            has_sack: self.is_sack(),
         }
     }
 

@@ -22,6 +22,15 @@ pub struct RateState {
     pub rate_app_limited: bool,
 }
 
+/// What is in the network when a record is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// Packets in flight before it; `None` where nothing is unacknowledged.
+    pub before: Option<u32>,
+    /// Packets marked lost in all.
+    pub lost: u32,
+}
+
 /// One ACK's sample (`struct rate_sample`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct RateSample {
@@ -31,6 +40,12 @@ pub struct RateSample {
     pub prior_delivered: u32,
     /// `tx.delivered_ce` of it.
     pub prior_delivered_ce: u32,
+    /// Packets in flight just after that packet was sent (up to 65,535).
+    pub tx_in_flight: u32,
+    /// The lower half of what was marked lost in all when it was sent.
+    pub prior_lost: u16,
+    /// Packets marked lost since it was sent.
+    pub lost: u32,
     /// Packets delivered over the interval; `None`: the ACK gives no valid sample.
     pub delivered: Option<u32>,
     /// Of those, with CE.
@@ -61,13 +76,11 @@ pub struct RateSample {
 
 impl RateState {
     /// Notes in `skb` what was known when it was sent (`tcp_rate_skb_sent`).
-    pub fn skb_sent(
-        &mut self,
-        skb: &mut Skb,
-        now_us: u64,
-        nothing_in_flight: bool,
-        app_limited: bool,
-    ) {
+    pub fn skb_sent(&mut self, skb: &mut Skb, now_us: u64, flight: Flight, app_limited: bool) {
+        let Flight { before, lost } = flight;
+        let nothing_in_flight = before.is_none();
+        let in_flight = before.unwrap_or(0) + u32::from(skb.pcount);
+        skb.set_flight(in_flight, lost);
         if nothing_in_flight {
             // Nothing was being delivered: the send window starts now.
             self.first_tx_us = now_us;
@@ -93,6 +106,7 @@ impl RateState {
             sample.prior_delivered_ce = skb.delivered_ce;
             sample.prior_us = Some(skb.delivered_us());
             sample.is_app_limited = skb.app_limited;
+            (sample.tx_in_flight, sample.prior_lost) = skb.flight();
             sample.is_retrans = skb.has(tag::RETRANS | tag::EVER_RETRANS);
             sample.last_end_seq = skb.end_seq;
             self.first_tx_us = sent_us;
@@ -111,6 +125,7 @@ impl RateState {
         sample: &mut RateSample,
         app_limited: &mut Option<u32>,
         reneging: bool,
+        lost: u32,
         now_us: u64,
         min_rtt_us: u32,
     ) {
@@ -127,6 +142,7 @@ impl RateState {
             return;
         };
         let over = self.delivered.wrapping_sub(sample.prior_delivered);
+        sample.lost = u32::from((lost as u16).wrapping_sub(sample.prior_lost));
         sample.delivered_ce = self.delivered_ce.wrapping_sub(sample.prior_delivered_ce);
         sample.ack_interval_us = now_us.saturating_sub(prior_us);
         sample.interval_us = sample.send_interval_us.max(sample.ack_interval_us);

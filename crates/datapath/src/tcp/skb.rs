@@ -46,8 +46,9 @@ pub struct Skb {
     pub delivered: u32,
     /// `tx.delivered_ce`.
     pub delivered_ce: u32,
-    /// The legacy lost-retransmission rule: `snd_nxt` when it was retransmitted (`ack_seq`).
-    pub snd_nxt_at_retransmit: Seq,
+    /// See [`flight`](Self::flight); with the lost-retransmission rules of 2007
+    /// [`snd_nxt_at_retransmit`](Self::snd_nxt_at_retransmit) instead.
+    note: u32,
     /// Bytes of memory charged.
     pub truesize: u32,
     /// Memory handed to the device in all, just after the latest copy of this was.
@@ -84,7 +85,7 @@ impl Skb {
             delivered_low_us: 0,
             delivered: 0,
             delivered_ce: 0,
-            snd_nxt_at_retransmit: Seq(0),
+            note: 0,
             truesize,
             handed_down: 0,
             sent_prev: NONE,
@@ -145,6 +146,28 @@ impl Skb {
     fn before_sent_us(&self, low_us: u32) -> u64 {
         let sent_us = self.sent_us();
         sent_us.saturating_sub((sent_us as u32).wrapping_sub(low_us).into())
+    }
+
+    /// Notes how many packets were in flight just after it was sent and how many were marked
+    /// lost until then: 16 bits each, since a record is one cache line.
+    pub fn set_flight(&mut self, in_flight: u32, lost: u32) {
+        self.note = in_flight.min(u16::MAX.into()) << 16 | lost & 0xffff;
+    }
+
+    /// Packets in flight just after it was sent, 65,535 at most; and the lower half of what was lost
+    /// until then.
+    pub fn flight(&self) -> (u32, u16) {
+        (self.note >> 16, self.note as u16)
+    }
+
+    /// Of the legacy lost-retransmission rule: `snd_nxt` when it was retransmitted (`ack_seq`).
+    pub fn snd_nxt_at_retransmit(&self) -> Seq {
+        Seq(self.note)
+    }
+
+    /// See [`snd_nxt_at_retransmit`](Self::snd_nxt_at_retransmit).
+    pub fn set_snd_nxt_at_retransmit(&mut self, snd_nxt: Seq) {
+        self.note = snd_nxt.0;
     }
 
     /// Recomputes `pcount` and `gso_size` for segments of `mss` (`tcp_set_skb_tso_segs`).

@@ -60,6 +60,14 @@ impl Connection {
         }
     }
 
+    /// The same for a timer that waits for the answer to what is being sent: pacing may hold that
+    /// back for some ticks (`tcp_pacing_delay`).
+    pub(super) fn reset_paced_timer(&mut self, pending: Pending, delta: u32, now: Instant) {
+        let held_ns = self.snd.wstamp_ns.saturating_sub(now.as_nanos());
+        let held = u32::try_from(held_ns / (1_000_000_000 / u64::from(HZ))).unwrap_or(u32::MAX);
+        self.reset_xmit_timer(pending, delta.saturating_add(held), now);
+    }
+
     /// Restarts the retransmission timer, or stops it when nothing is in flight
     /// (`tcp_rearm_rto`).
     pub(super) fn rearm_rto(&mut self, now: Instant) {
@@ -77,7 +85,7 @@ impl Connection {
             // Time that has passed since the timeout was due to start counts.
             rto = (self.rto_delta_us(now).max(1) as u64).div_ceil(1_000) as u32;
         }
-        self.reset_xmit_timer(Pending::Retransmit, rto, now);
+        self.reset_paced_timer(Pending::Retransmit, rto, now);
     }
 
     /// `tcp_write_timer_handler`.

@@ -1,6 +1,7 @@
 //! Building segments: headers, options, window; ACKs, resets, probes (`__tcp_transmit_skb`).
 
 use super::config::PmtuDiscovery;
+use super::rate::Flight;
 use super::skb::SkbId;
 use super::state::State;
 use super::{Connection, Cx, XmitResult};
@@ -87,12 +88,18 @@ impl Connection {
         }
         if verdict != Enqueue::Dropped && !of_listener {
             self.pace_after(len, prior_wstamp_ns);
-            let nothing_in_flight = self.rec.packets_out == 0;
+            let flight = self.flight_before();
             let app_limited = self.window.app_limited.is_some();
             let skb = self.queue.get_mut(id);
-            self.rate.skb_sent(skb, skb.sent_us(), nothing_in_flight, app_limited);
+            self.rate.skb_sent(skb, skb.sent_us(), flight, app_limited);
         }
         verdict
+    }
+
+    /// What is in the network before a record joins it.
+    fn flight_before(&self) -> Flight {
+        let before = (self.rec.packets_out > 0).then(|| self.packets_in_flight());
+        Flight { before, lost: self.totals.lost }
     }
 
     /// Sends a SYN with the data of another record (`tcp_send_syn_data`).
@@ -120,10 +127,11 @@ impl Connection {
             self.snd.handed_down = self.snd.handed_down.wrapping_add(truesize);
         }
         for id in [syn, data] {
+            let flight = Flight { before: (id != syn).then_some(1), lost: self.totals.lost };
             let skb = self.queue.get_mut(id);
             skb.sent_ns = self.snd.wstamp_ns;
             skb.handed_down = self.snd.handed_down;
-            self.rate.skb_sent(skb, skb.sent_us(), id == syn, self.window.app_limited.is_some());
+            self.rate.skb_sent(skb, skb.sent_us(), flight, self.window.app_limited.is_some());
         }
         if self.wants_stamps() {
             let end = self.queue.get(data).end_seq;

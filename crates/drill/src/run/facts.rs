@@ -113,12 +113,22 @@ fn tcp_info(info: &TcpInfo, facts: &mut Facts) {
 }
 
 fn cc_info(info: CcInfo, facts: &mut Facts) {
-    if let CcInfo::Dctcp { enabled, ce_state, alpha, ab_ecn, ab_tot } = info {
-        facts.insert("dctcp_enabled", enabled.into());
-        facts.insert("dctcp_ce_state", ce_state.into());
-        facts.insert("dctcp_alpha", alpha.into());
-        facts.insert("dctcp_ab_ecn", ab_ecn.into());
-        facts.insert("dctcp_ab_tot", ab_tot.into());
+    match info {
+        CcInfo::None => {}
+        CcInfo::Dctcp { enabled, ce_state, alpha, ab_ecn, ab_tot } => {
+            facts.insert("dctcp_enabled", enabled.into());
+            facts.insert("dctcp_ce_state", ce_state.into());
+            facts.insert("dctcp_alpha", alpha.into());
+            facts.insert("dctcp_ab_ecn", ab_ecn.into());
+            facts.insert("dctcp_ab_tot", ab_tot.into());
+        }
+        CcInfo::Bbr { bw, min_rtt, pacing_gain, cwnd_gain } => {
+            facts.insert("bbr_bw_lo", (bw as u32).into());
+            facts.insert("bbr_bw_hi", ((bw >> 32) as u32).into());
+            facts.insert("bbr_min_rtt", min_rtt.into());
+            facts.insert("bbr_pacing_gain", pacing_gain.into());
+            facts.insert("bbr_cwnd_gain", cwnd_gain.into());
+        }
     }
 }
 

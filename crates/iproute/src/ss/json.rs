@@ -13,14 +13,25 @@ pub fn json(socket: &SocketView) -> Value {
         let Value::Object(part) = part else { continue };
         value.as_object_mut().expect("an object").extend(part);
     }
-    if let Some(CcInfo::Dctcp(dctcp)) = &socket.cc_info {
-        value["dctcp"] = json!({
-            "enabled": dctcp.enabled,
-            "ce_state": u8::from(dctcp.ce_state),
-            "alpha": dctcp.alpha,
-            "ab_ecn": dctcp.ab_ecn,
-            "ab_tot": dctcp.ab_tot,
-        });
+    match &socket.cc_info {
+        None => {}
+        Some(CcInfo::Dctcp(dctcp)) => {
+            value["dctcp"] = json!({
+                "enabled": dctcp.enabled,
+                "ce_state": u8::from(dctcp.ce_state),
+                "alpha": dctcp.alpha,
+                "ab_ecn": dctcp.ab_ecn,
+                "ab_tot": dctcp.ab_tot,
+            });
+        }
+        Some(CcInfo::Bbr(bbr)) => {
+            value["bbr"] = json!({
+                "bw_bps": bbr.bw.saturating_mul(8),
+                "min_rtt_us": bbr.min_rtt_us,
+                "pacing_gain": f64::from(bbr.pacing_gain) / 256.0,
+                "cwnd_gain": f64::from(bbr.cwnd_gain) / 256.0,
+            });
+        }
     }
     value
 }

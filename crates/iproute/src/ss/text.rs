@@ -28,19 +28,7 @@ pub fn text(socket: &SocketView) -> String {
         line.count("ssthresh", info.snd_ssthresh);
     }
     volumes(&mut line, info);
-    if let Some(CcInfo::Dctcp(dctcp)) = &socket.cc_info {
-        if dctcp.enabled {
-            line.word(format_args!(
-                "dctcp:(ce_state:{},alpha:{},ab_ecn:{},ab_tot:{})",
-                u8::from(dctcp.ce_state),
-                dctcp.alpha,
-                dctcp.ab_ecn,
-                dctcp.ab_tot
-            ));
-        } else {
-            line.word(format_args!("dctcp:fallback_mode"));
-        }
-    }
+    congestion_module(&mut line, socket);
     rates(&mut line, socket);
     limits(&mut line, info);
     losses(&mut line, info);
@@ -55,6 +43,11 @@ struct Words<'a>(&'a mut String);
 impl Words<'_> {
     fn word(&mut self, text: core::fmt::Arguments<'_>) {
         self.0.push(' ');
+        self.more(text);
+    }
+
+    /// What belongs to the word before.
+    fn more(&mut self, text: core::fmt::Arguments<'_>) {
         self.0.write_fmt(text).expect("a string takes all");
     }
 
@@ -97,6 +90,32 @@ fn options(line: &mut Words<'_>, socket: &SocketView) {
     if socket.has(option::WSCALE) {
         let TcpInfo { snd_wscale, rcv_wscale, .. } = socket.info;
         line.word(format_args!("wscale:{snd_wscale},{rcv_wscale}"));
+    }
+}
+
+/// What the congestion module tells of itself.
+fn congestion_module(line: &mut Words<'_>, socket: &SocketView) {
+    match &socket.cc_info {
+        None => {}
+        Some(CcInfo::Dctcp(dctcp)) if dctcp.enabled => line.word(format_args!(
+            "dctcp:(ce_state:{},alpha:{},ab_ecn:{},ab_tot:{})",
+            u8::from(dctcp.ce_state),
+            dctcp.alpha,
+            dctcp.ab_ecn,
+            dctcp.ab_tot
+        )),
+        Some(CcInfo::Dctcp(_)) => line.word(format_args!("dctcp:fallback_mode")),
+        Some(CcInfo::Bbr(bbr)) => {
+            let bits_per_sec = bbr.bw as f64 * 8.0;
+            let millis = general(f64::from(bbr.min_rtt_us) / 1_000.0);
+            line.word(format_args!("bbr:(bw:{bits_per_sec:.0}bps,mrtt:{millis}"));
+            for (name, gain) in [("pacing_gain", bbr.pacing_gain), ("cwnd_gain", bbr.cwnd_gain)] {
+                if gain != 0 {
+                    line.more(format_args!(",{name}:{}", general(f64::from(gain) / 256.0)));
+                }
+            }
+            line.more(format_args!(")"));
+        }
     }
 }
 

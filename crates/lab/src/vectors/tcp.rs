@@ -10,12 +10,14 @@ mod path;
 
 use super::{Divergence, Error, Scenario, Verdict};
 use capture::{Seen, read_capture};
+use datapath::profile::Profile;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Instant;
 use figures::Recorded;
 use path::{Rebuilt, simulate};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The `case` object of a recording.
@@ -36,10 +38,51 @@ struct Case {
     srv: String,
     app: String,
     nodelay: u8,
+    /// What the congestion control's draws give (`scripts/tcp_kernel`).
+    #[serde(default)]
+    draw: BTreeMap<String, u8>,
 }
 
-/// How far a packet's time may lie from the recorded one.
+/// What kernel a transfer was recorded from, and how.
+struct Recorder {
+    profile: Profile,
+    /// `jiffies` at the recording's time zero.
+    jiffies_at_zero: u64,
+    /// Its programs took no time at all; ours are told of what is ready a nanosecond later.
+    prompt: bool,
+}
+
+impl Recorder {
+    /// Recordings that say nothing are of Linux 6.1, of the first recorder.
+    fn of(record: &Value) -> Result<Self, String> {
+        let kernel = record["kernel"].as_str().unwrap_or("6.1");
+        let profile = match kernel.split('.').collect::<Vec<_>>()[..] {
+            ["6", "1", ..] => Profile::linux_6_1(),
+            ["6", "18", ..] => Profile::linux_6_18(),
+            ["7", ..] => Profile::linux_7(),
+            _ => return Err(format!("there is no profile for Linux {kernel}")),
+        };
+        Ok(Self {
+            profile: Profile { max_tcp_header: MAX_TCP_HEADER, ..profile },
+            jiffies_at_zero: record["jiffies_t0"].as_u64().unwrap_or(JIFFIES_AT_T0),
+            prompt: record["prompt"].as_bool().unwrap_or(false),
+        })
+    }
+
+    /// How far a packet's time may lie from the recorded one.
+    fn tolerance_ns(&self) -> u64 {
+        if self.prompt { PROMPT_TOLERANCE_NS } else { TOLERANCE_NS }
+    }
+}
+
+/// `jiffies` at time zero of the first recorder's transfers.
+const JIFFIES_AT_T0: u64 = 4_294_669_296;
+/// `MAX_TCP_HEADER` of the recorded kernels, which have no wireless link layers built in.
+const MAX_TCP_HEADER: u32 = 256;
+/// How far a packet's time may lie from the recorded one, where programs took time.
 const TOLERANCE_NS: u64 = 1_000_000;
+/// The same, where they took none.
+const PROMPT_TOLERANCE_NS: u64 = 1_000;
 /// The server's port.
 const SERVER_PORT: u16 = 5_001;
 /// The first client port.
@@ -66,9 +109,10 @@ pub fn replay(path: &Path, lines: &[Value], pcap: Option<&Path>) -> Result<Vec<S
     let expected = read_capture(&capture_path(path))?;
     let recorded = Recorded::read(record).map_err(format)?;
     let last = Instant::from_nanos(expected.last().map_or(0, |packet| packet.time_ns));
+    let recorder = Recorder::of(record).map_err(format)?;
     let Rebuilt { seen, counters, samples } =
-        simulate(&case, &commands, &recorded.moments, last, pcap).map_err(format)?;
-    let (verdict, compared) = compare(&expected, &seen);
+        simulate(&case, &recorder, &commands, &recorded.moments, last, pcap).map_err(format)?;
+    let (verdict, compared) = compare(&expected, &seen, recorder.tolerance_ns());
     let figures = Some(figures::compare(&recorded, &expected, &seen, counters, &samples));
     Ok(vec![Scenario { name: case.name, verdict, compared, figures }])
 }
@@ -80,13 +124,13 @@ fn capture_path(path: &Path) -> std::path::PathBuf {
     path.with_file_name(format!("{stem}.s.pcap.gz"))
 }
 
-fn compare(expected: &[Seen], got: &[Seen]) -> (Verdict, u64) {
+fn compare(expected: &[Seen], got: &[Seen], tolerance_ns: u64) -> (Verdict, u64) {
     let mut compared = 0;
     for (index, want) in expected.iter().enumerate() {
         let Some(have) = got.get(index) else {
             return (differs(index, want, "packets", want, "nothing more"), compared);
         };
-        if let Some(field) = first_difference(want, have) {
+        if let Some(field) = first_difference(want, have, tolerance_ns) {
             return (differs(index, want, field, want, &have.to_string()), compared);
         }
         compared += 9;
@@ -105,7 +149,7 @@ fn compare(expected: &[Seen], got: &[Seen]) -> (Verdict, u64) {
     (Verdict::Passed, compared)
 }
 
-fn first_difference(want: &Seen, have: &Seen) -> Option<&'static str> {
+fn first_difference(want: &Seen, have: &Seen, tolerance_ns: u64) -> Option<&'static str> {
     let Seen { time_ns, outgoing, port, flags, seq, ack, len, ecn, sack } = want;
     [
         ("direction", *outgoing == have.outgoing),
@@ -116,7 +160,7 @@ fn first_difference(want: &Seen, have: &Seen) -> Option<&'static str> {
         ("ack", *ack == have.ack),
         ("sack", *sack == have.sack),
         ("ecn", *ecn == have.ecn),
-        ("time", time_ns.abs_diff(have.time_ns) <= TOLERANCE_NS),
+        ("time", time_ns.abs_diff(have.time_ns) <= tolerance_ns),
     ]
     .into_iter()
     .find(|(_, equal)| !equal)

@@ -1,8 +1,8 @@
 //! The modules there are: by name, and behind one type.
 
 use super::{
-    Ack, AckSample, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, RateSample, Reno, Window,
-    dctcp,
+    Ack, AckSample, Bbr, Bbr3, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, LostPacket,
+    RateSample, Reno, Window, dctcp,
 };
 use crate::tcp::TcpConfig;
 use crate::trace::CaState;
@@ -17,11 +17,15 @@ pub enum Algorithm {
     Cubic,
     /// RFC 8257 as Linux does it.
     Dctcp,
+    /// BBR version 1 as Linux does it.
+    Bbr,
+    /// BBR version 3 by draft-ietf-ccwg-bbr.
+    Bbr3,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::Dctcp];
+    pub const ALL: [Self; 5] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr, Self::Bbr3];
 
     /// The kernel's name.
     pub const fn name(self) -> &'static str {
@@ -29,6 +33,8 @@ impl Algorithm {
             Self::Reno => "reno",
             Self::Cubic => "cubic",
             Self::Dctcp => "dctcp",
+            Self::Bbr => "bbr",
+            Self::Bbr3 => "bbr3",
         }
     }
 
@@ -54,6 +60,10 @@ pub enum AnyCongestionControl {
     Dctcp(Dctcp),
     /// DCTCP on a connection without ECN: Reno by another name.
     DctcpReno(Reno),
+    /// BBR version 1.
+    Bbr(Bbr),
+    /// BBR version 3.
+    Bbr3(Box<Bbr3>),
     /// What tests put in, to see what a module is told and may do.
     #[cfg(test)]
     Test(Box<super::rate_based::RateBased>),
@@ -66,6 +76,8 @@ macro_rules! dispatch {
             Self::Cubic($module) => $body,
             Self::Dctcp($module) => $body,
             Self::DctcpReno($module) => $body,
+            Self::Bbr($module) => $body,
+            Self::Bbr3($module) => $body,
             #[cfg(test)]
             Self::Test($module) => $body,
         }
@@ -82,6 +94,8 @@ impl AnyCongestionControl {
                 Self::Cubic(Cubic::new(profile.hystart, profile.cubic_beta))
             }
             Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
+            Algorithm::Bbr => Self::Bbr(Bbr::new(config.bbr)),
+            Algorithm::Bbr3 => Self::Bbr3(Box::default()),
         }
     }
 
@@ -91,6 +105,8 @@ impl AnyCongestionControl {
             Self::Reno(_) => Algorithm::Reno,
             Self::Cubic(_) => Algorithm::Cubic,
             Self::Dctcp(_) | Self::DctcpReno(_) => Algorithm::Dctcp,
+            Self::Bbr(_) => Algorithm::Bbr,
+            Self::Bbr3(_) => Algorithm::Bbr3,
             #[cfg(test)]
             Self::Test(_) => Algorithm::Reno,
         }
@@ -131,6 +147,10 @@ impl CongestionControl for AnyCongestionControl {
 
     fn in_ack_event(&mut self, window: &mut Window, ack: &Ack, ece: bool) {
         dispatch!(self, module => module.in_ack_event(window, ack, ece));
+    }
+
+    fn skb_marked_lost(&mut self, window: &mut Window, ack: &Ack, packet: &LostPacket) {
+        dispatch!(self, module => module.skb_marked_lost(window, ack, packet));
     }
 
     fn set_state(&mut self, window: &mut Window, ack: &Ack, new: CaState) {

@@ -1,5 +1,6 @@
 //! What congestion modules tell of themselves: `union tcp_cc_info`, the inet_diag attributes.
 
+use super::bbr::BbrInfo;
 use super::dctcp::DctcpInfo;
 
 /// A module's information (`union tcp_cc_info`).
@@ -7,13 +8,16 @@ use super::dctcp::DctcpInfo;
 pub enum CcInfo {
     /// `struct tcp_dctcp_info`.
     Dctcp(DctcpInfo),
+    /// `struct tcp_bbr_info`.
+    Bbr(BbrInfo),
 }
 
 impl CcInfo {
-    /// The attribute's number in an inet_diag answer (`INET_DIAG_DCTCPINFO`).
+    /// The attribute's number in an inet_diag answer (`INET_DIAG_DCTCPINFO`, `INET_DIAG_BBRINFO`).
     pub const fn attribute(&self) -> u16 {
         match self {
             Self::Dctcp(_) => 9,
+            Self::Bbr(_) => 16,
         }
     }
 
@@ -21,14 +25,15 @@ impl CcInfo {
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Dctcp(info) => info.to_bytes().to_vec(),
+            Self::Bbr(info) => info.to_bytes().to_vec(),
         }
     }
 
     /// Whether a request with these `idiag_ext` bits gets the attribute: bit n-1 asks for attribute
-    /// n. DCTCP answers to `INET_DIAG_VEGASINFO` (3) as well, since the field has eight bits.
+    /// n. DCTCP and BBR answer to `INET_DIAG_VEGASINFO` (3) as well, since the field has eight bits.
     pub const fn is_asked_for(&self, idiag_ext: u8) -> bool {
         match self {
-            Self::Dctcp(_) => idiag_ext & (1 << (VEGASINFO - 1)) != 0,
+            Self::Dctcp(_) | Self::Bbr(_) => idiag_ext & (1 << (VEGASINFO - 1)) != 0,
         }
     }
 }

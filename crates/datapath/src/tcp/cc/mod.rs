@@ -8,6 +8,8 @@
 //! ACK, from a sample of the delivery rate ([`RateSample`]).
 
 mod any;
+pub mod bbr;
+mod bbr3;
 mod cube_root;
 mod cubic;
 pub mod dctcp;
@@ -20,6 +22,8 @@ mod window;
 
 pub use super::rate::RateSample;
 pub use any::{Algorithm, AnyCongestionControl};
+pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use info::CcInfo;
@@ -89,6 +93,25 @@ pub struct Ack {
     pub mss: u32,
     /// The latest data segment came with CE: DCTCP's receiving half.
     pub ce_state: bool,
+    /// The peer reports losses with SACK, so that more than one a round trip can be seen.
+    pub has_sack: bool,
+}
+
+/// A record that was marked lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Its first sequence number.
+    pub seq: Seq,
+    /// Just past its last one.
+    pub end_seq: Seq,
+    /// Segments in it.
+    pub segments: u32,
+    /// Packets in flight just after it was sent (up to 65,535).
+    pub tx_in_flight: u32,
+    /// Packets marked lost since it was sent, with its own.
+    pub lost: u32,
+    /// It was sent while the application was the limit.
+    pub is_app_limited: bool,
 }
 
 /// A RTT and delivery sample for `pkts_acked` (`struct ack_sample`).
@@ -165,6 +188,10 @@ pub trait CongestionControl {
     /// since 6.15, and its stable series). `ece`: it echoes congestion.
     fn in_ack_event(&mut self, _window: &mut Window, _ack: &Ack, _ece: bool) {}
 
+    /// A record was marked lost, in the midst of an ACK or a timeout (`skb_marked_lost` of kernels
+    /// with BBR version 3).
+    fn skb_marked_lost(&mut self, _window: &mut Window, _ack: &Ack, _packet: &LostPacket) {}
+
     /// The congestion machine changes state; `window.ca_state` is still the old one.
     fn set_state(&mut self, _window: &mut Window, _ack: &Ack, _new: CaState) {}
 
@@ -215,6 +242,7 @@ mod tests_support {
             max_tcp_header: 320,
             mss: 1_448,
             ce_state: false,
+            has_sack: true,
         }
     }
 }

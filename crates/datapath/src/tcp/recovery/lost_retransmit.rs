@@ -48,7 +48,7 @@ impl Connection {
         let retransmissions = (0..self.queue.rtx_len()).filter_map(|index| {
             let skb = self.queue.get(self.queue.rtx_at(index)?);
             skb.has(tag::RETRANS)
-                .then_some(Retransmission { seq: skb.seq, ack_seq: skb.snd_nxt_at_retransmit })
+                .then_some(Retransmission { seq: skb.seq, ack_seq: skb.snd_nxt_at_retransmit() })
         });
         let highest = blocks.iter().fold(None, |highest: Option<Seq>, block| {
             Some(highest.map_or(block.end, |highest| highest.max(block.end)))
@@ -75,8 +75,8 @@ impl Connection {
             if skb.seq.after(end) {
                 break;
             }
-            let passed = end.after(skb.snd_nxt_at_retransmit)
-                && !end.before(skb.snd_nxt_at_retransmit + slack);
+            let passed = end.after(skb.snd_nxt_at_retransmit())
+                && !end.before(skb.snd_nxt_at_retransmit() + slack);
             if skb.has(tag::RETRANS) && passed {
                 self.mark_skb_lost(id, Cause::LostRetransmit, cx);
                 found = true;

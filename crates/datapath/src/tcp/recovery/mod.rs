@@ -30,7 +30,7 @@ pub(super) use resend::Resent;
 pub(super) use tlp::Push;
 
 use super::ack_in::{AckEvent, AckFlags};
-use super::cc::{CongestionControl, CwndEvent};
+use super::cc::{CongestionControl, CwndEvent, LostPacket};
 use super::skb::SkbId;
 use super::timer::HZ;
 use super::{Connection, Cx};
@@ -314,7 +314,24 @@ impl Connection {
             self.queue.get_mut(id).sacked |= tag::LOST;
         }
         self.totals.lost += pcount;
+        self.tell_of_loss(id, cx);
         cx.event(self.id, EventKind::MarkLost { seq: skb.seq, end_seq: skb.end_seq, cause });
+    }
+
+    /// Tells the congestion module of a record that was marked lost.
+    fn tell_of_loss(&mut self, id: SkbId, cx: &Cx<'_>) {
+        let skb = self.queue.get(id);
+        let (tx_in_flight, prior_lost) = skb.flight();
+        let packet = LostPacket {
+            seq: skb.seq,
+            end_seq: skb.end_seq,
+            segments: u32::from(skb.pcount),
+            tx_in_flight,
+            lost: u32::from((self.totals.lost as u16).wrapping_sub(prior_lost)),
+            is_app_limited: skb.app_limited,
+        };
+        let ack = self.ack_view(cx.now);
+        self.cc.skb_marked_lost(&mut self.window, &ack, &packet);
     }
 
     /// Retransmission must come by `seq` again (`tcp_verify_retransmit_hint`).

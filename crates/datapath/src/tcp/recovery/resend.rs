@@ -5,6 +5,7 @@ use super::super::state::State;
 use super::super::timer::Pending;
 use super::super::{Connection, Cx};
 use super::{CaState, Rexmit};
+use crate::profile::LostRetransmit;
 use crate::reason::Enqueue;
 use crate::trace::{Cause, EventKind};
 
@@ -101,7 +102,7 @@ impl Connection {
             }
         }
         if rearm {
-            self.reset_xmit_timer(Pending::Retransmit, self.rto, cx.now);
+            self.reset_paced_timer(Pending::Retransmit, self.rto, cx.now);
         }
     }
 
@@ -116,9 +117,12 @@ impl Connection {
         let sent = self.send_again(id, segs, cause, cx);
         let skb = *self.queue.get(id);
         if sent == Resent::Sent {
+            let by_time = self.config.profile.lost_retransmit == LostRetransmit::Rack;
             let skb = self.queue.get_mut(id);
             skb.sacked |= tag::RETRANS;
-            skb.snd_nxt_at_retransmit = self.snd.nxt;
+            if !by_time {
+                skb.set_snd_nxt_at_retransmit(self.snd.nxt);
+            }
             self.rec.retrans_out += u32::from(skb.pcount);
         }
         self.rec.retrans_stamp = self.rec.retrans_stamp.or(self.stamp(cx.now));

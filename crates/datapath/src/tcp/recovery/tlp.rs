@@ -42,7 +42,7 @@ impl Connection {
         if rto_delta_us > 0 {
             timeout_us = timeout_us.min(u32::try_from(rto_delta_us).unwrap_or(u32::MAX));
         }
-        self.reset_xmit_timer(Pending::LossProbe, timeout_us.div_ceil(1_000), now);
+        self.reset_paced_timer(Pending::LossProbe, timeout_us.div_ceil(1_000), now);
         true
     }
 

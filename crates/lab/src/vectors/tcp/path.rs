@@ -2,11 +2,10 @@
 
 use super::capture::{Seen, SenderTap};
 use super::figures::{Counters, Sample};
-use super::{CLIENT_PORT, Case, SERVER_PORT};
+use super::{CLIENT_PORT, Case, Recorder, SERVER_PORT};
 use crate::store::{self, Pending, file_stem};
 use datapath::host::Offloads;
 use datapath::node::Port;
-use datapath::profile::Profile;
 use datapath::qdisc::police::Police;
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
@@ -27,11 +26,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
 
-/// `jiffies` at the recordings' time zero.
-const JIFFIES_AT_T0: u64 = 4_294_669_296;
-/// `MAX_TCP_HEADER` of the recorded kernel, which has no wireless link layers built in.
-const MAX_TCP_HEADER: u32 = 256;
-
 /// What a rebuilt transfer has shown.
 pub struct Rebuilt {
     /// Packets at the sender.
@@ -47,6 +41,7 @@ pub struct Rebuilt {
 /// of the last recorded packet, `pcap` a directory for a capture of both ends.
 pub fn simulate(
     case: &Case,
+    recorder: &Recorder,
     commands: &[String],
     moments: &[(Instant, usize)],
     last: Instant,
@@ -67,7 +62,7 @@ pub fn simulate(
     let forward = through_box(Direction::Forward);
     let first = topology.wire_with(sender, router, forward, through_box(Direction::Reverse));
     let second = topology.wire(router, delay, LinkConfig::default());
-    let back = LinkConfig::delay(box_delay(case));
+    let back = LinkConfig::delay(box_delay(case, recorder));
     let third = topology.wire_with(delay, receiver, LinkConfig::default(), back);
     let client: IpAddr = Ipv4Addr::new(10, 0, 1, 2).into();
     let server: IpAddr = Ipv4Addr::new(10, 0, 3, 2).into();
@@ -96,8 +91,8 @@ pub fn simulate(
         configure(&mut world, &devices, command)?;
     }
     police(&mut world, router, &case.police)?;
-    world.slow_apps(sender, box_delay(case) * 2);
-    let flows = add_applications(&mut world, case, sender, receiver, client, server)?;
+    world.slow_apps(sender, box_delay(case, recorder) * 2);
+    let flows = add_applications(&mut world, case, recorder, sender, receiver, client, server)?;
     let tap = SenderTap::new(world.link_of(sender, Port(0)), world.link_of(router, Port(0)));
     let tap = Rc::new(RefCell::new(tap));
     world.observe(Box::new(Rc::clone(&tap)));
@@ -151,8 +146,9 @@ fn begin_capture(
 /// What the recorded box, a program, took: a microsecond a round trip, which adds up until borders
 /// of milliseconds are crossed. It is added on the way back, before the emulated delay, because
 /// packets that meet at the bottleneck in the same nanosecond then meet in the recorded order.
-fn box_delay(case: &Case) -> Duration {
-    Duration::from_nanos(if case.rules.is_empty() { 0 } else { 1_002 })
+fn box_delay(case: &Case, recorder: &Recorder) -> Duration {
+    let takes_time = !case.rules.is_empty() && !recorder.prompt;
+    Duration::from_nanos(if takes_time { 1_002 } else { 0 })
 }
 
 /// Carries out one recorded `NETNS tc qdisc ...` command.
@@ -198,6 +194,7 @@ fn police(world: &mut World, router: NodeId, words: &str) -> Result<(), String> 
 fn add_applications(
     world: &mut World,
     case: &Case,
+    recorder: &Recorder,
     sender: NodeId,
     receiver: NodeId,
     client: IpAddr,
@@ -207,7 +204,7 @@ fn add_applications(
     let mut next = || srv.next().transpose().map_err(|error| format!("srv: {error}"));
     let receive_buffer = next()?.unwrap_or(0) as u32;
     let pause = (next()?, next()?);
-    let mut config = config(&case.sysctl_receiver, "cubic")?;
+    let mut config = config(recorder, &case.sysctl_receiver, "cubic")?;
     config.receive_buffer = NonZeroU32::new(receive_buffer);
     let mut sink = TcpSink::new(SocketAddr::new(server, SERVER_PORT), config);
     if let (Some(at), Some(nanos)) = pause {
@@ -216,7 +213,8 @@ fn add_applications(
     world.add_app(receiver, Box::new(sink), Instant::ZERO, None);
     let mut flows = Vec::new();
     for (index, cc) in case.cc.iter().enumerate() {
-        let mut config = self::config(&case.sysctl_sender, cc)?;
+        let mut config = self::config(recorder, &case.sysctl_sender, cc)?;
+        config.bbr.cycle_draw = case.draw.get("bbr").copied();
         config.nodelay = case.nodelay != 0;
         let local = SocketAddr::new(client, CLIENT_PORT + index as u16);
         let mut app = TcpSend::bulk(local, SocketAddr::new(server, SERVER_PORT), config);
@@ -234,10 +232,9 @@ fn add_applications(
     Ok(flows)
 }
 
-fn config(sysctls: &[String], cc: &str) -> Result<TcpConfig, String> {
-    let profile = Profile { max_tcp_header: MAX_TCP_HEADER, ..Profile::linux_6_1() };
-    let mut config = TcpConfig::for_profile(profile);
-    config.jiffies_at_zero = JIFFIES_AT_T0;
+fn config(recorder: &Recorder, sysctls: &[String], cc: &str) -> Result<TcpConfig, String> {
+    let mut config = TcpConfig::for_profile(recorder.profile.clone());
+    config.jiffies_at_zero = recorder.jiffies_at_zero;
     let mut cc = cc.to_owned();
     for setting in sysctls {
         let (name, value) = setting.split_once('=').ok_or_else(|| format!("no = in {setting}"))?;
