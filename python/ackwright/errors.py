@@ -35,15 +35,25 @@ class Error(Exception):
 
 
 class ExperimentError(Error, ValueError):
-    """An experiment, a command or a file says something impossible: what, and where.
+    '''An experiment, a command or a file says something impossible: what, and where.
 
     >>> from ackwright import Experiment, ExperimentError
+    >>> experiment = Experiment.from_toml("""
+    ... schema = 1
+    ... name = "line"
+    ... duration = "1s"
+    ... nodes = { a = {}, b = {} }
+    ... flows.download = { app = "bulk", from = "a", to = "b" }
+    ... [links.line]
+    ... ends = ["a", "b"]
+    ... rat = "10mbit"
+    ... """)
     >>> try:
-    ...     Experiment.from_toml('schema = 1\\nname = "x"\\nduratoin = "1s"\\n').check()
+    ...     experiment.run()
     ... except ExperimentError as error:
     ...     print(error.line, error.column, error.message, error.help, sep=" | ")
-    3 | 1 | unknown key "duratoin" | did you mean "duration"?
-    """
+    9 | 1 | unknown key "rat" | did you mean "rate"?
+    '''
 
     def __init__(
         self,

@@ -209,10 +209,10 @@ class Experiment:
 
         >>> experiment = Experiment.from_dict({
         ...     "schema": 1, "name": "x", "duration": "1s", "nodes": {"a": {}, "b": {}},
-        ...     "links": {"line": {"ends": ["a", "b"], "rate": "10mbit", "rtt": "10ms"}},
+        ...     "links": {"line": {"ends": ["a", "b"], "rate": "10mbit", "loss": "1%"}},
         ...     "flows": {"f": {"app": "bulk", "from": "a", "to": "b"}},
         ... })
-        >>> "f" in experiment.explain("f")
+        >>> "Recovery" in experiment.explain("f")
         True
         """
         return self.check().explain(flow, point, seed)

@@ -47,7 +47,7 @@ def plot(
         _series(results, what, of, seed, ax)
     ax.set_title(results.title)
     ax.grid(visible=True, alpha=0.3)
-    if len(ax.get_lines()) > 1:
+    if len(ax.get_legend_handles_labels()[1]) > 1:
         ax.legend(fontsize="small")
     return ax
 

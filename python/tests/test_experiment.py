@@ -111,6 +111,7 @@ def test_draws_differ_between_repetitions() -> None:
 
 
 def test_explain_tells_of_a_flow(line: Experiment) -> None:
+    line["queue"] = "pfifo limit 10"
     assert len(line.explain("download").splitlines()) > 5
     with pytest.raises(ExperimentError):
         line.explain("downlaod")

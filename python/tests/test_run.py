@@ -22,7 +22,7 @@ CLI = [ROOT / "target" / kind / "ackwright" for kind in ("release", "debug")]
 
 def test_results_do_not_depend_on_jobs_and_threads(line: Experiment) -> None:
     def shown(**how: int) -> tuple[list[str], list[float]]:
-        done = line.run(progress=False, **how)
+        done = line.draw("links.wan.rtt", uniform=["10ms", "50ms"]).run(progress=False, **how)
         return [run.fingerprint for run in done], done.metrics["value"]
 
     assert shown(jobs=1, threads=1) == shown(jobs=2, threads=1) == shown(jobs=1, threads=3)

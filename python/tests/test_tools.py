@@ -28,7 +28,7 @@ def test_drill_runs_scripts_and_says_where_they_fail() -> None:
 
 
 def test_replay_puts_a_capture_through_a_qdisc(tmp_path: Path, line: ackwright.Experiment) -> None:
-    line["measure"] = {"capture": ["router.wan"]}
+    line["measure"] = {"pcap": ["router.wan"]}
     line.run(repetitions=1, out=tmp_path / "out")
     capture = next((tmp_path / "out").rglob("*.pcapng"))
     done = ackwright.replay(capture, "fq_codel", rate="8mbit", out=tmp_path / "after.pcapng")
@@ -66,7 +66,7 @@ def test_ecmp_says_what_moves(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="policy"):
         ackwright.ecmp(flows, ROUTES, policy="l9")
     with pytest.raises(ackwright.ExperimentError) as caught:
-        ackwright.ecmp(flows, ROUTES.replace("route add", "route ad"))
+        ackwright.ecmp(flows, ROUTES.replace("route add", "route frobnicate"))
     assert (caught.value.file, caught.value.line) == ("<text>", 7)
     flows.write_text("10.9.0.7,198.18.0.1,6,1\n")
     with pytest.raises(ackwright.ExperimentError) as caught:
@@ -82,6 +82,6 @@ def test_tc_says_which_command_is_wrong() -> None:
     assert [qdisc["kind"] for qdisc in state.qdiscs] == ["tbf", "codel"] and "codel" in str(state)
     with pytest.raises(ackwright.ExperimentError) as caught:
         ackwright.tc("qdisc add dev eth0 root fq_codel", "qdisc change dev eth0 root fq_codel limt 3")
-    assert (caught.value.line, caught.value.column) == (2, 35)
+    assert (caught.value.line, caught.value.column) == (2, 37)
     with pytest.raises(ValueError):
         ackwright.tc()

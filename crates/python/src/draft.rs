@@ -27,9 +27,7 @@ impl Draft {
     /// The TOML of a mapping.
     #[staticmethod]
     fn toml_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
-        let toml = values::to_toml(value)?;
-        toml::to_string(&toml)
-            .map_err(|error| pyo3::exceptions::PyTypeError::new_err(error.to_string()))
+        values::document(value)
     }
 
     fn copy(&self) -> Self {
@@ -43,7 +41,7 @@ impl Draft {
         value: &Bound<'_, PyAny>,
         label: &str,
     ) -> PyResult<()> {
-        let value = values::to_toml(value)?.to_string();
+        let value = values::inline(value)?;
         self.0.set(path, &value, label).map_err(|faults| errors::experiment(py, &faults))
     }
 
@@ -54,7 +52,7 @@ impl Draft {
         steps: &Bound<'_, PyAny>,
         label: &str,
     ) -> PyResult<()> {
-        let steps = values::to_toml(steps)?.to_string();
+        let steps = values::inline(steps)?;
         self.0.sweep(axis, &steps, label).map_err(|faults| errors::experiment(py, &faults))
     }
 
@@ -65,7 +63,7 @@ impl Draft {
         from: &Bound<'_, PyAny>,
         label: &str,
     ) -> PyResult<()> {
-        let from = values::to_toml(from)?.to_string();
+        let from = values::inline(from)?;
         self.0.draw(path, &from, label).map_err(|faults| errors::experiment(py, &faults))
     }
 

@@ -9,52 +9,97 @@ use toml::Value as Toml;
 /// How deep values may lie in each other.
 const DEPTH_MAX: usize = 32;
 
-/// A value of an experiment: texts, numbers, truth values, lists and mappings of them.
+/// A value of an experiment as it stands behind a `=`: texts, numbers, truth values, lists and
+/// mappings of them. Mappings keep their order, which a `toml::Table` would not.
 ///
 /// # Errors
 /// When it is something else.
-pub fn to_toml(value: &Bound<'_, PyAny>) -> PyResult<Toml> {
-    convert(value, 0)
+pub fn inline(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    nested(value, 0)
 }
 
-fn convert(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Toml> {
+/// The document of a mapping: a line or a section for each entry, so that messages show a place.
+///
+/// # Errors
+/// As of [`inline`].
+pub fn document(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let entries = entries(value.cast::<PyMapping>()?)?;
+    let (tables, lines): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(|(_, item)| item.cast::<PyMapping>().is_ok());
+    let mut text = String::new();
+    write_lines(&mut text, lines)?;
+    for (name, table) in tables {
+        let entries = self::entries(table.cast::<PyMapping>()?)?;
+        let of_tables =
+            |entry: &(String, Bound<'_, PyAny>)| entry.1.cast::<PyMapping>().is_ok();
+        if entries.is_empty() || !entries.iter().all(of_tables) {
+            text += &format!("\n[{name}]\n");
+            write_lines(&mut text, entries)?;
+            continue;
+        }
+        for (below, table) in entries {
+            text += &format!("\n[{name}.{below}]\n");
+            write_lines(&mut text, self::entries(table.cast::<PyMapping>()?)?)?;
+        }
+    }
+    Ok(text)
+}
+
+fn write_lines(text: &mut String, entries: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<()> {
+    for (key, item) in entries {
+        *text += &format!("{key} = {}\n", nested(&item, 1)?);
+    }
+    Ok(())
+}
+
+/// Keys, quoted where they must be, and values.
+fn entries<'py>(mapping: &Bound<'py, PyMapping>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    let bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let mut all = Vec::new();
+    for pair in mapping.items()? {
+        let (key, item): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+        let key: String = key.str()?.extract()?;
+        let fits = !key.is_empty() && key.chars().all(bare);
+        all.push((if fits { key } else { Toml::String(key).to_string() }, item));
+    }
+    Ok(all)
+}
+
+fn nested(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<String> {
     if depth > DEPTH_MAX {
         return Err(PyValueError::new_err("values lie too deep in each other, or in themselves"));
     }
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Toml::String(text.extract()?));
+        return Ok(Toml::String(text.extract()?).to_string());
     }
     // A truth value is an int too in Python.
     if let Ok(truth) = value.cast::<PyBool>() {
-        return Ok(Toml::Boolean(truth.is_true()));
+        return Ok(truth.is_true().to_string());
     }
     if let Ok(number) = value.cast::<PyInt>() {
-        return Ok(Toml::Integer(number.extract()?));
+        return Ok(number.extract::<i64>()?.to_string());
     }
     if let Ok(number) = value.cast::<PyFloat>() {
-        return Ok(Toml::Float(number.extract()?));
+        return Ok(Toml::Float(number.extract()?).to_string());
     }
     if let Ok(mapping) = value.cast::<PyMapping>() {
-        let mut table = toml::Table::new();
-        for pair in mapping.items()? {
-            let (key, item): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-            table.insert(key.str()?.extract()?, convert(&item, depth + 1)?);
-        }
-        return Ok(Toml::Table(table));
+        let each = |(key, item)| Ok(format!("{key} = {}", nested(&item, depth + 1)?));
+        let items = entries(mapping)?.into_iter().map(each).collect::<PyResult<Vec<String>>>()?;
+        return Ok(format!("{{ {} }}", items.join(", ")));
     }
     if let Ok(sequence) = value.cast::<PySequence>() {
-        let items = sequence.try_iter()?.map(|item| convert(&item?, depth + 1));
-        return Ok(Toml::Array(items.collect::<PyResult<_>>()?));
+        let items = sequence.try_iter()?.map(|item| nested(&item?, depth + 1));
+        return Ok(format!("[{}]", items.collect::<PyResult<Vec<String>>>()?.join(", ")));
     }
     // Numbers of numpy, paths.
     if let Ok(number) = value.call_method0("__index__") {
-        return Ok(Toml::Integer(number.extract()?));
+        return Ok(number.extract::<i64>()?.to_string());
     }
     if value.hasattr("__fspath__")? {
-        return Ok(Toml::String(value.str()?.extract()?));
+        return Ok(Toml::String(value.str()?.extract()?).to_string());
     }
     if let Ok(number) = value.call_method0("__float__") {
-        return Ok(Toml::Float(number.extract()?));
+        return Ok(Toml::Float(number.extract()?).to_string());
     }
     let kind = value.get_type().name()?;
     Err(PyTypeError::new_err(format!(
