@@ -46,13 +46,14 @@ class ExperimentError(Error, ValueError):
     ... flows.download = { app = "bulk", from = "a", to = "b" }
     ... [links.line]
     ... ends = ["a", "b"]
+    ... delay = "5ms"
     ... rat = "10mbit"
     ... """)
     >>> try:
     ...     experiment.run()
     ... except ExperimentError as error:
     ...     print(error.line, error.column, error.message, error.help, sep=" | ")
-    9 | 1 | unknown key "rat" | did you mean "rate"?
+    10 | 1 | unknown key "rat" | did you mean "rate"?
     '''
 
     def __init__(
