@@ -50,11 +50,7 @@ impl Axis {
     ///
     /// # Errors
     /// When an axis of named cases has no such case: what is wrong, and what would be right.
-    pub(crate) fn pin(
-        &mut self,
-        label: &str,
-        at: &Origin,
-    ) -> Result<(), (String, Option<String>)> {
+    pub(crate) fn pin(&mut self, label: &str, at: &Origin) -> Result<(), (String, Option<String>)> {
         let bare = label.trim_matches('"');
         if let Some(step) = self.steps.iter().find(|(known, _)| known == bare) {
             self.steps = vec![step.clone()];

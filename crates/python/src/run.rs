@@ -114,7 +114,8 @@ pub fn run(
         return Err(PyValueError::new_err("repetitions: there must be at least one"));
     }
     let seed = wanted.seed.unwrap_or(experiment.base.seed);
-    let output = output(experiment, wanted, seed, repetitions).map_err(|error| errors::store(py, &error))?;
+    let output =
+        output(experiment, wanted, seed, repetitions).map_err(|error| errors::store(py, &error))?;
     let (far, stop) = (Far::default(), AtomicBool::new(false));
     let tick = |py: Python<'_>| {
         let Some(progress) = progress else { return Ok(()) };

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray};
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use lab::store::table::{Table as Rows, Values};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};

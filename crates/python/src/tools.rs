@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use datapath::fib::Prefix;
 use ::drill::report;
 use ::drill::settings::{IpVersion, command_line_flag};
 use ::drill::suite::{self, File, Plan};
+use datapath::fib::Prefix;
 use iproute::ip::config::Config;
 use iproute::ip::{Devices, IpError};
 use lab::ecmp::{self as what_if, Names};
@@ -47,7 +47,8 @@ pub fn drill<'py>(
     let flags: Vec<_> =
         flags.iter().map(|(name, value)| command_line_flag(name, value.as_deref())).collect();
     let checked = versions.first().copied().unwrap_or(IpVersion::Ipv4);
-    ::drill::settings::Settings::of_run(checked, &[], &flags).map_err(|it| wrong(it.to_string()))?;
+    ::drill::settings::Settings::of_run(checked, &[], &flags)
+        .map_err(|it| wrong(it.to_string()))?;
     let plan = Plan { versions, flags, jobs };
     let of_text = text.is_some();
     let work = || match text {
@@ -89,7 +90,8 @@ pub fn replay<'py>(
         };
         text.map(read).transpose()
     };
-    let rate = rate.map(|text| quantity::rate(&text).map_err(|fault| wrong(format!("rate: {fault}"))));
+    let rate =
+        rate.map(|text| quantity::rate(&text).map_err(|fault| wrong(format!("rate: {fault}"))));
     let rate = rate.transpose()?;
     if rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
         return Err(wrong("rate: a line of rate zero sends nothing"));

@@ -30,8 +30,7 @@ pub fn document(value: &Bound<'_, PyAny>) -> PyResult<String> {
     write_lines(&mut text, lines)?;
     for (name, table) in tables {
         let entries = self::entries(table.cast::<PyMapping>()?)?;
-        let of_tables =
-            |entry: &(String, Bound<'_, PyAny>)| entry.1.cast::<PyMapping>().is_ok();
+        let of_tables = |entry: &(String, Bound<'_, PyAny>)| entry.1.cast::<PyMapping>().is_ok();
         if entries.is_empty() || !entries.iter().all(of_tables) {
             text += &format!("\n[{name}]\n");
             write_lines(&mut text, entries)?;

