@@ -11,9 +11,9 @@ for threads in 1 2 3 8; do
     "$2" run experiments/determinism.toml --runs 1 --jobs 1 --threads "$threads" --out "$work/$threads" >/dev/null
     diff -r "$work/1" "$work/$threads"
 done
-# Whatever a case does but take time: hops, flows, goodput.
+# Whatever a case does but take time: hops, flows, goodput. A fat tree has enough to do to be divided.
 for threads in 1 2 3 8; do
-    "$2" bench b --here --threads "$threads" |
+    "$2" bench ft-4 --here --threads "$threads" |
         sed -E 's/"(threads|peak_rss_bytes|[a-z_]*seconds?)":[^,}]*[,}]//g' >"$work/bench-$threads"
     diff "$work/bench-1" "$work/bench-$threads"
 done

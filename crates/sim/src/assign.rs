@@ -1,20 +1,22 @@
 //! Which groups of nodes a thread works off.
 //!
 //! Each thread gets as much to do as the others, as far as can be told from what went over the
-//! links so far, and few packets cross from one to another. Of two orders of the groups that one
+//! links so far and how long threads took ([`crate::balance`]), and few packets cross from one to another. Of two orders of the groups that one
 //! is taken whose even cuts cross fewer packets.
 
-use crate::groups::Groups;
+use crate::balance::{Balance, COST};
+use crate::groups::{Chooser, Groups};
 use crate::link::Link;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// By node: its partition, of `count` at most. `None` if there would be only one.
-pub(crate) fn assign(groups: &Groups, links: &[Link], count: usize) -> Option<Vec<u32>> {
+pub(crate) fn assign(groups: &Groups, links: &[Link], chooser: &Chooser) -> Option<Vec<u32>> {
+    let count = chooser.threads();
     if groups.count() == 1 || count < 2 {
         return None;
     }
-    let net = Net::new(groups, links);
+    let net = Net::new(groups, links, &chooser.balance);
     let by_number: Vec<u32> = (0..groups.count() as u32).collect();
     let all = [net.in_neighbourhood(), by_number].map(|order| net.cut_evenly(&order, count));
     let best = all.into_iter().min_by_key(|parts| net.crossing(parts))?;
@@ -25,21 +27,23 @@ pub(crate) fn assign(groups: &Groups, links: &[Link], count: usize) -> Option<Ve
 
 /// Groups and what goes between them.
 struct Net {
-    /// By group: how much goes in and out.
+    /// By group: how much goes in and out, times what it costs.
     weights: Vec<u64>,
     /// By group: its neighbours, and how much goes there.
     neighbours: Vec<Vec<(u32, u64)>>,
 }
 
 impl Net {
-    fn new(groups: &Groups, links: &[Link]) -> Self {
+    fn new(groups: &Groups, links: &[Link], balance: &Balance) -> Self {
         let mut net =
             Self { weights: vec![0; groups.count()], neighbours: vec![Vec::new(); groups.count()] };
         for link in links {
-            let ends = [link.from, link.to].map(|(node, _)| groups.of(node.0));
+            let nodes = [link.from, link.to].map(|(node, _)| node);
             let weight = 1 + link.stats.packets;
-            for (one, other) in [(ends[0], ends[1]), (ends[1], ends[0])] {
-                net.weights[one as usize] += weight;
+            for (one, other) in [(nodes[0], nodes[1]), (nodes[1], nodes[0])] {
+                let cost = weight * balance.cost(one);
+                let (one, other) = (groups.of(one.0), groups.of(other.0));
+                net.weights[one as usize] += cost;
                 if one != other {
                     net.neighbours[one as usize].push((other, weight));
                 }
@@ -65,7 +69,8 @@ impl Net {
                     inner[other as usize] += weight;
                     if !is_in[other as usize] {
                         let all = self.weights[other as usize].max(1);
-                        next.push((inner[other as usize] * 1_000 / all, Reverse(other)));
+                        let share = inner[other as usize] * 1_000 * COST / all;
+                        next.push((share, Reverse(other)));
                     }
                 }
             }

@@ -6,6 +6,7 @@
 //! not divided is one partition, whose numbers are those of the world.
 
 use crate::calendar::Calendar;
+use crate::crossing::Crossings;
 use crate::due::Due;
 use crate::epoch::Epoch;
 use crate::event::{EventId, Kind};
@@ -101,6 +102,11 @@ impl Places {
         self.nodes.is_empty()
     }
 
+    /// How many nodes there are, if it is.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// How many links there are, if it is.
     pub fn link_count(&self) -> Option<usize> {
         (!self.is_empty()).then_some(self.links.len())
@@ -136,7 +142,7 @@ impl Partition {
         (other.now, other.latest, other.run) = (self.now, self.latest, self.run);
         other.pending_at = self.pending_at;
         other.calendar = Calendar::new(width, self.now);
-        other.out = (0..count).map(|_| Vec::new()).collect();
+        other.out = (0..count).map(|_| Crossings::default()).collect();
         other
     }
 }
@@ -176,7 +182,7 @@ pub(crate) fn split(whole: Share, groups: &Groups, parts: &[u32]) -> (Vec<Share>
         let At { part, index } = places.node(due.node());
         let it = due.renumbered(places.event(due.id()), NodeId(index));
         match due.link_of_arrival() {
-            Some(_) => all[part].admit((it, pool.take(due.packet()))),
+            Some(_) => all[part].admit(it, pool.get_mut(due.packet())),
             None => all[part].calendar.push(it),
         }
     }
@@ -222,7 +228,10 @@ fn place_link(all: &mut [Partition], nodes: &[At], name: u32, mut link: Link) ->
 pub(crate) fn join(mut shares: Vec<Share>, places: &Places, width: u64) -> Share {
     let mut whole = shares[0].part.sibling(0, width);
     for Share { part, .. } in &mut shares {
-        debug_assert!(part.out.iter().all(Vec::is_empty), "all that crosses has been delivered");
+        debug_assert!(
+            part.out.iter().all(Crossings::is_empty),
+            "all that crosses has been delivered"
+        );
         let names = core::mem::take(&mut part.names);
         for node in &mut part.nodes {
             node.renumber(|link| names.link(link), |app| name(&names.apps, app));
@@ -237,7 +246,7 @@ pub(crate) fn join(mut shares: Vec<Share>, places: &Places, width: u64) -> Share
         for due in dues {
             let it = due.renumbered(names.event(due.id()), names.node(due.node()));
             match due.link_of_arrival() {
-                Some(_) => whole.admit((it, part.pool.take(due.packet()))),
+                Some(_) => whole.admit(it, part.pool.get_mut(due.packet())),
                 None => whole.calendar.push(it),
             }
         }

@@ -5,6 +5,7 @@
 //! hear of each other within an epoch, which is as long as the shortest delay between them, their
 //! look-ahead.
 
+use crate::balance::Balance;
 use crate::link::Link;
 use datapath::units::Duration;
 
@@ -131,14 +132,15 @@ pub(crate) struct Chooser {
     usual: u64,
     /// So many epochs are looked at before the next choice.
     patience: u64,
+    pub balance: Balance,
 }
 
 /// Epochs that hold fewer events than this are too short.
 const EVENTS_LEAST: u64 = 8;
 /// The same for several threads, which meet after each.
 const EVENTS_PARALLEL: u64 = 128;
-/// Starting threads pays for so many events.
-const EVENTS_OF_START: u64 = 2048;
+/// Waking threads pays for so many events.
+const EVENTS_OF_START: u64 = 1024;
 /// After so many epochs it is asked whether they are,
 const EPOCHS: u64 = 256;
 /// or sooner if they hold more than so many.
@@ -161,6 +163,7 @@ impl Chooser {
             events: 0,
             usual: 0,
             patience: EPOCHS,
+            balance: Balance::new(grouping == Grouping::Adaptive),
         }
     }
 
@@ -177,7 +180,7 @@ impl Chooser {
         if self.parallel { self.threads } else { 1 }
     }
 
-    /// Whether it pays to start them for so long.
+    /// Whether it pays to wake them for so long.
     pub fn pays(&self, span: Duration) -> bool {
         let epochs = span.as_nanos() / self.width(self.place);
         self.grouping == Grouping::Finest || self.usual.saturating_mul(epochs) >= EVENTS_OF_START

@@ -16,8 +16,10 @@
 
 pub mod app;
 mod assign;
+mod balance;
 mod calendar;
 pub mod capture;
+mod crossing;
 mod divide;
 mod due;
 pub mod epoch;

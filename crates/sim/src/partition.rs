@@ -3,6 +3,7 @@
 
 use crate::app::{App, AppCx};
 use crate::calendar::Calendar;
+use crate::crossing::Crossings;
 use crate::divide::Names;
 use crate::due::{Due, Entry};
 use crate::event::{EventId, INDEX_BITS, Kind};
@@ -61,7 +62,7 @@ pub(crate) struct Partition {
     /// Where packets go that leave for another partition.
     pub away: Vec<Away>,
     /// Those packets, by partition, and when the first of them arrives.
-    pub out: Vec<Vec<Crossing>>,
+    pub out: Vec<Crossings>,
     pub out_at: Instant,
     /// What the numbers here are in the whole world.
     pub names: Names,
@@ -80,9 +81,6 @@ pub(crate) struct Away {
 
 /// From here on the number of a node is a place in [`Partition::away`].
 pub(crate) const AWAY: u32 = 1 << INDEX_BITS;
-
-/// A packet that goes over to another partition, and its arrival there.
-pub(crate) type Crossing = (Due, Packet);
 
 /// An entry of the epoch that is being worked off: its key, its number, itself.
 #[derive(Debug)]
@@ -235,9 +233,10 @@ impl Partition {
 
     /// A packet comes from another partition.
     #[inline]
-    pub fn admit(&mut self, (due, packet): Crossing) {
-        let id = self.pool.insert(packet);
-        self.calendar.push(due.with_packet(id));
+    pub fn admit(&mut self, arrival: Due, packet: &mut Packet) {
+        let id = self.pool.reserve();
+        packet.move_to(self.pool.get_mut(id));
+        self.calendar.push(arrival.with_packet(id));
     }
 
     /// Something will happen to an application.

@@ -98,12 +98,13 @@ impl World {
 
     /// Nodes are grouped anew, and groups divided among threads.
     fn regroup(&mut self) {
+        self.chooser.balance.settle(&self.places);
         self.whole();
         self.grown = false;
         let share = &mut self.shares[0];
         let part = &share.part;
         let groups = Groups::new(part.nodes.len(), &part.links, self.chooser.join());
-        if let Some(parts) = assign(&groups, &part.links, self.chooser.threads()) {
+        if let Some(parts) = assign(&groups, &part.links, &self.chooser) {
             let whole = self.shares.pop().expect("it is whole");
             (self.shares, self.places) = split(whole, &groups, &parts);
             self.unasked = true;
@@ -134,7 +135,13 @@ impl World {
         let limit = end + Duration::from_nanos(1);
         let limit = command.map_or(limit, |at| at.min(limit));
         let regroup = if self.shares.len() > 1 && self.chooser.pays(limit - begin) {
-            threads::run(&mut self.shares, (done, limit), &mut self.chooser, &mut self.observers)
+            threads::run(
+                &mut self.team,
+                &mut self.shares,
+                (done, limit),
+                &mut self.chooser,
+                &mut self.observers,
+            )
         } else {
             let after = calendar.begin(number + 1).min(limit);
             let before = self.stats().events;

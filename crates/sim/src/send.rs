@@ -113,9 +113,9 @@ impl Partition {
         }
         let Away { part, link, to } = self.away[(to.0.0 - AWAY) as usize];
         let due = Due::arrival(at, link, to, PacketId(0), damaged);
-        let packet = self.pool.take(id);
         self.out_at = self.out_at.min(at);
-        self.out[part].push((due, packet));
+        self.out[part].push(due, self.pool.get_mut(id));
+        self.pool.discard(id);
     }
 
     #[cold]

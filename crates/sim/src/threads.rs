@@ -6,50 +6,114 @@
 //! used in turns: who is late still reads one while others fill the other one. The thread that called
 //! also shows observers what they are to see, while others are at the next epoch already.
 
+use crate::crossing::Crossings;
 use crate::divide::Share;
 use crate::groups::Chooser;
 use crate::log::Records;
-use crate::partition::Crossing;
 use crate::record::{Observer, Sees};
 use datapath::units::Instant;
 use std::hint::spin_loop;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time;
+
+/// The threads of a world besides the one that calls. They live as long as it does, and sleep while
+/// it does not run.
+#[derive(Default)]
+pub(crate) struct Team {
+    members: Vec<Member>,
+    /// That of the latest run, with room for what it needed.
+    board: Option<Arc<Board>>,
+}
+
+struct Member {
+    jobs: Sender<Job>,
+    done: Receiver<Share>,
+    thread: JoinHandle<()>,
+}
+
+/// A partition to work off, lent for one run.
+struct Job {
+    share: Share,
+    board: Arc<Board>,
+    turn: usize,
+    /// From when on, and until when.
+    span: (Instant, Instant),
+}
+
+impl Team {
+    /// The first so many of them.
+    fn first(&mut self, count: usize) -> &[Member] {
+        for me in self.members.len() + 1..=count {
+            self.members.push(Member::begin(me));
+        }
+        &self.members[..count]
+    }
+
+    /// The board for a run of these partitions.
+    fn board(&mut self, shares: &[Share]) -> Arc<Board> {
+        let fits = |board: &Arc<Board>| board.meeting.threads == shares.len();
+        let board = self.board.take().filter(fits);
+        let board = board.unwrap_or_else(|| Arc::new(Board::new(shares.len())));
+        board.begin(shares);
+        self.board = Some(Arc::clone(&board));
+        board
+    }
+}
+
+impl Member {
+    fn begin(me: usize) -> Self {
+        let (jobs, to_do) = channel::<Job>();
+        let (finished, done) = channel();
+        let work = move || {
+            for Job { mut share, board, turn, span } in to_do {
+                let worker = Worker { me, share: &mut share, board: &board };
+                worker.run(turn, span, &mut Nothing);
+                if finished.send(share).is_err() {
+                    break;
+                }
+            }
+        };
+        let builder = thread::Builder::new().name(format!("world-{me}"));
+        let thread = builder.spawn(work).expect("the system has room for a thread");
+        Self { jobs, done, thread }
+    }
+
+    fn lend(&self, job: Job) {
+        // Whoever is gone is missed when the partition is to come back.
+        let _ = self.jobs.send(job);
+    }
+}
 
 /// Works off epochs from `done` on, which it moves, up to `limit` or as long as something is to be
 /// done. True if nodes are to be grouped anew.
 pub(crate) fn run(
-    shares: &mut [Share],
+    team: &mut Team,
+    shares: &mut Vec<Share>,
     (done, limit): (&mut Instant, Instant),
     chooser: &mut Chooser,
     observers: &mut [(Sees, Box<dyn Observer>)],
 ) -> bool {
-    let board = &Board::new(shares);
+    let board = team.board(shares);
     let mut caller = Caller { chooser, observers, regroup: false };
     let (turn, goes_on);
-    (turn, *done, goes_on) = begin_alone(shares, board, (*done, limit), &mut caller);
-    let begin = *done;
-    if let (true, Some((first, others))) = (goes_on, shares.split_first_mut()) {
-        thread::scope(|scope| {
-            let threads: Vec<_> = (1..)
-                .zip(others)
-                .map(|(me, share)| {
-                    let worker = Worker { me, share, board };
-                    let work = move || worker.run(turn, (begin, limit), &mut Nothing);
-                    let builder = thread::Builder::new().name(format!("world-{me}"));
-                    builder.spawn_scoped(scope, work).expect("the system has room for a thread")
-                })
-                .collect();
-            let me = Worker { me: 0, share: first, board };
-            let reached = me.run(turn, (begin, limit), &mut caller);
-            for thread in threads {
-                // Its panic is the world's.
-                thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-            }
-            *done = reached.unwrap_or(*done);
-        });
+    (turn, *done, goes_on) = begin_alone(shares, &board, (*done, limit), &mut caller);
+    if goes_on {
+        let span = (*done, limit);
+        let members = team.first(shares.len() - 1);
+        for (member, share) in members.iter().zip(shares.drain(1..)) {
+            member.lend(Job { share, board: Arc::clone(&board), turn, span });
+        }
+        let me = Worker { me: 0, share: &mut shares[0], board: &board };
+        let reached = me.run(turn, span, &mut caller);
+        shares.extend(members.iter().map_while(|member| member.done.recv().ok()));
+        *done = reached.unwrap_or(*done);
+        if shares.len() <= members.len() {
+            team.resume_panic();
+        }
     }
     if !caller.regroup {
         // Nothing was left to do, perhaps nothing at all.
@@ -58,10 +122,22 @@ pub(crate) fn run(
     caller.regroup
 }
 
-/// So many events take about as long as it takes to begin a few threads.
-const EVENTS_ALONE: u64 = 2_000;
+impl Team {
+    /// A member has panicked: its panic is the world's.
+    fn resume_panic(&mut self) -> ! {
+        for member in self.members.drain(..) {
+            let Member { jobs, done, thread } = member;
+            drop((jobs, done));
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        unreachable!("a partition that is not given back was lost in a panic")
+    }
+}
 
-/// Works off the first epochs without other threads: they are begun only where there is more to do.
+/// So many events take about as long as it takes to wake a few threads.
+const EVENTS_ALONE: u64 = 500;
+
+/// Works off the first epochs without other threads: they are woken only where there is more to do.
 /// Gives the turn that is next, the time before which everything is done, and whether it goes on.
 fn begin_alone(
     shares: &mut [Share],
@@ -100,7 +176,7 @@ struct Board {
 struct Side {
     told: Vec<Told>,
     /// From each to each.
-    crossings: Vec<Mutex<Vec<Crossing>>>,
+    crossings: Vec<Mutex<Crossings>>,
     records: Vec<Mutex<Records>>,
     /// All are to stop.
     stop: AtomicBool,
@@ -116,6 +192,8 @@ struct Told {
     events: AtomicU64,
     /// To whom packets cross, a bit each.
     crosses: AtomicU64,
+    /// How long this one took, ns.
+    busy_nanos: AtomicU64,
 }
 
 /// An epoch that all are to work off.
@@ -137,19 +215,27 @@ fn all<T: Default>(count: usize) -> Vec<T> {
 }
 
 impl Board {
-    fn new(shares: &[Share]) -> Self {
-        let threads = shares.len();
+    fn new(threads: usize) -> Self {
         let side = || Side {
             told: all(threads),
             crossings: all(threads * threads),
             records: all(threads),
             stop: AtomicBool::new(false),
         };
-        let board = Self { meeting: Meeting::new(threads), sides: [side(), side()] };
-        for (told, share) in board.sides[0].told.iter().zip(shares) {
-            told.next.store(share.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
+        Self { meeting: Meeting::new(threads), sides: [side(), side()] }
+    }
+
+    /// A run begins: nothing has been told but when there is something to do.
+    fn begin(&self, shares: &[Share]) {
+        for side in &self.sides {
+            side.stop.store(false, Ordering::Relaxed);
+            for (told, share) in side.told.iter().zip(shares) {
+                told.next.store(share.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
+                for number in [&told.events, &told.crosses, &told.busy_nanos] {
+                    number.store(0, Ordering::Relaxed);
+                }
+            }
         }
-        board
     }
 }
 
@@ -167,10 +253,18 @@ impl Side {
     /// Works off an epoch and puts down what there is to tell then. Gives how many events there were.
     fn work_off(&self, me: usize, share: &mut Share, epoch: &Next) -> u64 {
         let before = share.part.stats.events;
+        let began = time::Instant::now();
         share.epoch.run(&mut share.part, epoch.number, epoch.end);
         let events = share.part.stats.events - before;
         self.tell(me, share, events);
+        let busy_nanos = began.elapsed().as_nanos() as u64;
+        self.told[me].busy_nanos.store(busy_nanos, Ordering::Relaxed);
         events
+    }
+
+    /// How long each thread took.
+    fn busy_nanos(&self) -> impl Iterator<Item = u64> {
+        self.told.iter().map(|told| told.busy_nanos.load(Ordering::Relaxed))
     }
 
     fn next(&self) -> u64 {
@@ -207,7 +301,7 @@ impl Side {
         for (from, told) in self.told.iter().enumerate() {
             if told.crosses.load(Ordering::Relaxed) & 1 << (me % 64) != 0 {
                 let mut crossings = lock(&self.crossings[from * self.told.len() + me]);
-                crossings.drain(..).for_each(|crossing| share.part.admit(crossing));
+                crossings.drain(|arrival, packet| share.part.admit(arrival, packet));
             }
         }
     }
@@ -240,6 +334,7 @@ impl Between for Caller<'_> {
             Records::show_all(&mut records, self.observers);
         }
         self.regroup |= self.chooser.count(side.events());
+        self.regroup |= self.chooser.balance.count(side.busy_nanos());
         self.regroup
     }
 }

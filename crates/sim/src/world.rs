@@ -13,6 +13,7 @@ use crate::link::{Link, LinkConfig, LinkId, NodeId};
 use crate::log::{OUTSIDE, Rank, Records};
 use crate::partition::{AppState, NO_LINK, NodeState, Partition};
 use crate::record::{Observer, Sees, Watcher};
+use crate::threads::Team;
 use datapath::host::Host;
 use datapath::node::Port;
 use datapath::rng::Rng;
@@ -63,6 +64,7 @@ pub struct World {
     pub(crate) grouping: Grouping,
     /// Threads that may be used.
     pub(crate) threads: usize,
+    pub(crate) team: Team,
     /// Links or nodes have come since the world last ran.
     pub(crate) grown: bool,
     /// Observers have come, or links that they may want to see.
@@ -84,6 +86,7 @@ impl World {
             chooser: Chooser::new(Grouping::default(), 1, &[]),
             grouping: Grouping::default(),
             threads: 1,
+            team: Team::default(),
             grown: true,
             unasked: false,
             commands: Vec::new(),
@@ -198,7 +201,7 @@ impl World {
         for from in 0..self.shares.len() {
             for to in 0..self.shares.len() {
                 let mut out = core::mem::take(&mut self.shares[from].part.out[to]);
-                out.drain(..).for_each(|crossing| self.shares[to].part.admit(crossing));
+                out.drain(|arrival, packet| self.shares[to].part.admit(arrival, packet));
                 self.shares[from].part.out[to] = out;
             }
             self.shares[from].part.out_at = Instant::FAR_FUTURE;

@@ -46,7 +46,7 @@ pub struct Summary {
 }
 
 /// A seed may take so long.
-const SLOW: Duration = Duration::from_mins(2);
+const SLOW: Duration = Duration::from_mins(10);
 
 /// A seed may take so much memory, bytes.
 const MEMORY: u64 = 512 << 20;

@@ -1,5 +1,6 @@
 //! A case run twice under all oracles, its panics caught.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
@@ -51,10 +52,18 @@ fn caught<R>(act: impl FnOnce() -> R) -> Result<R, Violation> {
     PANIC.set(Some(String::new()));
     let result = panic::catch_unwind(AssertUnwindSafe(act));
     let message = PANIC.take().unwrap_or_default();
-    result.map_err(|_| match message.split_once('\t') {
+    result.map_err(|payload| match message.split_once('\t') {
         Some((place, what)) => Violation::new("panic", place, what),
-        None => Violation::new("panic", "an unknown place", message),
+        // It came from a thread that the world had begun, which has told the place.
+        None => Violation::new("panic", "a thread of the world", text(&*payload)),
     })
+}
+
+/// What a panic said.
+fn text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
 }
 
 thread_local! {
@@ -76,4 +85,20 @@ fn keep_panics_of_cases() {
             before(info);
         }
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::resume_unwind;
+    use std::thread;
+
+    #[test]
+    fn a_panic_of_a_thread_keeps_its_words() {
+        let work = || thread::spawn(|| panic!("sent {} twice", 7)).join();
+        let Err(violation) = caught(|| work().unwrap_or_else(|panic| resume_unwind(panic))) else {
+            panic!("it was caught");
+        };
+        assert_eq!((violation.oracle, violation.what.as_str()), ("panic", "sent 7 twice"));
+    }
 }

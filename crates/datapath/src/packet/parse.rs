@@ -7,11 +7,12 @@
 use super::checksum::Sum;
 use super::frame::{Frame, Malformed};
 use super::link::{EtherType, LinkHeader, MacAddr};
-use super::network::{FlowLabel, Ipv4, Ipv6, Network, protocol};
-use super::transport::{Icmp, Tcp, TcpFlags, TcpOptions, Transport, Udp};
+use super::network::{Network, protocol};
+use super::transport::Transport;
 use super::{Body, Extra, Flaws, GsoType, Memory, Meta, Packet};
-use crate::packet::seq::Seq;
-use core::net::{Ipv4Addr, Ipv6Addr};
+
+mod network;
+mod transport;
 
 /// VLAN tags deeper than this stay in the body.
 const MAX_VLAN_TAGS: usize = 8;
@@ -115,17 +116,6 @@ pub(super) struct Parser<'a> {
     depth: u8,
 }
 
-/// What follows IPv6 extension headers.
-#[derive(Clone, Copy)]
-enum FragmentKind {
-    /// The whole of the packet.
-    Whole,
-    /// The first fragment of it.
-    First,
-    /// A later fragment.
-    Later,
-}
-
 impl<'a> Parser<'a> {
     /// A parser that stands before the network header at `at`.
     #[inline]
@@ -154,282 +144,6 @@ impl<'a> Parser<'a> {
         parser.depth = depth;
         parser.network(ether_type);
         parser
-    }
-
-    #[inline]
-    fn network(&mut self, ether_type: EtherType) {
-        self.network = Network::Other(ether_type);
-        match ether_type {
-            EtherType::IPV4 => self.ipv4(),
-            EtherType::IPV6 => self.ipv6(),
-            EtherType::ARP => self.arp(),
-            EtherType::TIPC => self.pull(self.payload().len().min(super::dissect::TIPC_LEN)),
-            _ => self.carrier(ether_type),
-        }
-    }
-
-    /// ARP for IPv4 over Ethernet is a header without a body.
-    fn arp(&mut self) {
-        let end = self.body_at + super::arp::ARP_LEN;
-        if end <= self.bytes.len() {
-            self.exact = false;
-            self.transport_at = end;
-            self.body_at = end;
-            self.body_end = end;
-        }
-    }
-
-    #[inline]
-    fn ipv4(&mut self) {
-        let at = self.body_at;
-        let Some(&header) = self.bytes[at..].first_chunk::<20>() else {
-            return self.flaw(Flaws::IP_HEADER);
-        };
-        let [version_ihl, tos, l0, l1, i0, i1, f0, f1, ttl, protocol, c0, c1, ..] = header;
-        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = header;
-        let header_len = usize::from(version_ihl & 0x0f) * 4;
-        let rest = self.original_end - at;
-        let total_len = match usize::from(u16::from_be_bytes([l0, l1])) {
-            // A packet larger than its length field can say (BIG TCP, `iph_totlen`).
-            0 if rest > 0xffff => rest,
-            len => len,
-        };
-        if version_ihl >> 4 != 4 || header_len < 20 || total_len < header_len {
-            return self.flaw(Flaws::IP_HEADER);
-        }
-        let Some(options) = self.bytes.get(at + 20..at + header_len) else {
-            return self.flaw(Flaws::IP_HEADER);
-        };
-        let fragment = u16::from_be_bytes([f0, f1]);
-        let ip = Ipv4 {
-            src: Ipv4Addr::new(s0, s1, s2, s3),
-            dst: Ipv4Addr::new(d0, d1, d2, d3),
-            tos,
-            ttl,
-            protocol,
-            id: u16::from_be_bytes([i0, i1]),
-            dont_fragment: fragment & 0x4000 != 0,
-            more_fragments: fragment & 0x2000 != 0,
-            fragment_offset: fragment & 0x1fff,
-        };
-        let sum = Sum::default().bytes(&header).bytes(options);
-        self.check(sum, u16::from_be_bytes([c0, c1]) != 0xffff, Flaws::IP_CHECKSUM);
-        // Options and the reserved flag have no place in the canonical header.
-        self.exact &= header_len == 20 && fragment & 0x8000 == 0;
-        self.end_of_datagram(at + total_len);
-        self.network = Network::Ipv4(ip);
-        self.enter(at + header_len);
-        if !ip.more_fragments && ip.fragment_offset == 0 {
-            self.transport(protocol);
-        } else if protocol == protocol::TCP || ip.fragment_offset == 0 {
-            // CAKE's ACK filter reads a TCP header there, fragment or not; and whoever puts
-            // fragments together finds the transport header in the first.
-            self.pull(self.payload().len().min(MAX_TCP_HEADER));
-        }
-    }
-
-    fn ipv6(&mut self) {
-        let at = self.body_at;
-        let Some(header) = self.bytes[at..].first_chunk::<40>() else {
-            return self.flaw(Flaws::IP_HEADER);
-        };
-        let [w0, w1, w2, w3, l0, l1, next_header, hop_limit, addresses @ ..] = header;
-        let word = u32::from_be_bytes([*w0, *w1, *w2, *w3]);
-        if word >> 28 != 6 {
-            return self.flaw(Flaws::IP_HEADER);
-        }
-        let rest = self.original_end - at;
-        let total_len = match usize::from(u16::from_be_bytes([*l0, *l1])) {
-            // A jumbogram or BIG TCP.
-            0 if rest > 40 + 0xffff => rest,
-            len => 40 + len,
-        };
-        let (src, dst) = addresses.split_at(16);
-        let mut ip = Ipv6 {
-            src: ipv6_addr(src),
-            dst: ipv6_addr(dst),
-            traffic_class: (word >> 20) as u8,
-            hop_limit: *hop_limit,
-            next_header: *next_header,
-            flow_label: FlowLabel::new(word),
-        };
-        self.end_of_datagram(at + total_len);
-        self.enter(at + 40);
-        let whole = self.extension_headers(&mut ip.next_header);
-        self.network = Network::Ipv6(ip);
-        match whole {
-            FragmentKind::Whole => self.transport(ip.next_header),
-            FragmentKind::First => self.pull(self.payload().len().min(MAX_TCP_HEADER)),
-            FragmentKind::Later => {}
-        }
-    }
-
-    /// Walks over IPv6 extension headers (RFC 8200 section 4) and leaves the transport's protocol
-    /// in `next`.
-    fn extension_headers(&mut self, next: &mut u8) -> FragmentKind {
-        for _ in 0..MAX_EXTENSION_HEADERS {
-            let Some(&[following, len, o0, o1]) = self.payload().first_chunk::<4>() else {
-                return FragmentKind::Whole;
-            };
-            let header_len = match *next {
-                protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
-                    8 * (usize::from(len) + 1)
-                }
-                protocol::FRAGMENT => 8,
-                protocol::AUTHENTICATION => 4 * (usize::from(len) + 2),
-                _ => return FragmentKind::Whole,
-            };
-            if header_len > self.payload().len() {
-                return FragmentKind::Whole;
-            }
-            // The destination of the pseudo header is that of the last hop (RFC 8200 section 8.1).
-            if *next == protocol::ROUTING {
-                self.verify = false;
-            }
-            let fragment = match *next {
-                protocol::FRAGMENT => u16::from_be_bytes([o0, o1]),
-                _ => 0,
-            };
-            self.exact = false;
-            self.enter(self.body_at + header_len);
-            *next = following;
-            if fragment & 0xfff8 != 0 {
-                return FragmentKind::Later;
-            } else if fragment & 1 != 0 {
-                return FragmentKind::First;
-            }
-        }
-        FragmentKind::Whole
-    }
-
-    #[inline]
-    fn transport(&mut self, protocol: u8) {
-        match (protocol, self.network) {
-            (protocol::TCP, _) => self.tcp(),
-            (protocol::UDP, _) => self.udp(),
-            (protocol::ICMP, Network::Ipv4(_)) | (protocol::ICMPV6, Network::Ipv6(_)) => {
-                self.icmp(protocol);
-            }
-            (protocol::IPIP | protocol::IPV6 | protocol::GRE | protocol::MPLS, _) => {
-                self.tunnel(protocol);
-            }
-            // The flow dissector still reads what follows an extension header that is cut off.
-            (
-                protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS,
-                Network::Ipv6(_),
-            ) => self.pull(self.payload().len().min(DISSECTED)),
-            _ => {}
-        }
-        // What stands where ports do is kept within reach of the flow dissector.
-        if let Transport::None = self.transport
-            && let Some(at) = super::dissect::ports_at(protocol)
-        {
-            self.pull(self.payload().len().min(at + 4));
-        }
-    }
-
-    #[inline]
-    fn tcp(&mut self) {
-        let segment = self.payload();
-        let Some((header, rest)) = segment.split_first_chunk::<20>() else { return };
-        let [s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, o0, o1, w0, w1, _, _, u0, u1] =
-            *header;
-        let header_len = usize::from(o0 >> 4) * 4;
-        if header_len < 20 {
-            return self.flaw(Flaws::TRANSPORT_HEADER);
-        }
-        let Some(options) = header_len.checked_sub(20).and_then(|len| rest.get(..len)) else {
-            return;
-        };
-        let (options, canonical) = TcpOptions::parse(options);
-        // Three bits between data offset and AE are reserved (RFC 9768 section 2).
-        self.exact &= canonical && o0 & 0x0e == 0;
-        self.check_payload(protocol::TCP, 16);
-        self.transport = Transport::Tcp(Tcp {
-            src_port: u16::from_be_bytes([s0, s1]),
-            dst_port: u16::from_be_bytes([d0, d1]),
-            seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])),
-            ack: Seq(u32::from_be_bytes([a0, a1, a2, a3])),
-            flags: TcpFlags(u16::from_be_bytes([o0 & 1, o1])),
-            window: u16::from_be_bytes([w0, w1]),
-            urgent: u16::from_be_bytes([u0, u1]),
-            options,
-        });
-        self.body_at += header_len;
-    }
-
-    fn udp(&mut self) {
-        let Some(&[s0, s1, d0, d1, l0, l1, c0, c1]) = self.payload().first_chunk::<8>() else {
-            return;
-        };
-        let payload_len = self.body_end - self.body_at;
-        let len = match usize::from(u16::from_be_bytes([l0, l1])) {
-            0 if payload_len > 0xffff => payload_len,
-            len => len,
-        };
-        // Of a packet inside another one only the headers may be at hand.
-        if len < 8 || (len > payload_len && self.depth == 0) {
-            return self.flaw(Flaws::TRANSPORT_HEADER);
-        }
-        self.exact &= len == payload_len;
-        self.body_end = self.body_at + len.min(payload_len);
-        match u16::from_be_bytes([c0, c1]) {
-            // The sender computed none (RFC 768); not for IPv6 without tunnels (RFC 8200).
-            0 => self.exact = false,
-            _ => self.check_payload(protocol::UDP, 6),
-        }
-        self.transport = Transport::Udp(Udp {
-            src_port: u16::from_be_bytes([s0, s1]),
-            dst_port: u16::from_be_bytes([d0, d1]),
-        });
-        self.body_at += 8;
-    }
-
-    fn icmp(&mut self, protocol: u8) {
-        let Some(&[kind, code, _, _, r0, r1, r2, r3]) = self.payload().first_chunk::<8>() else {
-            return;
-        };
-        self.check_payload(protocol, 2);
-        let icmp = Icmp { kind, code, rest: u32::from_be_bytes([r0, r1, r2, r3]) };
-        self.transport = Transport::Icmp(icmp);
-        self.body_at += 8;
-        if let Some(ether_type) = icmp.quotes(protocol)
-            && self.depth < MAX_NESTING
-        {
-            let quote = self.payload();
-            let inner = Parser::nested(quote, ether_type, self.depth + 1);
-            let rest = quote.len() - inner.body_at;
-            // A transport header that was cut is not parsed, but its ports are wanted.
-            let cut = matches!(inner.transport, Transport::None);
-            self.pull(inner.body_at + if cut { rest.min(QUOTED_TRANSPORT) } else { 0 });
-        }
-    }
-
-    /// 6in4, IPIP and GRE: the inner headers are kept within reach. Whatever else a tunnel carries,
-    /// the flow dissector looks at its first bytes.
-    fn tunnel(&mut self, protocol: u8) {
-        if self.depth >= MAX_NESTING {
-            return;
-        }
-        let payload = self.payload();
-        match super::flow::tunnel_payload(protocol, payload) {
-            Some((ether_type, at)) => {
-                let inner = Parser::nested(&payload[at..], ether_type, self.depth + 1);
-                self.pull(at + inner.body_at);
-            }
-            None => self.pull(payload.len().min(DISSECTED)),
-        }
-    }
-
-    /// What lies between Ethernet and another network header is none that we know, but what it
-    /// carries is kept within reach of the flow dissector.
-    fn carrier(&mut self, ether_type: EtherType) {
-        let payload = self.payload();
-        let carried = super::dissect::carried(ether_type, payload);
-        if let Some((inner_type, at)) = carried.filter(|_| self.depth < MAX_NESTING) {
-            let inner = Parser::nested(&payload[at..], inner_type, self.depth + 1);
-            self.pull(at + inner.body_at);
-        }
     }
 
     /// Moves `len` bytes of the body into the raw headers, if offsets can still say where they end.
@@ -559,11 +273,6 @@ impl<'a> Parser<'a> {
             extra,
         }
     }
-}
-
-fn ipv6_addr(bytes: &[u8]) -> Ipv6Addr {
-    let octets: [u8; 16] = bytes.try_into().expect("an IPv6 address has 16 bytes");
-    Ipv6Addr::from(octets)
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ enum Until {
 }
 
 /// The cases in the order in which they run.
-pub const CASES: [Case; 10] = [
+pub const CASES: [Case; 11] = [
     Case::dumbbell("a", "10 flows, 1 Gbit/s, 20 ms, 10 s", 10, 1_000, Until::Millis(10_000)),
     Case {
         name: "b",
@@ -91,6 +91,7 @@ pub const CASES: [Case; 10] = [
         1_000_000,
         Until::Hops(60_000_000),
     ),
+    Case::fat_tree("ft-4", "fat tree of 16 hosts, 10 Gbit/s, 1 µs a link", 4),
     Case::fat_tree("ft-8", "fat tree of 128 hosts, 10 Gbit/s, 1 µs a link", 8),
     Case::fat_tree("ft-16", "fat tree of 1024 hosts, 10 Gbit/s, 1 µs a link", 16),
 ];
@@ -163,7 +164,8 @@ impl Case {
     const fn fat_tree(name: &'static str, about: &'static str, ports: u32) -> Self {
         let flows = ports * ports * ports / 4;
         let bottleneck_mbit = 10_000 * flows as u64;
-        let (shape, until) = (Shape::FatTree(ports), Until::Hops(20_000_000));
+        let hops = if ports < 8 { 2_000_000 } else { 20_000_000 };
+        let (shape, until) = (Shape::FatTree(ports), Until::Hops(hops));
         Self { name, about, shape, flows, bottleneck_mbit, rtt_us: 20, queue: 0, until }
     }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::packet::FrameRef;
 use crate::packet::testing::{bytes, ipv4, ipv6, packet, payload, tcp};
+use crate::packet::transport::{TcpFlags, Udp};
 
 /// A TCP segment with 10 bytes of payload, as an Ethernet frame.
 fn frame(network: Network) -> Vec<u8> {

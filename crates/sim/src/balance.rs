@@ -1,0 +1,105 @@
+//! How evenly threads share the work, by the clock on the wall.
+//!
+//! Packets are counted, but some cost more than others: one that waits in a long queue has left the
+//! caches, and a sender does more than a receiver. So each thread's time is measured, and where one
+//! takes longer than the others, what stands there counts for more when the world is divided again.
+//! What happens in the world does not depend on how it is divided, so it does not depend on this.
+
+use crate::divide::Places;
+use crate::link::NodeId;
+
+/// What a packet costs at a node of which nothing is known.
+pub(crate) const COST: u64 = 1_000;
+
+/// What has been found out about nodes, and what is being measured.
+#[derive(Debug)]
+pub(crate) struct Balance {
+    /// By node, what a packet costs there. Empty as long as nothing is known.
+    costs: Vec<u64>,
+    /// By partition, how long it took so far, ns.
+    busy_nanos: Vec<u64>,
+    /// How often the world may still be divided anew for balance alone.
+    left: u32,
+}
+
+/// So long the threads are measured.
+const MEASURED_NANOS: u64 = 100_000_000;
+/// Dividing anew pays if the busiest thread takes this much longer than the mean, in percent.
+const WORTH_PERCENT: u64 = 5;
+/// It is tried so often.
+const TRIES: u32 = 3;
+
+impl Balance {
+    /// Nothing is known yet. If not `adaptive`, it stays so.
+    pub fn new(adaptive: bool) -> Self {
+        let left = if adaptive { TRIES } else { 0 };
+        Self { costs: Vec::new(), busy_nanos: Vec::new(), left }
+    }
+
+    /// What a packet costs at a node.
+    pub fn cost(&self, node: NodeId) -> u64 {
+        self.costs.get(node.0 as usize).copied().unwrap_or(COST)
+    }
+
+    /// An epoch took so long, thread by thread. True if the world is to be divided anew.
+    pub fn count(&mut self, busy_nanos: impl Iterator<Item = u64>) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        for (part, nanos) in busy_nanos.enumerate() {
+            if part == self.busy_nanos.len() {
+                self.busy_nanos.push(0);
+            }
+            self.busy_nanos[part] += nanos;
+        }
+        let total: u64 = self.busy_nanos.iter().sum();
+        if total < MEASURED_NANOS {
+            return false;
+        }
+        let most = self.busy_nanos.iter().copied().max().unwrap_or(0);
+        let uneven = most * self.busy_nanos.len() as u64 * 100 > total * (100 + WORTH_PERCENT);
+        self.left -= 1;
+        if !uneven {
+            self.busy_nanos.clear();
+        }
+        uneven
+    }
+
+    /// Takes what was measured into account, before the world, in which everything stands at these
+    /// places, is divided anew.
+    pub fn settle(&mut self, places: &Places) {
+        let total: u64 = self.busy_nanos.iter().sum();
+        if total >= MEASURED_NANOS && !places.is_empty() {
+            let parts = self.busy_nanos.len() as u64;
+            self.costs.resize(places.node_count(), COST);
+            for (node, cost) in (0..).zip(&mut self.costs) {
+                let busy = self.busy_nanos[places.node(NodeId(node)).part];
+                *cost = (*cost * busy * parts / total).clamp(COST / 8, COST * 8);
+            }
+        }
+        self.busy_nanos.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_work_is_left_alone_and_uneven_work_is_not() {
+        for (busy, uneven) in [([50, 52], false), ([60, 44], true), ([0, 104], true)] {
+            let mut balance = Balance::new(true);
+            assert!(!balance.count([1, 1].into_iter()), "nothing is known after 2 ns");
+            let seen = balance.count(busy.map(|ms: u64| ms * 1_000_000).into_iter());
+            assert_eq!(seen, uneven, "{busy:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_tried_three_times_at_most() {
+        let mut balance = Balance::new(true);
+        let tries = (0..10).filter(|_| balance.count([0, 1 << 40].into_iter())).count();
+        assert_eq!(tries, 3);
+        assert!(!Balance::new(false).count([0, 1 << 40].into_iter()));
+    }
+}
