@@ -10,7 +10,9 @@
 //! | `values` | Python's values as TOML, JSON as Python's values |
 //! | `errors` | our errors as the exceptions of `ackwright.errors` |
 //!
-//! What a user sees is in Python: this crate holds only what needs the other crates.
+//! What a user sees is in Python: this crate holds only what needs the other crates. There is no `unsafe` in it: capsules and classes are PyO3's, streams arrow's.
+
+#![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
 
 mod draft;
 mod errors;

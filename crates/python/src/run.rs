@@ -133,12 +133,9 @@ pub fn run(
         Err(part) => (part.points, Some((part.error, part.finished, part.runs))),
     };
     let (finished, missing) = failed.as_ref().map_or((0, 0), |(_, done, all)| (*done, all - done));
-    let mut why = match failed {
-        None => None,
-        Some((error, finished, runs)) => {
-            Some(problem(py, error, stopped, &format!("{finished} of {runs} runs are finished")))
-        }
-    };
+    let mut why = failed.map(|(error, finished, runs)| {
+        problem(py, error, stopped, &format!("{finished} of {runs} runs are finished"))
+    });
     if let Some(output) = &output
         && (why.is_none() || finished > 0)
     {

@@ -30,14 +30,14 @@ fn wrong(message: impl Into<String>) -> PyErr {
 
 /// Runs packetdrill scripts: those below `paths`, or one `text`.
 #[pyfunction]
-pub fn drill<'py>(
-    py: Python<'py>,
+pub fn drill(
+    py: Python<'_>,
     paths: Vec<PathBuf>,
     text: Option<String>,
     versions: Vec<String>,
     flags: Vec<(String, Option<String>)>,
     jobs: usize,
-) -> PyResult<Answer<'py>> {
+) -> PyResult<Answer<'_>> {
     let version = |word: &String| {
         let known = "ipv4, ipv6, ipv4-mapped-ipv6";
         IpVersion::by_name(word)
@@ -72,8 +72,8 @@ pub fn drill<'py>(
 /// What a capture is put through.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the words of `ackwright replay`")]
-pub fn replay<'py>(
-    py: Python<'py>,
+pub fn replay(
+    py: Python<'_>,
     capture: PathBuf,
     qdiscs: Vec<String>,
     rate: Option<String>,
@@ -83,7 +83,7 @@ pub fn replay<'py>(
     seed: u64,
     partial: bool,
     out: Option<PathBuf>,
-) -> PyResult<Answer<'py>> {
+) -> PyResult<Answer<'_>> {
     let prefix = |what: &str, text: Option<String>| -> PyResult<Option<Prefix>> {
         let read = |text: String| {
             text.parse().map_err(|_| wrong(format!("{what}: {text:?} is no address or prefix")))

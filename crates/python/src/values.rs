@@ -32,12 +32,12 @@ pub fn document(value: &Bound<'_, PyAny>) -> PyResult<String> {
         let entries = self::entries(table.cast::<PyMapping>()?)?;
         let of_tables = |entry: &(String, Bound<'_, PyAny>)| entry.1.cast::<PyMapping>().is_ok();
         if entries.is_empty() || !entries.iter().all(of_tables) {
-            text += &format!("\n[{name}]\n");
+            text.extend(["\n[", &name, "]\n"]);
             write_lines(&mut text, entries)?;
             continue;
         }
         for (below, table) in entries {
-            text += &format!("\n[{name}.{below}]\n");
+            text.extend(["\n[", &name, ".", &below, "]\n"]);
             write_lines(&mut text, self::entries(table.cast::<PyMapping>()?)?)?;
         }
     }
@@ -46,7 +46,7 @@ pub fn document(value: &Bound<'_, PyAny>) -> PyResult<String> {
 
 fn write_lines(text: &mut String, entries: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<()> {
     for (key, item) in entries {
-        *text += &format!("{key} = {}\n", nested(&item, 1)?);
+        text.extend([&key, " = ", &nested(&item, 1)?, "\n"]);
     }
     Ok(())
 }

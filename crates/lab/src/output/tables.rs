@@ -69,7 +69,7 @@ pub fn results(points: &[PointResult]) -> Table {
         }
     }
     let mut table = Table::default();
-    push_points(&mut table, all.iter().map(|(point, ..)| *point));
+    push_points(&mut table, &all.iter().map(|(point, ..)| *point));
     table.push("seed", Values::Whole(all.iter().map(|(_, seed, _)| Some(*seed as i64)).collect()));
     table
         .push("scope", Values::Text(all.iter().map(|(.., metric)| metric.scope.clone()).collect()));
@@ -94,7 +94,7 @@ pub fn summaries(points: &[PointResult]) -> Table {
         .flat_map(|point| point.summaries().into_iter().map(move |summary| (point, summary)))
         .collect();
     let mut table = Table::default();
-    push_points(&mut table, all.iter().map(|(point, _)| *point));
+    push_points(&mut table, &all.iter().map(|(point, _)| *point));
     let text = |of: &dyn Fn(&MetricSummary) -> &str| {
         Values::Text(all.iter().map(|(_, summary)| of(summary).to_owned()).collect())
     };
@@ -125,7 +125,7 @@ pub fn distributions(points: &[PointResult]) -> Table {
         }
     }
     let mut table = Table::default();
-    push_points(&mut table, all.iter().map(|(point, ..)| *point));
+    push_points(&mut table, &all.iter().map(|(point, ..)| *point));
     table.push("seed", Values::Whole(all.iter().map(|(_, seed, ..)| Some(*seed as i64)).collect()));
     let text = |of: &dyn Fn(&Distribution) -> &str| {
         Values::Text(all.iter().map(|(.., one, _)| of(one).to_owned()).collect())
@@ -141,7 +141,7 @@ pub fn distributions(points: &[PointResult]) -> Table {
 }
 
 /// The columns that say the point of each row.
-fn push_points<'a>(table: &mut Table, points: impl Iterator<Item = &'a PointResult> + Clone) {
+fn push_points<'a>(table: &mut Table, points: &(impl Iterator<Item = &'a PointResult> + Clone)) {
     table.push("point", Values::Text(points.clone().map(|point| label(&point.labels)).collect()));
     let axes = points.clone().next().map_or(&[][..], |point| &point.labels);
     for (place, (axis, _)) in axes.iter().enumerate() {
