@@ -7,7 +7,7 @@ RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --r
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint docs unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so live-test live-bench licences mutants coverage bench clean
+  conformance-so live-test live-bench wheel python-test licences mutants coverage bench clean
 
 all:
 	$(RELEASE) -p ackwright
@@ -17,7 +17,7 @@ demo: all
 
 # Prints the time of each step, and what was skipped here and why.
 test:
-	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance live-test licences
+	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance live-test python-test licences
 
 # What tests need beyond Rust and Python.
 needs:
@@ -86,6 +86,14 @@ live-bench: all
 	scripts/live_bench.py $(BIN)
 	scripts/endpoint_bench.py $(BIN)
 	cargo bench -p ackwright-live --bench tcp
+
+# The Python package as it is given out, into target/wheels: docs/python.md.
+wheel:
+	scripts/python.py wheel
+
+# The package in an environment of its own below target/: tests, every example, the notebooks, types.
+python-test:
+	scripts/python.py test
 
 licences:
 	python3 scripts/licences.py

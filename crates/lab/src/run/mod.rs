@@ -334,12 +334,8 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     metrics.extend(utilisation.metrics(plan, &built));
     let mut distributions = workload::distributions(plan, &flows);
     distributions.extend(measure::distributions(plan, &built));
-    let flows = match options.store {
-        Some(_) => {
-            workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect()
-        }
-        None => flows,
-    };
+    let flows: Vec<_> =
+        workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect();
     let mut series = sampler.into_series();
     series.extend(utilisation.into_series(plan));
     series.extend(measure::latency_series(plan, &built));
