@@ -74,14 +74,18 @@ conformance-so:
 	$(RELEASE) -p ackwright -p ackwright-drill-so
 	scripts/conformance_so.py $(PACKETDRILL) $(SCRIPTS)
 
-# Real packets of real programs through `ackwright shape`, in namespaces of its own (root, or unprivileged
-# user namespaces): docs/live.md.
+# Real packets of real programs through `ackwright shape`, and the kernel's TCP against ours, in namespaces of
+# their own (root, or unprivileged user namespaces): docs/live.md.
 live-test: all
 	scripts/live_test.py $(BIN)
+	scripts/endpoint_test.py $(BIN)
 
-# The longer figures: rates through CAKE, latency under load beside the kernel's tbf.
+# The longer figures: rates through CAKE, latency under load beside the kernel's tbf; our TCP beside the
+# kernel's and smoltcp's.
 live-bench: all
 	scripts/live_bench.py $(BIN)
+	scripts/endpoint_bench.py $(BIN)
+	cargo bench -p ackwright-live --bench tcp
 
 licences:
 	python3 scripts/licences.py

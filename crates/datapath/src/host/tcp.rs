@@ -99,6 +99,8 @@ pub(super) struct TcpStack {
     /// Counts changes of the defaults.
     sysctl_version: u32,
     connections: FxHashMap<(SocketAddr, SocketAddr), u32>,
+    /// What keys are mixed with: zero where a run must repeat.
+    pub(super) secret: [u64; 2],
     /// How often a pair of ends has become free.
     ends_freed: u64,
     /// Between which addresses no port was free, and after how many had become so.
