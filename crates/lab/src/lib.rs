@@ -5,6 +5,7 @@
 //! | [`plan`] | an experiment file, read and checked |
 //! | [`sweep`] | the grid of points, and what repetitions draw |
 //! | [`run`] | runs: worlds built, run side by side, measured |
+//! | [`Registry`] | what a library user adds to the words of experiment files |
 //! | [`results`], [`stats`] | what runs leave behind, and its summary over repetitions |
 //! | [`store`], [`output`] | files: summaries, Parquet, captures |
 //! | [`published`], [`reproduce`] | published experiments: their figures, and ours beside them |
@@ -29,6 +30,7 @@ pub mod output;
 pub mod plan;
 pub mod plot;
 pub mod published;
+mod registry;
 pub mod replay;
 pub mod report;
 pub mod reproduce;
@@ -40,3 +42,5 @@ pub mod store;
 pub mod sweep;
 pub mod trace;
 pub mod vectors;
+
+pub use registry::Registry;

@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::{Diagnostic, Diagnostics, suggest};
 use super::read::NOTED;
+use crate::registry::Registry;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +64,16 @@ pub struct Document {
     text: String,
     /// The tree; always a table.
     pub root: Node,
+    /// What its words may name besides what the product has.
+    pub registry: Registry,
 }
 
 impl Document {
     /// Parses TOML; syntax errors come back with their positions, all of them.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
         let empty = Node { kind: Kind::Table(Vec::new()), at: Origin::File(0..0) };
-        let mut document = Self { name: name.into(), text: text.into(), root: empty };
+        let registry = Registry::default();
+        let mut document = Self { name: name.into(), text: text.into(), root: empty, registry };
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut faults: Vec<Diagnostic> = Vec::new();
         for error in errors.iter().take(NOTED) {

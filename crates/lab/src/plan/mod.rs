@@ -41,6 +41,7 @@ pub use model::{
 };
 pub use routes::Ways;
 
+use crate::registry::Registry;
 use crate::sweep::{Axis, Draw, Point, Value};
 use doc::Document;
 
@@ -121,8 +122,16 @@ impl Experiment {
     /// # Errors
     /// When the file cannot be read, or it or any of its points is invalid.
     pub fn load(path: &Path, settings: &[String]) -> Result<Self, Error> {
+        Self::load_with(&Registry::default(), path, settings)
+    }
+
+    pub(crate) fn load_with(
+        registry: &Registry,
+        path: &Path,
+        settings: &[String],
+    ) -> Result<Self, Error> {
         let (name, text) = read_file(path)?;
-        Ok(Self::parse(&name, &text, settings)?)
+        Ok(Self::parse_with(registry, &name, &text, settings)?)
     }
 
     /// Reads an experiment from `text`; `name` stands in messages.
@@ -130,7 +139,17 @@ impl Experiment {
     /// # Errors
     /// When the text or any of its points is invalid.
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, Diagnostics> {
-        let document = Document::parse(name, text)?;
+        Self::parse_with(&Registry::default(), name, text, settings)
+    }
+
+    pub(crate) fn parse_with(
+        registry: &Registry,
+        name: &str,
+        text: &str,
+        settings: &[String],
+    ) -> Result<Self, Diagnostics> {
+        let mut document = Document::parse(name, text)?;
+        document.registry = registry.clone();
         let settings: Vec<Setting> =
             settings.iter().map(|text| Setting::read(text)).collect::<Result<_, _>>()?;
         Self::of(document, &settings)
