@@ -115,7 +115,7 @@ impl<M: CongestionControl> Play<M> {
     }
 
     fn run(&mut self) -> Result<(), Broken> {
-        self.call("init", |module, window, ack| module.init(window, ack))?;
+        self.call("init", M::init)?;
         self.call("asked", |module, window, _| {
             (module.needs_ecn(), module.has_cong_control(), module.sndbuf_expand(), window.snd_cwnd)
         })?;
