@@ -68,6 +68,9 @@ pub fn option(level: i32, name: i32, value: &OptionValue) -> Vec<u8> {
         OptionValue::CcInfo(CcInfo::Bbr { bw, min_rtt, pacing_gain, cwnd_gain }) => {
             fields.u64s(&[*bw]).u32s(&[*min_rtt, *pacing_gain, *cwnd_gain]).take()
         }
+        OptionValue::CcInfo(CcInfo::Vegas { enabled, rttcnt, rtt, minrtt }) => {
+            fields.u32s(&[*enabled, *rttcnt, *rtt, *minrtt]).take()
+        }
         OptionValue::MemInfo(values) => fields.u32s(values).take(),
     }
 }

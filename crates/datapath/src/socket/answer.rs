@@ -93,6 +93,17 @@ pub enum CcInfo {
         /// `bbr_cwnd_gain`, in 1/256.
         cwnd_gain: u32,
     },
+    /// `struct tcpvegas_info`.
+    Vegas {
+        /// `tcpv_enabled`.
+        enabled: u32,
+        /// `tcpv_rttcnt`.
+        rttcnt: u32,
+        /// `tcpv_rtt`, µs.
+        rtt: u32,
+        /// `tcpv_minrtt`, µs.
+        minrtt: u32,
+    },
 }
 
 impl From<cc::CcInfo> for CcInfo {
@@ -110,6 +121,12 @@ impl From<cc::CcInfo> for CcInfo {
                 min_rtt: info.min_rtt_us,
                 pacing_gain: info.pacing_gain,
                 cwnd_gain: info.cwnd_gain,
+            },
+            cc::CcInfo::Vegas(info) => Self::Vegas {
+                enabled: info.enabled.into(),
+                rttcnt: info.rtt_count,
+                rtt: info.rtt,
+                minrtt: info.min_rtt,
             },
         }
     }

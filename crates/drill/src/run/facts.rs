@@ -129,6 +129,12 @@ fn cc_info(info: CcInfo, facts: &mut Facts) {
             facts.insert("bbr_pacing_gain", pacing_gain.into());
             facts.insert("bbr_cwnd_gain", cwnd_gain.into());
         }
+        CcInfo::Vegas { enabled, rttcnt, rtt, minrtt } => {
+            facts.insert("tcpv_enabled", enabled.into());
+            facts.insert("tcpv_rttcnt", rttcnt.into());
+            facts.insert("tcpv_rtt", rtt.into());
+            facts.insert("tcpv_minrtt", minrtt.into());
+        }
     }
 }
 

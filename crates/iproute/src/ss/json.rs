@@ -32,6 +32,14 @@ pub fn json(socket: &SocketView) -> Value {
                 "cwnd_gain": f64::from(bbr.cwnd_gain) / 256.0,
             });
         }
+        Some(CcInfo::Vegas(vegas)) => {
+            value["vegas"] = json!({
+                "enabled": vegas.enabled,
+                "rtt_count": vegas.rtt_count,
+                "rtt_us": vegas.rtt,
+                "min_rtt_us": vegas.min_rtt,
+            });
+        }
     }
     value
 }

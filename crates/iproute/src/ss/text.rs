@@ -116,6 +116,8 @@ fn congestion_module(line: &mut Words<'_>, socket: &SocketView) {
             }
             line.more(format_args!(")"));
         }
+        // ss(8) has no words for it.
+        Some(CcInfo::Vegas(_)) => {}
     }
 }
 

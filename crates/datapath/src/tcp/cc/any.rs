@@ -1,8 +1,8 @@
 //! The modules there are: by name, and behind one type.
 
 use super::{
-    Ack, AckSample, Bbr, Bbr3, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, Guest,
-    LostPacket, RateSample, Reno, Window, dctcp, guest,
+    Ack, AckSample, Bbr, Bbr3, Bic, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, Guest,
+    HighSpeed, LostPacket, RateSample, Reno, Scalable, Vegas, Veno, Window, dctcp, guest,
 };
 use crate::tcp::TcpConfig;
 use crate::trace::CaState;
@@ -21,13 +21,34 @@ pub enum Algorithm {
     Bbr,
     /// BBR version 3 by draft-ietf-ccwg-bbr.
     Bbr3,
+    /// BIC, before CUBIC.
+    Bic,
+    /// RFC 3649.
+    HighSpeed,
+    /// Scalable TCP.
+    Scalable,
+    /// TCP Vegas.
+    Vegas,
+    /// TCP Veno.
+    Veno,
     /// A library user's own.
     Guest(Guest),
 }
 
 impl Algorithm {
     /// Every algorithm of the product, as `tcp_available_congestion_control` lists them.
-    pub const ALL: [Self; 5] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr, Self::Bbr3];
+    pub const ALL: [Self; 10] = [
+        Self::Reno,
+        Self::Cubic,
+        Self::Dctcp,
+        Self::Bbr,
+        Self::Bbr3,
+        Self::Bic,
+        Self::HighSpeed,
+        Self::Scalable,
+        Self::Vegas,
+        Self::Veno,
+    ];
 
     /// The kernel's name, or the user's.
     pub fn name(self) -> &'static str {
@@ -37,6 +58,11 @@ impl Algorithm {
             Self::Dctcp => "dctcp",
             Self::Bbr => "bbr",
             Self::Bbr3 => "bbr3",
+            Self::Bic => "bic",
+            Self::HighSpeed => "highspeed",
+            Self::Scalable => "scalable",
+            Self::Vegas => "vegas",
+            Self::Veno => "veno",
             Self::Guest(guest) => guest.name(),
         }
     }
@@ -69,6 +95,16 @@ pub enum AnyCongestionControl {
     Bbr(Bbr),
     /// BBR version 3.
     Bbr3(Box<Bbr3>),
+    /// BIC.
+    Bic(Bic),
+    /// HighSpeed TCP.
+    HighSpeed(HighSpeed),
+    /// Scalable TCP.
+    Scalable(Scalable),
+    /// Vegas.
+    Vegas(Vegas),
+    /// Veno.
+    Veno(Veno),
     /// A library user's own.
     Guest(Guest, guest::BoxedModule),
     /// What tests put in, to see what a module is told and may do.
@@ -85,6 +121,11 @@ macro_rules! dispatch {
             Self::DctcpReno($module) => $body,
             Self::Bbr($module) => $body,
             Self::Bbr3($module) => $body,
+            Self::Bic($module) => $body,
+            Self::HighSpeed($module) => $body,
+            Self::Scalable($module) => $body,
+            Self::Vegas($module) => $body,
+            Self::Veno($module) => $body,
             Self::Guest(_, $module) => $body,
             #[cfg(test)]
             Self::Test($module) => $body,
@@ -104,6 +145,11 @@ impl AnyCongestionControl {
             Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
             Algorithm::Bbr => Self::Bbr(Bbr::new(config.bbr)),
             Algorithm::Bbr3 => Self::Bbr3(Box::default()),
+            Algorithm::Bic => Self::Bic(Bic::default()),
+            Algorithm::HighSpeed => Self::HighSpeed(HighSpeed::default()),
+            Algorithm::Scalable => Self::Scalable(Scalable),
+            Algorithm::Vegas => Self::Vegas(Vegas::default()),
+            Algorithm::Veno => Self::Veno(Veno::default()),
             Algorithm::Guest(guest) => Self::Guest(guest, guest.make()),
         }
     }
@@ -116,6 +162,11 @@ impl AnyCongestionControl {
             Self::Dctcp(_) | Self::DctcpReno(_) => Algorithm::Dctcp,
             Self::Bbr(_) => Algorithm::Bbr,
             Self::Bbr3(_) => Algorithm::Bbr3,
+            Self::Bic(_) => Algorithm::Bic,
+            Self::HighSpeed(_) => Algorithm::HighSpeed,
+            Self::Scalable(_) => Algorithm::Scalable,
+            Self::Vegas(_) => Algorithm::Vegas,
+            Self::Veno(_) => Algorithm::Veno,
             Self::Guest(guest, _) => Algorithm::Guest(*guest),
             #[cfg(test)]
             Self::Test(_) => Algorithm::Reno,

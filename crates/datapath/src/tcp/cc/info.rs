@@ -2,6 +2,7 @@
 
 use super::bbr::BbrInfo;
 use super::dctcp::DctcpInfo;
+use super::vegas::VegasInfo;
 
 /// A module's information (`union tcp_cc_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,14 +11,18 @@ pub enum CcInfo {
     Dctcp(DctcpInfo),
     /// `struct tcp_bbr_info`.
     Bbr(BbrInfo),
+    /// `struct tcpvegas_info`.
+    Vegas(VegasInfo),
 }
 
 impl CcInfo {
-    /// The attribute's number in an inet_diag answer (`INET_DIAG_DCTCPINFO`, `INET_DIAG_BBRINFO`).
+    /// The attribute's number in an inet_diag answer (`INET_DIAG_DCTCPINFO`, `INET_DIAG_BBRINFO`,
+    /// `INET_DIAG_VEGASINFO`).
     pub const fn attribute(&self) -> u16 {
         match self {
             Self::Dctcp(_) => 9,
             Self::Bbr(_) => 16,
+            Self::Vegas(_) => VEGASINFO,
         }
     }
 
@@ -26,6 +31,7 @@ impl CcInfo {
         match self {
             Self::Dctcp(info) => info.to_bytes().to_vec(),
             Self::Bbr(info) => info.to_bytes().to_vec(),
+            Self::Vegas(info) => info.to_bytes().to_vec(),
         }
     }
 
@@ -33,7 +39,9 @@ impl CcInfo {
     /// n. DCTCP and BBR answer to `INET_DIAG_VEGASINFO` (3) as well, since the field has eight bits.
     pub const fn is_asked_for(&self, idiag_ext: u8) -> bool {
         match self {
-            Self::Dctcp(_) | Self::Bbr(_) => idiag_ext & (1 << (VEGASINFO - 1)) != 0,
+            Self::Dctcp(_) | Self::Bbr(_) | Self::Vegas(_) => {
+                idiag_ext & (1 << (VEGASINFO - 1)) != 0
+            }
         }
     }
 }

@@ -10,27 +10,37 @@
 mod any;
 pub mod bbr;
 mod bbr3;
+mod bic;
 mod cube_root;
 mod cubic;
 pub mod dctcp;
 mod guest;
+mod highspeed;
 mod hystart;
 mod info;
 pub mod laws;
 #[cfg(test)]
 pub(crate) mod rate_based;
 mod reno;
+mod scalable;
+pub mod vegas;
+mod veno;
 mod window;
 
 pub use super::rate::RateSample;
 pub use any::{Algorithm, AnyCongestionControl};
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
+pub use bic::Bic;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use guest::{BoxedModule, Guest, GuestError};
+pub use highspeed::HighSpeed;
 pub use info::CcInfo;
 pub use reno::Reno;
+pub use scalable::Scalable;
+pub use vegas::Vegas;
+pub use veno::Veno;
 pub use window::{INFINITE_SSTHRESH, Window};
 
 use crate::packet::seq::Seq;
