@@ -2,6 +2,7 @@
 
 use super::{Broken, ObservedFlow, after};
 use crate::oracle::frame::{Segment, flag};
+use crate::oracle::outgoing::Outgoing;
 
 impl ObservedFlow {
     /// The host has sent a segment with this codepoint. `classic`: ECN can only be that of RFC 3168.
@@ -44,6 +45,11 @@ impl ObservedFlow {
             self.taken.sent(segment, reached, self.offered.window_of(segment))?;
             if self.in_pieces {
                 // A closed window may have left in pieces.
+                self.offered.forget();
+            }
+            let fin_is_acked = |out: &Outgoing| out.fin.is_some_and(|fin| after(out.acked, fin));
+            if self.offered.scale() == 0 && self.present().is_some_and(fin_is_acked) {
+                // Of a window without scale, a TIME-WAIT socket tells the lower 16 bits.
                 self.offered.forget();
             }
             self.offered.sent(segment, reached, of_fin)?;
