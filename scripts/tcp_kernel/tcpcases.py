@@ -106,7 +106,7 @@ def one(seed, ccs):
         case["tcS"] = [FQ]
     s = []
     for p, words in [(0.1, "tcp_sack=0"), (0.08, "tcp_timestamps=0"), (0.06, "tcp_ecn=1"), (0.05, "tcp_recovery=0"), (0.05, "tcp_early_retrans=0"), (0.05, "tcp_slow_start_after_idle=0"),
-                     (0.05, "tcp_no_ssthresh_metrics_save=0"), (0.04, "tcp_min_tso_segs=4"), (0.05, "tcp_wmem=4096 16384 %d" % r.choice([32768, 131072, 1048576])), (0.04, "tcp_notsent_lowat=16384")]:
+                     (0.04, "tcp_min_tso_segs=4"), (0.05, "tcp_wmem=4096 16384 %d" % r.choice([32768, 131072, 1048576])), (0.04, "tcp_notsent_lowat=16384")]:
         if r.random() < p:
             s.append("net.ipv4." + words)
     case["sysS"] = s
