@@ -7,7 +7,7 @@ RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --r
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint docs unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so live-test live-bench licences mutants coverage bench clean
+  conformance-so live-test live-bench wheel python-test licences mutants coverage bench clean
 
 all:
 	$(RELEASE) -p ackwright
@@ -17,7 +17,7 @@ demo: all
 
 # Prints the time of each step, and what was skipped here and why.
 test:
-	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance live-test licences
+	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance live-test python-test licences
 
 # What tests need beyond Rust and Python.
 needs:
@@ -36,7 +36,7 @@ docs:
 	  $(CARGO) doc --workspace --no-deps --locked --quiet
 
 unit:
-	FLENT=$(CURDIR)/.venv/bin/flent $(CARGO) test --workspace --locked
+	FLENT=$(CURDIR)/.venv/bin/flent PERFETTO=$(CURDIR)/.venv/bin/python $(CARGO) test --workspace --locked
 
 # The swarm tester's fixed seeds, optimised and with every assertion on (docs/TESTING.md).
 swarm:
@@ -74,14 +74,26 @@ conformance-so:
 	$(RELEASE) -p ackwright -p ackwright-drill-so
 	scripts/conformance_so.py $(PACKETDRILL) $(SCRIPTS)
 
-# Real packets of real programs through `ackwright shape`, in namespaces of its own (root, or unprivileged
-# user namespaces): docs/live.md.
+# Real packets of real programs through `ackwright shape`, and the kernel's TCP against ours, in namespaces of
+# their own (root, or unprivileged user namespaces): docs/live.md.
 live-test: all
 	scripts/live_test.py $(BIN)
+	scripts/endpoint_test.py $(BIN)
 
-# The longer figures: rates through CAKE, latency under load beside the kernel's tbf.
+# The longer figures: rates through CAKE, latency under load beside the kernel's tbf; our TCP beside the
+# kernel's and smoltcp's.
 live-bench: all
 	scripts/live_bench.py $(BIN)
+	scripts/endpoint_bench.py $(BIN)
+	cargo bench -p ackwright-live --bench tcp
+
+# The Python package as it is given out, into target/wheels: docs/python.md.
+wheel:
+	scripts/python.py wheel
+
+# The package in an environment of its own below target/: tests, every example, the notebooks, types.
+python-test:
+	scripts/python.py test
 
 licences:
 	python3 scripts/licences.py

@@ -1,11 +1,15 @@
 #!/bin/bash
-# Installs what some tests need beyond Rust and Python: flent into .venv, and ip(8) and iperf3 where we are
+# Installs what some tests need beyond Rust and Python: flent and perfetto into .venv, and ip(8) and iperf3 where we are
 # root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 if [ ! -x .venv/bin/flent ]; then
   python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check flent==2.3.0 numpy==2.3.4 ||
     echo "flent could not be installed"
+fi
+if ! .venv/bin/python -c 'import perfetto.trace_processor' 2>/dev/null; then
+  [ -x .venv/bin/pip ] || python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check perfetto==0.59.1 || echo "perfetto could not be installed"
 fi
 install() {
   command -v "$1" >/dev/null && return

@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicBool;
 
 use datapath::units::Rate;
-use lab::replay::{Options, Select, replay};
+use lab::replay::{Files, Options, Select, replay};
 use lab::run::Silent;
 use libfuzzer_sys::fuzz_target;
 
@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let file = std::env::temp_dir().join(format!("ackwright-fuzz-{}.pcap", std::process::id()));
     std::fs::write(&file, capture).expect("room for a small file");
-    if let Ok(report) = replay(&file, &options, None, &Silent, &AtomicBool::new(false)) {
+    if let Ok(report) = replay(&file, &options, Files::default(), &Silent, &AtomicBool::new(false)) {
         assert!(!report.to_json().is_null(), "a replayed capture has a report");
     }
 });

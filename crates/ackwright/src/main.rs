@@ -67,6 +67,12 @@ enum Command {
     /// Ask or change a running `shape`: tc commands, statistics, stop.
     #[cfg(target_os = "linux")]
     Ctl(cmd::ctl::Args),
+    /// Measure rates with iperf3's protocol: our TCP on a TUN device, a real iperf3 at the other end.
+    #[cfg(target_os = "linux")]
+    Iperf(cmd::iperf::Args),
+    /// Pass TCP connections on: our TCP on one side, the kernel's on the other.
+    #[cfg(target_os = "linux")]
+    Proxy(cmd::proxy::Args),
 }
 
 fn main() -> ExitCode {
@@ -89,6 +95,10 @@ fn main() -> ExitCode {
         Command::Shape(args) => cmd::shape::run(&args),
         #[cfg(target_os = "linux")]
         Command::Ctl(args) => cmd::ctl::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Iperf(args) => cmd::iperf::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Proxy(args) => cmd::proxy::run(&args),
     };
     match done {
         Ok(code) => code,

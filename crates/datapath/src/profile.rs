@@ -96,6 +96,9 @@ pub struct Profile {
     /// Segments that reach beyond the window, or that the buffer cannot hold, are refused unless
     /// nothing waits to be read (since 6.17).
     pub strict_receive_window: bool,
+    /// A reset of a half-open connection has to be in its exact place, whatever it acknowledges; one
+    /// elsewhere in the window is challenged (RFC 5961 section 3.2 in `tcp_check_req`, 7.x).
+    pub challenges_requests: bool,
     /// The receive buffer grows for what lies beyond a hole as well (6.18 and later).
     pub right_sizes_holes: bool,
     /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT, and the timer may be 10 µs late
@@ -153,6 +156,7 @@ impl Profile {
             tso_autosize: true,
             small_queues: true,
             strict_receive_window: true,
+            challenges_requests: true,
             always_rack: true,
             rmem_max: 4 << 20,
             compresses_longer: true,
@@ -177,6 +181,7 @@ impl Profile {
         Self {
             name: "linux-6.18",
             fin_exempt_from_cwnd: true,
+            challenges_requests: false,
             compresses_longer: false,
             ..Self::linux_7()
         }

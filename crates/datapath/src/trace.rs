@@ -2,6 +2,7 @@
 //! tracepoint names. Tests, pcapng comments, `--explain` and plots read the same stream.
 
 use crate::packet::seq::Seq;
+use core::net::SocketAddr;
 
 /// State of the congestion machine (`enum tcp_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -108,4 +109,99 @@ pub enum EventKind {
         /// Highest sequence number when it was sent.
         tlp_high_seq: Seq,
     },
+    /// Where a connection stands after something has happened to it (`tcp:tcp_probe`), if that
+    /// differs from what was told of it last.
+    Probe(Probe),
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Own end.
+    pub local: SocketAddr,
+    /// The peer's end.
+    pub remote: SocketAddr,
+    /// What keeps it from sending more.
+    pub limit: Limit,
+    /// State of the congestion machine.
+    pub ca_state: CaState,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// Slow start threshold, segments.
+    pub snd_ssthresh: u32,
+    /// Segments in flight (`tcp_packets_in_flight`).
+    pub in_flight: u32,
+    /// Payload of a full segment, bytes.
+    pub mss: u32,
+    /// Oldest byte that is not acknowledged.
+    pub snd_una: Seq,
+    /// The next byte to be sent.
+    pub snd_nxt: Seq,
+    /// The peer's window, bytes.
+    pub snd_wnd: u32,
+    /// Smoothed RTT, µs; 0 before the first sample.
+    pub srtt_us: u32,
+    /// Lowest RTT, µs; all bits before the first sample.
+    pub min_rtt_us: u32,
+    /// Pacing rate, byte/s; all bits: none.
+    pub pacing_rate: u64,
+}
+
+/// What keeps a connection from sending more at a moment. [`Limit::ReceiveWindow`] and
+/// [`Limit::SendBuffer`] are the kernel's `TCP_CHRONO_RWND_LIMITED` and `TCP_CHRONO_SNDBUF_LIMITED`;
+/// the others divide what it calls busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Limit {
+    /// The connection is not established yet.
+    Handshake,
+    /// Nothing that could be sent has been written.
+    Application,
+    /// All that was written is in flight, and the send buffer has no room for more.
+    SendBuffer,
+    /// The peer's window is full.
+    ReceiveWindow,
+    /// The congestion window is full.
+    Cwnd,
+    /// The next segment is not due yet by the pacing rate.
+    Pacing,
+    /// Enough lies in the queues below the socket (TCP Small Queues).
+    SmallQueue,
+    /// Losses are being repaired (states Recovery and Loss).
+    Recovery,
+    /// Less than a segment is there to send, and it waits for more (Nagle).
+    Batching,
+    /// Our side is closed, and nothing is left to send.
+    Closed,
+}
+
+impl Limit {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 10] = [
+        Self::Handshake,
+        Self::Application,
+        Self::SendBuffer,
+        Self::ReceiveWindow,
+        Self::Cwnd,
+        Self::Pacing,
+        Self::SmallQueue,
+        Self::Recovery,
+        Self::Batching,
+        Self::Closed,
+    ];
+
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::Application => "application",
+            Self::SendBuffer => "send buffer",
+            Self::ReceiveWindow => "receive window",
+            Self::Cwnd => "cwnd",
+            Self::Pacing => "pacing",
+            Self::SmallQueue => "small queue",
+            Self::Recovery => "recovery",
+            Self::Batching => "batching",
+            Self::Closed => "closed",
+        }
+    }
 }

@@ -8,12 +8,13 @@ use core::net::{IpAddr, SocketAddr};
 use datapath::fib::{Prefix, Route};
 use datapath::host::{Host, Offloads, PortConfig};
 use datapath::node::{Poll as Said, Port, Rx};
-use datapath::packet::{LinkHeader, Packet};
+use datapath::packet::{GsoType, LinkHeader, Packet};
 use datapath::qdisc::Sched;
 use datapath::qdisc::fifo::PfifoFast;
 use datapath::rng::Rng;
 use datapath::socket::{Call, Errno, Fd, Return, Sockets, Syscall};
 use datapath::tcp::config::SysctlError;
+use datapath::trace::Event;
 use datapath::units::Instant;
 use iproute::ip::{Ip, IpError};
 use iproute::tc::{Device, parse_qdisc};
@@ -36,6 +37,9 @@ pub struct Kernel {
     pub sent: VecDeque<(Instant, Packet)>,
     /// Every packet that crossed the interface, and when.
     pub seen: Vec<(Direction, Instant, Packet)>,
+    /// What the host's TCP told, if it is asked to ([`Host::set_tracing`]): when, after how many of
+    /// the packets, and what.
+    pub told: Vec<(Instant, usize, Event)>,
     /// Names and values of settings that were written and are only kept.
     kept: BTreeMap<String, String>,
     /// Counters at the last `nstat`.
@@ -80,6 +84,7 @@ impl Kernel {
             now,
             sent: VecDeque::new(),
             seen: Vec::new(),
+            told: Vec::new(),
             kept: BTreeMap::new(),
             nstat: BTreeMap::new(),
             port,
@@ -148,7 +153,8 @@ impl Kernel {
         loop {
             match self.host.poll(self.now, &mut place) {
                 Said::Send { port, .. } => self.send(port, place.take()),
-                Said::Drop(_) | Said::Ready(_) | Said::Event(_) => {}
+                Said::Event(event) => self.told.push((self.now, self.seen.len(), *event)),
+                Said::Drop(_) | Said::Ready(_) => {}
                 Said::Idle(_) => return,
             }
         }
@@ -160,8 +166,17 @@ impl Kernel {
             Some(tunnel) => tunnel.wrap(&packet),
             None => packet,
         };
-        self.seen.push((Direction::Outbound, self.now, packet.clone()));
-        self.sent.push_back((self.now, packet));
+        // tun0 cannot cut what carries ACE: the stack does it (`NETIF_F_GSO_ACCECN`).
+        let cut = packet.gso_type.contains(GsoType::ACC_ECN) && packet.meta.gso_size > 0;
+        if cut {
+            for segment in packet.segment() {
+                self.seen.push((Direction::Outbound, self.now, segment.clone()));
+                self.sent.push_back((self.now, segment));
+            }
+        } else {
+            self.seen.push((Direction::Outbound, self.now, packet.clone()));
+            self.sent.push_back((self.now, packet));
+        }
         self.host.credit(self.now, port);
     }
 

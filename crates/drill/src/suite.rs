@@ -171,12 +171,23 @@ pub fn run_all(
     plan: &Plan,
     progress: impl Fn(&Report) + Sync,
 ) -> io::Result<Vec<Report>> {
-    let mut texts = Vec::new();
+    let texts: Vec<String> = files.iter().map(File::text).collect::<io::Result<_>>()?;
+    run_texts(files, &texts, plan, progress)
+}
+
+/// The same where the scripts have been read already: one text for each file.
+///
+/// # Errors
+/// When threads cannot be started.
+pub fn run_texts(
+    files: &[File],
+    texts: &[String],
+    plan: &Plan,
+    progress: impl Fn(&Report) + Sync,
+) -> io::Result<Vec<Report>> {
     let mut jobs = Vec::new();
-    for (index, file) in files.iter().enumerate() {
-        let text = file.text()?;
-        jobs.extend(plan.jobs_of(index, file, &text));
-        texts.push(text);
+    for (index, (file, text)) in files.iter().zip(texts).enumerate() {
+        jobs.extend(plan.jobs_of(index, file, text));
     }
     let one = |job: &Job| {
         let file = &files[job.file];
@@ -205,6 +216,7 @@ fn skipped(pos: Pos, because: String) -> RunReport {
     RunReport {
         verdict: Verdict::Skip { pos, because },
         packets: Vec::new(),
+        events: Vec::new(),
         log: Vec::new(),
         warnings: Vec::new(),
     }
@@ -228,6 +240,7 @@ fn failed(pos: Pos, field: &str, reason: String) -> RunReport {
     RunReport {
         verdict: Verdict::Fail(Box::new(failure)),
         packets: Vec::new(),
+        events: Vec::new(),
         log: Vec::new(),
         warnings: Vec::new(),
     }

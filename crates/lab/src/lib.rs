@@ -5,6 +5,7 @@
 //! | [`plan`] | an experiment file, read and checked |
 //! | [`sweep`] | the grid of points, and what repetitions draw |
 //! | [`run`] | runs: worlds built, run side by side, measured |
+//! | [`Registry`] | what a library user adds to the words of experiment files |
 //! | [`results`], [`stats`] | what runs leave behind, and its summary over repetitions |
 //! | [`store`], [`output`] | files: summaries, Parquet, captures |
 //! | [`published`], [`reproduce`] | published experiments: their figures, and ours beside them |
@@ -16,6 +17,7 @@
 //! | [`ecmp`] | what-if: load per next hop, what moves when one fails |
 //! | [`mod@bench`] | speed |
 //! | [`replay`] | captures through qdiscs, and what ACK filters would drop of them |
+//! | [`trace`] | what a run did, for Perfetto, for qvis, and as text |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
 pub mod bench;
@@ -28,6 +30,7 @@ pub mod output;
 pub mod plan;
 pub mod plot;
 pub mod published;
+mod registry;
 pub mod replay;
 pub mod report;
 pub mod reproduce;
@@ -37,4 +40,7 @@ pub mod shared_fib;
 pub mod stats;
 pub mod store;
 pub mod sweep;
+pub mod trace;
 pub mod vectors;
+
+pub use registry::Registry;

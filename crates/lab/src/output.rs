@@ -4,7 +4,7 @@ mod against;
 mod over_time;
 pub(crate) mod record;
 mod shares;
-mod tables;
+pub mod tables;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

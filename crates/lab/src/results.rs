@@ -6,6 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::run::SocketDump;
 use crate::stats::Summary;
+use crate::trace::eyes::Explained;
 
 /// One number that a run gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,6 +177,8 @@ pub struct RunResult {
     pub virtual_ns: u64,
     /// What `ss` showed when it was asked for.
     pub sockets: Vec<SocketDump>,
+    /// The stories of the flows that were to be explained.
+    pub explained: Vec<Explained>,
 }
 
 /// What `tc` shows of a port.

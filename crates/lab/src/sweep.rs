@@ -50,7 +50,7 @@ impl Axis {
     ///
     /// # Errors
     /// When an axis of named cases has no such case: what is wrong, and what would be right.
-    pub(crate) fn pin(&mut self, label: &str) -> Result<(), (String, Option<String>)> {
+    pub(crate) fn pin(&mut self, label: &str, at: &Origin) -> Result<(), (String, Option<String>)> {
         let bare = label.trim_matches('"');
         if let Some(step) = self.steps.iter().find(|(known, _)| known == bare) {
             self.steps = vec![step.clone()];
@@ -61,12 +61,11 @@ impl Axis {
             let help = suggest(bare, self.steps.iter().map(|(label, _)| label.as_str()));
             return Err((format!("the axis \"{}\" has no case \"{bare}\"", self.name), help));
         }
-        let at = Origin::Override(format!("--set {}={label}", self.name));
         let kind = match bare.parse() {
             Ok(number) => Kind::Int(number),
             Err(_) => Kind::Text(bare.into()),
         };
-        let value = Value { path: self.name.clone(), node: Node { kind, at } };
+        let value = Value { path: self.name.clone(), node: Node { kind, at: at.clone() } };
         self.steps = vec![(bare.into(), vec![value])];
         Ok(())
     }

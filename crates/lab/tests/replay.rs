@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use datapath::qdisc::cake::{AckFilter, AckRule};
 use lab::plan::Experiment;
 use lab::replay::acks::{self, AckFate, End, FILTERS};
-use lab::replay::{self, Error, Options, Report, Select};
+use lab::replay::{self, Error, Files, Options, Report, Select};
 use lab::run::{self, Silent};
 use lab::store::Store;
 use pcap::{Interface, LinkType, Reader, Record, Writer};
@@ -56,7 +56,8 @@ fn options(qdisc: &str) -> Options {
 }
 
 fn replayed(capture: &Path, options: &Options, out: Option<&Path>) -> Result<Report, Error> {
-    replay::replay(capture, options, out, &Silent, &AtomicBool::new(false))
+    let files = Files { out, trace: None };
+    replay::replay(capture, options, files, &Silent, &AtomicBool::new(false))
 }
 
 fn records(path: &Path) -> Vec<Record> {

@@ -5,14 +5,16 @@
 //! |---|---|
 //! | [`device`] | packet sockets, TUN/TAP, capture files |
 //! | [`drive`] | the loop that turns a bridge by the law of the datapath |
+//! | [`endpoint`] | a TCP stack of ours on a TUN device, and its sockets |
 //! | [`open`] | devices by their names, and what can be wrong with them |
+//! | [`proxy`] | TCP that ends in our stack on one side, in the kernel's on the other |
 //! | [`fail`] | what becomes of traffic when we are gone |
 //! | [`commands`] | `tc` at run time |
 //! | [`control`] | the socket by which commands come |
 //! | [`account`] | what was taken in, and what became of it |
 //! | `sys` | system calls, and all `unsafe` |
 //!
-//! One thread, one loop, no locks. docs/live.md has limits and figures.
+//! `drive` is one thread, one loop, no locks; `endpoint` has one lock for each stack. docs/live.md has limits and figures.
 
 #[cfg(target_os = "linux")]
 pub mod account;
@@ -27,8 +29,12 @@ pub mod device;
 #[cfg(target_os = "linux")]
 pub mod drive;
 #[cfg(target_os = "linux")]
+pub mod endpoint;
+#[cfg(target_os = "linux")]
 pub mod fail;
 #[cfg(target_os = "linux")]
 pub mod open;
+#[cfg(target_os = "linux")]
+pub mod proxy;
 #[cfg(target_os = "linux")]
 mod sys;

@@ -388,9 +388,8 @@ impl Drop for Leaves<'_> {
 /// Where all threads meet again and again.
 struct Meeting {
     threads: usize,
-    /// How often a thread that waits looks before it gives its core up, and how often it does that
-    /// before it sleeps.
-    looks: (u32, u32),
+    /// How often a thread that waits looks before it sleeps.
+    looks: u32,
     arrived: AtomicUsize,
     /// How often all have met.
     round: AtomicU32,
@@ -400,10 +399,9 @@ struct Meeting {
     woken: Condvar,
 }
 
-/// About as long as a change of threads takes.
-const LOOKS: u32 = 500;
-/// Then whoever has the core next may have to be waited for.
-const YIELDS: u32 = 50;
+/// About as long as it takes to wake a thread. Longer would be in vain, and giving the processor up
+/// in between may cost a whole turn of everything else that runs on the machine.
+const LOOKS: u32 = 2_000;
 
 impl Meeting {
     fn new(threads: usize) -> Self {
@@ -413,7 +411,7 @@ impl Meeting {
         let cores = *CORES;
         Self {
             threads,
-            looks: if threads > cores { (0, YIELDS) } else { (LOOKS, YIELDS) },
+            looks: if threads > cores { 0 } else { LOOKS },
             arrived: AtomicUsize::new(0),
             round: AtomicU32::new(0),
             sleepers: AtomicUsize::new(0),
@@ -441,12 +439,11 @@ impl Meeting {
     }
 
     fn wait(&self, round: u32) {
-        let (looks, yields) = self.looks;
-        for look in 0..looks + yields {
+        for _ in 0..self.looks {
             if self.is_over(round) {
                 return;
             }
-            if look < looks { spin_loop() } else { thread::yield_now() }
+            spin_loop();
         }
         let mut asleep = lock(&self.asleep);
         self.sleepers.fetch_add(1, Ordering::SeqCst);

@@ -5,14 +5,17 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use drill::ast::Flag;
+use datapath::units::Instant;
+use drill::ast::{Direction, Flag};
+use drill::harness::START;
 use drill::report;
-use drill::run::Verdict;
+use drill::run::{RunReport, Verdict};
 use drill::settings::{IpVersion, Settings, command_line_flag};
 use drill::suite::{self, Plan, Report};
 use drill::{capture, show};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::store::{self, STANDARD_OUTPUT, Store};
+use lab::store::{self, Pending, STANDARD_OUTPUT, Store};
+use lab::trace::host::{self, Moment};
 
 use super::{Failure, Outcome, print, print_json, refuse_overwriting};
 
@@ -23,6 +26,8 @@ Examples:
   ackwright drill conformance/tcp
   ackwright drill ~/packetdrill/gtests/net/tcp --ip-version all --json
   ackwright drill my.pkt -v --pcap out
+  ackwright drill my.pkt --explain
+  ackwright drill my.pkt --trace out                # FILE.pftrace for ui.perfetto.dev
 
 packetdrill's own spellings (--ip_version, --tolerance_usecs, -D NAME=VALUE, …) are taken as well.
 Exit code 1 if any script fails. docs/drill.md describes the language.")]
@@ -51,6 +56,13 @@ pub struct Args {
     /// Write a pcapng of every run into this folder
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
+    /// Print the packets of each connection, with state, window and events between them, and what
+    /// kept it from being faster
+    #[arg(long, conflicts_with_all = ["json", "tap"])]
+    explain: bool,
+    /// Write a trace of every run into this folder, for ui.perfetto.dev
+    #[arg(long, value_name = "DIR")]
+    trace: Option<PathBuf>,
     /// Times may be off by this many µs (default 4000)
     #[arg(long, alias = "tolerance_usecs", value_name = "N")]
     tolerance_usecs: Option<String>,
@@ -153,7 +165,11 @@ pub fn run(args: &Args) -> Outcome {
         .map_err(|error| Failure::Usage(error.to_string()))?;
     bar.finish_and_clear();
     if let Some(folder) = &args.pcap {
-        write_captures(folder, &reports)?;
+        write_files(folder, &reports, "pcapng", |to, report| capture::write(to, &report.outcome))?;
+    }
+    if let Some(folder) = &args.trace {
+        let write = |to, report: &Report| host::trace(to, &report.name, moments(report));
+        write_files(folder, &reports, "pftrace", write)?;
     }
     if let Some(path) = &args.junit {
         store::replace(path, report::junit(&reports).as_bytes())?;
@@ -165,6 +181,12 @@ pub fn run(args: &Args) -> Outcome {
     } else if args.tap {
         print(&report::tap(&reports))?;
     } else {
+        if args.explain {
+            for report in reports.iter().filter(|report| !report.outcome.packets.is_empty()) {
+                print(&format!("{} ({})", report.name, report.version))?;
+                print(&host::explain(moments(report)))?;
+            }
+        }
         if args.verbose > 0 {
             print(&told(&reports, args.verbose))?;
         }
@@ -271,7 +293,13 @@ fn dry_run(files: &[suite::File], plan: &Plan) -> Outcome {
     Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn write_captures(folder: &Path, reports: &[Report]) -> Result<(), Failure> {
+/// Writes a file for each run that had packets.
+fn write_files(
+    folder: &Path,
+    reports: &[Report],
+    ending: &str,
+    write: impl Fn(Pending, &Report) -> std::io::Result<Pending>,
+) -> Result<(), Failure> {
     let store = Store::create(folder)?;
     let captured: Vec<&Report> =
         reports.iter().filter(|report| !report.outcome.packets.is_empty()).collect();
@@ -279,13 +307,32 @@ fn write_captures(folder: &Path, reports: &[Report]) -> Result<(), Failure> {
     for (report, name) in
         captured.iter().zip(store::distinct_stems(names.iter().map(String::as_str)))
     {
-        let name = format!("{name}.pcapng");
+        let name = format!("{name}.{ending}");
         let path = folder.join(&name);
         let failed = |problem| store::Error { path: path.clone(), problem };
-        let pending = capture::write(store.begin(&name)?, &report.outcome).map_err(failed)?;
+        let pending = write(store.begin(&name)?, report).map_err(failed)?;
         pending.commit()?;
     }
     Ok(())
+}
+
+/// What a run's host did, in order, with times from the script's start.
+fn moments(report: &Report) -> impl Iterator<Item = (Instant, Moment<'_>)> {
+    let RunReport { packets, events, .. } = &report.outcome;
+    let mut all = Vec::with_capacity(packets.len() + events.len());
+    let mut events = events.iter().peekable();
+    for (index, (direction, at, packet)) in packets.iter().enumerate() {
+        while let Some((at, _, event)) = events.next_if(|(_, before, _)| *before <= index) {
+            all.push((*at, Moment::Event(event)));
+        }
+        let moment = match direction {
+            Direction::Inbound => Moment::Received(packet),
+            Direction::Outbound => Moment::Sent(packet),
+        };
+        all.push((*at, moment));
+    }
+    all.extend(events.map(|(at, _, event)| (*at, Moment::Event(event))));
+    all.into_iter().map(|(at, moment)| (Instant::ZERO + at.saturating_since(START), moment))
 }
 
 /// The script's name, with its folders, and the variant.

@@ -85,7 +85,8 @@ pub fn run(args: &Args) -> Outcome {
     }
     let flows = &input.flows;
     let load = ecmp::load(&ip.fib, flows);
-    let failures = failures(args, &ip, flows, &load)?;
+    let failures = ecmp::ask::failures(&args.fail, &ip, flows, &load)
+        .map_err(|problem| Failure::Usage(format!("--fail {problem}")))?;
     if let Some(file) = &args.regions {
         draw_regions(file, &ip, &flows[0], &failures)?;
     }
@@ -157,70 +158,9 @@ impl Args {
 }
 
 fn policy_of(word: &str) -> Result<Policy, Failure> {
-    let words = [
-        ("l3", Policy::L3),
-        ("l4", Policy::L4),
-        ("inner", Policy::Inner),
-        ("custom", Policy::Custom),
-    ];
-    let named = words.iter().find(|(name, _)| *name == word).map(|(_, policy)| *policy);
-    let numbered = || word.parse().ok().and_then(Policy::from_number);
-    named.or_else(numbered).ok_or_else(|| {
+    ecmp::ask::policy(word).ok_or_else(|| {
         Failure::Usage(format!("--policy {word}: it is 0 or l3, 1 or l4, 2 or inner, 3 or custom"))
     })
-}
-
-/// What each failure does.
-fn failures(
-    args: &Args,
-    ip: &Ip,
-    flows: &[FlowLoad],
-    load: &Load,
-) -> Result<Vec<Disruption>, Failure> {
-    let mut sets: Vec<Vec<u16>> = Vec::new();
-    if args.fail.is_empty() {
-        let mut ports: Vec<u16> = load.hops.iter().map(|hop| hop.hop.port).collect();
-        ports.dedup();
-        if ports.len() > 1 {
-            sets.extend(ports.into_iter().map(|port| vec![port]));
-        }
-    } else {
-        for hop in &args.fail {
-            sets.push(vec![port_of(hop, ip, load)?]);
-        }
-        if sets.len() > 1 {
-            sets.push(sets.concat());
-        }
-    }
-    Ok(sets.iter().map(|ports| ecmp::fail(&ip.fib, flows, ports)).collect())
-}
-
-/// The port that a device or a gateway stands for.
-fn port_of(hop: &str, ip: &Ip, load: &Load) -> Result<u16, Failure> {
-    if let Some(port) = ip.devices.port(hop) {
-        return Ok(port);
-    }
-    let named: Vec<String> = load
-        .hops
-        .iter()
-        .flat_map(|one| {
-            let gateway = one.hop.gateway.map(|gateway| gateway.to_string());
-            [Some(ip.devices.name(one.hop.port).to_owned()), gateway].into_iter().flatten()
-        })
-        .collect();
-    let of = load.hops.iter().find(|one| one.hop.gateway.is_some_and(|gw| gw.to_string() == hop));
-    let Some(found) = of else {
-        let help = lab::plan::suggest(hop, named.iter().map(String::as_str)).unwrap_or_default();
-        return Err(Failure::Usage(format!("--fail {hop}: no next hop is called so; {help}")));
-    };
-    let port = found.hop.port;
-    if load.hops.iter().any(|one| one.hop.port == port && one.hop != found.hop) {
-        let name = ip.devices.name(port);
-        return Err(Failure::Usage(format!(
-            "--fail {hop}: other next hops lie behind {name} too; say --fail {name}"
-        )));
-    }
-    Ok(port)
 }
 
 /// The routers one after the other, if there are several.

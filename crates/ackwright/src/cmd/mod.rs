@@ -8,11 +8,17 @@ pub mod ctl;
 pub mod drill;
 pub mod ecmp;
 pub mod ip;
+#[cfg(target_os = "linux")]
+pub mod iperf;
+#[cfg(target_os = "linux")]
+pub mod proxy;
 pub mod replay;
 pub mod reproduce;
 pub mod run;
 #[cfg(target_os = "linux")]
 pub mod shape;
+#[cfg(target_os = "linux")]
+mod stack;
 pub mod swarm;
 pub mod tc;
 pub mod vectors;

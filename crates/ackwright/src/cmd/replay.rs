@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use datapath::fib::Prefix;
 use datapath::units::Rate;
 use lab::plan::quantity;
-use lab::replay::{self, Error, Options, Select};
+use lab::replay::{self, Error, Files, Options, Select};
 use lab::store::STANDARD_OUTPUT;
 
 use super::{Failure, Outcome, print, print_json, refuse_overwriting, results};
@@ -22,6 +22,7 @@ Examples:
   ackwright replay uplink.pcap --from 192.168.1.0/24 --qdisc fq_codel --rate 1mbit
   ackwright replay in.pcapng --qdisc 'root handle 1: tbf rate 1mbit burst 3kb limit 90kb' \\
       --qdisc 'parent 1:1 codel' --out out.pcapng --json
+  ackwright replay uplink.pcap --qdisc 'cake bandwidth 1mbit' --trace out/uplink.pftrace
 
 Every packet comes at its time stamp. A qdisc that does not shape needs a --rate behind it, or
 nothing ever waits. A capture has both directions of a link, a qdisc one: --from, --to and
@@ -36,6 +37,9 @@ pub struct Args {
     /// Write what leaves, when it leaves, as pcapng; \"-\" is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write a trace of the queue, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Where plots (SVG, PNG) go
     #[arg(long, value_name = "DIR", default_value = "out/replay")]
     plots: PathBuf,
@@ -101,6 +105,9 @@ fn rate(text: &str) -> Result<Rate, String> {
 /// Replays a capture.
 pub fn run(args: &Args) -> Outcome {
     let options = args.common.options(&args.qdiscs);
+    if let Some(trace) = &args.trace {
+        refuse_overwriting(trace, &[args.common.capture()])?;
+    }
     let to_output = args.out.as_deref().is_some_and(|out| out.as_os_str() == STANDARD_OUTPUT);
     if let Some(out) = &args.out {
         refuse_overwriting(out, &[args.common.capture()])?;
@@ -121,7 +128,8 @@ pub fn run(args: &Args) -> Outcome {
     };
     let bar = Bar::new(1);
     let stop = interrupt::flag();
-    let done = replay::replay(args.common.capture(), &options, args.out.as_deref(), &bar, &stop);
+    let files = Files { out: args.out.as_deref(), trace: args.trace.as_deref() };
+    let done = replay::replay(args.common.capture(), &options, files, &bar, &stop);
     bar.finish();
     let report = done.map_err(failure)?;
     let pictures = report.draw(&output)?;
@@ -142,6 +150,9 @@ pub fn run(args: &Args) -> Outcome {
     }
     if let Some(written) = &report.written {
         print(&format!("written: {written}"))?;
+    }
+    if let Some(trace) = &args.trace {
+        print(&format!("the trace is in {}; ui.perfetto.dev opens it", trace.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

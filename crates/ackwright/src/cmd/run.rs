@@ -8,8 +8,9 @@ use lab::plan::plots::Format;
 use lab::plan::{Error as PlanError, Experiment, limits};
 use lab::results::{PointResult, summary_json};
 use lab::run::{Error, Incomplete, Known, Options, SsAt};
+use lab::trace::Wanted;
 
-use super::{Failure, Outcome, PROGRAM, print, print_json, results};
+use super::{Failure, Outcome, PROGRAM, print, print_json, refuse_overwriting, results};
 use crate::progress::Bar;
 use crate::{interrupt, table};
 
@@ -21,6 +22,9 @@ Examples:
   ackwright run experiments/first.toml --runs 20 --out out/first
   ackwright run experiments/lost-retransmit.toml --set burst=64kb --set congestion_control=reno
   ackwright run experiments/first.toml --explain download
+  ackwright run experiments/first.toml --explain download --explain-packets --set duration=3s
+  ackwright run experiments/first.toml --runs 1 --trace out/first.pftrace   # ui.perfetto.dev
+  ackwright run experiments/first.toml --runs 1 --qlog out/qlog             # qvis
   ackwright run experiments/cake-ack-filter.toml --set load=be --runs 1 --tc-stats
   ackwright run experiments/first.toml --runs 1 --ss-at 2s --ss-at end
   ackwright run experiments/web-search.toml --out out/web-search
@@ -45,12 +49,10 @@ pub struct Args {
     out: Option<PathBuf>,
     /// Go on with the results in DIR: runs of the same plan that are finished there stay, the others
     /// are run; what comes out is the same as in one go
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "explain", "ss_at"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "explain", "trace", "qlog", "ss_at"])]
     resume: Option<PathBuf>,
-    /// Print the events of one flow of the first repetition: when and why its window was cut,
-    /// what was sent again and why
-    #[arg(long, value_name = "FLOW", conflicts_with_all = ["json", "out"])]
-    explain: Option<String>,
+    #[command(flatten)]
+    seeing: Seeing,
     /// Print what `tc -s qdisc show` says of every watched port at the end of each point's first
     /// run; the summary has it as JSON
     #[arg(long, conflicts_with = "json")]
@@ -73,6 +75,36 @@ pub struct Args {
     json: bool,
 }
 
+/// What is observed of the first repetition of the first point.
+#[derive(clap::Args)]
+struct Seeing {
+    /// Tell why a flow of the first repetition was not faster, and its events: when and why its
+    /// window was cut, what was sent again and why; a name, or a pattern with `*`. Without --out,
+    /// nothing else is run
+    #[arg(long, value_name = "FLOW", value_delimiter = ',', conflicts_with = "json")]
+    explain: Vec<String>,
+    /// Print every packet of it, too
+    #[arg(long, requires = "explain")]
+    explain_packets: bool,
+    /// Write a trace of the first repetition, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write the TCP flows of the first repetition as qlog, for qvis, one file each
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
+}
+
+impl Seeing {
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            perfetto: self.trace.clone(),
+            qlog: self.qlog.clone(),
+            explain: self.explain.clone(),
+            packets: self.explain_packets,
+        }
+    }
+}
+
 /// How much is done at a time.
 #[derive(Clone, Copy, Default, clap::Args)]
 pub struct Workers {
@@ -88,8 +120,10 @@ pub struct Workers {
 /// Runs an experiment file.
 pub fn run(args: &Args) -> Outcome {
     let experiment = Experiment::load(&args.file, &args.settings)?;
-    if let Some(flow) = &args.explain {
-        return explain(&experiment, args.seed, flow);
+    let wanted = args.seeing.wanted();
+    check_wanted(&experiment, args, &wanted)?;
+    if !wanted.explain.is_empty() && args.out.is_none() {
+        return explain(&experiment, args.seed, &wanted);
     }
     check_times(&experiment, args)?;
     let repetitions = args.runs.unwrap_or(experiment.base.repetitions);
@@ -102,8 +136,13 @@ pub fn run(args: &Args) -> Outcome {
     };
     let choice = Choice { flows: args.plot_flows.clone(), formats: args.plot_format.clone() };
     let output = output.map(|output| output.choosing(choice));
-    let runs =
-        Runs { seed: args.seed, repetitions: args.runs, workers: args.workers, ss_at: &args.ss_at };
+    let runs = Runs {
+        seed: args.seed,
+        repetitions: args.runs,
+        workers: args.workers,
+        ss_at: &args.ss_at,
+        wanted: Some(&wanted),
+    };
     match run_all(&experiment, &runs, output.as_ref()) {
         Ok(points) => {
             if let Some(output) = &output {
@@ -152,6 +191,7 @@ fn tell(
     }
     tell_tc(args, points)?;
     tell_sockets(points, &plan.name)?;
+    tell_explained(points, &args.seeing.wanted())?;
     if let Some(output) = output {
         print(&format!("results are in {}", output.store().root().display()))?;
     }
@@ -227,15 +267,49 @@ fn tell_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the first repetition of the first point and prints the events of one flow.
-fn explain(experiment: &Experiment, seed: Option<u64>, flow: &str) -> Outcome {
+/// What is to be observed exists, and is not written over what is read.
+fn check_wanted(experiment: &Experiment, args: &Args, wanted: &Wanted) -> Result<(), Failure> {
+    if let Some(trace) = &wanted.perfetto {
+        refuse_overwriting(trace, &[&args.file])?;
+    }
+    let seed = args.seed.unwrap_or(experiment.base.seed);
+    let (plan, _) = experiment.plan(&experiment.points[0], 0, seed).map_err(PlanError::from)?;
+    lab::trace::eyes::check(wanted, &plan).map_err(failure)
+}
+
+/// Runs the first repetition of the first point and tells of flows of its.
+fn explain(experiment: &Experiment, seed: Option<u64>, wanted: &Wanted) -> Outcome {
     let stop = interrupt::flag();
-    let options = Options { seed, repetitions: Some(1), ..Options::silent(&stop) };
     let point = &experiment.points[0];
     let seed = seed.unwrap_or(experiment.base.seed);
     let (plan, _) = experiment.plan(point, 0, seed).map_err(PlanError::from)?;
-    print(&lab::run::explain(&plan, flow, &options).map_err(failure)?)?;
+    let options = Options { wanted: Some(wanted), ..Options::silent(&stop) };
+    let run = lab::run::run_plan(&plan, "explained", &options).map_err(failure)?;
+    for one in &run.explained {
+        print(&format!("{}\n{}", one.story, one.why))?;
+    }
+    tell_files(wanted)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints why flows were not faster, and where the rest is told.
+fn tell_explained(points: &[PointResult], wanted: &Wanted) -> Result<(), Failure> {
+    for run in points.iter().flat_map(|point| &point.runs) {
+        for one in &run.explained {
+            print(&format!("\n{}", one.why))?;
+        }
+    }
+    tell_files(wanted)
+}
+
+fn tell_files(wanted: &Wanted) -> Result<(), Failure> {
+    if let Some(trace) = &wanted.perfetto {
+        print(&format!("the trace is in {}; ui.perfetto.dev opens it", trace.display()))?;
+    }
+    if let Some(qlog) = &wanted.qlog {
+        print(&format!("qlog files are in {}; qvis opens them", qlog.display()))?;
+    }
+    Ok(())
 }
 
 fn failure(error: Error) -> Failure {
@@ -272,6 +346,8 @@ pub struct Runs<'a> {
     pub workers: Workers,
     /// When sockets are looked at.
     pub ss_at: &'a [SsAt],
+    /// What is observed of the first one.
+    pub wanted: Option<&'a Wanted>,
 }
 
 /// Runs every point with a progress bar and a clean stop on Ctrl-C.
@@ -294,6 +370,7 @@ pub fn run_all(
         progress: &bar,
         store: output.map(Output::store),
         ss_at: what.ss_at,
+        wanted: what.wanted,
         known,
     };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {

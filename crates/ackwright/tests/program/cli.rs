@@ -297,3 +297,53 @@ fn vectors_are_found_below_a_directory_and_other_json_is_passed_over() {
     // Named by its own name, it is an error.
     assert_eq!(ackwright(&["vectors", &notes]).status.code(), Some(2));
 }
+
+const TRANSFER: &str = "schema = 1\nname = \"t\"\nduration = \"1s\"\nrepetitions = 2\n\
+    nodes = { a = {}, b = {} }\n[links.wire]\nends = [\"a\", \"b\"]\nrate = \"10mbit\"\nrtt = \"20ms\"\n\
+    rules = [\"f off 300000 1 drop\"]\n\
+    [flows.upload]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n";
+
+/// What a run did is told beside its results, and as files; what makes no sense is refused before.
+#[test]
+fn a_run_is_explained_and_traced() {
+    let directory = scratch("traced");
+    let file = write(&directory, "t.toml", TRANSFER);
+    let place = |name: &str| directory.join(name).to_string_lossy().into_owned();
+    let (out, trace, qlog) = (place("out"), place("deep/t.pftrace"), place("qlog"));
+    let alone = ackwright(&["run", &file, "--explain", "upload", "--explain-packets"]);
+    let text = String::from_utf8_lossy(&alone.stdout).into_owned();
+    assert!(alone.status.success(), "{}", stderr(&alone));
+    assert!(text.contains("  > 0..1448") && text.contains("What limited it, by time: "), "{text}");
+    let args = ["run", &file, "--explain", "*", "--out", &out, "--trace", &trace, "--qlog", &qlog];
+    let all = ackwright(&args);
+    assert!(all.status.success(), "{}", stderr(&all));
+    let text = String::from_utf8_lossy(&all.stdout).into_owned();
+    assert!(text.contains("2 runs") && text.contains("What limited it, by time: "), "{text}");
+    let story =
+        fs::read_to_string(directory.join("out/explain/seed-1-upload.txt")).expect("a story");
+    assert!(story.contains("Disorder -> Recovery"), "{story}");
+    assert!(fs::metadata(&trace).expect("a trace").len() > 10_000);
+    assert!(directory.join("qlog/upload.qlog").is_file());
+    let over = ackwright(&["run", &file, "--trace", &file]);
+    assert_eq!(over.status.code(), Some(2));
+    assert!(stderr(&over).contains("would overwrite"), "{}", stderr(&over));
+    let lonely = ackwright(&["run", &file, "--explain-packets"]);
+    assert_eq!(lonely.status.code(), Some(2), "packets of which flow?");
+}
+
+/// A script's connections are told packet by packet, and traced.
+#[test]
+fn a_script_is_explained_and_traced() {
+    let directory = scratch("drill-traced");
+    let script = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
+        +0 < S 0:0(0) win 32792 <mss 1000,nop,wscale 7>\n+0 > S. 0:0(0) ack 1 <...>\n\
+        +.1 < . 1:1(0) ack 1 win 257\n+0 accept(3, ..., ...) = 4\n\
+        +0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 1\n+.1 < . 1:1(0) ack 1001 win 257\n";
+    let file = write(&directory, "s.pkt", script);
+    let folder = directory.join("traces");
+    let output = ackwright(&["drill", &file, "--explain", "--trace", &folder.to_string_lossy()]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    assert!(text.contains("  > 0..1000 ack 0") && text.contains("  < ack 1000"), "{text}");
+    assert_eq!(fs::read_dir(&folder).expect("traces").count(), 1);
+}

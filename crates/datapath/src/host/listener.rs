@@ -359,7 +359,7 @@ impl Host {
     ) {
         let Some(tcp) = syn.tcp() else { return };
         let mut ends = self.endpoints(now, local, remote, config);
-        ends.iss = syncookies::make(now, local, remote, tcp);
+        ends.iss = syncookies::make(self.tcp_stack().secret, now, (local, remote), tcp);
         let config = Arc::clone(config);
         self.tcp_stack().mib.req_q_full_do_cookies += 1;
         self.with_cx(now, Gate::default(), |cx| Connection::send_cookie(config, ends, syn, cx));
@@ -388,7 +388,9 @@ impl Host {
         }
         let config = Arc::clone(&state.config);
         let full = state.queue_is_full();
-        let Some(mss) = syncookies::check(now, local, remote, tcp.seq, tcp.ack) else {
+        let secret = self.tcp_stack().secret;
+        let numbers = (tcp.seq, tcp.ack);
+        let Some(mss) = syncookies::check(secret, now, (local, remote), numbers) else {
             self.tcp_stack().mib.syn_cookies_failed += 1;
             return false;
         };

@@ -46,6 +46,11 @@ impl Ephemeral {
         self.given
     }
 
+    /// Begins somewhere else.
+    pub fn begin_at(&mut self, number: u64) {
+        self.given = self.first + (number % u64::from(self.count())) as u16;
+    }
+
     /// As `ipv4_local_port_range` takes it: what is left out stays, what is too much is not looked at.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
         const PORTS: core::ops::RangeInclusive<i64> = 1..=u16::MAX as i64;

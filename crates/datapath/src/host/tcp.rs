@@ -19,7 +19,7 @@ use crate::tcp::mib::Mib;
 use crate::tcp::shared::Shared;
 use crate::tcp::state::State;
 use crate::tcp::{Connection, Cx, Egress, Gate, PathMtu, XmitResult};
-use crate::trace::Event;
+use crate::trace::{Event, EventKind};
 use crate::units::Instant;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Add;
@@ -99,6 +99,8 @@ pub(super) struct TcpStack {
     /// Counts changes of the defaults.
     sysctl_version: u32,
     connections: FxHashMap<(SocketAddr, SocketAddr), u32>,
+    /// What keys are mixed with: zero where a run must repeat.
+    pub(super) secret: [u64; 2],
     /// How often a pair of ends has become free.
     ends_freed: u64,
     /// Between which addresses no port was free, and after how many had become so.
@@ -110,6 +112,8 @@ pub(super) struct TcpStack {
     last: Option<((SocketAddr, SocketAddr), u32)>,
     events: Vec<Event>,
     tracing: bool,
+    /// Where the connection told of last stood then.
+    probed: Option<Event>,
 }
 
 impl TcpStack {
@@ -352,9 +356,22 @@ impl Host {
             socket.wakes.count(ready);
             self.notify(id, ready);
         }
+        if self.tcp.as_ref().is_some_and(|stack| stack.tracing) {
+            self.tell_probe(id, &socket.connection);
+        }
         self.sockets.take_back(id, Socket::Tcp(TcpSocket::Connection(socket)));
         if changes {
             self.note_state_change(now, id, in_handshake);
+        }
+    }
+
+    /// Tells the event stream where a connection stands, if it was not told so just before.
+    #[cold]
+    fn tell_probe(&mut self, id: u32, connection: &Connection) {
+        let event = Event { socket: id, kind: EventKind::Probe(connection.probe()) };
+        let stack = self.tcp_stack();
+        if stack.probed.replace(event) != Some(event) {
+            self.out.events.push_back(event);
         }
     }
 

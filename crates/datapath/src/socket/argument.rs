@@ -165,6 +165,16 @@ impl Iov {
         }
     }
 
+    /// Bytes of each buffer, if there are several of one length; else 0.
+    pub(super) fn piece(&self) -> u32 {
+        match self {
+            Self::Many(buffers) if buffers.windows(2).all(|two| two[0].len == two[1].len) => {
+                buffers.first().map_or(0, |first| u32::try_from(first.len).unwrap_or(0))
+            }
+            _ => 0,
+        }
+    }
+
     /// The caller wants to see what comes.
     pub(super) const fn fetches(&self) -> bool {
         matches!(self, Self::Fetch(_))

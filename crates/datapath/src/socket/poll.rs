@@ -148,7 +148,7 @@ fn connection_readiness(now: Instant, host: &mut Host, id: SocketId) -> u32 {
                 events |= number::EPOLLPRI;
             }
         }
-        if tcp.has_error() || tcp.has_stamp() {
+        if tcp.has_error() || tcp.has_notice() {
             events |= number::EPOLLERR;
         }
         events

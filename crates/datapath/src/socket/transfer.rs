@@ -9,7 +9,7 @@ use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::{Host, SocketId};
 use crate::tcp::state::State;
-use crate::tcp::{Connection, Cx, StampKind, TcpRead, UrgentRead, WriteFlags};
+use crate::tcp::{Connection, Cx, Notice, StampKind, TcpRead, UrgentRead, WriteFlags};
 use crate::units::Instant;
 use core::task::Poll;
 
@@ -62,11 +62,21 @@ impl Sockets {
             let payload = message.iov.payload(0, wanted);
             progress.opening =
                 self.fast_open_write(now, host, fd, message.address, payload, progress)?;
+            let stream = self.stream(fd)?;
+            if stream.options.zerocopy
+                && flags & number::MSG_ZEROCOPY != 0
+                && progress.bytes > 0
+                && let Phase::Connection(id) = stream.phase
+            {
+                let bytes = progress.bytes as u32;
+                let _ = host.with_tcp(now, id, |tcp, _| tcp.zerocopy_in_syn(bytes));
+            }
         }
         if let Some(error) = self.stream_mut(fd)?.leftover.take() {
             return Poll::Ready(Err(error));
         }
         let stream = self.stream(fd)?;
+        let zerocopy = stream.options.zerocopy && flags & number::MSG_ZEROCOPY != 0;
         let dont_wait = stream.nonblocking || flags & number::MSG_DONTWAIT != 0;
         let timeout = stream.options.send_timeout;
         let Phase::Connection(id) = stream.phase else {
@@ -87,6 +97,8 @@ impl Sockets {
             more: flags & number::MSG_MORE != 0,
             end_of_record: flags & number::MSG_EOR != 0 && valid.is_none(),
             out_of_band: flags & number::MSG_OOB != 0,
+            zerocopy,
+            piece: message.iov.piece(),
             separate: !progress.asleep,
             timestamping,
         };
@@ -330,6 +342,8 @@ impl Sockets {
             let peeked = host.with_tcp(now, id, |tcp, _| tcp.peek_into(&mut fetched));
             peeked.map_err(|_| Errno::ENOTCONN)?;
         }
+        // An ACK that is owed may go, as after a read.
+        let _ = host.with_tcp(now, id, |tcp, cx| tcp.peeked(bytes as u32, cx));
         Poll::Ready(Ok(self.received(host, fd, id, bytes, fetched)))
     }
 
@@ -338,8 +352,27 @@ impl Sockets {
         let stream = self.stream(fd)?;
         let alone = stream.config.socket.timestamping & number::SOF_TIMESTAMPING_OPT_TSONLY as u32;
         let id = stream.connection().ok_or(Errno::EAGAIN)?;
-        let stamp = host.with_tcp(now, id, |tcp, _| tcp.take_stamp()).ok().flatten();
-        let stamp = stamp.ok_or(Errno::EAGAIN)?;
+        let notice = host.with_tcp(now, id, |tcp, _| tcp.take_notice()).ok().flatten();
+        let stamp = match notice.ok_or(Errno::EAGAIN)? {
+            Notice::Stamp(stamp) => stamp,
+            Notice::ZeroCopied(range) => {
+                let error = ExtendedError {
+                    origin: number::SO_EE_ORIGIN_ZEROCOPY as u8,
+                    code: number::SO_EE_CODE_ZEROCOPY_COPIED as u8,
+                    info: range.first,
+                    data: range.last,
+                    ipv6: stream.ipv6,
+                    ..ExtendedError::default()
+                };
+                let message = Received {
+                    from: None,
+                    flags: number::MSG_ERRQUEUE,
+                    control: vec![Control::ExtendedError(error)],
+                    bytes: Vec::new(),
+                };
+                return Ok(Return { value: 0, data: Data::Message(message) });
+            }
+        };
         let info = match stamp.kind {
             StampKind::Sent => number::SCM_TSTAMP_SND,
             StampKind::Scheduled => number::SCM_TSTAMP_SCHED,

@@ -358,6 +358,12 @@ impl Connection {
         }
     }
 
+    /// The application has looked at `bytes` without taking them (`tcp_recvmsg_locked` with `MSG_PEEK`).
+    pub fn peeked(&mut self, bytes: u32, cx: &mut Cx<'_>) {
+        self.ack.clock = cx.now;
+        self.cleanup_rbuf(bytes, cx);
+    }
+
     /// First guess of the peer's MSS (`tcp_initialize_rcv_mss`).
     pub(super) fn initialize_rcv_mss(&mut self) {
         let hint = self.opt.advmss.min(self.snd.mss).min(self.rcv.wnd / 2);

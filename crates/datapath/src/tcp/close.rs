@@ -75,14 +75,19 @@ impl Connection {
             _ if unread > 0 => {
                 // RFC 2525 section 2.17: data was lost to the peer; say so.
                 cx.mib.abort_on_close += 1;
+                self.rcv.rmem_alloc -= self.rcv.queue.purge();
                 self.send_reset_and_die(cx);
             }
             _ => {
                 self.shut_write = true;
                 self.close_sending(cx);
-                if self.state == State::FinWait2 && !self.start_fin_wait_timer(cx.now) {
-                    cx.mib.abort_on_linger += 1;
-                    self.send_reset_and_die(cx);
+                if self.state == State::FinWait2 {
+                    if self.start_fin_wait_timer(cx.now) {
+                        self.keep_window_for_time_wait();
+                    } else {
+                        cx.mib.abort_on_linger += 1;
+                        self.send_reset_and_die(cx);
+                    }
                 }
             }
         }
@@ -156,6 +161,9 @@ impl Connection {
         self.shut_read = true;
         self.shut_write = true;
         self.queue.clear();
+        if self.rare.is_some() {
+            self.zerocopy_acked(cx);
+        }
         self.forget_written();
         self.snd.wmem_queued = 0;
         self.rec.packets_out = 0;

@@ -5,12 +5,10 @@ use super::ack_in::AckVerdict;
 use super::output::Push;
 use super::passive::RequestCheck;
 use super::state::State;
-use super::timer::Timer;
 use super::{Connection, Cx, SocketError};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{Ecn, Memory, Packet, Tcp, TcpFlags};
-use crate::units::Instant;
 use core::num::NonZeroU32;
 
 /// A segment as TCP reads it.
@@ -49,7 +47,7 @@ impl<'a> Segment<'a> {
             end_seq: tcp.seq + packet.body.len + control,
             len: packet.body.len,
             segments: packet.segments(),
-            gso_size: if packet.segments() > 1 { packet.meta.gso_size.into() } else { 0 },
+            gso_size: packet.meta.gso_size.into(),
             truesize: super::reassembly::truesize_of(
                 packet.memory,
                 packet.finished_header_len(),
@@ -65,7 +63,7 @@ impl<'a> Segment<'a> {
         self.tcp.flags.contains(TcpFlags::FIN)
     }
 
-    fn has(&self, flags: TcpFlags) -> bool {
+    pub(super) fn has(&self, flags: TcpFlags) -> bool {
         self.tcp.flags.intersects(flags)
     }
 }
@@ -88,6 +86,7 @@ impl Connection {
             State::Close | State::Listen => {}
             State::SynSent => self.syn_sent(&seg, cx),
             State::TimeWait => self.time_wait_segment(&seg, cx),
+            State::FinWait2 if self.waits_as_time_wait() => self.fin_wait_segment(&seg, cx),
             _ => self.synchronized(&seg, cx),
         }
     }
@@ -98,11 +97,23 @@ impl Connection {
             && (cx.gate.request || self.is_passive_fast_open())
             && self.check_request(seg, cx) == RequestCheck::Drop
         {
+            if !self.is_passive_fast_open() {
+                // The listener's: the connection counts from the segment that opens it.
+                self.totals.segs_in = 1;
+                self.totals.data_segs_in = 0;
+            }
+            return;
+        }
+        if !seg.has(TcpFlags::ACK | TcpFlags::RST | TcpFlags::SYN) {
             return;
         }
         if !self.validate(seg, cx) {
             return;
         }
+        let predicted = self.is_predicted(seg);
+        // Predicted data that acknowledges nothing new is no ACK (`tcp_rcv_established`).
+        let is_only_data =
+            predicted && seg.len > 0 && seg.tcp.ack == self.snd.una && !self.is_accurate();
         self.ecn_received(seg);
         let was_established = self.state == State::Established;
         let completes_open = self.state == State::SynRecv;
@@ -116,7 +127,9 @@ impl Connection {
         self.update_ts_recent(seg.seq, seg.tcp, cx.now);
         self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;
         // The ACK that completed the handshake has been digested.
-        if !completes_open && self.ack_in(seg, cx) == AckVerdict::Unacceptable {
+        if is_only_data {
+            self.snd.wl1 = seg.seq;
+        } else if !completes_open && self.ack_in(seg, cx) == AckVerdict::Unacceptable {
             if seg.tcp.ack.after(self.snd.nxt) {
                 self.send_challenge_ack(cx);
             }
@@ -134,15 +147,12 @@ impl Connection {
         if was_established {
             self.rcv_rtt_measure_ts(seg, cx.now);
         }
-        self.receive_payload(seg, cx);
-        self.data_snd_check(cx);
+        self.receive_payload(seg, predicted, cx);
+        if !is_only_data {
+            self.data_snd_check(cx);
+        }
         // A predicted pure ACK asks for no ACK, though it may have changed the codepoint.
-        let predicted = was_established
-            && self.is_accurate()
-            && seg.seq == seg.end_seq
-            && seg.seq == self.rcv.nxt
-            && self.rcv.is_in_order();
-        if !predicted {
+        if !predicted || seg.len > 0 {
             self.ack_snd_check(cx);
         }
     }
@@ -156,10 +166,11 @@ impl Connection {
         }
         self.mtu_probe_acked(cx);
         self.stamp_acked(cx);
+        self.zerocopy_acked(cx);
     }
 
     /// Payload and FIN in the states that may receive.
-    fn receive_payload(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+    fn receive_payload(&mut self, seg: &Segment<'_>, predicted: bool, cx: &mut Cx<'_>) {
         match self.state {
             State::CloseWait | State::Closing | State::LastAck if !seg.seq.before(self.rcv.nxt) => {
             }
@@ -171,9 +182,9 @@ impl Connection {
                 if self.aborts_on(seg, cx) {
                     return;
                 }
-                self.data_queue(seg, cx);
+                self.data_queue(seg, false, cx);
             }
-            State::Established => self.data_queue(seg, cx),
+            State::Established => self.data_queue(seg, predicted, cx),
             _ => {}
         }
     }
@@ -276,6 +287,10 @@ impl Connection {
         // What was offered once stays acceptable, RFC 7323 section 2.4.
         let end = self.rcv.nxt + self.rcv.max_window();
         if seg.end_seq.after(end) {
+            // Some stacks put a FIN behind a full window: it is looked at later.
+            if seg.fin() && !(seg.end_seq - 1).after(end) {
+                return true;
+            }
             return !seg.seq.after(end) && self.rcv.queue_is_empty();
         }
         true
@@ -297,7 +312,7 @@ impl Connection {
     }
 
     /// Pure ACKs and SYNs outside the window are answered at a limited rate.
-    fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
+    pub(super) fn is_oow_limited_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
         let carries_data = seg.end_seq != seg.seq && !seg.has(TcpFlags::SYN);
         !carries_data && self.oow_rate_limited(cx)
     }
@@ -378,6 +393,9 @@ impl Connection {
             self.done(cx);
             return false;
         }
+        if !seg.fin() {
+            self.keep_window_for_time_wait();
+        }
         true
     }
 
@@ -408,75 +426,4 @@ impl Connection {
         self.rcv.blocks.clear();
         self.rcv.dsack = None;
     }
-
-    /// Both ends are closed: wait for stragglers (`tcp_time_wait`).
-    pub(super) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
-        cx.mib.time_wait += 1;
-        self.state = State::TimeWait;
-        for timer in [Timer::Transmit, Timer::DelayedAck, Timer::CompressedAck, Timer::Pacing] {
-            self.timers.stop(timer);
-        }
-        self.pending = super::timer::Pending::None;
-        self.last_oow_ack = None;
-        self.start_time_wait_timer(cx.now);
-        cx.ready |= SocketReady::HANGUP;
-    }
-
-    /// In TIME-WAIT, a SYN that cannot be an old duplicate opens a new connection: beyond what was
-    /// received and not older, or with a newer timestamp (RFC 6191, RFC 9293 section 3.6.1). Gives
-    /// the initial sequence number that the new one begins with, beyond all that this one sent (RFC
-    /// 1122 section 4.2.2.13, `tcp_tw_isn`).
-    pub fn yields_to(&self, packet: &Packet, now: Instant) -> Option<Seq> {
-        let tcp = packet.tcp().filter(|_| self.state == State::TimeWait)?;
-        let others = TcpFlags::ACK | TcpFlags::RST;
-        if !tcp.flags.contains(TcpFlags::SYN)
-            || tcp.flags.intersects(others)
-            || self.time_wait_paws_rejects(tcp, now)
-        {
-            return None;
-        }
-        let newer = tcp.options.timestamps.is_some_and(|ts| {
-            self.opt.timestamps && (ts.value.wrapping_sub(self.opt.ts_recent) as i32) > 0
-        });
-        (tcp.seq.after(self.rcv.nxt) || newer).then(|| self.snd.nxt + BEYOND_OLD_WINDOW)
-    }
-
-    /// TIME-WAIT ends early: a new connection has taken its place.
-    pub fn retire(&mut self, cx: &mut Cx<'_>) {
-        self.done(cx);
-    }
-
-    /// A segment in TIME-WAIT (`tcp_timewait_state_process`). A bare ACK in its place is taken
-    /// silently; all else is an old duplicate, or our last ACK was lost: it is answered.
-    fn time_wait_segment(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        let timestamps = seg.tcp.options.timestamps;
-        let stale = self.time_wait_paws_rejects(seg.tcp, cx.now);
-        if stale {
-            cx.mib.paws_time_wait += 1;
-        }
-        let in_place = !stale && seg.seq == self.rcv.nxt;
-        if seg.has(TcpFlags::RST) {
-            if in_place && self.config.sysctl.tcp_rfc1337 == 0 {
-                self.done(cx);
-            }
-            return;
-        }
-        if in_place && seg.end_seq == seg.seq {
-            self.start_time_wait_timer(cx.now);
-            if let Some(ts) = timestamps {
-                self.store_ts_recent(ts.value, cx.now);
-            }
-            return;
-        }
-        if stale || seg.has(TcpFlags::ACK) {
-            self.start_time_wait_timer(cx.now);
-        }
-        if !self.is_oow_limited_ack(seg, cx) {
-            self.send_ack(cx);
-        }
-    }
 }
-
-/// How far beyond the last byte sent a reopened connection begins: the largest window without
-/// scale, and two.
-const BEYOND_OLD_WINDOW: u32 = 65_535 + 2;

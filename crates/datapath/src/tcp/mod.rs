@@ -17,7 +17,7 @@
 //! | [`cc`] | congestion control modules |
 //! | [`ecn`], [`ecn_rfc3168`], [`ecn_dctcp`] | ECN: negotiation and sending; the two receivers |
 //! | [`accecn`], [`accecn_receiver`], [`accecn_sender`] | Accurate ECN: handshake; feedback given; feedback understood |
-//! | [`info`], [`mib`] | TCP_INFO; counters |
+//! | [`info`], [`mib`], `probe` | TCP_INFO; counters; where a connection stands |
 //! | [`fastopen`], [`syncookies`], [`passive`] | data on SYN; SYN-ACKs without state; half-open connections |
 //! | [`urgent`], [`md5`], [`icmp`], [`mtu_probe`] | urgent data; signatures; errors and path MTU; probing for it |
 //! | `txhash`, [`sockopt`] | the hash of what is sent; options of a living connection |
@@ -49,6 +49,8 @@ mod open;
 pub mod options;
 mod output;
 mod passive;
+mod predict;
+mod probe;
 mod prune;
 mod rare;
 pub mod rate;
@@ -65,12 +67,14 @@ mod sockopt;
 pub mod state;
 pub mod syncookies;
 pub(crate) mod sysctl;
+mod time_wait;
 pub mod timer;
 mod timers_fire;
 mod transmit;
 mod txhash;
 mod urgent;
 mod write;
+mod zerocopy;
 
 pub use crate::metrics::{PathMtu, RouteMetrics};
 pub use bytes::Payload;
@@ -78,10 +82,11 @@ pub use config::TcpConfig;
 pub use icmp::{IcmpError, SocketError};
 pub use open::Endpoints;
 pub use passive::Gate;
-pub use rare::{Stamp, StampKind};
+pub use rare::{Notice, Stamp, StampKind};
 pub use receive::TcpRead;
 pub use urgent::UrgentRead;
 pub use write::WriteFlags;
+pub use zerocopy::ZeroCopied;
 
 use crate::packet::Packet;
 use crate::packet::seq::Seq;

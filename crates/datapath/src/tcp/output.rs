@@ -117,7 +117,10 @@ impl Connection {
             0 => return None,
             quota => quota,
         };
-        if self.config.profile.grows_records && push != Push::Window {
+        if self.config.profile.grows_records
+            && push != Push::Window
+            && !self.holds_zerocopy_from(self.queue.get(id).seq)
+        {
             let missing = (quota.min(max_segs) * mss).saturating_sub(self.queue.get(id).len());
             self.snd.wmem_queued -= self.queue.grow_send_head(id, missing);
             self.init_segments(id, mss);
@@ -173,7 +176,8 @@ impl Connection {
     /// Nagle's algorithm with Minshall's modification (`tcp_nagle_test`).
     fn nagle_allows(&self, id: SkbId, mss: u32, nonagle: u8) -> bool {
         let skb = self.queue.get(id);
-        if nonagle & nagle::PUSH != 0 || skb.flags.contains(TcpFlags::FIN) {
+        // Urgent data waits for nothing, nor does what is written while it is under way.
+        if nonagle & nagle::PUSH != 0 || skb.flags.contains(TcpFlags::FIN) || self.is_urgent() {
             return true;
         }
         !self.nagle_holds(skb.len() < mss, nonagle)

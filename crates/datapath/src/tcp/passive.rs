@@ -39,7 +39,7 @@ impl Connection {
         let fast_open = self.is_passive_fast_open();
         let tcp = seg.tcp;
         let isn = self.snd.wl1;
-        let control = TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST | TcpFlags::FIN;
+        let control = TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST;
         let paws = self.paws_rejects_request(seg, cx);
         let syn_alone = tcp.flags.0 & control.0 == TcpFlags::SYN.0;
         if syn_alone && seg.seq == isn && !paws {
@@ -48,7 +48,9 @@ impl Connection {
             return RequestCheck::Drop;
         }
         let acks = tcp.flags.contains(TcpFlags::ACK);
-        if acks && !fast_open && tcp.ack != self.snd.iss + 1 {
+        // What a reset acknowledges says nothing; its place decides (RFC 5961 section 3).
+        let resets = tcp.flags.contains(TcpFlags::RST) && self.config.profile.challenges_requests;
+        if acks && !resets && !fast_open && tcp.ack != self.snd.iss + 1 {
             self.reset_stray(tcp, cx);
             return RequestCheck::Drop;
         }
@@ -56,13 +58,20 @@ impl Connection {
         let end = self.rcv.nxt + self.rcv.wnd.min(65_535);
         let in_window = in_window(seg, self.rcv.nxt, end);
         if paws || tsecr || !in_window {
-            if !tcp.flags.contains(TcpFlags::RST) && !self.oow_rate_limited(cx) {
+            if !tcp.flags.contains(TcpFlags::RST) && !self.is_oow_limited_ack(seg, cx) {
                 self.send_request_ack(cx);
             }
             if paws {
                 cx.mib.paws_estab += 1;
             } else if tsecr {
                 cx.mib.tsecr_rejected += 1;
+            }
+            return RequestCheck::Drop;
+        }
+        if resets && seg.seq != self.rcv.nxt {
+            if !self.oow_rate_limited(cx) {
+                cx.mib.challenge_ack += 1;
+                self.send_request_ack(cx);
             }
             return RequestCheck::Drop;
         }
@@ -117,6 +126,8 @@ impl Connection {
         let window = self.syn_window() >> self.opt.rcv_wscale;
         let tcp = self.header(self.snd.iss + 1, TcpFlags::ACK, window, options);
         self.control_out(tcp, cx);
+        // It is the listener's.
+        self.totals.segs_out -= 1;
     }
 
     /// The SYN came again: so does the SYN-ACK, and the timer starts over.
@@ -200,7 +211,7 @@ impl Connection {
 }
 
 /// RFC 9293 section 3.10.7.4: any of the segment lies in the window (`tcp_in_window`).
-fn in_window(seg: &Segment<'_>, start: Seq, end: Seq) -> bool {
+pub(super) fn in_window(seg: &Segment<'_>, start: Seq, end: Seq) -> bool {
     if seg.seq == start {
         return true;
     }

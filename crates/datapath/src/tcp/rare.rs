@@ -3,6 +3,7 @@
 use super::fastopen::FastOpen;
 use super::mtu_probe::MtuProbe;
 use super::urgent::Urgent;
+use super::zerocopy::{ZeroCopied, ZeroCopy};
 use super::{Connection, Cx};
 use crate::packet::seq::Seq;
 use crate::packet::{Packet, TcpFlags};
@@ -22,6 +23,10 @@ pub(super) struct Rare {
     pub probe: MtuProbe,
     /// Time stamps for the sender's application.
     pub stamps: Stamps,
+    /// Writes whose memory is shared.
+    pub zerocopy: ZeroCopy,
+    /// What waits for the application (`sk_error_queue`).
+    pub told: VecDeque<Notice>,
     /// Headers of the SYN (`TCP_SAVE_SYN`).
     pub saved_syn: Vec<u8>,
     /// A writer waits for the handshake: its data will carry the ACK (`sk_write_pending`).
@@ -54,15 +59,22 @@ pub struct Stamp {
     pub key: u32,
 }
 
-/// Bytes whose times are asked for, and the answers (`sk_error_queue`).
+/// What the error queue of a socket holds (`MSG_ERRQUEUE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A time stamp.
+    Stamp(Stamp),
+    /// Zero-copy writes whose memory is free.
+    ZeroCopied(ZeroCopied),
+}
+
+/// Bytes whose times are asked for.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
     /// Where byte 0 of the numbering is (`sk_tskey`).
     origin: Seq,
     /// Written bytes that have not been through every stage: last byte, and what is asked.
     wanted: VecDeque<Wanted>,
-    /// What has come of it.
-    told: VecDeque<Stamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -110,13 +122,13 @@ impl Connection {
     pub(super) fn stamp_sent(&mut self, end: Seq, cx: &mut Cx<'_>) {
         let numbered = self.config.socket.timestamping & OPT_ID != 0;
         let Some(rare) = &mut self.rare else { return };
-        let Stamps { origin, wanted, told } = &mut rare.stamps;
+        let Stamps { origin, wanted } = &mut rare.stamps;
         for one in wanted.iter_mut().filter(|one| !one.sent && one.last.before(end)) {
             one.sent = true;
             let key = if numbered { one.last.bytes_since(*origin) } else { 0 };
             for (flag, kind) in [(TX_SCHED, StampKind::Scheduled), (TX_SOFTWARE, StampKind::Sent)] {
                 if one.flags & flag != 0 {
-                    told.push_back(Stamp { kind, at: cx.now, key });
+                    rare.told.push_back(Notice::Stamp(Stamp { kind, at: cx.now, key }));
                     cx.ready |= crate::node::SocketReady::ERROR;
                 }
             }
@@ -130,25 +142,26 @@ impl Connection {
         let numbered = self.config.socket.timestamping & OPT_ID != 0;
         let una = self.snd.una;
         let Some(rare) = &mut self.rare else { return };
-        let Stamps { origin, wanted, told } = &mut rare.stamps;
+        let Stamps { origin, wanted } = &mut rare.stamps;
         while let Some(one) = wanted.front().copied().filter(|one| one.last.before(una)) {
             wanted.pop_front();
             if one.flags & TX_ACK != 0 {
                 let key = if numbered { one.last.bytes_since(*origin) } else { 0 };
-                told.push_back(Stamp { kind: StampKind::Acked, at: cx.now, key });
+                let stamp = Stamp { kind: StampKind::Acked, at: cx.now, key };
+                rare.told.push_back(Notice::Stamp(stamp));
                 cx.ready |= crate::node::SocketReady::ERROR;
             }
         }
     }
 
-    /// The next time stamp for the application, taken out (`MSG_ERRQUEUE`).
-    pub fn take_stamp(&mut self) -> Option<Stamp> {
-        self.rare.as_mut()?.stamps.told.pop_front()
+    /// What the application is told next, taken out (`MSG_ERRQUEUE`).
+    pub fn take_notice(&mut self) -> Option<Notice> {
+        self.rare.as_mut()?.told.pop_front()
     }
 
-    /// A time stamp waits to be read (`POLLERR`).
-    pub fn has_stamp(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| !rare.stamps.told.is_empty())
+    /// Something waits in the error queue (`POLLERR`).
+    pub fn has_notice(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.told.is_empty())
     }
 
     /// Somebody waits for time stamps.

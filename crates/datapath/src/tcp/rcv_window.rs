@@ -111,6 +111,9 @@ impl Connection {
 
     /// The window field of a segment sent now; remembers what was offered (`tcp_select_window`).
     pub(super) fn select_window(&mut self, cx: &mut Cx<'_>) -> u16 {
+        if self.waits_as_time_wait() {
+            return (self.rcv.tw_window >> self.opt.rcv_wscale) as u16;
+        }
         let old = self.rcv.wnd;
         self.rcv.keep_right_edge();
         if core::mem::take(&mut self.ack.no_memory) {

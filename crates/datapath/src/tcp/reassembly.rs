@@ -38,6 +38,11 @@ impl InOrder {
         self.0.iter_mut().for_each(|record| record.shared = false);
     }
 
+    /// Throws all away; gives the memory that this frees.
+    pub fn purge(&mut self) -> u32 {
+        self.0.drain(..).map(|record| record.truesize).sum()
+    }
+
     /// The records, oldest first.
     pub fn records(&self) -> impl Iterator<Item = &Received> {
         self.0.iter()

@@ -65,6 +65,8 @@ pub(super) struct Receive {
     pub space_time_us: u64,
     /// Payload per truesize in 1/256 (`scaling_ratio`).
     pub scaling_ratio: u32,
+    /// Window of a TIME-WAIT socket (`tw_rcv_wnd`); 0: it is none.
+    pub tw_window: u32,
     /// FIN was received in order.
     pub fin_received: bool,
 }
@@ -97,6 +99,7 @@ impl Receive {
             space_seq: Seq(0),
             space_time_us: 0,
             scaling_ratio: 128,
+            tw_window: 0,
             fin_received: false,
         }
     }
@@ -174,12 +177,14 @@ impl Receive {
 
 impl Connection {
     /// Takes the payload and FIN of an acceptable segment (`tcp_data_queue`).
-    pub(super) fn data_queue(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+    pub(super) fn data_queue(&mut self, seg: &Segment<'_>, predicted: bool, cx: &mut Cx<'_>) {
         if seg.seq == seg.end_seq {
             return;
         }
-        // A duplicate that no ACK has told of is history.
-        self.rcv.dsack = None;
+        // A duplicate that no ACK has told of is history, once a segment gets a second look.
+        if !predicted {
+            self.rcv.dsack = None;
+        }
         if seg.seq == self.rcv.nxt {
             if self.rcv.window() == 0 && seg.len > 0 {
                 cx.mib.zero_window_drop += 1;
@@ -242,8 +247,7 @@ impl Connection {
         }
         self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
         self.keep_received(seg.seq, &seg.packet.body);
-        self.totals.bytes_received +=
-            u64::from(seg.end_seq.bytes_since(self.rcv.nxt) - u32::from(seg.fin()));
+        self.totals.bytes_received += u64::from(seg.end_seq.bytes_since(self.rcv.nxt));
         self.rcv.nxt = seg.end_seq;
         if seg.len > 0 {
             self.event_data_recv(seg, cx);
@@ -299,8 +303,7 @@ impl Connection {
             if !record.end_seq.after(self.rcv.nxt) {
                 continue;
             }
-            self.totals.bytes_received +=
-                u64::from(record.end_seq.bytes_since(self.rcv.nxt) - u32::from(record.fin));
+            self.totals.bytes_received += u64::from(record.end_seq.bytes_since(self.rcv.nxt));
             self.rcv.rmem_alloc += self.rcv.queue.append(record);
             self.rcv.nxt = record.end_seq;
             if record.fin {
@@ -407,7 +410,10 @@ impl Connection {
         let skipped = if self.rare.is_some() { self.limit_of_read(false) } else { (0, u32::MAX) };
         let unread = u64::from(self.rcv.unread_bytes().min(skipped.1));
         if unread == 0 {
-            return if self.error.is_some() {
+            // Whoever has read the end need not hear of what came after it (`SOCK_DONE`).
+            return if self.rcv.fin_received {
+                TcpRead::Eof
+            } else if self.error.is_some() {
                 TcpRead::Reset
             } else if self.would_block() {
                 TcpRead::WouldBlock

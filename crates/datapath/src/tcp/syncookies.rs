@@ -27,11 +27,14 @@ const NO_SCALE: u32 = 0xf;
 const SACK_BIT: u32 = 1 << 4;
 /// ECN in the timestamp (`TS_OPT_ECN`).
 const ECN_BIT: u32 = 1 << 5;
-/// Keys: fixed, because a run must repeat.
+/// Keys: fixed, because a run must repeat; mixed with the host's secret where it must not.
 const SECRETS: [(u64, u64); 2] = [
     (0x7379_6e63_6f6f_6b69, 0x6573_2061_7265_206e),
     (0x6f74_2065_6469_626c, 0x6520_6174_2061_6c6c),
 ];
+
+/// Our end and the peer's.
+pub type Ends = (SocketAddr, SocketAddr);
 
 /// What a returned cookie tells of the SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,15 +45,15 @@ pub struct Remembered {
     pub ecn: bool,
 }
 
-/// The sequence number that answers `syn`, and the MSS that it remembers
+/// The sequence number that answers `syn`, from a host with this `secret`, and the MSS that it remembers
 /// (`cookie_init_sequence`).
-pub fn make(now: Instant, local: SocketAddr, remote: SocketAddr, syn: &Tcp) -> Seq {
-    let table = table(local.ip());
+pub fn make(secret: [u64; 2], now: Instant, ends: Ends, syn: &Tcp) -> Seq {
+    let table = table(ends.0.ip());
     let wanted = if syn.options.mss == 0 { 536 } else { syn.options.mss };
     let index = table.iter().rposition(|&mss| mss <= wanted).unwrap_or(0) as u32;
     let count = minute(now);
-    let first = hash(0, local, remote, 0);
-    let second = hash(1, local, remote, count);
+    let first = hash(0, secret, ends, 0);
+    let second = hash(1, secret, ends, count);
     let sum = first
         .wrapping_add(syn.seq.0)
         .wrapping_add(count << DATA_BITS)
@@ -60,23 +63,17 @@ pub fn make(now: Instant, local: SocketAddr, remote: SocketAddr, syn: &Tcp) -> S
 
 /// Whether the ACK of a handshake returns a cookie of ours (`__cookie_v4_check`); `seq` is that
 /// of the ACK. Gives the MSS.
-pub fn check(
-    now: Instant,
-    local: SocketAddr,
-    remote: SocketAddr,
-    seq: Seq,
-    ack: Seq,
-) -> Option<u16> {
+pub fn check(secret: [u64; 2], now: Instant, ends: Ends, (seq, ack): (Seq, Seq)) -> Option<u16> {
     let cookie = (ack - 1).0;
     let syn_seq = (seq - 1).0;
-    let rest = cookie.wrapping_sub(hash(0, local, remote, 0)).wrapping_sub(syn_seq);
+    let rest = cookie.wrapping_sub(hash(0, secret, ends, 0)).wrapping_sub(syn_seq);
     let age = minute(now).wrapping_sub(rest >> DATA_BITS) & (u32::MAX >> DATA_BITS);
     if age >= AGE_MAX {
         return None;
     }
     let count = minute(now).wrapping_sub(age);
-    let index = rest.wrapping_sub(hash(1, local, remote, count)) & ((1 << DATA_BITS) - 1);
-    table(local.ip()).get(index as usize).copied()
+    let index = rest.wrapping_sub(hash(1, secret, ends, count)) & ((1 << DATA_BITS) - 1);
+    table(ends.0.ip()).get(index as usize).copied()
 }
 
 /// The timestamp that remembers what the SYN offered (`cookie_init_timestamp`): never ahead of
@@ -123,9 +120,9 @@ fn minute(now: Instant) -> u32 {
     (now.as_millis() / 60_000) as u32
 }
 
-fn hash(which: usize, local: SocketAddr, remote: SocketAddr, count: u32) -> u32 {
+fn hash(which: usize, secret: [u64; 2], (local, remote): Ends, count: u32) -> u32 {
     let (key0, key1) = SECRETS[which];
-    let mut hasher = SipHasher24::new_with_keys(key0, key1);
+    let mut hasher = SipHasher24::new_with_keys(key0 ^ secret[0], key1 ^ secret[1]);
     for end in [remote, local] {
         match end.ip() {
             IpAddr::V4(ip) => hasher.write(&ip.octets()),
@@ -165,9 +162,15 @@ mod tests {
         let (local, remote) = ends();
         let made = Instant::ZERO + Duration::from_secs(59);
         for (offered, remembered) in [(100, 536), (1_000, 536), (1_400, 1_300), (9_000, 1_460)] {
-            let cookie = make(made, local, remote, &syn(offered));
-            let at =
-                |s| check(made + Duration::from_secs(s), local, remote, Seq(123_457), cookie + 1);
+            let cookie = make([0; 2], made, (local, remote), &syn(offered));
+            let at = |s| {
+                check(
+                    [0; 2],
+                    made + Duration::from_secs(s),
+                    (local, remote),
+                    (Seq(123_457), cookie + 1),
+                )
+            };
             assert_eq!(at(0), Some(remembered), "{offered}");
             assert_eq!(at(60), Some(remembered), "the next minute");
             assert_eq!(at(61), None, "the minute after");
@@ -177,12 +180,14 @@ mod tests {
     #[test]
     fn a_made_up_cookie_is_refused() {
         let (local, remote) = ends();
-        let cookie = make(Instant::ZERO, local, remote, &syn(1_460));
+        let cookie = make([0; 2], Instant::ZERO, (local, remote), &syn(1_460));
         let now = Instant::ZERO;
-        assert_eq!(check(now, local, remote, Seq(123_457), cookie + 9), None);
-        assert_eq!(check(now, local, remote, Seq(123_557), cookie + 1), None);
+        assert_eq!(check([0; 2], now, (local, remote), (Seq(123_457), cookie + 9)), None);
+        assert_eq!(check([0; 2], now, (local, remote), (Seq(123_557), cookie + 1)), None);
         let stranger = "192.0.2.2:40000".parse().unwrap();
-        assert_eq!(check(now, local, stranger, Seq(123_457), cookie + 1), None);
+        let returned = (Seq(123_457), cookie + 1);
+        assert_eq!(check([0; 2], now, (local, stranger), returned), None);
+        assert_eq!(check([1, 2], now, (local, remote), returned), None, "another's secret");
     }
 
     #[test]

@@ -32,6 +32,11 @@ pub struct WriteFlags {
     pub end_of_record: bool,
     /// `MSG_OOB`: the last byte is urgent.
     pub out_of_band: bool,
+    /// `MSG_ZEROCOPY`, and the socket has been asked for it: the application is told when the memory is free.
+    pub zerocopy: bool,
+    /// Bytes of each of the pieces of memory that a zero-copy write is made of; 0 = it is one piece. Pieces
+    /// do not share pages (`struct iovec`).
+    pub piece: u32,
     /// This write does not continue one that had to wait.
     pub separate: bool,
     /// Time stamps wanted of this write (`SOF_TIMESTAMPING_TX_*`); 0 = as the socket says.
@@ -67,10 +72,19 @@ impl Connection {
         if !copied {
             self.check_app_limited();
         }
+        if flags.zerocopy && bytes > 0 && (flags.separate || !self.is_in_zerocopy()) {
+            self.begin_zerocopy(bytes);
+        }
         let mut left = bytes;
         let mut size_goal = self.write_goal(flags, cx.now);
         while left > 0 {
-            let room = self.room_in_tail(size_goal);
+            let mut room = self.room_in_tail(size_goal);
+            if flags.zerocopy && room > 0 {
+                room = self.zerocopy_room(room, left);
+                if room == 0 {
+                    self.mark_push();
+                }
+            }
             if room == 0 {
                 if !self.memory_is_free() {
                     if bytes > left && self.stamps_writes(flags) {
@@ -78,12 +92,19 @@ impl Connection {
                     }
                     self.wait_for_space(bytes > left, size_goal, cx);
                     self.snd.write_unfinished = copied;
+                    if flags.zerocopy && !copied {
+                        self.end_zerocopy(false, cx);
+                    }
                     return bytes - left;
                 }
                 self.entail(cx);
                 continue;
             }
-            let taken = left.min(u64::from(room)) as u32;
+            let mut taken = left.min(u64::from(room)) as u32;
+            if flags.zerocopy && flags.piece > 0 {
+                let begun = ((bytes - left) % u64::from(flags.piece)) as u32;
+                taken = taken.min(flags.piece - begun);
+            }
             if let Payload::Bytes(all) = payload {
                 let from = (bytes - left) as usize;
                 self.keep_written(&all[from..from + taken as usize]);
@@ -103,6 +124,9 @@ impl Connection {
             size_goal = self.write_goal(flags, cx.now);
         }
         self.snd.write_unfinished = false;
+        if flags.zerocopy {
+            self.end_zerocopy(copied, cx);
+        }
         if !copied {
             return 0;
         }
@@ -235,6 +259,11 @@ impl Connection {
         let full = skb.len() >= size_goal;
         self.snd.write_seq += bytes;
         self.snd.wmem_queued += bytes;
+        if self.rare.is_some() {
+            let padding = self.appended_to_zerocopy(bytes);
+            self.queue.get_mut(tail).truesize += padding;
+            self.snd.wmem_queued += padding;
+        }
         full
     }
 

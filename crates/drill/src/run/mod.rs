@@ -25,6 +25,7 @@ use calls::Pending;
 use conn::Conn;
 use datapath::packet::Packet;
 use datapath::socket::Fd;
+use datapath::trace::Event as TcpEvent;
 use datapath::units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -65,6 +66,8 @@ pub struct RunReport {
     pub verdict: Verdict,
     /// Every packet that crossed the interface, with its time since the start of the script.
     pub packets: Vec<(Direction, Instant, Packet)>,
+    /// What the host's TCP told: when, after how many of the packets, and what.
+    pub events: Vec<(Instant, usize, TcpEvent)>,
     /// What happened, line by line (for `-v`).
     pub log: Vec<String>,
     /// Differences that did not end the run (`--non_fatal`).
@@ -86,17 +89,21 @@ pub fn run(script: &Script, settings: &Settings, place: &ScriptFolder) -> RunRep
         return RunReport {
             verdict: Verdict::Skip { pos: fault.pos, because: fault.what },
             packets: Vec::new(),
+            events: Vec::new(),
             log: Vec::new(),
             warnings: Vec::new(),
         };
     }
     let mut run = Run::new(settings, place);
+    run.harness.kernel.host.set_tracing(true);
     let verdict = match run.script(script) {
         Ok(()) => Verdict::Pass,
         Err(Stop::Fail(failure)) => Verdict::Fail(failure),
         Err(Stop::Skip(pos, because)) => Verdict::Skip { pos, because },
     };
-    RunReport { verdict, packets: run.harness.kernel.seen, log: run.log, warnings: run.warnings }
+    let kernel = run.harness.kernel;
+    let (packets, events) = (kernel.seen, kernel.told);
+    RunReport { verdict, packets, events, log: run.log, warnings: run.warnings }
 }
 
 /// Why a run does not go on.

@@ -90,8 +90,7 @@ pub(super) fn needs_a_kernel(script: &Script) -> Option<Fault> {
         let (_, why) = CALLS.iter().find(|(name, _)| call.name.starts_with(name))?;
         Some(Fault::no_meaning(call.pos, *why))
     });
-    // A zero-copy send is a send; what it notifies of is what we have not.
-    by_name.or_else(|| first(&WORDS)).or_else(|| first(&NOTIFIED).and_then(|_| first(&ZEROCOPIES)))
+    by_name.or_else(|| first(&WORDS))
 }
 
 fn expr_needs(expr: &Expr, words: &[(&str, &'static str)]) -> Option<Fault> {
@@ -122,17 +121,6 @@ fn expr_needs(expr: &Expr, words: &[(&str, &'static str)]) -> Option<Fault> {
 
 const ZEROCOPY: &str = "zero-copy is about pages of memory, and payload here is a length";
 const STATS: &str = "statistics in time-stamp messages are not modelled";
-
-/// What asks for zero-copy …
-const ZEROCOPIES: [(&str, &str); 2] = [("SO_ZEROCOPY", ZEROCOPY), ("MSG_ZEROCOPY", ZEROCOPY)];
-
-/// … and what hears of it.
-const NOTIFIED: [(&str, &str); 4] = [
-    ("MSG_ERRQUEUE", ZEROCOPY),
-    ("EPOLLERR", ZEROCOPY),
-    ("POLLERR", ZEROCOPY),
-    ("SO_EE_ORIGIN_ZEROCOPY", ZEROCOPY),
-];
 
 const WORDS: [(&str, &str); 7] = [
     ("SOCK_RAW", "sockets other than those of TCP and UDP are not modelled"),

@@ -5,6 +5,7 @@
 //! share moves when a next hop fails against the figure of RFC 2992, and does a second stage that
 //! hashes like the first still spread what the first sends it (polarisation)?
 
+pub mod ask;
 mod flows;
 mod report;
 

@@ -1,6 +1,9 @@
 //! What a run leaves behind as tables: its flows, and all metrics, one value a row.
 
-use crate::results::{FlowRecord, Metric, PointResult, RunResult, Series};
+use crate::results::{
+    Distribution, FlowRecord, Metric, MetricSummary, PointResult, RunResult, Series,
+};
+use crate::stats::Summary;
 use crate::store::Label;
 use crate::store::table::{Table, Values};
 
@@ -66,11 +69,7 @@ pub fn results(points: &[PointResult]) -> Table {
         }
     }
     let mut table = Table::default();
-    table.push("point", Values::Text(all.iter().map(|(point, ..)| label(&point.labels)).collect()));
-    for (place, (axis, _)) in points.first().map_or(&[][..], |it| &it.labels).iter().enumerate() {
-        let of_axis = all.iter().map(|(point, ..)| point.labels[place].1.clone());
-        table.push(&format!("point.{axis}"), Values::Text(of_axis.collect()));
-    }
+    push_points(&mut table, &all.iter().map(|(point, ..)| *point));
     table.push("seed", Values::Whole(all.iter().map(|(_, seed, _)| Some(*seed as i64)).collect()));
     table
         .push("scope", Values::Text(all.iter().map(|(.., metric)| metric.scope.clone()).collect()));
@@ -85,6 +84,70 @@ pub fn results(points: &[PointResult]) -> Table {
         Values::Text(all.iter().map(|(.., metric)| metric.unit.to_owned()).collect()),
     );
     table
+}
+
+/// Every metric of every point over its repetitions: point, scope, metric, mean, half the 95 % interval,
+/// least, most, how many, unit.
+pub fn summaries(points: &[PointResult]) -> Table {
+    let all: Vec<(&PointResult, MetricSummary)> = points
+        .iter()
+        .flat_map(|point| point.summaries().into_iter().map(move |summary| (point, summary)))
+        .collect();
+    let mut table = Table::default();
+    push_points(&mut table, &all.iter().map(|(point, _)| *point));
+    let text = |of: &dyn Fn(&MetricSummary) -> &str| {
+        Values::Text(all.iter().map(|(_, summary)| of(summary).to_owned()).collect())
+    };
+    let decimal = |of: &dyn Fn(&Summary) -> Option<f64>| {
+        Values::Decimal(all.iter().map(|(_, metric)| of(&metric.summary)).collect())
+    };
+    table.push("scope", text(&|metric| &metric.scope));
+    table.push("metric", text(&|metric| &metric.name));
+    table.push("mean", decimal(&|summary| Some(summary.mean)));
+    table.push("ci95", decimal(&|summary| summary.ci95));
+    table.push("min", decimal(&|summary| Some(summary.min)));
+    table.push("max", decimal(&|summary| Some(summary.max)));
+    let counts = all.iter().map(|(_, metric)| Some(metric.summary.n as i64));
+    table.push("n", Values::Whole(counts.collect()));
+    table.push("unit", text(&|metric| metric.unit));
+    table
+}
+
+/// How completion times, slowdowns, latencies and queue delays of each run are distributed: the values
+/// (ms, or factors) that shares from 0 to 1 of them are not above.
+pub fn distributions(points: &[PointResult]) -> Table {
+    let mut all: Vec<(&PointResult, u64, &Distribution, usize)> = Vec::new();
+    for point in points {
+        for run in &point.runs {
+            for one in &run.distributions {
+                all.extend((0..one.quantiles.len()).map(|part| (point, run.seed, one, part)));
+            }
+        }
+    }
+    let mut table = Table::default();
+    push_points(&mut table, &all.iter().map(|(point, ..)| *point));
+    table.push("seed", Values::Whole(all.iter().map(|(_, seed, ..)| Some(*seed as i64)).collect()));
+    let text = |of: &dyn Fn(&Distribution) -> &str| {
+        Values::Text(all.iter().map(|(.., one, _)| of(one).to_owned()).collect())
+    };
+    let decimal = |of: &dyn Fn(&Distribution, usize) -> f64| {
+        Values::Decimal(all.iter().map(|(.., one, part)| Some(of(one, *part))).collect())
+    };
+    table.push("what", text(&|one| one.what));
+    table.push("scope", text(&|one| &one.scope));
+    table.push("share", decimal(&|one, part| part as f64 / (one.quantiles.len() - 1) as f64));
+    table.push("value", decimal(&|one, part| one.quantiles[part]));
+    table
+}
+
+/// The columns that say the point of each row.
+fn push_points<'a>(table: &mut Table, points: &(impl Iterator<Item = &'a PointResult> + Clone)) {
+    table.push("point", Values::Text(points.clone().map(|point| label(&point.labels)).collect()));
+    let axes = points.clone().next().map_or(&[][..], |point| &point.labels);
+    for (place, (axis, _)) in axes.iter().enumerate() {
+        let of_axis = points.clone().map(|point| point.labels[place].1.clone());
+        table.push(&format!("point.{axis}"), Values::Text(of_axis.collect()));
+    }
 }
 
 /// `label label …`, empty where nothing is swept.

@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::{Diagnostic, Diagnostics, suggest};
 use super::read::NOTED;
+use crate::registry::Registry;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +64,16 @@ pub struct Document {
     text: String,
     /// The tree; always a table.
     pub root: Node,
+    /// What its words may name besides what the product has.
+    pub registry: Registry,
 }
 
 impl Document {
     /// Parses TOML; syntax errors come back with their positions, all of them.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
         let empty = Node { kind: Kind::Table(Vec::new()), at: Origin::File(0..0) };
-        let mut document = Self { name: name.into(), text: text.into(), root: empty };
+        let registry = Registry::default();
+        let mut document = Self { name: name.into(), text: text.into(), root: empty, registry };
         let (table, errors) = DeTable::parse_recoverable(text);
         let mut faults: Vec<Diagnostic> = Vec::new();
         for error in errors.iter().take(NOTED) {
@@ -154,18 +158,69 @@ impl Document {
     /// finds `"router.wire"` inside `[qdisc]`. The name of a parameter is short for
     /// `parameters.NAME`.
     pub fn set(&mut self, path: &str, value: &str, label: &str) -> Result<(), Diagnostics> {
+        let node = self.value(value, label)?;
+        self.set_node(path, node)
+    }
+
+    /// Applies `KEY = value` in the table `table`, which is made if there is none; KEY is taken as
+    /// it is, dots and all.
+    pub fn set_in(
+        &mut self,
+        table: &str,
+        key: &str,
+        value: &str,
+        label: &str,
+    ) -> Result<(), Diagnostics> {
+        let node = self.value(value, label)?;
+        let at = Origin::Override(label.into());
+        let fault = self.fault(&at, 0, format!("\"{table}\" is not a table"), None);
+        let Kind::Table(root) = &mut self.root.kind else { return Err(Diagnostics(vec![fault])) };
+        if root.iter().all(|(known, _)| known.name != table) {
+            let empty = Node { kind: Kind::Table(Vec::new()), at: at.clone() };
+            root.push((Key { name: table.into(), at: at.clone() }, empty));
+        }
+        let found = root.iter_mut().find(|(known, _)| known.name == table);
+        let Some((_, Node { kind: Kind::Table(entries), .. })) = found else {
+            return Err(Diagnostics(vec![fault]));
+        };
+        match entries.iter_mut().find(|(known, _)| known.name == key) {
+            Some((_, old)) => *old = node,
+            None => entries.push((Key { name: key.into(), at }, node)),
+        }
+        Ok(())
+    }
+
+    /// What is at `path`, by the rules of [`Document::set`].
+    pub fn find(&self, path: &str) -> Option<&Node> {
+        let parameter = self.root.get("parameters").and_then(|table| table.get(path));
+        parameter.or_else(|| self.root.find(path))
+    }
+
+    /// Takes away what is at `path`; false if nothing is there.
+    pub fn remove(&mut self, path: &str) -> bool {
+        if let Kind::Table(root) = &mut self.root.kind
+            && let Some((_, parameters)) = root.iter_mut().find(|(key, _)| key.name == "parameters")
+            && parameters.remove(path)
+        {
+            return true;
+        }
+        self.root.remove(path)
+    }
+
+    /// The value that `text`, TOML or a bare word, stands for.
+    fn value(&self, text: &str, label: &str) -> Result<Node, Diagnostics> {
         let origin = Origin::Override(label.into());
-        let kind = match DeValue::parse(value) {
+        let kind = match DeValue::parse(text) {
             Ok(parsed) => {
                 let mut faults = Vec::new();
                 let node = convert_value(&parsed, self, &mut faults);
                 if faults.is_empty() { node.kind } else { return Err(Diagnostics(faults)) }
             }
-            Err(_) => Kind::Text(value.into()),
+            Err(_) => Kind::Text(text.into()),
         };
         let mut node = Node { kind, at: origin.clone() };
         node.relabel(&origin);
-        self.set_node(path, node)
+        Ok(node)
     }
 
     /// Puts `node` at `path`; see [`Document::set`].
@@ -198,6 +253,29 @@ impl Node {
             }
             _ => None,
         }
+    }
+
+    /// What is at a dotted path below; at each table the longest key that exists wins.
+    fn find(&self, path: &str) -> Option<&Self> {
+        if let Some(node) = self.get(path) {
+            return Some(node);
+        }
+        let mut dots = path.rmatch_indices('.').map(|(dot, _)| dot);
+        dots.find_map(|dot| self.get(&path[..dot])?.find(&path[dot + 1..]))
+    }
+
+    /// Takes away what is at a dotted path below; false if nothing is there.
+    fn remove(&mut self, path: &str) -> bool {
+        let Kind::Table(entries) = &mut self.kind else { return false };
+        if let Some(place) = entries.iter().position(|(key, _)| key.name == path) {
+            entries.remove(place);
+            return true;
+        }
+        let mut dots = path.rmatch_indices('.').map(|(dot, _)| dot);
+        dots.any(|dot| {
+            let child = entries.iter_mut().find(|(key, _)| key.name == path[..dot]);
+            child.is_some_and(|(_, child)| child.remove(&path[dot + 1..]))
+        })
     }
 
     /// What kind of value this is, for messages.

@@ -6,13 +6,14 @@
 
 mod diagnostic;
 pub(crate) mod doc;
+mod draft;
 mod flows;
 mod ip;
 pub mod limits;
 mod links;
 pub mod metrics;
 mod model;
-mod names;
+pub(crate) mod names;
 mod nodes;
 mod parameters;
 mod parse;
@@ -32,6 +33,7 @@ pub mod workload;
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Diagnostics, clipped, excerpt, nearest, suggest};
+pub use draft::Draft;
 pub use ip::interfaces;
 pub use model::{
     App, Direction, Fabric, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan,
@@ -39,6 +41,7 @@ pub use model::{
 };
 pub use routes::Ways;
 
+use crate::registry::Registry;
 use crate::sweep::{Axis, Draw, Point, Value};
 use doc::Document;
 
@@ -85,17 +88,50 @@ impl From<Diagnostics> for Error {
     }
 }
 
+/// A value that is put in place of the file's.
+#[derive(Clone, Debug)]
+struct Setting {
+    /// An axis, a parameter or the dotted path of a key.
+    key: String,
+    /// TOML, or a bare word.
+    value: String,
+    /// What messages call it.
+    label: String,
+}
+
+impl Setting {
+    /// Reads the `KEY=VALUE` of `--set`.
+    fn read(text: &str) -> Result<Self, Diagnostics> {
+        let label = format!("--set {text}");
+        let Some((key, value)) = text.split_once('=') else {
+            return Err(Diagnostics(vec![Diagnostic {
+                source: label,
+                position: None,
+                message: "expected KEY=VALUE".into(),
+                help: None,
+                line_text: None,
+            }]));
+        };
+        Ok(Self { key: key.trim().into(), value: value.trim().into(), label })
+    }
+}
+
 impl Experiment {
     /// Reads the file at `path` with the given `KEY=VALUE` settings.
     ///
     /// # Errors
     /// When the file cannot be read, or it or any of its points is invalid.
     pub fn load(path: &Path, settings: &[String]) -> Result<Self, Error> {
-        let name = path.display().to_string();
-        let bytes = crate::input::read(path, limits::FILE_MAX)
-            .map_err(|problem| Error::Io { path: name.clone(), problem })?;
-        let text = String::from_utf8(bytes).map_err(|error| not_text(&name, &error))?;
-        Ok(Self::parse(&name, &text, settings)?)
+        Self::load_with(&Registry::default(), path, settings)
+    }
+
+    pub(crate) fn load_with(
+        registry: &Registry,
+        path: &Path,
+        settings: &[String],
+    ) -> Result<Self, Error> {
+        let (name, text) = read_file(path)?;
+        Ok(Self::parse_with(registry, &name, &text, settings)?)
     }
 
     /// Reads an experiment from `text`; `name` stands in messages.
@@ -103,20 +139,32 @@ impl Experiment {
     /// # Errors
     /// When the text or any of its points is invalid.
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, Diagnostics> {
+        Self::parse_with(&Registry::default(), name, text, settings)
+    }
+
+    pub(crate) fn parse_with(
+        registry: &Registry,
+        name: &str,
+        text: &str,
+        settings: &[String],
+    ) -> Result<Self, Diagnostics> {
         let mut document = Document::parse(name, text)?;
+        document.registry = registry.clone();
+        let settings: Vec<Setting> =
+            settings.iter().map(|text| Setting::read(text)).collect::<Result<_, _>>()?;
+        Self::of(document, &settings)
+    }
+
+    /// Reads a tree in which `settings` are made first.
+    fn of(mut document: Document, settings: &[Setting]) -> Result<Self, Diagnostics> {
         let mut axes = crate::sweep::read_axes(&document)?;
         let exclusions = crate::sweep::read_exclusions(&document, &axes)?;
-        for setting in settings {
-            let label = format!("--set {setting}");
+        for Setting { key, value, label } in settings {
             let at = doc::Origin::Override(label.clone());
             let fault = |message, help| Diagnostics(vec![document.fault(&at, 0, message, help)]);
-            let Some((key, value)) = setting.split_once('=') else {
-                return Err(fault("expected KEY=VALUE".into(), None));
-            };
-            let (key, value) = (key.trim(), value.trim());
-            match axes.iter_mut().find(|axis| axis.name == key) {
-                Some(axis) => axis.pin(value).map_err(|(text, help)| fault(text, help))?,
-                None => document.set(key, value, &label)?,
+            match axes.iter_mut().find(|axis| axis.name == *key) {
+                Some(axis) => axis.pin(value, &at).map_err(|(text, help)| fault(text, help))?,
+                None => document.set(key, value, label)?,
             }
         }
         let draws = crate::sweep::read_draws(&document)?;
@@ -230,6 +278,15 @@ impl Experiment {
         plan.seed = run_seed;
         Ok((plan, drawn))
     }
+}
+
+/// The name and the text of a file.
+fn read_file(path: &Path) -> Result<(String, String), Error> {
+    let name = path.display().to_string();
+    let bytes = crate::input::read(path, limits::FILE_MAX)
+        .map_err(|problem| Error::Io { path: name.clone(), problem })?;
+    let text = String::from_utf8(bytes).map_err(|error| not_text(&name, &error))?;
+    Ok((name, text))
 }
 
 /// Where a file stops being UTF-8.

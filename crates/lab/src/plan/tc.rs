@@ -15,9 +15,10 @@ use super::read::Faults;
 
 /// The congestion control called `word`.
 pub fn congestion_control(word: &str, at: &Origin, faults: &Faults<'_>) -> Option<Algorithm> {
-    let found = Algorithm::by_name(word);
+    let registry = &faults.document.registry;
+    let found = registry.find_congestion_control(word);
     if found.is_none() {
-        let help = suggest(word, Algorithm::ALL.map(Algorithm::name));
+        let help = suggest(word, registry.congestion_control_names());
         faults.add(at, format!("\"{word}\" is not a valid congestion control"), help);
     }
     found

@@ -23,6 +23,7 @@ use pcap::{Interface, InterfaceId, Writer};
 use crate::plan::{excerpt, tc};
 use crate::run::Progress;
 use crate::store;
+use crate::trace::capture::CaptureTrace;
 pub use line::Fate;
 use line::Line;
 pub use report::Report;
@@ -105,7 +106,16 @@ pub fn check(options: &Options) -> Result<(), Error> {
     build(&options.qdiscs, options.seed).map(drop)
 }
 
-/// Replays `capture`; what comes out goes to the file `out` as well, if there is one.
+/// What is written of a replay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files<'a> {
+    /// What leaves, as a capture.
+    pub out: Option<&'a Path>,
+    /// A trace of the queue, for Perfetto.
+    pub trace: Option<&'a Path>,
+}
+
+/// Replays `capture`; what comes out of it goes to files as well.
 ///
 /// # Errors
 /// When the capture or the words are faulty, a file cannot be written, or it was stopped. No file
@@ -113,24 +123,35 @@ pub fn check(options: &Options) -> Result<(), Error> {
 pub fn replay(
     capture: &Path,
     options: &Options,
-    out: Option<&Path>,
+    files: Files<'_>,
     progress: &dyn Progress,
     stop: &std::sync::atomic::AtomicBool,
 ) -> Result<Report, Error> {
     let mut line = Line::new(build(&options.qdiscs, options.seed)?, options.rate);
     let mut source = Source::open(capture, options, progress, stop)?;
-    let mut sink =
-        Sink { tally: Tally::default(), output: out.map(Output::begin).transpose()?, failed: None };
+    let begin = Instant::from_nanos(EPOCH_NS);
+    let (name, words) = (capture.display().to_string(), options.qdiscs.join(", "));
+    let trace = files.trace.map(|path| CaptureTrace::begin(path, &name, &words, begin));
+    let mut sink = Sink {
+        tally: Tally::default(),
+        output: files.out.map(Output::begin).transpose()?,
+        trace: trace.transpose()?,
+        failed: None,
+    };
     while let Some(arrival) = source.next_arrival()? {
         let now = Instant::from_nanos(EPOCH_NS + arrival.since_start_ns);
         line.run_until(now, &mut |fate| sink.left(&source, &fate));
         sink.tally.entered(now, &arrival.packet);
         line.arrive(now, arrival.packet, arrival.frame, &mut |fate| sink.left(&source, &fate));
         sink.check()?;
+        if let Some(trace) = &mut sink.trace {
+            trace.stands(now, line.waiting(), line.root());
+        }
     }
     line.drain(&mut |fate| sink.left(&source, &fate));
     sink.check()?;
-    let Sink { tally, output, .. } = sink;
+    let Sink { tally, output, trace, .. } = sink;
+    trace.map(CaptureTrace::finish).transpose()?;
     let written = output.map(Output::finish).transpose()?;
     Ok(Report {
         capture: capture.display().to_string(),
@@ -148,6 +169,7 @@ pub fn replay(
 struct Sink {
     tally: Tally,
     output: Option<Output>,
+    trace: Option<CaptureTrace>,
     /// The first thing that went wrong.
     failed: Option<store::Error>,
 }
@@ -155,6 +177,9 @@ struct Sink {
 impl Sink {
     fn left(&mut self, source: &Source<'_>, fate: &Fate<'_>) {
         self.tally.left(fate);
+        if let Some(trace) = &mut self.trace {
+            trace.left(fate);
+        }
         if let (Some(output), None) = (&mut self.output, &self.failed) {
             self.failed = output.write(source, fate).err();
         }

@@ -1,12 +1,11 @@
 //! From plans to results: builds worlds, runs them side by side, gathers what they leave.
 
-mod apps;
-mod build;
+pub(crate) mod apps;
+pub(crate) mod build;
 mod capture;
 mod changes;
 mod config;
 mod counters;
-mod explain;
 mod measure;
 mod reroute;
 mod routes;
@@ -15,7 +14,7 @@ mod sockets;
 mod utilisation;
 mod workload;
 
-pub use explain::explain;
+pub(crate) use sample::INFINITE_SSTHRESH;
 pub use sockets::{SocketDump, SsAt};
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +29,8 @@ use crate::plan::{Diagnostics, Experiment, Plan};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
 use crate::sweep::Point;
+use crate::trace::Wanted;
+use crate::trace::eyes::Eyes;
 
 /// Is told how far the runs are; called from many threads.
 pub trait Progress: Sync {
@@ -62,6 +63,8 @@ pub struct Options<'a> {
     pub store: Option<&'a Store>,
     /// When the sockets of all hosts are looked at.
     pub ss_at: &'a [SsAt],
+    /// What is observed of the first repetition of the first point.
+    pub wanted: Option<&'a Wanted>,
     /// Asked for each run before it begins, by point, repetition and plan: one that is known already
     /// is not run again.
     pub known: &'a Known<'a>,
@@ -82,6 +85,7 @@ impl<'a> Options<'a> {
             progress: &Silent,
             store: None,
             ss_at: &[],
+            wanted: None,
             known: &|_, _, _| None,
         }
     }
@@ -185,7 +189,10 @@ pub fn run(
             return Ok(known);
         }
         let name = run_name(point.slug(), plan.seed);
-        let mut result = run_plan(&plan, &name, &Options { threads, ..*options })?;
+        // Of many runs one is observed.
+        let first = repetition == 0 && std::ptr::eq(point, &raw const experiment.points[0]);
+        let wanted = options.wanted.filter(|wanted| first && !wanted.is_empty());
+        let mut result = run_plan(&plan, &name, &Options { threads, wanted, ..*options })?;
         result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
         on_run(point, repetition, &mut result)?;
         Ok(result)
@@ -259,6 +266,8 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         Some(store) => capture::begin(&mut built, plan, store, name)?,
         None => Vec::new(),
     };
+    let eyes = options.wanted.map(|wanted| Eyes::open(wanted, plan, &mut built));
+    let mut eyes = eyes.transpose()?;
     let mut sampler = sample::Sampler::new(plan);
     let mut utilisation = utilisation::Utilisation::new(plan);
     let end = Instant::ZERO + plan.duration;
@@ -282,10 +291,15 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
                 return Err(Error::Stopped);
             }
             let breath = Some(built.world.now() + TELL_EVERY);
-            let pauses = [built.changes.next_at(), looks.last().copied(), warmup_end, breath];
+            let glance = eyes.as_ref().map(Eyes::next);
+            let pauses =
+                [built.changes.next_at(), looks.last().copied(), warmup_end, breath, glance];
             let at = pauses.into_iter().flatten().fold(next, Instant::min);
             built.world.run_until(at);
             built.changes.run_due(&mut built.world).map_err(Error::World)?;
+            if let Some(eyes) = &mut eyes {
+                eyes.look(&built);
+            }
             if looks.pop_if(|look| *look <= at).is_some() {
                 sockets.extend(sockets::look(plan, &built));
             }
@@ -312,6 +326,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         sockets.extend(sockets::look(plan, &built));
     }
     tell(progress, plan, end.saturating_since(told));
+    let explained = eyes.map_or(Ok(Vec::new()), |eyes| eyes.finish(plan, &built))?;
     measure::assert_conserved(plan, &built);
     let flows = workload::records(plan, &built);
     let mut metrics = measure::metrics(plan, &built, &sampler, &flows);
@@ -319,24 +334,28 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     metrics.extend(utilisation.metrics(plan, &built));
     let mut distributions = workload::distributions(plan, &flows);
     distributions.extend(measure::distributions(plan, &built));
-    let flows = match options.store {
-        Some(_) => {
-            workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect()
-        }
-        None => flows,
-    };
+    let flows: Vec<_> =
+        workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect();
     let mut series = sampler.into_series();
     series.extend(utilisation.into_series(plan));
     series.extend(measure::latency_series(plan, &built));
+    let mut files = match options.store {
+        Some(_) => capture::files(plan, name),
+        None => Vec::new(),
+    };
+    if let Some(store) = options.store {
+        for one in &explained {
+            let file = format!("explain/{name}-{}.txt", store::file_stem(&one.flow));
+            store.write(&file, format!("{}\n{}", one.why, one.story).as_bytes())?;
+            files.push(file);
+        }
+    }
     let test = plan.measure.flent.filter(|_| options.store.is_some());
     let result = RunResult {
         name: name.into(),
         seed: plan.seed,
         identity: options.store.map_or(String::new(), |_| record::identity(plan)),
-        files: match options.store {
-            Some(_) => capture::files(plan, name),
-            None => Vec::new(),
-        },
+        files,
         flent: test.map(|test| flent::data_file(test, plan, name, &series)),
         metrics,
         series,
@@ -352,6 +371,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         virtual_ns: now.as_nanos(),
         drawn: Vec::new(),
         sockets,
+        explained,
     };
     drop(built);
     capture::finish(captures)?;

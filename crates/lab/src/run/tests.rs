@@ -100,10 +100,15 @@ fn what_is_told_of_a_flow_counts_from_its_first_byte() {
     let experiment = Experiment::parse("t.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
     let stop = AtomicBool::new(false);
     let options = Options::silent(&stop);
-    let told = explain(&experiment.base, "upload", &options).expect("it runs");
+    let explained = |flow: &str| {
+        let wanted = Wanted { explain: vec![flow.into()], ..Wanted::default() };
+        run_plan(&experiment.base, "t", &Options { wanted: Some(&wanted), ..options })
+    };
+    let run = explained("up*").expect("it runs");
+    let told = &run.explained[0].story;
     assert!(told.contains("  lost        99912..101360: "), "{told}");
     assert!(told.contains("  retransmit  99912..101360: "), "{told}");
-    let unknown = explain(&experiment.base, "uplaod", &options);
+    let unknown = explained("uplaod");
     assert!(matches!(unknown, Err(Error::Invalid(_))), "a mistake of the user's");
 }
 

@@ -24,6 +24,8 @@ pub struct PacketSocket {
     ends: Vec<u8>,
     landed: Vec<Landed>,
     outbox: Outbox,
+    /// How often in a row the first frame of the ring was refused.
+    refusals: u32,
     lost: Lost,
 }
 
@@ -36,6 +38,8 @@ struct Slot {
 
 /// So many calls in a row find frames that the kernel cannot hand over, before others are served.
 const REFUSALS: usize = 16;
+/// A frame that was refused so often, at the distances of the loop's tries, will never go: 10 ms.
+const PATIENCE: u32 = 100;
 
 impl PacketSocket {
     /// Opens the interface `name`, of which `facts` are known.
@@ -54,6 +58,7 @@ impl PacketSocket {
             ends: vec![0; BATCH * LONGEST],
             landed: Vec::with_capacity(BATCH),
             outbox: Outbox::default(),
+            refusals: 0,
             lost: Lost::default(),
         })
     }
@@ -176,6 +181,7 @@ impl PacketSocket {
         while self.outbox.len() > 0 {
             match sys::send_batch(self.socket.as_fd(), self.outbox.frames().take(RING)) {
                 Ok(sent) => {
+                    self.refusals = 0;
                     self.outbox.take(sent);
                     flushed.sent += sent as u32;
                 }
@@ -184,12 +190,15 @@ impl PacketSocket {
                         flushed.blocked = Some(Blocked::Full);
                         break;
                     }
-                    Some(libc::ENOBUFS) => {
+                    // Full, or the far end of a veth does not take this one, which is not told apart.
+                    Some(libc::ENOBUFS) if self.refusals < PATIENCE => {
+                        self.refusals += 1;
                         flushed.blocked = Some(Blocked::Busy);
                         break;
                     }
                     Some(libc::EINTR) => {}
-                    Some(libc::EMSGSIZE | libc::EINVAL) => {
+                    Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOBUFS) => {
+                        self.refusals = 0;
                         self.outbox.take(1);
                         flushed.refused += 1;
                     }

@@ -46,6 +46,14 @@ impl Tun {
         })
     }
 
+    /// The kernel cuts all to the MTU before it comes here.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub fn refuse_offloads(&self) -> io::Result<()> {
+        sys::refuse_offloads(&self.file)
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }

@@ -22,6 +22,9 @@ pub struct Vnet {
 
 const NEEDS_CSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
+/// `VIRTIO_NET_HDR_GSO_TCPV4`, `VIRTIO_NET_HDR_GSO_TCPV6`.
+const TCP_V4: u8 = 1;
+const TCP_V6: u8 = 4;
 
 impl Vnet {
     /// Reads it: in this machine's byte order, as for all devices older than version 1.
@@ -46,7 +49,17 @@ pub fn write(packet: &Packet, complete: bool, out: &mut Vec<u8>) {
         packet.emit_whole(out);
     } else if let Some(Partial { start, offset }) = packet.emit_partial(out) {
         out[at] = NEEDS_CSUM;
+        if packet.segments() > 1 {
+            describe_segments(packet, &mut out[at..at + VNET_LEN]);
+        }
         out[at + 6..at + 8].copy_from_slice(&start.to_ne_bytes());
         out[at + 8..at + 10].copy_from_slice(&offset.to_ne_bytes());
     }
+}
+
+/// A super-packet of TCP goes to the device whole: what its segments are to be.
+fn describe_segments(packet: &Packet, header: &mut [u8]) {
+    header[1] = if packet.network.src().is_some_and(|it| it.is_ipv6()) { TCP_V6 } else { TCP_V4 };
+    header[2..4].copy_from_slice(&(packet.header_len() as u16).to_ne_bytes());
+    header[4..6].copy_from_slice(&packet.meta.gso_size.to_ne_bytes());
 }

@@ -7,15 +7,19 @@
 
 #![allow(unsafe_code)]
 
+mod address;
 mod batch;
 mod bpf;
 mod interface;
 mod socket;
 
+pub use address::{set_address, set_up};
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, draw_curtain};
 pub use interface::{Facts, facts, has_master, set_mtu};
-pub use socket::{open_packet_socket, open_tun, read_vectored, socket_drops};
+pub use socket::{
+    disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
+};
 
 use datapath::units::Instant;
 use libc::{c_int, c_void};
@@ -48,6 +52,19 @@ pub fn now() -> Instant {
 pub fn wall_nanos() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Numbers that nobody can guess: `getrandom(2)`.
+pub fn random() -> io::Result<[u64; 2]> {
+    let mut bytes = [0_u8; 16];
+    let (to, len) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());
+    // SAFETY: the kernel writes at most `len` bytes to where there are as many.
+    let got = unsafe { libc::getrandom(to, len, 0) };
+    if got != len as isize {
+        return Err(io::Error::last_os_error());
+    }
+    let number = u128::from_ne_bytes(bytes);
+    Ok([number as u64, (number >> 64) as u64])
 }
 
 /// Sets a socket option to a plain C value.

@@ -101,6 +101,16 @@ pub fn open_tun(name: &str, tap: bool) -> io::Result<File> {
     Ok(file)
 }
 
+/// The kernel hands over no super-packets and no checksums to be filled in, from now on.
+///
+/// # Errors
+/// The device is gone.
+pub fn refuse_offloads(tun: &File) -> io::Result<()> {
+    let none: libc::c_ulong = 0;
+    // SAFETY: this request takes a number and no pointer.
+    done(unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETOFFLOAD, none) }).map(drop)
+}
+
 /// `linux/if_tun.h`.
 const TUN_F_CSUM: u32 = 0x01;
 const TUN_F_TSO4: u32 = 0x02;
@@ -113,4 +123,16 @@ const TUN_F_USO6: u32 = 0x40;
 pub fn read_vectored(file: &File, places: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
     let mut file = file;
     io::Read::read_vectored(&mut file, places)
+}
+
+/// Resets the connection and wakes whoever waits for it (`connect(2)` to no address).
+///
+/// # Errors
+/// `EBUSY` from some kernels if a thread waits for it.
+pub fn disconnect(socket: &std::net::TcpStream) -> io::Result<()> {
+    let nowhere =
+        libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+    let len = size_of::<libc::sockaddr>() as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes from an address of that size.
+    done(unsafe { libc::connect(socket.as_raw_fd(), &raw const nowhere, len) }).map(drop)
 }

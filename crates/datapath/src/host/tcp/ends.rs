@@ -13,6 +13,13 @@ use core::net::{IpAddr, SocketAddr};
 use siphasher::sip::SipHasher24;
 
 impl Host {
+    /// Initial sequence numbers, SYN cookies and the first local port become such as nobody can guess:
+    /// for hosts between real ones. Without it they are the same in each run.
+    pub fn set_secret(&mut self, secret: [u64; 2]) {
+        self.tcp_stack().secret = secret;
+        self.sockets.ephemeral.begin_at(secret[0] ^ secret[1]);
+    }
+
     /// The ends of a connection with what the route says.
     pub(in crate::host) fn endpoints(
         &mut self,
@@ -40,7 +47,7 @@ impl Host {
             mtu = mtu.min(path.bytes);
             route.mtu_locked = path.locked;
         }
-        let iss = initial_sequence_number(now, local, remote);
+        let iss = initial_sequence_number(self.tcp_stack().secret, now, local, remote);
         Endpoints { local, remote, mtu, advertised_mtu: advertised, iss, ecn, route }
     }
 
@@ -125,8 +132,13 @@ impl Host {
 }
 
 /// RFC 6528: a keyed hash of the ends plus a clock of 64 ns.
-fn initial_sequence_number(now: Instant, local: SocketAddr, remote: SocketAddr) -> Seq {
-    let mut hasher = SipHasher24::new_with_keys(ISN_KEY.0, ISN_KEY.1);
+fn initial_sequence_number(
+    secret: [u64; 2],
+    now: Instant,
+    local: SocketAddr,
+    remote: SocketAddr,
+) -> Seq {
+    let mut hasher = SipHasher24::new_with_keys(ISN_KEY.0 ^ secret[0], ISN_KEY.1 ^ secret[1]);
     for end in [local, remote] {
         match end.ip() {
             IpAddr::V4(ip) => hasher.write(&ip.octets()),
@@ -137,5 +149,6 @@ fn initial_sequence_number(now: Instant, local: SocketAddr, remote: SocketAddr) 
     Seq((hasher.finish() as u32).wrapping_add((now.as_nanos() >> 6) as u32))
 }
 
-/// Key of initial sequence numbers: fixed, because a run must repeat.
+/// Key of initial sequence numbers: fixed, because a run must repeat; mixed with the host's secret where
+/// it must not.
 const ISN_KEY: (u64, u64) = (0x6163_6b77_7269_6768, 0x7469_6e69_7469_616c);

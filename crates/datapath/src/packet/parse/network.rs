@@ -27,7 +27,7 @@ impl Parser<'_> {
             EtherType::IPV6 => self.ipv6(),
             EtherType::ARP => self.arp(),
             EtherType::TIPC => {
-                self.pull(self.payload().len().min(crate::packet::dissect::TIPC_LEN))
+                self.pull(self.payload().len().min(crate::packet::dissect::TIPC_LEN));
             }
             _ => self.carrier(ether_type),
         }

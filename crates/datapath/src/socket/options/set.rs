@@ -59,9 +59,9 @@ impl Setter<'_> {
         match name {
             SO_REUSEADDR => self.stream.options.reuse_address = on,
             SO_REUSEPORT => self.stream.options.reuse_port = on,
-            SO_SNDBUF => self.send_buffer(value.clamp(0, BUFFER_MAX)),
+            SO_SNDBUF => self.send_buffer(value.clamp(0, self.buffer_max())),
             SO_SNDBUFFORCE => self.send_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
-            SO_RCVBUF => self.receive_buffer(value.clamp(0, BUFFER_MAX)),
+            SO_RCVBUF => self.receive_buffer(value.clamp(0, self.buffer_max())),
             SO_RCVBUFFORCE => self.receive_buffer(value.clamp(0, i64::from(i32::MAX / 2))),
             SO_KEEPALIVE => {
                 let now = self.now;
@@ -106,6 +106,11 @@ impl Setter<'_> {
     }
 
     /// `SO_SNDBUF`: doubled, and no longer tuned.
+    /// `net.core.wmem_max`, `net.core.rmem_max`.
+    fn buffer_max(&self) -> i64 {
+        self.stream.config.profile.rmem_max.into()
+    }
+
     fn send_buffer(&mut self, value: i64) {
         let doubled = (value * 2).max(MIN_SNDBUF) as u32;
         // Zero is given as well, and is not "autotuned".
@@ -187,6 +192,3 @@ impl Setter<'_> {
         Ok(())
     }
 }
-
-/// `net.core.wmem_max`, `net.core.rmem_max`.
-const BUFFER_MAX: i64 = 212_992;

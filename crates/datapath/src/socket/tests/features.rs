@@ -331,7 +331,7 @@ fn buffers_are_doubled_and_have_a_minimum() {
     for (name, given, kept) in [
         (number::SO_SNDBUF, 20_000, 40_000),
         (number::SO_SNDBUF, 1, 4_608),
-        (number::SO_SNDBUF, 10_000_000, 425_984),
+        (number::SO_SNDBUF, 10_000_000, 8_388_608),
         (number::SO_RCVBUF, 20_000, 40_000),
         (number::SO_RCVBUF, 1, 2_304),
     ] {

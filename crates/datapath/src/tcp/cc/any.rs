@@ -1,8 +1,8 @@
 //! The modules there are: by name, and behind one type.
 
 use super::{
-    Ack, AckSample, Bbr, Bbr3, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, LostPacket,
-    RateSample, Reno, Window, dctcp,
+    Ack, AckSample, Bbr, Bbr3, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, Guest,
+    LostPacket, RateSample, Reno, Window, dctcp, guest,
 };
 use crate::tcp::TcpConfig;
 use crate::trace::CaState;
@@ -21,36 +21,41 @@ pub enum Algorithm {
     Bbr,
     /// BBR version 3 by draft-ietf-ccwg-bbr.
     Bbr3,
+    /// A library user's own.
+    Guest(Guest),
 }
 
 impl Algorithm {
-    /// Every algorithm.
+    /// Every algorithm of the product, as `tcp_available_congestion_control` lists them.
     pub const ALL: [Self; 5] = [Self::Reno, Self::Cubic, Self::Dctcp, Self::Bbr, Self::Bbr3];
 
-    /// The kernel's name.
-    pub const fn name(self) -> &'static str {
+    /// The kernel's name, or the user's.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Reno => "reno",
             Self::Cubic => "cubic",
             Self::Dctcp => "dctcp",
             Self::Bbr => "bbr",
             Self::Bbr3 => "bbr3",
+            Self::Guest(guest) => guest.name(),
         }
     }
 
     /// It needs ECN (`TCP_CONG_NEEDS_ECN`).
-    pub const fn needs_ecn(self) -> bool {
-        matches!(self, Self::Dctcp)
+    pub fn needs_ecn(self) -> bool {
+        match self {
+            Self::Guest(guest) => guest.needs_ecn(),
+            _ => matches!(self, Self::Dctcp),
+        }
     }
 
-    /// The algorithm of that name.
+    /// The algorithm of the product with that name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 }
 
 /// The module of a connection, dispatched by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnyCongestionControl {
     /// Reno.
     Reno(Reno),
@@ -64,6 +69,8 @@ pub enum AnyCongestionControl {
     Bbr(Bbr),
     /// BBR version 3.
     Bbr3(Box<Bbr3>),
+    /// A library user's own.
+    Guest(Guest, guest::BoxedModule),
     /// What tests put in, to see what a module is told and may do.
     #[cfg(test)]
     Test(Box<super::rate_based::RateBased>),
@@ -78,6 +85,7 @@ macro_rules! dispatch {
             Self::DctcpReno($module) => $body,
             Self::Bbr($module) => $body,
             Self::Bbr3($module) => $body,
+            Self::Guest(_, $module) => $body,
             #[cfg(test)]
             Self::Test($module) => $body,
         }
@@ -96,24 +104,26 @@ impl AnyCongestionControl {
             Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
             Algorithm::Bbr => Self::Bbr(Bbr::new(config.bbr)),
             Algorithm::Bbr3 => Self::Bbr3(Box::default()),
+            Algorithm::Guest(guest) => Self::Guest(guest, guest.make()),
         }
     }
 
     /// Which one was asked for.
-    pub const fn algorithm(&self) -> Algorithm {
+    pub fn algorithm(&self) -> Algorithm {
         match self {
             Self::Reno(_) => Algorithm::Reno,
             Self::Cubic(_) => Algorithm::Cubic,
             Self::Dctcp(_) | Self::DctcpReno(_) => Algorithm::Dctcp,
             Self::Bbr(_) => Algorithm::Bbr,
             Self::Bbr3(_) => Algorithm::Bbr3,
+            Self::Guest(guest, _) => Algorithm::Guest(*guest),
             #[cfg(test)]
             Self::Test(_) => Algorithm::Reno,
         }
     }
 
     /// The kernel's name of what is at work.
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::DctcpReno(_) => "dctcp-reno",
             _ => self.algorithm().name(),

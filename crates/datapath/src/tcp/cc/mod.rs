@@ -13,8 +13,10 @@ mod bbr3;
 mod cube_root;
 mod cubic;
 pub mod dctcp;
+mod guest;
 mod hystart;
 mod info;
+pub mod laws;
 #[cfg(test)]
 pub(crate) mod rate_based;
 mod reno;
@@ -26,6 +28,7 @@ pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
+pub use guest::{BoxedModule, Guest, GuestError};
 pub use info::CcInfo;
 pub use reno::Reno;
 pub use window::{INFINITE_SSTHRESH, Window};

@@ -98,6 +98,9 @@ impl Connection {
         self.ecn_syn_answered(seg);
         self.undo_spurious_syn();
         self.ack_in(seg, cx);
+        if self.rare.is_some() {
+            self.zerocopy_acked(cx);
+        }
         self.finish_connect(cx);
         let resent = self.fast_open_answered(seg.packet, cx);
         self.take_syn_data(seg, cx);
@@ -105,7 +108,10 @@ impl Connection {
         if resent {
             return;
         }
-        if self.rare.as_ref().is_some_and(|rare| rare.write_pending) || self.in_pingpong() {
+        if self.rare.as_ref().is_some_and(|rare| rare.write_pending)
+            || self.config.socket.defer_accept > 0
+            || self.in_pingpong()
+        {
             // Data is about to go and will carry the ACK.
             self.ack.scheduled = true;
             self.enter_quickack_mode(crate::tcp::ack_out::MAX_QUICKACKS);
@@ -149,6 +155,8 @@ impl Connection {
     /// Both ends sent a SYN: answer with a SYN-ACK (RFC 9293 figure 8).
     fn simultaneous_open(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         self.state = State::SynRecv;
+        self.sync_mss();
+        self.initialize_rcv_mss();
         if let Some(head) = self.queue.rtx_head() {
             let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(seg);
             self.queue.get_mut(head).flags = flags;

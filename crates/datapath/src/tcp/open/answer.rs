@@ -220,6 +220,8 @@ impl Connection {
         }
         if cx.gate.request {
             cx.mib.passive_opens += 1;
+            // What the request was told does not count for the connection.
+            self.last_oow_ack = None;
         }
         self.snd.wnd = u32::from(tcp.window) << self.opt.snd_wscale;
         self.snd.max_window = self.snd.max_window.max(self.snd.wnd);

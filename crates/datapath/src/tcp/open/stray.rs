@@ -23,6 +23,8 @@ impl Connection {
     fn reset_out(&mut self, header: Tcp, cx: &mut Cx<'_>) {
         let ecn = if self.is_accurate() { Ecn::NotEct } else { self.ecn_of_control() };
         self.control_out_as(header, ecn, cx);
+        // No socket has sent it (`tcp_v4_send_reset`).
+        self.totals.segs_out -= 1;
     }
 
     /// Resets the sender of a segment that does not belong here, at its own numbers.

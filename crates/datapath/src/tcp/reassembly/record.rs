@@ -58,19 +58,9 @@ const TUN_PAD: u32 = 64;
 /// `PAGE_SIZE`.
 const PAGE: u32 = 4_096;
 
-/// Whole pages that `bytes` are put into, up to eight at a time (`alloc_skb_with_frags`): their
-/// memory and their number.
-fn pages_for(mut bytes: u32) -> (u32, u8) {
-    let (mut memory, mut frags) = (0, 0_u8);
-    while bytes > 0 {
-        let room = bytes.next_multiple_of(PAGE);
-        let chunk = [8, 4, 2, 1].map(|pages| pages * PAGE).into_iter().find(|&it| it <= room);
-        let chunk = chunk.unwrap_or(PAGE);
-        memory += chunk;
-        frags = frags.saturating_add(1);
-        bytes = bytes.saturating_sub(chunk);
-    }
-    (memory, frags)
+/// Memory of the whole pages that `bytes` are put into (`alloc_skb_with_frags`).
+fn pages_for(bytes: u32) -> u32 {
+    bytes.next_multiple_of(PAGE)
 }
 
 /// The buffer that `bytes` written to a tun device come into, without `struct skb_shared_info`:
@@ -82,9 +72,12 @@ fn tun_head_for(bytes: u32) -> u32 {
 /// `SKB_SMALL_HEAD_HEADROOM`.
 const SMALL_HEAD: u32 = 320;
 
+/// Bytes of a packet that come into one buffer of two pages; what is beyond them comes into pages of its own.
+const TUN_LINEAR: u32 = 2 * PAGE - SHARED_INFO_LEN - TUN_PAD;
+
 /// A packet of so many bytes fits into one buffer.
 fn tun_is_linear(packet: u32) -> bool {
-    TUN_PAD + packet < PAGE
+    packet <= TUN_LINEAR
 }
 
 /// Memory that a segment is charged as when it arrives; `headers`: bytes of its IP and TCP
@@ -94,7 +87,9 @@ pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32) -> u32
         Memory::Tun if tun_is_linear(headers + len) => {
             truesize(tun_head_for(TUN_PAD + headers + len))
         }
-        Memory::Tun => truesize(tun_head_for(TUN_PAD)) + pages_for(headers + len).0,
+        Memory::Tun => {
+            truesize(head_for(TUN_PAD + TUN_LINEAR)) + pages_for(headers + len - TUN_LINEAR)
+        }
         Memory::Linear => truesize(head_for(DEVICE_HEADERS + len)),
         Memory::Cut => truesize(head_for(STACK_HEADERS + len)),
         Memory::Linearised | Memory::Paged => truesize(stack_head()) + len,
@@ -106,8 +101,9 @@ impl Received {
     pub fn new(seq: Seq, end_seq: Seq, len: u32, memory: Memory, headers: u32, fin: bool) -> Self {
         let charged = truesize_of(memory, headers, len);
         if memory == Memory::Tun && !tun_is_linear(headers + len) {
-            let frags = pages_for(headers + len).1;
-            let head = tun_head_for(TUN_PAD);
+            // Bytes in the head besides: no pages can be passed on, nor taken in.
+            let frags = MAX_FRAGS;
+            let head = head_for(TUN_PAD + TUN_LINEAR);
             let shared = true;
             return Self { seq, end_seq, truesize: charged, head, room: 0, frags, shared, fin };
         }

@@ -27,7 +27,7 @@ impl Bbr {
             return INIT_CWND;
         }
         let product = u64::from(bw) * u64::from(self.min_rtt_us);
-        (((product.wrapping_mul(u64::from(gain)) >> BBR_SCALE) + BW_UNIT - 1) / BW_UNIT) as u32
+        (product.wrapping_mul(u64::from(gain)) >> BBR_SCALE).div_ceil(BW_UNIT) as u32
     }
 
     /// Room for three super-packets, one in each qdisc, sender and receiver; even, so that delayed

@@ -15,7 +15,7 @@ impl Bbr {
         if self.full_bw_reached || !self.round_start || sample.is_app_limited {
             return;
         }
-        let enough = (u64::from(self.full_bw) * u64::from(GROWTH) >> BBR_SCALE) as u32;
+        let enough = ((u64::from(self.full_bw) * u64::from(GROWTH)) >> BBR_SCALE) as u32;
         if self.max_bw.get() >= enough {
             self.full_bw = self.max_bw.get();
             self.full_bw_cnt = 0;

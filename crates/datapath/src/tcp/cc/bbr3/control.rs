@@ -38,7 +38,7 @@ impl Bbr3 {
             return INITIAL_CWND;
         }
         let bdp = u128::from(bw) * u128::from(self.min_rtt);
-        let packets = (bdp * u128::from(gain) >> BBR_SCALE).div_ceil(u128::from(BW_UNIT));
+        let packets = ((bdp * u128::from(gain)) >> BBR_SCALE).div_ceil(u128::from(BW_UNIT));
         u32::try_from(packets).unwrap_or(u32::MAX)
     }
 

@@ -228,7 +228,6 @@ fn losses_between_probes_lower_rate_and_flight_for_the_cycle() {
     assert!(path.module.bw_shortterm >= seven_tenths(max_bw) && path.module.bw_shortterm < max_bw);
     assert!(path.module.inflight_shortterm >= seven_tenths(cwnd).min(20));
     assert!(path.window.snd_cwnd <= path.module.inflight_shortterm.max(MIN_PIPE_CWND));
-    let mut path = path;
     while path.round(20) != State::ProbeBwRefill {}
     assert_eq!((path.module.bw_shortterm, path.module.inflight_shortterm), (INFINITY, INFINITY));
 }

@@ -1,0 +1,177 @@
+//! The client: connects, tells what it wants, sends or receives, and exchanges results.
+
+use crate::Error;
+use crate::flow::{Flow, Work};
+use crate::measure::{self, Interval, Meter, Test};
+use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
+use datapath::tcp::cc::Algorithm;
+use live::endpoint::{Stack, TcpStream};
+use serde_json::Value;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What is told while a test runs.
+pub trait Watch {
+    /// The streams are there.
+    fn connected(&mut self, test: &Test);
+    /// An interval is over.
+    fn interval(&mut self, test: &Test, interval: &Interval);
+}
+
+/// How long a look at the control connection may last.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs one test against `server`. With `stop` set it ends before its time, with what there is.
+///
+/// # Errors
+/// Nobody is there, or the server refuses or goes away.
+pub fn run(
+    stack: &Stack,
+    server: SocketAddr,
+    params: &Params,
+    interval: Duration,
+    stop: &AtomicBool,
+    watch: &mut impl Watch,
+) -> Result<Test, Error> {
+    let unreachable = |error| Error(format!("cannot connect to {server}: {error}"));
+    let control = TcpStream::connect_for(stack, server, PATIENCE).map_err(unreachable)?;
+    let control = Control::new(control);
+    let cookie = make_cookie();
+    control.stream().write(&cookie)?;
+    expect(&control, State::ParamExchange)?;
+    control.send(&params.json())?;
+    expect(&control, State::CreateStreams)?;
+    let mut flows = Vec::new();
+    for index in 0..params.parallel {
+        flows.push(Flow::new(stream_id(index), data_stream(stack, server, params, &cookie)?));
+    }
+    expect(&control, State::TestStart)?;
+    expect(&control, State::TestRunning)?;
+    let mut test = Test {
+        params: params.clone(),
+        sends: !params.reverse,
+        is_client: true,
+        cookie: String::from_utf8_lossy(&cookie[..COOKIE - 1]).into_owned(),
+        began: measure::wall(),
+        mss: control.stream().info().map_or(0, |info| info.snd_mss),
+        streams: measure::ends(&flows),
+        intervals: Vec::new(),
+        ours: Results::default(),
+        theirs: Results::default(),
+        seconds: 0.0,
+    };
+    watch.connected(&test);
+    let mut meter = Meter::new(flows.len());
+    transfer(&control, &mut flows, &mut test, &mut meter, (interval, stop, watch))?;
+    test.seconds = meter.elapsed().as_secs_f64();
+    test.ours = meter.results(&flows, test.sends);
+    control.tell(State::TestEnd)?;
+    expect(&control, State::ExchangeResults)?;
+    control.send(&test.ours.json(test.sends, test.seconds))?;
+    test.theirs = Results::read(&control.receive()?);
+    expect(&control, State::DisplayResults)?;
+    control.tell(State::IperfDone)?;
+    Ok(test)
+}
+
+fn transfer(
+    control: &Control,
+    flows: &mut [Flow],
+    test: &mut Test,
+    meter: &mut Meter,
+    (interval, stop, watch): (Duration, &AtomicBool, &mut impl Watch),
+) -> Result<(), Error> {
+    let params = test.params.clone();
+    let left = (params.bytes > 0).then(|| Arc::new(AtomicU64::new(params.bytes)));
+    let work = Work { sends: test.sends, len: params.len, left: left.clone() };
+    for flow in flows.iter_mut() {
+        flow.start(work.clone());
+    }
+    let end = if params.bytes > 0 { Duration::MAX } else { Duration::from_secs(params.seconds) };
+    let mut next = interval;
+    loop {
+        let elapsed = meter.elapsed();
+        let all = left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0);
+        let over = elapsed >= end || all || stop.load(Ordering::Relaxed);
+        if over || elapsed >= next {
+            let sampled = meter.sample(flows, test.sends);
+            // The rest of a test is told by its totals, if it is next to nothing.
+            if !over || sampled.end - sampled.start > 0.1 * interval.as_secs_f64() {
+                watch.interval(test, &sampled);
+                test.intervals.push(sampled);
+            }
+            next += interval;
+        }
+        if over {
+            flows.iter().for_each(Flow::stop_sending);
+            return Ok(());
+        }
+        let soon = next.min(end).saturating_sub(meter.elapsed());
+        match control.hear_for(soon.min(LOOK).max(Duration::from_millis(1)))? {
+            None => {}
+            Some(State::ServerTerminate) => {
+                return Err(Error("the server has ended the test".to_owned()));
+            }
+            Some(State::ServerError) => return Err(control.hear_refusal()),
+            Some(other) => return Err(Error(format!("the server says {other:?} in mid-test"))),
+        }
+    }
+}
+
+fn data_stream(
+    stack: &Stack,
+    server: SocketAddr,
+    params: &Params,
+    cookie: &[u8],
+) -> Result<TcpStream, Error> {
+    let algorithm = params.congestion.as_deref().and_then(Algorithm::by_name);
+    let stream = TcpStream::connect_with(stack, server, |config| {
+        config.nodelay = params.nodelay;
+        config.max_segment = std::num::NonZeroU16::new(params.mss);
+        config.congestion_control = algorithm.unwrap_or(config.congestion_control);
+        if params.rate > 0 {
+            config.max_pacing_rate = params.rate.div_ceil(8);
+        }
+    });
+    let stream = stream.map_err(|error| Error(format!("a data stream to {server}: {error}")))?;
+    { &stream }.write_all(cookie)?;
+    Ok(stream)
+}
+
+fn expect(control: &Control, wanted: State) -> Result<(), Error> {
+    match control.hear()? {
+        state if state == wanted => Ok(()),
+        State::AccessDenied => {
+            Err(Error("the server is busy running a test; try again later".to_owned()))
+        }
+        State::ServerError => Err(control.hear_refusal()),
+        state => Err(Error(format!("the server says {state:?} where {wanted:?} was to come"))),
+    }
+}
+
+/// 36 letters and digits, and a zero.
+fn make_cookie() -> [u8; COOKIE] {
+    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let mut cookie = [0; COOKIE];
+    let mut state = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0_u64);
+    for letter in &mut cookie[..COOKIE - 1] {
+        *letter = LETTERS[(state >> 59) as usize];
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    }
+    cookie
+}
+
+/// Nothing is told.
+impl Watch for () {
+    fn connected(&mut self, _: &Test) {}
+    fn interval(&mut self, _: &Test, _: &Interval) {}
+}
+
+/// The JSON of a failed test, as iperf3 writes it.
+pub fn failed(error: &Error) -> Value {
+    serde_json::json!({ "start": {}, "intervals": [], "end": {}, "error": error.0 })
+}

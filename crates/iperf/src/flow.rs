@@ -1,0 +1,129 @@
+//! One data stream: a thread that sends or receives as fast as it can, and what it counts.
+
+use datapath::tcp::info::TcpInfo;
+use live::endpoint::TcpStream;
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// A stream, and the thread that works on it.
+#[derive(Debug)]
+pub struct Flow {
+    /// The number that both ends know it by.
+    pub id: u64,
+    stream: Arc<TcpStream>,
+    shared: Arc<Counting>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and its owner share.
+#[derive(Debug, Default)]
+struct Counting {
+    bytes: AtomicU64,
+    stop: AtomicBool,
+}
+
+/// How a stream is worked on.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// This end sends.
+    pub sends: bool,
+    /// Bytes of each write or read.
+    pub len: usize,
+    /// What all streams together may still send; `None` for no limit.
+    pub left: Option<Arc<AtomicU64>>,
+}
+
+impl Flow {
+    /// A stream on which nothing happens yet.
+    pub fn new(id: u64, stream: TcpStream) -> Self {
+        let (stream, shared) = (Arc::new(stream), Arc::default());
+        Self { id, stream, shared, thread: None }
+    }
+
+    /// Begins.
+    pub fn start(&mut self, work: Work) {
+        let (stream, shared) = (Arc::clone(&self.stream), Arc::clone(&self.shared));
+        let thread = std::thread::Builder::new().name(format!("stream-{}", self.id));
+        let run = move || {
+            if work.sends {
+                send(&stream, &shared, &work);
+            } else {
+                receive(&stream, &shared, &work);
+            }
+        };
+        self.thread = thread.spawn(run).ok();
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.shared.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The connection.
+    pub fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    /// What TCP says of it.
+    pub fn info(&self) -> Option<TcpInfo> {
+        self.stream.info()
+    }
+
+    /// Nothing more is written; what comes is still read.
+    pub fn stop_sending(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it, and waits for its thread.
+    pub fn end(&mut self) {
+        self.stop_sending();
+        let _is_gone = self.stream.shutdown(Shutdown::Both);
+        if let Some(thread) = self.thread.take() {
+            let _has_panicked = thread.join();
+        }
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn send(stream: &TcpStream, shared: &Counting, work: &Work) {
+    let block = vec![0; work.len];
+    while !shared.stop.load(Ordering::Relaxed) {
+        let mut len = work.len;
+        if let Some(left) = &work.left {
+            let take = |left: u64| Some(left - left.min(work.len as u64));
+            let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+            len = before.unwrap_or_else(|same| same).min(work.len as u64) as usize;
+            if len == 0 {
+                return;
+            }
+        }
+        let mut rest = &block[..len];
+        while !rest.is_empty() {
+            // The end of a test is a connection that is shut, also in the middle of a block.
+            let Ok(written) = { stream }.write(rest) else { return };
+            shared.bytes.fetch_add(written as u64, Ordering::Relaxed);
+            rest = &rest[written..];
+            if shared.stop.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+}
+
+fn receive(stream: &TcpStream, shared: &Counting, work: &Work) {
+    let mut memory = vec![0; work.len];
+    while let Ok(len @ 1..) = stream.read(&mut memory) {
+        shared.bytes.fetch_add(len as u64, Ordering::Relaxed);
+        if let Some(left) = &work.left {
+            let less = |left: u64| Some(left.saturating_sub(len as u64));
+            let _is_there = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
+    }
+}

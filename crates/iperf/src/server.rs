@@ -1,0 +1,156 @@
+//! The server: one test at a time; others are told that it is busy.
+
+use crate::Error;
+use crate::client::Watch;
+use crate::flow::{Flow, Work};
+use crate::measure::{self, Meter, Test};
+use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, receive_cookie, stream_id};
+use datapath::tcp::cc::Algorithm;
+use live::endpoint::{TcpListener, TcpStream};
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a look at anything may last.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits for a client, and runs its test; `None` once `stop` is set.
+///
+/// # Errors
+/// The test has failed, and the next may go well; or the stack's device is gone.
+pub fn serve_one(
+    listener: &TcpListener,
+    interval: Duration,
+    stop: &AtomicBool,
+    watch: &mut impl Watch,
+) -> Result<Option<Test>, Error> {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if let Some(stream) = listener.accept_for(LOOK)? {
+            return run(listener, stream, interval, stop, watch).map(Some);
+        }
+    }
+}
+
+fn run(
+    listener: &TcpListener,
+    stream: TcpStream,
+    interval: Duration,
+    stop: &AtomicBool,
+    watch: &mut impl Watch,
+) -> Result<Test, Error> {
+    let control = Control::new(stream);
+    let cookie = control.receive_cookie()?;
+    control.tell(State::ParamExchange)?;
+    let params = Params::read(&control.receive()?).map_err(|(number, error)| {
+        control.refuse(number);
+        error
+    })?;
+    control.tell(State::CreateStreams)?;
+    let mut flows = accept_streams(listener, &cookie, &params)?;
+    control.tell(State::TestStart)?;
+    let mut test = Test {
+        sends: params.reverse,
+        is_client: false,
+        cookie: String::from_utf8_lossy(&cookie[..COOKIE - 1]).into_owned(),
+        began: measure::wall(),
+        mss: control.stream().info().map_or(0, |info| info.snd_mss),
+        streams: measure::ends(&flows),
+        intervals: Vec::new(),
+        ours: Results::default(),
+        theirs: Results::default(),
+        seconds: 0.0,
+        params,
+    };
+    watch.connected(&test);
+    control.tell(State::TestRunning)?;
+    let left =
+        (test.sends && test.params.bytes > 0).then(|| Arc::new(AtomicU64::new(test.params.bytes)));
+    let work = Work { sends: test.sends, len: test.params.len, left };
+    let mut meter = Meter::new(flows.len());
+    for flow in &mut flows {
+        flow.start(work.clone());
+    }
+    let mut next = interval;
+    loop {
+        if meter.elapsed() >= next {
+            let sampled = meter.sample(&flows, test.sends);
+            watch.interval(&test, &sampled);
+            test.intervals.push(sampled);
+            next += interval;
+        }
+        if stop.load(Ordering::Relaxed) {
+            control.tell(State::ServerTerminate)?;
+            return Err(Error("ended by a signal".to_owned()));
+        }
+        refuse_others(listener);
+        match control.hear_for(LOOK)? {
+            None => {}
+            Some(State::TestEnd) => break,
+            Some(State::ClientTerminate) => {
+                return Err(Error("the client has ended the test".to_owned()));
+            }
+            Some(other) => return Err(Error(format!("the client says {other:?} in mid-test"))),
+        }
+    }
+    test.seconds = meter.elapsed().as_secs_f64();
+    let rest = meter.sample(&flows, test.sends);
+    if rest.end - rest.start > 0.1 * interval.as_secs_f64() {
+        watch.interval(&test, &rest);
+        test.intervals.push(rest);
+    }
+    test.ours = meter.results(&flows, test.sends);
+    flows.iter_mut().for_each(Flow::end);
+    drop(flows);
+    control.tell(State::ExchangeResults)?;
+    test.theirs = Results::read(&control.receive()?);
+    control.send(&test.ours.json(test.sends, test.seconds))?;
+    control.tell(State::DisplayResults)?;
+    match control.hear() {
+        // All is said; how the client goes does not matter any more.
+        Ok(_) | Err(_) => Ok(test),
+    }
+}
+
+/// The data streams of a test: those that show its cookie.
+fn accept_streams(
+    listener: &TcpListener,
+    cookie: &[u8; COOKIE],
+    params: &Params,
+) -> Result<Vec<Flow>, Error> {
+    let mut flows = Vec::new();
+    let over = Instant::now() + PATIENCE;
+    while flows.len() < params.parallel {
+        let left = over.saturating_duration_since(Instant::now());
+        let Some(stream) = listener.accept_for(left)? else {
+            return Err(Error("the client has not made all of its data streams".to_owned()));
+        };
+        if receive_cookie(&stream)? != *cookie {
+            deny(&stream);
+            continue;
+        }
+        stream.set_nodelay(params.nodelay)?;
+        if params.rate > 0 {
+            stream.set_max_pacing_rate(params.rate.div_ceil(8))?;
+        }
+        if let Some(algorithm) = params.congestion.as_deref().and_then(Algorithm::by_name) {
+            stream.set_congestion_control(algorithm)?;
+        }
+        flows.push(Flow::new(stream_id(flows.len()), stream));
+    }
+    Ok(flows)
+}
+
+/// Whoever comes during a test is told that there is one.
+fn refuse_others(listener: &TcpListener) {
+    if let Ok(Some(stream)) = listener.accept_for(Duration::ZERO) {
+        deny(&stream);
+    }
+}
+
+fn deny(stream: &TcpStream) {
+    let _is_gone = { stream }.write_all(&[State::AccessDenied as i8 as u8]);
+}

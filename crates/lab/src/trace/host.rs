@@ -1,0 +1,81 @@
+//! A host that was driven from outside, as packetdrill's scripts do: its packets and events, once
+//! all is over.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use datapath::packet::Packet;
+use datapath::trace::Event;
+use datapath::units::Instant;
+
+use super::Seen;
+use super::conns::Conns;
+use super::explain::{HEAD, Story};
+use super::tracks::Tracks;
+
+/// What the host did, and when, in its order.
+#[derive(Clone, Copy, Debug)]
+pub enum Moment<'a> {
+    /// It sent a packet.
+    Sent(&'a Packet),
+    /// A packet came.
+    Received(&'a Packet),
+    /// Its TCP told something.
+    Event(&'a Event),
+}
+
+impl<'a> Moment<'a> {
+    fn seen(self) -> Seen<'a> {
+        match self {
+            Self::Sent(packet) => Seen::Sent(packet),
+            Self::Received(packet) => Seen::Received(packet),
+            Self::Event(event) => Seen::Event(event),
+        }
+    }
+}
+
+/// Writes a trace for Perfetto with the host as its only process.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn trace<'a, W: Write>(
+    out: W,
+    name: &str,
+    moments: impl Iterator<Item = (Instant, Moment<'a>)>,
+) -> io::Result<W> {
+    let mut tracks = Tracks::new(out);
+    tracks.node(0, name);
+    let mut conns = Conns::default();
+    let mut end = Instant::ZERO;
+    for (at, moment) in moments {
+        end = at;
+        if let Some(index) = conns.of(0, moment.seen()) {
+            tracks.seen(at, index, conns.get(index), "tcp", moment.seen());
+        }
+    }
+    tracks.finish(end)
+}
+
+/// Tells what the host did, connection by connection, with every packet.
+pub fn explain<'a>(moments: impl Iterator<Item = (Instant, Moment<'a>)>) -> String {
+    let mut conns = Conns::default();
+    let mut stories: BTreeMap<usize, Story> = BTreeMap::new();
+    let mut end = Instant::ZERO;
+    for (at, moment) in moments {
+        end = at;
+        if let Some(index) = conns.of(0, moment.seen()) {
+            let story = stories.entry(index).or_insert_with(|| Story::new(true));
+            story.tell(at, conns.get(index), moment.seen());
+        }
+    }
+    let mut out = String::new();
+    for (index, mut story) in stories {
+        let conn = conns.get(index);
+        let title = format!("{} > {}", conn.local, conn.remote);
+        out.extend([title.as_str(), ":\n", HEAD, story.lines()]);
+        if story.has_sent() {
+            out += &story.paragraph(&title, end, None);
+        }
+    }
+    out
+}

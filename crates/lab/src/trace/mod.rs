@@ -1,0 +1,57 @@
+//! What one run did, to look at: for ui.perfetto.dev, for qvis, and as text.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | [`conns`] | which connection a packet or an event is of |
+//! | [`perfetto`], [`tracks`] | the format of Perfetto's traces; what stands on which of its tracks |
+//! | [`qlog`] | the format that qvis reads |
+//! | [`explain`], [`shares`] | a connection's story line by line; what kept it from being faster |
+//! | [`eyes`] | a run under observation |
+//! | [`capture`] | a capture that is replayed |
+//! | [`host`] | a host under test of packetdrill's |
+//!
+//! All of it sees [`Seen`]: packets and events at the two ends of connections.
+
+pub mod capture;
+pub mod conns;
+pub mod explain;
+pub mod eyes;
+pub mod host;
+pub mod perfetto;
+pub mod qlog;
+pub mod shares;
+pub mod tracks;
+
+use datapath::packet::Packet;
+use datapath::trace::Event;
+
+/// Something that an end of a connection did, or that happened to it.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// It put a packet on its link.
+    Sent(&'a Packet),
+    /// A packet for it arrived.
+    Received(&'a Packet),
+    /// Its TCP told something.
+    Event(&'a Event),
+}
+
+/// What is written beside the results of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// A trace for Perfetto goes to this file.
+    pub perfetto: Option<std::path::PathBuf>,
+    /// Files for qvis, one a flow, go to this folder.
+    pub qlog: Option<std::path::PathBuf>,
+    /// The flows that are explained: names, or patterns with `*`.
+    pub explain: Vec<String>,
+    /// Packets too, between the events.
+    pub packets: bool,
+}
+
+impl Wanted {
+    /// Nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.perfetto.is_none() && self.qlog.is_none() && self.explain.is_empty()
+    }
+}

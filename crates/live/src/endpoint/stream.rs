@@ -1,0 +1,378 @@
+//! Connections: like those of `std::net`, over a stack of ours.
+
+use super::stack::{Shared, Stack};
+use super::wait::{For, wait, wait_for};
+use datapath::host::{Host, SocketError, SocketId};
+use datapath::tcp::cc::Algorithm;
+use datapath::tcp::config::TcpConfig;
+use datapath::tcp::info::TcpInfo;
+use datapath::tcp::state::State as Tcp;
+use datapath::tcp::{Connection, SocketError as Failure, TcpRead};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A connection. Calls that wait stand beside those that do not (`poll_…`); dropping it closes it as
+/// `close(2)` does: what was written still goes out, and what was not read resets it.
+#[derive(Debug)]
+pub struct TcpStream {
+    stack: Stack,
+    id: SocketId,
+    local: SocketAddr,
+    peer: SocketAddr,
+}
+
+impl TcpStream {
+    /// Connects to `peer`, and waits until that is done.
+    ///
+    /// # Errors
+    /// As of `connect(2)`.
+    pub fn connect(stack: &Stack, peer: SocketAddr) -> io::Result<Self> {
+        Self::connect_with(stack, peer, |_| {})
+    }
+
+    /// The same, with options that the connection has from its first segment on.
+    ///
+    /// # Errors
+    /// As of `connect(2)`.
+    pub fn connect_with(
+        stack: &Stack,
+        peer: SocketAddr,
+        set: impl FnOnce(&mut TcpConfig),
+    ) -> io::Result<Self> {
+        let stream = Self::begin_connect(stack, peer, set)?;
+        wait(|cx| stream.poll_connected(cx))?;
+        Ok(stream)
+    }
+
+    /// Connects, but gives up after so long.
+    ///
+    /// # Errors
+    /// As of `connect(2)`, and `ETIMEDOUT`.
+    pub fn connect_for(stack: &Stack, peer: SocketAddr, longest: Duration) -> io::Result<Self> {
+        let stream = Self::begin_connect(stack, peer, |_| {})?;
+        wait_for(longest, |cx| stream.poll_connected(cx))
+            .unwrap_or_else(|| Err(errno(libc::ETIMEDOUT)))?;
+        Ok(stream)
+    }
+
+    /// Begins to connect; [`poll_connected`](Self::poll_connected) tells when that is done.
+    ///
+    /// # Errors
+    /// No route, or no port is free.
+    pub fn begin_connect(
+        stack: &Stack,
+        peer: SocketAddr,
+        set: impl FnOnce(&mut TcpConfig),
+    ) -> io::Result<Self> {
+        let any: IpAddr = match peer {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let connected = stack.shared.call(|state, now| {
+            state.check()?;
+            if state.host.source_address(peer.ip()).is_none() {
+                return Err(errno(libc::ENETUNREACH));
+            }
+            let mut config = state.host.tcp_defaults();
+            set(&mut config);
+            let id = state.host.tcp_connect(now, SocketAddr::new(any, 0), peer, &config);
+            id.map_err(call_failed)
+        });
+        Self::of(stack.clone(), connected?)
+    }
+
+    /// A connection that the host has.
+    pub(super) fn of(stack: Stack, id: SocketId) -> io::Result<Self> {
+        let ends =
+            stack.look(|host| host.tcp_connection(id).map(|tcp| (tcp.local(), tcp.remote())));
+        let (local, peer) = ends.ok_or_else(|| errno(libc::ECONNRESET))?;
+        Ok(Self { stack, id, local, peer })
+    }
+
+    /// Whether the handshake is over.
+    ///
+    /// # Errors
+    /// The connection was refused, or nobody has answered.
+    pub fn poll_connected(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.shared().lock();
+        state.check()?;
+        let Some(tcp) = state.host.tcp_connection(self.id) else {
+            return Poll::Ready(Err(errno(libc::ECONNRESET)));
+        };
+        if matches!(tcp.state(), Tcp::SynSent) {
+            state.wait(self.id, For::Writing, cx.waker());
+            return Poll::Pending;
+        }
+        Poll::Ready(take_error(&mut state.host, self.id).map_or(Ok(()), Err))
+    }
+
+    /// Reads into `memory`; 0 bytes are the end of the stream.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub fn poll_read(&self, cx: &mut Context<'_>, memory: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.shared().call(|state, now| {
+            state.check()?;
+            match state.host.tcp_receive(now, self.id, memory).map_err(call_failed)? {
+                TcpRead::Data(len) => Poll::Ready(Ok(len as usize)),
+                TcpRead::Eof => Poll::Ready(Ok(0)),
+                TcpRead::WouldBlock => {
+                    state.wait(self.id, For::Reading, cx.waker());
+                    Poll::Pending
+                }
+                TcpRead::Reset => {
+                    let failed = take_error(&mut state.host, self.id);
+                    Poll::Ready(Err(failed.unwrap_or_else(|| errno(libc::ECONNRESET))))
+                }
+            }
+        })
+    }
+
+    /// Writes as much of `bytes` as there is room for.
+    ///
+    /// # Errors
+    /// The connection has failed, or is shut for writing.
+    pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if bytes.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.shared().call(|state, now| {
+            state.check()?;
+            let written = state.host.tcp_send(now, self.id, bytes).map_err(call_failed)?;
+            if written > 0 {
+                return Poll::Ready(Ok(written as usize));
+            }
+            if let Some(error) = take_error(&mut state.host, self.id) {
+                return Poll::Ready(Err(error));
+            }
+            let closed = state.host.tcp_connection(self.id).is_none_or(is_shut_for_writing);
+            if closed {
+                return Poll::Ready(Err(errno(libc::EPIPE)));
+            }
+            state.wait(self.id, For::Writing, cx.waker());
+            Poll::Pending
+        })
+    }
+
+    /// Reads into `memory`, and waits until there is something.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub fn read(&self, memory: &mut [u8]) -> io::Result<usize> {
+        wait(|cx| self.poll_read(cx, memory))
+    }
+
+    /// The same, but waits no longer than that; `None` if nothing has come.
+    ///
+    /// # Errors
+    /// The connection has failed.
+    pub fn read_for(&self, memory: &mut [u8], longest: Duration) -> io::Result<Option<usize>> {
+        wait_for(longest, |cx| self.poll_read(cx, memory)).transpose()
+    }
+
+    /// Writes as much of `bytes` as there is room for, and waits until there is some.
+    ///
+    /// # Errors
+    /// The connection has failed, or is shut for writing.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        wait(|cx| self.poll_write(cx, bytes))
+    }
+
+    /// Ends one direction or both (`shutdown(2)`).
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.with(|tcp, cx| {
+            if how != Shutdown::Read {
+                tcp.shutdown_write(cx);
+            }
+            if how != Shutdown::Write {
+                tcp.shutdown_read(cx);
+            }
+        })
+    }
+
+    /// Resets the connection, as `close(2)` does after `SO_LINGER` of 0 s. Whoever waits for it is told.
+    pub fn reset(&self) {
+        self.shared().call(|state, now| {
+            let _is_gone = state.host.tcp_abort(now, self.id);
+            state.wake_all_of(self.id);
+        });
+    }
+
+    /// Our address and port.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Those of the other end.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The stack that it is of.
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// `TCP_NODELAY`.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        self.with(|tcp, cx| tcp.set_nodelay(on, cx))
+    }
+
+    /// `TCP_NODELAY`.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.with(|tcp, _| tcp.config().nodelay)
+    }
+
+    /// `TCP_CONGESTION`.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn set_congestion_control(&self, algorithm: Algorithm) -> io::Result<()> {
+        self.with(|tcp, cx| tcp.set_congestion_control(algorithm, cx.now))
+    }
+
+    /// `TCP_CONGESTION`: the name of what is in charge.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn congestion_control(&self) -> io::Result<&'static str> {
+        self.with(|tcp, _| tcp.cc_name())
+    }
+
+    /// `SO_MAX_PACING_RATE` in byte/s; `u64::MAX` is no limit.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn set_max_pacing_rate(&self, rate: u64) -> io::Result<()> {
+        self.with(|tcp, _| {
+            tcp.config_mut().max_pacing_rate = rate;
+            tcp.pacing_changed();
+        })
+    }
+
+    /// `TCP_INFO`; `None` once the connection is gone.
+    pub fn info(&self) -> Option<TcpInfo> {
+        self.with(|tcp, cx| tcp.info(cx.now)).ok()
+    }
+
+    /// The error that ended the connection, or what ICMP has told meanwhile, once (`SO_ERROR`).
+    pub fn take_error(&self) -> Option<io::Error> {
+        self.shared().lock().host.tcp_take_any_error(self.id).ok().flatten().map(failed)
+    }
+
+    /// Bytes that were written and are not acknowledged (`SIOCOUTQ`).
+    pub fn unacknowledged(&self) -> u32 {
+        self.stack.look(|host| host.tcp_connection(self.id).map_or(0, Connection::unacked_bytes))
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.stack.shared
+    }
+
+    fn with<T>(
+        &self,
+        act: impl FnOnce(&mut Connection, &mut datapath::tcp::Cx<'_>) -> T,
+    ) -> io::Result<T> {
+        self.shared().call(|state, now| state.host.with_tcp(now, self.id, act)).map_err(call_failed)
+    }
+}
+
+impl Drop for TcpStream {
+    fn drop(&mut self) {
+        self.shared().call(|state, now| {
+            // After `reset` there is none any more.
+            let _is_gone = state.host.tcp_close(now, self.id);
+        });
+    }
+}
+
+impl io::Read for &TcpStream {
+    fn read(&mut self, memory: &mut [u8]) -> io::Result<usize> {
+        TcpStream::read(self, memory)
+    }
+}
+
+impl io::Write for &TcpStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        TcpStream::write(self, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for TcpStream {
+    fn read(&mut self, memory: &mut [u8]) -> io::Result<usize> {
+        TcpStream::read(self, memory)
+    }
+}
+
+impl io::Write for TcpStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        TcpStream::write(self, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn is_shut_for_writing(tcp: &Connection) -> bool {
+    tcp.state() == Tcp::Close || tcp.is_shut().1
+}
+
+/// An error as the kernel numbers it.
+fn errno(number: i32) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}
+
+/// A call that the host refuses.
+pub(super) fn call_failed(error: SocketError) -> io::Error {
+    errno(match error {
+        SocketError::AddressInUse => libc::EADDRINUSE,
+        SocketError::AddressNotAvailable => libc::EADDRNOTAVAIL,
+        SocketError::BadSocket => libc::ECONNRESET,
+        SocketError::WrongKind => libc::EOPNOTSUPP,
+        SocketError::WouldBlock => libc::EAGAIN,
+        SocketError::MessageSize => libc::EMSGSIZE,
+        SocketError::Unreachable => libc::ENETUNREACH,
+    })
+}
+
+/// What ended a connection, once. What ICMP has told and did not end it stays (`sk_err_soft`).
+fn take_error(host: &mut Host, id: SocketId) -> Option<io::Error> {
+    host.tcp_take_error(id).ok().flatten().map(failed)
+}
+
+fn failed(error: Failure) -> io::Error {
+    errno(match error {
+        Failure::Reset => libc::ECONNRESET,
+        Failure::Refused => libc::ECONNREFUSED,
+        Failure::TimedOut => libc::ETIMEDOUT,
+        Failure::BrokenPipe => libc::EPIPE,
+        Failure::NetUnreachable => libc::ENETUNREACH,
+        Failure::HostUnreachable => libc::EHOSTUNREACH,
+        Failure::HostDown => libc::EHOSTDOWN,
+        Failure::HostIsolated => libc::ENONET,
+        Failure::ProtocolUnreachable => libc::ENOPROTOOPT,
+        Failure::MessageSize => libc::EMSGSIZE,
+        Failure::SourceRoute => libc::EOPNOTSUPP,
+        Failure::Parameter => libc::EPROTO,
+        Failure::Forbidden => libc::EACCES,
+        Failure::Aborted => libc::ECONNABORTED,
+        Failure::AddressNotAvailable => libc::EADDRNOTAVAIL,
+    })
+}

@@ -1,0 +1,40 @@
+//! The laboratory as a Python module, `ackwright._native`: what `python/ackwright` is built on.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `draft` | experiments that are edited, and read |
+//! | `run` | runs: without the interpreter's lock, with progress, stopped by signals |
+//! | `runs` | what runs leave behind, as tables |
+//! | `table` | tables, handed out as Arrow streams |
+//! | `tools` | `drill`, `replay`, `ecmp`, `tc` |
+//! | `values` | Python's values as TOML, JSON as Python's values |
+//! | `errors` | our errors as the exceptions of `ackwright.errors` |
+//!
+//! What a user sees is in Python: this crate holds only what needs the other crates. There is no `unsafe` in it: capsules and classes are PyO3's, streams arrow's.
+
+#![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
+
+mod draft;
+mod errors;
+mod run;
+mod runs;
+mod table;
+mod tools;
+mod values;
+
+/// The compiled half of the package.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::draft::{Checked, Draft};
+    #[pymodule_export]
+    use crate::runs::Runs;
+    #[pymodule_export]
+    use crate::table::Table;
+    #[pymodule_export]
+    use crate::tools::{drill, ecmp, replay, tc};
+
+    /// The program, as its results name it.
+    #[pymodule_export]
+    const PROGRAM: &str = crate::run::PROGRAM;
+}

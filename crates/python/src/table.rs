@@ -1,0 +1,171 @@
+//! Tables, handed out as Arrow streams.
+
+use std::sync::Arc;
+
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use lab::store::table::{Table as Rows, Values};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+/// Rows and columns; `python/ackwright/_native.pyi` says what its methods do.
+#[pyclass(frozen, module = "ackwright")]
+pub struct Table(Rows);
+
+impl From<Rows> for Table {
+    fn from(rows: Rows) -> Self {
+        Self(rows)
+    }
+}
+
+#[pymethods]
+impl Table {
+    #[getter]
+    fn columns(&self) -> Vec<&str> {
+        self.0.columns.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(name) = key.extract::<String>() {
+            return match self.column(&name)? {
+                Values::Text(values) => values.into_pyobject(py),
+                Values::Whole(values) => values.into_pyobject(py),
+                Values::Decimal(values) => values.into_pyobject(py),
+            };
+        }
+        let place: isize = key.extract()?;
+        let rows = self.0.rows() as isize;
+        let place = if place < 0 { place + rows } else { place };
+        if place < 0 || place >= rows {
+            return Err(PyIndexError::new_err(format!("there are {rows} rows")));
+        }
+        Ok(self.row(py, place as usize)?.into_any())
+    }
+
+    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        (0..self.0.rows()).map(|row| self.row(py, row)).collect()
+    }
+
+    fn select(&self, column: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let wanted = self.column(column)?;
+        let fits: Vec<bool> = match wanted {
+            Values::Text(values) => {
+                let text: String = value.str()?.extract()?;
+                values.iter().map(|one| *one == text).collect()
+            }
+            Values::Whole(values) => {
+                let number: Option<i64> = value.extract()?;
+                values.iter().map(|one| *one == number).collect()
+            }
+            Values::Decimal(values) => {
+                let number: Option<f64> = value.extract()?;
+                values.iter().map(|one| *one == number).collect()
+            }
+        };
+        let mut table = Rows::default();
+        for (name, values) in &self.0.columns {
+            table.push(name, keep(values, &fits));
+        }
+        Ok(Self(table))
+    }
+
+    fn csv(&self) -> PyResult<String> {
+        let bytes = self.0.csv()?;
+        String::from_utf8(bytes).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    fn parquet(&self) -> PyResult<Vec<u8>> {
+        self.0.parquet().map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// The Arrow PyCapsule interface. What is asked for is a wish that need not be met.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batch = batch(&self.0).map_err(arrow)?;
+        let schema = batch.schema();
+        let reader = RecordBatchIterator::new([Ok(batch)], schema);
+        let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(schema(&self.0)).map_err(arrow)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+}
+
+impl Table {
+    fn column(&self, name: &str) -> PyResult<&Values> {
+        let found = self.0.columns.iter().find(|(known, _)| known == name);
+        found.map(|(_, values)| values).ok_or_else(|| {
+            let help = lab::plan::suggest(name, self.columns()).unwrap_or_default();
+            PyKeyError::new_err(format!("no column is called \"{name}\"; {help}"))
+        })
+    }
+
+    fn row<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, values) in &self.0.columns {
+            match values {
+                Values::Text(values) => dict.set_item(name, &values[row])?,
+                Values::Whole(values) => dict.set_item(name, values[row])?,
+                Values::Decimal(values) => dict.set_item(name, values[row])?,
+            }
+        }
+        Ok(dict)
+    }
+}
+
+/// The values of the rows that fit.
+fn keep(values: &Values, fits: &[bool]) -> Values {
+    fn those<T: Clone>(values: &[T], fits: &[bool]) -> Vec<T> {
+        values.iter().zip(fits).filter(|(_, fits)| **fits).map(|(value, _)| value.clone()).collect()
+    }
+    match values {
+        Values::Text(values) => Values::Text(those(values, fits)),
+        Values::Whole(values) => Values::Whole(those(values, fits)),
+        Values::Decimal(values) => Values::Decimal(those(values, fits)),
+    }
+}
+
+fn schema(rows: &Rows) -> Schema {
+    let field = |(name, values): &(String, Values)| match values {
+        Values::Text(_) => Field::new(name, DataType::Utf8, false),
+        Values::Whole(_) => Field::new(name, DataType::Int64, true),
+        Values::Decimal(_) => Field::new(name, DataType::Float64, true),
+    };
+    Schema::new(rows.columns.iter().map(field).collect::<Vec<_>>())
+}
+
+fn batch(rows: &Rows) -> Result<RecordBatch, ArrowError> {
+    let column = |(_, values): &(String, Values)| -> ArrayRef {
+        match values {
+            Values::Text(values) => Arc::new(StringArray::from_iter_values(values)),
+            Values::Whole(values) => Arc::new(Int64Array::from(values.clone())),
+            Values::Decimal(values) => Arc::new(Float64Array::from(values.clone())),
+        }
+    };
+    RecordBatch::try_new(Arc::new(schema(rows)), rows.columns.iter().map(column).collect())
+}
+
+fn arrow(error: ArrowError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}

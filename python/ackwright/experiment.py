@@ -1,0 +1,225 @@
+"""Experiments: read, edited, swept, run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, Self
+
+from ackwright import _native, progress as bars
+from ackwright.errors import Error, ExperimentError, Interrupted
+from ackwright.results import Results
+
+Value = str | int | float | bool | Sequence["Value"] | Mapping[str, "Value"]
+"""A value of an experiment."""
+
+
+class Experiment:
+    """An experiment: nodes, links, flows, what is swept and what is measured.
+
+    Its words are those of experiment files (docs/experiments.md). A value is read and replaced by its
+    dotted path; a parameter by its name:
+
+    >>> experiment = Experiment.from_dict({
+    ...     "schema": 1, "name": "line", "duration": "2s",
+    ...     "nodes": {"server": {}, "client": {}},
+    ...     "links": {"line": {"ends": ["server", "client"], "rate": "10mbit", "rtt": "20ms"}},
+    ...     "flows": {"download": {"app": "bulk", "from": "server", "to": "client"}},
+    ... })
+    >>> experiment["links.line.rate"]
+    '10mbit'
+    >>> experiment["links.line.rate"] = "20mbit"
+    >>> experiment["qdisc"] = {"server.line": "fq_codel"}
+    >>> experiment.run().value("download goodput") > 10
+    True
+    """
+
+    def __init__(self, draft: _native.Draft) -> None:
+        self._draft = draft
+
+    @classmethod
+    def from_toml(cls, source: str | PathLike[str]) -> Self:
+        """Reads a file, or the text of one.
+
+        A ``str`` of several lines, or with an ``=`` in it, is a text; every other is the path of a file.
+
+        >>> Experiment.from_toml('name = "x"\\nduration = "1s"')["name"]
+        'x'
+        """
+        if isinstance(source, str) and ("\n" in source or "=" in source):
+            return cls(_native.Draft.parse("<text>", source))
+        return cls(_native.Draft.load(fspath(source)))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Value]) -> Self:
+        """Takes the tree of an experiment file as dicts and lists.
+
+        >>> Experiment.from_dict({"name": "x", "nodes": {"a": {}}})["nodes"]
+        {'a': {}}
+        """
+        return cls(_native.Draft.parse("<dict>", _native.Draft.toml_of(values)))
+
+    def copy(self) -> Self:
+        """The same experiment once more: edits of one do not change the other."""
+        return type(self)(self._draft.copy())
+
+    def __getitem__(self, path: str) -> Any:
+        found = self._draft.get(path)
+        if found is None:
+            raise KeyError(path)
+        return found[0]
+
+    def __setitem__(self, path: str, value: Value) -> None:
+        self._draft.set(path, value, f"experiment[{path!r}]")
+
+    def __delitem__(self, path: str) -> None:
+        if not self._draft.remove(path):
+            raise KeyError(path)
+
+    def __contains__(self, path: str) -> bool:
+        return self._draft.get(path) is not None
+
+    def with_(self, edits: Mapping[str, Value]) -> Self:
+        """A copy with these edits.
+
+        >>> experiment = Experiment.from_toml('name = "x"\\nduration = "1s"')
+        >>> experiment.with_({"duration": "2s"})["duration"], experiment["duration"]
+        ('2s', '1s')
+        """
+        copy = self.copy()
+        for path, value in edits.items():
+            copy[path] = value
+        return copy
+
+    def sweep(
+        self, axis: str, steps: Sequence[Value] | Mapping[str, Mapping[str, Value]]
+    ) -> Self:
+        """A copy that sweeps over ``axis`` as well; several axes make a grid.
+
+        ``steps`` is a list of values of a parameter or a path, or a dict of named cases, each with what
+        it sets:
+
+        >>> line = {"ends": ["a", "b"], "rate": "10mbit"}
+        >>> experiment = Experiment.from_dict({
+        ...     "schema": 1, "name": "x", "duration": "1s", "nodes": {"a": {}, "b": {}},
+        ...     "links": {"line": line}, "flows": {"f": {"app": "bulk", "from": "a", "to": "b"}},
+        ... })
+        >>> grid = experiment.sweep("links.line.rtt", ["10ms", "50ms"]).sweep("queue", {
+        ...     "short": {"qdisc": {"a.line": "pfifo limit 10"}},
+        ...     "long": {"qdisc": {"a.line": "pfifo limit 1000"}},
+        ... })
+        >>> grid.points[0], len(grid.points)
+        ({'links.line.rtt': '10ms', 'queue': 'short'}, 4)
+        """
+        copy = self.copy()
+        copy._draft.sweep(axis, steps, f"sweep({axis!r}, …)")
+        return copy
+
+    def draw(self, path: str, **distribution: Value) -> Self:
+        """A copy in which each repetition draws its own value for ``path``.
+
+        ``uniform=[low, high]``, ``choice=[…]``, ``exponential=mean``, ``pareto=[least, shape]`` or
+        ``normal=[mean, deviation]``, the last three with bounds ``least`` and ``most`` if wanted.
+
+        >>> experiment = Experiment.from_toml('name = "x"\\nduration = "1s"')
+        >>> experiment.draw("duration", uniform=["1s", "2s"])["draw"]
+        {'duration': {'uniform': ['1s', '2s']}}
+        """
+        copy = self.copy()
+        copy._draft.draw(path, distribution, f"draw({path!r}, …)")
+        return copy
+
+    @property
+    def points(self) -> list[dict[str, str]]:
+        """The points of the sweep: axis and label. Without a sweep, one empty dict."""
+        return [dict(labels) for labels in self.check().points]
+
+    def check(self) -> _native.Checked:
+        """Reads and checks the whole experiment at every point; ``run`` does it by itself.
+
+        Raises:
+            ExperimentError: with everything that is wrong.
+        """
+        return self._draft.finish()
+
+    def run(
+        self,
+        *,
+        seed: int | None = None,
+        repetitions: int | None = None,
+        jobs: int = 0,
+        threads: int = 0,
+        out: str | PathLike[str] | None = None,
+        resume: bool = False,
+        keep: bool = True,
+        progress: bool | Callable[[float, int, float], object] | None = None,
+    ) -> Results:
+        """Runs every repetition of every point.
+
+        Args:
+            seed: of the first repetition; repetition k has ``seed + k``. The experiment's by default.
+            repetitions: in place of the experiment's.
+            jobs: runs at a time; 0: one per processor. Results do not depend on it.
+            threads: for each run; 0: those that no run has. Results do not depend on it.
+            out: a folder for the files that ``ackwright run --out`` writes too, byte by byte.
+            resume: go on with the results in ``out``: finished runs of the same plan stay.
+            keep: keep series and flows in memory; if not, they are in the files of ``out`` only.
+            progress: show a bar; by default where it can be seen. Or what is told runs (with parts of
+                those that go on), of how many, and virtual seconds in all.
+
+        Raises:
+            ExperimentError: when the experiment is not valid.
+            Interrupted: at Ctrl-C; a ``KeyboardInterrupt`` whose ``results`` has what is finished.
+            RunError, OutputError: when a run or a file fails; with ``results`` too.
+
+        >>> experiment = Experiment.from_dict({
+        ...     "schema": 1, "name": "line", "duration": "1s", "nodes": {"a": {}, "b": {}},
+        ...     "links": {"line": {"ends": ["a", "b"], "rate": "10mbit", "rtt": "10ms"}},
+        ...     "flows": {"f": {"app": "bulk", "from": "a", "to": "b"}},
+        ... })
+        >>> first, again = experiment.run(seed=7), experiment.run(seed=7, threads=2)
+        >>> first.runs[0].fingerprint == again.runs[0].fingerprint
+        True
+        """
+        if resume and out is None:
+            raise ValueError("resume: name the folder by out=")
+        if jobs < 0 or threads < 0:
+            raise ValueError("jobs and threads are 0 or more")
+        checked = self.check()
+        bar = None if callable(progress) else bars.begin(progress)
+        told = progress if callable(progress) else bar
+        folder = None if out is None else fspath(out)
+        try:
+            runs, problem = checked.run(
+                seed, repetitions, jobs, threads, folder, resume, keep, told
+            )
+        finally:
+            if bar is not None:
+                bar.close()
+        results = Results(runs)
+        if problem is None:
+            return results
+        if isinstance(problem, Error | Interrupted):
+            problem.results = results
+        raise problem
+
+    def explain(self, flow: str, *, point: int = 0, seed: int | None = None) -> str:
+        """What happened to a TCP flow in the first repetition of a point: when and why its window was
+        cut, what was sent again and why.
+
+        >>> experiment = Experiment.from_dict({
+        ...     "schema": 1, "name": "x", "duration": "1s", "nodes": {"a": {}, "b": {}},
+        ...     "links": {"line": {"ends": ["a", "b"], "rate": "10mbit", "loss": "1%"}},
+        ...     "flows": {"f": {"app": "bulk", "from": "a", "to": "b"}},
+        ... })
+        >>> "Recovery" in experiment.explain("f")
+        True
+        """
+        return self.check().explain(flow, point, seed)
+
+    def __repr__(self) -> str:
+        name = self["name"] if "name" in self else "?"
+        return f"<Experiment {name!r}>"
+
+
+__all__ = ["Experiment", "ExperimentError", "Value"]

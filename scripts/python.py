@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The Python package: its wheel, and its tests in an environment of their own below target/.
+
+usage: scripts/python.py wheel     builds the wheel into target/wheels, as it is given out
+       scripts/python.py test      builds it quickly, installs it and runs what python/tests has
+
+What cannot run here says so in a line "SKIPPED: what: why", and is no failure.
+"""
+
+import glob
+import hashlib
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HOME = os.path.join(ROOT, "target", "python")
+VENV = os.path.join(HOME, "venv")
+PYTHON = os.path.join(VENV, "bin", "python")
+NEEDS = os.path.join(ROOT, "python", "requirements-test.txt")
+
+
+def skip(why):
+    print(f"SKIPPED: the Python package: {why}")
+    sys.exit(0)
+
+
+def run(*command, **how):
+    """Runs a command; a failure ends the step."""
+    begun = time.monotonic()
+    done = subprocess.run(command, cwd=how.pop("cwd", ROOT), check=False, **how)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}")
+    print(f"   {time.monotonic() - begun:4.0f} s  {' '.join(map(os.path.basename, command[:4]))}", flush=True)
+
+
+def environment():
+    """Makes the environment, once for each list of what it holds."""
+    if sys.version_info < (3, 11):
+        skip(f"python {sys.version.split()[0]} is older than 3.11")
+    with open(NEEDS, "rb") as file:
+        wanted = hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
+    stamp = os.path.join(VENV, "stamp")
+    if os.path.exists(stamp) and open(stamp).read() == wanted:
+        return
+    made = subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False)
+    if made.returncode != 0:
+        skip("python has no venv")
+    install = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", NEEDS]
+    begun = time.monotonic()
+    if subprocess.run(install, check=False).returncode != 0:
+        skip("pip could not install " + os.path.relpath(NEEDS, ROOT))
+    with open(stamp, "w") as file:
+        file.write(wanted)
+    print(f"   {time.monotonic() - begun:4.0f} s  pip install", flush=True)
+
+
+def build(folder, *how):
+    """Builds the wheel and returns its path."""
+    for old in glob.glob(os.path.join(folder, "ackwright-*.whl")):
+        os.remove(old)
+    maturin = os.path.join(VENV, "bin", "maturin")
+    env = {**os.environ, "VIRTUAL_ENV": VENV, "PYO3_PYTHON": PYTHON}
+    run(maturin, "build", "--quiet", "--locked", "--out", folder, *how,
+        cwd=os.path.join(ROOT, "python"), env=env)
+    return glob.glob(os.path.join(folder, "ackwright-*.whl"))[0]
+
+
+def wheel():
+    environment()
+    os.environ["RUSTC_WORKSPACE_WRAPPER"] = os.path.join(ROOT, "profile", "rustc.sh")
+    print(os.path.relpath(build(os.path.join(ROOT, "target", "wheels"), "--release")))
+
+
+def test():
+    environment()
+    # Not the release build: that takes minutes, and what is tested here is the way to Python and back.
+    built = build(HOME, "--profile", "dev")
+    run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
+        "--force-reinstall", built)
+    folder = os.path.join(ROOT, "python")
+    # From the tests' folder: what is imported is what was installed, not what lies beside it.
+    run(PYTHON, "-m", "pytest", "-c", "../pyproject.toml", "--rootdir", "..", "-rs", ".",
+        cwd=os.path.join(folder, "tests"))
+    run(PYTHON, "-m", "mypy", "--no-error-summary", cwd=folder)
+
+
+if __name__ == "__main__":
+    {"wheel": wheel, "test": test}[sys.argv[1]]()
