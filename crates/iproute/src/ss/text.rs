@@ -96,7 +96,8 @@ fn options(line: &mut Words<'_>, socket: &SocketView) {
 /// What the congestion module tells of itself.
 fn congestion_module(line: &mut Words<'_>, socket: &SocketView) {
     match &socket.cc_info {
-        None => {}
+        // ss(8) has no words for Vegas.
+        None | Some(CcInfo::Vegas(_)) => {}
         Some(CcInfo::Dctcp(dctcp)) if dctcp.enabled => line.word(format_args!(
             "dctcp:(ce_state:{},alpha:{},ab_ecn:{},ab_tot:{})",
             u8::from(dctcp.ce_state),
@@ -116,8 +117,6 @@ fn congestion_module(line: &mut Words<'_>, socket: &SocketView) {
             }
             line.more(format_args!(")"));
         }
-        // ss(8) has no words for it.
-        Some(CcInfo::Vegas(_)) => {}
     }
 }
 

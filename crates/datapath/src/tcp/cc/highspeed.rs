@@ -139,7 +139,7 @@ mod tests {
             let mut module = HighSpeed::default();
             let limited = Window { is_cwnd_limited: true, snd_ssthresh: 2, ..Window::new(cwnd) };
             let mut window = limited;
-            let count = (1..).find(|_| {
+            let count = (1..=cwnd).find(|_| {
                 module.cong_avoid(&mut window, &ack_at(0), 1);
                 window.snd_cwnd > cwnd
             });
