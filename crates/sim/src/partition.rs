@@ -10,7 +10,7 @@ use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
 use crate::log::{Log, Rank, Turn};
 use crate::pool::{PacketId, Pool};
-use crate::progress::{Moment, Told};
+use crate::progress::{Moment, WithoutSending};
 use crate::record::{DropPlace, Watcher};
 use crate::world::WorldStats;
 use datapath::host::Host;
@@ -379,7 +379,7 @@ impl Partition {
     /// datapath.
     #[inline(never)]
     pub fn pump(&mut self, node: NodeId) {
-        let mut told = Told::default();
+        let mut told = WithoutSending::default();
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
             match host.poll(self.now, self.pool.get_mut(self.place)) {
@@ -387,7 +387,7 @@ impl Partition {
                 Poll::Send { port, .. } => {
                     let packet = core::mem::replace(&mut self.place, self.pool.reserve());
                     self.put_on_link(node, port, packet);
-                    told = Told::default();
+                    told = WithoutSending::default();
                     continue;
                 }
                 Poll::Drop(reason) => self.on_node_drop(node, reason, self.place),
