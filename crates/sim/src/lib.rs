@@ -37,6 +37,7 @@ pub mod rules;
 mod run;
 pub mod schedule;
 mod send;
+mod sorter;
 mod threads;
 pub mod topology;
 pub mod world;

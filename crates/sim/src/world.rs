@@ -133,6 +133,13 @@ impl World {
         &mut self.shares[0].part
     }
 
+    /// Makes room for so many nodes and links, and no more.
+    pub fn reserve(&mut self, nodes: usize, links: usize) {
+        let part = self.whole();
+        part.nodes.reserve_exact(nodes);
+        part.links.reserve_exact(links);
+    }
+
     /// Adds a node.
     pub fn add_node(&mut self, host: Host) -> NodeId {
         self.grown = true;
