@@ -1,7 +1,6 @@
 //! Nodes with the links that leave them and their applications: what happens to them, and what
 //! follows from it. When it happens is the affair of [`crate::epoch`].
 
-use crate::app::{App, AppCx};
 use crate::calendar::Calendar;
 use crate::crossing::Crossings;
 use crate::divide::Names;
@@ -13,6 +12,7 @@ use crate::pool::{PacketId, Pool};
 use crate::progress::{Moment, Told};
 use crate::record::{DropPlace, Watcher};
 use crate::world::WorldStats;
+use apps::{App, AppCx, NO_APP};
 use datapath::host::Host;
 use datapath::node::{Poll, Port, Rx, SocketReady};
 use datapath::packet::Packet;
@@ -122,8 +122,6 @@ pub(crate) struct AppState {
 
 /// The link behind a port that has none yet.
 pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
-/// The owner of a socket that no application has claimed.
-pub(crate) const NO_APP: u32 = u32::MAX;
 
 impl PartialEq for Own {
     fn eq(&self, other: &Self) -> bool {
@@ -479,14 +477,9 @@ impl Partition {
         let mut app = state.app.take().expect("an application does not call itself");
         let node = &mut self.nodes[state.node.0 as usize];
         let before = state.timer;
-        let mut cx = AppCx {
-            now: self.now,
-            host: &mut node.host,
-            rng: &mut state.rng,
-            timer: &mut state.timer,
-            owners: &mut node.owners,
-            index,
-        };
+        let timer = &mut state.timer;
+        let host = &mut node.host;
+        let mut cx = AppCx::new(self.now, host, &mut state.rng, timer, &mut node.owners, index);
         call(&mut *app, &mut cx);
         state.app = Some(app);
         let timer = state.timer;

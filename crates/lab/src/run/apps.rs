@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use datapath::rng::Rng;
-use datapath::tcp::config::TcpConfig;
-use datapath::units::{Bytes, Duration, Instant, Rate};
-use sim::app::{
+use apps::{
     App as SimApp, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient, ResponseServer,
     TcpSend, TcpSink, UdpEcho, UdpSink,
 };
+use datapath::rng::Rng;
+use datapath::tcp::config::TcpConfig;
+use datapath::units::{Bytes, Duration, Instant, Rate};
 use sim::link::NodeId;
 use sim::world::{AppId, World};
 
