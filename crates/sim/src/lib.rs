@@ -5,6 +5,7 @@
 //! | [`topology`] | nodes, links, addresses and routes by name: how a world is made |
 //! | [`world`] | nodes, links and applications in virtual time |
 //! | [`epoch`] | how time goes on: epoch by epoch, group by group |
+//! | [`border`] | nodes that are elsewhere: what is handed out and in |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
 //! | [`rules`] | deterministic impairments on a link: the n-th packet, the n-th copy of a byte |
 //! | [`capture`] | what passes on chosen links, written to a pcapng file |
@@ -15,6 +16,7 @@
 
 mod assign;
 mod balance;
+pub mod border;
 mod calendar;
 pub mod capture;
 mod crossing;

@@ -1,6 +1,7 @@
 //! Nodes with the links that leave them and their applications: what happens to them, and what
 //! follows from it. When it happens is the affair of [`crate::epoch`].
 
+use crate::border::Border;
 use crate::calendar::Calendar;
 use crate::crossing::Crossings;
 use crate::divide::Names;
@@ -57,6 +58,8 @@ pub(crate) struct Partition {
     /// A place in the pool for what a node is about to send.
     place: PacketId,
     pub apps: Vec<AppState>,
+    /// What is elsewhere, if anything is.
+    pub border: Option<Box<Border>>,
     /// By link: those who see what is put on it.
     pub watchers: Vec<Vec<Box<dyn Watcher>>>,
     /// Where packets go that leave for another partition.
@@ -197,6 +200,7 @@ impl Partition {
             place: pool.reserve(),
             pool,
             apps: Vec::new(),
+            border: None,
             watchers: Vec::new(),
             away: Vec::new(),
             out: Vec::new(),
@@ -337,6 +341,9 @@ impl Partition {
         }
         if self.log.sees.delivered | self.log.sees.digests {
             self.log.note_arrival(self.turn(), id, self.pool.get(packet));
+        }
+        if self.is_handed_out(id, packet) {
+            return;
         }
         let host = &mut self.nodes[node.0 as usize].host;
         match host.receive(self.now, port, self.pool.get_mut(packet)) {
