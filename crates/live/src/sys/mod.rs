@@ -11,6 +11,8 @@ mod address;
 mod batch;
 mod bpf;
 mod interface;
+pub mod netns;
+pub mod process;
 mod socket;
 
 pub use address::{addresses, set_address, set_up};
