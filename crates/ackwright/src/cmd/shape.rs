@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Outcome {
     // The first signal is ours to obey; the second ends the program at once.
     let _told_by_pipe = interrupt::flag();
     let stop = stop_pipe()?;
-    let names = [port_name(&args.between[0]), port_name(&args.between[1])];
+    let names = [0, 1].map(|end| open::port_name(&args.between[end]).to_owned());
     if names[0] == names[1] {
         return Err(Failure::Usage(format!("--between: both devices are {}", names[0])));
     }
@@ -156,12 +156,6 @@ fn stop_pipe() -> Result<UnixStream, Failure> {
         Ok(read)
     });
     made.map_err(|error| Failure::Other(format!("signals cannot be caught: {error}")))
-}
-
-/// What a device is called in `tc` commands: `tap:lan0` is `lan0`.
-fn port_name(device: &str) -> String {
-    let made = device.strip_prefix("tap:").or_else(|| device.strip_prefix("tun:"));
-    made.unwrap_or(device).to_owned()
 }
 
 fn time(option: &str, text: &str) -> Result<Duration, Failure> {

@@ -8,12 +8,16 @@
 #![allow(unsafe_code)]
 
 mod address;
+mod af_xdp;
 mod batch;
 mod bpf;
 mod interface;
 mod socket;
 
 pub use address::{addresses, set_address, set_up};
+pub use af_xdp::{
+    XDP_LONGEST_MTU, XdpCopy, XdpMode, XdpProgram, XdpQueue, attach_xdp, promiscuous,
+};
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, draw_curtain};
 pub use interface::{Facts, facts, has_master, set_mtu};
@@ -98,6 +102,11 @@ impl Epoll {
         // SAFETY: the call takes no pointer.
         let fd = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         Ok(Self { fd, events: [libc::epoll_event { events: 0, u64: 0 }; 16] })
+    }
+
+    /// To wait for it as a part of others: readable when something that it waits for is.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.fd)
     }
 
     /// Waits for `events` of `fd` as well, which go by `token`.
