@@ -11,7 +11,7 @@ use iproute::tc::Device as TcDevice;
 use iproute::words::{Word, Words};
 use live::commands::{Names, Wrong};
 use live::control::Control;
-use live::device::Pools;
+use live::device::{Device, Pools};
 use live::drive::{Driver, Settings};
 use live::fail;
 use live::open::{self, Fault};
@@ -33,8 +33,8 @@ What comes in by A leaves by B through the queue of --ab, and the other way thro
 the wire, without addresses of its own. `tc` knows the queue of --ab as that of dev B. SIGTERM and Ctrl-C
 end it: nothing more is taken in, and queues drain for --drain.")]
 pub struct Args {
-    /// The two devices: interfaces, `tap:NAME` or `tun:NAME` for one that is made, or
-    /// `file:INPUT,OUTPUT` for captures
+    /// The two devices: interfaces, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
+    /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made, or `file:INPUT,OUTPUT` for captures
     #[arg(long, num_args = 2, value_names = ["A", "B"], required = true)]
     between: Vec<String>,
     /// Qdisc from A to B: kind and options, in the words of tc
@@ -95,6 +95,11 @@ pub fn run(args: &Args) -> Outcome {
     let (one, _one_lock) = open::open(&args.between[0], mtu, &mut pools)?.into_parts();
     let (other, _other_lock) = open::open(&args.between[1], mtu, &mut pools)?.into_parts();
     open::check_pair(&one, &other)?;
+    for device in [&one, &other] {
+        if let Device::Xdp(device) = device {
+            eprintln!("note: {}", device.describe());
+        }
+    }
     let link = if one.is_ethernet() { 14 } else { 0 };
     let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
     let names = Names { names, device, seed: args.seed };

@@ -106,6 +106,14 @@ impl Device {
         }
     }
 
+    /// To be told by it, of errors only, when the device is gone; others tell by [`fd`](Self::fd).
+    pub fn watch(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Xdp(device) => Some(device.watch()),
+            Self::Packet(_) | Self::Tun(_) | Self::File(_) => None,
+        }
+    }
+
     /// Appends packets that have come by `now` to `packets`, a ring's worth at most.
     ///
     /// # Errors
@@ -121,6 +129,17 @@ impl Device {
             Self::Xdp(device) => device.receive(pools, packets),
             Self::Tun(device) => device.receive(pools, packets),
             Self::File(device) => device.receive(now, pools, packets),
+        }
+    }
+
+    /// What the device has to say when whoever waits for it is told of an error: others tell when they are read.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub fn error(&self) -> io::Result<()> {
+        match self {
+            Self::Xdp(device) => device.error(),
+            Self::Packet(_) | Self::Tun(_) | Self::File(_) => Ok(()),
         }
     }
 

@@ -10,7 +10,10 @@ use super::{Blocked, Flushed, Lost};
 use crate::sys::{self, Epoll, Facts, XdpCopy, XdpMode, XdpProgram, XdpQueue};
 use datapath::packet::Packet;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+/// So long a queue may be busy with what is left of an earlier socket.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// How an interface is to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +31,8 @@ pub struct XdpDevice {
     facts: Facts,
     /// First, so that it goes before the sockets do.
     _program: XdpProgram,
-    _promiscuous: OwnedFd,
+    /// Tells when the interface goes.
+    watch: OwnedFd,
     queues: Vec<XdpQueue>,
     /// Waits for all queues if there are several.
     poller: Option<Epoll>,
@@ -49,9 +53,16 @@ impl XdpDevice {
     pub fn open(name: &str, facts: Facts, options: XdpOptions) -> io::Result<Self> {
         let longest = facts.mtu + 14 + 8;
         let mut queues = Vec::new();
+        let began = std::time::Instant::now();
         loop {
             match XdpQueue::open(facts.index, queues.len() as u32, longest, options.copy) {
                 Ok(queue) => queues.push(queue),
+                // A socket that was closed gives its queue back a little later (`xp_release_deferred`).
+                Err(error)
+                    if error.raw_os_error() == Some(libc::EBUSY) && began.elapsed() < PATIENCE =>
+                {
+                    std::thread::sleep(PATIENCE / 50);
+                }
                 // There is no such queue: all are open.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) && !queues.is_empty() => {
                     break;
@@ -77,7 +88,7 @@ impl XdpDevice {
             name: name.to_owned(),
             facts,
             _program: program,
-            _promiscuous: sys::promiscuous(facts.index)?,
+            watch: sys::watch_promiscuously(facts.index)?,
             queues,
             poller: None,
             mode,
@@ -185,6 +196,14 @@ impl XdpDevice {
             queue.receive(&mut take);
         }
         Ok(())
+    }
+
+    pub(super) fn watch(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
+
+    pub(super) fn error(&self) -> io::Result<()> {
+        sys::socket_error(self.watch.as_fd())
     }
 
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {

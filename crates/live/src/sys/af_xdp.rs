@@ -2,7 +2,8 @@
 //! (crate `xdp`), and the program that gives it the frames.
 
 use super::bpf::{self, Instruction};
-use super::{owned, set_option};
+use super::owned;
+use super::socket::{become_promiscuous, bind_to};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -280,20 +281,18 @@ pub fn attach_xdp(index: i32, mode: XdpMode, queues: &[XdpQueue]) -> io::Result<
     Ok(XdpProgram { _link: bpf::attach_xdp(&program, index, flags)?, _map: map })
 }
 
-/// Has the interface with this index take in frames for others too, for as long as the socket is held.
+/// Has the interface with this index take in frames for others too, for as long as the socket is held; the
+/// socket tells of an error when the interface goes down or away, which one of AF_XDP does not (`xsk_poll`).
 ///
 /// # Errors
 /// `EPERM` without `CAP_NET_RAW`.
-pub fn promiscuous(index: i32) -> io::Result<OwnedFd> {
-    // SAFETY: the call takes no pointer. Protocol 0: nothing is ever received.
-    let socket =
-        owned(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
-    let all = libc::packet_mreq {
-        mr_ifindex: index,
-        mr_type: libc::PACKET_MR_PROMISC as u16,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)?;
+pub fn watch_promiscuously(index: i32) -> io::Result<OwnedFd> {
+    // Of a protocol that nobody speaks (IEEE 802, local experimental 2): nothing is to be received.
+    const NOBODYS: u16 = 0x88b6;
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call takes no pointer. Protocol 0: nothing is received before it is bound.
+    let socket = owned(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    become_promiscuous(socket.as_fd(), index)?;
+    bind_to(socket.as_fd(), index, NOBODYS)?;
     Ok(socket)
 }
