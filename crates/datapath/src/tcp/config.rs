@@ -1,7 +1,7 @@
 //! What a connection is configured with: the `net.ipv4.tcp_*` sysctls, the socket options that
 //! must be known at creation, and the kernel profile.
 
-use super::cc::{Algorithm, bbr, dctcp};
+use super::cc::{Algorithm, bbr, cdg, dctcp, nv};
 use super::copy_on_write::CopyOnWrite;
 use super::fastopen::Keys;
 use super::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
@@ -23,6 +23,10 @@ pub struct TcpConfig {
     pub dctcp: dctcp::Params,
     /// Parameters of the BBR module.
     pub bbr: bbr::Params,
+    /// Parameters of the CDG module.
+    pub cdg: cdg::Params,
+    /// Parameters of the NV module.
+    pub nv: nv::Params,
     /// DCTCP's SYNs are ECT, as RFC 8257 section 3.6 wants them. Off, they are what they were
     /// before DCTCP's first version measured what that costs.
     pub dctcp_syn_ect: bool,
@@ -385,6 +389,8 @@ impl TcpConfig {
             congestion_control: Algorithm::Cubic,
             dctcp: dctcp::Params::default(),
             bbr: bbr::Params::default(),
+            cdg: cdg::Params::default(),
+            nv: nv::Params::default(),
             dctcp_syn_ect: true,
             send_buffer: None,
             receive_buffer: None,
