@@ -13,7 +13,7 @@ mod bpf;
 mod interface;
 mod socket;
 
-pub use address::{set_address, set_up};
+pub use address::{addresses, set_address, set_up};
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, draw_curtain};
 pub use interface::{Facts, facts, has_master, set_mtu};
