@@ -43,4 +43,4 @@ pub mod sweep;
 pub mod trace;
 pub mod vectors;
 
-pub use registry::Registry;
+pub use registry::{NameError, Registry};

@@ -11,6 +11,8 @@ use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::qdisc::netem::{Chance, Loss};
 use datapath::tcp::cc::{Algorithm, dctcp};
 use datapath::units::{Duration, Rate};
+use iproute::tc::GuestKind;
+use sim::loss::GuestLoss;
 use sim::rules::Rule;
 use sim::schedule::Schedule;
 
@@ -184,6 +186,8 @@ pub struct Direction {
     pub loss: u64,
     /// How packets get lost in bursts.
     pub loss_model: Loss,
+    /// What is lost by a model of a library user.
+    pub loss_guest: Option<GuestLoss>,
     /// Share of packets duplicated, in millionths.
     pub duplicate: u64,
     /// Share of packets that come later by `reorder_by` and are overtaken, in millionths.
@@ -202,6 +206,8 @@ pub struct PortPlan {
     /// Egress qdiscs in `tc` grammar, outermost first, and their filters; none means the default
     /// queue.
     pub qdiscs: Vec<String>,
+    /// Kinds of a library user that these words may name.
+    pub guests: Vec<GuestKind>,
     /// Ingress policer in `tc police` words.
     pub police: Option<String>,
 }
