@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import Any, Self
 
 from ackwright import _native, executors, progress as bars
-from ackwright.congestion import CongestionControl
+from ackwright.congestion import CongestionControl, version_of
 from ackwright.errors import Error, ExperimentError, Interrupted
 from ackwright.executors import Executor
 from ackwright.results import Results
@@ -38,7 +38,7 @@ class Experiment:
 
     def __init__(self, draft: _native.Draft) -> None:
         self._draft = draft
-        self._classes: dict[str, type[CongestionControl]] = {}
+        self._classes: dict[str, tuple[type[CongestionControl], str]] = {}
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Self:
@@ -224,10 +224,14 @@ class Experiment:
     def congestion_control(self, name: str, module: type[CongestionControl]) -> None:
         """Makes a class known as a congestion control: ``ackwright.congestion`` has an example.
 
-        The name has at most 15 letters, digits, ``-``, ``_`` and ``.``, and is nobody else's.
+        The name has at most 15 letters, digits, ``-``, ``_`` and ``.``, and is nobody else's. Results of
+        another source of the class are not gone on with (``resume``).
         """
-        self._draft.congestion_control(name, module)
-        self._classes[name] = module
+        self._register(name, module, version_of(module))
+
+    def _register(self, name: str, module: type[CongestionControl], version: str) -> None:
+        self._draft.congestion_control(name, module, version)
+        self._classes[name] = module, version
 
     def __reduce__(self) -> tuple[Callable[..., Experiment], tuple[Any, ...]]:
         """As texts; files beside it have to be where they were."""
@@ -253,12 +257,14 @@ class Experiment:
 
 
 def _again(
-    cls: type[Experiment], state: _native.State, classes: dict[str, type[CongestionControl]]
+    cls: type[Experiment],
+    state: _native.State,
+    classes: dict[str, tuple[type[CongestionControl], str]],
 ) -> Experiment:
     """An experiment that has come from another process."""
     experiment = cls(_native.Draft.of_state(state))
-    for name, module in classes.items():
-        experiment.congestion_control(name, module)
+    for name, (module, version) in classes.items():
+        experiment._register(name, module, version)
     return experiment
 
 

@@ -96,6 +96,21 @@ def test_a_rate_based_one_sets_window_and_rate() -> None:
     assert 3.5 < goodput < 4.05
 
 
+class Halving(Reno):
+    """Reno, as it is."""
+
+
+def test_results_of_another_class_are_not_gone_on_with(tmp_path: Path) -> None:
+    """The same name, and another source: what is there is not what would come out."""
+    out = tmp_path / "out"
+    with_control("own", Reno).run(progress=False, out=out)
+    before = (out / "runs" / "seed-1.json").read_bytes()
+    with_control("own", Reno).run(progress=False, out=out, resume=True)
+    assert (out / "runs" / "seed-1.json").read_bytes() == before
+    with_control("own", Halving).run(progress=False, out=out, resume=True)
+    assert (out / "runs" / "seed-1.json").read_bytes() != before
+
+
 class Wrong(Reno):
     """Divides by zero at its hundredth ACK."""
 

@@ -64,10 +64,10 @@ from = "server"
 to = "client"
 
 [parameters]
-loss = "0"
+loss = "0%"
 
 [sweep]
-loss = ["0", "1%", "1% burst 8", "fading 800ms 8ms"]
+loss = ["0%", "1%", "1% burst 8", "fading 800ms 8ms"]
 "#;
 
 fn main() -> Result<(), Box<dyn Error>> {

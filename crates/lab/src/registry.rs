@@ -1,6 +1,6 @@
 //! What a library user adds to the words of experiment files, without a fork.
 //!
-//! Congestion controls, qdiscs and loss models. A further kind is a further collection here, a method
+//! Congestion controls, qdiscs, loss models and applications. A further kind is a further collection here, a method
 //! that fills it, and a question at the place where its words are read.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use iproute::tc::{GuestKind, KINDS, Setting};
 use iproute::words::{GrammarError, Words};
 use sim::loss::{LossKind, LossModel};
 
+use crate::application::{Application, ApplicationKind};
 use crate::plan::{Diagnostics, Error, Experiment};
 
 /// Names that an experiment file may use besides those of the product.
@@ -45,9 +46,11 @@ pub struct Registry {
     congestion_controls: BTreeMap<&'static str, Guest>,
     qdiscs: Vec<GuestKind>,
     loss_models: Vec<LossKind>,
+    applications: Vec<ApplicationKind>,
+    versions: BTreeMap<String, String>,
 }
 
-/// Why a name cannot be a qdisc's or a loss model's.
+/// Why a name cannot be that of a qdisc, a loss model or an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameError {
     /// It is empty, longer than 15 bytes (`IFNAMSIZ`), or has other characters than ASCII letters,
@@ -78,6 +81,12 @@ const NAME_MAX: usize = 15;
 const BEFORE_KINDS: [&str; 6] = ["root", "parent", "filter", "handle", "dev", "ingress"];
 /// What `loss` says without a name.
 const LOSSES: [&str; 3] = ["gemodel", "random", "state"];
+
+/// What `app` says without a library user.
+const APPLICATIONS: [&str; 11] = [
+    "bulk", "fixed", "chunk", "request", "on-off", "cbr", "ping", "probe", "query", "connect",
+    "rrul",
+];
 
 fn check_name<'a>(name: &str, taken: impl IntoIterator<Item = &'a str>) -> Result<(), NameError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -147,6 +156,29 @@ impl Registry {
         Ok(self)
     }
 
+    /// Adds an application: `make` reads the words behind its name, and says what the flows are. Files
+    /// name it as `app = "NAME WORDS"`.
+    ///
+    /// # Errors
+    /// When the name does not fit or means something already.
+    pub fn application<A, F>(&mut self, name: &str, make: F) -> Result<&mut Self, NameError>
+    where
+        A: Application + 'static,
+        F: Fn(&[&str]) -> Result<A, String> + Send + Sync + 'static,
+    {
+        let known = self.applications.iter().map(|kind| kind.name());
+        check_name(name, APPLICATIONS.into_iter().chain(known))?;
+        self.applications.push(ApplicationKind::new(name, make));
+        Ok(self)
+    }
+
+    /// Says which version of itself the user's code called `name` is, in any words. Results of another
+    /// version are not gone on with (`resume`).
+    pub fn version(&mut self, name: &str, version: &str) -> &mut Self {
+        self.versions.insert(name.to_owned(), version.to_owned());
+        self
+    }
+
     /// Reads the file at `path` with the given `KEY=VALUE` settings, as [`Experiment::load`].
     ///
     /// # Errors
@@ -178,6 +210,16 @@ impl Registry {
         self.loss_models.iter().copied().find(|kind| kind.name() == name)
     }
 
+    /// What was said of versions.
+    pub(crate) fn versions(&self) -> &BTreeMap<String, String> {
+        &self.versions
+    }
+
+    /// The user's application of this name.
+    pub(crate) fn application_called(&self, name: &str) -> Option<ApplicationKind> {
+        self.applications.iter().copied().find(|kind| kind.name() == name)
+    }
+
     /// The congestion control called `name`, ours or the product's.
     pub(crate) fn find_congestion_control(&self, name: &str) -> Option<Algorithm> {
         let own = self.congestion_controls.get(name).copied().map(Algorithm::Guest);
@@ -194,9 +236,11 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::application::Place;
     use datapath::qdisc::fifo::{Fifo, FifoKind};
     use datapath::rng::Rng;
     use datapath::units::Instant;
+    use sim::app::{App, TcpSend, TcpSink};
     use std::sync::atomic::AtomicBool;
 
     const TWO: &str = r#"
@@ -269,7 +313,7 @@ mod tests {
     #[test]
     fn a_guest_qdisc_is_as_good_as_a_built_in_one() {
         let run = |qdisc: &str, threads| {
-            fingerprint(&registry().parse("two", &two("0", qdisc), &[]).unwrap(), threads)
+            fingerprint(&registry().parse("two", &two("0%", qdisc), &[]).unwrap(), threads)
         };
         let built_in = run("\"pfifo limit 30\"", 1);
         assert_eq!(run("\"short limit 30\"", 1), built_in);
@@ -278,6 +322,48 @@ mod tests {
         // At the root, or below a class.
         let tree = r#"["root handle 1: prio", "parent 1:2 short limit 30"]"#;
         assert_eq!(run(tree, 1), run(&tree.replace("short", "pfifo"), 1));
+    }
+
+    /// The product's own bulk flow, by another name.
+    struct Lots;
+
+    impl Application for Lots {
+        fn ends(&self, place: &Place) -> (Box<dyn App>, Box<dyn App>) {
+            let sender = TcpSend::bulk(place.local, place.remote, place.client.clone());
+            (Box::new(sender), Box::new(TcpSink::new(place.remote, place.server.clone())))
+        }
+    }
+
+    #[test]
+    fn a_guest_application_is_as_good_as_a_built_in_one() {
+        let mut registry = registry();
+        let lots = |words: &[&str]| match words {
+            ["of", "it"] => Ok(Lots),
+            _ => Err("of what?".into()),
+        };
+        registry.application("lots", lots).unwrap();
+        let text = two("nth 50", "\"pfifo\"");
+        let run = |app: &str| {
+            let text = text.replace("\"bulk\"", &format!("\"{app}\""));
+            registry.parse("two", &text, &[]).map(|experiment| fingerprint(&experiment, 1))
+        };
+        assert_eq!(run("lots of it").unwrap(), run("bulk").unwrap());
+        let fault = run("lots").unwrap_err();
+        assert_eq!(fault.0[0].message, "lots: of what?");
+        let taken = registry.application("ping", lots).map(drop).unwrap_err();
+        assert_eq!(taken, NameError::Taken("ping".to_owned()));
+    }
+
+    #[test]
+    fn another_version_is_another_plan() {
+        let identity = |version: &str| {
+            let mut registry = registry();
+            registry.version("short", version);
+            let experiment = registry.parse("two", &two("0%", "\"short\""), &[]).unwrap();
+            crate::output::record::identity(&experiment.base)
+        };
+        assert_eq!(identity("1"), identity("1"));
+        assert_ne!(identity("1"), identity("2"));
     }
 
     #[test]
@@ -299,16 +385,16 @@ mod tests {
             let one = &faults.0[0];
             (one.position.unwrap(), one.message.clone(), one.help.clone().unwrap_or_default())
         };
-        let qdisc = fault("0", "\"short limt 3\"");
-        assert_eq!(qdisc.0, (14, 28));
+        let qdisc = fault("0%", "\"short limt 3\"");
+        assert_eq!(qdisc.0, (14, 27));
         assert_eq!(qdisc.1, "short: unknown parameter \"limt\"");
         assert_eq!(qdisc.2, "did you mean \"limit\"?");
-        assert_eq!(fault("0", "\"shrot\"").2, "did you mean \"short\"?");
+        assert_eq!(fault("0%", "\"shrot\"").2, "did you mean \"short\"?");
         let loss = fault("nth", "\"pfifo\"");
         assert_eq!((loss.0, loss.1.as_str()), ((12, 16), "nth: say which"));
         // Without the registry they mean nothing.
         assert!(Experiment::parse("two", &two("nth 5", "\"pfifo\""), &[]).is_err());
-        assert!(Experiment::parse("two", &two("0", "\"short\""), &[]).is_err());
+        assert!(Experiment::parse("two", &two("0%", "\"short\""), &[]).is_err());
     }
 
     #[test]

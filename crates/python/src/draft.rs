@@ -142,9 +142,16 @@ impl Draft {
     }
 
     /// A class becomes a congestion control of that name.
-    fn congestion_control(&mut self, name: &str, class: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn congestion_control(
+        &mut self,
+        name: &str,
+        class: &Bound<'_, PyAny>,
+        version: &str,
+    ) -> PyResult<()> {
         let Self { registry, trouble, .. } = self;
-        congestion::register(registry, trouble, name, class)
+        congestion::register(registry, trouble, name, class)?;
+        registry.version(name, version);
+        Ok(())
     }
 }
 

@@ -19,6 +19,7 @@ use sim::schedule::Schedule;
 use super::plots::PlotPlan;
 use super::routes::Ways;
 use super::workload::WorkloadPlan;
+use crate::application::GuestApp;
 
 /// One experiment at one point of its sweep and with one set of drawn values.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +54,8 @@ pub struct Plan {
     pub fabric: Option<Fabric>,
     /// Features of written routes by node and destination.
     pub route_features: BTreeMap<(usize, usize), Features>,
+    /// Versions of a library user's own code, by name.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// How the switches of a `[topology]` find routes.
@@ -290,6 +293,8 @@ pub enum App {
         /// Payload.
         size: u64,
     },
+    /// What a library user has named.
+    Guest(GuestApp),
 }
 
 /// A flow, or `count` equal ones.
@@ -408,6 +413,7 @@ impl App {
             Self::Cbr { .. } => "cbr",
             Self::Ping { .. } => "ping",
             Self::Probe { .. } => "probe",
+            Self::Guest(guest) => guest.name(),
         }
     }
 
@@ -420,7 +426,10 @@ impl App {
 
     /// True if it runs over TCP.
     pub fn is_tcp(&self) -> bool {
-        !matches!(self, Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. })
+        match self {
+            Self::Guest(guest) => guest.application().is_tcp(),
+            _ => !matches!(self, Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. }),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use sim::link::NodeId;
 use sim::world::{AppId, World};
 
 use super::config;
+use crate::application::Place;
 use crate::plan::{App, FlowPlan, Plan};
 
 /// The two ends of a flow in the world.
@@ -140,6 +141,7 @@ fn is_finite(app: &App) -> bool {
         App::Request { count, .. } | App::Query { count, .. } | App::Connect { count, .. } => {
             count.is_some()
         }
+        App::Guest(guest) => guest.application().is_finite(),
         App::Bulk | App::OnOff { .. } | App::Cbr { .. } | App::Ping { .. } | App::Probe { .. } => {
             false
         }
@@ -183,6 +185,12 @@ fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, St
             let count = count.unwrap_or(u64::MAX);
             let connect = Connect::new(local, remote, client, probe_interval(*interval)?, count);
             (Box::new(connect), Some(Box::new(TcpSink::new(remote, server))))
+        }
+        App::Guest(guest) => {
+            let (tos, reply_tos) = (flow.tos, flow.reply_tos);
+            let place = Place { local, remote, client, server, tos, reply_tos };
+            let (sender, receiver) = guest.application().ends(&place);
+            (sender, Some(receiver))
         }
         App::Query { .. } => return Err("a query has several servers".into()),
         App::Probe { interval, size } => {
