@@ -20,6 +20,7 @@
 //! | [`trace`] | what a run did, for Perfetto, for qvis, and as text |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
+mod application;
 pub mod bench;
 mod draw;
 pub mod ecmp;
@@ -45,4 +46,5 @@ pub mod sweep;
 pub mod trace;
 pub mod vectors;
 
-pub use registry::Registry;
+pub use application::{Application, ApplicationKind, GuestApp, Place};
+pub use registry::{NameError, Registry};

@@ -40,6 +40,8 @@ pub const SHIPPED: &[Shipped] = shipped! {
     "dctcp-scaled",
     "dctcp-syn-ect",
     "dctcp-threshold",
+    "ecmp-failure",
+    "fct-load",
     "incast-rto",
     "lost-retransmit",
     "multipath",

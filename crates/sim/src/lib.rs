@@ -8,6 +8,7 @@
 //! | [`border`] | nodes that are elsewhere: what is handed out and in |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
 //! | [`rules`] | deterministic impairments on a link: the n-th packet, the n-th copy of a byte |
+//! | [`loss`] | which packets a link loses, by a library user's model |
 //! | [`capture`] | what passes on chosen links, written to a pcapng file |
 //! | [`record`] | what is written down: counters, drops, fingerprints |
 //!
@@ -28,6 +29,7 @@ mod groups;
 mod impairment;
 pub mod link;
 mod log;
+pub mod loss;
 mod partition;
 mod pool;
 mod prefetch;

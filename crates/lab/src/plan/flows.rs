@@ -12,6 +12,7 @@ use super::model::{App, FlowPlan, NodePlan};
 use super::names::{check_name, check_unique, node_indices};
 use super::read::{Faults, Reader};
 use super::{limits, tc};
+use crate::application::GuestApp;
 
 /// Reads `[flows]`, and tells where each flow was written.
 pub fn read_flows<'a>(
@@ -252,6 +253,10 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
         ("program", 11),
     ];
     table.demand("app");
+    if let Some((app, at)) = guest_app(table) {
+        let app = app.map_err(|why| table.faults.add(at, why, None));
+        return app.ok().map(|app| AppWord::One(App::Guest(app)));
+    }
     let app = match table.word("app", &WORDS)? {
         0 => App::Bulk,
         1 => App::Fixed { bytes: required_size(table, "bytes")? },
@@ -319,6 +324,15 @@ fn command(table: &mut Reader<'_, '_>, key: &'static str) -> Vec<String> {
         table.faults.add(table.place(key), message, None);
     }
     words
+}
+
+/// An application of a library user, `NAME WORDS`, and where it stands; or what is wrong with its words.
+fn guest_app<'a>(table: &mut Reader<'a, '_>) -> Option<(Result<GuestApp, String>, &'a Origin)> {
+    let (text, at) = table.text_at("app")?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (name, words) = words.split_first()?;
+    let kind = table.faults.document.registry.application_called(name)?;
+    Some((kind.read(words).map_err(|why| format!("{name}: {why}")), at))
 }
 
 fn required_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {

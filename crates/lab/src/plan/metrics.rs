@@ -159,6 +159,11 @@ fn of_flow(flow: &FlowPlan, add: &mut impl FnMut(&[&str])) {
             add(&STREAM);
             add(&["early goodput"]);
         }
+        App::Guest(_) => {
+            add(&STREAM);
+            add(&["early goodput", "lost"]);
+            add(&LATENCY);
+        }
     }
 }
 

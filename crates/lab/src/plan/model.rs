@@ -11,12 +11,15 @@ use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::qdisc::netem::{Chance, Loss};
 use datapath::tcp::cc::{Algorithm, dctcp};
 use datapath::units::{Duration, Rate};
+use iproute::tc::GuestKind;
+use sim::loss::GuestLoss;
 use sim::rules::Rule;
 use sim::schedule::Schedule;
 
 use super::plots::PlotPlan;
 use super::routes::Ways;
 use super::workload::WorkloadPlan;
+use crate::application::GuestApp;
 
 /// One experiment at one point of its sweep and with one set of drawn values.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +54,8 @@ pub struct Plan {
     pub fabric: Option<Fabric>,
     /// Features of written routes by node and destination.
     pub route_features: BTreeMap<(usize, usize), Features>,
+    /// Versions of a library user's own code, by name.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// How the switches of a `[topology]` find routes.
@@ -196,6 +201,8 @@ pub struct Direction {
     pub loss: u64,
     /// How packets get lost in bursts.
     pub loss_model: Loss,
+    /// What is lost by a model of a library user.
+    pub loss_guest: Option<GuestLoss>,
     /// Share of packets duplicated, in millionths.
     pub duplicate: u64,
     /// Share of packets that come later by `reorder_by` and are overtaken, in millionths.
@@ -214,6 +221,8 @@ pub struct PortPlan {
     /// Egress qdiscs in `tc` grammar, outermost first, and their filters; none means the default
     /// queue.
     pub qdiscs: Vec<String>,
+    /// Kinds of a library user that these words may name.
+    pub guests: Vec<GuestKind>,
     /// Ingress policer in `tc police` words.
     pub police: Option<String>,
 }
@@ -303,6 +312,8 @@ pub enum App {
         /// Payload.
         size: u64,
     },
+    /// What a library user has named.
+    Guest(GuestApp),
 }
 
 /// A flow, or `count` equal ones.
@@ -423,6 +434,7 @@ impl App {
             Self::Ping { .. } => "ping",
             Self::Probe { .. } => "probe",
             Self::Program { .. } => "program",
+            Self::Guest(guest) => guest.name(),
         }
     }
 
@@ -435,10 +447,13 @@ impl App {
 
     /// True if it runs over TCP.
     pub fn is_tcp(&self) -> bool {
-        !matches!(
-            self,
-            Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. } | Self::Program { .. }
-        )
+        match self {
+            Self::Guest(guest) => guest.application().is_tcp(),
+            Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. } | Self::Program { .. } => {
+                false
+            }
+            _ => true,
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use sim::link::NodeId;
 use sim::world::{AppId, World};
 
 use super::config;
-use super::outside::{Outside, Place, Report};
+use super::outside::{Outside, Report, Stand};
+use crate::application::Place;
 use crate::plan::{App, FlowPlan, Plan, Stack};
 
 /// The two ends of a flow in the world.
@@ -82,7 +83,7 @@ pub fn add(
         let (remote, stop) = (place.remote, flow.stop);
         let start = if sends { start } else { Instant::ZERO };
         let one = Outside { flow: index, sends, from, remote, start, stop, report };
-        let box_of = Box::new(Place(one.report.clone()));
+        let box_of = Box::new(Stand(one.report.clone()));
         list.push(one);
         Some(box_of)
     };
@@ -180,6 +181,7 @@ fn is_finite(app: &App) -> bool {
         App::Request { count, .. } | App::Query { count, .. } | App::Connect { count, .. } => {
             count.is_some()
         }
+        App::Guest(guest) => guest.application().is_finite(),
         App::Bulk | App::OnOff { .. } | App::Cbr { .. } | App::Ping { .. } | App::Probe { .. } => {
             false
         }
@@ -223,6 +225,12 @@ fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, St
             let count = count.unwrap_or(u64::MAX);
             let connect = Connect::new(local, remote, client, probe_interval(*interval)?, count);
             (Box::new(connect), Some(Box::new(TcpSink::new(remote, server))))
+        }
+        App::Guest(guest) => {
+            let (tos, reply_tos) = (flow.tos, flow.reply_tos);
+            let place = Place { local, remote, client, server, tos, reply_tos };
+            let (sender, receiver) = guest.application().ends(&place);
+            (sender, Some(receiver))
         }
         App::Query { .. } => return Err("a query has several servers".into()),
         App::Program { .. } => return Err("a program is none of our applications".into()),

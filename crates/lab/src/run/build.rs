@@ -161,7 +161,8 @@ fn set_queue(end: &mut End, seed: u64, link: &LinkPlan, index: usize) -> Result<
     if !port.qdiscs.is_empty() {
         let device = Device { psched_mtu: link.mtu + ETHERNET, ..Device::default() };
         let entity = QDISC_STREAMS + (u64::from(end.node.0) << 16) + u64::from(end.port.0);
-        let tree = plan::tc::qdisc_tree(&port.qdiscs, device, &Rng::stream(seed, entity));
+        let tree =
+            plan::tc::qdisc_tree(&port.qdiscs, &port.guests, device, &Rng::stream(seed, entity));
         end.qdisc = Some(tree.map_err(|(_, why)| why)?);
     }
     Ok(())
@@ -180,6 +181,7 @@ fn link_config(link: &LinkPlan, index: usize, direction: RuleDirection) -> LinkC
     let chances = Chances {
         loss: ratio(plan.loss),
         model: plan.loss_model,
+        guest: plan.loss_guest,
         jitter_correlation: plan.jitter_correlation,
         corruption: ratio(plan.corrupt),
         duplication: ratio(plan.duplicate),

@@ -38,7 +38,10 @@ pub fn metrics(
                 let share = sender.received as f64 / sender.sent.max(1) as f64;
                 push(&mut out, &flow.name, "connection probability", "", share);
             }
-            _ => {
+            app => {
+                if let App::Guest(_) = app {
+                    latency_metrics(&mut out, &flow.name, &mut round_trips(plan, &sender));
+                }
                 let Some(receiver) = received(built, place) else { continue };
                 let base = sampler.received_at_warmup(index);
                 let end = built.world.now();
@@ -316,6 +319,7 @@ fn has_round_trips(flow: &FlowPlan) -> bool {
             | App::Request { .. }
             | App::Query { .. }
             | App::Connect { .. }
+            | App::Guest(_)
     )
 }
 

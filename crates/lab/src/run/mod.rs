@@ -184,7 +184,6 @@ pub fn run(
     options: &Options<'_>,
     on_run: &OnRun<'_>,
 ) -> Result<Vec<PointResult>, Incomplete> {
-    let seed = options.seed.unwrap_or(experiment.base.seed);
     let repetitions = options.repetitions.unwrap_or(experiment.base.repetitions);
     let jobs: Vec<(&Point, u32)> = experiment
         .points
@@ -199,20 +198,8 @@ pub fn run(
         .num_threads(at_a_time)
         .build()
         .map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
-    let one = |&(point, repetition): &(&Point, u32)| -> Result<RunResult, Error> {
-        let (plan, drawn) = experiment.plan(point, repetition, seed)?;
-        if let Some(known) = (options.known)(point, repetition, &plan) {
-            options.progress.advanced(0, 1.0);
-            return Ok(known);
-        }
-        let name = run_name(point.slug(), plan.seed);
-        // Of many runs one is observed.
-        let first = repetition == 0 && std::ptr::eq(point, &raw const experiment.points[0]);
-        let wanted = options.wanted.filter(|wanted| first && !wanted.is_empty());
-        let mut result = run_plan(&plan, &name, &Options { threads, wanted, ..*options })?;
-        result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
-        on_run(point, repetition, &mut result)?;
-        Ok(result)
+    let one = |&(point, repetition): &(&Point, u32)| {
+        run_one(experiment, point, repetition, &Options { threads, ..*options }, on_run)
     };
     let failed = AtomicBool::new(false);
     let unless_failed = |job| {
@@ -224,6 +211,33 @@ pub fn run(
     let results: Vec<Result<RunResult, Error>> =
         pool.install(|| jobs.par_iter().map(unless_failed).collect());
     gather(experiment, results, repetitions)
+}
+
+/// Runs one repetition of one point, unless it is known.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_one(
+    experiment: &Experiment,
+    point: &Point,
+    repetition: u32,
+    options: &Options<'_>,
+    on_run: &OnRun<'_>,
+) -> Result<RunResult, Error> {
+    let seed = options.seed.unwrap_or(experiment.base.seed);
+    let (plan, drawn) = experiment.plan(point, repetition, seed)?;
+    if let Some(known) = (options.known)(point, repetition, &plan) {
+        options.progress.advanced(0, 1.0);
+        return Ok(known);
+    }
+    let name = run_name(point.slug(), plan.seed);
+    // Of many runs one is observed.
+    let first = repetition == 0 && std::ptr::eq(point, &raw const experiment.points[0]);
+    let wanted = options.wanted.filter(|wanted| first && !wanted.is_empty());
+    let mut result = run_plan(&plan, &name, &Options { wanted, ..*options })?;
+    result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
+    on_run(point, repetition, &mut result)?;
+    Ok(result)
 }
 
 /// Puts the runs to their points.
