@@ -51,6 +51,8 @@ export interface World {
   queues: string[];
   captures: string[];
   utilisation: string[];
+  /** All that `run --view` records was recorded. */
+  viewed: boolean;
 }
 
 // deno-lint-ignore no-explicit-any
@@ -147,14 +149,21 @@ export interface Story {
 }
 
 export interface RingSnapshot {
-  time: number;
-  hops: { port: string; gateway: string | null; weight: number; bound: number; usable: boolean }[];
+  hops: { port: number; gateway: string | null; weight: number; bound: number; usable: boolean }[];
   buckets: number[] | null;
-  flows: { flow: string; hash: number; hop: number | null }[];
+  flows: { flow: string; hash: number | null; hop: number | null }[];
 }
 
 export interface Rings {
-  rings: { node: string; route: string; kind: string; snapshots: RingSnapshot[] }[];
+  rings: {
+    node: string;
+    route: string;
+    kind: string;
+    ports: Record<string, string>;
+    changes: { time: number; before: RingSnapshot | null; after: RingSnapshot | null }[];
+    end: RingSnapshot | null;
+    end_time: number;
+  }[];
 }
 
 export interface Acks {

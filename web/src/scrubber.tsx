@@ -62,7 +62,7 @@ export function Scrubber() {
         </select>
       </label>
       <button type="button" disabled={!zoomed} onClick={() => shown.set(whole.get())}>
-        Whole
+        Whole<span class="wide"> run</span>
       </button>
     </footer>
   );

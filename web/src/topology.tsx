@@ -49,6 +49,7 @@ export function Topology({ world, use }: { world: World; use: Utilisation | null
   const rate = (port: string) => use?.links[port]?.bits_per_sec[step] ?? null;
   const isCut = (link: Link) => link.events.reduce((up, [at, works]) => (at <= time ? works : up), true) === false;
   const crowded = world.nodes.length > 60;
+  const narrow = crowded || drawing.narrow;
   const rows = drawing.ways
     .filter((way) => use?.links[way.port])
     .sort((a, b) => (share(b.port) ?? -1) - (share(a.port) ?? -1) || a.port.localeCompare(b.port));
@@ -94,7 +95,7 @@ export function Topology({ world, use }: { world: World; use: Utilisation | null
           })}
           {world.nodes.map((node, index) => {
             const at = drawing.at[index]!;
-            const small = crowded && node.role === "host";
+            const small = narrow && node.role === "host";
             const wide = Math.max(44, node.name.length * 9.5 + 18);
             return (
               <g key={node.name} transform={`translate(${at.x} ${at.y})`} class={`node ${node.role}`}>
@@ -189,7 +190,15 @@ function draw(world: World, points: Point[]) {
       }
     });
   }
-  return { height, at, ways };
+  // Names that would lie on each other are left to the table.
+  const wide = (place: number) => Math.max(44, world.nodes[place]!.name.length * 9.5 + 18);
+  const hosts = at.map((point, place) => ({ ...point, place })).filter(({ place }) => world.nodes[place]!.role === "host");
+  hosts.sort((a, b) => a.y - b.y || a.x - b.x);
+  const narrow = hosts.some((one, place) => {
+    const next = hosts[place + 1];
+    return next !== undefined && Math.abs(next.y - one.y) < 34 && next.x - one.x < (wide(one.place) + wide(next.place)) / 2 + 2;
+  });
+  return { height, at, ways, narrow };
 }
 
 /** From one node to the other, to the right of the middle. */

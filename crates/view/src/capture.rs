@@ -341,6 +341,12 @@ impl Capture {
         record.packet(interface)?.ok()
     }
 
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> usize {
+        let packets = self.packets.len() * size_of::<Segment>();
+        packets + self.frames.len() + self.sacks.len() * size_of::<[i64; 2]>()
+    }
+
     /// All connections.
     pub fn to_json(&self) -> Json {
         let all = self.connections.iter().enumerate();

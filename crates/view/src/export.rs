@@ -12,6 +12,8 @@ pub const RUNS_MAX: usize = 8;
 const PIXELS: usize = 1_500;
 /// Connections of a capture with their graphs, those with the most bytes.
 const GRAPHS_MAX: usize = 6;
+/// Flows of a run whose series are exported.
+const FLOWS_MAX: usize = 32;
 /// Packets that are exported decoded, in all.
 const PACKETS_MAX: usize = 3_000;
 
@@ -55,6 +57,21 @@ fn chosen(runs: &[Json]) -> Vec<Json> {
     kept
 }
 
+/// Of the series of flows those with the highest goodput, and all others.
+fn series(about: &Json, names: Vec<String>) -> Vec<String> {
+    let metrics = about["metrics"].as_array().into_iter().flatten();
+    let goodput: Map<String, Json> = metrics
+        .filter(|row| row[1] == "goodput")
+        .filter_map(|row| Some((format!("flow-{}", row[0].as_str()?), row[3].clone())))
+        .collect();
+    let of = |name: &String| goodput.get(name).and_then(Json::as_f64).unwrap_or(0.0);
+    let (mut flows, mut names): (Vec<String>, Vec<String>) =
+        names.into_iter().partition(|name| name.starts_with("flow-"));
+    flows.sort_by(|a, b| of(b).total_cmp(&of(a)));
+    names.extend(flows.into_iter().take(FLOWS_MAX));
+    names
+}
+
 /// Answers by their questions.
 struct Answers<'a> {
     source: &'a Source,
@@ -85,7 +102,7 @@ impl Answers<'_> {
                 .map(String::from)
                 .collect()
         };
-        for name in texts(&about["series"]) {
+        for name in series(&about, texts(&about["series"])) {
             self.ask("series", &[("run", run), ("name", &name)])?;
         }
         self.ask("utilisation", &[("run", run)])?;

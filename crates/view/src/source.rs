@@ -54,7 +54,8 @@ impl std::error::Error for Fault {}
 /// The last few that were asked for.
 #[derive(Debug)]
 struct Kept<T> {
-    known: HashMap<PathBuf, (u64, Arc<T>)>,
+    /// When it was last used, how many bytes it takes, and it itself.
+    known: HashMap<PathBuf, (u64, usize, Arc<T>)>,
     clock: u64,
 }
 
@@ -65,35 +66,34 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// The one of this path, read if it is not known.
+    /// The one of this path, read if it is not known. Those that were not used for longest go when all together take
+    /// more than [`KEPT_BYTES`].
     fn get(
         &mut self,
         path: &Path,
-        most: usize,
+        weigh: impl FnOnce(&T) -> usize,
         read: impl FnOnce() -> Result<T, Fault>,
     ) -> Result<Arc<T>, Fault> {
         self.clock += 1;
         let now = self.clock;
-        if let Some((used, one)) = self.known.get_mut(path) {
+        if let Some((used, _, one)) = self.known.get_mut(path) {
             *used = now;
             return Ok(Arc::clone(one));
         }
         let one = Arc::new(read()?);
-        if self.known.len() >= most {
-            let oldest = self.known.iter().min_by_key(|(_, (used, _))| *used);
-            if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
-                self.known.remove(&oldest);
-            }
+        self.known.insert(path.into(), (now, weigh(&one), Arc::clone(&one)));
+        while self.known.values().map(|(_, bytes, _)| bytes).sum::<usize>() > KEPT_BYTES {
+            let others = self.known.iter().filter(|(_, (used, ..))| *used != now);
+            let oldest = others.min_by_key(|(_, (used, ..))| *used).map(|(path, _)| path.clone());
+            let Some(oldest) = oldest else { break };
+            self.known.remove(&oldest);
         }
-        self.known.insert(path.into(), (now, Arc::clone(&one)));
         Ok(one)
     }
 }
 
-/// Series that are held at a time: all of a run of some size.
-const SERIES: usize = 64;
-/// Captures that are held at a time: each may take some hundred megabytes.
-const CAPTURES: usize = 3;
+/// What series may take, and what captures may.
+const KEPT_BYTES: usize = 768 << 20;
 
 impl Source {
     /// Looks what is there.
@@ -193,7 +193,7 @@ impl Source {
     pub fn table(&self, file: &str, name: &str) -> Result<Arc<Series>, Fault> {
         let path = self.path.join(file);
         let mut kept = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(&path, SERIES, || {
+        kept.get(&path, weight, || {
             let open = File::open(&path)
                 .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
             lab::store::read_series_file(open, name)
@@ -216,8 +216,13 @@ impl Source {
     fn capture(&self, file: &str) -> Result<Arc<Capture>, Fault> {
         let path = if file.is_empty() { self.path.clone() } else { self.path.join(file) };
         let mut kept = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(&path, CAPTURES, || Capture::read(&path))
+        kept.get(&path, Capture::bytes, || Capture::read(&path))
     }
+}
+
+/// Bytes of memory of a series.
+fn weight(series: &Series) -> usize {
+    series.time_ns.len() * (8 + series.columns.len() * size_of::<Option<i64>>())
 }
 
 /// A name that leads nowhere else.

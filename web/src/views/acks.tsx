@@ -1,6 +1,6 @@
 // CAKE's ACK filter: which ACKs it dropped, and by which rule.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type Acks as Answer, ask, type Json, type Run } from "../api";
 import { figures } from "../format";
 import { cursor, go, moveTo, place, useStore } from "../store";
@@ -85,6 +85,11 @@ function Filtered({ run, port }: { run: Run; port: string }) {
   const [acks, setAcks] = useState<Answer | null>(null);
   const [rule, setRule] = useState(-1);
   const time = useStore(cursor);
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const row = list.current?.querySelector<HTMLElement>("tr.chosen");
+    if (list.current && row) list.current.scrollTop = row.offsetTop - list.current.clientHeight / 2;
+  });
   useEffect(() => {
     let wanted = true;
     setAcks(null);
@@ -130,7 +135,7 @@ function Filtered({ run, port }: { run: Run; port: string }) {
       </table>
       {acks.time.length > 0 && (
         <>
-          <div class="scroll tall" tabIndex={0} role="group" aria-label="Filtered ACKs">
+          <div class="scroll tall" ref={list} tabIndex={0} role="group" aria-label="Filtered ACKs">
             <table class="data">
               <thead>
                 <tr>

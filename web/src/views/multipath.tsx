@@ -10,6 +10,35 @@ import { moveTo, theme, useStore } from "../store";
 /** Hashes have 31 bits. */
 const WHOLE = 2 ** 31;
 
+/** One step from a state to the next; the last one stands alone. */
+interface Step {
+  text: string;
+  time: number;
+  before: RingSnapshot | null;
+  now: RingSnapshot;
+}
+
+/** Each change, what moved between changes (idle buckets of resilient groups do), and how it stands at the end. */
+function stepsOf(ring: Rings["rings"][number]): Step[] {
+  const steps: Step[] = [];
+  let last: RingSnapshot | null = null;
+  for (const { time, before, after } of ring.changes) {
+    if (last && before && moved(last, before).length > 0) steps.push({ text: "meanwhile, until", time, before: last, now: before });
+    if (before && after) steps.push({ text: "change at", time, before, now: after });
+    last = after ?? before;
+  }
+  if (ring.end) {
+    const still = last !== null && moved(last, ring.end).length === 0;
+    steps.push({ text: "at the end,", time: ring.end_time, before: still ? null : last, now: ring.end });
+  }
+  return steps;
+}
+
+function moved(before: RingSnapshot, now: RingSnapshot): RingSnapshot["flows"] {
+  const was = new Map(before.flows.map((it) => [it.flow, it.hop]));
+  return now.flows.filter((it) => was.has(it.flow) && was.get(it.flow) !== it.hop);
+}
+
 export function Multipath({ run }: { run: Run }) {
   const [rings, setRings] = useState<Rings | null>(null);
   const [ring, setRing] = useState(0);
@@ -24,9 +53,10 @@ export function Multipath({ run }: { run: Run }) {
       (it) => {
         if (!wanted) return;
         setRings(it);
-        const first = it.rings.findIndex((one) => one.snapshots.length > 1);
-        setRing(Math.max(first, 0));
-        setStep(first >= 0 ? 1 : 0);
+        // What changes, and with the most flows, is shown first.
+        const weight = (one: Rings["rings"][number]) => (one.changes.length > 0 ? 1e6 : 0) + Math.max(one.end?.flows.length ?? 0, ...one.changes.map((change) => change.after?.flows.length ?? 0));
+        const first = it.rings.reduce((best, one, index) => (weight(one) > weight(it.rings[best]!) ? index : best), 0);
+        setRing(first);
       },
       () => undefined,
     );
@@ -37,15 +67,19 @@ export function Multipath({ run }: { run: Run }) {
   if (!run.rings) {
     return (
       <p class="nothing card" data-view="multipath">
-        No route with several next hops was recorded: `ackwright run --view` records those that there are.
+        {run.world?.viewed ? "No flow of this run had several next hops to choose from." : "Next hops were not recorded: `ackwright run --view` does, where a route has several."}
       </p>
     );
   }
   if (!rings) return <p class="nothing card">Reading …</p>;
-  const of = rings.rings[ring];
-  if (!of) return <p class="nothing card" data-view="multipath">No flow of this run had several next hops to choose from.</p>;
-  const now = of.snapshots[Math.min(step, of.snapshots.length - 1)]!;
-  const before = step > 0 ? of.snapshots[step - 1]! : null;
+  const of = rings.rings[ring]!;
+  const steps = stepsOf(of);
+  const now = steps[Math.min(step, steps.length - 1)];
+  const show = (at: number) => {
+    setStep(at);
+    const to = steps[at];
+    if (to) moveTo(to.time);
+  };
   return (
     <section class="card" data-view="multipath">
       <header>
@@ -66,21 +100,21 @@ export function Multipath({ run }: { run: Run }) {
             ))}
           </select>
         </label>
-        {of.snapshots.length > 1 && (
+        {now && (
           <span class="steps">
-            <button type="button" disabled={step === 0} onClick={() => { setStep(step - 1); moveTo(of.snapshots[step - 1]!.time); }}>
-              ◀ before
+            <button type="button" aria-label="Step before" disabled={step === 0} onClick={() => show(step - 1)}>
+              ◀
             </button>
             <span>
-              change {step} of {of.snapshots.length - 1}, at {timeText(now.time, 1)}
+              {now.text} {timeText(now.time, 1)} ({step + 1} of {steps.length})
             </span>
-            <button type="button" disabled={step === of.snapshots.length - 1} onClick={() => { setStep(step + 1); moveTo(of.snapshots[step + 1]!.time); }}>
-              next ▶
+            <button type="button" aria-label="Next step" disabled={step >= steps.length - 1} onClick={() => show(step + 1)}>
+              ▶
             </button>
           </span>
         )}
       </header>
-      <Ring before={before} now={now} names={of.snapshots[0]!.hops.map((hop) => hop.port)} />
+      {now ? <Ring before={now.before} now={now.now} ports={of.ports} /> : <p class="nothing">No flow was there when it changed.</p>}
     </section>
   );
 }
@@ -113,20 +147,25 @@ function angle(of: RingSnapshot, hash: number): number {
   return ((hash % of.buckets.length) + 0.5) / of.buckets.length;
 }
 
-function Ring({ before, now, names }: { before: RingSnapshot | null; now: RingSnapshot; names: string[] }) {
+function Ring({ before, now, ports }: { before: RingSnapshot | null; now: RingSnapshot; ports: Record<string, string> }) {
   const dark = useStore(theme) === "dark";
   const colour = (hop: number | null) => (hop === null || hop < 0 ? "var(--bad)" : lineColour(hop, dark));
   const was = new Map(before?.flows.map((it) => [it.flow, it.hop]));
-  const moved = now.flows.filter((it) => was.has(it.flow) && was.get(it.flow) !== it.hop);
-  const isMoved = new Set(moved.map((it) => it.flow));
-  const name = (hop: number | null | undefined) => (hop == null ? "no route" : names[hop] ?? now.hops[hop]?.port ?? `hop ${hop}`);
-  const gone = moved.filter((it) => {
+  const went = before ? moved(before, now) : [];
+  const isMoved = new Set(went.map((it) => it.flow));
+  const port = (hop: RingSnapshot["hops"][number]) => `${ports[hop.port] ?? hop.port}${hop.gateway ? ` ${hop.gateway}` : ""}`;
+  const nameIn = (of: RingSnapshot | null, hop: number | null | undefined) => (hop == null || hop < 0 ? "no route" : of?.hops[hop] ? port(of.hops[hop]) : `hop ${hop}`);
+  const name = (hop: number | null | undefined) => nameIn(now, hop);
+  // Whose next hop is out of service, or not among those any more.
+  const gone = went.filter((it) => {
     const old = was.get(it.flow);
-    return old == null || !now.hops[old]?.usable;
+    const was_there = old == null ? undefined : before?.hops[old];
+    const still = was_there && now.hops.find((hop) => hop.port === was_there.port && hop.gateway === was_there.gateway);
+    return !still?.usable;
   });
   return (
     <div class="ring">
-      <svg viewBox="-210 -210 420 420" role="img" aria-label={`Ring of hashes: ${now.hops.length} next hops, ${now.flows.length} flows, ${moved.length} of them moved`}>
+      <svg viewBox="-210 -210 420 420" role="img" aria-label={`Ring of hashes: ${now.hops.length} next hops, ${now.flows.length} flows, ${went.length} of them moved`}>
         {before && arcs(before).map((arc, index) => <path key={`b${index}`} d={sector(arc, 112, 132)} fill={colour(arc.hop)} opacity="0.45" />)}
         {arcs(now).map((arc, index) => (
           <path key={index} d={sector(arc, 140, 172)} fill={colour(arc.hop)} stroke="var(--card)" stroke-width={now.buckets ? 0.4 : 1.5}>
@@ -134,6 +173,7 @@ function Ring({ before, now, names }: { before: RingSnapshot | null; now: RingSn
           </path>
         ))}
         {now.flows.map((flow) => {
+          if (flow.hash === null) return null;
           const at = angle(now, flow.hash) * 2 * Math.PI - Math.PI / 2;
           const far = isMoved.has(flow.flow) ? 190 : 184;
           return (
@@ -142,8 +182,8 @@ function Ring({ before, now, names }: { before: RingSnapshot | null; now: RingSn
             </circle>
           );
         })}
-        <text y="-8" text-anchor="middle" class="large" data-moved={moved.length}>
-          {before ? `${moved.length} of ${now.flows.length}` : now.flows.length}
+        <text y="-8" text-anchor="middle" class="large" data-moved={went.length}>
+          {before ? `${went.length} of ${now.flows.length}` : now.flows.length}
         </text>
         <text y="14" text-anchor="middle">{before ? "flows moved" : "flows"}</text>
         {before && <text y="34" text-anchor="middle" class="soft">inner ring: before</text>}
@@ -165,11 +205,11 @@ function Ring({ before, now, names }: { before: RingSnapshot | null; now: RingSn
                 <tr key={index} class={hop.usable ? "" : "bad"}>
                   <th scope="row">
                     <i class="swatch" style={{ color: colour(index) }} />
-                    {hop.port} {hop.gateway ?? ""} {hop.usable ? "" : "(out of service)"}
+                    {port(hop)} {hop.usable ? "" : "(out of service)"}
                   </th>
                   <td class="number">{hop.weight}</td>
                   <td class="number">{figures(share * 100)} %</td>
-                  <td class="number" data-hop-flows={hop.port}>{now.flows.filter((flow) => flow.hop === index).length}</td>
+                  <td class="number" data-hop-flows={port(hop)}>{now.flows.filter((flow) => flow.hop === index).length}</td>
                 </tr>
               );
             })}
@@ -178,12 +218,12 @@ function Ring({ before, now, names }: { before: RingSnapshot | null; now: RingSn
         {before && (
           <>
             <h3>Who moved</h3>
-            {moved.length === 0 ? (
+            {went.length === 0 ? (
               <p class="nothing">Nobody.</p>
             ) : (
               <>
                 <p class="note">
-                  {gone.length} had to, {moved.length - gone.length} moved although their next hop lives.
+                  {gone.length} had to, {went.length - gone.length} moved although their next hop lives.
                 </p>
                 <div class="scroll tall" tabIndex={0} role="group" aria-label="Flows that moved">
                   <table class="data">
@@ -195,10 +235,10 @@ function Ring({ before, now, names }: { before: RingSnapshot | null; now: RingSn
                       </tr>
                     </thead>
                     <tbody>
-                      {moved.slice(0, 500).map((it) => (
+                      {went.slice(0, 500).map((it) => (
                         <tr key={it.flow}>
                           <th scope="row">{it.flow}</th>
-                          <td>{name(was.get(it.flow))}</td>
+                          <td>{nameIn(before, was.get(it.flow))}</td>
                           <td>{name(it.hop)}</td>
                         </tr>
                       ))}

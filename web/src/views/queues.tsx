@@ -13,7 +13,7 @@ export function Queues({ run }: { run: Run }) {
   const line = (column: string, label: string): Line => ({ run: run.name, series: `port-${port}`, column, label });
   const tins = run.series
     .filter((name) => name.startsWith(`tin-${port}-`))
-    .map((name) => ({ series: name, name: name.slice(`tin-${port}-`.length).replace(/^\d+-/, "") }));
+    .map((name) => ({ series: name, name: name.slice(`tin-${port}-`.length).replace(/^\d+-/, "").replaceAll("_", " ") }));
   const ofTins = (column: string): Line[] => tins.map((tin) => ({ run: run.name, series: tin.series, column, label: tin.name }));
   const shown = run.tc.find((it) => it.port === port);
   const isCake = JSON.stringify(shown?.json ?? null).includes('"tins"');
@@ -39,7 +39,7 @@ export function Queues({ run }: { run: Run }) {
         <Chart title="Marks and drops" unit={UNITS.packets} lines={[line("marks", "marks"), line("drops", "drops")]} />
         {tins.length > 0 && (
           <>
-            <Chart title="Tins: sent" unit={UNITS.rate} lines={ofTins("sent_bits_per_sec")} />
+            <Chart title="Tins: taken in" unit={UNITS.rate} lines={ofTins("enqueued_bits_per_sec")} />
             <Chart title="Tins: backlog" unit={UNITS.bytes} lines={ofTins("backlog_bytes")} />
             <Chart title="Tins: average delay" unit={UNITS.micros} lines={ofTins("average_delay_us")} />
             <Chart title="Tins: drops" unit={UNITS.packets} lines={ofTins("drops")} />

@@ -284,6 +284,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     let eyes = asked.filter(|asked| !asked.is_empty());
     let eyes = eyes.map(|asked| Eyes::open(&asked, plan, &mut built));
     let mut eyes = eyes.transpose()?;
+    let mut shown = view.then(|| shown::Shown::new(plan, &mut built));
     let mut sampler = sample::Sampler::new(plan);
     let mut utilisation = utilisation::Utilisation::new(seen);
     let end = Instant::ZERO + plan.duration;
@@ -312,7 +313,13 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
                 [built.changes.next_at(), looks.last().copied(), warmup_end, breath, glance];
             let at = pauses.into_iter().flatten().fold(next, Instant::min);
             built.world.run_until(at);
+            if let Some(shown) = &mut shown {
+                shown.before(plan, &built);
+            }
             built.changes.run_due(&mut built.world).map_err(Error::World)?;
+            if let Some(shown) = &mut shown {
+                shown.after(plan, &built);
+            }
             if let Some(eyes) = &mut eyes {
                 eyes.look(&built);
             }
@@ -329,6 +336,9 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         }
         sampler.take(&built);
         utilisation.take(seen, &built);
+        if let Some(shown) = &mut shown {
+            shown.take(&built);
+        }
         if next.saturating_since(told) >= TELL_EVERY {
             tell(progress, plan, next.saturating_since(told));
             told = next;
@@ -362,10 +372,18 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     };
     if let Some(store) = options.store.filter(|_| options.network) {
         files.push(shown::file(name, "world.json"));
-        store.write(&files[files.len() - 1], shown::world(plan, seen).to_string().as_bytes())?;
+        store.write(
+            &files[files.len() - 1],
+            shown::world(plan, seen, view).to_string().as_bytes(),
+        )?;
     }
+    let (more, rings) = shown.map_or((Vec::new(), None), |shown| shown.finish(plan, &built));
     if let Some(store) = options.store {
-        for one in links {
+        if let Some(rings) = rings {
+            files.push(shown::file(name, "rings.json"));
+            store.write(&files[files.len() - 1], rings.to_string().as_bytes())?;
+        }
+        for one in links.into_iter().chain(more) {
             files.push(shown::file(name, &format!("{}.parquet", one.name)));
             store.write_series(&files[files.len() - 1], &one, &[])?;
         }

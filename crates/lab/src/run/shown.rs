@@ -1,13 +1,20 @@
 //! What is written besides for `ackwright view`: the network of a run, the use of all of its links, what
 //! passed its senders, why its flows were not faster.
 
+mod rings;
+mod tins;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
 use super::apps;
+use super::build::Built;
 use crate::plan::{Direction, FlowPlan, LinkPlan, Plan, Role, names};
+use crate::results::Series;
 use crate::trace::Wanted;
+use rings::Rings;
+use tins::Tins;
 
 /// Directions of links whose use is sampled at most.
 const LINKS_MAX: usize = 1_024;
@@ -61,8 +68,9 @@ pub fn is_asked(wanted: &Wanted, flow: &str) -> bool {
     wanted.explain.iter().any(|pattern| names::matches(pattern, flow))
 }
 
-/// The network of a plan, as it is drawn. `seen` says what is recorded of it.
-pub fn world(plan: &Plan, seen: &Plan) -> Json {
+/// The network of a plan, as it is drawn. `seen` says what is recorded of it, `viewed`
+/// whether that is all that there is to see.
+pub fn world(plan: &Plan, seen: &Plan, viewed: bool) -> Json {
     let node = |index: usize| plan.nodes[index].name.as_str();
     let ports = |list: &[(usize, usize)]| -> Vec<String> {
         list.iter().map(|&(link, end)| plan.port_name(link, end)).collect()
@@ -104,5 +112,42 @@ pub fn world(plan: &Plan, seen: &Plan) -> Json {
         "queues": ports(&plan.measure.queues),
         "captures": ports(&seen.measure.pcap),
         "utilisation": ports(&seen.measure.utilisation),
+        "viewed": viewed,
     })
+}
+
+/// What is seen of a run while it lasts.
+pub struct Shown {
+    tins: Tins,
+    rings: Rings,
+}
+
+impl Shown {
+    /// Begins to look.
+    pub fn new(plan: &Plan, built: &mut Built) -> Self {
+        let tins = Tins::new(plan, built);
+        Self { tins, rings: Rings::new(built) }
+    }
+
+    /// A sample is due.
+    pub fn take(&mut self, built: &Built) {
+        self.tins.take(built);
+    }
+
+    /// Something changes, if it is time.
+    pub fn before(&mut self, plan: &Plan, built: &Built) {
+        self.rings.before(plan, built);
+    }
+
+    /// It has changed.
+    pub fn after(&mut self, plan: &Plan, built: &Built) {
+        self.rings.after(plan, built);
+    }
+
+    /// Series, and what is no series, by the names of files.
+    pub fn finish(self, plan: &Plan, built: &Built) -> (Vec<Series>, Option<Json>) {
+        let mut series = self.tins.into_series();
+        series.extend(tins::filtered(plan, built));
+        (series, self.rings.finish(plan, built))
+    }
 }
