@@ -28,4 +28,4 @@ done
 echo "the page that the crate holds is what web/ makes"
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "there is no chromium"
-CHROMIUM="$browser" ACKWRIGHT="$program" node --test --test-reporter=spec test/
+CHROMIUM="$browser" ACKWRIGHT="$program" node --test --test-reporter=spec test/*.test.mjs

@@ -1,8 +1,8 @@
 // The network, its links coloured by how much of them is used at the time under the cursor: each direction has a
 // line of its own, to the right of its way.
 
-import { useMemo, useState } from "preact/hooks";
-import type { Link, World } from "./api";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Json, Link, Run, World } from "./api";
 import { useColour } from "./colour";
 import { figures, metricPrefix, timeText } from "./format";
 import { layout, type Point } from "./layout";
@@ -24,7 +24,19 @@ export function spanAt(time: number[], at: number): number {
   return Math.min(low, time.length - 1);
 }
 
+/** Of the picture: a narrow screen has a narrow one, so that names can be read. */
 const WIDTH = 1000;
+const NARROW = 460;
+
+/** What a qdisc lets through, in bit/s, where a link has no rate of its own. */
+function shapedRate(run: Run, port: string): number | null {
+  const qdiscs: Json[] = run.tc.find((it) => it.port === port)?.json ?? [];
+  for (const { kind, options } of qdiscs) {
+    const rate = kind === "cake" ? options?.bandwidth : kind === "tbf" ? options?.rate : null;
+    if (typeof rate === "number" && rate > 0) return rate * 8;
+  }
+  return null;
+}
 
 interface Way {
   port: string;
@@ -34,17 +46,39 @@ interface Way {
   arrow: Point & { turn: number };
 }
 
-export function Topology({ world, use }: { world: World; use: Utilisation | null }) {
+/** Whether the screen is a phone's. */
+function usePhone(): boolean {
+  const media = useMemo(() => matchMedia("(max-width: 640px)"), []);
+  const [is, set] = useState(media.matches);
+  useEffect(() => {
+    const settle = () => set(media.matches);
+    media.addEventListener("change", settle);
+    return () => media.removeEventListener("change", settle);
+  }, []);
+  return is;
+}
+
+export function Topology({ run, world, use }: { run: Run; world: World; use: Utilisation | null }) {
   const time = useStore(cursor);
   const dark = useStore(theme) === "dark";
   const [chosen, choose] = useState<string>("");
   const [all, setAll] = useState(false);
   const points = useMemo(() => layout(world), [world]);
-  const drawing = useMemo(() => draw(world, points), [world, points]);
+  const width = usePhone() ? NARROW : WIDTH;
+  const drawing = useMemo(() => draw(world, points, width), [world, points, width]);
+  const shaped = useMemo(() => new Map(world.links.flatMap((link) => link.ports.map((port) => [port, shapedRate(run, port)] as const))), [run, world]);
   const step = use ? spanAt(use.time, time) : -1;
   const share = (port: string) => {
     const ppm = use?.links[port]?.ppm[step];
-    return ppm == null ? null : ppm / 1e6;
+    if (ppm != null) return ppm / 1e6;
+    const [sent, most] = [use?.links[port]?.bits_per_sec[step], shaped.get(port)];
+    return sent != null && most ? sent / most : null;
+  };
+  const rateOf = (way: Way) => {
+    const own = way.link.rate[way.end];
+    if (own !== null) return metricPrefix(own, "bit/s");
+    const most = shaped.get(way.port);
+    return most ? `${metricPrefix(most, "bit/s")} (shaped)` : "no limit";
   };
   const rate = (port: string) => use?.links[port]?.bits_per_sec[step] ?? null;
   const isCut = (link: Link) => link.events.reduce((up, [at, works]) => (at <= time ? works : up), true) === false;
@@ -68,7 +102,7 @@ export function Topology({ world, use }: { world: World; use: Utilisation | null
         </span>
       </header>
       <div class="scroll" tabIndex={0} role="group" aria-label="The network as a picture">
-        <svg viewBox={`0 0 ${WIDTH} ${drawing.height}`} role="img" aria-label={`Network of ${world.nodes.length} nodes and ${world.links.length} links`} style={{ minWidth: crowded ? "640px" : "0" }}>
+        <svg viewBox={`0 0 ${width} ${drawing.height}`} role="img" aria-label={`Network of ${world.nodes.length} nodes and ${world.links.length} links`} style={{ minWidth: crowded ? "640px" : "0" }}>
           {drawing.ways.map((way) => {
             const used = share(way.port);
             const cut = isCut(way.link);
@@ -154,20 +188,15 @@ export function Topology({ world, use }: { world: World; use: Utilisation | null
   );
 }
 
-function rateOf(way: Way): string {
-  const rate = way.link.rate[way.end];
-  return rate === null ? "no limit" : metricPrefix(rate, "bit/s");
-}
-
 /** Positions in the picture, and a path for each direction of each link. */
-function draw(world: World, points: Point[]) {
+function draw(world: World, points: Point[], width: number) {
   const ys = points.map((it) => it.y);
   const [low, high] = [Math.min(...ys, 0.5), Math.max(...ys, 0.5)];
   const flat = high - low;
-  const height = Math.round(Math.max(150, Math.min(520, flat * 620 + 120)));
-  const margin = 90;
+  const height = Math.round(Math.max(150, Math.min(520, flat * width * 0.62 + 120)));
+  const margin = width === NARROW ? 46 : 90;
   const at = points.map(({ x, y }) => ({
-    x: margin + x * (WIDTH - 2 * margin),
+    x: margin + x * (width - 2 * margin),
     y: flat < 1e-6 ? height / 2 : 50 + ((y - low) / flat) * (height - 100),
   }));
   const index = new Map(world.nodes.map((node, place) => [node.name, place]));

@@ -357,3 +357,21 @@ impl Capture {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_on_where_sequence_numbers_wrap() {
+        let mut way = Way::default();
+        assert_eq!(way.number(Seq(u32::MAX - 9)), 0);
+        assert_eq!(way.number(Seq(5)), 15);
+        // What comes late lies before.
+        assert_eq!(way.number(Seq(u32::MAX)), 9);
+        for step in 1..=8u32 {
+            let number = way.number(Seq(5u32.wrapping_add(step.wrapping_mul(1 << 30))));
+            assert_eq!(number, 15 + i64::from(step) * (1 << 30));
+        }
+    }
+}

@@ -69,7 +69,7 @@ export function Network({ run }: { run: Run }) {
   return (
     <>
       {run.world ? (
-        <Topology world={run.world} use={use} />
+        <Topology run={run} world={run.world} use={use} />
       ) : (
         <p class="nothing card">These results hold no network: an earlier version wrote them. Run the experiment again to see it.</p>
       )}
