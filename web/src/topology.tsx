@@ -84,6 +84,7 @@ export function Topology({ run, world, use }: { run: Run; world: World; use: Uti
   const isCut = (link: Link) => link.events.reduce((up, [at, works]) => (at <= time ? works : up), true) === false;
   const crowded = world.nodes.length > 60;
   const narrow = crowded || drawing.narrow;
+  const isHost = useMemo(() => new Set(world.nodes.filter((node) => node.role === "host").map((node) => node.name)), [world]);
   const rows = drawing.ways
     .filter((way) => use?.links[way.port])
     .sort((a, b) => (share(b.port) ?? -1) - (share(a.port) ?? -1) || a.port.localeCompare(b.port));
@@ -106,6 +107,7 @@ export function Topology({ run, world, use }: { run: Run; world: World; use: Uti
           {drawing.ways.map((way) => {
             const used = share(way.port);
             const cut = isCut(way.link);
+            const thin = crowded || (narrow && way.link.ends.some((end) => isHost.has(end)));
             const colour = used === null ? "var(--rule)" : useColour(used, dark);
             const title = `${way.port}: ${rateOf(way)}${used === null ? "" : `, ${figures(used * 100)} % used`}${cut ? ", cut" : ""}`;
             return (
@@ -117,10 +119,10 @@ export function Topology({ run, world, use }: { run: Run; world: World; use: Uti
                   data-use={used === null ? "" : used}
                   stroke={cut ? "var(--bad)" : colour}
                   stroke-dasharray={cut ? "4 6" : undefined}
-                  stroke-width={crowded ? 2.5 : 5}
+                  stroke-width={thin ? 2.5 : 5}
                   fill="none"
                 />
-                {!crowded && (
+                {!thin && (
                   <path d="M-6 -5 L6 0 L-6 5 Z" fill={cut ? "var(--bad)" : colour} transform={`translate(${way.arrow.x} ${way.arrow.y}) rotate(${way.arrow.turn})`} />
                 )}
                 <title>{title}</title>
