@@ -1,6 +1,6 @@
 // A real browser, the program that serves, and readers of its files that are not ours.
 
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,8 +36,20 @@ export function results(experiment, name, ...settings) {
   return out;
 }
 
+export function json_of(text) {
+  return JSON.parse(text);
+}
+
 export function json(path) {
-  return JSON.parse(readFileSync(path, "utf8"));
+  return json_of(readFileSync(path, "utf8"));
+}
+
+/** Runs a script of a shell in a network of its own, with the program and a file as its words; nothing where that cannot be had. */
+export function live(script, file) {
+  const words = ["--map-root-user", "--net"];
+  const can = spawnSync("unshare", [...words, "sh", "-c", "ip tuntap add vwtest mode tap"], { stdio: "ignore" });
+  if (can.status !== 0) return null;
+  return spawn("unshare", [...words, "--kill-child", "--fork", "--pid", "sh", "-c", script, PROGRAM, file], { stdio: "ignore" });
 }
 
 /** The rows of a Parquet file, numbers as numbers. */

@@ -2,11 +2,11 @@
 // Pictures are not compared pixel by pixel: fonts and drawing differ from one version of the browser to the next.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { ackwright, end, equals, faults, json, number, open, PLACE, results, rowAt, rows, serve, show, still } from "./browser.mjs";
+import { ackwright, end, equals, faults, json, json_of, live, number, open, PLACE, results, rowAt, rows, serve, show, still } from "./browser.mjs";
 
 let window_;
 let page;
@@ -244,6 +244,34 @@ test("a capture alone is shown, too", async () => {
   await show(page, url, {});
   await page.waitForSelector("canvas.sequence");
   assert.ok(number(await text("[data-segments]")) > 1_000);
+});
+
+test("a running shape: what its control socket says", async (context) => {
+  const socket = join(PLACE, "shape.sock");
+  const shape = `"$0" shape --between tap:vw0 tap:vw1 --ab "cake bandwidth 10mbit diffserv4" --ctl "$1" &
+    until [ -S "$1" ]; do sleep 0.1; done; ip link set vw0 up; ip link set vw1 up; wait`;
+  const running = live(shape, socket);
+  if (!running) {
+    console.log("SKIPPED: view-test: a running shape: no namespace with TAP devices can be made here");
+    return context.skip("no namespace");
+  }
+  try {
+    for (let wait = 0; wait < 100 && !existsSync(socket); wait++) await page.waitForTimeout(100);
+    const url = await serve(socket);
+    await page.goto(url);
+    await page.waitForFunction(() => Number(document.querySelector('[data-live="vw0 taken"]')?.textContent) > 0, null, { timeout: 30_000 });
+    const taken = () => json_of(ackwright("ctl", "--ctl", socket, "show", "-j")).directions[0].taken_packets;
+    const low = taken();
+    await page.waitForFunction((low) => Number(document.querySelector('[data-live="vw0 taken"]')?.textContent) >= low, low);
+    const shown = number(await text('[data-live="vw0 taken"]'));
+    assert.ok(shown >= low && shown <= taken(), `${shown} packets, at least ${low}`);
+    assert.equal(await page.locator(".tins").first().locator("thead th").count(), 4, "diffserv4 has four tins");
+    assert.deepEqual(await faults(page), []);
+    ackwright("ctl", "--ctl", socket, "stop");
+    await page.getByText("does not answer any more").waitFor({ timeout: 10_000 });
+  } finally {
+    running.kill("SIGKILL");
+  }
 });
 
 test("who has no token, or another name for this host, gets nothing", async () => {

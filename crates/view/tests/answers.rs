@@ -121,7 +121,7 @@ fn answers_are_what_the_files_hold() {
     let number = graph["data"]["packet"][again].to_string();
     let packet = ask("packet", &[("port", "a.near"), ("packet", &number)]);
     assert!(packet["summary"].as_str().unwrap().contains("sent again"), "{packet}");
-    assert_eq!(packet["headers"][0]["name"], "IPv4");
+    assert_eq!(packet["headers"][1]["name"], "IPv4");
     assert!(!graph["sacks"]["time"].as_array().unwrap().is_empty());
 
     let story = ask("explain", &[("flow", "upload")]);
