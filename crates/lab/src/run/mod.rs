@@ -363,7 +363,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         Some(_) => capture::files(plan, name),
         None => Vec::new(),
     };
-    metrics.extend(clock.finish(plan, name, options.store, &mut files)?);
+    clock.finish(plan, name, options.store, &mut files, &mut metrics)?;
     if let Some(store) = options.store {
         for one in &explained {
             let file = format!("explain/{name}-{}.txt", store::file_stem(&one.flow));
