@@ -35,6 +35,7 @@ pub const SHIPPED: &[Shipped] = shipped! {
     "cake-ack-loss",
     "dctcp-convergence",
     "dctcp-incast",
+    "dctcp-incast-100m",
     "dctcp-query",
     "dctcp-queue",
     "dctcp-scaled",

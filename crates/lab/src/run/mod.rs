@@ -404,7 +404,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         Some(_) => capture::files(seen, name),
         None => Vec::new(),
     };
-    metrics.extend(clock.finish(plan, name, options.store, &mut files)?);
+    clock.finish(plan, name, options.store, &mut files, &mut metrics)?;
     if let Some(store) = options.store.filter(|_| options.network) {
         files.push(shown::file(name, "world.json"));
         store.write(
