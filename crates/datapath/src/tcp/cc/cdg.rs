@@ -219,8 +219,11 @@ const POWERS: [u64; 16] = [
 ];
 
 impl CongestionControl for Cdg {
+    /// The RTT of the handshake is known before the module begins, and counts.
     fn init(&mut self, window: &mut Window, ack: &Ack) {
+        let rtt = self.rtt;
         self.begin(window, ack);
+        self.rtt = rtt;
     }
 
     fn ssthresh(&mut self, window: &Window, _ack: &Ack) -> u32 {
