@@ -217,10 +217,13 @@ impl Connection {
         }
     }
 
-    fn in_ack_event(&mut self, flags: AckFlags, cx: &Cx<'_>) {
+    fn in_ack_event(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
         let ack = self.ack_view(cx.now);
         let flags = AckEventFlags { slow_path: !flags.plain_advance, ece: flags.ece };
         self.cc.in_ack_event(&mut self.window, &ack, flags);
+        if let Some(marked_256) = self.window.marked_round.take() {
+            self.plb_round(marked_256, cx);
+        }
     }
 
     /// `tcp_count_delivered`.

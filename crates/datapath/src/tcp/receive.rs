@@ -196,7 +196,7 @@ impl Connection {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
             self.accurate_spurious_retransmission();
-            self.rehash_on_duplicate(seg.seq, cx);
+            self.rehash_on_duplicate(seg, cx);
             self.set_dsack(seg.seq, seg.end_seq);
             self.out_of_window();
         } else if !seg.seq.before(self.rcv.nxt + self.rcv.window()) {
