@@ -8,7 +8,7 @@ use super::arrival::{HEADROOM, LONGEST, Pools, parse, put_tag};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
 use super::{Blocked, Flushed, Lost};
-use crate::sys::{self, BATCH, Facts, Landed};
+use crate::sys::{self, BATCH, Facts, Frames, Landed};
 use datapath::packet::{FrameMut, Packet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -46,8 +46,8 @@ impl PacketSocket {
     ///
     /// # Errors
     /// Without `CAP_NET_RAW`, or if the interface is not there any more.
-    pub fn open(name: &str, facts: Facts, pools: &mut Pools) -> io::Result<Self> {
-        let socket = sys::open_packet_socket(facts.index)?;
+    pub fn open(name: &str, facts: Facts, frames: Frames, pools: &mut Pools) -> io::Result<Self> {
+        let socket = sys::open_packet_socket(facts.index, frames)?;
         let slots = (0..BATCH).map_while(|_| pools.small.take());
         let slots = slots.map(|frame| Slot { vnet: [0; VNET_LEN], frame }).collect();
         Ok(Self {
