@@ -88,7 +88,7 @@ impl PacketSocket {
     }
 
     pub(super) fn discard(&mut self) {
-        self.outbox.take(self.outbox.len());
+        self.outbox.clear();
     }
 
     pub(super) fn lost(&mut self) -> Lost {
@@ -178,12 +178,12 @@ impl PacketSocket {
 
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         let mut flushed = Flushed::default();
+        self.outbox.prepare();
         while self.outbox.len() > 0 {
             match sys::send_batch(self.socket.as_fd(), self.outbox.frames().take(RING)) {
                 Ok(sent) => {
                     self.refusals = 0;
-                    self.outbox.take(sent);
-                    flushed.sent += sent as u32;
+                    flushed.sent += self.outbox.take(sent) as u32;
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => {
@@ -199,8 +199,7 @@ impl PacketSocket {
                     Some(libc::EINTR) => {}
                     Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOBUFS) => {
                         self.refusals = 0;
-                        self.outbox.take(1);
-                        flushed.refused += 1;
+                        flushed.refused += self.outbox.take(1) as u32;
                     }
                     _ => return Err(error),
                 },
