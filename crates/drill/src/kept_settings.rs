@@ -86,7 +86,7 @@ const ANY: [&str; 29] = [
 ];
 
 /// … by what their names begin with.
-const TREES: [&str; 30] = [
+const TREES: [&str; 29] = [
     "fs.",
     "kernel.",
     "vm.",

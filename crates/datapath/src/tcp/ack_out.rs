@@ -40,6 +40,8 @@ pub(super) struct AckState {
     pub rcv_mss: u32,
     /// When a segment last arrived or a read last looked at the clock (`tcp_mstamp`).
     pub clock: Instant,
+    /// What leaves now has a timestamp of that time.
+    pub unclocked: bool,
     /// ACKs held back by compression.
     pub compressed: u32,
     /// Duplicate ACKs sent before compression starts.

@@ -35,6 +35,7 @@ mod challenge;
 mod check;
 mod close;
 pub mod config;
+pub mod copy_on_write;
 mod ecn;
 mod ecn_dctcp;
 mod ecn_rfc3168;
