@@ -6,13 +6,13 @@
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
 
+use ackwright::apps::{App, AppCx, AppReport, UdpSink};
 use ackwright::datapath::host::SocketId;
 use ackwright::datapath::packet::Body;
 use ackwright::datapath::units::{Duration, Instant};
 use ackwright::lab::plan::quantity;
 use ackwright::lab::run::{Options, run};
 use ackwright::lab::{Application, Place, Registry};
-use ackwright::sim::app::{App, AppCx, AppReport, UdpSink};
 
 #[derive(Clone)]
 struct Video {

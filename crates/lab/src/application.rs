@@ -5,8 +5,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
+use apps::App;
 use datapath::tcp::config::TcpConfig;
-use sim::app::App;
 
 /// What a flow is, whose `app` a library user has named: made from the words behind the name.
 pub trait Application: Send + Sync {

@@ -26,6 +26,8 @@ mod draw;
 pub mod ecmp;
 pub mod flent;
 pub mod input;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod multipath;
 pub mod output;
 pub mod plan;

@@ -83,9 +83,9 @@ const BEFORE_KINDS: [&str; 6] = ["root", "parent", "filter", "handle", "dev", "i
 const LOSSES: [&str; 3] = ["gemodel", "random", "state"];
 
 /// What `app` says without a library user.
-const APPLICATIONS: [&str; 11] = [
+const APPLICATIONS: [&str; 12] = [
     "bulk", "fixed", "chunk", "request", "on-off", "cbr", "ping", "probe", "query", "connect",
-    "rrul",
+    "rrul", "program",
 ];
 
 fn check_name<'a>(name: &str, taken: impl IntoIterator<Item = &'a str>) -> Result<(), NameError> {
@@ -237,10 +237,10 @@ impl Registry {
 mod tests {
     use super::*;
     use crate::application::Place;
+    use apps::{App, TcpSend, TcpSink};
     use datapath::qdisc::fifo::{Fifo, FifoKind};
     use datapath::rng::Rng;
     use datapath::units::Instant;
-    use sim::app::{App, TcpSend, TcpSink};
     use std::sync::atomic::AtomicBool;
 
     const TWO: &str = r#"

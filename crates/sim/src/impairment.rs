@@ -47,7 +47,7 @@ pub(crate) struct Impairments {
 
 /// What becomes of a packet that would arrive at a certain time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Delivery {
     Lost,
     Arrives { at: Instant, damaged: bool, copy_at: Option<Instant> },
 }
@@ -76,26 +76,26 @@ impl Impairments {
     }
 
     /// Decides about a packet whose last bit leaves at `left` and that takes `delay` from there.
-    pub fn decide(&mut self, left: Instant, delay: Duration, packet: &mut Packet) -> Fate {
+    pub fn decide(&mut self, left: Instant, delay: Duration, packet: &mut Packet) -> Delivery {
         let mut at = left + delay;
         let mut copy_at = None;
         match self.rules.judge(left, packet) {
             RuleVerdict::Pass => {}
-            RuleVerdict::Drop => return Fate::Lost,
+            RuleVerdict::Drop => return Delivery::Lost,
             RuleVerdict::Delay(span) => at += span,
             RuleVerdict::Duplicate(span) => copy_at = Some(at + span),
         }
         let Chances { loss, corruption, duplication, reordering, .. } = self.chances;
         if self.rng.chance(loss) {
-            return Fate::Lost;
+            return Delivery::Lost;
         }
         if self.chances.model.strikes(&mut self.rng) {
-            return Fate::Lost;
+            return Delivery::Lost;
         }
         if let Some(Guest(model)) = &mut self.guest
             && model.strikes(left, packet, &mut self.rng)
         {
-            return Fate::Lost;
+            return Delivery::Lost;
         }
         let damaged = self.rng.chance(corruption);
         let twice = self.rng.chance(duplication);
@@ -107,7 +107,7 @@ impl Impairments {
         if twice {
             copy_at.get_or_insert(at);
         }
-        Fate::Arrives { at, damaged, copy_at }
+        Delivery::Arrives { at, damaged, copy_at }
     }
 
     fn jittered(&mut self, at: Instant) -> Instant {

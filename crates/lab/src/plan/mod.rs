@@ -37,7 +37,7 @@ pub use draft::{Draft, Edit, EditKind};
 pub use ip::interfaces;
 pub use model::{
     App, Direction, Fabric, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan,
-    PortPlan, Role, SysctlSetting, Weights,
+    PortPlan, Role, Stack, SysctlSetting, Weights,
 };
 pub use routes::Ways;
 

@@ -88,6 +88,16 @@ pub enum Role {
     Router,
 }
 
+/// Whose TCP/IP a host runs on when an experiment is run live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Stack {
+    /// Ours.
+    #[default]
+    Ours,
+    /// That of this machine's kernel.
+    Kernel,
+}
+
 /// Segmentation offloads of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Offload {
@@ -109,6 +119,8 @@ pub struct NodePlan {
     pub name: String,
     /// Host or router.
     pub role: Role,
+    /// Whose stack it runs on when it is run live; a simulation has ours.
+    pub stack: Stack,
     /// Kernel.
     pub profile: Profile,
     /// Detector of lost retransmissions, if not the profile's own.
@@ -286,6 +298,13 @@ pub enum App {
         /// Payload.
         size: u64,
     },
+    /// A real program, in a run that is live.
+    Program {
+        /// It and its arguments; `{to}`, `{from}` and `{port}` stand for addresses and a port.
+        program: Vec<String>,
+        /// What runs at the other end meanwhile; nothing if it is empty.
+        server: Vec<String>,
+    },
     /// A UDP round-trip probe: one datagram, echoed.
     Probe {
         /// Time between datagrams.
@@ -368,6 +387,7 @@ impl Default for NodePlan {
         Self {
             name: String::new(),
             role: Role::Host,
+            stack: Stack::Ours,
             profile: Profile::default(),
             lost_retransmit: None,
             dctcp_ack: None,
@@ -414,6 +434,7 @@ impl App {
             Self::Ping { .. } => "ping",
             Self::Probe { .. } => "probe",
             Self::Guest(guest) => guest.name(),
+            Self::Program { .. } => "program",
         }
     }
 
@@ -428,7 +449,10 @@ impl App {
     pub fn is_tcp(&self) -> bool {
         match self {
             Self::Guest(guest) => guest.application().is_tcp(),
-            _ => !matches!(self, Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. }),
+            _ => !matches!(
+                self,
+                Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. } | Self::Program { .. }
+            ),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The numbers of one run.
 
+use apps::AppReport;
 use datapath::fib::Target;
 use datapath::node::Port;
 use datapath::qdisc::{AnyQdisc, Qdisc as _};
 use datapath::units::{Duration, Instant};
 use iproute::tc;
-use sim::app::AppReport;
 use sim::link::NodeId;
 
 use super::apps::FlowEnds;

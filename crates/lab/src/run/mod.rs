@@ -4,9 +4,11 @@ pub(crate) mod apps;
 pub(crate) mod build;
 mod capture;
 mod changes;
+mod clock;
 mod config;
 mod counters;
 mod measure;
+pub(crate) mod outside;
 mod reroute;
 mod routes;
 mod sample;
@@ -23,9 +25,11 @@ use std::thread;
 use datapath::units::{Duration, Instant};
 use rayon::prelude::*;
 
+use clock::Clock;
+
 use crate::flent;
 use crate::output::record;
-use crate::plan::{Diagnostics, Experiment, Plan};
+use crate::plan::{Diagnostics, Experiment, Plan, Role, Stack};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
 use crate::sweep::Point;
@@ -65,9 +69,18 @@ pub struct Options<'a> {
     pub ss_at: &'a [SsAt],
     /// What is observed of the first repetition of the first point.
     pub wanted: Option<&'a Wanted>,
+    /// Real packets by this machine's clock, one run at a time.
+    pub live: Option<Live>,
     /// Asked for each run before it begins, by point, repetition and plan: one that is known already
     /// is not run again.
     pub known: &'a Known<'a>,
+}
+
+/// How a live run differs from what the file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// All hosts run on this stack.
+    pub stack: Option<Stack>,
 }
 
 /// Knows runs that need not be run again.
@@ -86,6 +99,7 @@ impl<'a> Options<'a> {
             store: None,
             ss_at: &[],
             wanted: None,
+            live: None,
             known: &|_, _, _| None,
         }
     }
@@ -176,7 +190,10 @@ pub fn run(
         .iter()
         .flat_map(|point| (0..repetitions).map(move |repetition| (point, repetition)))
         .collect();
-    let (at_a_time, threads) = share_out(jobs.len(), options.jobs, options.threads);
+    let (at_a_time, threads) = match options.live {
+        Some(_) => (1, 1),
+        None => share_out(jobs.len(), options.jobs, options.threads),
+    };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(at_a_time)
         .build()
@@ -274,7 +291,9 @@ fn share_out(runs: usize, jobs: usize, threads: usize) -> (usize, usize) {
 /// When it was stopped or the world could not be built.
 pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
     let Options { stop, progress, ss_at, .. } = *options;
-    let mut built = build::build(plan).map_err(Error::World)?;
+    let on_stack = options.live.and_then(|live| live.stack).map(|stack| on_stack(plan, stack));
+    let plan = on_stack.as_ref().unwrap_or(plan);
+    let mut built = build::build(plan, options.live.is_some()).map_err(Error::World)?;
     built.world.set_threads(options.threads);
     let captures = match options.store {
         Some(store) => capture::begin(&mut built, plan, store, name)?,
@@ -282,6 +301,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     };
     let eyes = options.wanted.map(|wanted| Eyes::open(wanted, plan, &mut built));
     let mut eyes = eyes.transpose()?;
+    let mut clock = Clock::begin(plan, &mut built, options.live)?;
     let mut sampler = sample::Sampler::new(plan);
     let mut utilisation = utilisation::Utilisation::new(plan);
     let end = Instant::ZERO + plan.duration;
@@ -309,7 +329,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             let pauses =
                 [built.changes.next_at(), looks.last().copied(), warmup_end, breath, glance];
             let at = pauses.into_iter().flatten().fold(next, Instant::min);
-            built.world.run_until(at);
+            clock.run_until(&mut built, at)?;
             built.changes.run_due(&mut built.world).map_err(Error::World)?;
             if let Some(eyes) = &mut eyes {
                 eyes.look(&built);
@@ -357,6 +377,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         Some(_) => capture::files(plan, name),
         None => Vec::new(),
     };
+    metrics.extend(clock.finish(plan, name, options.store, &mut files)?);
     if let Some(store) = options.store {
         for one in &explained {
             let file = format!("explain/{name}-{}.txt", store::file_stem(&one.flow));
@@ -395,6 +416,15 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
 /// What the files of one run are called.
 pub fn run_name(slug: &str, seed: u64) -> String {
     if slug.is_empty() { format!("seed-{seed}") } else { format!("{slug}-seed-{seed}") }
+}
+
+/// The plan with all its hosts on this stack.
+fn on_stack(plan: &Plan, stack: Stack) -> Plan {
+    let mut plan = plan.clone();
+    for node in plan.nodes.iter_mut().filter(|node| node.role == Role::Host) {
+        node.stack = stack;
+    }
+    plan
 }
 
 fn tell(progress: &dyn Progress, plan: &Plan, span: Duration) {

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use apps::AppReport;
 use datapath::fib::RouteKey;
 use datapath::packet::protocol;
 use datapath::units::Instant;
-use sim::app::AppReport;
 
 use super::Routes;
 use super::ideal::Ideals;
