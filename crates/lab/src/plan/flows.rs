@@ -316,15 +316,6 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
     Some(AppWord::One(app))
 }
 
-/// An application of a library user, `NAME WORDS`, and where it stands; or what is wrong with its words.
-fn guest_app<'a>(table: &mut Reader<'a, '_>) -> Option<(Result<GuestApp, String>, &'a Origin)> {
-    let (text, at) = table.text_at("app")?;
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let (name, words) = words.split_first()?;
-    let kind = table.faults.document.registry.application_called(name)?;
-    Some((kind.read(words).map_err(|why| format!("{name}: {why}")), at))
-}
-
 /// A program and its arguments.
 fn command(table: &mut Reader<'_, '_>, key: &'static str) -> Vec<String> {
     let words: Vec<String> = table.texts(key).iter().map(|(word, _)| (*word).into()).collect();
@@ -333,6 +324,15 @@ fn command(table: &mut Reader<'_, '_>, key: &'static str) -> Vec<String> {
         table.faults.add(table.place(key), message, None);
     }
     words
+}
+
+/// An application of a library user, `NAME WORDS`, and where it stands; or what is wrong with its words.
+fn guest_app<'a>(table: &mut Reader<'a, '_>) -> Option<(Result<GuestApp, String>, &'a Origin)> {
+    let (text, at) = table.text_at("app")?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (name, words) = words.split_first()?;
+    let kind = table.faults.document.registry.application_called(name)?;
+    Some((kind.read(words).map_err(|why| format!("{name}: {why}")), at))
 }
 
 fn required_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {

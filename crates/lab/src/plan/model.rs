@@ -433,8 +433,8 @@ impl App {
             Self::Cbr { .. } => "cbr",
             Self::Ping { .. } => "ping",
             Self::Probe { .. } => "probe",
-            Self::Guest(guest) => guest.name(),
             Self::Program { .. } => "program",
+            Self::Guest(guest) => guest.name(),
         }
     }
 
@@ -449,10 +449,10 @@ impl App {
     pub fn is_tcp(&self) -> bool {
         match self {
             Self::Guest(guest) => guest.application().is_tcp(),
-            _ => !matches!(
-                self,
-                Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. } | Self::Program { .. }
-            ),
+            Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. } | Self::Program { .. } => {
+                false
+            }
+            _ => true,
         }
     }
 }

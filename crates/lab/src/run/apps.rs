@@ -13,8 +13,8 @@ use sim::link::NodeId;
 use sim::world::{AppId, World};
 
 use super::config;
-use super::outside::{Outside, Place, Report};
-use crate::application;
+use super::outside::{Outside, Report, Stand};
+use crate::application::Place;
 use crate::plan::{App, FlowPlan, Plan, Stack};
 
 /// The two ends of a flow in the world.
@@ -83,7 +83,7 @@ pub fn add(
         let (remote, stop) = (place.remote, flow.stop);
         let start = if sends { start } else { Instant::ZERO };
         let one = Outside { flow: index, sends, from, remote, start, stop, report };
-        let box_of = Box::new(Place(one.report.clone()));
+        let box_of = Box::new(Stand(one.report.clone()));
         list.push(one);
         Some(box_of)
     };
@@ -228,7 +228,7 @@ fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, St
         }
         App::Guest(guest) => {
             let (tos, reply_tos) = (flow.tos, flow.reply_tos);
-            let place = application::Place { local, remote, client, server, tos, reply_tos };
+            let place = Place { local, remote, client, server, tos, reply_tos };
             let (sender, receiver) = guest.application().ends(&place);
             (sender, Some(receiver))
         }

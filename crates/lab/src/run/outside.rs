@@ -29,10 +29,10 @@ pub struct Outside {
     pub report: Report,
 }
 
-/// Its place in the world.
-pub struct Place(pub Report);
+/// It stands in the world for what runs elsewhere.
+pub struct Stand(pub Report);
 
-impl App for Place {
+impl App for Stand {
     fn start(&mut self, _cx: &mut AppCx<'_>) {}
 
     fn report(&self) -> AppReport {
