@@ -39,6 +39,8 @@ by SIGHUP).";
 enum Command {
     /// Run an experiment file and print means with 95 % confidence intervals.
     Run(cmd::run::Args),
+    /// See results, a capture or a running `shape` in the browser; or write them as one page.
+    View(cmd::view::Args),
     /// Check an experiment file without running it.
     Check(cmd::check::Args),
     /// Rebuild published experiments and compare the figures.
@@ -104,6 +106,7 @@ fn main() -> ExitCode {
     interrupt::listen();
     let done = match command {
         Command::Run(args) => cmd::run::run(&args),
+        Command::View(args) => cmd::view::run(&args),
         Command::Check(args) => cmd::check::run(&args),
         Command::Reproduce(args) => cmd::reproduce::run(&args),
         Command::Replay(args) => cmd::replay::run(&args),

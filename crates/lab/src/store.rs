@@ -159,6 +159,11 @@ pub fn file_stem(text: &str) -> String {
     }
 }
 
+/// A time series of a file; `None` if it is none.
+pub fn read_series_file(file: fs::File, name: &str) -> Option<Series> {
+    series::read(file, name).ok()
+}
+
 /// Characters of a part of a file's name.
 const STEM_MAX: usize = 72;
 

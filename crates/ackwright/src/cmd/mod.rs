@@ -26,6 +26,7 @@ mod stack;
 pub mod swarm;
 pub mod tc;
 pub mod vectors;
+pub mod view;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;

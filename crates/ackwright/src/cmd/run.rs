@@ -25,6 +25,7 @@ Examples:
   ackwright run experiments/first.toml --explain download --explain-packets --set duration=3s
   ackwright run experiments/first.toml --runs 1 --trace out/first.pftrace   # ui.perfetto.dev
   ackwright run experiments/first.toml --runs 1 --qlog out/qlog             # qvis
+  ackwright run experiments/first.toml --out out/first --view && ackwright view out/first
   ackwright run experiments/cake-ack-filter.toml --set load=be --runs 1 --tc-stats
   ackwright run experiments/first.toml --runs 1 --ss-at 2s --ss-at end
   ackwright run experiments/web-search.toml --out out/web-search
@@ -115,6 +116,10 @@ struct Seeing {
     /// Write a trace of the first repetition, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Record what `ackwright view` shows besides the usual results, of the first repetition of each
+    /// point: the use of all links, packets and stories of flows, tins, filtered ACKs, next hops
+    #[arg(long, requires = "out", conflicts_with = "resume")]
+    view: bool,
     /// Write the TCP flows of the first repetition as qlog, for qvis, one file each
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
@@ -127,6 +132,7 @@ impl Seeing {
             qlog: self.qlog.clone(),
             explain: self.explain.clone(),
             packets: self.explain_packets,
+            view: self.view,
         }
     }
 }
@@ -413,6 +419,7 @@ pub fn run_all(
         ss_at: what.ss_at,
         wanted: what.wanted,
         live: what.live,
+        network: true,
         known,
     };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {

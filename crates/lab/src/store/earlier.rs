@@ -18,7 +18,7 @@ const HEAD: &str = "# written by ackwright; the next results written here replac
 /// Before what the program was that wrote them.
 const PROGRAM: &str = "# program ";
 /// What results are called, files and directories. Everything else in a directory is not ours.
-const RESULTS: [&str; 10] = [
+const RESULTS: [&str; 12] = [
     "summary.json",
     "runs",
     "results.csv",
@@ -29,6 +29,8 @@ const RESULTS: [&str; 10] = [
     "pcap",
     "flent",
     "plots",
+    "explain",
+    "view",
 ];
 /// Directories of results are no deeper.
 const DEPTH_MAX: u32 = 4;
