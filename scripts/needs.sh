@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what some tests need beyond Rust and Python: flent and perfetto into .venv, and ip(8), iperf3 and chromium
+# Installs what some tests need beyond Rust and Python: flent and perfetto into .venv, and ip(8), ping, iperf3 and chromium
 # where we are root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -21,4 +21,5 @@ install() {
 install ip iproute2
 install iperf3 iperf3
 install chromium chromium
+install ping iputils-ping
 exit 0

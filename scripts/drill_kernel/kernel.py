@@ -118,10 +118,11 @@ class Kernel:
     def _align(self):
         """A quarter of a millisecond into a tick, as packetdrill begins."""
         time.sleep(0.02)
-        # Timers lie in a wheel by absolute ticks: begin where `ackwright drill` does, at tick 1,000,000.
+        # Timers lie in a wheel by absolute ticks: begin where `ackwright drill` does, 1,000 s after `INITIAL_JIFFIES`
+        # (-300 s), which is tick 700,000 of 2^20. One tick more passes below.
         with open("/proc/timer_list") as f:
             jiffies = int(next(line for line in f if line.startswith("jiffies:")).split()[1])
-        time.sleep((1_000_000 - jiffies) % (1 << 20) / 1000)
+        time.sleep((699_999 - jiffies) % (1 << 20) / 1000)
         tick = time.clock_gettime_ns(6)                   # CLOCK_MONOTONIC_COARSE: when the last tick was
         until = tick + 1_250_000
         time.sleep((until - time.clock_gettime_ns(time.CLOCK_MONOTONIC)) / 1e9)
@@ -142,7 +143,10 @@ class Kernel:
                 data = os.read(self.tun, 70000)
             except BlockingIOError:
                 return
-            found = wire.from_bytes(data[10:], self.numbers)
+            try:
+                found = wire.from_bytes(data[10:], self.numbers)
+            except wire.SecondConnection:
+                raise EndOfScript from None
             if found is None:
                 continue
             segment, source, to = found

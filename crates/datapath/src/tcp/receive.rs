@@ -412,6 +412,7 @@ impl Connection {
         if unread == 0 {
             // Whoever has read the end need not hear of what came after it (`SOCK_DONE`).
             return if self.rcv.fin_received {
+                self.read_fin();
                 TcpRead::Eof
             } else if self.error.is_some() {
                 TcpRead::Reset
@@ -431,6 +432,9 @@ impl Connection {
             left -= self.read_from_front(left);
             // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
             self.rcv_space_adjust(cx.now);
+        }
+        if u64::from(taken) < max {
+            self.read_fin();
         }
         if self.rare.is_some() {
             self.urgent_passed();
@@ -483,6 +487,17 @@ impl Connection {
             self.fin(cx);
         }
         cx.ready |= SocketReady::READABLE;
+    }
+
+    /// Whoever reads on finds the end: a record that is a FIN alone has been read, too (`found_fin_ok`).
+    fn read_fin(&mut self) {
+        if let Some(front) = self.rcv.queue.front()
+            && front.fin
+            && front.end_seq == self.rcv.copied_seq + 1
+        {
+            self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(front.truesize);
+            self.rcv.queue.pop();
+        }
     }
 
     /// Reads up to `max` bytes from the oldest run; returns how many.

@@ -80,7 +80,7 @@ impl Connection {
         }
         let own_scale = self.opt.rcv_wscale;
         self.learn_peer_options(tcp, cx);
-        if !self.opt.wscale_ok {
+        if acks && !self.opt.wscale_ok {
             self.rcv.window_clamp = self.rcv.window_clamp.min(u16::MAX.into());
         }
         self.rcv.nxt = tcp.seq + 1;

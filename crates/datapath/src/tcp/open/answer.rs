@@ -213,7 +213,9 @@ impl Connection {
             return false;
         }
         let fast_open = self.is_passive_fast_open();
-        let lowest = if fast_open { self.snd.una } else { self.snd.una + 1 };
+        // SYNs that cross: an ACK of nothing new is one (`tcp_ack`), and opens the connection.
+        let crossing = self.rare.as_ref().is_some_and(|rare| rare.crossing_scale.is_some());
+        let lowest = if fast_open || crossing { self.snd.una } else { self.snd.una + 1 };
         if tcp.ack.before(lowest) || tcp.ack.after(self.snd.nxt) {
             self.reset_stray(tcp, cx);
             return false;
