@@ -79,6 +79,8 @@ conformance-so:
 live-test: all
 	scripts/live_test.py $(BIN)
 	scripts/endpoint_test.py $(BIN)
+	scripts/route_test.py $(BIN)
+	scripts/service_test.py $(BIN)
 
 # The longer figures: rates through CAKE, latency under load beside the kernel's tbf; our TCP beside the
 # kernel's and smoltcp's.

@@ -7,6 +7,8 @@
 //! | [`drive`] | the loop that turns a bridge by the law of the datapath |
 //! | [`endpoint`] | a TCP stack of ours on a TUN device, and its sockets |
 //! | [`open`] | devices by their names, and what can be wrong with them |
+//! | [`kernel`] | what the kernel's rtnetlink tells of routes |
+//! | [`router`] | a host of ours that routes between several devices |
 //! | [`proxy`] | TCP that ends in our stack on one side, in the kernel's on the other |
 //! | [`fail`] | what becomes of traffic when we are gone |
 //! | [`commands`] | `tc` at run time |
@@ -33,8 +35,14 @@ pub mod endpoint;
 #[cfg(target_os = "linux")]
 pub mod fail;
 #[cfg(target_os = "linux")]
+pub mod kernel;
+#[cfg(target_os = "linux")]
 pub mod open;
 #[cfg(target_os = "linux")]
 pub mod proxy;
+#[cfg(target_os = "linux")]
+pub mod rights;
+#[cfg(target_os = "linux")]
+pub mod router;
 #[cfg(target_os = "linux")]
 mod sys;

@@ -14,13 +14,19 @@ pub mod iperf;
 pub mod proxy;
 pub mod replay;
 pub mod reproduce;
+#[cfg(target_os = "linux")]
+pub mod route;
 pub mod run;
+#[cfg(target_os = "linux")]
+pub mod service;
 #[cfg(target_os = "linux")]
 pub mod shape;
 #[cfg(target_os = "linux")]
 mod stack;
 pub mod swarm;
 pub mod tc;
+#[cfg(target_os = "linux")]
+pub mod top;
 pub mod vectors;
 
 use std::io::{self, IsTerminal as _, Write as _};

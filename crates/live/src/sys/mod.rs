@@ -10,12 +10,14 @@
 mod address;
 mod batch;
 mod bpf;
+mod hardware;
 mod interface;
 mod socket;
 
 pub use address::{addresses, set_address, set_up};
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, draw_curtain};
+pub use hardware::{give_up_rights, hardware_address};
 pub use interface::{Facts, facts, has_master, set_mtu};
 pub use socket::{
     disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
