@@ -19,9 +19,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from live_test import Namespace, Skip, enter, ip, transfer  # noqa: E402
+from live_test import INSIDE, Namespace, Skip, enter, ip, transfer  # noqa: E402
 
-INSIDE = "ACKWRIGHT_LIVE_TEST"
 FILE = """\
 address add 10.1.0.1/24 dev a
 address add 10.2.0.1/24 dev b
@@ -338,32 +337,31 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
 
 
 def main():
-    binary = os.path.abspath(sys.argv[1])
-    if INSIDE not in os.environ:
-        enter()
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
-    wanted = sys.argv[2:]
-    failed = []
-    for name, test in tests:
-        if wanted and not any(word in name for word in wanted):
+    binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    failed = 0
+    for name, test in [(name, test) for name, test in globals().items() if name.startswith("test_")]:
+        if names and not any(part in name for part in names):
             continue
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             world = World(binary, folder)
             try:
                 test(world)
-                print(f"ok      {name} ({time.monotonic() - begun:.1f} s)", flush=True)
+                result = "ok"
             except Skip as why:
-                print(f"SKIPPED: {name}: {why}", flush=True)
-            except Exception as error:  # noqa: BLE001
-                failed.append(name)
-                print(f"FAILED  {name}: {type(error).__name__}: {error}", flush=True)
+                result = f"SKIPPED: route test, {name[5:].replace('_', ' ')}: {why}"
+            except Exception as error:  # every test is run
+                failed += 1
+                result = f"FAILED: {type(error).__name__}: {error}"
             finally:
                 world.close()
                 for link in ("a", "b", "c"):
                     subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
-    sys.exit(f"{len(failed)} tests failed: {', '.join(failed)}" if failed else 0)
+        print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - begun:5.1f} s  {result}", flush=True)
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
+    if INSIDE not in os.environ:
+        enter()
     main()

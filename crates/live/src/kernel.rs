@@ -65,6 +65,40 @@ pub fn dump_all() -> io::Result<Vec<Message>> {
     Ok(messages)
 }
 
+/// Settings that decide between next hops, where the kernel has them: family and name, below
+/// `/proc/sys/net`.
+const SYSCTLS: [(&str, &str); 6] = [
+    ("ipv4", "fib_multipath_hash_policy"),
+    ("ipv4", "fib_multipath_hash_fields"),
+    ("ipv6", "fib_multipath_hash_policy"),
+    ("ipv6", "fib_multipath_hash_fields"),
+    ("ipv4", "fib_multipath_hash_seed"),
+    ("ipv4", "fib_multipath_use_neigh"),
+];
+
+/// Those of the kernel's settings that decide between next hops, as `NAME=VALUE`. A seed of 0, which is a random
+/// one, is not among them; nor is what this kernel does not have.
+pub fn hash_sysctls() -> Vec<String> {
+    let read = |(family, name): (&str, &str)| {
+        let path = format!("/proc/sys/net/{family}/{name}");
+        let value = std::fs::read_to_string(path).ok()?.trim().to_owned();
+        let random = name == "fib_multipath_hash_seed" && value == "0";
+        (!random).then(|| format!("net.{family}.{name}={value}"))
+    };
+    SYSCTLS.into_iter().filter_map(read).collect()
+}
+
+/// Whether the kernel passes over routes by this interface while it has no carrier, for IPv4 and IPv6
+/// (`ignore_routes_with_linkdown`).
+pub fn ignores_linkdown(name: &str) -> [bool; 2] {
+    ["ipv4", "ipv6"].map(|family| {
+        ["all", name].iter().any(|device| {
+            let path = format!("/proc/sys/net/{family}/conf/{device}/ignore_routes_with_linkdown");
+            std::fs::read_to_string(path).is_ok_and(|value| value.trim() == "1")
+        })
+    })
+}
+
 /// One dump, to its end.
 fn dump(
     socket: &Socket,

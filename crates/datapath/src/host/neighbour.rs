@@ -95,6 +95,11 @@ impl Host {
             self.drop_packet(Reason::OtherHost, place.take());
             return true;
         }
+        if place.extra.as_ref().is_some_and(|extra| !extra.vlan.is_empty()) {
+            // There are no VLAN devices.
+            self.drop_packet(Reason::OtherHost, place.take());
+            return true;
+        }
         if let Network::Other(kind) = place.network {
             if kind == EtherType::ARP {
                 layer.table.arp_arrives(now, port.0, place);

@@ -129,6 +129,14 @@ impl Router {
         Ok(String::new())
     }
 
+    /// A setting of the kernel's that decides between next hops; one that is unknown here is passed over, and
+    /// said.
+    pub(super) fn set_hash(&mut self, now: Instant, setting: &str) {
+        if let Err(error) = self.with_ip(now, |ip| ip.run(&format!("sysctl {setting}"))) {
+            eprintln!("note: {setting}: {error}");
+        }
+    }
+
     /// A setting of a file that was checked.
     pub(super) fn set_sysctl(&mut self, now: Instant, name: &str, value: &str) {
         if is_own_sysctl(name) {

@@ -45,18 +45,27 @@ impl Router {
         }
         let mut fib = ip.fib;
         fib.set_settings(*self.host.fib().settings());
-        let links: Vec<(Port, LinkState)> =
-            self.ends.iter().map(|end: &End| (end.port, fib.link(end.port.0))).collect();
+        let told = |end: &End| {
+            let [ignore_linkdown, ignore_linkdown_v6] = kernel::ignores_linkdown(end.device.name());
+            let link = fib.link(end.port.0);
+            (end.port, LinkState { ignore_linkdown, ignore_linkdown_v6, ..link })
+        };
+        let links: Vec<(Port, LinkState)> = self.ends.iter().map(told).collect();
         *self.host.fib_mut() = fib;
         self.names = ip.devices;
         for (port, link) in links {
             let works = link.up && link.carrier;
             if self.host.port(port).is_up() != works {
                 self.host.set_port_up(now, port, works);
-                self.host.fib_mut().set_link(now, port.0, link);
             }
+            self.host.fib_mut().set_link(now, port.0, link);
             if !works {
                 self.host.change_neighbours(now, |table| table.flush(port.0));
+            }
+        }
+        if self.following.is_none() {
+            for setting in kernel::hash_sysctls() {
+                self.set_hash(now, &setting);
             }
         }
         let (dumps, changes) = self.following.as_ref().map_or((0, 0), |it| (it.dumps, it.changes));

@@ -101,7 +101,7 @@ impl Router {
             }
         }
         self.packets = packets;
-        self.check(index, received)?;
+        self.check(now, index, received)?;
         Ok(count)
     }
 
@@ -155,7 +155,7 @@ impl Router {
         let flushed = match end.device.flush() {
             Ok(flushed) => flushed,
             Err(error) => {
-                self.check(index, Err(error))?;
+                self.check(now, index, Err(error))?;
                 // Down: what it would send is lost, as in any device.
                 self.ends[index].device.discard()
             }
@@ -242,7 +242,7 @@ impl Router {
 
     /// A device that is down may come up again; one that is gone takes its routes with it, and the others
     /// go on.
-    fn check(&mut self, index: usize, done: io::Result<()>) -> Result<(), Fault> {
+    fn check(&mut self, now: Instant, index: usize, done: io::Result<()>) -> Result<(), Fault> {
         let Err(error) = done else { return Ok(()) };
         let end = &mut self.ends[index];
         let down =
@@ -256,7 +256,7 @@ impl Router {
             eprintln!("note: {name} has gone away; start again when it is back");
             let link = self.host.fib().link(port.0);
             let link = datapath::fib::LinkState { up: false, ..link };
-            self.set_link(sys::now(), port, link);
+            self.set_link(now, port, link);
         }
         Ok(())
     }
