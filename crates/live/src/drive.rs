@@ -129,6 +129,11 @@ impl Driver {
         }
     }
 
+    /// The names of both ports.
+    pub fn names(&self) -> [String; 2] {
+        self.names.names.clone()
+    }
+
     /// Commands may come by this socket.
     pub fn listen(&mut self, control: Control) {
         self.control = Some(control);

@@ -208,7 +208,7 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> 
 }
 
 /// The end to read of a pipe into which SIGTERM and Ctrl-C write.
-fn stop_pipe() -> Result<UnixStream, Failure> {
+pub(super) fn stop_pipe() -> Result<UnixStream, Failure> {
     let made = UnixStream::pair().and_then(|(read, write)| {
         read.set_nonblocking(true)?;
         for signal in [SIGTERM, SIGINT] {
@@ -219,7 +219,7 @@ fn stop_pipe() -> Result<UnixStream, Failure> {
     made.map_err(|error| Failure::Other(format!("signals cannot be caught: {error}")))
 }
 
-fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+pub(super) fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     iproute::units::time(Word { text, column: 0 }, option)
         .map_err(|error| Failure::Usage(format!("{option}: {}", error.message)))
 }

@@ -11,6 +11,7 @@ mod address;
 mod af_xdp;
 mod batch;
 mod bpf;
+mod hardware;
 mod interface;
 pub mod netns;
 pub mod process;
@@ -22,6 +23,7 @@ pub use af_xdp::{
 };
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, detour, draw_curtain};
+pub use hardware::{give_up_rights, hardware_address};
 pub use interface::{Facts, facts, has_master, set_mtu};
 pub use socket::{
     Frames, disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
