@@ -1,5 +1,6 @@
 //! What goes wrong on a link: rules, and chance.
 
+use crate::loss::{Guest, GuestLoss};
 use crate::rules::{RuleVerdict, Rules};
 use datapath::packet::Packet;
 use datapath::qdisc::netem::{Chance, Correlated, Loss};
@@ -13,6 +14,8 @@ pub struct Chances {
     pub loss: Ratio,
     /// It is lost by a model of netem's, as losses come in bursts (`gemodel`, `state`).
     pub model: Loss,
+    /// It is lost by a model of a library user.
+    pub guest: Option<GuestLoss>,
     /// A packet is damaged: it travels on and is dropped where it arrives.
     pub corruption: Ratio,
     /// A packet comes twice.
@@ -35,6 +38,7 @@ pub(crate) struct Impairments {
     pub rules: Rules,
     pub chances: Chances,
     rng: Rng,
+    guest: Option<Guest>,
     /// What jitter is made of, where it is correlated.
     jitter: Correlated,
     /// The latest arrival so far of a packet that kept the order.
@@ -60,13 +64,15 @@ impl Impairments {
     pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
         let rng = Rng::stream(seed, u64::from(link));
         let jitter = Correlated::new(chances.jitter_correlation);
-        Self { rules, chances, rng, jitter, latest: Instant::ZERO }
+        let guest = chances.guest.map(GuestLoss::make);
+        Self { rules, chances, rng, guest, jitter, latest: Instant::ZERO }
     }
 
     /// Nothing goes wrong any more. Who was on the way stays there, and those who kept the order keep it.
     pub fn end(&mut self) {
         self.rules = Rules::default();
         self.chances = Chances::default();
+        self.guest = None;
     }
 
     /// Decides about a packet whose last bit leaves at `left` and that takes `delay` from there.
@@ -84,6 +90,11 @@ impl Impairments {
             return Delivery::Lost;
         }
         if self.chances.model.strikes(&mut self.rng) {
+            return Delivery::Lost;
+        }
+        if let Some(Guest(model)) = &mut self.guest
+            && model.strikes(left, packet, &mut self.rng)
+        {
             return Delivery::Lost;
         }
         let damaged = self.rng.chance(corruption);

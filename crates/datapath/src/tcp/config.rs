@@ -1,7 +1,7 @@
 //! What a connection is configured with: the `net.ipv4.tcp_*` sysctls, the socket options that
 //! must be known at creation, and the kernel profile.
 
-use super::cc::{Algorithm, bbr, dctcp};
+use super::cc::{Algorithm, bbr, cdg, dctcp, nv};
 use super::copy_on_write::CopyOnWrite;
 use super::fastopen::Keys;
 use super::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
@@ -23,6 +23,10 @@ pub struct TcpConfig {
     pub dctcp: dctcp::Params,
     /// Parameters of the BBR module.
     pub bbr: bbr::Params,
+    /// Parameters of the CDG module.
+    pub cdg: cdg::Params,
+    /// Parameters of the NV module.
+    pub nv: nv::Params,
     /// DCTCP's SYNs are ECT, as RFC 8257 section 3.6 wants them. Off, they are what they were
     /// before DCTCP's first version measured what that costs.
     pub dctcp_syn_ect: bool,
@@ -351,6 +355,22 @@ sysctls! {
     ip_nonlocal_bind = 0, BYTE;
     /// SYN retransmissions at constant distance before backing off.
     tcp_syn_linear_timeouts = 4, 0..=127;
+    /// Protective load balancing: DCTCP leaves a path that marks round after round.
+    tcp_plb_enabled = 0, SWITCH;
+    /// Congested round trips after which a flow that falls idle leaves; 0 = it does not.
+    tcp_plb_idle_rehash_rounds = 3, 0..=31;
+    /// Congested round trips after which any flow leaves.
+    tcp_plb_rehash_rounds = 12, 0..=31;
+    /// After a timeout no path is left for this long to twice as long, in s.
+    tcp_plb_suspend_rto_sec = 60, BYTE;
+    /// Share of marked packets from which on a round trip is congested, in 1/256.
+    tcp_plb_cong_thresh = 128, 0..=256;
+    /// `net.core.txrehash`: a socket whose path seems to have failed draws another hash.
+    txrehash = 1, SWITCH;
+    /// `net.ipv6.auto_flowlabels`: sockets label their packets by their hash; 0 and 2 do not unless asked, 1 and 3 do.
+    auto_flowlabels = 1, 0..=3;
+    /// `net.ipv6.flowlabel_state_ranges`: such labels have their highest bit set.
+    flowlabel_state_ranges = 0, SWITCH;
 }
 
 /// Why a sysctl could not be set.
@@ -385,6 +405,8 @@ impl TcpConfig {
             congestion_control: Algorithm::Cubic,
             dctcp: dctcp::Params::default(),
             bbr: bbr::Params::default(),
+            cdg: cdg::Params::default(),
+            nv: nv::Params::default(),
             dctcp_syn_ect: true,
             send_buffer: None,
             receive_buffer: None,

@@ -92,9 +92,9 @@ fn build(texts: &[String], seed: u64) -> Result<Sched, Error> {
         format!("--qdisc:1:{}: {}{help}\n  {text}\n  {caret}^", before + 1, error.message)
     };
     for text in texts {
-        tc::qdisc(text).map_err(|error| Error::Words(said(text, &error)))?;
+        tc::qdisc(text, &[]).map_err(|error| Error::Words(said(text, &error)))?;
     }
-    tc::qdisc_tree(texts, Device::default(), &Rng::stream(seed, 0))
+    tc::qdisc_tree(texts, &[], Device::default(), &Rng::stream(seed, 0))
         .map_err(|(index, why)| Error::Words(format!("--qdisc \"{}\": {why}", texts[index])))
 }
 

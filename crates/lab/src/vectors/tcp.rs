@@ -40,7 +40,7 @@ struct Recording {
     nodelay: u8,
     /// What the congestion control's draws give (`scripts/tcp_kernel`).
     #[serde(default)]
-    draw: BTreeMap<String, u8>,
+    draw: BTreeMap<String, u32>,
 }
 
 /// What kernel a transfer was recorded from, and how.

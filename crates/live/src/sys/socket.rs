@@ -1,5 +1,6 @@
 //! Packet sockets (`packet(7)`) and TUN/TAP devices.
 
+use super::bpf::DETOUR_MARK;
 use super::interface::request;
 use super::{done, owned, set_option};
 use std::fs::{File, OpenOptions};
@@ -12,12 +13,21 @@ use std::os::unix::fs::OpenOptionsExt as _;
 const RECEIVE_BUFFER: i32 = 8 << 20;
 const SEND_BUFFER: i32 = 512 << 10;
 
+/// What a packet socket is to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    /// All that arrives, whoever it is for.
+    All,
+    /// What arrives for this machine, and not what a [detour](super::detour) has brought back.
+    Own,
+}
+
 /// A packet socket on the interface with this index, which sees all that arrives there, tags,
 /// lengths of segments and partial checksums included, and nothing that is sent.
 ///
 /// # Errors
 /// `EPERM` without `CAP_NET_RAW`; what the kernel says of the interface.
-pub fn open_packet_socket(index: i32) -> io::Result<OwnedFd> {
+pub fn open_packet_socket(index: i32, frames: Frames) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // Protocol 0: nothing arrives until the socket is bound.
     // SAFETY: the call takes no pointer.
@@ -36,21 +46,50 @@ pub fn open_packet_socket(index: i32) -> io::Result<OwnedFd> {
         set_option(fd, libc::SOL_SOCKET, forced, &bytes)
             .or_else(|_| set_option(fd, libc::SOL_SOCKET, asked, &bytes))?;
     }
+    match frames {
+        Frames::All => become_promiscuous(fd, index)?,
+        Frames::Own => only_own(fd)?,
+    }
+    bind_to(fd, index, libc::ETH_P_ALL as u16)?;
+    Ok(socket)
+}
+
+/// Has the kernel keep from the socket what is for others, and what has been round already.
+fn only_own(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let step = |code: u32, jt, jf, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |what: libc::c_int| {
+        let at = (libc::SKF_AD_OFF + what) as u32;
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at)
+    };
+    let equal = |jt, jf, k| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, k);
+    let mut steps = [
+        load(libc::SKF_AD_PKTTYPE),
+        equal(2, 0, u32::from(libc::PACKET_OTHERHOST)),
+        load(libc::SKF_AD_MARK),
+        equal(0, 1, DETOUR_MARK),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+/// Has the interface take in frames for others too, for as long as the socket is held.
+pub(super) fn become_promiscuous(socket: BorrowedFd<'_>, index: i32) -> io::Result<()> {
     let all = libc::packet_mreq {
         mr_ifindex: index,
         mr_type: libc::PACKET_MR_PROMISC as u16,
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)?;
-    bind(fd, index)?;
-    Ok(socket)
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)
 }
 
-fn bind(socket: BorrowedFd<'_>, index: i32) -> io::Result<()> {
+/// Binds a packet socket to frames of this protocol at the interface.
+pub(super) fn bind_to(socket: BorrowedFd<'_>, index: i32, protocol: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_protocol: protocol.to_be(),
         sll_ifindex: index,
         sll_hatype: 0,
         sll_pkttype: 0,

@@ -4,6 +4,7 @@ use super::capture::{Seen, SenderTap};
 use super::figures::{Counters, Sample};
 use super::{CLIENT_PORT, Recorder, Recording, SERVER_PORT};
 use crate::store::{self, Pending, file_stem};
+use apps::{TcpSend, TcpSink};
 use datapath::host::Offloads;
 use datapath::node::Port;
 use datapath::qdisc::police::Police;
@@ -13,7 +14,6 @@ use datapath::tcp::config::{SysctlError, TcpConfig};
 use datapath::units::{Duration, Instant};
 use iproute::tc::{Device, parse_police, parse_qdisc};
 use pcap::{Snap, Writer};
-use sim::app::{TcpSend, TcpSink};
 use sim::capture::{Capture, Side};
 use sim::link::{LinkConfig, LinkId, NodeId};
 use sim::rules::{Direction, Rule};
@@ -214,7 +214,10 @@ fn add_applications(
     let mut flows = Vec::new();
     for (index, cc) in case.cc.iter().enumerate() {
         let mut config = self::config(recorder, &case.sysctl_sender, cc)?;
-        config.bbr.cycle_draw = case.draw.get("bbr").copied();
+        let draw = |module: &str| case.draw.get(module).copied();
+        config.bbr.cycle_draw = draw("bbr").map(|draw| draw as u8);
+        config.cdg.draw = draw("cdg");
+        config.nv.draw = draw("nv").map(|draw| draw as u8);
         config.nodelay = case.nodelay != 0;
         let local = SocketAddr::new(client, CLIENT_PORT + index as u16);
         let mut app = TcpSend::bulk(local, SocketAddr::new(server, SERVER_PORT), config);
