@@ -12,6 +12,7 @@ mod af_xdp;
 mod batch;
 mod bpf;
 mod interface;
+mod ring;
 mod socket;
 
 pub use address::{addresses, set_address, set_up};
@@ -21,8 +22,10 @@ pub use af_xdp::{
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, detour, draw_curtain};
 pub use interface::{Facts, facts, has_master, set_mtu};
+pub use ring::ReceiveRing;
 pub use socket::{
     Frames, disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
+    start_packet_socket,
 };
 
 use datapath::units::Instant;
