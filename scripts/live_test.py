@@ -478,10 +478,9 @@ def test_hostile_packets_to_an_endpoint(world):
                 sender.sendto(bytes(packet), ("ackh0", protocol))
             except OSError:
                 pass
-        client = subprocess.run("iperf3 -c 10.78.0.2 -n 1M -J".split(), capture_output=True, text=True, timeout=30)
-        assert client.returncode == 0, client.stdout[-600:]
-        assert json.loads(client.stdout)["end"]["sum_received"]["bytes"] >= 1 << 20
-        assert server.poll() is None, "the server has ended"
+        client = subprocess.run("iperf3 -c 10.78.0.2 -t 1 -J".split(), capture_output=True, text=True, timeout=30)
+        assert client.returncode == 0 and server.poll() is None, (client.stdout[-600:], client.stderr)
+        assert json.loads(client.stdout)["end"]["sum_received"]["bytes"] > 1 << 18, client.stdout[-600:]
     finally:
         server.terminate()
         said = server.communicate(timeout=20)[0]
