@@ -7,7 +7,7 @@ RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --r
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint docs unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so live-test live-bench wheel python-test licences mutants coverage bench clean
+  conformance-so live-test live-bench web view-test wheel python-test notebooks licences mutants coverage bench clean
 
 all:
 	$(RELEASE) -p ackwright
@@ -17,7 +17,7 @@ demo: all
 
 # Prints the time of each step, and what was skipped here and why.
 test:
-	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance live-test python-test licences
+	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance live-test view-test python-test licences
 
 # What tests need beyond Rust and Python.
 needs:
@@ -78,7 +78,16 @@ conformance-so:
 # their own (root, or unprivileged user namespaces): docs/live.md.
 live-test: all
 	scripts/live_test.py $(BIN)
+	scripts/live_run_test.py $(BIN)
 	scripts/endpoint_test.py $(BIN)
+
+# The page of `ackwright view`, from web/ into the crate that holds it (Node 20 or later).
+web:
+	cd web && npm ci --no-audit --no-fund --silent && npm run --silent build
+
+# Whether the crate holds what web/ makes, and whether a real browser shows what the files say: docs/view.md.
+view-test: all
+	scripts/view_test.sh $(BIN)
 
 # The longer figures: rates through CAKE, latency under load beside the kernel's tbf; our TCP beside the
 # kernel's and smoltcp's.
@@ -94,6 +103,10 @@ wheel:
 # The package in an environment of its own below target/: tests, every example, the notebooks, types.
 python-test:
 	scripts/python.py test
+
+# Pages of the notebooks, with their plots: docs/notebooks.
+notebooks:
+	target/python/venv/bin/python scripts/notebooks.py
 
 licences:
 	python3 scripts/licences.py

@@ -154,34 +154,24 @@ def counted(world, name):
     return json.loads(world.right.run(f"ip -j -s link show dev {name}"))[0]["stats64"]["rx"]["packets"]
 
 
-FLOOD = """
-import socket, sys, time
-size, until = int(sys.argv[1]), time.monotonic() + float(sys.argv[2])
-sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-sender.connect((sys.argv[3], 9))
-data = bytes(size)
-while time.monotonic() < until:
-    for _ in range(64):
-        try:
-            sender.send(data)
-        except OSError:
-            pass
-"""
-
-
 def flooded(world, path, size, seconds):
     """Datagrams a second that arrive while one sender sends what it can, and cores that our program took."""
-    sink = world.right.socket(live_test.socket.SOCK_DGRAM)
-    sink.bind((RIGHT, 9))
-    flood = subprocess.Popen(world.left.command([sys.executable, "-c", FLOOD, str(size), str(seconds + 1.5), RIGHT]))
+    server = subprocess.Popen(world.right.command("iperf3 -s -1"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.3)
+    words = f"iperf3 -c {RIGHT} -u -b 0 -l {size} -t {seconds + 1.5:.0f}"
+    flood = subprocess.Popen(world.left.command(words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(1)
     begun, before, used = time.monotonic(), counted(world, "e0"), cpu(path.pid) if path.pid else 0.0
     time.sleep(seconds)
     took = time.monotonic() - begun
     found = (counted(world, "e0") - before) / took
     used = (cpu(path.pid) - used) / took if path.pid else 0.0
-    flood.wait()
-    sink.close()
+    for process in (flood, server):
+        try:
+            process.wait(timeout=15)
+        except subprocess.TimeoutExpired:  # its control connection has waited behind the flood
+            process.kill()
+            process.wait()
     return found, used
 
 
@@ -207,11 +197,11 @@ def speed(seconds):
              ("kernel: htb 10gbit", lambda world: Kernel(world, [
                  "qdisc add dev b root handle 1: htb default 1",
                  "class add dev b parent 1: classid 1:1 htb rate 10gbit"]))]
-    for name, devices in (("AF_PACKET", ("a", "b")), ("AF_XDP native", ("xdp:a,native,copy", "xdp:b,native,copy")),
+    for name, devices in (("AF_PACKET", ("a", "b")), ("ring", ("ring:a", "ring:b")), ("AF_XDP native", ("xdp:a,native,copy", "xdp:b,native,copy")),
                           ("AF_XDP generic", ("xdp:a,generic", "xdp:b,generic"))):
         for queue in ("pfifo", "fq_codel", cake):
             paths.append((f"{name}: {queue}", lambda world, devices=devices, queue=queue: Bump(world, devices, queue)))
-    print(f"\n{'path':<36}{'64 B pps':>10}{'1472 B pps':>12}{'of a core':>10}{'TCP Gbit/s':>12}{'of a core':>10}"
+    print(f"\n{'path':<38}{'64 B pps':>10}{'1472 B pps':>12}{'of a core':>10}{'pps/core':>10}{'TCP Gbit/s':>12}{'of a core':>10}"
           f"{'of bridge':>10}{'RTT p50 us':>12}{'p99':>8}")
     bridge = None
     for name, make in paths:
@@ -229,7 +219,8 @@ def speed(seconds):
 
         (small, large), (goodput, used), (median, high) = fresh(measure)
         bridge = bridge or goodput
-        print(f"{name:<36}{small[0]:>10.0f}{large[0]:>12.0f}{large[1]:>10.0%}{goodput:>12.2f}{used:>10.0%}"
+        per_core = f"{large[0] / large[1]:.0f}" if large[1] > 0.01 else "-"
+        print(f"{name:<38}{small[0]:>10.0f}{large[0]:>12.0f}{large[1]:>10.0%}{per_core:>10}{goodput:>12.2f}{used:>10.0%}"
               f"{goodput / bridge:>10.0%}{median:>12.0f}{high:>8.0f}", flush=True)
     tun(seconds)
 

@@ -10,6 +10,10 @@ LETTERS = [(1, "F"), (2, "S"), (4, "R"), (8, "P"), (32, "U"), (64, "E"), (128, "
 FIN, SYN, RST, PSH, URG, ECE, CWR, AE, ACK = (bit for bit, _ in LETTERS)
 
 
+class SecondConnection(Exception):
+    """A SYN of another connection between the same ports: a script counts from the first one."""
+
+
 @dataclass
 class Segment:
     """Sequence numbers are counted from the initial one of each side (see `Numbers`)."""
@@ -50,7 +54,8 @@ def checksum(data):
     return ~total & 0xffff
 
 
-def option_bytes(options, numbers):
+def option_bytes(options, numbers, acks=True):
+    """`acks`: the echo is that of an ACK. Of other segments packetdrill takes it as it stands."""
     out = b""
     for name, *values in options:
         if name == "nop":
@@ -64,7 +69,7 @@ def option_bytes(options, numbers):
         elif name == "sackOK":
             out += b"\4\2"
         elif name == "TS":
-            out += struct.pack("!BBII", 8, 10, values[0], numbers.live_ts(values[1]) if values[1] else 0)
+            out += struct.pack("!BBII", 8, 10, values[0], numbers.live_ts(values[1]) if values[1] and acks else values[1])
         elif name == "sack":
             out += bytes([5, 2 + 8 * len(values)])
             for left, right in values:
@@ -150,7 +155,7 @@ def text(segment, direction, with_window=True):
 def to_bytes(segment, numbers, ports, v6):
     """An inbound packet."""
     local, remote = (LOCAL6, REMOTE6) if v6 else (LOCAL4, REMOTE4)
-    options = option_bytes(segment.options, numbers)
+    options = option_bytes(segment.options, numbers, segment.flags & ACK)
     header = struct.pack("!HHIIHHHH", ports[1], ports[0], segment.seq + numbers.remote & 0xffffffff,
                          segment.ack + numbers.local & 0xffffffff if segment.flags & ACK else 0,
                          (5 + len(options) // 4) << 12 | segment.flags, segment.win, 0, segment.urg)
@@ -180,6 +185,8 @@ def from_bytes(data, numbers):
     source, to, seq, ack, offset, win, _, urg = struct.unpack("!HHIIHHHH", tcp[:20])
     header, flags = (offset >> 12) * 4, offset & 0x1ff
     if flags & SYN:
+        if numbers.local not in (None, seq):
+            raise SecondConnection
         numbers.local = seq
     # A reset of nothing that we know has the number zero, or that of our ACK.
     base = numbers.local if numbers.local is not None else seq

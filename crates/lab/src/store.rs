@@ -159,6 +159,11 @@ pub fn file_stem(text: &str) -> String {
     }
 }
 
+/// A time series of a file; `None` if it is none.
+pub fn read_series_file(file: fs::File, name: &str) -> Option<Series> {
+    series::read(file, name).ok()
+}
+
 /// Characters of a part of a file's name.
 const STEM_MAX: usize = 72;
 
@@ -242,6 +247,20 @@ impl Store {
     /// Which program has written the results in `root`, if it is known.
     pub fn program_of(root: &Path) -> Option<String> {
         earlier::program(root)
+    }
+
+    /// Lists files that others write, or have written.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn note(&self, names: impl IntoIterator<Item = String>) -> Result<(), Error> {
+        let Some(listed) = &self.listed else { return Ok(()) };
+        let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            let failed = |problem| Error { path: self.root.join(&name), problem };
+            listed.note(&name).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Removes files of these results again.

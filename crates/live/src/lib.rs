@@ -10,6 +10,10 @@
 //! | [`own`] | between this machine and an interface of its own |
 //! | [`proxy`] | TCP that ends in our stack on one side, in the kernel's on the other |
 //! | [`fail`] | what becomes of traffic when we are gone |
+//! | [`netns`] | network namespaces without names, and what is in them |
+//! | [`gates`] | many devices at once, for a world that is turned by the clock |
+//! | [`kernel`] | senders and receivers on the sockets of a namespace's kernel |
+//! | [`program`] | real programs in a namespace |
 //! | [`commands`] | `tc` at run time |
 //! | [`control`] | the socket by which commands come |
 //! | [`account`] | what was taken in, and what became of it |
@@ -34,9 +38,17 @@ pub mod endpoint;
 #[cfg(target_os = "linux")]
 pub mod fail;
 #[cfg(target_os = "linux")]
+pub mod gates;
+#[cfg(target_os = "linux")]
+pub mod kernel;
+#[cfg(target_os = "linux")]
+pub mod netns;
+#[cfg(target_os = "linux")]
 pub mod open;
 #[cfg(target_os = "linux")]
 pub mod own;
+#[cfg(target_os = "linux")]
+pub mod program;
 #[cfg(target_os = "linux")]
 pub mod proxy;
 #[cfg(target_os = "linux")]

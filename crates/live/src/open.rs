@@ -1,7 +1,7 @@
 //! Devices by their names, and what can be wrong with them.
 
 use crate::device::{CaptureFile, Device, PacketSocket, Pools, Tun, XdpDevice, XdpOptions};
-use crate::sys::{self, Facts, Frames, XDP_LONGEST_MTU, XdpCopy, XdpMode};
+use crate::sys::{self, Facts, XDP_LONGEST_MTU, XdpCopy, XdpMode};
 use std::fmt;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -78,7 +78,7 @@ pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
         return Ok(Opened { device: Device::Packet(socket), lock: Some(lock) });
     }
     let (facts, lock) = claim(name)?;
-    let socket = PacketSocket::open(name, facts, Frames::All, pools);
+    let socket = PacketSocket::open(name, facts, pools);
     let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
     Ok(Opened { device: Device::Packet(socket), lock: Some(lock) })
 }

@@ -7,6 +7,8 @@ pub mod check;
 pub mod ctl;
 pub mod drill;
 pub mod ecmp;
+#[cfg(target_os = "linux")]
+pub mod emulate;
 pub mod ip;
 #[cfg(target_os = "linux")]
 pub mod iperf;
@@ -18,10 +20,13 @@ pub mod run;
 #[cfg(target_os = "linux")]
 pub mod shape;
 #[cfg(target_os = "linux")]
+pub mod shell;
+#[cfg(target_os = "linux")]
 mod stack;
 pub mod swarm;
 pub mod tc;
 pub mod vectors;
+pub mod view;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;

@@ -91,6 +91,20 @@ enum Fail {
     Closed,
 }
 
+impl Args {
+    /// These qdiscs between these devices, and all else as it is without a word.
+    pub fn between(devices: [&str; 2], ab: Option<String>, ba: Option<String>, json: bool) -> Self {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: Args,
+        }
+        let words = ["shape", "--between", devices[0], devices[1]];
+        let Alone { args } = clap::Parser::parse_from(words);
+        Self { ab, ba, json, ..args }
+    }
+}
+
 /// Shapes until a signal comes.
 pub fn run(args: &Args) -> Outcome {
     let settings = Settings {

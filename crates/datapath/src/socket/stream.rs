@@ -264,7 +264,8 @@ impl Sockets {
                     let early = matches!(state, State::SynSent | State::SynRecv | State::Close);
                     (stream.disconnecting, stream.connected) = (early, !early);
                 }
-                if state == State::Close {
+                // What remains in TIME-WAIT is no socket any more: this one is closed (`tcp_time_wait`).
+                if matches!(state, State::Close | State::TimeWait) {
                     return Err(Errno::ENOTCONN);
                 }
                 if state == State::SynSent {

@@ -35,6 +35,7 @@ mod challenge;
 mod check;
 mod close;
 pub mod config;
+pub mod copy_on_write;
 mod ecn;
 mod ecn_dctcp;
 mod ecn_rfc3168;
@@ -49,6 +50,7 @@ mod open;
 pub mod options;
 mod output;
 mod passive;
+mod plb;
 mod predict;
 mod probe;
 mod prune;
@@ -239,6 +241,8 @@ struct Totals {
     rcv_ooopack: u32,
     lost: u32,
     rto: rto_totals::RtoTotals,
+    /// Times that another path was tried because of marks (`plb_rehash`).
+    plb_rehash: u16,
 }
 
 /// One TCP connection (`struct tcp_sock`).
@@ -256,6 +260,7 @@ pub struct Connection {
     ecn: EcnState,
     queue: SendQueue,
     window: Window,
+    plb: plb::Plb,
     cc: AnyCongestionControl,
     rec: Recovery,
     rtt: Rtt,
@@ -454,7 +459,11 @@ impl Connection {
             snd_nxt: self.snd.nxt,
             lsndtime: self.snd.lsndtime,
             wstamp_ns: self.snd.wstamp_ns,
+            time_stamp: self.ts_now(now),
+            rcv_tsval: self.opt.rcv_tsval,
+            rcv_tsecr: self.opt.rcv_tsecr,
             packets_in_flight: self.packets_in_flight(),
+            sacked_out: self.rec.sacked_out,
             srtt_us_8: self.rtt.srtt_us_8,
             min_rtt_us: self.rtt.min.get_us(),
             delivered: self.rate.delivered,

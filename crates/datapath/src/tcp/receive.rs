@@ -10,6 +10,9 @@ use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 
+/// `PAGE_SIZE`.
+const PAGE: u32 = 4_096;
+
 /// What a read returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpRead {
@@ -191,12 +194,12 @@ impl Connection {
                 self.out_of_window();
                 return;
             }
-            self.queue_in_order(seg, cx);
+            self.queue_in_order(seg, predicted, cx);
         } else if !seg.end_seq.after(self.rcv.nxt) {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
             self.accurate_spurious_retransmission();
-            self.rehash_on_duplicate(seg.seq, cx);
+            self.rehash_on_duplicate(seg, cx);
             self.set_dsack(seg.seq, seg.end_seq);
             self.out_of_window();
         } else if !seg.seq.before(self.rcv.nxt + self.rcv.window()) {
@@ -207,7 +210,7 @@ impl Connection {
             if self.rcv.window() == 0 {
                 self.out_of_window();
             } else {
-                self.queue_in_order(seg, cx);
+                self.queue_in_order(seg, false, cx);
             }
         } else {
             self.queue_out_of_order(seg, cx);
@@ -241,8 +244,20 @@ impl Connection {
         self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
-    fn queue_in_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        if !self.has_room() && !self.make_room(seg, cx) && self.refuse_for_memory(seg, cx) {
+    /// What a predicted segment may take without anybody looking at the buffer: memory is had in whole pages, and
+    /// this is left of the last one (`sk_forward_alloc`).
+    fn is_reserved(&self, truesize: u32) -> bool {
+        let left = (self.rcv.rmem_alloc + self.snd.wmem_queued).wrapping_neg() % PAGE;
+        truesize <= left
+    }
+
+    fn queue_in_order(&mut self, seg: &Segment<'_>, predicted: bool, cx: &mut Cx<'_>) {
+        let reserved = predicted && self.is_reserved(seg.truesize);
+        if !reserved
+            && !self.has_room()
+            && !self.make_room(seg, cx)
+            && self.refuse_for_memory(seg, cx)
+        {
             return;
         }
         self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
@@ -412,6 +427,7 @@ impl Connection {
         if unread == 0 {
             // Whoever has read the end need not hear of what came after it (`SOCK_DONE`).
             return if self.rcv.fin_received {
+                self.read_fin();
                 TcpRead::Eof
             } else if self.error.is_some() {
                 TcpRead::Reset
@@ -431,6 +447,9 @@ impl Connection {
             left -= self.read_from_front(left);
             // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
             self.rcv_space_adjust(cx.now);
+        }
+        if u64::from(taken) < max {
+            self.read_fin();
         }
         if self.rare.is_some() {
             self.urgent_passed();
@@ -483,6 +502,17 @@ impl Connection {
             self.fin(cx);
         }
         cx.ready |= SocketReady::READABLE;
+    }
+
+    /// Whoever reads on finds the end: a record that is a FIN alone has been read, too (`found_fin_ok`).
+    fn read_fin(&mut self) {
+        if let Some(front) = self.rcv.queue.front()
+            && front.fin
+            && front.end_seq == self.rcv.copied_seq + 1
+        {
+            self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(front.truesize);
+            self.rcv.queue.pop();
+        }
     }
 
     /// Reads up to `max` bytes from the oldest run; returns how many.

@@ -109,9 +109,13 @@ impl Connection {
         self.rcv.window_clamp
     }
 
-    /// `SO_RCVBUF` was set: bytes as the kernel doubles them.
+    /// `SO_RCVBUF` was set: bytes as the kernel doubles them. Since 7.x the window follows at once.
     pub fn set_rcvbuf(&mut self, bytes: u32) {
         self.rcv.rcvbuf = bytes;
+        if self.config.profile.strict_receive_window {
+            self.rcv.window_clamp = self.full_space();
+            self.rcv.ssthresh = self.rcv.ssthresh.min(self.rcv.window_clamp);
+        }
     }
 
     /// `sk_rcvbuf`, bytes.

@@ -4,12 +4,15 @@ pub(crate) mod apps;
 pub(crate) mod build;
 mod capture;
 mod changes;
+mod clock;
 mod config;
 mod counters;
 mod measure;
+pub(crate) mod outside;
 mod reroute;
 mod routes;
 mod sample;
+mod shown;
 mod sockets;
 mod utilisation;
 mod workload;
@@ -23,9 +26,11 @@ use std::thread;
 use datapath::units::{Duration, Instant};
 use rayon::prelude::*;
 
+use clock::Clock;
+
 use crate::flent;
 use crate::output::record;
-use crate::plan::{Diagnostics, Experiment, Plan};
+use crate::plan::{Diagnostics, Experiment, Plan, Role, Stack};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
 use crate::sweep::Point;
@@ -63,11 +68,22 @@ pub struct Options<'a> {
     pub store: Option<&'a Store>,
     /// When the sockets of all hosts are looked at.
     pub ss_at: &'a [SsAt],
-    /// What is observed of the first repetition of the first point.
+    /// What is observed of the first repetition of the first point, or of each point.
     pub wanted: Option<&'a Wanted>,
+    /// Real packets by this machine's clock, one run at a time.
+    pub live: Option<Live>,
+    /// The network is written beside the results.
+    pub network: bool,
     /// Asked for each run before it begins, by point, repetition and plan: one that is known already
     /// is not run again.
     pub known: &'a Known<'a>,
+}
+
+/// How a live run differs from what the file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// All hosts run on this stack.
+    pub stack: Option<Stack>,
 }
 
 /// Knows runs that need not be run again.
@@ -86,6 +102,8 @@ impl<'a> Options<'a> {
             store: None,
             ss_at: &[],
             wanted: None,
+            live: None,
+            network: false,
             known: &|_, _, _| None,
         }
     }
@@ -170,32 +188,22 @@ pub fn run(
     options: &Options<'_>,
     on_run: &OnRun<'_>,
 ) -> Result<Vec<PointResult>, Incomplete> {
-    let seed = options.seed.unwrap_or(experiment.base.seed);
     let repetitions = options.repetitions.unwrap_or(experiment.base.repetitions);
     let jobs: Vec<(&Point, u32)> = experiment
         .points
         .iter()
         .flat_map(|point| (0..repetitions).map(move |repetition| (point, repetition)))
         .collect();
-    let (at_a_time, threads) = share_out(jobs.len(), options.jobs, options.threads);
+    let (at_a_time, threads) = match options.live {
+        Some(_) => (1, 1),
+        None => share_out(jobs.len(), options.jobs, options.threads),
+    };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(at_a_time)
         .build()
         .map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
-    let one = |&(point, repetition): &(&Point, u32)| -> Result<RunResult, Error> {
-        let (plan, drawn) = experiment.plan(point, repetition, seed)?;
-        if let Some(known) = (options.known)(point, repetition, &plan) {
-            options.progress.advanced(0, 1.0);
-            return Ok(known);
-        }
-        let name = run_name(point.slug(), plan.seed);
-        // Of many runs one is observed.
-        let first = repetition == 0 && std::ptr::eq(point, &raw const experiment.points[0]);
-        let wanted = options.wanted.filter(|wanted| first && !wanted.is_empty());
-        let mut result = run_plan(&plan, &name, &Options { threads, wanted, ..*options })?;
-        result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
-        on_run(point, repetition, &mut result)?;
-        Ok(result)
+    let one = |&(point, repetition): &(&Point, u32)| {
+        run_one(experiment, point, repetition, &Options { threads, ..*options }, on_run)
     };
     let failed = AtomicBool::new(false);
     let unless_failed = |job| {
@@ -207,6 +215,37 @@ pub fn run(
     let results: Vec<Result<RunResult, Error>> =
         pool.install(|| jobs.par_iter().map(unless_failed).collect());
     gather(experiment, results, repetitions)
+}
+
+/// Runs one repetition of one point, unless it is known.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_one(
+    experiment: &Experiment,
+    point: &Point,
+    repetition: u32,
+    options: &Options<'_>,
+    on_run: &OnRun<'_>,
+) -> Result<RunResult, Error> {
+    let seed = options.seed.unwrap_or(experiment.base.seed);
+    let (plan, drawn) = experiment.plan(point, repetition, seed)?;
+    if let Some(known) = (options.known)(point, repetition, &plan) {
+        options.progress.advanced(0, 1.0);
+        return Ok(known);
+    }
+    let name = run_name(point.slug(), plan.seed);
+    // Of many runs one is observed; of each point one, if that is to be seen in a browser.
+    let first = std::ptr::eq(point, &raw const experiment.points[0]);
+    let view = options.wanted.is_some_and(|wanted| wanted.view);
+    let viewed = Wanted { view, ..Wanted::default() };
+    let wanted = if first { options.wanted } else { Some(&viewed) };
+    let network = options.network && repetition == 0;
+    let wanted = wanted.filter(|wanted| repetition == 0 && !wanted.is_empty());
+    let mut result = run_plan(&plan, &name, &Options { wanted, network, ..*options })?;
+    result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
+    on_run(point, repetition, &mut result)?;
+    Ok(result)
 }
 
 /// Puts the runs to their points.
@@ -260,16 +299,28 @@ fn share_out(runs: usize, jobs: usize, threads: usize) -> (usize, usize) {
 /// When it was stopped or the world could not be built.
 pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
     let Options { stop, progress, ss_at, .. } = *options;
-    let mut built = build::build(plan).map_err(Error::World)?;
+    let on_stack = options.live.and_then(|live| live.stack).map(|stack| on_stack(plan, stack));
+    let plan = on_stack.as_ref().unwrap_or(plan);
+    let mut built = build::build(plan, options.live.is_some()).map_err(Error::World)?;
     built.world.set_threads(options.threads);
+    let view = options.store.is_some() && options.wanted.is_some_and(|wanted| wanted.view);
+    let widened = view.then(|| shown::widened(plan));
+    // What is measured; beyond the plan if it is to be seen in a browser.
+    let seen = widened.as_ref().unwrap_or(plan);
     let captures = match options.store {
-        Some(store) => capture::begin(&mut built, plan, store, name)?,
+        Some(store) => capture::begin(&mut built, seen, store, name)?,
         None => Vec::new(),
     };
-    let eyes = options.wanted.map(|wanted| Eyes::open(wanted, plan, &mut built));
+    let asked = options
+        .wanted
+        .map(|wanted| if view { shown::wanted(wanted, plan) } else { wanted.clone() });
+    let eyes = asked.filter(|asked| !asked.is_empty());
+    let eyes = eyes.map(|asked| Eyes::open(&asked, plan, &mut built));
     let mut eyes = eyes.transpose()?;
+    let mut clock = Clock::begin(plan, &mut built, options.live)?;
+    let mut shown = view.then(|| shown::Shown::new(plan, &mut built));
     let mut sampler = sample::Sampler::new(plan);
-    let mut utilisation = utilisation::Utilisation::new(plan);
+    let mut utilisation = utilisation::Utilisation::new(seen);
     let end = Instant::ZERO + plan.duration;
     let warmup_end = Instant::ZERO + plan.warmup;
     let step = plan.measure.sample;
@@ -295,8 +346,14 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             let pauses =
                 [built.changes.next_at(), looks.last().copied(), warmup_end, breath, glance];
             let at = pauses.into_iter().flatten().fold(next, Instant::min);
-            built.world.run_until(at);
+            clock.run_until(&mut built, at)?;
+            if let Some(shown) = &mut shown {
+                shown.before(plan, &built);
+            }
             built.changes.run_due(&mut built.world).map_err(Error::World)?;
+            if let Some(shown) = &mut shown {
+                shown.after(plan, &built);
+            }
             if let Some(eyes) = &mut eyes {
                 eyes.look(&built);
             }
@@ -305,14 +362,17 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             }
             if warmup_end == Some(at) {
                 sampler.end_warmup(&built);
-                utilisation.end_warmup(plan, &built);
+                utilisation.end_warmup(seen, &built);
             }
             if at == next && looks.last().is_none_or(|look| *look > next) {
                 break;
             }
         }
         sampler.take(&built);
-        utilisation.take(plan, &built);
+        utilisation.take(seen, &built);
+        if let Some(shown) = &mut shown {
+            shown.take(&built);
+        }
         if next.saturating_since(told) >= TELL_EVERY {
             tell(progress, plan, next.saturating_since(told));
             told = next;
@@ -326,7 +386,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         sockets.extend(sockets::look(plan, &built));
     }
     tell(progress, plan, end.saturating_since(told));
-    let explained = eyes.map_or(Ok(Vec::new()), |eyes| eyes.finish(plan, &built))?;
+    let mut explained = eyes.map_or(Ok(Vec::new()), |eyes| eyes.finish(plan, &built))?;
     measure::assert_conserved(plan, &built);
     let flows = workload::records(plan, &built);
     let mut metrics = measure::metrics(plan, &built, &sampler, &flows);
@@ -337,18 +397,41 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     let flows: Vec<_> =
         workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect();
     let mut series = sampler.into_series();
-    series.extend(utilisation.into_series(plan));
+    let mut links = utilisation.into_series(seen);
+    series.extend(links.drain(..plan.measure.utilisation.len()));
     series.extend(measure::latency_series(plan, &built));
     let mut files = match options.store {
-        Some(_) => capture::files(plan, name),
+        Some(_) => capture::files(seen, name),
         None => Vec::new(),
     };
+    clock.finish(plan, name, options.store, &mut files, &mut metrics)?;
+    if let Some(store) = options.store.filter(|_| options.network) {
+        files.push(shown::file(name, "world.json"));
+        store.write(
+            &files[files.len() - 1],
+            shown::world(plan, seen, view).to_string().as_bytes(),
+        )?;
+    }
+    let (more, rings) = shown.map_or((Vec::new(), None), |shown| shown.finish(plan, &built));
+    if let Some(store) = options.store {
+        if let Some(rings) = rings {
+            files.push(shown::file(name, "rings.json"));
+            store.write(&files[files.len() - 1], rings.to_string().as_bytes())?;
+        }
+        for one in links.into_iter().chain(more) {
+            files.push(shown::file(name, &format!("{}.parquet", one.name)));
+            store.write_series(&files[files.len() - 1], &one, &[])?;
+        }
+    }
     if let Some(store) = options.store {
         for one in &explained {
             let file = format!("explain/{name}-{}.txt", store::file_stem(&one.flow));
             store.write(&file, format!("{}\n{}", one.why, one.story).as_bytes())?;
             files.push(file);
         }
+    }
+    if let Some(wanted) = options.wanted {
+        explained.retain(|one| shown::is_asked(wanted, &one.flow));
     }
     let test = plan.measure.flent.filter(|_| options.store.is_some());
     let result = RunResult {
@@ -381,6 +464,15 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
 /// What the files of one run are called.
 pub fn run_name(slug: &str, seed: u64) -> String {
     if slug.is_empty() { format!("seed-{seed}") } else { format!("{slug}-seed-{seed}") }
+}
+
+/// The plan with all its hosts on this stack.
+fn on_stack(plan: &Plan, stack: Stack) -> Plan {
+    let mut plan = plan.clone();
+    for node in plan.nodes.iter_mut().filter(|node| node.role == Role::Host) {
+        node.stack = stack;
+    }
+    plan
 }
 
 fn tell(progress: &dyn Progress, plan: &Plan, span: Duration) {

@@ -112,6 +112,61 @@ fn what_is_told_of_a_flow_counts_from_its_first_byte() {
     assert!(matches!(unknown, Err(Error::Invalid(_))), "a mistake of the user's");
 }
 
+/// All that the viewer shows is recorded, and what is recorded does the same as what is not.
+#[test]
+fn what_is_recorded_for_the_viewer_changes_nothing() {
+    let text = "schema = 1\nname = \"t\"\nduration = \"3s\"\nprofile = \"linux-6.1\"\n\
+                [nodes]\na = {}\nb = {}\nl = { role = \"router\" }\nr = { role = \"router\" }\n\
+                [routes.l]\nb = [\"one\", \"two\"]\n[routes.r]\na = [\"one\", \"two\"]\n\
+                [links]\nnear = { ends = [\"a\", \"l\"], rate = \"100mbit\" }\n\
+                one = { ends = [\"l\", \"r\"], rate = \"30mbit\", rtt = \"20ms\" }\n\
+                two = { ends = [\"l\", \"r\"], rate = \"30mbit\", rtt = \"20ms\", events = [\"1500ms down\"] }\n\
+                far = { ends = [\"r\", \"b\"], rate = \"100mbit\" }\n\
+                [sysctl]\n\"net.ipv4.fib_multipath_hash_policy\" = 1\n\
+                \"net.ipv4.conf.all.ignore_routes_with_linkdown\" = 1\n\
+                [qdisc]\n\"b.far\" = \"cake bandwidth 400kbit ack-filter\"\n\
+                [flows]\ndown = { app = \"bulk\", from = \"a\", to = \"b\", count = 8, spread = \"50ms\" }\n";
+    let experiment = Experiment::parse("t.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let plain = run_plan(&experiment.base, "t", &Options::silent(&stop)).expect("it runs");
+    let place = std::env::temp_dir().join(format!("ackwright-shown-{}", std::process::id()));
+    let store = Store::create(&place).expect("a directory");
+    let wanted = Wanted { view: true, ..Wanted::default() };
+    let (wanted, store) = (Some(&wanted), Some(&store));
+    let options = Options { wanted, store, network: true, ..Options::silent(&stop) };
+    let seen = run_plan(&experiment.base, "t", &options).expect("it runs");
+    assert_eq!(seen.fingerprint, plain.fingerprint);
+    assert_eq!(seen.metrics, plain.metrics);
+    assert_eq!(seen.series, plain.series);
+    assert_eq!(seen.tc, plain.tc);
+    assert!(seen.explained.is_empty(), "nobody asked to be told");
+    assert!(plain.files.is_empty());
+
+    let there = |name: &str| seen.files.iter().any(|file| file == name);
+    for file in
+        ["world.json", "rings.json", "link-l.one.parquet", "tin-b.far-1-Best_Effort.parquet"]
+    {
+        assert!(there(&format!("view/t/{file}")), "{file} among {:?}", seen.files);
+    }
+    assert!(there("pcap/t-a.near.pcapng") && there("explain/t-down-1.txt"), "{:?}", seen.files);
+    let read = |name: &str| {
+        let file = std::fs::File::open(place.join(format!("view/t/{name}.parquet"))).unwrap();
+        store::read_series_file(file, name).unwrap()
+    };
+    let sum = |series: &crate::results::Series, name: &str| -> i64 {
+        series.column(name).unwrap().values.iter().flatten().sum()
+    };
+    let tins = ["0-Bulk", "1-Best_Effort", "2-Voice"].map(|tin| read(&format!("tin-b.far-{tin}")));
+    let filtered = read("acks-b.far");
+    let counted: i64 = tins.iter().map(|tin| sum(tin, "ack_drops")).sum();
+    assert!(counted > 100, "{counted} ACKs were filtered");
+    assert_eq!(filtered.time_ns.len() as i64, counted);
+    let shown = &seen.tc[0].json[0]["tins"];
+    let by_tc: i64 = (0..3).map(|tin| shown[tin]["ack_drops"].as_i64().unwrap()).sum();
+    assert_eq!(counted, by_tc);
+    std::fs::remove_dir_all(&place).expect("ours");
+}
+
 /// What a socket holds when its flow stops still arrives, at the rate of the link and no faster.
 #[test]
 fn a_stopped_flow_is_no_faster_than_its_link() {

@@ -47,11 +47,13 @@ pub struct Wanted {
     pub explain: Vec<String>,
     /// Packets too, between the events.
     pub packets: bool,
+    /// What `ackwright view` shows besides the usual results, of the first run of each point.
+    pub view: bool,
 }
 
 impl Wanted {
     /// Nothing is.
     pub fn is_empty(&self) -> bool {
-        self.perfetto.is_none() && self.qlog.is_none() && self.explain.is_empty()
+        self.perfetto.is_none() && self.qlog.is_none() && self.explain.is_empty() && !self.view
     }
 }

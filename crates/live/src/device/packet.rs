@@ -44,11 +44,23 @@ const REFUSALS: usize = 16;
 const PATIENCE: u32 = 100;
 
 impl PacketSocket {
-    /// Opens the interface `name`, of which `facts` are known.
+    /// Opens the interface `name`, of which `facts` are known: all that arrives there.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW`, or if the interface is not there any more.
-    pub fn open(
+    pub fn open(name: &str, facts: Facts, pools: &mut Pools) -> io::Result<Self> {
+        Self::open_for(name, facts, sys::Frames::All, pools)
+    }
+
+    /// The same, without what is for others or has been round by a [detour](crate::own).
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_own(name: &str, facts: Facts, pools: &mut Pools) -> io::Result<Self> {
+        Self::open_for(name, facts, sys::Frames::Own, pools)
+    }
+
+    fn open_for(
         name: &str,
         facts: Facts,
         frames: sys::Frames,

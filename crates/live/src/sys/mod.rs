@@ -12,6 +12,8 @@ mod af_xdp;
 mod batch;
 mod bpf;
 mod interface;
+pub mod netns;
+pub mod process;
 mod ring;
 mod socket;
 

@@ -6,9 +6,9 @@ use super::hash::FlowKeys;
 use super::memory::{footprint, segment_footprint};
 use super::overflow::{Backlogs, Longest, MAX_TINS, QueueId};
 use super::pool::{Charge, Hint, Waiting};
-use super::segment::may_be_tcp;
+use super::segment::{Segment, may_be_tcp};
 use super::tin::Tin;
-use super::{AckFilter, AckJudgement, AckRule, FlowMode};
+use super::{AckFilter, AckJudgement, AckRule, FlowMode, GoneAck};
 use super::{Cake, ack_filter, tins};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
@@ -141,17 +141,23 @@ impl Cake {
         let flow = self.tins[tin].flows_mut().get_mut(index);
         let newest = self.pool.last(&flow.chain).expect("a packet was just queued");
         let queue = || self.pool.before_last(&flow.chain);
-        if let Some(log) = &mut self.ack_log {
-            let (packets, mut rules) = (queue().map(Waiting::packet), Vec::new());
-            ack_filter::judge(filter, newest, packets, &mut |at, rule| rules.push((at, rule)));
-            let owners: Vec<u32> = queue().map(|waiting| waiting.packet().meta.owner).collect();
-            log.extend(rules.into_iter().map(|(at, rule)| AckJudgement {
-                owner: owners[at],
-                newest: newest.meta.owner,
-                rule,
-            }));
+        let mut judgements = Vec::new();
+        if self.ack_log.is_some() {
+            let older: Vec<&Packet> = queue().map(Waiting::packet).collect();
+            ack_filter::judge(filter, newest, older.iter().copied(), &mut |place, rule| {
+                judgements.push(AckJudgement {
+                    owner: older[place].meta.owner,
+                    newest: newest.meta.owner,
+                    rule,
+                    at: cx.now,
+                    gone: if rule.drops() { gone(older[place], newest) } else { None },
+                });
+            });
         }
-        let Some(position) = ack_filter::victim(filter, newest, queue()) else { return };
+        let Some(position) = ack_filter::victim(filter, newest, queue()) else {
+            judgements.into_iter().for_each(|judgement| self.log_ack(judgement));
+            return;
+        };
         let ticket = self.pool.remove(&mut flow.chain, position);
         let Charge { len, adjusted, .. } = self.pool.charge(&ticket);
         flow.backlog -= len;
@@ -162,14 +168,17 @@ impl Cake {
         if self.config.ingress {
             self.charge(tin, adjusted, cx.now.as_nanos(), true);
         }
+        judgements.into_iter().for_each(|judgement| self.log_ack(judgement));
         self.drop(Reason::AckFilter, ticket, cx);
     }
 
     /// Drops an ACK as it comes, with the accounts of a filtered one.
     fn refuse_ack(&mut self, tin: usize, packet: Packet, cx: &mut Cx<'_>) {
         let owner = packet.meta.owner;
-        if let Some(log) = &mut self.ack_log {
-            log.push(AckJudgement { owner, newest: owner, rule: AckRule::EveryOther });
+        if self.ack_log.is_some() {
+            let gone = gone(&packet, &packet);
+            let (rule, at) = (AckRule::EveryOther, cx.now);
+            self.log_ack(AckJudgement { owner, newest: owner, rule, at, gone });
         }
         let adjusted = self.sizes.adjust(&self.config, &packet);
         let counters = &mut self.tins[tin].counters;
@@ -253,4 +262,11 @@ impl Backlogs for [Tin; MAX_TINS] {
         let flows = self[usize::from(place.tin)].flows.as_ref();
         flows.map_or(0, |flows| flows.get(usize::from(place.queue)).backlog)
     }
+}
+
+/// What is told of an ACK that goes.
+fn gone(older: &Packet, newest: &Packet) -> Option<GoneAck> {
+    let flow = older.inner_flow().or_else(|| older.flow())?;
+    let (ack, newest) = (Segment::of(older)?.ack, Segment::of(newest)?.ack);
+    Some(GoneAck { flow, ack, newest })
 }

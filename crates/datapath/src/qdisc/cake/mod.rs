@@ -42,7 +42,8 @@ pub use stats::{CakeStats, FlowStats, TinStats};
 
 use super::prio::Filter;
 use super::{Backlog, Cx, Enqueue, Handle, Qdisc, Stats};
-use crate::packet::Packet;
+use crate::packet::seq::Seq;
+use crate::packet::{FlowTuple, Packet};
 use crate::reason::Reason;
 use crate::rng::Rng;
 use crate::units::{Instant, Rate};
@@ -92,6 +93,8 @@ pub struct Cake {
     filters: Vec<Filter>,
     /// What the ACK filter decided, if somebody wants to know.
     ack_log: Option<Vec<AckJudgement>>,
+    /// Of these only those by which an ACK goes.
+    logs_gone_only: bool,
 }
 
 /// One packet that the ACK filter looked at, and why it went or stayed.
@@ -103,6 +106,21 @@ pub struct AckJudgement {
     pub newest: u32,
     /// Why.
     pub rule: AckRule,
+    /// When.
+    pub at: Instant,
+    /// Whose ACK it was and what it acknowledged, if it goes.
+    pub gone: Option<GoneAck>,
+}
+
+/// An ACK that the filter drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GoneAck {
+    /// Its addresses and ports.
+    pub flow: FlowTuple,
+    /// What it acknowledged.
+    pub ack: Seq,
+    /// What the packet that had just been queued acknowledges.
+    pub newest: Seq,
 }
 
 impl Cake {
@@ -136,6 +154,7 @@ impl Cake {
             conntrack: None,
             filters: Vec::new(),
             ack_log: None,
+            logs_gone_only: false,
         };
         cake.autorate.peak = config.bandwidth.bytes_per_sec();
         cake.reconfigure();
@@ -167,6 +186,29 @@ impl Cake {
     /// The same with a log of the ACK filter's judgements, which [`Cake::ack_log`] gives.
     pub fn with_ack_log(self) -> Self {
         Self { ack_log: Some(Vec::new()), ..self }
+    }
+
+    /// Begins a log of the ACKs that the filter drops, of [`GONE_MAX`](Self::GONE_MAX) at most, which
+    /// [`Cake::gone_acks`] shows.
+    pub fn log_gone_acks(&mut self) {
+        self.ack_log.get_or_insert_default();
+        self.logs_gone_only = true;
+    }
+
+    /// The judgements that are logged.
+    pub fn gone_acks(&self) -> &[AckJudgement] {
+        self.ack_log.as_deref().unwrap_or_default()
+    }
+
+    /// So many dropped ACKs are logged.
+    pub const GONE_MAX: usize = 1_000_000;
+
+    fn log_ack(&mut self, judgement: AckJudgement) {
+        let Some(log) = &mut self.ack_log else { return };
+        let wanted = !self.logs_gone_only || judgement.gone.is_some() && log.len() < Self::GONE_MAX;
+        if wanted {
+            log.push(judgement);
+        }
     }
 
     /// The judgements since the last call, in their order; none without [`Cake::with_ack_log`].

@@ -72,8 +72,8 @@ fn tun_head_for(bytes: u32) -> u32 {
 /// `SKB_SMALL_HEAD_HEADROOM`.
 const SMALL_HEAD: u32 = 320;
 
-/// Bytes of a packet that come into one buffer of two pages; what is beyond them comes into pages of its own.
-const TUN_LINEAR: u32 = 2 * PAGE - SHARED_INFO_LEN - TUN_PAD;
+/// Bytes of a packet that come into one buffer of a page (`SKB_MAX_HEAD`); what is beyond them comes into pages of its own.
+const TUN_LINEAR: u32 = PAGE - SHARED_INFO_LEN - TUN_PAD;
 
 /// A packet of so many bytes fits into one buffer.
 fn tun_is_linear(packet: u32) -> bool {
@@ -101,8 +101,8 @@ impl Received {
     pub fn new(seq: Seq, end_seq: Seq, len: u32, memory: Memory, headers: u32, fin: bool) -> Self {
         let charged = truesize_of(memory, headers, len);
         if memory == Memory::Tun && !tun_is_linear(headers + len) {
-            // Bytes in the head besides: no pages can be passed on, nor taken in.
-            let frags = MAX_FRAGS;
+            // Bytes in a head that is full, and more in pages: none can be passed on, nor taken in.
+            let frags = MAX_FRAGS + 1;
             let head = head_for(TUN_PAD + TUN_LINEAR);
             let shared = true;
             return Self { seq, end_seq, truesize: charged, head, room: 0, frags, shared, fin };

@@ -1,0 +1,139 @@
+//! What runs on hosts. An application is called when it starts, when one of its sockets becomes
+//! ready, when its timer comes up, and when it is stopped; it acts through [`AppCx`].
+//!
+//! An application knows its host's sockets and the time that it is told. Who drives it, in virtual time or
+//! by the clock, calls it with an [`AppCx`] and hears afterwards which sockets it has claimed and when it
+//! wants to be woken.
+
+mod cbr;
+mod connect;
+mod ping;
+mod query;
+mod request;
+mod tcp_send;
+mod tcp_sink;
+mod udp_sink;
+
+pub use cbr::Cbr;
+pub use connect::Connect;
+pub use ping::Ping;
+pub use query::QueryClient;
+pub use request::{Exchange, RequestClient, ResponseServer};
+pub use tcp_send::TcpSend;
+pub use tcp_sink::TcpSink;
+pub use udp_sink::{UdpEcho, UdpSink};
+
+use datapath::host::{Host, SocketId};
+use datapath::node::SocketReady;
+use datapath::rng::Rng;
+use datapath::units::{Duration, Instant};
+
+/// An application. It may be called by another thread each time, but by one at a time. A socket of its
+/// own that somebody else has closed is to it as one that was reset.
+pub trait App: Send {
+    /// The start time has come.
+    fn start(&mut self, cx: &mut AppCx<'_>);
+
+    /// One of its sockets has become ready for something. All of it must be done: readiness is
+    /// told only when it changes.
+    fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
+        let _ = (cx, ready);
+    }
+
+    /// The time set by [`AppCx::wake_at`] has come.
+    fn timer(&mut self, cx: &mut AppCx<'_>) {
+        let _ = cx;
+    }
+
+    /// The stop time has come: it ceases to send. It is not woken again, but its sockets may
+    /// still become ready.
+    fn stop(&mut self, cx: &mut AppCx<'_>) {
+        let _ = cx;
+    }
+
+    /// It is about to be told that something is ready: the caches may be asked for what it will need.
+    fn prefetch(&self) {}
+
+    /// What it has to show.
+    fn report(&self) -> AppReport;
+}
+
+/// What an application has to show: whatever applies to its kind.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct AppReport {
+    /// The socket opened or accepted last.
+    pub socket: Option<SocketId>,
+    /// Payload bytes given to its sockets.
+    pub sent_bytes: u64,
+    /// Payload bytes read from its sockets.
+    pub received_bytes: u64,
+    /// Datagrams, requests or chunks sent.
+    pub sent: u64,
+    /// Datagrams, requests or chunks that arrived.
+    pub received: u64,
+    /// When it began.
+    pub started: Option<Instant>,
+    /// When the first byte arrived.
+    pub first_received: Option<Instant>,
+    /// When the last byte so far arrived.
+    pub last_received: Option<Instant>,
+    /// When its work was done.
+    pub finished: Option<Instant>,
+    /// Round trips or response times: when each ended, and how long it took.
+    pub round_trips: Vec<(Instant, Duration)>,
+}
+
+/// What an application may do while it is called.
+pub struct AppCx<'a> {
+    /// The time.
+    pub now: Instant,
+    /// The host it runs on.
+    pub host: &'a mut Host,
+    /// Its own random stream.
+    pub rng: &'a mut Rng,
+    timer: &'a mut Instant,
+    owners: &'a mut Vec<u32>,
+    index: u32,
+}
+
+/// The owner of a socket that no application has claimed.
+pub const NO_APP: u32 = u32::MAX;
+
+impl<'a> AppCx<'a> {
+    /// For one call of application number `index` of a driver: its `timer` is where a wish to be woken is
+    /// noted, `owners` has the number of the application that each socket of the host belongs to, by the
+    /// socket's index.
+    pub fn new(
+        now: Instant,
+        host: &'a mut Host,
+        rng: &'a mut Rng,
+        timer: &'a mut Instant,
+        owners: &'a mut Vec<u32>,
+        index: u32,
+    ) -> Self {
+        Self { now, host, rng, timer, owners, index }
+    }
+
+    /// Sets its timer, in place of an earlier setting.
+    pub fn wake_at(&mut self, at: Instant) {
+        *self.timer = at;
+    }
+
+    /// Says that a socket belongs to this application, which is then called when it is ready.
+    pub fn own(&mut self, socket: SocketId) {
+        let index = socket.index();
+        if index >= self.owners.len() {
+            self.owners.resize(index + 1, NO_APP);
+        }
+        self.owners[index] = self.index;
+    }
+}
+
+impl AppReport {
+    /// Notes that `bytes` arrived at `now`.
+    pub(crate) fn receive(&mut self, now: Instant, bytes: u64) {
+        self.received_bytes += bytes;
+        self.first_received.get_or_insert(now);
+        self.last_received = Some(now);
+    }
+}

@@ -1,0 +1,141 @@
+//! A TCP server that reads everything it is sent, and closes when the peer has closed.
+
+use crate::{App, AppCx, AppReport};
+use core::net::SocketAddr;
+use datapath::host::{SocketId, TcpRead};
+use datapath::node::SocketReady;
+use datapath::prefetch::prefetch;
+use datapath::tcp::config::TcpConfig;
+use datapath::units::{Duration, Instant};
+
+/// Accepts connections and reads them, 256 KiB at a time, as soon as there is something.
+#[derive(Debug)]
+pub struct TcpSink {
+    local: SocketAddr,
+    config: TcpConfig,
+    pause: Option<Pause>,
+    listener: Option<SocketId>,
+    /// Open connections in the order of their numbers, and what each has received.
+    open: Vec<(SocketId, u64)>,
+    paused_until: Instant,
+    report: AppReport,
+}
+
+/// Once a connection has received `at_bytes`, nothing is read for `span`.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    at_bytes: u64,
+    span: Duration,
+}
+
+/// What one `read` call asks for.
+const READ: u64 = 256 * 1024;
+
+impl TcpSink {
+    /// A server at `local`.
+    pub fn new(local: SocketAddr, config: TcpConfig) -> Self {
+        Self {
+            local,
+            config,
+            pause: None,
+            listener: None,
+            open: Vec::new(),
+            paused_until: Instant::ZERO,
+            report: AppReport::default(),
+        }
+    }
+
+    /// Stops reading for `span`, once, when a connection has received `at_bytes` or more.
+    pub fn pause(mut self, at_bytes: u64, span: Duration) -> Self {
+        self.pause = Some(Pause { at_bytes, span });
+        self
+    }
+
+    /// Where an open connection stands among them.
+    #[inline]
+    fn place_of(&self, socket: SocketId) -> Option<usize> {
+        self.open.binary_search_by_key(&socket, |(other, _)| *other).ok()
+    }
+
+    fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {
+        while let Ok(Some(socket)) = cx.host.tcp_accept(cx.now, listener) {
+            cx.own(socket);
+            let place = self.open.partition_point(|(other, _)| *other < socket);
+            self.open.insert(place, (socket, 0));
+            self.report.socket = Some(socket);
+            self.report.received += 1;
+            self.read(cx, socket);
+        }
+    }
+
+    fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
+        while cx.now >= self.paused_until {
+            match cx.host.tcp_read(cx.now, socket, READ).unwrap_or(TcpRead::Reset) {
+                TcpRead::Data(bytes) => self.count(cx, socket, bytes),
+                TcpRead::WouldBlock => return,
+                TcpRead::Eof | TcpRead::Reset => {
+                    self.open.retain(|(other, _)| *other != socket);
+                    self.report.finished = Some(cx.now);
+                    let _ = cx.host.tcp_close(cx.now, socket);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, cx: &mut AppCx<'_>, socket: SocketId, bytes: u64) {
+        self.report.receive(cx.now, bytes);
+        let place = self.place_of(socket).expect("only open connections are read");
+        let total = &mut self.open[place].1;
+        *total += bytes;
+        if let Some(Pause { at_bytes, span }) = self.pause
+            && *total >= at_bytes
+        {
+            self.pause = None;
+            self.paused_until = cx.now + span;
+            cx.wake_at(self.paused_until);
+        }
+    }
+}
+
+impl App for TcpSink {
+    fn start(&mut self, cx: &mut AppCx<'_>) {
+        let listener = cx.host.tcp_listen(cx.now, self.local, &self.config);
+        cx.own(listener);
+        self.listener = Some(listener);
+        self.report.started = Some(cx.now);
+    }
+
+    fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
+        if Some(ready.socket) == self.listener {
+            self.accept(cx, ready.socket);
+        } else if self.place_of(ready.socket).is_some() {
+            self.read(cx, ready.socket);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut AppCx<'_>) {
+        let open: Vec<SocketId> = self.open.iter().map(|(socket, _)| *socket).collect();
+        for socket in open {
+            self.read(cx, socket);
+        }
+    }
+
+    /// It has nothing to send: what it does not read because of its pause is read now.
+    fn stop(&mut self, cx: &mut AppCx<'_>) {
+        self.pause = None;
+        self.paused_until = cx.now;
+        self.timer(cx);
+    }
+
+    fn prefetch(&self) {
+        prefetch(&self.listener);
+        prefetch(&self.open);
+        prefetch(&self.report.received_bytes);
+        prefetch(&self.report.last_received);
+    }
+
+    fn report(&self) -> AppReport {
+        self.report.clone()
+    }
+}

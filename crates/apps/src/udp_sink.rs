@@ -1,0 +1,84 @@
+//! The far end of UDP senders: one that only counts, and one that sends everything back.
+
+use crate::{App, AppCx, AppReport};
+use core::net::SocketAddr;
+use datapath::node::SocketReady;
+
+/// Reads and counts datagrams.
+#[derive(Debug)]
+pub struct UdpSink {
+    local: SocketAddr,
+    report: AppReport,
+}
+
+/// Sends each datagram back to where it came from (RFC 862).
+#[derive(Debug)]
+pub struct UdpEcho {
+    local: SocketAddr,
+    tos: u8,
+    report: AppReport,
+}
+
+impl UdpSink {
+    /// A sink at `local`.
+    pub fn new(local: SocketAddr) -> Self {
+        Self { local, report: AppReport::default() }
+    }
+}
+
+impl UdpEcho {
+    /// An echo server at `local`.
+    pub fn new(local: SocketAddr) -> Self {
+        Self { local, tos: 0, report: AppReport::default() }
+    }
+
+    /// Sets the DSCP and ECN byte of the answers.
+    pub fn tos(mut self, tos: u8) -> Self {
+        self.tos = tos;
+        self
+    }
+}
+
+impl App for UdpSink {
+    fn start(&mut self, cx: &mut AppCx<'_>) {
+        let socket = cx.host.udp_bind(cx.now, self.local).expect("the local address is free");
+        cx.own(socket);
+        self.report.started = Some(cx.now);
+    }
+
+    fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
+        while let Ok(Some(datagram)) = cx.host.datagram_read(ready.socket) {
+            self.report.received += 1;
+            self.report.receive(cx.now, u64::from(datagram.body.len));
+        }
+    }
+
+    fn report(&self) -> AppReport {
+        self.report.clone()
+    }
+}
+
+impl App for UdpEcho {
+    fn start(&mut self, cx: &mut AppCx<'_>) {
+        let socket = cx.host.udp_bind(cx.now, self.local).expect("the local address is free");
+        cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
+        cx.own(socket);
+        self.report.started = Some(cx.now);
+    }
+
+    fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
+        while let Ok(Some(datagram)) = cx.host.datagram_read(ready.socket) {
+            self.report.received += 1;
+            self.report.receive(cx.now, u64::from(datagram.body.len));
+            if cx.host.udp_send(cx.now, ready.socket, datagram.from, datagram.body.clone()).is_ok()
+            {
+                self.report.sent += 1;
+                self.report.sent_bytes += u64::from(datagram.body.len);
+            }
+        }
+    }
+
+    fn report(&self) -> AppReport {
+        self.report.clone()
+    }
+}

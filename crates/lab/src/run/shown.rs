@@ -1,0 +1,153 @@
+//! What is written besides for `ackwright view`: the network of a run, the use of all of its links, what
+//! passed its senders, why its flows were not faster.
+
+mod rings;
+mod tins;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value as Json, json};
+
+use super::apps;
+use super::build::Built;
+use crate::plan::{Direction, FlowPlan, LinkPlan, Plan, Role, names};
+use crate::results::Series;
+use crate::trace::Wanted;
+use rings::Rings;
+use tins::Tins;
+
+/// Directions of links whose use is sampled at most.
+const LINKS_MAX: usize = 1_024;
+/// Hosts that packets are captured at, at most.
+const CAPTURES_MAX: usize = 8;
+/// Flows that are explained at most.
+const EXPLAINED_MAX: usize = 64;
+
+/// The name of a file for the viewer.
+pub fn file(run: &str, name: &str) -> String {
+    format!("view/{run}/{name}")
+}
+
+/// The plan with all that the viewer shows among what is measured, behind what its file says. What is run stays the
+/// same.
+pub fn widened(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    let both = (0..plan.links.len()).flat_map(|link| [(link, 0), (link, 1)]);
+    let mut known: BTreeSet<_> = plan.measure.utilisation.iter().copied().collect();
+    let more: Vec<_> = both.filter(|port| known.insert(*port)).take(LINKS_MAX).collect();
+    plan.measure.utilisation.extend(more);
+    let mut known: BTreeSet<_> = plan.measure.pcap.iter().copied().collect();
+    let senders: Vec<usize> =
+        plan.flows.iter().filter(|flow| flow.app.is_tcp()).map(sender).collect();
+    let ports = senders.iter().flat_map(|node| ports_of(&plan.links, *node));
+    let more: Vec<_> = ports.filter(|port| known.insert(*port)).take(CAPTURES_MAX).collect();
+    plan.measure.pcap.extend(more);
+    plan
+}
+
+/// Who sends most of a flow.
+fn sender(flow: &FlowPlan) -> usize {
+    if flow.app.is_stream() { flow.from } else { flow.to }
+}
+
+fn ports_of(links: &[LinkPlan], node: usize) -> impl Iterator<Item = (usize, usize)> {
+    let ends = links.iter().enumerate().flat_map(|(link, it)| [(link, 0, it), (link, 1, it)]);
+    ends.filter(move |(_, end, it)| it.ends[*end] == node).map(|(link, end, _)| (link, end))
+}
+
+/// What is asked for, and the flows that the viewer explains.
+pub fn wanted(wanted: &Wanted, plan: &Plan) -> Wanted {
+    let mut wanted = wanted.clone();
+    let tcp = plan.flows.iter().filter(|flow| flow.app.is_tcp());
+    wanted.explain.extend(tcp.take(EXPLAINED_MAX).map(|flow| flow.name.clone()));
+    wanted
+}
+
+/// Whether the user has asked to have this flow explained.
+pub fn is_asked(wanted: &Wanted, flow: &str) -> bool {
+    wanted.explain.iter().any(|pattern| names::matches(pattern, flow))
+}
+
+/// The network of a plan, as it is drawn. `seen` says what is recorded of it, `viewed`
+/// whether that is all that there is to see.
+pub fn world(plan: &Plan, seen: &Plan, viewed: bool) -> Json {
+    let node = |index: usize| plan.nodes[index].name.as_str();
+    let ports = |list: &[(usize, usize)]| -> Vec<String> {
+        list.iter().map(|&(link, end)| plan.port_name(link, end)).collect()
+    };
+    let nodes = plan.nodes.iter().map(|it| {
+        let role = if it.role == Role::Router { "router" } else { "host" };
+        json!({"name": it.name, "role": role})
+    });
+    let links = plan.links.iter().enumerate().map(|(index, it)| {
+        let of = |read: &dyn Fn(&Direction) -> Json| it.directions.each_ref().map(read);
+        json!({
+            "name": it.name,
+            "ends": it.ends.map(node),
+            "ports": [plan.port_name(index, 0), plan.port_name(index, 1)],
+            "rate": of(&|way| json!(way.rate.map(|rate| rate.bits_per_sec()))),
+            "delay_ns": of(&|way| json!(way.delay.as_nanos())),
+            "loss_ppm": of(&|way| json!(way.loss)),
+            "mtu": it.mtu,
+            "qdisc": it.ports.each_ref().map(|port| port.qdiscs.clone()),
+            "events": it.events.iter().map(|(at, up)| json!([at.as_nanos() as f64 / 1e9, up])).collect::<Vec<_>>(),
+        })
+    });
+    let flows = plan.flows.iter().enumerate().map(|(index, it)| {
+        json!({
+            "name": it.name, "group": it.group, "app": it.app.word(),
+            "from": node(it.from), "to": node(it.to),
+            "tcp": it.app.is_tcp(), "port": apps::server_port(index as u16),
+        })
+    });
+    json!({
+        "schema": 1,
+        "duration": plan.duration.as_nanos() as f64 / 1e9,
+        "warmup": plan.warmup.as_nanos() as f64 / 1e9,
+        "sample": plan.measure.sample.as_nanos() as f64 / 1e9,
+        "nodes": nodes.collect::<Vec<_>>(),
+        "links": links.collect::<Vec<_>>(),
+        "flows": flows.collect::<Vec<_>>(),
+        "workloads": plan.workloads.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(),
+        "queues": ports(&plan.measure.queues),
+        "captures": ports(&seen.measure.pcap),
+        "utilisation": ports(&seen.measure.utilisation),
+        "viewed": viewed,
+    })
+}
+
+/// What is seen of a run while it lasts.
+pub struct Shown {
+    tins: Tins,
+    rings: Rings,
+}
+
+impl Shown {
+    /// Begins to look.
+    pub fn new(plan: &Plan, built: &mut Built) -> Self {
+        let tins = Tins::new(plan, built);
+        Self { tins, rings: Rings::new(built) }
+    }
+
+    /// A sample is due.
+    pub fn take(&mut self, built: &Built) {
+        self.tins.take(built);
+    }
+
+    /// Something changes, if it is time.
+    pub fn before(&mut self, plan: &Plan, built: &Built) {
+        self.rings.before(plan, built);
+    }
+
+    /// It has changed.
+    pub fn after(&mut self, plan: &Plan, built: &Built) {
+        self.rings.after(plan, built);
+    }
+
+    /// Series, and what is no series, by the names of files.
+    pub fn finish(self, plan: &Plan, built: &Built) -> (Vec<Series>, Option<Json>) {
+        let mut series = self.tins.into_series();
+        series.extend(tins::filtered(plan, built));
+        (series, self.rings.finish(plan, built))
+    }
+}

@@ -1,0 +1,263 @@
+//! What is looked at: a directory of results, a capture, or a running `shape`.
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lab::results::Series;
+use serde_json::Value as Json;
+
+use crate::capture::Capture;
+
+/// What is looked at.
+#[derive(Debug)]
+pub struct Source {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    series: Mutex<Kept<Series>>,
+    captures: Mutex<Kept<Capture>>,
+}
+
+/// What is looked at.
+#[derive(Debug)]
+pub enum Kind {
+    /// What `ackwright run --out` has written: its summary.
+    Results(Json),
+    /// A capture.
+    Capture,
+    /// The control socket of a running `shape`.
+    Live,
+}
+
+/// Why something cannot be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not there, or never was.
+    Missing(String),
+    /// It is there, but not what it should be.
+    Broken(String),
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Missing(text) | Self::Broken(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// The last few that were asked for.
+#[derive(Debug)]
+struct Kept<T> {
+    /// When it was last used, how many bytes it takes, and it itself.
+    known: HashMap<PathBuf, (u64, usize, Arc<T>)>,
+    clock: u64,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self { known: HashMap::new(), clock: 0 }
+    }
+}
+
+impl<T> Kept<T> {
+    /// The one of this path, read if it is not known. Those that were not used for longest go when all together take
+    /// more than [`KEPT_BYTES`].
+    fn get(
+        &mut self,
+        path: &Path,
+        weigh: impl FnOnce(&T) -> usize,
+        read: impl FnOnce() -> Result<T, Fault>,
+    ) -> Result<Arc<T>, Fault> {
+        self.clock += 1;
+        let now = self.clock;
+        if let Some((used, _, one)) = self.known.get_mut(path) {
+            *used = now;
+            return Ok(Arc::clone(one));
+        }
+        let one = Arc::new(read()?);
+        self.known.insert(path.into(), (now, weigh(&one), Arc::clone(&one)));
+        while self.known.values().map(|(_, bytes, _)| bytes).sum::<usize>() > KEPT_BYTES {
+            let others = self.known.iter().filter(|(_, (used, ..))| *used != now);
+            let oldest = others.min_by_key(|(_, (used, ..))| *used).map(|(path, _)| path.clone());
+            let Some(oldest) = oldest else { break };
+            self.known.remove(&oldest);
+        }
+        Ok(one)
+    }
+}
+
+/// What series may take, and what captures may.
+const KEPT_BYTES: usize = 768 << 20;
+
+impl Source {
+    /// Looks what is there.
+    ///
+    /// # Errors
+    /// Nothing is, or nothing that we know.
+    pub fn open(path: &Path) -> Result<Self, Fault> {
+        let missing = |why: &str| Fault::Missing(format!("{}: {why}", path.display()));
+        let known = fs::metadata(path).map_err(|error| missing(&error.to_string()))?;
+        let (path, kind) = if known.is_dir() {
+            (path.to_owned(), Kind::Results(summary(path)?))
+        } else if is_socket(&known) {
+            (path.to_owned(), Kind::Live)
+        } else if path.file_name().is_some_and(|name| name == SUMMARY) {
+            let root = path.parent().unwrap_or(Path::new("")).to_owned();
+            let root = if root.as_os_str().is_empty() { PathBuf::from(".") } else { root };
+            let summary = summary(&root)?;
+            (root, Kind::Results(summary))
+        } else {
+            (path.to_owned(), Kind::Capture)
+        };
+        let source = Self { path, kind, series: Mutex::default(), captures: Mutex::default() };
+        if matches!(source.kind, Kind::Capture) {
+            // Whether it is one is told before a browser opens.
+            source.capture("")?;
+        }
+        Ok(source)
+    }
+
+    /// The runs of its results: each with its point's labels.
+    pub fn runs(&self) -> Vec<(&Json, &Json)> {
+        let Kind::Results(summary) = &self.kind else { return Vec::new() };
+        let points = summary["points"].as_array().into_iter().flatten();
+        points
+            .flat_map(|point| {
+                let runs = point["runs"].as_array().into_iter().flatten();
+                runs.map(move |run| (run, &point["labels"]))
+            })
+            .collect()
+    }
+
+    /// The run of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn run(&self, name: &str) -> Result<&Json, Fault> {
+        let known = self.runs().into_iter().map(|(run, _)| run).find(|run| run["name"] == name);
+        known.ok_or_else(|| Fault::Missing(format!("no run is called \"{name}\"")))
+    }
+
+    /// The record of a run: its series, what tc showed.
+    ///
+    /// # Errors
+    /// It is not there or no record.
+    pub fn record(&self, run: &str) -> Result<Json, Fault> {
+        self.run(run)?;
+        self.json(&format!("runs/{run}.json"))
+    }
+
+    /// A file of JSON below the directory.
+    ///
+    /// # Errors
+    /// It is not there or no JSON.
+    pub fn json(&self, file: &str) -> Result<Json, Fault> {
+        let path = self.path.join(file);
+        let text = fs::read_to_string(&path)
+            .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
+        serde_json::from_str(&text)
+            .map_err(|error| Fault::Broken(format!("{}: {error}", path.display())))
+    }
+
+    /// The names of a directory's files that begin and end so, without both, in order.
+    pub fn names(&self, directory: &str, begin: &str, end: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path.join(directory)).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let stems =
+            names.filter_map(|name| Some(name.strip_prefix(begin)?.strip_suffix(end)?.to_owned()));
+        stems.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// A series of a run.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn series(&self, run: &str, name: &str) -> Result<Arc<Series>, Fault> {
+        self.run(run)?;
+        let usual = format!("series/{run}/{}.parquet", plain(name)?);
+        // What only `run --view` records lies elsewhere.
+        let there = self.path.join(&usual).is_file();
+        self.table(&if there { usual } else { format!("view/{run}/{name}.parquet") }, name)
+    }
+
+    /// A table of numbers over time.
+    ///
+    /// # Errors
+    /// It is not there or no such table.
+    pub fn table(&self, file: &str, name: &str) -> Result<Arc<Series>, Fault> {
+        let path = self.path.join(file);
+        let mut kept = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(&path, weight, || {
+            let open = File::open(&path)
+                .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
+            lab::store::read_series_file(open, name)
+                .ok_or_else(|| Fault::Broken(format!("{}: no series of ours", path.display())))
+        })
+    }
+
+    /// A capture of a run by its port; of a source that is a capture, that.
+    ///
+    /// # Errors
+    /// It is not there or no capture.
+    pub fn capture_of(&self, run: &str, port: &str) -> Result<Arc<Capture>, Fault> {
+        if matches!(self.kind, Kind::Capture) {
+            return self.capture("");
+        }
+        self.run(run)?;
+        self.capture(&format!("pcap/{run}-{}.pcapng", plain(port)?))
+    }
+
+    fn capture(&self, file: &str) -> Result<Arc<Capture>, Fault> {
+        let path = if file.is_empty() { self.path.clone() } else { self.path.join(file) };
+        let mut kept = self.captures.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(&path, Capture::bytes, || Capture::read(&path))
+    }
+}
+
+/// Bytes of memory of a series.
+fn weight(series: &Series) -> usize {
+    series.time_ns.len() * (8 + series.columns.len() * size_of::<Option<i64>>())
+}
+
+/// A name that leads nowhere else.
+///
+/// # Errors
+/// It does.
+pub fn plain(name: &str) -> Result<&str, Fault> {
+    let leads = name.contains(['/', '\\', '\0']) || name == ".." || name == "." || name.is_empty();
+    if leads { Err(Fault::Missing(format!("\"{name}\" is no name"))) } else { Ok(name) }
+}
+
+const SUMMARY: &str = "summary.json";
+
+fn summary(root: &Path) -> Result<Json, Fault> {
+    let path = root.join(SUMMARY);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        let hint = "a directory of results is what `ackwright run FILE --out DIR` writes";
+        Fault::Missing(format!("{}: {error}; {hint}", path.display()))
+    })?;
+    let broken = |what: &str| Fault::Broken(format!("{}: {what}", path.display()));
+    let summary: Json = serde_json::from_str(&text).map_err(|error| broken(&error.to_string()))?;
+    match summary["schema"].as_u64() {
+        Some(1) if summary["points"].is_array() => Ok(summary),
+        Some(other) if other != 1 => Err(broken(&format!("schema {other} is not known, only 1"))),
+        _ => Err(broken("no summary of `ackwright run`")),
+    }
+}
+
+#[cfg(unix)]
+fn is_socket(known: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    known.file_type().is_socket()
+}
+
+#[cfg(not(unix))]
+fn is_socket(_known: &fs::Metadata) -> bool {
+    false
+}
