@@ -120,7 +120,7 @@ impl Driver {
     fn set_joining(&mut self) {
         for port in PORTS {
             let device = &mut self.ends[usize::from(port.0)].device;
-            let longest = match shaped_rate(&self.bridge.port(port).qdisc().qdisc()) {
+            let longest = match shaped_rate(self.bridge.port(port).qdisc().qdisc()) {
                 Shaped::Unlimited => u32::MAX - 1,
                 Shaped::To(rate) => (rate.bytes_per_sec() / 1_000).min(1 << 30) as u32,
                 Shaped::Unknown => 0,

@@ -37,7 +37,7 @@ What comes in by A leaves by B through the queue of --ab, and the other way thro
 the wire, without addresses of its own. `tc` knows the queue of --ab as that of dev B. SIGTERM and Ctrl-C
 end it: nothing more is taken in, and queues drain for --drain.")]
 pub struct Args {
-    /// The two devices: interfaces, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
+    /// The two devices: interfaces, `ring:NAME` by a receive ring, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
     /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made, or `file:INPUT,OUTPUT` for captures
     #[arg(long, num_args = 2, value_names = ["A", "B"], required_unless_present = "dev")]
     between: Vec<String>,
