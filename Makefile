@@ -78,6 +78,7 @@ conformance-so:
 # their own (root, or unprivileged user namespaces): docs/live.md.
 live-test: all
 	scripts/live_test.py $(BIN)
+	scripts/live_run_test.py $(BIN)
 	scripts/endpoint_test.py $(BIN)
 
 # The page of `ackwright view`, from web/ into the crate that holds it (Node 20 or later).

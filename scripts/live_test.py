@@ -120,7 +120,8 @@ class Shape:
         self.binary = world.binary
         self.ctl_path = os.path.join(world.folder, f"ctl{world.number}")
         self.capture = os.path.join(world.folder, f"sent{world.number}.pcapng")
-        command = [world.binary, "shape", "--between", *between, "--json", "--ctl", self.ctl_path, *arguments]
+        where = ["--between", *between] if between else []
+        command = [world.binary, "shape", *where, "--json", "--ctl", self.ctl_path, *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         self.said = line
@@ -431,6 +432,37 @@ def test_af_xdp_loses_its_interface(world):
     assert "b: the interface has gone away" in account["error"], account
 
 
+def here(kind):
+    return socket.socket(socket.AF_INET, kind)
+
+
+def test_the_own_traffic_of_this_machine(world):
+    """--dev: what this machine sends and gets by an interface is shaped; nothing is left, not even by kill -9."""
+    needs_bpf()
+    ip("address add 10.9.0.3/24 dev a")
+    ways = {"down": ((world.left.socket, here), "10.9.0.3"), "up": ((here, world.left.socket), LEFT)}
+    shape = world.shape("--dev", "a", "--egress", "cake bandwidth 8mbit", "--ingress", "cake bandwidth 16mbit",
+                        between=None)
+    refused(world, ["--dev", "a"], "another ackwright has this interface")
+    for port, (way, mbit) in enumerate((("up", 8), ("down", 16))):
+        source, target = ways[way]
+        took = transfer(world, 1 << 20, port=5001 + port, source=source, target=target)
+        assert 8.39 / mbit < took < 2 * 8.39 / mbit, f"{way}: {took} s for 8.39 Mbit at {mbit} Mbit/s"
+    replies = subprocess.run(["ping", "-c", "3", "-i", "0.2", "-s", "4000", LEFT], capture_output=True, text=True).stdout
+    assert "3 received" in replies and "DUP" not in replies, replies
+    assert "8Mbit" in shape.ctl("tc", "qdisc", "show", "dev", "a").stdout
+    account = shape.stop()
+    down, up = account["directions"]
+    assert down["from"] == "a" and up["to"] == "a" and up["sent_packets"] > 740, account
+    assert subprocess.run(["ip", "link", "show", "dev", "ackdev0"], capture_output=True).returncode != 0, "it is left"
+    assert transfer(world, 1 << 20, port=5003, source=ways["up"][0], target=LEFT) < 0.5, "still shaped"
+    shape = world.shape("--dev", "a", "--egress", "cake bandwidth 8mbit", between=None)
+    shape.process.kill()
+    shape.process.wait()
+    assert transfer(world, 1 << 20, port=5004, source=ways["up"][0], target=LEFT) < 0.5, "kill -9 leaves something"
+    ip("address del 10.9.0.3/24 dev a")
+
+
 def test_an_interface_goes_down_and_up(world):
     shape = world.shape("--ab", "cake bandwidth 50mbit")
     transfer(world, 1 << 18)
@@ -501,6 +533,8 @@ def test_mistakes_are_told(world):
     refused(world, pair + ["--drain", "soon"], "--drain")
     refused(world, ["--between", "a", "file:/nowhere"], "two files are needed")
     refused(world, ["--between", "xdp:a,fast", "b"], "xdp:a: \"fast\" is not known", "native or generic")
+    refused(world, ["--dev", "a", "--between", "a", "b"], "cannot be used with")
+    refused(world, ["--dev", "nowhere"], "nowhere: there is no such interface")
     ip("link set dev b mtu 1400")
     refused(world, pair, "b of 1400", "ip link set a mtu 1400")
     ip("link set dev b mtu 1500")

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what some tests need beyond Rust and Python: flent and perfetto into .venv, and ip(8), ping, iperf3 and chromium
-# where we are root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
+# Installs what some tests need beyond Rust and Python: flent and perfetto into .venv, and ip(8), ping, iperf3 and
+# chromium where we are root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 if [ ! -x .venv/bin/flent ]; then
@@ -20,6 +20,6 @@ install() {
 }
 install ip iproute2
 install iperf3 iperf3
-install chromium chromium
 install ping iputils-ping
+install chromium chromium
 exit 0

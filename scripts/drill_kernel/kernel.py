@@ -2,6 +2,7 @@
 import ctypes
 import errno
 import fcntl
+import mmap
 import os
 import select
 import socket
@@ -74,6 +75,8 @@ class Kernel:
         self.sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0x0300)
         self.sniffer.bind(("tun0", 3))
         self.sniffer.setblocking(False)
+        self.debt = 0
+        LIBC.prctl(29, 1, 0, 0, 0)            # PR_SET_TIMERSLACK: sleeps end in time
         self._align()
         self.start = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
@@ -135,6 +138,7 @@ class Kernel:
     def line(self, text, at=None):
         at = self.now() if at is None else at
         self.lines.append("%d.%06d %s" % (at // 10**9, at % 10**9 // 1000, text))
+        self.debt += 1
 
     def drain(self):
         """Writes down what has left."""
@@ -181,7 +185,14 @@ class Kernel:
             self.drain()
         return len(self.sent) > before
 
+    def pass_time(self):
+        """Every line of the script takes a microsecond, as it does in `ackwright drill`."""
+        debt, self.debt = self.debt, 0
+        if debt:
+            time.sleep(debt / 1e6)
+
     def inject(self, segment):
+        self.pass_time()
         data = wire.to_bytes(segment, self.numbers, self.ports, self.v6)
         self.line(wire.text(segment, "<"))
         kind = (4 if self.v6 else 1) if self.mss else 0
@@ -189,6 +200,7 @@ class Kernel:
         self.drain()
 
     def inject_icmp(self, text, kind, code, info, seq, length):
+        self.pass_time()
         data = wire.icmp(kind, code, info, seq, self.numbers, self.ports, self.v6)
         self.line("< icmp %s [%d:%d(%d)]" % (text, seq, seq + length, length))
         os.writev(self.tun, [bytes(10), data])
@@ -197,6 +209,7 @@ class Kernel:
     # System calls. Each is written down with its outcome.
 
     def call(self, text, action):
+        self.pass_time()
         at = self.now()
         try:
             result = action()
@@ -256,8 +269,9 @@ class Kernel:
     def send(self, fd, count, flags=()):
         value = sum(getattr(socket, name, 0x4000000 if name == "MSG_ZEROCOPY" else 0) for name in flags)
         if flags:
+            memory = mmap.mmap(-1, count)      # What is pinned for zero-copy begins with a page.
             return self.call("send(%d, ..., %d, %s)" % (fd, count, "|".join(flags)),
-                             lambda: self.sockets[fd].send(bytes(count), value | socket.MSG_NOSIGNAL))
+                             lambda: self.sockets[fd].send(memory, value | socket.MSG_NOSIGNAL))
         return self.call("write(%d, ..., %d)" % (fd, count), lambda: self.sockets[fd].send(bytes(count), socket.MSG_NOSIGNAL))
 
     def recv(self, fd, count, flags=()):

@@ -123,6 +123,12 @@ pub struct Profile {
     pub socket_hash: bool,
     /// It is also drawn anew when the peer repeats the same data again (since 4.18, until 6.9).
     pub rehash_on_duplicates: bool,
+    /// And when the peer repeats data over IPv6 with another flow label than before, as one does whose
+    /// path has failed (since 6.9; seen on 6.18 and 7.3).
+    pub rehash_on_new_label: bool,
+    /// With IPv6's multipath policy 0 the hash chooses among the next hops of what a socket sends (7.x;
+    /// until 6.18 addresses did, and another hash was no other next hop).
+    pub socket_hash_chooses_hop: bool,
     /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,
     /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
@@ -168,6 +174,8 @@ impl Profile {
             ack_cwr_at_once: true,
             socket_hash: true,
             rehash_on_duplicates: false,
+            rehash_on_new_label: true,
+            socket_hash_chooses_hop: true,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
             skb_overhead: 896,
@@ -183,6 +191,7 @@ impl Profile {
             fin_exempt_from_cwnd: true,
             challenges_requests: false,
             compresses_longer: false,
+            socket_hash_chooses_hop: false,
             ..Self::linux_7()
         }
     }
@@ -201,6 +210,7 @@ impl Profile {
             window_from_space: WindowFromSpace::AdvWinScale,
             initial_window_64k: true,
             rehash_on_duplicates: true,
+            rehash_on_new_label: false,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }

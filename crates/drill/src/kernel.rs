@@ -13,7 +13,7 @@ use datapath::qdisc::Sched;
 use datapath::qdisc::fifo::PfifoFast;
 use datapath::rng::Rng;
 use datapath::socket::{Call, Errno, Fd, Return, Sockets, Syscall};
-use datapath::tcp::config::SysctlError;
+use datapath::tcp::config::{Sysctl, SysctlError};
 use datapath::trace::Event;
 use datapath::units::Instant;
 use iproute::ip::{Ip, IpError};
@@ -198,7 +198,8 @@ impl Kernel {
     pub fn set(&mut self, name: &str, value: &str) -> Setting {
         let name = setting_name(name);
         let value = value.trim();
-        let outcome = if name.starts_with("net.ipv4.") || name.starts_with("net.ipv6.ip6frag_") {
+        let of_tcp = name.starts_with("net.ipv4.") || Sysctl::short_of_elsewhere(&name).is_some();
+        let outcome = if of_tcp || name.starts_with("net.ipv6.ip6frag_") {
             match self.host.set_tcp_sysctl(&name, value) {
                 Ok(()) => Setting::Done,
                 Err(SysctlError::Value(why)) => Setting::Invalid(why),
@@ -232,7 +233,8 @@ impl Kernel {
             return Some(default.to_owned());
         }
         let mut config = self.host.tcp_defaults();
-        match name.strip_prefix("net.ipv4.")? {
+        let short = Sysctl::short_of_elsewhere(&name).or_else(|| name.strip_prefix("net.ipv4."));
+        match short? {
             "tcp_congestion_control" => Some(config.congestion_control.name().to_owned()),
             "tcp_rmem" => Some(triple(config.sysctl.tcp_rmem)),
             "tcp_wmem" => Some(triple(config.sysctl.tcp_wmem)),

@@ -137,7 +137,8 @@ fn every_recorded_transfer_comes_to_the_same_figures() {
     assert!(differing.is_empty(), "{differing:?}");
 }
 
-/// The recordings in `tests/data/tcp`. Those of BBR are of Linux 7.3 (`scripts/tcp_kernel`).
+/// The recordings in `tests/data/tcp`. Those named after a congestion control are of
+/// Linux 7.3 (`scripts/tcp_kernel`).
 const SHIPPED: &[&str] = &[
     "bbr_app_limited",
     "bbr_beside_cubic",
@@ -151,10 +152,33 @@ const SHIPPED: &[&str] = &[
     "bbr_startup_drain",
     "bbr_stretch_acks",
     "bbr_tail_loss",
+    "bic_app",
+    "bic_idle",
     "burst_without_rack",
+    "cdg_loss",
+    "highspeed_app",
+    "highspeed_idle",
+    "htcp_app",
+    "htcp_idle",
+    "illinois_app",
+    "illinois_idle",
+    "nv_alone",
+    "nv_app",
+    "nv_idle",
     "overtaken_acks",
+    "scalable_app",
+    "scalable_idle",
     "time_wait_ecn",
     "timer_keeps_its_place",
+    "vegas_alone",
+    "vegas_app",
+    "vegas_idle",
+    "veno_app",
+    "veno_idle",
+    "westwood_app",
+    "westwood_idle",
+    "yeah_app",
+    "yeah_idle",
 ];
 
 /// Recordings of our own, each of one thing that a real kernel does and that was wrong here.

@@ -84,6 +84,7 @@ fn all(directory: &Path) -> Wanted {
         qlog: Some(directory.join("qlog")),
         explain: vec!["*".into()],
         packets: true,
+        view: false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Devices by their names, and what can be wrong with them.
 
 use crate::device::{CaptureFile, Device, PacketSocket, Pools, Tun, XdpDevice, XdpOptions};
-use crate::sys::{self, Facts, XDP_LONGEST_MTU, XdpCopy, XdpMode};
+use crate::sys::{self, Facts, Frames, XDP_LONGEST_MTU, XdpCopy, XdpMode};
 use std::fmt;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -72,7 +72,7 @@ pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
         return open_xdp(words);
     }
     let (facts, lock) = claim(name)?;
-    let socket = PacketSocket::open(name, facts, pools);
+    let socket = PacketSocket::open(name, facts, Frames::All, pools);
     let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
     Ok(Opened { device: Device::Packet(socket), lock: Some(lock) })
 }
@@ -138,7 +138,7 @@ pub fn largest_mtu(names: &[String]) -> u32 {
 }
 
 /// Makes sure that an interface can be had, and keeps other instances from it.
-fn claim(name: &str) -> Result<(Facts, UnixListener), Fault> {
+pub(crate) fn claim(name: &str) -> Result<(Facts, UnixListener), Fault> {
     let facts = sys::facts(name).map_err(|error| match error.raw_os_error() {
         Some(libc::ENODEV) => {
             Fault::Usage(format!("{name}: there is no such interface in this network namespace"))
@@ -175,7 +175,7 @@ pub fn is_gone(device: &Device) -> bool {
     sys::facts(device.name()).is_err()
 }
 
-fn refused(name: &str, what: &str, error: &io::Error) -> Fault {
+pub(crate) fn refused(name: &str, what: &str, error: &io::Error) -> Fault {
     let hint = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "; this takes root, or CAP_NET_RAW (interfaces) and CAP_NET_ADMIN (tun, tap)"

@@ -4,7 +4,7 @@
 use apps::{TcpSend, TcpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
-use datapath::packet::Packet;
+use datapath::packet::{Network, Packet};
 use datapath::profile::Profile;
 use datapath::tcp::config::TcpConfig;
 use datapath::tcp::mib::Mib;
@@ -22,12 +22,19 @@ struct Tap {
     sent: Vec<u32>,
     answered: Vec<u32>,
     delivered: Vec<u32>,
+    /// The flow labels that the first end sent, likewise.
+    labels: Vec<u32>,
 }
 
 impl Observer for Tap {
     fn sent(&mut self, _: Instant, link: LinkId, packet: &Packet) {
         if link == self.there {
             note(&mut self.sent, packet);
+            if let Network::Ipv6(ip) = packet.network
+                && self.labels.last() != Some(&ip.flow_label.get())
+            {
+                self.labels.push(ip.flow_label.get());
+            }
         } else if link == self.back {
             note(&mut self.answered, packet);
         }
@@ -46,8 +53,20 @@ fn note(list: &mut Vec<u32>, packet: &Packet) {
     }
 }
 
-/// Sends 500 kB over a link with these rules: the hashes seen, and the counters of both ends.
+/// Addresses of both ends.
+const V4: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
+const V6: [&str; 2] = ["fd00::1", "fd00::2"];
+
 fn run(profile: Profile, veth: bool, rules: &[&str]) -> (Tap, [Mib; 2]) {
+    transfer(TcpConfig { profile, ..TcpConfig::default() }, veth, V4, rules)
+}
+
+fn run_with(tcp: TcpConfig, ends: [&str; 2], rules: &[&str]) -> (Tap, [Mib; 2]) {
+    transfer(tcp, true, ends, rules)
+}
+
+/// Sends 500 kB over a link with these rules: the hashes seen, and the counters of both ends.
+fn transfer(tcp: TcpConfig, veth: bool, ends: [&str; 2], rules: &[&str]) -> (Tap, [Mib; 2]) {
     let mut net = Topology::new();
     let (a, b) = (net.host("A"), net.host("B"));
     let way =
@@ -58,11 +77,12 @@ fn run(profile: Profile, veth: bool, rules: &[&str]) -> (Tap, [Mib; 2]) {
     };
     let there = LinkConfig { rules: rules('f'), ..way.clone() };
     let back = LinkConfig { rules: rules('r'), direction: sim::rules::Direction::Reverse, ..way };
-    net.wire_with(a, b, there, back);
+    let wire = net.wire_with(a, b, there, back);
+    let [left, right] = ends.map(|end| (end.parse().expect("an address"), 30));
+    net.addresses(wire, left, right);
     let from = SocketAddr::new(net.address(a).expect("wired"), 0);
     let to = SocketAddr::new(net.address(b).expect("wired"), 5001);
     let mut world = net.build(1).expect("possible");
-    let tcp = TcpConfig { profile, ..TcpConfig::default() };
     world.add_app(b, Box::new(TcpSink::new(to, tcp.clone())), Instant::ZERO, None);
     let sender = TcpSend::bulk(from, to, tcp).limit(500_000);
     world.add_app(a, Box::new(sender), Instant::ZERO, None);
@@ -72,6 +92,7 @@ fn run(profile: Profile, veth: bool, rules: &[&str]) -> (Tap, [Mib; 2]) {
         sent: Vec::new(),
         answered: Vec::new(),
         delivered: Vec::new(),
+        labels: Vec::new(),
     }));
     world.observe(Box::new(Rc::clone(&tap)));
     world.run_until(Instant::ZERO + Duration::from_secs(30));
@@ -122,4 +143,44 @@ fn a_receiver_that_is_not_heard_draws_another_until_6_9() {
 fn sockets_of_2007_have_none() {
     let (tap, [sender, _]) = run(Profile::linux_2_6_22(), true, &[CUT]);
     assert_eq!((tap.sent, sender.timeout_rehash), (vec![0], 0));
+}
+
+/// Data is sent again with another label, over IPv6: then the receiver draws another as well (seen on 6.18
+/// and 7.3). Over IPv4, and where `net.core.txrehash` is off, nobody does.
+#[test]
+fn a_receiver_that_is_not_heard_follows_the_label() {
+    let off = |on: u32| {
+        let mut config = TcpConfig::default();
+        config.sysctl.txrehash = on;
+        config
+    };
+    let (tap, [sender, receiver]) = run_with(off(1), V6, &[DEAF]);
+    assert!(receiver.duplicate_data_rehash > 0 && sender.timeout_rehash > 0);
+    assert_eq!(tap.answered.len() as u64, 1 + receiver.duplicate_data_rehash);
+    let (_, [sender, receiver]) = run_with(off(1), V4, &[DEAF]);
+    assert!(sender.timeout_rehash > 0 && receiver.duplicate_data_rehash == 0);
+    let (tap, [sender, receiver]) = run_with(off(0), V6, &[DEAF]);
+    assert!(sender.timeouts > 0);
+    assert_eq!((sender.timeout_rehash, receiver.duplicate_data_rehash), (0, 0));
+    assert_eq!((tap.sent.len(), tap.labels.len()), (1, 1), "and the label stays");
+}
+
+/// The label is the hash, its upper half last (`ip6_make_flowlabel`); without `auto_flowlabels` there is none,
+/// and with `flowlabel_state_ranges` its highest bit is set.
+#[test]
+fn an_ipv6_packet_is_labelled_by_the_hash() {
+    for (auto, ranges) in [(1, 0), (3, 1), (0, 0), (2, 1)] {
+        let mut config = TcpConfig::default();
+        config.sysctl.auto_flowlabels = auto;
+        config.sysctl.flowlabel_state_ranges = ranges;
+        let (tap, _) = run_with(config, V6, &[CUT]);
+        let of = |hash: &u32| match auto & 1 {
+            0 => 0,
+            _ => (hash.rotate_left(16) & 0xf_ffff) | ranges << 19,
+        };
+        let mut expected: Vec<u32> = tap.sent.iter().map(of).collect();
+        expected.dedup();
+        assert_eq!(tap.labels, expected, "{auto} {ranges}");
+        assert!(tap.sent.len() > 2);
+    }
 }

@@ -418,8 +418,8 @@ pub fn run_all(
         store: output.map(Output::store),
         ss_at: what.ss_at,
         wanted: what.wanted,
-        network: true,
         live: what.live,
+        network: true,
         known,
     };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {

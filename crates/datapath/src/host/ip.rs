@@ -1,7 +1,7 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
-use super::Host;
 use super::route_cache::RouteResult;
+use super::{Host, Socket, TcpSocket};
 use crate::fib::dissect::packet_flow;
 use crate::fib::{Decision, HashInput, RouteKey};
 use crate::node::{Port, Rx};
@@ -96,7 +96,10 @@ impl Host {
 
     #[inline(never)]
     fn look_up(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<RouteResult> {
-        let key = key_of(packet, iif)?;
+        let mut key = key_of(packet, iif)?;
+        if iif.is_none() {
+            key.flow_label = self.label_of_socket(packet);
+        }
         self.fib_touched = true;
         let flow = || packet_flow(packet).unwrap_or_else(|| HashInput::from(&key));
         let way = match iif {
@@ -107,6 +110,17 @@ impl Host {
             self.route_cache.learn(&self.fib, ip.dst, way);
         }
         Some(way)
+    }
+
+    /// What stands for a flow label where a socket's packet looks for its way: not the label that it
+    /// will carry, but, since 7.x, the socket's hash, which IPv6's policy 0 hashes.
+    fn label_of_socket(&self, packet: &Packet) -> u32 {
+        let Some(Socket::Tcp(TcpSocket::Connection(socket))) = self.sockets.get(packet.meta.owner)
+        else {
+            return 0;
+        };
+        let chooses = socket.connection.config().profile.socket_hash_chooses_hop;
+        if chooses { packet.meta.hash } else { 0 }
     }
 
     /// What the policers of a port say, one after the other, until one of them decides

@@ -59,6 +59,7 @@ impl Connection {
         self.probes_out = 0;
         self.rcv_tstamp = self.jiffies32(cx.now);
         if event.prior_packets == 0 {
+            self.read_accurate(seg, event, cx);
             self.in_ack_event(event.flags, cx);
             self.ack_without_queue(event, cx);
             return AckVerdict::Fine;
@@ -134,7 +135,11 @@ impl Connection {
         self.clean_rtx_queue(seg, event, cx);
         // DSACKs of this ACK widen the window once a round trip (RFC 8985 section 6.2, step 4).
         self.rack_update_reo_wnd(event.sample.prior_delivered);
-        // Accurate ECN reports counts, which mean something only beside what was delivered.
+        self.read_accurate(seg, event, cx);
+    }
+
+    /// Accurate ECN reports counts, which mean something only beside what was delivered.
+    fn read_accurate(&mut self, seg: &Segment<'_>, event: &mut AckEvent, cx: &mut Cx<'_>) {
         if self.is_accurate() && self.state.is_synchronized() {
             let delivered = self.rate.delivered.wrapping_sub(event.prior_delivered);
             event.flags.delivered_bytes += event.ack.bytes_since(event.prior_snd_una);
@@ -217,10 +222,13 @@ impl Connection {
         }
     }
 
-    fn in_ack_event(&mut self, flags: AckFlags, cx: &Cx<'_>) {
+    fn in_ack_event(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
         let ack = self.ack_view(cx.now);
         let flags = AckEventFlags { slow_path: !flags.plain_advance, ece: flags.ece };
         self.cc.in_ack_event(&mut self.window, &ack, flags);
+        if let Some(marked_256) = self.window.marked_round.take() {
+            self.plb_round(marked_256, cx);
+        }
     }
 
     /// `tcp_count_delivered`.

@@ -40,6 +40,8 @@ pub(super) struct AckState {
     pub rcv_mss: u32,
     /// When a segment last arrived or a read last looked at the clock (`tcp_mstamp`).
     pub clock: Instant,
+    /// What leaves now has a timestamp of that time.
+    pub unclocked: bool,
     /// ACKs held back by compression.
     pub compressed: u32,
     /// Duplicate ACKs sent before compression starts.
@@ -50,8 +52,8 @@ pub(super) struct AckState {
     pub rcv_tsecr: Option<NonZeroU32>,
     /// Next IPv4 identification (`inet_id`).
     pub ip_id: u16,
-    /// IPv6 flow label.
-    pub flow_label: FlowLabel,
+    /// IPv6 flow label of the peer's latest data (`lrcv_flowlabel`).
+    pub peers_label: FlowLabel,
 }
 
 /// `TCP_MAX_QUICKACKS`.
@@ -98,6 +100,7 @@ impl Connection {
             }
         }
         self.ack.lrcvtime = now;
+        self.ack.peers_label = super::txhash::flow_label_of(seg);
         self.ecn_check_ce(seg.ecn, cx);
         if seg.len >= GROW_MIN_LEN {
             self.grow_window(seg, true);
@@ -172,6 +175,7 @@ impl Connection {
         let now = self.jiffies32(cx.now);
         if self.packets_in_flight() == 0 {
             self.cwnd_event(super::cc::CwndEvent::TxStart, cx);
+            self.plb_check(cx);
         }
         self.snd.lsndtime = now;
         if now.wrapping_sub(self.ack.lrcvtime) < self.ack.ato {

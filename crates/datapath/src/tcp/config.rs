@@ -355,6 +355,22 @@ sysctls! {
     ip_nonlocal_bind = 0, BYTE;
     /// SYN retransmissions at constant distance before backing off.
     tcp_syn_linear_timeouts = 4, 0..=127;
+    /// Protective load balancing: DCTCP leaves a path that marks round after round.
+    tcp_plb_enabled = 0, SWITCH;
+    /// Congested round trips after which a flow that falls idle leaves; 0 = it does not.
+    tcp_plb_idle_rehash_rounds = 3, 0..=31;
+    /// Congested round trips after which any flow leaves.
+    tcp_plb_rehash_rounds = 12, 0..=31;
+    /// After a timeout no path is left for this long to twice as long, in s.
+    tcp_plb_suspend_rto_sec = 60, BYTE;
+    /// Share of marked packets from which on a round trip is congested, in 1/256.
+    tcp_plb_cong_thresh = 128, 0..=256;
+    /// `net.core.txrehash`: a socket whose path seems to have failed draws another hash.
+    txrehash = 1, SWITCH;
+    /// `net.ipv6.auto_flowlabels`: sockets label their packets by their hash; 0 and 2 do not unless asked, 1 and 3 do.
+    auto_flowlabels = 1, 0..=3;
+    /// `net.ipv6.flowlabel_state_ranges`: such labels have their highest bit set.
+    flowlabel_state_ranges = 0, BYTE;
 }
 
 /// Why a sysctl could not be set.

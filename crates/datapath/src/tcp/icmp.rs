@@ -223,6 +223,10 @@ impl Connection {
         if self.route_metrics().mtu_locked {
             return;
         }
+        if !self.local.is_ipv4() && (mtu < MTU_MIN_V6 || self.mss_of_mtu(mtu) >= self.snd.mss) {
+            // Not to be believed, or our segments fit as they are: nothing is learned (`tcp_v6_err`).
+            return;
+        }
         let path = match self.local {
             SocketAddr::V4(_) => PathMtu::told(mtu, self.snd.pmtu, self.config.sysctl.min_pmtu),
             SocketAddr::V6(_) => PathMtu { bytes: mtu.max(MTU_MIN_V6), locked: false },
@@ -244,7 +248,9 @@ impl Connection {
             self.opt.advmss = self.opt.advmss.min(largest);
         }
         self.sync_mss();
+        self.ack.unclocked = true;
         self.simple_retransmit(cx);
+        self.ack.unclocked = false;
     }
 
     /// Everything larger than a segment now may be is lost and goes again at once

@@ -237,7 +237,7 @@ impl Connection {
             snd_wnd: self.snd.wnd,
             rcv_wnd: self.rcv.wnd,
             max_pacing_rate: self.config.max_pacing_rate,
-            rehash: self.totals.rto.rehashed.into(),
+            rehash: u32::from(self.totals.rto.rehashed) + u32::from(self.totals.plb_rehash),
             total_rto: self.totals.rto.timeouts,
             total_rto_recoveries: self.totals.rto.series,
             total_rto_time: self.totals.rto.time_ms(now),

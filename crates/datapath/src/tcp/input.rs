@@ -324,7 +324,7 @@ impl Connection {
             self.enter_quickack_mode(super::ack_out::MAX_QUICKACKS);
             self.accurate_spurious_retransmission();
             if self.is_sack() && self.config.sysctl.tcp_dsack != 0 {
-                self.rehash_on_duplicate(seg.seq, cx);
+                self.rehash_on_duplicate(seg, cx);
                 cx.mib.dsack_old_sent += 1;
                 let end = seg.end_seq.min(self.rcv.nxt);
                 self.set_dsack(seg.seq, end);

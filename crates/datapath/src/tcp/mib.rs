@@ -105,6 +105,8 @@ counters! {
     timeout_rehash = "TcpExtTcpTimeoutRehash";
     /// Hashes drawn anew because the peer repeats the same data.
     duplicate_data_rehash = "TcpExtTcpDuplicateDataRehash";
+    /// Hashes drawn anew because the path marks too much.
+    plb_rehash = "TcpExtTCPPLBRehash";
     /// Timeouts that F-RTO proved spurious.
     spurious_rtos = "TcpExtTCPSpuriousRTOs";
     /// Segments queued out of order.

@@ -50,6 +50,7 @@ mod open;
 pub mod options;
 mod output;
 mod passive;
+mod plb;
 mod predict;
 mod probe;
 mod prune;
@@ -240,6 +241,8 @@ struct Totals {
     rcv_ooopack: u32,
     lost: u32,
     rto: rto_totals::RtoTotals,
+    /// Times that another path was tried because of marks (`plb_rehash`).
+    plb_rehash: u16,
 }
 
 /// One TCP connection (`struct tcp_sock`).
@@ -257,6 +260,7 @@ pub struct Connection {
     ecn: EcnState,
     queue: SendQueue,
     window: Window,
+    plb: plb::Plb,
     cc: AnyCongestionControl,
     rec: Recovery,
     rtt: Rtt,
@@ -455,7 +459,7 @@ impl Connection {
             snd_nxt: self.snd.nxt,
             lsndtime: self.snd.lsndtime,
             wstamp_ns: self.snd.wstamp_ns,
-            time_stamp: now.as_millis() as u32,
+            time_stamp: self.ts_now(now),
             rcv_tsval: self.opt.rcv_tsval,
             rcv_tsecr: self.opt.rcv_tsecr,
             packets_in_flight: self.packets_in_flight(),

@@ -109,6 +109,7 @@ impl Connection {
             opt: Negotiated { advmss, ..Negotiated::default() },
             ecn: EcnState::default(),
             queue: SendQueue::default(),
+            plb: super::plb::Plb::default(),
             cc: AnyCongestionControl::new(&config),
             window,
             rec: Recovery {

@@ -71,6 +71,8 @@ impl Connection {
 
     /// The timestamp option for a segment sent now.
     pub(super) fn ts_option(&self, now: Instant) -> Option<Timestamps> {
+        // Nobody looks at the clock for an ICMP error (`tcp_v4_mtu_reduced`).
+        let now = if self.ack.unclocked { self.ack.clock } else { now };
         self.opt
             .timestamps
             .then(|| Timestamps { value: self.ts_now(now), echo: self.opt.ts_recent })

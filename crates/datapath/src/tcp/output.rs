@@ -42,7 +42,8 @@ impl Connection {
         push: Push,
         cx: &mut Cx<'_>,
     ) -> bool {
-        let max_segs = if self.queue.unsent_is_empty() { 1 } else { self.tso_segs() };
+        let max_segs = if self.queue.unsent_is_empty() { 1 } else { self.tso_segs(mss) };
+        self.ack.clock = cx.now;
         let mut sent = 0;
         if push == Push::All && self.rare.is_some() {
             match self.mtu_probe(cx) {
@@ -266,9 +267,9 @@ impl Connection {
         !(skb.flags.contains(TcpFlags::FIN) || skb.eor)
     }
 
-    /// Segments of one super-packet: about 1 ms at the pacing rate, more when the RTT is short
+    /// Segments of `mss` bytes in one super-packet: about 1 ms at the pacing rate, more when the RTT is short
     /// (`tcp_tso_autosize`).
-    pub(super) fn tso_segs(&self) -> u32 {
+    pub(super) fn tso_segs(&self, mss: u32) -> u32 {
         let sysctl = &self.config.sysctl;
         let longest = GSO_MAX_SIZE - 1 - self.config.profile.max_tcp_header;
         let segs = if self.config.profile.tso_autosize {
@@ -279,9 +280,9 @@ impl Connection {
             }
             let bytes = bytes.min(u64::from(longest)) as u32;
             let least = self.cc.min_tso_segs(&self.window).unwrap_or(sysctl.tcp_min_tso_segs);
-            (bytes / self.snd.mss).max(least)
+            (bytes / mss).max(least)
         } else {
-            longest / self.snd.mss
+            longest / mss
         };
         segs.min(self.config.gso_segs_limit()).max(1)
     }

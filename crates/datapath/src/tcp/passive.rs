@@ -95,6 +95,10 @@ impl Connection {
 
     /// The listener may not want it yet: a bare ACK while it waits for data, or a full queue.
     fn may_leave_handshake(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> RequestCheck {
+        if self.is_accurate() {
+            // Whatever becomes of the ACK, its option has been seen.
+            self.first_option(&seg.tcp.options.acc_ecn());
+        }
         let deferred = self.config.socket.defer_accept;
         if self.retransmits < deferred && !cx.gate.cookie && seg.end_seq == self.snd.wl1 + 1 {
             self.handshake_acked = true;

@@ -10,6 +10,9 @@ use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 
+/// `PAGE_SIZE`.
+const PAGE: u32 = 4_096;
+
 /// What a read returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpRead {
@@ -191,12 +194,12 @@ impl Connection {
                 self.out_of_window();
                 return;
             }
-            self.queue_in_order(seg, cx);
+            self.queue_in_order(seg, predicted, cx);
         } else if !seg.end_seq.after(self.rcv.nxt) {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
             self.accurate_spurious_retransmission();
-            self.rehash_on_duplicate(seg.seq, cx);
+            self.rehash_on_duplicate(seg, cx);
             self.set_dsack(seg.seq, seg.end_seq);
             self.out_of_window();
         } else if !seg.seq.before(self.rcv.nxt + self.rcv.window()) {
@@ -207,7 +210,7 @@ impl Connection {
             if self.rcv.window() == 0 {
                 self.out_of_window();
             } else {
-                self.queue_in_order(seg, cx);
+                self.queue_in_order(seg, false, cx);
             }
         } else {
             self.queue_out_of_order(seg, cx);
@@ -241,8 +244,20 @@ impl Connection {
         self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
-    fn queue_in_order(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
-        if !self.has_room() && !self.make_room(seg, cx) && self.refuse_for_memory(seg, cx) {
+    /// What a predicted segment may take without anybody looking at the buffer: memory is had in whole pages, and
+    /// this is left of the last one (`sk_forward_alloc`).
+    fn is_reserved(&self, truesize: u32) -> bool {
+        let left = (self.rcv.rmem_alloc + self.snd.wmem_queued).wrapping_neg() % PAGE;
+        truesize <= left
+    }
+
+    fn queue_in_order(&mut self, seg: &Segment<'_>, predicted: bool, cx: &mut Cx<'_>) {
+        let reserved = predicted && self.is_reserved(seg.truesize);
+        if !reserved
+            && !self.has_room()
+            && !self.make_room(seg, cx)
+            && self.refuse_for_memory(seg, cx)
+        {
             return;
         }
         self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));

@@ -24,10 +24,39 @@ pub(super) const UNSIGNED: RangeInclusive<i64> = 0..=u32::MAX as i64;
 pub(super) const LONG: RangeInclusive<i64> = 0..=i64::MAX;
 
 impl Sysctl {
+    /// Those that lie elsewhere than in `net.ipv4`: folder and name.
+    pub const ELSEWHERE: [(&'static str, &'static str); 3] = [
+        ("net.core.", "txrehash"),
+        ("net.ipv6.", "auto_flowlabels"),
+        ("net.ipv6.", "flowlabel_state_ranges"),
+    ];
+
+    /// The folder of a scalar sysctl: `net.ipv4.` for nearly all.
+    pub fn folder(short: &str) -> &'static str {
+        let other = Self::ELSEWHERE.into_iter().find(|(_, name)| *name == short);
+        other.map_or("net.ipv4.", |(folder, _)| folder)
+    }
+
+    /// The short name of one that lies elsewhere than in `net.ipv4`.
+    pub fn short_of_elsewhere(name: &str) -> Option<&'static str> {
+        let is = |(folder, short): &(&str, &str)| name.strip_prefix(folder) == Some(short);
+        Self::ELSEWHERE.iter().find(|other| is(other)).map(|(_, short)| *short)
+    }
+
     /// Sets `name`, with or without the `net.ipv4.` in front, from the text that one would write
-    /// to the file.
+    /// to the file. Those that lie [elsewhere](Self::ELSEWHERE) by their whole name.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SysctlError> {
-        let name = name.strip_prefix("net.ipv4.").unwrap_or(name);
+        if let Some(short) = Self::short_of_elsewhere(name) {
+            let range = Self::range(short).ok_or(SysctlError::Unknown)?;
+            let number = number_within(name, value, range)?;
+            *self.scalar_mut(short).ok_or(SysctlError::Unknown)? = number;
+            return Ok(());
+        }
+        let name = match name.strip_prefix("net.ipv4.") {
+            Some(short) if Self::folder(short) != "net.ipv4." => return Err(SysctlError::Unknown),
+            Some(short) => short,
+            None => name,
+        };
         match name {
             "tcp_rmem" => self.tcp_rmem = triple(name, value, self.tcp_rmem)?,
             "tcp_wmem" => self.tcp_wmem = triple(name, value, self.tcp_wmem)?,

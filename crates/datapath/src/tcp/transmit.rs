@@ -419,7 +419,7 @@ impl Connection {
                 traffic_class: tos,
                 hop_limit: self.config.socket.hop_limit.unwrap_or(DEFAULT_TTL),
                 next_header: IPPROTO_TCP,
-                flow_label: self.ack.flow_label,
+                flow_label: self.flow_label(),
             }),
             _ => unreachable!("both ends of a connection are of one address family"),
         }

@@ -2,9 +2,10 @@
 //! one is drawn when the path seems to have failed, so that what is sent from then on may take
 //! another (`sk_rethink_txhash`; `net.core.txrehash` in the kernel's documentation).
 
+use super::input::Segment;
 use super::open::Endpoints;
 use super::{Connection, Cx};
-use crate::packet::seq::Seq;
+use crate::packet::{FlowLabel, Network};
 use crate::profile::Profile;
 
 /// The first hash of a connection; 0 if this kernel's sockets have none.
@@ -28,23 +29,47 @@ const fn drawn(seed: u64) -> u32 {
 }
 
 impl Connection {
-    /// Draws another hash. False if this kernel's sockets have none (`sk_rethink_txhash`).
+    /// Draws another hash. False if this kernel's sockets have none, or `net.core.txrehash` is off
+    /// (`sk_rethink_txhash`).
     pub(super) fn rethink_txhash(&mut self) -> bool {
-        if self.snd.txhash == 0 {
+        if self.snd.txhash == 0 || self.config.sysctl.txrehash == 0 {
             return false;
         }
         self.snd.txhash = drawn(u64::from(self.snd.txhash) << 32 | u64::from(self.snd.iss.0));
         true
     }
 
-    /// The peer repeats data from `start` on that was here before. If it did so the last time as
-    /// well, our ACKs seem not to reach it: they try another way (`tcp_rcv_spurious_retrans`).
-    pub(super) fn rehash_on_duplicate(&mut self, start: Seq, cx: &mut Cx<'_>) {
-        if self.config.profile.rehash_on_duplicates
-            && start == self.rcv.latest_duplicate
-            && self.rethink_txhash()
-        {
+    /// The peer repeats data that was here before. If it did so the last time as well, or labels its
+    /// packets otherwise than before, our ACKs seem not to reach it: they try another way
+    /// (`tcp_rcv_spurious_retrans`).
+    pub(super) fn rehash_on_duplicate(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        let profile = &self.config.profile;
+        let again = profile.rehash_on_duplicates && seg.seq == self.rcv.latest_duplicate;
+        let moved = profile.rehash_on_new_label && flow_label_of(seg) != self.ack.peers_label;
+        if (again || moved) && self.rethink_txhash() {
             cx.mib.duplicate_data_rehash += 1;
         }
+        self.ack.peers_label = flow_label_of(seg);
+    }
+
+    /// The label of our IPv6 packets: the hash, its upper half last (`ip6_make_flowlabel`).
+    pub(super) fn flow_label(&self) -> FlowLabel {
+        let sysctl = &self.config.sysctl;
+        if self.snd.txhash == 0 || sysctl.auto_flowlabels & 1 == 0 {
+            return FlowLabel::NONE;
+        }
+        let stateless = if sysctl.flowlabel_state_ranges == 0 { 0 } else { STATELESS };
+        FlowLabel::new(self.snd.txhash.rotate_left(16) | stateless)
     }
 }
+
+/// The label of a packet; none over IPv4.
+pub(super) fn flow_label_of(seg: &Segment<'_>) -> FlowLabel {
+    match seg.packet.network {
+        Network::Ipv6(ip) => ip.flow_label,
+        _ => FlowLabel::NONE,
+    }
+}
+
+/// `IPV6_FLOWLABEL_STATELESS_FLAG`: the upper half of the labels is nobody's to give out.
+const STATELESS: u32 = 0x8_0000;

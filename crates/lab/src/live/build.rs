@@ -114,7 +114,7 @@ impl Join<'_> {
                 made.outs.insert(incoming, Out { gate, ethernet: false });
             }
             Stack::Ours => {
-                let wire = format!("w.{}", self.name);
+                let wire = format!("w-{}", self.name);
                 let pair = [wire.as_str(), self.name];
                 let [wire, own] = namespace.veth(pair, self.mtu, made.gates.pools())?;
                 let gate = made.gates.add(wire)?;
@@ -128,10 +128,11 @@ impl Join<'_> {
     }
 }
 
-/// Names of interfaces have 15 characters, and `w.` is put before some.
+/// Names of interfaces have 15 characters, and `w-` is put before some. A dot would end one in the names of
+/// settings.
 fn device_name(link: &str, number: usize, end: usize) -> String {
     let is_short = link.len() <= 11 && link.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if is_short { format!("{link}.{end}") } else { format!("link{number}.{end}") }
+    if is_short { format!("{link}-{end}") } else { format!("link{number}-{end}") }
 }
 
 /// Routes and settings of a kernel.
@@ -194,10 +195,10 @@ mod tests {
 
     #[test]
     fn names_of_devices_fit_the_kernel() {
-        assert_eq!(device_name("bottleneck", 3, 1), "bottleneck.1");
-        assert_eq!(device_name("a-very-long-name-of-a-link", 12_345, 0), "link12345.0");
+        assert_eq!(device_name("bottleneck", 3, 1), "bottleneck-1");
+        assert_eq!(device_name("a-very-long-name-of-a-link", 12_345, 0), "link12345-0");
         for name in [device_name("elevenchars", 0, 0), device_name("x.y", 65_535, 1)] {
-            assert!(format!("w.{name}").len() <= 15, "{name}");
+            assert!(format!("w-{name}").len() <= 15, "{name}");
         }
     }
 }

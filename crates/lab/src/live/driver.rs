@@ -9,10 +9,10 @@ use datapath::units::{Duration, Instant};
 use sim::border::HandedOut;
 use sim::world::World;
 
-use super::bodies;
 use super::build::{self, Made, Out, Way};
 use super::flows::{self, Running};
-use crate::plan::Plan;
+use super::{bodies, counters};
+use crate::plan::{Plan, Stack};
 use crate::results::Metric;
 use crate::run::Error;
 use crate::run::build::Built;
@@ -128,7 +128,8 @@ impl Driver {
         name: &str,
         store: Option<&Store>,
         files: &mut Vec<String>,
-    ) -> Result<Vec<Metric>, Error> {
+        metrics: &mut Vec<Metric>,
+    ) -> Result<(), Error> {
         self.over.store(true, Ordering::Relaxed);
         for running in &mut self.running {
             let flow = &plan.flows[running.flow];
@@ -141,7 +142,14 @@ impl Driver {
                 files.push(file);
             }
         }
-        Ok(self.metrics())
+        for (index, namespace) in &self.made.namespaces {
+            if plan.nodes[*index].stack == Stack::Kernel {
+                let added = counters::add(metrics, namespace);
+                added.map_err(|error| Error::World(format!("the kernel's counters: {error}")))?;
+            }
+        }
+        metrics.extend(self.metrics());
+        Ok(())
     }
 
     fn metrics(&mut self) -> Vec<Metric> {

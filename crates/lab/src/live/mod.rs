@@ -8,6 +8,7 @@
 
 mod bodies;
 mod build;
+mod counters;
 mod driver;
 mod flows;
 mod shell;

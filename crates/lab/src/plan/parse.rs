@@ -7,7 +7,7 @@ use datapath::units::Duration;
 use super::diagnostic::Diagnostics;
 use super::doc::{Document, Kind, Node, Origin};
 use super::links::{port_indices, read_links, read_ports};
-use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role};
+use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role, Stack};
 use super::nodes::{read_node, read_nodes};
 use super::read::{Faults, Reader};
 use super::{flows, ip, limits, plots, routes, topology, walk, workload};
@@ -276,6 +276,20 @@ fn check_families(
     }
 }
 
+/// Real programs know their kernel's sockets.
+fn check_program(flow: &FlowPlan, nodes: &[NodePlan], at: &Origin, faults: &Faults<'_>) {
+    let App::Program { server, .. } = &flow.app else { return };
+    let ends = [Some(flow.from), (!server.is_empty()).then_some(flow.to)];
+    for node in ends.into_iter().flatten().map(|end| &nodes[end]) {
+        if node.stack != Stack::Kernel {
+            let message =
+                format!("a program runs on a kernel's stack, and \"{}\" has ours", node.name);
+            let help = "give the host `stack = \"kernel\"`, and run it with --live";
+            faults.add(at, message, Some(help.into()));
+        }
+    }
+}
+
 fn check_flows(
     flows: &[FlowPlan],
     nodes: &[NodePlan],
@@ -301,6 +315,7 @@ fn check_flows(
             continue;
         }
         check_families(flow, nodes, &families, at, faults);
+        check_program(flow, nodes, at, faults);
         let both = [(flow.from, flow.to), (flow.to, flow.from)];
         if flow.app.is_tcp() && both.iter().all(|&(a, b)| walk::is_instant(a, b, links, ways)) {
             let (from, to) = (&nodes[flow.from].name, &nodes[flow.to].name);

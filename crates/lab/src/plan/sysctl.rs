@@ -83,6 +83,12 @@ fn check(name: &str, node: &Node) -> Result<SysctlSetting, Problem> {
             _ => Ok(SysctlSetting { name: name.into(), value }),
         };
     }
+    if Sysctl::short_of_elsewhere(name).is_some() {
+        return match Sysctl::default().set(name, &value) {
+            Err(SysctlError::Value(problem)) => Err(Problem::Value(problem)),
+            _ => Ok(SysctlSetting { name: name.into(), value }),
+        };
+    }
     let short = name.strip_prefix("net.ipv4.").ok_or(Problem::Unknown)?;
     let short = match short.strip_prefix("route.") {
         Some(short) if OF_ROUTES.contains(&short) => short,
@@ -114,7 +120,7 @@ fn names() -> Vec<String> {
     let others = ["tcp_rmem", "tcp_wmem", "tcp_congestion_control"];
     let full = |name: &&str| {
         let folder = if OF_ROUTES.contains(name) { "route." } else { "" };
-        format!("net.ipv4.{folder}{name}")
+        format!("{}{folder}{name}", Sysctl::folder(name))
     };
     let of_tcp = Sysctl::NAMES.iter().chain(&others).map(full);
     of_tcp.chain(Host::IP_SYSCTLS.map(String::from)).collect()
@@ -153,7 +159,7 @@ mod tests {
         };
         for short in Sysctl::NAMES {
             let folder = if OF_ROUTES.contains(short) { "route." } else { "" };
-            let name = format!("net.ipv4.{folder}{short}");
+            let name = format!("{}{folder}{short}", Sysctl::folder(short));
             let range = Sysctl::range(short).expect("a range");
             let highest = if *short == "tcp_reordering" { 300 } else { *range.end() };
             assert_eq!((told(&name, *range.start()), told(&name, highest)), (None, None), "{name}");

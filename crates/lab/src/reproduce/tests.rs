@@ -8,7 +8,7 @@ fn every_publication_has_a_valid_experiment_with_its_cases() {
     let publications = publications().unwrap_or_else(|faults| panic!("{faults}"));
     assert!(!publications.is_empty());
     for publication in publications {
-        let experiment = experiment(&publication.name)
+        let mut experiment = experiment(&publication.name)
             .unwrap_or_else(|faults| panic!("{faults}"))
             .unwrap_or_else(|| panic!("{} has no file", publication.name));
         let headline: Vec<&Point> =
@@ -25,6 +25,9 @@ fn every_publication_has_a_valid_experiment_with_its_cases() {
             assert!(found.is_some(), "{}: no point for {}", publication.name, row.case);
         }
         assert!(!headline.is_empty(), "{} has no headline", publication.name);
+        // What `--live` sets is there to be set.
+        let set = experiment.set_everywhere(&publication.live);
+        set.unwrap_or_else(|faults| panic!("{}: {faults}", publication.name));
     }
 }
 
@@ -79,6 +82,23 @@ fn the_verdict_follows_the_expectations() {
     assert_eq!(json["verdict"], "reproduced");
     assert!(!publication.compare(&points(2.0)).reproduced());
     assert!(!publication.compare(&[]).reproduced(), "nothing measured proves nothing");
+}
+
+#[test]
+fn live_figures_stand_beside_the_simulated_ones() {
+    let publication = crate::published::parse("x", FIGURES).unwrap_or_else(|f| panic!("{f}"));
+    let mut done = publication.compare(&[point("a", 200.0, 1.0), point("b", 300.0, 5.0)]);
+    let points = [point("a", 185.0, 1.0), point("b", 200.0, 5.0)];
+    done.add_live("live", &publication.compare(&points), &points);
+    let near: Vec<Option<bool>> = done.rows.iter().map(|one| one.is_near(0)).collect();
+    assert_eq!(near[..2], [Some(true), Some(false)], "10 % of the simulated figure");
+    assert_eq!(near[4], None, "the other burst was not run");
+    let table = &done.tables()[0].1;
+    assert_eq!(table.head.last().map(String::as_str), Some("live"));
+    assert_eq!(table.rows[1].last().map(String::as_str), Some("200.0 !"));
+    let json = done.to_json();
+    assert_eq!(json["rows"][0]["live"]["live"]["measured"], 185.0);
+    assert_eq!(json["live"]["judged"], done.nearness().1);
 }
 
 const FIGURES: &str = r#"

@@ -50,7 +50,7 @@ impl Clock {
         Ok(())
     }
 
-    /// How late it was, and what became of what ran outside; its files are written.
+    /// Adds how late it was, and what became of what ran outside; its files are written.
     ///
     /// # Errors
     /// What ran outside has failed, or a file cannot be written.
@@ -60,11 +60,12 @@ impl Clock {
         name: &str,
         store: Option<&Store>,
         files: &mut Vec<String>,
-    ) -> Result<Vec<Metric>, Error> {
+        metrics: &mut Vec<Metric>,
+    ) -> Result<(), Error> {
         match self {
-            Self::Virtual => Ok(Vec::new()),
+            Self::Virtual => Ok(()),
             #[cfg(target_os = "linux")]
-            Self::Machine(driver) => driver.finish(plan, name, store, files),
+            Self::Machine(driver) => driver.finish(plan, name, store, files, metrics),
         }
     }
 }

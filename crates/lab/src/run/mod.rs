@@ -70,10 +70,10 @@ pub struct Options<'a> {
     pub ss_at: &'a [SsAt],
     /// What is observed of the first repetition of the first point, or of each point.
     pub wanted: Option<&'a Wanted>,
-    /// The network is written beside the results.
-    pub network: bool,
     /// Real packets by this machine's clock, one run at a time.
     pub live: Option<Live>,
+    /// The network is written beside the results.
+    pub network: bool,
     /// Asked for each run before it begins, by point, repetition and plan: one that is known already
     /// is not run again.
     pub known: &'a Known<'a>,
@@ -102,8 +102,8 @@ impl<'a> Options<'a> {
             store: None,
             ss_at: &[],
             wanted: None,
-            network: false,
             live: None,
+            network: false,
             known: &|_, _, _| None,
         }
     }
@@ -240,8 +240,8 @@ pub fn run_one(
     let view = options.wanted.is_some_and(|wanted| wanted.view);
     let viewed = Wanted { view, ..Wanted::default() };
     let wanted = if first { options.wanted } else { Some(&viewed) };
-    let network = repetition == 0;
-    let wanted = wanted.filter(|wanted| network && !wanted.is_empty());
+    let network = options.network && repetition == 0;
+    let wanted = wanted.filter(|wanted| repetition == 0 && !wanted.is_empty());
     let mut result = run_plan(&plan, &name, &Options { wanted, network, ..*options })?;
     result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
     on_run(point, repetition, &mut result)?;
@@ -404,6 +404,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         Some(_) => capture::files(seen, name),
         None => Vec::new(),
     };
+    clock.finish(plan, name, options.store, &mut files, &mut metrics)?;
     if let Some(store) = options.store.filter(|_| options.network) {
         files.push(shown::file(name, "world.json"));
         store.write(
@@ -422,7 +423,6 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             store.write_series(&files[files.len() - 1], &one, &[])?;
         }
     }
-    metrics.extend(clock.finish(plan, name, options.store, &mut files)?);
     if let Some(store) = options.store {
         for one in &explained {
             let file = format!("explain/{name}-{}.txt", store::file_stem(&one.flow));

@@ -164,6 +164,14 @@ impl Device {
         each!(self, device => device.push(packet));
     }
 
+    /// Segments that leave together by a device of the kernel's stack are joined from now on, up to so many bytes
+    /// with the network header; 0 is not at all. Only TUN and TAP join.
+    pub fn join_up_to(&mut self, longest: u32) {
+        if let Self::Tun(device) = self {
+            device.join_up_to(longest);
+        }
+    }
+
     /// How many frames its ring holds.
     pub fn ring_len(&self) -> usize {
         each!(self, device => device.ring_len())

@@ -8,7 +8,7 @@ use super::arrival::{HEADROOM, LONGEST, Pools, parse, put_tag};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
 use super::{Blocked, Flushed, Lost};
-use crate::sys::{self, BATCH, Facts, Landed};
+use crate::sys::{self, BATCH, Facts, Frames, Landed};
 use datapath::packet::{FrameMut, Packet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -46,8 +46,8 @@ impl PacketSocket {
     ///
     /// # Errors
     /// Without `CAP_NET_RAW`, or if the interface is not there any more.
-    pub fn open(name: &str, facts: Facts, pools: &mut Pools) -> io::Result<Self> {
-        let socket = sys::open_packet_socket(facts.index)?;
+    pub fn open(name: &str, facts: Facts, frames: Frames, pools: &mut Pools) -> io::Result<Self> {
+        let socket = sys::open_packet_socket(facts.index, frames)?;
         let slots = (0..BATCH).map_while(|_| pools.small.take());
         let slots = slots.map(|frame| Slot { vnet: [0; VNET_LEN], frame }).collect();
         Ok(Self {
@@ -88,7 +88,7 @@ impl PacketSocket {
     }
 
     pub(super) fn discard(&mut self) {
-        self.outbox.take(self.outbox.len());
+        self.outbox.clear();
     }
 
     pub(super) fn lost(&mut self) -> Lost {
@@ -178,12 +178,12 @@ impl PacketSocket {
 
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         let mut flushed = Flushed::default();
+        self.outbox.prepare();
         while self.outbox.len() > 0 {
             match sys::send_batch(self.socket.as_fd(), self.outbox.frames().take(RING)) {
                 Ok(sent) => {
                     self.refusals = 0;
-                    self.outbox.take(sent);
-                    flushed.sent += sent as u32;
+                    flushed.sent += self.outbox.take(sent) as u32;
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => {
@@ -199,8 +199,7 @@ impl PacketSocket {
                     Some(libc::EINTR) => {}
                     Some(libc::EMSGSIZE | libc::EINVAL | libc::ENOBUFS) => {
                         self.refusals = 0;
-                        self.outbox.take(1);
-                        flushed.refused += 1;
+                        flushed.refused += self.outbox.take(1) as u32;
                     }
                     _ => return Err(error),
                 },

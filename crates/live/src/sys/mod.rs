@@ -21,10 +21,10 @@ pub use af_xdp::{
     XDP_LONGEST_MTU, XdpCopy, XdpMode, XdpProgram, XdpQueue, attach_xdp, watch_promiscuously,
 };
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
-pub use bpf::{Curtain, draw_curtain};
+pub use bpf::{Curtain, detour, draw_curtain};
 pub use interface::{Facts, facts, has_master, set_mtu};
 pub use socket::{
-    disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
+    Frames, disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
 };
 
 use datapath::units::Instant;

@@ -58,7 +58,7 @@ const WINDOW: usize = 8;
 /// `backoff_beta`: what a back-off leaves, in 1/1024.
 const BACKOFF_BETA: u32 = 724;
 /// `backoff_factor`: the gradient in µs times this is the exponent in millionths.
-const BACKOFF_FACTOR: u32 = 333;
+const BACKOFF_FACTOR: u32 = 42;
 /// `use_ineff`: more back-offs in a row than this bring nothing, and are left out.
 const INEFFECTIVE: u32 = 5;
 /// ACKs closer than this are of one train, µs.
@@ -219,8 +219,11 @@ const POWERS: [u64; 16] = [
 ];
 
 impl CongestionControl for Cdg {
+    /// The RTT of the handshake is known before the module begins, and counts.
     fn init(&mut self, window: &mut Window, ack: &Ack) {
+        let rtt = self.rtt;
         self.begin(window, ack);
+        self.rtt = rtt;
     }
 
     fn ssthresh(&mut self, window: &Window, _ack: &Ack) -> u32 {

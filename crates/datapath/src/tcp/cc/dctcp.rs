@@ -135,13 +135,15 @@ impl CongestionControl for Dctcp {
     }
 
     /// Once a window, alpha moves towards the share of marked packets (`dctcp_update_alpha`).
-    fn in_ack_event(&mut self, _window: &mut Window, ack: &Ack, _: AckEventFlags) {
+    fn in_ack_event(&mut self, window: &mut Window, ack: &Ack, _: AckEventFlags) {
         if ack.snd_una.before(self.next_seq) {
             return;
         }
         let delivered = ack.delivered.wrapping_sub(self.old_delivered);
         let marked = ack.delivered_ce.wrapping_sub(self.old_delivered_ce);
         self.alpha = self.next_alpha(delivered, marked);
+        let share = (u64::from(marked) << 8) / u64::from(delivered.max(1));
+        window.marked_round = Some(share as u32);
         self.observe_anew(ack);
     }
 
@@ -284,6 +286,7 @@ mod tests {
             let flags = AckEventFlags { slow_path: true, ece: count % 2 == 0 };
             module.in_ack_event(&mut window, &ack, flags);
         }
+        window.marked_round = None;
         assert_eq!(window, before);
     }
 

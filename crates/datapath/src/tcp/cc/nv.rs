@@ -30,7 +30,7 @@ pub struct Nv {
     restarts: bool,
     /// ACKs since the latest decision, up to 255 (`nv_eval_call_cnt`).
     calls: u32,
-    /// The window is no smaller, segments: what keeps super-packets going.
+    /// What keeps super-packets going, segments.
     min_cwnd: u32,
     /// Round trips since the latest decision.
     rounds: u32,
@@ -54,8 +54,10 @@ const PAD: u32 = 10;
 const PAD_BUFFER: u32 = 2;
 /// `nv_reset_period`: the lowest RTT is measured anew after so many s, more or less.
 const RESET_PERIOD: u32 = 5;
-/// `nv_min_cwnd`.
-const MIN_CWND: u32 = 2;
+/// `nv_min_cwnd`: NV does not shrink the window further, segments.
+const FLOOR: u32 = 2;
+/// What super-packets are taken to need at first, segments (`NV_MIN_CWND`).
+const MIN_CWND: u32 = 4;
 /// `nv_cong_dec_mult`: what congestion takes of the excess, in 1/128.
 const DECREASE: u32 = 30 * 128 / 100;
 /// `nv_ssthresh_factor`: the threshold is this much of the right window, in eighths.
@@ -189,7 +191,7 @@ impl Nv {
         self.calls = 0;
         self.rounds = 0;
         self.max_rate = 0;
-        window.snd_cwnd = window.snd_cwnd.max(self.min_cwnd).min(window.snd_cwnd_clamp);
+        window.snd_cwnd = window.snd_cwnd.max(FLOOR).min(window.snd_cwnd_clamp);
     }
 
     fn is_sure_of_congestion(&mut self, window: &Window) -> bool {

@@ -41,6 +41,9 @@ pub struct Window {
     /// The module asks for a reduction with this ACK, as if the network had marked something
     /// (`tcp_enter_cwr`). TCP takes it back when it has begun.
     pub wants_reduction: bool,
+    /// A round trip is over: which share of its packets was marked, in 1/256, for protective load
+    /// balancing (`tcp_plb_update_state`). TCP takes it.
+    pub marked_round: Option<u32>,
     /// The application is the limit until more than so many packets are delivered (`app_limited`);
     /// `None`: it is not. A module may set it, so that samples of a flight that it has kept small
     /// itself do not count.
@@ -66,6 +69,7 @@ impl Window {
             pacing_rate: u64::MAX,
             needs_pacing: false,
             wants_reduction: false,
+            marked_round: None,
             app_limited: Some(BUBBLE),
             ca_state: CaState::Open,
         }

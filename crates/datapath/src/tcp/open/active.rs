@@ -103,7 +103,10 @@ impl Connection {
         }
         self.finish_connect(cx);
         let resent = self.fast_open_answered(seg.packet, cx);
-        self.take_syn_data(seg, cx);
+        // Data of a SYN-ACK is taken where Fast Open was asked for (`tcp_rcv_fastopen_synack`).
+        if self.rare.as_ref().is_some_and(|rare| rare.fast_open.asked || rare.fast_open.syn_data) {
+            self.take_syn_data(seg, cx);
+        }
         cx.ready |= SocketReady::WRITABLE;
         if resent {
             return;
@@ -170,7 +173,10 @@ impl Connection {
         self.sync_mss();
         self.initialize_rcv_mss();
         self.init_mtu_probing(cx.now);
-        self.ack.lrcvtime = self.jiffies32(cx.now);
+        if self.rare.as_ref().is_none_or(|rare| rare.crossing_scale.is_none()) {
+            // Where SYNs cross nobody takes the time (`tcp_rcv_state_process`).
+            self.ack.lrcvtime = self.jiffies32(cx.now);
+        }
         self.init_metrics();
         self.init_congestion_control(cx);
         self.init_buffer_space(cx.now);

@@ -91,9 +91,10 @@ impl Connection {
             self.store_ts_recent(ts.value, cx.now);
         }
         let unknown = if self.local.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 };
-        let offered = if options.mss == 0 { unknown } else { u32::from(options.mss).max(48) };
-        let own = self.config.max_segment;
-        self.snd.mss_clamp = own.map_or(offered, |own| offered.min(own.get().into()));
+        // Our own limit cuts what the peer says, not what is assumed where it says nothing (`tcp_parse_options`).
+        let own = self.config.max_segment.map_or(u32::MAX, |own| own.get().into());
+        self.snd.mss_clamp =
+            if options.mss == 0 { unknown } else { u32::from(options.mss).max(48).min(own) };
         self.sync_mss();
     }
 

@@ -225,9 +225,15 @@ impl Connection {
             // What the request was told does not count for the connection.
             self.last_oow_ack = None;
         }
+        let max_window = self.snd.max_window;
         self.snd.wnd = u32::from(tcp.window) << self.opt.snd_wscale;
         self.snd.max_window = self.snd.max_window.max(self.snd.wnd);
-        if !fast_open {
+        if crossing {
+            // The window of a SYN-ACK is not scaled where the largest one is remembered, though it is here.
+            let is_syn = tcp.flags.contains(TcpFlags::SYN);
+            let scale = if is_syn { 0 } else { self.opt.snd_wscale };
+            self.snd.max_window = max_window.max(u32::from(tcp.window) << scale);
+        } else if !fast_open {
             self.snd.max_window = self.snd.wnd;
         }
         self.snd.wl1 = seg.seq;

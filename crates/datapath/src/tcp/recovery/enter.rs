@@ -50,6 +50,7 @@ impl Connection {
             self.window.prior_cwnd = self.window.snd_cwnd;
             self.reduce_ssthresh(cx);
             self.cwnd_event(CwndEvent::Loss, cx);
+            self.plb_timeout(cx);
             self.init_undo();
         }
         self.window.snd_cwnd = if self.config.profile.reduction == Reduction::RateHalving {

@@ -56,7 +56,7 @@ impl Connection {
         let Some(head) = self.queue.rtx_head() else { return };
         let head_seq = self.queue.get(head).seq;
         let hint = self.rec.retransmit_hint.unwrap_or(head_seq);
-        let max_segs = self.tso_segs();
+        let max_segs = self.tso_segs(self.current_mss(cx.now));
         let mut index = self.queue.rtx_index_ending_after(hint);
         let mut hole = None;
         let mut rearm = false;

@@ -44,6 +44,22 @@ fn every_application_is_read_and_misses_what_it_needs() {
 }
 
 #[test]
+fn programs_need_a_kernel() {
+    let program = "program = [\"iperf3\", \"-c\", \"{to}\"]";
+    let text = GOOD
+        .replacen("app = \"fixed\"", &format!("app = \"program\"\n{program}"), 1)
+        .replacen("bytes = \"1gb\"", "", 1);
+    let fault = &Experiment::parse("demo.toml", &text, &[]).unwrap_err().0[0];
+    assert!(fault.message.starts_with("a program runs on a kernel's stack"), "{}", fault.message);
+    let text = text.replacen("duration", "stack = \"kernel\"\nduration", 1);
+    let plan = Experiment::parse("demo.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}")).base;
+    let program = ["iperf3", "-c", "{to}"].map(String::from).to_vec();
+    assert_eq!(plan.flows[0].app, App::Program { program, server: Vec::new() });
+    let empty = text.replace("[\"iperf3\", \"-c\", \"{to}\"]", "[]");
+    assert!(Experiment::parse("demo.toml", &empty, &[]).is_err());
+}
+
+#[test]
 fn rrul_is_eight_streams_and_four_probes() {
     let text = GOOD.replace("app = \"fixed\"", "app = \"rrul\"").replace("bytes = \"1gb\"", "");
     let plan = Experiment::parse("demo.toml", &text, &[]).unwrap().base;
