@@ -10,20 +10,29 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
 type Labels = Vec<(&'static str, String)>;
+/// What it means, and its values by labels.
+type Counters = (&'static str, Family<Labels, Counter>);
+type Gauges = (&'static str, Family<Labels, Gauge<f64, AtomicU64>>);
 
 /// Metrics that are being put together.
 #[derive(Default)]
 struct Metrics {
-    counters: BTreeMap<&'static str, (&'static str, Family<Labels, Counter>)>,
-    gauges: BTreeMap<&'static str, (&'static str, Family<Labels, Gauge<f64, AtomicU64>>)>,
+    counters: BTreeMap<&'static str, Counters>,
+    gauges: BTreeMap<&'static str, Gauges>,
 }
 
 impl Metrics {
-    fn count(&mut self, name: &'static str, help: &'static str, labels: Labels, value: &Value) {
+    fn count(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &[(&'static str, String)],
+        value: &Value,
+    ) {
         if let Some(value) = value.as_u64() {
             let (_, family) =
                 self.counters.entry(name).or_insert_with(|| (help, Family::default()));
-            family.get_or_create(&labels).inc_by(value);
+            family.get_or_create(&labels.to_vec()).inc_by(value);
         }
     }
 
@@ -31,12 +40,12 @@ impl Metrics {
         &mut self,
         name: &'static str,
         help: &'static str,
-        labels: Labels,
+        labels: &[(&'static str, String)],
         value: Option<f64>,
     ) {
         if let Some(value) = value {
             let (_, family) = self.gauges.entry(name).or_insert_with(|| (help, Family::default()));
-            family.get_or_create(&labels).set(value);
+            family.get_or_create(&labels.to_vec()).set(value);
         }
     }
 
@@ -57,7 +66,7 @@ impl Metrics {
 /// Of what `show -j` and `tc -s -j qdisc show` answer.
 pub fn of(shown: &Value, qdiscs: &Value) -> String {
     let mut metrics = Metrics::default();
-    metrics.gauge("uptime_seconds", "Since it began", vec![], shown["seconds"].as_f64());
+    metrics.gauge("uptime_seconds", "Since it began", &[], shown["seconds"].as_f64());
     for direction in each(&shown["directions"]) {
         direction_of(&mut metrics, direction);
     }
@@ -66,21 +75,21 @@ pub fn of(shown: &Value, qdiscs: &Value) -> String {
     }
     for (reason, count) in shown["dropped"].as_object().into_iter().flatten() {
         let labels = vec![("reason", reason.clone())];
-        metrics.count("dropped_packets", DROPPED, labels, count);
+        metrics.count("dropped_packets", DROPPED, &labels, count);
     }
     for (name, count) in shown["counters"].as_object().into_iter().flatten() {
         let labels = vec![("name", name.clone())];
-        metrics.count("ip_events", "Counters of nstat", labels, count);
+        metrics.count("ip_events", "Counters of nstat", &labels, count);
     }
     for (state, count) in shown["neighbours"].as_object().into_iter().flatten() {
         let labels = vec![("state", state.to_lowercase())];
-        metrics.gauge("neighbours", "Neighbours by state", labels, count.as_f64());
+        metrics.gauge("neighbours", "Neighbours by state", &labels, count.as_f64());
     }
-    metrics.gauge("routes", "Routes in all tables", vec![], shown["routes"].as_f64());
+    metrics.gauge("routes", "Routes in all tables", &[], shown["routes"].as_f64());
     let late = &shown["late"];
-    metrics.count("wakeups", "Times that the loop was to come back", vec![], &late["wakes"]);
+    metrics.count("wakeups", "Times that the loop was to come back", &[], &late["wakes"]);
     let help = "Of those, over 1 ms late";
-    metrics.count("late_wakeups", help, vec![], &late["over_1ms"]);
+    metrics.count("late_wakeups", help, &[], &late["over_1ms"]);
     for qdisc in each(qdiscs) {
         qdisc_of(&mut metrics, qdisc);
     }
@@ -98,36 +107,41 @@ const REFUSED: &str = "Packets that a device has refused";
 /// Of a bump in the wire.
 fn direction_of(metrics: &mut Metrics, direction: &Value) {
     let label = |key: &str| vec![("device", word(&direction[key]))];
-    metrics.count("received_packets", RECEIVED_PACKETS, label("from"), &direction["taken_packets"]);
-    metrics.count("received_bytes", RECEIVED_BYTES, label("from"), &direction["taken_bytes"]);
-    metrics.count("sent_packets", SENT_PACKETS, label("to"), &direction["sent_packets"]);
-    metrics.count("sent_bytes", SENT_BYTES, label("to"), &direction["sent_bytes"]);
-    metrics.count("refused_packets", REFUSED, label("to"), &direction["refused"]);
+    metrics.count(
+        "received_packets",
+        RECEIVED_PACKETS,
+        &label("from"),
+        &direction["taken_packets"],
+    );
+    metrics.count("received_bytes", RECEIVED_BYTES, &label("from"), &direction["taken_bytes"]);
+    metrics.count("sent_packets", SENT_PACKETS, &label("to"), &direction["sent_packets"]);
+    metrics.count("sent_bytes", SENT_BYTES, &label("to"), &direction["sent_bytes"]);
+    metrics.count("refused_packets", REFUSED, &label("to"), &direction["refused"]);
     for (reason, count) in direction["dropped"].as_object().into_iter().flatten() {
         let labels = vec![("device", word(&direction["to"])), ("reason", reason.clone())];
-        metrics.count("dropped_packets", DROPPED, labels, count);
+        metrics.count("dropped_packets", DROPPED, &labels, count);
     }
     for (why, count) in direction["lost"].as_object().into_iter().flatten() {
         let labels = vec![("device", word(&direction["from"])), ("why", why.clone())];
-        metrics.count("lost_packets", LOST, labels, count);
+        metrics.count("lost_packets", LOST, &labels, count);
     }
 }
 
 /// Of a router.
 fn port_of(metrics: &mut Metrics, port: &Value) {
     let label = || vec![("device", word(&port["name"]))];
-    metrics.count("received_packets", RECEIVED_PACKETS, label(), &port["rx_packets"]);
-    metrics.count("received_bytes", RECEIVED_BYTES, label(), &port["rx_bytes"]);
-    metrics.count("sent_packets", SENT_PACKETS, label(), &port["tx_packets"]);
-    metrics.count("sent_bytes", SENT_BYTES, label(), &port["tx_bytes"]);
-    metrics.count("refused_packets", REFUSED, label(), &port["tx_errors"]);
+    metrics.count("received_packets", RECEIVED_PACKETS, &label(), &port["rx_packets"]);
+    metrics.count("received_bytes", RECEIVED_BYTES, &label(), &port["rx_bytes"]);
+    metrics.count("sent_packets", SENT_PACKETS, &label(), &port["tx_packets"]);
+    metrics.count("sent_bytes", SENT_BYTES, &label(), &port["tx_bytes"]);
+    metrics.count("refused_packets", REFUSED, &label(), &port["tx_errors"]);
     for (why, key) in [("unreadable", "rx_errors"), ("missed", "rx_dropped")] {
         let labels = vec![("device", word(&port["name"])), ("why", why.to_owned())];
-        metrics.count("lost_packets", LOST, labels, &port[key]);
+        metrics.count("lost_packets", LOST, &labels, &port[key]);
     }
     let up = port["up"].as_bool().zip(port["carrier"].as_bool());
     let up = up.map(|(up, carrier)| f64::from(u8::from(up && carrier)));
-    metrics.gauge("device_up", "Whether a device is up and has a carrier", label(), up);
+    metrics.gauge("device_up", "Whether a device is up and has a carrier", &label(), up);
 }
 
 fn qdisc_of(metrics: &mut Metrics, qdisc: &Value) {
@@ -137,15 +151,19 @@ fn qdisc_of(metrics: &mut Metrics, qdisc: &Value) {
             (name, word(&qdisc[key]))
         })
     };
-    let all = || labels().to_vec();
-    metrics.count("qdisc_sent_packets", "Packets that a qdisc let go", all(), &qdisc["packets"]);
-    metrics.count("qdisc_sent_bytes", "Bytes that a qdisc let go", all(), &qdisc["bytes"]);
-    metrics.count("qdisc_drops", "Packets that a qdisc dropped", all(), &qdisc["drops"]);
+    metrics.count(
+        "qdisc_sent_packets",
+        "Packets that a qdisc let go",
+        &labels(),
+        &qdisc["packets"],
+    );
+    metrics.count("qdisc_sent_bytes", "Bytes that a qdisc let go", &labels(), &qdisc["bytes"]);
+    metrics.count("qdisc_drops", "Packets that a qdisc dropped", &labels(), &qdisc["drops"]);
     let help = "Times that the limit was met";
-    metrics.count("qdisc_overlimits", help, all(), &qdisc["overlimits"]);
+    metrics.count("qdisc_overlimits", help, &labels(), &qdisc["overlimits"]);
     let (backlog, length) = (qdisc["backlog"].as_f64(), qdisc["qlen"].as_f64());
-    metrics.gauge("qdisc_backlog_bytes", "Bytes that wait", all(), backlog);
-    metrics.gauge("qdisc_backlog_packets", "Packets that wait", all(), length);
+    metrics.gauge("qdisc_backlog_bytes", "Bytes that wait", &labels(), backlog);
+    metrics.gauge("qdisc_backlog_packets", "Packets that wait", &labels(), length);
     for (index, tin) in each(&qdisc["tins"]).enumerate() {
         let tin_labels = || vec![("device", word(&qdisc["dev"])), ("tin", index.to_string())];
         for (name, help, key) in [
@@ -155,7 +173,7 @@ fn qdisc_of(metrics: &mut Metrics, qdisc: &Value) {
             ("cake_tin_ecn_marks", "Packets marked with CE", "ecn_mark"),
             ("cake_tin_ack_drops", "ACKs that the filter dropped", "ack_drops"),
         ] {
-            metrics.count(name, help, tin_labels(), &tin[key]);
+            metrics.count(name, help, &tin_labels(), &tin[key]);
         }
         for (name, help, key) in [
             (
@@ -167,7 +185,7 @@ fn qdisc_of(metrics: &mut Metrics, qdisc: &Value) {
             ("cake_tin_base_delay_seconds", "Its moving minimum", "base_delay_us"),
         ] {
             let seconds = tin[key].as_f64().map(|micros| micros / 1e6);
-            metrics.gauge(name, help, tin_labels(), seconds);
+            metrics.gauge(name, help, &tin_labels(), seconds);
         }
     }
 }

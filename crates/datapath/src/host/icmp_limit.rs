@@ -121,7 +121,7 @@ impl Limiter {
         bucket.at = now;
         let may = bucket.tokens >= timeout;
         if may {
-            bucket.tokens = bucket.tokens - timeout;
+            bucket.tokens -= timeout;
         }
         may
     }

@@ -60,7 +60,7 @@ impl Neighbours {
         body: &[u8],
     ) -> Option<()> {
         let (target, options) = target_of(body)?;
-        let mac = link_address(options, SOURCE_LINK_ADDRESS)?;
+        let mac = link_address(options, SOURCE_LINK_ADDRESS).ok()?;
         let asks_whether_free = ip.src.is_unspecified();
         if asks_whether_free && (mac.is_some() || !is_solicited_node(ip.dst, target)) {
             return None;
@@ -103,7 +103,7 @@ impl Neighbours {
         body: &[u8],
     ) -> Option<()> {
         let (target, options) = target_of(body)?;
-        let mac = link_address(options, TARGET_LINK_ADDRESS)?;
+        let mac = link_address(options, TARGET_LINK_ADDRESS).ok()?;
         let solicited = icmp.rest & SOLICITED != 0;
         if ip.dst.is_multicast() && solicited {
             return None;
@@ -131,7 +131,7 @@ impl Neighbours {
         ip: Ipv6,
         options: &[u8],
     ) -> Option<()> {
-        let mac = link_address(options, SOURCE_LINK_ADDRESS)?;
+        let mac = link_address(options, SOURCE_LINK_ADDRESS).ok()?;
         if ip.src.is_unspecified() {
             return mac.is_none().then_some(());
         }
@@ -205,23 +205,26 @@ fn target_of(body: &[u8]) -> Option<(Ipv6Addr, &[u8])> {
     (!target.is_multicast()).then_some((target, options))
 }
 
-/// The link-layer address in the options, if there is one; `None` if they are malformed
-/// (`ndisc_parse_options`).
-fn link_address(mut options: &[u8], wanted: u8) -> Option<Option<MacAddr>> {
+/// Options that make no sense.
+struct Garbled;
+
+/// The link-layer address in the options, if there is one (`ndisc_parse_options`).
+fn link_address(mut options: &[u8], wanted: u8) -> Result<Option<MacAddr>, Garbled> {
     let mut found = None;
     while let [kind, length, ..] = *options {
         let len = usize::from(length) * 8;
         if len == 0 {
-            return None;
+            return Err(Garbled);
         }
-        let option = options.get(..len)?;
+        let option = options.get(..len).ok_or(Garbled)?;
         if kind == wanted && found.is_none() {
             // An address of six bytes is an option of eight (`ndisc_opt_addr_data`).
-            found = Some(MacAddr(<[u8; 6]>::try_from(option.get(2..)?).ok()?));
+            let octets = option.get(2..).and_then(|octets| octets.try_into().ok());
+            found = Some(MacAddr(octets.ok_or(Garbled)?));
         }
         options = &options[len..];
     }
-    options.is_empty().then_some(found)
+    if options.is_empty() { Ok(found) } else { Err(Garbled) }
 }
 
 /// A message with a target and perhaps an option.

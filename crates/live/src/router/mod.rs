@@ -134,7 +134,8 @@ impl Router {
         let mut ends = Vec::new();
         for (index, device) in (0_u16..).zip(devices) {
             names.add(device.name());
-            let mac = device.is_ethernet().then(|| mac_of(&device));
+            let mac = device.is_ethernet().then(|| mac_of(&device)).transpose();
+            let mac = mac.map_err(|error| kernel(device.name(), &error))?;
             let port = Port(index);
             let link = mac.map_or(LinkHeader::None, |src| LinkHeader::Ethernet {
                 dst: MacAddr::default(),
@@ -292,16 +293,13 @@ fn add_link_local(names: &mut Devices, fib: &mut datapath::fib::Fib, end: &End) 
 
 /// The Ethernet address by which we send: that of an interface; an own one beside the kernel's end of a TAP
 /// device.
-fn mac_of(device: &Device) -> MacAddr {
-    match device {
-        Device::Packet(_) => MacAddr(sys::hardware_address(device.name()).unwrap_or_default()),
-        _ => {
-            // Administered here, and the same each time: FNV-1a of the name.
-            let fold =
-                |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            let hash = device.name().bytes().fold(0xcbf2_9ce4_8422_2325, fold);
-            let [a, b, c, d, e, ..] = hash.to_be_bytes();
-            MacAddr([2, a, b, c, d, e])
-        }
+fn mac_of(device: &Device) -> io::Result<MacAddr> {
+    if let Device::Packet(_) = device {
+        return sys::hardware_address(device.name()).map(MacAddr);
     }
+    // Administered here, and the same each time: FNV-1a of the name.
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = device.name().bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+    let [a, b, c, d, e, ..] = hash.to_be_bytes();
+    Ok(MacAddr([2, a, b, c, d, e]))
 }

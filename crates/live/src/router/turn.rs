@@ -218,8 +218,7 @@ impl Router {
                 TIMER => self.timer.clear(),
                 STOP => self.begin_to_end()?,
                 KERNEL => self.hear_kernel()?,
-                DEVICES.. => {}
-                token if token >= TOKENS => self.serve(token)?,
+                token if (TOKENS..DEVICES).contains(&token) => self.serve(token)?,
                 _ => {}
             }
         }
