@@ -7,7 +7,7 @@ RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --r
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint docs unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so live-test live-bench wheel python-test licences mutants coverage bench clean
+  conformance-so live-test live-bench wheel python-test notebooks licences mutants coverage bench clean
 
 all:
 	$(RELEASE) -p ackwright
@@ -94,6 +94,10 @@ wheel:
 # The package in an environment of its own below target/: tests, every example, the notebooks, types.
 python-test:
 	scripts/python.py test
+
+# Pages of the notebooks, with their plots: docs/notebooks.
+notebooks:
+	target/python/venv/bin/python scripts/notebooks.py
 
 licences:
 	python3 scripts/licences.py

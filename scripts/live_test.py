@@ -123,8 +123,10 @@ class Shape:
         command = [world.binary, "shape", "--between", *between, "--json", "--ctl", self.ctl_path, *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
+        self.said = line
         while line.startswith("note: "):
             line = self.process.stderr.readline()
+            self.said += line
         assert line.startswith("shaping between"), line + self.process.stderr.read()
 
     def ctl(self, *words):
@@ -371,6 +373,64 @@ def test_capture_files_are_devices(world):
     assert found == wanted and 0.18 < account["seconds"] < 2, (len(found), account)
 
 
+def needs_bpf():
+    if open("/proc/self/uid_map").read().split() != ["0", "0", "4294967295"]:
+        raise Skip("BPF is not for user namespaces")
+
+
+def whole_checksums(world):
+    """XDP sees frames without what the kernel knows of them: checksums have to be in them."""
+    for namespace in (world.left, world.right):
+        namespace.run("ethtool -K e0 tx off tso off gso off gro off")
+
+
+def test_af_xdp_in_every_mode(world):
+    needs_bpf()
+    whole_checksums(world)
+    for port, how in enumerate(("", ",native,copy", ",generic")):
+        shape = world.shape("--ab", "cake bandwidth 50mbit", "--ba", "cake bandwidth 5mbit ack-filter",
+                            between=(f"xdp:a{how}", f"xdp:b{how}"))
+        took = transfer(world, 2 << 20, port=5001 + port)
+        shown = json.loads(subprocess.run(["ip", "-j", "link", "show", "dev", "a"], capture_output=True).stdout)[0]
+        mode = {1: "native", 2: "generic"}[shown["xdp"]["mode"]]
+        assert mode == ("generic" if "generic" in how else "native"), shown["xdp"]
+        assert f"AF_XDP {mode}" in shape.said, shape.said
+        account = shape.stop()
+        assert took > (2 << 20) * 8 / 50e6, f"faster than the rate: {took} s"
+        forth, back = account["directions"]
+        assert forth["taken_packets"] > 1400 and back["taken_packets"] > 20, account
+        assert forth["lost"]["unreadable"] == forth["refused"] == back["refused"] == 0, account
+        left = json.loads(subprocess.run(["ip", "-j", "link", "show", "dev", "a"], capture_output=True).stdout)[0]
+        assert "xdp" not in left, "the program is left"
+
+
+def test_af_xdp_goes_with_kill_9(world):
+    needs_bpf()
+    whole_checksums(world)
+    shape = world.shape(between=("xdp:a", "b"))
+    refused(world, ["--between", "xdp:a", "b"], "another ackwright has this interface")
+    shape.process.kill()
+    shape.process.wait()
+    again = world.shape("--ab", "cake bandwidth 50mbit", between=("xdp:a", "b"))
+    transfer(world, 1 << 18)
+    again.stop()
+
+
+def test_af_xdp_loses_its_interface(world):
+    needs_bpf()
+    whole_checksums(world)
+    shape = world.shape("--ab", "tbf rate 200kbit burst 3k limit 1m", between=("xdp:a", "xdp:b"))
+    flood(world, 50)
+    ip("link set dev b down")
+    flood(world, 20)
+    ip("link set dev b up")
+    time.sleep(0.2)
+    transfer(world, 1 << 15)
+    ip("link delete dev b")
+    account = shape.stop(how=None, code=1)
+    assert "b: the interface has gone away" in account["error"], account
+
+
 def test_an_interface_goes_down_and_up(world):
     shape = world.shape("--ab", "cake bandwidth 50mbit")
     transfer(world, 1 << 18)
@@ -403,8 +463,7 @@ def test_after_kill_9_the_next_start_cleans(world):
 
 def test_fail_open_and_closed(world):
     """However it ends: open, the kernel passes packets on; closed, nothing passes."""
-    if open("/proc/self/uid_map").read().split() != ["0", "0", "4294967295"]:
-        raise Skip("BPF is not for user namespaces")
+    needs_bpf()
 
     def passes():
         world.left.run("ip neighbour flush dev e0")
@@ -441,6 +500,7 @@ def test_mistakes_are_told(world):
     refused(world, pair + ["--ab", "cake bandwith 5mbit"], "--ab:6:", "did you mean", "^")
     refused(world, pair + ["--drain", "soon"], "--drain")
     refused(world, ["--between", "a", "file:/nowhere"], "two files are needed")
+    refused(world, ["--between", "xdp:a,fast", "b"], "xdp:a: \"fast\" is not known", "native or generic")
     ip("link set dev b mtu 1400")
     refused(world, pair, "b of 1400", "ip link set a mtu 1400")
     ip("link set dev b mtu 1500")

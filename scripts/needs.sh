@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what some tests need beyond Rust and Python: flent and perfetto into .venv, and ip(8) and iperf3 where we are
+# Installs what some tests need beyond Rust and Python: flent and perfetto into .venv, and ip(8), ping and iperf3 where we are
 # root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -20,4 +20,5 @@ install() {
 }
 install ip iproute2
 install iperf3 iperf3
+install ping iputils-ping
 exit 0

@@ -19,6 +19,8 @@ HOME = os.path.join(ROOT, "target", "python")
 VENV = os.path.join(HOME, "venv")
 PYTHON = os.path.join(VENV, "bin", "python")
 NEEDS = os.path.join(ROOT, "python", "requirements-test.txt")
+# Of the extra `ray`; a Python without a wheel of it does without these tests.
+RAY = os.path.join(ROOT, "python", "requirements-ray.txt")
 
 
 def skip(why):
@@ -39,21 +41,39 @@ def environment():
     """Makes the environment, once for each list of what it holds."""
     if sys.version_info < (3, 11):
         skip(f"python {sys.version.split()[0]} is older than 3.11")
-    with open(NEEDS, "rb") as file:
-        wanted = hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
-    stamp = os.path.join(VENV, "stamp")
-    if os.path.exists(stamp) and open(stamp).read() == wanted:
+    if is_stamped("stamp", NEEDS):
         return
     made = subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False)
     if made.returncode != 0:
         skip("python has no venv")
-    install = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", NEEDS]
-    begun = time.monotonic()
-    if subprocess.run(install, check=False).returncode != 0:
+    if not installed("stamp", NEEDS):
         skip("pip could not install " + os.path.relpath(NEEDS, ROOT))
-    with open(stamp, "w") as file:
-        file.write(wanted)
-    print(f"   {time.monotonic() - begun:4.0f} s  pip install", flush=True)
+
+
+def stamp_of(list_of_needs):
+    """A number for what is to be installed."""
+    with open(list_of_needs, "rb") as file:
+        return hashlib.sha256(file.read() + sys.version.encode()).hexdigest()
+
+
+def is_stamped(stamp, list_of_needs):
+    """It is installed already."""
+    path = os.path.join(VENV, stamp)
+    return os.path.exists(path) and open(path).read() == stamp_of(list_of_needs)
+
+
+def installed(stamp, list_of_needs):
+    """Installs what a list names, unless it is there; false if it cannot be had."""
+    if is_stamped(stamp, list_of_needs):
+        return True
+    begun = time.monotonic()
+    install = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", list_of_needs]
+    if subprocess.run(install, check=False).returncode != 0:
+        return False
+    with open(os.path.join(VENV, stamp), "w") as file:
+        file.write(stamp_of(list_of_needs))
+    print(f"   {time.monotonic() - begun:4.0f} s  pip install -r {os.path.basename(list_of_needs)}", flush=True)
+    return True
 
 
 def build(folder, *how):
@@ -75,6 +95,8 @@ def wheel():
 
 def test():
     environment()
+    if not installed("stamp-ray", RAY):
+        print("SKIPPED: sweeps on a Ray cluster: pip could not install " + os.path.relpath(RAY, ROOT))
     # Not the release build: that takes minutes, and what is tested here is the way to Python and back.
     built = build(HOME, "--profile", "dev")
     run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",

@@ -26,6 +26,7 @@ True
 """
 
 from ackwright._native import PROGRAM, Table
+from ackwright.congestion import CongestionControl
 from ackwright.errors import (
     Error,
     ExperimentError,
@@ -34,13 +35,15 @@ from ackwright.errors import (
     OutputError,
     RunError,
 )
-from ackwright.experiment import Experiment
+from ackwright.executors import Processes, Ray, Serial
+from ackwright.experiment import Experiment, sweep
 from ackwright.results import Results, Run
 from ackwright.tools import Drilled, Replayed, TcState, drill, ecmp, replay, tc
 
 __version__ = PROGRAM.split()[1]
 
 __all__ = [
+    "CongestionControl",
     "Drilled",
     "Error",
     "Experiment",
@@ -48,15 +51,19 @@ __all__ = [
     "Fault",
     "Interrupted",
     "OutputError",
+    "Processes",
+    "Ray",
     "Replayed",
     "Results",
     "Run",
     "RunError",
+    "Serial",
     "Table",
     "TcState",
     "__version__",
     "drill",
     "ecmp",
     "replay",
+    "sweep",
     "tc",
 ]

@@ -5,6 +5,9 @@ from typing import Any, final
 
 PROGRAM: str
 
+State = tuple[str, str, list[tuple[str, str, str, str]]]
+"""Name and text of an experiment, and its edits: kind, path, value, label."""
+
 @final
 class Table:
     """Rows and columns of a result.
@@ -51,6 +54,10 @@ class Draft:
     def get(self, path: str) -> tuple[Any] | None: ...
     def remove(self, path: str) -> bool: ...
     def finish(self) -> Checked: ...
+    def state(self) -> State: ...
+    @staticmethod
+    def of_state(state: State) -> Draft: ...
+    def congestion_control(self, name: str, class_: type[object], version: str) -> None: ...
 
 @final
 class Checked:
@@ -73,6 +80,12 @@ class Checked:
     @property
     def points(self) -> list[list[tuple[str, str]]]: ...
     def explain(self, flow: str, point: int, seed: int | None) -> str: ...
+    def collect(
+        self, seed: int | None, repetitions: int | None, out: str, resume: bool
+    ) -> Collection: ...
+    def make_run(
+        self, point: int, repetition: int, seed: int | None, out: str
+    ) -> list[str]: ...
     def run(
         self,
         seed: int | None,
@@ -84,6 +97,13 @@ class Checked:
         keep: bool,
         progress: Callable[[float, int, float], object] | None,
     ) -> tuple[Runs, BaseException | None]: ...
+
+@final
+class Collection:
+    def __len__(self) -> int: ...
+    def missing(self) -> list[tuple[int, int]]: ...
+    def take(self, point: int, repetition: int) -> bool: ...
+    def finish(self) -> Runs: ...
 
 @final
 class Runs:
@@ -131,3 +151,91 @@ def ecmp(
     seed: int | None,
 ) -> dict[str, Any]: ...
 def tc(commands: list[str]) -> tuple[list[dict[str, Any]], str]: ...
+
+@final
+class Window:
+    """The congestion window of a connection."""
+
+    cwnd: int
+    """The window, in segments."""
+    ssthresh: int
+    """Slow start ends here, in segments."""
+    pacing_rate: int | None
+    """Bytes a second; ``None``: unlimited. A class with ``on_sample`` sets it."""
+
+    @property
+    def prior_cwnd(self) -> int:
+        """The window before the latest reduction."""
+
+    @property
+    def is_cwnd_limited(self) -> bool:
+        """The flow uses the window that it has, so that it may grow."""
+
+    @property
+    def in_slow_start(self) -> bool:
+        """The window is below the threshold."""
+
+    def slow_start(self, acked: int) -> int:
+        """A segment more for each one acknowledged, up to the threshold; what is left of them."""
+
+    def additive_increase(self, per_increase: int, acked: int) -> None:
+        """A segment more for every ``per_increase`` acknowledged."""
+
+@final
+class Ack:
+    """What is known of a connection when an ACK comes."""
+
+    @property
+    def now_us(self) -> int:
+        """Virtual time in µs."""
+
+    @property
+    def mss(self) -> int:
+        """Payload of a full segment, in bytes."""
+
+    @property
+    def packets_in_flight(self) -> int: ...
+    @property
+    def srtt_us(self) -> int | None:
+        """Smoothed round-trip time."""
+
+    @property
+    def min_rtt_us(self) -> int | None:
+        """Lowest round-trip time of the last minutes."""
+
+    @property
+    def delivered(self) -> int:
+        """Packets delivered in all."""
+
+    @property
+    def delivered_ce(self) -> int:
+        """Of those, with CE."""
+
+    @property
+    def lost(self) -> int:
+        """Packets marked lost in all."""
+
+@final
+class Sample:
+    """A sample of the delivery rate."""
+
+    @property
+    def delivered(self) -> int | None:
+        """Packets delivered over the interval; ``None``: the sample is not valid."""
+
+    @property
+    def interval_us(self) -> int: ...
+    @property
+    def rtt_us(self) -> int | None: ...
+    @property
+    def losses(self) -> int:
+        """Packets newly marked lost."""
+
+    @property
+    def acked_sacked(self) -> int:
+        """Packets newly acknowledged, also by SACK."""
+
+    @property
+    def prior_in_flight(self) -> int: ...
+    @property
+    def is_app_limited(self) -> bool: ...

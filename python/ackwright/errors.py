@@ -110,6 +110,12 @@ class OutputError(Error, OSError):
         self.errno = errno
         self.filename = filename
 
+    def __reduce__(self) -> tuple[type[OutputError], tuple[str, int | None, str | None]]:
+        return type(self), (str(self), self.errno, self.filename)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C in a run. What is finished is in ``results``, and in the files if there are any."""

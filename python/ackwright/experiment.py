@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, Self
 
-from ackwright import _native, progress as bars
+from ackwright import _native, executors, progress as bars
+from ackwright.congestion import CongestionControl, version_of
 from ackwright.errors import Error, ExperimentError, Interrupted
+from ackwright.executors import Executor
 from ackwright.results import Results
 
 Value = str | int | float | bool | Sequence["Value"] | Mapping[str, "Value"]
@@ -36,6 +38,7 @@ class Experiment:
 
     def __init__(self, draft: _native.Draft) -> None:
         self._draft = draft
+        self._classes: dict[str, tuple[type[CongestionControl], str]] = {}
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Self:
@@ -61,7 +64,9 @@ class Experiment:
 
     def copy(self) -> Self:
         """The same experiment once more: edits of one do not change the other."""
-        return type(self)(self._draft.copy())
+        copy = type(self)(self._draft.copy())
+        copy._classes = dict(self._classes)
+        return copy
 
     def __getitem__(self, path: str) -> Any:
         found = self._draft.get(path)
@@ -153,6 +158,7 @@ class Experiment:
         resume: bool = False,
         keep: bool = True,
         progress: bool | Callable[[float, int, float], object] | None = None,
+        executor: str | Executor | None = None,
     ) -> Results:
         """Runs every repetition of every point.
 
@@ -166,6 +172,10 @@ class Experiment:
             keep: keep series and flows in memory; if not, they are in the files of ``out`` only.
             progress: show a bar; by default where it can be seen. Or what is told runs (with parts of
                 those that go on), of how many, and virtual seconds in all.
+            executor: who makes the runs: by default threads of this process; ``"serial"``,
+                ``"process"`` (a pool of processes), ``"ray"`` (a cluster), or one of
+                ``ackwright.executors``. Results are then in ``out``: a folder that all see, or a URL
+                of fsspec. ``jobs``, ``threads`` and ``keep`` do not matter.
 
         Raises:
             ExperimentError: when the experiment is not valid.
@@ -185,6 +195,14 @@ class Experiment:
             raise ValueError("resume: name the folder by out=")
         if jobs < 0 or threads < 0:
             raise ValueError("jobs and threads are 0 or more")
+        if executor is not None:
+            if out is None:
+                raise ValueError("executor: name the storage that its workers share by out=")
+            how = executors.named(executor)
+            return executors.run(
+                self, how, out=out, seed=seed, repetitions=repetitions, resume=resume,
+                progress=progress,
+            )
         checked = self.check()
         bar = None if callable(progress) else bars.begin(progress)
         told = progress if callable(progress) else bar
@@ -202,6 +220,22 @@ class Experiment:
         if isinstance(problem, Error | Interrupted):
             problem.results = results
         raise problem
+
+    def congestion_control(self, name: str, module: type[CongestionControl]) -> None:
+        """Makes a class known as a congestion control: ``ackwright.congestion`` has an example.
+
+        The name has at most 15 letters, digits, ``-``, ``_`` and ``.``, and is nobody else's. Results of
+        another source of the class are not gone on with (``resume``).
+        """
+        self._register(name, module, version_of(module))
+
+    def _register(self, name: str, module: type[CongestionControl], version: str) -> None:
+        self._draft.congestion_control(name, module, version)
+        self._classes[name] = module, version
+
+    def __reduce__(self) -> tuple[Callable[..., Experiment], tuple[Any, ...]]:
+        """As texts; files beside it have to be where they were."""
+        return _again, (type(self), self._draft.state(), self._classes)
 
     def explain(self, flow: str, *, point: int = 0, seed: int | None = None) -> str:
         """What happened to a TCP flow in the first repetition of a point: when and why its window was
@@ -222,4 +256,40 @@ class Experiment:
         return f"<Experiment {name!r}>"
 
 
-__all__ = ["Experiment", "ExperimentError", "Value"]
+def _again(
+    cls: type[Experiment],
+    state: _native.State,
+    classes: dict[str, tuple[type[CongestionControl], str]],
+) -> Experiment:
+    """An experiment that has come from another process."""
+    experiment = cls(_native.Draft.of_state(state))
+    for name, (module, version) in classes.items():
+        experiment._register(name, module, version)
+    return experiment
+
+
+def sweep(
+    experiment: Experiment | str | PathLike[str] | Mapping[str, Value],
+    axes: Mapping[str, Sequence[Value] | Mapping[str, Mapping[str, Value]]] | None = None,
+    **how: Any,
+) -> Results:
+    """Runs an experiment over the grid of some axes: ``Experiment.sweep`` for each, then ``run(**how)``.
+
+    >>> line = {"ends": ["a", "b"], "rate": "10mbit", "rtt": "10ms"}
+    >>> results = sweep({
+    ...     "schema": 1, "name": "x", "duration": "1s", "nodes": {"a": {}, "b": {}},
+    ...     "links": {"line": line}, "flows": {"f": {"app": "bulk", "from": "a", "to": "b"}},
+    ... }, {"links.line.rtt": ["10ms", "50ms"]}, repetitions=2)
+    >>> len(results)
+    4
+    """
+    if isinstance(experiment, Mapping):
+        experiment = Experiment.from_dict(experiment)
+    elif not isinstance(experiment, Experiment):
+        experiment = Experiment.from_toml(experiment)
+    for axis, steps in (axes or {}).items():
+        experiment = experiment.sweep(axis, steps)
+    return experiment.run(**how)
+
+
+__all__ = ["Experiment", "ExperimentError", "Value", "sweep"]

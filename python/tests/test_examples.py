@@ -15,11 +15,11 @@ import pytest
 from conftest import ROOT
 
 import ackwright
-from ackwright import errors, experiment, plot, progress, tools
+from ackwright import congestion, errors, executors, experiment, plot, progress, tools
 from ackwright import results as results_module
 
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-MODULES = [ackwright, errors, experiment, plot, progress, results_module, tools]
+MODULES = [ackwright, congestion, errors, executors, experiment, plot, progress, results_module, tools]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +39,46 @@ def test_notebooks(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         if "image/png" in output.get("data", {})
     ]
     assert pictures, "nothing is drawn"
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda file: file.stem)
+def test_pages_are_made_of_them(notebook: Path) -> None:
+    """docs/notebooks has what the notebook says; `make notebooks` writes it."""
+    page = (ROOT / "docs" / "notebooks" / f"{notebook.stem}.md").read_text(encoding="utf-8")
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        assert "".join(cell["source"]) in page, "run `make notebooks`"
+    pictures = re.findall(r"!\[plot\]\((.*?)\)", page)
+    assert pictures
+    for picture in pictures:
+        assert (ROOT / "docs" / "notebooks" / picture).stat().st_size > 1000
+
+
+LONG = """
+import pathlib, ackwright
+experiment = ackwright.Experiment.from_dict({
+    "schema": 1, "name": "x", "duration": "100000s", "nodes": {"a": {}, "b": {}},
+    "links": {"line": {"ends": ["a", "b"], "rate": "100mbit", "rtt": "10ms"}},
+    "flows": {"f": {"app": "bulk", "from": "a", "to": "b"}},
+})
+experiment.run(progress=lambda *_: pathlib.Path("event").touch())
+"""
+
+
+def test_ctrl_c_in_a_notebook(tmp_path: Path) -> None:
+    """The interrupt of a notebook ends the run, and not the kernel."""
+    manager = pytest.importorskip("jupyter_client").KernelManager(kernel_name="python3")
+    manager.start_kernel(cwd=str(tmp_path))
+    client = manager.client()
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=60)
+        client.execute(LONG)
+        while not (tmp_path / "event").exists():
+            time.sleep(0.01)
+        manager.interrupt_kernel()
+        reply = client.get_shell_msg(timeout=60)["content"]
+        assert reply["status"] == "error" and reply["ename"] == "Interrupted"
+        assert client.execute_interactive("2 + 2", timeout=60)["content"]["status"] == "ok"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

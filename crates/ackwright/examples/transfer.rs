@@ -1,8 +1,8 @@
 //! Ten megabytes of TCP over a 20 Mbit/s bottleneck, in virtual time.
 
+use ackwright::apps::{TcpSend, TcpSink};
 use ackwright::datapath::tcp::config::TcpConfig;
 use ackwright::datapath::units::{Duration, Instant, Rate};
-use ackwright::sim::app::{TcpSend, TcpSink};
 use ackwright::sim::link::LinkConfig;
 use ackwright::sim::topology::{Topology, TopologyError};
 use core::net::SocketAddr;

@@ -4,6 +4,7 @@
 //! needs one dependency.
 //!
 //! * [`datapath`]: the pure state machines (TCP, qdiscs, routing, packets);
+//! * [`apps`]: what runs on hosts: bulk senders, sinks, probes;
 //! * [`pcap`]: capture files, read and written;
 //! * [`sim`]: a deterministic world that drives them in virtual time;
 //! * [`iproute`]: the words of `tc`, `ip` and `ss`;
@@ -11,6 +12,7 @@
 //! * [`lab`]: experiments as files, statistics, results, plots;
 //! * [`swarm`]: random cases of all of it, and the oracles that judge them.
 
+pub use apps;
 pub use datapath;
 pub use drill;
 pub use iproute;

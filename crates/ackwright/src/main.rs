@@ -64,6 +64,12 @@ enum Command {
     /// Shape real traffic between two interfaces: any qdisc, in user space.
     #[cfg(target_os = "linux")]
     Shape(cmd::shape::Args),
+    /// Emulate a network between two interfaces, in the words of netem.
+    #[cfg(target_os = "linux")]
+    Emulate(cmd::emulate::Args),
+    /// Open a shell at a host inside an experiment.
+    #[cfg(target_os = "linux")]
+    Shell(cmd::shell::Args),
     /// Ask or change a running `shape`: tc commands, statistics, stop.
     #[cfg(target_os = "linux")]
     Ctl(cmd::ctl::Args),
@@ -75,8 +81,26 @@ enum Command {
     Proxy(cmd::proxy::Args),
 }
 
+impl Command {
+    fn takes_namespaces(&self) -> bool {
+        match self {
+            Self::Run(args) => args.live,
+            Self::Reproduce(args) => args.live,
+            #[cfg(target_os = "linux")]
+            Self::Shell(_) => true,
+            _ => false,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let command = Cli::parse().command;
+    // Before there is a second thread: else a process cannot have a user namespace of its own.
+    if command.takes_namespaces()
+        && let Err(failure) = cmd::run::acquire_namespaces()
+    {
+        return failure.tell();
+    }
     interrupt::listen();
     let done = match command {
         Command::Run(args) => cmd::run::run(&args),
@@ -93,6 +117,10 @@ fn main() -> ExitCode {
         Command::Swarm(args) => cmd::swarm::run(&args),
         #[cfg(target_os = "linux")]
         Command::Shape(args) => cmd::shape::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Emulate(args) => cmd::emulate::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Shell(args) => cmd::shell::run(&args),
         #[cfg(target_os = "linux")]
         Command::Ctl(args) => cmd::ctl::run(&args),
         #[cfg(target_os = "linux")]

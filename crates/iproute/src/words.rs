@@ -53,6 +53,11 @@ impl<'a> Words<'a> {
         Self { text, at: 0 }
     }
 
+    /// What is still to be read, without taking it.
+    pub fn rest(&self) -> &'a str {
+        self.text[self.at..].trim()
+    }
+
     /// The next word without taking it.
     pub fn peek(&self) -> Option<Word<'a>> {
         self.clone().next()

@@ -39,7 +39,7 @@ pub fn series_names(test: FlentTest, flows: &[FlowPlan]) -> Result<Vec<Option<St
                 probes += 1;
                 probe_name(test, probes)
             }
-            App::Cbr { .. } | App::Request { .. } => None,
+            App::Cbr { .. } | App::Request { .. } | App::Guest(_) => None,
             _ if flow.from == client => {
                 ups += 1;
                 stream_name(test, ups).map(|name| format!("TCP upload{name}"))

@@ -20,11 +20,14 @@
 //! | [`trace`] | what a run did, for Perfetto, for qvis, and as text |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
 
+mod application;
 pub mod bench;
 mod draw;
 pub mod ecmp;
 pub mod flent;
 pub mod input;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod multipath;
 pub mod output;
 pub mod plan;
@@ -43,4 +46,5 @@ pub mod sweep;
 pub mod trace;
 pub mod vectors;
 
-pub use registry::Registry;
+pub use application::{Application, ApplicationKind, GuestApp, Place};
+pub use registry::{NameError, Registry};

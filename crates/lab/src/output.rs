@@ -28,6 +28,11 @@ pub struct Output {
     choice: Choice,
 }
 
+/// The file that holds the record of a run, written last: where it is, all else of the run is.
+pub fn record_name(run: &str) -> String {
+    record::name(run)
+}
+
 /// What the user has chosen of plots.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
@@ -153,6 +158,36 @@ impl Output {
         }
         self.store.forget(record::files(&record).iter().chain([&record::name(&run)]));
         None
+    }
+
+    /// Runs that other processes are going to bring here: whatever becomes of this one, their files are
+    /// known as results.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn expect<'a>(
+        &self,
+        runs: impl IntoIterator<Item = (&'a Point, u64)>,
+    ) -> Result<(), store::Error> {
+        let names =
+            runs.into_iter().map(|(point, seed)| record::name(&run_name(point.slug(), seed)));
+        self.store.note(names)
+    }
+
+    /// The run of this plan that another process has brought here, if it is whole; from now on its
+    /// files are listed.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn adopt(
+        &self,
+        point: &Point,
+        repetition: u32,
+        plan: &Plan,
+    ) -> Result<Option<RunResult>, store::Error> {
+        let Some(run) = self.known(point, repetition, plan) else { return Ok(None) };
+        self.store.note(run.files.iter().cloned().chain([record::name(&run.name)]))?;
+        Ok(Some(run))
     }
 
     /// Stores a run as soon as it has ended. Its series are dropped from the result then, but

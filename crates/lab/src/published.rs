@@ -40,6 +40,8 @@ pub const SHIPPED: &[Shipped] = shipped! {
     "dctcp-scaled",
     "dctcp-syn-ect",
     "dctcp-threshold",
+    "ecmp-failure",
+    "fct-load",
     "incast-rto",
     "lost-retransmit",
     "multipath",
@@ -64,6 +66,8 @@ pub struct Publication {
     pub headline: Vec<(String, String)>,
     /// What `--quick` sets, at every point; without it only the headline runs.
     pub quick: Vec<Value>,
+    /// What `--live` sets, in the simulated runs beside it as well: rates that a machine carries.
+    pub live: Vec<Value>,
     /// The metrics that get a bar chart; all of them if none is named.
     pub charts: Vec<String>,
     /// The case that gains (`goodput gain`) and rises (`latency added`) are over.
@@ -178,6 +182,11 @@ fn publication(name: &str, node: &Node, faults: &Faults<'_>) -> Option<Publicati
         headline: labels(&mut table, "headline"),
         quick: table
             .tables("quick")
+            .iter()
+            .map(|(key, node)| Value { path: key.name.clone(), node: node.clone() })
+            .collect(),
+        live: table
+            .tables("live")
             .iter()
             .map(|(key, node)| Value { path: key.name.clone(), node: node.clone() })
             .collect(),

@@ -4,6 +4,7 @@
 //! sweep that is the headline, the published and the kernel's figures, and what must come out for
 //! the result to count as reproduced. All of it was written down before the first run.
 
+mod live;
 mod present;
 
 pub use present::draw;
@@ -22,6 +23,8 @@ pub struct Compared {
     pub measured: Option<f64>,
     /// Half the width of its 95 % confidence interval.
     pub ci95: Option<f64>,
+    /// With real packets by the clock: one for each of [`Comparison::live`].
+    pub live: Vec<Option<f64>>,
 }
 
 /// How a reproduction ended.
@@ -33,6 +36,10 @@ pub struct Comparison {
     pub title: String,
     /// The figures, in the order of the publication.
     pub rows: Vec<Compared>,
+    /// What was run live as well: `live` is our stack, `live, kernel` this machine's.
+    pub live: Vec<String>,
+    /// How late the live loops were, in a sentence each.
+    pub lateness: Vec<String>,
     /// Every expectation as a sentence, and whether it is met.
     pub expectations: Vec<(String, bool)>,
 }
@@ -70,7 +77,14 @@ impl Publication {
                 (one.sentence(), one.is_met(measured(&one.case), base))
             })
             .collect();
-        Comparison { name: self.name.clone(), title: self.title.clone(), rows, expectations }
+        Comparison {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            rows,
+            live: Vec::new(),
+            lateness: Vec::new(),
+            expectations,
+        }
     }
 
     fn compared(&self, row: &Row, points: &[PointResult]) -> Compared {
@@ -87,6 +101,7 @@ impl Publication {
             row: row.clone(),
             measured: ours.map(|(mean, _)| mean),
             ci95: ours.and_then(|(_, ci95)| ci95),
+            live: Vec::new(),
         }
     }
 

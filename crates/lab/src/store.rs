@@ -244,6 +244,20 @@ impl Store {
         earlier::program(root)
     }
 
+    /// Lists files that others write, or have written.
+    ///
+    /// # Errors
+    /// When the list cannot be written.
+    pub fn note(&self, names: impl IntoIterator<Item = String>) -> Result<(), Error> {
+        let Some(listed) = &self.listed else { return Ok(()) };
+        let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            let failed = |problem| Error { path: self.root.join(&name), problem };
+            listed.note(&name).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Removes files of these results again.
     pub fn forget<'a>(&self, names: impl IntoIterator<Item = &'a String>) {
         let mut listed = self

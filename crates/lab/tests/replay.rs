@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use datapath::qdisc::cake::{AckFilter, AckRule};
 use lab::plan::Experiment;
-use lab::replay::acks::{self, AckFate, End, FILTERS};
+use lab::replay::acks::{self, End, FILTERS, ReplayedAck};
 use lab::replay::{self, Error, Files, Options, Report, Select};
 use lab::run::{self, Silent};
 use lab::store::Store;
@@ -327,7 +327,7 @@ fn acks_behind_a_blocker(directory: &Path, acks: &[Vec<u8>]) -> PathBuf {
 }
 
 fn explained(path: &Path, filter: AckFilter) -> Vec<(u64, End, Option<AckRule>)> {
-    let mut fates: Vec<AckFate> = Vec::new();
+    let mut fates: Vec<ReplayedAck> = Vec::new();
     let words = options("cake bandwidth 64kbit besteffort");
     let stop = AtomicBool::new(false);
     let report = acks::explain(

@@ -189,6 +189,9 @@ impl Driver {
             if let Some(fd) = end.device.fd() {
                 self.epoll.add(fd, token, Epoll::READ)?;
             }
+            if let Some(fd) = end.device.watch() {
+                self.epoll.add(fd, token, 0)?;
+            }
         }
         self.epoll.add(self.timer.fd(), TIMER, Epoll::READ)?;
         self.epoll.add(self.stop.as_fd(), STOP, Epoll::READ)?;
@@ -334,8 +337,12 @@ impl Driver {
             self.timer.set(until).map_err(kernel)?;
         }
         let events: Vec<(u64, u32)> = self.epoll.wait(soon).map_err(kernel)?.collect();
-        for (token, _) in events {
+        for (token, told) in events {
             match token {
+                0 | 1 if told & Epoll::ERROR != 0 => {
+                    let port = Port(token as u16);
+                    self.check(port, self.ends[token as usize].device.error())?;
+                }
                 TIMER => self.timer.clear(),
                 STOP => self.begin_to_end()?,
                 token if token >= TOKENS => self.serve(token)?,

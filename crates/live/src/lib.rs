@@ -9,6 +9,10 @@
 //! | [`open`] | devices by their names, and what can be wrong with them |
 //! | [`proxy`] | TCP that ends in our stack on one side, in the kernel's on the other |
 //! | [`fail`] | what becomes of traffic when we are gone |
+//! | [`netns`] | network namespaces without names, and what is in them |
+//! | [`gates`] | many devices at once, for a world that is turned by the clock |
+//! | [`kernel`] | senders and receivers on the sockets of a namespace's kernel |
+//! | [`program`] | real programs in a namespace |
 //! | [`commands`] | `tc` at run time |
 //! | [`control`] | the socket by which commands come |
 //! | [`account`] | what was taken in, and what became of it |
@@ -33,7 +37,15 @@ pub mod endpoint;
 #[cfg(target_os = "linux")]
 pub mod fail;
 #[cfg(target_os = "linux")]
+pub mod gates;
+#[cfg(target_os = "linux")]
+pub mod kernel;
+#[cfg(target_os = "linux")]
+pub mod netns;
+#[cfg(target_os = "linux")]
 pub mod open;
+#[cfg(target_os = "linux")]
+pub mod program;
 #[cfg(target_os = "linux")]
 pub mod proxy;
 #[cfg(target_os = "linux")]

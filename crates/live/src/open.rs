@@ -1,7 +1,7 @@
 //! Devices by their names, and what can be wrong with them.
 
-use crate::device::{CaptureFile, Device, PacketSocket, Pools, Tun};
-use crate::sys;
+use crate::device::{CaptureFile, Device, PacketSocket, Pools, Tun, XdpDevice, XdpOptions};
+use crate::sys::{self, Facts, XDP_LONGEST_MTU, XdpCopy, XdpMode};
 use std::fmt;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -42,8 +42,9 @@ impl Opened {
     }
 }
 
-/// Opens a device: an interface's name, `tap:NAME` or `tun:NAME` for one that is made, or
-/// `file:INPUT,OUTPUT` for captures. What is made gets this MTU.
+/// Opens a device: an interface's name, `xdp:NAME` for one by AF_XDP, `tap:NAME` or `tun:NAME` for one that is
+/// made, or `file:INPUT,OUTPUT` for captures. What is made gets this MTU. After the name of an AF_XDP device
+/// stand `native` or `generic`, and `copy` or `zero-copy`, each behind a comma.
 ///
 /// # Errors
 /// With the name and what to do about it.
@@ -67,16 +68,77 @@ pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
         let opened = opened.map_err(|error| Fault::Usage(format!("{name}: {error}")))?;
         return Ok(unlocked(Device::File(Box::new(opened))));
     }
-    open_interface(name, pools)
+    if let Some(words) = name.strip_prefix("xdp:") {
+        return open_xdp(words);
+    }
+    let (facts, lock) = claim(name)?;
+    let socket = PacketSocket::open(name, facts, pools);
+    let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
+    Ok(Opened { device: Device::Packet(socket), lock: Some(lock) })
+}
+
+/// What a device is called in `tc` commands: of `tap:lan0` and of `xdp:lan0,generic` it is `lan0`.
+pub fn port_name(device: &str) -> &str {
+    if let Some(words) = device.strip_prefix("xdp:") {
+        return words.split(',').next().unwrap_or(words);
+    }
+    let made = device.strip_prefix("tap:").or_else(|| device.strip_prefix("tun:"));
+    made.unwrap_or(device)
+}
+
+fn open_xdp(words: &str) -> Result<Opened, Fault> {
+    let mut words = words.split(',');
+    let name = words.next().unwrap_or_default();
+    let mut options = XdpOptions { mode: None, copy: XdpCopy::Auto };
+    for word in words {
+        match word {
+            "native" => options.mode = Some(XdpMode::Native),
+            "generic" => options.mode = Some(XdpMode::Generic),
+            "copy" => options.copy = XdpCopy::Copy,
+            "zero-copy" => options.copy = XdpCopy::ZeroCopy,
+            _ => {
+                return Err(Fault::Usage(format!(
+                    "xdp:{name}: {word:?} is not known: native or generic, copy or zero-copy"
+                )));
+            }
+        }
+    }
+    let (facts, lock) = claim(name)?;
+    if facts.hardware != libc::ARPHRD_ETHER {
+        return Err(Fault::Usage(format!("xdp:{name}: AF_XDP takes Ethernet")));
+    }
+    if facts.mtu > XDP_LONGEST_MTU {
+        return Err(Fault::Usage(format!(
+            "xdp:{name}: frames of AF_XDP are for MTUs of {XDP_LONGEST_MTU} at most, this is {}; ip link set \
+             {name} mtu {XDP_LONGEST_MTU}",
+            facts.mtu
+        )));
+    }
+    let device = XdpDevice::open(name, facts, options).map_err(|error| {
+        let hint = match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                "; this takes root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"
+            }
+            Some(libc::EBUSY | libc::EEXIST) => "; somebody else has a program or a socket there",
+            Some(libc::EAFNOSUPPORT) => "; this kernel has no AF_XDP",
+            Some(libc::EOPNOTSUPP | libc::EINVAL) => {
+                "; its driver cannot; xdp:NAME,generic,copy is what every driver can"
+            }
+            _ => "",
+        };
+        Fault::Usage(format!("xdp:{name}: cannot open AF_XDP: {error}{hint}"))
+    })?;
+    Ok(Opened { device: Device::Xdp(Box::new(device)), lock: Some(lock) })
 }
 
 /// The largest MTU of those of these devices that exist; 1500 if none does.
 pub fn largest_mtu(names: &[String]) -> u32 {
-    let known = names.iter().filter_map(|name| sys::facts(name).ok());
+    let known = names.iter().filter_map(|name| sys::facts(port_name(name)).ok());
     known.map(|facts| facts.mtu).max().unwrap_or(1_500)
 }
 
-fn open_interface(name: &str, pools: &mut Pools) -> Result<Opened, Fault> {
+/// Makes sure that an interface can be had, and keeps other instances from it.
+fn claim(name: &str) -> Result<(Facts, UnixListener), Fault> {
     let facts = sys::facts(name).map_err(|error| match error.raw_os_error() {
         Some(libc::ENODEV) => {
             Fault::Usage(format!("{name}: there is no such interface in this network namespace"))
@@ -105,9 +167,7 @@ fn open_interface(name: &str, pools: &mut Pools) -> Result<Opened, Fault> {
         }
         _ => refused(name, "lock it", &error),
     })?;
-    let socket = PacketSocket::open(name, facts, pools);
-    let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
-    Ok(Opened { device: Device::Packet(socket), lock: Some(lock) })
+    Ok((facts, lock))
 }
 
 /// Whether the interface behind a device is there no longer.

@@ -2,6 +2,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `collect` | sweeps whose runs are made by other processes |
+//! | `congestion` | congestion controls that are Python classes |
 //! | `draft` | experiments that are edited, and read |
 //! | `run` | runs: without the interpreter's lock, with progress, stopped by signals |
 //! | `runs` | what runs leave behind, as tables |
@@ -14,6 +16,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
 
+mod collect;
+mod congestion;
 mod draft;
 mod errors;
 mod run;
@@ -25,6 +29,10 @@ mod values;
 /// The compiled half of the package.
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::collect::Collection;
+    #[pymodule_export]
+    use crate::congestion::{Ack, Sample, Window};
     #[pymodule_export]
     use crate::draft::{Checked, Draft};
     #[pymodule_export]

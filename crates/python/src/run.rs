@@ -17,6 +17,7 @@ use lab::trace;
 use pyo3::exceptions::{PyIndexError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 
+use crate::congestion::Trouble;
 use crate::errors;
 use crate::runs::Runs;
 
@@ -105,6 +106,7 @@ pub fn supervised<T: Send>(
 pub fn run(
     py: Python<'_>,
     experiment: &Experiment,
+    trouble: &Trouble,
     wanted: &Wanted,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<(Runs, Option<Py<PyAny>>)> {
@@ -118,14 +120,17 @@ pub fn run(
     let output =
         output(experiment, wanted, seed, repetitions).map_err(|error| errors::store(py, &error))?;
     let (far, stop) = (Far::default(), AtomicBool::new(false));
+    trouble.clear();
     let tick = |py: Python<'_>| {
+        trouble.check(py)?;
         let Some(progress) = progress else { return Ok(()) };
         let done = *far.runs.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = far.virtual_ns.load(Ordering::Relaxed) as f64 / 1e9;
         progress.call1(py, (done, runs, seconds)).map(drop)
     };
-    let work = || all(experiment, wanted, output.as_ref(), &far, &stop);
+    let work = || all((experiment, trouble), wanted, output.as_ref(), &far, &stop);
     let (done, stopped) = supervised(py, &stop, work, tick);
+    let stopped = trouble.check(py).err().or(stopped);
     let done = done.map_err(|panic| errors::run(py, &said(&*panic)))?;
     let in_files = wanted.out.clone().filter(|_| wanted.resume || !wanted.keep);
     let of = |points| Runs::new(experiment, points, in_files.clone());
@@ -177,7 +182,7 @@ fn output(
 
 /// Everything, in this thread and those that it begins.
 fn all(
-    experiment: &Experiment,
+    (experiment, trouble): (&Experiment, &Trouble),
     wanted: &Wanted,
     output: Option<&Output>,
     far: &Far,
@@ -198,6 +203,7 @@ fn all(
     // What the files have, and what stays in memory beside it.
     let whole: Mutex<BTreeMap<String, RunResult>> = Mutex::default();
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {
+        trouble.or_stopped()?;
         if !wanted.keep && output.is_none() {
             run.series.clear();
             run.flows.clear();
@@ -234,7 +240,7 @@ fn all(
 }
 
 /// Why not all runs were finished, as an exception. `stopped` is what asked us to stop.
-fn problem(py: Python<'_>, error: Error, stopped: Option<PyErr>, rest: &str) -> PyErr {
+pub fn problem(py: Python<'_>, error: Error, stopped: Option<PyErr>, rest: &str) -> PyErr {
     match (error, stopped) {
         (Error::Stopped, Some(why)) if why.is_instance_of::<PyKeyboardInterrupt>(py) => {
             errors::interrupted(py, rest)
@@ -248,7 +254,7 @@ fn problem(py: Python<'_>, error: Error, stopped: Option<PyErr>, rest: &str) -> 
 }
 
 /// What a broken invariant of ours said.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn said(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("a mistake in ackwright: {text}")
@@ -261,10 +267,12 @@ fn said(panic: &(dyn std::any::Any + Send)) -> String {
 pub fn explain(
     py: Python<'_>,
     experiment: &Experiment,
+    trouble: &Trouble,
     flow: &str,
     point: usize,
     seed: Option<u64>,
 ) -> PyResult<String> {
+    trouble.clear();
     let Some(point) = experiment.points.get(point) else {
         let count = experiment.points.len();
         return Err(PyIndexError::new_err(format!("there are {count} points")));
@@ -281,7 +289,8 @@ pub fn explain(
         let told = run.explained.iter().map(|one| format!("{}\n{}", one.story, one.why));
         Ok::<_, Error>(told.collect::<Vec<_>>().join("\n"))
     };
-    let (done, stopped) = supervised(py, &stop, work, |_| Ok(()));
+    let (done, stopped) = supervised(py, &stop, work, |py| trouble.check(py));
     let done = done.map_err(|panic| errors::run(py, &said(&*panic)))?;
+    trouble.check(py)?;
     done.map_err(|error| problem(py, error, stopped, "nothing is told"))
 }

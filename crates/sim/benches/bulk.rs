@@ -3,10 +3,10 @@
 //! `cargo bench -p ackwright-sim --bench bulk [PAIRS [SECONDS]]` prints MTU-sized packet-hops per
 //! CPU second; pure acknowledgments cost time but do not count. Set-up is not counted.
 
+use apps::{TcpSend, TcpSink};
 use core::net::SocketAddr;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{TcpSend, TcpSink};
 use sim::link::LinkConfig;
 use sim::topology::Topology;
 use sim::world::{AppId, World};

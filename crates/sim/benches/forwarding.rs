@@ -3,9 +3,9 @@
 //! `cargo bench -p ackwright-sim --bench forwarding [PAIRS [SECONDS]]` prints packet-hops per
 //! CPU second. A hop is one MTU-sized packet put on one link. Set-up is not counted.
 
+use apps::{Cbr, UdpSink};
 use core::net::SocketAddr;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{Cbr, UdpSink};
 use sim::link::LinkConfig;
 use sim::topology::Topology;
 use sim::world::World;

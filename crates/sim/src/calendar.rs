@@ -30,19 +30,28 @@ pub(crate) struct Calendar {
     beyond: Vec<Due>,
 }
 
-/// 64 lists, and room of lists that were emptied: few lists are in use at a time.
+/// 64 lists, and blocks of lists that were emptied: few lists are in use at a time.
 #[derive(Debug)]
 struct Level<T> {
-    lists: Vec<Vec<T>>,
+    lists: Vec<List<T>>,
     /// Which lists hold something.
     filled: u64,
     spare: Vec<Vec<T>>,
 }
 
-/// New lists have room for this many entries.
+/// A list in blocks, so that lists hold no more room than they need, however long others have been.
+#[derive(Debug)]
+struct List<T> {
+    /// All but the last.
+    full: Vec<Vec<T>>,
+    /// Without room if there is none.
+    last: Vec<T>,
+}
+
+/// A block has room for this many entries.
 const ROOM: usize = 256;
-/// So many lists there are from the beginning: far levels come into use late.
-const FIRST_LISTS: usize = 2;
+/// So many blocks there are from the beginning: far levels come into use late.
+const FIRST_BLOCKS: usize = 2;
 /// So many bits of an epoch's number choose a list.
 const BITS: u32 = 6;
 /// So many levels there are behind the nearest.
@@ -51,18 +60,32 @@ const FAR_LEVELS: usize = 5;
 impl<T> Level<T> {
     fn new() -> Self {
         let mut spare = Vec::with_capacity(1 + (1 << BITS));
-        spare.extend((0..FIRST_LISTS).map(|_| Vec::with_capacity(ROOM)));
-        Self { lists: (0..1 << BITS).map(|_| Vec::new()).collect(), filled: 0, spare }
+        spare.extend((0..FIRST_BLOCKS).map(|_| Vec::with_capacity(ROOM)));
+        let lists = (0..1 << BITS).map(|_| List { full: Vec::new(), last: Vec::new() });
+        Self { lists: lists.collect(), filled: 0, spare }
     }
 
     #[inline]
     fn push(&mut self, place: usize, item: T) {
         let list = &mut self.lists[place];
-        if list.capacity() == 0 {
-            *list = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(ROOM));
+        if list.last.len() == list.last.capacity() {
+            list.add_block(&mut self.spare);
         }
-        list.push(item);
+        list.last.push(item);
         self.filled |= 1 << place;
+    }
+
+    /// Hands over what a list holds, in order, and its blocks are free.
+    fn drain(&mut self, place: usize, mut hand_over: impl FnMut(&mut Vec<T>)) {
+        let list = &mut self.lists[place];
+        let last = core::mem::take(&mut list.last);
+        for mut block in list.full.drain(..).chain([last]) {
+            hand_over(&mut block);
+            if block.capacity() > 0 {
+                self.spare.push(block);
+            }
+        }
+        self.filled &= !(1 << place);
     }
 
     /// The first list from `place` on that holds something.
@@ -74,9 +97,31 @@ impl<T> Level<T> {
 
     fn note_emptied(&mut self) {
         for (place, list) in self.lists.iter().enumerate() {
-            if list.is_empty() {
+            if list.iter().next().is_none() {
                 self.filled &= !(1 << place);
             }
+        }
+    }
+}
+
+impl<T> List<T> {
+    #[inline(never)]
+    fn add_block(&mut self, spare: &mut Vec<Vec<T>>) {
+        let block = spare.pop().unwrap_or_else(|| Vec::with_capacity(ROOM));
+        let last = core::mem::replace(&mut self.last, block);
+        if !last.is_empty() {
+            self.full.push(last);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.full.iter().flatten().chain(&self.last)
+    }
+
+    /// Takes out those that `wanted` picks.
+    fn extract(&mut self, mut wanted: impl FnMut(&T) -> bool, mut take: impl FnMut(T)) {
+        for block in self.full.iter_mut().chain([&mut self.last]) {
+            block.extract_if(.., |item| wanted(item)).for_each(&mut take);
         }
     }
 }
@@ -171,19 +216,16 @@ impl Calendar {
         self.advance(number);
         let begin = self.begin(number);
         let place = place_at(0, number);
-        let list = &mut self.near.lists[place];
-        if list.is_empty() {
+        if self.near.filled & 1 << place == 0 {
             return;
         }
         if end >= begin + Duration::from_nanos(self.width) {
-            debug_assert!(out.is_empty(), "it is replaced");
-            self.near.spare.push(core::mem::replace(out, core::mem::take(list)));
+            self.near.drain(place, |block| out.append(block));
         } else {
             let before = (end - begin).as_nanos();
-            out.extend(list.extract_if(.., |entry| u64::from(entry.after_ns()) < before));
-        }
-        if self.near.lists[place].is_empty() {
-            self.near.filled &= !(1 << place);
+            let is_due = |entry: &Entry| u64::from(entry.after_ns()) < before;
+            self.near.lists[place].extract(is_due, |entry| out.push(entry));
+            self.near.note_emptied();
         }
     }
 
@@ -208,12 +250,17 @@ impl Calendar {
             return;
         };
         let place = place_at(level as usize, number);
-        let mut list = core::mem::take(&mut far.lists[place]);
+        let list = &mut far.lists[place];
+        let (mut full, last) = (core::mem::take(&mut list.full), core::mem::take(&mut list.last));
         far.filled &= !(1 << place);
-        for due in list.drain(..) {
-            self.push(due);
+        for mut block in full.drain(..).chain([last]) {
+            block.drain(..).for_each(|due| self.push(due));
+            if block.capacity() > 0 {
+                self.far[level as usize - 1].spare.push(block);
+            }
         }
-        self.far[level as usize - 1].spare.push(list);
+        // Its room is for the next time.
+        self.far[level as usize - 1].lists[place].full = full;
     }
 
     /// Takes out whatever arrives on `link`, in the order of arrival.
@@ -223,13 +270,12 @@ impl Calendar {
         let base = self.next >> BITS << BITS;
         for (number, list) in (base..).zip(&mut self.near.lists) {
             let begin = Instant::from_nanos(number * self.width);
-            let own = list.extract_if(.., |entry| mine(&entry.due(begin)));
-            severed.extend(own.map(|entry| entry.due(begin)));
+            list.extract(|entry| mine(&entry.due(begin)), |entry| severed.push(entry.due(begin)));
         }
         self.near.note_emptied();
         for far in &mut self.far {
             for list in &mut far.lists {
-                severed.extend(list.extract_if(.., |due| mine(due)));
+                list.extract(mine, |due| severed.push(due));
             }
             far.note_emptied();
         }
@@ -250,7 +296,7 @@ impl Calendar {
             let begin = self.begin(number);
             list.iter().map(move |entry| entry.due(begin))
         });
-        let far = self.far.iter().flat_map(|far| far.lists.iter().flatten());
+        let far = self.far.iter().flat_map(|far| far.lists.iter().flat_map(List::iter));
         near.chain(far.copied()).chain(self.beyond.iter().copied())
     }
 

@@ -14,6 +14,7 @@ use crate::groups::Groups;
 use crate::link::NodeId;
 use crate::log::Rank;
 use crate::partition::{APPS_RUN_AFTER, Partition, Ready};
+use crate::sorter::Sorter;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
 
@@ -33,13 +34,12 @@ pub(crate) struct Epoch {
     counts: Vec<u32>,
     /// Readiness that applications hear of in this epoch.
     notified: Vec<Ready>,
+    sorter: Sorter<Entry>,
 }
 
 /// A group has this many entries, or more groups than that have none, before entries are sorted by
 /// counting.
 const GROUPS_PER_ENTRY: usize = 8;
-/// From so many entries on they are sorted digit by digit.
-const MANY: usize = 200;
 
 impl Epoch {
     pub fn new(groups: Groups) -> Self {
@@ -132,7 +132,11 @@ impl Epoch {
         let asks = part.exceeds_caches() && self.groups.are_single();
         for (run, range) in self.runs.windows(2).enumerate() {
             let range = range[0] as usize..range[1] as usize;
-            put_in_order(&mut self.sorted[range.clone()]);
+            let entries = &mut self.sorted[range.clone()];
+            // Most lists are in order already; those of a router are made of many that are.
+            if !entries.is_sorted_by_key(Entry::key) {
+                self.sorter.sort(entries, Entry::key);
+            }
             if asks {
                 part.prefetch_hosts(&self.sorted, &self.runs, run);
             }
@@ -209,21 +213,3 @@ impl Partition {
 
 /// The key of nothing.
 const NEVER: u64 = u64::MAX;
-
-/// Puts the entries of one group in order. Most lists are in order already; those of a router are made
-/// of many that are.
-fn put_in_order(entries: &mut [Entry]) {
-    if entries.is_sorted_by_key(Entry::key) {
-        return;
-    }
-    if entries.len() < MANY {
-        return entries.sort_by_key(Entry::key);
-    }
-    // Stable, so that only what happens at the same time is left to be put in order.
-    radsort::sort_by_key(entries, Entry::after_ns);
-    for same in entries.chunk_by_mut(|one, other| one.after_ns() == other.after_ns()) {
-        if same.len() > 1 {
-            same.sort_by_key(Entry::key);
-        }
-    }
-}

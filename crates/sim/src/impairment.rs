@@ -1,5 +1,6 @@
 //! What goes wrong on a link: rules, and chance.
 
+use crate::loss::{Guest, GuestLoss};
 use crate::rules::{RuleVerdict, Rules};
 use datapath::packet::Packet;
 use datapath::qdisc::netem::{Chance, Correlated, Loss};
@@ -13,6 +14,8 @@ pub struct Chances {
     pub loss: Ratio,
     /// It is lost by a model of netem's, as losses come in bursts (`gemodel`, `state`).
     pub model: Loss,
+    /// It is lost by a model of a library user.
+    pub guest: Option<GuestLoss>,
     /// A packet is damaged: it travels on and is dropped where it arrives.
     pub corruption: Ratio,
     /// A packet comes twice.
@@ -35,6 +38,7 @@ pub(crate) struct Impairments {
     pub rules: Rules,
     pub chances: Chances,
     rng: Rng,
+    guest: Option<Guest>,
     /// What jitter is made of, where it is correlated.
     jitter: Correlated,
     /// The latest arrival so far of a packet that kept the order.
@@ -43,7 +47,7 @@ pub(crate) struct Impairments {
 
 /// What becomes of a packet that would arrive at a certain time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Delivery {
     Lost,
     Arrives { at: Instant, damaged: bool, copy_at: Option<Instant> },
 }
@@ -60,31 +64,38 @@ impl Impairments {
     pub fn new(rules: Rules, chances: Chances, seed: u64, link: u32) -> Self {
         let rng = Rng::stream(seed, u64::from(link));
         let jitter = Correlated::new(chances.jitter_correlation);
-        Self { rules, chances, rng, jitter, latest: Instant::ZERO }
+        let guest = chances.guest.map(GuestLoss::make);
+        Self { rules, chances, rng, guest, jitter, latest: Instant::ZERO }
     }
 
     /// Nothing goes wrong any more. Who was on the way stays there, and those who kept the order keep it.
     pub fn end(&mut self) {
         self.rules = Rules::default();
         self.chances = Chances::default();
+        self.guest = None;
     }
 
     /// Decides about a packet whose last bit leaves at `left` and that takes `delay` from there.
-    pub fn decide(&mut self, left: Instant, delay: Duration, packet: &mut Packet) -> Fate {
+    pub fn decide(&mut self, left: Instant, delay: Duration, packet: &mut Packet) -> Delivery {
         let mut at = left + delay;
         let mut copy_at = None;
         match self.rules.judge(left, packet) {
             RuleVerdict::Pass => {}
-            RuleVerdict::Drop => return Fate::Lost,
+            RuleVerdict::Drop => return Delivery::Lost,
             RuleVerdict::Delay(span) => at += span,
             RuleVerdict::Duplicate(span) => copy_at = Some(at + span),
         }
         let Chances { loss, corruption, duplication, reordering, .. } = self.chances;
         if self.rng.chance(loss) {
-            return Fate::Lost;
+            return Delivery::Lost;
         }
         if self.chances.model.strikes(&mut self.rng) {
-            return Fate::Lost;
+            return Delivery::Lost;
+        }
+        if let Some(Guest(model)) = &mut self.guest
+            && model.strikes(left, packet, &mut self.rng)
+        {
+            return Delivery::Lost;
         }
         let damaged = self.rng.chance(corruption);
         let twice = self.rng.chance(duplication);
@@ -96,7 +107,7 @@ impl Impairments {
         if twice {
             copy_at.get_or_insert(at);
         }
-        Fate::Arrives { at, damaged, copy_at }
+        Delivery::Arrives { at, damaged, copy_at }
     }
 
     fn jittered(&mut self, at: Instant) -> Instant {

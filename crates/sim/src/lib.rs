@@ -5,18 +5,19 @@
 //! | [`topology`] | nodes, links, addresses and routes by name: how a world is made |
 //! | [`world`] | nodes, links and applications in virtual time |
 //! | [`epoch`] | how time goes on: epoch by epoch, group by group |
+//! | [`border`] | nodes that are elsewhere: what is handed out and in |
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
 //! | [`rules`] | deterministic impairments on a link: the n-th packet, the n-th copy of a byte |
-//! | [`app`] | what runs on hosts: bulk senders, sinks, probes |
+//! | [`loss`] | which packets a link loses, by a library user's model |
 //! | [`capture`] | what passes on chosen links, written to a pcapng file |
 //! | [`record`] | what is written down: counters, drops, fingerprints |
 //!
 //! The same world with the same seed gives the same packets at the same nanoseconds, on every
 //! machine, in debug and in release.
 
-pub mod app;
 mod assign;
 mod balance;
+pub mod border;
 mod calendar;
 pub mod capture;
 mod crossing;
@@ -28,6 +29,7 @@ mod groups;
 mod impairment;
 pub mod link;
 mod log;
+pub mod loss;
 mod partition;
 mod pool;
 mod prefetch;
@@ -37,6 +39,7 @@ pub mod rules;
 mod run;
 pub mod schedule;
 mod send;
+mod sorter;
 mod threads;
 pub mod topology;
 pub mod world;

@@ -4,7 +4,7 @@
 //! has left; then the node gets its credit back. It reaches the far end one propagation delay
 //! later: what is on the way waits in the calendar. What a link without a rate takes leaves at once.
 
-use crate::impairment::{Fate, Impairments};
+use crate::impairment::{Delivery, Impairments};
 use crate::rules::{Direction, Rule, Rules};
 use crate::schedule::{Place, Schedule};
 use datapath::node::Port;
@@ -258,7 +258,7 @@ impl Link {
     }
 
     /// What becomes of a packet on the way whose last bit leaves at `leaves`.
-    pub(crate) fn decide(&mut self, leaves: Instant, packet: &mut Packet) -> Fate {
+    pub(crate) fn decide(&mut self, leaves: Instant, packet: &mut Packet) -> Delivery {
         let impairments = self.impairments.as_mut().expect("asked before");
         let schedule = self.place.as_ref().map(|place| &place.schedule);
         let delay = match schedule {
@@ -268,9 +268,9 @@ impl Link {
         let fate = impairments.decide(leaves, delay, packet);
         let segments = u64::from(packet.segments());
         match fate {
-            Fate::Lost => self.stats.lost += segments,
-            Fate::Arrives { copy_at: Some(_), .. } => self.stats.duplicated += segments,
-            Fate::Arrives { .. } => {}
+            Delivery::Lost => self.stats.lost += segments,
+            Delivery::Arrives { copy_at: Some(_), .. } => self.stats.duplicated += segments,
+            Delivery::Arrives { .. } => {}
         }
         fate
     }

@@ -5,6 +5,7 @@ use crate::divide::Names;
 use crate::event::EventId;
 use crate::link::{LinkId, NodeId};
 use crate::record::{DropPlace, Observer, Sees, digest, sacks};
+use crate::sorter::Sorter;
 use datapath::packet::Packet;
 use datapath::reason::Reason;
 use datapath::trace::Event;
@@ -84,6 +85,7 @@ pub(crate) struct Records {
     sacks: Vec<u64>,
     /// Time and place in `seen`, in the order in which it is shown.
     order: Vec<u64>,
+    sorter: Sorter<u64>,
     /// How many of these have been shown.
     shown: usize,
 }
@@ -251,16 +253,12 @@ impl Records {
 
     /// Nodes have each written in order. What happened at one time is put in order apart.
     fn put_in_order(&mut self) {
-        let Self { seen, order, .. } = self;
+        let Self { seen, order, sorter, .. } = self;
         let first = seen.iter().map(|seen| seen.turn.at).min().expect("there are some");
         let after = |seen: &Seen| (seen.turn.at - first).as_nanos() << 32;
         order.clear();
         order.extend((0..).zip(&*seen).map(|(place, seen): (u64, _)| after(seen) | place));
-        if order.len() < MANY {
-            order.sort_by_key(|key| key >> 32);
-        } else {
-            radsort::sort_by_key(order, |key| (key >> 32) as u32);
-        }
+        sorter.sort(order, |key| *key);
         let turn = |key: &u64| seen[*key as u32 as usize].turn;
         for same in order.chunk_by_mut(|one, other| one >> 32 == other >> 32) {
             if same.len() > 1 {
@@ -296,6 +294,3 @@ impl Records {
         }
     }
 }
-
-/// From so many on they are sorted digit by digit.
-const MANY: usize = 128;

@@ -1,7 +1,7 @@
 //! Nodes with the links that leave them and their applications: what happens to them, and what
 //! follows from it. When it happens is the affair of [`crate::epoch`].
 
-use crate::app::{App, AppCx};
+use crate::border::Border;
 use crate::calendar::Calendar;
 use crate::crossing::Crossings;
 use crate::divide::Names;
@@ -10,9 +10,10 @@ use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
 use crate::log::{Log, Rank, Turn};
 use crate::pool::{PacketId, Pool};
-use crate::progress::{Moment, Told};
+use crate::progress::{Moment, WithoutSending};
 use crate::record::{DropPlace, Watcher};
 use crate::world::WorldStats;
+use apps::{App, AppCx, NO_APP};
 use datapath::host::Host;
 use datapath::node::{Poll, Port, Rx, SocketReady};
 use datapath::packet::Packet;
@@ -57,6 +58,8 @@ pub(crate) struct Partition {
     /// A place in the pool for what a node is about to send.
     place: PacketId,
     pub apps: Vec<AppState>,
+    /// What is elsewhere, if anything is.
+    pub border: Option<Box<Border>>,
     /// By link: those who see what is put on it.
     pub watchers: Vec<Vec<Box<dyn Watcher>>>,
     /// Where packets go that leave for another partition.
@@ -122,8 +125,6 @@ pub(crate) struct AppState {
 
 /// The link behind a port that has none yet.
 pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
-/// The owner of a socket that no application has claimed.
-pub(crate) const NO_APP: u32 = u32::MAX;
 
 impl PartialEq for Own {
     fn eq(&self, other: &Self) -> bool {
@@ -199,6 +200,7 @@ impl Partition {
             place: pool.reserve(),
             pool,
             apps: Vec::new(),
+            border: None,
             watchers: Vec::new(),
             away: Vec::new(),
             out: Vec::new(),
@@ -340,6 +342,9 @@ impl Partition {
         if self.log.sees.delivered | self.log.sees.digests {
             self.log.note_arrival(self.turn(), id, self.pool.get(packet));
         }
+        if self.is_handed_out(id, packet) {
+            return;
+        }
         let host = &mut self.nodes[node.0 as usize].host;
         match host.receive(self.now, port, self.pool.get_mut(packet)) {
             Rx::Forward(out) => self.put_on_link(node, out, packet),
@@ -379,7 +384,7 @@ impl Partition {
     /// datapath.
     #[inline(never)]
     pub fn pump(&mut self, node: NodeId) {
-        let mut told = Told::default();
+        let mut told = WithoutSending::default();
         let until = loop {
             let host = &mut self.nodes[node.0 as usize].host;
             match host.poll(self.now, self.pool.get_mut(self.place)) {
@@ -387,7 +392,7 @@ impl Partition {
                 Poll::Send { port, .. } => {
                     let packet = core::mem::replace(&mut self.place, self.pool.reserve());
                     self.put_on_link(node, port, packet);
-                    told = Told::default();
+                    told = WithoutSending::default();
                     continue;
                 }
                 Poll::Drop(reason) => self.on_node_drop(node, reason, self.place),
@@ -479,14 +484,9 @@ impl Partition {
         let mut app = state.app.take().expect("an application does not call itself");
         let node = &mut self.nodes[state.node.0 as usize];
         let before = state.timer;
-        let mut cx = AppCx {
-            now: self.now,
-            host: &mut node.host,
-            rng: &mut state.rng,
-            timer: &mut state.timer,
-            owners: &mut node.owners,
-            index,
-        };
+        let timer = &mut state.timer;
+        let host = &mut node.host;
+        let mut cx = AppCx::new(self.now, host, &mut state.rng, timer, &mut node.owners, index);
         call(&mut *app, &mut cx);
         state.app = Some(app);
         let timer = state.timer;

@@ -10,9 +10,9 @@ const EVENTS_PER_MOMENT: u64 = 100_000;
 
 /// What a node has told since it last sent something.
 #[derive(Debug, Default)]
-pub(crate) struct Told(u32);
+pub(crate) struct WithoutSending(u32);
 
-impl Told {
+impl WithoutSending {
     /// It told one thing more.
     #[inline]
     pub fn count(&mut self, now: Instant, node: NodeId) {

@@ -3,7 +3,7 @@
 
 use crate::due::Due;
 use crate::event::{EventId, Kind};
-use crate::impairment::Fate;
+use crate::impairment::Delivery;
 use crate::link::{LinkId, NodeId, Transmission};
 use crate::partition::{AWAY, Away, Partition};
 use crate::pool::PacketId;
@@ -123,8 +123,8 @@ impl Partition {
         let link = &mut self.links[link_id.0 as usize];
         let to = link.far;
         match link.decide(leaves, self.pool.get_mut(id)) {
-            Fate::Lost => self.on_link_drop(link_id, Reason::LinkLoss, id),
-            Fate::Arrives { at, damaged, copy_at } => {
+            Delivery::Lost => self.on_link_drop(link_id, Reason::LinkLoss, id),
+            Delivery::Arrives { at, damaged, copy_at } => {
                 // Copied before it goes: it may leave for another partition at once.
                 let copy = copy_at.map(|at| (at, self.pool.get(id).clone()));
                 self.push_arrival(at, link_id, to, id, damaged);

@@ -218,8 +218,10 @@ impl Topology {
     pub fn build(&self, seed: u64) -> Result<World, TopologyError> {
         self.check()?;
         let mut world = World::new(seed);
+        world.reserve(self.nodes.len(), 2 * self.wires.len());
+        let has_v6 = self.has_v6();
         for (index, plan) in self.nodes.iter().enumerate() {
-            world.add_node(self.make_host(NodeId(index as u32), plan)?);
+            world.add_node(self.make_host(NodeId(index as u32), plan, has_v6)?);
         }
         for Wire { a, b } in &self.wires {
             world.add_link(&a.link, (a.node, a.port), (b.node, b.port));
@@ -243,7 +245,13 @@ impl Topology {
         }
     }
 
-    fn make_host(&self, id: NodeId, plan: &NodePlan) -> Result<Host, TopologyError> {
+    /// Whether anybody has an IPv6 address.
+    fn has_v6(&self) -> bool {
+        let ends = self.wires.iter().flat_map(|wire| [&wire.a, &wire.b]);
+        ends.flat_map(|end| &end.interface.addresses).any(|(address, _)| address.is_ipv6())
+    }
+
+    fn make_host(&self, id: NodeId, plan: &NodePlan, has_v6: bool) -> Result<Host, TopologyError> {
         let mut host = Host::new();
         host.forwarding = plan.router;
         for &(wire, is_a) in &plan.ports {
@@ -262,7 +270,9 @@ impl Topology {
         }
         if plan.ports.len() == 1 {
             add_unless_there(&mut host, Route::on_link(Prefix::DEFAULT_V4, 0));
-            add_unless_there(&mut host, Route::on_link(Prefix::DEFAULT_V6, 0));
+            if has_v6 {
+                add_unless_there(&mut host, Route::on_link(Prefix::DEFAULT_V6, 0));
+            }
         } else {
             self.add_shortest_paths(id, &mut host);
         }

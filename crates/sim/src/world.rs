@@ -4,7 +4,6 @@
 //! applications. What they do stands in [`crate::partition`], in which order in [`crate::event`], how
 //! time goes on in [`crate::epoch`].
 
-use crate::app::{App, AppReport};
 use crate::divide::{Places, Share, join};
 use crate::epoch::Epoch;
 use crate::event::{Kind, new_index};
@@ -14,6 +13,7 @@ use crate::log::{OUTSIDE, Rank, Records};
 use crate::partition::{AppState, NO_LINK, NodeState, Partition};
 use crate::record::{Observer, Sees, Watcher};
 use crate::threads::Team;
+use apps::{App, AppReport};
 use datapath::host::Host;
 use datapath::node::Port;
 use datapath::rng::Rng;
@@ -131,6 +131,13 @@ impl World {
             self.unasked = true;
         }
         &mut self.shares[0].part
+    }
+
+    /// Makes room for so many nodes and links, and no more.
+    pub fn reserve(&mut self, nodes: usize, links: usize) {
+        let part = self.whole();
+        part.nodes.reserve_exact(nodes);
+        part.links.reserve_exact(links);
     }
 
     /// Adds a node.

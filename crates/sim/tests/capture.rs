@@ -1,5 +1,6 @@
 //! A world's capture: every packet, every drop with its reason, and the same bytes in every run.
 
+use apps::{Cbr, UdpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::packet::seq::Seq;
@@ -10,7 +11,6 @@ use datapath::packet::{
 use datapath::reason::Reason;
 use datapath::units::{Duration, Instant, Rate};
 use pcap::{LinkType, Reader, Snap, Writer};
-use sim::app::{Cbr, UdpSink};
 use sim::capture::{Capture, Side};
 use sim::link::{LinkConfig, LinkId, NodeId};
 use sim::record::{DropPlace, Observer as _};

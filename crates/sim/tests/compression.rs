@@ -1,11 +1,11 @@
 //! ACKs of out-of-order data: some at once, then held back (`tcp_comp_sack_*`).
 
+use apps::{TcpSend, TcpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::packet::Packet;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{TcpSend, TcpSink};
 use sim::link::{LinkConfig, LinkId};
 use sim::record::Observer;
 use sim::topology::Topology;

@@ -1,6 +1,7 @@
 //! A world that is worked off group by group, by several threads, shows the same as one that goes
 //! event by event.
 
+use apps::{Cbr, Exchange, Ping, RequestClient, ResponseServer, TcpSend, TcpSink, UdpSink};
 use core::fmt::Write as _;
 use core::net::SocketAddr;
 use datapath::host::{Offloads, SharedBuffer};
@@ -14,7 +15,6 @@ use datapath::tcp::config::TcpConfig;
 use datapath::trace::Event;
 use datapath::units::{Duration, Instant, Rate};
 use proptest::prelude::*;
-use sim::app::{Cbr, Exchange, Ping, RequestClient, ResponseServer, TcpSend, TcpSink, UdpSink};
 use sim::epoch::Grouping;
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
 use sim::record::{DropPlace, Fingerprint, Observer};
@@ -159,7 +159,7 @@ impl Plan {
             };
             let tcp = TcpConfig::default;
             let mut add = |node, app, stop| apps.push(world.add_app(node, app, start, stop));
-            add(r, Box::new(TcpSink::new(to(5_001), tcp())) as Box<dyn sim::app::App>, None);
+            add(r, Box::new(TcpSink::new(to(5_001), tcp())) as Box<dyn apps::App>, None);
             add(s, Box::new(TcpSend::bulk(from(0), to(5_001), tcp())), None);
             match pair % 3 {
                 0 => {

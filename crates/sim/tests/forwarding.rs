@@ -1,9 +1,9 @@
 //! UDP through routers: what arrives, when, and the same in every run.
 
+use apps::{AppReport, Cbr, Ping, UdpEcho, UdpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{AppReport, Cbr, Ping, UdpEcho, UdpSink};
 use sim::link::{LinkConfig, NodeId};
 use sim::record::Fingerprint;
 use sim::topology::Topology;

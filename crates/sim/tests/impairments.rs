@@ -1,5 +1,6 @@
 //! Links with impairments: what is lost, late, doubled and damaged, and that nothing else gets lost.
 
+use apps::{AppReport, Cbr, UdpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::packet::Packet;
@@ -7,7 +8,6 @@ use datapath::reason::Reason;
 use datapath::rng::Ratio;
 use datapath::units::{Duration, Instant, Rate};
 use proptest::prelude::*;
-use sim::app::{AppReport, Cbr, UdpSink};
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
 use sim::record::{DropLog, DropPlace, Fingerprint, Observer};
 use sim::rules::Rule;

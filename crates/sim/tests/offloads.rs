@@ -1,6 +1,7 @@
 //! What devices cut and merge: TSO at a network card, GRO behind an interrupt; and queues that are
 //! replaced.
 
+use apps::{AppReport, Cbr, TcpSend, TcpSink, UdpSink};
 use core::net::SocketAddr;
 use datapath::host::Offloads;
 use datapath::node::Port;
@@ -12,7 +13,6 @@ use datapath::qdisc::{Handle, Sched};
 use datapath::reason::Reason;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{AppReport, Cbr, TcpSend, TcpSink, UdpSink};
 use sim::link::{LinkConfig, LinkId, NodeId};
 use sim::record::{DropLog, Observer};
 use sim::topology::Topology;

@@ -1,12 +1,12 @@
 //! Paths that take smaller packets in the middle than at their ends: TCP finds out or has its
 //! segments cut, datagrams and echo requests arrive whole.
 
+use apps::{AppReport, Ping, TcpSend, TcpSink, UdpEcho};
 use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::packet::{Network, Packet};
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{AppReport, Ping, TcpSend, TcpSink, UdpEcho};
 use sim::link::{LinkConfig, LinkId, NodeId};
 use sim::record::Observer;
 use sim::topology::Topology;

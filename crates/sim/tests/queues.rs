@@ -1,6 +1,7 @@
 //! Queues at ports in virtual time: shapers wake by themselves, policers judge, super-packets
 //! are cut.
 
+use apps::{Cbr, UdpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::qdisc::Handle;
@@ -10,7 +11,6 @@ use datapath::qdisc::tbf::{Tbf, TbfConfig};
 use datapath::qdisc::{Sched, fifo::Fifo, fifo::FifoKind};
 use datapath::reason::Reason;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{Cbr, UdpSink};
 use sim::link::{LinkConfig, NodeId};
 use sim::record::DropLog;
 use sim::topology::Topology;

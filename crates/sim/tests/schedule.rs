@@ -1,8 +1,8 @@
 //! Links that change by a schedule: what comes out, and that epochs change nothing of it.
 
+use apps::{Cbr, TcpSend, TcpSink, UdpSink};
 use datapath::units::{Duration, Instant, Rate};
 use proptest::prelude::*;
-use sim::app::{Cbr, TcpSend, TcpSink, UdpSink};
 use sim::epoch::Grouping;
 use sim::link::{LinkConfig, LinkId};
 use sim::record::Fingerprint;

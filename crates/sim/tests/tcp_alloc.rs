@@ -2,11 +2,11 @@
 //! two routers to the application's read, with its acknowledgment on the way back.
 
 use allocation_counter::measure;
+use apps::{TcpSend, TcpSink};
 use core::net::SocketAddr;
 use core::num::NonZeroU32;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{TcpSend, TcpSink};
 use sim::link::LinkConfig;
 use sim::record::Fingerprint;
 use sim::topology::Topology;

@@ -1,5 +1,9 @@
 //! Applications over TCP: what they promise about bytes and times.
 
+use apps::{
+    App, AppReport, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient, ResponseServer,
+    TcpSend, TcpSink, UdpEcho,
+};
 use core::net::SocketAddr;
 use core::num::NonZeroU32;
 use datapath::host::SharedBuffer;
@@ -8,10 +12,6 @@ use datapath::qdisc::fifo::{Fifo, FifoKind};
 use datapath::qdisc::{Handle, Sched};
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{
-    App, AppReport, Cbr, Connect, Exchange, QueryClient, RequestClient, ResponseServer, RrulPlan,
-    TcpSend, TcpSink,
-};
 use sim::link::{LinkConfig, NodeId};
 use sim::record::Fingerprint;
 use sim::topology::Topology;
@@ -271,23 +271,38 @@ fn a_sink_that_is_stopped_in_its_pause_reads_what_has_come() {
 #[test]
 fn rrul_loads_both_ways_and_probes_meanwhile() {
     let mut net = Net::new();
-    let plan = RrulPlan {
-        client: (net.a, net.from.ip()),
-        server: (net.b, net.to.ip()),
-        start: ms(0),
-        stop: ms(15_000),
-        tcp: tcp(),
+    let (start, begin, end, stop) = (ms(0), ms(5_000), Some(ms(15_000)), Some(ms(20_000)));
+    let mut both = |from: (NodeId, SocketAddr), to: (NodeId, SocketAddr), tos: u8| {
+        let config = TcpConfig { tos, ..tcp() };
+        let remote = SocketAddr::new(to.1.ip(), 12_865 + u16::from(tos));
+        let sink = Box::new(TcpSink::new(remote, config.clone()));
+        let sink = net.world.add_app(to.0, sink, start, None);
+        let sender = Box::new(TcpSend::bulk(SocketAddr::new(from.1.ip(), 0), remote, config));
+        net.world.add_app(from.0, sender, begin, end);
+        sink
     };
-    let rrul = plan.add_to(&mut net.world);
+    let (a, b) = ((net.a, net.from), (net.b, net.to));
+    let classes = [0, 0x20, 0xa0, 0xb8];
+    let sinks = [classes.map(|tos| both(a, b, tos)), classes.map(|tos| both(b, a, tos))];
+    let every = Duration::from_millis(200);
+    let probes = [0x20, 0, 0xb8].map(|tos: u8| {
+        let at = |end: SocketAddr| SocketAddr::new(end.ip(), 13_000 + u16::from(tos));
+        let echo = Box::new(UdpEcho::new(at(net.to)).tos(tos));
+        net.world.add_app(net.b, echo, start, None);
+        let ping = Box::new(Ping::udp(at(net.from), at(net.to), 56, every).tos(tos));
+        net.world.add_app(net.a, ping, start, stop)
+    });
+    let ping = Box::new(Ping::icmp(net.to.ip(), 56, every));
+    let ping = net.world.add_app(net.a, ping, start, stop);
     net.world.run_until(ms(30_000));
     let total = |apps: &[AppId]| -> u64 {
         apps.iter().map(|app| net.world.report(*app).received_bytes).sum()
     };
     let full = 10 * 20_000_000 / 8;
-    for sinks in [rrul.upload_sinks, rrul.download_sinks] {
+    for sinks in sinks {
         assert!(total(&sinks) > full / 2, "{} of {full}", total(&sinks));
     }
-    for ping in rrul.udp_pings.into_iter().chain([rrul.icmp_ping]) {
+    for ping in probes.into_iter().chain([ping]) {
         let report = net.world.report(ping);
         assert!(report.received > 20, "{report:?}");
     }

@@ -1,11 +1,11 @@
 //! Time zero is a time like any other: what begins then goes as what begins later.
 
+use apps::{TcpSend, TcpSink};
 use core::net::SocketAddr;
 use datapath::tcp::config::TcpConfig;
 use datapath::tcp::info::TcpInfo;
 use datapath::tcp::state::State;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{TcpSend, TcpSink};
 use sim::link::LinkConfig;
 use sim::rules::Rule;
 use sim::topology::Topology;

@@ -1,6 +1,7 @@
 //! The hash that a socket gives its packets: it stays until a timeout (`sk_txhash`,
 //! `net.core.txrehash`), goes along within a kernel, and is not on a wire.
 
+use apps::{TcpSend, TcpSink};
 use core::net::SocketAddr;
 use datapath::node::Port;
 use datapath::packet::Packet;
@@ -8,7 +9,6 @@ use datapath::profile::Profile;
 use datapath::tcp::config::TcpConfig;
 use datapath::tcp::mib::Mib;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{TcpSend, TcpSink};
 use sim::link::{LinkConfig, LinkId};
 use sim::record::Observer;
 use sim::topology::Topology;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use datapath::qdisc::cake::AckFilter;
 use iproute::tc::cake::ack_filter_name;
-use lab::replay::acks::{self, AckFate, FILTERS};
+use lab::replay::acks::{self, FILTERS, ReplayedAck};
 
 use super::replay::{Common, failure};
 use super::{Failure, Outcome, print, print_json};
@@ -52,13 +52,14 @@ pub fn run(args: &Args) -> Outcome {
     let filters = if args.filters.is_empty() { FILTERS.to_vec() } else { args.filters.clone() };
     let bar = Bar::new(1);
     let stop = interrupt::flag();
-    let mut told = Told { acks: args.acks, json: args.common.json, any: false, failed: None };
+    let mut printer =
+        AckPrinter { acks: args.acks, json: args.common.json, any: false, failed: None };
     let capture = args.common.capture();
-    let mut on_ack = |fate: &AckFate| told.tell(fate);
+    let mut on_ack = |fate: &ReplayedAck| printer.print_ack(fate);
     let done = acks::explain(capture, &options, &filters, &mut on_ack, &bar, &stop);
     bar.finish();
     let report = done.map_err(failure)?;
-    told.end()?;
+    printer.end()?;
     if args.common.json {
         let summary = report.to_json();
         if args.acks {
@@ -79,15 +80,15 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// Prints ACK by ACK while the capture is read.
-struct Told {
+struct AckPrinter {
     acks: bool,
     json: bool,
     any: bool,
     failed: Option<std::io::Error>,
 }
 
-impl Told {
-    fn tell(&mut self, fate: &AckFate) {
+impl AckPrinter {
+    fn print_ack(&mut self, fate: &ReplayedAck) {
         if !self.acks || self.failed.is_some() {
             return;
         }

@@ -7,6 +7,8 @@ pub mod check;
 pub mod ctl;
 pub mod drill;
 pub mod ecmp;
+#[cfg(target_os = "linux")]
+pub mod emulate;
 pub mod ip;
 #[cfg(target_os = "linux")]
 pub mod iperf;
@@ -17,6 +19,8 @@ pub mod reproduce;
 pub mod run;
 #[cfg(target_os = "linux")]
 pub mod shape;
+#[cfg(target_os = "linux")]
+pub mod shell;
 #[cfg(target_os = "linux")]
 mod stack;
 pub mod swarm;

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use lab::plan::Experiment;
 use lab::published::{self, Publication};
 use lab::reproduce::{self, Comparison};
+use lab::run::Live;
 use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
-use super::run::{Runs, Workers, run_all, unfinished};
+use super::run::{OnStack, Runs, Workers, run_all, unfinished};
 use super::{Failure, Outcome, print, print_json, results};
 use crate::table;
 
@@ -19,6 +21,7 @@ Examples:
   ackwright reproduce                        list what can be reproduced
   ackwright reproduce lost-retransmit        the whole sweep
   ackwright reproduce all --quick --json     only the headline of each
+  ackwright reproduce cake-ack-filter --live --runs 10   beside real packets, as root
 
 Exit code 0 once everything ran, whatever the verdict; with --strict 1 if an expectation that was
 written down beforehand is not met, or a figure is further from a real kernel's than allowed.")]
@@ -31,6 +34,16 @@ pub struct Args {
     /// Run only the headline point of each sweep, or shorter runs of all points
     #[arg(long)]
     quick: bool,
+    /// Run the headline with real packets as well, in namespaces of this machine: on our stack and on the
+    /// kernel's; takes root, or a machine that lets users make them
+    #[arg(long, conflicts_with = "quick")]
+    pub live: bool,
+    /// Live runs of each point
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "live")]
+    live_runs: u32,
+    /// On which stacks they are
+    #[arg(long, value_enum, value_delimiter = ',', requires = "live")]
+    live_stack: Vec<OnStack>,
     /// Number of repetitions [default: the experiment's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
@@ -103,10 +116,14 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         .ok_or_else(|| Failure::Other(format!("the experiment of {name} is missing")))?;
     let only_headline = publication.only_headline();
     let shortened = args.quick && !publication.quick.is_empty();
-    let headline_only = args.quick && !shortened;
+    let headline_only = (args.quick && !shortened) || args.live;
     let publication = if headline_only { &only_headline } else { publication };
     if headline_only {
         experiment.points.retain(|point| publication.is_headline(point));
+    }
+    if args.live {
+        let set = experiment.set_everywhere(&publication.live);
+        set.map_err(|faults| Failure::Other(faults.to_string()))?;
     }
     if shortened {
         let set = experiment.set_everywhere(&publication.quick);
@@ -121,7 +138,12 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
     output.finish(&experiment, experiment.base.seed, &points, 0)?;
     let swept = points.len();
     points.extend(published::further_points(name));
-    let comparison = publication.compare(&points);
+    let mut comparison = publication.compare(&points);
+    if args.live {
+        for stack in stacks(args) {
+            add_live(&mut comparison, publication, &experiment, stack, args)?;
+        }
+    }
     let pictures = reproduce::draw(&comparison, publication, &points, &output)?;
     if !args.json {
         tell(publication, &comparison)?;
@@ -139,6 +161,45 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         print(&format!("  and more in {}", output.store().root().join("plots").display()))?;
     }
     Ok(comparison)
+}
+
+/// The stacks of live runs, in the order of the columns.
+fn stacks(args: &Args) -> Vec<OnStack> {
+    match args.live_stack.as_slice() {
+        [] => vec![OnStack::Ours, OnStack::Kernel],
+        chosen => chosen.to_vec(),
+    }
+}
+
+/// Runs the points live, and adds what comes out as a column. Where a kernel lacks what the experiment
+/// asks for, it is said and there is no column.
+fn add_live(
+    comparison: &mut Comparison,
+    publication: &Publication,
+    experiment: &Experiment,
+    stack: OnStack,
+    args: &Args,
+) -> Result<(), Failure> {
+    let (what, folder) = match stack {
+        OnStack::Ours => ("live", "live"),
+        OnStack::Kernel => ("live, kernel", "live-kernel"),
+    };
+    let output = results(&args.out.join(&publication.name).join(folder))?;
+    let live = Some(Live { stack: Some(stack.into()) });
+    let options = Runs { repetitions: Some(args.live_runs), live, ..Runs::default() };
+    let points = match run_all(experiment, &options, Some(&output)) {
+        Ok(points) => points,
+        Err(part)
+            if stack == OnStack::Kernel && matches!(part.error, lab::run::Error::World(_)) =>
+        {
+            eprintln!("note: no column \"{what}\": {}", part.error);
+            return Ok(());
+        }
+        Err(part) => return Err(unfinished(part)),
+    };
+    output.finish(experiment, experiment.base.seed, &points, 0)?;
+    comparison.add_live(what, &publication.compare(&points), &points);
+    Ok(())
 }
 
 /// Prints the table and the expectations.
@@ -161,6 +222,15 @@ fn tell(publication: &Publication, comparison: &Comparison) -> Result<(), Failur
     let (agree, judged) = comparison.agreement();
     if judged > 0 {
         print(&format!("agreement with a real kernel: {agree} of {judged} figures (! are not)"))?;
+    }
+    if !comparison.live.is_empty() {
+        let (near, judged) = comparison.nearness();
+        print(&format!(
+            "live: {near} of {judged} figures are within 10 % of the simulated ones (latencies: 3 ms; ! are not)"
+        ))?;
+        for one in &comparison.lateness {
+            print(one)?;
+        }
     }
     print(&format!("verdict: {}", comparison.verdict()))
 }

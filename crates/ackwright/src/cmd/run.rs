@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use lab::output::{Choice, Output};
 use lab::plan::plots::Format;
-use lab::plan::{Error as PlanError, Experiment, limits};
+use lab::plan::{Error as PlanError, Experiment, Stack, limits};
 use lab::results::{PointResult, summary_json};
-use lab::run::{Error, Incomplete, Known, Options, SsAt};
+use lab::run::{Error, Incomplete, Known, Live, Options, SsAt};
 use lab::trace::Wanted;
 
 use super::{Failure, Outcome, PROGRAM, print, print_json, refuse_overwriting, results};
@@ -28,7 +28,8 @@ Examples:
   ackwright run experiments/cake-ack-filter.toml --set load=be --runs 1 --tc-stats
   ackwright run experiments/first.toml --runs 1 --ss-at 2s --ss-at end
   ackwright run experiments/web-search.toml --out out/web-search
-  ackwright run my.toml --seed 7 --json > results.json")]
+  ackwright run my.toml --seed 7 --json > results.json
+  ackwright run experiments/first.toml --live --runs 1                      # real packets, as root")]
 pub struct Args {
     /// Experiment file (TOML, schema 1; see docs/experiments.md)
     file: PathBuf,
@@ -43,6 +44,13 @@ pub struct Args {
     runs: Option<u32>,
     #[command(flatten)]
     workers: Workers,
+    /// Run with real packets by this machine's clock, in namespaces: takes root, or a machine that lets
+    /// users make them; each run takes as long as the file says
+    #[arg(long, conflicts_with_all = ["resume", "explain", "trace", "qlog"])]
+    pub live: bool,
+    /// All hosts run on this stack, whatever the file says
+    #[arg(long, value_enum, requires = "live")]
+    stack: Option<OnStack>,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
     /// plots (SVG, PNG, PDF, and their data as CSV) to DIR
     #[arg(long, value_name = "DIR")]
@@ -73,6 +81,24 @@ pub struct Args {
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Whose stack hosts run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum OnStack {
+    /// That of this program
+    Ours,
+    /// That of this machine's kernel
+    Kernel,
+}
+
+impl From<OnStack> for Stack {
+    fn from(stack: OnStack) -> Self {
+        match stack {
+            OnStack::Ours => Self::Ours,
+            OnStack::Kernel => Self::Kernel,
+        }
+    }
 }
 
 /// What is observed of the first repetition of the first point.
@@ -142,6 +168,7 @@ pub fn run(args: &Args) -> Outcome {
         workers: args.workers,
         ss_at: &args.ss_at,
         wanted: Some(&wanted),
+        live: args.live.then(|| Live { stack: args.stack.map(Stack::from) }),
     };
     match run_all(&experiment, &runs, output.as_ref()) {
         Ok(points) => {
@@ -335,6 +362,18 @@ pub fn unfinished(part: Incomplete) -> Failure {
     }
 }
 
+/// Live runs need namespaces.
+#[cfg(target_os = "linux")]
+pub fn acquire_namespaces() -> Result<(), Failure> {
+    lab::live::acquire().map_err(Failure::Usage)
+}
+
+/// Live runs need namespaces.
+#[cfg(not(target_os = "linux"))]
+pub fn acquire_namespaces() -> Result<(), Failure> {
+    Err(Failure::Usage("--live takes Linux".into()))
+}
+
 /// What is run in place of what the file says.
 #[derive(Default)]
 pub struct Runs<'a> {
@@ -348,6 +387,8 @@ pub struct Runs<'a> {
     pub ss_at: &'a [SsAt],
     /// What is observed of the first one.
     pub wanted: Option<&'a Wanted>,
+    /// With real packets.
+    pub live: Option<Live>,
 }
 
 /// Runs every point with a progress bar and a clean stop on Ctrl-C.
@@ -371,6 +412,7 @@ pub fn run_all(
         store: output.map(Output::store),
         ss_at: what.ss_at,
         wanted: what.wanted,
+        live: what.live,
         known,
     };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {

@@ -11,7 +11,7 @@ use iproute::tc::Device as TcDevice;
 use iproute::words::{Word, Words};
 use live::commands::{Names, Wrong};
 use live::control::Control;
-use live::device::Pools;
+use live::device::{Device, Pools};
 use live::drive::{Driver, Settings};
 use live::fail;
 use live::open::{self, Fault};
@@ -33,8 +33,8 @@ What comes in by A leaves by B through the queue of --ab, and the other way thro
 the wire, without addresses of its own. `tc` knows the queue of --ab as that of dev B. SIGTERM and Ctrl-C
 end it: nothing more is taken in, and queues drain for --drain.")]
 pub struct Args {
-    /// The two devices: interfaces, `tap:NAME` or `tun:NAME` for one that is made, or
-    /// `file:INPUT,OUTPUT` for captures
+    /// The two devices: interfaces, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
+    /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made, or `file:INPUT,OUTPUT` for captures
     #[arg(long, num_args = 2, value_names = ["A", "B"], required = true)]
     between: Vec<String>,
     /// Qdisc from A to B: kind and options, in the words of tc
@@ -77,6 +77,20 @@ enum Fail {
     Closed,
 }
 
+impl Args {
+    /// These qdiscs between these devices, and all else as it is without a word.
+    pub fn between(devices: [&str; 2], ab: Option<String>, ba: Option<String>, json: bool) -> Self {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: Args,
+        }
+        let words = ["shape", "--between", devices[0], devices[1]];
+        let Alone { args } = clap::Parser::parse_from(words);
+        Self { ab, ba, json, ..args }
+    }
+}
+
 /// Shapes until a signal comes.
 pub fn run(args: &Args) -> Outcome {
     let settings = Settings {
@@ -86,7 +100,7 @@ pub fn run(args: &Args) -> Outcome {
     // The first signal is ours to obey; the second ends the program at once.
     let _told_by_pipe = interrupt::flag();
     let stop = stop_pipe()?;
-    let names = [port_name(&args.between[0]), port_name(&args.between[1])];
+    let names = [0, 1].map(|end| open::port_name(&args.between[end]).to_owned());
     if names[0] == names[1] {
         return Err(Failure::Usage(format!("--between: both devices are {}", names[0])));
     }
@@ -95,6 +109,11 @@ pub fn run(args: &Args) -> Outcome {
     let (one, _one_lock) = open::open(&args.between[0], mtu, &mut pools)?.into_parts();
     let (other, _other_lock) = open::open(&args.between[1], mtu, &mut pools)?.into_parts();
     open::check_pair(&one, &other)?;
+    for device in [&one, &other] {
+        if let Device::Xdp(device) = device {
+            eprintln!("note: {}", device.describe());
+        }
+    }
     let link = if one.is_ethernet() { 14 } else { 0 };
     let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
     let names = Names { names, device, seed: args.seed };
@@ -156,12 +175,6 @@ fn stop_pipe() -> Result<UnixStream, Failure> {
         Ok(read)
     });
     made.map_err(|error| Failure::Other(format!("signals cannot be caught: {error}")))
-}
-
-/// What a device is called in `tc` commands: `tap:lan0` is `lan0`.
-fn port_name(device: &str) -> String {
-    let made = device.strip_prefix("tap:").or_else(|| device.strip_prefix("tun:"));
-    made.unwrap_or(device).to_owned()
 }
 
 fn time(option: &str, text: &str) -> Result<Duration, Failure> {

@@ -50,7 +50,7 @@ pub struct Infos {
     by_config: HashTable<u32>,
 }
 
-/// Up to so many infos take no more room than they need: hosts have about four, and there may be many
+/// Up to so many infos take no more room than they need, and are found without an index: hosts have about four, and there may be many
 /// hosts.
 const FEW: usize = 8;
 
@@ -110,6 +110,11 @@ impl Infos {
     /// The index of an info that exists already.
     pub fn find(&self, shared: &Shared) -> Option<u32> {
         let same = |index: &u32| self.get(*index).shared == *shared;
+        if self.by_config.is_empty() {
+            return (0..self.slots.len() as u32).find(|index| {
+                self.slots[*index as usize].as_ref().is_some_and(|info| info.shared == *shared)
+            });
+        }
         self.by_config.find(FxBuildHasher.hash_one(shared), same).copied()
     }
 
@@ -133,12 +138,24 @@ impl Infos {
             self.slots.push(info);
             self.slots.len() as u32 - 1
         };
+        self.index(index, digest);
+        index
+    }
+
+    /// Few infos are searched one by one.
+    fn index(&mut self, index: u32, digest: u64) {
         let Self { slots, by_config, .. } = self;
-        by_config.insert_unique(digest, index, |index| {
+        let digest_of = |index: &u32| {
             let info = slots[*index as usize].as_ref().expect("an indexed info");
             FxBuildHasher.hash_one(&info.shared)
-        });
-        index
+        };
+        if !by_config.is_empty() {
+            by_config.insert_unique(digest, index, digest_of);
+        } else if slots.len() > FEW {
+            for (index, _) in (0..).zip(slots.iter()).filter(|(_, info)| info.is_some()) {
+                by_config.insert_unique(digest_of(&index), index, digest_of);
+            }
+        }
     }
 
     /// One user less; the last one frees the info.

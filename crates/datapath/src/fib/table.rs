@@ -133,7 +133,9 @@ impl<K: Bits> Table<K> {
             let number = self.lists.obtain(&list);
             self.trie.insert(key, len, number);
         }
-        self.lists.draft = list;
+        if self.lists.slots.len() > FEW {
+            self.lists.draft = list;
+        }
         if let Some(before) = before {
             self.lists.release(before);
         }
@@ -148,9 +150,13 @@ struct Lists {
     free: Vec<u32>,
     /// Numbers, found by what is in the list.
     by_content: HashTable<u32>,
-    /// Room for a list that is being changed.
+    /// Room for a list that is being changed, where there are many.
     draft: Vec<Alias>,
 }
+
+/// Up to so many lists take no more room than they need, and are found without an index: hosts have
+/// about two in a table, and there may be many hosts.
+const FEW: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Slot {
@@ -176,8 +182,7 @@ impl Lists {
     /// One more user of the list with this content.
     fn obtain(&mut self, content: &[Alias]) -> u32 {
         let digest = FxBuildHasher.hash_one(content);
-        let same = |number: &u32| *self.slots[*number as usize].aliases == *content;
-        if let Some(&number) = self.by_content.find(digest, same) {
+        if let Some(number) = self.find(content, digest) {
             self.slots[number as usize].users += 1;
             return number;
         }
@@ -187,14 +192,37 @@ impl Lists {
             number
         } else {
             assert!(self.slots.len() < NONE as usize, "2^32 different lists of routes");
+            if self.slots.len() < FEW {
+                self.slots.reserve_exact(1);
+            }
             self.slots.push(slot);
             self.slots.len() as u32 - 1
         };
-        let Self { slots, by_content, .. } = self;
-        by_content.insert_unique(digest, number, |number| {
-            FxBuildHasher.hash_one(&*slots[*number as usize].aliases)
-        });
+        self.index(number, digest);
         number
+    }
+
+    /// Few lists are searched one by one.
+    fn index(&mut self, number: u32, digest: u64) {
+        let Self { slots, by_content, .. } = self;
+        let digest_of = |number: &u32| FxBuildHasher.hash_one(&*slots[*number as usize].aliases);
+        if !by_content.is_empty() {
+            by_content.insert_unique(digest, number, digest_of);
+        } else if slots.len() > FEW {
+            let used = (0..).zip(slots.iter()).filter(|(_, slot)| slot.users > 0);
+            for (number, _) in used {
+                by_content.insert_unique(digest_of(&number), number, digest_of);
+            }
+        }
+    }
+
+    fn find(&self, content: &[Alias], digest: u64) -> Option<u32> {
+        if self.by_content.is_empty() {
+            let mut used = (0..).zip(&self.slots).filter(|(_, slot)| slot.users > 0);
+            return used.find(|(_, slot)| *slot.aliases == *content).map(|(number, _)| number);
+        }
+        let same = |number: &u32| *self.slots[*number as usize].aliases == *content;
+        self.by_content.find(digest, same).copied()
     }
 
     /// One user less; the last one frees the list.

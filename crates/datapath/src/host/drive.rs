@@ -30,6 +30,16 @@ impl Host {
         rx
     }
 
+    /// Sends by `port` what somebody else has made, as a packet socket does: into its queue, or past it.
+    /// What is dropped comes out of [`poll`](Self::poll).
+    ///
+    /// # Panics
+    /// Time ran backwards, or went on before [`Poll::Idle`].
+    pub fn send_by(&mut self, now: Instant, port: Port, mut packet: Packet) {
+        self.begin(now);
+        let _is_told_by_poll = self.transmit(now, port.0, &mut packet);
+    }
+
     /// Does what is due, and says the next thing that there is to say. A packet is written to
     /// `place`, which holds nothing of use otherwise. To be called until it says [`Poll::Idle`].
     ///

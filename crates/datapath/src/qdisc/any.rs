@@ -6,6 +6,7 @@ use super::codel::Codel;
 use super::fifo::{Fifo, FifoKind, PfifoFast};
 use super::fq::Fq;
 use super::fq_codel::FqCodel;
+use super::guest::Guest;
 use super::handle::Handle;
 use super::netem::Netem;
 use super::prio::Prio;
@@ -41,6 +42,8 @@ pub enum AnyQdisc {
     Prio(Box<Prio>),
     /// cake.
     Cake(Box<Cake>),
+    /// A library user's own.
+    Guest(Box<Guest>),
 }
 
 /// Calls the same method of whichever qdisc it is.
@@ -57,6 +60,7 @@ macro_rules! each {
             AnyQdisc::FqCodel($qdisc) => $call,
             AnyQdisc::Prio($qdisc) => $call,
             AnyQdisc::Cake($qdisc) => $call,
+            AnyQdisc::Guest($qdisc) => $call,
         }
     };
 }
@@ -70,6 +74,7 @@ macro_rules! classless {
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_)
     };
 }
 
@@ -87,6 +92,7 @@ impl AnyQdisc {
             Self::FqCodel(_) => "fq_codel",
             Self::Prio(_) => "prio",
             Self::Cake(_) => "cake",
+            Self::Guest(guest) => guest.kind(),
         }
     }
 }
@@ -181,7 +187,8 @@ impl Sched {
             | AnyQdisc::Codel(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
-            | AnyQdisc::Cake(_)) => {
+            | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_)) => {
                 if !self.holds {
                     self.holds = deciding.dequeue_into(self.held.get_or_insert_default(), cx);
                 }
@@ -204,7 +211,8 @@ impl Sched {
             | AnyQdisc::Red(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::Prio(_)
-            | AnyQdisc::Cake(_) => false,
+            | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_) => false,
         }
     }
 
@@ -221,7 +229,8 @@ impl Sched {
             | AnyQdisc::Red(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::Prio(_)
-            | AnyQdisc::Cake(_) => {}
+            | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_) => {}
         }
     }
 
@@ -238,7 +247,8 @@ impl Sched {
             | AnyQdisc::Fq(_)
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::Prio(_)
-            | AnyQdisc::Cake(_) => false,
+            | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_) => false,
         }
     }
 
@@ -255,7 +265,8 @@ impl Sched {
             | AnyQdisc::Codel(_)
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::Prio(_)
-            | AnyQdisc::Cake(_) => false,
+            | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_) => false,
         }
     }
 
@@ -273,7 +284,8 @@ impl Sched {
             | AnyQdisc::Red(_)
             | AnyQdisc::Fq(_)
             | AnyQdisc::Prio(_)
-            | AnyQdisc::Cake(_) => {}
+            | AnyQdisc::Cake(_)
+            | AnyQdisc::Guest(_) => {}
         }
     }
 
@@ -459,6 +471,7 @@ variants! {
     FqCodel(Box::new): FqCodel,
     Prio(Box::new): Prio,
     Cake(Box::new): Cake,
+    Guest(Box::new): Guest,
 }
 
 #[cfg(test)]

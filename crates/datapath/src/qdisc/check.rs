@@ -37,7 +37,7 @@ impl Sched {
             AnyQdisc::FqCodel(fq_codel) => fq_codel.check(),
             AnyQdisc::Cake(cake) => cake.check(),
             AnyQdisc::Netem(netem) => netem.check(),
-            AnyQdisc::Tbf(_) | AnyQdisc::Red(_) | AnyQdisc::Prio(_) => {}
+            AnyQdisc::Tbf(_) | AnyQdisc::Red(_) | AnyQdisc::Prio(_) | AnyQdisc::Guest(_) => {}
         }
     }
 }

@@ -11,8 +11,10 @@ mod counted;
 pub mod fifo;
 pub mod fq;
 pub mod fq_codel;
+mod guest;
 mod handle;
 mod hash;
+pub mod laws;
 pub mod netem;
 pub mod police;
 pub mod prio;
@@ -25,6 +27,7 @@ mod testing;
 
 pub use any::{AnyQdisc, Sched};
 pub use counted::Counted;
+pub use guest::{Guest, GuestQdisc};
 pub use handle::Handle;
 
 use crate::packet::Packet;

@@ -22,6 +22,9 @@ pub struct PacketQueue {
     order: VecDeque<u32>,
 }
 
+/// Up to so many packets take no more room than they need: before the wire of a host there are one or
+/// two.
+const FEW: usize = 4;
 /// From this many packets on a queue does not stay in the caches.
 const LONG: usize = 1024;
 /// In a long queue, so many packets before its turn a packet is asked for.
@@ -52,6 +55,9 @@ impl PacketQueue {
         self.waiting.packets += 1;
         self.waiting.bytes += packet.wire_len();
         let index = self.free.pop().unwrap_or_else(|| {
+            if self.places.len() < FEW {
+                self.places.reserve_exact(1);
+            }
             self.places.push(Packet::default());
             self.places.len() as u32 - 1
         });

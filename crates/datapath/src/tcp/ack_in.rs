@@ -14,7 +14,7 @@ mod window;
 
 pub(super) use event::{AckEvent, AckFlags};
 
-use super::cc::CongestionControl;
+use super::cc::{AckEventFlags, CongestionControl};
 use super::input::Segment;
 use super::rate::RateSample;
 use super::recovery::Rexmit;
@@ -46,6 +46,9 @@ impl Connection {
         if ack.after(self.snd.nxt) {
             return AckVerdict::Unacceptable;
         }
+        if let Some(ts) = seg.tcp.options.timestamps.filter(|_| self.opt.timestamps) {
+            (self.opt.rcv_tsval, self.opt.rcv_tsecr) = (ts.value, ts.echo);
+        }
         let event = &mut self.ack_event(ack);
         if event.flags.snd_una_advanced {
             self.end_timeouts(cx.now);
@@ -57,14 +60,14 @@ impl Connection {
         self.rcv_tstamp = self.jiffies32(cx.now);
         if event.prior_packets == 0 {
             self.read_accurate(seg, event, cx);
-            self.in_ack_event(event.flags.ece, cx);
+            self.in_ack_event(event.flags, cx);
             self.ack_without_queue(event, cx);
             return AckVerdict::Fine;
         }
         self.settle_queue(seg, event, cx);
         // Congestion control hears of the feedback before the machine acts on it: DCTCP's estimate
         // has to be up to date when a reduction asks for its threshold (`tcp_in_ack_event`).
-        self.in_ack_event(event.flags.ece, cx);
+        self.in_ack_event(event.flags, cx);
         let rexmit = self.judge(seg, event, cx);
         self.respond(rexmit, event, cx);
         AckVerdict::Fine
@@ -102,6 +105,7 @@ impl Connection {
             self.snd.wl1 = seg.seq;
             self.snd_una_update(event.ack);
             event.flags.win_update = true;
+            event.flags.plain_advance = true;
             cx.mib.hp_acks += 1;
             return;
         }
@@ -218,9 +222,10 @@ impl Connection {
         }
     }
 
-    fn in_ack_event(&mut self, ece: bool, cx: &Cx<'_>) {
+    fn in_ack_event(&mut self, flags: AckFlags, cx: &Cx<'_>) {
         let ack = self.ack_view(cx.now);
-        self.cc.in_ack_event(&mut self.window, &ack, ece);
+        let flags = AckEventFlags { slow_path: !flags.plain_advance, ece: flags.ece };
+        self.cc.in_ack_event(&mut self.window, &ack, flags);
     }
 
     /// `tcp_count_delivered`.
@@ -254,6 +259,9 @@ impl Connection {
             let ack = self.ack_view(cx.now);
             self.cc.cong_avoid(&mut self.window, &ack, sample.acked_sacked);
             self.window.snd_cwnd_stamp = ack.jiffies;
+            if core::mem::take(&mut self.window.wants_reduction) {
+                self.enter_cwr(cx);
+            }
         }
         self.update_pacing_rate();
     }

@@ -1,12 +1,14 @@
 //! What a connection is configured with: the `net.ipv4.tcp_*` sysctls, the socket options that
 //! must be known at creation, and the kernel profile.
 
-use super::cc::{Algorithm, bbr, dctcp};
+use super::cc::{Algorithm, bbr, cdg, dctcp, nv};
+use super::copy_on_write::CopyOnWrite;
 use super::fastopen::Keys;
 use super::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
 use crate::profile::Profile;
 use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 use core::ops::RangeInclusive;
+use std::sync::LazyLock;
 
 /// Everything that shapes a connection and does not change while it lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,13 +16,17 @@ pub struct TcpConfig {
     /// Which kernel to be.
     pub profile: Profile,
     /// The sysctls.
-    pub sysctl: Sysctl,
+    pub sysctl: CopyOnWrite<Sysctl>,
     /// Congestion control (`TCP_CONGESTION`).
     pub congestion_control: Algorithm,
     /// Parameters of the DCTCP module.
     pub dctcp: dctcp::Params,
     /// Parameters of the BBR module.
     pub bbr: bbr::Params,
+    /// Parameters of the CDG module.
+    pub cdg: cdg::Params,
+    /// Parameters of the NV module.
+    pub nv: nv::Params,
     /// DCTCP's SYNs are ECT, as RFC 8257 section 3.6 wants them. Off, they are what they were
     /// before DCTCP's first version measured what that costs.
     pub dctcp_syn_ect: bool,
@@ -50,7 +56,7 @@ pub struct TcpConfig {
     /// `jiffies` at the driver's time zero: the timer wheel is aligned on absolute jiffies.
     pub jiffies_at_zero: u64,
     /// Options that few sockets set.
-    pub socket: SocketOptions,
+    pub socket: CopyOnWrite<SocketOptions>,
 }
 
 /// Socket options that few sockets set; the default is that of a new socket.
@@ -379,10 +385,12 @@ impl TcpConfig {
         sysctl.tcp_syn_linear_timeouts = profile.syn_linear_timeouts;
         Self {
             profile,
-            sysctl,
+            sysctl: CopyOnWrite::new(sysctl),
             congestion_control: Algorithm::Cubic,
             dctcp: dctcp::Params::default(),
             bbr: bbr::Params::default(),
+            cdg: cdg::Params::default(),
+            nv: nv::Params::default(),
             dctcp_syn_ect: true,
             send_buffer: None,
             receive_buffer: None,
@@ -396,14 +404,18 @@ impl TcpConfig {
             mark: 0,
             gso_max_segs: u16::MAX,
             jiffies_at_zero: INITIAL_JIFFIES,
-            socket: SocketOptions::default(),
+            socket: CopyOnWrite::new(SocketOptions::default()),
         }
     }
 }
 
 impl Default for TcpConfig {
+    /// That of the default profile. There may be very many of these, which share what they do not
+    /// change.
     fn default() -> Self {
-        Self::for_profile(Profile::default())
+        static DEFAULT: LazyLock<TcpConfig> =
+            LazyLock::new(|| TcpConfig::for_profile(Profile::default()));
+        DEFAULT.clone()
     }
 }
 

@@ -35,6 +35,7 @@ mod challenge;
 mod check;
 mod close;
 pub mod config;
+pub mod copy_on_write;
 mod ecn;
 mod ecn_dctcp;
 mod ecn_rfc3168;
@@ -454,7 +455,11 @@ impl Connection {
             snd_nxt: self.snd.nxt,
             lsndtime: self.snd.lsndtime,
             wstamp_ns: self.snd.wstamp_ns,
+            time_stamp: now.as_millis() as u32,
+            rcv_tsval: self.opt.rcv_tsval,
+            rcv_tsecr: self.opt.rcv_tsecr,
             packets_in_flight: self.packets_in_flight(),
+            sacked_out: self.rec.sacked_out,
             srtt_us_8: self.rtt.srtt_us_8,
             min_rtt_us: self.rtt.min.get_us(),
             delivered: self.rate.delivered,

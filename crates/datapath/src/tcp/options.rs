@@ -21,6 +21,10 @@ pub struct Negotiated {
     pub rcv_wscale: u8,
     /// TSval to echo (`ts_recent`).
     pub ts_recent: u32,
+    /// The latest segment's timestamp and what it echoes (`rcv_tsval`, `rcv_tsecr`).
+    pub rcv_tsval: u32,
+    /// See [`rcv_tsval`](Self::rcv_tsval).
+    pub rcv_tsecr: u32,
     /// When it was taken, in s; 0 = never (`ts_recent_stamp`).
     pub ts_recent_stamp: u32,
     /// Added to our clock to make TSval (`tsoffset`).
@@ -151,6 +155,8 @@ impl Negotiated {
             snd_wscale: wscale.unwrap_or(0).min(MAX_WSCALE),
             rcv_wscale: if wscale.is_some() { rcv_wscale } else { 0 },
             ts_recent: theirs.timestamps.map_or(0, |ts| ts.value),
+            rcv_tsval: theirs.timestamps.map_or(0, |ts| ts.value),
+            rcv_tsecr: theirs.timestamps.map_or(0, |ts| ts.echo),
             ts_recent_stamp: u32::from(timestamps),
             ts_offset: 0,
             advmss: advmss - if timestamps { TIMESTAMPS_LEN } else { 0 },

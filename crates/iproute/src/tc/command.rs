@@ -1,6 +1,6 @@
 //! `tc qdisc add|change|replace|delete dev NAME ...`: what is to be done, and where.
 
-use super::{Spec, parse_spec};
+use super::{GuestKind, Spec, parse_spec_with};
 use crate::units::parse_hex;
 use crate::words::{Result, Word, Words};
 use datapath::qdisc::Handle;
@@ -47,6 +47,14 @@ const VERBS: [(&str, Verb); 5] = [
 /// # Errors
 /// Anything that tc would not send to the kernel, and what names neither a parent nor a handle.
 pub fn parse_qdisc(text: &str) -> Result<QdiscCommand> {
+    parse_qdisc_with(text, &[])
+}
+
+/// [`parse_qdisc`] that knows a library user's kinds as well.
+///
+/// # Errors
+/// As of [`parse_qdisc`], and what a guest says of its options.
+pub fn parse_qdisc_with(text: &str, guests: &[GuestKind]) -> Result<QdiscCommand> {
     let mut words = Words::new(text);
     words.accept("tc");
     if !words.accept("qdisc") {
@@ -60,7 +68,7 @@ pub fn parse_qdisc(text: &str) -> Result<QdiscCommand> {
     let spec = match (words.peek(), verb) {
         (None, Verb::Delete) => None,
         (None, _) if place.parent == Some(Handle::INGRESS) => None,
-        _ => Some(parse_spec(&mut words)?),
+        _ => Some(parse_spec_with(&mut words, guests)?),
     };
     let parent = place.parent.unwrap_or(Handle::NONE);
     if parent == Handle::NONE && place.handle == Handle::NONE {

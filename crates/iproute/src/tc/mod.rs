@@ -11,6 +11,7 @@ mod command;
 mod fifo;
 mod filter;
 mod fq;
+mod guest;
 mod netem;
 mod police;
 mod prio;
@@ -20,9 +21,10 @@ mod tbf;
 
 pub use attach::Refused;
 pub use codel::{CodelWords, FqCodelWords};
-pub use command::{QdiscCommand, Verb, parse_qdisc};
+pub use command::{QdiscCommand, Verb, parse_qdisc, parse_qdisc_with};
 pub use filter::{FilterAction, FilterCommand, INGRESS_HANDLE, parse_filter};
 pub use fq::FqWords;
+pub use guest::{GuestKind, GuestWords, Setting};
 pub use police::{parse_police, show_police};
 pub use show::{show_classes, show_json, show_text};
 
@@ -69,6 +71,8 @@ pub enum Spec {
     Prio(PrioConfig),
     /// `cake bandwidth RATE ...`.
     Cake(Box<Patch>),
+    /// One of a library user, and its options.
+    Guest(GuestWords),
 }
 
 /// What the kernel takes from the device where a command says nothing.
@@ -109,6 +113,14 @@ pub const KINDS: [&str; 13] = [
 /// # Errors
 /// An unknown kind or option, a bad value, or something mandatory that is missing.
 pub fn parse_spec(words: &mut Words<'_>) -> Result<Spec> {
+    parse_spec_with(words, &[])
+}
+
+/// [`parse_spec`] that knows a library user's kinds as well.
+///
+/// # Errors
+/// As of [`parse_spec`], and what a guest says of its options.
+pub fn parse_spec_with(words: &mut Words<'_>, guests: &[GuestKind]) -> Result<Spec> {
     let Some(kind) = words.next() else {
         return Err(words.ended("a qdisc kind is missing"));
     };
@@ -126,7 +138,14 @@ pub fn parse_spec(words: &mut Words<'_>) -> Result<Spec> {
         "fq_codel" => FqCodelWords::parse(words).map(Spec::FqCodel),
         "prio" => prio::parse(words).map(Spec::Prio),
         "cake" => cake::parse(words).map(|patch| Spec::Cake(Box::new(patch))),
-        _ => Err(kind.unknown("qdisc", &KINDS)),
+        name => {
+            if let Some(guest) = guests.iter().find(|guest| guest.name() == name) {
+                return guest.read(words).map(Spec::Guest);
+            }
+            let guests = guests.iter().map(|guest| guest.name());
+            let known: Vec<&str> = KINDS.into_iter().chain(guests).collect();
+            Err(kind.unknown("qdisc", &known))
+        }
     }
 }
 
@@ -164,6 +183,7 @@ impl Spec {
                 let config = Config::default().patched(patch);
                 Cake::new(config, device.psched_mtu, rng).with_handle(handle).into()
             }
+            Self::Guest(words) => words.build(Setting { device, handle, rng }).into(),
         }
     }
 
@@ -247,6 +267,7 @@ impl Spec {
             Self::FqCodel(_) => "fq_codel",
             Self::Prio(_) => "prio",
             Self::Cake(_) => "cake",
+            Self::Guest(words) => words.kind(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{cake, codel, fifo, fq, netem, prio, red, tbf};
 use core::fmt;
 use datapath::qdisc::cake::Cake;
-use datapath::qdisc::{AnyQdisc, Handle, Qdisc, Sched};
+use datapath::qdisc::{AnyQdisc, Guest, Handle, Qdisc, Sched};
 use datapath::units::Instant;
 use serde_json::{Map, Value, json};
 
@@ -142,7 +142,20 @@ fn shown(sched: &Sched, now: Instant) -> Shown {
         AnyQdisc::FqCodel(qdisc) => codel::shown_fq(qdisc),
         AnyQdisc::Prio(qdisc) => prio::shown(qdisc.config()),
         AnyQdisc::Cake(qdisc) => shown_cake(qdisc),
+        AnyQdisc::Guest(qdisc) => shown_guest(qdisc),
     }
+}
+
+/// A guest's options, as they were written.
+fn shown_guest(guest: &Guest) -> Shown {
+    let text = guest.options();
+    let mut shown = Shown { options: format!("{text} "), ..Shown::default() };
+    if text.is_empty() {
+        shown.options.clear();
+    } else {
+        shown.options_json.insert("words".to_owned(), json!(text));
+    }
+    shown
 }
 
 fn shown_cake(cake: &Cake) -> Shown {

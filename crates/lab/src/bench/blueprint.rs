@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
+use apps::{TcpSend, TcpSink};
 use datapath::fib::hash::{HashKey, Policy};
 use datapath::fib::{NextHop, Prefix, Route};
 use datapath::qdisc::fifo::{Fifo, FifoKind};
 use datapath::qdisc::{Handle, Sched};
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
-use sim::app::{TcpSend, TcpSink};
 use sim::link::{LinkConfig, NodeId};
 use sim::topology::{Topology, TopologyError};
 use sim::world::{AppId, World};

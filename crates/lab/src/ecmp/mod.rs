@@ -152,31 +152,31 @@ pub fn fail(fib: &Fib, flows: &[FlowLoad], ports: &[u16]) -> Disruption {
         failed.set_link(Instant::ZERO, port, LinkState { up: false, ..link });
     }
     let fib = fib.clone();
-    let fates: Vec<Fate> = flows.iter().map(|flow| fate(&fib, &failed, flow, ports)).collect();
-    let share = |fate: Fate| {
-        let count = fates.iter().filter(|one| **one == fate).count();
+    let moves: Vec<Move> = flows.iter().map(|flow| moved(&fib, &failed, flow, ports)).collect();
+    let share = |moved: Move| {
+        let count = moves.iter().filter(|one| **one == moved).count();
         ratio(count as u64, flows.len() as u64)
     };
     let total: u64 = flows.iter().map(|flow| flow.bytes).sum();
-    let bytes = |wanted: &[Fate]| {
-        let those = flows.iter().zip(&fates).filter(|(_, fate)| wanted.contains(fate));
+    let bytes = |wanted: &[Move]| {
+        let those = flows.iter().zip(&moves).filter(|(_, moved)| wanted.contains(moved));
         ratio(those.map(|(flow, _)| flow.bytes).sum(), total)
     };
     Disruption {
         ports: ports.to_vec(),
-        own: share(Fate::Moved),
-        collateral: share(Fate::Collateral),
-        lost: share(Fate::Lost),
-        moved_bytes: bytes(&[Fate::Moved, Fate::Collateral]),
-        lost_bytes: bytes(&[Fate::Lost]),
-        theory: theory(&fib, flows, &fates, ports),
+        own: share(Move::Moved),
+        collateral: share(Move::Collateral),
+        lost: share(Move::Lost),
+        moved_bytes: bytes(&[Move::Moved, Move::Collateral]),
+        lost_bytes: bytes(&[Move::Lost]),
+        theory: theory(&fib, flows, &moves, ports),
         after: load(&failed, flows),
     }
 }
 
 /// What a failure does to a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Move {
     /// Nothing.
     Stays,
     /// Its next hop failed, and another one takes it.
@@ -187,12 +187,12 @@ enum Fate {
     Lost,
 }
 
-fn fate(before: &Fib, after: &Fib, flow: &FlowLoad, ports: &[u16]) -> Fate {
+fn moved(before: &Fib, after: &Fib, flow: &FlowLoad, ports: &[u16]) -> Move {
     match (decide(before, flow), decide(after, flow)) {
-        (before, after) if before == after => Fate::Stays,
-        (Decision::Forward(hop), Decision::Forward(_)) if ports.contains(&hop.port) => Fate::Moved,
-        (_, Decision::Forward(_)) => Fate::Collateral,
-        _ => Fate::Lost,
+        (before, after) if before == after => Move::Stays,
+        (Decision::Forward(hop), Decision::Forward(_)) if ports.contains(&hop.port) => Move::Moved,
+        (_, Decision::Forward(_)) => Move::Collateral,
+        _ => Move::Lost,
     }
 }
 
@@ -201,11 +201,11 @@ fn ratio(part: u64, whole: u64) -> f64 {
 }
 
 /// What evenly spread hashes would move, each route counted by the flows that use it and are not lost.
-fn theory(fib: &Fib, flows: &[FlowLoad], fates: &[Fate], ports: &[u16]) -> Option<f64> {
+fn theory(fib: &Fib, flows: &[FlowLoad], moves: &[Move], ports: &[u16]) -> Option<f64> {
     /// A route's next hops in order: port and weight; and whether buckets hold them.
     type Shape = (Vec<(u16, u16)>, bool);
     let mut shapes: BTreeMap<Shape, u64> = BTreeMap::new();
-    for (flow, fate) in flows.iter().zip(fates) {
+    for (flow, moved) in flows.iter().zip(moves) {
         let why = fib.explain(&flow.key)?;
         let by_hash =
             matches!(why.route.algorithm, Algorithm::System | Algorithm::L3 | Algorithm::L4);
@@ -214,7 +214,8 @@ fn theory(fib: &Fib, flows: &[FlowLoad], fates: &[Fate], ports: &[u16]) -> Optio
         }
         let usable = why.candidates.iter().filter(|path| path.usable);
         let shape = usable.map(|path| (path.hop.port, path.weight)).collect();
-        *shapes.entry((shape, why.bucket.is_some())).or_default() += u64::from(*fate != Fate::Lost);
+        *shapes.entry((shape, why.bucket.is_some())).or_default() +=
+            u64::from(*moved != Move::Lost);
     }
     let moved = |((shape, buckets), count): (&Shape, &u64)| {
         *count as f64 * if *buckets { own_share(shape, ports) } else { moved_regions(shape, ports) }

@@ -69,6 +69,11 @@ pub struct Document {
 }
 
 impl Document {
+    /// What it was parsed from.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Parses TOML; syntax errors come back with their positions, all of them.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
         let empty = Node { kind: Kind::Table(Vec::new()), at: Origin::File(0..0) };

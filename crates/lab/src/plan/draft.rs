@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 
 use super::doc::{Document, Kind, Node};
 use super::{Diagnostics, Error, Experiment, Setting};
+use crate::registry::Registry;
 use crate::sweep::read_axes;
 
 /// The tree of an experiment file, and what is to be done with it before it is read.
@@ -39,6 +40,34 @@ pub struct Draft {
     document: Document,
     /// Axes that are pinned to one step.
     pins: Vec<Setting>,
+    /// What was done to the text so far.
+    edits: Vec<Edit>,
+}
+
+/// One edit, in TOML: with the text, all that another process needs to have the same experiment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// Which one.
+    pub kind: EditKind,
+    /// The path or axis.
+    pub path: String,
+    /// The TOML of the value; empty where there is none.
+    pub value: String,
+    /// What messages call it.
+    pub label: String,
+}
+
+/// What an edit does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditKind {
+    /// [`Draft::set`].
+    Set,
+    /// [`Draft::sweep`].
+    Sweep,
+    /// [`Draft::draw`].
+    Draw,
+    /// [`Draft::remove`].
+    Remove,
 }
 
 impl Draft {
@@ -57,7 +86,46 @@ impl Draft {
     /// When the text is no TOML. Whether it is an experiment is the business of
     /// [`finish`](Self::finish).
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
-        Ok(Self { document: Document::parse(name, text)?, pins: Vec::new() })
+        Ok(Self { document: Document::parse(name, text)?, pins: Vec::new(), edits: Vec::new() })
+    }
+
+    /// The same with what a registry knows besides the product's words.
+    #[must_use]
+    pub fn with(mut self, registry: &Registry) -> Self {
+        self.document.registry = registry.clone();
+        self
+    }
+
+    /// The name and the text that it began with.
+    pub fn source(&self) -> (&str, &str) {
+        (&self.document.name, self.document.text())
+    }
+
+    /// What was done to it since, in order: [`edit`](Self::edit) does the same to the same text.
+    pub fn edits(&self) -> &[Edit] {
+        &self.edits
+    }
+
+    /// Does what another draft has noted.
+    ///
+    /// # Errors
+    /// As of the method that does it.
+    pub fn edit(&mut self, edit: &Edit) -> Result<(), Diagnostics> {
+        let Edit { kind, path, value, label } = edit;
+        match kind {
+            EditKind::Set => self.set(path, value, label),
+            EditKind::Sweep => self.sweep(path, value, label),
+            EditKind::Draw => self.draw(path, value, label),
+            EditKind::Remove => {
+                self.remove(path);
+                Ok(())
+            }
+        }
+    }
+
+    fn note(&mut self, kind: EditKind, path: &str, value: &str, label: &str) {
+        let [path, value, label] = [path, value, label].map(String::from);
+        self.edits.push(Edit { kind, path, value, label });
     }
 
     /// Puts `value`, TOML or a bare word, at `path`, as `--set` does: an axis of the sweep becomes
@@ -69,11 +137,13 @@ impl Draft {
         if read_axes(&self.document)?.iter().any(|axis| axis.name == path) {
             self.pins.retain(|pin| pin.key != path);
             self.pins.push(Setting { key: path.into(), value: value.into(), label: label.into() });
+            self.note(EditKind::Set, path, value, label);
             return Ok(());
         }
         let mut document = self.document.clone();
         document.set(path, value, label)?;
         self.document = document;
+        self.note(EditKind::Set, path, value, label);
         Ok(())
     }
 
@@ -87,6 +157,7 @@ impl Draft {
         read_axes(&document)?;
         self.document = document;
         self.pins.retain(|pin| pin.key != axis);
+        self.note(EditKind::Sweep, axis, steps, label);
         Ok(())
     }
 
@@ -99,6 +170,7 @@ impl Draft {
         document.set_in("draw", path, from, label)?;
         crate::sweep::read_draws(&document)?;
         self.document = document;
+        self.note(EditKind::Draw, path, from, label);
         Ok(())
     }
 
@@ -114,7 +186,11 @@ impl Draft {
     pub fn remove(&mut self, path: &str) -> bool {
         let pins = self.pins.len();
         self.pins.retain(|pin| pin.key != path);
-        self.document.remove(path) || self.pins.len() < pins
+        let removed = self.document.remove(path) || self.pins.len() < pins;
+        if removed {
+            self.note(EditKind::Remove, path, "", "");
+        }
+        removed
     }
 
     /// The experiment, read and checked.
@@ -159,6 +235,25 @@ mod tests {
         assert_eq!(draft.finish().unwrap().points.len(), 3);
         assert!(draft.remove("sweep"));
         assert_eq!(draft.finish().unwrap().points.len(), 1);
+    }
+
+    #[test]
+    fn text_and_edits_make_the_same_experiment_elsewhere() {
+        let mut draft = first();
+        draft.set("links.dsl.forward.rate", "\"10mbit\"", "rate").unwrap();
+        draft.sweep("queue", "[\"pfifo\", \"codel\"]", "queues").unwrap();
+        draft.set("queue", "codel", "queue").unwrap();
+        draft.draw("links.dsl.rtt", "{ uniform = [\"20ms\", \"40ms\"] }", "rtt").unwrap();
+        assert!(draft.remove("flows.ping"));
+        assert!(draft.set("links.wlan.rate", "\"1mbit\"", "no such link").is_err());
+        let (name, text) = draft.source();
+        let mut other = Draft::parse(name, text).unwrap();
+        draft.edits().iter().for_each(|edit| other.edit(edit).unwrap());
+        assert_eq!(other.edits(), draft.edits());
+        let [one, other] = [draft, other].map(|draft| draft.finish().unwrap());
+        assert_eq!(one.points, other.points);
+        let plan = |it: &Experiment| it.plan(&it.points[0], 3, 7).unwrap().0;
+        assert_eq!(format!("{:?}", plan(&one)), format!("{:?}", plan(&other)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::model::{App, FlowPlan, NodePlan};
 use super::names::{check_name, check_unique, node_indices};
 use super::read::{Faults, Reader};
 use super::{limits, tc};
+use crate::application::GuestApp;
 
 /// Reads `[flows]`, and tells where each flow was written.
 pub fn read_flows<'a>(
@@ -237,7 +238,7 @@ enum AppWord {
 }
 
 fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
-    const WORDS: [(&str, u8); 11] = [
+    const WORDS: [(&str, u8); 12] = [
         ("bulk", 0),
         ("fixed", 1),
         ("chunk", 2),
@@ -249,8 +250,13 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
         ("query", 8),
         ("connect", 9),
         ("rrul", 10),
+        ("program", 11),
     ];
     table.demand("app");
+    if let Some((app, at)) = guest_app(table) {
+        let app = app.map_err(|why| table.faults.add(at, why, None));
+        return app.ok().map(|app| AppWord::One(App::Guest(app)));
+    }
     let app = match table.word("app", &WORDS)? {
         0 => App::Bulk,
         1 => App::Fixed { bytes: required_size(table, "bytes")? },
@@ -297,9 +303,36 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
             interval: interval(table).unwrap_or(Duration::from_secs(1)),
             count: table.integer("attempts", 1..=i64::MAX).map(|count| count as u64),
         },
+        11 => {
+            table.demand("program");
+            let program = command(table, "program");
+            if program.is_empty() {
+                return None;
+            }
+            App::Program { program, server: command(table, "server") }
+        }
         _ => return Some(AppWord::Rrul),
     };
     Some(AppWord::One(app))
+}
+
+/// A program and its arguments.
+fn command(table: &mut Reader<'_, '_>, key: &'static str) -> Vec<String> {
+    let words: Vec<String> = table.texts(key).iter().map(|(word, _)| (*word).into()).collect();
+    if words.is_empty() && table.node(key).is_some() {
+        let message = format!("\"{key}\" is a program with its arguments: [\"iperf3\", \"-s\"]");
+        table.faults.add(table.place(key), message, None);
+    }
+    words
+}
+
+/// An application of a library user, `NAME WORDS`, and where it stands; or what is wrong with its words.
+fn guest_app<'a>(table: &mut Reader<'a, '_>) -> Option<(Result<GuestApp, String>, &'a Origin)> {
+    let (text, at) = table.text_at("app")?;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (name, words) = words.split_first()?;
+    let kind = table.faults.document.registry.application_called(name)?;
+    Some((kind.read(words).map_err(|why| format!("{name}: {why}")), at))
 }
 
 fn required_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {

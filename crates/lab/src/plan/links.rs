@@ -8,6 +8,7 @@ use super::doc::{Key, Kind, Node, Origin};
 use super::model::{Direction, LinkPlan, NodePlan, PortPlan};
 use super::names::{check_name, check_unique, matches, node_indices, numbered};
 use super::read::{Faults, Reader, as_text, as_texts};
+use super::varying::Lost;
 use super::{ip, limits, tc, varying};
 
 /// Links, and where each was written. An end with `*` makes a link for every node that fits,
@@ -137,8 +138,10 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
     let rules = read_rules(table);
     let (jitter, jitter_correlation) = read_words(table, "jitter", varying::jitter)
         .unwrap_or((base.jitter, base.jitter_correlation));
-    let (loss, loss_model) =
-        read_words(table, "loss", varying::loss).unwrap_or((base.loss, base.loss_model));
+    let registry = &table.faults.document.registry;
+    let loss = read_words(table, "loss", |text| varying::loss(text, registry));
+    let Lost { share: loss, model: loss_model, guest: loss_guest } =
+        loss.unwrap_or(Lost { share: base.loss, model: base.loss_model, guest: base.loss_guest });
     let (rate, delay) = (table.rate("rate"), table.time("delay"));
     let mut direction = Direction {
         rate: rate.or(base.rate),
@@ -149,6 +152,7 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
         jitter_correlation,
         loss,
         loss_model,
+        loss_guest,
         duplicate: table.share("duplicate").unwrap_or(base.duplicate),
         reorder: table.share("reorder").unwrap_or(base.reorder),
         reorder_by: table.time("reorder_by").unwrap_or(base.reorder_by),
@@ -171,7 +175,7 @@ fn read_direction(table: &mut Reader<'_, '_>, base: Direction) -> Direction {
 fn read_words<T>(
     table: &mut Reader<'_, '_>,
     key: &'static str,
-    parse: fn(&str) -> Result<T, String>,
+    parse: impl Fn(&str) -> Result<T, String>,
 ) -> Option<T> {
     let node = table.node(key)?;
     let text = match &node.kind {
@@ -287,6 +291,7 @@ pub fn read_ports(
         for (link, end) in port_indices(&key.name, &key.at, nodes, links, faults) {
             let owned = texts.iter().map(|(text, _)| (*text).to_string()).collect();
             links[link].ports[end].qdiscs = owned;
+            links[link].ports[end].guests = faults.document.registry.qdiscs().to_vec();
         }
     }
     for (key, node) in policers {

@@ -154,10 +154,15 @@ fn of_flow(flow: &FlowPlan, add: &mut impl FnMut(&[&str])) {
             add(&LATENCY);
             add(&["connection probability"]);
         }
-        App::Cbr { .. } => add(&["goodput", "early goodput", "lost"]),
+        App::Cbr { .. } | App::Program { .. } => add(&["goodput", "early goodput", "lost"]),
         App::Bulk | App::Fixed { .. } | App::Chunk { .. } | App::OnOff { .. } => {
             add(&STREAM);
             add(&["early goodput"]);
+        }
+        App::Guest(_) => {
+            add(&STREAM);
+            add(&["early goodput", "lost"]);
+            add(&LATENCY);
         }
     }
 }

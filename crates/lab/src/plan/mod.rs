@@ -33,11 +33,11 @@ pub mod workload;
 use std::path::Path;
 
 pub use diagnostic::{Diagnostic, Diagnostics, clipped, excerpt, nearest, suggest};
-pub use draft::Draft;
+pub use draft::{Draft, Edit, EditKind};
 pub use ip::interfaces;
 pub use model::{
     App, Direction, Fabric, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan,
-    PortPlan, Role, SysctlSetting, Weights,
+    PortPlan, Role, Stack, SysctlSetting, Weights,
 };
 pub use routes::Ways;
 

@@ -11,12 +11,15 @@ use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::qdisc::netem::{Chance, Loss};
 use datapath::tcp::cc::{Algorithm, dctcp};
 use datapath::units::{Duration, Rate};
+use iproute::tc::GuestKind;
+use sim::loss::GuestLoss;
 use sim::rules::Rule;
 use sim::schedule::Schedule;
 
 use super::plots::PlotPlan;
 use super::routes::Ways;
 use super::workload::WorkloadPlan;
+use crate::application::GuestApp;
 
 /// One experiment at one point of its sweep and with one set of drawn values.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +54,8 @@ pub struct Plan {
     pub fabric: Option<Fabric>,
     /// Features of written routes by node and destination.
     pub route_features: BTreeMap<(usize, usize), Features>,
+    /// Versions of a library user's own code, by name.
+    pub versions: BTreeMap<String, String>,
 }
 
 /// How the switches of a `[topology]` find routes.
@@ -83,6 +88,16 @@ pub enum Role {
     Router,
 }
 
+/// Whose TCP/IP a host runs on when an experiment is run live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Stack {
+    /// Ours.
+    #[default]
+    Ours,
+    /// That of this machine's kernel.
+    Kernel,
+}
+
 /// Segmentation offloads of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Offload {
@@ -104,6 +119,8 @@ pub struct NodePlan {
     pub name: String,
     /// Host or router.
     pub role: Role,
+    /// Whose stack it runs on when it is run live; a simulation has ours.
+    pub stack: Stack,
     /// Kernel.
     pub profile: Profile,
     /// Detector of lost retransmissions, if not the profile's own.
@@ -184,6 +201,8 @@ pub struct Direction {
     pub loss: u64,
     /// How packets get lost in bursts.
     pub loss_model: Loss,
+    /// What is lost by a model of a library user.
+    pub loss_guest: Option<GuestLoss>,
     /// Share of packets duplicated, in millionths.
     pub duplicate: u64,
     /// Share of packets that come later by `reorder_by` and are overtaken, in millionths.
@@ -202,6 +221,8 @@ pub struct PortPlan {
     /// Egress qdiscs in `tc` grammar, outermost first, and their filters; none means the default
     /// queue.
     pub qdiscs: Vec<String>,
+    /// Kinds of a library user that these words may name.
+    pub guests: Vec<GuestKind>,
     /// Ingress policer in `tc police` words.
     pub police: Option<String>,
 }
@@ -277,6 +298,13 @@ pub enum App {
         /// Payload.
         size: u64,
     },
+    /// A real program, in a run that is live.
+    Program {
+        /// It and its arguments; `{to}`, `{from}` and `{port}` stand for addresses and a port.
+        program: Vec<String>,
+        /// What runs at the other end meanwhile; nothing if it is empty.
+        server: Vec<String>,
+    },
     /// A UDP round-trip probe: one datagram, echoed.
     Probe {
         /// Time between datagrams.
@@ -284,6 +312,8 @@ pub enum App {
         /// Payload.
         size: u64,
     },
+    /// What a library user has named.
+    Guest(GuestApp),
 }
 
 /// A flow, or `count` equal ones.
@@ -357,6 +387,7 @@ impl Default for NodePlan {
         Self {
             name: String::new(),
             role: Role::Host,
+            stack: Stack::Ours,
             profile: Profile::default(),
             lost_retransmit: None,
             dctcp_ack: None,
@@ -402,6 +433,8 @@ impl App {
             Self::Cbr { .. } => "cbr",
             Self::Ping { .. } => "ping",
             Self::Probe { .. } => "probe",
+            Self::Program { .. } => "program",
+            Self::Guest(guest) => guest.name(),
         }
     }
 
@@ -414,7 +447,13 @@ impl App {
 
     /// True if it runs over TCP.
     pub fn is_tcp(&self) -> bool {
-        !matches!(self, Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. })
+        match self {
+            Self::Guest(guest) => guest.application().is_tcp(),
+            Self::Cbr { .. } | Self::Ping { .. } | Self::Probe { .. } | Self::Program { .. } => {
+                false
+            }
+            _ => true,
+        }
     }
 }
 

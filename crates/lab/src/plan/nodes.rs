@@ -5,11 +5,12 @@ use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::tcp::cc::dctcp;
 
 use super::doc::{Key, Kind, Node, Origin};
-use super::model::{NodePlan, Offload, Role};
+use super::model::{NodePlan, Offload, Role, Stack};
 use super::names::{check_name, check_unique, numbered};
 use super::read::{Faults, Reader};
 use super::{ip, limits, sysctl};
 
+const STACKS: [(&str, Stack); 2] = [("ours", Stack::Ours), ("kernel", Stack::Kernel)];
 const OFFLOADS: [(&str, Offload); 4] =
     [("off", Offload::Off), ("gso", Offload::Gso), ("tso", Offload::Tso), ("nic", Offload::Nic)];
 
@@ -62,6 +63,7 @@ pub fn read_node(table: &mut Reader<'_, '_>, base: NodePlan) -> NodePlan {
     let profile = table.word("profile", &profiles).and_then(Profile::by_name);
     let settings = sysctl::read(table.tables("sysctl"), table.faults);
     NodePlan {
+        stack: table.word("stack", &STACKS).unwrap_or(base.stack),
         profile: profile.unwrap_or(base.profile),
         lost_retransmit: table.word("lost_retransmit", &detectors).or(base.lost_retransmit),
         dctcp_ack: table.word("dctcp_ack", &rules).or(base.dctcp_ack),

@@ -130,6 +130,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         ways,
         fabric,
         route_features: written.features,
+        versions: faults.document.registry.versions().clone(),
     })
 }
 

@@ -6,7 +6,7 @@ use datapath::qdisc::{Cx, Handle, Sched};
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Instant;
-use iproute::tc::{self, Device, FilterCommand, QdiscCommand};
+use iproute::tc::{self, Device, FilterCommand, GuestKind, QdiscCommand};
 use iproute::words::{GrammarError, Words};
 
 use super::diagnostic::suggest;
@@ -31,8 +31,10 @@ enum Part {
 }
 
 /// Reads a text of a port's tree: `filter …` is what follows `filter add dev DEV`.
-fn part(text: &str) -> Result<Part, GrammarError> {
-    let Some(rest) = text.strip_prefix("filter ") else { return qdisc(text).map(Part::Qdisc) };
+fn part(text: &str, guests: &[GuestKind]) -> Result<Part, GrammarError> {
+    let Some(rest) = text.strip_prefix("filter ") else {
+        return qdisc(text, guests).map(Part::Qdisc);
+    };
     let before = "filter add dev port ";
     let filter = tc::parse_filter(&format!("{before}{rest}")).map_err(|error| GrammarError {
         column: (error.column + "filter ".len()).saturating_sub(before.len()),
@@ -43,10 +45,10 @@ fn part(text: &str) -> Result<Part, GrammarError> {
 
 /// Reads the text of a qdisc: `KIND OPTIONS`, as after `tc qdisc add dev DEV root`, or what
 /// follows `dev DEV` if it begins with `root` or `parent`.
-pub fn qdisc(text: &str) -> Result<QdiscCommand, GrammarError> {
+pub fn qdisc(text: &str, guests: &[GuestKind]) -> Result<QdiscCommand, GrammarError> {
     let placed = ["root", "parent"].contains(&text.split_whitespace().next().unwrap_or(""));
     let before = if placed { "qdisc add dev port " } else { "qdisc add dev port root " };
-    tc::parse_qdisc(&format!("{before}{text}")).map_err(|error| GrammarError {
+    tc::parse_qdisc_with(&format!("{before}{text}"), guests).map_err(|error| GrammarError {
         column: error.column.saturating_sub(before.len()),
         ..error
     })
@@ -56,12 +58,17 @@ pub fn qdisc(text: &str) -> Result<QdiscCommand, GrammarError> {
 ///
 /// # Errors
 /// When one does not fit: its index, and why.
-pub fn qdisc_tree(texts: &[String], device: Device, rng: &Rng) -> Result<Sched, (usize, String)> {
+pub fn qdisc_tree(
+    texts: &[String],
+    guests: &[GuestKind],
+    device: Device,
+    rng: &Rng,
+) -> Result<Sched, (usize, String)> {
     let mut root = Sched::new(Handle::NONE, PfifoFast::new(device.tx_queue_len));
     let mut dropped = Vec::new();
     for (index, text) in texts.iter().enumerate() {
         let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
-        match part(text).map_err(|error| (index, error.to_string()))? {
+        match part(text, guests).map_err(|error| (index, error.to_string()))? {
             Part::Qdisc(command) => {
                 let applied = command.apply(&mut root, device, rng.clone(), &mut cx);
                 applied.map_err(|refused| (index, refused.to_string()))?;
@@ -78,14 +85,16 @@ pub fn qdisc_tree(texts: &[String], device: Device, rng: &Rng) -> Result<Sched, 
 /// Checks the texts of a port's qdiscs; true if they are good.
 pub fn check_qdiscs(texts: &[(&str, &Origin)], faults: &Faults<'_>) -> bool {
     let mut good = true;
+    let guests = faults.document.registry.qdiscs();
     for (text, at) in texts {
-        if let Err(error) = part(text) {
+        if let Err(error) = part(text, guests) {
             tell(text, error, at, faults);
             good = false;
         }
     }
     let owned: Vec<String> = texts.iter().map(|(text, _)| (*text).to_string()).collect();
-    if good && let Err((index, why)) = qdisc_tree(&owned, Device::default(), &Rng::stream(0, 0)) {
+    let tree = || qdisc_tree(&owned, guests, Device::default(), &Rng::stream(0, 0));
+    if good && let Err((index, why)) = tree() {
         faults.add(texts[index].1, why, None);
         good = false;
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use datapath::qdisc::netem::{Chance, Correlated, Gemodel, Loss};
 use datapath::units::{Duration, Rate};
+use sim::loss::GuestLoss;
 use sim::schedule::{OPPORTUNITY, Schedule};
 
 use super::doc::{Kind, Node};
@@ -14,6 +15,7 @@ use super::model::Direction;
 use super::quantity;
 use super::read::{Faults, Reader};
 use crate::input;
+use crate::registry::Registry;
 
 /// A moment from which on a link has another rate or delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -270,13 +272,35 @@ fn opportunities(path: &Path) -> Result<(Vec<Duration>, Rate), String> {
 }
 
 /// `loss`: a share, independent for each packet; `SHARE burst PACKETS`, bursts of that mean length; or
-/// netem's `gemodel P [R [1-H [1-K]]]`.
+/// netem's `gemodel P [R [1-H [1-K]]]`; or the name of a library user's model and its words.
 ///
 /// # Errors
 /// What is wrong.
-pub fn loss(text: &str) -> Result<(u64, Loss), String> {
+pub fn loss(text: &str, registry: &Registry) -> Result<Lost, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    match words.as_slice() {
+    if let [name, words @ ..] = words.as_slice()
+        && let Some(kind) = registry.loss_model_called(name)
+    {
+        let guest = kind.read(words).map_err(|why| format!("{name}: {why}"))?;
+        return Ok(Lost { share: 0, model: Loss::None, guest: Some(guest) });
+    }
+    let (share, model) = product_loss(text, &words)?;
+    Ok(Lost { share, model, guest: None })
+}
+
+/// What `loss` says.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// Of each packet, millionths.
+    pub share: u64,
+    /// By a model of netem's.
+    pub model: Loss,
+    /// By a model of a library user.
+    pub guest: Option<GuestLoss>,
+}
+
+fn product_loss(text: &str, words: &[&str]) -> Result<(u64, Loss), String> {
+    match words {
         ["gemodel", chances @ ..] if (1..=4).contains(&chances.len()) => {
             let chances: Vec<Chance> = chances
                 .iter()

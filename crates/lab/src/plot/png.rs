@@ -1,7 +1,10 @@
 //! A drawing as PNG, at twice its size so that it is sharp on any screen.
 
+use std::cell::Cell;
+
 use tiny_skia::{
-    Color, FillRule, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash, Transform,
+    Color, FillRule, IntSize, LineJoin, Paint, PathBuilder, Pixmap, Rect, Stroke, StrokeDash,
+    Transform,
 };
 use ttf_parser::OutlineBuilder;
 
@@ -13,28 +16,46 @@ const SCALE: f32 = 2.0;
 
 /// The bytes of a PNG file; `None` only for a drawing without area.
 pub fn png(scene: &Scene) -> Option<Vec<u8>> {
-    let mut pixels =
-        Pixmap::new((scene.width * SCALE).ceil() as u32, (scene.height * SCALE).ceil() as u32)?;
+    let size = IntSize::from_wh(
+        (scene.width * SCALE).ceil() as u32,
+        (scene.height * SCALE).ceil() as u32,
+    )?;
+    // The drawings of a run are made one after the other, in the same memory: to get it anew from the
+    // system, which clears it, would take as long as drawing.
+    let mut data = BUFFER.take();
+    data.resize(size.width() as usize * size.height() as usize * 4, 0);
+    let mut pixels = Pixmap::from_vec(data, size)?;
     pixels.fill(Color::WHITE);
     let fonts = Fonts::load();
     for shape in &scene.shapes {
         draw(&mut pixels, shape, &fonts);
     }
-    encode(&pixels)
+    let mut data = pixels.take();
+    let file = encode(&mut data, size);
+    BUFFER.set(data);
+    file
+}
+
+thread_local! {
+    /// What the latest drawing was made in.
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// A drawing is opaque, so three bytes a pixel are enough. The fast compression takes a fraction of
 /// the default one's time, and lines on a white ground are small anyway.
-fn encode(pixels: &Pixmap) -> Option<Vec<u8>> {
-    let rgb: Vec<u8> =
-        pixels.data().chunks_exact(4).flat_map(|rgba| [rgba[0], rgba[1], rgba[2]]).collect();
+fn encode(pixels: &mut [u8], size: IntSize) -> Option<Vec<u8>> {
+    let count = pixels.len() / 4;
+    for pixel in 0..count {
+        let rgb = [pixels[4 * pixel], pixels[4 * pixel + 1], pixels[4 * pixel + 2]];
+        pixels[3 * pixel..3 * pixel + 3].copy_from_slice(&rgb);
+    }
     let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, pixels.width(), pixels.height());
+    let mut encoder = png::Encoder::new(&mut file, size.width(), size.height());
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::Fast);
     let mut writer = encoder.write_header().ok()?;
-    writer.write_image_data(&rgb).ok()?;
+    writer.write_image_data(&pixels[..3 * count]).ok()?;
     writer.finish().ok()?;
     Some(file)
 }

@@ -16,7 +16,7 @@ use iproute::tc::Device;
 use iproute::tc::cake::ack_filter_name;
 use serde_json::{Value, json};
 
-use super::line::{Fate, Frame, Line};
+use super::line::{Frame, Line, Replayed};
 use super::source::{Counts, Source};
 use super::{EPOCH_NS, Error, Options, build, report};
 use crate::report::{Table, number};
@@ -33,7 +33,7 @@ pub const FILTERS: [AckFilter; 5] = [
 
 /// What became of one pure ACK under one filter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AckFate {
+pub struct ReplayedAck {
     /// The filter.
     pub filter: AckFilter,
     /// Which record of the capture it is, from 1.
@@ -111,7 +111,7 @@ pub fn explain(
     capture: &Path,
     options: &Options,
     filters: &[AckFilter],
-    on_ack: &mut dyn FnMut(&AckFate),
+    on_ack: &mut dyn FnMut(&ReplayedAck),
     progress: &dyn Progress,
     stop: &AtomicBool,
 ) -> Result<AckReport, Error> {
@@ -144,7 +144,7 @@ pub fn explain(
 /// A pure ACK that has left, before the log was read.
 struct Gone {
     slot: usize,
-    fate: AckFate,
+    fate: ReplayedAck,
     bytes: u64,
 }
 
@@ -162,7 +162,7 @@ impl Bench {
         now: Instant,
         packet: &Packet,
         record: u64,
-        on_ack: &mut dyn FnMut(&AckFate),
+        on_ack: &mut dyn FnMut(&ReplayedAck),
     ) {
         let filter = self.filter;
         let mut gone = Vec::new();
@@ -182,14 +182,14 @@ impl Bench {
         self.settle(gone, on_ack);
     }
 
-    fn end(&mut self, on_ack: &mut dyn FnMut(&AckFate)) {
+    fn end(&mut self, on_ack: &mut dyn FnMut(&ReplayedAck)) {
         let filter = self.filter;
         let mut gone = Vec::new();
         self.line.drain(&mut |fate| gone.extend(ended(filter, &fate)));
         self.settle(gone, on_ack);
     }
 
-    fn settle(&mut self, gone: Vec<Gone>, on_ack: &mut dyn FnMut(&AckFate)) {
+    fn settle(&mut self, gone: Vec<Gone>, on_ack: &mut dyn FnMut(&ReplayedAck)) {
         for Gone { slot, mut fate, bytes } in gone {
             fate.decided = self.decided.get_mut(slot).and_then(Option::take);
             let sum = &mut self.sum;
@@ -212,7 +212,7 @@ impl Bench {
 }
 
 /// The end of a packet, if it is a pure ACK.
-fn ended(filter: AckFilter, fate: &Fate<'_>) -> Option<Gone> {
+fn ended(filter: AckFilter, fate: &Replayed<'_>) -> Option<Gone> {
     let ack = pure_ack(fate.packet)?;
     let end = match fate.reason {
         None => End::Sent,
@@ -223,7 +223,7 @@ fn ended(filter: AckFilter, fate: &Fate<'_>) -> Option<Gone> {
     Some(Gone {
         slot: fate.packet.meta.owner as usize,
         bytes: u64::from(fate.packet.wire_len()),
-        fate: AckFate {
+        fate: ReplayedAck {
             filter,
             record: fate.frame.number,
             came_ns: fate.came.as_nanos().saturating_sub(EPOCH_NS),
@@ -247,7 +247,7 @@ impl End {
     }
 }
 
-impl AckFate {
+impl ReplayedAck {
     /// As one line of text.
     pub fn text(&self) -> String {
         let why = match self.decided {

@@ -22,7 +22,7 @@ pub struct Frame {
 }
 
 /// What became of a packet.
-pub struct Fate<'a> {
+pub struct Replayed<'a> {
     /// When.
     pub at: Instant,
     /// When it had come.
@@ -37,7 +37,7 @@ pub struct Fate<'a> {
     pub marked: bool,
 }
 
-impl Fate<'_> {
+impl Replayed<'_> {
     /// The frame with what the qdisc has changed (ECN, DSCP) in its headers.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         let body = self.packet.body.offset as usize;
@@ -98,7 +98,7 @@ impl Line {
         now: Instant,
         mut packet: Packet,
         frame: Frame,
-        on_fate: &mut dyn FnMut(Fate<'_>),
+        on_packet: &mut dyn FnMut(Replayed<'_>),
     ) {
         assert!(now >= self.now, "time never goes back");
         self.now = now;
@@ -120,25 +120,25 @@ impl Line {
         if let Some(waiting) = &mut self.waiting[slot as usize] {
             waiting.copies += made as u32;
         }
-        self.tell_drops(now, dropped, on_fate);
-        self.pump(on_fate);
+        self.tell_drops(now, dropped, on_packet);
+        self.pump(on_packet);
     }
 
     /// Does everything that happens before `until`, or at that moment without the packet that
     /// comes then.
-    pub fn run_until(&mut self, until: Instant, on_fate: &mut dyn FnMut(Fate<'_>)) {
+    pub fn run_until(&mut self, until: Instant, on_packet: &mut dyn FnMut(Replayed<'_>)) {
         while let Some(next) = self.next_event().filter(|next| *next <= until) {
             self.now = next;
-            self.pump(on_fate);
+            self.pump(on_packet);
         }
     }
 
     /// Lets everything out that will ever come.
-    pub fn drain(&mut self, on_fate: &mut dyn FnMut(Fate<'_>)) {
+    pub fn drain(&mut self, on_packet: &mut dyn FnMut(Replayed<'_>)) {
         while self.qdisc.backlog().packets > 0 {
             let Some(next) = self.next_event() else { return };
             self.now = next;
-            self.pump(on_fate);
+            self.pump(on_packet);
         }
     }
 
@@ -152,17 +152,17 @@ impl Line {
     }
 
     /// Sends what may be sent now.
-    fn pump(&mut self, on_fate: &mut dyn FnMut(Fate<'_>)) {
+    fn pump(&mut self, on_packet: &mut dyn FnMut(Replayed<'_>)) {
         let now = self.now;
         while self.free_at <= now {
             let mut dropped = std::mem::take(&mut self.dropped);
             let packet = self.qdisc.dequeue(&mut Cx { now, dropped: &mut dropped });
-            self.tell_drops(now, dropped, on_fate);
+            self.tell_drops(now, dropped, on_packet);
             let Some(packet) = packet else { return };
             if let Some(rate) = self.rate {
                 self.free_at = now + rate.time_to_send(Bytes(packet.wire_len()));
             }
-            self.tell(now, &packet, None, on_fate);
+            self.tell(now, &packet, None, on_packet);
         }
     }
 
@@ -170,10 +170,10 @@ impl Line {
         &mut self,
         now: Instant,
         mut dropped: Vec<(Reason, Packet)>,
-        on_fate: &mut dyn FnMut(Fate<'_>),
+        on_packet: &mut dyn FnMut(Replayed<'_>),
     ) {
         for (reason, packet) in dropped.drain(..) {
-            self.tell(now, &packet, Some(reason), on_fate);
+            self.tell(now, &packet, Some(reason), on_packet);
         }
         self.dropped = dropped;
     }
@@ -183,14 +183,14 @@ impl Line {
         at: Instant,
         packet: &Packet,
         reason: Option<Reason>,
-        on_fate: &mut dyn FnMut(Fate<'_>),
+        on_packet: &mut dyn FnMut(Replayed<'_>),
     ) {
         let slot = packet.body.number() - 1;
         let place = &mut self.waiting[slot as usize];
         let waiting = place.as_mut().expect("a packet that waits has its frame");
         let marked = reason.is_none() && !waiting.ce && packet.network.ecn() == Ecn::Ce;
         let (came, frame) = (waiting.came, &waiting.frame);
-        on_fate(Fate { at, came, packet, frame, reason, marked });
+        on_packet(Replayed { at, came, packet, frame, reason, marked });
         waiting.copies -= 1;
         if waiting.copies == 0 {
             *place = None;

@@ -24,8 +24,8 @@ use crate::plan::{excerpt, tc};
 use crate::run::Progress;
 use crate::store;
 use crate::trace::capture::CaptureTrace;
-pub use line::Fate;
 use line::Line;
+pub use line::Replayed;
 pub use report::Report;
 pub use source::{Select, Source};
 pub use tally::Tally;
@@ -92,9 +92,9 @@ fn build(texts: &[String], seed: u64) -> Result<Sched, Error> {
         format!("--qdisc:1:{}: {}{help}\n  {text}\n  {caret}^", before + 1, error.message)
     };
     for text in texts {
-        tc::qdisc(text).map_err(|error| Error::Words(said(text, &error)))?;
+        tc::qdisc(text, &[]).map_err(|error| Error::Words(said(text, &error)))?;
     }
-    tc::qdisc_tree(texts, Device::default(), &Rng::stream(seed, 0))
+    tc::qdisc_tree(texts, &[], Device::default(), &Rng::stream(seed, 0))
         .map_err(|(index, why)| Error::Words(format!("--qdisc \"{}\": {why}", texts[index])))
 }
 
@@ -175,7 +175,7 @@ struct Sink {
 }
 
 impl Sink {
-    fn left(&mut self, source: &Source<'_>, fate: &Fate<'_>) {
+    fn left(&mut self, source: &Source<'_>, fate: &Replayed<'_>) {
         self.tally.left(fate);
         if let Some(trace) = &mut self.trace {
             trace.left(fate);
@@ -209,7 +209,7 @@ impl Output {
         })
     }
 
-    fn write(&mut self, source: &Source<'_>, fate: &Fate<'_>) -> Result<(), store::Error> {
+    fn write(&mut self, source: &Source<'_>, fate: &Replayed<'_>) -> Result<(), store::Error> {
         let failed = |problem| store::Error { path: self.path.clone(), problem };
         let index = fate.frame.interface;
         if self.interfaces.len() <= index {

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 
 use super::EPOCH_NS;
 use super::bins::Bins;
-use super::line::Fate;
+use super::line::Replayed;
 
 /// Flows that are told apart; the packets of all later ones are counted together.
 pub const MOST_FLOWS: usize = 10_000;
@@ -76,7 +76,7 @@ impl Tally {
     }
 
     /// A packet leaves.
-    pub fn left(&mut self, fate: &Fate<'_>) {
+    pub fn left(&mut self, fate: &Replayed<'_>) {
         let bin = self.bins.at(since_start(fate.at));
         match fate.reason {
             None => {
@@ -121,7 +121,7 @@ impl Account {
         self.span_in = Some((self.span_in.map_or(now, |(first, _)| first), now));
     }
 
-    fn leave(&mut self, fate: &Fate<'_>) {
+    fn leave(&mut self, fate: &Replayed<'_>) {
         match fate.reason {
             None => {
                 let (packets, bytes) = self.sent;

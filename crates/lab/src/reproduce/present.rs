@@ -35,26 +35,35 @@ impl Comparison {
     }
 
     fn table_at(&self, at: &[(String, String)]) -> Table {
-        let head = ["case", "mean of", "published", "kernel", "ours", "ratio"];
+        let mut head =
+            ["case", "mean of", "published", "kernel", "ours", "ratio"].map(String::from).to_vec();
+        head.extend(self.live.iter().cloned());
+        let mut numeric = vec![false, false, true, true, true, true];
+        numeric.resize(head.len(), true);
         let maybe = |value: Option<f64>| value.map_or("-".into(), number);
         let cells = |one: &Compared| {
             let words = one.row.metric.strip_suffix(" mean").unwrap_or(&one.row.metric);
             let unit = if one.row.unit.is_empty() { "" } else { " " };
             let ratio = one.ratio().map_or(String::new(), |ratio| format!("{ratio:.2}"));
             let mark = if one.agrees() == Some(false) { " !" } else { "" };
-            vec![
+            let mut cells = vec![
                 one.row.case.clone(),
                 format!("{words}{unit}{}", one.row.unit),
                 maybe(one.row.published),
                 maybe(one.row.kernel),
                 one.shown(),
                 format!("{ratio}{mark}"),
-            ]
+            ];
+            cells.extend(one.live.iter().enumerate().map(|(at, live)| {
+                let mark = if one.is_near(at) == Some(false) { " !" } else { "" };
+                format!("{}{mark}", maybe(*live))
+            }));
+            cells
         };
         Table {
-            head: head.map(String::from).to_vec(),
+            head,
             rows: self.rows.iter().filter(|one| one.row.at == at).map(cells).collect(),
-            numeric: vec![false, false, true, true, true, true],
+            numeric,
         }
     }
 
@@ -66,12 +75,25 @@ impl Comparison {
             .map(|one| {
                 let at: Map<String, Json> =
                     one.row.at.iter().map(|(axis, label)| (axis.clone(), json!(label))).collect();
-                json!({
+                let live: Map<String, Json> = self
+                    .live
+                    .iter()
+                    .zip(&one.live)
+                    .enumerate()
+                    .map(|(at, (what, value))| {
+                        (what.clone(), json!({ "measured": value, "near": one.is_near(at) }))
+                    })
+                    .collect();
+                let mut row = json!({
                     "case": one.row.case, "at": at, "metric": one.row.metric,
                     "published": one.row.published, "kernel": one.row.kernel,
                     "measured": one.measured, "ci95": one.ci95, "unit": one.row.unit,
                     "agrees": one.agrees(),
-                })
+                });
+                if !live.is_empty() {
+                    row["live"] = live.into();
+                }
+                row
             })
             .collect();
         let expectations: Vec<Json> = self
@@ -80,11 +102,16 @@ impl Comparison {
             .map(|(text, met)| json!({ "expectation": text, "met": met }))
             .collect();
         let (agree, judged) = self.agreement();
-        json!({
+        let mut all = json!({
             "schema": 1, "name": self.name, "rows": rows,
             "expectations": expectations, "verdict": self.verdict(),
             "kernel": { "agree": agree, "judged": judged },
-        })
+        });
+        if !self.live.is_empty() {
+            let (near, judged) = self.nearness();
+            all["live"] = json!({ "near": near, "judged": judged, "lateness": self.lateness });
+        }
+        all
     }
 
     /// A bar chart of one metric at the headline, case by case.

@@ -2,18 +2,20 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use datapath::rng::Rng;
-use datapath::tcp::config::TcpConfig;
-use datapath::units::{Bytes, Duration, Instant, Rate};
-use sim::app::{
+use apps::{
     App as SimApp, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient, ResponseServer,
     TcpSend, TcpSink, UdpEcho, UdpSink,
 };
+use datapath::rng::Rng;
+use datapath::tcp::config::TcpConfig;
+use datapath::units::{Bytes, Duration, Instant, Rate};
 use sim::link::NodeId;
 use sim::world::{AppId, World};
 
 use super::config;
-use crate::plan::{App, FlowPlan, Plan};
+use super::outside::{Outside, Report, Stand};
+use crate::application::Place;
+use crate::plan::{App, FlowPlan, Plan, Stack};
 
 /// The two ends of a flow in the world.
 pub struct FlowEnds {
@@ -46,13 +48,14 @@ pub fn client_port(number: u16) -> u16 {
     CLIENT_PORT.wrapping_add(number)
 }
 
-/// Puts flow number `index` of the plan into the world.
+/// Puts flow number `index` of the plan into the world; ends of it that run on a kernel's stack go to
+/// `outside`, if there is such a thing.
 pub fn add(
     world: &mut World,
     plan: &Plan,
     index: usize,
-    nodes: &[NodeId],
-    addresses: &[IpAddr],
+    (nodes, addresses): (&[NodeId], &[IpAddr]),
+    mut outside: Option<&mut Vec<Outside>>,
 ) -> Result<FlowEnds, String> {
     let flow = &plan.flows[index];
     let number = u16::try_from(index).ok().filter(|number| *number < CLIENT_PORT - SERVER_PORT);
@@ -71,7 +74,37 @@ pub fn add(
             .collect();
         return add_query(world, plan, flow, nodes, place.local, &remotes, start);
     }
+    let stop = flow.stop.map(|stop| Instant::ZERO + stop);
+    let mut put_outside = |sends: bool| -> Option<Box<dyn SimApp>> {
+        let node = if sends { flow.from } else { flow.to };
+        let list = outside.as_mut().filter(|_| plan.nodes[node].stack == Stack::Kernel)?;
+        let report = Report::default();
+        let from = addresses[flow.from];
+        let (remote, stop) = (place.remote, flow.stop);
+        let start = if sends { start } else { Instant::ZERO };
+        let one = Outside { flow: index, sends, from, remote, start, stop, report };
+        let box_of = Box::new(Stand(one.report.clone()));
+        list.push(one);
+        Some(box_of)
+    };
+    // The receiving end is there first.
+    let outside_receiver = has_receiver(&flow.app).then(|| put_outside(false)).flatten();
+    let outside_sender = put_outside(true);
+    if let App::Program { .. } = flow.app {
+        let (Some(sender), receiver) = (outside_sender, outside_receiver) else {
+            return Err(format!(
+                "{}: a program runs in a live run only (--live), between hosts with \
+                 `stack = \"kernel\"`",
+                flow.name
+            ));
+        };
+        let receivers = receiver.map(|app| world.add_app(receiver_node, app, Instant::ZERO, None));
+        let receivers: Vec<AppId> = receivers.into_iter().collect();
+        let sender = world.add_app(sender_node, sender, start, stop);
+        return Ok(FlowEnds { sender, sender_node, receivers, start, finite: true });
+    }
     let (sender, receiver) = applications(plan, flow, place)?;
+    let (sender, receiver) = (outside_sender.unwrap_or(sender), outside_receiver.or(receiver));
     let mut receivers = Vec::new();
     if let Some(server) = receiver {
         receivers.push(world.add_app(receiver_node, server, Instant::ZERO, None));
@@ -81,9 +114,17 @@ pub fn add(
             receivers.push(world.add_app(nodes[other], server, Instant::ZERO, None));
         }
     }
-    let stop = flow.stop.map(|stop| Instant::ZERO + stop);
     let sender = world.add_app(sender_node, sender, start, stop);
     Ok(FlowEnds { sender, sender_node, receivers, start, finite: is_finite(&flow.app) })
+}
+
+/// Whether somebody at the other end receives or answers.
+fn has_receiver(app: &App) -> bool {
+    match app {
+        App::Ping { .. } => false,
+        App::Program { server, .. } => !server.is_empty(),
+        _ => true,
+    }
 }
 
 /// A query's client, and a server at each of `remotes`.
@@ -135,11 +176,12 @@ fn start_time(plan: &Plan, flow: &FlowPlan, index: usize) -> Instant {
 /// True if the application comes to an end by itself.
 fn is_finite(app: &App) -> bool {
     match app {
-        App::Fixed { .. } => true,
+        App::Fixed { .. } | App::Program { .. } => true,
         App::Chunk { bytes, .. } => bytes.is_some(),
         App::Request { count, .. } | App::Query { count, .. } | App::Connect { count, .. } => {
             count.is_some()
         }
+        App::Guest(guest) => guest.application().is_finite(),
         App::Bulk | App::OnOff { .. } | App::Cbr { .. } | App::Ping { .. } | App::Probe { .. } => {
             false
         }
@@ -184,7 +226,14 @@ fn applications(plan: &Plan, flow: &FlowPlan, place: Sockets) -> Result<Pair, St
             let connect = Connect::new(local, remote, client, probe_interval(*interval)?, count);
             (Box::new(connect), Some(Box::new(TcpSink::new(remote, server))))
         }
+        App::Guest(guest) => {
+            let (tos, reply_tos) = (flow.tos, flow.reply_tos);
+            let place = Place { local, remote, client, server, tos, reply_tos };
+            let (sender, receiver) = guest.application().ends(&place);
+            (sender, Some(receiver))
+        }
         App::Query { .. } => return Err("a query has several servers".into()),
+        App::Program { .. } => return Err("a program is none of our applications".into()),
         App::Probe { interval, size } => {
             let ping = Ping::udp(local, remote, payload(*size)?, probe_interval(*interval)?);
             (Box::new(ping.tos(flow.tos)), Some(Box::new(UdpEcho::new(remote).tos(flow.reply_tos))))

@@ -20,6 +20,7 @@ use sim::world::World;
 
 use super::apps::{self, FlowEnds};
 use super::changes::Changes;
+use super::outside::Outside;
 use super::routes;
 use super::sample::QueueWatch;
 use super::workload::{self, Workload};
@@ -31,6 +32,8 @@ pub struct Built {
     pub world: World,
     /// The two applications of each flow, in the order of the plan.
     pub flows: Vec<FlowEnds>,
+    /// Ends of flows that run outside of the world.
+    pub outside: Vec<Outside>,
     /// The workloads, in the order of the plan.
     pub workloads: Vec<Workload>,
     /// The watched ports in the order of `plan.measure.queues`.
@@ -73,8 +76,8 @@ impl Built {
     }
 }
 
-/// Builds the world of a plan.
-pub fn build(plan: &Plan) -> Result<Built, String> {
+/// Builds the world of a plan. If it is `live`, what its hosts with a kernel's stack do runs outside.
+pub fn build(plan: &Plan, live: bool) -> Result<Built, String> {
     let mut topology = Topology::new();
     let nodes: Vec<NodeId> = plan
         .nodes
@@ -108,15 +111,16 @@ pub fn build(plan: &Plan) -> Result<Built, String> {
     let fingerprint = Rc::new(RefCell::new(Fingerprint::default()));
     world.observe(Box::new(Rc::clone(&fingerprint)));
     let ports = watch_queues(&mut world, plan, &ends);
-    let mut flows = Vec::new();
+    let (mut flows, mut outside) = (Vec::new(), Vec::new());
     for index in 0..plan.flows.len() {
-        flows.push(apps::add(&mut world, plan, index, &nodes, &addresses)?);
+        let place = (&*nodes, &*addresses);
+        flows.push(apps::add(&mut world, plan, index, place, live.then_some(&mut outside))?);
     }
     let mut workloads = Vec::new();
     for index in 0..plan.workloads.len() {
         workloads.push(workload::add(&mut world, plan, index, &nodes, &addresses)?);
     }
-    Ok(Built { world, flows, workloads, ports, ends, addresses, changes, fingerprint })
+    Ok(Built { world, flows, outside, workloads, ports, ends, addresses, changes, fingerprint })
 }
 
 /// One link with its interfaces and queues.
@@ -157,7 +161,8 @@ fn set_queue(end: &mut End, seed: u64, link: &LinkPlan, index: usize) -> Result<
     if !port.qdiscs.is_empty() {
         let device = Device { psched_mtu: link.mtu + ETHERNET, ..Device::default() };
         let entity = QDISC_STREAMS + (u64::from(end.node.0) << 16) + u64::from(end.port.0);
-        let tree = plan::tc::qdisc_tree(&port.qdiscs, device, &Rng::stream(seed, entity));
+        let tree =
+            plan::tc::qdisc_tree(&port.qdiscs, &port.guests, device, &Rng::stream(seed, entity));
         end.qdisc = Some(tree.map_err(|(_, why)| why)?);
     }
     Ok(())
@@ -176,6 +181,7 @@ fn link_config(link: &LinkPlan, index: usize, direction: RuleDirection) -> LinkC
     let chances = Chances {
         loss: ratio(plan.loss),
         model: plan.loss_model,
+        guest: plan.loss_guest,
         jitter_correlation: plan.jitter_correlation,
         corruption: ratio(plan.corrupt),
         duplication: ratio(plan.duplicate),

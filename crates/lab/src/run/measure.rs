@@ -1,11 +1,11 @@
 //! The numbers of one run.
 
+use apps::AppReport;
 use datapath::fib::Target;
 use datapath::node::Port;
 use datapath::qdisc::{AnyQdisc, Qdisc as _};
 use datapath::units::{Duration, Instant};
 use iproute::tc;
-use sim::app::AppReport;
 use sim::link::NodeId;
 
 use super::apps::FlowEnds;
@@ -38,7 +38,10 @@ pub fn metrics(
                 let share = sender.received as f64 / sender.sent.max(1) as f64;
                 push(&mut out, &flow.name, "connection probability", "", share);
             }
-            _ => {
+            app => {
+                if let App::Guest(_) = app {
+                    latency_metrics(&mut out, &flow.name, &mut round_trips(plan, &sender));
+                }
                 let Some(receiver) = received(built, place) else { continue };
                 let base = sampler.received_at_warmup(index);
                 let end = built.world.now();
@@ -316,6 +319,7 @@ fn has_round_trips(flow: &FlowPlan) -> bool {
             | App::Request { .. }
             | App::Query { .. }
             | App::Connect { .. }
+            | App::Guest(_)
     )
 }
 

@@ -4,9 +4,11 @@ pub(crate) mod apps;
 pub(crate) mod build;
 mod capture;
 mod changes;
+mod clock;
 mod config;
 mod counters;
 mod measure;
+pub(crate) mod outside;
 mod reroute;
 mod routes;
 mod sample;
@@ -23,9 +25,11 @@ use std::thread;
 use datapath::units::{Duration, Instant};
 use rayon::prelude::*;
 
+use clock::Clock;
+
 use crate::flent;
 use crate::output::record;
-use crate::plan::{Diagnostics, Experiment, Plan};
+use crate::plan::{Diagnostics, Experiment, Plan, Role, Stack};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
 use crate::sweep::Point;
@@ -65,9 +69,18 @@ pub struct Options<'a> {
     pub ss_at: &'a [SsAt],
     /// What is observed of the first repetition of the first point.
     pub wanted: Option<&'a Wanted>,
+    /// Real packets by this machine's clock, one run at a time.
+    pub live: Option<Live>,
     /// Asked for each run before it begins, by point, repetition and plan: one that is known already
     /// is not run again.
     pub known: &'a Known<'a>,
+}
+
+/// How a live run differs from what the file says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// All hosts run on this stack.
+    pub stack: Option<Stack>,
 }
 
 /// Knows runs that need not be run again.
@@ -86,6 +99,7 @@ impl<'a> Options<'a> {
             store: None,
             ss_at: &[],
             wanted: None,
+            live: None,
             known: &|_, _, _| None,
         }
     }
@@ -170,32 +184,22 @@ pub fn run(
     options: &Options<'_>,
     on_run: &OnRun<'_>,
 ) -> Result<Vec<PointResult>, Incomplete> {
-    let seed = options.seed.unwrap_or(experiment.base.seed);
     let repetitions = options.repetitions.unwrap_or(experiment.base.repetitions);
     let jobs: Vec<(&Point, u32)> = experiment
         .points
         .iter()
         .flat_map(|point| (0..repetitions).map(move |repetition| (point, repetition)))
         .collect();
-    let (at_a_time, threads) = share_out(jobs.len(), options.jobs, options.threads);
+    let (at_a_time, threads) = match options.live {
+        Some(_) => (1, 1),
+        None => share_out(jobs.len(), options.jobs, options.threads),
+    };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(at_a_time)
         .build()
         .map_err(|error| Error::World(format!("cannot start threads: {error}")))?;
-    let one = |&(point, repetition): &(&Point, u32)| -> Result<RunResult, Error> {
-        let (plan, drawn) = experiment.plan(point, repetition, seed)?;
-        if let Some(known) = (options.known)(point, repetition, &plan) {
-            options.progress.advanced(0, 1.0);
-            return Ok(known);
-        }
-        let name = run_name(point.slug(), plan.seed);
-        // Of many runs one is observed.
-        let first = repetition == 0 && std::ptr::eq(point, &raw const experiment.points[0]);
-        let wanted = options.wanted.filter(|wanted| first && !wanted.is_empty());
-        let mut result = run_plan(&plan, &name, &Options { threads, wanted, ..*options })?;
-        result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
-        on_run(point, repetition, &mut result)?;
-        Ok(result)
+    let one = |&(point, repetition): &(&Point, u32)| {
+        run_one(experiment, point, repetition, &Options { threads, ..*options }, on_run)
     };
     let failed = AtomicBool::new(false);
     let unless_failed = |job| {
@@ -207,6 +211,33 @@ pub fn run(
     let results: Vec<Result<RunResult, Error>> =
         pool.install(|| jobs.par_iter().map(unless_failed).collect());
     gather(experiment, results, repetitions)
+}
+
+/// Runs one repetition of one point, unless it is known.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_one(
+    experiment: &Experiment,
+    point: &Point,
+    repetition: u32,
+    options: &Options<'_>,
+    on_run: &OnRun<'_>,
+) -> Result<RunResult, Error> {
+    let seed = options.seed.unwrap_or(experiment.base.seed);
+    let (plan, drawn) = experiment.plan(point, repetition, seed)?;
+    if let Some(known) = (options.known)(point, repetition, &plan) {
+        options.progress.advanced(0, 1.0);
+        return Ok(known);
+    }
+    let name = run_name(point.slug(), plan.seed);
+    // Of many runs one is observed.
+    let first = repetition == 0 && std::ptr::eq(point, &raw const experiment.points[0]);
+    let wanted = options.wanted.filter(|wanted| first && !wanted.is_empty());
+    let mut result = run_plan(&plan, &name, &Options { wanted, ..*options })?;
+    result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
+    on_run(point, repetition, &mut result)?;
+    Ok(result)
 }
 
 /// Puts the runs to their points.
@@ -260,7 +291,9 @@ fn share_out(runs: usize, jobs: usize, threads: usize) -> (usize, usize) {
 /// When it was stopped or the world could not be built.
 pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunResult, Error> {
     let Options { stop, progress, ss_at, .. } = *options;
-    let mut built = build::build(plan).map_err(Error::World)?;
+    let on_stack = options.live.and_then(|live| live.stack).map(|stack| on_stack(plan, stack));
+    let plan = on_stack.as_ref().unwrap_or(plan);
+    let mut built = build::build(plan, options.live.is_some()).map_err(Error::World)?;
     built.world.set_threads(options.threads);
     let captures = match options.store {
         Some(store) => capture::begin(&mut built, plan, store, name)?,
@@ -268,6 +301,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     };
     let eyes = options.wanted.map(|wanted| Eyes::open(wanted, plan, &mut built));
     let mut eyes = eyes.transpose()?;
+    let mut clock = Clock::begin(plan, &mut built, options.live)?;
     let mut sampler = sample::Sampler::new(plan);
     let mut utilisation = utilisation::Utilisation::new(plan);
     let end = Instant::ZERO + plan.duration;
@@ -295,7 +329,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             let pauses =
                 [built.changes.next_at(), looks.last().copied(), warmup_end, breath, glance];
             let at = pauses.into_iter().flatten().fold(next, Instant::min);
-            built.world.run_until(at);
+            clock.run_until(&mut built, at)?;
             built.changes.run_due(&mut built.world).map_err(Error::World)?;
             if let Some(eyes) = &mut eyes {
                 eyes.look(&built);
@@ -343,6 +377,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         Some(_) => capture::files(plan, name),
         None => Vec::new(),
     };
+    metrics.extend(clock.finish(plan, name, options.store, &mut files)?);
     if let Some(store) = options.store {
         for one in &explained {
             let file = format!("explain/{name}-{}.txt", store::file_stem(&one.flow));
@@ -381,6 +416,15 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
 /// What the files of one run are called.
 pub fn run_name(slug: &str, seed: u64) -> String {
     if slug.is_empty() { format!("seed-{seed}") } else { format!("{slug}-seed-{seed}") }
+}
+
+/// The plan with all its hosts on this stack.
+fn on_stack(plan: &Plan, stack: Stack) -> Plan {
+    let mut plan = plan.clone();
+    for node in plan.nodes.iter_mut().filter(|node| node.role == Role::Host) {
+        node.stack = stack;
+    }
+    plan
 }
 
 fn tell(progress: &dyn Progress, plan: &Plan, span: Duration) {

@@ -99,8 +99,9 @@ pub fn remove(root: &Path, keep: &BTreeSet<String>) -> Result<usize, Error> {
     for name in RESULTS {
         walk(root, name, 0, &mut ours, &mut directories)?;
     }
-    let (files, foreign): (Vec<String>, Vec<String>) =
-        ours.into_iter().partition(|name| known.contains(name) || is_part(name));
+    let (files, foreign): (Vec<String>, Vec<String>) = ours
+        .into_iter()
+        .partition(|name| known.contains(name) || is_part(name) || is_of_listed_run(name, &known));
     if let Some(name) = foreign.first() {
         let why = "no earlier run has written it; name another directory, or move it away";
         return Err(Error::refused(&root.join(name), why));
@@ -134,6 +135,21 @@ fn names(root: &Path) -> Result<BTreeSet<String>, Error> {
 fn is_part(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     file.starts_with('.') && Path::new(file).extension().is_some_and(|end| end == "part")
+}
+
+/// A file of a run whose record is listed, though it is not listed itself: another process wrote it,
+/// and the one that lists them has not heard of it.
+fn is_of_listed_run(name: &str, known: &BTreeSet<String>) -> bool {
+    let listed = |run: &str| known.contains(&format!("runs/{run}.json"));
+    let Some((folder, rest)) = name.split_once('/') else { return false };
+    // The name of a run stands before the end of the name, or before the name of a part of it.
+    let end = match folder {
+        "series" => '/',
+        "pcap" => '-',
+        "flows.csv" | "flows.parquet" | "flent" => '.',
+        _ => return false,
+    };
+    rest.match_indices(end).any(|(place, _)| listed(&rest[..place]))
 }
 
 /// All files below `name`, with `/` between the parts of their names, and all directories, each

@@ -22,7 +22,7 @@ use std::path::Path;
 
 /// The `case` object of a recording.
 #[derive(Deserialize)]
-struct Case {
+struct Recording {
     name: String,
     cc: Vec<String>,
     start: Vec<f64>,
@@ -40,7 +40,7 @@ struct Case {
     nodelay: u8,
     /// What the congestion control's draws give (`scripts/tcp_kernel`).
     #[serde(default)]
-    draw: BTreeMap<String, u8>,
+    draw: BTreeMap<String, u32>,
 }
 
 /// What kernel a transfer was recorded from, and how.
@@ -97,8 +97,8 @@ pub fn recognises(first: &Value) -> bool {
 pub fn replay(path: &Path, lines: &[Value], pcap: Option<&Path>) -> Result<Vec<Scenario>, Error> {
     let format = |problem: String| Error::Format { line: 1, problem };
     let record = lines.first().ok_or(Error::UnknownKind)?;
-    let case: Case =
-        Case::deserialize(&record["case"]).map_err(|error| format(error.to_string()))?;
+    let case: Recording =
+        Recording::deserialize(&record["case"]).map_err(|error| format(error.to_string()))?;
     let commands: Vec<String> =
         Vec::deserialize(&record["tc"]).map_err(|error| format(error.to_string()))?;
     if let Some(unknown) = case.cc.iter().find(|name| Algorithm::by_name(name).is_none()) {

@@ -9,12 +9,14 @@ mod outbox;
 mod packet;
 mod tun;
 mod vnet;
+mod xdp;
 
 pub use arrival::Pools;
 pub use file::CaptureFile;
 pub use outbox::RING;
 pub use packet::PacketSocket;
 pub use tun::Tun;
+pub use xdp::{XdpDevice, XdpOptions};
 
 use datapath::packet::Packet;
 use datapath::units::Instant;
@@ -26,6 +28,8 @@ use std::os::fd::BorrowedFd;
 pub enum Device {
     /// A network interface, by a packet socket.
     Packet(PacketSocket),
+    /// A network interface, by AF_XDP.
+    Xdp(Box<XdpDevice>),
     /// A TUN or TAP device of our own.
     Tun(Tun),
     /// Capture files: what is in one comes, what is sent goes to the other.
@@ -69,6 +73,7 @@ macro_rules! each {
     ($any:expr, $device:ident => $call:expr) => {
         match $any {
             Device::Packet($device) => $call,
+            Device::Xdp($device) => $call,
             Device::Tun($device) => $call,
             Device::File($device) => $call,
         }
@@ -95,8 +100,17 @@ impl Device {
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Packet(device) => Some(device.fd()),
+            Self::Xdp(device) => Some(device.fd()),
             Self::Tun(device) => Some(device.fd()),
             Self::File(_) => None,
+        }
+    }
+
+    /// To be told by it, of errors only, when the device is gone; others tell by [`fd`](Self::fd).
+    pub fn watch(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Xdp(device) => Some(device.watch()),
+            Self::Packet(_) | Self::Tun(_) | Self::File(_) => None,
         }
     }
 
@@ -112,8 +126,20 @@ impl Device {
     ) -> io::Result<()> {
         match self {
             Self::Packet(device) => device.receive(pools, packets),
+            Self::Xdp(device) => device.receive(pools, packets),
             Self::Tun(device) => device.receive(pools, packets),
             Self::File(device) => device.receive(now, pools, packets),
+        }
+    }
+
+    /// What the device has to say when whoever waits for it is told of an error: others tell when they are read.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub fn error(&self) -> io::Result<()> {
+        match self {
+            Self::Xdp(device) => device.error(),
+            Self::Packet(_) | Self::Tun(_) | Self::File(_) => Ok(()),
         }
     }
 
@@ -121,7 +147,7 @@ impl Device {
     pub fn comes_at(&self) -> Option<Instant> {
         match self {
             Self::File(device) => device.comes_at(),
-            Self::Packet(_) | Self::Tun(_) => None,
+            Self::Packet(_) | Self::Xdp(_) | Self::Tun(_) => None,
         }
     }
 

@@ -10,7 +10,7 @@ pub const VNET_LEN: usize = 10;
 pub type VnetBytes = [u8; VNET_LEN];
 
 /// What it says of a frame that has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vnet {
     /// The transport checksum is still to be computed: it starts there, and goes there.
     pub partial: Option<Partial>,

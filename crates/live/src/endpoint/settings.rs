@@ -5,7 +5,7 @@ use crate::sys;
 use datapath::tcp::cc::Algorithm;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// An address with the length of its prefix: `10.77.0.1/24`.
@@ -131,12 +131,14 @@ impl Settings {
 
 /// An address that an interface has already would make two hosts of one.
 fn is_free(address: IpAddr) -> Result<(), Fault> {
-    match UdpSocket::bind((address, 0)) {
-        Ok(_) => Err(Fault::Usage(format!(
+    let theirs = sys::addresses()
+        .map_err(|fault| Fault::Other(format!("addresses of this machine: {fault}")))?;
+    if address.is_loopback() || theirs.contains(&address) {
+        return Err(Fault::Usage(format!(
             "{address}: an interface of this machine has this address already"
-        ))),
-        Err(_) => Ok(()),
+        )));
     }
+    Ok(())
 }
 
 #[cfg(test)]

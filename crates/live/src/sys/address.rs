@@ -6,6 +6,22 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
+/// All addresses of the interfaces of this network namespace (`getifaddrs(3)`).
+///
+/// Trying to bind one instead does not tell: in a namespace that never had an address, every bind succeeds
+/// (`inet_addr_type_table`).
+///
+/// # Errors
+/// What `getifaddrs` says.
+pub fn addresses() -> io::Result<Vec<IpAddr>> {
+    let all = nix::ifaddrs::getifaddrs()?.filter_map(|interface| interface.address);
+    let ip = |address: nix::sys::socket::SockaddrStorage| {
+        let v4 = address.as_sockaddr_in().map(|it| it.ip().into());
+        v4.or_else(|| address.as_sockaddr_in6().map(|it| it.ip().into()))
+    };
+    Ok(all.filter_map(ip).collect())
+}
+
 /// `struct in6_ifreq` (`linux/ipv6.h`).
 #[repr(C)]
 struct Ipv6Request {

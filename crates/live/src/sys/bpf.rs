@@ -1,7 +1,7 @@
-//! A program of two instructions that drops all that arrives at an interface once packet sockets have
-//! seen it (`bpf(2)`, TCX), for as long as its link is held.
+//! Programs of a few instructions at an interface (`bpf(2)`), for as long as their links are held: one that
+//! drops all that arrives once packet sockets have seen it (TCX), and whatever [`attach_xdp`] is given.
 
-use super::owned;
+use super::{done, owned};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -13,7 +13,7 @@ pub struct Curtain {
 
 /// `struct bpf_insn`: code, registers, offset, immediate.
 #[repr(C)]
-struct Instruction(u8, u8, i16, i32);
+pub(super) struct Instruction(pub u8, pub u8, pub i16, pub i32);
 
 /// `union bpf_attr` of `BPF_PROG_LOAD`, as far as it is used.
 #[repr(C)]
@@ -39,10 +39,34 @@ struct Link {
     rest: [u64; 2],
 }
 
+/// `union bpf_attr` of `BPF_MAP_CREATE`, as far as it is used.
+#[repr(C)]
+struct Map {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    rest: [u64; 2],
+}
+
+/// `union bpf_attr` of `BPF_MAP_UPDATE_ELEM`.
+#[repr(C, align(8))]
+struct Element {
+    map: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+const BPF_MAP_CREATE: i32 = 0;
+const BPF_MAP_UPDATE_ELEM: i32 = 2;
 const BPF_PROG_LOAD: i32 = 5;
 const BPF_LINK_CREATE: i32 = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_TCX_INGRESS: u32 = 46;
+const BPF_PROG_TYPE_XDP: u32 = 6;
+const BPF_XDP: u32 = 37;
+const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 /// `r0 = TCX_DROP; exit`.
 const DROP: [Instruction; 2] = [Instruction(0xb7, 0, 0, 2), Instruction(0x95, 0, 0, 0)];
 
@@ -51,10 +75,28 @@ const DROP: [Instruction; 2] = [Instruction(0xb7, 0, 0, 2), Instruction(0x95, 0,
 /// # Errors
 /// Without `CAP_BPF` and `CAP_NET_ADMIN`; before Linux 6.6 there is no TCX.
 pub fn draw_curtain(index: i32) -> io::Result<Curtain> {
+    Ok(Curtain { _link: attach(BPF_PROG_TYPE_SCHED_CLS, &DROP, index, BPF_TCX_INGRESS, 0)? })
+}
+
+/// Attaches a program that sees frames before the kernel's stack (XDP); the link that holds it there.
+///
+/// # Errors
+/// What `bpf(2)` says.
+pub(super) fn attach_xdp(program: &[Instruction], index: i32, flags: u32) -> io::Result<OwnedFd> {
+    attach(BPF_PROG_TYPE_XDP, program, index, BPF_XDP, flags)
+}
+
+fn attach(
+    program_type: u32,
+    instructions: &[Instruction],
+    index: i32,
+    attach_type: u32,
+    flags: u32,
+) -> io::Result<OwnedFd> {
     let load = Load {
-        program_type: BPF_PROG_TYPE_SCHED_CLS,
-        instruction_count: DROP.len() as u32,
-        instructions: DROP.as_ptr() as u64,
+        program_type,
+        instruction_count: instructions.len() as u32,
+        instructions: instructions.as_ptr() as u64,
         license: c"MIT OR Apache-2.0".as_ptr() as u64,
         log_level: 0,
         log_size: 0,
@@ -62,21 +104,45 @@ pub fn draw_curtain(index: i32) -> io::Result<Curtain> {
         kernel_version: 0,
         flags: 0,
     };
-    let program = bpf(BPF_PROG_LOAD, &load)?;
+    let program = owned(bpf(BPF_PROG_LOAD, &load)?)?;
     let link = Link {
         program: program.as_raw_fd() as u32,
         target: index as u32,
-        attach_type: BPF_TCX_INGRESS,
-        flags: 0,
+        attach_type,
+        flags,
         rest: [0; 2],
     };
-    Ok(Curtain { _link: bpf(BPF_LINK_CREATE, &link)? })
+    owned(bpf(BPF_LINK_CREATE, &link)?)
 }
 
-fn bpf<T>(command: i32, attributes: &T) -> io::Result<OwnedFd> {
+/// A map from queues to AF_XDP sockets, for so many queues.
+pub(super) fn make_xsk_map(queues: u32) -> io::Result<OwnedFd> {
+    let map = Map {
+        map_type: BPF_MAP_TYPE_XSKMAP,
+        key_size: 4,
+        value_size: 4,
+        max_entries: queues,
+        rest: [0; 2],
+    };
+    owned(bpf(BPF_MAP_CREATE, &map)?)
+}
+
+/// Puts a number into a map.
+pub(super) fn set_element(map: &OwnedFd, key: u32, value: u32) -> io::Result<()> {
+    let element = Element {
+        map: map.as_raw_fd() as u32,
+        key: &raw const key as u64,
+        value: &raw const value as u64,
+        flags: 0,
+    };
+    bpf(BPF_MAP_UPDATE_ELEM, &element).map(drop)
+}
+
+fn bpf<T>(command: i32, attributes: &T) -> io::Result<i32> {
     let (from, len) = (std::ptr::from_ref(attributes), size_of::<T>());
-    // SAFETY: the kernel reads `len` bytes of attributes, which has that size, and what they point to:
-    // constants with the lengths that they tell. Both commands give a new descriptor.
+    // SAFETY: the kernel reads `len` bytes of attributes, which has that size, and what they point to, which
+    // the callers above borrow: programs with the lengths that they tell, constants, and one key and one
+    // value of 4 bytes. No command used here writes.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, from, len) };
-    owned(result as i32)
+    done(result as i32)
 }

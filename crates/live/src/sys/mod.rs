@@ -8,12 +8,18 @@
 #![allow(unsafe_code)]
 
 mod address;
+mod af_xdp;
 mod batch;
 mod bpf;
 mod interface;
+pub mod netns;
+pub mod process;
 mod socket;
 
-pub use address::{set_address, set_up};
+pub use address::{addresses, set_address, set_up};
+pub use af_xdp::{
+    XDP_LONGEST_MTU, XdpCopy, XdpMode, XdpProgram, XdpQueue, attach_xdp, watch_promiscuously,
+};
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, draw_curtain};
 pub use interface::{Facts, facts, has_master, set_mtu};
@@ -80,6 +86,20 @@ pub(super) fn set_option<T: Copy>(
     done(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, from, len) }).map(drop)
 }
 
+/// What a socket has to say of itself that no call has told (`SO_ERROR`).
+///
+/// # Errors
+/// That.
+pub fn socket_error(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let mut error: c_int = 0;
+    let mut len = size_of::<c_int>() as libc::socklen_t;
+    let to = (&raw mut error).cast::<c_void>();
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_ERROR);
+    // SAFETY: the kernel writes at most `len` bytes to a number of that size.
+    done(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut len) })?;
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
 /// What one waits for with: `epoll(7)`.
 #[derive(Debug)]
 pub struct Epoll {
@@ -92,12 +112,19 @@ impl Epoll {
     pub const READ: u32 = libc::EPOLLIN as u32;
     /// There is room to write.
     pub const WRITE: u32 = libc::EPOLLOUT as u32;
+    /// Something is wrong; told without being asked for.
+    pub const ERROR: u32 = libc::EPOLLERR as u32;
 
     /// Waits for nothing yet.
     pub fn new() -> io::Result<Self> {
         // SAFETY: the call takes no pointer.
         let fd = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         Ok(Self { fd, events: [libc::epoll_event { events: 0, u64: 0 }; 16] })
+    }
+
+    /// To wait for it as a part of others: readable when something that it waits for is.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.fd)
     }
 
     /// Waits for `events` of `fd` as well, which go by `token`.

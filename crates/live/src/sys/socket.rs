@@ -36,21 +36,27 @@ pub fn open_packet_socket(index: i32) -> io::Result<OwnedFd> {
         set_option(fd, libc::SOL_SOCKET, forced, &bytes)
             .or_else(|_| set_option(fd, libc::SOL_SOCKET, asked, &bytes))?;
     }
+    become_promiscuous(fd, index)?;
+    bind_to(fd, index, libc::ETH_P_ALL as u16)?;
+    Ok(socket)
+}
+
+/// Has the interface take in frames for others too, for as long as the socket is held.
+pub(super) fn become_promiscuous(socket: BorrowedFd<'_>, index: i32) -> io::Result<()> {
     let all = libc::packet_mreq {
         mr_ifindex: index,
         mr_type: libc::PACKET_MR_PROMISC as u16,
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)?;
-    bind(fd, index)?;
-    Ok(socket)
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &all)
 }
 
-fn bind(socket: BorrowedFd<'_>, index: i32) -> io::Result<()> {
+/// Binds a packet socket to frames of this protocol at the interface.
+pub(super) fn bind_to(socket: BorrowedFd<'_>, index: i32, protocol: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_protocol: protocol.to_be(),
         sll_ifindex: index,
         sll_hatype: 0,
         sll_pkttype: 0,

@@ -36,7 +36,7 @@ pub struct Waits {
 
 /// What became of a packet at the head of its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Leaving {
     Passed,
     Signalled,
     /// It bears a mark that it may have come with, or that a threshold may have made.
@@ -62,16 +62,16 @@ impl Waits {
         units(now).wrapping_sub(units(self.came_at))
     }
 
-    fn fate(&self, params: &CodelParams, now: Instant, left: Option<&Packet>) -> Fate {
-        let Some(left) = left else { return Fate::Signalled };
+    fn fate(&self, params: &CodelParams, now: Instant, left: Option<&Packet>) -> Leaving {
+        let Some(left) = left else { return Leaving::Signalled };
         let is_marked = Ecn::from_bits(left.network.tos()) == Ecn::Ce;
         let selector = params.ce_selector;
         let over = is_after(self.sojourn(now), params.ce_threshold.0)
             && self.tos & selector.mask == selector.value;
         match is_marked {
-            false => Fate::Passed,
-            true if self.ecn == Ecn::Ce || over => Fate::Unknown,
-            true => Fate::Signalled,
+            false => Leaving::Passed,
+            true if self.ecn == Ecn::Ce || over => Leaving::Unknown,
+            true => Leaving::Signalled,
         }
     }
 }
@@ -134,12 +134,12 @@ impl Standing {
         if left.is_none() && params.ecn && waits.ecn != Ecn::NotEct {
             return tell("could have been marked and was dropped");
         }
-        if !params.ecn && fate == Fate::Signalled && left.is_some() {
+        if !params.ecn && fate == Leaving::Signalled && left.is_some() {
             return tell("was marked without ecn");
         }
         match fate {
-            Fate::Signalled if !over => return tell("was marked or dropped too soon"),
-            Fate::Passed if over && !self.signalling => return tell("was let pass"),
+            Leaving::Signalled if !over => return tell("was marked or dropped too soon"),
+            Leaving::Passed if over && !self.signalling => return tell("was let pass"),
             _ => {}
         }
         self.signalling = over;

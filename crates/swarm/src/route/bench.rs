@@ -8,7 +8,7 @@ use iproute::ip::{Ip, IpError};
 use super::Case;
 use super::groups::Groups;
 use super::ipv6;
-use super::model::{Fate, LinkState, Model, refusal};
+use super::model::{Expected, LinkState, Model, refusal};
 use super::steps::{RouteCase, Step, Verb};
 use crate::case::{Digest, Stepped, Violation};
 
@@ -192,7 +192,7 @@ impl Bench {
             self.model.learn(&self.ip.fib);
             return Ok(());
         };
-        if (expected == Fate::Done) != refused.is_none() {
+        if (expected == Expected::Done) != refused.is_none() {
             let what = format!("\"{words}\": expected {expected:?}, the answer was {refused:?}");
             return self.broken("routes", what);
         }

@@ -4,12 +4,12 @@
 
 use datapath::fib::{Fib, NextHop, Route, RouteType, Target};
 
-use super::model::{Fate, same_hop};
+use super::model::{Expected, same_hop};
 use super::objects::hops;
 use super::steps::{RouteCase, Verb};
 
 /// Anything but `del`.
-pub fn put(list: &mut Vec<Route>, verb: Verb, route: &Route) -> Fate {
+pub fn put(list: &mut Vec<Route>, verb: Verb, route: &Route) -> Expected {
     if let Some(refused) = refusal(route) {
         return refused;
     }
@@ -19,46 +19,46 @@ pub fn put(list: &mut Vec<Route>, verb: Verb, route: &Route) -> Fate {
     let alike = alike.map(|(at, _)| at);
     let replaced = alike.or(first);
     match verb {
-        Verb::Add if first.is_some() => return Fate::Exists,
+        Verb::Add if first.is_some() => return Expected::Exists,
         Verb::Append | Verb::Prepend if equals().any(|(_, other)| meet(other, route)) => {
-            return Fate::Exists;
+            return Expected::Exists;
         }
         Verb::Append | Verb::Prepend if has_gateways(route) && alike.is_some() => {
             let there = &mut list[alike.expect("asked above")];
             let joined = hops_of(there).iter().chain(hops_of(route)).copied().collect();
             *there = Route { target: Target::Hops(joined), ..route.clone() };
-            return Fate::Done;
+            return Expected::Done;
         }
-        Verb::Change if replaced.is_none() => return Fate::Missing,
+        Verb::Change if replaced.is_none() => return Expected::Missing,
         Verb::Replace | Verb::Change if replaced.is_some() => {
             list[replaced.expect("asked above")] = route.clone();
-            return Fate::Done;
+            return Expected::Done;
         }
         _ => {}
     }
     let at = list.iter().take_while(|other| other.metric <= route.metric).count();
     list.insert(at, route.clone());
-    Fate::Done
+    Expected::Done
 }
 
 /// `del`: with a gateway one next hop, without one a route; of several next hops all that are there.
-pub fn delete(list: &mut Vec<Route>, fib: &Fib, case: &RouteCase) -> Fate {
+pub fn delete(list: &mut Vec<Route>, fib: &Fib, case: &RouteCase) -> Expected {
     if case.tos != 0 {
-        return Fate::Invalid;
+        return Expected::Invalid;
     }
     if case.refusal.is_some() || case.hops.is_empty() {
         let fits = |route: &Route| case.object.is_none_or(|id| route.target == Target::Object(id));
         return delete_one(list, case, fits, None);
     }
-    let mut fate = Fate::Done;
+    let mut fate = Expected::Done;
     for wanted in &case.hops {
         let fits = |route: &Route| {
             let there = hops(fib, &route.target);
             let first = if matches!(route.target, Target::Object(_)) { 1 } else { there.len() };
             there.iter().take(first).any(|hop| same_hop(wanted, hop))
         };
-        if delete_one(list, case, fits, Some(wanted)) == Fate::Missing {
-            fate = Fate::Missing;
+        if delete_one(list, case, fits, Some(wanted)) == Expected::Missing {
+            fate = Expected::Missing;
         }
     }
     fate
@@ -69,10 +69,10 @@ fn delete_one(
     case: &RouteCase,
     fits: impl Fn(&Route) -> bool,
     hop: Option<&super::steps::Hop>,
-) -> Fate {
+) -> Expected {
     let of_metric = |route: &Route| case.metric.is_none_or(|metric| metric == route.metric);
     let Some(at) = list.iter().position(|route| of_metric(route) && fits(route)) else {
-        return Fate::Missing;
+        return Expected::Missing;
     };
     let left: Vec<NextHop> = match hop.filter(|hop| hop.gateway.is_some()) {
         Some(gone) => {
@@ -85,17 +85,17 @@ fn delete_one(
     } else {
         list[at].target = Target::Hops(left);
     }
-    Fate::Done
+    Expected::Done
 }
 
 /// What is refused whatever is there.
-fn refusal(route: &Route) -> Option<Fate> {
+fn refusal(route: &Route) -> Option<Expected> {
     let hops = hops_of(route);
     let repeated = |(at, hop): (usize, &NextHop)| hops[..at].iter().any(|it| it.hop == hop.hop);
     if route.tos != 0 || hops.len() > 1 && !has_gateways(route) {
-        Some(Fate::Invalid)
+        Some(Expected::Invalid)
     } else if hops.iter().enumerate().any(repeated) {
-        Some(Fate::Exists)
+        Some(Expected::Exists)
     } else {
         None
     }

@@ -48,7 +48,7 @@ pub struct LinkState {
 
 /// What becomes of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Expected {
     /// It is carried out.
     Done,
     /// `EEXIST`.
@@ -105,7 +105,7 @@ impl Model {
         verb: Verb,
         case: &RouteCase,
         route: Option<&Route>,
-    ) -> Option<Fate> {
+    ) -> Option<Expected> {
         let fate = if case.addr.is_ipv6() {
             Some(self.change_v6(fib, verb, case, route?))
         } else if verb == Verb::Del {
@@ -117,7 +117,7 @@ impl Model {
         fate
     }
 
-    fn change_v6(&mut self, fib: &Fib, verb: Verb, case: &RouteCase, route: &Route) -> Fate {
+    fn change_v6(&mut self, fib: &Fib, verb: Verb, case: &RouteCase, route: &Route) -> Expected {
         let list = self.lists.entry((route.table.0, route.prefix)).or_default();
         match verb {
             Verb::Del => ipv6::delete(list, fib, case),
@@ -125,26 +125,26 @@ impl Model {
         }
     }
 
-    fn change_v4(&mut self, verb: Verb, route: &Route) -> Fate {
+    fn change_v4(&mut self, verb: Verb, route: &Route) -> Expected {
         let list = self.lists.entry((route.table.0, route.prefix)).or_default();
         let same = |other: &&Route| other.tos == route.tos && other.metric == route.metric;
         let first = list.iter().position(|other| same(&other));
         let twin = list.iter().position(|other| other == route);
         match (verb, first) {
-            (Verb::Add, Some(_)) => Fate::Exists,
-            (Verb::Append | Verb::Prepend, Some(_)) if twin.is_some() => Fate::Exists,
+            (Verb::Add, Some(_)) => Expected::Exists,
+            (Verb::Append | Verb::Prepend, Some(_)) if twin.is_some() => Expected::Exists,
             (Verb::Replace | Verb::Change, Some(first)) => match twin {
-                Some(twin) if twin != first => Fate::Exists,
-                Some(_) => Fate::Done,
+                Some(twin) if twin != first => Expected::Exists,
+                Some(_) => Expected::Done,
                 None => {
                     list[first] = route.clone();
-                    Fate::Done
+                    Expected::Done
                 }
             },
-            (Verb::Change, None) => Fate::Missing,
+            (Verb::Change, None) => Expected::Missing,
             (Verb::Prepend, Some(first)) => {
                 list.insert(first, route.clone());
-                Fate::Done
+                Expected::Done
             }
             _ => {
                 // Higher TOS first, then lower metrics; equals in the order they came.
@@ -154,7 +154,7 @@ impl Model {
                 };
                 let at = list.iter().take_while(|other| before(other)).count();
                 list.insert(at, route.clone());
-                Fate::Done
+                Expected::Done
             }
         }
     }
@@ -177,7 +177,7 @@ impl Model {
         done
     }
 
-    fn delete(&mut self, case: &RouteCase) -> Option<Fate> {
+    fn delete(&mut self, case: &RouteCase) -> Option<Expected> {
         if case.hops.len() > 1 {
             return None;
         }
@@ -201,9 +201,9 @@ impl Model {
         let fate = match list.iter().position(fits) {
             Some(at) => {
                 list.remove(at);
-                Fate::Done
+                Expected::Done
             }
-            None => Fate::Missing,
+            None => Expected::Missing,
         };
         Some(fate)
     }

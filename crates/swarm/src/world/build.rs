@@ -1,5 +1,9 @@
 //! From the data of a case to a [`World`].
 
+use apps::{
+    App as SimApp, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient, ResponseServer,
+    TcpSend, TcpSink, UdpEcho, UdpSink,
+};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 use datapath::fib::hash::Policy;
@@ -17,10 +21,6 @@ use datapath::tcp::md5;
 use datapath::units::{Duration, Instant, Rate};
 use iproute::tc::{Device, parse_filter, parse_police, parse_qdisc};
 use iproute::words::Words;
-use sim::app::{
-    App as SimApp, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient, ResponseServer,
-    TcpSend, TcpSink, UdpEcho, UdpSink,
-};
 use sim::link::{Chances, LinkConfig, LinkId, NodeId};
 use sim::rules::Direction as RuleDirection;
 use sim::schedule::Schedule;

@@ -2,13 +2,13 @@
 //! half, closes with data unread, resets, and waits for what never comes. Told to stop, it reads
 //! everything, closes, and connects no more.
 
+use apps::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::tcp::config::TcpConfig;
 use datapath::tcp::{Connection, Payload};
 use datapath::units::{Duration, Instant};
-use sim::app::{App, AppCx, AppReport};
 
 use super::ledger::{Entry, Ledger, byte_at};
 use super::plan::{Ending, Manners, Reading};

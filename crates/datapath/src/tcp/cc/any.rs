@@ -1,8 +1,9 @@
 //! The modules there are: by name, and behind one type.
 
 use super::{
-    Ack, AckSample, Bbr, Bbr3, Bic, CcInfo, CongestionControl, Cubic, CwndEvent, Dctcp, Guest,
-    HighSpeed, LostPacket, RateSample, Reno, Scalable, Vegas, Veno, Window, dctcp, guest,
+    Ack, AckEventFlags, AckSample, Bbr, Bbr3, Bic, CcInfo, Cdg, CongestionControl, Cubic,
+    CwndEvent, Dctcp, Guest, HighSpeed, Htcp, Hybla, Illinois, LostPacket, LowPriority, Nv,
+    RateSample, Reno, Scalable, Vegas, Veno, Westwood, Window, Yeah, dctcp, guest,
 };
 use crate::tcp::TcpConfig;
 use crate::trace::CaState;
@@ -31,13 +32,29 @@ pub enum Algorithm {
     Vegas,
     /// TCP Veno.
     Veno,
+    /// CAIA delay-gradient.
+    Cdg,
+    /// H-TCP.
+    Htcp,
+    /// TCP Hybla.
+    Hybla,
+    /// TCP-Illinois.
+    Illinois,
+    /// TCP-LP.
+    LowPriority,
+    /// TCP-NV.
+    Nv,
+    /// TCP Westwood+.
+    Westwood,
+    /// YeAH-TCP.
+    Yeah,
     /// A library user's own.
     Guest(Guest),
 }
 
 impl Algorithm {
     /// Every algorithm of the product, as `tcp_available_congestion_control` lists them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 18] = [
         Self::Reno,
         Self::Cubic,
         Self::Dctcp,
@@ -48,6 +65,14 @@ impl Algorithm {
         Self::Scalable,
         Self::Vegas,
         Self::Veno,
+        Self::Cdg,
+        Self::Htcp,
+        Self::Hybla,
+        Self::Illinois,
+        Self::LowPriority,
+        Self::Nv,
+        Self::Westwood,
+        Self::Yeah,
     ];
 
     /// The kernel's name, or the user's.
@@ -63,6 +88,14 @@ impl Algorithm {
             Self::Scalable => "scalable",
             Self::Vegas => "vegas",
             Self::Veno => "veno",
+            Self::Cdg => "cdg",
+            Self::Htcp => "htcp",
+            Self::Hybla => "hybla",
+            Self::Illinois => "illinois",
+            Self::LowPriority => "lp",
+            Self::Nv => "nv",
+            Self::Westwood => "westwood",
+            Self::Yeah => "yeah",
             Self::Guest(guest) => guest.name(),
         }
     }
@@ -105,6 +138,22 @@ pub enum AnyCongestionControl {
     Vegas(Vegas),
     /// Veno.
     Veno(Veno),
+    /// CAIA delay-gradient.
+    Cdg(Box<Cdg>),
+    /// H-TCP.
+    Htcp(Htcp),
+    /// TCP Hybla.
+    Hybla(Hybla),
+    /// TCP-Illinois.
+    Illinois(Illinois),
+    /// TCP-LP.
+    LowPriority(LowPriority),
+    /// TCP-NV.
+    Nv(Nv),
+    /// TCP Westwood+.
+    Westwood(Westwood),
+    /// YeAH-TCP.
+    Yeah(Yeah),
     /// A library user's own.
     Guest(Guest, guest::BoxedModule),
     /// What tests put in, to see what a module is told and may do.
@@ -126,6 +175,14 @@ macro_rules! dispatch {
             Self::Scalable($module) => $body,
             Self::Vegas($module) => $body,
             Self::Veno($module) => $body,
+            Self::Cdg($module) => $body,
+            Self::Htcp($module) => $body,
+            Self::Hybla($module) => $body,
+            Self::Illinois($module) => $body,
+            Self::LowPriority($module) => $body,
+            Self::Nv($module) => $body,
+            Self::Westwood($module) => $body,
+            Self::Yeah($module) => $body,
             Self::Guest(_, $module) => $body,
             #[cfg(test)]
             Self::Test($module) => $body,
@@ -150,6 +207,14 @@ impl AnyCongestionControl {
             Algorithm::Scalable => Self::Scalable(Scalable),
             Algorithm::Vegas => Self::Vegas(Vegas::default()),
             Algorithm::Veno => Self::Veno(Veno::default()),
+            Algorithm::Cdg => Self::Cdg(Box::new(Cdg::new(config.cdg))),
+            Algorithm::Htcp => Self::Htcp(Htcp::default()),
+            Algorithm::Hybla => Self::Hybla(Hybla::default()),
+            Algorithm::Illinois => Self::Illinois(Illinois::default()),
+            Algorithm::LowPriority => Self::LowPriority(LowPriority::default()),
+            Algorithm::Nv => Self::Nv(Nv::new(config.nv)),
+            Algorithm::Westwood => Self::Westwood(Westwood::default()),
+            Algorithm::Yeah => Self::Yeah(Yeah::default()),
             Algorithm::Guest(guest) => Self::Guest(guest, guest.make()),
         }
     }
@@ -167,6 +232,14 @@ impl AnyCongestionControl {
             Self::Scalable(_) => Algorithm::Scalable,
             Self::Vegas(_) => Algorithm::Vegas,
             Self::Veno(_) => Algorithm::Veno,
+            Self::Cdg(_) => Algorithm::Cdg,
+            Self::Htcp(_) => Algorithm::Htcp,
+            Self::Hybla(_) => Algorithm::Hybla,
+            Self::Illinois(_) => Algorithm::Illinois,
+            Self::LowPriority(_) => Algorithm::LowPriority,
+            Self::Nv(_) => Algorithm::Nv,
+            Self::Westwood(_) => Algorithm::Westwood,
+            Self::Yeah(_) => Algorithm::Yeah,
             Self::Guest(guest, _) => Algorithm::Guest(*guest),
             #[cfg(test)]
             Self::Test(_) => Algorithm::Reno,
@@ -206,8 +279,8 @@ impl CongestionControl for AnyCongestionControl {
         dispatch!(self, module => module.pkts_acked(window, ack, sample));
     }
 
-    fn in_ack_event(&mut self, window: &mut Window, ack: &Ack, ece: bool) {
-        dispatch!(self, module => module.in_ack_event(window, ack, ece));
+    fn in_ack_event(&mut self, window: &mut Window, ack: &Ack, flags: AckEventFlags) {
+        dispatch!(self, module => module.in_ack_event(window, ack, flags));
     }
 
     fn skb_marked_lost(&mut self, window: &mut Window, ack: &Ack, packet: &LostPacket) {

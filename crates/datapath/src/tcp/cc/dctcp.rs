@@ -1,7 +1,7 @@
 //! The sender's half of DCTCP (RFC 8257 section 3.3, 3.4) as Linux computes it; the receiver's
 //! half is `tcp/ecn_dctcp.rs`.
 
-use super::{Ack, CaState, CcInfo, CongestionControl, CwndEvent, Reno, Window};
+use super::{Ack, AckEventFlags, CaState, CcInfo, CongestionControl, CwndEvent, Reno, Window};
 use crate::packet::seq::Seq;
 
 /// `DCTCP_MAX_ALPHA`: alpha 1.0 in fixed point.
@@ -135,7 +135,7 @@ impl CongestionControl for Dctcp {
     }
 
     /// Once a window, alpha moves towards the share of marked packets (`dctcp_update_alpha`).
-    fn in_ack_event(&mut self, _window: &mut Window, ack: &Ack, _ece: bool) {
+    fn in_ack_event(&mut self, _window: &mut Window, ack: &Ack, _: AckEventFlags) {
         if ack.snd_una.before(self.next_seq) {
             return;
         }
@@ -192,7 +192,7 @@ mod tests {
     fn observed(module: Dctcp, delivered: u32, marked: u32) -> u32 {
         let mut module = module;
         let ack = Ack { delivered, delivered_ce: marked, ..ack_at(0) };
-        module.in_ack_event(&mut Window::new(10), &ack, marked > 0);
+        module.in_ack_event(&mut Window::new(10), &ack, AckEventFlags::default());
         module.alpha
     }
 
@@ -224,11 +224,11 @@ mod tests {
         module.init(&mut window, &Ack { snd_nxt: Seq(1_000), ..ack_at(0) });
         for una in [200, 400, 999] {
             let ack = Ack { snd_una: Seq(una), snd_nxt: Seq(2_000), delivered: 5, ..ack_at(0) };
-            module.in_ack_event(&mut window, &ack, false);
+            module.in_ack_event(&mut window, &ack, AckEventFlags::default());
             assert_eq!(module.alpha, 1024, "at {una}");
         }
         let ack = Ack { snd_una: Seq(1_000), snd_nxt: Seq(2_000), delivered: 10, ..ack_at(0) };
-        module.in_ack_event(&mut window, &ack, false);
+        module.in_ack_event(&mut window, &ack, AckEventFlags::default());
         assert_eq!((module.alpha, module.next_seq, module.old_delivered), (960, Seq(2_000), 10));
     }
 
@@ -281,7 +281,8 @@ mod tests {
                 snd_nxt: Seq(90_000),
                 ..ack_at(0)
             };
-            module.in_ack_event(&mut window, &ack, count % 2 == 0);
+            let flags = AckEventFlags { slow_path: true, ece: count % 2 == 0 };
+            module.in_ack_event(&mut window, &ack, flags);
         }
         assert_eq!(window, before);
     }

@@ -4,7 +4,10 @@
 //! reductions, in the order in which TCP tells of them, with ordinary and with extreme numbers. The
 //! modules of the product pass it.
 
-use super::{Ack, AckSample, CongestionControl, CwndEvent, INFINITE_SSTHRESH, RateSample, Window};
+use super::{
+    Ack, AckEventFlags, AckSample, CongestionControl, CwndEvent, INFINITE_SSTHRESH, RateSample,
+    Window,
+};
 use crate::packet::seq::Seq;
 use crate::rng::{Ratio, Rng};
 use crate::trace::CaState;
@@ -48,7 +51,7 @@ impl core::error::Error for Broken {}
 /// * the window is never 0 and never grows above its clamp;
 /// * a threshold is at least 2;
 /// * undoing a reduction never shrinks the window;
-/// * a module leaves alone what is TCP's: the state, `prior_cwnd`, and the clamp;
+/// * a module leaves alone what is TCP's: the state, `prior_cwnd`, and, once it has begun, the clamp;
 /// * only a module with a `cong_control` sets the pacing rate;
 /// * the same calls have the same effects, whichever connection they are of.
 pub fn check<M: CongestionControl>(make: impl Fn() -> M) -> Result<(), Broken> {
@@ -91,7 +94,11 @@ impl<M: CongestionControl> Play<M> {
             snd_nxt: Seq(start),
             lsndtime: start,
             wstamp_ns: u64::from(start) * 1_000_000,
+            time_stamp: start,
+            rcv_tsval: start,
+            rcv_tsecr: start,
             packets_in_flight: 0,
+            sacked_out: 0,
             srtt_us_8: None,
             min_rtt_us: u32::MAX,
             delivered: if extreme { u32::MAX - 1_000 } else { 1 },
@@ -157,8 +164,11 @@ impl<M: CongestionControl> Play<M> {
             self.ack.min_rtt_us = self.ack.min_rtt_us.min(rtt_us);
             self.ack.srtt_us_8 = NonZeroU32::new(rtt_us.saturating_mul(8));
         }
-        let ece = marked > 0;
-        self.call("in_ack_event", |module, window, ack| module.in_ack_event(window, ack, ece))?;
+        self.ack.rcv_tsval = self.ack.jiffies.wrapping_sub(rtt_us.unwrap_or(0) / 2_000);
+        self.ack.rcv_tsecr = self.ack.jiffies.wrapping_sub(rtt_us.unwrap_or(0) / 1_000);
+        self.ack.sacked_out = self.rng.below(3) as u32;
+        let flags = AckEventFlags { slow_path: self.rng.chance(HALF), ece: marked > 0 };
+        self.call("in_ack_event", |module, window, ack| module.in_ack_event(window, ack, flags))?;
         let sample = AckSample { pkts_acked: acked, rtt_us, in_flight: flight };
         self.call("pkts_acked", |module, window, ack| module.pkts_acked(window, ack, &sample))?;
         if self.module.has_cong_control() {
@@ -171,6 +181,9 @@ impl<M: CongestionControl> Play<M> {
             self.window.snd_cwnd = self.window.snd_ssthresh.min(flight.max(1)).max(1);
         } else if acked > 0 {
             self.call("cong_avoid", |module, window, ack| module.cong_avoid(window, ack, acked))?;
+        }
+        if core::mem::take(&mut self.window.wants_reduction) {
+            self.reduce(CaState::Cwr)?;
         }
         if self.window.ca_state != CaState::Open && self.rng.below(8) == 0 {
             self.recover()?;
@@ -295,6 +308,7 @@ impl<M: CongestionControl> Play<M> {
         self.ack.now_us += micros;
         self.ack.now_ns = self.ack.now_us * 1_000;
         self.ack.jiffies = (self.ack.now_us / 1_000) as u32;
+        self.ack.time_stamp = self.ack.jiffies;
         self.ack.wstamp_ns = self.ack.now_ns;
     }
 
@@ -320,7 +334,10 @@ impl<M: CongestionControl> Play<M> {
             let what = format!("{name}: {} above {}", after.snd_cwnd, before.snd_cwnd_clamp);
             return self.broken("the window never grows above its clamp", what);
         }
-        let of_tcp = |window: &Window| (window.ca_state, window.prior_cwnd, window.snd_cwnd_clamp);
+        let first = name == "init";
+        let of_tcp = |window: &Window| {
+            (window.ca_state, window.prior_cwnd, if first { 0 } else { window.snd_cwnd_clamp })
+        };
         if of_tcp(&after) != of_tcp(&before) {
             let law = "the state, prior_cwnd and the clamp are TCP's";
             return self.broken(law, name.into());

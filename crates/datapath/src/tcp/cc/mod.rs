@@ -11,37 +11,53 @@ mod any;
 pub mod bbr;
 mod bbr3;
 mod bic;
+pub mod cdg;
 mod cube_root;
 mod cubic;
 pub mod dctcp;
 mod guest;
 mod highspeed;
+mod htcp;
+mod hybla;
 mod hystart;
+mod illinois;
 mod info;
 pub mod laws;
+mod lp;
+pub mod nv;
 #[cfg(test)]
 pub(crate) mod rate_based;
 mod reno;
 mod scalable;
 pub mod vegas;
 mod veno;
+mod westwood;
 mod window;
+mod yeah;
 
 pub use super::rate::RateSample;
 pub use any::{Algorithm, AnyCongestionControl};
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
 pub use bic::Bic;
+pub use cdg::Cdg;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use guest::{BoxedModule, Guest, GuestError};
 pub use highspeed::HighSpeed;
+pub use htcp::Htcp;
+pub use hybla::Hybla;
+pub use illinois::Illinois;
 pub use info::CcInfo;
+pub use lp::LowPriority;
+pub use nv::Nv;
 pub use reno::Reno;
 pub use scalable::Scalable;
-pub use vegas::Vegas;
+pub use vegas::{Vegas, VegasInfo};
 pub use veno::Veno;
+pub use westwood::Westwood;
 pub use window::{INFINITE_SSTHRESH, Window};
+pub use yeah::Yeah;
 
 use crate::packet::seq::Seq;
 use crate::trace::CaState;
@@ -80,8 +96,16 @@ pub struct Ack {
     pub lsndtime: u32,
     /// When the next packet may leave, if the connection is paced, ns (`tcp_wstamp_ns`).
     pub wstamp_ns: u64,
+    /// Our timestamps' clock, ms (`tcp_time_stamp_ts`).
+    pub time_stamp: u32,
+    /// The peer's latest timestamp, and the one of ours that it echoed (`rx_opt`); 0 without.
+    pub rcv_tsval: u32,
+    /// See [`rcv_tsval`](Self::rcv_tsval).
+    pub rcv_tsecr: u32,
     /// Packets in flight (`tcp_packets_in_flight`).
     pub packets_in_flight: u32,
+    /// Packets that the peer has reported with SACK (`sacked_out`).
+    pub sacked_out: u32,
     /// Smoothed RTT in µs times 8, once there is a sample.
     pub srtt_us_8: Option<NonZeroU32>,
     /// Lowest RTT of the last minutes, µs; `u32::MAX` = no sample yet (`tcp_min_rtt`).
@@ -125,6 +149,15 @@ pub struct LostPacket {
     pub lost: u32,
     /// It was sent while the application was the limit.
     pub is_app_limited: bool,
+}
+
+/// What an ACK was like (`enum tcp_ca_ack_event_flags`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct AckEventFlags {
+    /// It needed a second look: a duplicate, SACK blocks, another window (`CA_ACK_SLOWPATH`).
+    pub slow_path: bool,
+    /// It echoes congestion (`CA_ACK_ECE`).
+    pub ece: bool,
 }
 
 /// A RTT and delivery sample for `pkts_acked` (`struct ack_sample`).
@@ -198,8 +231,8 @@ pub trait CongestionControl {
     fn pkts_acked(&mut self, _window: &mut Window, _ack: &Ack, _sample: &AckSample) {}
 
     /// An ACK arrived and its data is counted as delivered, but the window is as before (Linux
-    /// since 6.15, and its stable series). `ece`: it echoes congestion.
-    fn in_ack_event(&mut self, _window: &mut Window, _ack: &Ack, _ece: bool) {}
+    /// since 6.15, and its stable series).
+    fn in_ack_event(&mut self, _window: &mut Window, _ack: &Ack, _flags: AckEventFlags) {}
 
     /// A record was marked lost, in the midst of an ACK or a timeout (`skb_marked_lost` of kernels
     /// with BBR version 3).
@@ -242,7 +275,11 @@ mod tests_support {
             snd_nxt: Seq(0),
             lsndtime: 0,
             wstamp_ns: 0,
+            time_stamp: jiffies,
+            rcv_tsval: 0,
+            rcv_tsecr: 0,
             packets_in_flight: 0,
+            sacked_out: 0,
             srtt_us_8: None,
             min_rtt_us: u32::MAX,
             delivered: 0,

@@ -72,6 +72,18 @@ impl Vegas {
         self.enable(ack);
     }
 
+    /// If this ACK ends a round trip: its RTT samples, the lowest of them, and the lowest RTT ever, µs.
+    pub(super) fn end_round(&mut self, ack: &Ack) -> Option<(u16, u32, u32)> {
+        if !ack.snd_una.after(self.round_end) {
+            return None;
+        }
+        let round = (self.rtt_count, self.min_rtt, self.base_rtt);
+        self.round_end = ack.snd_nxt;
+        self.rtt_count = 0;
+        self.min_rtt = UNKNOWN;
+        Some(round)
+    }
+
     /// Once a round trip the window follows what waits in the queue.
     fn adjust(&self, window: &mut Window, acked: u32) {
         let (cwnd, base) = (u64::from(window.snd_cwnd), u64::from(self.base_rtt));

@@ -38,6 +38,9 @@ pub struct Window {
     /// The module wants to be paced even where neither `fq` nor `SO_MAX_PACING_RATE` asks for it
     /// (`SK_PACING_NEEDED`).
     pub needs_pacing: bool,
+    /// The module asks for a reduction with this ACK, as if the network had marked something
+    /// (`tcp_enter_cwr`). TCP takes it back when it has begun.
+    pub wants_reduction: bool,
     /// The application is the limit until more than so many packets are delivered (`app_limited`);
     /// `None`: it is not. A module may set it, so that samples of a flight that it has kept small
     /// itself do not count.
@@ -62,6 +65,7 @@ impl Window {
             snd_cwnd_stamp: 0,
             pacing_rate: u64::MAX,
             needs_pacing: false,
+            wants_reduction: false,
             app_limited: Some(BUBBLE),
             ca_state: CaState::Open,
         }

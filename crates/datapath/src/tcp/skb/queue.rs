@@ -25,6 +25,9 @@ pub struct SendQueue {
 /// So many records are asked for together: what an ACK or two may acknowledge.
 const FORESEEN: usize = 6;
 
+/// The slab grows by as many records at least.
+const SLAB_LEAST: usize = 4;
+
 impl SendQueue {
     /// The caches are asked for the records that will be acknowledged and sent first.
     #[inline]
@@ -332,6 +335,10 @@ impl SendQueue {
         if let Some(id) = self.free.pop() {
             self.slab[id as usize] = skb;
             return id;
+        }
+        if self.slab.len() == self.slab.capacity() {
+            // By a half: in a large world most of the memory may lie here.
+            self.slab.reserve_exact((self.slab.len() / 2).max(SLAB_LEAST));
         }
         self.slab.push(skb);
         (self.slab.len() - 1) as SkbId

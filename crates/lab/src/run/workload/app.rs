@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use apps::{App, AppCx, AppReport};
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::rng::Rng;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
-use sim::app::{App, AppCx, AppReport};
 
 use super::generate::Job;
 use crate::plan::limits::HOST_FLOWS_MAX;

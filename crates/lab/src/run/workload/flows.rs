@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use apps::AppReport;
 use datapath::fib::RouteKey;
 use datapath::packet::protocol;
 use datapath::units::Instant;
-use sim::app::AppReport;
 
 use super::Routes;
 use super::ideal::Ideals;
@@ -62,7 +62,12 @@ pub fn records(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<FlowRecord>
 fn exchanges(app: &App) -> bool {
     !matches!(
         app,
-        App::Bulk | App::Fixed { .. } | App::Chunk { .. } | App::OnOff { .. } | App::Cbr { .. }
+        App::Bulk
+            | App::Fixed { .. }
+            | App::Chunk { .. }
+            | App::OnOff { .. }
+            | App::Cbr { .. }
+            | App::Guest(_)
     )
 }
 
@@ -116,6 +121,7 @@ fn path(flow: &FlowPlan, index: usize, built: &Built, routes: &Routes) -> Vec<u3
         App::Ping { .. } if src.is_ipv4() => (0, 0, protocol::ICMP),
         App::Ping { .. } => (0, 0, protocol::ICMPV6),
         App::Cbr { .. } | App::Probe { .. } => ports(protocol::UDP),
+        App::Guest(guest) if !guest.application().is_tcp() => ports(protocol::UDP),
         _ => ports(protocol::TCP),
     };
     let key = RouteKey { src, src_port, dst_port, protocol, ..RouteKey::to(dst) };

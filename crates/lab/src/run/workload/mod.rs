@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use apps::AppReport;
 use datapath::fib::{Decision, RouteKey};
 use datapath::node::Port;
 use datapath::packet::protocol;
 use datapath::units::Instant;
-use sim::app::AppReport;
 use sim::link::NodeId;
 use sim::world::{AppId, World};
 

@@ -2,8 +2,9 @@
 
 use super::capture::{Seen, SenderTap};
 use super::figures::{Counters, Sample};
-use super::{CLIENT_PORT, Case, Recorder, SERVER_PORT};
+use super::{CLIENT_PORT, Recorder, Recording, SERVER_PORT};
 use crate::store::{self, Pending, file_stem};
+use apps::{TcpSend, TcpSink};
 use datapath::host::Offloads;
 use datapath::node::Port;
 use datapath::qdisc::police::Police;
@@ -13,7 +14,6 @@ use datapath::tcp::config::{SysctlError, TcpConfig};
 use datapath::units::{Duration, Instant};
 use iproute::tc::{Device, parse_police, parse_qdisc};
 use pcap::{Snap, Writer};
-use sim::app::{TcpSend, TcpSink};
 use sim::capture::{Capture, Side};
 use sim::link::{LinkConfig, LinkId, NodeId};
 use sim::rules::{Direction, Rule};
@@ -40,7 +40,7 @@ pub struct Rebuilt {
 /// the flows whose TCP_INFO is wanted. `last` is the time
 /// of the last recorded packet, `pcap` a directory for a capture of both ends.
 pub fn simulate(
-    case: &Case,
+    case: &Recording,
     recorder: &Recorder,
     commands: &[String],
     moments: &[(Instant, usize)],
@@ -126,7 +126,7 @@ type Running = Rc<RefCell<Capture<Pending>>>;
 /// Captures what passes the interfaces at `ends`: a name, the link out and the link in of each.
 fn begin_capture(
     world: &mut World,
-    case: &Case,
+    case: &Recording,
     directory: &Path,
     ends: [(&str, LinkId, LinkId); 2],
 ) -> Result<Running, String> {
@@ -146,7 +146,7 @@ fn begin_capture(
 /// What the recorded box, a program, took: a microsecond a round trip, which adds up until borders
 /// of milliseconds are crossed. It is added on the way back, before the emulated delay, because
 /// packets that meet at the bottleneck in the same nanosecond then meet in the recorded order.
-fn box_delay(case: &Case, recorder: &Recorder) -> Duration {
+fn box_delay(case: &Recording, recorder: &Recorder) -> Duration {
     let takes_time = !case.rules.is_empty() && !recorder.prompt;
     Duration::from_nanos(if takes_time { 1_002 } else { 0 })
 }
@@ -193,7 +193,7 @@ fn police(world: &mut World, router: NodeId, words: &str) -> Result<(), String> 
 /// The server and the senders; gives the senders, flow by flow.
 fn add_applications(
     world: &mut World,
-    case: &Case,
+    case: &Recording,
     recorder: &Recorder,
     sender: NodeId,
     receiver: NodeId,
@@ -214,7 +214,10 @@ fn add_applications(
     let mut flows = Vec::new();
     for (index, cc) in case.cc.iter().enumerate() {
         let mut config = self::config(recorder, &case.sysctl_sender, cc)?;
-        config.bbr.cycle_draw = case.draw.get("bbr").copied();
+        let draw = |module: &str| case.draw.get(module).copied();
+        config.bbr.cycle_draw = draw("bbr").map(|draw| draw as u8);
+        config.cdg.draw = draw("cdg");
+        config.nv.draw = draw("nv").map(|draw| draw as u8);
         config.nodelay = case.nodelay != 0;
         let local = SocketAddr::new(client, CLIENT_PORT + index as u16);
         let mut app = TcpSend::bulk(local, SocketAddr::new(server, SERVER_PORT), config);

@@ -35,7 +35,7 @@ pub use info::BbrInfo;
 // What version 3 shares.
 pub(super) use bandwidth::WindowedMax;
 pub(super) use pacing::{bytes_per_second, tso_segs_goal};
-pub(super) use probe_bw::draw_below;
+pub(super) use probe_bw::{draw_below, drawn};
 
 use super::{Ack, CcInfo, CongestionControl, CwndEvent, INFINITE_SSTHRESH, RateSample, Window};
 use crate::trace::CaState;

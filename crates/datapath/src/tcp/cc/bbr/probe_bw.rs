@@ -68,9 +68,14 @@ impl Bbr {
 /// A number below `bound` from the initial sequence number, which nobody can foretell and which
 /// comes from the seed, and how often one was drawn.
 pub fn draw_below(iss: Seq, draws: u32, bound: u32) -> u32 {
+    ((u64::from(drawn(iss, draws)) * u64::from(bound)) >> 32) as u32
+}
+
+/// The same, any number of 32 bits.
+pub fn drawn(iss: Seq, draws: u32) -> u32 {
     // SplitMix64's last step: every bit of both depends on every other.
     let mut mixed = (u64::from(iss.0) << 32 | u64::from(draws)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (((mixed >> 32) * u64::from(bound)) >> 32) as u32
+    (mixed >> 32) as u32
 }

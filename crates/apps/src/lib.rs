@@ -1,12 +1,15 @@
 //! What runs on hosts. An application is called when it starts, when one of its sockets becomes
 //! ready, when its timer comes up, and when it is stopped; it acts through [`AppCx`].
+//!
+//! An application knows its host's sockets and the time that it is told. Who drives it, in virtual time or
+//! by the clock, calls it with an [`AppCx`] and hears afterwards which sockets it has claimed and when it
+//! wants to be woken.
 
 mod cbr;
 mod connect;
 mod ping;
 mod query;
 mod request;
-mod rrul;
 mod tcp_send;
 mod tcp_sink;
 mod udp_sink;
@@ -16,7 +19,6 @@ pub use connect::Connect;
 pub use ping::Ping;
 pub use query::QueryClient;
 pub use request::{Exchange, RequestClient, ResponseServer};
-pub use rrul::{Rrul, RrulPlan};
 pub use tcp_send::TcpSend;
 pub use tcp_sink::TcpSink;
 pub use udp_sink::{UdpEcho, UdpSink};
@@ -89,12 +91,29 @@ pub struct AppCx<'a> {
     pub host: &'a mut Host,
     /// Its own random stream.
     pub rng: &'a mut Rng,
-    pub(crate) timer: &'a mut Instant,
-    pub(crate) owners: &'a mut Vec<u32>,
-    pub(crate) index: u32,
+    timer: &'a mut Instant,
+    owners: &'a mut Vec<u32>,
+    index: u32,
 }
 
-impl AppCx<'_> {
+/// The owner of a socket that no application has claimed.
+pub const NO_APP: u32 = u32::MAX;
+
+impl<'a> AppCx<'a> {
+    /// For one call of application number `index` of a driver: its `timer` is where a wish to be woken is
+    /// noted, `owners` has the number of the application that each socket of the host belongs to, by the
+    /// socket's index.
+    pub fn new(
+        now: Instant,
+        host: &'a mut Host,
+        rng: &'a mut Rng,
+        timer: &'a mut Instant,
+        owners: &'a mut Vec<u32>,
+        index: u32,
+    ) -> Self {
+        Self { now, host, rng, timer, owners, index }
+    }
+
     /// Sets its timer, in place of an earlier setting.
     pub fn wake_at(&mut self, at: Instant) {
         *self.timer = at;
@@ -104,7 +123,7 @@ impl AppCx<'_> {
     pub fn own(&mut self, socket: SocketId) {
         let index = socket.index();
         if index >= self.owners.len() {
-            self.owners.resize(index + 1, u32::MAX);
+            self.owners.resize(index + 1, NO_APP);
         }
         self.owners[index] = self.index;
     }

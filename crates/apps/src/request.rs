@@ -1,6 +1,6 @@
 //! Request and response over one TCP connection: small messages one way, answers the other.
 
-use super::{App, AppCx, AppReport};
+use crate::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;

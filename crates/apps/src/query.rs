@@ -1,6 +1,6 @@
 //! Partition and aggregate: a client asks several servers at once and waits for the last answer.
 
-use super::{App, AppCx, AppReport, Exchange};
+use crate::{App, AppCx, AppReport, Exchange};
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;

@@ -1,6 +1,6 @@
 //! Constant bit rate: one UDP datagram after the other at a fixed interval.
 
-use super::{App, AppCx, AppReport};
+use crate::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::SocketId;
 use datapath::packet::Body;

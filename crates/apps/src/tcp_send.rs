@@ -1,6 +1,6 @@
 //! TCP senders: bulk, fixed size, chunk and gap, on and off. One program with four settings.
 
-use super::{App, AppCx, AppReport};
+use crate::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;

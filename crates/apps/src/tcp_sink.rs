@@ -1,6 +1,6 @@
 //! A TCP server that reads everything it is sent, and closes when the peer has closed.
 
-use super::{App, AppCx, AppReport};
+use crate::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;

@@ -1,6 +1,6 @@
 //! Opens connections one after the other: how often does the first SYN get an answer?
 
-use super::{App, AppCx, AppReport};
+use crate::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::host::SocketId;
 use datapath::node::SocketReady;

@@ -1,6 +1,6 @@
 //! The far end of UDP senders: one that only counts, and one that sends everything back.
 
-use super::{App, AppCx, AppReport};
+use crate::{App, AppCx, AppReport};
 use core::net::SocketAddr;
 use datapath::node::SocketReady;
 

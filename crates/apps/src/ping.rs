@@ -5,7 +5,7 @@
 //! the next request comes later by the fraction of a millisecond that the answer had. Its requests
 //! drift through the phases of whatever else happens at regular times.
 
-use super::{App, AppCx, AppReport};
+use crate::{App, AppCx, AppReport};
 use core::net::{IpAddr, SocketAddr};
 use datapath::host::SocketId;
 use datapath::node::SocketReady;

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""A fat tree k=8 at 60 % web-search load, beside ns-3 on the same topology with the same flows and ways.
+
+usage: benches/fat_tree_ns3/run.py PROGRAM [MILLISECONDS] [--second]
+
+Runs experiments/fat-tree-web-search.toml for so many milliseconds of virtual time (10), hands its flows and their
+ways to ns-3 (Debian's libns3-dev; each switch has a table by flow), and compares the processor time of both,
+in one thread each, and the bytes that were delivered. With --second the whole second of ours, too, with all
+processors: minutes. Not part of `make test`.
+"""
+
+import csv
+import glob
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+EXPERIMENT = os.path.join(ROOT, "experiments", "fat-tree-web-search.toml")
+LIBRARIES = ["core", "network", "internet", "point-to-point", "traffic-control", "applications"]
+
+
+def timed(*command):
+    """Runs a command: what it printed, its processor seconds and its wall seconds."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return out, cpu, time.monotonic() - begun
+
+
+def ours(program, milliseconds, folder):
+    """Our run in one thread, with its flows as a table."""
+    return timed(program, "run", EXPERIMENT, "--set", f"duration={milliseconds}ms", "--jobs", "1", "--threads", "1",
+                 "--set", f"measure.sample={milliseconds}ms", "--out", folder, "--json")
+
+
+def flows_of(folder):
+    """The flows of a run: rows of its table."""
+    [path] = glob.glob(os.path.join(folder, "flows.csv", "*.csv"))
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write_flows(rows, path):
+    """Flows as the program for ns-3 reads them; nodes become numbers."""
+    numbers = {}
+    with open(path, "w", encoding="utf-8") as file:
+        for row in rows:
+            way = [str(numbers.setdefault(node, len(numbers))) for node in row["path"].split()]
+            print(row["start_ns"], row["size_bytes"], *way, file=file)
+
+
+def build(folder):
+    """The program for ns-3."""
+    program = os.path.join(folder, "fat_tree")
+    subprocess.run(["g++", "-std=c++17", "-O2", os.path.join(HERE, "fat_tree.cc"), "-o", program,
+                    *(f"-lns3-{name}" for name in LIBRARIES)], check=True)
+    return program
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    rest = [word for word in sys.argv[2:] if word != "--second"]
+    milliseconds = int(rest[0]) if rest else 10
+    folder = tempfile.mkdtemp(prefix="fat-tree-")
+    try:
+        ns3 = build(folder)
+        _, cpu, wall = ours(program, milliseconds, os.path.join(folder, "ours"))
+        rows = flows_of(os.path.join(folder, "ours"))
+        delivered = sum(int(row["received_bytes"]) for row in rows)
+        write_flows(rows, os.path.join(folder, "flows"))
+        print(f"{len(rows)} flows, {milliseconds} ms of virtual time, one thread each")
+        print(f"  ackwright  {cpu:8.2f} s processor  {wall:8.2f} s wall  {delivered / 1e6:9.2f} MB delivered")
+        out, _, wall = timed(ns3, "--flows=" + os.path.join(folder, "flows"), f"--ms={milliseconds}")
+        theirs = json.loads(out)
+        print(f"  ns-3       {theirs['cpu_seconds']:8.2f} s processor  {wall:8.2f} s wall  "
+              f"{theirs['delivered_bytes'] / 1e6:9.2f} MB delivered")
+        apart = abs(theirs["delivered_bytes"] / delivered - 1)
+        print(f"  {theirs['cpu_seconds'] / cpu:.0f} times the processor time; delivered bytes are {apart:.1%} apart")
+        if "--second" in sys.argv:
+            _, cpu, wall = timed(program, "run", EXPERIMENT, "--json")
+            print(f"one second of virtual time: {cpu:.0f} s processor, {wall:.0f} s wall")
+    finally:
+        shutil.rmtree(folder)
+    sys.exit(apart > 0.05)
+
+
+if __name__ == "__main__":
+    main()

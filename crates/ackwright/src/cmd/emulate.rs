@@ -1,0 +1,44 @@
+//! `ackwright emulate`.
+
+use super::{Failure, Outcome, shape};
+
+/// Arguments of `ackwright emulate`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright emulate eth0 eth1 rate 20mbit delay 30ms loss gemodel 1% 30%
+  ackwright emulate tap:a tap:b delay 50ms 10ms distribution normal
+  ackwright emulate eth0 eth1 --ab 'delay 20ms rate 50mbit' --ba 'delay 20ms rate 5mbit'
+
+The words are those of tc's netem, for both directions alike or for each on its own. What `shape` says of
+devices, statistics (`ackwright ctl tc -s qdisc show`) and the end holds here as well.")]
+pub struct Args {
+    /// One device: an interface, or `tap:NAME` or `tun:NAME` for one that is made
+    a: String,
+    /// The other
+    b: String,
+    /// What happens to packets, both ways, in the words of netem
+    #[arg(trailing_var_arg = true, conflicts_with_all = ["ab", "ba"])]
+    words: Vec<String>,
+    /// What happens from A to B
+    #[arg(long, value_name = "NETEM")]
+    ab: Option<String>,
+    /// What happens from B to A
+    #[arg(long, value_name = "NETEM")]
+    ba: Option<String>,
+    /// Print the final table as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Emulates a network between two devices until a signal comes.
+pub fn run(args: &Args) -> Outcome {
+    let both = Some(args.words.join(" ")).filter(|words| !words.is_empty());
+    let netem =
+        |own: &Option<String>| own.as_ref().or(both.as_ref()).map(|words| format!("netem {words}"));
+    let (ab, ba) = (netem(&args.ab), netem(&args.ba));
+    if ab.is_none() && ba.is_none() {
+        return Err(Failure::Usage("say what happens: `delay 30ms`, `rate 20mbit loss 1%`".into()));
+    }
+    shape::run(&shape::Args::between([&args.a, &args.b], ab, ba, args.json))
+}

@@ -1,0 +1,51 @@
+//! `ackwright shell`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use lab::plan::{Error as PlanError, Experiment};
+
+use super::{Failure, Outcome};
+
+/// Arguments of `ackwright shell`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright shell experiments/first.toml client
+  ackwright shell experiments/first.toml client -- ping -c 3 10.0.0.6
+  ackwright shell experiments/first.toml client --set bottleneck=5mbit -- curl http://10.0.0.6/
+
+The links, queues and routers of the experiment are between the hosts, each of which is a namespace with this
+machine's kernel; its flows do not run. It takes root, or a machine that lets users make namespaces.")]
+pub struct Args {
+    /// Experiment file
+    file: PathBuf,
+    /// The host
+    node: String,
+    /// Replace a parameter or a key of the file
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// What to run there [default: $SHELL]
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+/// Runs a shell inside an experiment.
+pub fn run(args: &Args) -> Outcome {
+    let experiment = Experiment::load(&args.file, &args.settings)?;
+    let seed = experiment.base.seed;
+    let (plan, _) = experiment.plan(&experiment.points[0], 0, seed).map_err(PlanError::from)?;
+    let mut command = args.command.clone();
+    if command.is_empty() {
+        command.push(std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".into()));
+        let hosts = plan.nodes.iter().zip(lab::live::addresses(&plan).map_err(Failure::Other)?);
+        for (node, address) in hosts {
+            eprintln!("{address}\t{}", node.name);
+        }
+    }
+    // Ctrl-C is for what runs in there.
+    let stop = AtomicBool::new(false);
+    let code = lab::live::shell(&plan, &args.node, &command, &stop).map_err(Failure::Usage)?;
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}

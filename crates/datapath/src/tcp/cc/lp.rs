@@ -1,0 +1,195 @@
+//! TCP-LP (A. Kuzmanovic, E. Knightly, "TCP-LP: A Distributed Algorithm for Low Priority Data Transfer",
+//! INFOCOM 2003), as `tcp_lp.c`: takes what others leave. The one-way delay, told by the peer's timestamps, betrays
+//! others before anything is lost.
+
+use super::{Ack, AckSample, CongestionControl, Reno, Window};
+
+/// TCP-LP's state (`struct lp`); times are in ms, the unit of timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LowPriority {
+    /// The peer's clock is known, and a delay was measured by it.
+    knows_clock: bool,
+    knows_delay: bool,
+    /// The second sign of others would be one of the same round trips (`LP_WITHIN_INF`).
+    infers: bool,
+    /// One-way delay: smoothed times 8, lowest, highest, and what the highest follows.
+    delay_8: u32,
+    min_delay: u32,
+    max_delay: u32,
+    reserve: u32,
+    /// Ticks of the peer's clock in a second, and both clocks at the latest look.
+    remote_hz: u32,
+    remote_time: u32,
+    local_time: u32,
+    /// When others were last seen, and how long that tells nothing new.
+    last_drop: u32,
+    inference: u32,
+}
+
+/// Ticks of our timestamps in a second (`TCP_TS_HZ`).
+const TS_HZ: u32 = 1_000;
+
+impl Default for LowPriority {
+    fn default() -> Self {
+        Self {
+            knows_clock: false,
+            knows_delay: false,
+            infers: false,
+            delay_8: 0,
+            min_delay: u32::MAX,
+            max_delay: 0,
+            reserve: 0,
+            remote_hz: 0,
+            remote_time: 0,
+            local_time: 0,
+            last_drop: 0,
+            inference: 0,
+        }
+    }
+}
+
+impl LowPriority {
+    /// How fast the peer's clock runs (`tcp_lp_remote_hz_estimator`).
+    fn estimate_clock(&mut self, ack: &Ack) {
+        let now = time_stamp(ack);
+        let mut hz_64 = i64::from(self.remote_hz) << 6;
+        let both_known = self.remote_time != 0 && self.local_time != 0;
+        if both_known && ack.rcv_tsval != self.remote_time && now != self.local_time {
+            let remote = ack.rcv_tsval.wrapping_sub(self.remote_time);
+            let local = now.wrapping_sub(self.local_time);
+            let measured = (TS_HZ.wrapping_mul(remote) / local) as i32;
+            let measured = i64::from(measured.wrapping_abs());
+            hz_64 = if hz_64 > 0 { hz_64 + measured - (hz_64 >> 6) } else { measured << 6 };
+        }
+        self.remote_hz = (hz_64 >> 6) as u32;
+        self.knows_clock = (hz_64 >> 6) > 0;
+        self.remote_time = ack.rcv_tsval;
+        self.local_time = now;
+    }
+
+    /// The one-way delay, but for the offset of the clocks (`tcp_lp_owd_calculator`).
+    fn one_way_delay(&mut self, ack: &Ack) -> Option<u32> {
+        self.estimate_clock(ack);
+        let mut delay = 0_i32;
+        if self.knows_clock {
+            let there = ack.rcv_tsval.wrapping_mul(TS_HZ / self.remote_hz);
+            delay = (there.wrapping_sub(ack.rcv_tsecr) as i32).wrapping_abs();
+        }
+        self.knows_delay = delay > 0;
+        (self.knows_clock && self.knows_delay).then_some(delay as u32)
+    }
+
+    /// A sample of the delay (`tcp_lp_rtt_sample`).
+    fn sample_delay(&mut self, ack: &Ack) {
+        let Some(delay) = self.one_way_delay(ack) else { return };
+        self.min_delay = self.min_delay.min(delay);
+        // The highest one follows the second highest, so that one late packet is forgotten.
+        if delay > self.max_delay {
+            if delay > self.reserve {
+                self.max_delay = if self.reserve == 0 { delay } else { self.reserve };
+                self.reserve = delay;
+            } else {
+                self.max_delay = delay;
+            }
+        }
+        self.delay_8 = if self.delay_8 == 0 {
+            delay << 3
+        } else {
+            self.delay_8.wrapping_add(delay.wrapping_sub(self.delay_8 >> 3))
+        };
+    }
+
+    /// The delay is above 15 % of what the queue has ever brought.
+    fn sees_others(&self) -> bool {
+        let span = self.max_delay.wrapping_sub(self.min_delay);
+        let threshold = self.min_delay.wrapping_add(15_u32.wrapping_mul(span) / 100);
+        self.delay_8 >> 3 > threshold
+    }
+}
+
+/// The clock of our timestamps, ms.
+fn time_stamp(ack: &Ack) -> u32 {
+    ack.time_stamp
+}
+
+impl CongestionControl for LowPriority {
+    fn init(&mut self, _window: &mut Window, _ack: &Ack) {
+        *self = Self::default();
+    }
+
+    fn ssthresh(&mut self, window: &Window, ack: &Ack) -> u32 {
+        Reno.ssthresh(window, ack)
+    }
+
+    fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
+        if !self.infers {
+            Reno.cong_avoid(window, ack, acked);
+        }
+    }
+
+    fn pkts_acked(&mut self, window: &mut Window, ack: &Ack, sample: &AckSample) {
+        if sample.rtt_us.is_some_and(|rtt_us| rtt_us > 0) {
+            self.sample_delay(ack);
+        }
+        let now = time_stamp(ack);
+        let round_trip = now.wrapping_sub(ack.rcv_tsecr);
+        if round_trip as i32 > 0 {
+            self.inference = round_trip.wrapping_mul(3);
+        }
+        let since = now.wrapping_sub(self.last_drop);
+        self.infers = self.last_drop != 0 && since < self.inference;
+        if !self.sees_others() {
+            return;
+        }
+        self.min_delay = self.delay_8 >> 3;
+        self.max_delay = self.delay_8 >> 2;
+        self.reserve = self.delay_8 >> 2;
+        // The first sign halves, the second one leaves a segment.
+        window.snd_cwnd = if self.infers { 1 } else { (window.snd_cwnd >> 1).max(1) };
+        self.last_drop = now;
+    }
+
+    fn undo_cwnd(&mut self, window: &Window, _ack: &Ack) -> u32 {
+        window.snd_cwnd.max(window.prior_cwnd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests_support::ack_at;
+    use super::*;
+
+    fn hears(lp: &mut LowPriority, window: &mut Window, now: u32, delay: u32) {
+        let ack = Ack { rcv_tsval: now, rcv_tsecr: now - delay, ..ack_at(now) };
+        let sample = AckSample { pkts_acked: 1, rtt_us: Some(delay * 1_000), in_flight: 1 };
+        lp.pkts_acked(window, &ack, &sample);
+    }
+
+    #[test]
+    fn others_halve_the_window_and_then_leave_one_segment() {
+        let mut lp = LowPriority::default();
+        let mut window = Window::new(40);
+        // Without a queue 20 ms, 100 ms at worst.
+        for (step, delay) in [20, 20, 100, 110, 20, 20, 20].into_iter().enumerate() {
+            hears(&mut lp, &mut window, 1_000 + step as u32, delay);
+        }
+        let mut seen = vec![window.snd_cwnd];
+        for now in 1_010..1_040 {
+            hears(&mut lp, &mut window, now, 100);
+            seen.push(window.snd_cwnd);
+        }
+        seen.dedup();
+        assert_eq!(seen.last(), Some(&1), "{seen:?}");
+        assert!(seen.windows(2).all(|pair| pair[1] == 1 || pair[1] == pair[0] / 2), "{seen:?}");
+    }
+
+    #[test]
+    fn the_peers_clock_may_run_at_another_speed() {
+        let mut lp = LowPriority::default();
+        for second in 1..4 {
+            let ack = Ack { rcv_tsval: second * 250, ..ack_at(second * 1_000) };
+            lp.estimate_clock(&ack);
+        }
+        assert_eq!(lp.remote_hz, 250);
+    }
+}

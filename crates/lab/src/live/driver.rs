@@ -1,0 +1,176 @@
+//! The loop: a world that is as far as the clock, and devices at its border.
+
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datapath::packet::LinkHeader;
+use datapath::units::{Duration, Instant};
+use sim::border::HandedOut;
+use sim::world::World;
+
+use super::bodies;
+use super::build::{self, Made, Out, Way};
+use super::flows::{self, Running};
+use crate::plan::Plan;
+use crate::results::Metric;
+use crate::run::Error;
+use crate::run::build::Built;
+use crate::store::{self, Store};
+
+/// Turns the world of one run by this machine's clock.
+pub struct Driver {
+    made: Made,
+    /// The time of the clock at which the world began.
+    zero: Instant,
+    running: Vec<Running>,
+    over: Arc<AtomicBool>,
+    handed_out: Vec<HandedOut>,
+    /// A device has not taken all that it was given.
+    retries: bool,
+}
+
+/// A device that takes no more is asked again after this.
+const RETRY: Duration = Duration::from_micros(100);
+
+impl Driver {
+    /// Makes what the plan needs on this machine, and begins: time zero is now.
+    ///
+    /// # Errors
+    /// With the node and what the kernel says.
+    pub fn begin(plan: &Plan, built: &mut Built) -> Result<Self, String> {
+        let made = build::make(plan, built)?;
+        made.gates.wake_on_time();
+        let over = Arc::new(AtomicBool::new(false));
+        let zero = made.gates.now();
+        let mut driver =
+            Self { made, zero, running: Vec::new(), over, handed_out: Vec::new(), retries: false };
+        for outside in &built.outside {
+            let namespaces = &driver.made.namespaces;
+            let running = flows::begin(plan, outside, namespaces, zero, &driver.over)?;
+            driver.running.push(running);
+        }
+        Ok(driver)
+    }
+
+    /// The namespace of a node.
+    pub(super) fn namespace(&self, node: usize) -> Option<&live::netns::Namespace> {
+        self.made.namespaces.get(&node)
+    }
+
+    /// Goes on until the clock shows `at`.
+    ///
+    /// # Errors
+    /// A device is gone.
+    pub fn run_until(&mut self, world: &mut World, at: Instant) -> Result<(), String> {
+        self.turn_until(world, at).map_err(|error| format!("the live loop: {error}"))?;
+        for running in &self.running {
+            *running.report.lock().unwrap_or_else(PoisonError::into_inner) = running.report_now();
+        }
+        Ok(())
+    }
+
+    fn turn_until(&mut self, world: &mut World, at: Instant) -> std::io::Result<()> {
+        loop {
+            let due = world.next_at().filter(|due| *due <= at);
+            let mut wanted = self.zero + (due.unwrap_or(at) - Instant::ZERO);
+            if self.retries {
+                wanted = wanted.min(self.made.gates.now() + RETRY);
+            }
+            let now = self.made.gates.wait(wanted, due.is_some())?;
+            let here = Instant::ZERO + now.saturating_since(self.zero);
+            world.run_until(here.min(at));
+            self.let_out(world)?;
+            if here >= at {
+                // What has come meanwhile is taken in once the world is as far as the clock.
+                return Ok(());
+            }
+            self.let_in(world)?;
+            self.let_out(world)?;
+        }
+    }
+
+    /// What has arrived at hosts goes to their devices.
+    fn let_out(&mut self, world: &mut World) -> std::io::Result<()> {
+        world.take_handed_out(&mut self.handed_out);
+        for HandedOut { link, mut packet, .. } in self.handed_out.drain(..) {
+            let Some(&Out { gate, ethernet }) = self.made.outs.get(&link) else { continue };
+            if !ethernet {
+                packet.set_link(LinkHeader::None);
+            }
+            bodies::write_label(&mut packet);
+            self.made.gates.send(gate, &packet)?;
+        }
+        self.retries = self.made.gates.flush()?;
+        Ok(())
+    }
+
+    /// What devices have goes into the world.
+    fn let_in(&mut self, world: &mut World) -> std::io::Result<()> {
+        let Made { gates, ways, .. } = &mut self.made;
+        gates.receive(|gate, mut packet| match ways[gate] {
+            Way::In(link) => {
+                bodies::read_label(&mut packet);
+                world.hand_in(link, packet);
+            }
+            Way::From(node, port) => world.send_by(node, port, packet),
+            Way::Nothing => {}
+        })
+    }
+
+    /// Ends what runs outside; how late the loop was, and what became of the packets.
+    ///
+    /// # Errors
+    /// What ran outside has failed, or a file cannot be written.
+    pub fn finish(
+        mut self,
+        plan: &Plan,
+        name: &str,
+        store: Option<&Store>,
+        files: &mut Vec<String>,
+    ) -> Result<Vec<Metric>, Error> {
+        self.over.store(true, Ordering::Relaxed);
+        for running in &mut self.running {
+            let flow = &plan.flows[running.flow];
+            running.end().map_err(|why| Error::World(format!("{}: {why}", flow.name)))?;
+            let Some(output) = running.output() else { continue };
+            let side = if running.sends { "" } else { "-server" };
+            let file = format!("programs/{name}-{}{side}.txt", store::file_stem(&flow.name));
+            if let Some(store) = store {
+                store.write(&file, output.as_bytes())?;
+                files.push(file);
+            }
+        }
+        Ok(self.metrics())
+    }
+
+    fn metrics(&mut self) -> Vec<Metric> {
+        let gates = &mut self.made.gates;
+        let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
+        let late = &gates.lateness;
+        let figures = [
+            ("late p50", "us", micros(late.percentile(50))),
+            ("late p99", "us", micros(late.percentile(99))),
+            ("late max", "us", micros(late.max)),
+            ("late wakes", "", late.wakes as f64),
+            ("late over 1 ms", "", late.over_1ms as f64),
+            ("packets to devices", "packets", gates.carried[0] as f64),
+            ("packets from devices", "packets", gates.carried[1] as f64),
+            ("packets refused", "packets", gates.refused as f64),
+            ("packets lost", "packets", gates.lost() as f64),
+        ];
+        let metric = |(name, unit, value): (&str, &'static str, f64)| Metric {
+            scope: "live".into(),
+            name: name.into(),
+            unit,
+            value,
+        };
+        figures.map(metric).into()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,70 @@
+//! What makes the time of a run go on: nothing but the next event, or this machine's clock.
+
+use datapath::units::Instant;
+
+use super::build::Built;
+use super::{Error, Live};
+use crate::plan::Plan;
+use crate::results::Metric;
+use crate::store::Store;
+
+/// The clock of one run.
+pub enum Clock {
+    /// Virtual time.
+    Virtual,
+    /// The machine's: packets go over devices meanwhile.
+    #[cfg(target_os = "linux")]
+    Machine(Box<crate::live::Driver>),
+}
+
+impl Clock {
+    /// The clock that a run is to have.
+    ///
+    /// # Errors
+    /// Namespaces and devices cannot be made.
+    pub fn begin(plan: &Plan, built: &mut Built, live: Option<Live>) -> Result<Self, Error> {
+        match live {
+            None => Ok(Self::Virtual),
+            #[cfg(target_os = "linux")]
+            Some(_) => {
+                let driver = crate::live::Driver::begin(plan, built).map_err(Error::World)?;
+                Ok(Self::Machine(Box::new(driver)))
+            }
+            #[cfg(not(target_os = "linux"))]
+            Some(_) => Err(Error::World("a live run takes Linux".into())),
+        }
+    }
+
+    /// Lets the world go on until `at`.
+    ///
+    /// # Errors
+    /// A device or a program has failed.
+    pub fn run_until(&mut self, built: &mut Built, at: Instant) -> Result<(), Error> {
+        match self {
+            Self::Virtual => built.world.run_until(at),
+            #[cfg(target_os = "linux")]
+            Self::Machine(driver) => {
+                driver.run_until(&mut built.world, at).map_err(Error::World)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How late it was, and what became of what ran outside; its files are written.
+    ///
+    /// # Errors
+    /// What ran outside has failed, or a file cannot be written.
+    pub fn finish(
+        self,
+        plan: &Plan,
+        name: &str,
+        store: Option<&Store>,
+        files: &mut Vec<String>,
+    ) -> Result<Vec<Metric>, Error> {
+        match self {
+            Self::Virtual => Ok(Vec::new()),
+            #[cfg(target_os = "linux")]
+            Self::Machine(driver) => driver.finish(plan, name, store, files),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Ends of flows that run outside of the world: on the sockets of a kernel, or as programs. In the world
+//! each has a place from which its report is read.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apps::{App, AppCx, AppReport};
+use datapath::units::{Duration, Instant};
+
+/// What is told of an end outside, and by whom it is asked.
+pub type Report = Arc<Mutex<AppReport>>;
+
+/// One end of a flow that runs outside.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    /// Which flow of the plan.
+    pub flow: usize,
+    /// It sends or asks; the other end receives or answers.
+    pub sends: bool,
+    /// The address of the sending end.
+    pub from: IpAddr,
+    /// The address of the receiving end.
+    pub remote: SocketAddr,
+    /// When it begins.
+    pub start: Instant,
+    /// When it stops, if before the end.
+    pub stop: Option<Duration>,
+    /// What it has to show.
+    pub report: Report,
+}
+
+/// It stands in the world for what runs elsewhere.
+pub struct Stand(pub Report);
+
+impl App for Stand {
+    fn start(&mut self, _cx: &mut AppCx<'_>) {}
+
+    fn report(&self) -> AppReport {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
