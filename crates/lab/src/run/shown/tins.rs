@@ -69,7 +69,9 @@ impl Tins {
                     let handles: Vec<_> = root.tree().iter().map(|(_, it)| it.handle).collect();
                     for handle in handles {
                         let found = root.find_mut(handle);
-                        if let Some(AnyQdisc::Cake(cake)) = found.map(|it| it.qdisc_mut()) {
+                        if let Some(AnyQdisc::Cake(cake)) =
+                            found.map(datapath::qdisc::Sched::qdisc_mut)
+                        {
                             cake.log_gone_acks();
                         }
                     }
