@@ -2,7 +2,8 @@
 """What a Ray cluster costs and gains: efficiency with one and two workers, the cost of a task, and what
 follows for more of them.
 
-usage: target/python/venv/bin/python benches/ray_scaling.py [RUNS]      (after `make python-test`)
+usage: target/python/venv/bin/python benches/ray_scaling.py [RUNS [DURATION]]
+       (after `make python-test`; 100 runs of 20s of virtual time)
 
 Not part of `make test`. The workers are of one machine, one processor each, as far as it has them.
 """
@@ -55,7 +56,8 @@ def measure(experiment, executor):
 def main():
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     rates = [f"{rate}mbit" for rate in range(200, 200 + runs // 10)]
-    experiment = ackwright.Experiment.from_dict(EXPERIMENT).sweep("links.line.rate", rates)
+    duration = sys.argv[2] if len(sys.argv) > 2 else "20s"
+    experiment = ackwright.Experiment.from_dict({**EXPERIMENT, "duration": duration}).sweep("links.line.rate", rates)
     serial, alone, _, count = measure(experiment, executors.Serial())
     print(f"{count} runs of {alone / count * 1e3:.0f} ms; load of the machine {os.getloadavg()[0]:.1f}")
     print(f"serial             {serial:6.1f} s")

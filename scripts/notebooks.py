@@ -30,7 +30,7 @@ def outputs(cell, name, number):
             yield f"![plot](../img/{file})"
         elif "<table" in data.get("text/html", ""):
             yield table(data["text/html"])
-        elif "text/plain" in data:
+        elif "text/plain" in data and "text/html" not in data:
             yield f"```text\n{data['text/plain'].rstrip()}\n```"
 
 

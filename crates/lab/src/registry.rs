@@ -83,9 +83,9 @@ const BEFORE_KINDS: [&str; 6] = ["root", "parent", "filter", "handle", "dev", "i
 const LOSSES: [&str; 3] = ["gemodel", "random", "state"];
 
 /// What `app` says without a library user.
-const APPLICATIONS: [&str; 11] = [
+const APPLICATIONS: [&str; 12] = [
     "bulk", "fixed", "chunk", "request", "on-off", "cbr", "ping", "probe", "query", "connect",
-    "rrul",
+    "rrul", "program",
 ];
 
 fn check_name<'a>(name: &str, taken: impl IntoIterator<Item = &'a str>) -> Result<(), NameError> {

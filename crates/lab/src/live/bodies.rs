@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_label_survives_the_wire() {
-        let udp = datapath::packet::UdpHeader { src_port: 1, dst_port: 2, ..Default::default() };
+        let udp = datapath::packet::Udp { src_port: 1, dst_port: 2 };
         let body = Body { offset: 77_000, ..Body::of_len(64) };
         let mut packet = Packet { transport: Transport::Udp(udp), body, ..Packet::default() };
         write_label(&mut packet);
