@@ -125,7 +125,7 @@ def test_real_programs(test):
 app = "program"
 from = "A"
 to = "B"
-start = "300ms"
+start = "2s"
 program = ["{sys.executable}", "-c", "import socket;s=socket.create_connection(('{{to}}',{{port}}));s.sendall(b'hello');print(s.recv(9).decode())"]
 server = ["{sys.executable}", "-c", "import socket;l=socket.create_server(('{{to}}',{{port}}));c,_=l.accept();c.sendall(c.recv(9).upper());c.close()"]
 """

@@ -98,6 +98,11 @@ impl Namespace {
             if !offloads {
                 tun.refuse_offloads()?;
             }
+            if address.is_ipv4() {
+                // Else it would look for neighbours and routers where there are none.
+                let file = format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6");
+                drop(std::fs::write(file, "1"));
+            }
             sys::set_address(name, address, len)?;
             sys::set_up(name)?;
             Ok(Device::Tun(tun))

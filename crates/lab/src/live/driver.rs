@@ -30,19 +30,22 @@ pub struct Driver {
     retries: bool,
 }
 
+/// Time zero is so much later than the threads of receivers begin, so that they are there.
+const HEAD_START: Duration = Duration::from_millis(300);
 /// A device that takes no more is asked again after this.
 const RETRY: Duration = Duration::from_micros(100);
 
 impl Driver {
-    /// Makes what the plan needs on this machine, and begins: time zero is now.
+    /// Makes what the plan needs on this machine, and begins: time zero is soon.
     ///
     /// # Errors
     /// With the node and what the kernel says.
     pub fn begin(plan: &Plan, built: &mut Built) -> Result<Self, String> {
+        flows::check(plan)?;
         let made = build::make(plan, built)?;
         made.gates.wake_on_time();
         let over = Arc::new(AtomicBool::new(false));
-        let zero = made.gates.now();
+        let zero = made.gates.now() + HEAD_START;
         let mut driver =
             Self { made, zero, running: Vec::new(), over, handed_out: Vec::new(), retries: false };
         for outside in &built.outside {

@@ -11,7 +11,7 @@ use live::netns::Namespace;
 use live::program::{self, Ended, Program};
 use serde_json::Value as Json;
 
-use crate::plan::{App, FlowPlan, Plan};
+use crate::plan::{App, FlowPlan, Plan, Stack};
 use crate::run::outside::{Outside, Report};
 
 /// One end of a flow that runs.
@@ -29,6 +29,23 @@ pub struct Running {
 enum Work {
     Sockets(kernel::Running),
     Program(Program),
+}
+
+/// Whether all that hosts on a kernel's stack are to do can be done there.
+pub fn check(plan: &Plan) -> Result<(), String> {
+    let on_kernel = |node: usize| plan.nodes[node].stack == Stack::Kernel;
+    for flow in &plan.flows {
+        if let App::Query { servers, .. } = &flow.app
+            && servers.iter().copied().chain([flow.from]).any(on_kernel)
+        {
+            return Err(format!("{}: a query runs on our stack only", flow.name));
+        }
+    }
+    let any = (0..plan.nodes.len()).any(on_kernel);
+    if any && !plan.workloads.is_empty() {
+        return Err("workloads run on our stack only".into());
+    }
+    Ok(())
 }
 
 /// Has one end begin in its namespace.
