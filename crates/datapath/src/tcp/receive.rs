@@ -10,9 +10,6 @@ use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::packet::{SackBlock, SackList};
 
-/// `PAGE_SIZE`.
-const PAGE: u32 = 4_096;
-
 /// What a read returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpRead {
@@ -244,16 +241,9 @@ impl Connection {
         self.rcv.rmem_alloc <= self.rcv.rcvbuf
     }
 
-    /// What a predicted segment may take without anybody looking at the buffer: memory is had in whole pages, and
-    /// this is left of the last one (`sk_forward_alloc`).
-    fn is_reserved(&self, truesize: u32) -> bool {
-        let left = (self.rcv.rmem_alloc + self.snd.wmem_queued).wrapping_neg() % PAGE;
-        truesize <= left
-    }
-
+    /// What is predicted lies in memory that is reserved (`Connection::is_predicted`): nobody asks for room.
     fn queue_in_order(&mut self, seg: &Segment<'_>, predicted: bool, cx: &mut Cx<'_>) {
-        let reserved = predicted && self.is_reserved(seg.truesize);
-        if !reserved
+        if !predicted
             && !self.has_room()
             && !self.make_room(seg, cx)
             && self.refuse_for_memory(seg, cx)

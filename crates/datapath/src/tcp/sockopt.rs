@@ -113,8 +113,13 @@ impl Connection {
     pub fn set_rcvbuf(&mut self, bytes: u32) {
         self.rcv.rcvbuf = bytes;
         if self.config.profile.strict_receive_window {
-            self.rcv.window_clamp = self.full_space();
-            self.rcv.ssthresh = self.rcv.ssthresh.min(self.rcv.window_clamp);
+            let clamp = self.full_space();
+            let old = core::mem::replace(&mut self.rcv.window_clamp, clamp);
+            self.rcv.ssthresh = if clamp < old {
+                self.rcv.ssthresh.min(clamp)
+            } else {
+                self.rcv.ssthresh.max(self.rcv.wnd.min(clamp))
+            };
         }
     }
 
