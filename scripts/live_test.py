@@ -10,6 +10,7 @@ Where no namespace can be made, it says so loudly ("SKIPPED: ...") and ends with
 import hashlib
 import json
 import os
+import random
 import signal
 import socket
 import struct
@@ -120,7 +121,8 @@ class Shape:
         self.binary = world.binary
         self.ctl_path = os.path.join(world.folder, f"ctl{world.number}")
         self.capture = os.path.join(world.folder, f"sent{world.number}.pcapng")
-        command = [world.binary, "shape", "--between", *between, "--json", "--ctl", self.ctl_path, *arguments]
+        where = ["--between", *between] if between else []
+        command = [world.binary, "shape", *where, "--json", "--ctl", self.ctl_path, *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         self.said = line
@@ -209,6 +211,19 @@ def test_a_file_arrives_whole(world):
     forth, back = account["directions"]
     assert forth["taken_packets"] > 2800 and back["taken_packets"] > 50, account
     assert forth["refused"] == back["refused"] == 0, account
+
+
+def test_a_receive_ring(world):
+    """Super-packets come whole, as by the socket alone, and checksums are those of the sender."""
+    shape = world.shape("--ab", "cake bandwidth 50mbit", "--ba", "fq_codel", between=("ring:a", "ring:b"))
+    took = transfer(world, 4 << 20)
+    assert took > (4 << 20) * 8 / 50e6, f"faster than the rate: {took} s"
+    flood(world, 20)
+    forth = shape.stop()["directions"][0]
+    assert forth["taken_packets"] > 2800 and forth["lost"]["unreadable"] == forth["lost"]["no_buffer"] == 0, forth
+    shape = world.shape(between=("ring:a", "b"))
+    ip("link delete dev a")
+    assert "the interface has gone away" in shape.stop(how=None, code=1)["error"]
 
 
 def test_any_tree_and_super_packets_are_cut(world):
@@ -334,8 +349,13 @@ def test_the_end_drains_and_counts_the_rest(world):
 
 
 def test_vlan_tags_pass(world):
+    vlan_tags_pass(world, "a")
+    vlan_tags_pass(world, "ring:a")
+
+
+def vlan_tags_pass(world, device):
     sent = os.path.join(world.folder, "vlan.pcapng")
-    shape = world.shape("--ab", "cake bandwidth 50mbit", "--capture", sent)
+    shape = world.shape("--ab", "cake bandwidth 50mbit", "--capture", sent, between=(device, "b"))
     tagged = bytes.fromhex("ffffffffffff" "020000000001" "8100" "2007" "88b5") + bytes(range(100))
     sender = world.left.socket(socket.SOCK_RAW, socket.AF_PACKET)
     sender.bind(("e0", 0))
@@ -373,8 +393,106 @@ def test_capture_files_are_devices(world):
     assert found == wanted and 0.18 < account["seconds"] < 2, (len(found), account)
 
 
+def checksum(data):
+    words = struct.unpack(f">{len(data) // 2}H", data[:len(data) // 2 * 2])
+    total = sum(words) + (data[-1] << 8 if len(data) % 2 else 0)
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def hostile_packets(seed, count):
+    """IP packets of every kind, most of them broken: (EtherType, bytes). The same for the same seed."""
+    draw = random.Random(seed)
+    for _ in range(count):
+        kind = draw.choice((6, 17, 1, 58, draw.randrange(256)))
+        body = bytearray(draw.randbytes(draw.choice((0, 3, 8, 20, 40, draw.randrange(1400)))))
+        if kind == 6 and len(body) >= 20:
+            struct.pack_into(">HHIIBB", body, 0, 5000, 5201, draw.getrandbits(32), draw.getrandbits(32),
+                             draw.choice((0x50, 0x60, 0xF0, draw.randrange(256))), draw.randrange(256))
+        if draw.random() < 0.7:
+            header = bytearray(struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(body), draw.randrange(65536),
+                                           draw.choice((0, 0x4000, 0x2000, draw.randrange(65536))), 64, kind, 0,
+                                           socket.inet_aton(LEFT), socket.inet_aton(RIGHT)))
+            struct.pack_into(">H", header, 10, checksum(header))
+            protocol = 0x0800
+        else:
+            header = bytearray(struct.pack(">IHBB", 0x60000000, len(body), draw.choice((kind, 0, 43, 44, 60)), 64))
+            header += draw.randbytes(32)
+            protocol = 0x86DD
+        packet = header + body
+        for _ in range(draw.choice((0, 0, 1, 4))):
+            packet[draw.randrange(len(packet))] = draw.randrange(256)
+        if draw.random() < 0.1:
+            del packet[draw.randrange(1, len(packet)):]
+        yield protocol, bytes(packet)
+
+
+def test_hostile_frames_from_the_wire(world):
+    """Whatever comes: no panic, all accounted for, and honest traffic goes on."""
+    ways = [("a", "b"), ("ring:a", "ring:b")]
+    if can_bpf():
+        ways += [("xdp:a,native", "xdp:b,native"), ("xdp:a,generic", "b")]
+        whole_checksums(world)
+    for number, between in enumerate(ways):
+        shape = world.shape("--ab", "cake bandwidth 200mbit ack-filter split-gso", "--ba", "fq_codel", between=between)
+        sender = world.left.socket(socket.SOCK_RAW, socket.AF_PACKET)
+        sender.bind(("e0", 0))
+        addresses = b"\xff" * 6 + b"\x02\0\0\0\0\x01"
+        sent = 0
+        for protocol, packet in hostile_packets(number, 5000):
+            tags = (b"", b"", b"\x81\0\0\x07", b"\x88\xa8\0\x07\x81\0\0\x08")[sent % 4]
+            try:
+                sender.send(addresses + tags + protocol.to_bytes(2, "big") + packet)
+                sent += 1
+            except OSError:
+                pass  # the kernel's own device refuses it
+        time.sleep(0.2)
+        transfer(world, 1 << 18, port=5001 + number)
+        forth = shape.stop()["directions"][0]
+        seen = forth["taken_packets"] + sum(forth["lost"].values())
+        assert sent > 4500 and seen >= sent, (sent, forth)
+
+
+def test_hostile_packets_to_an_endpoint(world):
+    """Through the TUN device into our TCP stack, which goes on serving."""
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Skip("/dev/net/tun is not for us")
+    if subprocess.run(["which", "iperf3"], capture_output=True).returncode != 0:
+        raise Skip("no iperf3; scripts/needs.sh installs it")
+    server = subprocess.Popen([world.binary, "iperf", "-s", "--dev", "ackh0", "--address", "10.78.0.2", "--kernel",
+                               "10.78.0.1/24"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        for _ in range(100):
+            if subprocess.run(["ip", "link", "show", "dev", "ackh0", "up"], capture_output=True).stdout:
+                break
+            time.sleep(0.05)
+        sender = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM)
+        source, target = socket.inet_aton("10.78.0.1"), socket.inet_aton("10.78.0.2")
+        for number, (protocol, packet) in enumerate(hostile_packets(7, 10000)):
+            if protocol == 0x0800 and len(packet) >= 20 and number % 8:
+                packet = bytearray(packet[:12] + source + target + packet[20:])
+                packet[10:12] = b"\0\0"
+                packet[10:12] = checksum(packet[:20]).to_bytes(2, "big")
+            try:
+                sender.sendto(bytes(packet), ("ackh0", protocol))
+            except OSError:
+                pass
+        client = subprocess.run("iperf3 -c 10.78.0.2 -t 1 -J".split(), capture_output=True, text=True, timeout=30)
+        assert client.returncode == 0 and server.poll() is None, (client.stdout[-600:], client.stderr)
+        assert json.loads(client.stdout)["end"]["sum_received"]["bytes"] > 1 << 18, client.stdout[-600:]
+    finally:
+        server.terminate()
+        said = server.communicate(timeout=20)[0]
+    assert "panicked" not in said, said
+
+
+def can_bpf():
+    return open("/proc/self/uid_map").read().split() == ["0", "0", "4294967295"]
+
+
 def needs_bpf():
-    if open("/proc/self/uid_map").read().split() != ["0", "0", "4294967295"]:
+    if not can_bpf():
         raise Skip("BPF is not for user namespaces")
 
 
@@ -425,10 +543,41 @@ def test_af_xdp_loses_its_interface(world):
     flood(world, 20)
     ip("link set dev b up")
     time.sleep(0.2)
-    transfer(world, 1 << 15)
+    transfer(world, 1 << 13)
     ip("link delete dev b")
     account = shape.stop(how=None, code=1)
     assert "b: the interface has gone away" in account["error"], account
+
+
+def here(kind):
+    return socket.socket(socket.AF_INET, kind)
+
+
+def test_the_own_traffic_of_this_machine(world):
+    """--dev: what this machine sends and gets by an interface is shaped; nothing is left, not even by kill -9."""
+    needs_bpf()
+    ip("address add 10.9.0.3/24 dev a")
+    ways = {"down": ((world.left.socket, here), "10.9.0.3"), "up": ((here, world.left.socket), LEFT)}
+    shape = world.shape("--dev", "a", "--egress", "cake bandwidth 8mbit", "--ingress", "cake bandwidth 16mbit",
+                        between=None)
+    refused(world, ["--dev", "a"], "another ackwright has this interface")
+    for port, (way, mbit) in enumerate((("up", 8), ("down", 16))):
+        source, target = ways[way]
+        took = transfer(world, 1 << 20, port=5001 + port, source=source, target=target)
+        assert 8.39 / mbit < took < 2 * 8.39 / mbit, f"{way}: {took} s for 8.39 Mbit at {mbit} Mbit/s"
+    replies = subprocess.run(["ping", "-c", "3", "-i", "0.2", "-s", "4000", LEFT], capture_output=True, text=True).stdout
+    assert "3 received" in replies and "DUP" not in replies, replies
+    assert "8Mbit" in shape.ctl("tc", "qdisc", "show", "dev", "a").stdout
+    account = shape.stop()
+    down, up = account["directions"]
+    assert down["from"] == "a" and up["to"] == "a" and up["sent_packets"] > 740, account
+    assert subprocess.run(["ip", "link", "show", "dev", "ackdev0"], capture_output=True).returncode != 0, "it is left"
+    assert transfer(world, 1 << 20, port=5003, source=ways["up"][0], target=LEFT) < 0.5, "still shaped"
+    shape = world.shape("--dev", "a", "--egress", "cake bandwidth 8mbit", between=None)
+    shape.process.kill()
+    shape.process.wait()
+    assert transfer(world, 1 << 20, port=5004, source=ways["up"][0], target=LEFT) < 0.5, "kill -9 leaves something"
+    ip("address del 10.9.0.3/24 dev a")
 
 
 def test_an_interface_goes_down_and_up(world):
@@ -501,6 +650,8 @@ def test_mistakes_are_told(world):
     refused(world, pair + ["--drain", "soon"], "--drain")
     refused(world, ["--between", "a", "file:/nowhere"], "two files are needed")
     refused(world, ["--between", "xdp:a,fast", "b"], "xdp:a: \"fast\" is not known", "native or generic")
+    refused(world, ["--dev", "a", "--between", "a", "b"], "cannot be used with")
+    refused(world, ["--dev", "nowhere"], "nowhere: there is no such interface")
     ip("link set dev b mtu 1400")
     refused(world, pair, "b of 1400", "ip link set a mtu 1400")
     ip("link set dev b mtu 1500")

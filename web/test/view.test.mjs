@@ -166,6 +166,19 @@ describe("what is shown is what was measured", () => {
   });
 });
 
+test("results without more: what there is, and what would have made the rest", async () => {
+  const out = join(PLACE, "plain");
+  ackwright("run", "experiments/first.toml", "--runs", "1", "--set", "duration=3s", "--set", "warmup=1s", "--out", out);
+  const url = await serve(out);
+  for (const view of VIEWS) {
+    await show(page, url, { view });
+    if (["network", "flow", "multipath"].includes(view)) assert.match(await page.locator("main").innerText(), /run --view/, view);
+  }
+  await show(page, url, { view: "flow", t: "2" });
+  const flow = rowAt(await rows(join(out, "series/fifo-seed-1/flow-download.parquet")), 2);
+  assert.ok(equals(number(await text('[data-value="flow-download cwnd_segments"]')), flow.cwnd_segments));
+});
+
 const VIEWS = ["network", "flow", "queues", "acks", "multipath", "compare", "figures"];
 
 describe("for everybody", () => {

@@ -13,7 +13,8 @@ use crate::sys::{self, Epoll, Timer};
 use datapath::host::{Bridge, PortConfig};
 use datapath::node::{Poll, Port, Rx};
 use datapath::packet::Packet;
-use datapath::units::{Duration, Instant};
+use datapath::qdisc::AnyQdisc;
+use datapath::units::{Duration, Instant, Rate};
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
@@ -111,7 +112,26 @@ impl Driver {
         let now = sys::now();
         let done = set(&self.names, &mut self.bridge, now);
         self.poll(now);
+        self.set_joining();
         done
+    }
+
+    /// How long a joined packet may be: no longer than what leaves in 1 ms at the shaped rate, or than an MTU.
+    fn set_joining(&mut self) {
+        for port in PORTS {
+            let device = &mut self.ends[usize::from(port.0)].device;
+            let longest = match shaped_rate(self.bridge.port(port).qdisc().qdisc()) {
+                Shaped::Unlimited => u32::MAX - 1,
+                Shaped::To(rate) => (rate.bytes_per_sec() / 1_000).min(1 << 30) as u32,
+                Shaped::Unknown => 0,
+            };
+            device.join_up_to(longest.max(device.mtu()));
+        }
+    }
+
+    /// The names of both ports.
+    pub fn names(&self) -> [String; 2] {
+        self.names.names.clone()
     }
 
     /// Commands may come by this socket.
@@ -368,6 +388,7 @@ impl Driver {
                 let now = sys::now();
                 let done = self.names.run(&mut self.bridge, now, command);
                 self.poll(now);
+                self.set_joining();
                 match done {
                     Ok(text) => (true, text),
                     Err(wrong) => (false, format!("{}\n{}", wrong.column, wrong.message)),
@@ -433,6 +454,33 @@ impl Driver {
 
     fn port_names(&self) -> [&str; 2] {
         [self.ends[0].device.name(), self.ends[1].device.name()]
+    }
+}
+
+/// What a queue shapes to.
+enum Shaped {
+    /// To nothing.
+    Unlimited,
+    To(Rate),
+    /// Parts of it to something, or packet by packet.
+    Unknown,
+}
+
+fn shaped_rate(qdisc: &AnyQdisc) -> Shaped {
+    match qdisc {
+        AnyQdisc::Cake(cake) => match cake.config().bandwidth {
+            rate if rate.bytes_per_sec() == 0 => Shaped::Unlimited,
+            rate => Shaped::To(rate),
+        },
+        AnyQdisc::Tbf(tbf) => Shaped::To(tbf.config().rate.rate()),
+        AnyQdisc::Fifo(_)
+        | AnyQdisc::PfifoFast(_)
+        | AnyQdisc::Red(_)
+        | AnyQdisc::Codel(_)
+        | AnyQdisc::FqCodel(_) => Shaped::Unlimited,
+        AnyQdisc::Fq(_) | AnyQdisc::Prio(_) | AnyQdisc::Netem(_) | AnyQdisc::Guest(_) => {
+            Shaped::Unknown
+        }
     }
 }
 

@@ -3,10 +3,13 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`device`] | packet sockets, TUN/TAP, capture files |
+//! | [`device`] | packet sockets, AF_XDP, TUN/TAP, capture files |
 //! | [`drive`] | the loop that turns a bridge by the law of the datapath |
 //! | [`endpoint`] | a TCP stack of ours on a TUN device, and its sockets |
 //! | [`open`] | devices by their names, and what can be wrong with them |
+//! | [`own`] | between this machine and an interface of its own |
+//! | [`rtnetlink`] | what the kernel tells of routes |
+//! | [`router`] | a host of ours that routes between several devices |
 //! | [`proxy`] | TCP that ends in our stack on one side, in the kernel's on the other |
 //! | [`fail`] | what becomes of traffic when we are gone |
 //! | [`netns`] | network namespaces without names, and what is in them |
@@ -45,8 +48,16 @@ pub mod netns;
 #[cfg(target_os = "linux")]
 pub mod open;
 #[cfg(target_os = "linux")]
+pub mod own;
+#[cfg(target_os = "linux")]
 pub mod program;
 #[cfg(target_os = "linux")]
 pub mod proxy;
+#[cfg(target_os = "linux")]
+pub mod rights;
+#[cfg(target_os = "linux")]
+pub mod router;
+#[cfg(target_os = "linux")]
+pub mod rtnetlink;
 #[cfg(target_os = "linux")]
 mod sys;

@@ -6,6 +6,7 @@ import { Chart, type Line } from "../chart";
 import { figures, metricPrefix, timeText, UNITS } from "../format";
 import { type Chosen, KINDS, Sequence } from "../sequence";
 import { cursor, go, moveTo, place, shown, useStore, whole } from "../store";
+import { ranked } from "./network";
 
 interface Captured {
   port: string;
@@ -59,7 +60,9 @@ export function Flow({ run }: { run: Run | null }) {
   const key = (it: Captured) => `${it.port}/${it.connection.id}`;
   const captured =
     offered.find((it) => key(it) === address.connection) ?? offered.find((it) => it.flow === address.flow) ?? offered[0];
-  const flow = captured?.flow ?? address.flow ?? flows[0] ?? null;
+  const measured = run ? ranked(run) : [];
+  const known = [...new Set([...flows, ...measured])];
+  const flow = captured?.flow ?? (known.includes(address.flow ?? "") ? address.flow! : known[0]) ?? null;
   if (all === null) return <p class="nothing card">Reading packets …</p>;
   return (
     <>
@@ -99,6 +102,16 @@ export function Flow({ run }: { run: Run | null }) {
           </p>
         )}
       </section>
+      {run && !captured && known.length > 0 && (
+        <label class="card">
+          Flow{" "}
+          <select value={flow ?? ""} onChange={(event) => go({ flow: event.currentTarget.value })}>
+            {known.map((it) => (
+              <option key={it}>{it}</option>
+            ))}
+          </select>
+        </label>
+      )}
       {run && <Told run={run} flow={flow} flows={stories} />}
       {run && flow && <Lines run={run} flow={flow} />}
     </>

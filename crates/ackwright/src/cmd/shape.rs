@@ -1,6 +1,7 @@
 //! `ackwright shape`.
 
-use std::os::unix::net::UnixStream;
+use core::slice::from_ref;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ use live::device::{Device, Pools};
 use live::drive::{Driver, Settings};
 use live::fail;
 use live::open::{self, Fault};
+use live::own;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{Failure, Outcome, print, print_json, read_text};
@@ -27,16 +29,28 @@ Examples:
   ackwright shape --between eth0 eth1 --ab 'cake bandwidth 30mbit' \\
       --ba 'cake bandwidth 1mbit ack-filter'
   ackwright shape --between eth0 tap:lan0 --tc queues.tc
+  ackwright shape --between xdp:eth0 xdp:eth1,generic --ab 'cake bandwidth 1gbit'
+  ackwright shape --dev eth0 --egress 'cake bandwidth 20mbit' --ingress 'cake bandwidth 95mbit ingress'
   ackwright ctl tc qdisc change dev eth1 root cake bandwidth 20mbit
 
 What comes in by A leaves by B through the queue of --ab, and the other way through that of --ba: a bump in
 the wire, without addresses of its own. `tc` knows the queue of --ab as that of dev B. SIGTERM and Ctrl-C
 end it: nothing more is taken in, and queues drain for --drain.")]
 pub struct Args {
-    /// The two devices: interfaces, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
+    /// The two devices: interfaces, `ring:NAME` by a receive ring, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
     /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made, or `file:INPUT,OUTPUT` for captures
-    #[arg(long, num_args = 2, value_names = ["A", "B"], required = true)]
+    #[arg(long, num_args = 2, value_names = ["A", "B"], required_unless_present = "dev")]
     between: Vec<String>,
+    /// An interface of this machine, whose own traffic is shaped both ways: it goes round by a TAP device that is
+    /// made for it and goes with this program (takes CAP_BPF and Linux 6.6)
+    #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["between", "ab", "ba", "fail"])]
+    dev: Option<String>,
+    /// With --dev, the qdisc for what this machine sends
+    #[arg(long, value_name = "QDISC", requires = "dev")]
+    egress: Option<String>,
+    /// With --dev, the qdisc for what comes for this machine
+    #[arg(long, value_name = "QDISC", requires = "dev")]
+    ingress: Option<String>,
     /// Qdisc from A to B: kind and options, in the words of tc
     #[arg(long, value_name = "QDISC")]
     ab: Option<String>,
@@ -100,20 +114,7 @@ pub fn run(args: &Args) -> Outcome {
     // The first signal is ours to obey; the second ends the program at once.
     let _told_by_pipe = interrupt::flag();
     let stop = stop_pipe()?;
-    let names = [0, 1].map(|end| open::port_name(&args.between[end]).to_owned());
-    if names[0] == names[1] {
-        return Err(Failure::Usage(format!("--between: both devices are {}", names[0])));
-    }
-    let mtu = open::largest_mtu(&args.between);
-    let mut pools = Pools::new(mtu);
-    let (one, _one_lock) = open::open(&args.between[0], mtu, &mut pools)?.into_parts();
-    let (other, _other_lock) = open::open(&args.between[1], mtu, &mut pools)?.into_parts();
-    open::check_pair(&one, &other)?;
-    for device in [&one, &other] {
-        if let Device::Xdp(device) = device {
-            eprintln!("note: {}", device.describe());
-        }
-    }
+    let Joined { devices: [one, other], names, pools, _locks, detour } = join(args)?;
     let link = if one.is_ethernet() { 14 } else { 0 };
     let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
     let names = Names { names, device, seed: args.seed };
@@ -126,12 +127,16 @@ pub fn run(args: &Args) -> Outcome {
             .capture(file)
             .map_err(|error| Failure::Usage(format!("--capture {}: {error}", file.display())))?;
     }
-    let _held = fail_as(args.fail, [&shown[0], &shown[1]])?;
+    let _held = match detour {
+        None => fail_as(args.fail, [&shown[0], &shown[1]])?,
+        Some(_) => None,
+    };
     let control = listen(args, &shown)?;
     let place = control.as_ref().map_or(String::new(), |(_, path)| format!("; ctl: {path}"));
     if let Some((control, _)) = control {
         driver.listen(control);
     }
+    let _round = detour.map(own::Start::begin).transpose()?;
     eprintln!("shaping between {} and {}{place}", shown[0], shown[1]);
     let ended = driver.run();
     let names = [shown[0].as_str(), shown[1].as_str()];
@@ -143,6 +148,43 @@ pub fn run(args: &Args) -> Outcome {
     }
     ended?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Two devices that can be joined.
+struct Joined {
+    devices: [Device; 2],
+    names: [String; 2],
+    pools: Pools,
+    /// Keep other instances from them.
+    _locks: [Option<UnixListener>; 2],
+    detour: Option<own::Start>,
+}
+
+/// Opens the devices of `--between` or `--dev`.
+fn join(args: &Args) -> Result<Joined, Failure> {
+    if let Some(dev) = &args.dev {
+        let mut pools = Pools::new(open::largest_mtu(from_ref(dev)));
+        let detour = own::open(dev, &mut pools)?;
+        let names = detour.names.clone();
+        let (devices, start) = detour.into_parts();
+        return Ok(Joined { devices, names, pools, _locks: [None, None], detour: Some(start) });
+    }
+    let names = [0, 1].map(|end| open::port_name(&args.between[end]).to_owned());
+    if names[0] == names[1] {
+        return Err(Failure::Usage(format!("--between: both devices are {}", names[0])));
+    }
+    let mtu = open::largest_mtu(&args.between);
+    let mut pools = Pools::new(mtu);
+    let (one, one_lock) = open::open(&args.between[0], mtu, &mut pools)?.into_parts();
+    let (other, other_lock) = open::open(&args.between[1], mtu, &mut pools)?.into_parts();
+    open::check_pair(&one, &other)?;
+    for device in [&one, &other] {
+        if let Device::Xdp(device) = device {
+            eprintln!("note: {}", device.describe());
+        }
+    }
+    let (devices, locks) = ([one, other], [one_lock, other_lock]);
+    Ok(Joined { devices, names, pools, _locks: locks, detour: None })
 }
 
 impl From<Fault> for Failure {
@@ -166,7 +208,7 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> 
 }
 
 /// The end to read of a pipe into which SIGTERM and Ctrl-C write.
-fn stop_pipe() -> Result<UnixStream, Failure> {
+pub(super) fn stop_pipe() -> Result<UnixStream, Failure> {
     let made = UnixStream::pair().and_then(|(read, write)| {
         read.set_nonblocking(true)?;
         for signal in [SIGTERM, SIGINT] {
@@ -177,7 +219,7 @@ fn stop_pipe() -> Result<UnixStream, Failure> {
     made.map_err(|error| Failure::Other(format!("signals cannot be caught: {error}")))
 }
 
-fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+pub(super) fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     iproute::units::time(Word { text, column: 0 }, option)
         .map_err(|error| Failure::Usage(format!("{option}: {}", error.message)))
 }
@@ -188,7 +230,12 @@ fn set_queues(
     bridge: &mut Bridge,
     now: Instant,
 ) -> Result<(), Failure> {
-    for (option, words, port) in [("--ab", &args.ab, Port(1)), ("--ba", &args.ba, Port(0))] {
+    for (option, words, port) in [
+        ("--ab", &args.ab, Port(1)),
+        ("--ba", &args.ba, Port(0)),
+        ("--ingress", &args.ingress, Port(1)),
+        ("--egress", &args.egress, Port(0)),
+    ] {
         if let Some(words) = words {
             names
                 .set_root(bridge, now, port, words)

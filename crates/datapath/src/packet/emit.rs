@@ -72,6 +72,18 @@ impl Packet {
         self.emit_covering(Cover::Payload(self.body.bytes()), out);
     }
 
+    /// The headers of [`emit_partial`](Self::emit_partial) alone, where nothing but the body's bytes follows
+    /// them. `None` where something else does, or the checksum is not left to a device: nothing is appended.
+    pub fn emit_partial_apart(&self, out: &mut Vec<u8>) -> Option<Partial> {
+        let partial = self.checksum_to_leave()?;
+        let whole = self.header_len() as usize + self.body.bytes().len();
+        if whole != self.full_len() as usize {
+            return None;
+        }
+        self.emit_covering(Cover::Pseudo, out);
+        Some(partial)
+    }
+
     /// Where the transport checksum lies, if it is ours to write.
     fn checksum_to_leave(&self) -> Option<Partial> {
         let offset = match self.transport {

@@ -370,7 +370,7 @@ sysctls! {
     /// `net.ipv6.auto_flowlabels`: sockets label their packets by their hash; 0 and 2 do not unless asked, 1 and 3 do.
     auto_flowlabels = 1, 0..=3;
     /// `net.ipv6.flowlabel_state_ranges`: such labels have their highest bit set.
-    flowlabel_state_ranges = 0, SWITCH;
+    flowlabel_state_ranges = 0, BYTE;
 }
 
 /// Why a sysctl could not be set.

@@ -69,7 +69,7 @@ impl Connection {
             return;
         }
         let pause = sysctl.tcp_plb_suspend_rto_sec * HZ;
-        let more = u64::from(self.snd.txhash) * u64::from(pause) >> 32;
+        let more = (u64::from(self.snd.txhash) * u64::from(pause)) >> 32;
         let now = self.jiffies32(cx.now);
         self.plb.pause_until = Some(now.wrapping_add(pause + more as u32));
         self.plb.rounds = 0;

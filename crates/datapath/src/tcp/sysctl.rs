@@ -52,10 +52,11 @@ impl Sysctl {
             *self.scalar_mut(short).ok_or(SysctlError::Unknown)? = number;
             return Ok(());
         }
-        let name = name.strip_prefix("net.ipv4.").unwrap_or(name);
-        if Self::folder(name) != "net.ipv4." {
-            return Err(SysctlError::Unknown);
-        }
+        let name = match name.strip_prefix("net.ipv4.") {
+            Some(short) if Self::folder(short) != "net.ipv4." => return Err(SysctlError::Unknown),
+            Some(short) => short,
+            None => name,
+        };
         match name {
             "tcp_rmem" => self.tcp_rmem = triple(name, value, self.tcp_rmem)?,
             "tcp_wmem" => self.tcp_wmem = triple(name, value, self.tcp_wmem)?,

@@ -37,8 +37,9 @@ pub fn widened(plan: &Plan) -> Plan {
     let more: Vec<_> = both.filter(|port| known.insert(*port)).take(LINKS_MAX).collect();
     plan.measure.utilisation.extend(more);
     let mut known: BTreeSet<_> = plan.measure.pcap.iter().copied().collect();
-    let senders: Vec<usize> =
-        plan.flows.iter().filter(|flow| flow.app.is_tcp()).map(sender).collect();
+    let tcp = plan.flows.iter().filter(|flow| flow.app.is_tcp());
+    let of_workloads = plan.workloads.iter().flat_map(|workload| workload.hosts.iter().copied());
+    let senders: Vec<usize> = tcp.map(sender).chain(of_workloads).collect();
     let ports = senders.iter().flat_map(|node| ports_of(&plan.links, *node));
     let more: Vec<_> = ports.filter(|port| known.insert(*port)).take(CAPTURES_MAX).collect();
     plan.measure.pcap.extend(more);

@@ -96,7 +96,7 @@ impl CaptureFile {
     }
 
     pub(super) fn discard(&mut self) {
-        self.outbox.take(self.outbox.len());
+        self.outbox.clear();
     }
 
     pub(super) fn lost(&mut self) -> Lost {
@@ -136,13 +136,14 @@ impl CaptureFile {
 
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         let mut flushed = Flushed::default();
-        while let Some(frame) = self.outbox.first() {
+        self.outbox.prepare();
+        for [frame, _] in self.outbox.frames() {
             let frame = &frame[VNET_LEN..];
             let len = frame.len() as u32;
             self.writer.write_frame(self.interface, sys::wall_nanos(), frame, len, None)?;
-            self.outbox.take(1);
             flushed.sent += 1;
         }
+        self.outbox.clear();
         Ok(flushed)
     }
 }

@@ -126,7 +126,10 @@ impl Device {
     ) -> io::Result<()> {
         match self {
             Self::Packet(device) => device.receive(pools, packets),
-            Self::Xdp(device) => device.receive(pools, packets),
+            Self::Xdp(device) => {
+                device.receive(pools, packets);
+                Ok(())
+            }
             Self::Tun(device) => device.receive(pools, packets),
             Self::File(device) => device.receive(now, pools, packets),
         }
@@ -162,6 +165,14 @@ impl Device {
     /// If the ring is full: a packet without credit.
     pub fn push(&mut self, packet: &Packet) {
         each!(self, device => device.push(packet));
+    }
+
+    /// Segments that leave together by a device of the kernel's stack are joined from now on, up to so many bytes
+    /// with the network header; 0 is not at all. Only TUN and TAP join.
+    pub fn join_up_to(&mut self, longest: u32) {
+        if let Self::Tun(device) = self {
+            device.join_up_to(longest);
+        }
     }
 
     /// How many frames its ring holds.

@@ -8,7 +8,7 @@ use super::{Blocked, Flushed, Lost};
 use crate::sys;
 use datapath::packet::{FrameMut, Packet};
 use std::fs::File;
-use std::io::{self, IoSliceMut, Write as _};
+use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// An open device.
@@ -74,12 +74,16 @@ impl Tun {
         self.outbox.push(packet);
     }
 
+    pub(super) fn join_up_to(&mut self, longest: u32) {
+        self.outbox.join_up_to(longest);
+    }
+
     pub(super) fn ring_len(&self) -> usize {
         self.outbox.len()
     }
 
     pub(super) fn discard(&mut self) {
-        self.outbox.take(self.outbox.len());
+        self.outbox.clear();
     }
 
     pub(super) fn lost(&mut self) -> Lost {
@@ -149,21 +153,24 @@ impl Tun {
 
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         let mut flushed = Flushed::default();
-        while let Some(frame) = self.outbox.first() {
-            match (&self.file).write(frame) {
-                Ok(_) => flushed.sent += 1,
+        self.outbox.prepare();
+        while let Some(parts) = self.outbox.first() {
+            let written = (&self.file).write_vectored(&parts.map(IoSlice::new));
+            match written {
+                Ok(_) => flushed.sent += self.outbox.take(1) as u32,
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => {
                         flushed.blocked = Some(Blocked::Full);
                         break;
                     }
-                    Some(libc::EINTR) => continue,
+                    Some(libc::EINTR) => {}
                     // The last: it is down, the kernel takes nothing, but may again.
-                    Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO) => flushed.refused += 1,
+                    Some(libc::EINVAL | libc::EMSGSIZE | libc::EIO) => {
+                        flushed.refused += self.outbox.take(1) as u32;
+                    }
                     _ => return Err(error),
                 },
             }
-            self.outbox.take(1);
         }
         Ok(flushed)
     }

@@ -40,14 +40,20 @@ impl Vnet {
     }
 }
 
-/// Appends a packet as it goes to a device: this header, then the frame. The transport checksum is
-/// left to the device where it can be, unless the frame is to be `complete`.
-pub fn write(packet: &Packet, complete: bool, out: &mut Vec<u8>) {
+/// Appends a packet as it goes to a device: this header, then the frame. The transport checksum is left to the
+/// device where it can be, unless the frame is to be `complete`. True if the body is left apart: it follows.
+pub fn write(packet: &Packet, complete: bool, out: &mut Vec<u8>) -> bool {
     let at = out.len();
     out.extend_from_slice(&[0; VNET_LEN]);
     if complete {
         packet.emit_whole(out);
-    } else if let Some(Partial { start, offset }) = packet.emit_partial(out) {
+        return false;
+    }
+    let (partial, apart) = match packet.emit_partial_apart(out) {
+        Some(partial) => (Some(partial), true),
+        None => (packet.emit_partial(out), false),
+    };
+    if let Some(Partial { start, offset }) = partial {
         out[at] = NEEDS_CSUM;
         if packet.segments() > 1 {
             describe_segments(packet, &mut out[at..at + VNET_LEN]);
@@ -55,6 +61,7 @@ pub fn write(packet: &Packet, complete: bool, out: &mut Vec<u8>) {
         out[at + 6..at + 8].copy_from_slice(&start.to_ne_bytes());
         out[at + 8..at + 10].copy_from_slice(&offset.to_ne_bytes());
     }
+    apart
 }
 
 /// A super-packet of TCP goes to the device whole: what its segments are to be.

@@ -84,22 +84,23 @@ fn vlan_of(message: &libc::msghdr) -> Option<(u16, u16)> {
     valid(libc::TP_STATUS_VLAN_VALID).then_some((tpid, aux.tp_vlan_tci))
 }
 
-/// Sends frames, as many of the first as the device takes.
+/// Sends frames, each in two parts, as many of the first as the device takes.
 ///
 /// # Errors
 /// What is wrong with the first of them.
 pub fn send_batch<'a>(
     socket: BorrowedFd<'_>,
-    frames: impl Iterator<Item = &'a [u8]>,
+    frames: impl Iterator<Item = [&'a [u8]; 2]>,
 ) -> io::Result<usize> {
     // SAFETY: messages and vectors are numbers and pointers, for which zero is a value.
-    let (mut vectors, mut messages): ([iovec; BATCH], [mmsghdr; BATCH]) =
+    let (mut vectors, mut messages): ([[iovec; 2]; BATCH], [mmsghdr; BATCH]) =
         unsafe { (zeroed(), zeroed()) };
     let mut count = 0;
     for (frame, (vector, message)) in frames.zip(vectors.iter_mut().zip(&mut messages)) {
-        *vector = iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
-        message.msg_hdr.msg_iov = vector;
-        message.msg_hdr.msg_iovlen = 1;
+        *vector = frame
+            .map(|part| iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+        message.msg_hdr.msg_iov = vector.as_mut_ptr();
+        message.msg_hdr.msg_iovlen = vector.len() as _;
         count += 1;
     }
     // SAFETY: the kernel reads `count` messages and writes their `msg_len`; it only reads what the

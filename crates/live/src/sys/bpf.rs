@@ -1,14 +1,14 @@
 //! Programs of a few instructions at an interface (`bpf(2)`), for as long as their links are held: one that
-//! drops all that arrives once packet sockets have seen it (TCX), and whatever [`attach_xdp`] is given.
+//! drops all that arrives once packet sockets have seen it, those of a detour (TCX), and that of AF_XDP.
 
 use super::{done, owned};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-/// Holds the program to the interface; it goes with the process.
+/// Holds programs to interfaces; they go with the process.
 #[derive(Debug)]
 pub struct Curtain {
-    _link: OwnedFd,
+    _links: Vec<OwnedFd>,
 }
 
 /// `struct bpf_insn`: code, registers, offset, immediate.
@@ -42,7 +42,7 @@ struct Link {
 /// `union bpf_attr` of `BPF_MAP_CREATE`, as far as it is used.
 #[repr(C)]
 struct Map {
-    map_type: u32,
+    kind: u32,
     key_size: u32,
     value_size: u32,
     max_entries: u32,
@@ -64,6 +64,10 @@ const BPF_PROG_LOAD: i32 = 5;
 const BPF_LINK_CREATE: i32 = 28;
 const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 const BPF_TCX_INGRESS: u32 = 46;
+const BPF_TCX_EGRESS: u32 = 47;
+const BPF_FUNC_REDIRECT: i32 = 23;
+/// `skb->mark` of what has been round by [`detour`], until the kernel's stack gets it: "ackw".
+pub const DETOUR_MARK: u32 = 0x6163_6b77;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
 const BPF_MAP_TYPE_XSKMAP: u32 = 17;
@@ -75,7 +79,54 @@ const DROP: [Instruction; 2] = [Instruction(0xb7, 0, 0, 2), Instruction(0x95, 0,
 /// # Errors
 /// Without `CAP_BPF` and `CAP_NET_ADMIN`; before Linux 6.6 there is no TCX.
 pub fn draw_curtain(index: i32) -> io::Result<Curtain> {
-    Ok(Curtain { _link: attach(BPF_PROG_TYPE_SCHED_CLS, &DROP, index, BPF_TCX_INGRESS, 0)? })
+    Ok(Curtain { _links: vec![attach_tcx(&DROP, index, BPF_TCX_INGRESS)?] })
+}
+
+/// Puts a TAP device between the kernel's own stack and an interface: what the stack sends by `interface` leaves
+/// by `tap`, and what comes by `tap` has come by `interface`. What comes by `interface` itself is only for packet
+/// sockets, which know by [`DETOUR_MARK`] what has been round.
+///
+/// # Errors
+/// As for [`draw_curtain`].
+pub fn detour(interface: i32, tap: i32) -> io::Result<Curtain> {
+    const BPF_F_INGRESS: i32 = 1;
+    const MARK: i16 = 8;
+    let mark = DETOUR_MARK as i32;
+    // return bpf_redirect(to, flags);
+    let redirect = |to, flags| {
+        [
+            Instruction(0xb7, 1, 0, to),
+            Instruction(0xb7, 2, 0, flags),
+            Instruction(0x85, 0, 0, BPF_FUNC_REDIRECT),
+            Instruction(0x95, 0, 0, 0),
+        ]
+    };
+    // skb->mark = DETOUR_MARK; return bpf_redirect(interface, BPF_F_INGRESS);
+    let mut back = vec![Instruction(0xb7, 2, 0, mark), Instruction(0x63, 0x21, MARK, 0)];
+    back.extend(redirect(interface, BPF_F_INGRESS));
+    // if (skb->mark != DETOUR_MARK) return TCX_DROP; skb->mark = 0; return TCX_NEXT;
+    let arrived = [
+        Instruction(0x61, 0x12, MARK, 0),
+        Instruction(0x15, 2, 2, mark),
+        Instruction(0xb7, 0, 0, 2),
+        Instruction(0x95, 0, 0, 0),
+        Instruction(0xb7, 2, 0, 0),
+        Instruction(0x63, 0x21, MARK, 0),
+        Instruction(0xb7, 0, 0, -1),
+        Instruction(0x95, 0, 0, 0),
+    ];
+    // The way back first, and the curtain last: nothing comes twice.
+    Ok(Curtain {
+        _links: vec![
+            attach_tcx(&back, tap, BPF_TCX_INGRESS)?,
+            attach_tcx(&redirect(tap, 0), interface, BPF_TCX_EGRESS)?,
+            attach_tcx(&arrived, interface, BPF_TCX_INGRESS)?,
+        ],
+    })
+}
+
+fn attach_tcx(program: &[Instruction], index: i32, at: u32) -> io::Result<OwnedFd> {
+    attach(BPF_PROG_TYPE_SCHED_CLS, program, index, at, 0)
 }
 
 /// Attaches a program that sees frames before the kernel's stack (XDP); the link that holds it there.
@@ -118,7 +169,7 @@ fn attach(
 /// A map from queues to AF_XDP sockets, for so many queues.
 pub(super) fn make_xsk_map(queues: u32) -> io::Result<OwnedFd> {
     let map = Map {
-        map_type: BPF_MAP_TYPE_XSKMAP,
+        kind: BPF_MAP_TYPE_XSKMAP,
         key_size: 4,
         value_size: 4,
         max_entries: queues,

@@ -1,5 +1,6 @@
 //! Packet sockets (`packet(7)`) and TUN/TAP devices.
 
+use super::bpf::DETOUR_MARK;
 use super::interface::request;
 use super::{done, owned, set_option};
 use std::fs::{File, OpenOptions};
@@ -12,12 +13,21 @@ use std::os::unix::fs::OpenOptionsExt as _;
 const RECEIVE_BUFFER: i32 = 8 << 20;
 const SEND_BUFFER: i32 = 512 << 10;
 
-/// A packet socket on the interface with this index, which sees all that arrives there, tags,
-/// lengths of segments and partial checksums included, and nothing that is sent.
+/// What a packet socket is to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    /// All that arrives, whoever it is for.
+    All,
+    /// What arrives for this machine, and not what a [detour](super::detour) has brought back.
+    Own,
+}
+
+/// A packet socket that gets tags, lengths of segments and partial checksums with each frame, and nothing that
+/// is sent. It sees nothing until it is [started](start_packet_socket).
 ///
 /// # Errors
-/// `EPERM` without `CAP_NET_RAW`; what the kernel says of the interface.
-pub fn open_packet_socket(index: i32) -> io::Result<OwnedFd> {
+/// `EPERM` without `CAP_NET_RAW`.
+pub fn open_packet_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // Protocol 0: nothing arrives until the socket is bound.
     // SAFETY: the call takes no pointer.
@@ -36,9 +46,39 @@ pub fn open_packet_socket(index: i32) -> io::Result<OwnedFd> {
         set_option(fd, libc::SOL_SOCKET, forced, &bytes)
             .or_else(|_| set_option(fd, libc::SOL_SOCKET, asked, &bytes))?;
     }
-    become_promiscuous(fd, index)?;
-    bind_to(fd, index, libc::ETH_P_ALL as u16)?;
     Ok(socket)
+}
+
+/// From now on the socket sees what arrives at the interface with this index.
+///
+/// # Errors
+/// What the kernel says of the interface.
+pub fn start_packet_socket(fd: BorrowedFd<'_>, index: i32, frames: Frames) -> io::Result<()> {
+    match frames {
+        Frames::All => become_promiscuous(fd, index)?,
+        Frames::Own => only_own(fd)?,
+    }
+    bind_to(fd, index, libc::ETH_P_ALL as u16)
+}
+
+/// Has the kernel keep from the socket what is for others, and what has been round already.
+fn only_own(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let step = |code: u32, jt, jf, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |what: libc::c_int| {
+        let at = (libc::SKF_AD_OFF + what) as u32;
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at)
+    };
+    let equal = |jt, jf, k| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, k);
+    let mut steps = [
+        load(libc::SKF_AD_PKTTYPE),
+        equal(2, 0, u32::from(libc::PACKET_OTHERHOST)),
+        load(libc::SKF_AD_MARK),
+        equal(0, 1, DETOUR_MARK),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 /// Has the interface take in frames for others too, for as long as the socket is held.

@@ -155,7 +155,9 @@ impl Cake {
             });
         }
         let Some(position) = ack_filter::victim(filter, newest, queue()) else {
-            judgements.into_iter().for_each(|judgement| self.log_ack(judgement));
+            for judgement in judgements {
+                self.log_ack(judgement);
+            }
             return;
         };
         let ticket = self.pool.remove(&mut flow.chain, position);
@@ -168,7 +170,9 @@ impl Cake {
         if self.config.ingress {
             self.charge(tin, adjusted, cx.now.as_nanos(), true);
         }
-        judgements.into_iter().for_each(|judgement| self.log_ack(judgement));
+        for judgement in judgements {
+            self.log_ack(judgement);
+        }
         self.drop(Reason::AckFilter, ticket, cx);
     }
 
