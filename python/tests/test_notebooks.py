@@ -72,11 +72,14 @@ def test_ctrl_c_in_a_notebook(tmp_path: Path) -> None:
     try:
         client.start_channels()
         client.wait_for_ready(timeout=60)
-        client.execute(LONG)
+        asked = client.execute(LONG)
         while not (tmp_path / "event").exists():
             time.sleep(0.01)
         manager.interrupt_kernel()
-        reply = client.get_shell_msg(timeout=60)["content"]
+        answer: dict[str, Any] = {"parent_header": {}}
+        while answer["parent_header"].get("msg_id") != asked:
+            answer = client.get_shell_msg(timeout=60)
+        reply = answer["content"]
         assert reply["status"] == "error" and reply["ename"] == "Interrupted"
         assert client.execute_interactive("2 + 2", timeout=60)["content"]["status"] == "ok"
     finally:

@@ -318,7 +318,8 @@ mod tests {
         let built_in = run("\"pfifo limit 30\"", 1);
         assert_eq!(run("\"short limit 30\"", 1), built_in);
         assert_eq!(run("\"short limit 30\"", 2), built_in);
-        assert_ne!(run("\"short limit 31\"", 1), built_in);
+        // Nothing leaves a queue without room.
+        assert_ne!(run("\"short limit 0\"", 1), built_in);
         // At the root, or below a class.
         let tree = r#"["root handle 1: prio", "parent 1:2 short limit 30"]"#;
         assert_eq!(run(tree, 1), run(&tree.replace("short", "pfifo"), 1));
