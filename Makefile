@@ -80,6 +80,8 @@ live-test: all
 	scripts/live_test.py $(BIN)
 	scripts/live_run_test.py $(BIN)
 	scripts/endpoint_test.py $(BIN)
+	scripts/route_test.py $(BIN)
+	scripts/service_test.py $(BIN)
 
 # The page of `ackwright view`, from web/ into the crate that holds it (Node 20 or later).
 web:

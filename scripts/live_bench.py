@@ -2,8 +2,11 @@
 """Longer figures of `ackwright shape`: rates through CAKE, and latency under load beside the kernel's tbf.
 
 usage: scripts/live_bench.py BINARY [--seconds N]
+       scripts/live_bench.py BUMP --speed [--seconds N]
 
 The namespaces are those of live_test.py. Prints tables; docs/live.md has those of one machine.
+--speed measures how fast packets can go, beside the kernel between the same veths; BUMP is
+target/release/examples/bump (cargo build --release -p ackwright-live --example bump).
 """
 
 import json
@@ -104,9 +107,158 @@ def latency(seconds):
         print(f"{name:<34}{down:13.2f}{up:12.3f}{median:13.1f}{high:9.1f}", flush=True)
 
 
+# How fast it can go: datagrams of 64 and 1472 bytes and one TCP connection, from left to right, with checksums and
+# super-packets off at all veths, so that all see the same packets. Everything shares the machine's cores.
+
+PLAIN = "tx off rx off tso off gso off gro off"
+SIZES = (64, 1472)
+
+
+class Kernel:
+    """The kernel passes packets on between a and b; `queue` at b shapes or not."""
+
+    def __init__(self, world, queue=None):
+        ip("link add br0 type bridge")
+        for name in ("a", "b"):
+            ip(f"link set dev {name} master br0")
+        ip("link set br0 up")
+        for words in (queue or []):
+            subprocess.run(["tc", *words.split()], check=True)
+        time.sleep(1.5)
+        self.pid = None
+
+    def stop(self):
+        subprocess.run(["ip", "link", "delete", "dev", "br0"], capture_output=True)
+
+
+class Bump:
+    """Our program between two devices, forth and back through `queue`."""
+
+    def __init__(self, world, devices, queue):
+        command = [os.path.abspath(sys.argv[1]), *devices, queue, queue]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True)
+        line = self.process.stderr.readline()
+        assert line.startswith("shaping between"), line
+        self.pid = self.process.pid
+
+    def stop(self):
+        out, err = self.process.communicate("stop\n", timeout=20)
+        account = json.loads(out)
+        assert all(direction["unaccounted"] == 0 for direction in account["directions"]), account
+        return account
+
+
+def counted(world, name):
+    """Packets that have come to the right."""
+    return json.loads(world.right.run(f"ip -j -s link show dev {name}"))[0]["stats64"]["rx"]["packets"]
+
+
+def flooded(world, path, size, seconds):
+    """Datagrams a second that arrive while one sender sends what it can, and cores that our program took."""
+    server = subprocess.Popen(world.right.command("iperf3 -s -1"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.3)
+    words = f"iperf3 -c {RIGHT} -u -b 0 -l {size} -t {seconds + 1.5:.0f}"
+    flood = subprocess.Popen(world.left.command(words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(1)
+    begun, before, used = time.monotonic(), counted(world, "e0"), cpu(path.pid) if path.pid else 0.0
+    time.sleep(seconds)
+    took = time.monotonic() - begun
+    found = (counted(world, "e0") - before) / took
+    used = (cpu(path.pid) - used) / took if path.pid else 0.0
+    for process in (flood, server):
+        try:
+            process.wait(timeout=15)
+        except subprocess.TimeoutExpired:  # its control connection has waited behind the flood
+            process.kill()
+            process.wait()
+    return found, used
+
+
+def echoes(world):
+    """Round trips of 200 echoes on an idle path, in us: median and 99 %."""
+    pings = subprocess.run(world.left.command(f"ping -i 0.005 -c 200 {RIGHT}"), capture_output=True, text=True).stdout
+    times = sorted(float(value) * 1000 for value in re.findall(r"time=([0-9.]+)", pings)) or [float("nan")]
+    return times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+def tcp(world, path, seconds, how="-C cubic"):
+    used, begun = cpu(path.pid) if path.pid else 0.0, time.monotonic()
+    found = live_test.iperf(world, seconds, how) / 1e9
+    used = (cpu(path.pid) - used) / (time.monotonic() - begun) if path.pid else 0.0
+    return found, used
+
+
+def speed(seconds):
+    cake = "cake bandwidth 10gbit"
+    paths = [("kernel: bridge", lambda world: Kernel(world)),
+             ("kernel: tbf 10gbit", lambda world: Kernel(world, [
+                 "qdisc add dev b root tbf rate 10gbit burst 1m latency 20ms"])),
+             ("kernel: htb 10gbit", lambda world: Kernel(world, [
+                 "qdisc add dev b root handle 1: htb default 1",
+                 "class add dev b parent 1: classid 1:1 htb rate 10gbit"]))]
+    for name, devices in (("AF_PACKET", ("a", "b")), ("ring", ("ring:a", "ring:b")), ("AF_XDP native", ("xdp:a,native,copy", "xdp:b,native,copy")),
+                          ("AF_XDP generic", ("xdp:a,generic", "xdp:b,generic"))):
+        for queue in ("pfifo", "fq_codel", cake):
+            paths.append((f"{name}: {queue}", lambda world, devices=devices, queue=queue: Bump(world, devices, queue)))
+    print(f"\n{'path':<38}{'64 B pps':>10}{'1472 B pps':>12}{'of a core':>10}{'pps/core':>10}{'TCP Gbit/s':>12}{'of a core':>10}"
+          f"{'of bridge':>10}{'RTT p50 us':>12}{'p99':>8}")
+    bridge = None
+    for name, make in paths:
+        def measure(world, make=make):
+            for namespace in (world.left, world.right):
+                namespace.run(f"ethtool -K e0 {PLAIN}")
+            for dev in ("a", "b"):
+                subprocess.run(["ethtool", "-K", dev, *PLAIN.split()], capture_output=True)
+            path = make(world)
+            try:
+                found = [flooded(world, path, size, seconds) for size in SIZES]
+                return found, tcp(world, path, seconds), echoes(world)
+            finally:
+                path.stop()
+
+        (small, large), (goodput, used), (median, high) = fresh(measure)
+        bridge = bridge or goodput
+        per_core = f"{large[0] / large[1]:.0f}" if large[1] > 0.01 else "-"
+        print(f"{name:<38}{small[0]:>10.0f}{large[0]:>12.0f}{large[1]:>10.0%}{per_core:>10}{goodput:>12.2f}{used:>10.0%}"
+              f"{goodput / bridge:>10.0%}{median:>12.0f}{high:>8.0f}", flush=True)
+    tun(seconds)
+
+
+def tun(seconds):
+    """A kernel's TCP from left by its veth, with super-packets, to a TAP device of this namespace."""
+    print(f"\n{'into a TAP device, offloads on':<36}{'TCP Gbit/s':>12}{'of a core':>10}{'Gbit/s a core':>15}")
+    for queue in ("pfifo", "fq_codel", "cake bandwidth 10gbit"):
+        def measure(world, queue=queue):
+            path = Bump(world, ("tap:lan0", "tap:lan1"), queue)
+            with open("/proc/sys/net/ipv6/conf/lan0/disable_ipv6", "w") as file:
+                file.write("1")
+            ip(f"link set dev lan1 netns {world.right.process.pid}")
+            world.right.run("ip address flush dev e0")
+            world.right.run(f"ip address add {RIGHT}/24 dev lan1")
+            world.right.run("ip link set lan1 up")
+            ip("address add 10.9.0.1/24 dev lan0")
+            ip("link set lan0 up")
+            server = subprocess.Popen(world.right.command("iperf3 -s -1"), stdout=subprocess.DEVNULL)
+            time.sleep(0.5)
+            used, begun = cpu(path.pid), time.monotonic()
+            client = subprocess.run(f"iperf3 -c {RIGHT} -J -t {seconds} -O 1 -C cubic".split(), capture_output=True,
+                                    text=True)
+            used = (cpu(path.pid) - used) / (time.monotonic() - begun)
+            server.wait(timeout=10)
+            path.stop()
+            return json.loads(client.stdout)["end"]["sum_received"]["bits_per_second"] / 1e9, used
+
+        found, used = fresh(measure)
+        print(f"{queue:<36}{found:>12.2f}{used:>10.0%}{found / max(used, 0.01):>15.2f}", flush=True)
+
+
 def main():
     seconds = int(sys.argv[sys.argv.index("--seconds") + 1]) if "--seconds" in sys.argv else 10
     print(f"kernel {os.uname().release}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {LEFT} to {RIGHT}")
+    if "--speed" in sys.argv:
+        speed(seconds)
+        return
     rates(seconds)
     latency(seconds)
 

@@ -184,6 +184,8 @@ class Play:
             data = rng.choice([10, 1000]) if rng.random() < self.odd else 0
             again = lambda: self.say(flags, 0, length=data, ack=0, win=rng.choice([65535, 20000, 5840, 1000, 0]), options=options)
             again()
+            # An echo of 0 is none that a script may have.
+            self.ts = self.ts and "TS" in getattr(self, "host_options", [])
             self.nxt = 1
             if self.kernel.lines[-1].split()[1] == ">" and getattr(self, "host_flags", 0) & (AE | CWR) and flags & AE:
                 self.negotiated_accecn = True

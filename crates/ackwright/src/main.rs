@@ -72,7 +72,16 @@ enum Command {
     /// Open a shell at a host inside an experiment.
     #[cfg(target_os = "linux")]
     Shell(cmd::shell::Args),
-    /// Ask or change a running `shape`: tc commands, statistics, stop.
+    /// Route real traffic between several interfaces: ARP and neighbour discovery, multipath, any qdisc.
+    #[cfg(target_os = "linux")]
+    Route(cmd::route::Args),
+    /// Run `shape` or `route` from a configuration file as a service: metrics, logs, without root's rights.
+    #[cfg(target_os = "linux")]
+    Service(cmd::service::Args),
+    /// Watch a running `shape` or `route`: devices, queues, tins and delays.
+    #[cfg(target_os = "linux")]
+    Top(cmd::top::Args),
+    /// Ask or change a running `shape` or `route`: tc and ip commands, statistics, reload, stop.
     #[cfg(target_os = "linux")]
     Ctl(cmd::ctl::Args),
     /// Measure rates with iperf3's protocol: our TCP on a TUN device, a real iperf3 at the other end.
@@ -124,6 +133,12 @@ fn main() -> ExitCode {
         Command::Emulate(args) => cmd::emulate::run(&args),
         #[cfg(target_os = "linux")]
         Command::Shell(args) => cmd::shell::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Route(args) => cmd::route::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Service(args) => cmd::service::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Top(args) => cmd::top::run(&args),
         #[cfg(target_os = "linux")]
         Command::Ctl(args) => cmd::ctl::run(&args),
         #[cfg(target_os = "linux")]

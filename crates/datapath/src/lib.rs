@@ -45,10 +45,12 @@
 //! | [`trace`] | the event stream |
 //! | [`qdisc`] | queueing disciplines |
 //! | [`fib`] | routes and multipath |
+//! | [`neighbour`] | ARP and neighbour discovery |
 
 pub mod fib;
 pub mod host;
 pub mod metrics;
+pub mod neighbour;
 pub mod node;
 pub mod packet;
 pub mod prefetch;

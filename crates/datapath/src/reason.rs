@@ -61,6 +61,12 @@ pub enum Reason {
     NoBuffer,
     /// The queue it waited in was emptied or replaced (`QUEUE_PURGE`).
     QueuePurge,
+    /// More waits for the neighbour's address than `unres_qlen_bytes` (`NEIGH_QUEUEFULL`).
+    NeighbourQueueFull,
+    /// The neighbour does not answer (`NEIGH_FAILED`).
+    NeighbourFailed,
+    /// There are more neighbours than `gc_thresh3` (`NEIGH_CREATEFAIL`).
+    NeighbourTableFull,
 }
 
 impl Reason {
@@ -95,6 +101,9 @@ impl Reason {
             Self::LinkDown => "DEV_READY",
             Self::NoBuffer => "NO_BUFFER",
             Self::QueuePurge => "QUEUE_PURGE",
+            Self::NeighbourQueueFull => "NEIGH_QUEUEFULL",
+            Self::NeighbourFailed => "NEIGH_FAILED",
+            Self::NeighbourTableFull => "NEIGH_CREATEFAIL",
         }
     }
 }

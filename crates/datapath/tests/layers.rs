@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["packet"],
     &["trace"],
     &["node"],
-    &["tcp", "qdisc", "fib"],
+    &["tcp", "qdisc", "fib", "neighbour"],
     &["host"],
     &["socket"],
 ];

@@ -41,7 +41,10 @@ const AS_BUILT: [(&str, &str); 19] = [
     ("net.ipv4.route.min_adv_mss", "256"),
     ("net.ipv4.route.min_pmtu", "552"),
     ("net.ipv4.route.mtu_expires", "600"),
-    ("net.ipv4.tcp_available_congestion_control", "reno cubic dctcp bbr bbr3"),
+    (
+        "net.ipv4.tcp_available_congestion_control",
+        "reno cubic dctcp bbr bbr3 bic highspeed scalable vegas veno cdg htcp hybla illinois lp nv westwood yeah",
+    ),
     ("net.ipv4.tcp_fwmark_accept", "0"),
     ("net.ipv4.tcp_l3mdev_accept", "0"),
     ("net.ipv4.tcp_pingpong_thresh", "1"),

@@ -127,7 +127,7 @@ impl Lateness {
         Duration::from_nanos(1 << found.unwrap_or(0)).min(self.max)
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         json!({
             "wakes": self.wakes, "over_1ms": self.over_1ms,
             "p50_us": micros(self.percentile(50)), "p99_us": micros(self.percentile(99)),

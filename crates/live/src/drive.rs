@@ -120,13 +120,18 @@ impl Driver {
     fn set_joining(&mut self) {
         for port in PORTS {
             let device = &mut self.ends[usize::from(port.0)].device;
-            let longest = match shaped_rate(&self.bridge.port(port).qdisc().qdisc()) {
+            let longest = match shaped_rate(self.bridge.port(port).qdisc().qdisc()) {
                 Shaped::Unlimited => u32::MAX - 1,
                 Shaped::To(rate) => (rate.bytes_per_sec() / 1_000).min(1 << 30) as u32,
                 Shaped::Unknown => 0,
             };
             device.join_up_to(longest.max(device.mtu()));
         }
+    }
+
+    /// The names of both ports.
+    pub fn names(&self) -> [String; 2] {
+        self.names.names.clone()
     }
 
     /// Commands may come by this socket.

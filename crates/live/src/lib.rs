@@ -8,6 +8,8 @@
 //! | [`endpoint`] | a TCP stack of ours on a TUN device, and its sockets |
 //! | [`open`] | devices by their names, and what can be wrong with them |
 //! | [`own`] | between this machine and an interface of its own |
+//! | [`rtnetlink`] | what the kernel tells of routes |
+//! | [`router`] | a host of ours that routes between several devices |
 //! | [`proxy`] | TCP that ends in our stack on one side, in the kernel's on the other |
 //! | [`fail`] | what becomes of traffic when we are gone |
 //! | [`netns`] | network namespaces without names, and what is in them |
@@ -51,5 +53,11 @@ pub mod own;
 pub mod program;
 #[cfg(target_os = "linux")]
 pub mod proxy;
+#[cfg(target_os = "linux")]
+pub mod rights;
+#[cfg(target_os = "linux")]
+pub mod router;
+#[cfg(target_os = "linux")]
+pub mod rtnetlink;
 #[cfg(target_os = "linux")]
 mod sys;

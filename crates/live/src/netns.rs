@@ -116,10 +116,8 @@ impl Namespace {
                 drop(std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1"));
                 sys::set_up(name)?;
             }
-            let mut open = |name: &str| {
-                PacketSocket::open(name, sys::facts(name)?, sys::Frames::All, pools)
-                    .map(Device::Packet)
-            };
+            let mut open =
+                |name: &str| PacketSocket::open(name, sys::facts(name)?, pools).map(Device::Packet);
             Ok([open(names[0])?, open(names[1])?])
         })?
     }

@@ -1,7 +1,7 @@
 //! Devices by their names, and what can be wrong with them.
 
 use crate::device::{CaptureFile, Device, PacketSocket, Pools, Tun, XdpDevice, XdpOptions};
-use crate::sys::{self, Facts, Frames, XDP_LONGEST_MTU, XdpCopy, XdpMode};
+use crate::sys::{self, Facts, XDP_LONGEST_MTU, XdpCopy, XdpMode};
 use std::fmt;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -42,7 +42,7 @@ impl Opened {
     }
 }
 
-/// Opens a device: an interface's name, `xdp:NAME` for one by AF_XDP, `tap:NAME` or `tun:NAME` for one that is
+/// Opens a device: an interface's name, `ring:NAME` for one by a receive ring, `xdp:NAME` for one by AF_XDP, `tap:NAME` or `tun:NAME` for one that is
 /// made, or `file:INPUT,OUTPUT` for captures. What is made gets this MTU. After the name of an AF_XDP device
 /// stand `native` or `generic`, and `copy` or `zero-copy`, each behind a comma.
 ///
@@ -71,8 +71,14 @@ pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
     if let Some(words) = name.strip_prefix("xdp:") {
         return open_xdp(words);
     }
+    if let Some(name) = name.strip_prefix("ring:") {
+        let (facts, lock) = claim(name)?;
+        let socket = PacketSocket::open_ring(name, facts);
+        let socket = socket.map_err(|error| refused(name, "open a receive ring", &error))?;
+        return Ok(Opened { device: Device::Packet(socket), lock: Some(lock) });
+    }
     let (facts, lock) = claim(name)?;
-    let socket = PacketSocket::open(name, facts, Frames::All, pools);
+    let socket = PacketSocket::open(name, facts, pools);
     let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
     Ok(Opened { device: Device::Packet(socket), lock: Some(lock) })
 }
@@ -82,8 +88,8 @@ pub fn port_name(device: &str) -> &str {
     if let Some(words) = device.strip_prefix("xdp:") {
         return words.split(',').next().unwrap_or(words);
     }
-    let made = device.strip_prefix("tap:").or_else(|| device.strip_prefix("tun:"));
-    made.unwrap_or(device)
+    let prefixes = ["tap:", "tun:", "ring:"];
+    prefixes.iter().find_map(|prefix| device.strip_prefix(prefix)).unwrap_or(device)
 }
 
 fn open_xdp(words: &str) -> Result<Opened, Fault> {

@@ -7,7 +7,7 @@
 
 use crate::device::{Device, PacketSocket, Pools, Tun};
 use crate::open::{Fault, claim, refused};
-use crate::sys::{self, Curtain, Frames};
+use crate::sys::{self, Curtain};
 use std::io;
 use std::os::unix::net::UnixListener;
 
@@ -38,7 +38,7 @@ pub fn open(name: &str, pools: &mut Pools) -> Result<Detour, Fault> {
     if facts.hardware != libc::ARPHRD_ETHER {
         return Err(Fault::Usage(format!("--dev {name}: it takes Ethernet")));
     }
-    let socket = PacketSocket::open(name, facts, Frames::Own, pools);
+    let socket = PacketSocket::open_own(name, facts, pools);
     let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
     let free = (0..1_000).map(|number| format!("ackdev{number}"));
     let tap_name = free.into_iter().find(|name| sys::facts(name).is_err());

@@ -20,13 +20,17 @@ Examples:
   ackwright ctl tc -s qdisc show
   ackwright ctl tc -s -j qdisc show dev eth1
   ackwright ctl tc qdisc change dev eth1 root cake bandwidth 20mbit
+  ackwright ctl ip -j neigh show
+  ackwright ctl ip route add 10.8.0.0/16 via 10.2.0.2
   ackwright ctl show
+  ackwright ctl reload
   ackwright ctl stop")]
 pub struct Args {
     /// The socket of the running program; not needed where only one runs
     #[arg(long, value_name = "PATH")]
     ctl: Option<PathBuf>,
-    /// `tc …`, `show` (what was taken in and what became of it), `show -j`, or `stop`
+    /// `tc …`; of a router `ip …`, `sysctl …` and `reload` (its file is read again); `show` (what was taken in
+    /// and what became of it), `show -j`, or `stop`
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<String>,
 }
@@ -52,7 +56,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 /// The socket in the usual place, if there is one and no more.
-fn only_socket() -> Result<PathBuf, Failure> {
+pub(super) fn only_socket() -> Result<PathBuf, Failure> {
     let files = fs::read_dir(Path::new(FOLDER)).into_iter().flatten().flatten();
     let mut sockets: Vec<PathBuf> = files.map(|file| file.path()).collect();
     sockets.retain(|path| path.extension().is_some_and(|it| it == "sock"));

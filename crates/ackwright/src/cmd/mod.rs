@@ -16,7 +16,11 @@ pub mod iperf;
 pub mod proxy;
 pub mod replay;
 pub mod reproduce;
+#[cfg(target_os = "linux")]
+pub mod route;
 pub mod run;
+#[cfg(target_os = "linux")]
+pub mod service;
 #[cfg(target_os = "linux")]
 pub mod shape;
 #[cfg(target_os = "linux")]
@@ -25,6 +29,8 @@ pub mod shell;
 mod stack;
 pub mod swarm;
 pub mod tc;
+#[cfg(target_os = "linux")]
+pub mod top;
 pub mod vectors;
 pub mod view;
 

@@ -37,7 +37,7 @@ What comes in by A leaves by B through the queue of --ab, and the other way thro
 the wire, without addresses of its own. `tc` knows the queue of --ab as that of dev B. SIGTERM and Ctrl-C
 end it: nothing more is taken in, and queues drain for --drain.")]
 pub struct Args {
-    /// The two devices: interfaces, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
+    /// The two devices: interfaces, `ring:NAME` by a receive ring, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
     /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made, or `file:INPUT,OUTPUT` for captures
     #[arg(long, num_args = 2, value_names = ["A", "B"], required_unless_present = "dev")]
     between: Vec<String>,
@@ -208,7 +208,7 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> 
 }
 
 /// The end to read of a pipe into which SIGTERM and Ctrl-C write.
-fn stop_pipe() -> Result<UnixStream, Failure> {
+pub(super) fn stop_pipe() -> Result<UnixStream, Failure> {
     let made = UnixStream::pair().and_then(|(read, write)| {
         read.set_nonblocking(true)?;
         for signal in [SIGTERM, SIGINT] {
@@ -219,7 +219,7 @@ fn stop_pipe() -> Result<UnixStream, Failure> {
     made.map_err(|error| Failure::Other(format!("signals cannot be caught: {error}")))
 }
 
-fn time(option: &str, text: &str) -> Result<Duration, Failure> {
+pub(super) fn time(option: &str, text: &str) -> Result<Duration, Failure> {
     iproute::units::time(Word { text, column: 0 }, option)
         .map_err(|error| Failure::Usage(format!("{option}: {}", error.message)))
 }

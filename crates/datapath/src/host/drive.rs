@@ -197,11 +197,13 @@ impl Host {
     #[inline]
     fn next_timer(&self) -> Instant {
         let queues = self.socket_timers.next_at().min(self.port_timers.next_at());
+        let queues = queues.min(self.neighbours_wake_at());
         queues.min(self.fib_wake.unwrap_or(Instant::FAR_FUTURE))
     }
 
     #[inline(never)]
     fn run_timers(&mut self, now: Instant) {
+        self.run_neighbours(now);
         while let Some(id) = self.socket_timers.pop_due(now) {
             if matches!(self.sockets.get(id), Some(Socket::Tcp(_))) {
                 self.tcp_timer(now, id);

@@ -1,6 +1,7 @@
 //! ICMP and ICMPv6: echo, and the errors a network layer reports.
 
 use super::Host;
+use super::icmp_limit::{IcmpLimits, Limiter};
 use super::socket::{Datagram, Socket, SocketError};
 use super::udp::{PROTO_ICMP, PROTO_ICMPV6, PROTO_UDP, network_header, truesize_of};
 use crate::node::SocketId;
@@ -8,6 +9,7 @@ use crate::node::SocketReady;
 use crate::packet::icmp::Quoted;
 use crate::packet::{Body, DEFAULT_TTL, Icmp, LinkHeader, Meta, Network, Packet, Transport};
 use crate::reason::{Enqueue, Reason};
+use crate::rng::Rng;
 use crate::tcp::IcmpError;
 use crate::tcp::config::PmtuDiscovery;
 use crate::units::{Duration, Instant};
@@ -23,6 +25,8 @@ pub(super) struct Icmpd {
     /// Errors sent in the second that began at `second`.
     sent: u32,
     second: Instant,
+    /// The kernel's limits, where they are on.
+    limiter: Option<Box<Limiter>>,
 }
 
 /// `net.ipv4.icmp_msgs_per_sec`: errors a host sends per second at most.
@@ -41,8 +45,11 @@ struct Report {
 }
 
 impl Icmpd {
-    /// Whether one more error may be sent now (`icmp_global_allow`).
-    fn allow(&mut self, now: Instant) -> bool {
+    /// Whether one more error may be sent now.
+    fn allow(&mut self, now: Instant, kind: (u8, u8), to: IpAddr) -> bool {
+        if let Some(limiter) = &mut self.limiter {
+            return limiter.allow(now, kind, to);
+        }
         if now.saturating_since(self.second) >= Duration::from_secs(1) {
             self.second = now;
             self.sent = 0;
@@ -227,6 +234,22 @@ impl Host {
         self.icmp_report(now, Report { v4: (3, 0), v6: (1, 0), rest: 0 }, about);
     }
 
+    /// Nobody answers for the next hop (`arp_error_report`, `ndisc_error_report`).
+    pub(super) fn icmp_host_unreachable(&mut self, now: Instant, about: &Packet) {
+        self.icmp_report(now, Report { v4: (3, 1), v6: (1, 3), rest: 0 }, about);
+    }
+
+    /// Limits errors as the kernel does, in all and by address; without this there are no more than 1,000
+    /// in a second.
+    pub fn set_icmp_limits(&mut self, limits: IcmpLimits, rng: Rng) {
+        self.icmp.limiter = Some(Box::new(Limiter::new(limits, rng)));
+    }
+
+    /// The limits that are on, to change them.
+    pub fn icmp_limits_mut(&mut self) -> Option<&mut IcmpLimits> {
+        self.icmp.limiter.as_mut().map(|limiter| &mut limiter.limits)
+    }
+
     pub(super) fn icmp_prohibited(&mut self, now: Instant, about: &Packet) {
         self.icmp_report(now, Report { v4: (3, 13), v6: (1, 1), rest: 0 }, about);
     }
@@ -239,7 +262,8 @@ impl Host {
     /// it: never about an error, about a fragment other than the first, or to everybody.
     fn icmp_report(&mut self, now: Instant, report: Report, about: &Packet) {
         let Some(remote) = about.network.src() else { return };
-        if !may_report(about) || !self.icmp.allow(now) {
+        let kind = if remote.is_ipv4() { report.v4 } else { report.v6 };
+        if !may_report(about) || !self.icmp.allow(now, kind, remote) {
             return;
         }
         let Some(src) = self.source_address(remote) else { return };

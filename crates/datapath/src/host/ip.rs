@@ -50,10 +50,14 @@ impl Host {
         {
             return self.discard(reason, place);
         }
+        if self.neighbours.is_some() && self.take_by_link(now, port, place) {
+            return Rx::Taken;
+        }
         match self.route_lookup(now, place, Some(port.0)) {
             Some(RouteResult::Out(index)) if self.forwarding => {
                 return self.forward(now, index, place);
             }
+            Some(RouteResult::Local) if self.is_local_elsewhere() => drop(place.take()),
             Some(RouteResult::Local) => self.deliver(now, place),
             Some(_) if !self.forwarding => return self.discard(Reason::OtherHost, place),
             Some(RouteResult::Refused(decision)) => self.refuse(now, decision, place.take()),
@@ -102,11 +106,18 @@ impl Host {
         }
         self.fib_touched = true;
         let flow = || packet_flow(packet).unwrap_or_else(|| HashInput::from(&key));
-        let way = match iif {
-            Some(_) => self.fib.forward(now, &key, flow).into(),
-            None => self.fib.forward(now, &key, || HashInput::of_socket(&key)).into(),
+        let decision = match iif {
+            Some(_) => self.fib.forward(now, &key, flow),
+            None => self.fib.forward(now, &key, || HashInput::of_socket(&key)),
         };
-        if let Network::Ipv4(ip) = &packet.network {
+        let way = decision.into();
+        if let Some(layer) = &mut self.neighbours {
+            // Answers that are remembered do not tell the gateway.
+            layer.gateway = match decision {
+                Decision::Forward(hop) => hop.gateway,
+                _ => None,
+            };
+        } else if let Network::Ipv4(ip) = &packet.network {
             self.route_cache.learn(&self.fib, ip.dst, way);
         }
         Some(way)
@@ -175,6 +186,9 @@ impl Host {
         self.stats.forwarded += 1;
         if large {
             self.send_in_fragments(now, index, mtu, &place.take());
+            return Rx::Taken;
+        }
+        if !self.resolve(now, index, place) {
             return Rx::Taken;
         }
         if !self.goes_past_queue(now, index, place) {
@@ -257,9 +271,23 @@ impl Host {
         }
     }
 
-    /// Into the queue of a port, or past it (`ip_finish_output2`, `__dev_queue_xmit`).
+    /// To the next hop by a port (`ip_finish_output2`).
     #[inline]
     pub(super) fn transmit(&mut self, now: Instant, index: u16, packet: &mut Packet) -> Enqueue {
+        if !self.resolve(now, index, packet) {
+            return Enqueue::Queued;
+        }
+        self.transmit_resolved(now, index, packet)
+    }
+
+    /// Into the queue of a port, or past it (`__dev_queue_xmit`).
+    #[inline]
+    pub(super) fn transmit_resolved(
+        &mut self,
+        now: Instant,
+        index: u16,
+        packet: &mut Packet,
+    ) -> Enqueue {
         self.paced = self.ports[usize::from(index)].qdisc().paces();
         if self.goes_past_queue(now, index, packet) {
             self.out.direct.push_from(Port(index), packet);
@@ -272,7 +300,6 @@ impl Host {
     #[inline]
     fn goes_past_queue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> bool {
         let port = &mut self.ports[usize::from(index)];
-        packet.set_link(port.config.link);
         packet.meta.enqueued_at = now;
         if port.config.orphans {
             packet.meta.owner = Meta::NO_OWNER;

@@ -14,8 +14,10 @@ mod drive;
 mod fragment;
 mod gro;
 mod icmp;
+mod icmp_limit;
 mod ip;
 mod listener;
+mod neighbour;
 mod outbox;
 mod payloads;
 mod port;
@@ -35,6 +37,7 @@ pub use crate::node::SocketId;
 pub use bridge::Bridge;
 pub use buffer::SharedBuffer;
 pub use datagram::DatagramError;
+pub use icmp_limit::IcmpLimits;
 pub use listener::{Listener, SOMAXCONN};
 pub use port::{HostPort, Offloads, PortConfig, PortStats};
 pub use prefetch::PrefetchStep;
@@ -101,6 +104,8 @@ pub struct Host {
     paced: bool,
     /// What a connection has just learnt about its path: to whom, packet size, when.
     learnt_mtu: Option<Box<(IpAddr, PathMtu, Instant)>>,
+    /// Who is at the other end of Ethernet ports; none in the simulated world.
+    neighbours: Option<Box<neighbour::NeighbourLayer>>,
     /// Packet memory that the ports share, if they do.
     buffer: Option<Box<SharedBuffer>>,
     /// When the first of the packets will have left whose sockets get their memory back without

@@ -16,6 +16,7 @@ use super::accecn::{CE_PACKETS_INIT, ECT_BYTES_INIT, ace_flags, fail, option_sys
 use super::input::Segment;
 use super::{Connection, State};
 use crate::packet::options::kind;
+use crate::packet::seq::Seq;
 use crate::packet::{AccEcnOption, Ecn, TcpFlags};
 use crate::units::Instant;
 
@@ -168,10 +169,11 @@ impl Connection {
         acc.opt_with_dsack = dsack;
     }
 
-    /// Data came again that a DSACK with the option has told to be here: ACKs with the option may
-    /// be lost for it (RFC 9768 section 3.2.3.2.2).
-    pub(super) fn accurate_spurious_retransmission(&mut self) {
-        if self.is_accurate() && self.ecn.acc.opt_with_dsack {
+    /// Data from `seq` on came again. If that is what the latest DSACK has told to be here, and the option went with
+    /// it, ACKs with the option may be lost for it (RFC 9768 section 3.2.3.2.2).
+    pub(super) fn accurate_spurious_retransmission(&mut self, seq: Seq) {
+        let told = self.ecn.acc.opt_with_dsack && self.rcv.latest_duplicate == seq;
+        if self.is_accurate() && told {
             self.ecn.acc.fail |= fail::OPT_SEND;
         }
     }

@@ -124,7 +124,10 @@ impl Connection {
             return;
         }
         let recent = self.opt.ts_recent;
-        self.update_ts_recent(seg.seq, seg.tcp, cx.now);
+        // A segment that acknowledges what cannot be says nothing of time, either (`tcp_ack`).
+        if !seg.tcp.ack.before(self.snd.una) && !seg.tcp.ack.after(self.snd.nxt) {
+            self.update_ts_recent(seg.seq, seg.tcp, cx.now);
+        }
         self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;
         // The ACK that completed the handshake has been digested.
         if is_only_data {
@@ -322,7 +325,7 @@ impl Connection {
         if seg.end_seq != seg.seq && seg.seq.before(self.rcv.nxt) {
             cx.mib.delayed_ack_lost += 1;
             self.enter_quickack_mode(super::ack_out::MAX_QUICKACKS);
-            self.accurate_spurious_retransmission();
+            self.accurate_spurious_retransmission(seg.seq);
             if self.is_sack() && self.config.sysctl.tcp_dsack != 0 {
                 self.rehash_on_duplicate(seg, cx);
                 cx.mib.dsack_old_sent += 1;

@@ -187,7 +187,12 @@ impl Connection {
             return false;
         }
         let behind = ts.echo.wrapping_sub(first.get()) as i32;
-        let ahead = ts.echo.wrapping_sub(self.ts_now(cx.now).max(1)) as i32;
+        // The latest one, that is: ACKs of a request carry timestamps as well, which count for nothing.
+        let latest = self
+            .queue
+            .rtx_head()
+            .map_or(cx.now, |head| crate::units::Instant::from_nanos(self.queue.get(head).sent_ns));
+        let ahead = ts.echo.wrapping_sub(self.ts_now(latest).max(1)) as i32;
         behind < 0 || ahead > 0
     }
 

@@ -198,7 +198,7 @@ impl Connection {
         } else if !seg.end_seq.after(self.rcv.nxt) {
             // A needless retransmission: acknowledge at once, with DSACK.
             cx.mib.dsack_old_sent += 1;
-            self.accurate_spurious_retransmission();
+            self.accurate_spurious_retransmission(seg.seq);
             self.rehash_on_duplicate(seg, cx);
             self.set_dsack(seg.seq, seg.end_seq);
             self.out_of_window();

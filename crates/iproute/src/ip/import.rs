@@ -33,8 +33,8 @@ const IFA_LOCAL: u16 = 2;
 const RTM_F_CLONED: u32 = 0x200;
 
 /// The kernel's interface numbers.
-#[derive(Debug, Default)]
-struct Numbers {
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
     /// (number, port).
     known: Vec<(u32, u16)>,
 }
@@ -55,9 +55,26 @@ impl Interfaces for Numbers {
 /// # Errors
 /// A message is malformed.
 pub fn import(messages: &[Message]) -> Result<(Ip, Skipped), NetlinkError> {
+    import_onto(&[], messages).map(|(ip, _, skipped)| (ip, skipped))
+}
+
+/// The same, where the first ports are those of the interfaces `known`, whether the kernel still has them
+/// or not; and the kernel's numbers of all.
+///
+/// # Errors
+/// A message is malformed.
+pub fn import_onto(
+    known: &[String],
+    messages: &[Message],
+) -> Result<(Ip, Numbers, Skipped), NetlinkError> {
     let mut ip = Ip::new();
     let mut numbers = Numbers::default();
     let mut skipped = Vec::new();
+    for name in known {
+        let port = ip.devices.add(name);
+        // Until a message tells of it.
+        ip.fib.set_link(ip.now, port, LinkState { up: false, ..LinkState::default() });
+    }
     let of = |kind: u16| messages.iter().filter(move |(there, _)| *there == kind).map(|m| &m.1[..]);
     let mut links = Vec::new();
     for body in of(RTM_NEWLINK) {
@@ -81,25 +98,18 @@ pub fn import(messages: &[Message]) -> Result<(Ip, Skipped), NetlinkError> {
     }
     add_rules(&mut ip, of(RTM_NEWRULE), &mut skipped)?;
     for body in of(RTM_NEWROUTE) {
-        let flags = body.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        if !matches!(body.first(), Some(2 | 10)) || flags & RTM_F_CLONED != 0 {
-            continue;
+        if let Some(route) = read_route(body, &numbers)? {
+            add_route(&mut ip, route, &mut skipped);
         }
-        let route = netlink::decode_route(body, &numbers)?;
-        add_route(&mut ip, route, &mut skipped);
     }
     for (port, link) in links {
         ip.fib.set_link(ip.now, port, link);
     }
-    Ok((ip, skipped))
+    Ok((ip, numbers, skipped))
 }
 
-fn add_route(ip: &mut Ip, route: Route, skipped: &mut Skipped) {
-    let route = if route.kind.is_refusal() && !matches!(route.target, Target::Object(_)) {
-        Route { target: Target::Hops(Vec::new()), ..route }
-    } else {
-        route
-    };
+/// Adds a route that was read.
+pub fn add_route(ip: &mut Ip, route: Route, skipped: &mut Skipped) {
     let prefix = route.prefix;
     match ip.fib.append(route) {
         Ok(()) | Err(FibError::Exists) => {}
@@ -126,11 +136,49 @@ fn add_link(
         numbers.known.push((index, LOOPBACK));
         return Ok(None);
     }
-    let port = ip.devices.add(&name.ok_or(NetlinkError::Missing("interface name"))?);
+    let name = name.ok_or(NetlinkError::Missing("interface name"))?;
+    let port = ip.devices.port(&name).unwrap_or_else(|| ip.devices.add(&name));
     numbers.known.push((index, port));
     let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
     // A device that is down has no carrier either; whether it would have one is unknown.
     Ok(Some((port, LinkState { up, carrier: carrier || !up, ..LinkState::default() })))
+}
+
+/// What an `RTM_NEWLINK` or `RTM_DELLINK` tells: the name, and whether the interface is up and has a
+/// carrier.
+///
+/// # Errors
+/// The message is malformed.
+pub fn read_link(body: &[u8]) -> Result<(String, LinkState), NetlinkError> {
+    let header = body.first_chunk::<16>().ok_or(NetlinkError::Truncated)?;
+    let flags = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+    let mut name = None;
+    for attribute in attributes(&body[16..]) {
+        if let (IFLA_IFNAME, value) = attribute? {
+            name = Some(text(value));
+        }
+    }
+    let (up, carrier) = (flags & IFF_UP != 0, flags & IFF_LOWER_UP != 0);
+    let link = LinkState { up, carrier: carrier || !up, ..LinkState::default() };
+    Ok((name.ok_or(NetlinkError::Missing("interface name"))?, link))
+}
+
+/// The route that an `RTM_NEWROUTE` or `RTM_DELROUTE` tells of; `None` if it is none of ours: a cached
+/// one, or of another family.
+///
+/// # Errors
+/// The message is malformed.
+pub fn read_route(body: &[u8], numbers: &Numbers) -> Result<Option<Route>, NetlinkError> {
+    let flags = body.get(8..12).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    if !matches!(body.first(), Some(2 | 10)) || flags & RTM_F_CLONED != 0 {
+        return Ok(None);
+    }
+    let route = netlink::decode_route(body, numbers)?;
+    Ok(Some(if route.kind.is_refusal() && !matches!(route.target, Target::Object(_)) {
+        Route { target: Target::Hops(Vec::new()), ..route }
+    } else {
+        route
+    }))
 }
 
 /// `struct ifaddrmsg`.

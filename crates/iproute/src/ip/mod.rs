@@ -11,12 +11,14 @@ mod json;
 mod link;
 mod metrics;
 mod names;
+pub mod neigh;
 pub mod netlink;
 mod nexthop;
 mod route;
 mod rule;
 mod save;
 mod show;
+pub mod statistics;
 mod sysctl;
 mod why;
 

@@ -54,6 +54,8 @@ fn encode(pixels: &mut [u8], size: IntSize) -> Option<Vec<u8>> {
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::Fast);
+    // Most rows are like the one above.
+    encoder.set_filter(png::Filter::Up);
     let mut writer = encoder.write_header().ok()?;
     writer.write_image_data(&pixels[..3 * count]).ok()?;
     writer.finish().ok()?;

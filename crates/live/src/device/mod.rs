@@ -126,7 +126,10 @@ impl Device {
     ) -> io::Result<()> {
         match self {
             Self::Packet(device) => device.receive(pools, packets),
-            Self::Xdp(device) => device.receive(pools, packets),
+            Self::Xdp(device) => {
+                device.receive(pools, packets);
+                Ok(())
+            }
             Self::Tun(device) => device.receive(pools, packets),
             Self::File(device) => device.receive(now, pools, packets),
         }

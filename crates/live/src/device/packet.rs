@@ -1,15 +1,15 @@
 //! A network interface by a packet socket (AF_PACKET).
 //!
-//! Plain `recvmmsg` lets the kernel write each frame to where the packet will lie: a ring
-//! (TPACKET_V3) would have to be copied out of, because packets wait in queues for longer than its
-//! blocks may be kept.
+//! Plain `recvmmsg` lets the kernel write each frame to where the packet will lie. A ring (TPACKET_V3) saves the
+//! call and is copied out of, because packets wait in queues for longer than its blocks may be kept; and a block
+//! that is not full comes up to a millisecond late. So it is what one asks for (`ring:NAME`), not the default.
 
 use super::arrival::{HEADROOM, LONGEST, Pools, parse, put_tag};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
 use super::{Blocked, Flushed, Lost};
-use crate::sys::{self, BATCH, Facts, Frames, Landed};
-use datapath::packet::{FrameMut, Packet};
+use crate::sys::{self, BATCH, Facts, Landed, ReceiveRing};
+use datapath::packet::{FrameMut, Frames, Packet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -22,6 +22,8 @@ pub struct PacketSocket {
     slots: Vec<Slot>,
     /// Where the ends of super-packets land; a piece for each slot.
     ends: Vec<u8>,
+    /// Instead of slots.
+    ring: Option<ReceiveRing>,
     landed: Vec<Landed>,
     outbox: Outbox,
     /// How often in a row the first frame of the ring was refused.
@@ -42,12 +44,30 @@ const REFUSALS: usize = 16;
 const PATIENCE: u32 = 100;
 
 impl PacketSocket {
-    /// Opens the interface `name`, of which `facts` are known.
+    /// Opens the interface `name`, of which `facts` are known: all that arrives there.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW`, or if the interface is not there any more.
-    pub fn open(name: &str, facts: Facts, frames: Frames, pools: &mut Pools) -> io::Result<Self> {
-        let socket = sys::open_packet_socket(facts.index, frames)?;
+    pub fn open(name: &str, facts: Facts, pools: &mut Pools) -> io::Result<Self> {
+        Self::open_for(name, facts, sys::Frames::All, pools)
+    }
+
+    /// The same, without what is for others or has been round by a [detour](crate::own).
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_own(name: &str, facts: Facts, pools: &mut Pools) -> io::Result<Self> {
+        Self::open_for(name, facts, sys::Frames::Own, pools)
+    }
+
+    fn open_for(
+        name: &str,
+        facts: Facts,
+        frames: sys::Frames,
+        pools: &mut Pools,
+    ) -> io::Result<Self> {
+        let socket = sys::open_packet_socket()?;
+        sys::start_packet_socket(socket.as_fd(), facts.index, frames)?;
         let slots = (0..BATCH).map_while(|_| pools.small.take());
         let slots = slots.map(|frame| Slot { vnet: [0; VNET_LEN], frame }).collect();
         Ok(Self {
@@ -56,7 +76,30 @@ impl PacketSocket {
             socket,
             slots,
             ends: vec![0; BATCH * LONGEST],
+            ring: None,
             landed: Vec::with_capacity(BATCH),
+            outbox: Outbox::default(),
+            refusals: 0,
+            lost: Lost::default(),
+        })
+    }
+
+    /// The same, by a receive ring.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); the kernel has no memory for the ring.
+    pub fn open_ring(name: &str, facts: Facts) -> io::Result<Self> {
+        let socket = sys::open_packet_socket()?;
+        let ring = ReceiveRing::open(socket.as_fd())?;
+        sys::start_packet_socket(socket.as_fd(), facts.index, sys::Frames::All)?;
+        Ok(Self {
+            name: name.to_owned(),
+            facts,
+            socket,
+            slots: Vec::new(),
+            ends: Vec::new(),
+            ring: Some(ring),
+            landed: Vec::new(),
             outbox: Outbox::default(),
             refusals: 0,
             lost: Lost::default(),
@@ -72,7 +115,7 @@ impl PacketSocket {
     }
 
     pub(super) fn is_ethernet(&self) -> bool {
-        self.facts.hardware == libc::ARPHRD_ETHER || self.facts.hardware == libc::ARPHRD_LOOPBACK
+        has_ethernet(self.facts.hardware)
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -101,6 +144,9 @@ impl PacketSocket {
         pools: &mut Pools,
         packets: &mut Vec<Packet>,
     ) -> io::Result<()> {
+        if self.ring.is_some() {
+            return self.receive_from_ring(pools, packets);
+        }
         for _ in 0..REFUSALS {
             match self.receive_batch() {
                 Ok(()) => break,
@@ -119,6 +165,35 @@ impl PacketSocket {
         }
         self.landed = landed;
         Ok(())
+    }
+
+    fn receive_from_ring(
+        &mut self,
+        pools: &mut Pools,
+        packets: &mut Vec<Packet>,
+    ) -> io::Result<()> {
+        let Some(ring) = &mut self.ring else { return Ok(()) };
+        let (lost, hardware) = (&mut self.lost, self.facts.hardware);
+        let came = ring.receive(RING, |header, bytes, landed| {
+            if landed.truncated || bytes.is_empty() {
+                lost.unreadable += 1;
+                return;
+            }
+            let len = HEADROOM + bytes.len();
+            let small = len <= pools.small.frame_len() as usize;
+            let pool = if small { &mut pools.small } else { &mut pools.large };
+            let Some(mut frame) = pool.take().filter(|_| len <= LONGEST) else {
+                lost.no_buffer += 1;
+                return;
+            };
+            frame.memory()[HEADROOM..len].copy_from_slice(bytes);
+            match finish(pool, frame, len, landed.vlan, Vnet::read(header), hardware) {
+                Some(packet) => packets.push(packet),
+                None => lost.unreadable += 1,
+            }
+        });
+        // No call has failed that would have told.
+        if came == 0 { sys::socket_error(self.socket.as_fd()) } else { Ok(()) }
     }
 
     fn receive_batch(&mut self) -> io::Result<()> {
@@ -155,24 +230,14 @@ impl PacketSocket {
             let free = pools.small.take();
             (&mut pools.small, free.map(|free| std::mem::replace(&mut slot.frame, free)))
         };
-        let Some(mut frame) = free else {
+        let Some(frame) = free else {
             self.lost.no_buffer += 1;
             return;
         };
-        let mut offset = HEADROOM;
-        let ethernet = self.facts.hardware == libc::ARPHRD_ETHER;
-        if let Some(tag) = landed.vlan.filter(|_| ethernet && len >= 14) {
-            put_tag(frame.memory(), tag);
-            offset = 0;
-        }
-        let mut vnet = Vnet::read(&slot.vnet);
-        if let Some(partial) = &mut vnet.partial {
-            partial.start = partial.start.saturating_add((HEADROOM - offset) as u16);
-        }
-        let frame = pool.share(frame, HEADROOM + len);
-        match parse(&frame, offset, vnet, self.is_ethernet()) {
-            Ok(packet) => packets.push(packet),
-            Err(_) => self.lost.unreadable += 1,
+        let vnet = Vnet::read(&slot.vnet);
+        match finish(pool, frame, HEADROOM + len, landed.vlan, vnet, self.facts.hardware) {
+            Some(packet) => packets.push(packet),
+            None => self.lost.unreadable += 1,
         }
     }
 
@@ -207,4 +272,29 @@ impl PacketSocket {
         }
         Ok(flushed)
     }
+}
+
+/// Makes a packet of a frame that lies at [`HEADROOM`] and ends at `end`.
+fn finish(
+    pool: &mut Frames,
+    mut frame: FrameMut,
+    end: usize,
+    vlan: Option<(u16, u16)>,
+    mut vnet: Vnet,
+    hardware: u16,
+) -> Option<Packet> {
+    let mut offset = HEADROOM;
+    if let Some(tag) = vlan.filter(|_| hardware == libc::ARPHRD_ETHER && end >= HEADROOM + 14) {
+        put_tag(frame.memory(), tag);
+        offset = 0;
+    }
+    if let Some(partial) = &mut vnet.partial {
+        partial.start = partial.start.saturating_add((HEADROOM - offset) as u16);
+    }
+    let frame = pool.share(frame, end);
+    parse(&frame, offset, vnet, has_ethernet(hardware)).ok()
+}
+
+fn has_ethernet(hardware: u16) -> bool {
+    matches!(hardware, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK)
 }

@@ -166,11 +166,7 @@ impl XdpDevice {
         self.lost
     }
 
-    pub(super) fn receive(
-        &mut self,
-        pools: &mut Pools,
-        packets: &mut Vec<Packet>,
-    ) -> io::Result<()> {
+    pub(super) fn receive(&mut self, pools: &mut Pools, packets: &mut Vec<Packet>) {
         let lost = &mut self.lost;
         let mut take = |bytes: &[u8], whole: bool| {
             if !whole {
@@ -195,7 +191,6 @@ impl XdpDevice {
         for queue in &mut self.queues {
             queue.receive(&mut take);
         }
-        Ok(())
     }
 
     pub(super) fn watch(&self) -> BorrowedFd<'_> {

@@ -42,7 +42,7 @@ struct Link {
 /// `union bpf_attr` of `BPF_MAP_CREATE`, as far as it is used.
 #[repr(C)]
 struct Map {
-    map_type: u32,
+    kind: u32,
     key_size: u32,
     value_size: u32,
     max_entries: u32,
@@ -169,7 +169,7 @@ fn attach(
 /// A map from queues to AF_XDP sockets, for so many queues.
 pub(super) fn make_xsk_map(queues: u32) -> io::Result<OwnedFd> {
     let map = Map {
-        map_type: BPF_MAP_TYPE_XSKMAP,
+        kind: BPF_MAP_TYPE_XSKMAP,
         key_size: 4,
         value_size: 4,
         max_entries: queues,

@@ -11,9 +11,11 @@ mod address;
 mod af_xdp;
 mod batch;
 mod bpf;
+mod hardware;
 mod interface;
 pub mod netns;
 pub mod process;
+mod ring;
 mod socket;
 
 pub use address::{addresses, set_address, set_up};
@@ -22,9 +24,12 @@ pub use af_xdp::{
 };
 pub use batch::{BATCH, Landed, receive_batch, send_batch};
 pub use bpf::{Curtain, detour, draw_curtain};
+pub use hardware::{give_up_rights, hardware_address};
 pub use interface::{Facts, facts, has_master, set_mtu};
+pub use ring::ReceiveRing;
 pub use socket::{
     Frames, disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
+    start_packet_socket,
 };
 
 use datapath::units::Instant;

@@ -22,12 +22,12 @@ pub enum Frames {
     Own,
 }
 
-/// A packet socket on the interface with this index, which sees all that arrives there, tags,
-/// lengths of segments and partial checksums included, and nothing that is sent.
+/// A packet socket that gets tags, lengths of segments and partial checksums with each frame, and nothing that
+/// is sent. It sees nothing until it is [started](start_packet_socket).
 ///
 /// # Errors
-/// `EPERM` without `CAP_NET_RAW`; what the kernel says of the interface.
-pub fn open_packet_socket(index: i32, frames: Frames) -> io::Result<OwnedFd> {
+/// `EPERM` without `CAP_NET_RAW`.
+pub fn open_packet_socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // Protocol 0: nothing arrives until the socket is bound.
     // SAFETY: the call takes no pointer.
@@ -46,12 +46,19 @@ pub fn open_packet_socket(index: i32, frames: Frames) -> io::Result<OwnedFd> {
         set_option(fd, libc::SOL_SOCKET, forced, &bytes)
             .or_else(|_| set_option(fd, libc::SOL_SOCKET, asked, &bytes))?;
     }
+    Ok(socket)
+}
+
+/// From now on the socket sees what arrives at the interface with this index.
+///
+/// # Errors
+/// What the kernel says of the interface.
+pub fn start_packet_socket(fd: BorrowedFd<'_>, index: i32, frames: Frames) -> io::Result<()> {
     match frames {
         Frames::All => become_promiscuous(fd, index)?,
         Frames::Own => only_own(fd)?,
     }
-    bind_to(fd, index, libc::ETH_P_ALL as u16)?;
-    Ok(socket)
+    bind_to(fd, index, libc::ETH_P_ALL as u16)
 }
 
 /// Has the kernel keep from the socket what is for others, and what has been round already.

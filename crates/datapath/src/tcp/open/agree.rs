@@ -3,6 +3,7 @@
 
 use crate::packet::{Tcp, TcpFlags, TcpOptions, Timestamps};
 use crate::tcp::options::{MAX_WSCALE, Negotiated, TCP_HEADER_LEN, TIMESTAMPS_LEN};
+use crate::tcp::state::State;
 use crate::tcp::{Connection, Cx};
 use core::num::NonZeroU32;
 
@@ -93,8 +94,12 @@ impl Connection {
         let unknown = if self.local.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 };
         // Our own limit cuts what the peer says, not what is assumed where it says nothing (`tcp_parse_options`).
         let own = self.config.max_segment.map_or(u32::MAX, |own| own.get().into());
-        self.snd.mss_clamp =
-            if options.mss == 0 { unknown } else { u32::from(options.mss).max(48).min(own) };
+        self.snd.mss_clamp = match (options.mss, self.state) {
+            // Whoever connects begins with its own (`tcp_connect_init`).
+            (0, State::SynSent) if self.config.max_segment.is_some() => own,
+            (0, _) => unknown,
+            (mss, _) => u32::from(mss).max(48).min(own),
+        };
         self.sync_mss();
     }
 

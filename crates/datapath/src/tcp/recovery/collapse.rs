@@ -11,7 +11,9 @@ impl Connection {
     pub(super) fn collapse_retransmission(&mut self, id: SkbId, space: u32) {
         let head = *self.queue.get(id);
         let switched_off = self.config.sysctl.tcp_retrans_collapse == 0;
-        if switched_off || head.flags.contains(TcpFlags::SYN) || !may_collapse(&head) {
+        // Memory of an application is not moved (`tcp_skb_can_collapse`).
+        let pinned = self.holds_zerocopy_from(head.seq);
+        if switched_off || pinned || head.flags.contains(TcpFlags::SYN) || !may_collapse(&head) {
             return;
         }
         let index = self.queue.rtx_index_ending_after(head.seq);

@@ -1,0 +1,150 @@
+//! `ackwright route`.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use live::control::Control;
+use live::device::Pools;
+use live::open;
+use live::router::{Router, Settings};
+
+use super::shape::{pointed, stop_pipe, time};
+use super::{Failure, Outcome, print, print_json, read_text};
+use crate::interrupt;
+
+/// Arguments of `ackwright route`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright route --dev eth0 --dev eth1 --config routes.ip
+  ackwright route --dev eth0 --dev tap:lan0 --config routes.ip --drain 5s
+  ackwright route --dev eth0 --dev eth1 --import-kernel
+  ackwright ctl ip -j neigh show
+  ackwright ctl ip route add 10.8.0.0/16 via 10.2.0.2
+  ackwright ctl tc -s qdisc show
+
+FILE holds lines as of ip, tc and sysctl:
+  address add 10.1.0.1/24 dev eth0
+  address add 10.2.0.1/24 dev eth1
+  route add 10.8.0.0/16 nexthop via 10.2.0.2 nexthop via 10.2.0.3
+  sysctl net.ipv4.fib_multipath_hash_policy=1
+  tc qdisc add dev eth1 root cake bandwidth 30mbit
+The interfaces then have no addresses of the kernel's. With --import-kernel addresses, routes, rules and
+next hops are the kernel's and followed; it answers for itself, and net.ipv4.ip_forward is to be 0.")]
+pub struct Args {
+    /// A device to route between: an interface, `tap:NAME` or `tun:NAME` for one that is made; several times
+    #[arg(long, value_name = "DEVICE", required = true)]
+    dev: Vec<String>,
+    /// Addresses, routes, queues and settings: lines of ip, tc and sysctl
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Take addresses and routes from this machine's kernel, and keep in step with it
+    #[arg(long)]
+    import_kernel: bool,
+    /// How long queues may drain at the end
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    drain: String,
+    /// Look for packets without sleeping where the next one is due sooner than this
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    busy_poll: String,
+    /// Socket for `ackwright ctl`
+    #[arg(long, value_name = "PATH")]
+    ctl: Option<PathBuf>,
+    /// What random draws begin with
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print the final table as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Routes until a signal comes.
+pub fn run(args: &Args) -> Outcome {
+    // The first signal is ours to obey; the second ends the program at once.
+    let _told_by_pipe = interrupt::flag();
+    let stop = stop_pipe()?;
+    if args.config.is_none() && !args.import_kernel {
+        return Err(Failure::Usage(
+            "whose routes? --config FILE for a file of ip lines, --import-kernel for this machine's"
+                .into(),
+        ));
+    }
+    let (mut router, _locks) = build(args, stop)?;
+    let names = router.device_names();
+    let place = listen(args, &names, &mut router)?;
+    eprintln!("routing between {}{place}", names.join(", "));
+    let ended = router.run();
+    if args.json {
+        print_json(&router.json())?;
+    } else {
+        print(&router.text())?;
+    }
+    ended?;
+    Ok(ExitCode::SUCCESS)
+}
+
+type Locks = Vec<Option<std::os::unix::net::UnixListener>>;
+
+fn build(args: &Args, stop: UnixStream) -> Result<(Router, Locks), Failure> {
+    let settings = Settings {
+        follow_kernel: args.import_kernel,
+        file: args.config.clone(),
+        drain: time("--drain", &args.drain)?,
+        busy_poll: time("--busy-poll", &args.busy_poll)?,
+        seed: args.seed,
+    };
+    let mut seen = Vec::new();
+    for name in &args.dev {
+        if seen.contains(&name) {
+            return Err(Failure::Usage(format!("--dev {name} is there twice")));
+        }
+        seen.push(name);
+    }
+    let text = args.config.as_deref().map(read_text).transpose()?;
+    let mtu = open::largest_mtu(&args.dev);
+    let mut pools = Pools::new(mtu);
+    let (mut devices, mut locks) = (Vec::new(), Vec::new());
+    for name in &args.dev {
+        let (device, lock) = open::open(name, mtu, &mut pools)?.into_parts();
+        devices.push(device);
+        locks.push(lock);
+    }
+    if args.import_kernel && forwards() {
+        eprintln!("note: net.ipv4.ip_forward is 1: the kernel forwards every packet as well");
+    }
+    let mut router = Router::new(devices, pools, stop, settings)?;
+    if let (Some(text), Some(file)) = (text, &args.config) {
+        router.load(&text).map_err(|(line, said, wrong)| {
+            pointed(&format!("{}:{line}", file.display()), &said, &wrong)
+        })?;
+    }
+    Ok((router, locks))
+}
+
+fn forwards() -> bool {
+    std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").is_ok_and(|text| text.trim() == "1")
+}
+
+/// Where commands may come; without `--ctl` the run goes on where that cannot be.
+fn listen(args: &Args, names: &[String], router: &mut Router) -> Result<String, Failure> {
+    let path = args.ctl.clone().unwrap_or_else(|| {
+        let safe = |name: &String| name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let names: Vec<String> = names.iter().map(safe).collect();
+        Path::new(super::ctl::FOLDER).join(format!("route-{}.sock", names.join("-")))
+    });
+    let shown = path.display().to_string();
+    match Control::listen(&path) {
+        Ok(control) => {
+            router.listen(control);
+            Ok(format!("; ctl: {shown}"))
+        }
+        Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
+        Err(error) => {
+            eprintln!(
+                "note: no control socket at {shown}: {error}; --ctl PATH names another place"
+            );
+            Ok(String::new())
+        }
+    }
+}

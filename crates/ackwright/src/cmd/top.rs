@@ -1,0 +1,88 @@
+//! `ackwright top`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use console::Term;
+use live::control;
+use serde_json::Value;
+use service::view::{Sample, lines};
+
+use super::ctl::only_socket;
+use super::shape::time;
+use super::{Failure, Outcome, print, print_json};
+use crate::interrupt;
+
+/// Arguments of `ackwright top`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  ackwright top
+  ackwright top --ctl /run/ackwright/shape-eth0-eth1.sock --interval 500ms
+  ackwright top --json | jq .qdiscs
+
+Shows packets and rates of each device, and of each queue what waits, what was dropped and marked; of CAKE
+every tin with its delays and flows. Ctrl-C ends it. Where standard output is no terminal, it is shown once.")]
+pub struct Args {
+    /// The socket of the running program; not needed where only one runs
+    #[arg(long, value_name = "PATH")]
+    ctl: Option<PathBuf>,
+    /// How often it is looked
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    interval: String,
+    /// Print all figures as JSON, once
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows until Ctrl-C, or once.
+pub fn run(args: &Args) -> Outcome {
+    let interval = Duration::from_nanos(time("--interval", &args.interval)?.as_nanos());
+    if interval < Duration::from_millis(50) {
+        return Err(Failure::Usage("--interval: at least 50ms".into()));
+    }
+    let path = match &args.ctl {
+        Some(path) => path.clone(),
+        None => only_socket()?,
+    };
+    let first = sample(&path)?;
+    if args.json {
+        print_json(&first.json())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let terminal = Term::stdout();
+    if !terminal.is_term() {
+        thread::sleep(interval);
+        print(&lines(Some(&first), &sample(&path)?, 80, usize::MAX).join("\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    watch(&path, &terminal, first, interval)
+}
+
+fn watch(path: &Path, terminal: &Term, first: Sample, interval: Duration) -> Outcome {
+    let stopped = interrupt::flag();
+    let (mut before, mut now) = (None, first);
+    while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+        let (height, width) = terminal.size();
+        let text = lines(before.as_ref(), &now, width.into(), usize::from(height) - 1).join("\n");
+        terminal.clear_screen()?;
+        terminal.write_line(&text)?;
+        thread::sleep(interval);
+        before = Some(now);
+        now = sample(path)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the running program tells now.
+fn sample(path: &Path) -> Result<Sample, Failure> {
+    let ask = |command: &str| -> Result<Value, Failure> {
+        let (right, text) = control::ask(path, command)
+            .map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+        let value = right.then(|| serde_json::from_str(&text).ok()).flatten();
+        value.ok_or_else(|| Failure::Other(format!("{}: {command}: {text}", path.display())))
+    };
+    Ok(Sample { shown: ask("show -j")?, qdiscs: ask("tc -s -j qdisc show")? })
+}

@@ -1,0 +1,185 @@
+//! Hosts and a router that find each other by ARP and neighbour discovery: every packet crosses the wires as bytes.
+
+use core::net::IpAddr;
+use datapath::fib::{Prefix, Route};
+use datapath::host::{Host, IcmpLimits, PortConfig};
+use datapath::neighbour::{Neighbours, Settings, State};
+use datapath::node::{Poll, Port, Rx};
+use datapath::packet::{Frame, FrameRef, LinkHeader, MacAddr, Packet};
+use datapath::reason::Reason;
+use datapath::rng::Rng;
+use datapath::units::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Nodes, and which ports share a wire.
+struct World {
+    nodes: Vec<Host>,
+    wires: Vec<[(usize, u16); 2]>,
+    now: Instant,
+    dropped: BTreeMap<Reason, u32>,
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+fn node(number: u8, ports: &[&[&str]]) -> Host {
+    let mut host = Host::new();
+    host.set_icmp_limits(IcmpLimits::default(), Rng::stream(1, number.into()));
+    host.enable_neighbours(
+        Neighbours::new(Settings::default(), Rng::stream(2, number.into())),
+        false,
+    );
+    for (index, addresses) in (0_u8..).zip(ports) {
+        let addresses = addresses.iter().map(|text| {
+            let (text, len) = text.split_once('/').expect("a length");
+            (address(text), len.parse().expect("a number"))
+        });
+        let src = MacAddr([2, 0, 0, 0, number, index]);
+        let link = LinkHeader::Ethernet { dst: MacAddr::default(), src };
+        let port = host.add_port(PortConfig {
+            addresses: addresses.collect(),
+            link,
+            ..PortConfig::default()
+        });
+        host.grant(Instant::ZERO, port, 1_000);
+        host.set_neighbour_link(Instant::ZERO, port);
+    }
+    host
+}
+
+/// left -- router -- right
+fn world() -> World {
+    let left = node(1, &[&["10.1.0.2/24", "fd01::2/64"]]);
+    let mut router = node(2, &[&["10.1.0.1/24", "fd01::1/64"], &["10.2.0.1/24", "fd02::1/64"]]);
+    let right = node(3, &[&["10.2.0.2/24", "fd02::2/64"]]);
+    router.forwarding = true;
+    let mut nodes = vec![left, router, right];
+    for (index, v4, v6) in [(0, "10.1.0.1", "fd01::1"), (2, "10.2.0.1", "fd02::1")] {
+        for (prefix, gateway) in [(Prefix::DEFAULT_V4, v4), (Prefix::DEFAULT_V6, v6)] {
+            let route = Route::via(prefix, 0, address(gateway));
+            nodes[index].fib_mut().add(route).expect("a default route");
+        }
+    }
+    let wires = vec![[(0, 0), (1, 0)], [(1, 1), (2, 0)]];
+    World { nodes, wires, now: Instant::ZERO, dropped: BTreeMap::new() }
+}
+
+impl World {
+    /// Lets a packet arrive at the other end of the wire, as bytes.
+    fn carry(&mut self, from: (usize, Port), packet: &Packet) {
+        let at = (from.0, from.1.0);
+        let wire = self.wires.iter().find(|wire| wire.contains(&at)).expect("a wire");
+        let (node, port) = wire[usize::from(wire[0] == at)];
+        let mut bytes = Vec::new();
+        packet.emit_whole(&mut bytes);
+        let frame = FrameRef::from(bytes);
+        let mut packet = Packet::parse_ethernet(Frame::lying_in(&frame, 0)).expect("a frame");
+        self.nodes[from.0].credit(self.now, from.1);
+        if let Rx::Forward(port) = self.nodes[node].receive(self.now, Port(port), &mut packet) {
+            self.carry((node, port), &packet);
+        }
+    }
+
+    /// Until nothing happens any more at this time; when something wants to happen next.
+    fn settle(&mut self) -> Instant {
+        let mut place = Packet::default();
+        loop {
+            let (mut moved, mut next) = (false, Instant::FAR_FUTURE);
+            for index in 0..self.nodes.len() {
+                match self.nodes[index].poll(self.now, &mut place) {
+                    Poll::Send { port, .. } => {
+                        let packet = place.take();
+                        self.carry((index, port), &packet);
+                        moved = true;
+                    }
+                    Poll::Drop(reason) => {
+                        *self.dropped.entry(reason).or_default() += 1;
+                        moved = true;
+                    }
+                    Poll::Idle(at) => next = next.min(at),
+                    Poll::Ready(_) | Poll::Event(_) => moved = true,
+                }
+            }
+            if !moved {
+                return next;
+            }
+        }
+    }
+
+    fn run_until(&mut self, millis: u64) {
+        let end = Instant::ZERO + Duration::from_millis(millis);
+        loop {
+            let next = self.settle();
+            if next > end {
+                break;
+            }
+            assert!(next > self.now, "time stands still");
+            self.now = next;
+        }
+        self.now = end;
+    }
+
+    /// Sends `count` echo requests from the left host; how many were answered by the time given.
+    fn ping(&mut self, to: &str, count: u16, millis: u64) -> usize {
+        let now = self.now;
+        let id = self.nodes[0].ping_open(now);
+        for seq in 0..count {
+            self.nodes[0].ping_send(now, id, address(to), seq, 56, 0).expect("a way");
+        }
+        self.run_until(millis);
+        let mut answers = 0;
+        while self.nodes[0].datagram_read(id).is_ok_and(|reply| reply.is_some()) {
+            answers += 1;
+        }
+        answers
+    }
+
+    fn state(&self, node: usize, of: &str) -> Option<State> {
+        let mut entries = self.nodes[node].neighbours().expect("neighbours").entries();
+        entries.find(|(key, _)| key.1 == address(of)).map(|(_, entry)| entry.state())
+    }
+}
+
+#[test]
+fn packets_wait_for_their_neighbours_and_none_is_lost() {
+    for (to, gateway, from) in
+        [("10.2.0.2", "10.1.0.1", "10.1.0.2"), ("fd02::2", "fd01::1", "fd01::2")]
+    {
+        let mut world = world();
+        assert_eq!(world.ping(to, 20, 10), 20, "{to}: {:?}", world.dropped);
+        assert!(world.dropped.is_empty(), "{:?}", world.dropped);
+        assert_eq!(world.state(0, gateway), Some(State::Reachable));
+        assert_eq!(world.state(1, to), Some(State::Reachable));
+        assert!(world.state(1, from).is_some_and(State::is_valid));
+    }
+}
+
+#[test]
+fn senders_hear_of_hosts_that_do_not_answer() {
+    for to in ["10.2.0.77", "fd02::77"] {
+        let mut world = world();
+        assert_eq!(world.ping(to, 5, 10_000), 0);
+        assert_eq!(world.dropped.get(&Reason::NeighbourFailed), Some(&5), "{:?}", world.dropped);
+        assert_eq!(world.nodes[1].stats.icmp_errors, 5, "one each, within the limit of six");
+        assert_eq!(world.state(1, to), Some(State::Failed));
+    }
+}
+
+#[test]
+fn frames_for_others_and_from_vlans_are_left_alone() {
+    let mut world = world();
+    assert_eq!(world.ping("10.2.0.2", 1, 10), 1);
+    let mut bytes = vec![2, 0, 0, 0, 9, 9, 2, 0, 0, 0, 1, 0, 8, 0];
+    bytes.extend([0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 2, 10, 2, 0, 2]);
+    let mut tagged = vec![2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 1, 0, 0x81, 0, 0, 7];
+    tagged.extend(&bytes[12..]);
+    let before = world.nodes[1].stats.forwarded;
+    for frame in [bytes, tagged] {
+        let frame = FrameRef::from(frame);
+        let mut packet = Packet::parse_ethernet(Frame::lying_in(&frame, 0)).expect("a frame");
+        assert_eq!(world.nodes[1].receive(world.now, Port(0), &mut packet), Rx::Taken);
+        world.settle();
+    }
+    assert_eq!(world.nodes[1].stats.forwarded, before);
+}

@@ -1,0 +1,132 @@
+//! `ip -s link`: interfaces with what has passed them.
+
+use super::json::{Object, list};
+use super::neigh::show_mac;
+use core::fmt::Write as _;
+use datapath::packet::MacAddr;
+
+/// An interface and what it has counted (`struct rtnl_link_stats64`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkStatistics {
+    /// The kernel's number, or the port's.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// Its MTU in bytes.
+    pub mtu: u32,
+    /// Administratively up.
+    pub up: bool,
+    /// There is a carrier.
+    pub carrier: bool,
+    /// Kind of the qdisc at the root.
+    pub qdisc: String,
+    /// Its hardware address, if it is Ethernet.
+    pub mac: Option<MacAddr>,
+    /// Received: bytes, packets, of no use, lost for want of room.
+    pub rx: [u64; 4],
+    /// Sent: bytes, packets, refused by the device, dropped by the queue.
+    pub tx: [u64; 4],
+}
+
+/// `ip -s link show`, or `ip link show` without `statistics`.
+pub fn show(links: &[LinkStatistics], statistics: bool, json: bool) -> String {
+    if json {
+        let items: Vec<String> = links.iter().map(|link| json_of(link, statistics)).collect();
+        return list(&items) + "\n";
+    }
+    let mut out = String::new();
+    for link in links {
+        let LinkStatistics { index, name, mtu, qdisc, .. } = link;
+        let flags = flags(link).join(",");
+        let state = operstate(link);
+        let _ = writeln!(out, "{index}: {name}: <{flags}> mtu {mtu} qdisc {qdisc} state {state}");
+        match link.mac {
+            Some(mac) => {
+                let _ = writeln!(out, "    link/ether {} brd ff:ff:ff:ff:ff:ff", show_mac(mac));
+            }
+            None => out += "    link/none\n",
+        }
+        if statistics {
+            for (label, [bytes, packets, errors, dropped]) in [("RX", link.rx), ("TX", link.tx)] {
+                let _ = writeln!(out, "    {label}:  bytes packets errors dropped");
+                let _ = writeln!(out, "    {bytes:>10} {packets:>7} {errors:>6} {dropped:>7}");
+            }
+        }
+    }
+    out
+}
+
+fn flags(link: &LinkStatistics) -> Vec<&'static str> {
+    let mut flags = Vec::new();
+    if link.up && !link.carrier {
+        flags.push("NO-CARRIER");
+    }
+    if link.mac.is_some() {
+        flags.extend(["BROADCAST", "MULTICAST"]);
+    } else {
+        flags.extend(["POINTOPOINT", "NOARP"]);
+    }
+    if link.up {
+        flags.push("UP");
+    }
+    if link.up && link.carrier {
+        flags.push("LOWER_UP");
+    }
+    flags
+}
+
+fn operstate(link: &LinkStatistics) -> &'static str {
+    if link.up && link.carrier { "UP" } else { "DOWN" }
+}
+
+fn json_of(link: &LinkStatistics, statistics: bool) -> String {
+    let mut object = Object::default()
+        .number("ifindex", link.index)
+        .text("ifname", &link.name)
+        .words("flags", &flags(link))
+        .number("mtu", link.mtu)
+        .text("qdisc", &link.qdisc)
+        .text("operstate", operstate(link))
+        .text("link_type", if link.mac.is_some() { "ether" } else { "none" });
+    if let Some(mac) = link.mac {
+        object = object.text("address", &show_mac(mac));
+    }
+    if statistics {
+        let side = |[bytes, packets, errors, dropped]: [u64; 4]| {
+            let counters = Object::default().number("bytes", bytes).number("packets", packets);
+            counters.number("errors", errors).number("dropped", dropped).finish()
+        };
+        let both = Object::default().raw("rx", &side(link.rx)).raw("tx", &side(link.tx)).finish();
+        object = object.raw("stats64", &both);
+    }
+    object.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_with_its_counters() {
+        let link = LinkStatistics {
+            index: 1,
+            name: "a".into(),
+            mtu: 1_500,
+            up: true,
+            carrier: true,
+            qdisc: "cake".into(),
+            mac: Some(MacAddr([2, 0, 0, 0, 0, 1])),
+            rx: [1_000, 10, 0, 1],
+            tx: [2_000, 20, 2, 3],
+        };
+        let text = show(std::slice::from_ref(&link), true, false);
+        assert!(text.starts_with(
+            "1: a: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc cake state UP\n    link/ether 02:00:"
+        ));
+        assert!(text.contains("2000      20      2       3"));
+        let json = show(&[link], true, true);
+        assert!(
+            json.contains(r#""stats64":{"rx":{"bytes":1000,"packets":10,"errors":0,"dropped":1}"#)
+        );
+    }
+}

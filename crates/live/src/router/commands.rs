@@ -1,0 +1,243 @@
+//! Commands at run time: the words of `ip`, `tc` and `sysctl`, and what is asked of the program itself.
+
+use super::plan::of_ip;
+use super::{Phase, Router};
+use crate::commands::Wrong;
+use crate::open::Fault;
+use crate::sys;
+use datapath::units::{Duration, Instant};
+use iproute::ip::Ip;
+use iproute::ip::neigh::{self, NeighCommand};
+use iproute::ip::statistics;
+use iproute::words::Words;
+
+/// Names that are settings of the neighbour layer, of ICMP or of fragments.
+pub(super) fn is_own_sysctl(name: &str) -> bool {
+    let begins = |with: &str| name.starts_with(with);
+    begins("net.ipv4.neigh.default.")
+        || begins("net.ipv6.neigh.default.")
+        || begins("net.ipv4.icmp_")
+        || begins("net.ipv6.icmp.")
+        || datapath::host::Host::IP_SYSCTLS.contains(&name)
+}
+
+/// Whether such a setting is there and can have the value.
+pub(super) fn check_sysctl(name: &str, value: &str) -> Result<(), String> {
+    let mut host = datapath::host::Host::new();
+    host.set_icmp_limits(datapath::host::IcmpLimits::default(), datapath::rng::Rng::stream(0, 0));
+    let table = datapath::neighbour::Neighbours::new(
+        datapath::neighbour::Settings::default(),
+        datapath::rng::Rng::stream(0, 0),
+    );
+    host.enable_neighbours(table, false);
+    set_sysctl(&mut host, Instant::ZERO, name, value)
+}
+
+fn set_sysctl(
+    host: &mut datapath::host::Host,
+    now: Instant,
+    name: &str,
+    value: &str,
+) -> Result<(), String> {
+    if datapath::host::Host::IP_SYSCTLS.contains(&name) {
+        return host.set_ip_sysctl(name, value).map_err(|error| format!("{name}: {error:?}"));
+    }
+    let number: u32 =
+        value.parse().map_err(|_| format!("{name}: \"{value}\" is no number from 0 on"))?;
+    let unknown = || Err(format!("cannot stat \"{name}\""));
+    if name.contains(".neigh.") {
+        let set = host.change_neighbours(now, |table| table.settings_mut().set(name, number));
+        return if set == Some(true) { Ok(()) } else { unknown() };
+    }
+    let Some(limits) = host.icmp_limits_mut() else { return unknown() };
+    let millis = Duration::from_millis(number.into());
+    match name {
+        "net.ipv4.icmp_msgs_per_sec" => limits.msgs_per_sec = number,
+        "net.ipv4.icmp_msgs_burst" => limits.msgs_burst = number,
+        "net.ipv4.icmp_ratelimit" => limits.ratelimit = millis,
+        "net.ipv4.icmp_ratemask" => limits.ratemask = number,
+        "net.ipv6.icmp.ratelimit" => limits.ratelimit_v6 = millis,
+        _ => return unknown(),
+    }
+    Ok(())
+}
+
+impl Router {
+    /// Answers a client of the control socket.
+    pub(super) fn serve(&mut self, token: u64) -> Result<(), Fault> {
+        let control = self.control.as_mut();
+        let command = control.and_then(|control| control.request(token, &self.epoll));
+        let Some(command) = command else { return Ok(()) };
+        let (right, text) = match self.command(&command)? {
+            Ok(text) => (true, text),
+            Err(wrong) => (false, format!("{}\n{}", wrong.column, wrong.message)),
+        };
+        if let Some(control) = &mut self.control {
+            control.reply(token, right, &text);
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, command: &str) -> Result<Result<String, Wrong>, Fault> {
+        let now = sys::now();
+        let first = Words::new(command).next().map_or("", |word| word.text);
+        Ok(match (command, first) {
+            ("stop", _) => {
+                self.begin_to_end()?;
+                Ok(String::new())
+            }
+            ("show", _) => Ok(self.text()),
+            ("show -j", _) => Ok(format!("{}\n", self.json())),
+            ("reload", _) => self.reload(),
+            (_, "tc") => self.tc(now, command),
+            (_, "sysctl") => self.sysctl(now, command),
+            _ => self.ip(now, command),
+        })
+    }
+
+    /// Reads the file again. What is wrong is told as `FILE:LINE:COLUMN`, and all stays as it was.
+    pub(super) fn reload(&mut self) -> Result<String, Wrong> {
+        let plain = |message: String| Wrong { column: 0, message };
+        let file = self.settings.file.clone();
+        let file = file.ok_or_else(|| plain("there is no file to read again".to_owned()))?;
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| plain(format!("{}: {error}", file.display())))?;
+        self.load(&text).map_err(|(line, said, wrong)| {
+            let column = wrong.column + 1;
+            plain(format!("{}:{line}:{column}: {}\n  {said}", file.display(), wrong.message))
+        })?;
+        Ok(format!("{} is in force\n", file.display()))
+    }
+
+    fn sysctl(&mut self, now: Instant, command: &str) -> Result<String, Wrong> {
+        let words = Words::new(command).skip(1).filter(|word| !word.text.starts_with('-'));
+        for word in words {
+            let wrong = |message: String| Wrong { column: word.column, message };
+            let (name, value) = word
+                .text
+                .split_once('=')
+                .ok_or_else(|| wrong("NAME=VALUE is expected".to_owned()))?;
+            let name = name.replace('/', ".");
+            if is_own_sysctl(&name) {
+                set_sysctl(&mut self.host, now, &name, value).map_err(wrong)?;
+            } else {
+                self.with_ip(now, |ip| ip.run(&format!("sysctl {}", word.text)))
+                    .map_err(|error| Wrong { column: word.column, ..of_ip(&error) })?;
+            }
+        }
+        self.poll(now);
+        Ok(String::new())
+    }
+
+    /// A setting of the kernel's that decides between next hops; one that is unknown here is passed over, and
+    /// said.
+    pub(super) fn set_hash(&mut self, now: Instant, setting: &str) {
+        if let Err(error) = self.with_ip(now, |ip| ip.run(&format!("sysctl {setting}"))) {
+            eprintln!("note: {setting}: {error}");
+        }
+    }
+
+    /// A setting of a file that was checked.
+    pub(super) fn set_sysctl(&mut self, now: Instant, name: &str, value: &str) {
+        if is_own_sysctl(name) {
+            set_sysctl(&mut self.host, now, name, value).expect("the file was checked");
+        } else {
+            // In force already where routes are those of the file.
+            let _ = self.with_ip(now, |ip| ip.run(&format!("sysctl {name}={value}")));
+        }
+    }
+
+    fn ip(&mut self, now: Instant, command: &str) -> Result<String, Wrong> {
+        let mut words = Words::new(command);
+        words.accept("ip");
+        let (mut json, mut statistics, mut family) = (false, false, None);
+        while let Some(word) = words.peek().filter(|word| word.text.starts_with('-')) {
+            match word.text {
+                "-4" => family = Some(false),
+                "-6" => family = Some(true),
+                "-j" | "-json" => json = true,
+                "-s" | "-statistics" => statistics = true,
+                "-sj" | "-js" => (json, statistics) = (true, true),
+                "-d" | "-details" => {}
+                _ => return Err(word.unknown("ip", &["-4", "-6", "-json", "-statistics"]).into()),
+            }
+            words.next();
+        }
+        let object = words.next();
+        let verb = words.peek().map_or("show", |word| word.text);
+        let shows = matches!(verb, "show" | "list" | "ls" | "lst" | "get" | "bucket");
+        match object.map_or("", |word| word.text) {
+            "neigh" | "neighbour" | "neighbor" | "n" => {
+                let parsed = neigh::parse(&mut words, &self.names)?;
+                if let NeighCommand::Show { .. } = parsed {
+                    let table = self.host.neighbours().expect("a router has neighbours");
+                    return Ok(neigh::show(table, &self.names, &parsed, family, json));
+                }
+                if !self.change_neighbours(now, &parsed) {
+                    let message = "RTNETLINK answers: No such file or directory".to_owned();
+                    return Err(Wrong { column: 0, message });
+                }
+                Ok(String::new())
+            }
+            "link" | "l" if shows => {
+                Ok(statistics::show(&self.link_statistics(), statistics, json))
+            }
+            _ if self.settings.follow_kernel && !shows => {
+                let message = "routes and addresses are the kernel's here: change them by ip(8)";
+                Err(Wrong { column: 0, message: message.to_owned() })
+            }
+            "link" | "l" if verb == "add" => {
+                let message = "a router has the devices that it was started with".to_owned();
+                Err(Wrong { column: 0, message })
+            }
+            _ => {
+                let done = self.with_ip(now, |ip| ip.run(command));
+                let text = done.map_err(|error| of_ip(&error))?;
+                self.sync_addresses(now);
+                Ok(text)
+            }
+        }
+    }
+
+    /// Lends routes and names out to `ip`.
+    fn with_ip<T>(&mut self, now: Instant, act: impl FnOnce(&mut Ip) -> T) -> T {
+        let fib = std::mem::take(self.host.fib_mut());
+        let devices = std::mem::take(&mut self.names);
+        let mut ip = Ip { fib, devices, now, explain: false };
+        let result = act(&mut ip);
+        *self.host.fib_mut() = ip.fib;
+        self.names = ip.devices;
+        self.poll(now);
+        result
+    }
+
+    /// False if there was nothing to delete.
+    pub(super) fn change_neighbours(&mut self, now: Instant, command: &NeighCommand) -> bool {
+        let done = self.host.change_neighbours(now, |table| match command {
+            NeighCommand::Show { .. } => true,
+            NeighCommand::Set(key, mac) => {
+                table.set_permanent(now, *key, *mac);
+                true
+            }
+            NeighCommand::Delete(key) => table.delete(*key),
+            NeighCommand::Flush(port) => {
+                table.flush(*port);
+                true
+            }
+        });
+        self.poll(now);
+        done.unwrap_or(false)
+    }
+
+    /// From now on nothing is taken in. A second time ends at once.
+    pub(super) fn begin_to_end(&mut self) -> Result<(), Fault> {
+        use std::io::Read as _;
+        let _nothing = self.stop.read(&mut [0; 64]);
+        if self.phase != Phase::Running {
+            self.phase = Phase::Over;
+            return Ok(());
+        }
+        self.phase = Phase::Draining(sys::now() + self.settings.drain);
+        self.stop_reading()
+    }
+}

@@ -1,0 +1,129 @@
+//! The kernel's routes: taken over at the beginning, and kept in step with. A route that comes or goes is
+//! one change; links, addresses, next hops and rules are few, and what follows from them the kernel does
+//! not tell one by one (`fib_disable_ip`), so all is dumped again.
+
+use super::{End, Router};
+use crate::open::Fault;
+use crate::rtnetlink::{self, Heard};
+use crate::sys;
+use datapath::fib::{LinkState, RouteFilter};
+use datapath::host::PortConfig;
+use datapath::node::Port;
+use datapath::units::Instant;
+use iproute::ip::import::{self, Numbers, RTM_NEWLINK};
+use iproute::ip::netlink::{RTM_DELROUTE, RTM_NEWROUTE};
+
+/// What is known of the kernel's routes.
+#[derive(Debug)]
+pub(super) struct Following {
+    numbers: Numbers,
+    /// Whole dumps, and changes of one route.
+    pub dumps: u64,
+    pub changes: u64,
+}
+
+const RTM_DELLINK: u16 = 17;
+
+impl Router {
+    /// Takes over all that the kernel has.
+    pub(super) fn import(&mut self, now: Instant) -> Result<(), Fault> {
+        let messages = rtnetlink::dump_all().map_err(|error| {
+            Fault::Other(format!("cannot ask the kernel over rtnetlink: {error}"))
+        })?;
+        let known: Vec<String> =
+            self.names.ports().map(|port| self.names.name(port).to_owned()).collect();
+        let (ip, numbers, skipped) = import::import_onto(&known, &messages)
+            .map_err(|error| Fault::Other(format!("rtnetlink was not understood: {error}")))?;
+        for what in skipped {
+            eprintln!("note: not taken over: {what}");
+        }
+        for _ in self.host.port_count()..ip.devices.ports().count() {
+            // What is not ours never has room.
+            let port = self.host.add_port(PortConfig::default());
+            self.host.set_port_up(now, port, false);
+            self.end_of.push(None);
+        }
+        let mut fib = ip.fib;
+        fib.set_settings(*self.host.fib().settings());
+        let told = |end: &End| {
+            let [ignore_linkdown, ignore_linkdown_v6] =
+                rtnetlink::ignores_linkdown(end.device.name());
+            let link = fib.link(end.port.0);
+            (end.port, LinkState { ignore_linkdown, ignore_linkdown_v6, ..link })
+        };
+        let links: Vec<(Port, LinkState)> = self.ends.iter().map(told).collect();
+        *self.host.fib_mut() = fib;
+        self.names = ip.devices;
+        for (port, link) in links {
+            let works = link.up && link.carrier;
+            if self.host.port(port).is_up() != works {
+                self.host.set_port_up(now, port, works);
+            }
+            self.host.fib_mut().set_link(now, port.0, link);
+            if !works {
+                self.host.change_neighbours(now, |table| table.flush(port.0));
+            }
+        }
+        if self.following.is_none() {
+            for setting in rtnetlink::hash_sysctls() {
+                self.set_hash(now, &setting);
+            }
+        }
+        let (dumps, changes) = self.following.as_ref().map_or((0, 0), |it| (it.dumps, it.changes));
+        self.following = Some(Following { numbers, dumps: dumps + 1, changes });
+        self.sync_addresses(now);
+        Ok(())
+    }
+
+    /// The kernel has told something.
+    pub(super) fn hear_kernel(&mut self) -> Result<(), Fault> {
+        let now = sys::now();
+        let heard = self.monitor.read();
+        let heard = heard.map_err(|error| Fault::Other(format!("rtnetlink: {error}")))?;
+        let messages = match heard {
+            Heard::Lost if self.following.is_some() => return self.import(now),
+            // Only links are listened to, and they will tell again.
+            Heard::Lost => return Ok(()),
+            Heard::Messages(messages) => messages,
+        };
+        if self.following.is_none() {
+            for (kind, body) in &messages {
+                self.link_told(now, *kind, body);
+            }
+            return Ok(());
+        }
+        if messages.iter().any(|(kind, _)| !matches!(*kind, RTM_NEWROUTE | RTM_DELROUTE)) {
+            return self.import(now);
+        }
+        let done = messages.iter().all(|(kind, body)| self.route_told(*kind, body));
+        self.poll(now);
+        // A change that does not fit what is here: begin anew.
+        if done { Ok(()) } else { self.import(now) }
+    }
+
+    fn link_told(&mut self, now: Instant, kind: u16, body: &[u8]) {
+        if !matches!(kind, RTM_NEWLINK | RTM_DELLINK) {
+            return;
+        }
+        let Ok((name, link)) = import::read_link(body) else { return };
+        let Some(end) = self.ends.iter_mut().find(|end| end.device.name() == name) else { return };
+        end.gone = kind == RTM_DELLINK;
+        let (port, up) = (end.port, link.up && !end.gone);
+        self.set_link(now, port, LinkState { up, ..link });
+    }
+
+    /// One route has come or gone; false if that does not go with what is here.
+    fn route_told(&mut self, kind: u16, body: &[u8]) -> bool {
+        let Some(following) = &mut self.following else { return false };
+        let Ok(route) = import::read_route(body, &following.numbers) else { return false };
+        let Some(route) = route else { return true };
+        following.changes += 1;
+        // Whether it replaces another, and its place among equals, is in the header that was cut off: where
+        // there is one of this prefix, table and metric already, a dump tells.
+        let exact = RouteFilter::exactly(&route);
+        if kind == RTM_DELROUTE {
+            return self.host.fib_mut().delete(&exact).is_ok();
+        }
+        self.host.fib_mut().add(route).is_ok()
+    }
+}

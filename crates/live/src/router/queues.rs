@@ -1,0 +1,177 @@
+//! `tc` on the ports of a router.
+
+use super::{Plan, Router};
+use crate::commands::Wrong;
+use datapath::host::{Host, PortConfig};
+use datapath::node::Port;
+use datapath::qdisc::fifo::{Fifo, FifoKind};
+use datapath::rng::Rng;
+use datapath::units::Instant;
+use iproute::tc::{self, Device as TcDevice, FilterAction};
+use iproute::words::Words;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+fn wrong(message: impl Into<String>) -> Wrong {
+    Wrong { column: 0, message: message.into() }
+}
+
+impl Router {
+    /// Runs all `tc` lines of a plan on ports that carry nothing, to see whether they can be.
+    pub(super) fn check_queues(&self, plan: &Plan) -> Result<(), (usize, String, Wrong)> {
+        let mut scratch = Host::new();
+        for end in &self.ends {
+            scratch.add_port(PortConfig { mtu: end.device.mtu(), ..PortConfig::default() });
+        }
+        for (device, number, line) in &plan.queues {
+            let port = self.names.port(device).map(Port).expect("the file was checked");
+            run(&mut scratch, Instant::ZERO, port, self.tc_device(port), 1, line)
+                .map_err(|wrong| (*number, line.clone(), wrong))?;
+        }
+        Ok(())
+    }
+
+    /// Carries the `tc` lines of a plan out for those devices whose lines are not what they were: a
+    /// lone root of the same kind is changed as `tc qdisc change` does, anything else begins anew.
+    pub(super) fn apply_queues(&mut self, now: Instant, lines: Vec<(String, usize, String)>) {
+        let mut wanted: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (device, _, line) in lines {
+            wanted.entry(device).or_default().push(line);
+        }
+        for device in self.device_names() {
+            let (new, old) = (wanted.get(&device), self.queues.get(&device));
+            if new == old {
+                continue;
+            }
+            let port = self.names.port(&device).map(Port).expect("it is one of ours");
+            let lines = new.cloned().unwrap_or_default();
+            if let [line] = &lines[..]
+                && let Some(replacing) = as_replace(line)
+            {
+                let device = self.tc_device(port);
+                run(&mut self.host, now, port, device, self.settings.seed, &replacing)
+                    .expect("the lines were checked");
+                continue;
+            }
+            let limit = self.host.port(port).config.queue_limit;
+            self.host.set_qdisc(now, port, Fifo::new(FifoKind::Packets(limit)).into());
+            for line in &lines {
+                let device = self.tc_device(port);
+                run(&mut self.host, now, port, device, self.settings.seed, line)
+                    .expect("the lines were checked");
+            }
+        }
+        self.queues = wanted;
+    }
+
+    fn tc_device(&self, port: Port) -> TcDevice {
+        let end = self.end_of[usize::from(port.0)].map(|index| &self.ends[index]);
+        let link = if end.is_some_and(|end| end.device.is_ethernet()) { 14 } else { 0 };
+        let mtu = end.map_or(1_500, |end| end.device.mtu());
+        TcDevice { psched_mtu: mtu + link, ..TcDevice::default() }
+    }
+
+    /// One command: `tc [-s] [-j] qdisc|class show [dev NAME]`, or one that changes something.
+    pub(super) fn tc(&mut self, now: Instant, command: &str) -> Result<String, Wrong> {
+        let mut words = Words::new(command).filter(|word| word.text != "tc");
+        let (mut json, mut object) = (false, words.next());
+        while let Some(option) = object.filter(|word| word.text.starts_with('-')) {
+            match option.text {
+                "-s" | "-statistics" => {}
+                "-j" | "-json" | "-sj" | "-js" => json = true,
+                _ => return Err(option.unknown("tc", &["-s", "-j"]).into()),
+            }
+            object = words.next();
+        }
+        let Some(object) = object else { return Err(wrong("qdisc, class or filter is missing")) };
+        let verb = words.next().map_or("show", |word| word.text);
+        let classes = object.text == "class";
+        match (object.text, verb) {
+            ("qdisc" | "class", "show" | "list" | "ls") => {
+                let only = match words.next() {
+                    None => None,
+                    Some(word) if word.text == "dev" => words.next(),
+                    Some(word) => return Err(word.unknown("tc", &["dev"]).into()),
+                };
+                let only = only.map(|word| self.port(word.text)).transpose()?;
+                Ok(self.show_queues(now, only, classes, json))
+            }
+            ("qdisc", _) => {
+                let port = self.port(&tc::parse_qdisc(command)?.device)?;
+                self.run_tc(now, port, command)
+            }
+            ("filter", _) => {
+                let port = self.port(&tc::parse_filter(command)?.device)?;
+                self.run_tc(now, port, command)
+            }
+            _ => Err(object.unknown("tc", &["qdisc", "class", "filter"]).into()),
+        }
+    }
+
+    fn run_tc(&mut self, now: Instant, port: Port, command: &str) -> Result<String, Wrong> {
+        let (device, seed) = (self.tc_device(port), self.settings.seed);
+        let done = run(&mut self.host, now, port, device, seed, command);
+        self.poll(now);
+        // The file's lines are carried out again when it is read again.
+        self.queues.remove(self.names.name(port.0));
+        done.map(|()| String::new())
+    }
+
+    fn port(&self, name: &str) -> Result<Port, Wrong> {
+        let known = self.ends.iter().find(|end| end.device.name() == name);
+        known.map(|end| end.port).ok_or_else(|| {
+            wrong(format!("no device \"{name}\": there are {}", self.device_names().join(", ")))
+        })
+    }
+
+    fn show_queues(&self, now: Instant, only: Option<Port>, classes: bool, json: bool) -> String {
+        let ends = self.ends.iter().filter(|end| only.is_none_or(|port| port == end.port));
+        let shown = ends.map(|end| (end.device.name(), self.host.port(end.port).qdisc()));
+        if classes {
+            return shown.map(|(_, root)| tc::show_classes(root, now)).collect();
+        }
+        if !json {
+            return shown.map(|(name, root)| tc::show_text(root, Some(name), now)).collect();
+        }
+        let all = shown.flat_map(|(name, root)| match tc::show_json(root, Some(name), now) {
+            Value::Array(qdiscs) => qdiscs,
+            other => vec![other],
+        });
+        format!("{}\n", all.collect::<Value>())
+    }
+}
+
+/// `tc qdisc add dev … root …` as one that changes what is there, if it makes a root.
+fn as_replace(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let root = words.contains(&"root") && words.get(1) == Some(&"qdisc");
+    root.then(|| {
+        let replaced = words.iter().enumerate();
+        let words = replaced.map(|(at, word)| if at == 2 { "replace" } else { word });
+        words.collect::<Vec<_>>().join(" ")
+    })
+}
+
+fn run(
+    host: &mut Host,
+    now: Instant,
+    port: Port,
+    device: TcDevice,
+    seed: u64,
+    command: &str,
+) -> Result<(), Wrong> {
+    if Words::new(command).any(|word| word.text == "filter") {
+        let parsed = tc::parse_filter(command)?;
+        if matches!(parsed.outcome, FilterAction::Police(_)) {
+            return Err(wrong("policers are not among the filters of a router yet"));
+        }
+        let done = host.change_qdisc(now, port, |root, _| parsed.apply(root));
+        return done
+            .then_some(())
+            .ok_or_else(|| wrong("no qdisc above asks this filter for a class"));
+    }
+    let parsed = tc::parse_qdisc(command)?;
+    let rng = Rng::stream(seed, now.as_nanos() ^ u64::from(port.0));
+    host.change_qdisc(now, port, |root, cx| parsed.apply(root, device, rng, cx).map(drop))
+        .map_err(|refused| wrong(refused.to_string()))
+}

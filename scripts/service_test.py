@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Tests `ackwright service`, `top` and `ctl` on it, in network namespaces of its own.
+
+usage: scripts/service_test.py BINARY [NAME...]
+
+Where no namespace can be made, it says so loudly ("SKIPPED: ...") and ends with success.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from live_test import INSIDE, Skip, enter, transfer  # noqa: E402
+from route_test import FILE, World, ip, ping, until  # noqa: E402
+
+METRICS = "127.0.0.1:9199"
+
+
+class Service:
+    """A running `ackwright service`."""
+
+    def __init__(self, world, text):
+        world.number += 1
+        self.binary = world.binary
+        os.chmod(world.folder, 0o755)
+        self.file = os.path.join(world.folder, f"service{world.number}.toml")
+        self.log_path = os.path.join(world.folder, f"log{world.number}")
+        self.ctl_path = os.path.join(world.folder, f"ctl{world.number}")
+        self.head = f'log = "json"\nctl = "{self.ctl_path}"\nmetrics = "{METRICS}"\nuser = "nobody"\n'
+        self.write(text)
+        self.process = subprocess.Popen([self.binary, "service", self.file], stderr=open(self.log_path, "w"))
+        until(lambda: self.logged("devices are open") or self.process.poll() is not None)
+        assert self.process.poll() is None, open(self.log_path).read()
+
+    def write(self, text):
+        with open(self.file, "w") as file:
+            file.write(self.head + text)
+        os.chmod(self.file, 0o644)
+
+    def log(self):
+        """Every line is JSON."""
+        return [json.loads(line) for line in open(self.log_path)]
+
+    def logged(self, words):
+        return [line for line in self.log() if words in line["message"]]
+
+    def ctl(self, *words):
+        return subprocess.run([self.binary, "ctl", "--ctl", self.ctl_path, *words], capture_output=True, text=True)
+
+    def metrics(self):
+        with urllib.request.urlopen(f"http://{METRICS}/metrics", timeout=5) as answer:
+            assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+            text = answer.read().decode()
+        assert text.endswith("# EOF\n")
+        return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(timeout=20) == 0, open(self.log_path).read()
+
+
+def shape(bandwidth):
+    return f'[shape]\nbetween = ["b", "c"]\nab = "cake bandwidth {bandwidth}"\nba = "fq_codel"\n'
+
+
+def test_a_router_as_nobody(world):
+    routes = os.path.join(world.folder, "routes.ip")
+    with open(routes, "w") as file:
+        file.write(FILE + "tc qdisc add dev b root cake bandwidth 50mbit\n")
+    os.chmod(routes, 0o644)
+    service = Service(world, f'[route]\ndev = ["a", "b", "c"]\nfile = "{routes}"\n')
+    status = open(f"/proc/{service.process.pid}/status").read()
+    assert re.search(r"^Uid:\t(\d+)\t\1\t\1\t\1$", status, re.M)[1] != "0", status
+    for field in ("CapEff", "CapPrm", "CapBnd", "CapInh"):
+        assert re.search(rf"^{field}:\t0+$", status, re.M), status
+    assert "NoNewPrivs:\t1" in status
+    assert ping(world.left, "10.2.0.2")[0] == 3
+    transfer(world, 1 << 20, target="10.2.0.2")
+    metrics = service.metrics()
+    assert metrics['ackwright_received_packets_total{device="a"}'] > 100, metrics
+    assert metrics['ackwright_cake_tin_sent_packets_total{device="b",tin="1"}'] > 100, metrics
+    assert metrics['ackwright_device_up{device="b"}'] == 1
+    top = subprocess.run([service.binary, "top", "--ctl", service.ctl_path, "--interval", "100ms"], capture_output=True, text=True)
+    assert "b cake" in top.stdout and "tin" in top.stdout, top
+    once = subprocess.run([service.binary, "top", "--ctl", service.ctl_path, "--json"], capture_output=True, text=True)
+    assert {port["name"] for port in json.loads(once.stdout)["show"]["ports"]} == {"a", "b", "c"}
+    with open(routes, "w") as file:
+        file.write(FILE + "route add 10.8.0.0/16 via 10.2.0.2\ntc qdisc add dev b root cake bandwidth 20mbit\n")
+    service.process.send_signal(signal.SIGHUP)
+    until(lambda: service.logged("was read again"))
+    assert "10.8.0.0/16 via 10.2.0.2 dev b" in service.ctl("ip", "route", "show").stdout
+    assert json.loads(service.ctl("tc", "-s", "-j", "qdisc", "show", "dev", "b").stdout)[0]["options"]["bandwidth"] == 2_500_000
+    wrong = service.ctl("ip", "route", "add", "10.8.0.0/16", "vai", "10.2.0.2")
+    assert wrong.returncode == 2 and "vai" in wrong.stderr, wrong
+    service.stop()
+
+
+def test_a_shaper_is_changed_or_its_file_refused(world):
+    service = Service(world, shape("50mbit"))
+
+    def bandwidth():
+        return json.loads(service.ctl("tc", "-s", "-j", "qdisc", "show", "dev", "c").stdout)[0]["options"]["bandwidth"]
+
+    service.write(shape("20mbit"))
+    service.process.send_signal(signal.SIGHUP)
+    until(lambda: service.logged("was read again"))
+    assert bandwidth() == 2_500_000
+    for text, why in ((shape("20mbti"), ":7:22: "), (shape("30mbit").replace('"b", "c"', '"a", "c"'), "restart")):
+        refusals = len(service.logged("old configuration stays"))
+        service.write(text)
+        service.process.send_signal(signal.SIGHUP)
+        until(lambda: len(service.logged("old configuration stays")) > refusals)
+        assert why in service.logged("old configuration stays")[-1]["message"], service.log()[-1]
+        assert bandwidth() == 2_500_000
+    assert service.metrics()["ackwright_uptime_seconds"] > 0
+    try:
+        urllib.request.urlopen(f"http://{METRICS}/secrets", timeout=5)
+        raise AssertionError("there is nothing else")
+    except urllib.error.HTTPError as error:
+        assert error.code == 404
+    service.stop()
+    assert service.logged("has ended"), service.log()
+
+
+def test_what_a_killed_one_leaves_the_next_removes(world):
+    service = Service(world, shape("50mbit"))
+    service.process.kill()
+    service.process.wait()
+    assert os.path.exists(service.ctl_path)
+    world.number -= 1
+    again = Service(world, shape("50mbit"))
+    assert again.logged("earlier run has left"), again.log()
+    assert again.ctl("show").returncode == 0
+    again.stop()
+
+
+def test_mistakes_are_told_before_anything_is_opened(world):
+    path = os.path.join(world.folder, "wrong.toml")
+    for text, place in (("[shape]\nbetween = [\"b\"]\n", ":2:11: "), ("user = 1\n", ":1:8: "), ("", "is missing"),
+                        ("[route]\ndev = [\"a\"]\n", "whose routes")):
+        with open(path, "w") as file:
+            file.write(text)
+        done = subprocess.run([world.binary, "service", path], capture_output=True, text=True)
+        assert done.returncode == 2 and place in done.stderr, (text, done)
+
+
+def main():
+    binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    ip("link set lo up")
+    failed = 0
+    for name, test in [(name, test) for name, test in globals().items() if name.startswith("test_")]:
+        if names and not any(part in name for part in names):
+            continue
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            world = World(binary, folder)
+            try:
+                test(world)
+                result = "ok"
+            except Skip as why:
+                result = f"SKIPPED: service test, {name[5:].replace('_', ' ')}: {why}"
+            except Exception as error:  # every test is run
+                failed += 1
+                result = f"FAILED: {type(error).__name__}: {error}"
+            finally:
+                world.close()
+                for link in ("a", "b", "c"):
+                    subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
+        print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - begun:5.1f} s  {result}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    if INSIDE not in os.environ:
+        enter()
+    main()
