@@ -206,16 +206,7 @@ impl Capture {
         let ends = [SocketAddr::new(src, tcp.src_port), SocketAddr::new(dst, tcp.dst_port)];
         let at_ns = nanos as i64 - zero;
         let (connection, forth) = self.connection(ends, tcp, at_ns, known);
-        let comment = match record.comments.first() {
-            None => 0,
-            Some(text) => match self.comments.iter().position(|known| known == text) {
-                Some(place) => place as u32 + 1,
-                None => {
-                    self.comments.push(text.clone());
-                    self.comments.len() as u32
-                }
-            },
-        };
+        let comment = record.comments.first().map_or(0, |text| self.number_of(text));
         let mut segment = Segment {
             at_ns,
             connection,
@@ -236,6 +227,16 @@ impl Capture {
         self.frames.extend_from_slice(&record.bytes[..record.bytes.len().min(KEPT)]);
         self.count(&mut segment, tcp);
         self.packets.push(segment);
+    }
+
+    /// The number of a comment, from 1 on.
+    fn number_of(&mut self, comment: &str) -> u32 {
+        let known = self.comments.iter().position(|known| known == comment);
+        let place = known.unwrap_or_else(|| {
+            self.comments.push(comment.to_owned());
+            self.comments.len() - 1
+        });
+        place as u32 + 1
     }
 
     /// The connection of a packet, and whether its first end has sent it.

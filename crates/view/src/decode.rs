@@ -43,30 +43,40 @@ pub fn decoded(capture: &Capture, index: usize) -> Result<Json, Fault> {
             "name": header.name,
             "fields": header.fields.iter().map(|(name, value)| json!([name, value])).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
-        "bytes": bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+        "bytes": hex(bytes),
     }))
+}
+
+/// Two digits a byte.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// In one line, in tcpdump's words.
 pub fn summary(capture: &Capture, it: &Segment) -> String {
-    let mut text = format!("Flags [{:?}]", it.flags);
+    let mut words = vec![format!("Flags [{:?}]", it.flags)];
     if it.len > 0 {
-        text += &format!(", seq {}:{}", it.seq, it.seq + i64::from(it.len));
+        words.push(format!("seq {}:{}", it.seq, it.seq + i64::from(it.len)));
     }
     if let Some(ack) = it.ack {
-        text += &format!(", ack {ack}");
+        words.push(format!("ack {ack}"));
     }
-    text += &format!(", win {}", it.window);
+    words.push(format!("win {}", it.window));
     let blocks: Vec<String> =
         capture.sacks(it).iter().map(|[from, to]| format!("{{{from}:{to}}}")).collect();
     if !blocks.is_empty() {
-        text += &format!(", sack {}", blocks.concat());
+        words.push(format!("sack {}", blocks.concat()));
     }
-    text += &format!(", length {}", it.len);
+    words.push(format!("length {}", it.len));
     if it.again {
-        text += ", sent again";
+        words.push("sent again".to_owned());
     }
-    text
+    words.join(", ")
 }
 
 fn link(packet: &Packet) -> Option<Header> {

@@ -19,6 +19,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::api;
+use crate::decode;
 use crate::page;
 use crate::source::{Fault, Kind, Source};
 
@@ -47,7 +48,7 @@ pub fn serve(source: Source, port: u16) -> io::Result<Served> {
     let host = listener.local_addr()?.to_string();
     let mut random = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = decode::hex(&random);
     Ok(Served { listener, shared: Arc::new(Shared { source, token, host }) })
 }
 

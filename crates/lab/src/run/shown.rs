@@ -6,6 +6,7 @@ mod tins;
 
 use std::collections::BTreeSet;
 
+use datapath::units::Rate;
 use serde_json::{Value as Json, json};
 
 use super::apps;
@@ -86,7 +87,7 @@ pub fn world(plan: &Plan, seen: &Plan, viewed: bool) -> Json {
             "name": it.name,
             "ends": it.ends.map(node),
             "ports": [plan.port_name(index, 0), plan.port_name(index, 1)],
-            "rate": of(&|way| json!(way.rate.map(datapath::units::Rate::bits_per_sec))),
+            "rate": of(&|way| json!(way.rate.map(Rate::bits_per_sec))),
             "delay_ns": of(&|way| json!(way.delay.as_nanos())),
             "loss_ppm": of(&|way| json!(way.loss)),
             "mtu": it.mtu,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use datapath::fib::multipath::Path;
-use datapath::fib::nexthop::ObjectConfig;
+use datapath::fib::nexthop::{Object, ObjectConfig};
 use datapath::fib::{Decision, Explanation, Fib, Hop, RouteKey, Target};
 use datapath::node::Port;
 use datapath::packet::protocol;
@@ -185,7 +185,7 @@ impl Ring {
         let buckets = match (why.bucket, &why.route.target) {
             (Some(_), Target::Object(id)) => fib.buckets(now, *id).map(|buckets| {
                 let place = |id: u32| {
-                    let object = fib.objects().get(id).map(datapath::fib::nexthop::Object::config);
+                    let object = fib.objects().get(id).map(Object::config);
                     let Some(ObjectConfig::Hop(hop)) = object else { return -1 };
                     let found = why.candidates.iter().position(|path| path.hop == hop.hop);
                     found.map_or(-1, |place| place as i64)

@@ -1,7 +1,7 @@
 //! The tins of CAKE over time, and the ACKs that its filter dropped.
 
-use datapath::qdisc::AnyQdisc;
 use datapath::qdisc::cake::{AckRule, Cake, TinStats};
+use datapath::qdisc::{AnyQdisc, Sched};
 use sim::world::World;
 
 use crate::plan::Plan;
@@ -69,9 +69,7 @@ impl Tins {
                     let handles: Vec<_> = root.tree().iter().map(|(_, it)| it.handle).collect();
                     for handle in handles {
                         let found = root.find_mut(handle);
-                        if let Some(AnyQdisc::Cake(cake)) =
-                            found.map(datapath::qdisc::Sched::qdisc_mut)
-                        {
+                        if let Some(AnyQdisc::Cake(cake)) = found.map(Sched::qdisc_mut) {
                             cake.log_gone_acks();
                         }
                     }
