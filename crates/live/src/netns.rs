@@ -174,8 +174,8 @@ mod tests {
         let mut pools = Pools::new(1_500);
         let pair = one.veth(["wire0", "host0"], 1_500, &mut pools).expect("a pair of devices");
         assert!(pair.iter().all(|device| device.mtu() == 1_500 && device.is_ethernet()));
-        assert_eq!(one.within(|| sys::facts("host0").is_ok()).expect("entered"), true);
-        assert_eq!(two.within(|| sys::facts("host0").is_ok()).expect("entered"), false);
+        assert!(one.within(|| sys::facts("host0").is_ok()).expect("entered"));
+        assert!(!two.within(|| sys::facts("host0").is_ok()).expect("entered"));
         let address = IpAddr::from([10, 0, 0, 1]);
         two.tun("up0", (address, 30), 1_400, false).expect("a TUN device");
         assert!(two.within(sys::addresses).expect("entered").expect("known").contains(&address));
