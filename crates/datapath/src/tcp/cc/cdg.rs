@@ -57,7 +57,7 @@ struct MinMax {
 const WINDOW: usize = 8;
 /// `backoff_beta`: what a back-off leaves, in 1/1024.
 const BACKOFF_BETA: u32 = 724;
-/// `backoff_factor`: the gradient in µs times this is the exponent in millionths.
+/// `backoff_factor`: the sum of the gradients in µs times this is the exponent in millionths.
 const BACKOFF_FACTOR: u32 = 42;
 /// `use_ineff`: more back-offs in a row than this bring nothing, and are left out.
 const INEFFECTIVE: u32 = 5;
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(negative_exponential(u32::MAX), 0);
     }
 
-    /// P(back-off) = 1 - e^(-gradient / G), with G = 3 ms.
+    /// P(back-off) = 1 - e^(-gradient / G), with G = 3 ms and the gradient the mean of eight.
     #[test]
     fn back_offs_are_as_likely_as_the_paper_says() {
         let mut cdg = Cdg::new(Params::default());
@@ -316,7 +316,7 @@ mod tests {
         for n in 0..4_000 {
             let ack = Ack { iss: Seq(n), ..ack_at(0) };
             cdg.backoffs = 0;
-            taken += u32::from(cdg.backs_off_now(3_003, &mut Window::new(10), &ack));
+            taken += u32::from(cdg.backs_off_now(8 * 2_976, &mut Window::new(10), &ack));
         }
         assert!((2_440..2_620).contains(&taken), "{taken} of 4000, expected 63.2 %");
     }
