@@ -83,7 +83,7 @@ fn what_is_kept_outside_never_arrives() {
     let mut out = Vec::new();
     world.take_handed_out(&mut out);
     assert!(out.len() >= 2, "a SYN, and again: {}", out.len());
-    assert!(out.iter().all(|one| one.link == link && one.packet.len() > 0));
+    assert!(out.iter().all(|one| one.link == link && !one.packet.is_empty()));
     assert_eq!(reports(&world, apps)[1].received_bytes, 0);
     world.take_handed_out(&mut out);
     let known = out.len();
