@@ -103,6 +103,9 @@ program = ["python3", "-c", "import socket;s=socket.create_connection(('{to}',{p
 server = ["python3", "-c", "import socket;l=socket.create_server(('{to}',{port}));c,_=l.accept();c.sendall(c.recv(9).upper());c.close()"]
 "#;
     let text = format!("{PATH}{program}").replace("duration = \"3s\"", "duration = \"4s\"");
+    let text = text
+        .replace("[nodes.A]", "[nodes.A]\nstack = \"kernel\"")
+        .replace("[nodes.B]", "[nodes.B]\nstack = \"kernel\"");
     if let Some(run) = run_on(Stack::Kernel, &text) {
         let flow = run.flows.iter().find(|flow| flow.name == "echo");
         assert!(flow.is_none_or(|flow| flow.end_ns.is_none_or(|end| end > 200_000_000)));

@@ -177,7 +177,7 @@ mod tests {
         assert!(one.within(|| sys::facts("host0").is_ok()).expect("entered"));
         assert!(!two.within(|| sys::facts("host0").is_ok()).expect("entered"));
         let address = IpAddr::from([10, 0, 0, 1]);
-        two.tun("up0", (address, 30), 1_400, false).expect("a TUN device");
+        let _up = two.tun("up0", (address, 30), 1_400, false).expect("a TUN device");
         assert!(two.within(sys::addresses).expect("entered").expect("known").contains(&address));
         assert!(sys::facts("up0").is_err(), "it is not in ours");
     }

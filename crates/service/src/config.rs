@@ -273,7 +273,7 @@ ab = "cake bandwidth 30mbit"
             ("drain", "drian", 5, 1),
             ("500ms", "500 parsecs", 5, 9),
             ("between", "betwen", 7, 1),
-            ("[shape]", "[route]", 7, 1),
+            ("[shape]", "[route]", 8, 1),
         ] {
             let text = SHAPE.replace(wrong, right);
             let mistake = Config::parse(&text).expect_err(right);

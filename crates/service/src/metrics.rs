@@ -221,7 +221,7 @@ mod tests {
             "ackwright_received_packets_total{device=\"eth0\"} 7",
             "ackwright_dropped_packets_total{reason=\"NEIGH_FAILED\"} 2",
             "ackwright_neighbours{state=\"stale\"} 1.0",
-            "ackwright_late_wakeups_total 1",
+            "ackwright_late_wakeups_total{} 1",
             "ackwright_qdisc_backlog_bytes{device=\"eth0\",kind=\"cake\",handle=\"1:\"} 100.0",
             "ackwright_cake_tin_average_delay_seconds{device=\"eth0\",tin=\"0\"} 0.0025",
             "ackwright_device_up{device=\"eth0\"} 1.0",

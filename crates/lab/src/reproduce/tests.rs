@@ -95,7 +95,7 @@ fn live_figures_stand_beside_the_simulated_ones() {
     assert_eq!(near[4], None, "the other burst was not run");
     let table = &done.tables()[0].1;
     assert_eq!(table.head.last().map(String::as_str), Some("live"));
-    assert_eq!(table.rows[1].last().map(String::as_str), Some("200.0 !"));
+    assert_eq!(table.rows[1].last().map(String::as_str), Some("200 !"));
     let json = done.to_json();
     assert_eq!(json["rows"][0]["live"]["live"]["measured"], 185.0);
     assert_eq!(json["live"]["judged"], done.nearness().1);
