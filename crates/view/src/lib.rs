@@ -7,8 +7,8 @@
 //! | [`series`] | time series, cut down to what a screen can show |
 //! | [`capture`], [`graph`], [`decode`] | connections of a capture; one as a time/sequence graph; a packet's fields |
 //! | [`explain`] | the story of a flow, line by line |
-//! | [`page`] | the page itself: a server's, or one file with all its answers ([`export`]) |
-//! | [`serve`], [`live`] | HTTP on this machine; a running `shape` |
+//! | [`page`] | the page itself: a server's, or one file with all its answers ([`export()`]) |
+//! | [`mod@serve`], [`live`] | HTTP on this machine; a running `shape` |
 //!
 //! It reads what `lab::store` has written, and captures; nothing else, and it writes nothing but an exported page.
 //! An answer is a function of the files and the question, so what a server says and what an exported page holds are the same.
