@@ -3,14 +3,19 @@
 # something in a network namespace of its own, and stopped.
 set -euo pipefail
 
+own=(unshare --net)
+[ "$(id -u)" = 0 ] || own=(unshare --map-root-user --net)
+
+# Whether there are TUN devices and network namespaces here; says so if not.
+can_ask() {
+  if [ -c /dev/net/tun ] && "${own[@]}" true 2>/dev/null; then return 0; fi
+  echo "SKIPPED: $1: no TUN device or no network namespace can be made here"
+  return 1
+}
+
 # The echo server on a TUN device: what it gives back is what was said.
 ask_echo() {
-  local own=(unshare --net)
-  [ "$(id -u)" = 0 ] || own=(unshare --map-root-user --net)
-  if ! [ -c /dev/net/tun ] || ! "${own[@]}" true 2>/dev/null; then
-    echo "SKIPPED: example echo: no TUN device or no network namespace can be made here"
-    return
-  fi
+  can_ask "example echo" || return 0
   timeout 60 "${own[@]}" python3 - "$1" <<'PYTHON'
 import socket, subprocess, sys
 
@@ -28,12 +33,19 @@ with subprocess.Popen([sys.argv[1]], stdout=subprocess.PIPE, text=True) as serve
 PYTHON
 }
 
+# The bump in the wire between two TAP devices: at the end of its input it says what it has passed.
+run_bump() {
+  can_ask "example bump" || return 0
+  "${own[@]}" timeout 60 "$1" tap:one tap:two "cake bandwidth 1gbit" pfifo </dev/null | grep -q directions
+}
+
 for source in crates/*/examples/*.rs; do
   [ -e "$source" ] || continue
   name=$(basename "$source" .rs)
   echo "example $name"
   case $name in
     echo) ask_echo "target/debug/examples/$name" ;;
+    bump) run_bump "target/debug/examples/$name" ;;
     *) "target/debug/examples/$name" >/dev/null ;;
   esac
 done

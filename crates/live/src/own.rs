@@ -29,7 +29,7 @@ pub struct Held {
 }
 
 /// Opens the interface `name` and makes a TAP device for it. Traffic goes its old way until
-/// [`begin`](Detour::begin).
+/// [`begin`](Start::begin).
 ///
 /// # Errors
 /// With the name and what to do about it.

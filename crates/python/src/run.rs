@@ -197,6 +197,7 @@ fn all(
         threads: wanted.threads,
         progress: far,
         store: output.map(Output::store),
+        network: true,
         known,
         ..Options::silent(stop)
     };

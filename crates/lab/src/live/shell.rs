@@ -47,6 +47,8 @@ pub fn shell(
     }
     let mut built = build::build(&plan, true)?;
     let mut driver = Driver::begin(&plan, &mut built)?;
+    // The links carry from time zero on.
+    driver.run_until(&mut built.world, Instant::ZERO)?;
     let namespace = driver.namespace(index).ok_or("the host has no namespace")?;
     let shell = live::program::in_foreground(namespace, command.to_vec())
         .map_err(|error| format!("{}: {error}", command.join(" ")))?;
