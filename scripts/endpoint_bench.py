@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import endpoint_test
-import live_test
+import namespaces
 from endpoint_test import Endpoints, exchange, finish, iperf3
 from live_bench import cpu
 
@@ -100,7 +100,7 @@ def option(name, default):
 
 
 if __name__ == "__main__":
-    if live_test.INSIDE not in os.environ:
-        live_test.enter()
+    if namespaces.INSIDE not in os.environ:
+        namespaces.enter()
     over_tun(option("--seconds", 5))
     gigabytes(option("--gigabytes", 1))

@@ -17,12 +17,11 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-import live_test
-from live_test import RIGHT, Skip, World
+from live_test import RIGHT, World
+from namespaces import Skip, libc, run_tests
 
 OURS = "10.77.0.2"
 ALGORITHMS = ("reno", "cubic", "bbr")
@@ -362,7 +361,7 @@ def test_a_flood_of_syns(world):
 
     def make():
         with open(f"/proc/{world.right.process.pid}/ns/net") as file:
-            live_test.libc.setns(file.fileno(), 0)
+            libc.setns(file.fileno(), 0)
         made.append(socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW))
 
     thread = threading.Thread(target=make)
@@ -493,36 +492,5 @@ def test_mistakes_are_told(world):
         assert done.returncode == 2 and "CAP_NET_ADMIN" in done.stderr, done
 
 
-def main():
-    binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    begun = time.monotonic()
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
-    failed = 0
-    for name, test in tests:
-        if names and not any(part in name for part in names):
-            continue
-        started, world = time.monotonic(), None
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                world = Endpoints(binary, folder)
-                test(world)
-                result = "ok"
-            except Skip as why:
-                result = f"SKIPPED: live test, {name[5:].replace('_', ' ')}: {why}"
-            except Exception as error:  # every test is run
-                failed += 1
-                result = f"FAILED: {type(error).__name__}: {error}"
-            finally:
-                if world:
-                    world.close()
-                for link in ("a", "b"):
-                    subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
-        print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - started:5.1f} s  {result}", flush=True)
-    print(f"endpoint tests: {failed} failed, {time.monotonic() - begun:.0f} s")
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    if live_test.INSIDE not in os.environ:
-        live_test.enter()
-    main()
+    sys.exit(run_tests("endpoint", globals(), Endpoints))

@@ -18,7 +18,9 @@ import tempfile
 import time
 
 import live_test
-from live_test import HEADERS, LEFT, RIGHT, World, ip
+import namespaces
+from live_test import HEADERS, LEFT, RIGHT, World
+from namespaces import ip
 
 ROW = ("tbf rate 30mbit burst 15k latency 300ms", "tbf rate 1mbit burst 3k latency 300ms")
 CAKE = "cake bandwidth 30mbit"
@@ -264,6 +266,6 @@ def main():
 
 
 if __name__ == "__main__":
-    if live_test.INSIDE not in os.environ:
-        live_test.enter()
+    if namespaces.INSIDE not in os.environ:
+        namespaces.enter()
     main()

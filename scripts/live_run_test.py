@@ -206,10 +206,11 @@ def wait_for(condition):
 
 def test_emulate(test):
     import live_test
-    if os.environ.get(live_test.INSIDE) is None:
+    import namespaces
+    if os.environ.get(namespaces.INSIDE) is None:
         print("  (in a namespace of its own)")
         command = ["unshare", "-n", sys.executable, os.path.abspath(__file__), test.binary, "test_emulate"]
-        done = subprocess.run(command, env={**os.environ, live_test.INSIDE: "1"})
+        done = subprocess.run(command, env={**os.environ, namespaces.INSIDE: "1"})
         assert done.returncode == 0
         return
     test.call("emulate", "a", "b", code=2)

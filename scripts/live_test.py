@@ -16,73 +16,13 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-INSIDE = "ACKWRIGHT_LIVE_TEST"
+from namespaces import Namespace, Skip, ip, run_tests
+
 LEFT, RIGHT = "10.9.0.1", "10.9.0.2"
 HEADERS = 14 + 20 + 32  # Ethernet, IPv4, TCP with timestamps
-
-
-def enter():
-    """Starts this script again in a network namespace; returns only where that cannot be."""
-    why = []
-    for way in ("-n", "-rn"):
-        tried = subprocess.run(["unshare", way, "ip", "link", "add", "x", "type", "veth", "peer", "name", "y"],
-                               capture_output=True, text=True)
-        if tried.returncode == 0:
-            os.environ[INSIDE] = "1"
-            os.execvp("unshare", ["unshare", way, sys.executable, *sys.argv])
-        why.append(f"unshare {way}: {tried.stderr.strip()}")
-    print("SKIPPED: live tests: no network namespace with veths: " + "; ".join(why), flush=True)
-    sys.exit(0)
-
-
-class Skip(Exception):
-    """This machine cannot."""
-
-
-class Namespace:
-    """A namespace that lives as long as a process in it."""
-
-    def __init__(self):
-        self.process = subprocess.Popen(["unshare", "-n", "sleep", "600"], stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
-        mine, link = os.readlink("/proc/self/ns/net"), f"/proc/{self.process.pid}/ns/net"
-        while os.readlink(link) == mine:
-            time.sleep(0.01)
-        self.run("ip link set lo up")
-
-    def command(self, words):
-        words = words.split() if isinstance(words, str) else words
-        return ["nsenter", "-t", str(self.process.pid), "-n", *words]
-
-    def run(self, words):
-        return subprocess.run(self.command(words), check=True, capture_output=True, text=True).stdout
-
-    def socket(self, kind, family=socket.AF_INET):
-        """A socket of this namespace: the thread that makes it goes there and ends."""
-        made = []
-
-        def make():
-            with open(f"/proc/{self.process.pid}/ns/net") as file:
-                libc.setns(file.fileno(), 0)
-            made.append(socket.socket(family, kind))
-
-        thread = threading.Thread(target=make)
-        thread.start()
-        thread.join()
-        return made[0]
-
-
-import ctypes  # noqa: E402
-
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def ip(words):
-    subprocess.run(["ip", *words.split()], check=True)
 
 
 class World:
@@ -671,35 +611,5 @@ def test_mistakes_are_told(world):
         assert done.returncode == 2 and "CAP_NET_RAW" in done.stderr, done
 
 
-def main():
-    binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    begun = time.monotonic()
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
-    failed = 0
-    for name, test in tests:
-        if names and not any(part in name for part in names):
-            continue
-        started = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            world = World(binary, folder)
-            try:
-                test(world)
-                result = "ok"
-            except Skip as why:
-                result = f"SKIPPED: live test, {name[5:].replace('_', ' ')}: {why}"
-            except Exception as error:  # every test is run
-                failed += 1
-                result = f"FAILED: {type(error).__name__}: {error}"
-            finally:
-                world.close()
-                for link in ("a", "b"):
-                    subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
-        print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - started:5.1f} s  {result}", flush=True)
-    print(f"live tests: {failed} failed, {time.monotonic() - begun:.0f} s")
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    if INSIDE not in os.environ:
-        enter()
-    main()
+    sys.exit(run_tests("live", globals(), World))

@@ -15,11 +15,10 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from live_test import INSIDE, Namespace, Skip, enter, ip, transfer  # noqa: E402
+from live_test import transfer
+from namespaces import Namespace, ip, run_tests
 
 FILE = """\
 address add 10.1.0.1/24 dev a
@@ -336,32 +335,5 @@ with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as wire:
     router.stop()
 
 
-def main():
-    binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    failed = 0
-    for name, test in [(name, test) for name, test in globals().items() if name.startswith("test_")]:
-        if names and not any(part in name for part in names):
-            continue
-        begun = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            world = World(binary, folder)
-            try:
-                test(world)
-                result = "ok"
-            except Skip as why:
-                result = f"SKIPPED: route test, {name[5:].replace('_', ' ')}: {why}"
-            except Exception as error:  # every test is run
-                failed += 1
-                result = f"FAILED: {type(error).__name__}: {error}"
-            finally:
-                world.close()
-                for link in ("a", "b", "c"):
-                    subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
-        print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - begun:5.1f} s  {result}", flush=True)
-    sys.exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    if INSIDE not in os.environ:
-        enter()
-    main()
+    sys.exit(run_tests("route", globals(), World))

@@ -12,14 +12,12 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 import urllib.error
 import urllib.request
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from live_test import INSIDE, Skip, enter, transfer  # noqa: E402
-from route_test import FILE, World, ip, ping, until  # noqa: E402
+from live_test import transfer
+from namespaces import ip, run_tests
+from route_test import FILE, World, ping, until
 
 METRICS = "127.0.0.1:9199"
 
@@ -152,33 +150,11 @@ def test_mistakes_are_told_before_anything_is_opened(world):
         assert done.returncode == 2 and place in done.stderr, (text, done)
 
 
-def main():
-    binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
+def make_world(binary, folder):
+    """That of a router; metrics are asked for on the loopback interface."""
     ip("link set lo up")
-    failed = 0
-    for name, test in [(name, test) for name, test in globals().items() if name.startswith("test_")]:
-        if names and not any(part in name for part in names):
-            continue
-        begun = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            world = World(binary, folder)
-            try:
-                test(world)
-                result = "ok"
-            except Skip as why:
-                result = f"SKIPPED: service test, {name[5:].replace('_', ' ')}: {why}"
-            except Exception as error:  # every test is run
-                failed += 1
-                result = f"FAILED: {type(error).__name__}: {error}"
-            finally:
-                world.close()
-                for link in ("a", "b", "c"):
-                    subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
-        print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - begun:5.1f} s  {result}", flush=True)
-    sys.exit(1 if failed else 0)
+    return World(binary, folder)
 
 
 if __name__ == "__main__":
-    if INSIDE not in os.environ:
-        enter()
-    main()
+    sys.exit(run_tests("service", globals(), make_world))
