@@ -152,7 +152,7 @@ impl Registry {
     {
         let known = self.loss_models.iter().map(|kind| kind.name());
         check_name(name, LOSSES.into_iter().chain(known))?;
-        self.loss_models.push(LossKind::new(name, make));
+        self.loss_models.push(LossKind::new(name, move |words| Ok(Box::new(make(words)?))));
         Ok(self)
     }
 
@@ -168,7 +168,7 @@ impl Registry {
     {
         let known = self.applications.iter().map(|kind| kind.name());
         check_name(name, APPLICATIONS.into_iter().chain(known))?;
-        self.applications.push(ApplicationKind::new(name, make));
+        self.applications.push(ApplicationKind::new(name, move |words| Ok(Box::new(make(words)?))));
         Ok(self)
     }
 

@@ -9,6 +9,7 @@
 //! | [`link`] | one direction of a wire: rate, delay, what goes wrong on it |
 //! | [`rules`] | deterministic impairments on a link: the n-th packet, the n-th copy of a byte |
 //! | [`loss`] | which packets a link loses, by a library user's model |
+//! | [`wording`] | what a library user has named, made from the words of a file |
 //! | [`capture`] | what passes on chosen links, written to a pcapng file |
 //! | [`record`] | what is written down: counters, drops, fingerprints |
 //!
@@ -42,4 +43,5 @@ mod send;
 mod sorter;
 mod threads;
 pub mod topology;
+pub mod wording;
 pub mod world;
