@@ -153,8 +153,7 @@ pub fn make_run(
     let stop = AtomicBool::new(false);
     let work = || -> Result<Vec<String>, Error> {
         let output = Output::new(Store::create(&folder)?);
-        let options =
-            Options { seed, store: Some(output.store()), network: true, ..Options::silent(&stop) };
+        let options = Options { seed, store: Some(output.store()), ..Options::silent(&stop) };
         let keep = |point: &_, repetition, run: &mut RunResult| {
             trouble.or_stopped()?;
             output.keep(point, repetition, run)

@@ -197,7 +197,6 @@ fn all(
         threads: wanted.threads,
         progress: far,
         store: output.map(Output::store),
-        network: true,
         known,
         ..Options::silent(stop)
     };

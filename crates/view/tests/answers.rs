@@ -68,7 +68,6 @@ fn results(place: &Path, view: bool) -> Vec<PointResult> {
         repetitions: Some(2),
         store: Some(output.store()),
         wanted: Some(&wanted),
-        network: true,
         ..Options::silent(&stop)
     };
     let keep = |point: &_, repetition, run: &mut _| output.keep(point, repetition, run);

@@ -418,8 +418,8 @@ pub fn run_all(
         store: output.map(Output::store),
         ss_at: what.ss_at,
         wanted: what.wanted,
-        live: what.live,
         network: true,
+        live: what.live,
         known,
     };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {

@@ -72,7 +72,7 @@ pub struct Options<'a> {
     pub wanted: Option<&'a Wanted>,
     /// Real packets by this machine's clock, one run at a time.
     pub live: Option<Live>,
-    /// The network is written beside the results.
+    /// The network is written beside the results, of the first repetition of each point.
     pub network: bool,
     /// Asked for each run before it begins, by point, repetition and plan: one that is known already
     /// is not run again.
@@ -103,7 +103,7 @@ impl<'a> Options<'a> {
             ss_at: &[],
             wanted: None,
             live: None,
-            network: false,
+            network: true,
             known: &|_, _, _| None,
         }
     }

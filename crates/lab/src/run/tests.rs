@@ -133,7 +133,7 @@ fn what_is_recorded_for_the_viewer_changes_nothing() {
     let store = Store::create(&place).expect("a directory");
     let wanted = Wanted { view: true, ..Wanted::default() };
     let (wanted, store) = (Some(&wanted), Some(&store));
-    let options = Options { wanted, store, network: true, ..Options::silent(&stop) };
+    let options = Options { store, wanted, ..Options::silent(&stop) };
     let seen = run_plan(&experiment.base, "t", &options).expect("it runs");
     assert_eq!(seen.fingerprint, plain.fingerprint);
     assert_eq!(seen.metrics, plain.metrics);
