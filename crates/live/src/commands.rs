@@ -41,6 +41,46 @@ fn wrong(message: impl Into<String>) -> Wrong {
     Wrong { column: 0, message: message.into() }
 }
 
+/// What a command line of `tc` asks for.
+pub(crate) enum Asked<'a> {
+    /// `tc [-s] [-j] qdisc|class show [dev NAME]`.
+    Show { classes: bool, json: bool, device: Option<&'a str> },
+    /// To change a qdisc.
+    Qdisc,
+    /// To change a filter.
+    Filter,
+}
+
+impl<'a> Asked<'a> {
+    pub fn read(command: &'a str) -> Result<Self, Wrong> {
+        let mut words = Words::new(command).filter(|word| word.text != "tc");
+        let (mut json, mut object) = (false, words.next());
+        while let Some(option) = object.filter(|word| word.text.starts_with('-')) {
+            match option.text {
+                "-s" | "-statistics" => {}
+                "-j" | "-json" | "-sj" | "-js" => json = true,
+                _ => return Err(option.unknown("tc", &["-s", "-j"]).into()),
+            }
+            object = words.next();
+        }
+        let Some(object) = object else { return Err(wrong("qdisc, class or filter is missing")) };
+        let verb = words.next().map_or("show", |word| word.text);
+        match (object.text, verb) {
+            ("qdisc" | "class", "show" | "list" | "ls") => {
+                let device = match words.next() {
+                    None => None,
+                    Some(word) if word.text == "dev" => words.next().map(|word| word.text),
+                    Some(word) => return Err(word.unknown("tc", &["dev"]).into()),
+                };
+                Ok(Self::Show { classes: object.text == "class", json, device })
+            }
+            ("qdisc", _) => Ok(Self::Qdisc),
+            ("filter", _) => Ok(Self::Filter),
+            _ => Err(object.unknown("tc", &["qdisc", "class", "filter"]).into()),
+        }
+    }
+}
+
 impl Names {
     /// A kind and its options become the root of the queue by which `port` sends.
     ///
@@ -68,31 +108,13 @@ impl Names {
     /// # Errors
     /// `tc` or the kernel would refuse it; nothing is changed then.
     pub fn run(&self, bridge: &mut Bridge, now: Instant, command: &str) -> Result<String, Wrong> {
-        let mut words = Words::new(command).filter(|word| word.text != "tc");
-        let (mut json, mut object) = (false, words.next());
-        while let Some(option) = object.filter(|word| word.text.starts_with('-')) {
-            match option.text {
-                "-s" | "-statistics" => {}
-                "-j" | "-json" | "-sj" | "-js" => json = true,
-                _ => return Err(option.unknown("tc", &["-s", "-j"]).into()),
+        match Asked::read(command)? {
+            Asked::Show { classes, json, device } => {
+                let device = device.map(|name| self.port(name)).transpose()?;
+                Ok(self.show(bridge, now, classes, json, device))
             }
-            object = words.next();
-        }
-        let Some(object) = object else { return Err(wrong("qdisc, class or filter is missing")) };
-        let verb = words.next().map_or("show", |word| word.text);
-        match (object.text, verb) {
-            ("qdisc" | "class", "show" | "list" | "ls") => {
-                let device = match words.next() {
-                    None => None,
-                    Some(word) if word.text == "dev" => words.next(),
-                    Some(word) => return Err(word.unknown("tc", &["dev"]).into()),
-                };
-                let device = device.map(|word| self.port(word.text)).transpose()?;
-                Ok(self.show(bridge, now, object.text == "class", json, device))
-            }
-            ("qdisc", _) => self.change(bridge, now, command),
-            ("filter", _) => self.filter(bridge, now, command),
-            _ => Err(object.unknown("tc", &["qdisc", "class", "filter"]).into()),
+            Asked::Qdisc => self.change(bridge, now, command),
+            Asked::Filter => self.filter(bridge, now, command),
         }
     }
 

@@ -7,7 +7,8 @@ use crate::account::Account;
 use crate::capture::Capture;
 use crate::commands::Names;
 use crate::control::{Control, TOKENS};
-use crate::device::{Blocked, Device, Pools, RING};
+use crate::device::{Device, Pools, RING};
+use crate::end::{self, BATCHES, End, Phase, kernel};
 use crate::open::{Fault, is_gone};
 use crate::sys::{self, Epoll, Timer};
 use datapath::host::{Bridge, PortConfig};
@@ -48,30 +49,8 @@ pub struct Driver {
     packets: Vec<Packet>,
 }
 
-/// A device, and what is waited for there.
-#[derive(Debug)]
-struct End {
-    device: Device,
-    /// The loop is told when there is room again.
-    awaits_room: bool,
-    /// When to try again, because nobody tells.
-    retry_at: Instant,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Running,
-    /// Nothing more is taken in; over at that time at the latest.
-    Draining(Instant),
-    Over,
-}
-
 const TIMER: u64 = 2;
 const STOP: u64 = 3;
-/// So many batches are taken in from a device before anything else is done.
-const BATCHES: usize = 16;
-/// A device that was busy is tried again after this.
-const RETRY: Duration = Duration::from_micros(100);
 const PORTS: [Port; 2] = [Port(0), Port(1)];
 
 impl Driver {
@@ -88,10 +67,10 @@ impl Driver {
     ) -> io::Result<Self> {
         let port = |device: &Device| PortConfig { mtu: device.mtu(), ..PortConfig::default() };
         let bridge = Bridge::new([port(&devices[0]), port(&devices[1])]);
-        let end = |device| End { device, awaits_room: false, retry_at: Instant::FAR_FUTURE };
+        let [one, other] = devices;
         let now = sys::now();
         Ok(Self {
-            ends: devices.map(end),
+            ends: [End::new(one, 0), End::new(other, 1)],
             bridge,
             names,
             settings,
@@ -206,9 +185,7 @@ impl Driver {
 
     fn register(&self) -> io::Result<()> {
         for (token, end) in (0..).zip(&self.ends) {
-            if let Some(fd) = end.device.fd() {
-                self.epoll.add(fd, token, Epoll::READ)?;
-            }
+            end.register(&self.epoll)?;
             if let Some(fd) = end.device.watch() {
                 self.epoll.add(fd, token, 0)?;
             }
@@ -300,13 +277,10 @@ impl Driver {
     /// Sends what is in a device's ring, and gives its room back; true if there was any.
     fn flush(&mut self, now: Instant, port: Port) -> Result<bool, Fault> {
         let index = usize::from(port.0);
-        let end = &mut self.ends[index];
-        if end.device.ring_len() == 0 || (end.retry_at > now && end.retry_at < Instant::FAR_FUTURE)
-        {
+        if !self.ends[index].is_to_flush(now) {
             return Ok(false);
         }
-        end.retry_at = Instant::FAR_FUTURE;
-        let flushed = match end.device.flush() {
+        let flushed = match self.ends[index].flush(now) {
             Ok(flushed) => flushed,
             Err(error) => {
                 self.check(port, Err(error))?;
@@ -320,43 +294,15 @@ impl Driver {
         let direction = &mut self.account.directions[index];
         direction.refused += u64::from(flushed.refused);
         direction.sent.packets -= u64::from(flushed.refused);
-        let end = &mut self.ends[index];
-        if flushed.blocked == Some(Blocked::Busy) {
-            end.retry_at = now + RETRY;
-        }
-        self.await_room(port, flushed.blocked == Some(Blocked::Full))?;
+        self.ends[index].await_room(&flushed, self.phase, &self.epoll)?;
         Ok(flushed.sent + flushed.refused > 0)
-    }
-
-    /// Has the loop told, or no longer told, when a device has room.
-    fn await_room(&mut self, port: Port, awaits: bool) -> Result<(), Fault> {
-        let end = &mut self.ends[usize::from(port.0)];
-        if end.awaits_room == awaits {
-            return Ok(());
-        }
-        end.awaits_room = awaits;
-        let read = if self.phase == Phase::Running { Epoll::READ } else { 0 };
-        let write = if awaits { Epoll::WRITE } else { 0 };
-        let fd = end.device.fd();
-        let changed = fd.map(|fd| self.epoll.change(fd, port.0.into(), read | write));
-        changed.unwrap_or(Ok(())).map_err(kernel)
     }
 
     /// Waits until something has happened, or until `wanted`.
     fn wait(&mut self, wanted: Instant) -> Result<(), Fault> {
-        let retries = self.ends.iter().map(|end| end.retry_at).min();
-        let comes = self.ends.iter().filter_map(|end| end.device.comes_at()).min();
-        let comes = comes.filter(|_| self.phase == Phase::Running);
-        let over = match self.phase {
-            Phase::Draining(until) => until,
-            _ => Instant::FAR_FUTURE,
-        };
-        let until = [retries, comes, Some(over)].into_iter().flatten().fold(wanted, Instant::min);
-        let soon = until <= sys::now() + self.settings.busy_poll;
-        if !soon {
-            self.timer.set(until).map_err(kernel)?;
-        }
-        let events: Vec<(u64, u32)> = self.epoll.wait(soon).map_err(kernel)?.collect();
+        let around = (&mut self.epoll, &mut self.timer);
+        let busy_poll = self.settings.busy_poll;
+        let events = end::wait(self.ends.iter(), wanted, self.phase, busy_poll, around)?;
         for (token, told) in events {
             match token {
                 0 | 1 if told & Epoll::ERROR != 0 => {
@@ -416,11 +362,8 @@ impl Driver {
             return Ok(());
         }
         self.phase = Phase::Draining(sys::now() + self.settings.drain);
-        for (token, end) in (0..).zip(&self.ends) {
-            let write = if end.awaits_room { Epoll::WRITE } else { 0 };
-            if let Some(fd) = end.device.fd() {
-                self.epoll.change(fd, token, write).map_err(kernel)?;
-            }
+        for end in &self.ends {
+            end.stop_reading(&self.epoll)?;
         }
         Ok(())
     }
@@ -430,21 +373,15 @@ impl Driver {
             let waits = self.bridge.port(*port).backlog().packets;
             waits == 0 && self.ends[usize::from(port.0)].device.ring_len() == 0
         });
-        match self.phase {
-            Phase::Running if empty && self.ends.iter().all(|end| end.device.has_ended()) => {
-                self.phase = Phase::Over;
-            }
-            Phase::Draining(until) if empty || now >= until => self.phase = Phase::Over,
-            _ => {}
-        }
+        let ended = self.ends.iter().all(|end| end.device.has_ended());
+        self.phase = end::next_phase(self.phase, empty, ended, now);
     }
 
     /// A device that is down may come up again; one that is gone is the end.
     fn check(&self, port: Port, done: io::Result<()>) -> Result<(), Fault> {
         let Err(error) = done else { return Ok(()) };
         let device = &self.ends[usize::from(port.0)].device;
-        let down =
-            matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV));
+        let down = end::is_down(&error);
         if down && !is_gone(device) {
             return Ok(());
         }
@@ -482,9 +419,4 @@ fn shaped_rate(qdisc: &AnyQdisc) -> Shaped {
             Shaped::Unknown
         }
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn kernel(error: io::Error) -> Fault {
-    Fault::Other(format!("the kernel refuses to wait for devices: {error}"))
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`device`] | packet sockets, AF_XDP, TUN/TAP, capture files |
 //! | [`drive`] | the loop that turns a bridge by the law of the datapath |
+//! | `end` | a device in a loop, and what is waited for there |
 //! | [`endpoint`] | a TCP stack of ours on a TUN device, and its sockets |
 //! | [`open`] | devices by their names, and what can be wrong with them |
 //! | [`own`] | between this machine and an interface of its own |
@@ -35,6 +36,8 @@ pub mod control;
 pub mod device;
 #[cfg(target_os = "linux")]
 pub mod drive;
+#[cfg(target_os = "linux")]
+mod end;
 #[cfg(target_os = "linux")]
 pub mod endpoint;
 #[cfg(target_os = "linux")]

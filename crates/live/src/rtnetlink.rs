@@ -76,16 +76,17 @@ const SYSCTLS: [(&str, &str); 6] = [
     ("ipv4", "fib_multipath_use_neigh"),
 ];
 
-/// Those of the kernel's settings that decide between next hops, as `NAME=VALUE`. A seed of 0, which is a random
-/// one, is not among them; nor is what this kernel does not have.
-pub fn hash_sysctls() -> Vec<String> {
-    let read = |(family, name): (&str, &str)| {
-        let path = format!("/proc/sys/net/{family}/{name}");
-        let value = std::fs::read_to_string(path).ok()?.trim().to_owned();
-        let random = name == "fib_multipath_hash_seed" && value == "0";
-        (!random).then(|| format!("net.{family}.{name}={value}"))
-    };
-    SYSCTLS.into_iter().filter_map(read).collect()
+/// Those of the kernel's settings that decide between next hops, name and value, that this kernel has.
+pub fn hash_settings() -> impl Iterator<Item = (String, String)> {
+    SYSCTLS.into_iter().filter_map(|(family, name)| {
+        let value = std::fs::read_to_string(format!("/proc/sys/net/{family}/{name}")).ok()?;
+        Some((format!("net.{family}.{name}"), value.trim().to_owned()))
+    })
+}
+
+/// Whether this is the kernel's hash seed and random, so that nobody knows it.
+pub fn is_random_seed(name: &str, value: &str) -> bool {
+    name == "net.ipv4.fib_multipath_hash_seed" && value == "0"
 }
 
 /// Whether the kernel passes over routes by this interface while it has no carrier, for IPv4 and IPv6

@@ -2,7 +2,7 @@
 //! one change; links, addresses, next hops and rules are few, and what follows from them the kernel does
 //! not tell one by one (`fib_disable_ip`), so all is dumped again.
 
-use super::{End, Router};
+use super::{Attached, Router};
 use crate::open::Fault;
 use crate::rtnetlink::{self, Heard};
 use crate::sys;
@@ -45,11 +45,11 @@ impl Router {
         }
         let mut fib = ip.fib;
         fib.set_settings(*self.host.fib().settings());
-        let told = |end: &End| {
+        let told = |attached: &Attached| {
             let [ignore_linkdown, ignore_linkdown_v6] =
-                rtnetlink::ignores_linkdown(end.device.name());
-            let link = fib.link(end.port.0);
-            (end.port, LinkState { ignore_linkdown, ignore_linkdown_v6, ..link })
+                rtnetlink::ignores_linkdown(attached.end.device.name());
+            let link = fib.link(attached.port.0);
+            (attached.port, LinkState { ignore_linkdown, ignore_linkdown_v6, ..link })
         };
         let links: Vec<(Port, LinkState)> = self.ends.iter().map(told).collect();
         *self.host.fib_mut() = fib;
@@ -65,8 +65,9 @@ impl Router {
             }
         }
         if self.following.is_none() {
-            for setting in rtnetlink::hash_sysctls() {
-                self.set_hash(now, &setting);
+            let known = |(name, value): &(String, String)| !rtnetlink::is_random_seed(name, value);
+            for (name, value) in rtnetlink::hash_settings().filter(known) {
+                self.set_hash(now, &format!("{name}={value}"));
             }
         }
         let (dumps, changes) = self.following.as_ref().map_or((0, 0), |it| (it.dumps, it.changes));
@@ -106,9 +107,13 @@ impl Router {
             return;
         }
         let Ok((name, link)) = import::read_link(body) else { return };
-        let Some(end) = self.ends.iter_mut().find(|end| end.device.name() == name) else { return };
-        end.gone = kind == RTM_DELLINK;
-        let (port, up) = (end.port, link.up && !end.gone);
+        let Some(attached) =
+            self.ends.iter_mut().find(|attached| attached.end.device.name() == name)
+        else {
+            return;
+        };
+        attached.gone = kind == RTM_DELLINK;
+        let (port, up) = (attached.port, link.up && !attached.gone);
         self.set_link(now, port, LinkState { up, ..link });
     }
 

@@ -25,6 +25,7 @@ use crate::account::Lateness;
 use crate::commands::Wrong;
 use crate::control::Control;
 use crate::device::{Device, Pools, RING};
+use crate::end::{End, Phase};
 use crate::open::Fault;
 use crate::rtnetlink::Monitor;
 use crate::sys::{self, Epoll, Timer};
@@ -64,7 +65,7 @@ pub struct Settings {
 pub struct Router {
     host: Host,
     names: Devices,
-    ends: Vec<End>,
+    ends: Vec<Attached>,
     /// By port, which of `ends` it is; ports that are not ours have none.
     end_of: Vec<Option<usize>>,
     settings: Settings,
@@ -86,27 +87,18 @@ pub struct Router {
     packets: Vec<Packet>,
 }
 
-/// A device, and what is waited for there.
+/// A device at a port.
 #[derive(Debug)]
-struct End {
-    device: Device,
+struct Attached {
+    end: End,
     port: Port,
     mac: Option<MacAddr>,
-    /// The loop is told when there is room again.
-    awaits_room: bool,
-    /// When to try again, because nobody tells.
-    retry_at: Instant,
     refused: u64,
     gone: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Running,
-    /// Nothing more is taken in; over at that time at the latest.
-    Draining(Instant),
-    Over,
-}
+/// Tokens of devices come behind those of the control socket and its clients.
+const DEVICES: u64 = 1 << 16;
 
 impl Router {
     /// A router between these devices, with routes from the kernel or none yet.
@@ -142,16 +134,8 @@ impl Router {
                 src,
             });
             host.add_port(PortConfig { mtu: device.mtu(), link, ..PortConfig::default() });
-            let retry_at = Instant::FAR_FUTURE;
-            ends.push(End {
-                device,
-                port,
-                mac,
-                awaits_room: false,
-                retry_at,
-                refused: 0,
-                gone: false,
-            });
+            let end = End::new(device, DEVICES + u64::from(index));
+            ends.push(Attached { end, port, mac, refused: 0, gone: false });
         }
         let now = sys::now();
         let mut router = Self {
@@ -189,7 +173,7 @@ impl Router {
 
     /// Names of the devices, in the order of their ports.
     pub fn device_names(&self) -> Vec<String> {
-        self.ends.iter().map(|end| end.device.name().to_owned()).collect()
+        self.ends.iter().map(|attached| attached.end.device.name().to_owned()).collect()
     }
 
     /// Carries a file's lines out. Before the run and when it is read again: what the file does not say
@@ -219,13 +203,13 @@ impl Router {
     fn install(&mut self, now: Instant, plan: &Plan) {
         let mut names = plan.ip.devices.clone();
         let mut fib = plan.ip.fib.clone();
-        for end in &self.ends {
-            add_link_local(&mut names, &mut fib, end);
+        for attached in &self.ends {
+            add_link_local(&mut names, &mut fib, attached);
         }
-        for end in &self.ends {
-            let (was, wanted) = (self.host.fib().link(end.port.0), fib.link(end.port.0));
+        for attached in &self.ends {
+            let (was, wanted) = (self.host.fib().link(attached.port.0), fib.link(attached.port.0));
             let link = LinkState { up: was.up, carrier: was.carrier, ..wanted };
-            fib.set_link(now, end.port.0, link);
+            fib.set_link(now, attached.port.0, link);
         }
         *self.host.fib_mut() = fib;
         self.names = names;
@@ -270,10 +254,10 @@ impl Router {
 
 /// `fe80::/64` with the interface identifier that the kernel makes of an Ethernet address
 /// (`addrconf_ifid_eui48`), unless the file has given the port an address of the link.
-fn add_link_local(names: &mut Devices, fib: &mut datapath::fib::Fib, end: &End) {
-    let Some(MacAddr([a, b, c, d, e, f])) = end.mac else { return };
+fn add_link_local(names: &mut Devices, fib: &mut datapath::fib::Fib, attached: &Attached) {
+    let Some(MacAddr([a, b, c, d, e, f])) = attached.mac else { return };
     let of_link = |(address, _): &(IpAddr, u8)| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
-    let addresses = names.addresses(end.port.0);
+    let addresses = names.addresses(attached.port.0);
     let v6 = addresses.iter().any(|(address, _)| address.is_ipv6());
     if !v6 || addresses.iter().any(of_link) {
         return;
@@ -284,7 +268,7 @@ fn add_link_local(names: &mut Devices, fib: &mut datapath::fib::Fib, end: &End) 
         devices: std::mem::take(names),
         ..iproute::ip::Ip::default()
     };
-    let name = end.device.name();
+    let name = attached.end.device.name();
     let words = format!("address add {}/64 dev {name}", Ipv6Addr::from(octets));
     // Two ports have the same network: the first has its route.
     let _ = ip.run(&words);

@@ -1,7 +1,7 @@
 //! `tc` on the ports of a router.
 
 use super::{Plan, Router};
-use crate::commands::Wrong;
+use crate::commands::{Asked, Wrong};
 use datapath::host::{Host, PortConfig};
 use datapath::node::Port;
 use datapath::qdisc::fifo::{Fifo, FifoKind};
@@ -20,8 +20,9 @@ impl Router {
     /// Runs all `tc` lines of a plan on ports that carry nothing, to see whether they can be.
     pub(super) fn check_queues(&self, plan: &Plan) -> Result<(), (usize, String, Wrong)> {
         let mut scratch = Host::new();
-        for end in &self.ends {
-            scratch.add_port(PortConfig { mtu: end.device.mtu(), ..PortConfig::default() });
+        for attached in &self.ends {
+            scratch
+                .add_port(PortConfig { mtu: attached.end.device.mtu(), ..PortConfig::default() });
         }
         for (device, number, line) in &plan.queues {
             let port = self.names.port(device).map(Port).expect("the file was checked");
@@ -65,46 +66,28 @@ impl Router {
     }
 
     fn tc_device(&self, port: Port) -> TcDevice {
-        let end = self.end_of[usize::from(port.0)].map(|index| &self.ends[index]);
-        let link = if end.is_some_and(|end| end.device.is_ethernet()) { 14 } else { 0 };
-        let mtu = end.map_or(1_500, |end| end.device.mtu());
+        let attached = self.end_of[usize::from(port.0)].map(|index| &self.ends[index]);
+        let link =
+            if attached.is_some_and(|attached| attached.end.device.is_ethernet()) { 14 } else { 0 };
+        let mtu = attached.map_or(1_500, |attached| attached.end.device.mtu());
         TcDevice { psched_mtu: mtu + link, ..TcDevice::default() }
     }
 
     /// One command: `tc [-s] [-j] qdisc|class show [dev NAME]`, or one that changes something.
     pub(super) fn tc(&mut self, now: Instant, command: &str) -> Result<String, Wrong> {
-        let mut words = Words::new(command).filter(|word| word.text != "tc");
-        let (mut json, mut object) = (false, words.next());
-        while let Some(option) = object.filter(|word| word.text.starts_with('-')) {
-            match option.text {
-                "-s" | "-statistics" => {}
-                "-j" | "-json" | "-sj" | "-js" => json = true,
-                _ => return Err(option.unknown("tc", &["-s", "-j"]).into()),
-            }
-            object = words.next();
-        }
-        let Some(object) = object else { return Err(wrong("qdisc, class or filter is missing")) };
-        let verb = words.next().map_or("show", |word| word.text);
-        let classes = object.text == "class";
-        match (object.text, verb) {
-            ("qdisc" | "class", "show" | "list" | "ls") => {
-                let only = match words.next() {
-                    None => None,
-                    Some(word) if word.text == "dev" => words.next(),
-                    Some(word) => return Err(word.unknown("tc", &["dev"]).into()),
-                };
-                let only = only.map(|word| self.port(word.text)).transpose()?;
+        match Asked::read(command)? {
+            Asked::Show { classes, json, device } => {
+                let only = device.map(|name| self.port(name)).transpose()?;
                 Ok(self.show_queues(now, only, classes, json))
             }
-            ("qdisc", _) => {
+            Asked::Qdisc => {
                 let port = self.port(&tc::parse_qdisc(command)?.device)?;
                 self.run_tc(now, port, command)
             }
-            ("filter", _) => {
+            Asked::Filter => {
                 let port = self.port(&tc::parse_filter(command)?.device)?;
                 self.run_tc(now, port, command)
             }
-            _ => Err(object.unknown("tc", &["qdisc", "class", "filter"]).into()),
         }
     }
 
@@ -118,15 +101,17 @@ impl Router {
     }
 
     fn port(&self, name: &str) -> Result<Port, Wrong> {
-        let known = self.ends.iter().find(|end| end.device.name() == name);
-        known.map(|end| end.port).ok_or_else(|| {
+        let known = self.ends.iter().find(|attached| attached.end.device.name() == name);
+        known.map(|attached| attached.port).ok_or_else(|| {
             wrong(format!("no device \"{name}\": there are {}", self.device_names().join(", ")))
         })
     }
 
     fn show_queues(&self, now: Instant, only: Option<Port>, classes: bool, json: bool) -> String {
-        let ends = self.ends.iter().filter(|end| only.is_none_or(|port| port == end.port));
-        let shown = ends.map(|end| (end.device.name(), self.host.port(end.port).qdisc()));
+        let ends =
+            self.ends.iter().filter(|attached| only.is_none_or(|port| port == attached.port));
+        let shown = ends
+            .map(|attached| (attached.end.device.name(), self.host.port(attached.port).qdisc()));
         if classes {
             return shown.map(|(_, root)| tc::show_classes(root, now)).collect();
         }

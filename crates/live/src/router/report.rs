@@ -12,19 +12,19 @@ impl Router {
     /// The ports with their counters, as `ip -s link` tells them.
     pub(super) fn link_statistics(&mut self) -> Vec<LinkStatistics> {
         let links = |router: &mut Self, index: usize| {
-            let end = &mut router.ends[index];
-            let lost = end.device.lost();
-            let port = router.host.port(end.port);
-            let link = router.host.fib().link(end.port.0);
+            let attached = &mut router.ends[index];
+            let lost = attached.end.device.lost();
+            let port = router.host.port(attached.port);
+            let link = router.host.fib().link(attached.port.0);
             let stats = port.stats;
             LinkStatistics {
-                index: u32::from(end.port.0) + 1,
-                name: end.device.name().to_owned(),
-                mtu: end.device.mtu(),
-                up: link.up && !end.gone,
+                index: u32::from(attached.port.0) + 1,
+                name: attached.end.device.name().to_owned(),
+                mtu: attached.end.device.mtu(),
+                up: link.up && !attached.gone,
                 carrier: link.carrier,
                 qdisc: port.qdisc().qdisc().kind().to_owned(),
-                mac: end.mac,
+                mac: attached.mac,
                 rx: [
                     stats.rx_bytes,
                     stats.rx_packets,
@@ -33,8 +33,8 @@ impl Router {
                 ],
                 tx: [
                     stats.tx_bytes,
-                    stats.tx_packets - end.refused.min(stats.tx_packets),
-                    end.refused,
+                    stats.tx_packets - attached.refused.min(stats.tx_packets),
+                    attached.refused,
                     stats.tx_dropped,
                 ],
             }
