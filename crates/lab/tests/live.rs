@@ -1,6 +1,6 @@
 //! Live runs: real packets by this machine's clock. As root, or where users may make namespaces; elsewhere
 //! each says that it is skipped.
-#![cfg(target_os = "linux")]
+#![cfg(all(feature = "live", target_os = "linux"))]
 
 use std::sync::atomic::AtomicBool;
 
