@@ -80,6 +80,7 @@ def build(folder, *how):
     """Builds the wheel and returns its path."""
     for old in glob.glob(os.path.join(folder, "ackwright-*.whl")):
         os.remove(old)
+    run(os.path.join(ROOT, "scripts", "notices.py"), "notices", "python", os.path.join(ROOT, "python", "THIRD-PARTY.txt"))
     maturin = os.path.join(VENV, "bin", "maturin")
     env = {**os.environ, "VIRTUAL_ENV": VENV, "PYO3_PYTHON": PYTHON}
     run(maturin, "build", "--quiet", "--locked", "--out", folder, *how,
