@@ -7,7 +7,7 @@ RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --r
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint docs docs-test site unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so live-test service-test live-bench web view-test wheel python-test notebooks licences mutants coverage bench clean
+  conformance-so live-test service-test live-bench web view-test pictures wheel python-test notebooks licences mutants coverage bench clean
 
 all:
 	$(RELEASE) -p ackwright
@@ -105,6 +105,10 @@ web:
 # Whether the crate holds what web/ makes, and whether a real browser shows what the files say: docs/view.md.
 view-test: all
 	scripts/view_test.sh $(BIN)
+
+# The documentation's pictures of the viewer, taken anew: docs/view.md.
+pictures: all
+	PICTURES=take scripts/view_test.sh $(BIN) test/pictures.test.mjs
 
 # The longer figures: rates through CAKE, latency under load beside the kernel's tbf; our TCP beside the
 # kernel's and smoltcp's.
