@@ -170,7 +170,7 @@ def check(name, binary, take):
         for line, kind, comment, text in blocks(path.read_text()):
             try:
                 page.block(kind, comment, text)
-            except (Wrong, OSError, subprocess.TimeoutExpired) as wrong:
+            except (Wrong, OSError, ValueError, subprocess.TimeoutExpired) as wrong:
                 print(f"{name}:{line}: {wrong}", flush=True)
                 return 1
         for why in page.skipped:
