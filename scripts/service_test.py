@@ -191,6 +191,17 @@ def test_what_a_killed_one_leaves_the_next_removes(world):
     again.stop()
 
 
+def test_a_device_is_called_by_its_interface_however_it_is_opened(world):
+    text = shape("50mbit").replace('"b", "c"', '"ring:b", "ring:c"')
+    service = Service(world, text)
+    assert service.ctl("tc", "qdisc", "show", "dev", "c").stdout.startswith("qdisc cake "), service.log()
+    service.write(text.replace("50mbit", "20mbit"))
+    service.process.send_signal(signal.SIGHUP)
+    until(lambda: service.logged("was read again"))
+    assert json.loads(service.ctl("tc", "-s", "-j", "qdisc", "show", "dev", "c").stdout)[0]["options"]["bandwidth"] == 2_500_000
+    service.stop()
+
+
 def test_mistakes_are_told_before_anything_is_opened(world):
     path = os.path.join(world.folder, "wrong.toml")
     for text, place in (("[shape]\nbetween = [\"b\"]\n", ":2:11: "), ("user = 1\n", ":1:8: "), ("", "is missing"),

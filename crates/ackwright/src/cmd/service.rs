@@ -138,19 +138,13 @@ fn read(file: &Path) -> Result<Config, Failure> {
     let config = Config::parse(&text)
         .map_err(|mistake| Failure::Usage(format!("{}:{mistake}", file.display())))?;
     if let Tool::Route { dev, file: Some(routes), import_kernel } = &config.tool {
-        let ports: Vec<String> = dev.iter().map(|name| device_name(name)).collect();
+        let ports: Vec<String> = dev.iter().map(|name| open::port_name(name).to_owned()).collect();
         let text = read_text(routes)?;
         router::Plan::read(&text, &ports, *import_kernel).map_err(|(line, said, wrong)| {
             pointed(&format!("{}:{line}", routes.display()), &said, &wrong)
         })?;
     }
     Ok(config)
-}
-
-/// `tap:lan0` is `lan0`.
-fn device_name(device: &str) -> String {
-    let made = device.strip_prefix("tap:").or_else(|| device.strip_prefix("tun:"));
-    made.unwrap_or(device).to_owned()
 }
 
 fn build(config: &Config, stop: UnixStream) -> Result<(Running, Locks), Failure> {
@@ -165,7 +159,7 @@ fn build(config: &Config, stop: UnixStream) -> Result<(Running, Locks), Failure>
             open::check_pair(&one, &other)?;
             let link = if one.is_ethernet() { 14 } else { 0 };
             let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
-            let names = [device_name(&between[0]), device_name(&between[1])];
+            let names = [0, 1].map(|end: usize| open::port_name(&between[end]).to_owned());
             let names = Names { names, device, seed: config.seed };
             let settings = drive::Settings { drain, busy_poll };
             let driver = Driver::new([one, other], pools, names, stop, settings);
@@ -258,11 +252,11 @@ fn reload(file: &Path, inside: &Inside, current: &Config) -> Result<Config, Stri
     }
     match (&current.tool, &new.tool) {
         (Tool::Shape { ab, ba, .. }, Tool::Shape { between, ab: new_ab, ba: new_ba }) => {
-            let names = [device_name(&between[0]), device_name(&between[1])];
-            change_root(inside, &names[1], ab.as_deref(), new_ab.as_deref())?;
-            change_root(inside, &names[0], ba.as_deref(), new_ba.as_deref()).inspect_err(|_| {
+            let names = [0, 1].map(|end: usize| open::port_name(&between[end]));
+            change_root(inside, names[1], ab.as_deref(), new_ab.as_deref())?;
+            change_root(inside, names[0], ba.as_deref(), new_ba.as_deref()).inspect_err(|_| {
                 // Both or none.
-                let _ = change_root(inside, &names[1], new_ab.as_deref(), ab.as_deref());
+                let _ = change_root(inside, names[1], new_ab.as_deref(), ab.as_deref());
             })?;
         }
         _ => asked(inside, "reload")?,
