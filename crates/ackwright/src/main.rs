@@ -5,6 +5,8 @@ mod interrupt;
 mod progress;
 #[cfg(target_os = "linux")]
 mod rtnetlink;
+#[cfg(target_os = "linux")]
+mod screen;
 mod table;
 
 use std::process::ExitCode;

@@ -100,7 +100,7 @@ pub struct End {
     /// The interface.
     pub interface: PortConfig,
     /// Its queueing discipline, if not the default `pfifo`.
-    pub qdisc: Option<Sched>,
+    pub qdisc: Option<Box<Sched>>,
     /// The direction that begins here.
     pub link: LinkConfig,
 }
@@ -281,7 +281,7 @@ impl Topology {
             let end = self.near_end(wire, is_a);
             let port = host.add_port(end.interface.clone());
             if let Some(qdisc) = &end.qdisc {
-                host.set_qdisc(Instant::ZERO, port, qdisc.clone());
+                host.set_qdisc(Instant::ZERO, port, Sched::clone(qdisc));
             }
         }
         for route in &plan.routes {

@@ -28,6 +28,7 @@ mod network;
 pub mod options;
 mod parse;
 mod piece;
+mod places;
 pub mod seq;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -47,6 +48,7 @@ pub use icmp::Quoted;
 pub use link::{EtherType, LinkHeader, MacAddr};
 pub use network::{DEFAULT_TTL, Ecn, FlowLabel, Ipv4, Ipv6, Network, protocol};
 pub use piece::Piece;
+pub use places::Places;
 pub use transport::{
     AccEcnOption, Icmp, SackBlock, SackList, Tcp, TcpFlags, TcpOptions, Timestamps, Transport, Udp,
 };
