@@ -6,8 +6,8 @@ CARGO ?= cargo
 RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --release --locked
 BIN := target/release/ackwright
 
-.PHONY: all demo test needs fmt lint docs unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so live-test service-test live-bench web view-test wheel python-test notebooks licences mutants coverage bench clean
+.PHONY: all demo test needs fmt lint docs docs-test site unit swarm debug determinism examples experiments conformance conformance-kernel \
+  conformance-so live-test service-test live-bench web view-test pictures wheel python-test notebooks licences mutants coverage bench clean
 
 all:
 	$(RELEASE) -p ackwright
@@ -17,7 +17,8 @@ demo: all
 
 # Prints the time of each step, and what was skipped here and why.
 test:
-	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments conformance live-test view-test python-test licences
+	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments docs-test site conformance live-test view-test \
+	  python-test licences
 
 # What tests need beyond Rust and Python.
 needs:
@@ -34,6 +35,17 @@ lint:
 docs:
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" \
 	  $(CARGO) doc --workspace --no-deps --locked --quiet
+
+# What the pages for newcomers promise: their commands are run, and their output and pictures compared.
+DOCS_PAGES := README.md docs/tutorial.md docs/cookbook.md docs/congestion.md
+docs-test: all
+	scripts/docs_test.py $(BIN) $(DOCS_PAGES)
+
+# The documentation as a site, into target/site. A broken link, anchor or picture is an error.
+site: all
+	@if [ -x .venv/bin/mkdocs ]; then NO_MKDOCS_2_WARNING=1 ACKWRIGHT=$(BIN) .venv/bin/mkdocs build --quiet && \
+	  echo "target/site/index.html"; \
+	else echo "SKIPPED: site: MkDocs is not there (make needs)"; fi
 
 unit:
 	FLENT=$(CURDIR)/.venv/bin/flent PERFETTO=$(CURDIR)/.venv/bin/python $(CARGO) test --workspace --locked
@@ -81,8 +93,9 @@ live-test: all
 	scripts/live_run_test.py $(BIN)
 	scripts/endpoint_test.py $(BIN)
 	scripts/route_test.py $(BIN)
+	scripts/service_test.py $(BIN)
 
-# The service's own tests, of which three of four fail still: its metrics, and what `ctl` shows of a shaper.
+# The service's own tests alone.
 service-test: all
 	scripts/service_test.py $(BIN)
 
@@ -93,6 +106,10 @@ web:
 # Whether the crate holds what web/ makes, and whether a real browser shows what the files say: docs/view.md.
 view-test: all
 	scripts/view_test.sh $(BIN)
+
+# The documentation's pictures of the viewer, taken anew: docs/view.md.
+pictures: all
+	PICTURES=take scripts/view_test.sh $(BIN) test/pictures.test.mjs
 
 # The longer figures: rates through CAKE, latency under load beside the kernel's tbf; our TCP beside the
 # kernel's and smoltcp's.

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 from namespaces import Namespace, Skip, ip, run_tests
 
@@ -203,6 +204,39 @@ def datagrams_stay_in_order(world):
     assert got == list(range(1500)), "out of order"
     account = shape.stop()
     assert account["directions"][0]["dropped"] == {}, account
+
+
+def test_the_viewer_hears_of_it(world):
+    """`ackwright view` at the control socket: events that agree with `ctl show`, and one when it is gone."""
+    shape = world.shape("--ab", "cake bandwidth 50mbit diffserv4")
+    ip("link set lo up")  # in the namespace of this test
+    view = subprocess.Popen([world.binary, "view", shape.ctl_path, "--no-open"], stdout=subprocess.PIPE, text=True)
+    try:
+        with urllib.request.urlopen(view.stdout.readline().strip() + "live", timeout=20) as stream:
+            assert stream.headers["Content-Type"] == "text/event-stream", stream.headers
+            low = event(stream)[1]["account"]["directions"][0]["taken_packets"]
+            transfer(world, 1 << 20)
+            sent = json.loads(shape.ctl("show", "-j").stdout)["directions"][0]["taken_packets"]
+            assert sent > low + 700, (low, sent)
+            # The stream has what happened before it was read: at most some events of the time of the transfer.
+            states = (event(stream)[1] for _ in range(20))
+            state = next(state for state in states if state["account"]["directions"][0]["taken_packets"] >= sent)
+            cake = next(it for it in state["tc"] if it["dev"] == "b")
+            assert len(cake["tins"]) == 4 and sum(tin["sent_packets"] for tin in cake["tins"]) >= 700, cake
+            shape.stop()
+            assert "gone" in (event(stream)[0] for _ in range(20)), "nothing said that it is gone"
+    finally:
+        view.send_signal(signal.SIGINT)
+        view.wait(timeout=10)
+
+
+def event(stream):
+    """The next server-sent event: its kind, and its data as JSON."""
+    kind, data = "message", None
+    while line := stream.readline().decode().rstrip("\n"):
+        name, _, value = line.partition(": ")
+        kind, data = (value, data) if name == "event" else (kind, json.loads(value))
+    return kind, data
 
 
 def iperf(world, seconds, how="-P 4"):

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what some tests need beyond Rust and Python: flent and perfetto into .venv, and ip(8), ping, iperf3 and
-# chromium where we are root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
+# Installs what some tests need beyond Rust and Python: flent, perfetto and MkDocs into .venv, and ip(8), ethtool, ping,
+# iperf3 and chromium where we are root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 if [ ! -x .venv/bin/flent ]; then
@@ -11,6 +11,11 @@ if ! .venv/bin/python -c 'import perfetto.trace_processor' 2>/dev/null; then
   [ -x .venv/bin/pip ] || python3 -m venv .venv
   .venv/bin/pip install --quiet --disable-pip-version-check perfetto==0.59.1 || echo "perfetto could not be installed"
 fi
+if [ ! -x .venv/bin/mkdocs ]; then
+  [ -x .venv/bin/pip ] || python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check --requirement scripts/site_needs.txt ||
+    echo "MkDocs could not be installed"
+fi
 install() {
   command -v "$1" >/dev/null && return
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
@@ -19,6 +24,7 @@ install() {
     echo "$2 could not be installed"
 }
 install ip iproute2
+install ethtool ethtool
 install iperf3 iperf3
 install ping iputils-ping
 install chromium chromium

@@ -1,9 +1,10 @@
 #!/bin/bash
 # The viewer: is what the crate holds what web/ makes, and does a real browser show what the files say?
-# usage: scripts/view_test.sh ACKWRIGHT
+# usage: scripts/view_test.sh ACKWRIGHT [TEST...]
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 program=$(realpath "$1")
+shift
 skip() {
   echo "SKIPPED: view-test: $1"
   exit 0
@@ -28,4 +29,5 @@ done
 echo "the page that the crate holds is what web/ makes"
 
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "there is no chromium"
-CHROMIUM="$browser" ACKWRIGHT="$program" node --test --test-reporter=spec test/*.test.mjs
+[ $# -gt 0 ] || set -- test/view.test.mjs test/pictures.test.mjs
+CHROMIUM="$browser" ACKWRIGHT="$program" node --test --test-concurrency=1 --test-reporter=spec "$@"

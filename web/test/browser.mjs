@@ -66,8 +66,8 @@ export function rowAt(all, seconds) {
 const servers = [];
 
 /** Serves something; the address to open. */
-export function serve(what) {
-  const server = spawn(PROGRAM, ["view", what, "--no-open"], { stdio: ["ignore", "pipe", "inherit"] });
+export function serve(what, cwd = ROOT) {
+  const server = spawn(PROGRAM, ["view", what, "--no-open"], { cwd, stdio: ["ignore", "pipe", "inherit"] });
   servers.push(server);
   return new Promise((known, failed) => {
     let said = "";
@@ -80,12 +80,13 @@ export function serve(what) {
   });
 }
 
-/** A window of the browser, and everything that went wrong in it. */
-export async function open() {
+/** A window of the browser, and everything that went wrong in it; with other settings of the environment and further flags. */
+export async function open(settings = {}, flags = []) {
   const profile = mkdtempSync(join(PLACE, "chromium-"));
   const browser = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHROMIUM,
-    args: FLAGS,
+    args: [...FLAGS, ...flags],
+    env: { ...process.env, ...settings },
     viewport: { width: 1280, height: 900 },
     colorScheme: "light",
   });

@@ -1,5 +1,5 @@
 // Every view in a real browser, on results of shipped experiments: what stands on the screen is what stands in the files.
-// Pictures are not compared pixel by pixel: fonts and drawing differ from one version of the browser to the next.
+// Pictures are compared in pictures.test.mjs.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";

@@ -53,6 +53,16 @@ pub enum Chart {
 }
 
 impl Chart {
+    /// The same in another width and height; as usual if they are zero.
+    fn sized(mut self, new: [f32; 2]) -> Self {
+        match &mut self {
+            Self::Lines(LineChart { size, .. })
+            | Self::Bars(BarChart { size, .. })
+            | Self::Heat(HeatMap { size, .. }) => *size = new,
+        }
+        self
+    }
+
     fn draw(&self) -> Scene {
         match self {
             Self::Lines(chart) => chart.draw(),
@@ -312,7 +322,8 @@ impl Output {
             slug => format!("{slug}-"),
         };
         let name = format!("{prefix}{}", plot.name);
-        chart.map(|chart| self.chart(&name, &chart.into(), &plot.formats)).transpose()
+        let chart = chart.map(|chart| Chart::from(chart).sized(plot.size));
+        chart.map(|chart| self.chart(&name, &chart, &plot.formats)).transpose()
     }
 
     /// A plot of all points, if there are several.
@@ -336,8 +347,9 @@ impl Output {
             }
         };
         let name = format!("compare-{}", plot.name);
-        let chart = chart.map(|chart| self.chart(&name, &chart.into(), &plot.formats));
-        Ok(chart.transpose()?.into_iter().collect())
+        let chart = chart.map(|chart| Chart::from(chart).sized(plot.size));
+        let shown = chart.map(|chart| self.chart(&name, &chart, &plot.formats));
+        Ok(shown.transpose()?.into_iter().collect())
     }
 
     /// A metric over the sweep.
@@ -352,18 +364,14 @@ impl Output {
         let own = format!("sweep-{}", file_stem(&metric.replace(' ', "-")));
         let name = plot.map_or(own, |plot| plot.name.clone());
         let formats = plot.map_or(&[][..], |plot| &plot.formats);
+        let size = plot.map_or([0.0; 2], |plot| plot.size);
         let mut pictures = Vec::new();
         if let Some(chart) = against::chart(&plan.title, metric, axis, points) {
-            let chart: Chart = match (chart, plot) {
-                (Against::Lines(chart), Some(plot)) => {
-                    LineChart { size: plot.size, ..chart }.into()
-                }
-                (chart, _) => chart.into(),
-            };
-            pictures.push(self.chart(&name, &chart, formats)?);
+            pictures.push(self.chart(&name, &Chart::from(chart).sized(size), formats)?);
         }
         if let Some(map) = against::heat_map(&plan.title, metric, points) {
-            pictures.push(self.chart(&format!("{name}-map"), &map.into(), formats)?);
+            let map = Chart::from(map).sized(size);
+            pictures.push(self.chart(&format!("{name}-map"), &map, formats)?);
         }
         Ok(pictures)
     }
@@ -456,4 +464,30 @@ fn queue_lengths(title: &str, points: &[PointResult]) -> Option<LineChart> {
         lines,
         ..LineChart::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charts_of_every_form_have_the_size_that_a_plot_asks_for() {
+        let bars = BarChart {
+            title: String::new(),
+            subtitle: String::new(),
+            y_label: String::new(),
+            stacked: false,
+            series: Vec::new(),
+            groups: Vec::new(),
+            size: [0.0; 2],
+        };
+        for (asked, box_) in [([1100.0, 300.0], "0 0 1100 300"), ([0.0; 2], "0 0 760 400")] {
+            let charts: [Chart; 3] =
+                [LineChart::default().into(), bars.clone().into(), HeatMap::default().into()];
+            for chart in charts {
+                let drawn = plot::svg(&chart.sized(asked).draw());
+                assert!(drawn.contains(&format!("viewBox=\"{box_}\"")), "{drawn}");
+            }
+        }
+    }
 }

@@ -43,7 +43,7 @@ pub struct LinkConfig {
     pub rules: Vec<Rule>,
     /// The direction of this link in the words of the rules.
     pub direction: Direction,
-    /// The device segments_super_packets super-packets and puts their segments on the wire one by one, as a network
+    /// The device segments super-packets and puts their segments on the wire one by one, as a network
     /// card does; otherwise they cross whole, as between two veth.
     pub segments_super_packets: bool,
     /// Both ends are in one kernel (veth): the hash that a packet's sender has drawn goes along. A

@@ -4,7 +4,7 @@
 //! lies; only its number goes from one entry of the calendar to the next. Places are used again, the
 //! latest first, while they are still in the caches.
 
-use datapath::packet::Packet;
+use datapath::packet::{Packet, Places};
 
 /// The number of a packet in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,7 +16,7 @@ const AHEAD: usize = 4;
 /// Packets by number.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    slots: Vec<Packet>,
+    slots: Places,
     free: Vec<u32>,
 }
 
@@ -27,25 +27,24 @@ impl Pool {
         if let Some(index) = self.free.pop() {
             let soon = self.free.len().checked_sub(AHEAD).map(|place| self.free[place]);
             if let Some(soon) = soon {
-                self.slots[soon as usize].prefetch();
+                self.slots.get(soon).prefetch();
             }
             return PacketId(index);
         }
-        self.slots.push(Packet::default());
-        PacketId(u32::try_from(self.slots.len() - 1).expect("more packets than numbers"))
+        PacketId(self.slots.add())
     }
 
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         let id = self.reserve();
-        self.slots[id.0 as usize] = packet;
+        *self.slots.get_mut(id.0) = packet;
         id
     }
 
     #[inline]
     pub fn take(&mut self, id: PacketId) -> Packet {
         self.free.push(id.0);
-        self.slots[id.0 as usize].take()
+        self.slots.get_mut(id.0).take()
     }
 
     /// The place is free again; what lay there may stay until somebody needs it, but holds no frame.
@@ -58,7 +57,7 @@ impl Pool {
     /// The frame of what lies in a place that is of no use any more is held no longer.
     #[inline]
     pub fn release_frame(&mut self, id: PacketId) {
-        let frame = &mut self.slots[id.0 as usize].body.frame;
+        let frame = &mut self.slots.get_mut(id.0).body.frame;
         if frame.is_some() {
             *frame = None;
         }
@@ -72,11 +71,11 @@ impl Pool {
 
     #[inline]
     pub fn get(&self, id: PacketId) -> &Packet {
-        &self.slots[id.0 as usize]
+        self.slots.get(id.0)
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.slots[id.0 as usize]
+        self.slots.get_mut(id.0)
     }
 }

@@ -127,7 +127,7 @@ impl Plan {
         }
         let wire = net.wire(before, far, middle);
         let queue = Fifo::new(FifoKind::Packets(self.queue));
-        net.wire_mut(wire).a.qdisc = Some(Sched::new(Handle::new(1, 0), queue));
+        net.wire_mut(wire).a.qdisc = Some(Box::new(Sched::new(Handle::new(1, 0), queue)));
         let offloads = Offloads { gso: self.gso, tso: false, gro: self.gro };
         let mut ends = Vec::new();
         for pair in 0..self.pairs {

@@ -171,7 +171,7 @@ fn ports_share_packet_memory() {
     let out = [net.wire(r, x, slow.clone()), net.wire(r, y, slow)];
     for wire in out {
         let sched = Sched::new(Handle::NONE, Fifo::new(FifoKind::Bytes(1_000_000)));
-        net.wire_mut(wire).a.qdisc = Some(sched);
+        net.wire_mut(wire).a.qdisc = Some(Box::new(sched));
     }
     let ends: Vec<SocketAddr> =
         [a, b, x, y].map(|node| SocketAddr::new(net.address(node).expect("wired"), 9)).to_vec();

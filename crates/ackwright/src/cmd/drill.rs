@@ -47,7 +47,7 @@ pub struct Args {
     /// Print TAP
     #[arg(long, conflicts_with = "json")]
     tap: bool,
-    /// Write JUnit XML; \"-\" prints it in place of the report
+    /// Write JUnit XML; "-" prints it in place of the report
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print every script and what it did; twice: every packet

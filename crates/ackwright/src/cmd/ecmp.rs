@@ -28,7 +28,7 @@ are lost; the others moved. A later stage gets the flows of the busiest next hop
 pub struct Args {
     /// Capture or CSV, gzip or not
     input: PathBuf,
-    /// A file of ip lines, as for \"ackwright ip --config\"
+    /// A file of ip lines, as for "ackwright ip --config"
     #[arg(long, value_name = "FILE")]
     routes: PathBuf,
     /// A device or gateway that fails

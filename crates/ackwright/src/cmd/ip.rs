@@ -37,7 +37,7 @@ pub struct Args {
     /// route get: the words of ip(8) alone, not how the answer came about
     #[arg(long)]
     bare: bool,
-    /// What follows \"ip\": [-4|-6] [-j] [-d] OBJECT COMMAND …, or \"save\" for everything as lines
+    /// What follows "ip": [-4|-6] [-j] [-d] OBJECT COMMAND …, or "save" for everything as lines
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
     words: Vec<String>,
 }

@@ -34,7 +34,7 @@ pub struct Args {
     /// `parent CLASS` in front of the kind
     #[arg(long = "qdisc", value_name = "WORDS", required = true)]
     qdiscs: Vec<String>,
-    /// Write what leaves, when it leaves, as pcapng; \"-\" is standard output
+    /// Write what leaves, when it leaves, as pcapng; "-" is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Write a trace of the queue, for ui.perfetto.dev

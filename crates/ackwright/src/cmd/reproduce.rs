@@ -27,7 +27,7 @@ Examples:
 Exit code 0 once everything ran, whatever the verdict; with --strict 1 if an expectation that was
 written down beforehand is not met, or a figure is further from a real kernel's than allowed.")]
 pub struct Args {
-    /// Names of publications, or \"all\"; without any they are listed
+    /// Names of publications, or "all"; without any they are listed
     names: Vec<String>,
     /// Print JSON
     #[arg(long)]
@@ -48,7 +48,7 @@ pub struct Args {
     /// Number of repetitions [default: the experiment's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Exit with 1 if a verdict is \"not reproduced\" or a figure does not agree with the kernel's
+    /// Exit with 1 if a verdict is "not reproduced" or a figure does not agree with the kernel's
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
@@ -126,7 +126,10 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
     let mut experiment = published::experiment(name)
         .map_err(|faults| Failure::Other(faults.to_string()))?
         .ok_or_else(|| Failure::Other(format!("the experiment of {name} is missing")))?;
-    let only_headline = publication.only_headline();
+    let mut only_headline = publication.only_headline();
+    if args.live {
+        only_headline = only_headline.at_live_scale();
+    }
     let shortened = args.quick && !publication.quick.is_empty();
     let headline_only = (args.quick && !shortened) || args.live;
     let publication = if headline_only { &only_headline } else { publication };

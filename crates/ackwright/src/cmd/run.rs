@@ -69,7 +69,7 @@ pub struct Args {
     /// Print what `tc -s class show` says of them
     #[arg(long, conflicts_with = "json")]
     tc_classes: bool,
-    /// Print what `ss -tino` shows on every host at this time, or at the \"end\" of each run; may be
+    /// Print what `ss -tino` shows on every host at this time, or at the "end" of each run; may be
     /// given several times
     #[arg(long, value_name = "TIME")]
     ss_at: Vec<SsAt>,

@@ -2,7 +2,7 @@
 
 use super::check::{assert_holds, count};
 use super::{Backlog, Cx};
-use crate::packet::Packet;
+use crate::packet::{Packet, Places};
 use crate::reason::Reason;
 use std::collections::VecDeque;
 
@@ -16,15 +16,12 @@ use std::collections::VecDeque;
 pub struct PacketQueue {
     waiting: Backlog,
     /// What lies in a free place is of no use.
-    places: Vec<Packet>,
+    places: Places,
     free: Vec<u32>,
     /// Places of the packets, the oldest first.
     order: VecDeque<u32>,
 }
 
-/// Up to so many packets take no more room than they need: before the wire of a host there are one or
-/// two.
-const FEW: usize = 4;
 /// From this many packets on a queue does not stay in the caches.
 const LONG: usize = 1024;
 /// In a long queue, so many packets before its turn a packet is asked for.
@@ -54,14 +51,8 @@ impl PacketQueue {
     fn put_down(&mut self, packet: &mut Packet) -> u32 {
         self.waiting.packets += 1;
         self.waiting.bytes += packet.wire_len();
-        let index = self.free.pop().unwrap_or_else(|| {
-            if self.places.len() < FEW {
-                self.places.reserve_exact(1);
-            }
-            self.places.push(Packet::default());
-            self.places.len() as u32 - 1
-        });
-        packet.move_to(&mut self.places[index as usize]);
+        let index = self.free.pop().unwrap_or_else(|| self.places.add());
+        packet.move_to(self.places.get_mut(index));
         index
     }
 
@@ -76,14 +67,14 @@ impl PacketQueue {
     #[inline]
     pub fn pop_front_into(&mut self, place: &mut Packet) -> bool {
         let Some(index) = self.order.pop_front() else { return false };
-        self.places[index as usize].move_to(place);
+        self.places.get_mut(index).move_to(place);
         self.free.push(index);
         self.waiting.packets -= 1;
         self.waiting.bytes -= place.wire_len();
         if self.order.len() >= LONG
             && let Some(&soon) = self.order.get(AHEAD)
         {
-            self.places[soon as usize].prefetch();
+            self.places.get(soon).prefetch();
         }
         true
     }
@@ -97,7 +88,7 @@ impl PacketQueue {
 
     /// The packets, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Packet> {
-        self.order.iter().map(|&index| &self.places[index as usize])
+        self.order.iter().map(|&index| self.places.get(index))
     }
 
     /// Asserts that every place is either free or a packet's, and that the count is right.
@@ -111,7 +102,7 @@ impl PacketQueue {
 
     /// The oldest packet.
     pub fn front(&self) -> Option<&Packet> {
-        self.order.front().map(|&index| &self.places[index as usize])
+        self.order.front().map(|&index| self.places.get(index))
     }
 
     /// True if nothing waits.

@@ -77,7 +77,8 @@ impl Blueprint {
             let id = net.wire(ids[wire.ends[0]], ids[wire.ends[1]], link);
             let both = net.wire_mut(id);
             for (end, queue) in [&mut both.a, &mut both.b].into_iter().zip(wire.queues) {
-                end.qdisc = queue.map(|kind| Sched::new(Handle::new(1, 0), Fifo::new(kind)));
+                end.qdisc =
+                    queue.map(|kind| Box::new(Sched::new(Handle::new(1, 0), Fifo::new(kind))));
             }
             if let Some([a, b]) = wire.addresses {
                 net.addresses(id, a, b);

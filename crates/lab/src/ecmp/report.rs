@@ -144,6 +144,7 @@ pub fn chart(load: &Load, failures: &[Disruption], names: &impl Names) -> BarCha
         stacked: false,
         series,
         groups,
+        size: [0.0; 2],
     }
 }
 

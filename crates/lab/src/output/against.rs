@@ -137,6 +137,7 @@ pub fn chart(
             stacked: false,
             series,
             groups,
+            size: [0.0; 2],
         }));
     };
     // Steps that grow by factors have the same distance from each other.
@@ -194,6 +195,7 @@ pub fn heat_map(title: &str, metric: &str, points: &[PointResult]) -> Option<Hea
         values: values.collect(),
         columns: columns.into_iter().map(String::from).collect(),
         rows: rows.into_iter().map(String::from).collect(),
+        size: [0.0; 2],
     })
 }
 

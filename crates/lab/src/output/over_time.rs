@@ -70,7 +70,6 @@ pub fn chart(
         title: format!("{}: {title}", kind.title),
         x_label: "time [s]".into(),
         y_label: kind.y_label.into(),
-        size: plot.size,
         ..LineChart::default()
     };
     let mut note = Vec::new();
@@ -140,7 +139,6 @@ pub fn comparison(
         x_label: "time [s]".into(),
         y_label: kind.y_label.into(),
         lines,
-        size: plot.size,
         ..LineChart::default()
     })
 }

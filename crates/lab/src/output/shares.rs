@@ -123,6 +123,7 @@ pub fn of_cake(title: &str, points: &[PointResult]) -> Vec<(&'static str, BarCha
                 stacked: true,
                 series: names,
                 groups,
+                size: [0.0; 2],
             },
         ));
     }

@@ -72,10 +72,17 @@ pub struct BarChart {
     pub series: Vec<String>,
     /// The groups.
     pub groups: Vec<Group>,
+    /// Width and height of the picture; as usual if zero.
+    pub size: [f32; 2],
 }
 
-pub(super) const WIDTH: f32 = 760.0;
-pub(super) const HEIGHT: f32 = 400.0;
+/// What is asked for, or the usual width and height.
+pub(super) fn suited(size: [f32; 2]) -> [f32; 2] {
+    if size[0] > 0.0 { size } else { [WIDTH, HEIGHT] }
+}
+
+const WIDTH: f32 = 760.0;
+const HEIGHT: f32 = 400.0;
 const LEFT: f32 = 72.0;
 const RIGHT: f32 = 24.0;
 const BOTTOM: f32 = 56.0;
@@ -102,7 +109,7 @@ impl LineChart {
     /// Draws the chart.
     pub fn draw(&self) -> Scene {
         let (x, y) = self.axes();
-        let [width, height] = if self.size[0] > 0.0 { self.size } else { [WIDTH, HEIGHT] };
+        let [width, height] = suited(self.size);
         let mut scene = Scene::new(width, height, &self.title);
         let bands = self.bands.iter().enumerate();
         let bands = bands.map(|(place, band)| (band_colour(place), band.label.as_str()));
@@ -206,7 +213,8 @@ impl BarChart {
             if self.stacked { tops.sum() } else { tops.fold(0.0, f64::max) }
         };
         let y = Axis::round(0.0, self.groups.iter().map(highest).fold(0.0, f64::max), 5);
-        let mut scene = Scene::new(WIDTH, HEIGHT, &self.title);
+        let [width, height] = suited(self.size);
+        let mut scene = Scene::new(width, height, &self.title);
         // Series without any value keep their colour but do not show in the legend.
         let shown = |index: usize| {
             self.groups.iter().any(|group| group.values.get(index).is_some_and(Option::is_some))

@@ -1,7 +1,7 @@
 //! Heat maps: a value for each pair of two things, as a colour and a number.
 
 use super::axis::grouped;
-use super::chart::{HEIGHT, WIDTH, heading, small};
+use super::chart::{heading, small, suited};
 use super::font::Fonts;
 use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
 
@@ -22,6 +22,8 @@ pub struct HeatMap {
     pub rows: Vec<String>,
     /// The values, row by row.
     pub values: Vec<Vec<Option<f64>>>,
+    /// Width and height of the picture; as usual if zero.
+    pub size: [f32; 2],
 }
 
 /// Low and high: a scale of one hue, from light to dark, that keeps its order in grey.
@@ -31,7 +33,8 @@ const HIGH: Colour = Colour(0x00, 0x4c, 0x7f);
 impl HeatMap {
     /// Draws it.
     pub fn draw(&self) -> Scene {
-        let mut scene = Scene::new(WIDTH, HEIGHT, &self.title);
+        let [width, height] = suited(self.size);
+        let mut scene = Scene::new(width, height, &self.title);
         let mut frame = heading(&mut scene, &self.title, &self.subtitle, &[]);
         let fonts = Fonts::load();
         let style = TextStyle { anchor: Anchor::Middle, size: 12.5, ..small(Colour::INK) };

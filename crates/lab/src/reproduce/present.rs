@@ -141,6 +141,7 @@ impl Comparison {
             stacked: false,
             series,
             groups,
+            size: [0.0; 2],
         }
     }
 }

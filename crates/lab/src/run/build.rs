@@ -163,7 +163,7 @@ fn set_queue(end: &mut End, seed: u64, link: &LinkPlan, index: usize) -> Result<
         let entity = QDISC_STREAMS + (u64::from(end.node.0) << 16) + u64::from(end.port.0);
         let tree =
             plan::tc::qdisc_tree(&port.qdiscs, &port.guests, device, &Rng::stream(seed, entity));
-        end.qdisc = Some(tree.map_err(|(_, why)| why)?);
+        end.qdisc = Some(Box::new(tree.map_err(|(_, why)| why)?));
     }
     Ok(())
 }

@@ -154,7 +154,7 @@ fn add_wire(topology: &mut Topology, case: &Case, index: usize, wire: &Wire) {
         side.interface.rx_usecs = if node.gro { node.rx_usecs } else { 0 };
         side.interface.orphans = wire.veth;
         if !direction.tc.is_empty() {
-            side.qdisc = Some(tree(case, (index, end), &direction.tc, wire.mtu));
+            side.qdisc = Some(Box::new(tree(case, (index, end), &direction.tc, wire.mtu)));
         }
     }
 }

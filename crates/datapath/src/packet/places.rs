@@ -1,0 +1,105 @@
+//! Places for packets, by number, in memory that never moves once it is large.
+//!
+//! A vector that doubles copies all it holds, and for that time both copies take memory; of a long queue
+//! or of all that is on its way that would be the peak. So the first places grow as in a vector, for most
+//! queues are short, and further ones come a block at a time.
+
+use super::Packet;
+
+/// Places in a block: 768 KiB, of which only those used so far take memory.
+const BLOCK: usize = 4096;
+/// Up to so many places take no more room than they need: before the wire of a host there are one or
+/// two packets.
+const FEW: usize = 4;
+
+/// Places for packets, numbered from 0; there are never fewer than there were.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    first: Vec<Packet>,
+    further: Vec<Vec<Packet>>,
+}
+
+impl Places {
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self.further.last() {
+            None => self.first.len(),
+            Some(last) => self.further.len() * BLOCK + last.len(),
+        }
+    }
+
+    /// True if there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// One more place.
+    ///
+    /// # Panics
+    /// There are as many as numbers.
+    pub fn add(&mut self) -> u32 {
+        let number = u32::try_from(self.len()).expect("no more packets than numbers");
+        self.block_with_room().push(Packet::default());
+        number
+    }
+
+    fn block_with_room(&mut self) -> &mut Vec<Packet> {
+        if self.first.len() < FEW {
+            self.first.reserve_exact(1);
+        }
+        if self.first.len() < BLOCK {
+            return &mut self.first;
+        }
+        if self.further.last().is_none_or(|last| last.len() == BLOCK) {
+            self.further.push(Vec::with_capacity(BLOCK));
+        }
+        self.further.last_mut().expect("one with room")
+    }
+
+    /// What lies in a place.
+    ///
+    /// # Panics
+    /// There is no such place.
+    #[inline]
+    pub fn get(&self, number: u32) -> &Packet {
+        let index = number as usize;
+        if index < BLOCK {
+            &self.first[index]
+        } else {
+            &self.further[index / BLOCK - 1][index % BLOCK]
+        }
+    }
+
+    /// What lies in a place, to be changed.
+    ///
+    /// # Panics
+    /// There is no such place.
+    #[inline]
+    pub fn get_mut(&mut self, number: u32) -> &mut Packet {
+        let index = number as usize;
+        if index < BLOCK {
+            &mut self.first[index]
+        } else {
+            &mut self.further[index / BLOCK - 1][index % BLOCK]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_with_their_packets_over_many_blocks() {
+        let mut places = Places::default();
+        assert!(places.is_empty());
+        let count = 3 * BLOCK as u32 + 5;
+        for number in 0..count {
+            assert_eq!((places.add(), places.len()), (number, number as usize + 1));
+            places.get_mut(number).memory = number;
+        }
+        assert!((0..count).all(|number| places.get(number).memory == number));
+    }
+}
