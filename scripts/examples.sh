@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs every example program; each must end with success. A server, which does not end by itself, is asked
-# something in a network namespace of its own, and stopped.
+# something in a network namespace of its own, and stopped. None is longer than a hundred lines.
 set -euo pipefail
 
 own=(unshare --net)
@@ -43,6 +43,10 @@ for source in crates/*/examples/*.rs; do
   [ -e "$source" ] || continue
   name=$(basename "$source" .rs)
   echo "example $name"
+  if [ "$(wc -l <"$source")" -gt 100 ]; then
+    echo "$source is longer than 100 lines" >&2
+    exit 1
+  fi
   case $name in
     echo) ask_echo "target/debug/examples/$name" ;;
     bump) run_bump "target/debug/examples/$name" ;;

@@ -87,6 +87,7 @@ def check(metrics, name):
     assert metrics["ping latency min"] >= 20 and metrics["probe latency min"] >= 20, metrics
     assert metrics["ping latency min"] < 60, metrics
     assert metrics["live packets lost"] == 0, metrics
+    assert min(metrics["live packets to devices"], metrics["live packets from devices"]) > 1000, metrics
 
 
 def test_our_stack(test):

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what some tests need beyond Rust and Python: flent, perfetto and MkDocs into .venv, and ip(8), ping, iperf3 and
-# chromium where we are root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
+# Installs what some tests need beyond Rust and Python: flent, perfetto and MkDocs into .venv, and ip(8), ethtool, ping,
+# iperf3 and chromium where we are root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 if [ ! -x .venv/bin/flent ]; then
@@ -24,6 +24,7 @@ install() {
     echo "$2 could not be installed"
 }
 install ip iproute2
+install ethtool ethtool
 install iperf3 iperf3
 install ping iputils-ping
 install chromium chromium

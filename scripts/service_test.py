@@ -6,12 +6,17 @@ usage: scripts/service_test.py BINARY [NAME...]
 Where no namespace can be made, it says so loudly ("SKIPPED: ...") and ends with success.
 """
 
+import fcntl
 import json
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
 import urllib.error
 import urllib.request
 
@@ -35,6 +40,7 @@ class Service:
         self.head = f'log = "json"\nctl = "{self.ctl_path}"\nmetrics = "{METRICS}"\nuser = "nobody"\n'
         self.write(text)
         self.process = subprocess.Popen([self.binary, "service", self.file], stderr=open(self.log_path, "w"))
+        world.processes.append(self.process)
         until(lambda: self.logged("devices are open") or self.process.poll() is not None)
         assert self.process.poll() is None, open(self.log_path).read()
 
@@ -128,6 +134,51 @@ def test_a_shaper_is_changed_or_its_file_refused(world):
     assert service.logged("has ended"), service.log()
 
 
+def watch(world, service, end):
+    """What `top` shows in a terminal of 30 rows and 90 columns until `end(process, terminal)`; and its exit code."""
+    terminal, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 90, 0, 0))
+    before = termios.tcgetattr(side)
+    process = subprocess.Popen([service.binary, "top", "--ctl", service.ctl_path, "--interval", "200ms"], stdin=side,
+                               stdout=side, stderr=side, start_new_session=True,
+                               preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    world.processes.append(process)
+    shown, over = b"", time.monotonic() + 10
+    # The third screen has rates.
+    while shown.count(b"late wake-ups") < 3:
+        assert time.monotonic() < over, shown
+        shown += os.read(terminal, 1 << 16)
+    assert not termios.tcgetattr(side)[3] & (termios.ICANON | termios.ECHO), "keys come one by one"
+    end(process, terminal)
+    assert process.wait(timeout=3) == 0, shown
+    shown += os.read(terminal, 1 << 16)
+    assert termios.tcgetattr(side) == before, "the terminal is as it was"
+    assert shown.endswith(b"\x1b[?25h\x1b[?1049l"), "the cursor and what stood there are back"
+    os.close(terminal)
+    os.close(side)
+    return shown.decode()
+
+
+def test_top_in_a_terminal(world):
+    service = Service(world, shape("50mbit"))
+    ends = {
+        "q": lambda _, terminal: os.write(terminal, b"xq"),
+        "Ctrl-C": lambda _, terminal: os.write(terminal, b"\x03"),
+        "a signal": lambda process, _: process.send_signal(signal.SIGTERM),
+    }
+    for name, end in ends.items():
+        shown = watch(world, service, end)
+        screens = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text) for text in shown.split("\x1b[2J")]
+        screen = [text.splitlines() for text in screens if "late wake-ups" in text][-1]
+        assert len(screen) <= 30 and all(len(line) <= 90 for line in screen), (name, screen)
+        text = "\n".join(screen)
+        assert re.search(r"^b > c +\d+ +\d+ +", text, re.M), (name, text)
+        assert "c cake 8001:  50.00Mbit/s  backlog" in text and "b fq_codel" in text, (name, text)
+        assert re.search(r"^ tin +packets +average +peak +base +drops +marks +acks- +bulk +sparse$", text, re.M), (name, text)
+        assert len(re.findall(r"^   [012] +\d+ +[\d.]+(us|ms) ", text, re.M)) == 3, (name, text)
+    service.stop()
+
+
 def test_what_a_killed_one_leaves_the_next_removes(world):
     service = Service(world, shape("50mbit"))
     service.process.kill()
@@ -138,6 +189,17 @@ def test_what_a_killed_one_leaves_the_next_removes(world):
     assert again.logged("earlier run has left"), again.log()
     assert again.ctl("show").returncode == 0
     again.stop()
+
+
+def test_a_device_is_called_by_its_interface_however_it_is_opened(world):
+    text = shape("50mbit").replace('"b", "c"', '"ring:b", "ring:c"')
+    service = Service(world, text)
+    assert service.ctl("tc", "qdisc", "show", "dev", "c").stdout.startswith("qdisc cake "), service.log()
+    service.write(text.replace("50mbit", "20mbit"))
+    service.process.send_signal(signal.SIGHUP)
+    until(lambda: service.logged("was read again"))
+    assert json.loads(service.ctl("tc", "-s", "-j", "qdisc", "show", "dev", "c").stdout)[0]["options"]["bandwidth"] == 2_500_000
+    service.stop()
 
 
 def test_mistakes_are_told_before_anything_is_opened(world):

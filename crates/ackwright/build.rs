@@ -4,7 +4,15 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rustc-env=ACKWRIGHT_COMMIT={}", commit().unwrap_or_else(|| "unknown".into()));
+    let commit = packaged().or_else(commit).unwrap_or_else(|| "unknown".into());
+    println!("cargo::rustc-env=ACKWRIGHT_COMMIT={commit}");
+}
+
+/// What cargo has noted in the package of a registry; the repository around it, if any, is another.
+fn packaged() -> Option<String> {
+    let note = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
+    let (_, hash) = note.split_once("\"sha1\": \"")?;
+    hash.get(..12).map(str::to_owned)
 }
 
 fn commit() -> Option<String> {

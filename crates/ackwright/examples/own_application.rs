@@ -35,8 +35,7 @@ fn video(words: &[&str]) -> Result<Video, String> {
 impl Application for Video {
     fn ends(&self, place: &Place) -> (Box<dyn App>, Box<dyn App>) {
         let (video, place) = (self.clone(), place.clone());
-        let sink = UdpSink::new(place.remote);
-        let report = AppReport::default();
+        let (sink, report) = (UdpSink::new(place.remote), AppReport::default());
         (Box::new(Sender { video, place, socket: None, report }), Box::new(sink))
     }
 
@@ -65,11 +64,8 @@ impl App for Sender {
         let mut left = self.video.picture / 2 + cx.rng.below(self.video.picture + 1);
         while left > 0 {
             let size = left.min(1200);
-            if cx
-                .host
-                .udp_send(cx.now, socket, self.place.remote, Body::of_len(size as u32))
-                .is_ok()
-            {
+            let body = Body::of_len(size as u32);
+            if cx.host.udp_send(cx.now, socket, self.place.remote, body).is_ok() {
                 self.report.sent += 1;
                 self.report.sent_bytes += size;
             }
@@ -97,8 +93,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let metrics = &point.runs[0].metrics;
         let of = |name| metrics.iter().find(|it| it.scope == "film" && it.name == name);
         let (goodput, lost) = of("goodput").zip(of("lost")).ok_or("both are measured")?;
-        let label = &point.labels[0].1;
-        println!("{label}: {:.2} Mbit/s, {} datagrams lost", goodput.value, lost.value);
+        let (label, goodput, lost) = (&point.labels[0].1, goodput.value, lost.value);
+        println!("{label}: {goodput:.2} Mbit/s, {lost} datagrams lost");
     }
     Ok(())
 }

@@ -14,6 +14,14 @@ static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// The signal that came, or 0.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 
+/// SIGHUP means something else to the command that runs.
+static KEEPS_HANGUP: AtomicBool = AtomicBool::new(false);
+
+/// SIGHUP ends nothing from now on: the command that runs has it read its configuration again.
+pub fn keep_hangup() {
+    KEEPS_HANGUP.store(true, Ordering::Relaxed);
+}
+
 /// A flag that the first signal sets. Who asks for it stops by itself.
 pub fn flag() -> Arc<AtomicBool> {
     Arc::clone(FLAG.get_or_init(Arc::default))
@@ -43,6 +51,9 @@ pub fn listen() {
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     std::thread::spawn(move || {
         for signal in signals.forever() {
+            if signal == SIGHUP && KEEPS_HANGUP.load(Ordering::Relaxed) {
+                continue;
+            }
             let first = SIGNAL.swap(signal as u8, Ordering::Relaxed) == 0;
             match FLAG.get() {
                 Some(flag) if first => flag.store(true, Ordering::Relaxed),

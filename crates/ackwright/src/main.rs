@@ -5,11 +5,13 @@ mod interrupt;
 mod progress;
 #[cfg(target_os = "linux")]
 mod rtnetlink;
+#[cfg(target_os = "linux")]
+mod screen;
 mod table;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// Worlds of thousands of hosts take hundreds of megabytes. This one asks for them in large pages, so
 /// that addresses are found without a walk through tables.
@@ -63,6 +65,9 @@ enum Command {
     Bench(cmd::bench::Args),
     /// Look for faults: random cases under every oracle, a number each.
     Swarm(cmd::swarm::Args),
+    /// Write man pages or completions of shells to a directory.
+    #[command(hide = true)]
+    Generate(cmd::generate::Args),
     /// Shape real traffic between two interfaces: any qdisc, in user space.
     #[cfg(target_os = "linux")]
     Shape(cmd::shape::Args),
@@ -127,6 +132,7 @@ fn main() -> ExitCode {
         Command::Drill(args) => cmd::drill::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Swarm(args) => cmd::swarm::run(&args),
+        Command::Generate(args) => cmd::generate::run(&args, Cli::command()),
         #[cfg(target_os = "linux")]
         Command::Shape(args) => cmd::shape::run(&args),
         #[cfg(target_os = "linux")]

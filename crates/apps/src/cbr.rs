@@ -55,10 +55,7 @@ impl Cbr {
 
 impl App for Cbr {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let socket = cx.host.udp_bind(cx.now, self.local).expect("the local address is free");
-        cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
-        cx.own(socket);
-        self.socket = Some(socket);
+        self.socket = Some(cx.udp_bind(self.local, self.tos));
         self.report.started = Some(cx.now);
         self.next = cx.now;
         self.send(cx);

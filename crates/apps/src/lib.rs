@@ -23,9 +23,11 @@ pub use tcp_send::TcpSend;
 pub use tcp_sink::TcpSink;
 pub use udp_sink::{UdpEcho, UdpSink};
 
+use core::net::SocketAddr;
 use datapath::host::{Host, SocketId};
 use datapath::node::SocketReady;
 use datapath::rng::Rng;
+use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
 
 /// An application. It may be called by another thread each time, but by one at a time. A socket of its
@@ -126,6 +128,24 @@ impl<'a> AppCx<'a> {
             self.owners.resize(index + 1, NO_APP);
         }
         self.owners[index] = self.index;
+    }
+
+    /// A listening socket of this application's at `local`.
+    pub fn tcp_listen(&mut self, local: SocketAddr, config: &TcpConfig) -> SocketId {
+        let listener = self.host.tcp_listen(self.now, local, config);
+        self.own(listener);
+        listener
+    }
+
+    /// A UDP socket of this application's at `local`, whose datagrams have this DSCP and ECN byte.
+    ///
+    /// # Panics
+    /// When somebody else has that address: who places applications gives each its own.
+    pub fn udp_bind(&mut self, local: SocketAddr, tos: u8) -> SocketId {
+        let socket = self.host.udp_bind(self.now, local).expect("the local address is free");
+        self.host.udp_socket(socket).expect("just opened").tos = tos;
+        self.own(socket);
+        socket
     }
 }
 

@@ -110,11 +110,7 @@ impl App for Ping {
     fn start(&mut self, cx: &mut AppCx<'_>) {
         let socket = match self.protocol {
             Protocol::Icmp(_) => cx.host.ping_open(cx.now),
-            Protocol::Udp { local, .. } => {
-                let socket = cx.host.udp_bind(cx.now, local).expect("the local address is free");
-                cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
-                socket
-            }
+            Protocol::Udp { local, .. } => cx.udp_bind(local, self.tos),
         };
         cx.own(socket);
         self.socket = Some(socket);

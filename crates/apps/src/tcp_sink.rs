@@ -100,9 +100,7 @@ impl TcpSink {
 
 impl App for TcpSink {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let listener = cx.host.tcp_listen(cx.now, self.local, &self.config);
-        cx.own(listener);
-        self.listener = Some(listener);
+        self.listener = Some(cx.tcp_listen(self.local, &self.config));
         self.report.started = Some(cx.now);
     }
 

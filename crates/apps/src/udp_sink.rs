@@ -41,8 +41,7 @@ impl UdpEcho {
 
 impl App for UdpSink {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let socket = cx.host.udp_bind(cx.now, self.local).expect("the local address is free");
-        cx.own(socket);
+        cx.udp_bind(self.local, 0);
         self.report.started = Some(cx.now);
     }
 
@@ -60,9 +59,7 @@ impl App for UdpSink {
 
 impl App for UdpEcho {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let socket = cx.host.udp_bind(cx.now, self.local).expect("the local address is free");
-        cx.host.udp_socket(socket).expect("just opened").tos = self.tos;
-        cx.own(socket);
+        cx.udp_bind(self.local, self.tos);
         self.report.started = Some(cx.now);
     }
 

@@ -1,9 +1,5 @@
 //! One host, turned by hand: the driver is the wire, the peer and the clock. A client's SYN is handed
 //! in, the host's answer comes out, and the connection is accepted.
-//!
-//! ```text
-//! cargo run -p ackwright-datapath --example one_host_by_hand
-//! ```
 
 use core::net::{Ipv4Addr, SocketAddr};
 use datapath::host::{Host, PortConfig};
@@ -48,13 +44,11 @@ fn main() {
     turn(&mut host, now);
 }
 
-/// A packet arrives: what the host has sent and said then.
-fn hand_in(
-    host: &mut Host,
-    now: Instant,
-    port: Port,
-    mut packet: Packet,
-) -> (Vec<Packet>, Vec<SocketReady>) {
+/// What a host has sent, and which sockets have become ready.
+type Said = (Vec<Packet>, Vec<SocketReady>);
+
+/// A packet arrives: what the host says then.
+fn hand_in(host: &mut Host, now: Instant, port: Port, mut packet: Packet) -> Said {
     println!("{now:?} < {}", describe(&packet));
     match host.receive(now, port, &mut packet) {
         Rx::Taken => turn(host, now),
@@ -63,7 +57,7 @@ fn hand_in(
 }
 
 /// Polls until there is nothing more to say, and notes when to come back.
-fn turn(host: &mut Host, now: Instant) -> (Vec<Packet>, Vec<SocketReady>) {
+fn turn(host: &mut Host, now: Instant) -> Said {
     let (mut sent, mut ready) = (Vec::new(), Vec::new());
     let mut place = Packet::default();
     loop {
@@ -75,10 +69,7 @@ fn turn(host: &mut Host, now: Instant) -> (Vec<Packet>, Vec<SocketReady>) {
                 host.credit(now, port);
             }
             Poll::Drop(reason) => println!("{now:?} dropped: {}", reason.name()),
-            Poll::Ready(one) => {
-                println!("{now:?} {one:?}");
-                ready.push(one);
-            }
+            Poll::Ready(one) => ready.push(one),
             Poll::Event(event) => println!("{now:?} {event:?}"),
             Poll::Idle(at) if at < Instant::FAR_FUTURE => {
                 println!("{now:?} idle until {at:?}");
@@ -90,22 +81,13 @@ fn turn(host: &mut Host, now: Instant) -> (Vec<Packet>, Vec<SocketReady>) {
 }
 
 fn segment(flags: TcpFlags, seq: Seq, ack: Seq) -> Packet {
-    Packet {
-        network: Network::Ipv4(Ipv4::new(CLIENT, SERVER, 6)),
-        transport: Transport::Tcp(Tcp {
-            src_port: 4_000,
-            dst_port: 80,
-            seq,
-            ack,
-            flags,
-            window: 65_535,
-            urgent: 0,
-            options: TcpOptions::default(),
-        }),
-        meta: Meta { owner: Meta::NO_OWNER, ..Meta::default() },
-        ..Packet::default()
-    }
-    .finish()
+    let (src_port, dst_port, window, urgent, options) =
+        (4_000, 80, 65_535, 0, TcpOptions::default());
+    let tcp = Tcp { src_port, dst_port, seq, ack, flags, window, urgent, options };
+    let network = Network::Ipv4(Ipv4::new(CLIENT, SERVER, 6));
+    let meta = Meta { owner: Meta::NO_OWNER, ..Meta::default() };
+    let transport = Transport::Tcp(tcp);
+    Packet { network, transport, meta, ..Packet::default() }.finish()
 }
 
 fn describe(packet: &Packet) -> String {

@@ -129,6 +129,11 @@ impl Rate {
 
     /// The first whole nanosecond at which `size` has left at this rate: never early, exact
     /// integer arithmetic. A rate of zero never finishes.
+    ///
+    /// ```
+    /// use datapath::units::{Bytes, Duration, Rate};
+    /// assert_eq!(Rate::from_mbit(12).time_to_send(Bytes(1_500)), Duration::from_millis(1));
+    /// ```
     #[inline]
     pub fn time_to_send(self, size: Bytes) -> Duration {
         if self.0 == 0 {

@@ -18,6 +18,10 @@
 //! | `border` | memory of the caller: every pointer is looked at here |
 //! | `calls`, `transfers` | the functions of the table |
 //! | `interpose` | the functions that stand in for those of the C library |
+//!
+//! Linux only: packetdrill asks with its numbers.
+
+#![cfg(target_os = "linux")]
 
 mod border;
 mod calls;

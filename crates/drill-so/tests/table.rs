@@ -1,6 +1,7 @@
 //! The exported table, driven as packetdrill drives it: calls, packets, time.
 
 #![allow(unsafe_code)]
+#![cfg(target_os = "linux")]
 
 use ackwright_so::interface::Interface;
 use ackwright_so::packetdrill_interface_init;

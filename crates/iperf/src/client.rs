@@ -94,8 +94,19 @@ fn transfer(
     let mut next = interval;
     loop {
         let elapsed = meter.elapsed();
-        let all = left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0);
+        // The last block is sent when its stream is through, not when it is taken; a server that hears of the end
+        // before it has read all leaves the rest uncounted, so all has to have arrived.
+        let all = left.as_ref().is_some_and(|left| {
+            if test.sends {
+                flows.iter().all(|flow| flow.is_done() && flow.stream().unacknowledged() == 0)
+            } else {
+                left.load(Ordering::Relaxed) == 0
+            }
+        });
         let over = elapsed >= end || all || stop.load(Ordering::Relaxed);
+        if over {
+            flows.iter_mut().for_each(Flow::stop_sending);
+        }
         if over || elapsed >= next {
             let sampled = meter.sample(flows, test.sends);
             // The rest of a test is told by its totals, if it is next to nothing.
@@ -106,7 +117,6 @@ fn transfer(
             next += interval;
         }
         if over {
-            flows.iter().for_each(Flow::stop_sending);
             return Ok(());
         }
         let soon = next.min(end).saturating_sub(meter.elapsed());

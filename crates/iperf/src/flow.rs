@@ -14,6 +14,7 @@ pub struct Flow {
     pub id: u64,
     stream: Arc<TcpStream>,
     shared: Arc<Counting>,
+    sends: bool,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -39,11 +40,12 @@ impl Flow {
     /// A stream on which nothing happens yet.
     pub fn new(id: u64, stream: TcpStream) -> Self {
         let (stream, shared) = (Arc::new(stream), Arc::default());
-        Self { id, stream, shared, thread: None }
+        Self { id, stream, shared, sends: false, thread: None }
     }
 
     /// Begins.
     pub fn start(&mut self, work: Work) {
+        self.sends = work.sends;
         let (stream, shared) = (Arc::clone(&self.stream), Arc::clone(&self.shared));
         let thread = std::thread::Builder::new().name(format!("stream-{}", self.id));
         let run = move || {
@@ -71,18 +73,32 @@ impl Flow {
         self.stream.info()
     }
 
-    /// Nothing more is written; what comes is still read.
-    pub fn stop_sending(&self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+    /// Whether nothing more will be counted: all is sent, or the connection has ended.
+    pub fn is_done(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Nothing more is written, and all that was is counted; what comes is still read.
+    pub fn stop_sending(&mut self) {
+        if !self.sends {
+            return;
+        }
+        self.shared.stop.store(true, Ordering::Release);
+        self.stream.wake();
+        self.join();
+    }
+
+    fn join(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _has_panicked = thread.join();
+        }
     }
 
     /// Ends it, and waits for its thread.
     pub fn end(&mut self) {
         self.stop_sending();
         let _is_gone = self.stream.shutdown(Shutdown::Both);
-        if let Some(thread) = self.thread.take() {
-            let _has_panicked = thread.join();
-        }
+        self.join();
     }
 }
 
@@ -94,7 +110,7 @@ impl Drop for Flow {
 
 fn send(stream: &TcpStream, shared: &Counting, work: &Work) {
     let block = vec![0; work.len];
-    while !shared.stop.load(Ordering::Relaxed) {
+    while !shared.stop.load(Ordering::Acquire) {
         let mut len = work.len;
         if let Some(left) = &work.left {
             let take = |left: u64| Some(left - left.min(work.len as u64));
@@ -106,11 +122,11 @@ fn send(stream: &TcpStream, shared: &Counting, work: &Work) {
         }
         let mut rest = &block[..len];
         while !rest.is_empty() {
-            // The end of a test is a connection that is shut, also in the middle of a block.
-            let Ok(written) = { stream }.write(rest) else { return };
+            // A test may end in the middle of a block.
+            let Ok(Some(written)) = stream.write_unless(rest, &shared.stop) else { return };
             shared.bytes.fetch_add(written as u64, Ordering::Relaxed);
             rest = &rest[written..];
-            if shared.stop.load(Ordering::Relaxed) {
+            if shared.stop.load(Ordering::Acquire) {
                 return;
             }
         }

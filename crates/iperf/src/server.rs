@@ -75,6 +75,7 @@ fn run(
         flow.start(work.clone());
     }
     let mut next = interval;
+    let mut rest = None;
     loop {
         if meter.elapsed() >= next {
             let sampled = meter.sample(&flows, test.sends);
@@ -87,15 +88,24 @@ fn run(
             return Err(Error("ended by a signal".to_owned()));
         }
         refuse_others(listener);
-        match control.hear_for(LOOK)? {
+        if rest.as_mut().is_some_and(|rest: &mut Rest| rest.is_there(&flows)) {
+            break;
+        }
+        let look = if rest.is_some() { Duration::from_millis(1) } else { LOOK };
+        match control.hear_for(look)? {
             None => {}
-            Some(State::TestEnd) => break,
+            // What was sent last may still be on its way: this is another connection.
+            Some(State::TestEnd) => {
+                let wanted = if test.sends { 0 } else { test.params.bytes };
+                rest = Some(Rest { wanted, seen: 0, since: Instant::now() });
+            }
             Some(State::ClientTerminate) => {
                 return Err(Error("the client has ended the test".to_owned()));
             }
             Some(other) => return Err(Error(format!("the client says {other:?} in mid-test"))),
         }
     }
+    flows.iter_mut().for_each(Flow::stop_sending);
     test.seconds = meter.elapsed().as_secs_f64();
     let rest = meter.sample(&flows, test.sends);
     if rest.end - rest.start > 0.1 * interval.as_secs_f64() {
@@ -112,6 +122,31 @@ fn run(
     match control.hear() {
         // All is said; how the client goes does not matter any more.
         Ok(_) | Err(_) => Ok(test),
+    }
+}
+
+/// What a client that sends so many bytes has sent, and has not come yet when it says that it is through.
+struct Rest {
+    /// Bytes of all streams; 0 if it sends for a time: then what is on its way is not counted, as iperf3 has it.
+    wanted: u64,
+    /// Bytes when something came last, and when that was.
+    seen: u64,
+    since: Instant,
+}
+
+impl Rest {
+    /// Nothing may be lost for longer than this.
+    const LONGEST: Duration = Duration::from_secs(10);
+
+    /// Whether all has come, or nothing comes any more.
+    fn is_there(&mut self, flows: &[Flow]) -> bool {
+        let bytes = flows.iter().map(Flow::bytes).sum();
+        if bytes > self.seen {
+            (self.seen, self.since) = (bytes, Instant::now());
+        }
+        bytes >= self.wanted
+            || flows.iter().all(Flow::is_done)
+            || self.since.elapsed() >= Self::LONGEST
     }
 }
 

@@ -286,7 +286,7 @@ impl Params {
         }
         Ok(Self {
             seconds: number("time"),
-            bytes: number("num"),
+            bytes: number("num").max(number("blockcount").saturating_mul(len)),
             parallel: number("parallel") as usize,
             len: len as usize,
             reverse: flag("reverse"),

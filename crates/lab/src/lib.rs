@@ -19,6 +19,35 @@
 //! | [`replay`] | captures through qdiscs, and what ACK filters would drop of them |
 //! | [`trace`] | what a run did, for Perfetto, for qvis, and as text |
 //! | [`vectors`] | replays of traces recorded from the real kernel |
+//!
+//! ```
+//! use lab::plan::Experiment;
+//! use lab::run::{Options, run};
+//!
+//! let text = r#"
+//!     schema = 1
+//!     name = "one-flow"
+//!     duration = "2s"
+//!     [nodes.a]
+//!     [nodes.b]
+//!     [links.wire]
+//!     ends = ["a", "b"]
+//!     rate = "10mbit"
+//!     [flows.transfer]
+//!     app = "bulk"
+//!     from = "a"
+//!     to = "b"
+//! "#;
+//! let experiment = Experiment::parse("one-flow.toml", text, &[])?;
+//! let stop = std::sync::atomic::AtomicBool::new(false);
+//! let points = run(&experiment, &Options::silent(&stop), &|_, _, _| Ok(()))?;
+//! let goodput = points[0].runs[0].metrics.iter().find(|metric| metric.name == "goodput");
+//! assert!(goodput.is_some_and(|metric| (9.0..10.0).contains(&metric.value)));
+//!
+//! let mistaken = Experiment::parse("mine.toml", &text.replace("rate", "rat"), &[]);
+//! assert!(mistaken.unwrap_err().to_string().contains("did you mean \"rate\"?"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod application;
 pub mod bench;
@@ -26,7 +55,7 @@ mod draw;
 pub mod ecmp;
 pub mod flent;
 pub mod input;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "live", target_os = "linux"))]
 pub mod live;
 pub mod multipath;
 pub mod output;

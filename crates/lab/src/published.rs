@@ -21,8 +21,8 @@ macro_rules! shipped {
     ($($name:literal,)+) => {
         &[$(Shipped {
             name: $name,
-            experiment: include_str!(concat!("../../../experiments/", $name, ".toml")),
-            published: include_str!(concat!("../../../experiments/published/", $name, ".toml")),
+            experiment: include_str!(concat!("../experiments/", $name, ".toml")),
+            published: include_str!(concat!("../experiments/published/", $name, ".toml")),
         }),+]
     };
 }

@@ -1,5 +1,5 @@
-//! Goodput in all is bytes over time: whatever flows there are, it is never above what the link carries. What had
-//! arrived beyond a hole when the warm-up ended is read after it, so with a warm-up the link's whole time counts.
+//! Goodput in all is bytes over time: whatever flows there are, and whatever lay beyond holes when the
+//! warm-up ended, it is never above what the link carries.
 
 use std::sync::atomic::AtomicBool;
 
@@ -38,8 +38,12 @@ proptest! {
         loss in prop_oneof![Just("0%"), Just("1%"), Just("gemodel 1% 30%")],
         load in prop::option::of(1u32..10),
     ) {
-        let flows: Vec<String> = flows
+        // Of the packet that is arriving when the warm-up ends all counts as later. Headers are more than
+        // that once the time after it is not that of a few packets: something goes on to the end.
+        let lasting = (warmup > 0).then(|| "app = \"bulk\"".to_owned());
+        let flows: Vec<String> = lasting
             .iter()
+            .chain(&flows)
             .enumerate()
             .map(|(number, flow)| format!("f{number} = {{ from = \"a\", to = \"b\", {flow} }}\n"))
             .collect();
@@ -60,9 +64,7 @@ proptest! {
         // Both directions carry flows of a workload.
         let ways = if load.is_some() { 2.0 } else { 1.0 };
         if let Some(total) = total {
-            let (whole, measured) = (3.0, 3.0 - f64::from(warmup) / 1000.0);
-            let carried = f64::from(mbit) * ways * whole;
-            prop_assert!(total.value * measured <= carried, "{} of {mbit}\n{text}", total.value);
+            prop_assert!(total.value <= f64::from(mbit) * ways, "{} of {mbit}\n{text}", total.value);
         }
     }
 }

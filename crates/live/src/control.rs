@@ -11,6 +11,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// So many clients at a time; the longest command.
 const CLIENTS: usize = 16;
@@ -24,7 +25,15 @@ pub const TOKENS: u64 = 16;
 pub struct Control {
     listener: UnixListener,
     path: PathBuf,
+    inside: Option<(Receiver<UnixStream>, UnixStream)>,
     clients: [Option<Client>; CLIENTS],
+}
+
+/// A way to ask for threads of this process, which may have given up the right to open the socket's file.
+#[derive(Debug)]
+pub struct Inside {
+    door: Sender<UnixStream>,
+    bell: UnixStream,
 }
 
 #[derive(Debug)]
@@ -53,11 +62,27 @@ impl Control {
         };
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, path: path.to_owned(), clients: [const { None }; CLIENTS] })
+        let clients = [const { None }; CLIENTS];
+        Ok(Self { listener, path: path.to_owned(), inside: None, clients })
+    }
+
+    /// Lets threads of this process ask without the file; before [`register`](Self::register).
+    ///
+    /// # Errors
+    /// No descriptor is free.
+    pub fn inside(&mut self) -> io::Result<Inside> {
+        let (bell, rings) = UnixStream::pair()?;
+        rings.set_nonblocking(true)?;
+        let (door, comes) = channel();
+        self.inside = Some((comes, rings));
+        Ok(Inside { door, bell })
     }
 
     /// Waits for clients as well.
     pub fn register(&self, epoll: &Epoll) -> io::Result<()> {
+        if let Some((_, rings)) = &self.inside {
+            epoll.add(rings.as_fd(), TOKENS, Epoll::READ)?;
+        }
         epoll.add(self.listener.as_fd(), TOKENS, Epoll::READ)
     }
 
@@ -87,7 +112,19 @@ impl Control {
     }
 
     fn accept(&mut self, epoll: &Epoll) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
+        if let Some((comes, rings)) = &mut self.inside {
+            // One ring for each who comes; two that ring together are heard together.
+            let _none_rings = rings.read(&mut [0; CLIENTS]);
+            for stream in comes.try_iter().collect::<Vec<_>>() {
+                self.admit(stream, epoll);
+            }
+        }
+        if let Ok((stream, _)) = self.listener.accept() {
+            self.admit(stream, epoll);
+        }
+    }
+
+    fn admit(&mut self, stream: UnixStream, epoll: &Epoll) {
         let Some(index) = self.clients.iter().position(Option::is_none) else { return };
         let token = TOKENS + 1 + index as u64;
         let ready = stream.set_nonblocking(true);
@@ -133,7 +170,24 @@ fn is_left_over(path: &Path) -> bool {
 /// # Errors
 /// Nobody listens there, or it goes away in between.
 pub fn ask(path: &Path, command: &str) -> io::Result<(bool, String)> {
-    let mut stream = UnixStream::connect(path)?;
+    ask_by(UnixStream::connect(path)?, command)
+}
+
+impl Inside {
+    /// As [`ask`].
+    ///
+    /// # Errors
+    /// Nobody listens any more.
+    pub fn ask(&self, command: &str) -> io::Result<(bool, String)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let gone = |_| io::Error::from(ErrorKind::BrokenPipe);
+        self.door.send(theirs).map_err(gone)?;
+        { &self.bell }.write_all(&[0])?;
+        ask_by(ours, command)
+    }
+}
+
+fn ask_by(mut stream: UnixStream, command: &str) -> io::Result<(bool, String)> {
     stream.write_all(format!("{}\n", command.replace('\n', " ")).as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
@@ -155,21 +209,26 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         let mut control = Control::listen(&path).unwrap();
         assert_eq!(Control::listen(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
+        let inside = control.inside().unwrap();
         let mut epoll = Epoll::new().unwrap();
         control.register(&epoll).unwrap();
         let asked = path.clone();
         let asking = std::thread::spawn(move || ask(&asked, "say\nit").unwrap());
-        let mut done = false;
-        while !done {
+        let asking_inside = std::thread::spawn(move || inside.ask("say it").unwrap());
+        let mut answered = 0;
+        while answered < 2 {
             let tokens: Vec<u64> = epoll.wait(false).unwrap().map(|(token, _)| token).collect();
             for token in tokens {
                 if let Some(command) = control.request(token, &epoll) {
-                    done = command == "say it";
+                    assert_eq!(command, "say it");
+                    answered += 1;
                     control.reply(token, true, &format!("{command}!"));
                 }
             }
         }
-        assert_eq!(asking.join().unwrap(), (true, "say it!".to_owned()));
+        for asking in [asking, asking_inside] {
+            assert_eq!(asking.join().unwrap(), (true, "say it!".to_owned()));
+        }
         drop(control);
         assert!(!path.exists());
         fs::remove_dir(&folder).unwrap();

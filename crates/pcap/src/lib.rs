@@ -5,6 +5,22 @@
 //! name the offset in the file, and one `write` per block, so that a run cut short by Ctrl-C or a
 //! full disk leaves a file that ends between two packets. The format (draft-ietf-opsawg-pcapng)
 //! needs little code for that.
+//!
+//! ```
+//! use pcap::{Interface, LinkType, Reader, Writer};
+//!
+//! let mut file = Writer::new(Vec::new())?;
+//! let eth0 = Interface { name: Some("eth0".into()), link_type: LinkType::RAW, snap_len: 0 };
+//! let id = file.add_interface(&eth0)?;
+//! file.write_frame(id, 1_000_000_007, &[0x45, 0, 0, 20], 20, Some("cut short"))?;
+//! let bytes = file.finish()?;
+//!
+//! let mut capture = Reader::new(bytes.as_slice())?;
+//! let record = capture.next_record()?.expect("a frame");
+//! assert_eq!((record.nanos, record.original_len), (Some(1_000_000_007), 20));
+//! assert_eq!(capture.interfaces(), [eth0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod read;
 mod write;

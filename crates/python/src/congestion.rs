@@ -154,9 +154,8 @@ impl Module {
         let py = method.py();
         let called = || -> PyResult<R> {
             let may_pace = self.overrides.has("on_sample");
-            let Object { itself, window: lent, ack: read_only } = self.object(py)?;
-            *lent.borrow_mut(py) = Window { inner: *window, may_pace };
-            *read_only.borrow_mut(py) = Ack(*ack);
+            let (lend, show) = (Window { inner: *window, may_pace }, Ack(*ack));
+            let Object { itself, window: lent, ack: read_only } = self.object(lend, show, py)?;
             let itself = itself.bind(py);
             let value = match argument {
                 None => itself.call_method1(method, (lent, read_only)),
@@ -180,11 +179,14 @@ impl Module {
         self.call(method, window, ack, argument, |_| Ok(()));
     }
 
-    fn object(&mut self, py: Python<'_>) -> PyResult<&Object> {
-        if self.object.is_none() {
+    /// The object, made at the first call, which is lent these from now on.
+    fn object(&mut self, window: Window, ack: Ack, py: Python<'_>) -> PyResult<&Object> {
+        if let Some(object) = &self.object {
+            *object.window.borrow_mut(py) = window;
+            *object.ack.borrow_mut(py) = ack;
+        } else {
             let itself = self.class.bind(py).call0()?.unbind();
-            let window = Py::new(py, Window { inner: TcpWindow::new(1), may_pace: false })?;
-            let ack = Py::new(py, Ack(NOTHING))?;
+            let (window, ack) = (Py::new(py, window)?, Py::new(py, ack)?);
             self.object = Some(Object { itself, window, ack });
         }
         Ok(self.object.as_ref().expect("it is there now"))
@@ -287,36 +289,6 @@ impl CongestionControl for Module {
         self.needs_ecn
     }
 }
-
-/// Before any ACK.
-const NOTHING: TcpAck = TcpAck {
-    now_us: 0,
-    now_ns: 0,
-    jiffies: 0,
-    iss: datapath::packet::seq::Seq(0),
-    snd_una: datapath::packet::seq::Seq(0),
-    snd_nxt: datapath::packet::seq::Seq(0),
-    lsndtime: 0,
-    wstamp_ns: 0,
-    time_stamp: 0,
-    rcv_tsval: 0,
-    rcv_tsecr: 0,
-    packets_in_flight: 0,
-    sacked_out: 0,
-    srtt_us_8: None,
-    min_rtt_us: u32::MAX,
-    delivered: 0,
-    delivered_ce: 0,
-    delivered_us: 0,
-    lost: 0,
-    max_pacing_rate: u64::MAX,
-    is_paced: false,
-    gso_max_size: 0,
-    max_tcp_header: 0,
-    mss: 0,
-    ce_state: false,
-    has_sack: false,
-};
 
 /// The congestion window of a connection, lent for one call.
 #[pyclass(module = "ackwright._native")]

@@ -62,6 +62,15 @@ pub enum Place {
     Unix(PathBuf),
 }
 
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
 /// What runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tool {

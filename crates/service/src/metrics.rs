@@ -1,24 +1,24 @@
 //! What has passed, in the words of Prometheus (OpenMetrics 1.0): from what the control socket tells.
 
 use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
 type Labels = Vec<(&'static str, String)>;
 /// What it means, and its values by labels.
-type Counters = (&'static str, Family<Labels, Counter>);
-type Gauges = (&'static str, Family<Labels, Gauge<f64, AtomicU64>>);
+type Of<T> = (&'static str, Family<Labels, T>);
 
 /// Metrics that are being put together.
 #[derive(Default)]
 struct Metrics {
-    counters: BTreeMap<&'static str, Counters>,
-    gauges: BTreeMap<&'static str, Gauges>,
+    counters: BTreeMap<&'static str, Of<Counter>>,
+    gauges: BTreeMap<&'static str, Of<Gauge<f64, AtomicU64>>>,
 }
 
 impl Metrics {
@@ -51,15 +51,28 @@ impl Metrics {
 
     fn text(self) -> String {
         let mut registry = Registry::with_prefix("ackwright");
-        for (name, (help, family)) in self.counters {
-            registry.register(name, help, family);
+        for (name, of) in self.counters {
+            register(&mut registry, name, of);
         }
-        for (name, (help, family)) in self.gauges {
-            registry.register(name, help, family);
+        for (name, of) in self.gauges {
+            register(&mut registry, name, of);
         }
         let mut text = String::new();
         encode(&mut text, &registry).expect("text can be written to a string");
         text
+    }
+}
+
+/// What has one value without labels is written without braces.
+fn register<T: Metric + TypedMetric + Clone + Default>(
+    registry: &mut Registry,
+    name: &'static str,
+    (help, family): Of<T>,
+) {
+    let alone = family.get(&Labels::new()).map(|value| (*value).clone());
+    match alone {
+        Some(value) => registry.register(name, help, value),
+        None => registry.register(name, help, family),
     }
 }
 
@@ -221,7 +234,7 @@ mod tests {
             "ackwright_received_packets_total{device=\"eth0\"} 7",
             "ackwright_dropped_packets_total{reason=\"NEIGH_FAILED\"} 2",
             "ackwright_neighbours{state=\"stale\"} 1.0",
-            "ackwright_late_wakeups_total{} 1",
+            "ackwright_late_wakeups_total 1",
             "ackwright_qdisc_backlog_bytes{device=\"eth0\",kind=\"cake\",handle=\"1:\"} 100.0",
             "ackwright_cake_tin_average_delay_seconds{device=\"eth0\",tin=\"0\"} 0.0025",
             "ackwright_device_up{device=\"eth0\"} 1.0",

@@ -51,6 +51,29 @@ pub enum TopologyError {
 }
 
 /// A world to be.
+///
+/// ```
+/// use apps::{TcpSend, TcpSink};
+/// use core::net::SocketAddr;
+/// use datapath::tcp::config::TcpConfig;
+/// use datapath::units::{Duration, Instant, Rate};
+/// use sim::link::LinkConfig;
+/// use sim::topology::Topology;
+///
+/// let mut net = Topology::new();
+/// let (client, server) = (net.host("client"), net.host("server"));
+/// net.wire(client, server, LinkConfig::new(Rate::from_mbit(20), Duration::from_millis(10)));
+/// let from = SocketAddr::new(net.address(client)?, 0);
+/// let to = SocketAddr::new(net.address(server)?, 5001);
+///
+/// let (mut world, tcp, start) = (net.build(1)?, TcpConfig::default(), Instant::ZERO);
+/// let sink = world.add_app(server, Box::new(TcpSink::new(to, tcp.clone())), start, None);
+/// let sender = TcpSend::bulk(from, to, tcp).limit(100_000);
+/// world.add_app(client, Box::new(sender), start, None);
+/// world.run_until(start + Duration::from_secs(5));
+/// assert_eq!(world.report(sink).received_bytes, 100_000);
+/// # Ok::<(), sim::topology::TopologyError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Topology {
     nodes: Vec<NodePlan>,

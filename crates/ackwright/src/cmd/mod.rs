@@ -9,6 +9,7 @@ pub mod drill;
 pub mod ecmp;
 #[cfg(target_os = "linux")]
 pub mod emulate;
+pub mod generate;
 pub mod ip;
 #[cfg(target_os = "linux")]
 pub mod iperf;

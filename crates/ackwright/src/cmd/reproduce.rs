@@ -114,7 +114,10 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
     let mut experiment = published::experiment(name)
         .map_err(|faults| Failure::Other(faults.to_string()))?
         .ok_or_else(|| Failure::Other(format!("the experiment of {name} is missing")))?;
-    let only_headline = publication.only_headline();
+    let mut only_headline = publication.only_headline();
+    if args.live {
+        only_headline = only_headline.at_live_scale();
+    }
     let shortened = args.quick && !publication.quick.is_empty();
     let headline_only = (args.quick && !shortened) || args.live;
     let publication = if headline_only { &only_headline } else { publication };

@@ -4,13 +4,14 @@ use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 
 use datapath::node::Port;
 use datapath::units::Duration;
 use iproute::tc::Device as TcDevice;
 use live::commands::Names;
-use live::control::{self, Control};
+use live::control::{Control, Inside};
 use live::device::{Device, Pools};
 use live::drive::{self, Driver};
 use live::open;
@@ -82,25 +83,28 @@ pub fn run(args: &Args) -> Outcome {
     logs::begin(config.log);
     let _told_by_pipe = interrupt::flag();
     let stop = stop_pipe()?;
+    interrupt::keep_hangup();
     let hangups = Signals::new([SIGHUP])
         .map_err(|error| Failure::Other(format!("SIGHUP cannot be caught: {error}")))?;
     let (mut running, _locks) = build(&config, stop)?;
     let path = config.ctl.clone().unwrap_or_else(|| default_path(&args.file));
-    let control = listen(&path)?;
+    let mut control = listen(&path)?;
+    // As another user its own threads cannot open the socket's file.
+    let inside = control.inside().map_err(|error| Failure::Other(format!("ctl: {error}")))?;
+    let inside = Arc::new(inside);
     let http = config.metrics.as_ref().map(|place| {
-        Listener::bind(place)
-            .map_err(|error| Failure::Usage(format!("metrics: {place:?}: {error}")))
+        Listener::bind(place).map_err(|error| Failure::Usage(format!("metrics: {place}: {error}")))
     });
     let http = http.transpose()?;
     // Nothing that comes by the wire is read with root's rights.
     rights::give_up(config.user.as_deref()).map_err(Failure::Usage)?;
     info!(ctl = %path.display(), user = config.user.as_deref().unwrap_or("unchanged"), "devices are open, rights are given up");
     if let Some(http) = http {
-        let path = path.clone();
-        thread::spawn(move || http.serve(|| scrape(&path)));
+        let inside = Arc::clone(&inside);
+        thread::spawn(move || http.serve(|| scrape(&inside)));
     }
-    let (file, socket, first) = (args.file.clone(), path, config);
-    thread::spawn(move || reload_at(hangups, &file, &socket, first));
+    let (file, first) = (args.file.clone(), config);
+    thread::spawn(move || reload_at(hangups, &file, &inside, first));
     let (ended, account) = running.run(control);
     let (name, value) = account;
     info!(account = %value, "{name} has ended");
@@ -134,19 +138,13 @@ fn read(file: &Path) -> Result<Config, Failure> {
     let config = Config::parse(&text)
         .map_err(|mistake| Failure::Usage(format!("{}:{mistake}", file.display())))?;
     if let Tool::Route { dev, file: Some(routes), import_kernel } = &config.tool {
-        let ports: Vec<String> = dev.iter().map(|name| device_name(name)).collect();
+        let ports: Vec<String> = dev.iter().map(|name| open::port_name(name).to_owned()).collect();
         let text = read_text(routes)?;
         router::Plan::read(&text, &ports, *import_kernel).map_err(|(line, said, wrong)| {
             pointed(&format!("{}:{line}", routes.display()), &said, &wrong)
         })?;
     }
     Ok(config)
-}
-
-/// `tap:lan0` is `lan0`.
-fn device_name(device: &str) -> String {
-    let made = device.strip_prefix("tap:").or_else(|| device.strip_prefix("tun:"));
-    made.unwrap_or(device).to_owned()
 }
 
 fn build(config: &Config, stop: UnixStream) -> Result<(Running, Locks), Failure> {
@@ -161,7 +159,7 @@ fn build(config: &Config, stop: UnixStream) -> Result<(Running, Locks), Failure>
             open::check_pair(&one, &other)?;
             let link = if one.is_ethernet() { 14 } else { 0 };
             let device = TcDevice { psched_mtu: one.mtu() + link, ..TcDevice::default() };
-            let names = [device_name(&between[0]), device_name(&between[1])];
+            let names = [0, 1].map(|end: usize| open::port_name(&between[end]).to_owned());
             let names = Names { names, device, seed: config.seed };
             let settings = drive::Settings { drain, busy_poll };
             let driver = Driver::new([one, other], pools, names, stop, settings);
@@ -221,18 +219,18 @@ fn listen(path: &Path) -> Result<Control, Failure> {
 }
 
 /// What the control socket tells, in the words of Prometheus.
-fn scrape(path: &Path) -> io::Result<String> {
+fn scrape(inside: &Inside) -> io::Result<String> {
     let ask = |command: &str| -> io::Result<Value> {
-        let (_, text) = control::ask(path, command)?;
+        let (_, text) = inside.ask(command)?;
         Ok(serde_json::from_str(&text)?)
     };
     Ok(metrics::of(&ask("show -j")?, &ask("tc -s -j qdisc show")?))
 }
 
 /// Reads the file again at every SIGHUP.
-fn reload_at(mut hangups: Signals, file: &Path, socket: &Path, mut current: Config) {
+fn reload_at(mut hangups: Signals, file: &Path, inside: &Inside, mut current: Config) {
     for _ in hangups.forever() {
-        match reload(file, socket, &current) {
+        match reload(file, inside, &current) {
             Ok(new) => {
                 info!(file = %file.display(), "the configuration was read again");
                 current = new;
@@ -242,7 +240,7 @@ fn reload_at(mut hangups: Signals, file: &Path, socket: &Path, mut current: Conf
     }
 }
 
-fn reload(file: &Path, socket: &Path, current: &Config) -> Result<Config, String> {
+fn reload(file: &Path, inside: &Inside, current: &Config) -> Result<Config, String> {
     let new = read(file).map_err(|failure| match failure {
         Failure::Usage(message) | Failure::Other(message) | Failure::Interrupted(message) => {
             message
@@ -254,21 +252,21 @@ fn reload(file: &Path, socket: &Path, current: &Config) -> Result<Config, String
     }
     match (&current.tool, &new.tool) {
         (Tool::Shape { ab, ba, .. }, Tool::Shape { between, ab: new_ab, ba: new_ba }) => {
-            let names = [device_name(&between[0]), device_name(&between[1])];
-            change_root(socket, &names[1], ab.as_deref(), new_ab.as_deref())?;
-            change_root(socket, &names[0], ba.as_deref(), new_ba.as_deref()).inspect_err(|_| {
+            let names = [0, 1].map(|end: usize| open::port_name(&between[end]));
+            change_root(inside, names[1], ab.as_deref(), new_ab.as_deref())?;
+            change_root(inside, names[0], ba.as_deref(), new_ba.as_deref()).inspect_err(|_| {
                 // Both or none.
-                let _ = change_root(socket, &names[1], new_ab.as_deref(), ab.as_deref());
+                let _ = change_root(inside, names[1], new_ab.as_deref(), ab.as_deref());
             })?;
         }
-        _ => asked(socket, "reload")?,
+        _ => asked(inside, "reload")?,
     }
     Ok(new)
 }
 
 /// As `tc qdisc replace`: the same kind is changed where it stands.
 fn change_root(
-    socket: &Path,
+    inside: &Inside,
     device: &str,
     old: Option<&str>,
     new: Option<&str>,
@@ -276,12 +274,11 @@ fn change_root(
     if old == new {
         return Ok(());
     }
-    asked(socket, &format!("tc qdisc replace dev {device} root {}", new.unwrap_or("pfifo")))
+    asked(inside, &format!("tc qdisc replace dev {device} root {}", new.unwrap_or("pfifo")))
 }
 
-fn asked(socket: &Path, command: &str) -> Result<(), String> {
-    let (right, text) =
-        control::ask(socket, command).map_err(|error| format!("{}: {error}", socket.display()))?;
+fn asked(inside: &Inside, command: &str) -> Result<(), String> {
+    let (right, text) = inside.ask(command).map_err(|error| format!("{command}: {error}"))?;
     let message = text.split_once('\n').map_or(text.as_str(), |(_, message)| message);
     if right { Ok(()) } else { Err(message.trim_end().to_owned()) }
 }

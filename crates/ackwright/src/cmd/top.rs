@@ -14,6 +14,7 @@ use super::ctl::only_socket;
 use super::shape::time;
 use super::{Failure, Outcome, print, print_json};
 use crate::interrupt;
+use crate::screen::Screen;
 
 /// Arguments of `ackwright top`.
 #[derive(clap::Args)]
@@ -24,7 +25,7 @@ Examples:
   ackwright top --json | jq .qdiscs
 
 Shows packets and rates of each device, and of each queue what waits, what was dropped and marked; of CAKE
-every tin with its delays and flows. Ctrl-C ends it. Where standard output is no terminal, it is shown once.")]
+every tin with its delays and flows. q or Ctrl-C ends it. Where standard output is no terminal, it is shown once.")]
 pub struct Args {
     /// The socket of the running program; not needed where only one runs
     #[arg(long, value_name = "PATH")]
@@ -37,7 +38,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Shows until Ctrl-C, or once.
+/// Shows until `q` or Ctrl-C, or once.
 pub fn run(args: &Args) -> Outcome {
     let interval = Duration::from_nanos(time("--interval", &args.interval)?.as_nanos());
     if interval < Duration::from_millis(50) {
@@ -58,22 +59,23 @@ pub fn run(args: &Args) -> Outcome {
         print(&lines(Some(&first), &sample(&path)?, 80, usize::MAX).join("\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    watch(&path, &terminal, first, interval)
+    watch(&path, terminal, first, interval)
 }
 
-fn watch(path: &Path, terminal: &Term, first: Sample, interval: Duration) -> Outcome {
+fn watch(path: &Path, terminal: Term, first: Sample, interval: Duration) -> Outcome {
     let stopped = interrupt::flag();
+    let screen = Screen::take(terminal)?;
     let (mut before, mut now) = (None, first);
-    while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
-        let (height, width) = terminal.size();
+    loop {
+        let (height, width) = screen.size();
         let text = lines(before.as_ref(), &now, width.into(), usize::from(height) - 1).join("\n");
-        terminal.clear_screen()?;
-        terminal.write_line(&text)?;
-        thread::sleep(interval);
+        screen.show(&text)?;
+        if screen.is_left_within(interval, &stopped) {
+            return Ok(ExitCode::SUCCESS);
+        }
         before = Some(now);
         now = sample(path)?;
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What the running program tells now.

@@ -2,6 +2,7 @@
 
 mod cli;
 mod common;
+mod generate;
 mod mistakes;
 mod multipath;
 mod resume;

@@ -52,6 +52,17 @@ pub const TOS_MASK: u8 = 0x1c;
 
 /// Routes of both families, rules, and the state of the interfaces that they use. A clone goes its
 /// own way: what happens to it, and what it is asked, changes nothing in the original.
+///
+/// ```
+/// use datapath::fib::{Decision, Fib, Prefix, Route, RouteKey};
+///
+/// let (gateway, mut fib) = ("10.0.0.254".parse()?, Fib::new());
+/// fib.add(Route::on_link(Prefix::new("10.0.0.0".parse()?, 24)?, 0))?;
+/// fib.add(Route::via(Prefix::new("0.0.0.0".parse()?, 0)?, 0, gateway))?;
+/// let Decision::Forward(hop) = fib.lookup(&RouteKey::to("192.0.2.1".parse()?)) else { panic!() };
+/// assert_eq!((hop.port, hop.gateway), (0, Some(gateway)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Fib {
     v4: Family<u32>,

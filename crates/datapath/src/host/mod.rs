@@ -61,6 +61,26 @@ use outbox::Outbox;
 use route_cache::RouteCache;
 
 /// A host or router.
+///
+/// ```
+/// use datapath::host::{Host, PortConfig};
+/// use datapath::node::Poll;
+/// use datapath::packet::{LinkHeader, Packet, TcpFlags};
+/// use datapath::units::Instant;
+///
+/// let mut host = Host::new();
+/// let addresses = vec![("10.0.0.1".parse()?, 24)];
+/// let port = host.add_port(PortConfig { addresses, link: LinkHeader::None, ..PortConfig::default() });
+/// let (now, defaults) = (Instant::ZERO, host.tcp_defaults());
+/// host.grant(now, port, 1); // the device takes one packet
+/// let socket = host.tcp_connect(now, "10.0.0.1:4000".parse()?, "10.0.0.2:80".parse()?, &defaults);
+/// assert!(socket.is_ok());
+///
+/// let mut packet = Packet::default();
+/// assert!(matches!(host.poll(now, &mut packet), Poll::Send { .. }));
+/// assert_eq!(packet.tcp().map(|tcp| tcp.flags), Some(TcpFlags::SYN));
+/// # Ok::<(), core::net::AddrParseError>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Host {
     ports: Vec<HostPort>,

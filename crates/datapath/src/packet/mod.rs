@@ -59,6 +59,32 @@ use crate::units::Instant;
 /// One packet: possibly a super-packet (`meta.gso_segs > 1`) that the device will cut.
 ///
 /// It lies in three cache lines of its own. Ordered by use: a router needs the first two.
+///
+/// ```
+/// use core::net::Ipv4Addr;
+/// use datapath::packet::seq::Seq;
+/// use datapath::packet::{Frames, Ipv4, Network, Packet, Tcp, TcpFlags, TcpOptions, Transport};
+///
+/// let (src, dst) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+/// let tcp = Tcp {
+///     src_port: 4_000,
+///     dst_port: 80,
+///     seq: Seq(7),
+///     ack: Seq(0),
+///     flags: TcpFlags::SYN,
+///     window: 65_535,
+///     urgent: 0,
+///     options: TcpOptions::default(),
+/// };
+/// let network = Network::Ipv4(Ipv4::new(src, dst, 6));
+/// let sent = Packet { network, transport: Transport::Tcp(tcp), ..Packet::default() }.finish();
+///
+/// let mut bytes = Vec::new();
+/// sent.emit_whole(&mut bytes);
+/// let frame = Frames::new(2_048, 1).copy(&bytes).expect("a free frame");
+/// let read = Packet::parse_ip(&frame).expect("an IP packet");
+/// assert_eq!(read.tcp(), Some(&tcp));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct Packet {

@@ -137,6 +137,13 @@ impl Qdisc for AnyQdisc {
 /// A qdisc where it is attached (`struct Qdisc`): at the root of a port or under a class.
 ///
 /// Ordered by use: a packet that passes an empty FIFO needs the first cache line.
+///
+/// ```
+/// use datapath::qdisc::fifo::{Fifo, FifoKind};
+/// use datapath::qdisc::{Handle, Sched};
+/// let root = Sched::new(Handle::NONE, Fifo::new(FifoKind::Packets(1000)));
+/// assert_eq!(root.qdisc().kind(), "pfifo");
+/// ```
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Sched {

@@ -68,6 +68,21 @@ pub struct Stats {
 }
 
 /// A queueing discipline (`struct Qdisc_ops`).
+///
+/// ```
+/// use datapath::packet::Packet;
+/// use datapath::qdisc::fifo::{Fifo, FifoKind};
+/// use datapath::qdisc::{Cx, Qdisc as _};
+/// use datapath::units::Instant;
+///
+/// let mut queue = Fifo::new(FifoKind::Packets(1));
+/// let mut dropped = Vec::new();
+/// let mut cx = Cx { now: Instant::ZERO, dropped: &mut dropped };
+/// queue.enqueue(Packet::default(), &mut cx);
+/// queue.enqueue(Packet::default(), &mut cx); // full: it goes to `cx.dropped`
+/// assert!(queue.dequeue(&mut cx).is_some() && queue.dequeue(&mut cx).is_none());
+/// assert_eq!((dropped.len(), queue.stats().drops), (1, 1));
+/// ```
 pub trait Qdisc {
     /// Takes a packet in. What is dropped, this packet or another, goes to `cx.dropped`.
     fn enqueue(&mut self, packet: Packet, cx: &mut Cx<'_>) -> Enqueue;

@@ -409,6 +409,11 @@ impl Connection {
         self.rcv.unread_bytes()
     }
 
+    /// Bytes that have arrived and are not read yet: in order, and beyond holes.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.rcv.waiting_bytes()
+    }
+
     /// Bytes written and not acknowledged yet.
     pub fn unacked_bytes(&self) -> u32 {
         self.snd.write_seq.bytes_since(self.snd.una)

@@ -109,6 +109,14 @@ impl Receive {
         self.nxt.bytes_since(self.copied_seq).saturating_sub(u32::from(self.fin_received))
     }
 
+    /// The same, and what lies beyond holes.
+    pub fn waiting_bytes(&self) -> u64 {
+        let beyond = self.out_of_order.records().map(|record| {
+            u64::from(record.end_seq.bytes_since(record.seq)) - u64::from(record.fin)
+        });
+        u64::from(self.unread_bytes()) + beyond.sum::<u64>()
+    }
+
     /// There is something to SACK.
     pub fn has_sack_blocks(&self) -> bool {
         self.blocks.len() > 0 || self.dsack.is_some()

@@ -30,6 +30,15 @@ use datapath::fib::{Fib, FibError};
 use datapath::units::Instant;
 
 /// A FIB with names for its interfaces.
+///
+/// ```
+/// let mut ip = iproute::ip::Ip::new();
+/// ip.run_all("link add eth0\naddress add 10.0.0.1/24 dev eth0\nroute add default via 10.0.0.254")
+///     .map_err(|(line, error)| format!("line {line}: {error}"))?;
+/// let answer = ip.run("ip route get 192.0.2.1")?;
+/// assert!(answer.starts_with("192.0.2.1 via 10.0.0.254 dev eth0 src 10.0.0.1"), "{answer}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Ip {
     /// Routes, rules, next hops, link states.

@@ -46,6 +46,16 @@ const VERBS: [(&str, Verb); 5] = [
 ///
 /// # Errors
 /// Anything that tc would not send to the kernel, and what names neither a parent nor a handle.
+///
+/// ```
+/// let command = iproute::tc::parse_qdisc("tc qdisc add dev eth0 root cake bandwidth 20mbit")?;
+/// assert_eq!(command.device, "eth0");
+/// assert_eq!(command.spec.map(|spec| spec.kind()), Some("cake"));
+///
+/// let mistaken = iproute::tc::parse_qdisc("tc qdisc add dev eth0 root cake bandwith 20mbit");
+/// assert!(mistaken.is_err_and(|error| error.to_string().contains("bandwidth")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn parse_qdisc(text: &str) -> Result<QdiscCommand> {
     parse_qdisc_with(text, &[])
 }

@@ -83,7 +83,9 @@ impl Document {
         let mut faults: Vec<Diagnostic> = Vec::new();
         for error in errors.iter().take(NOTED) {
             let span = error.span().unwrap_or(0..0);
-            faults.push(document.fault(&Origin::File(span), 0, error.message().into(), None));
+            let help = (error.message() == "duplicate key")
+                .then(|| "a name stands once in its table: call one of both something else".into());
+            faults.push(document.fault(&Origin::File(span), 0, error.message().into(), help));
         }
         document.root = convert_table(table.span(), table.get_ref(), &document, &mut faults);
         faults.sort_by_key(|fault| fault.position);

@@ -5,7 +5,7 @@ use sim::rules::Rule;
 
 use super::diagnostic::suggest;
 use super::doc::{Key, Kind, Node, Origin};
-use super::model::{Direction, LinkPlan, NodePlan, PortPlan};
+use super::model::{COST, Direction, LinkPlan, NodePlan, PortPlan};
 use super::names::{check_name, check_unique, matches, node_indices, numbered};
 use super::read::{Faults, Reader, as_text, as_texts};
 use super::varying::Lost;
@@ -49,6 +49,7 @@ fn read_link(
     table.demand("ends");
     let ends = table.texts("ends");
     let mtu = table.integer("mtu", 68..=65_535).unwrap_or(1500) as u32;
+    let cost = read_cost(&mut table).unwrap_or(COST);
     let veth = table.boolean("veth").unwrap_or(false);
     let addresses = read_addresses(&mut table);
     let directions = read_directions(&mut table, <[Direction; 2]>::default());
@@ -82,6 +83,7 @@ fn read_link(
         name,
         ends: *ends,
         mtu,
+        cost,
         veth,
         addresses,
         directions: directions.clone(),
@@ -95,13 +97,37 @@ fn read_link(
 pub fn amended(node: &Node, link: &LinkPlan, faults: &Faults<'_>) -> Option<LinkPlan> {
     let mut table = Reader::new(node, faults)?;
     let mtu = table.integer("mtu", 68..=65_535).map_or(link.mtu, |mtu| mtu as u32);
+    let cost = read_cost(&mut table).unwrap_or(link.cost);
     let directions = read_directions(&mut table, link.directions.clone());
     let events = match ip::events(&mut table) {
         events if events.is_empty() => link.events.clone(),
         events => events,
     };
     table.finish();
-    Some(LinkPlan { mtu, directions, events, ..link.clone() })
+    Some(LinkPlan { mtu, cost, directions, events, ..link.clone() })
+}
+
+/// `cost`: of a shortest path, in millionths.
+fn read_cost(table: &mut Reader<'_, '_>) -> Option<u64> {
+    let cost = table.number("cost", COST_LEAST, COST_MOST)?;
+    Some((cost * COST as f64).round() as u64)
+}
+
+/// What a link may cost: something, so that a path never leads in circles.
+const COST_LEAST: f64 = 0.000_001;
+/// And so much that the longest path's sum is still a number.
+const COST_MOST: f64 = 1e6;
+
+/// A cost as a graph file has it.
+pub fn cost(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(cost) if (COST_LEAST..=COST_MOST).contains(&cost) => {
+            Ok((cost * COST as f64).round() as u64)
+        }
+        _ => Err(format!(
+            "\"{text}\" is no cost of a link; it must be a number from {COST_LEAST} to {COST_MOST}"
+        )),
+    }
 }
 
 /// What is said of both directions, and then of one.

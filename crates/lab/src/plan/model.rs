@@ -172,6 +172,8 @@ pub struct LinkPlan {
     pub ends: [usize; 2],
     /// MTU in bytes, without the Ethernet header.
     pub mtu: u32,
+    /// What a shortest path pays for it, in millionths; [`COST`] where nothing is said.
+    pub cost: u64,
     /// Both ends are in one kernel, as with veth.
     pub veth: bool,
     /// Given addresses with prefix length of the two ends; automatic if `None`.
@@ -183,6 +185,9 @@ pub struct LinkPlan {
     /// When the wire is cut (false) and mended (true), in order of time.
     pub events: Vec<(Duration, bool)>,
 }
+
+/// What a path pays for a link where nothing is said: one.
+pub const COST: u64 = 1_000_000;
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use datapath::units::Duration;
 
 use super::diagnostic::Diagnostics;
-use super::doc::{Document, Kind, Node, Origin};
+use super::doc::{Document, Key, Kind, Node, Origin};
 use super::links::{port_indices, read_links, read_ports};
 use super::model::{App, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Plan, Role, Stack};
 use super::nodes::{read_node, read_nodes};
@@ -69,7 +69,10 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
     };
     let (mut links, mut link_places) = read_links(top.tables("links"), &nodes, faults);
     let fabric = match &generated {
-        None => None,
+        None => {
+            check_no_costs(top.tables("links"), faults);
+            None
+        }
         Some(made) => Some(made.add_links(&mut links, &mut link_places, &nodes, faults)?),
     };
     let qdiscs = top.tables("qdisc");
@@ -224,6 +227,18 @@ fn check_nodes(nodes: &[NodePlan], links: &[LinkPlan], places: &Places<'_>, faul
         if !linked.contains(&index) {
             faults.add(at, format!("no link leads to \"{}\"", node.name), None);
         }
+    }
+}
+
+/// Without a topology there are no shortest paths: `[routes]` says where several ways lead.
+fn check_no_costs(entries: &[(Key, Node)], faults: &Faults<'_>) {
+    for cost in entries.iter().filter_map(|(_, link)| link.get("cost")) {
+        let help = Some("[routes] says which of several ways is taken".into());
+        faults.add(
+            &cost.at,
+            "a \"cost\" takes a [topology], whose routes are shortest paths",
+            help,
+        );
     }
 }
 

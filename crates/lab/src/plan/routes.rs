@@ -170,7 +170,7 @@ impl Ways {
         Self { rows, sets, areas, classes: Classes::default() }
     }
 
-    /// Shortest paths by number of links, over all of the equal ones, but where the plan says
+    /// Shortest paths by what links cost, over all of the equal ones, but where the plan says
     /// something else. `down` links lead nowhere; an empty list is none.
     pub fn shortest(
         nodes: &[NodePlan],
@@ -185,7 +185,7 @@ impl Ways {
         let own = |node: usize| written.of_node.get(&node);
         let is_stub = |node: usize| adjacent[node].len() == 1 && own(node).is_none();
         let wanted = |node: usize| !is_stub(node);
-        let shared = shortest::rows(nodes, &adjacent, &classes, down, wanted, &mut sets);
+        let shared = shortest::rows(nodes, links, &adjacent, &classes, down, wanted, &mut sets);
         let mut ways = Self { areas: areas(&adjacent, &area_of), classes, ..Self::default() };
         ways.rows = shared
             .into_iter()

@@ -1,11 +1,12 @@
-//! Shortest paths by number of links, all of the equal ones, for networks with loops.
+//! Shortest paths by what links cost, all of the equal ones, for networks with loops.
 //!
 //! A switch knows one way to all hosts behind another switch, and not one to each host: its table
 //! grows with the switches that have hosts.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use super::model::{NodePlan, Role};
+use super::model::{LinkPlan, NodePlan, Role};
 
 /// Destinations that all other nodes reach in the same way: the hosts with one link of a switch, or
 /// a host of its own.
@@ -84,6 +85,7 @@ impl Classes {
 /// get no row.
 pub fn rows(
     nodes: &[NodePlan],
+    links: &[LinkPlan],
     adjacent: &[Vec<(usize, usize)>],
     classes: &Classes,
     down: &[bool],
@@ -95,44 +97,62 @@ pub fn rows(
     let mut rows: Vec<Vec<u32>> = (0..nodes.len())
         .map(|node| if wanted(node) { vec![NONE; classes.len()] } else { Vec::new() })
         .collect();
-    let mut distance = vec![u32::MAX; nodes.len()];
+    let mut distance = vec![u64::MAX; nodes.len()];
     let mut order: Vec<usize> = Vec::new();
     for (class, &root) in classes.roots.iter().enumerate() {
-        order.drain(..).for_each(|node| distance[node] = u32::MAX);
-        distance[root] = 0;
-        order.push(root);
-        let mut next = 0;
-        while let Some(&node) = order.get(next) {
-            next += 1;
+        order.drain(..).for_each(|node| distance[node] = u64::MAX);
+        let steps = |node: usize| {
             // Hosts do not forward.
-            if node != root && nodes[node].role == Role::Host {
-                continue;
-            }
-            for &(link, far) in &adjacent[node] {
-                if distance[far] == u32::MAX && !is_down(link) {
-                    distance[far] = distance[node] + 1;
-                    order.push(far);
-                }
-            }
-        }
+            let forwards = node == root || nodes[node].role == Role::Router;
+            let open = adjacent[node].iter().filter(move |(link, _)| forwards && !is_down(*link));
+            open.map(|&(link, far)| (links[link].cost, far))
+        };
+        measure(root, steps, &mut distance, &mut order);
         for &node in order.iter().filter(|&&node| node != root && wanted(node)) {
             let leads = |&&(link, far): &&(usize, usize)| {
                 !is_down(link)
-                    && distance[far] != u32::MAX
-                    && distance[far] + 1 == distance[node]
+                    && distance[far] != u64::MAX
+                    && distance[far] + links[link].cost == distance[node]
                     && (far == root || nodes[far].role == Role::Router)
             };
-            let links: Vec<usize> =
+            let ways: Vec<usize> =
                 adjacent[node].iter().filter(leads).map(|(link, _)| *link).collect();
-            rows[node][class] = match links.as_slice() {
+            rows[node][class] = match ways.as_slice() {
                 [] => NONE,
                 [link] => *link as u32,
-                _ => *known.entry(links).or_insert_with_key(|links| {
-                    sets.push(links.clone());
+                _ => *known.entry(ways).or_insert_with_key(|ways| {
+                    sets.push(ways.clone());
                     sets.len() as u32 - 1
                 }),
             };
         }
     }
     rows
+}
+
+/// How far everything is from `root`, and what was reached, nearest first (Dijkstra). `steps` tells what
+/// a node leads to, and for how much.
+fn measure<S: Iterator<Item = (u64, usize)>>(
+    root: usize,
+    steps: impl Fn(usize) -> S,
+    distance: &mut [u64],
+    order: &mut Vec<usize>,
+) {
+    distance[root] = 0;
+    // Of equals what was found first comes first.
+    let mut found = 0_u64;
+    let mut next = BinaryHeap::from([Reverse((0, found, root))]);
+    while let Some(Reverse((so_far, _, node))) = next.pop() {
+        if so_far > distance[node] {
+            continue;
+        }
+        order.push(node);
+        for (cost, far) in steps(node) {
+            if so_far + cost < distance[far] {
+                distance[far] = so_far + cost;
+                found += 1;
+                next.push(Reverse((distance[far], found, far)));
+            }
+        }
+    }
 }

@@ -101,6 +101,24 @@ fn live_figures_stand_beside_the_simulated_ones() {
     assert_eq!(json["live"]["judged"], done.nearness().1);
 }
 
+/// At another rate nothing is compared with what was published; a shorter run changes counts only.
+#[test]
+fn figures_of_another_scale_are_not_compared() {
+    let shipped = publications().unwrap();
+    let scaled = |name: &str| {
+        shipped.iter().find(|one| one.name == name).map(Publication::at_live_scale).unwrap()
+    };
+    let policer = scaled("policer");
+    assert!(policer.rows.iter().all(|row| row.kernel.is_none()) && policer.expect.is_empty());
+    assert_eq!(policer.compare(&[]).verdict(), "not judged");
+    let cake = scaled("cake-ack-filter");
+    assert!(!cake.expect.is_empty());
+    for row in &cake.rows {
+        assert!(row.metric != "ack_drops" || row.kernel.is_none(), "{row:?}");
+        assert!(row.metric != "up goodput mean" || row.kernel.is_some(), "{row:?}");
+    }
+}
+
 const FIGURES: &str = r#"
     title = "T"
     source = "S"

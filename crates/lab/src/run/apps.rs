@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use apps::{
-    App as SimApp, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient, ResponseServer,
-    TcpSend, TcpSink, UdpEcho, UdpSink,
+    App as SimApp, AppReport, Cbr, Connect, Exchange, Ping, QueryClient, RequestClient,
+    ResponseServer, TcpSend, TcpSink, UdpEcho, UdpSink,
 };
 use datapath::rng::Rng;
 use datapath::tcp::config::TcpConfig;
@@ -23,12 +23,31 @@ pub struct FlowEnds {
     pub sender: AppId,
     /// The host it runs on.
     pub sender_node: NodeId,
-    /// The receiving or answering applications; ICMP needs none, an anycast service has several.
-    pub receivers: Vec<AppId>,
+    /// The receiving or answering applications, and where they run; ICMP needs none, an anycast service
+    /// has several.
+    pub receivers: Vec<(NodeId, AppId)>,
     /// When it starts.
     pub start: Instant,
     /// True if it comes to an end by itself.
     pub finite: bool,
+}
+
+impl FlowEnds {
+    /// What its receivers have to show.
+    pub fn received<'a>(&'a self, world: &'a World) -> impl Iterator<Item = AppReport> + 'a {
+        self.receivers.iter().map(|(_, app)| world.report(*app))
+    }
+
+    /// Payload bytes that have arrived where they are received, read or not.
+    pub fn arrived(&self, world: &World) -> u64 {
+        let waiting = |(node, report): (NodeId, &AppReport)| {
+            let connection = world.host(node).tcp_connection(report.socket?)?;
+            Some(connection.waiting_bytes())
+        };
+        let each = self.receivers.iter().map(|(node, _)| *node).zip(self.received(world));
+        each.map(|(node, report)| report.received_bytes + waiting((node, &report)).unwrap_or(0))
+            .sum()
+    }
 }
 
 /// The port of the first server; flow k's server listens at `SERVER_PORT + k`.
@@ -98,8 +117,8 @@ pub fn add(
                 flow.name
             ));
         };
-        let receivers = receiver.map(|app| world.add_app(receiver_node, app, Instant::ZERO, None));
-        let receivers: Vec<AppId> = receivers.into_iter().collect();
+        let mut add = |app| (receiver_node, world.add_app(receiver_node, app, Instant::ZERO, None));
+        let receivers = receiver.map(&mut add).into_iter().collect();
         let sender = world.add_app(sender_node, sender, start, stop);
         return Ok(FlowEnds { sender, sender_node, receivers, start, finite: true });
     }
@@ -107,11 +126,13 @@ pub fn add(
     let (sender, receiver) = (outside_sender.unwrap_or(sender), outside_receiver.or(receiver));
     let mut receivers = Vec::new();
     if let Some(server) = receiver {
-        receivers.push(world.add_app(receiver_node, server, Instant::ZERO, None));
+        let app = world.add_app(receiver_node, server, Instant::ZERO, None);
+        receivers.push((receiver_node, app));
     }
     for &other in &flow.also {
         if let (_, Some(server)) = applications(plan, flow, place)? {
-            receivers.push(world.add_app(nodes[other], server, Instant::ZERO, None));
+            let app = world.add_app(nodes[other], server, Instant::ZERO, None);
+            receivers.push((nodes[other], app));
         }
     }
     let sender = world.add_app(sender_node, sender, start, stop);

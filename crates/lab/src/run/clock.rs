@@ -13,7 +13,7 @@ pub enum Clock {
     /// Virtual time.
     Virtual,
     /// The machine's: packets go over devices meanwhile.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(feature = "live", target_os = "linux"))]
     Machine(Box<crate::live::Driver>),
 }
 
@@ -25,13 +25,13 @@ impl Clock {
     pub fn begin(plan: &Plan, built: &mut Built, live: Option<Live>) -> Result<Self, Error> {
         match live {
             None => Ok(Self::Virtual),
-            #[cfg(target_os = "linux")]
+            #[cfg(all(feature = "live", target_os = "linux"))]
             Some(_) => {
                 let driver = crate::live::Driver::begin(plan, built).map_err(Error::World)?;
                 Ok(Self::Machine(Box::new(driver)))
             }
-            #[cfg(not(target_os = "linux"))]
-            Some(_) => Err(Error::World("a live run takes Linux".into())),
+            #[cfg(not(all(feature = "live", target_os = "linux")))]
+            Some(_) => Err(Error::World("a live run takes Linux and the feature `live`".into())),
         }
     }
 
@@ -42,7 +42,7 @@ impl Clock {
     pub fn run_until(&mut self, built: &mut Built, at: Instant) -> Result<(), Error> {
         match self {
             Self::Virtual => built.world.run_until(at),
-            #[cfg(target_os = "linux")]
+            #[cfg(all(feature = "live", target_os = "linux"))]
             Self::Machine(driver) => {
                 driver.run_until(&mut built.world, at).map_err(Error::World)?;
             }
@@ -64,7 +64,7 @@ impl Clock {
     ) -> Result<(), Error> {
         match self {
             Self::Virtual => Ok(()),
-            #[cfg(target_os = "linux")]
+            #[cfg(all(feature = "live", target_os = "linux"))]
             Self::Machine(driver) => driver.finish(plan, name, store, files, metrics),
         }
     }

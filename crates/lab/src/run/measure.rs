@@ -43,7 +43,7 @@ pub fn metrics(
                     latency_metrics(&mut out, &flow.name, &mut round_trips(plan, &sender));
                 }
                 let Some(receiver) = received(built, place) else { continue };
-                let base = sampler.received_at_warmup(index);
+                let base = sampler.arrived_at_warmup(index);
                 let end = built.world.now();
                 let transfer = transfer(plan, flow, place, &receiver, base, end);
                 let goodput = transfer.rate();
@@ -137,8 +137,7 @@ fn answered(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
 /// What the receivers of a flow have together: of an anycast service the last counts where counts
 /// make no sum.
 fn received(built: &Built, place: &FlowEnds) -> Option<AppReport> {
-    let reports = place.receivers.iter().map(|app| built.world.report(*app));
-    reports.reduce(|sum, one| AppReport {
+    place.received(&built.world).reduce(|sum, one| AppReport {
         received: sum.received + one.received,
         received_bytes: sum.received_bytes + one.received_bytes,
         last_received: sum.last_received.max(one.last_received),
@@ -224,14 +223,14 @@ impl Transfers {
     }
 }
 
-/// Payload bytes received after the warm-up, and the time from its end (or the flow's start) to
+/// Payload bytes that arrived after the warm-up, and the time from its end (or the flow's start) to
 /// the last byte of a finite or stopped flow, or to the end.
 fn transfer(
     plan: &Plan,
     flow: &FlowPlan,
     place: &FlowEnds,
     receiver: &AppReport,
-    received_at_warmup: u64,
+    arrived_at_warmup: u64,
     end: Instant,
 ) -> Transfer {
     let from = place.start.max(Instant::ZERO + plan.warmup);
@@ -242,7 +241,7 @@ fn transfer(
         Some(last) if flow.app.is_tcp() => stop.max(last),
         _ => stop,
     };
-    Transfer { from, to, bytes: receiver.received_bytes - received_at_warmup }
+    Transfer { from, to, bytes: receiver.received_bytes.saturating_sub(arrived_at_warmup) }
 }
 
 /// The groups in the order of their first flows, and the flows of each.

@@ -65,7 +65,7 @@ struct FlowSamples {
     name: String,
     tcp: bool,
     received: u64,
-    /// Bytes received until the end of the warm-up.
+    /// Bytes that had arrived at the end of the warm-up, read or not.
     at_warmup: u64,
     /// Bytes received until the end of the flow's early part.
     early: Option<u64>,
@@ -146,11 +146,11 @@ impl Sampler {
         }
     }
 
-    /// Notes what had arrived when the warm-up ended, where no sample falls on that moment.
+    /// Notes what has arrived now that the warm-up ends: what lies beyond a hole then will be read in one
+    /// go when that is filled, though the link carried it before.
     pub fn end_warmup(&mut self, built: &Built) {
         for (flow, place) in self.flows.iter_mut().zip(&built.flows) {
-            let reports = place.receivers.iter().map(|app| built.world.report(*app));
-            flow.at_warmup = reports.map(|report| report.received_bytes).sum();
+            flow.at_warmup = place.arrived(&built.world);
         }
     }
 
@@ -170,14 +170,11 @@ impl Sampler {
             if place.receivers.is_empty() {
                 continue;
             }
-            let reports = place.receivers.iter().map(|app| built.world.report(*app));
+            let reports = place.received(&built.world);
             let received = reports.map(|report| report.received_bytes).sum();
             let bits = i128::from(received - flow.received) * 8 * 1_000_000_000;
             flow.throughput.push(Some((bits / i128::from(span)) as i64));
             flow.received = received;
-            if now <= self.warmup_end {
-                flow.at_warmup = received;
-            }
             if self.early.is_some_and(|early| now <= place.start + early) {
                 flow.early = Some(received);
             }
@@ -213,8 +210,8 @@ impl Sampler {
         self.flows[index].last
     }
 
-    /// Bytes that flow number `index` had received when the warm-up ended.
-    pub fn received_at_warmup(&self, index: usize) -> u64 {
+    /// Bytes of flow number `index` that had arrived when the warm-up ended; some of them may never be read.
+    pub fn arrived_at_warmup(&self, index: usize) -> u64 {
         self.flows[index].at_warmup
     }
 

@@ -276,10 +276,11 @@ fn a_failed_link_is_gone_round_once_the_switches_have_heard() {
 /// small one little more.
 #[test]
 fn in_the_empty_network_there_is_hardly_a_slowdown() {
-    for (size, most) in [("fixed 1kb", 1.1), ("fixed 10kb", 1.3), ("fixed 10mb", 1.2)] {
+    let sizes = [("fixed 1kb", 1.1), ("fixed 10kb", 1.3), ("fixed 10mb", 1.2)];
+    for (version, (size, most)) in [4, 6].into_iter().flat_map(|it| sizes.map(|size| (it, size))) {
         let text = format!(
             "schema = 1\nname = \"w\"\nduration = \"1s\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\n\
-             spines = 1\nhosts = 1\nrate = \"1gbit\"\nfabric_rate = \"10gbit\"\ndelay = \"10us\"\n\
+             spines = 1\nhosts = 1\nrate = \"1gbit\"\nfabric_rate = \"10gbit\"\ndelay = \"10us\"\nip_version = {version}\n\
              [workload.w]\narrivals = \"closed\"\nsize = \"{size}\"\nthink = \"1ms\"\n"
         );
         let experiment = Experiment::parse("w.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));

@@ -11,6 +11,7 @@ use datapath::tcp::{Connection, SocketError as Failure, TcpRead};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -179,6 +180,24 @@ impl TcpStream {
     /// The connection has failed, or is shut for writing.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         wait(|cx| self.poll_write(cx, bytes))
+    }
+
+    /// The same, but waits no longer than until `stop` is set, and `None` then: whoever sets it calls
+    /// [`wake`](Self::wake) after it. Nothing was written if it is `None`.
+    ///
+    /// # Errors
+    /// The connection has failed, or is shut for writing.
+    pub fn write_unless(&self, bytes: &[u8], stop: &AtomicBool) -> io::Result<Option<usize>> {
+        wait(|cx| match self.poll_write(cx, bytes) {
+            // Looked at after this thread has said that it waits, so that no call of `wake` is missed.
+            Poll::Pending if stop.load(Ordering::Acquire) => Poll::Ready(Ok(None)),
+            polled => polled.map_ok(Some),
+        })
+    }
+
+    /// Has those who wait for this connection look again.
+    pub fn wake(&self) {
+        self.shared().call(|state, _| state.wake_all_of(self.id));
     }
 
     /// Ends one direction or both (`shutdown(2)`).

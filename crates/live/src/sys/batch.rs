@@ -55,8 +55,9 @@ pub fn receive_batch<'a>(
     // are borrowed for `'a`, and the room for control messages live until after the call; all have
     // the lengths that are told.
     let got = unsafe {
-        let none = std::ptr::null_mut();
-        libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT, none)
+        // Signed or not, as the C library has it.
+        let (flags, none) = (libc::MSG_DONTWAIT as _, std::ptr::null_mut());
+        libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, flags, none)
     };
     let got = done(got)? as usize;
     landed.extend(messages[..got].iter().map(|message| Landed {
@@ -106,7 +107,7 @@ pub fn send_batch<'a>(
     // SAFETY: the kernel reads `count` messages and writes their `msg_len`; it only reads what the
     // vectors point to, which is borrowed for `'a` and has the lengths that are told.
     let sent = unsafe {
-        libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
+        libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT as _)
     };
     Ok(done(sent)? as usize)
 }

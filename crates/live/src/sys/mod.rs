@@ -193,7 +193,7 @@ impl Timer {
         let nanos = if at == Instant::FAR_FUTURE { 0 } else { at.as_nanos().max(1) };
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let value = libc::timespec {
-            tv_sec: (nanos / 1_000_000_000) as libc::time_t,
+            tv_sec: (nanos / 1_000_000_000) as _,
             tv_nsec: (nanos % 1_000_000_000) as libc::c_long,
         };
         let wanted = libc::itimerspec { it_interval: none, it_value: value };

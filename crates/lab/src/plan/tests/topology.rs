@@ -71,23 +71,39 @@ fn paths(plan: &Plan, from: usize, to: usize) -> (usize, usize) {
     behind.fold((0, 0), |(count, _), (more, length)| (count + more, length + 1))
 }
 
-/// Of every pair of hosts: the length of its ways is that of Floyd and Warshall.
+/// What the ways from one node to another cost: one sum for all of them.
+fn cost(plan: &Plan, from: usize, to: usize) -> u64 {
+    if from == to {
+        return 0;
+    }
+    let behind = plan.ways.links(from, to).iter().map(|link| {
+        let [a, b] = plan.links[*link].ends;
+        plan.links[*link].cost + cost(plan, if a == from { b } else { a }, to)
+    });
+    let sums: Vec<u64> = behind.collect();
+    assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
+    sums[0]
+}
+
+/// Of every pair of hosts: what its ways cost is what Floyd and Warshall say.
 #[test]
 fn ways_are_shortest() {
-    for seed in 1..6 {
+    const COSTS: &str = "[topology.links]\n\"switch-1-switch-*\" = { cost = 0.5 }\n\
+                         \"switch-2-switch-*\" = { cost = 2.5 }\n\"switch-*-switch-12\" = { cost = 3 }";
+    for (seed, costs) in (1..6).flat_map(|seed| [(seed, ""), (seed, COSTS)]) {
         let topology = format!(
-            "kind = \"random-regular\"\nswitches = 12\ndegree = 3\nhosts = 2\nseed = {seed}"
+            "kind = \"random-regular\"\nswitches = 12\ndegree = 3\nhosts = 2\nseed = {seed}\n{costs}"
         );
         let plan = plan_of(&topology, "host-1-1", "host-2-1");
         let count = plan.nodes.len();
-        let mut distance = vec![vec![1000; count]; count];
+        let mut distance = vec![vec![u64::MAX / 4; count]; count];
         for (node, row) in distance.iter_mut().enumerate() {
             row[node] = 0;
         }
         for link in &plan.links {
             let [a, b] = link.ends;
-            distance[a][b] = 1;
-            distance[b][a] = 1;
+            distance[a][b] = link.cost;
+            distance[b][a] = link.cost;
         }
         for by in 0..count {
             for a in 0..count {
@@ -98,7 +114,7 @@ fn ways_are_shortest() {
         }
         let hosts = || (0..count).filter(|it| plan.nodes[*it].role == Role::Host);
         for (from, to) in hosts().flat_map(|from| hosts().map(move |to| (from, to))) {
-            assert_eq!(paths(&plan, from, to).1, distance[from][to], "{from} {to}");
+            assert_eq!(cost(&plan, from, to), distance[from][to], "{from} {to}");
         }
     }
 }
@@ -139,6 +155,10 @@ fn a_switch_has_one_route_to_all_hosts_of_another() {
     let fabric = plan.fabric.as_ref().unwrap();
     assert_eq!(fabric.blocks.len(), 32);
     assert_eq!(fabric.blocks[&edge].to_string(), "10.64.0.0/29");
+    let plan = plan_of("kind = \"fat-tree\"\nk = 8\nip_version = 6", "host-1-1-1", "host-8-4-4");
+    let blocks = &plan.fabric.as_ref().unwrap().blocks;
+    assert_eq!(blocks[&edge].to_string(), "fd00:40::/125");
+    assert_eq!(blocks[&node(&plan, "edge-8-4")].to_string(), "fd00:40::f8/125");
 }
 
 #[test]
@@ -175,6 +195,12 @@ fn what_cannot_be_is_told_at_its_place() {
         ),
         ("kind = \"star\"\nhosts = 2\n[nodes.switch]", "another node is called \"switch\"", (4, 1)),
         ("kind = \"graph\"\nfile = \"no-such-file\"", "no-such-file", (8, 8)),
+        ("kind = \"star\"\nhosts = 2\nip_version = 5", "\"ip_version\" is 4 or 6", (9, 14)),
+        (
+            "kind = \"star\"\nhosts = 2\n[topology.links]\n\"host-*\" = { cost = 0 }",
+            "\"cost\" must be a number from 0.000001 to 1000000",
+            (10, 21),
+        ),
     ];
     for (topology, what, position) in table {
         let faults = Experiment::parse("net.toml", &experiment(topology), &[]).unwrap_err();

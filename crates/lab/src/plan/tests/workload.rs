@@ -35,8 +35,8 @@ fn what_is_wrong_with_a_workload_is_told_at_its_place() {
     let table = [
         ("load = 0.5".into(), "w.toml:10:1: \"size\" is missing"),
         (size.to_string(), "\"load\" is missing"),
-        (format!("{size}load = 0"), "w.toml:12:8: a \"load\" of 0 is no workload"),
-        (format!("{size}load = 1.2"), "must be a number from 0 to 1"),
+        (format!("{size}load = 0"), "w.toml:12:8: a \"load\" is above 0 and at most 1, not 0"),
+        (format!("{size}load = 1.2"), "w.toml:12:8: a \"load\" is above 0 and at most 1, not 1.2"),
         ("size = \"web-serch\"\nload = 1".into(), "did you mean \"web-search\"?"),
         ("size = \"fixed 0\"\nload = 1".into(), "a size of 0"),
         ("size = \"pareto 1mb 0.9\"\nload = 1".into(), "above 1, not 0.9"),

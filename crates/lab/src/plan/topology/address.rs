@@ -2,21 +2,52 @@
 //! switches need one route to all of them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use datapath::fib::Prefix;
 
 use super::super::model::{LinkPlan, NodePlan, Role};
+use super::IpVersion;
 
-/// Blocks of hosts begin here: behind the addresses that written links get by themselves.
-const HOSTS: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 0);
-/// Links between switches begin here. No route leads there.
-const FABRIC: Ipv4Addr = Ipv4Addr::new(172, 16, 0, 0);
+/// Where addresses of one IP version begin.
+struct Space {
+    /// Of blocks of hosts: behind the addresses that written links get by themselves.
+    hosts: u128,
+    /// Of links between switches. No route leads there.
+    fabric: u128,
+    /// Bits of an address.
+    bits: u8,
+    address: fn(u128) -> IpAddr,
+}
 
-/// Gives all links addresses of a /31 each, and tells the block of each switch with hosts.
-pub fn assign(links: &mut [LinkPlan], nodes: &[NodePlan]) -> BTreeMap<usize, Prefix> {
+const V4: Space = Space {
+    hosts: Ipv4Addr::new(10, 64, 0, 0).to_bits() as u128,
+    fabric: Ipv4Addr::new(172, 16, 0, 0).to_bits() as u128,
+    bits: 32,
+    address: |bits| IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
+};
+
+/// Unique local addresses, RFC 4193.
+const V6: Space = Space {
+    hosts: Ipv6Addr::new(0xfd00, 64, 0, 0, 0, 0, 0, 0).to_bits(),
+    fabric: Ipv6Addr::new(0xfd00, 172, 0, 0, 0, 0, 0, 0).to_bits(),
+    bits: 128,
+    address: |bits| IpAddr::V6(Ipv6Addr::from_bits(bits)),
+};
+
+/// Gives all links addresses of a /31 or /127 each, and tells the block of each switch with hosts.
+pub fn assign(
+    links: &mut [LinkPlan],
+    nodes: &[NodePlan],
+    version: IpVersion,
+) -> BTreeMap<usize, Prefix> {
+    let space = match version {
+        IpVersion::V4 => V4,
+        IpVersion::V6 => V6,
+    };
+    let pair = |bits: [u128; 2]| Some(bits.map(|bits| ((space.address)(bits), space.bits - 1)));
     let mut hosts: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    let mut fabric = u32::from(FABRIC);
+    let mut fabric = space.fabric;
     for (index, link) in links.iter_mut().enumerate() {
         let is_host = |end: &usize| nodes[*end].role == Role::Host;
         match link.ends.iter().position(is_host) {
@@ -24,29 +55,26 @@ pub fn assign(links: &mut [LinkPlan], nodes: &[NodePlan]) -> BTreeMap<usize, Pre
                 hosts.entry(link.ends[1 - end]).or_default().push(index);
             }
             _ => {
-                link.addresses = Some([0, 1].map(|end| (address(fabric + end), 31)));
+                link.addresses = pair([fabric, fabric + 1]);
                 fabric += 2;
             }
         }
     }
     let mut blocks = BTreeMap::new();
-    let mut next = u32::from(HOSTS);
+    let mut next = space.hosts;
     for (switch, of_switch) in hosts {
-        let size = (2 * of_switch.len() as u32).next_power_of_two();
+        let size = (2 * of_switch.len() as u128).next_power_of_two();
         next = next.next_multiple_of(size);
-        let prefix = Prefix::new(address(next), size.leading_zeros() as u8 + 1);
+        let length = space.bits - size.trailing_zeros() as u8;
+        let prefix = Prefix::new((space.address)(next), length);
         blocks.insert(switch, prefix.expect("an aligned block"));
         for (place, index) in (0..).zip(of_switch) {
             let link = &mut links[index];
             // The host has the odd address of the two.
-            let own = |end: usize| next + 2 * place + u32::from(link.ends[end] != switch);
-            link.addresses = Some([(address(own(0)), 31), (address(own(1)), 31)]);
+            let own = |end: usize| next + 2 * place + u128::from(link.ends[end] != switch);
+            link.addresses = pair([own(0), own(1)]);
         }
         next += size;
     }
     blocks
-}
-
-fn address(bits: u32) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::from_bits(bits))
 }

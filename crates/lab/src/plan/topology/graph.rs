@@ -10,9 +10,11 @@ use datapath::units::{Duration, Rate};
 use serde_json::Value;
 
 use super::super::limits::{LINKS_MAX, NAME_MAX, NODES_MAX};
+use super::super::links;
 use super::super::model::Role;
 use super::super::names::is_name;
 use super::super::quantity;
+use super::super::suggest;
 use super::shapes::{Shape, ShapeLink, Tier};
 use crate::input;
 
@@ -40,17 +42,17 @@ struct RawEdge {
 }
 
 /// Reads the graph at `path`. Without a role, nodes with one link are hosts; with `hosts` all are
-/// routers, and each has so many hosts `host-NAME-1` ….
+/// routers, and each has so many hosts `host-NAME-1` …. What edges call `cost` is what paths pay for them.
 ///
 /// # Errors
 /// What is wrong, with its place in the file.
-pub fn read(path: &Path, hosts: usize) -> Result<Shape, String> {
+pub fn read(path: &Path, hosts: usize, cost: Option<&str>) -> Result<Shape, String> {
     let name = path.display();
     let bytes = input::read(path, GRAPH_MAX).map_err(|error| format!("{name}: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("{name}: this is not UTF-8 text"))?;
     let raw = if text.trim_start().starts_with('<') { graphml(&text) } else { node_link(&text) };
     let raw = raw.map_err(|why| format!("{name}:{why}"))?;
-    shape(&raw, hosts).map_err(|why| format!("{name}:{why}"))
+    shape(&raw, hosts, cost).map_err(|why| format!("{name}:{why}"))
 }
 
 /// GraphML: the names of its keys stand at the top of the file.
@@ -144,7 +146,7 @@ fn data(value: &Value) -> BTreeMap<String, String> {
     entries.filter_map(|(key, value)| Some((key.clone(), word(Some(value))?))).collect()
 }
 
-fn shape(raw: &Raw, hosts: usize) -> Result<Shape, String> {
+fn shape(raw: &Raw, hosts: usize, cost: Option<&str>) -> Result<Shape, String> {
     if raw.directed {
         return Err(" the graph is directed; write the undirected one (G.to_undirected())".into());
     }
@@ -193,7 +195,7 @@ fn shape(raw: &Raw, hosts: usize) -> Result<Shape, String> {
         };
         shape.node(node.id.clone(), role);
     }
-    add_links(&mut shape, raw, &ends)?;
+    add_links(&mut shape, raw, &ends, cost)?;
     let routers: Vec<usize> =
         (0..raw.nodes.len()).filter(|&node| shape.nodes[node].1 == Role::Router).collect();
     for router in routers {
@@ -204,7 +206,18 @@ fn shape(raw: &Raw, hosts: usize) -> Result<Shape, String> {
 }
 
 /// The edges, called `A-B`; further ones between the same two nodes `A-B-2`, `A-B-3`, ….
-fn add_links(shape: &mut Shape, raw: &Raw, ends: &[[usize; 2]]) -> Result<(), String> {
+fn add_links(
+    shape: &mut Shape,
+    raw: &Raw,
+    ends: &[[usize; 2]],
+    cost: Option<&str>,
+) -> Result<(), String> {
+    if let Some(key) = cost.filter(|key| !raw.edges.iter().any(|edge| edge.data.contains_key(*key)))
+    {
+        let known = raw.edges.iter().flat_map(|edge| edge.data.keys().map(String::as_str));
+        let help = suggest(key, known).unwrap_or_default();
+        return Err(format!(" no edge has a \"{key}\" to be its cost; {help}"));
+    }
     let mut named: BTreeMap<String, u32> = BTreeMap::new();
     for (edge, ends) in raw.edges.iter().zip(ends) {
         let fault = |why: String| format!("{}: {why}", edge.place);
@@ -215,9 +228,11 @@ fn add_links(shape: &mut Shape, raw: &Raw, ends: &[[usize; 2]]) -> Result<(), St
         check_name(&name).map_err(fault)?;
         let rate = edge.data.get("rate").map(|text| rate(text)).transpose().map_err(fault)?;
         let delay = edge.data.get("delay").map(|text| delay(text)).transpose().map_err(fault)?;
+        let cost = cost.and_then(|key| edge.data.get(key));
+        let cost = cost.map(|text| links::cost(text)).transpose().map_err(fault)?;
         let is_access = ends.iter().any(|end| shape.nodes[*end].1 == Role::Host);
         let tier = if is_access { Tier::Access } else { Tier::Fabric };
-        shape.links.push(ShapeLink { name, ends: *ends, tier, rate, delay });
+        shape.links.push(ShapeLink { name, ends: *ends, tier, rate, delay, cost });
     }
     Ok(())
 }
@@ -279,7 +294,7 @@ mod tests {
 
     fn read_text(text: &str, hosts: usize) -> Result<Shape, String> {
         let raw = if text.starts_with('<') { graphml(text) } else { node_link(text) };
-        shape(&raw?, hosts)
+        shape(&raw?, hosts, None)
     }
 
     #[test]
@@ -294,6 +309,22 @@ mod tests {
         let with_hosts = read_text(JSON, 2).unwrap();
         assert_eq!(with_hosts.nodes.len(), 4 + 8);
         assert!(with_hosts.nodes.iter().any(|(name, _)| name == "host-r1-2"));
+    }
+
+    /// What networkx calls a weight is a cost if the experiment says so.
+    #[test]
+    fn edges_have_costs() {
+        let text = JSON.replace("\"key\": 1", "\"key\": 1, \"weight\": 2.5");
+        let read = |cost| shape(&node_link(&text).unwrap(), 0, cost);
+        let costs = |cost| -> Vec<Option<u64>> {
+            read(cost).unwrap().links.iter().map(|link| link.cost).collect()
+        };
+        assert_eq!(costs(Some("weight")), [None, None, Some(2_500_000), None]);
+        assert_eq!(costs(None), [None; 4]);
+        let error = read(Some("wieght")).unwrap_err();
+        assert!(error.contains("no edge has a \"wieght\"") && error.contains("weight"), "{error}");
+        let error = read(Some("rate")).unwrap_err();
+        assert!(error.contains("is no cost of a link"), "{error}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use datapath::units::{Duration, Rate};
 use super::doc::{Key, Node, Origin};
 use super::limits;
 use super::links::amended;
-use super::model::{Direction, Fabric, LinkPlan, NodePlan, PortPlan, Role, Weights};
+use super::model::{COST, Direction, Fabric, LinkPlan, NodePlan, PortPlan, Role, Weights};
 use super::names::{check_unique, matches};
 use super::nodes::read_node;
 use super::read::{Faults, Reader};
@@ -29,6 +29,14 @@ pub struct Generated<'a> {
     amend: &'a [(Key, Node)],
     weights: Weights,
     converge: Option<Duration>,
+    version: IpVersion,
+}
+
+/// Which addresses a network has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IpVersion {
+    V4,
+    V6,
 }
 
 /// What the links of a tier are where nothing else is said.
@@ -89,6 +97,14 @@ pub fn read<'a>(
     let policy = table.word("hash_policy", &POLICIES).unwrap_or(Policy::L4);
     let weights = table.word("weights", &WEIGHTS).unwrap_or(Weights::Equal);
     let converge = table.time("converge");
+    let version = match table.integer("ip_version", 4..=6) {
+        None | Some(4) => IpVersion::V4,
+        Some(6) => IpVersion::V6,
+        Some(_) => {
+            faults.add(table.place("ip_version"), "\"ip_version\" is 4 or 6", None);
+            IpVersion::V4
+        }
+    };
     let own = table.tables("nodes");
     let amend = table.tables("links");
     table.finish();
@@ -103,7 +119,7 @@ pub fn read<'a>(
     }
     amend_nodes(own, &mut nodes[first..], faults);
     check_unique("node", nodes.iter().map(|node| node.name.as_str()), places, faults);
-    Some(Generated { at: &node.at, first, shape, wires, amend, weights, converge })
+    Some(Generated { at: &node.at, first, shape, wires, amend, weights, converge, version })
 }
 
 impl<'a> Generated<'a> {
@@ -124,7 +140,7 @@ impl<'a> Generated<'a> {
         places.extend(self.shape.links.iter().map(|_| self.at));
         self.amend_links(&mut links[before..], faults);
         check_unique("link", links.iter().map(|link| link.name.as_str()), places, faults);
-        let blocks = address::assign(&mut links[before..], nodes);
+        let blocks = address::assign(&mut links[before..], nodes, self.version);
         Some(Fabric { blocks, weights: self.weights, converge: self.converge })
     }
 
@@ -142,6 +158,7 @@ impl<'a> Generated<'a> {
             name: link.name.clone(),
             ends: link.ends.map(|end| self.first + end),
             mtu: self.wires.mtu,
+            cost: link.cost.unwrap_or(COST),
             veth: false,
             addresses: None,
             directions: [direction.clone(), direction],
@@ -205,8 +222,9 @@ fn amend_nodes(entries: &[(Key, Node)], nodes: &mut [NodePlan], faults: &Faults<
 fn read_shape(word: Word, table: &mut Reader<'_, '_>) -> Option<(Shape, Option<(usize, usize)>)> {
     if word == Word::Graph {
         let hosts = table.integer("hosts", 0..=COUNT_MAX).unwrap_or(0) as usize;
+        let cost = table.text("cost");
         let (file, at) = table.required("file")?;
-        let read = graph::read(&table.beside(file), hosts);
+        let read = graph::read(&table.beside(file), hosts, cost);
         return match read.and_then(in_one_piece) {
             Ok(shape) => Some((shape, None)),
             Err(why) => {
@@ -235,7 +253,10 @@ fn in_one_piece(shape: Shape) -> Result<Shape, String> {
         None => Ok(shape),
         Some(lost) => {
             let (first, lost) = (&shape.nodes[0].0, &shape.nodes[lost].0);
-            Err(format!("the graph is in pieces: no way leads from \"{first}\" to \"{lost}\""))
+            Err(format!(
+                "the graph is in pieces: no way leads from \"{first}\" to \"{lost}\"; join them, or write \
+                 one piece (G.subgraph(networkx.node_connected_component(G, \"{first}\")))"
+            ))
         }
     }
 }

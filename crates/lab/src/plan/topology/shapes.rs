@@ -28,6 +28,8 @@ pub struct ShapeLink {
     pub rate: Option<Rate>,
     /// Its own delay, where a graph file says one.
     pub delay: Option<Duration>,
+    /// What a path pays for it, in millionths, where a graph file says it.
+    pub cost: Option<u64>,
 }
 
 /// What a link joins.
@@ -156,7 +158,7 @@ impl Shape {
     }
 
     fn link(&mut self, name: String, ends: [usize; 2], tier: Tier) {
-        self.links.push(ShapeLink { name, ends, tier, rate: None, delay: None });
+        self.links.push(ShapeLink { name, ends, tier, rate: None, delay: None, cost: None });
     }
 
     /// A link between two switches, called `LOWER-UPPER`.

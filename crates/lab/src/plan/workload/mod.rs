@@ -355,13 +355,10 @@ fn read_load(
     const OF: [(&str, bool); 2] = [("access", false), ("bisection", true)];
     table.demand("load");
     let place = table.place("load");
-    let load = table.number("load", 0.0, 1.0)?;
-    if load == 0.0 {
-        table.faults.add(
-            place,
-            "a \"load\" of 0 is no workload; it is above 0 and at most 1",
-            None,
-        );
+    let load = table.number("load", f64::MIN, f64::MAX)?;
+    if load <= 0.0 || load > 1.0 {
+        let message = format!("a \"load\" is above 0 and at most 1, not {load}");
+        table.faults.add(place, message, None);
         return None;
     }
     let between = table.word("of", &OF).unwrap_or(false);

@@ -281,9 +281,7 @@ impl Sink {
 
 impl App for Sink {
     fn start(&mut self, cx: &mut AppCx<'_>) {
-        let listener = cx.host.tcp_listen(cx.now, self.local, &self.config);
-        cx.own(listener);
-        self.listener = Some(listener);
+        self.listener = Some(cx.tcp_listen(self.local, &self.config));
         self.report.started = Some(cx.now);
     }
 

@@ -29,7 +29,7 @@ pub fn records(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<FlowRecord>
         let received = match place.receivers.as_slice() {
             [] => sender.clone(),
             _ if exchanges(&flow.app) => sender.clone(),
-            receivers => together(receivers.iter().map(|app| built.world.report(*app))),
+            _ => together(place.received(&built.world)),
         };
         let (bytes, ideal_ns) = match flow.app {
             App::Fixed { bytes } => (Some(bytes), Some(ideals.of(flow.from, flow.to, bytes))),

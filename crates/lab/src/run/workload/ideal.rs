@@ -25,12 +25,14 @@ struct Path {
     rates: Vec<u64>,
     /// The smallest MTU.
     mtu: u64,
+    /// Bytes of an IP header: 20, or 40 of IPv6.
+    ip: u64,
 }
 
-/// Bytes of an Ethernet header, of an IPv4 and a TCP header with time stamps, and of a SYN.
+/// Bytes of an Ethernet header, of a TCP header with time stamps, and of one with the options of a SYN.
 const ETHERNET: u64 = 14;
-const HEADERS: u64 = 20 + 32;
-const SYN: u64 = ETHERNET + 20 + 40;
+const TCP: u64 = 32;
+const SYN: u64 = 40;
 
 impl<'a> Ideals<'a> {
     /// Of a plan.
@@ -40,13 +42,14 @@ impl<'a> Ideals<'a> {
 
     /// Nanoseconds from the SYN until the last byte has arrived.
     pub fn of(&mut self, from: usize, to: usize, bytes: u64) -> u64 {
-        let back = self.path(to, from).one_packet(SYN);
+        let back = self.path(to, from).handshake();
         let there = self.path(from, to);
-        let mss = there.mtu.saturating_sub(HEADERS).max(1);
+        let headers = there.ip + TCP;
+        let mss = there.mtu.saturating_sub(headers).max(1);
         let segments = bytes.div_ceil(mss).max(1);
-        let last = bytes - (segments - 1) * mss + ETHERNET + HEADERS;
-        let all = bytes + segments * (ETHERNET + HEADERS);
-        there.one_packet(SYN) + back + there.burst(all, last)
+        let last = bytes - (segments - 1) * mss + ETHERNET + headers;
+        let all = bytes + segments * (ETHERNET + headers);
+        there.handshake() + back + there.burst(all, last)
     }
 
     fn path(&mut self, from: usize, to: usize) -> &Path {
@@ -57,7 +60,7 @@ impl<'a> Ideals<'a> {
 impl Path {
     /// The first of several equal ways.
     fn between(plan: &Plan, from: usize, to: usize) -> Self {
-        let mut path = Self { mtu: u64::MAX, ..Self::default() };
+        let mut path = Self { mtu: u64::MAX, ip: 20, ..Self::default() };
         let mut node = from;
         while node != to && path.rates.len() <= plan.nodes.len() {
             let Some(link) = plan.ways.links(node, to).first().map(|link| &plan.links[*link])
@@ -68,13 +71,18 @@ impl Path {
             let direction = &link.directions[end];
             path.delay += direction.delay.as_nanos();
             path.rates.push(direction.rate.map_or(u64::MAX, Rate::bits_per_sec));
+            if link.addresses.is_some_and(|addresses| addresses[end].0.is_ipv6()) {
+                path.ip = 40;
+            }
             path.mtu = path.mtu.min(u64::from(link.mtu));
             node = link.ends[1 - end];
         }
         path
     }
 
-    fn one_packet(&self, bytes: u64) -> u64 {
+    /// A SYN, or what answers it.
+    fn handshake(&self) -> u64 {
+        let bytes = ETHERNET + self.ip + SYN;
         self.delay + self.rates.iter().map(|rate| nanos(bytes, *rate)).sum::<u64>()
     }
 
