@@ -7,7 +7,8 @@ RELEASE := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/profile/rustc.sh $(CARGO) build --r
 BIN := target/release/ackwright
 
 .PHONY: all demo test needs fmt lint docs docs-test site unit swarm debug determinism examples experiments conformance conformance-kernel \
-  conformance-so live-test service-test live-bench web view-test pictures wheel python-test notebooks licences mutants coverage bench clean
+  conformance-so live-test service-test live-bench web view-test pictures wheel python-test notebooks licences packages \
+  api api-renew cross dist dist-test mutants coverage bench clean
 
 all:
 	$(RELEASE) -p ackwright
@@ -17,8 +18,8 @@ demo: all
 
 # Prints the time of each step, and what was skipped here and why.
 test:
-	@scripts/steps.py needs fmt lint docs unit swarm determinism examples experiments docs-test site conformance live-test view-test \
-	  python-test licences
+	@scripts/steps.py needs fmt lint docs api unit swarm determinism examples experiments docs-test site conformance live-test view-test \
+	  python-test licences packages
 
 # What tests need beyond Rust and Python.
 needs:
@@ -132,6 +133,34 @@ notebooks:
 
 licences:
 	python3 scripts/licences.py
+
+# Whether every crate that is to be published can be (its manifest, what its package holds); `dist` builds the packages.
+packages:
+	scripts/packages.py
+
+# Whether the public interface of the library is the one that api/ holds; and that written anew.
+api:
+	scripts/api.py check
+
+api-renew:
+	scripts/api.py renew
+
+# That everything but `live` is sound Rust on macOS, all of it on another processor and with another C library (rustup target add
+# TARGET), and the library without the program. Nothing is linked, so the one part in C, the allocator, is left out.
+CROSS := $(CARGO) check --workspace --locked --exclude ackwright-python --target-dir target/cross
+cross:
+	CC_aarch64_unknown_linux_gnu=true AR_aarch64_unknown_linux_gnu=true $(CROSS) --target aarch64-unknown-linux-gnu
+	CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true $(CROSS) --target aarch64-apple-darwin --exclude ackwright-live
+	CC_x86_64_unknown_linux_musl=true AR_x86_64_unknown_linux_musl=true $(CROSS) --target x86_64-unknown-linux-musl
+	$(CARGO) check --locked -p ackwright --no-default-features --lib --examples --target-dir target/cross
+
+# What is given out, into target/dist: static program, Debian package, wheel, crates, checksums (docs/HACKING.md).
+dist:
+	scripts/dist.py
+
+# Each of it on a clean root (root; debootstrap for the Debian package and the wheel).
+dist-test:
+	scripts/dist_test.py
 
 # Known mistakes, one at a time (docs/TESTING.md): `make mutants 1..20`, or without a range what is known.
 mutants:

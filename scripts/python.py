@@ -2,7 +2,8 @@
 """The Python package: its wheel, and its tests in an environment of their own below target/.
 
 usage: scripts/python.py wheel     builds the wheel into target/wheels, as it is given out
-       scripts/python.py test      builds it quickly, installs it and runs what python/tests has
+       scripts/python.py test      builds it quickly, installs it and runs what python/tests has, and what
+                                   README.md says of Python, as it is typed
 
 What cannot run here says so in a line "SKIPPED: what: why", and is no failure.
 """
@@ -12,6 +13,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -80,6 +82,7 @@ def build(folder, *how):
     """Builds the wheel and returns its path."""
     for old in glob.glob(os.path.join(folder, "ackwright-*.whl")):
         os.remove(old)
+    run(os.path.join(ROOT, "scripts", "notices.py"), "notices", "python", os.path.join(ROOT, "python", "THIRD-PARTY.txt"))
     maturin = os.path.join(VENV, "bin", "maturin")
     env = {**os.environ, "VIRTUAL_ENV": VENV, "PYO3_PYTHON": PYTHON}
     run(maturin, "build", "--quiet", "--locked", "--out", folder, *how,
@@ -106,6 +109,27 @@ def test():
     run(PYTHON, "-m", "pytest", "-c", "../pyproject.toml", "--rootdir", "..", "-rs", ".",
         cwd=os.path.join(folder, "tests"))
     run(PYTHON, "-m", "mypy", "--no-error-summary", cwd=folder)
+    as_typed(HOME)
+
+
+def as_typed(wheels):
+    """What README's Python section says, typed in a folder where there is no environment yet."""
+    with open(os.path.join(ROOT, "README.md")) as file:
+        section = file.read().split("\n## In Python\n")[1].split("\n## ")[0]
+    install, program = (section.split(f"```{language}\n")[1].split("```")[0] for language in ("sh", "python"))
+    with tempfile.TemporaryDirectory(dir=HOME) as folder:
+        # The program beside a checkout whose wheel has been built.
+        os.makedirs(os.path.join(folder, "target"))
+        os.symlink(wheels, os.path.join(folder, "target", "wheels"))
+        os.symlink(os.path.join(ROOT, "experiments"), os.path.join(folder, "experiments"))
+        *made, interpreter = install.strip().splitlines()
+        quiet = {**os.environ, "PIP_QUIET": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "MPLBACKEND": "agg"}
+        if subprocess.run("\n".join(made), cwd=folder, shell=True, env=quiet, check=False).returncode != 0:
+            print("SKIPPED: README's Python section: its environment could not be made")
+            return
+        run(os.path.join(folder, interpreter), "-", cwd=folder, env=quiet, input=program, text=True)
+        if not os.path.getsize(os.path.join(folder, "latency.svg")):
+            sys.exit("README's Python section has drawn nothing")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 //! `ackwright reproduce`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::plan::Experiment;
@@ -10,7 +10,7 @@ use lab::run::Live;
 use lab::store::{STANDARD_OUTPUT, Store};
 use serde_json::json;
 
-use super::run::{OnStack, Runs, Workers, run_all, unfinished};
+use super::run::{OnStack, Runs, Workers, resume, run_all, unfinished};
 use super::{Failure, Outcome, print, print_json, results};
 use crate::table;
 
@@ -21,6 +21,7 @@ Examples:
   ackwright reproduce                        list what can be reproduced
   ackwright reproduce lost-retransmit        the whole sweep
   ackwright reproduce all --quick --json     only the headline of each
+  ackwright reproduce fct-load --resume out  go on where it was stopped
   ackwright reproduce cake-ack-filter --live --runs 10   beside real packets, as root
 
 Exit code 0 once everything ran, whatever the verdict; with --strict 1 if an expectation that was
@@ -55,6 +56,17 @@ pub struct Args {
     /// Where results and plots go
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
+    /// Go on with the results in DIR, which is what --out was: runs that are finished there stay, the
+    /// others are run; what comes out is the same as in one go
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "live"])]
+    resume: Option<PathBuf>,
+}
+
+impl Args {
+    /// Where the results of all publications lie.
+    fn directory(&self) -> &Path {
+        self.resume.as_deref().unwrap_or(&self.out)
+    }
 }
 
 /// Rebuilds publications and compares.
@@ -132,10 +144,17 @@ fn reproduce_one(publication: &Publication, args: &Args) -> Result<Comparison, F
         let set = experiment.set_everywhere(&publication.quick);
         set.map_err(|faults| Failure::Other(faults.to_string()))?;
     }
-    if args.out.as_os_str() == STANDARD_OUTPUT {
-        Store::create(&args.out)?;
+    if args.directory().as_os_str() == STANDARD_OUTPUT {
+        Store::create(args.directory())?;
     }
-    let output = results(&args.out.join(name))?;
+    let base = &experiment.base;
+    let output = match &args.resume {
+        None => results(&args.out.join(name))?,
+        Some(directory) => {
+            let repetitions = args.runs.unwrap_or(base.repetitions);
+            resume(&directory.join(name), &experiment, base.seed, repetitions)?
+        }
+    };
     let options = Runs { repetitions: args.runs, workers: args.workers, ..Runs::default() };
     let mut points = run_all(&experiment, &options, Some(&output)).map_err(unfinished)?;
     output.finish(&experiment, experiment.base.seed, &points, 0)?;

@@ -58,7 +58,7 @@ pub struct Args {
     out: Option<PathBuf>,
     /// Go on with the results in DIR: runs of the same plan that are finished there stay, the others
     /// are run; what comes out is the same as in one go
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "explain", "trace", "qlog", "ss_at"])]
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
     resume: Option<PathBuf>,
     #[command(flatten)]
     seeing: Seeing,
@@ -151,6 +151,7 @@ pub struct Workers {
 
 /// Runs an experiment file.
 pub fn run(args: &Args) -> Outcome {
+    check_resume(args)?;
     let experiment = Experiment::load(&args.file, &args.settings)?;
     let wanted = args.seeing.wanted();
     check_wanted(&experiment, args, &wanted)?;
@@ -231,8 +232,25 @@ fn tell(
     Ok(())
 }
 
+/// What is seen of a run only while it lasts cannot be had of one that is finished.
+fn check_resume(args: &Args) -> Result<(), Failure> {
+    let seen = [
+        ("--ss-at", !args.ss_at.is_empty()),
+        ("--explain", !args.seeing.explain.is_empty()),
+        ("--trace", args.seeing.trace.is_some()),
+        ("--qlog", args.seeing.qlog.is_some()),
+    ];
+    match seen.into_iter().find(|(_, asked)| args.resume.is_some() && *asked) {
+        None => Ok(()),
+        Some((option, _)) => Err(Failure::Usage(format!(
+            "--resume does not run again what is finished, and {option} shows what is seen of a run while it \
+             lasts; leave {option} out, or run without --resume and choose points with --set"
+        ))),
+    }
+}
+
 /// Goes on with the results in a directory.
-fn resume(
+pub fn resume(
     directory: &Path,
     experiment: &Experiment,
     seed: u64,

@@ -296,3 +296,88 @@ fn a_mistake_is_told_with_what_would_be_right() {
     assert_eq!(many.status.code(), Some(2));
     assert!(stderr(&many).contains("at most 100000"), "{}", stderr(&many));
 }
+
+/// A star of three hosts with a workload.
+const STAR: &str = r#"schema = 1
+name = "star"
+duration = "100ms"
+[topology]
+kind = "star"
+hosts = 3
+rate = "10mbit"
+[workload.w]
+size = "fixed 1kb"
+load = 0.5
+"#;
+
+/// What is wrong is told with its place and what would be right, and nothing is written.
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_is_written() {
+    let directory = scratch("refused");
+    write(&directory, "short.cdf", "1000 0.5\n2000 0.9\n");
+    let pieces = r#"{"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}],
+                     "links": [{"source": "a", "target": "b"}, {"source": "c", "target": "d"}]}"#;
+    write(&directory, "pieces.json", pieces);
+    let load = |load: &str| STAR.replace("load = 0.5", &format!("load = {load}"));
+    let above_0 = ":10:8: a \"load\" is above 0 and at most 1, not ";
+    let table = [
+        (
+            STAR.replace("fixed 1kb", "file short.cdf"),
+            ":9:8: ",
+            "short.cdf:2: the last share must be 1, not 0.9",
+        ),
+        (load("0"), above_0, "not 0\n"),
+        (load("-0.5"), above_0, "not -0.5\n"),
+        (load("1.01"), above_0, "not 1.01\n"),
+        (
+            STAR.replace("kind = \"star\"\nhosts = 3", "kind = \"graph\"\nfile = \"pieces.json\""),
+            ":6:8: the graph is in pieces: no way leads from \"a\" to \"c\"",
+            "join them, or write one piece",
+        ),
+        (
+            format!("{STAR}[workload.w]\nload = 1"),
+            ":11:11: duplicate key",
+            "call one of both something else",
+        ),
+        (
+            format!("{STAR}[nodes]\nhost-1 = {{}}"),
+            "another node is called \"host-1\" too",
+            ":4:1: ",
+        ),
+        (
+            format!("{STAR}[links.host-1]\nends = [\"host-2\", \"host-3\"]\nrate = \"1mbit\""),
+            "another link is called \"host-1\" too",
+            ":4:1: ",
+        ),
+        (
+            PROBES.replace(
+                "[flows.ping]",
+                "[flows.ping-2]\napp = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n[flows.ping]\ncount = 2",
+            ),
+            ":13:8: another flow is called \"ping-2\" too",
+            "",
+        ),
+        (
+            format!("{STAR}[flows.w]\napp = \"bulk\"\nfrom = \"host-1\"\nto = \"host-2\""),
+            ":8:11: a flow or a group is called \"w\" too",
+            "",
+        ),
+        (
+            format!("{PROBES}[links.second]\nends = [\"a\", \"b\"]\ncost = 2"),
+            ":19:8: a \"cost\" takes a [topology]",
+            "[routes]",
+        ),
+    ];
+    for (text, what, more) in table {
+        let file = write(&directory, "wrong.toml", &text);
+        let out = path(&directory, "out");
+        let refused = ackwright(&["run", &file, "--out", &out]);
+        let told = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{text}: {told}");
+        assert!(
+            told.contains("wrong.toml") && told.contains(what) && told.contains(more),
+            "{text}: {told}"
+        );
+        assert!(!Path::new(&out).exists(), "{text}");
+    }
+}

@@ -142,6 +142,49 @@ fn a_stopped_sweep_shows_what_is_finished() {
     assert!(files(&out).keys().all(|name| !name.contains(".part")));
     let rows = fs::read_to_string(out.join("results.csv")).expect("results");
     assert!(rows.lines().count() > 20, "{rows}");
+    // With an end in sight it goes on, to what one sweep gives.
+    let file = write(&directory, "sweep.toml", &endless.replace("100000s", "2s"));
+    let stop = ["--set", "flows.load.stop=1s", "--set", "workload.short.stop=1s"];
+    let whole = path(&directory, "whole");
+    stdout(&ackwright(&[&["run", &file, "--out", &whole], &stop[..]].concat()));
+    let part = out.to_string_lossy();
+    let resumed = ackwright(&[&["run", &file, "--resume", &part], &stop[..]].concat());
+    assert!(stderr(&resumed).contains("has 2 of 4 runs"), "{}", stderr(&resumed));
+    assert_same(Path::new(&whole), &out);
+}
+
+/// A publication goes on as a sweep does.
+#[test]
+fn what_is_reproduced_goes_on_where_it_stopped() {
+    let directory = scratch("resume-reproduce");
+    let [whole, part] = ["whole", "part"].map(|name| path(&directory, name));
+    let arguments = ["reproduce", "incast-rto", "--quick", "--runs", "1"];
+    let told = stdout(&ackwright(&[&arguments[..], &["--out", &whole]].concat()));
+    stdout(&ackwright(&[&arguments[..], &["--out", &part]].concat()));
+    let runs = Path::new(&part).join("incast-rto/runs");
+    fs::remove_file(runs.join("1ms-48-seed-1.json")).expect("a record");
+    let resumed = ackwright(&[&arguments[..], &["--resume", &part]].concat());
+    assert!(stderr(&resumed).contains("has 11 of 12 runs"), "{}", stderr(&resumed));
+    assert_eq!(told.replace(&whole, &part), stdout(&resumed));
+    assert_same(Path::new(&whole), Path::new(&part));
+}
+
+/// What is seen only while a run lasts is refused with the reason.
+#[test]
+fn a_finished_run_cannot_be_looked_at_again() {
+    let directory = scratch("resume-seen");
+    let file = write(&directory, "sweep.toml", SWEEP);
+    let out = path(&directory, "out");
+    for seen in [["--ss-at", "1s"], ["--explain", "load"], ["--trace", "t"], ["--qlog", "q"]] {
+        let refused = ackwright(&[&["run", &file, "--resume", &out], &seen[..]].concat());
+        assert_eq!(refused.status.code(), Some(2));
+        let told = stderr(&refused);
+        assert!(
+            told.contains("does not run again what is finished") && told.contains(seen[0]),
+            "{told}"
+        );
+        assert!(!Path::new(&out).exists());
+    }
 }
 
 /// What no longer fits is told, and what did fit stays and need not be run again.

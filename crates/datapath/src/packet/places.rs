@@ -98,8 +98,8 @@ mod tests {
         let count = 3 * BLOCK as u32 + 5;
         for number in 0..count {
             assert_eq!((places.add(), places.len()), (number, number as usize + 1));
-            places.get_mut(number).memory = number;
+            places.get_mut(number).meta.len = number;
         }
-        assert!((0..count).all(|number| places.get(number).memory == number));
+        assert!((0..count).all(|number| places.get(number).meta.len == number));
     }
 }
