@@ -1,12 +1,12 @@
 //! Answers of the route look-up, remembered by destination.
 //!
-//! Where nothing but the destination decides (default rules, no TOS routes, one next hop each),
-//! the answer for an address stays the same until the routes change. Routers ask again for the
+//! Where nothing but the destination decides about the route (default rules, no TOS routes), it stays
+//! the same for an address until the routes change: so does its next hop, or the ones it has to choose from. Routers ask again for the
 //! same addresses all the time, and a walk through rules and tables costs more than everything
 //! else they do with a packet. The kernel keeps such answers in sockets and next hops
 //! (`dst_entry`, `rt_cache`).
 
-use crate::fib::{Decision, Fib};
+use crate::fib::{Candidates, Choice, Decision, Fib, RouteKey};
 use crate::prefetch::prefetch_at;
 use core::net::Ipv4Addr;
 
@@ -19,6 +19,15 @@ pub(super) enum RouteResult {
     Local,
     /// Nowhere.
     Refused(Decision),
+}
+
+/// What is remembered of a destination.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Remembered {
+    /// All packets to it go there.
+    Way(RouteResult),
+    /// Each packet chooses from these.
+    Among(Candidates),
 }
 
 /// A direct-mapped table of answers, made at the first look-up after a change.
@@ -52,6 +61,7 @@ enum Answer {
     Empty,
     Local,
     Out(u16),
+    Among(Candidates),
 }
 
 /// The most answers that are remembered.
@@ -66,18 +76,22 @@ impl RouteCache {
         self.state = State::Stale;
     }
 
-    /// The answer for `dst`, if it is remembered.
+    /// What is remembered of `dst`.
     #[inline]
-    pub fn recall(&self, dst: Ipv4Addr) -> Option<RouteResult> {
+    pub fn recall(&self, dst: Ipv4Addr) -> Option<Remembered> {
         if self.state != State::Usable {
             return None;
         }
         let dst = dst.to_bits();
         let slot = &self.slots[self.place(dst)];
+        if slot.dst != dst {
+            return None;
+        }
         match slot.answer {
-            Answer::Out(port) if slot.dst == dst => Some(RouteResult::Out(port)),
-            Answer::Local if slot.dst == dst => Some(RouteResult::Local),
-            _ => None,
+            Answer::Out(port) => Some(Remembered::Way(RouteResult::Out(port))),
+            Answer::Local => Some(Remembered::Way(RouteResult::Local)),
+            Answer::Among(candidates) => Some(Remembered::Among(candidates)),
+            Answer::Empty => None,
         }
     }
 
@@ -89,17 +103,21 @@ impl RouteCache {
         }
     }
 
-    /// Remembers an answer that `fib` has given.
-    pub fn learn(&mut self, fib: &Fib, dst: Ipv4Addr, way: RouteResult) {
+    /// Remembers an answer that `fib` has given to `key`.
+    pub fn learn(&mut self, fib: &Fib, dst: Ipv4Addr, key: &RouteKey, way: RouteResult) {
         if self.state == State::Stale {
             self.renew(fib);
         }
-        let answer = match way {
-            RouteResult::Out(port) => Answer::Out(port),
-            RouteResult::Local => Answer::Local,
-            RouteResult::Refused(_) => return,
-        };
         if self.state == State::Usable {
+            let answer = match way {
+                RouteResult::Out(port) => match fib.choice(key) {
+                    Choice::None => Answer::Out(port),
+                    Choice::Among(candidates) => Answer::Among(candidates),
+                    Choice::Object => return,
+                },
+                RouteResult::Local => Answer::Local,
+                RouteResult::Refused(_) => return,
+            };
             let dst = dst.to_bits();
             let place = self.place(dst);
             self.slots[place] = Slot { dst, answer };
