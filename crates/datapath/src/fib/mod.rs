@@ -43,7 +43,7 @@ pub use rules::{Action, InputPort, Rule};
 pub use state::{Hashed, LinkState, Settings};
 
 use family::Family;
-use info::{Info, Infos};
+use info::Infos;
 use nexthop::Objects;
 use table::{Address, Table};
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fib::hash::Policy;
-use crate::fib::{Algorithm, NextHop, Prefix, Target};
+use crate::fib::{Algorithm, LinkState, NextHop, Prefix, Target};
 
 const FLOWS: u16 = 40;
 
