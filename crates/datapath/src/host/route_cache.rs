@@ -36,6 +36,8 @@ pub(super) struct RouteCache {
     slots: Vec<Slot>,
     /// How far a digest is shifted for the number of its slot.
     shift: u32,
+    /// Answers that have taken the slot of another address since the table has this size.
+    conflicts: usize,
     state: State,
 }
 
@@ -119,9 +121,30 @@ impl RouteCache {
                 RouteResult::Refused(_) => return,
             };
             let dst = dst.to_bits();
+            let held = self.slots[self.place(dst)];
+            if !matches!(held.answer, Answer::Empty) && held.dst != dst {
+                self.conflicts += 1;
+                self.grow_if_crowded();
+            }
             let place = self.place(dst);
             self.slots[place] = Slot { dst, answer };
         }
+    }
+
+    /// A route may be for more addresses than one: how many are asked for turns out later.
+    fn grow_if_crowded(&mut self) {
+        let size = self.slots.len();
+        if self.conflicts > 2 * size && size < SLOTS_MAX {
+            self.resize(2 * size);
+        }
+    }
+
+    fn resize(&mut self, size: usize) {
+        self.shift = 32 - size.trailing_zeros();
+        self.conflicts = 0;
+        self.slots.clear();
+        self.slots.reserve_exact(size);
+        self.slots.resize(size, Slot { dst: 0, answer: Answer::Empty });
     }
 
     fn renew(&mut self, fib: &Fib) {
@@ -132,8 +155,7 @@ impl RouteCache {
             // Where there are many, two that share a slot cost a walk each time.
             let spread = if fib.len() < MANY { 2 } else { 8 };
             let size = (spread * fib.len()).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
-            self.shift = 32 - size.trailing_zeros();
-            self.slots.resize(size, Slot { dst: 0, answer: Answer::Empty });
+            self.resize(size);
         }
     }
 
@@ -155,3 +177,36 @@ impl From<Decision> for RouteResult {
 
 /// An odd constant that spreads neighbouring addresses (2³² divided by the golden ratio).
 const SPREAD: u32 = 0x9e37_79b1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fib::{Prefix, Route};
+
+    /// One route for 200 addresses: they end up with a slot each, or nearly so.
+    #[test]
+    fn a_crowded_table_grows() {
+        let mut fib = Fib::new();
+        let prefix: Prefix = "10.0.0.0/24".parse().expect("a prefix");
+        fib.add(Route::on_link(prefix, 3)).expect("a new route");
+        let mut cache = RouteCache::default();
+        let addresses = || (0..200).map(|host| Ipv4Addr::new(10, 0, 0, host));
+        let mut missing = 0;
+        for _ in 0..20 {
+            missing = 0;
+            for dst in addresses() {
+                if cache.recall(dst).is_none() {
+                    missing += 1;
+                    let key = RouteKey::to(dst.into());
+                    cache.learn(&fib, dst, &key, fib.lookup(&key).into());
+                }
+                let Some(Remembered::Way(way)) = cache.recall(dst) else {
+                    panic!("{dst} is forgotten")
+                };
+                assert_eq!(way, RouteResult::Out(3));
+            }
+        }
+        assert!(missing <= 100, "{missing} of 200");
+        assert!(cache.slots.len() <= 1_024, "{}", cache.slots.len());
+    }
+}
