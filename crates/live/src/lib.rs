@@ -64,3 +64,5 @@ pub mod router;
 pub mod rtnetlink;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+pub mod watch;

@@ -148,12 +148,22 @@ pub fn refuse_overwriting(output: &Path, inputs: &[&Path]) -> Result<(), Failure
     }
 }
 
+/// A folder is to be made, or written to, where something else lies.
+pub fn refuse_file(directory: &Path) -> Result<(), Failure> {
+    if !directory.exists() || directory.is_dir() {
+        return Ok(());
+    }
+    let name = directory.display();
+    Err(Failure::Usage(format!("{name} is no folder; name another one for what is written")))
+}
+
 /// The program, as its results name it: others may come to other figures.
 pub const PROGRAM: &str =
     concat!("ackwright ", env!("CARGO_PKG_VERSION"), " ", env!("ACKWRIGHT_COMMIT"));
 
 /// Results go to `directory`, in place of those of an earlier run there.
 pub fn results(directory: &Path) -> Result<Output, Failure> {
+    refuse_file(directory)?;
     let (store, removed) = Store::results(directory, PROGRAM)?;
     if removed > 0 {
         let directory = directory.display();

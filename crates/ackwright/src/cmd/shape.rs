@@ -10,6 +10,7 @@ use datapath::node::Port;
 use datapath::units::{Duration, Instant};
 use iproute::tc::Device as TcDevice;
 use iproute::words::{Word, Words};
+use lab::trace::bridge::BridgeTrace;
 use live::commands::{Names, Wrong};
 use live::control::Control;
 use live::device::{Device, Pools};
@@ -19,7 +20,7 @@ use live::open::{self, Fault};
 use live::own;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{Failure, Outcome, print, print_json, read_text};
+use super::{Failure, Outcome, print, print_json, read_text, refuse_overwriting};
 use crate::interrupt;
 
 /// Arguments of `ackwright shape`.
@@ -31,6 +32,7 @@ Examples:
   ackwright shape --between eth0 tap:lan0 --tc queues.tc
   ackwright shape --between xdp:eth0 xdp:eth1,generic --ab 'cake bandwidth 1gbit'
   ackwright shape --dev eth0 --egress 'cake bandwidth 20mbit' --ingress 'cake bandwidth 95mbit ingress'
+  ackwright shape --between eth0 eth1 --ab 'cake bandwidth 30mbit' --trace eth.pftrace
   ackwright ctl tc qdisc change dev eth1 root cake bandwidth 20mbit
 
 What comes in by A leaves by B through the queue of --ab, and the other way through that of --ba: a bump in
@@ -72,6 +74,9 @@ pub struct Args {
     /// Write the beginnings of all that is sent to a pcapng file, with our own time stamps
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Write a trace of both queues, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// What happens to traffic when this program is gone: nothing passes, or the kernel passes everything
     /// on unshaped (two interfaces; takes CAP_BPF)
     #[arg(long, value_enum, default_value_t = Fail::Closed)]
@@ -103,10 +108,20 @@ impl Args {
         let Alone { args } = clap::Parser::parse_from(words);
         Self { ab, ba, json, ..args }
     }
+
+    /// The files that are read.
+    fn inputs(&self) -> Vec<&Path> {
+        let captures =
+            self.between.iter().filter_map(|end| end.strip_prefix("file:")?.split(',').next());
+        captures.map(Path::new).chain(self.tc.as_deref()).collect()
+    }
 }
 
 /// Shapes until a signal comes.
 pub fn run(args: &Args) -> Outcome {
+    if let Some(trace) = &args.trace {
+        refuse_overwriting(trace, &args.inputs())?;
+    }
     let settings = Settings {
         drain: time("--drain", &args.drain)?,
         busy_poll: time("--busy-poll", &args.busy_poll)?,
@@ -126,6 +141,11 @@ pub fn run(args: &Args) -> Outcome {
         driver
             .capture(file)
             .map_err(|error| Failure::Usage(format!("--capture {}: {error}", file.display())))?;
+    }
+    if let Some(file) = &args.trace {
+        let now = driver.set_up(|_, _, now| now);
+        let trace = BridgeTrace::begin(file, [&shown[0], &shown[1]], now)?;
+        driver.watch(Box::new(trace));
     }
     let _held = match detour {
         None => fail_as(args.fail, [&shown[0], &shown[1]])?,
@@ -147,6 +167,9 @@ pub fn run(args: &Args) -> Outcome {
         print(&account.text(names))?;
     }
     ended?;
+    if let Some(file) = args.trace.as_ref().filter(|_| !args.json) {
+        print(&format!("the trace is in {}; ui.perfetto.dev opens it", file.display()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -393,7 +393,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     metrics.extend(workload::metrics(plan, &flows));
     metrics.extend(utilisation.metrics(plan, &built));
     let mut distributions = workload::distributions(plan, &flows);
-    distributions.extend(measure::distributions(plan, &built));
+    distributions.extend(measure::distributions(plan, &built, &sampler));
     let flows: Vec<_> =
         workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect();
     let mut series = sampler.into_series();
