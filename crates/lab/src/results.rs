@@ -73,6 +73,8 @@ pub struct FlowRecord {
     pub name: String,
     /// In its workload, from 1 on; of `[flows]`, none.
     pub number: Option<u64>,
+    /// Of an incast: the request that it is a part of the answer to, from 1 on in its workload.
+    pub request: Option<u64>,
     /// What it does, in the word of the file.
     pub app: &'static str,
     /// The node that sent.
@@ -83,7 +85,7 @@ pub struct FlowRecord {
     pub bytes: Option<u64>,
     /// Bytes that have arrived.
     pub received: u64,
-    /// When it began: its SYN.
+    /// When it began: its SYN; of an answer over a connection that stood, when it was asked for.
     pub start_ns: u64,
     /// When the last byte had arrived, if it is finished.
     pub end_ns: Option<u64>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::results::Series;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::capture::Capture;
 
@@ -149,8 +149,37 @@ impl Source {
     /// # Errors
     /// It is not there or no record.
     pub fn record(&self, run: &str) -> Result<Json, Fault> {
-        self.run(run)?;
-        self.json(&format!("runs/{run}.json"))
+        let known = self.run(run)?;
+        let file = format!("runs/{run}.json");
+        if self.path.join(&file).exists() {
+            return self.json(&file);
+        }
+        Ok(self.earlier_record(run, known))
+    }
+
+    /// The record of a run of an earlier version, which wrote none: from the summary, and the files that there are.
+    fn earlier_record(&self, name: &str, run: &Json) -> Json {
+        let Kind::Results(summary) = &self.kind else { return Json::Null };
+        let points = summary["points"].as_array().into_iter().flatten();
+        let is_of = |point: &&Json| {
+            point["runs"].as_array().is_some_and(|runs| runs.iter().any(|it| it["name"] == name))
+        };
+        let of_point = points.filter(is_of).filter_map(|point| point["metrics"].as_array());
+        let metrics = of_point.flatten().filter_map(|it| {
+            let whole = format!("{} {}", it["scope"].as_str()?, it["metric"].as_str()?);
+            let value = run["metrics"].get(whole)?;
+            Some(json!([it["scope"], it["metric"], it["unit"], value]))
+        });
+        let captures = self.names("pcap", &format!("{name}-"), ".pcapng");
+        let files = captures.iter().map(|port| format!("pcap/{name}-{port}.pcapng"));
+        json!({
+            "virtual_time_ns": run["virtual_time_ns"],
+            "files": files.collect::<Vec<_>>(),
+            "series": self.names(&format!("series/{name}"), "", ".parquet"),
+            "metrics": metrics.collect::<Vec<_>>(),
+            "distributions": [],
+            "tc": [],
+        })
     }
 
     /// A file of JSON below the directory.

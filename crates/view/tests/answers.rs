@@ -124,6 +124,11 @@ fn answers_are_what_the_files_hold() {
     assert_eq!(packet["headers"][1]["name"], "IPv4");
     assert!(!graph["sacks"]["time"].as_array().unwrap().is_empty());
 
+    // What the viewer alone reads says in each row what it is of, as all tables do.
+    let file = place.0.join(format!("view/{}/link-r.wire.parquet", run.name));
+    let columns = String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned();
+    assert!(["point", "seed", "port"].iter().all(|name| columns.contains(name)));
+
     let story = ask("explain", &[("flow", "upload")]);
     let lost = |event: &&Json| event["kind"] == "lost";
     let first = story["events"].as_array().unwrap().iter().find(lost).unwrap().clone();
@@ -132,6 +137,25 @@ fn answers_are_what_the_files_hold() {
     let use_of = ask("utilisation", &[]);
     let link = &use_of["links"]["r.wire"]["ppm"];
     assert!(link.as_array().unwrap().iter().any(|share| share.as_i64() == Some(1_000_000)));
+}
+
+/// Results of the first version, which kept no records of runs, are shown as well.
+#[test]
+fn a_folder_of_an_earlier_version_is_shown() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/tests/schema-1/results");
+    let source = Source::open(&folder).unwrap();
+    let about = answer(&source, "run", &query(&[("run", "20-reno-seed-7")])).unwrap();
+    let names: Vec<&str> =
+        about["series"].as_array().unwrap().iter().filter_map(Json::as_str).collect();
+    assert_eq!(names[..2], ["flow-file", "flow-load"], "{names:?}");
+    let goodput = about["metrics"].as_array().unwrap().iter().find(|row| row[0] == "load");
+    assert!(
+        goodput.is_some_and(|row| row[2] == "Mbit/s" && row[3].as_f64() > Some(1.0)),
+        "{goodput:?}"
+    );
+    assert_eq!(about["end"], 0.5);
+    let page = export(&source).unwrap();
+    assert!(page.contains("series?run=20-reno-seed-7&name=port-r.wan"));
 }
 
 #[test]

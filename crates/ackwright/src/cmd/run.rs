@@ -470,6 +470,7 @@ pub fn run_all(
         network: true,
         live: what.live,
         known,
+        labels: &[],
     };
     let done = lab::run::run(experiment, &options, &|point, repetition, run| {
         if let Some(output) = output {

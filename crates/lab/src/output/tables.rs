@@ -38,6 +38,7 @@ pub fn flows(labels: &[(String, String)], run: &RunResult) -> Table {
     let name = |node: usize| run.nodes[node].clone();
     table.push("flow", text(&FlowRecord::label));
     table.push("workload", text(&|flow| flow.number.map_or(String::new(), |_| flow.name.clone())));
+    table.push("request", whole(&|flow| flow.request));
     table.push("app", text(&|flow| flow.app.to_owned()));
     table.push("from", text(&|flow| name(flow.from)));
     table.push("to", text(&|flow| name(flow.to)));

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use datapath::tcp::cc::Algorithm;
 use datapath::units::Duration;
 
-use super::doc::{Key, Node, Origin};
+use super::doc::{Key, Kind, Node, Origin};
 use super::model::{App, FlowPlan, NodePlan};
 use super::names::{check_name, check_unique, node_indices};
 use super::read::{Faults, Reader};
@@ -188,6 +188,10 @@ fn read_ends(
 ) -> (Vec<usize>, bool) {
     table.demand(key);
     let names = table.texts(key);
+    let is_empty = |node: &Node| matches!(&node.kind, Kind::List(items) if items.is_empty());
+    if table.node(key).is_some_and(is_empty) {
+        table.faults.add(table.place(key), format!("\"{key}\" names no host"), None);
+    }
     let several = names.len() > 1 || names.iter().any(|(name, _)| name.contains('*'));
     let found = names.iter().flat_map(|(name, at)| node_indices(name, at, nodes, table.faults));
     (found.collect(), several)
@@ -294,7 +298,7 @@ fn read_app(table: &mut Reader<'_, '_>, to: &[usize]) -> Option<AppWord> {
         },
         8 => App::Query {
             servers: to.to_vec(),
-            request: positive_size(table, "request").unwrap_or(1_600),
+            request: positive_size(table, "request").unwrap_or(REQUEST_BYTES),
             response: required_size(table, "response")?,
             think: table.time("think").unwrap_or(Duration::ZERO),
             count: table.integer("queries", 1..=i64::MAX).map(|count| count as u64),
@@ -340,13 +344,17 @@ fn required_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
     positive_size(table, key)
 }
 
-fn positive_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
+/// A size that is not 0.
+pub fn positive_size(table: &mut Reader<'_, '_>, key: &'static str) -> Option<u64> {
     let size = table.size(key)?;
     if size == 0 {
         table.faults.add(table.place(key), format!("\"{key}\" must not be zero"), None);
     }
     Some(size)
 }
+
+/// Bytes of a request to one of several servers, where nothing is said.
+pub const REQUEST_BYTES: u64 = 1_600;
 
 /// The most bytes that a datagram, or an echo request, holds behind its IPv4 headers.
 const DATAGRAM_MAX: u64 = 65_535 - 20 - 8;

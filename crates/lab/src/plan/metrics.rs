@@ -150,13 +150,21 @@ fn of_scope(scope: &str, plan: &Plan, is_port: bool) -> Vec<String> {
         add(&LATENCY[..8]);
         add(&["goodput", "early goodput", "fairness", "timeouts total"]);
     }
-    if plan.workloads.iter().any(|workload| workload.name == scope) {
+    if let Some(workload) = plan.workloads.iter().find(|workload| workload.name == scope) {
         add(&WORKLOAD);
-        for what in ["fct", "slowdown"] {
-            for statistic in ["mean"].into_iter().chain(COMPLETION.map(|(word, _)| word)) {
-                out.extend(SIZES.iter().map(|(.., size)| format!("{what} {statistic}{size}")));
-            }
+        if !workload.clients.is_empty() {
+            add(&["requests", "requests answered", "request time mean"]);
+            out.extend(COMPLETION.map(|(word, _)| format!("request time {word}")));
         }
+        completion(&mut out);
+    }
+    let ends = |flow: &FlowPlan| match flow.app {
+        App::Fixed { .. } => true,
+        App::Chunk { bytes, .. } => bytes.is_some(),
+        _ => false,
+    };
+    if plan.flows.iter().any(|flow| flow.group.as_deref() == Some(scope) && ends(flow)) {
+        completion(&mut out);
     }
     if is_group {
         for what in ["throughput", "timeouts"] {
@@ -166,10 +174,20 @@ fn of_scope(scope: &str, plan: &Plan, is_port: bool) -> Vec<String> {
     out
 }
 
+fn completion(out: &mut Vec<String>) {
+    for what in ["fct", "slowdown"] {
+        for statistic in ["mean"].into_iter().chain(COMPLETION.map(|(word, _)| word)) {
+            out.extend(SIZES.iter().map(|(.., size)| format!("{what} {statistic}{size}")));
+        }
+    }
+}
+
 fn of_flow(flow: &FlowPlan, add: &mut impl FnMut(&[&str])) {
     match flow.app {
-        App::Ping { .. } | App::Probe { .. } | App::Request { .. } | App::Query { .. } => {
+        App::Ping { .. } | App::Probe { .. } | App::Request { .. } => add(&LATENCY),
+        App::Query { .. } => {
             add(&LATENCY);
+            add(&["goodput"]);
         }
         App::Connect { .. } => {
             add(&LATENCY);
@@ -205,6 +223,7 @@ rate = "100mbit"
 [qdisc]
 "leaf-1.host-1-1" = "pfifo limit 20"
 [flows]
+some = { app = "fixed", bytes = "10kb", from = "host-1-*", to = "host-2-1" }
 one = { app = "fixed", bytes = "10kb", from = "host-1-1", to = "host-2-1" }
 many = { app = "bulk", from = "host-1-*", to = "host-2-2" }
 ping = { app = "ping", from = "host-1-1", to = "host-2-1", interval = "10ms" }
@@ -213,6 +232,10 @@ udp = { app = "cbr", rate = "1mbit", from = "host-1-2", to = "host-2-2" }
 [workload.w]
 size = "fixed 20kb"
 load = 0.1
+[workload.read]
+size = "fixed 20kb"
+matrix = "incast 3"
+arrivals = "closed"
 [measure]
 utilisation = ["leaf-*.leaf-*-spine-*"]
 table = ["total goodput"]
@@ -261,7 +284,7 @@ table = ["total goodput"]
         for (name, what) in [
             (
                 "total godput",
-                "m.toml:23:10: nothing measures \"total godput\"; did you mean \"goodput\"?",
+                "m.toml:28:10: nothing measures \"total godput\"; did you mean \"goodput\"?",
             ),
             ("totl goodput", "did you mean \"total\"?"),
             ("w fct 98 %", "nothing measures \"w fct 98 %\""),

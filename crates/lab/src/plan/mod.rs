@@ -212,7 +212,7 @@ impl Experiment {
                 break;
             }
             let mut settings = point.settings.clone();
-            settings.extend(self.draws.iter().map(Draw::lowest));
+            settings.extend(self.draws.iter().map(|draw| draw.corner(0)));
             let plan = read_with(&self.document, &settings)?;
             unknown.retain(|asked| known(asked, &plan).is_err());
         }
@@ -289,18 +289,19 @@ impl Experiment {
         Err(Diagnostics(vec![self.document.fault(at, 0, message, help)]))
     }
 
-    /// Every point at both ends of every draw: what can be drawn is valid too. Where nothing is
+    /// Every point at both ends of every draw, and with all that it chooses from: what can be drawn is valid too. Where nothing is
     /// swept nor drawn, that is the base, which has been read.
     fn check_points(&self) -> Result<(), Diagnostics> {
-        let extremes: &[fn(&Draw) -> Value] =
-            if self.draws.is_empty() { &[Draw::lowest] } else { &[Draw::lowest, Draw::highest] };
-        for point in &self.points {
+        // All that there is to choose from, unless that makes too many plans: then at the first point.
+        let corners = self.draws.iter().map(Draw::corners).max().unwrap_or(1);
+        let all = corners as u64 * self.points.len() as u64 <= limits::POINTS_MAX;
+        for (number, point) in self.points.iter().enumerate() {
             if self.draws.is_empty() && point.settings.is_empty() {
                 continue;
             }
-            for extreme in extremes {
+            for corner in 0..if all || number == 0 { corners } else { corners.min(2) } {
                 let mut settings = point.settings.clone();
-                settings.extend(self.draws.iter().map(extreme));
+                settings.extend(self.draws.iter().map(|draw| draw.corner(corner)));
                 read_with(&self.document, &settings)?;
             }
         }

@@ -326,7 +326,8 @@ fn check_flows(
             }
         }
         if flow.from == flow.to {
-            faults.add(at, "a flow needs two different hosts", None);
+            let help = "a [workload] has each host send to all others".to_owned();
+            faults.add(at, "a flow needs two different hosts", Some(help));
             continue;
         }
         check_families(flow, nodes, &families, at, faults);

@@ -199,8 +199,9 @@ impl<'a, 'd> Reader<'a, 'd> {
         if let Some(number) = number.filter(|number| (least..=most).contains(number)) {
             return Some(number);
         }
-        let message = format!("\"{key}\" must be a number from {least} to {most}");
-        self.faults.add(&node.at, message, None);
+        let range =
+            if most < f64::MAX { format!(" from {least} to {most}") } else { String::new() };
+        self.faults.add(&node.at, format!("\"{key}\" must be a number{range}"), None);
         None
     }
 

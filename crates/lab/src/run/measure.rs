@@ -11,6 +11,7 @@ use sim::link::NodeId;
 use super::apps::FlowEnds;
 use super::build::{Built, WatchedPort};
 use super::counters;
+use super::exchanges;
 use super::sample::Sampler;
 use crate::plan::{App, FlowPlan, Plan};
 use crate::results::{Column, Distribution, FlowRecord, Metric, Series, TcState};
@@ -30,7 +31,11 @@ pub fn metrics(
     for (index, (flow, place)) in plan.flows.iter().zip(&built.flows).enumerate() {
         let sender = built.world.report(place.sender);
         match &flow.app {
-            App::Ping { .. } | App::Probe { .. } | App::Request { .. } | App::Query { .. } => {
+            App::Ping { .. } | App::Probe { .. } | App::Request { .. } => {
+                latencies(&mut out, plan, flow, &sender);
+            }
+            App::Query { .. } => {
+                exchanges::query(&mut out, plan, flow, &sender);
                 latencies(&mut out, plan, flow, &sender);
             }
             App::Connect { .. } => {
@@ -92,7 +97,7 @@ pub fn metrics(
     if let Some(step) = plan.measure.steps {
         sharing(&mut out, plan, built, sampler, step);
     }
-    answered(&mut out, plan, built);
+    exchanges::answered(&mut out, plan, built);
     let of_tcp = plan.flows.iter().zip(&transfers.all).filter(|(flow, _)| flow.app.is_tcp());
     let of_tcp = of_tcp.filter_map(|(_, transfer)| *transfer).chain(of_workloads(plan, records));
     if let Some(total) = Transfer::together(of_tcp) {
@@ -118,20 +123,6 @@ fn of_workloads(plan: &Plan, records: &[FlowRecord]) -> impl Iterator<Item = Tra
         let [from, to] = [record.start_ns, record.end_ns?].map(Instant::from_nanos);
         Some(Transfer { from, to, bytes: record.bytes? })
     })
-}
-
-/// The share of all requests that were to be asked which have their answer.
-fn answered(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
-    let (mut wanted, mut had) = (0.0, 0.0);
-    for (flow, place) in plan.flows.iter().zip(&built.flows) {
-        if let App::Request { count: Some(count), .. } = flow.app {
-            wanted += count as f64;
-            had += built.world.report(place.sender).received as f64;
-        }
-    }
-    if wanted > 0.0 {
-        push(out, "total", "answered", "%", 100.0 * had / wanted);
-    }
 }
 
 /// What the receivers of a flow have together: of an anycast service the last counts where counts
@@ -245,7 +236,7 @@ fn transfer(
 }
 
 /// The groups in the order of their first flows, and the flows of each.
-fn members_of_groups(plan: &Plan) -> Vec<(&str, Vec<usize>)> {
+pub fn members_of_groups(plan: &Plan) -> Vec<(&str, Vec<usize>)> {
     let mut places = BTreeMap::new();
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
     for (index, flow) in plan.flows.iter().enumerate() {

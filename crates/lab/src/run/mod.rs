@@ -7,6 +7,7 @@ mod changes;
 mod clock;
 mod config;
 mod counters;
+mod exchanges;
 mod measure;
 pub(crate) mod outside;
 mod reroute;
@@ -29,7 +30,7 @@ use rayon::prelude::*;
 use clock::Clock;
 
 use crate::flent;
-use crate::output::record;
+use crate::output::{record, tables};
 use crate::plan::{Diagnostics, Experiment, Plan, Role, Stack};
 use crate::results::{PointResult, RunResult};
 use crate::store::{self, Store};
@@ -74,6 +75,8 @@ pub struct Options<'a> {
     pub live: Option<Live>,
     /// The network is written beside the results, of the first repetition of each point.
     pub network: bool,
+    /// Labels of the point that is run, for tables that are written.
+    pub labels: &'a [(String, String)],
     /// Asked for each run before it begins, by point, repetition and plan: one that is known already
     /// is not run again.
     pub known: &'a Known<'a>,
@@ -102,6 +105,7 @@ impl<'a> Options<'a> {
             store: None,
             ss_at: &[],
             wanted: None,
+            labels: &[],
             live: None,
             network: true,
             known: &|_, _, _| None,
@@ -242,7 +246,8 @@ pub fn run_one(
     let wanted = if first { options.wanted } else { Some(&viewed) };
     let network = options.network && repetition == 0;
     let wanted = wanted.filter(|wanted| repetition == 0 && !wanted.is_empty());
-    let mut result = run_plan(&plan, &name, &Options { wanted, network, ..*options })?;
+    let mut result =
+        run_plan(&plan, &name, &Options { wanted, network, labels: &point.labels, ..*options })?;
     result.drawn = drawn.iter().map(|value| (value.path.clone(), value.plain())).collect();
     on_run(point, repetition, &mut result)?;
     Ok(result)
@@ -377,6 +382,7 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
             tell(progress, plan, next.saturating_since(told));
             told = next;
         }
+        workload::check_room(plan, &built).map_err(Error::World)?;
         if built.all_finished() {
             break;
         }
@@ -390,12 +396,12 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
     measure::assert_conserved(plan, &built);
     let flows = workload::records(plan, &built);
     let mut metrics = measure::metrics(plan, &built, &sampler, &flows);
+    let flows: Vec<_> =
+        workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect();
     metrics.extend(workload::metrics(plan, &flows));
     metrics.extend(utilisation.metrics(plan, &built));
     let mut distributions = workload::distributions(plan, &flows);
     distributions.extend(measure::distributions(plan, &built, &sampler));
-    let flows: Vec<_> =
-        workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect();
     let mut series = sampler.into_series();
     let mut links = utilisation.into_series(seen);
     series.extend(links.drain(..plan.measure.utilisation.len()));
@@ -420,7 +426,8 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         }
         for one in links.into_iter().chain(more) {
             files.push(shown::file(name, &format!("{}.parquet", one.name)));
-            store.write_series(&files[files.len() - 1], &one, &[])?;
+            let labels = tables::labels(options.labels, plan.seed, &one);
+            store.write_series(&files[files.len() - 1], &one, &labels)?;
         }
     }
     if let Some(store) = options.store {

@@ -20,14 +20,25 @@ pub struct Draw {
 /// What a draw chooses from.
 #[derive(Clone, Debug, PartialEq)]
 enum Range {
-    /// Times, both ends included, in ns.
-    Time(u64, u64),
-    /// Whole numbers, both ends included.
+    /// Numbers, both ends included.
+    Uniform(u64, u64, Unit),
+    /// Whole numbers that may be below 0, both ends included.
     Whole(i64, i64),
     /// One of these.
     Choice(Vec<Node>),
     /// Of a distribution, with the bounds between which what is drawn stays.
-    Spread { shape: Shape, least: u64, most: u64, time: bool },
+    Spread { shape: Shape, least: u64, most: u64, unit: Unit },
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// Nanoseconds.
+    Time,
+    /// Bit/s.
+    Rate,
+    /// Plain numbers.
+    Whole,
 }
 
 /// Distributions; parameters in ns, or plain numbers.
@@ -60,93 +71,163 @@ pub(crate) fn read_draws(document: &Document) -> Result<Vec<Draw>, Diagnostics> 
 }
 
 fn draw(index: usize, key: &Key, node: &Node, faults: &Faults<'_>) -> Option<Draw> {
-    let list = |name: &str| match node.get(name).map(|node| &node.kind) {
-        Some(Kind::List(items)) if !items.is_empty() => Some(items.as_slice()),
-        _ => None,
-    };
-    let range = match (list("uniform"), list("choice")) {
-        (Some([low, high]), None) => uniform(low, high),
-        (None, Some(items)) => Some(Range::Choice(items.to_vec())),
-        (None, None) => spread(node),
-        _ => None,
-    };
-    if range.is_none() {
-        let message = "a draw is { uniform = [low, high] }, { exponential = mean }, \
-                       { pareto = [least, shape] } or { normal = [mean, deviation] } of times or \
-                       whole numbers, or { choice = [values] }";
-        let help = "beside a distribution, \"least\" and \"most\" are bounds";
-        faults.add(&node.at, message, Some(help.into()));
-    }
-    let stream = STREAM_BASE + index as u64;
-    Some(Draw { path: key.name.clone(), range: range?, stream, at: node.at.clone() })
-}
-
-fn uniform(low: &Node, high: &Node) -> Option<Range> {
-    match (&low.kind, &high.kind) {
-        (Kind::Int(low), Kind::Int(high)) if low <= high => Some(Range::Whole(*low, *high)),
-        (Kind::Text(low), Kind::Text(high)) => {
-            let (low, high) = (quantity::time(low).ok()?, quantity::time(high).ok()?);
-            (low <= high).then(|| Range::Time(low.as_nanos(), high.as_nanos()))
+    let range = match range(node) {
+        Ok(range) => range,
+        Err((at, message)) => {
+            faults.add(at, message, Some(FORMS.into()));
+            return None;
         }
-        _ => None,
-    }
+    };
+    let stream = STREAM_BASE + index as u64;
+    Some(Draw { path: key.name.clone(), range, stream, at: node.at.clone() })
 }
 
-/// A time in ns, or a number; and which.
-fn amount(node: &Node) -> Option<(f64, bool)> {
-    match &node.kind {
-        Kind::Int(number) if *number >= 0 => Some((*number as f64, false)),
-        Kind::Text(text) => Some((quantity::time(text).ok()?.as_nanos() as f64, true)),
-        _ => None,
-    }
-}
+/// What a draw may be.
+const FORMS: &str = "a draw is { uniform = [low, high] }, { exponential = mean }, { pareto = [least, shape] } or \
+                     { normal = [mean, deviation] } of times, rates or whole numbers, with \"least\" and \"most\" as \
+                     bounds beside the last three, or { choice = [values] }";
 
-/// `{ exponential = mean }`, `{ pareto = [least, shape] }` or `{ normal = [mean, deviation] }`.
-fn spread(node: &Node) -> Option<Range> {
-    let Kind::Table(entries) = &node.kind else { return None };
-    let known = |(key, _): &(Key, Node)| ["least", "most"].contains(&key.name.as_str());
-    let mut distributions = entries.iter().filter(|entry| !known(entry));
-    let (Some((key, of)), None) = (distributions.next(), distributions.next()) else { return None };
+/// What is wrong with a draw, and where.
+type Wrong<'a> = (&'a Origin, String);
+
+fn range(node: &Node) -> Result<Range, Wrong<'_>> {
+    let Kind::Table(entries) = &node.kind else {
+        return Err((&node.at, format!("this is no draw, but {}", node.type_name())));
+    };
+    let is_bound = |(key, _): &&(Key, Node)| ["least", "most"].contains(&key.name.as_str());
+    let mut named = entries.iter().filter(|entry| !is_bound(entry));
+    let (Some((key, of)), None) = (named.next(), named.next()) else {
+        return Err((&node.at, "a draw has one distribution".into()));
+    };
     let items = match &of.kind {
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(of),
     };
-    let plain = |node: &Node| match &node.kind {
-        Kind::Int(number) => Some(*number as f64),
-        Kind::Float(number) => Some(*number),
-        _ => None,
+    let bound = entries.iter().find(is_bound);
+    match (key.name.as_str(), bound) {
+        ("uniform" | "choice", Some((key, _))) => {
+            Err((&key.at, format!("\"{}\" bounds distributions without ends", key.name)))
+        }
+        ("choice", None) if items.is_empty() => Err((&of.at, "there is nothing to choose".into())),
+        ("choice", None) => Ok(Range::Choice(items.to_vec())),
+        ("uniform", None) => match items {
+            [low, high] => uniform(low, high),
+            _ => Err((&of.at, "\"uniform\" is a list of the lowest and the highest value".into())),
+        },
+        (name, _) => spread(node, name, of, items),
+    }
+}
+
+fn uniform<'a>(low: &'a Node, high: &'a Node) -> Result<Range, Wrong<'a>> {
+    if let (Kind::Int(low), Kind::Int(most)) = (&low.kind, &high.kind) {
+        if low > most {
+            return Err((&high.at, format!("{most} is below {low}")));
+        }
+        return Ok(Range::Whole(*low, *most));
+    }
+    let ((least, unit), (most, other)) = (amount(low)?, amount(high)?);
+    if unit != other {
+        return Err((
+            &high.at,
+            "both ends are of one kind: both times, both rates, or both whole numbers".into(),
+        ));
+    }
+    if least > most {
+        return Err((&high.at, format!("{} is below {}", high.plain(), low.plain())));
+    }
+    Ok(Range::Uniform(least, most, unit))
+}
+
+/// A time in ns, a rate in bit/s, or a number from 0 on; and which.
+fn amount(node: &Node) -> Result<(u64, Unit), Wrong<'_>> {
+    match &node.kind {
+        Kind::Int(number) if *number >= 0 => Ok((number.unsigned_abs(), Unit::Whole)),
+        Kind::Text(text) => match (quantity::time(text), quantity::rate(text)) {
+            (Ok(time), _) => Ok((time.as_nanos(), Unit::Time)),
+            (_, Ok(rate)) => Ok((rate.bits_per_sec(), Unit::Rate)),
+            _ => Err((&node.at, format!("\"{text}\" is neither a time nor a rate"))),
+        },
+        _ => Err((
+            &node.at,
+            "this is neither a time, nor a rate, nor a whole number from 0 on".into(),
+        )),
+    }
+}
+
+/// `{ exponential = mean }`, `{ pareto = [least, shape] }` or `{ normal = [mean, deviation] }`.
+fn spread<'a>(
+    node: &'a Node,
+    name: &str,
+    of: &'a Node,
+    items: &'a [Node],
+) -> Result<Range, Wrong<'a>> {
+    let above_zero = |node: &'a Node| match amount(node)? {
+        (0, _) => Err((&node.at, "this must be above 0".to_owned())),
+        (value, unit) => Ok((value as f64, unit)),
     };
     // Without bounds of its own a distribution ends where what lies beyond is one in a million or less.
-    let (shape, least, most, time) = match (key.name.as_str(), items) {
+    let (shape, least, most, unit) = match (name, items) {
         ("exponential", [mean]) => {
-            let (mean, time) = amount(mean).filter(|(mean, _)| *mean > 0.0)?;
-            (Shape::Exponential(mean), 0.0, 14.0 * mean, time)
+            let (mean, unit) = above_zero(mean)?;
+            (Shape::Exponential(mean), 0.0, 14.0 * mean, unit)
         }
         ("pareto", [least, shape]) => {
-            let (least, time) = amount(least).filter(|(least, _)| *least > 0.0)?;
-            let shape = plain(shape).filter(|shape| (0.1..=1e3).contains(shape))?;
-            (Shape::Pareto(least, shape), least, least * libm::pow(1e6, 1.0 / shape), time)
+            let (least, unit) = above_zero(least)?;
+            let shape = pareto_shape(shape)?;
+            (Shape::Pareto(least, shape), least, least * libm::pow(1e6, 1.0 / shape), unit)
         }
         ("normal", [mean, deviation]) => {
-            let (mean, time) = amount(mean)?;
-            let (deviation, other) = amount(deviation)?;
-            if time != other {
-                return None;
+            let ((mean, unit), (width, other)) = (amount(mean)?, amount(deviation)?);
+            if unit != other {
+                let message = "a deviation is of the same kind as its mean";
+                return Err((&deviation.at, message.into()));
             }
-            let (low, high) = (mean - 5.0 * deviation, mean + 5.0 * deviation);
-            (Shape::Normal(mean, deviation), low.max(0.0), high, time)
+            let (mean, width) = (mean as f64, width as f64);
+            let (low, high) = (mean - 5.0 * width, mean + 5.0 * width);
+            (Shape::Normal(mean, width), low.max(0.0), high, unit)
         }
-        _ => return None,
+        ("exponential", _) => {
+            return Err((&of.at, "\"exponential\" has one value, the mean".into()));
+        }
+        ("pareto", _) => {
+            return Err((&of.at, "\"pareto\" is a list of the least value and the shape".into()));
+        }
+        ("normal", _) => {
+            return Err((&of.at, "\"normal\" is a list of the mean and the deviation".into()));
+        }
+        _ => return Err((&node.at, format!("no distribution is called \"{name}\""))),
     };
     let bound = |name: &str, otherwise: f64| match node.get(name) {
-        None => Some(otherwise),
-        Some(node) => amount(node).filter(|(_, kind)| *kind == time).map(|(value, _)| value),
+        None => Ok(otherwise),
+        Some(node) => match amount(node)? {
+            (value, kind) if kind == unit => Ok(value as f64),
+            _ => Err((&node.at, format!("\"{name}\" is of another kind than what is drawn"))),
+        },
     };
-    let (least, most) = (bound("least", least)?, bound("most", most)?);
+    // A rate of 0 sends nothing.
+    let least = bound("least", least.max(f64::from(u8::from(unit == Unit::Rate))))?;
+    let most = bound("most", most)?;
     // Whole numbers that floating point holds exactly.
-    let whole = |value: f64| (value <= 9e15).then_some(value.round() as u64);
-    let (least, most) = (whole(least)?, whole(most.min(9e15))?);
-    (least <= most).then_some(Range::Spread { shape, least, most, time })
+    if least > 9e15 {
+        return Err((&node.at, "these numbers are too large".into()));
+    }
+    if least > most {
+        return Err((&node.at, "\"least\" is above the most that can be drawn".into()));
+    }
+    let (least, most) = (least.round() as u64, most.min(9e15).round() as u64);
+    Ok(Range::Spread { shape, least, most, unit })
+}
+
+fn pareto_shape(node: &Node) -> Result<f64, Wrong<'_>> {
+    let shape = match &node.kind {
+        Kind::Int(number) => *number as f64,
+        Kind::Float(number) => *number,
+        _ => f64::NAN,
+    };
+    if !(0.1..=1e3).contains(&shape) {
+        return Err((&node.at, "the shape of a Pareto distribution is from 0.1 to 1000".into()));
+    }
+    Ok(shape)
 }
 
 impl Shape {
@@ -170,23 +251,20 @@ impl Shape {
 const STREAM_BASE: u64 = 1 << 48;
 
 impl Draw {
-    /// The smallest value that can be drawn.
-    pub(crate) fn lowest(&self) -> Value {
-        match &self.range {
-            Range::Time(low, _) => self.time(*low),
-            Range::Whole(low, _) => self.whole(*low),
-            Range::Choice(items) => self.item(&items[0]),
-            Range::Spread { least, time, .. } => self.amount(*least, *time),
-        }
+    /// How many values there are between which all others lie: both ends, or all there is to choose from.
+    pub(crate) fn corners(&self) -> usize {
+        if let Range::Choice(items) = &self.range { items.len() } else { 2 }
     }
 
-    /// The largest value that can be drawn.
-    pub(crate) fn highest(&self) -> Value {
+    /// One of them, from the smallest on; the last where there are fewer.
+    pub(crate) fn corner(&self, index: usize) -> Value {
         match &self.range {
-            Range::Time(_, high) => self.time(*high),
-            Range::Whole(_, high) => self.whole(*high),
-            Range::Choice(items) => self.item(&items[items.len() - 1]),
-            Range::Spread { most, time, .. } => self.amount(*most, *time),
+            Range::Choice(items) => self.item(&items[index.min(items.len() - 1)]),
+            Range::Whole(low, high) => self.whole(if index == 0 { *low } else { *high }),
+            Range::Uniform(low, high, unit)
+            | Range::Spread { least: low, most: high, unit, .. } => {
+                self.amount(if index == 0 { *low } else { *high }, *unit)
+            }
         }
     }
 
@@ -194,25 +272,27 @@ impl Draw {
     pub(crate) fn value(&self, seed: u64) -> Value {
         let mut rng = Rng::stream(seed, self.stream);
         match &self.range {
-            Range::Time(low, high) => self.time(low + rng.below((high - low).saturating_add(1))),
+            Range::Uniform(low, high, unit) => {
+                self.amount(low + rng.below((high - low).saturating_add(1)), *unit)
+            }
             Range::Whole(low, high) => {
                 let width = high.abs_diff(*low).saturating_add(1);
                 self.whole(low.wrapping_add_unsigned(rng.below(width)))
             }
             Range::Choice(items) => self.item(&items[rng.below(items.len() as u64) as usize]),
-            Range::Spread { shape, least, most, time } => {
+            Range::Spread { shape, least, most, unit } => {
                 let value = shape.draw(&mut rng).round().clamp(*least as f64, *most as f64);
-                self.amount(value as u64, *time)
+                self.amount(value as u64, *unit)
             }
         }
     }
 
-    fn amount(&self, value: u64, time: bool) -> Value {
-        if time { self.time(value) } else { self.whole(value as i64) }
-    }
-
-    fn time(&self, nanos: u64) -> Value {
-        self.make(Kind::Text(format!("{nanos}ns")))
+    fn amount(&self, value: u64, unit: Unit) -> Value {
+        self.make(match unit {
+            Unit::Time => Kind::Text(format!("{value}ns")),
+            Unit::Rate => Kind::Text(format!("{value}bit")),
+            Unit::Whole => Kind::Int(value as i64),
+        })
     }
 
     fn whole(&self, number: i64) -> Value {
@@ -232,18 +312,26 @@ impl Draw {
 mod tests {
     use super::*;
 
-    fn drawn(words: &str) -> Option<Vec<f64>> {
+    fn read(words: &str) -> Result<Draw, String> {
         let text = format!("[draw]\nx = {words}\n");
-        let draw = read_draws(&Document::parse("d.toml", &text).unwrap()).ok()?.remove(0);
+        let draws = read_draws(&Document::parse("d.toml", &text).unwrap());
+        draws.map(|mut draws| draws.remove(0)).map_err(|faults| faults.to_string())
+    }
+
+    fn drawn(words: &str) -> Vec<f64> {
+        let draw = read(words).unwrap();
         let number = |value: Value| match value.node.kind {
             Kind::Int(number) => number as f64,
-            Kind::Text(text) => quantity::time(&text).unwrap().as_nanos() as f64,
-            _ => unreachable!("times and whole numbers"),
+            Kind::Text(text) => quantity::time(&text).map_or_else(
+                |_| quantity::rate(&text).unwrap().bits_per_sec() as f64,
+                |time| time.as_nanos() as f64,
+            ),
+            _ => unreachable!("times, rates and whole numbers"),
         };
-        let (low, high) = (number(draw.lowest()), number(draw.highest()));
+        let (low, high) = (number(draw.corner(0)), number(draw.corner(1)));
         let values: Vec<f64> = (0..20_000).map(|seed| number(draw.value(seed))).collect();
         assert!(values.iter().all(|value| (low..=high).contains(value)), "{words}");
-        Some(values)
+        values
     }
 
     #[test]
@@ -255,32 +343,46 @@ mod tests {
             // Mean shape / (shape - 1), deviation mean / sqrt(shape (shape - 2)).
             ("{ pareto = [1000, 5] }", 1_250.0, 322.7),
             ("{ uniform = [0, 1000] }", 500.0, 288.7),
+            ("{ uniform = [\"10mbit\", \"20mbit\"] }", 15e6, 2.887e6),
+            ("{ normal = [\"1gbit\", \"50mbit\"] }", 1e9, 50e6),
         ] {
-            let values = drawn(words).unwrap();
+            let values = drawn(words);
             let found = values.iter().sum::<f64>() / values.len() as f64;
             assert!((found / mean - 1.0).abs() < 0.03, "{words}: {found}");
             let squares: f64 = values.iter().map(|value| (value - found).powi(2)).sum();
             let found = (squares / values.len() as f64).sqrt();
             assert!((found / deviation - 1.0).abs() < 0.06, "{words}: {found}");
         }
-        let bounded = drawn("{ exponential = 1000, least = 500, most = 800 }").unwrap();
+        let bounded = drawn("{ exponential = 1000, least = 500, most = 800 }");
         assert!(bounded.contains(&500.0) && bounded.contains(&800.0));
     }
 
     #[test]
-    fn odd_draws_are_refused() {
-        for words in [
-            "{ exponential = 0 }",
-            "{ normal = [\"1ms\", 5] }",
-            "{ pareto = [1000] }",
-            "{ pareto = [1000, 0] }",
-            "{ exponential = 5, normal = [1, 1] }",
-            "{ exponential = \"1ms\", most = 7 }",
-            "{ exponential = 5, least = 8, most = 7 }",
-            "{ gamma = 5 }",
-            "7",
+    fn odd_draws_are_refused_at_their_place() {
+        for (words, what) in [
+            ("{ exponential = 0 }", "d.toml:2:21: this must be above 0; a draw is"),
+            ("{ exponential = [1, 2] }", "has one value, the mean"),
+            (
+                "{ normal = [\"1ms\", 5] }",
+                "d.toml:2:24: a deviation is of the same kind as its mean",
+            ),
+            ("{ normal = [5, -1] }", "d.toml:2:20: this is neither a time"),
+            ("{ pareto = [1000] }", "the least value and the shape"),
+            ("{ pareto = [1000, 0] }", "d.toml:2:23: the shape of a Pareto distribution"),
+            ("{ exponential = 5, normal = [1, 1] }", "one distribution"),
+            ("{ exponential = \"1ms\", most = 7 }", "\"most\" is of another kind"),
+            ("{ exponential = 5, least = 8, most = 7 }", "above the most"),
+            ("{ uniform = [\"30ms\", \"20ms\"] }", "d.toml:2:26: 20ms is below 30ms"),
+            ("{ uniform = [\"30ms\", \"20mbit\"] }", "both times"),
+            ("{ uniform = [7, 5] }", "5 is below 7"),
+            ("{ uniform = [7] }", "the lowest and the highest"),
+            ("{ uniform = [7, 8], most = 9 }", "\"most\" bounds distributions without ends"),
+            ("{ choice = [] }", "nothing to choose"),
+            ("{ gamma = 5 }", "no distribution is called \"gamma\""),
+            ("7", "d.toml:2:5: this is no draw, but a whole number"),
         ] {
-            assert_eq!(drawn(words), None, "{words}");
+            let told = read(words).unwrap_err();
+            assert!(told.contains(what), "{words}: {told}");
         }
     }
 }

@@ -31,7 +31,7 @@ fn faults_name_line_column_and_the_nearest_word() {
         ("\"fixed\"", "\"fixd\"", (34, 7), "not a valid app", Some("fixed")),
         ("to = \"b\"", "to = \"c\"", (36, 6), "no node is called \"c\"", None),
         ("bytes = \"1gb\"", "start = \"10s\"", (33, 2), "", None),
-        ("uniform", "gamma", (50, 7), "a draw is", None),
+        ("uniform", "gamma", (50, 7), "no distribution is called", Some("uniform = [")),
     ];
     for (from, to, position, message, word) in table {
         let fault = fault(from, to);
@@ -52,6 +52,16 @@ fn an_invalid_point_of_a_sweep_is_found_before_anything_runs() {
     let fault = fault("{ profile = \"linux-7.x\" }", "{ profile = \"linux-7.y\" }");
     assert_eq!(fault.position, Some((47, 21)));
     assert_eq!(fault.help.as_deref(), Some("did you mean \"linux-7.x\"?"));
+}
+
+/// Whatever a draw may choose is checked, not its ends alone.
+#[test]
+fn an_invalid_choice_of_a_draw_is_found_before_anything_runs() {
+    let choice = "{ choice = [\"1ms\", \"oops\", \"2ms\"] }";
+    let text = GOOD.split("[draw]").next().unwrap().to_owned();
+    let text = format!("{text}[draw]\n\"links.access.rtt\" = {choice}\n");
+    let faults = Experiment::parse("demo.toml", &text, &[]).unwrap_err();
+    assert!(faults.to_string().contains("\"oops\" is not a time"), "{faults}");
 }
 
 #[test]

@@ -151,4 +151,6 @@ fn hosts_are_named_by_lists_and_joined_in_pairs() {
     assert_eq!(both, ["host-1-1 host-2-3", "host-2-1 host-2-3", "host-1-2 host-2-3"]);
     let fault = flows("\"host-1-*\"", "\"host-2-1\"", "one-to-one").unwrap_err();
     assert!(fault.to_string().contains("these are 3 and 1"), "{fault}");
+    let fault = flows("[]", "\"host-2-1\"", "product").unwrap_err();
+    assert!(fault.to_string().contains("p.toml:11:8: \"from\" names no host"), "{fault}");
 }

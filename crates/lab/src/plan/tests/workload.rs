@@ -30,12 +30,25 @@ fn a_workload_is_read() {
 }
 
 #[test]
+fn a_closed_incast_is_read() {
+    let words = "size = \"fixed 1mb\"\nmatrix = \"incast 2\"\narrivals = \"closed\"\nrequests = 9\n\
+                 clients = [\"host-2-*\", \"host-1-1\"]\nthink = \"1ms\"\nconcurrency = 3\nrequest = 200";
+    let plan = faults(words);
+    let asking =
+        "Asking(Asking { concurrency: 3, think: 0.001000000s, bytes: 200, count: Some(9) })";
+    assert!(plan.contains("clients: [0, 3, 4, 5]"), "{plan}");
+    assert!(plan.contains(asking), "{plan}");
+}
+
+#[test]
 fn what_is_wrong_with_a_workload_is_told_at_its_place() {
     let size = "size = \"web-search\"\n";
+    let asking = "matrix = \"incast 2\"\narrivals = \"closed\"\n";
     let table = [
         ("load = 0.5".into(), "w.toml:10:1: \"size\" is missing"),
         (size.to_string(), "\"load\" is missing"),
         (format!("{size}load = 0"), "w.toml:12:8: a \"load\" is above 0 and at most 1, not 0"),
+        (format!("{size}load = \"half\""), "w.toml:12:8: \"load\" must be a number\n"),
         (format!("{size}load = 1.2"), "w.toml:12:8: a \"load\" is above 0 and at most 1, not 1.2"),
         ("size = \"web-serch\"\nload = 1".into(), "did you mean \"web-search\"?"),
         ("size = \"fixed 0\"\nload = 1".into(), "a size of 0"),
@@ -54,7 +67,20 @@ fn what_is_wrong_with_a_workload_is_told_at_its_place() {
             "one rack only",
         ),
         (format!("{size}load = 1\narrivals = \"on-off\"\non = \"1ms\""), "\"off\" is missing"),
-        (format!("{size}arrivals = \"closed\"\nmatrix = \"incast 2\""), "query"),
+        (
+            format!(
+                "{size}arrivals = \"on-off\"\nload = 1\nmatrix = \"incast 2\"\non = \"1ms\"\noff = \"1ms\""
+            ),
+            "\"closed\" arrivals",
+        ),
+        (format!("{size}{asking}requests = 0"), "w.toml:14:12: \"requests\" must be 1 or more"),
+        (format!("{size}{asking}requests = 30001"), "must be 30000 or less"),
+        (format!("{size}{asking}request = 0"), "\"request\" must not be zero"),
+        (format!("{size}{asking}load = 0.5"), "unknown key \"load\""),
+        (format!("{size}{asking}clients = \"leaf-1\""), "none of the workload's hosts"),
+        (format!("{size}{asking}clients = \"host-9-*\""), "host-9-*"),
+        (format!("{size}{asking}clients = []"), "an incast needs a host that asks"),
+        (format!("{size}load = 1\nclients = \"host-1-1\""), "unknown key \"clients\""),
         ("size = \"fixed 100\"\nload = 1".into(), "of one host; at most"),
         ("trace = \"nowhere.csv\"".into(), "nowhere.csv"),
         (format!("{size}load = 1\nlod = 2"), "unknown key \"lod\""),

@@ -1,9 +1,10 @@
-//! A graph as networkx writes it: GraphML (`write_graphml`) or node-link JSON (`node_link_data`).
+//! A graph as networkx writes it: GraphML (`write_graphml`), node-link JSON (`node_link_data`), or a JSON list of edges
+//! (`list(G.edges(data=True))`).
 //!
-//! A node may say its `role`, an edge its `rate` and `delay` in the words of experiment files; a
-//! rate may be a number of bit/s as well.
+//! A node may say its `role`, an edge its `rate` and `delay` in the words of experiment files, or as numbers: bit/s and
+//! seconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use datapath::units::{Duration, Rate};
@@ -108,7 +109,15 @@ const XML_NODES_MAX: u32 = 4_000_000;
 /// JSON of `nodes` with `id` and of `links` (or `edges`) with `source` and `target`.
 fn node_link(text: &str) -> Result<Raw, String> {
     let place = |error: &serde_json::Error| format!("{}:{}: {error}", error.line(), error.column());
+    if !text.trim_start().starts_with(['{', '[']) {
+        return Err(" this is neither GraphML nor JSON; networkx.write_graphml writes the one, \
+                    networkx.node_link_data makes what json.dump writes as the other"
+            .into());
+    }
     let value: Value = serde_json::from_str(text).map_err(|error| place(&error))?;
+    if let Some(edges) = value.as_array() {
+        return edge_list(edges);
+    }
     let nodes = value.get("nodes").and_then(Value::as_array);
     let edges = ["links", "edges"].iter().find_map(|key| value.get(*key)?.as_array());
     let (Some(nodes), Some(edges)) = (nodes, edges) else {
@@ -128,6 +137,27 @@ fn node_link(text: &str) -> Result<Raw, String> {
         let end = |key| word(edge.get(key)).ok_or_else(|| format!("{place}: \"{key}\" is missing"));
         let ends = [end("source")?, end("target")?];
         raw.edges.push(RawEdge { place, ends, data: data(edge) });
+    }
+    Ok(raw)
+}
+
+/// JSON of `[A, B, {"rate": …}]` for each edge; nodes in the order in which edges name them.
+fn edge_list(edges: &[Value]) -> Result<Raw, String> {
+    let mut raw = Raw::default();
+    let mut known = BTreeSet::new();
+    for (number, edge) in (1..).zip(edges) {
+        let place = format!(" edge {number}");
+        let end = |at: usize| {
+            word(edge.get(at)).ok_or_else(|| format!("{place}: expected [A, B] or [A, B, {{…}}]"))
+        };
+        let ends = [end(0)?, end(1)?];
+        for id in &ends {
+            if known.insert(id.clone()) {
+                let (place, data) = (place.clone(), BTreeMap::new());
+                raw.nodes.push(RawNode { place, id: id.clone(), data });
+            }
+        }
+        raw.edges.push(RawEdge { place, ends, data: edge.get(2).map(data).unwrap_or_default() });
     }
     Ok(raw)
 }
@@ -215,7 +245,9 @@ fn add_links(
     if let Some(key) = cost.filter(|key| !raw.edges.iter().any(|edge| edge.data.contains_key(*key)))
     {
         let known = raw.edges.iter().flat_map(|edge| edge.data.keys().map(String::as_str));
-        let help = suggest(key, known).unwrap_or_default();
+        let known: BTreeSet<&str> = known.filter(|key| !NO_COSTS.contains(key)).collect();
+        let help =
+            suggest(key, known).unwrap_or_else(|| "none has a number beside rate and delay".into());
         return Err(format!(" no edge has a \"{key}\" to be its cost; {help}"));
     }
     let mut named: BTreeMap<String, u32> = BTreeMap::new();
@@ -237,6 +269,9 @@ fn add_links(
     Ok(())
 }
 
+/// What edges have besides costs.
+const NO_COSTS: [&str; 5] = ["rate", "delay", "source", "target", "key"];
+
 /// A rate in words, or as a number of bit/s.
 fn rate(text: &str) -> Result<Rate, String> {
     match text.parse::<f64>() {
@@ -246,8 +281,15 @@ fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
+/// A delay in words, or as a number of seconds.
 fn delay(text: &str) -> Result<Duration, String> {
-    let delay = quantity::time(text)?;
+    let delay = match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => {
+            Duration::from_nanos((seconds * 1e9).round() as u64)
+        }
+        Ok(_) => return Err(format!("\"{text}\" is no number of seconds from 0 on")),
+        Err(_) => quantity::time(text)?,
+    };
     if delay > super::super::limits::TIME_MAX {
         Err("the delay is too long".into())
     } else {
@@ -306,6 +348,9 @@ mod tests {
         assert_eq!(shape.nodes[0].1, Role::Host, "one link");
         assert_eq!(shape.links[1].rate, Some(Rate::from_mbit(10)));
         assert_eq!(shape.links[1].delay, Some(Duration::from_millis(5)));
+        // `json.dumps(list(G.edges(data=True)))`, and numbers with the units of networkx's users.
+        let edges = r#"[["a", "r1", {}], ["r1", "r2", {"rate": 1e7, "delay": 0.005}], ["r1", "r2"], ["r2", "b", {}]]"#;
+        assert_eq!(read_text(edges, 0).unwrap(), shape);
         let with_hosts = read_text(JSON, 2).unwrap();
         assert_eq!(with_hosts.nodes.len(), 4 + 8);
         assert!(with_hosts.nodes.iter().any(|(name, _)| name == "host-r1-2"));
@@ -323,6 +368,8 @@ mod tests {
         assert_eq!(costs(None), [None; 4]);
         let error = read(Some("wieght")).unwrap_err();
         assert!(error.contains("no edge has a \"wieght\"") && error.contains("weight"), "{error}");
+        let error = shape(&node_link(JSON).unwrap(), 0, Some("weight")).unwrap_err();
+        assert!(!error.ends_with("; ") && !error.contains("rate, "), "{error}");
         let error = read(Some("rate")).unwrap_err();
         assert!(error.contains("is no cost of a link"), "{error}");
     }
@@ -334,6 +381,9 @@ mod tests {
             ("<graphml></graphml>", "1:1: there is no <graph>"),
             ("<graphml><graph><node/></graph></graphml>", "1:17: \"id\" is missing"),
             ("{", "1:1: EOF"),
+            ("0 1 {'rate': 5}", " this is neither GraphML nor JSON"),
+            ("[[1]]", " edge 1: expected [A, B]"),
+            (r#"[[1, 2, {"delay": -1}]]"#, " edge 1: \"-1\" is no number of seconds"),
             ("{}", "not both there"),
             (r#"{"nodes": [{"id": 1}, {"id": "1"}], "links": []}"#, "node 2: another node"),
             (r#"{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}"#, "link 1: no node"),

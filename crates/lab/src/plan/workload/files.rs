@@ -125,6 +125,9 @@ pub fn trace(
         }
         flows.push(flow);
     }
+    if flows.is_empty() {
+        return Err(format!("{name}: there are no flows"));
+    }
     flows.sort_by_key(|flow| flow.at);
     Ok(flows)
 }

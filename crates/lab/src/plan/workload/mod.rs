@@ -1,5 +1,6 @@
 //! `[workload.NAME]`: many flows by rule: how large, when, and from whom to whom.
 
+mod arrivals;
 mod files;
 pub mod matrix;
 pub mod sizes;
@@ -33,6 +34,8 @@ pub struct WorkloadPlan {
     pub sizes: Sizes,
     /// Who sends to whom.
     pub matrix: Matrix,
+    /// Of an incast: the hosts that ask, as indices of `hosts`.
+    pub clients: Vec<usize>,
     /// When flows begin.
     pub arrivals: Arrivals,
     /// No flow begins before.
@@ -53,8 +56,23 @@ pub enum Arrivals {
     OnOff(f64, Duration, Duration),
     /// Each host has so many at a time, and pauses so long behind each.
     Closed(u32, Duration),
+    /// Each client of an incast asks again when all parts of an answer are there.
+    Asking(Asking),
     /// As listed.
     Trace(Vec<TraceFlow>),
+}
+
+/// How a client asks, over connections that stay open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// Requests that it has going at a time.
+    pub concurrency: u32,
+    /// The pause between the last part of an answer and the next request.
+    pub think: Duration,
+    /// Bytes of a request to one server.
+    pub bytes: u64,
+    /// So many, one after the other; without end if nothing is said.
+    pub count: Option<u64>,
 }
 
 /// A flow of a list.
@@ -133,14 +151,19 @@ fn read_one(
         return None;
     }
     let racks = racks(&hosts, net);
-    let (sizes, matrix, arrivals) = if table.node("trace").is_some() {
+    let (sizes, matrix, clients, arrivals) = if table.node("trace").is_some() {
         let flows = read_trace(&mut table, &hosts, net.nodes, stop - start)?;
-        (Sizes::Fixed(1), Matrix::AllToAll, Arrivals::Trace(flows))
+        (Sizes::Fixed(1), Matrix::AllToAll, Vec::new(), Arrivals::Trace(flows))
     } else {
         let sizes = read_sizes(&mut table)?;
         let matrix = read_matrix(&mut table, hosts.len(), &racks)?;
-        let arrivals = read_arrivals(&mut table, &hosts, &racks, &sizes, &matrix, net)?;
-        (sizes, matrix, arrivals)
+        let clients = match matrix {
+            Matrix::Incast(_) => read_clients(&mut table, &hosts, net.nodes)?,
+            _ => Vec::new(),
+        };
+        let who = arrivals::Who { hosts: &hosts, racks: &racks, clients: &clients };
+        let arrivals = arrivals::read(&mut table, &who, &sizes, &matrix, net)?;
+        (sizes, matrix, clients, arrivals)
     };
     table.finish();
     check_ways(&hosts, net, &node.at, faults)?;
@@ -150,6 +173,7 @@ fn read_one(
         racks,
         sizes,
         matrix,
+        clients,
         arrivals,
         start,
         stop,
@@ -197,6 +221,34 @@ fn read_hosts(table: &mut Reader<'_, '_>, nodes: &[NodePlan]) -> Vec<usize> {
         }
     }
     hosts
+}
+
+/// Those of the hosts that ask in an incast: the ones that are named, or all.
+fn read_clients(
+    table: &mut Reader<'_, '_>,
+    hosts: &[usize],
+    nodes: &[NodePlan],
+) -> Option<Vec<usize>> {
+    if table.node("clients").is_none() {
+        return Some((0..hosts.len()).collect());
+    }
+    let mut asks = vec![false; hosts.len()];
+    for (name, at) in table.texts("clients") {
+        for node in node_indices(name, at, nodes, table.faults) {
+            let Some(place) = hosts.iter().position(|host| *host == node) else {
+                let message = format!("\"{}\" is none of the workload's hosts", nodes[node].name);
+                table.faults.add(at, message, None);
+                return None;
+            };
+            asks[place] = true;
+        }
+    }
+    let clients: Vec<usize> = (0..hosts.len()).filter(|host| asks[*host]).collect();
+    if clients.is_empty() {
+        table.faults.add(table.place("clients"), "an incast needs a host that asks", None);
+        return None;
+    }
+    Some(clients)
 }
 
 /// Hosts behind the same router are in one rack; a host with several links is in one of its own.
@@ -300,120 +352,6 @@ fn rack_local(share: u64, racks: &[u32]) -> Result<Matrix, String> {
     Ok(Matrix::RackLocal(share))
 }
 
-fn read_arrivals(
-    table: &mut Reader<'_, '_>,
-    hosts: &[usize],
-    racks: &[u32],
-    sizes: &Sizes,
-    matrix: &Matrix,
-    net: &Net<'_>,
-) -> Option<Arrivals> {
-    const WORDS: [(&str, u8); 3] = [("poisson", 0), ("on-off", 1), ("closed", 2)];
-    let word = table.word("arrivals", &WORDS);
-    if table.node("arrivals").is_some() && word.is_none() {
-        return None;
-    }
-    if word == Some(2) {
-        if matches!(matrix, Matrix::Incast(_)) {
-            let message =
-                "an incast has open arrivals; for a closed one use flows with app = \"query\"";
-            table.faults.add(table.place("arrivals"), message, None);
-        }
-        let concurrency = table.integer("concurrency", 1..=1000).unwrap_or(1) as u32;
-        return Some(Arrivals::Closed(concurrency, table.time("think").unwrap_or_default()));
-    }
-    let rate = read_load(table, hosts, racks, sizes, matrix, net)?;
-    if word != Some(1) {
-        return Some(Arrivals::Poisson(rate));
-    }
-    if matches!(matrix, Matrix::Incast(_)) {
-        let message = "an incast has \"poisson\" arrivals";
-        table.faults.add(table.place("arrivals"), message, None);
-    }
-    let mut span = |key| {
-        table.demand(key);
-        let time = table.time(key)?;
-        if time.as_nanos() < 1_000 {
-            table.faults.add(table.place(key), format!("\"{key}\" must be 1us or more"), None);
-            return None;
-        }
-        Some(time)
-    };
-    let (on, off) = (span("on"), span("off"));
-    Some(Arrivals::OnOff(rate, on?, off?))
-}
-
-/// Events a second that make up `load`, of the hosts' own links or of those between racks.
-fn read_load(
-    table: &mut Reader<'_, '_>,
-    hosts: &[usize],
-    racks: &[u32],
-    sizes: &Sizes,
-    matrix: &Matrix,
-    net: &Net<'_>,
-) -> Option<f64> {
-    const OF: [(&str, bool); 2] = [("access", false), ("bisection", true)];
-    table.demand("load");
-    let place = table.place("load");
-    let load = table.number("load", f64::MIN, f64::MAX)?;
-    if load <= 0.0 || load > 1.0 {
-        let message = format!("a \"load\" is above 0 and at most 1, not {load}");
-        table.faults.add(place, message, None);
-        return None;
-    }
-    let between = table.word("of", &OF).unwrap_or(false);
-    let capacity = if between { uplinks(racks, net) } else { access(hosts, net) };
-    let Some(bits) = capacity.filter(|bits| *bits > 0.0) else {
-        let what = if between {
-            "there are no links between racks, or one of them"
-        } else {
-            "a host's link"
-        };
-        table.faults.add(place, format!("{what} has no \"rate\": a load of it says nothing"), None);
-        return None;
-    };
-    let crossing = if between { matrix.crossing(racks) } else { 1.0 };
-    if crossing <= 0.0 {
-        table.faults.add(
-            place,
-            "no flow goes from rack to rack: a load of \"bisection\" says nothing",
-            None,
-        );
-        return None;
-    }
-    Some(load * bits / (8.0 * sizes.mean() * crossing))
-}
-
-/// Bit/s that the hosts can send.
-fn access(hosts: &[usize], net: &Net<'_>) -> Option<f64> {
-    let mut of_host = BTreeMap::new();
-    for link in net.links {
-        for (end, direction) in link.ends.iter().zip(&link.directions) {
-            let rate = direction.rate.map(|rate| rate.bits_per_sec() as f64);
-            let sum: &mut Option<f64> = of_host.entry(*end).or_insert(Some(0.0));
-            *sum = sum.zip(rate).map(|(sum, rate)| sum + rate);
-        }
-    }
-    hosts.iter().map(|host| of_host.get(host).copied().flatten()).sum()
-}
-
-/// Bit/s of the links that lead up from the switches of these racks to other routers.
-fn uplinks(racks: &[u32], net: &Net<'_>) -> Option<f64> {
-    let switches: std::collections::BTreeSet<usize> =
-        racks.iter().map(|rack| *rack as usize).collect();
-    let mut sum = Some(0.0);
-    for link in net.links {
-        for (end, direction) in link.ends.iter().zip(&link.directions) {
-            let routers = link.ends.iter().all(|end| net.nodes[*end].role == Role::Router);
-            if routers && switches.contains(end) {
-                let rate = direction.rate.map(|rate| rate.bits_per_sec() as f64);
-                sum = sum.zip(rate).map(|(sum, rate)| sum + rate);
-            }
-        }
-    }
-    sum
-}
-
 /// `trace = "flows.csv"`.
 fn read_trace(
     table: &mut Reader<'_, '_>,
@@ -448,6 +386,10 @@ fn check_count(plan: &WorkloadPlan, at: &Origin, faults: &Faults<'_>) -> Option<
     let count = match &plan.arrivals {
         Arrivals::Poisson(rate) | Arrivals::OnOff(rate, ..) => rate * span * per_event,
         Arrivals::Trace(flows) => flows.len() as f64,
+        Arrivals::Asking(asking) => {
+            let each = asking.count.unwrap_or(0) as f64 * f64::from(asking.concurrency);
+            each * per_event * plan.clients.len() as f64
+        }
         Arrivals::Closed(..) => 0.0,
     };
     let most = limits::WORKLOAD_FLOWS_MAX;

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use apps::{App, AppCx, AppReport};
@@ -13,7 +14,7 @@ use datapath::rng::Rng;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
 
-use super::generate::Job;
+use super::generate::{Job, RequestId};
 use crate::plan::limits::HOST_FLOWS_MAX;
 use crate::plan::workload::matrix::Chooser;
 use crate::plan::workload::sizes::Sizes;
@@ -45,6 +46,8 @@ pub struct Sent {
     pub rtos: u32,
     /// It ended by a reset, or could not begin.
     pub failed: bool,
+    /// Of an incast: what it answers a part of.
+    pub request: Option<RequestId>,
 }
 
 /// A flow as its receiver sees it.
@@ -89,6 +92,8 @@ pub struct Sender {
     pub local: IpAddr,
     /// Of its connections.
     pub config: TcpConfig,
+    /// Set when it would begin more flows than there are ports.
+    pub full: Arc<AtomicBool>,
     /// All its flows, in the order of their beginning.
     pub notes: Notes<Vec<Sent>>,
     /// By socket: which flow, and what is left to write.
@@ -98,7 +103,7 @@ pub struct Sender {
 }
 
 /// The first local port; the n-th flow of a host has the n-th.
-const FIRST_PORT: u16 = 1025;
+pub const FIRST_PORT: u16 = 1025;
 
 impl Sender {
     /// Begins what is due, and sleeps until more is.
@@ -125,12 +130,15 @@ impl Sender {
             Source::Open(jobs) => jobs.pop_front(),
             Source::Closed { chooser, sizes, rng, stop, due, .. } => {
                 due.pop_front();
-                let room = open(&self.notes).len() < HOST_FLOWS_MAX;
-                (now < *stop && room).then(|| Job {
-                    at: now,
-                    to: chooser.to(self.host, rng),
-                    bytes: sizes.draw(rng),
-                })
+                if now >= *stop {
+                    return None;
+                }
+                if open(&self.notes).len() >= HOST_FLOWS_MAX {
+                    self.full.store(true, Ordering::Relaxed);
+                    return None;
+                }
+                let to = chooser.to(self.host, rng);
+                Some(Job { at: now, to, bytes: sizes.draw(rng), request: None })
             }
         }
     }
@@ -151,6 +159,7 @@ impl Sender {
             retransmits: 0,
             rtos: 0,
             failed: socket.is_none(),
+            request: job.request,
         });
         if let Some(socket) = socket {
             cx.own(socket);

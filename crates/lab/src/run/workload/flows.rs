@@ -41,6 +41,7 @@ pub fn records(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<FlowRecord>
         Some(FlowRecord {
             name: flow.name.clone(),
             number: None,
+            request: None,
             app: flow.app.word(),
             from: flow.from,
             to: flow.to,

@@ -5,7 +5,7 @@ use datapath::units::{Duration, Instant};
 
 use crate::plan::limits::HOST_FLOWS_MAX;
 use crate::plan::workload::matrix::{Chooser, Matrix};
-use crate::plan::workload::sizes::unit;
+use crate::plan::workload::sizes::{Sizes, unit};
 use crate::plan::workload::{Arrivals, WorkloadPlan};
 
 /// One flow to be.
@@ -17,6 +17,19 @@ pub struct Job {
     pub to: usize,
     /// Bytes.
     pub bytes: u64,
+    /// Of an incast: which request of which client it answers a part of.
+    pub request: Option<RequestId>,
+}
+
+/// A request in an incast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId {
+    /// Who asks, as an index of the workload's hosts.
+    pub client: u32,
+    /// Which of the requests that it has going at a time.
+    pub place: u32,
+    /// How many it made there before.
+    pub number: u32,
 }
 
 /// Random streams of workloads, apart from those of links, applications and draws.
@@ -25,6 +38,52 @@ const STREAMS: u64 = 1 << 49;
 /// The random stream of one host of a workload.
 pub fn stream(seed: u64, workload: usize, host: usize) -> Rng {
     Rng::stream(seed, STREAMS + ((workload as u64 + 1) << 24) + host as u64)
+}
+
+/// The requests that a client makes one after the other. It and those that answer each draw the same, so that
+/// nobody has to be told.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    client: usize,
+    servers: usize,
+    hosts: usize,
+    chooser: Chooser,
+    sizes: Sizes,
+    rng: Rng,
+}
+
+impl Requests {
+    /// Those of `client` at one of the places for its requests. None but in an incast.
+    pub fn new(
+        plan: &WorkloadPlan,
+        chooser: &Chooser,
+        (seed, workload): (u64, usize),
+        client: usize,
+        place: usize,
+    ) -> Option<Self> {
+        let Matrix::Incast(servers) = plan.matrix else { return None };
+        let stream =
+            STREAMS + ((place as u64 + 1) << 36) + ((workload as u64 + 1) << 24) + client as u64;
+        Some(Self {
+            client,
+            servers,
+            hosts: plan.hosts.len(),
+            chooser: chooser.clone(),
+            sizes: plan.sizes.clone(),
+            rng: Rng::stream(seed, stream),
+        })
+    }
+
+    /// Whom the next one asks, and for how many bytes each.
+    pub fn draw(&mut self) -> (Vec<usize>, u64) {
+        let bytes = self.sizes.draw(&mut self.rng);
+        let servers = if self.servers + 1 == self.hosts {
+            (0..self.hosts).filter(|host| *host != self.client).collect()
+        } else {
+            self.chooser.several(self.client, self.servers, &mut self.rng)
+        };
+        (servers, bytes.div_ceil(self.servers as u64))
+    }
 }
 
 /// What is drawn once for a run.
@@ -46,22 +105,23 @@ pub fn jobs(
     if let Arrivals::Trace(flows) = &plan.arrivals {
         for flow in flows {
             let at = Instant::ZERO + plan.start + flow.at;
-            of_host[flow.from].push(Job { at, to: flow.to, bytes: flow.bytes });
+            of_host[flow.from].push(Job { at, to: flow.to, bytes: flow.bytes, request: None });
         }
     }
     for host in 0..plan.hosts.len() {
         let mut rng = stream(seed, workload, host);
-        for at in times(plan, host, &mut rng) {
+        for (number, at) in (0..).zip(times(plan, host, &mut rng)) {
             let bytes = plan.sizes.draw(&mut rng);
             let Matrix::Incast(senders) = plan.matrix else {
                 let to = chooser.to(host, &mut rng);
-                of_host[host].push(Job { at, to, bytes });
+                of_host[host].push(Job { at, to, bytes, request: None });
                 continue;
             };
             // This host asks: the answer comes in equal parts from several at once.
             let part = bytes.div_ceil(senders as u64);
+            let request = Some(RequestId { client: host as u32, place: 0, number });
             for from in chooser.several(host, senders, &mut rng) {
-                of_host[from].push(Job { at, to: host, bytes: part });
+                of_host[from].push(Job { at, to: host, bytes: part, request });
             }
         }
     }
@@ -80,14 +140,18 @@ pub fn jobs(
 
 /// When something begins at a host.
 fn times(plan: &WorkloadPlan, host: usize, rng: &mut Rng) -> Vec<Instant> {
-    let share = plan.matrix.source_share(host, plan.hosts.len());
+    let share = match plan.matrix {
+        Matrix::Incast(_) if plan.clients.binary_search(&host).is_err() => 0.0,
+        Matrix::Incast(_) => 1.0 / plan.clients.len() as f64,
+        _ => plan.matrix.source_share(host, plan.hosts.len()),
+    };
     let (rate, on_off) = match plan.arrivals {
         Arrivals::Poisson(rate) => (rate * share, None),
         Arrivals::OnOff(rate, on, off) => {
             let (busy, idle) = (on.as_nanos() as f64, off.as_nanos() as f64);
             (rate * share * (busy + idle) / busy, Some((on, off)))
         }
-        Arrivals::Closed(..) | Arrivals::Trace(_) => return Vec::new(),
+        Arrivals::Closed(..) | Arrivals::Asking(_) | Arrivals::Trace(_) => return Vec::new(),
     };
     let mut times = Vec::new();
     if rate <= 0.0 {
@@ -162,6 +226,20 @@ mod tests {
         });
         let load = crossing.sum::<u64>() as f64 * 8.0 / (4.0 * 1e9 * 2.0);
         assert!((load - 0.4).abs() < 0.02, "{load}");
+    }
+
+    /// In an incast with clients the load is that of their links, and nobody else asks.
+    #[test]
+    fn the_load_of_an_incast_is_that_of_its_clients() {
+        let plan = plan(
+            "size = \"fixed 100kb\"\nload = 0.4\nmatrix = \"incast 5\"\nclients = [\"host-1-2\", \"host-2-*\"]",
+        );
+        assert_eq!(plan.clients, [1, 4, 5, 6, 7]);
+        let jobs = all(&plan);
+        let bytes: u64 = jobs.iter().flatten().map(|job| job.bytes).sum();
+        let load = bytes as f64 * 8.0 / (5.0 * 1e9 * 2.0);
+        assert!((load - 0.4).abs() < 0.03, "{load}");
+        assert!(jobs.iter().flatten().all(|job| plan.clients.contains(&job.to)));
     }
 
     /// Of Poisson arrivals the gaps have the mean that the rate says, and as large a deviation.

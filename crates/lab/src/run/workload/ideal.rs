@@ -44,12 +44,18 @@ impl<'a> Ideals<'a> {
     pub fn of(&mut self, from: usize, to: usize, bytes: u64) -> u64 {
         let back = self.path(to, from).handshake();
         let there = self.path(from, to);
-        let headers = there.ip + TCP;
-        let mss = there.mtu.saturating_sub(headers).max(1);
-        let segments = bytes.div_ceil(mss).max(1);
-        let last = bytes - (segments - 1) * mss + ETHERNET + headers;
-        let all = bytes + segments * (ETHERNET + headers);
+        let (all, last) = there.packets(bytes);
         there.handshake() + back + there.burst(all, last)
+    }
+
+    /// Nanoseconds from a request of `client` over a connection that stands, of so many bytes, until the last byte
+    /// of `bytes` has come back.
+    pub fn of_answer(&mut self, client: usize, server: usize, request: u64, bytes: u64) -> u64 {
+        let (all, last) = self.path(client, server).packets(request);
+        let asked = self.path(client, server).burst(all, last);
+        let back = self.path(server, client);
+        let (all, last) = back.packets(bytes);
+        asked + back.burst(all, last)
     }
 
     fn path(&mut self, from: usize, to: usize) -> &Path {
@@ -84,6 +90,15 @@ impl Path {
     fn handshake(&self) -> u64 {
         let bytes = ETHERNET + self.ip + SYN;
         self.delay + self.rates.iter().map(|rate| nanos(bytes, *rate)).sum::<u64>()
+    }
+
+    /// Bytes on the wire of so many bytes in full segments, and of the last of these.
+    fn packets(&self, bytes: u64) -> (u64, u64) {
+        let headers = self.ip + TCP;
+        let mss = self.mtu.saturating_sub(headers).max(1);
+        let segments = bytes.div_ceil(mss).max(1);
+        let last = bytes - (segments - 1) * mss + ETHERNET + headers;
+        (bytes + segments * (ETHERNET + headers), last)
     }
 
     /// `all` bytes over the slowest link, and the last packet over the others.

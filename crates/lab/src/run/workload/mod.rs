@@ -1,6 +1,7 @@
 //! Workloads in a world: their programs, and what became of their flows.
 
 mod app;
+mod asks;
 mod flows;
 mod generate;
 mod ideal;
@@ -9,6 +10,7 @@ mod metrics;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use apps::AppReport;
 use datapath::fib::{Decision, RouteKey};
@@ -20,11 +22,15 @@ use sim::world::{AppId, World};
 
 use super::build::Built;
 use super::config;
-use crate::plan::Plan;
-use crate::plan::workload::{Arrivals, WorkloadPlan};
+use crate::plan::limits::HOST_FLOWS_MAX;
+use crate::plan::workload::matrix::Chooser;
+use crate::plan::workload::{Arrivals, Asking, WorkloadPlan};
+use crate::plan::{NodePlan, Plan};
 use crate::results::{FlowRecord, FlowStatus};
 use app::{Notes, Received, Sender, Sent, Sink, Source};
+use asks::{Answers, Part};
 pub use flows::records as flow_records;
+use generate::{RequestId, Requests};
 pub use metrics::{distributions, metrics};
 
 /// A workload in a world.
@@ -32,16 +38,44 @@ pub struct Workload {
     /// The port at which all its hosts listen.
     port: u16,
     senders: Vec<AppId>,
-    sent: Vec<Notes<Vec<Sent>>>,
-    received: Vec<Notes<BTreeMap<SocketAddr, Received>>>,
+    seen: Seen,
     /// The address of each of its hosts.
     addresses: Vec<IpAddr>,
     /// True if it comes to an end by itself.
     finite: bool,
+    /// A host would have begun more flows than are possible.
+    full: Arc<AtomicBool>,
 }
+
+/// What its programs note.
+enum Seen {
+    /// Flows that open a connection each: what senders and receivers saw, host by host.
+    Flows(Vec<OfSender>, Vec<OfReceiver>),
+    /// Parts of answers: what each client saw, and each server.
+    Parts(Vec<(usize, OfClient)>, Vec<OfServer>),
+}
+
+type OfSender = Notes<Vec<Sent>>;
+type OfReceiver = Notes<BTreeMap<SocketAddr, Received>>;
+type OfClient = Notes<Vec<Part>>;
+type OfServer = Notes<BTreeMap<(u32, u32), Answers>>;
 
 /// The first port of workloads, below those of flows.
 const FIRST_PORT: u16 = 4000;
+
+/// What the programs of a workload are made of.
+struct Building<'a> {
+    plan: &'a Plan,
+    workload: &'a WorkloadPlan,
+    /// Which of the plan's workloads it is.
+    index: usize,
+    /// All nodes of the plan.
+    nodes: &'a [NodeId],
+    chooser: Chooser,
+    /// Where its hosts listen.
+    listeners: Arc<[SocketAddr]>,
+    full: Arc<AtomicBool>,
+}
 
 /// Puts workload number `index` of the plan into the world.
 ///
@@ -57,58 +91,137 @@ pub fn add(
     let workload = &plan.workloads[index];
     let port = FIRST_PORT + index as u16;
     let own: Vec<IpAddr> = workload.hosts.iter().map(|host| addresses[*host]).collect();
-    let listeners: Arc<[SocketAddr]> = own.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
-    let chooser = generate::chooser(workload, plan.seed, index);
-    let jobs = generate::jobs(workload, &chooser, plan.seed, index)?;
-    let mut built = Workload {
-        port,
-        senders: Vec::new(),
-        sent: Vec::new(),
-        received: Vec::new(),
-        addresses: own,
-        finite: !matches!(workload.arrivals, Arrivals::Closed(..)),
+    let building = Building {
+        plan,
+        workload,
+        index,
+        nodes,
+        chooser: generate::chooser(workload, plan.seed, index),
+        listeners: own.iter().map(|ip| SocketAddr::new(*ip, port)).collect(),
+        full: Arc::default(),
     };
-    for (host, jobs) in jobs.into_iter().enumerate() {
-        let node = &plan.nodes[workload.hosts[host]];
-        let id = nodes[workload.hosts[host]];
-        let notes = Notes::default();
-        let sink = Sink {
-            local: listeners[host],
-            config: config::tcp(node, &workload.like, workload.like.reply_tos)?,
-            notes: Arc::clone(&notes),
-            open: BTreeMap::new(),
-            listener: None,
-            report: AppReport::default(),
-        };
-        world.add_app(id, Box::new(sink), Instant::ZERO, None);
-        built.received.push(notes);
-        let notes = Notes::default();
-        let begin = Instant::ZERO + workload.start;
-        let source = match workload.arrivals {
-            Arrivals::Closed(concurrency, think) => Source::Closed {
-                chooser: chooser.clone(),
-                sizes: workload.sizes.clone(),
-                rng: generate::stream(plan.seed, index, host),
-                think,
-                stop: Instant::ZERO + workload.stop,
-                due: (0..concurrency).map(|_| begin).collect(),
-            },
-            _ => Source::Open(jobs.into()),
-        };
-        let sender = Sender {
-            host,
-            source,
-            addresses: Arc::clone(&listeners),
-            local: built.addresses[host],
-            config: config::tcp(node, &workload.like, workload.like.tos)?,
-            notes: Arc::clone(&notes),
-            writing: BTreeMap::new(),
-            report: AppReport::default(),
-        };
-        built.senders.push(world.add_app(id, Box::new(sender), begin, None));
-        built.sent.push(notes);
+    let (senders, seen) = match workload.arrivals {
+        Arrivals::Asking(asking) => building.asking(world, asking)?,
+        _ => building.sending(world)?,
+    };
+    let finite = match workload.arrivals {
+        Arrivals::Closed(..) => workload.stop < plan.duration,
+        Arrivals::Asking(asking) => asking.count.is_some() || workload.stop < plan.duration,
+        _ => true,
+    };
+    Ok(Workload { port, senders, seen, addresses: own, finite, full: building.full })
+}
+
+impl Building<'_> {
+    fn node(&self, host: usize) -> (NodeId, &NodePlan) {
+        let node = self.workload.hosts[host];
+        (self.nodes[node], &self.plan.nodes[node])
     }
-    Ok(built)
+
+    /// On each host a program that sends and one that receives.
+    fn sending(&self, world: &mut World) -> Result<(Vec<AppId>, Seen), String> {
+        let (workload, seed) = (self.workload, self.plan.seed);
+        let jobs = generate::jobs(workload, &self.chooser, seed, self.index)?;
+        let (mut senders, mut sent, mut received) = (Vec::new(), Vec::new(), Vec::new());
+        for (host, jobs) in jobs.into_iter().enumerate() {
+            let (id, node) = self.node(host);
+            let notes = Notes::default();
+            let sink = Sink {
+                local: self.listeners[host],
+                config: config::tcp(node, &workload.like, workload.like.reply_tos)?,
+                notes: Arc::clone(&notes),
+                open: BTreeMap::new(),
+                listener: None,
+                report: AppReport::default(),
+            };
+            world.add_app(id, Box::new(sink), Instant::ZERO, None);
+            received.push(notes);
+            let notes = Notes::default();
+            let begin = Instant::ZERO + workload.start;
+            let source = match workload.arrivals {
+                Arrivals::Closed(concurrency, think) => Source::Closed {
+                    chooser: self.chooser.clone(),
+                    sizes: workload.sizes.clone(),
+                    rng: generate::stream(seed, self.index, host),
+                    think,
+                    stop: Instant::ZERO + workload.stop,
+                    due: (0..concurrency).map(|_| begin).collect(),
+                },
+                _ => Source::Open(jobs.into()),
+            };
+            let sender = Sender {
+                host,
+                source,
+                addresses: Arc::clone(&self.listeners),
+                local: self.listeners[host].ip(),
+                config: config::tcp(node, &workload.like, workload.like.tos)?,
+                full: Arc::clone(&self.full),
+                notes: Arc::clone(&notes),
+                writing: BTreeMap::new(),
+                report: AppReport::default(),
+            };
+            senders.push(world.add_app(id, Box::new(sender), begin, None));
+            sent.push(notes);
+        }
+        Ok((senders, Seen::Flows(sent, received)))
+    }
+
+    /// On each host a program that answers, and on those of clients one that asks.
+    fn asking(&self, world: &mut World, asking: Asking) -> Result<(Vec<AppId>, Seen), String> {
+        let workload = self.workload;
+        let drawn_by = (self.plan.seed, self.index);
+        let hosts = self.listeners.iter().map(SocketAddr::ip).zip(0..);
+        let known = Arc::new(asks::Clients {
+            plan: workload.clone(),
+            chooser: self.chooser.clone(),
+            drawn_by,
+            of: hosts.collect(),
+        });
+        let mut answers = Vec::new();
+        for host in 0..workload.hosts.len() {
+            let (id, node) = self.node(host);
+            let notes = Notes::default();
+            let server = asks::Server {
+                host,
+                local: self.listeners[host],
+                config: config::tcp(node, &workload.like, workload.like.tos)?,
+                request_bytes: asking.bytes,
+                clients: Arc::clone(&known),
+                dialogues: BTreeMap::new(),
+                notes: Arc::clone(&notes),
+                listener: None,
+                report: AppReport::default(),
+            };
+            world.add_app(id, Box::new(server), Instant::ZERO, None);
+            answers.push(notes);
+        }
+        let begin = Instant::ZERO + workload.start;
+        let (mut clients, mut parts) = (Vec::new(), Vec::new());
+        for &host in &workload.clients {
+            let (id, node) = self.node(host);
+            let notes = Notes::default();
+            let place = |place| {
+                let requests = Requests::new(workload, &self.chooser, drawn_by, host, place)?;
+                Some(asks::Place::new((host, place), requests, asking.count, begin))
+            };
+            let client = asks::Client {
+                places: (0..asking.concurrency as usize).filter_map(place).collect(),
+                local: self.listeners[host].ip(),
+                addresses: Arc::clone(&self.listeners),
+                config: config::tcp(node, &workload.like, workload.like.reply_tos)?,
+                request_bytes: asking.bytes,
+                think: asking.think,
+                stop: Instant::ZERO + workload.stop,
+                notes: Arc::clone(&notes),
+                full: Arc::clone(&self.full),
+                sockets: BTreeMap::new(),
+                report: AppReport::default(),
+            };
+            clients.push(world.add_app(id, Box::new(client), begin, None));
+            parts.push((host, notes));
+        }
+        Ok((clients, Seen::Parts(parts, answers)))
+    }
 }
 
 impl Workload {
@@ -117,80 +230,189 @@ impl Workload {
         self.finite && self.senders.iter().all(|app| world.report(*app).finished.is_some())
     }
 
-    /// Its flows in the order of their beginning, those of one moment by sender.
+    /// Its flows in the order of their beginning, those of one moment by sender (of answers, by client).
     fn records(&self, plan: &Plan, index: usize, built: &Built, route: &Routes) -> Vec<FlowRecord> {
         let workload = &plan.workloads[index];
         let mut ideals = ideal::Ideals::new(plan);
-        let mut records = Vec::new();
-        for (host, notes) in self.sent.iter().enumerate() {
-            for sent in app::open(notes).iter() {
-                let far = SocketAddr::new(self.addresses[host], sent.port);
-                let received = app::open(&self.received[sent.to]).get(&far).copied();
-                records.push(self.record(
-                    workload,
-                    host,
-                    sent,
-                    received,
-                    &mut ideals,
-                    built,
-                    route,
-                ));
+        let mut records = match &self.seen {
+            Seen::Flows(sent, received) => {
+                self.flows(workload, (sent, received), &mut ideals, built, route)
+            }
+            Seen::Parts(parts, answers) => {
+                self.parts(workload, (parts, answers), &mut ideals, built, route)
+            }
+        };
+        records.sort_by_key(|(_, record)| record.start_ns);
+        let mut requests = BTreeMap::new();
+        for (number, (request, record)) in (1..).zip(&mut records) {
+            record.number = Some(number);
+            if let Some(request) = request {
+                let next = requests.len() as u64 + 1;
+                record.request = Some(*requests.entry(*request).or_insert(next));
             }
         }
-        records.sort_by_key(|record| record.start_ns);
-        for (number, record) in (1..).zip(&mut records) {
-            record.number = Some(number);
+        records.into_iter().map(|(_, record)| record).collect()
+    }
+
+    /// Flows that opened a connection each.
+    fn flows(
+        &self,
+        workload: &WorkloadPlan,
+        (sent, received): (&[OfSender], &[OfReceiver]),
+        ideals: &mut ideal::Ideals<'_>,
+        built: &Built,
+        route: &Routes,
+    ) -> Vec<Numbered> {
+        let mut records = Vec::new();
+        for (host, notes) in sent.iter().enumerate() {
+            for sent in app::open(notes).iter() {
+                let far = SocketAddr::new(self.addresses[host], sent.port);
+                let received = app::open(&received[sent.to]).get(&far).copied();
+                let (from, to) = (workload.hosts[host], workload.hosts[sent.to]);
+                let whole = received.filter(|received| received.bytes >= sent.bytes);
+                // A connection that is still open is asked itself.
+                let info = sent.socket.and_then(|socket| {
+                    built.world.host(NodeId(from as u32)).tcp_info(built.world.now(), socket)
+                });
+                let losses = info.map_or((sent.retransmits, sent.rtos), |info| {
+                    (info.total_retrans, u32::from(info.total_rto))
+                });
+                let record = FlowRecord {
+                    bytes: Some(sent.bytes),
+                    received: received.map_or(0, |received| received.bytes),
+                    start_ns: sent.started.as_nanos(),
+                    end_ns: whole.map(|received| received.last.as_nanos()),
+                    ideal_ns: Some(ideals.of(from, to, sent.bytes)),
+                    path: route.path(
+                        built,
+                        from,
+                        &self.key((host, sent.port), (sent.to, self.port)),
+                    ),
+                    status: status(whole.is_some(), sent.failed),
+                    ..blank(workload, (from, to), losses)
+                };
+                records.push((sent.request, record));
+            }
         }
         records
     }
 
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "what the two ends of a flow know comes together here"
-    )]
-    fn record(
+    /// Parts of answers, over connections that stood.
+    fn parts(
         &self,
         workload: &WorkloadPlan,
-        host: usize,
-        sent: &Sent,
-        received: Option<Received>,
+        (parts, answers): (&[(usize, OfClient)], &[OfServer]),
         ideals: &mut ideal::Ideals<'_>,
         built: &Built,
         route: &Routes,
-    ) -> FlowRecord {
-        let (from, to) = (workload.hosts[host], workload.hosts[sent.to]);
-        let whole = received.filter(|received| received.bytes >= sent.bytes);
-        // A connection that is still open is asked itself.
-        let info = sent.socket.and_then(|socket| {
-            built.world.host(NodeId(from as u32)).tcp_info(built.world.now(), socket)
-        });
-        let key = RouteKey {
-            src: self.addresses[host],
-            src_port: sent.port,
-            dst_port: self.port,
-            protocol: protocol::TCP,
-            ..RouteKey::to(self.addresses[sent.to])
-        };
-        FlowRecord {
-            name: workload.name.clone(),
-            number: None,
-            app: "workload",
-            from,
-            to,
-            bytes: Some(sent.bytes),
-            received: received.map_or(0, |received| received.bytes),
-            start_ns: sent.started.as_nanos(),
-            end_ns: whole.map(|received| received.last.as_nanos()),
-            ideal_ns: Some(ideals.of(from, to, sent.bytes)),
-            retransmits: Some(info.as_ref().map_or(sent.retransmits, |info| info.total_retrans)),
-            rtos: Some(info.as_ref().map_or(sent.rtos, |info| u32::from(info.total_rto))),
-            path: route.path(built, from, &key),
-            status: match (whole, sent.failed) {
-                (Some(_), _) => FlowStatus::Finished,
-                (None, true) => FlowStatus::Failed,
-                (None, false) => FlowStatus::Unfinished,
-            },
+    ) -> Vec<Numbered> {
+        let Arrivals::Asking(asking) = workload.arrivals else { return Vec::new() };
+        let losses = losses(workload, answers, built);
+        let mut records = Vec::new();
+        for (host, notes) in parts {
+            for part in app::open(notes).iter() {
+                let (from, to) = (workload.hosts[part.server], workload.hosts[*host]);
+                let whole = part.received >= part.bytes;
+                let far = (*host, asks::client_port(part.request.place));
+                let lost = losses.get(&(part.server, part.request)).copied().unwrap_or_default();
+                let record = FlowRecord {
+                    bytes: Some(part.bytes),
+                    received: part.received,
+                    start_ns: part.started.as_nanos(),
+                    end_ns: whole.then(|| part.last.as_nanos()),
+                    ideal_ns: Some(ideals.of_answer(to, from, asking.bytes, part.bytes)),
+                    path: route.path(built, from, &self.key((part.server, self.port), far)),
+                    status: status(whole, part.failed),
+                    ..blank(workload, (from, to), lost)
+                };
+                records.push((Some(part.request), record));
+            }
         }
+        records
+    }
+
+    /// What a packet is routed by, from a host's port to another's.
+    fn key(&self, from: (usize, u16), to: (usize, u16)) -> RouteKey {
+        RouteKey {
+            src: self.addresses[from.0],
+            src_port: from.1,
+            dst_port: to.1,
+            protocol: protocol::TCP,
+            ..RouteKey::to(self.addresses[to.0])
+        }
+    }
+}
+
+/// A flow, and what it answers a part of.
+type Numbered = (Option<RequestId>, FlowRecord);
+
+/// A flow of a workload, but for what became of it.
+fn blank(workload: &WorkloadPlan, ends: (usize, usize), losses: (u32, u32)) -> FlowRecord {
+    FlowRecord {
+        name: workload.name.clone(),
+        number: None,
+        request: None,
+        app: "workload",
+        from: ends.0,
+        to: ends.1,
+        bytes: None,
+        received: 0,
+        start_ns: 0,
+        end_ns: None,
+        ideal_ns: None,
+        retransmits: Some(losses.0),
+        rtos: Some(losses.1),
+        path: Vec::new(),
+        status: FlowStatus::Unfinished,
+    }
+}
+
+fn status(whole: bool, failed: bool) -> FlowStatus {
+    match (whole, failed) {
+        (true, _) => FlowStatus::Finished,
+        (false, true) => FlowStatus::Failed,
+        (false, false) => FlowStatus::Unfinished,
+    }
+}
+
+/// Segments sent again and timers expired during each part, by its server: what came until the next request.
+fn losses(
+    workload: &WorkloadPlan,
+    answers: &[OfServer],
+    built: &Built,
+) -> BTreeMap<(usize, RequestId), (u32, u32)> {
+    let mut losses = BTreeMap::new();
+    for (server, notes) in answers.iter().enumerate() {
+        let host = built.world.host(NodeId(workload.hosts[server] as u32));
+        for (&(client, place), of) in app::open(notes).iter() {
+            let info = of.socket.and_then(|socket| host.tcp_info(built.world.now(), socket));
+            let mut end =
+                info.map_or(of.end, |info| (info.total_retrans, u32::from(info.total_rto)));
+            for &(number, segments, timers) in of.begun.iter().rev() {
+                let during = (end.0.saturating_sub(segments), end.1.saturating_sub(timers));
+                losses.insert((server, RequestId { client, place, number }), during);
+                end = (segments, timers);
+            }
+        }
+    }
+    losses
+}
+
+/// Whether all flows that were to begin could.
+///
+/// # Errors
+/// A host of a closed workload has begun as many as are possible: what it does from then on would not be what is
+/// asked for.
+pub fn check_room(plan: &Plan, built: &Built) -> Result<(), String> {
+    let mut each = plan.workloads.iter().zip(&built.workloads);
+    match each.find(|(_, workload)| workload.full.load(Ordering::Relaxed)) {
+        None => Ok(()),
+        Some((workload, _)) => Err(format!(
+            "the workload \"{}\" would have more than {HOST_FLOWS_MAX} flows of one host by {} s; \
+             give it an earlier \"stop\", a longer \"think\", or larger flows",
+            workload.name,
+            built.world.now().as_nanos() as f64 / 1e9
+        )),
     }
 }
 
