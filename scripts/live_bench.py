@@ -232,11 +232,11 @@ def speed(seconds):
 
 
 def reached(what, unit, wanted, rows):
-    """Says for each row whether one of its figures is what is wanted, in words that cannot be overlooked."""
+    """Says for each figure of each row whether it is what is wanted, in words that cannot be overlooked."""
     print(f"\n{what}, through CAKE ({unit}):")
     for name, figures in rows.items():
-        verdict = "reached" if max(figures) >= wanted else "MISSED"
-        print(f"  {name:<36}{' / '.join(f'{figure:.2f}' for figure in figures):>16}  {verdict}", flush=True)
+        verdicts = " / ".join(f"{figure:.2f} {'reached' if figure >= wanted else 'MISSED'}" for figure in figures)
+        print(f"  {name:<36}{verdicts}", flush=True)
 
 
 def tun(seconds):
