@@ -124,8 +124,13 @@ impl Driver {
     /// What is sent is written to this file.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be made, or one of both devices is reading or writing it.
     pub fn capture(&mut self, file: &Path) -> io::Result<()> {
+        let is_ours = |file| self.ends.iter().any(|end| end.device.has_open(&file));
+        if std::fs::metadata(file).is_ok_and(is_ours) {
+            let why = "one of the devices has this file open; the capture needs another one";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let ethernet = self.ends[0].device.is_ethernet();
         self.capture = Some(Capture::create(file, self.port_names(), ethernet)?);
         Ok(())
@@ -413,7 +418,7 @@ impl Driver {
         let Err(error) = done else { return Ok(()) };
         let device = &self.ends[usize::from(port.0)].device;
         let down = end::is_down(&error);
-        if down && !is_gone(device) {
+        if down && !end::is_cut_off(&error) && !is_gone(device) {
             return Ok(());
         }
         let why = if down { "the interface has gone away".to_owned() } else { error.to_string() };

@@ -74,9 +74,9 @@ impl Failure {
         let message = presentable(&message);
         let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         if colour {
-            eprintln!("{}: {message}", "error".red());
+            crate::tell!("{}: {message}", "error".red());
         } else {
-            eprintln!("error: {message}");
+            crate::tell!("error: {message}");
         }
         code
     }
@@ -167,7 +167,7 @@ pub fn results(directory: &Path) -> Result<Output, Failure> {
     let (store, removed) = Store::results(directory, PROGRAM)?;
     if removed > 0 {
         let directory = directory.display();
-        eprintln!("note: {removed} files of an earlier run in {directory} are replaced");
+        crate::tell!("note: {removed} files of an earlier run in {directory} are replaced");
     }
     Ok(Output::new(store))
 }

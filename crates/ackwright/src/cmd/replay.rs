@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Outcome {
         if !to_output {
             return print(text);
         }
-        eprintln!("{text}");
+        crate::tell!("{text}");
         Ok(())
     };
     let bar = Bar::new(1);

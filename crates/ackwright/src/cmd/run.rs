@@ -223,7 +223,7 @@ fn tell(
         for (name, nearest) in lab::report::unmeasured(points, &plan.measure.table) {
             let hint =
                 nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
-            eprintln!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
+            crate::tell!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
         }
         if output.is_some() {
             for why in lab::output::undrawn(&plan.plots, points) {
@@ -268,8 +268,8 @@ pub fn resume(
     let (runs, name) =
         (experiment.points.len() as u64 * u64::from(repetitions), directory.display());
     match kept {
-        0 => eprintln!("note: {name} has no runs of this program that could stay: all are run"),
-        _ => eprintln!("note: {name} has {kept} of {runs} runs; those of the same plan stay"),
+        0 => crate::tell!("note: {name} has no runs of this program that could stay: all are run"),
+        _ => crate::tell!("note: {name} has {kept} of {runs} runs; those of the same plan stay"),
     }
     Ok(output)
 }

@@ -40,7 +40,7 @@ the wire, without addresses of its own. `tc` knows the queue of --ab as that of 
 end it: nothing more is taken in, and queues drain for --drain.")]
 pub struct Args {
     /// The two devices: interfaces, `ring:NAME` by a receive ring, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
-    /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made, or `file:INPUT,OUTPUT` for captures
+    /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made (with `,queues=N`: N queues), or `file:INPUT,OUTPUT` for captures; `NAME,fanout=N`: by N sockets
     #[arg(long, num_args = 2, value_names = ["A", "B"], required_unless_present = "dev")]
     between: Vec<String>,
     /// An interface of this machine, whose own traffic is shaped both ways: it goes round by a TAP device that is
@@ -157,16 +157,15 @@ pub fn run(args: &Args) -> Outcome {
         driver.listen(control);
     }
     let _round = detour.map(own::Start::begin).transpose()?;
-    eprintln!("shaping between {} and {}{place}", shown[0], shown[1]);
+    crate::tell!("shaping between {} and {}{place}", shown[0], shown[1]);
     let ended = driver.run();
     let names = [shown[0].as_str(), shown[1].as_str()];
     let account = driver.account();
-    if args.json {
-        print_json(&account.json(names))?;
-    } else {
-        print(&account.text(names))?;
-    }
+    let shown =
+        if args.json { print_json(&account.json(names)) } else { print(&account.text(names)) };
+    // Why it has ended matters whether or not somebody reads the table.
     ended?;
+    shown?;
     if let Some(file) = args.trace.as_ref().filter(|_| !args.json) {
         print(&format!("the trace is in {}; ui.perfetto.dev opens it", file.display()))?;
     }
@@ -203,7 +202,7 @@ fn join(args: &Args) -> Result<Joined, Failure> {
     open::check_pair(&one, &other)?;
     for device in [&one, &other] {
         if let Device::Xdp(device) = device {
-            eprintln!("note: {}", device.describe());
+            crate::tell!("note: {}", device.describe());
         }
     }
     let (devices, locks) = ([one, other], [one_lock, other_lock]);
@@ -225,7 +224,7 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> 
         return Ok(Some(fail::open(names)?));
     }
     if fail::close(names) {
-        eprintln!("note: the filters of an earlier run with --fail open are removed");
+        crate::tell!("note: the filters of an earlier run with --fail open are removed");
     }
     Ok(None)
 }
@@ -295,7 +294,7 @@ fn listen(args: &Args, names: &[String; 2]) -> Result<Option<(Control, String)>,
         Ok(control) => Ok(Some((control, shown))),
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
-            eprintln!(
+            crate::tell!(
                 "note: no control socket at {shown}: {error}; --ctl PATH names another place"
             );
             Ok(None)

@@ -1,6 +1,6 @@
 //! The numbers of one run.
 
-use apps::AppReport;
+use apps::{AppReport, Compared};
 use datapath::fib::Target;
 use datapath::node::Port;
 use datapath::qdisc::{AnyQdisc, Qdisc as _};
@@ -166,6 +166,16 @@ fn spread(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
             push(out, &node.name, "imbalance", "", ratio);
         }
     }
+}
+
+/// How much was held against what was written, in a run whose packets carry bytes.
+pub fn bytes(compared: &Compared) -> Vec<Metric> {
+    let mut out = Vec::new();
+    push(&mut out, "bytes", "streams", "", compared.streams as f64);
+    push(&mut out, "bytes", "whole streams", "", compared.whole as f64);
+    push(&mut out, "bytes", "compared", "bytes", compared.bytes as f64);
+    push(&mut out, "bytes", "datagrams", "", compared.datagrams as f64);
+    out
 }
 
 pub(super) fn push(out: &mut Vec<Metric>, scope: &str, name: &str, unit: &'static str, value: f64) {
