@@ -9,6 +9,16 @@ use crate::{decode, encode};
 use datapath::socket::{Address, Buffer, Errno, Iov};
 use libc::{c_int, c_void, iovec, size_t, sockaddr, socklen_t};
 
+/// A length in a `msghdr`, which is a `size_t` with glibc and a shorter number with musl.
+pub fn length<T: TryInto<usize>>(written: T) -> usize {
+    written.try_into().unwrap_or(usize::MAX)
+}
+
+/// A length as a `msghdr` takes it, or `most` if it does not fit.
+pub fn shorter<T: TryFrom<usize>>(length: usize, most: T) -> T {
+    T::try_from(length).unwrap_or(most)
+}
+
 /// Sets `errno`, and gives -1.
 pub fn fail<T: From<i8>>(errno: Errno) -> T {
     // SAFETY: the C library gives every thread a place for `errno`.

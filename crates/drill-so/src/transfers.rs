@@ -101,7 +101,7 @@ pub(crate) unsafe extern "C" fn recvmsg(
     // SAFETY: arguments of recvmsg(2).
     let Some(header) = (unsafe { header.as_mut() }) else { return fail(Errno::EFAULT) };
     // SAFETY: a `msghdr` says how many pieces there are.
-    let iov = match unsafe { border::vector(header.msg_iov, header.msg_iovlen) } {
+    let iov = match unsafe { border::vector(header.msg_iov, border::length(header.msg_iovlen)) } {
         Ok(iov) => iov,
         Err(errno) => return fail(errno),
     };
@@ -118,7 +118,7 @@ pub(crate) unsafe extern "C" fn recvmsg(
 /// # Safety
 /// The pointers of `header` are null or point at as many bytes as it says.
 unsafe fn write_message(header: &mut msghdr, message: &Received) {
-    let room = if header.msg_control.is_null() { 0 } else { header.msg_controllen };
+    let room = if header.msg_control.is_null() { 0 } else { border::length(header.msg_controllen) };
     let (bytes, cut) = encode::controls(&message.control, room);
     // SAFETY: by the contract of this function.
     unsafe {
@@ -131,7 +131,8 @@ unsafe fn write_message(header: &mut msghdr, message: &Received) {
             );
         }
     }
-    header.msg_controllen = bytes.len();
+    // No more than there was room for.
+    header.msg_controllen = border::shorter(bytes.len(), header.msg_controllen);
     header.msg_flags = message.flags | if cut { libc::MSG_CTRUNC } else { 0 };
 }
 
@@ -219,9 +220,12 @@ pub(crate) unsafe extern "C" fn sendmsg(
     // SAFETY: a `msghdr` says where its parts are, and how long.
     let (iov, address, control) = unsafe {
         (
-            border::vector(header.msg_iov, header.msg_iovlen),
+            border::vector(header.msg_iov, border::length(header.msg_iovlen)),
             border::address(header.msg_name.cast(), header.msg_namelen),
-            decode::controls(border::bytes(header.msg_control, header.msg_controllen)),
+            decode::controls(border::bytes(
+                header.msg_control,
+                border::length(header.msg_controllen),
+            )),
         )
     };
     value(iov.and_then(|iov| {
