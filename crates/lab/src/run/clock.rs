@@ -22,6 +22,8 @@ impl Clock {
     ///
     /// # Errors
     /// Namespaces and devices cannot be made.
+    // Without devices there is virtual time only.
+    #[cfg_attr(not(all(feature = "live", target_os = "linux")), expect(unused_variables))]
     pub fn begin(plan: &Plan, built: &mut Built, live: Option<Live>) -> Result<Self, Error> {
         match live {
             None => Ok(Self::Virtual),
@@ -54,6 +56,8 @@ impl Clock {
     ///
     /// # Errors
     /// What ran outside has failed, or a file cannot be written.
+    // Without devices there is virtual time only.
+    #[cfg_attr(not(all(feature = "live", target_os = "linux")), expect(unused_variables))]
     pub fn finish(
         self,
         plan: &Plan,
