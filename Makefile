@@ -112,12 +112,14 @@ view-test: all
 pictures: all
 	PICTURES=take scripts/view_test.sh $(BIN) test/pictures.test.mjs
 
-# The longer figures: rates through CAKE, latency under load beside the kernel's tbf; our TCP beside the
-# kernel's and smoltcp's.
+# The longer figures: rates through CAKE, latency under load beside the kernel's tbf; packets per second beside the
+# kernel's forwarding; our TCP beside the kernel's and smoltcp's.
 live-bench: all
 	scripts/live_bench.py $(BIN)
+	$(CARGO) build --release --locked -p ackwright-live --example bump
+	scripts/live_bench.py target/release/examples/bump --speed --seconds 4
 	scripts/endpoint_bench.py $(BIN)
-	cargo bench -p ackwright-live --bench tcp
+	$(CARGO) bench --locked -p ackwright-live --bench tcp
 
 # The Python package as it is given out, into target/wheels: docs/python.md.
 wheel:

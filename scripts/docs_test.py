@@ -56,7 +56,7 @@ class Page:
     def __init__(self, path, folder, binary, take):
         self.path, self.folder, self.take, self.ran, self.output = path, folder, take, 0, None
         self.skipped = []
-        self.environment = os.environ | {"PATH": f"{binary.parent}:{os.environ['PATH']}", "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
+        self.environment = os.environ | {"PATH": f"{binary.parent}:{os.environ['PATH']}", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
         for name in ("experiments", "conformance"):
             shutil.copytree(ROOT / name, folder / name)
         (folder / "target/release").mkdir(parents=True)

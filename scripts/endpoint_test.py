@@ -478,6 +478,21 @@ def test_iperf_client_with_a_real_server(world):
     assert not wrong, wrong
 
 
+def test_a_device_that_is_deleted_is_the_end(world):
+    """With a word, an exit code and the figures, for whoever waits for clients and for whoever has one."""
+    proxy = world.proxy("listens")
+    world.left.run("ip link delete ack0")
+    out, err = proxy.communicate(timeout=20)
+    assert proxy.returncode == 1 and "ack0 has gone away" in err, (proxy.returncode, err)
+    assert json.loads(out)["accepted"] == 0, out
+    server = world.start("iperf", "-s", ready="")
+    assert "listening" in "".join(server.stdout.readline() for _ in range(3))
+    world.left.run("ip link delete ack0")
+    out, err = server.communicate(timeout=20)
+    assert server.returncode == 1 and "ack0 has gone away" in err, (server.returncode, err)
+    assert "listening" not in out, out
+
+
 def refused(world, words, *expected, code=2):
     done = subprocess.run(world.left.command([world.binary, *words.split()]), capture_output=True, text=True, timeout=40)
     assert done.returncode == code, (words, done)
@@ -496,6 +511,7 @@ def test_mistakes_are_told(world):
     refused(world, proxy + "--address 10.9.0.1 --kernel 10.9.0.9/24", "has this address already")
     refused(world, proxy + "--dev e0", "e0: cannot make the TUN device")
     refused(world, "proxy --listen nowhere --to 127.0.0.1:1", "--listen", "an address and a port")
+    refused(world, "proxy --listen 10.77.0.2:0 --to 127.0.0.1:1", "--listen 10.77.0.2:0", "a port from 1")
     refused(world, "iperf -c 10.77.0.1 -t 0", "-t 0")
     refused(world, "iperf -c 10.77.0.1 -t 1", "cannot connect", "refused", code=1)
     running = world.proxy("listens")

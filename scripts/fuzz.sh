@@ -9,7 +9,7 @@
 # An input that fails is kept in fuzz/artifacts/TARGET/; the program of the target runs it again.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-[ $# -gt 0 ] || set -- plan replay qdisc_tree route segment syscalls world
+[ $# -gt 0 ] || set -- hostile plan qdisc_tree replay route router segment syscalls world
 
 if [ -z "${BUILT:-}" ]; then
   # Why these options: docs/HACKING.md.
@@ -50,7 +50,8 @@ for target in "$@"; do
     plan) inputs=1000000 length=2500 ;;
     replay) inputs=1000000 length=600 ;;
     world) inputs=100000 length=600 ;;
-    route) inputs=1000000 length=120 ;;
+    route | router) inputs=1000000 length=120 ;;
+    hostile) inputs=1000000 length=600 ;;
     *) inputs=1000000 length=250 ;;
   esac
   run "$target" "${INPUTS:-$inputs}" "$length" || failed=1

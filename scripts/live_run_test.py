@@ -99,6 +99,15 @@ def test_our_stack(test):
     assert simulated.keys() == {name for name in live if not name.startswith("live ")}, "the same metrics"
 
 
+def test_bytes_over_devices(test):
+    """What our applications write crosses real devices, and is read as it was written; a kernel's are refused."""
+    live, _, _ = test.run("bytes = true\n" + FILE, "--live")
+    check(live, "ours")
+    assert live["bytes compared"] > 1e6 and live["bytes datagrams"] > 20, live
+    kernels = test.call("run", test.write("bytes = true\n" + FILE), "--live", "--stack", "kernel", code=1).stderr
+    assert "all hosts run on our stack" in kernels, kernels
+
+
 def test_the_kernels_stack(test):
     live, files, _ = test.run(FILE, "--live", "--stack", "kernel")
     check(live, "kernel")

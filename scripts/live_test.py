@@ -351,6 +351,111 @@ def test_a_tap_device_of_our_own(world):
     assert subprocess.run(["ip", "link", "show", "dev", "lan0"], capture_output=True).returncode != 0, "it is left"
 
 
+def test_several_sockets_share_an_interface(world):
+    """What arrives comes once, by one of them, from the first frame on, and each flow keeps its order."""
+    flood_from, stop = world.left.socket(socket.SOCK_DGRAM), threading.Event()
+
+    def talk():
+        while not stop.is_set():
+            for port in range(40_000, 40_016):
+                flood_from.sendto(bytes(100), (RIGHT, port))
+            time.sleep(0.002)
+
+    before = received(world.right)
+    talking = threading.Thread(target=talk)
+    talking.start()
+    shape = world.shape("--ab", "tbf rate 100mbit burst 20k limit 1m", between=("a,fanout=4", "b,fanout=2"))
+    sockets = [line.split() for line in open("/proc/net/packet").read().splitlines()[1:]]
+    time.sleep(0.5)
+    stop.set()
+    talking.join()
+    time.sleep(0.2)
+    came = received(world.right) - before
+    transfer(world, 2 << 20)
+    forth, back = shape.stop()["directions"]
+    assert len(sockets) >= 6, sockets
+    assert came > 200 and forth["taken_packets"] > 1500 and back["taken_packets"] > 50, (came, forth)
+    shape = world.shape("--ab", "tbf rate 100mbit burst 20k limit 1m", between=("a,fanout=4", "b,fanout=2"))
+    before = received(world.right)
+    for number in range(640):
+        flood_from.sendto(bytes(100), (RIGHT, 40_000 + number % 16))
+        if number % 32 == 0:
+            time.sleep(0.005)
+    time.sleep(0.3)
+    came = received(world.right) - before
+    assert came == 640, f"{came} of 640 came: sent twice or lost"
+    in_order_by_all_sockets(world)
+    shape.stop()
+
+
+def received(namespace):
+    """Datagrams that a namespace has got, whether somebody wanted them or not."""
+    counters = dict(line.split()[:2] for line in namespace.run("nstat -asz").splitlines() if line[:1] != "#")
+    return int(counters["UdpInDatagrams"]) + int(counters["UdpNoPorts"])
+
+
+def in_order_by_all_sockets(world):
+    receivers = []
+    for port in range(41_000, 41_008):
+        receiver = world.right.socket(socket.SOCK_DGRAM)
+        receiver.bind((RIGHT, port))
+        receiver.settimeout(5)
+        receivers.append(receiver)
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        sender = world.left.socket(socket.SOCK_DGRAM)
+        for number in range(400):
+            sender.sendto(struct.pack(">I", number), (RIGHT, 41_000 + number % 8))
+            if number % 40 == 39:
+                time.sleep(0.01)
+    finally:
+        os.sched_setaffinity(0, cores)
+    for number, receiver in enumerate(receivers):
+        got = [struct.unpack(">I", receiver.recv(100))[0] for _ in range(50)]
+        assert got == list(range(number, 400, 8)), (number, got)
+
+
+def test_a_tap_device_with_several_queues(world):
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Skip("/dev/net/tun is not for us")
+    shape = world.shape("--ab", "cake bandwidth 50mbit", between=("a", "tap:lan0,queues=4"))
+    told = subprocess.run("ip -d link show dev lan0".split(), capture_output=True, text=True).stdout
+    assert "multi_queue" in told and "numqueues 4" in told, told
+    ip("address add 10.9.0.9/24 dev lan0")
+    ip("link set lan0 up")
+    ends = (world.left.socket, lambda kind: socket.socket(socket.AF_INET, kind))
+    several = [threading.Thread(target=transfer, args=(world, 1 << 19, 5001 + number, ends, "10.9.0.9"))
+               for number in range(4)]
+    for one in several:
+        one.start()
+    for one in several:
+        one.join()
+    refused(world, ["--between", "b", "tap:lan0,queues=2"], "lan0: another ackwright has this interface")
+    account = shape.stop()
+    assert all(direction["refused"] == 0 for direction in account["directions"]), account
+    assert subprocess.run(["ip", "link", "show", "dev", "lan0"], capture_output=True).returncode != 0, "it is left"
+
+
+def test_a_tap_device_that_is_there_before(world):
+    """One with several queues, made by somebody else, who keeps it."""
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Skip("/dev/net/tun is not for us")
+    ip("tuntap add dev lan0 mode tap multi_queue")
+    try:
+        ip("address add 10.9.0.9/24 dev lan0")
+        refused(world, ["--between", "a", "tap:lan0"], "tap:lan0,queues=1")
+        for queues in (1, 3):
+            shape = world.shape("--ab", "cake bandwidth 50mbit", between=("a", f"tap:lan0,queues={queues}"))
+            ip("link set lan0 up")
+            transfer(world, 1 << 19, port=5001 + queues, target="10.9.0.9",
+                     source=(world.left.socket, lambda kind: socket.socket(socket.AF_INET, kind)))
+            shape.stop()
+        assert subprocess.run(["ip", "link", "show", "dev", "lan0"], capture_output=True).returncode == 0, "it is gone"
+    finally:
+        ip("link delete lan0")
+
+
 def test_capture_files_are_devices(world):
     """What is in one file comes at its distances, and goes to the other end's; then the run ends by itself."""
     paths = [os.path.join(world.folder, name) for name in ("in.pcap", "out.pcapng", "none.pcap", "unused.pcapng")]
@@ -609,6 +714,59 @@ def test_fail_open_and_closed(world):
     assert passes().returncode != 0, "closed, and packets pass"
 
 
+def test_a_tap_device_is_deleted(world):
+    """Even if there is another one of its name at once."""
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Skip("/dev/net/tun is not for us")
+    shape = world.shape("--ab", "cake bandwidth 50mbit", between=("tap:lan0", "b"))
+    ip("link delete lan0")
+    ip("link add lan0 type veth peer name other")
+    try:
+        account = shape.stop(how=None, code=1)
+        assert "lan0: the interface has gone away" in account["error"], account["error"]
+    finally:
+        ip("link delete lan0")
+
+
+def test_nobody_reads_what_is_said(world):
+    """Neither the messages nor the final table: no panic, and the exit code is that of what happened."""
+    shape = world.shape()
+    shape.process.stderr.close()
+    shape.process.stdout.close()
+    ip("link delete dev a")
+    assert shape.process.wait(timeout=10) == 1, shape.process.returncode
+    nowhere = subprocess.Popen([world.binary, "shape", "--between", "b", "nowhere"], stderr=subprocess.PIPE)
+    nowhere.stderr.close()
+    assert nowhere.wait(timeout=10) == 2, nowhere.returncode
+    full = subprocess.run([world.binary, "ctl", "--ctl", "/nowhere", "show"], stderr=open("/dev/full", "w"))
+    assert full.returncode == 1, full
+
+
+def test_no_file_of_others_is_lost(world):
+    """A control socket, a capture or a device never takes the place of a file that holds something else."""
+    precious = os.path.join(world.folder, "precious")
+    with open(precious, "w") as file:
+        file.write("precious")
+    refused(world, ["--between", "a", "b", "--ctl", precious], "Address already in use")
+    recorded = os.path.join(world.folder, "in.pcap")
+    frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + b"\x08\x00" + bytes(46)
+    capture = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    capture += struct.pack("<IIII", 1, 0, len(frame), len(frame)) + frame
+    for name, content in (("in.pcap", capture), ("cut.pcap", capture[:30])):
+        with open(os.path.join(world.folder, name), "wb") as file:
+            file.write(content)
+    again, out = os.path.join(world.folder, "again.pcap"), os.path.join(world.folder, "out.pcapng")
+    os.link(recorded, again)
+    for other in (recorded, again):
+        refused(world, ["--between", "a", f"file:{recorded},{other}"], "this is the file that is read")
+    device = f"file:{recorded},{out}"
+    refused(world, ["--between", "a", device, "--capture", recorded], "one of the devices has this file open")
+    os.remove(out)
+    refused(world, ["--between", "a", f"file:{world.folder}/cut.pcap,{out}"], "the file ends within")
+    assert not os.path.exists(out), "half-written"
+    assert open(precious).read() == "precious" and open(recorded, "rb").read() == capture
+
+
 def refused(world, words, *expected):
     done = subprocess.run([world.binary, "shape", *words], capture_output=True, text=True, timeout=10)
     assert done.returncode == 2, (words, done)
@@ -623,6 +781,9 @@ def test_mistakes_are_told(world):
     refused(world, pair + ["--ab", "cake bandwith 5mbit"], "--ab:6:", "did you mean", "^")
     refused(world, pair + ["--drain", "soon"], "--drain")
     refused(world, ["--between", "a", "file:/nowhere"], "two files are needed")
+    refused(world, ["--between", "a,fanout=0", "b"], "fanout=N", "from 1 to 256")
+    refused(world, ["--between", "a,queues=2", "b"], "\"queues=2\" is not known: fanout=N")
+    refused(world, ["--between", "a", "tap:lan0,queues=300"], "queues=N", "from 1 to 256")
     refused(world, ["--between", "xdp:a,fast", "b"], "xdp:a: \"fast\" is not known", "native or generic")
     refused(world, ["--dev", "a", "--between", "a", "b"], "cannot be used with")
     refused(world, ["--dev", "nowhere"], "nowhere: there is no such interface")

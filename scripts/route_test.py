@@ -20,7 +20,7 @@ import sys
 import time
 
 from live_test import transfer
-from namespaces import Namespace, ip, run_tests
+from namespaces import Namespace, Skip, ip, run_tests
 
 FILE = """\
 address add 10.1.0.1/24 dev a
@@ -336,6 +336,21 @@ def test_an_interface_that_goes_down(world):
     received, out = ping(world.left, "10.9.9.9", count=10)
     assert received == 10, out
     router.stop()
+
+
+def test_a_device_that_is_deleted_leaves_the_others(world):
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Skip("/dev/net/tun is not for us")
+    text = FILE.replace("dev c", "dev lan0")
+    router = world.route(text, devices=("a", "b", "tap:lan0"))
+    assert ping(world.left, "10.2.0.2")[0] == 3
+    ip("link delete lan0")
+    assert ping(world.left, "10.2.0.2", count=5)[0] == 5
+    before = open(f"/proc/{router.process.pid}/stat").read().split()[13:15]
+    time.sleep(0.5)
+    after = open(f"/proc/{router.process.pid}/stat").read().split()[13:15]
+    assert sum(map(int, after)) - sum(map(int, before)) < 25, "it waits for a device that is gone, and never sleeps"
+    assert "lan0 has gone away" in router.stop()
 
 
 def test_the_kernels_routes_are_followed(world):

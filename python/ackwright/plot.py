@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ackwright.results import Results
 
-DISTRIBUTIONS = ("fct", "slowdown", "latency", "queue-delay")
+DISTRIBUTIONS = ("fct", "slowdown", "latency", "queue-delay", "queue-length")
 """What is drawn as a cumulative distribution."""
 
 
@@ -25,8 +25,8 @@ def plot(
 
     Args:
         results: of a run.
-        what: one of three. ``"fct"``, ``"slowdown"``, ``"latency"`` or ``"queue-delay"``: a cumulative
-            distribution. A metric, ``"total goodput"``: its means over the sweep, with 95 %
+        what: one of three. ``"fct"``, ``"slowdown"``, ``"latency"``, ``"queue-delay"`` or
+            ``"queue-length"``: a cumulative distribution. A metric, ``"total goodput"``: its means over the sweep, with 95 %
             intervals. A column of a series, ``"cwnd_segments"`` or its beginning ``"cwnd"``: that
             over time.
         of: only what is called so; ``*`` stands for anything.
@@ -74,7 +74,8 @@ def _distribution(results: Results, what: str, of: str, ax: Any) -> None:
         raise LookupError(f"nothing that is called {of!r} has a distribution of {what}")
     for name, (values, shares) in lines.items():
         ax.plot(values, shares, label=name)
-    ax.set_xlabel("slowdown" if what == "slowdown" else f"{what} [ms]")
+    units = {"slowdown": "", "queue-length": " [packets]"}
+    ax.set_xlabel(what + units.get(what, " [ms]"))
     ax.set_ylabel("share")
     ax.set_ylim(0, 1)
 
@@ -95,6 +96,7 @@ def _metric(results: Results, what: str, against: str | None, ax: Any) -> None:
     plain = [number for number in numbers if number is not None]
     places = dict(zip(labels, plain if len(plain) == len(labels) else range(len(labels)), strict=True))
     for name, line in lines.items():
+        line.sort(key=lambda row: places[row[f"point.{axis}"] if axis else ""])
         x = [places[row[f"point.{axis}"] if axis else ""] for row in line]
         y = [row["mean"] for row in line]
         interval = [row["ci95"] or 0.0 for row in line]

@@ -85,6 +85,7 @@ def test_plots(results: ackwright.Results) -> None:
     assert results.plot("cwnd", of="download").get_ylabel().startswith("cwnd")
     assert len(results.plot("queue", of="port-router.wan").get_lines()) == 2
     assert results.plot("latency").get_ylabel() == "share"
+    assert results.plot("queue-length").get_xlabel() == "queue-length [packets]"
     with pytest.raises(LookupError):
         results.plot("cwdn")
     with pytest.raises(LookupError):

@@ -65,7 +65,7 @@ impl App for Sender {
         while left > 0 {
             let size = left.min(1200);
             let body = Body::of_len(size as u32);
-            if cx.host.udp_send(cx.now, socket, self.place.remote, body).is_ok() {
+            if cx.udp_send(socket, self.place.remote, body).is_ok() {
                 self.report.sent += 1;
                 self.report.sent_bytes += size;
             }

@@ -1,5 +1,14 @@
 //! The command line: reads arguments, calls the laboratory, prints, exits.
 
+/// A line on standard error, as of `eprintln!`, but without a panic where nobody reads it any more.
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _is_gone = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+pub(crate) use tell;
+
 mod cmd;
 mod interrupt;
 mod progress;

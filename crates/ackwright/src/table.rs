@@ -1,10 +1,10 @@
-//! Tables on the terminal, at most 80 columns wide unless it is known to be wider.
+//! Tables and texts on the terminal, at most 80 columns wide unless it is known to be wider.
 
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Row, Table as Grid, TableStyle,
     Width,
 };
-use console::Term;
+use console::{Term, measure_text_width};
 use lab::report::Table;
 
 /// The widest table where the terminal's width is unknown.
@@ -16,8 +16,36 @@ const STYLE: TableStyle =
 
 /// Lays a table out, as wide as the terminal at most, unless a word would have to be broken.
 pub fn render(table: &Table) -> String {
-    let size = Term::stdout().size_checked().map(|(_, columns)| columns);
-    in_width(table, size.filter(|columns| *columns >= NARROWEST).unwrap_or(WIDTH))
+    in_width(table, width())
+}
+
+/// A text in lines as wide as the terminal at most, unless a word would have to be broken.
+pub fn wrapped(text: &str) -> String {
+    wrapped_in(text, width())
+}
+
+fn wrapped_in(text: &str, width: u16) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line)
+                if measure_text_width(line) + 1 + measure_text_width(word) <= width.into() =>
+            {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// Columns of the terminal, or else what `COLUMNS` says.
+fn width() -> u16 {
+    let terminal = Term::stdout().size_checked().map(|(_, columns)| columns);
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let known = |columns: &u16| *columns >= NARROWEST;
+    terminal.filter(known).or_else(|| said().filter(known)).unwrap_or(WIDTH)
 }
 
 /// Terminals that say they are narrower than this do not know.
@@ -56,7 +84,7 @@ fn widths(table: &Table, width: u16) -> ((u16, u16), Vec<u16>) {
         .map(|index| {
             let cells = table.rows.iter().chain([&table.head]).filter_map(|row| row.get(index));
             let words = cells.flat_map(|cell| cell.split_whitespace());
-            words.map(|word| word.chars().count()).max().unwrap_or(0) as u16
+            words.map(measure_text_width).max().unwrap_or(0) as u16
         })
         .collect();
     let words: u16 = widest.iter().sum();
@@ -86,6 +114,26 @@ mod tests {
         assert!(in_width(&long, 80).contains(&"x".repeat(90)));
         let wide = in_width(&table, 160);
         assert!(wide.contains("a metric with a rather long name [Mbit/s]"), "{wide}");
+    }
+
+    #[test]
+    fn letters_of_two_columns_are_counted_as_two() {
+        let word = "拥塞控制算法";
+        let table = Table {
+            head: vec!["case".into(), "value".into()],
+            rows: vec![vec![format!("{word} and some more words"), "1".into()]],
+            numeric: vec![false, true],
+        };
+        for width in 20..40 {
+            assert!(in_width(&table, width).contains(word), "{}", in_width(&table, width));
+        }
+    }
+
+    #[test]
+    fn a_text_is_as_wide_as_the_terminal_at_most() {
+        let text = "a title that is rather long: 3 runs per row";
+        assert_eq!(wrapped_in(text, 80), text);
+        assert_eq!(wrapped_in(text, 20), "a title that is\nrather long: 3 runs\nper row");
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Cbr {
     fn send(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         let body = Body { offset: self.report.sent as u32, ..Body::of_len(self.size) };
-        if cx.host.udp_send(cx.now, socket, self.remote, body).is_ok() {
+        if cx.udp_send(socket, self.remote, body).is_ok() {
             self.report.sent += 1;
             self.report.sent_bytes += u64::from(self.size);
         }

@@ -5,6 +5,7 @@
 //! by the clock, calls it with an [`AppCx`] and hears afterwards which sockets it has claimed and when it
 //! wants to be woken.
 
+mod bytes;
 mod cbr;
 mod connect;
 mod ping;
@@ -14,6 +15,7 @@ mod tcp_send;
 mod tcp_sink;
 mod udp_sink;
 
+pub use bytes::{Compared, Stream, Streams};
 pub use cbr::Cbr;
 pub use connect::Connect;
 pub use ping::Ping;
@@ -24,8 +26,10 @@ pub use tcp_sink::TcpSink;
 pub use udp_sink::{UdpEcho, UdpSink};
 
 use core::net::SocketAddr;
-use datapath::host::{Host, SocketId};
+use datapath::host::{Datagram, Host, SocketError, SocketId, TcpRead};
 use datapath::node::SocketReady;
+use datapath::packet::Body;
+use datapath::reason::Enqueue;
 use datapath::rng::Rng;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
@@ -96,6 +100,7 @@ pub struct AppCx<'a> {
     timer: &'a mut Instant,
     owners: &'a mut Vec<u32>,
     index: u32,
+    streams: Option<&'a mut Streams>,
 }
 
 /// The owner of a socket that no application has claimed.
@@ -113,7 +118,14 @@ impl<'a> AppCx<'a> {
         owners: &'a mut Vec<u32>,
         index: u32,
     ) -> Self {
-        Self { now, host, rng, timer, owners, index }
+        Self { now, host, rng, timer, owners, index, streams: None }
+    }
+
+    /// What is written and read by its calls is bytes, where there are streams of this host to keep
+    /// account of them.
+    pub fn with_bytes(mut self, streams: Option<&'a mut Streams>) -> Self {
+        self.streams = streams;
+        self
     }
 
     /// Sets its timer, in place of an earlier setting.
@@ -146,6 +158,59 @@ impl<'a> AppCx<'a> {
         self.host.udp_socket(socket).expect("just opened").tos = tos;
         self.own(socket);
         socket
+    }
+
+    /// Writes `len` bytes, or as many as the connection has room for; gives how many it took. 0: wait for
+    /// `WRITABLE`, or it is no open connection.
+    pub fn tcp_write(&mut self, socket: SocketId, len: u64) -> u64 {
+        match &mut self.streams {
+            None => self.host.tcp_write(self.now, socket, len).unwrap_or(0),
+            Some(streams) => streams.write(self.now, self.host, socket, len),
+        }
+    }
+
+    /// Reads up to `max` bytes; what is no open connection counts as reset.
+    pub fn tcp_read(&mut self, socket: SocketId, max: u64) -> TcpRead {
+        match &mut self.streams {
+            None => self.host.tcp_read(self.now, socket, max).unwrap_or(TcpRead::Reset),
+            Some(streams) => streams.read(self.now, self.host, socket, max),
+        }
+    }
+
+    /// Sends a datagram. Of a body without a frame the `offset` is a label, by which the receiver knows it
+    /// again ([`label_of`](Self::label_of)); with bytes it lies in the first four, and what is shorter is a length.
+    ///
+    /// # Errors
+    /// As of [`Host::udp_send`].
+    pub fn udp_send(
+        &mut self,
+        socket: SocketId,
+        remote: SocketAddr,
+        body: Body,
+    ) -> Result<Enqueue, SocketError> {
+        match &mut self.streams {
+            Some(streams) if body.frame.is_none() && body.len as usize >= bytes::LABEL => {
+                let bytes = streams.datagram(&body);
+                self.host.udp_send_bytes(self.now, socket, remote, bytes)
+            }
+            _ => self.host.udp_send(self.now, socket, remote, body),
+        }
+    }
+
+    /// The next datagram of a UDP or ping socket, if there is one.
+    pub fn datagram_read(&mut self, socket: SocketId) -> Option<Datagram> {
+        let datagram = self.host.datagram_read(socket).ok().flatten()?;
+        if let Some(streams) = &mut self.streams
+            && self.host.udp_socket(socket).is_ok()
+        {
+            streams.check_datagram(&datagram.body);
+        }
+        Some(datagram)
+    }
+
+    /// The label that a datagram was sent with.
+    pub fn label_of(body: &Body) -> u32 {
+        bytes::label(body)
     }
 }
 

@@ -80,7 +80,7 @@ impl Ping {
             }
             Protocol::Udp { remote, .. } => {
                 let body = Body { offset: u32::from(number), ..Body::of_len(self.size) };
-                cx.host.udp_send(cx.now, socket, remote, body)
+                cx.udp_send(socket, remote, body)
             }
         };
         if sent.is_ok() {
@@ -120,10 +120,10 @@ impl App for Ping {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Ok(Some(answer)) = cx.host.datagram_read(ready.socket) {
+        while let Some(answer) = cx.datagram_read(ready.socket) {
             let number = match self.protocol {
                 Protocol::Icmp(_) => answer.from.port(),
-                Protocol::Udp { .. } => answer.body.offset as u16,
+                Protocol::Udp { .. } => AppCx::label_of(&answer.body) as u16,
             };
             let Some(place) = self.waiting.iter().position(|(sent, _)| *sent == number) else {
                 continue;

@@ -72,7 +72,7 @@ impl QueryClient {
     fn write(&mut self, index: usize, cx: &mut AppCx<'_>) {
         let leg = &mut self.legs[index];
         while leg.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, leg.socket, leg.to_write).unwrap_or(0);
+            let taken = cx.tcp_write(leg.socket, leg.to_write);
             if taken == 0 {
                 return;
             }
@@ -84,7 +84,7 @@ impl QueryClient {
     fn read(&mut self, index: usize, cx: &mut AppCx<'_>) {
         let socket = self.legs[index].socket;
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
+            match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(bytes) => self.on_data(index, cx, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => return self.lose(index, cx),

@@ -93,7 +93,7 @@ impl RequestClient {
     fn write(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         while self.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, self.to_write).unwrap_or(0);
+            let taken = cx.tcp_write(socket, self.to_write);
             if taken == 0 {
                 return;
             }
@@ -105,7 +105,7 @@ impl RequestClient {
     fn read(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
+            match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(bytes) => {
                     self.report.receive(cx.now, bytes);
                     self.to_read = self.to_read.saturating_sub(bytes);
@@ -201,7 +201,7 @@ impl ResponseServer {
 
     fn serve(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
+            match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(bytes) => self.on_data(cx, socket, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {
@@ -228,7 +228,7 @@ impl ResponseServer {
     fn write(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         let Some(dialogue) = self.open.get_mut(&socket) else { return };
         while dialogue.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, dialogue.to_write).unwrap_or(0);
+            let taken = cx.tcp_write(socket, dialogue.to_write);
             if taken == 0 {
                 return;
             }

@@ -92,7 +92,7 @@ impl TcpSend {
             if self.chunk_left == 0 {
                 return self.shut_down(cx, socket);
             }
-            let taken = cx.host.tcp_write(cx.now, socket, self.chunk_left).unwrap_or(0);
+            let taken = cx.tcp_write(socket, self.chunk_left);
             if taken == 0 {
                 return;
             }
@@ -122,7 +122,7 @@ impl TcpSend {
     fn read(&mut self, cx: &mut AppCx<'_>) {
         let Some(socket) = self.socket else { return };
         while self.phase != Phase::Closed {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
+            match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(bytes) => self.report.receive(cx.now, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {

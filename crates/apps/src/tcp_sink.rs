@@ -70,7 +70,7 @@ impl TcpSink {
 
     fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         while cx.now >= self.paused_until {
-            match cx.host.tcp_read(cx.now, socket, READ).unwrap_or(TcpRead::Reset) {
+            match cx.tcp_read(socket, READ) {
                 TcpRead::Data(bytes) => self.count(cx, socket, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => {

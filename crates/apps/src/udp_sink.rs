@@ -46,7 +46,7 @@ impl App for UdpSink {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Ok(Some(datagram)) = cx.host.datagram_read(ready.socket) {
+        while let Some(datagram) = cx.datagram_read(ready.socket) {
             self.report.received += 1;
             self.report.receive(cx.now, u64::from(datagram.body.len));
         }
@@ -64,11 +64,10 @@ impl App for UdpEcho {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Ok(Some(datagram)) = cx.host.datagram_read(ready.socket) {
+        while let Some(datagram) = cx.datagram_read(ready.socket) {
             self.report.received += 1;
             self.report.receive(cx.now, u64::from(datagram.body.len));
-            if cx.host.udp_send(cx.now, ready.socket, datagram.from, datagram.body.clone()).is_ok()
-            {
+            if cx.udp_send(ready.socket, datagram.from, datagram.body.clone()).is_ok() {
                 self.report.sent += 1;
                 self.report.sent_bytes += u64::from(datagram.body.len);
             }

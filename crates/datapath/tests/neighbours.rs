@@ -183,3 +183,68 @@ fn frames_for_others_and_from_vlans_are_left_alone() {
     }
     assert_eq!(world.nodes[1].stats.forwarded, before);
 }
+
+/// Departure 30 of docs/LINUX.md.
+#[test]
+fn acknowledgments_confirm_no_neighbour() {
+    let mut world = world();
+    let config = world.nodes[0].tcp_defaults();
+    let server = (address("10.1.0.1"), 80).into();
+    let listener = world.nodes[1].tcp_listen(world.now, server, &config);
+    let client = (address("10.1.0.2"), 4_000).into();
+    let client = world.nodes[0].tcp_connect(world.now, client, server, &config).expect("a port");
+    world.run_until(50_000);
+    assert!(world.nodes[1].tcp_accept(world.now, listener).expect("it listens").is_some());
+    assert_eq!(world.state(0, "10.1.0.1"), Some(State::Stale));
+    world.nodes[0].tcp_write(world.now, client, 1_000).expect("it is connected");
+    world.run_until(50_100);
+    let acked = world.nodes[0].tcp_connection(client).expect("it is open").unacked_bytes();
+    assert_eq!((acked, world.state(0, "10.1.0.1")), (0, Some(State::Delay)));
+    world.run_until(55_100);
+    assert_eq!(world.state(0, "10.1.0.1"), Some(State::Reachable), "it was asked");
+}
+
+/// A frame for the router with an IPv4 datagram from the left host.
+fn datagram(dst: [u8; 4]) -> FrameRef {
+    let mut bytes = vec![2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 1, 0, 8, 0];
+    bytes.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 2]);
+    bytes.extend(dst);
+    let sum: u32 =
+        bytes[14..].chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+    bytes.extend([0, 9, 0, 9, 0, 8, 0, 0]);
+    FrameRef::from(bytes)
+}
+
+impl World {
+    /// The router gets a frame from the left; what it has forwarded and complained of since.
+    fn router_gets(&mut self, frame: &FrameRef) -> (u64, u64) {
+        let before = self.nodes[1].stats;
+        let mut packet = Packet::parse_ethernet(Frame::lying_in(frame, 0)).expect("a frame");
+        if let Rx::Forward(port) = self.nodes[1].receive(self.now, Port(0), &mut packet) {
+            self.carry((1, port), &packet);
+        }
+        self.settle();
+        let after = self.nodes[1].stats;
+        (after.forwarded - before.forwarded, after.icmp_errors - before.icmp_errors)
+    }
+}
+
+/// Departure 32 of docs/LINUX.md: the left host could have sent it itself.
+#[test]
+fn no_redirect_is_sent() {
+    let mut world = world();
+    for dst in [[10, 1, 0, 2], [10, 2, 0, 2]] {
+        let (forwarded, told) = world.router_gets(&datagram(dst));
+        assert!(forwarded > 0 && told == 0, "{dst:?}: {forwarded} forwarded, {told} errors");
+    }
+}
+
+/// Departure 32 of docs/LINUX.md.
+#[test]
+fn what_is_for_a_group_is_not_routed() {
+    let mut world = world();
+    assert_eq!(world.router_gets(&datagram([239, 1, 2, 3])), (0, 0));
+    assert_eq!(world.dropped.get(&Reason::OtherHost), Some(&1));
+}

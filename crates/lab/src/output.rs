@@ -5,6 +5,7 @@ mod over_time;
 pub(crate) mod record;
 mod shares;
 pub mod tables;
+mod undrawn;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,8 @@ use crate::sweep::Point;
 
 use against::Against;
 pub use over_time::line;
-use over_time::{KINDS, Kind, MOST_LINES, usual};
+use over_time::{KINDS, Kind, usual};
+pub use undrawn::undrawn;
 
 /// Where an experiment's results go.
 pub struct Output {
@@ -254,7 +256,7 @@ impl Output {
         self.store.write("summary.json", format!("{summary:#}\n").as_bytes())?;
         self.store.write_table("results.csv", "results.parquet", &tables::results(points))?;
         let mut pictures = Vec::new();
-        let plots = if plan.plots.is_empty() { self.usual_plots() } else { plan.plots.clone() };
+        let plots = self.plots(plan);
         for (point, result) in experiment.points.iter().zip(points) {
             for plot in &plots {
                 pictures.extend(self.of_point(plot, plan, point, result)?);
@@ -264,9 +266,6 @@ impl Output {
             pictures.extend(self.of_sweep(plot, plan, points)?);
         }
         if plan.plots.is_empty() {
-            if let Some(chart) = queue_lengths(&plan.title, points) {
-                pictures.push(self.chart("queue-lengths", &chart.into(), &[])?);
-            }
             for (file, chart) in shares::of_cake(&plan.title, points) {
                 pictures.push(self.chart(file, &chart.into(), &[])?);
             }
@@ -280,21 +279,16 @@ impl Output {
         Ok(pictures)
     }
 
-    /// What is drawn where the file says nothing.
-    fn usual_plots(&self) -> Vec<PlotPlan> {
-        let of_flows = ["throughput", "cwnd", "rtt", "latency"];
-        let mut plots: Vec<PlotPlan> = KINDS.iter().map(usual).collect();
+    /// What is drawn: what the file says, or what is usual.
+    fn plots(&self, plan: &Plan) -> Vec<PlotPlan> {
+        let mut plots = if plan.plots.is_empty() { usual_plots() } else { plan.plots.clone() };
         for plot in &mut plots {
-            if of_flows.contains(&plot.name.as_str()) {
+            if let What::Time("throughput" | "cwnd" | "rtt" | "latency") = plot.what
+                && plot.scopes.is_empty()
+            {
                 plot.scopes.clone_from(&self.choice.flows);
             }
         }
-        let cdf = |word: &&'static str| PlotPlan {
-            name: format!("{word}-cdf"),
-            what: What::Cdf(word),
-            ..usual(&KINDS[0])
-        };
-        plots.extend(DISTRIBUTIONS.iter().map(cdf));
         plots
     }
 
@@ -326,14 +320,14 @@ impl Output {
         chart.map(|chart| self.chart(&name, &chart, &plot.formats)).transpose()
     }
 
-    /// A plot of all points, if there are several.
+    /// A plot of all points, if there are several; a metric is drawn of one, too.
     fn of_sweep(
         &self,
         plot: &PlotPlan,
         plan: &Plan,
         points: &[PointResult],
     ) -> Result<Vec<PathBuf>, store::Error> {
-        if points.len() < 2 {
+        if points.len() < 2 && !matches!(plot.what, What::Metric(_)) {
             return Ok(Vec::new());
         }
         let shows = |scope: &str| plot.shows(scope);
@@ -366,7 +360,9 @@ impl Output {
         let formats = plot.map_or(&[][..], |plot| &plot.formats);
         let size = plot.map_or([0.0; 2], |plot| plot.size);
         let mut pictures = Vec::new();
-        if let Some(chart) = against::chart(&plan.title, metric, axis, points) {
+        // Who asks for a picture gets one, of a single bar if need be.
+        let alone = plot.is_some();
+        if let Some(chart) = against::chart(&plan.title, metric, axis, points, alone) {
             pictures.push(self.chart(&name, &Chart::from(chart).sized(size), formats)?);
         }
         if let Some(map) = against::heat_map(&plan.title, metric, points) {
@@ -410,60 +406,18 @@ impl Output {
     }
 }
 
-fn kind(word: &str) -> Option<&'static Kind> {
-    KINDS.iter().find(|kind| kind.word == word)
+/// What is drawn where the file says nothing.
+fn usual_plots() -> Vec<PlotPlan> {
+    let cdf = |word: &&'static str| PlotPlan {
+        name: format!("{word}-cdf"),
+        what: What::Cdf(word),
+        ..usual(&KINDS[0])
+    };
+    KINDS.iter().map(usual).chain(DISTRIBUTIONS.iter().map(cdf)).collect()
 }
 
-/// How long the first queue of every point's first run was how often: the cumulative distribution of
-/// the samples of its second half.
-fn queue_lengths(title: &str, points: &[PointResult]) -> Option<LineChart> {
-    let port = |point: &PointResult| {
-        let series = &point.runs.first()?.series;
-        series
-            .iter()
-            .map(|series| series.name.as_str())
-            .find_map(|it| it.strip_prefix("port-"))
-            .map(String::from)
-    };
-    let port = points.iter().find_map(port)?;
-    let found: Vec<_> = points
-        .iter()
-        .filter_map(|point| {
-            let series = &point.runs.first()?.series;
-            let port = series.iter().find(|series| series.name == format!("port-{port}"))?;
-            let values = &port.column("queue_packets")?.values;
-            let mut lengths: Vec<i64> =
-                values[values.len() / 2..].iter().flatten().copied().collect();
-            lengths.sort_unstable();
-            let share = |place: usize| (place + 1) as f64 / lengths.len() as f64;
-            let steps = lengths.len().div_ceil(crate::plan::plots::BINS).max(1);
-            let points = lengths
-                .iter()
-                .enumerate()
-                .filter(|(place, _)| place % steps == 0 || place + 1 == lengths.len())
-                .map(|(place, length)| (*length as f64, share(place)))
-                .collect();
-            let label = point.title("queue");
-            Some(plot::Line { label, points, steps: true, ..plot::Line::default() })
-        })
-        .collect();
-    let of = found.len();
-    let lines: Vec<plot::Line> = found.into_iter().take(MOST_LINES).collect();
-    let any = lines.iter().flat_map(|line| &line.points).any(|(length, _)| *length > 0.0);
-    let mut subtitle = format!(
-        "{port}: share of the samples of a run's second half with at most so many packets, first run of each"
-    );
-    if of > lines.len() {
-        subtitle = format!("{subtitle}; the first {} of {of} points", lines.len());
-    }
-    any.then(|| LineChart {
-        title: format!("Queue length: {title}"),
-        subtitle,
-        x_label: "queue [packets]".into(),
-        y_label: "share".into(),
-        lines,
-        ..LineChart::default()
-    })
+fn kind(word: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.word == word)
 }
 
 #[cfg(test)]

@@ -122,11 +122,12 @@ impl FlowRecord {
 /// How something is distributed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
-    /// What: `fct`, `slowdown`, `latency`, `queue-delay`.
+    /// What: `fct`, `slowdown`, `latency`, `queue-delay`, `queue-length`.
     pub what: &'static str,
     /// Of which flow, group, workload or port.
     pub scope: String,
-    /// The smallest value, and what ever larger shares are not above, the whole last; in ms, or factors.
+    /// The smallest value, and what ever larger shares are not above, the whole last; in ms, factors, or
+    /// packets.
     pub quantiles: Vec<f64>,
 }
 
@@ -184,7 +185,7 @@ pub struct RunResult {
 }
 
 /// What `tc` shows of a port.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TcState {
     /// `NODE.LINK`.
     pub port: String,
@@ -219,6 +220,23 @@ pub struct MetricSummary {
 }
 
 impl Series {
+    /// The samples from a flow's first to its last: before and behind them nothing arrives and nothing is on the
+    /// way. All samples of what is no flow.
+    pub fn life(&self) -> std::ops::Range<usize> {
+        if !self.name.starts_with("flow-") {
+            return 0..self.time_ns.len();
+        }
+        let is_busy = |value: &Option<i64>| value.is_some_and(|value| value > 0);
+        let busy = |name: &str| {
+            let values = &self.column(name)?.values;
+            Some((values.iter().position(is_busy)?, values.iter().rposition(is_busy)?))
+        };
+        let both = ["throughput_bits_per_sec", "unacked_segments"].map(busy);
+        let first = both.iter().flatten().map(|it| it.0).min();
+        let last = both.iter().flatten().map(|it| it.1).max();
+        first.zip(last).map_or(0..0, |(first, last)| first..last + 1)
+    }
+
     /// The column called `name`.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)

@@ -43,7 +43,7 @@ fn experiment() -> Experiment {
 fn a_file_of_schema_1_gives_the_metrics_that_it_gave() {
     let experiment = experiment();
     assert_eq!((experiment.points.len(), experiment.base.repetitions), (4, 2));
-    assert!(experiment.check_metrics().is_ok());
+    assert!(experiment.check_names().is_ok());
     let stop = AtomicBool::new(false);
     let options = Options { repetitions: Some(1), ..Options::silent(&stop) };
     let points = run(&experiment, &options, &|_, _, _| Ok(())).expect("it runs");

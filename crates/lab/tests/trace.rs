@@ -125,6 +125,34 @@ fn a_flow_is_limited_by_what_limits_it() {
     assert_eq!(largest(&small, "download"), "send buffer");
 }
 
+/// What a flow did is told of the time that it lasted, however long the run goes on and its connection lingers.
+#[test]
+fn a_finished_flow_is_told_until_its_end() {
+    let short =
+        "flows.download={ app = \"fixed\", bytes = \"40kb\", from = \"server\", to = \"client\" }";
+    let wanted = Wanted { explain: vec!["download".into()], ..Wanted::default() };
+    let told = run(&[short], Some(&wanted)).explained.remove(0).why.replace('\n', " ");
+    let between = |before: &str, behind: &str| -> f64 {
+        let rest = told.split(before).nth(1).and_then(|rest| rest.split(behind).next());
+        rest.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{told}"))
+    };
+    let (from, to) = (between(" from ", " s to "), between(" s to ", " s ("));
+    let sent_all = between("until it had sent all, at ", " s: ");
+    assert!(from < sent_all && sent_all < to && to < 0.5, "{told}");
+    let busy = between("busy ", " s, ");
+    assert!((to - from - busy).abs() < 0.002, "{told}");
+}
+
+#[test]
+fn a_cut_by_marks_says_so() {
+    let wanted = Wanted { explain: vec!["download".into()], ..Wanted::default() };
+    let story =
+        run(&["queue=cake bandwidth 9mbit", "ecn=1"], Some(&wanted)).explained.remove(0).story;
+    let cuts: Vec<&str> = story.lines().filter(|line| line.contains(" -> CWR")).collect();
+    let marked = |line: &&str| line.ends_with(": a mark was echoed (ECN)");
+    assert!(!cuts.is_empty() && cuts.iter().all(marked), "{cuts:#?}");
+}
+
 #[test]
 fn stories_have_the_window_between_the_packets() {
     let directory = scratch("stories");

@@ -156,11 +156,15 @@ impl Account {
         let [back, forth] = &self.directions;
         let mut text = String::new();
         let columns = [(forth, names[0], names[1]), (back, names[1], names[0])];
+        let head = columns.map(|(_, from, to)| format!("{from} > {to}"));
+        // Names of files may be long.
+        let wide = head.each_ref().map(|head| (head.chars().count() + 2).max(20));
         let mut row = |what: &str, value: &dyn Fn(&Direction) -> String, always: bool| {
             let cells = columns.map(|(direction, ..)| value(direction));
             if always || cells.iter().any(|cell| cell != "0") {
                 let [one, two] = cells;
-                let _ = writeln!(text, "{what:<34}{one:>20}{two:>20}");
+                let [first, second] = wide;
+                let _ = writeln!(text, "{what:<34}{one:>first$}{two:>second$}");
             }
         };
         row("packets taken in", &|it| it.taken.packets.to_string(), true);
@@ -178,14 +182,13 @@ impl Account {
         row("not taken in: no buffer", &|it| it.lost.no_buffer.to_string(), false);
         row("not taken in: socket was full", &|it| it.lost.missed.to_string(), false);
         row("unaccounted for", &|it| it.unaccounted().to_string(), false);
-        let head = columns.map(|(_, from, to)| format!("{from} > {to}"));
         let Lateness { wakes, over_1ms, max, .. } = &self.lateness;
+        let [one, two] = head;
+        let [first, second] = wide;
+        let head = format!("{:<34}{one:>first$}{two:>second$}", "");
         format!(
-            "{:<34}{:>20}{:>20}\n{text}late wake-ups: {over_1ms} of {wakes} over 1 ms; p50 {:.0} us, p99 {:.0} us, \
+            "{head}\n{text}late wake-ups: {over_1ms} of {wakes} over 1 ms; p50 {:.0} us, p99 {:.0} us, \
              worst {:.0} us\n",
-            "",
-            head[0],
-            head[1],
             micros(self.lateness.percentile(50)),
             micros(self.lateness.percentile(99)),
             micros(*max),
@@ -196,6 +199,19 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_of_devices_stand_apart() {
+        let account = Account::default();
+        let name = "file:captures/uplink.pcapng,shaped.pcapng";
+        let text = account.text([name, "eth1"]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains(&format!("  {name} > eth1  ")), "{text}");
+        assert!(lines[0].ends_with(&format!("  eth1 > {name}")), "{text}");
+        assert_eq!(lines[0].len(), lines[1].len(), "{text}");
+        let short = account.text(["eth0", "eth1"]);
+        assert_eq!(short.lines().next().unwrap().len(), 34 + 2 * 20);
+    }
 
     #[test]
     fn lateness_is_told_to_the_next_power_of_two() {

@@ -1,14 +1,14 @@
 //! The socket by which commands come at run time: one line asks, what is answered begins with a line
 //! `0`, or `2` if the command was wrong, and ends with the connection.
 //!
-//! Nothing here waits: a client that sends nothing holds a place, one that does not read loses its
-//! answer.
+//! Nothing here waits: a client that sends nothing holds a place until others need it, one that does not
+//! read loses its answer.
 
 use crate::sys::Epoll;
 use std::fs;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -27,6 +27,8 @@ pub struct Control {
     path: PathBuf,
     inside: Option<(Receiver<UnixStream>, UnixStream)>,
     clients: [Option<Client>; CLIENTS],
+    /// Where the next client goes if all places are taken.
+    next: usize,
 }
 
 /// A way to ask for threads of this process, which may have given up the right to open the socket's file.
@@ -47,7 +49,7 @@ impl Control {
     /// Listens at `path`, for its owner only. What a process that is gone has left there is removed.
     ///
     /// # Errors
-    /// Somebody listens there (`EADDRINUSE`), or the file cannot be made.
+    /// Somebody listens there, or it is a file of another kind (`EADDRINUSE`), or the file cannot be made.
     pub fn listen(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -63,7 +65,7 @@ impl Control {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         let clients = [const { None }; CLIENTS];
-        Ok(Self { listener, path: path.to_owned(), inside: None, clients })
+        Ok(Self { listener, path: path.to_owned(), inside: None, clients, next: 0 })
     }
 
     /// Lets threads of this process ask without the file; before [`register`](Self::register).
@@ -125,7 +127,11 @@ impl Control {
     }
 
     fn admit(&mut self, stream: UnixStream, epoll: &Epoll) {
-        let Some(index) = self.clients.iter().position(Option::is_none) else { return };
+        let free = self.clients.iter().position(Option::is_none);
+        // Nobody keeps others out by saying nothing: those who came first have to go.
+        let index = free.unwrap_or(self.next);
+        self.next = (index + 1) % CLIENTS;
+        self.clients[index] = None;
         let token = TOKENS + 1 + index as u64;
         let ready = stream.set_nonblocking(true);
         if ready.and_then(|()| epoll.add(stream.as_fd(), token, Epoll::READ)).is_ok() {
@@ -159,8 +165,16 @@ impl Client {
     }
 }
 
-/// Whether nobody listens at a socket's file.
+/// Whether somebody listens at `path`, as far as one may know that.
+pub fn is_running(path: &Path) -> bool {
+    !is_left_over(path)
+}
+
+/// Whether it is the file of a socket at which nobody listens. Other files refuse a connection as well.
 fn is_left_over(path: &Path) -> bool {
+    if !fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
+        return false;
+    }
     let refused = UnixStream::connect(path);
     matches!(refused, Err(error) if error.kind() == ErrorKind::ConnectionRefused)
 }
@@ -207,7 +221,9 @@ mod tests {
         let path = folder.join("socket");
         fs::create_dir_all(&folder).unwrap();
         drop(UnixListener::bind(&path).unwrap());
+        assert!(!is_running(&path));
         let mut control = Control::listen(&path).unwrap();
+        assert!(is_running(&path));
         assert_eq!(Control::listen(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
         let inside = control.inside().unwrap();
         let mut epoll = Epoll::new().unwrap();
@@ -232,5 +248,41 @@ mod tests {
         drop(control);
         assert!(!path.exists());
         fs::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_is_left_alone() {
+        let path = std::env::temp_dir().join(format!("ackwright-file-{}", std::process::id()));
+        fs::write(&path, "precious").unwrap();
+        let refused = Control::listen(&path).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn silent_clients_keep_nobody_out() {
+        let path = std::env::temp_dir().join(format!("ackwright-silent-{}", std::process::id()));
+        let mut control = Control::listen(&path).unwrap();
+        let mut epoll = Epoll::new().unwrap();
+        control.register(&epoll).unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..3 * CLIENTS {
+            silent.push(UnixStream::connect(&path).unwrap());
+            assert_eq!(control.request(TOKENS, &epoll), None);
+        }
+        let asked = path.clone();
+        let asking = std::thread::spawn(move || ask(&asked, "say it"));
+        let mut answered = false;
+        while !answered {
+            let tokens: Vec<u64> = epoll.wait(false).unwrap().map(|(token, _)| token).collect();
+            for token in tokens {
+                if control.request(token, &epoll).is_some() {
+                    control.reply(token, true, "it");
+                    answered = true;
+                }
+            }
+        }
+        assert_eq!(asking.join().unwrap().unwrap(), (true, "it".to_owned()));
     }
 }

@@ -11,6 +11,7 @@ use crate::device::{Device, Pools, RING};
 use crate::end::{self, BATCHES, End, Phase, kernel};
 use crate::open::{Fault, is_gone};
 use crate::sys::{self, Epoll, Timer};
+use crate::watch::Watch;
 use datapath::host::{Bridge, PortConfig};
 use datapath::node::{Poll, Port, Rx};
 use datapath::packet::Packet;
@@ -44,6 +45,7 @@ pub struct Driver {
     stop: UnixStream,
     control: Option<Control>,
     capture: Option<Capture>,
+    watch: Option<Box<dyn Watch>>,
     account: Account,
     phase: Phase,
     packets: Vec<Packet>,
@@ -80,6 +82,7 @@ impl Driver {
             stop,
             control: None,
             capture: None,
+            watch: None,
             account: Account { began: now, now, ..Account::default() },
             phase: Phase::Running,
             packets: Vec::with_capacity(2 * RING),
@@ -121,11 +124,21 @@ impl Driver {
     /// What is sent is written to this file.
     ///
     /// # Errors
-    /// The file cannot be made.
+    /// The file cannot be made, or one of both devices is reading or writing it.
     pub fn capture(&mut self, file: &Path) -> io::Result<()> {
+        let is_ours = |file| self.ends.iter().any(|end| end.device.has_open(&file));
+        if std::fs::metadata(file).is_ok_and(is_ours) {
+            let why = "one of the devices has this file open; the capture needs another one";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let ethernet = self.ends[0].device.is_ethernet();
         self.capture = Some(Capture::create(file, self.port_names(), ethernet)?);
         Ok(())
+    }
+
+    /// From now on this is told what becomes of packets.
+    pub fn watch(&mut self, watch: Box<dyn Watch>) {
+        self.watch = Some(watch);
     }
 
     /// What was taken in, and what became of it, until now.
@@ -156,8 +169,10 @@ impl Driver {
         }
         self.poll(now);
         let written = self.capture.take().map_or(Ok(()), Capture::finish);
+        let traced = self.watch.take().map_or(Ok(()), |watch| watch.finish(sys::now()));
         ended?;
-        written.map_err(|error| Fault::Other(format!("the capture cannot be written: {error}")))
+        written.map_err(|error| Fault::Other(format!("the capture cannot be written: {error}")))?;
+        traced.map_err(|error| Fault::Other(format!("the trace cannot be written: {error}")))
     }
 
     fn turn_until_over(&mut self) -> Result<(), Fault> {
@@ -215,9 +230,14 @@ impl Driver {
         let received = device.receive(now, &mut self.pools, &mut packets);
         let count = packets.len();
         for mut packet in packets.drain(..) {
-            self.account.directions[usize::from(1 - port.0)].taken.add(&packet);
+            let leaves = Port(1 - port.0);
+            self.account.directions[usize::from(leaves.0)].taken.add(&packet);
+            if let Some(watch) = &mut self.watch {
+                packet.meta.enqueued_at = now;
+                watch.came(now, leaves, &packet);
+            }
             if let Rx::Forward(to) = self.bridge.receive(now, port, &mut packet) {
-                self.send(to, &packet)?;
+                self.send(now, to, &packet)?;
             }
         }
         self.packets = packets;
@@ -234,8 +254,18 @@ impl Driver {
                 moved |= self.flush(now, port)?;
             }
             if !moved {
+                self.tell_queues(now);
                 return Ok(idle);
             }
+        }
+    }
+
+    /// Tells who watches how queues stand.
+    fn tell_queues(&mut self, now: Instant) {
+        let Some(watch) = &mut self.watch else { return };
+        for port in PORTS {
+            let one = self.bridge.port(port);
+            watch.stands(now, port, one.backlog(), one.qdisc());
         }
     }
 
@@ -246,11 +276,14 @@ impl Driver {
             match self.bridge.poll(now, &mut place) {
                 Poll::Send { port, .. } => {
                     // A file that is full is told at the end, when it is written out.
-                    let _ = self.send(port, &place);
+                    let _ = self.send(now, port, &place);
                 }
                 Poll::Drop(reason) => {
-                    let port = usize::from(self.bridge.dropped_at().0);
-                    let direction = &mut self.account.directions[port];
+                    let port = self.bridge.dropped_at();
+                    if let Some(watch) = &mut self.watch {
+                        watch.dropped(now, port, reason, &place);
+                    }
+                    let direction = &mut self.account.directions[usize::from(port.0)];
                     let packets = u64::from(place.segments());
                     match self.phase {
                         Phase::Over => direction.left += packets,
@@ -263,8 +296,11 @@ impl Driver {
         }
     }
 
-    fn send(&mut self, port: Port, packet: &Packet) -> Result<(), Fault> {
+    fn send(&mut self, now: Instant, port: Port, packet: &Packet) -> Result<(), Fault> {
         let index = usize::from(port.0);
+        if let Some(watch) = &mut self.watch {
+            watch.sent(now, port, packet);
+        }
         self.ends[index].device.push(packet);
         self.account.directions[index].sent.add(packet);
         if let Some(capture) = &mut self.capture {
@@ -382,7 +418,7 @@ impl Driver {
         let Err(error) = done else { return Ok(()) };
         let device = &self.ends[usize::from(port.0)].device;
         let down = end::is_down(&error);
-        if down && !is_gone(device) {
+        if down && !end::is_cut_off(&error) && !is_gone(device) {
             return Ok(());
         }
         let why = if down { "the interface has gone away".to_owned() } else { error.to_string() };

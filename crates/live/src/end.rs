@@ -19,6 +19,8 @@ pub(crate) struct End {
     token: u64,
     /// The loop is told when there is room again.
     awaits_room: bool,
+    /// The loop is told nothing any more.
+    left: bool,
     /// When to try again, because nobody tells.
     retry_at: Instant,
 }
@@ -33,7 +35,7 @@ pub(crate) enum Phase {
 
 impl End {
     pub fn new(device: Device, token: u64) -> Self {
-        Self { device, token, awaits_room: false, retry_at: Instant::FAR_FUTURE }
+        Self { device, token, awaits_room: false, left: false, retry_at: Instant::FAR_FUTURE }
     }
 
     /// Has the loop told of what arrives.
@@ -77,7 +79,17 @@ impl End {
         self.listen(false, epoll)
     }
 
+    /// The device is gone: the loop is told nothing of it any more.
+    pub fn leave(&mut self, epoll: &Epoll) -> Result<(), Fault> {
+        self.left = true;
+        let left = self.device.fd().map(|fd| epoll.remove(fd));
+        left.unwrap_or(Ok(())).map_err(kernel)
+    }
+
     fn listen(&self, reads: bool, epoll: &Epoll) -> Result<(), Fault> {
+        if self.left {
+            return Ok(());
+        }
         let read = if reads { Epoll::READ } else { 0 };
         let write = if self.awaits_room { Epoll::WRITE } else { 0 };
         let changed = self.device.fd().map(|fd| epoll.change(fd, self.token, read | write));
@@ -120,6 +132,13 @@ pub(crate) fn next_phase(phase: Phase, empty: bool, ended: bool, now: Instant) -
 /// Whether an interface is down, or gone.
 pub(crate) fn is_down(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV))
+        || is_cut_off(error)
+}
+
+/// Whether what was opened has no interface any more, even if there is another of its name: a TUN device
+/// that somebody has deleted.
+pub(crate) fn is_cut_off(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EBADFD)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]

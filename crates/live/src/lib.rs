@@ -24,6 +24,17 @@
 //!
 //! `drive` is one thread, one loop, no locks; `endpoint` has one lock for each stack. docs/live.md has limits and figures.
 
+/// A line on standard error, as of `eprintln!`, but without a panic where nobody reads it any more.
+#[cfg(target_os = "linux")]
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _is_gone = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+#[cfg(target_os = "linux")]
+pub(crate) use tell;
+
 #[cfg(target_os = "linux")]
 pub mod account;
 #[cfg(target_os = "linux")]
@@ -64,3 +75,5 @@ pub mod router;
 pub mod rtnetlink;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+pub mod watch;

@@ -1,6 +1,8 @@
 //! Devices by their names, and what can be wrong with them.
 
-use crate::device::{CaptureFile, Device, PacketSocket, Pools, Tun, XdpDevice, XdpOptions};
+use crate::device::{
+    CaptureFile, Device, MOST_QUEUES, MOST_SHARING, PacketSocket, Pools, Tun, XdpDevice, XdpOptions,
+};
 use crate::sys::{self, Facts, XDP_LONGEST_MTU, XdpCopy, XdpMode};
 use std::fmt;
 use std::io;
@@ -44,21 +46,18 @@ impl Opened {
 
 /// Opens a device: an interface's name, `ring:NAME` for one by a receive ring, `xdp:NAME` for one by AF_XDP, `tap:NAME` or `tun:NAME` for one that is
 /// made, or `file:INPUT,OUTPUT` for captures. What is made gets this MTU. After the name of an AF_XDP device
-/// stand `native` or `generic`, and `copy` or `zero-copy`, each behind a comma.
+/// stand `native` or `generic`, and `copy` or `zero-copy`, each behind a comma; after that of an interface `fanout=N`, of a
+/// TUN or TAP device `queues=N`.
 ///
 /// # Errors
 /// With the name and what to do about it.
 pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
     let unlocked = |device| Opened { device, lock: None };
-    let made = |name: &str, tap| {
-        let opened = Tun::open(name, tap, mtu).map_err(|error| refused(name, "make it", &error));
-        opened.map(|tun| unlocked(Device::Tun(tun)))
-    };
-    if let Some(name) = name.strip_prefix("tap:") {
-        return made(name, true);
+    if let Some(words) = name.strip_prefix("tap:") {
+        return open_tun(words, true, mtu);
     }
-    if let Some(name) = name.strip_prefix("tun:") {
-        return made(name, false);
+    if let Some(words) = name.strip_prefix("tun:") {
+        return open_tun(words, false, mtu);
     }
     if let Some(files) = name.strip_prefix("file:") {
         let (input, output) = files.split_once(',').ok_or_else(|| {
@@ -77,19 +76,61 @@ pub fn open(name: &str, mtu: u32, pools: &mut Pools) -> Result<Opened, Fault> {
         let socket = socket.map_err(|error| refused(name, "open a receive ring", &error))?;
         return Ok(Opened { device: Device::Packet(socket), lock: Some(lock) });
     }
+    let (name, sockets) = numbered(name, "fanout", MOST_SHARING)?;
     let (facts, lock) = claim(name)?;
-    let socket = PacketSocket::open(name, facts, pools);
+    let socket = match sockets {
+        None | Some(1) => PacketSocket::open(name, facts, pools),
+        Some(sockets) => PacketSocket::open_sharing(name, facts, sockets, pools),
+    };
     let socket = socket.map_err(|error| refused(name, "open a packet socket", &error))?;
     Ok(Opened { device: Device::Packet(socket), lock: Some(lock) })
 }
 
 /// What a device is called in `tc` commands: of `tap:lan0` and of `xdp:lan0,generic` it is `lan0`.
 pub fn port_name(device: &str) -> &str {
-    if let Some(words) = device.strip_prefix("xdp:") {
-        return words.split(',').next().unwrap_or(words);
+    if device.starts_with("file:") {
+        return device;
     }
-    let prefixes = ["tap:", "tun:", "ring:"];
-    prefixes.iter().find_map(|prefix| device.strip_prefix(prefix)).unwrap_or(device)
+    let prefixes = ["tap:", "tun:", "ring:", "xdp:"];
+    let name = prefixes.iter().find_map(|prefix| device.strip_prefix(prefix)).unwrap_or(device);
+    name.split(',').next().unwrap_or(name)
+}
+
+/// `NAME` or `NAME,WORD=NUMBER`.
+fn numbered<'a>(words: &'a str, word: &str, most: u32) -> Result<(&'a str, Option<u32>), Fault> {
+    let Some((name, rest)) = words.split_once(',') else { return Ok((words, None)) };
+    let number = rest.strip_prefix(word).and_then(|rest| rest.strip_prefix('=')?.parse().ok());
+    match number.filter(|number| (1..=most).contains(number)) {
+        Some(number) => Ok((name, Some(number))),
+        None => Err(Fault::Usage(format!(
+            "{name}: {rest:?} is not known: {word}=N is, with N from 1 to {most}"
+        ))),
+    }
+}
+
+fn open_tun(words: &str, tap: bool, mtu: u32) -> Result<Opened, Fault> {
+    let (name, queues) = numbered(words, "queues", MOST_QUEUES)?;
+    // Of a device with several queues the kernel lets others have some: it is locked as interfaces are, before
+    // anything comes by a queue of ours if it is there already.
+    let lock_it = || match (queues, sys::facts(name)) {
+        (Some(_), Ok(facts)) => lock(name, facts.index).map(Some),
+        _ => Ok(None),
+    };
+    let locked = lock_it()?;
+    let opened = Tun::open_queues(name, tap, mtu, queues);
+    let tun = opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => {
+            let kind = if tap { "tap" } else { "tun" };
+            let other = if queues.is_some() { format!("{kind}:{name}") } else { format!("{kind}:{name},queues=1") };
+            Fault::Usage(format!(
+                "{name}: cannot make it: {error}; is there an interface of this name and of another kind? \
+                 One that has been made with or without multi_queue is {other}"
+            ))
+        }
+        _ => refused(name, "make it", &error),
+    })?;
+    let lock = if locked.is_some() { locked } else { lock_it()? };
+    Ok(Opened { device: Device::Tun(tun), lock })
 }
 
 fn open_xdp(words: &str) -> Result<Opened, Fault> {
@@ -164,16 +205,20 @@ pub(crate) fn claim(name: &str) -> Result<(Facts, UnixListener), Fault> {
             "it belongs to a bridge or bond of the kernel's, which would pass packets on beside us",
         );
     }
-    // The name of a socket that no file belongs to is of this network namespace, as the index is.
-    let address = SocketAddr::from_abstract_name(format!("ackwright/device/{}", facts.index));
+    Ok((facts, lock(name, facts.index)?))
+}
+
+/// Keeps other instances from an interface, by the name of a socket that no file belongs to: it is of this network
+/// namespace, as the index is.
+fn lock(name: &str, index: i32) -> Result<UnixListener, Fault> {
+    let address = SocketAddr::from_abstract_name(format!("ackwright/device/{index}"));
     let lock = address.and_then(|address| UnixListener::bind_addr(&address));
-    let lock = lock.map_err(|error| match error.kind() {
+    lock.map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
             Fault::Usage(format!("{name}: another ackwright has this interface"))
         }
         _ => refused(name, "lock it", &error),
-    })?;
-    Ok((facts, lock))
+    })
 }
 
 /// Whether the interface behind a device is there no longer.

@@ -133,7 +133,7 @@ impl Draft {
     fn finish(&self, py: Python<'_>) -> PyResult<Checked> {
         let done = py.detach(|| {
             let experiment = self.editable.clone().with(&self.registry).finish()?;
-            experiment.check_metrics()?;
+            experiment.check_names()?;
             Ok(experiment)
         });
         let trouble = Arc::clone(&self.trouble);

@@ -4,9 +4,11 @@ use crate::config::Place;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Who listens.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub enum Listener {
 
 /// A client that takes longer than this to ask or to read is left.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So many are answered at a time; others find the connection closed.
+const CLIENTS: usize = 64;
 /// The longest question.
 const LONGEST: usize = 8 << 10;
 
@@ -31,7 +35,8 @@ impl Listener {
         match place {
             Place::Tcp(address) => TcpListener::bind(address).map(Self::Tcp),
             Place::Unix(path) => {
-                let left_over = fs::metadata(path).is_ok()
+                let is_socket = |file: fs::Metadata| file.file_type().is_socket();
+                let left_over = fs::symlink_metadata(path).is_ok_and(is_socket)
                     && std::os::unix::net::UnixStream::connect(path).is_err();
                 if left_over {
                     fs::remove_file(path)?;
@@ -43,42 +48,67 @@ impl Listener {
         }
     }
 
-    /// Answers questions for ever with what `metrics` gives; what goes wrong with one does not matter to
-    /// the next.
-    pub fn serve(&self, mut metrics: impl FnMut() -> io::Result<String>) {
-        loop {
-            let served = match self {
-                Self::Tcp(listener) => listener.accept().and_then(|(stream, _)| {
-                    stream.set_read_timeout(Some(PATIENCE))?;
-                    stream.set_write_timeout(Some(PATIENCE))?;
-                    answer(stream, &mut metrics)
-                }),
-                Self::Unix(listener) => listener.accept().and_then(|(stream, _)| {
-                    stream.set_read_timeout(Some(PATIENCE))?;
-                    stream.set_write_timeout(Some(PATIENCE))?;
-                    answer(stream, &mut metrics)
-                }),
-            };
-            if served.is_err_and(|error| error.raw_os_error().is_some_and(|code| code == EMFILE)) {
-                std::thread::sleep(PATIENCE);
+    /// Answers questions for ever with what `metrics` gives, some at a time: what goes wrong with one, or
+    /// takes its time, does not matter to the next.
+    pub fn serve(&self, metrics: impl Fn() -> io::Result<String> + Sync) {
+        let (clients, metrics) = (&AtomicUsize::new(0), &metrics);
+        thread::scope(|scope| {
+            loop {
+                let Ok(stream) = self.accept() else {
+                    // No descriptors are left, as a rule: some will be free again.
+                    thread::sleep(PATIENCE);
+                    continue;
+                };
+                if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS {
+                    clients.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
+                let begun = thread::Builder::new().spawn_scoped(scope, move || {
+                    let _is_gone = answer(stream, metrics);
+                    clients.fetch_sub(1, Ordering::Relaxed);
+                });
+                if begun.is_err() {
+                    clients.fetch_sub(1, Ordering::Relaxed);
+                }
             }
-        }
+        });
+    }
+
+    /// The next client, who is not waited for very long.
+    fn accept(&self) -> io::Result<Box<dyn Client>> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Box::new(stream)
+            }
+            Self::Unix(listener) => {
+                let stream = listener.accept()?.0;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                Box::new(stream)
+            }
+        })
     }
 }
 
-/// No descriptors left.
-const EMFILE: i32 = 24;
+/// Whoever asks.
+trait Client: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Client for T {}
 
 fn answer(
     mut stream: impl Read + Write,
-    metrics: &mut impl FnMut() -> io::Result<String>,
+    metrics: &impl Fn() -> io::Result<String>,
 ) -> io::Result<()> {
+    let begun = Instant::now();
     let mut asked = Vec::new();
     let mut piece = [0; 1_024];
     while !asked.windows(4).any(|four| four == b"\r\n\r\n") {
         let len = stream.read(&mut piece)?;
         asked.extend_from_slice(&piece[..len]);
-        if len == 0 || asked.len() > LONGEST {
+        if len == 0 || asked.len() > LONGEST || begun.elapsed() > PATIENCE {
             return Ok(());
         }
     }
@@ -111,16 +141,16 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 mod tests {
     use super::*;
 
-    /// A client that says `asked` and keeps what it hears.
-    struct Client(io::Cursor<Vec<u8>>, Vec<u8>);
+    /// A client that says what it has and keeps what it hears.
+    struct Talker(io::Cursor<Vec<u8>>, Vec<u8>);
 
-    impl Read for &mut Client {
+    impl Read for &mut Talker {
         fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
             self.0.read(to)
         }
     }
 
-    impl Write for &mut Client {
+    impl Write for &mut Talker {
         fn write(&mut self, from: &[u8]) -> io::Result<usize> {
             self.1.extend_from_slice(from);
             Ok(from.len())
@@ -131,8 +161,8 @@ mod tests {
     }
 
     fn ask(text: &str) -> String {
-        let mut client = Client(io::Cursor::new(text.as_bytes().to_vec()), Vec::new());
-        answer(&mut client, &mut || Ok("x 1\n".to_owned())).expect("it is answered or left");
+        let mut client = Talker(io::Cursor::new(text.as_bytes().to_vec()), Vec::new());
+        answer(&mut client, &|| Ok("x 1\n".to_owned())).expect("it is answered or left");
         String::from_utf8(client.1).expect("text")
     }
 
@@ -147,5 +177,32 @@ mod tests {
         assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
         assert_eq!(ask("GET /metrics HTTP/1.1\r\n"), "", "a question without an end");
         assert_eq!(ask(&"x".repeat(20_000)), "", "too long a question");
+    }
+
+    #[test]
+    fn clients_that_say_nothing_keep_nobody_waiting() {
+        let name = format!("ackwright-http-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let listener = Listener::bind(&Place::Unix(path.clone())).expect("a place of its own");
+        thread::spawn(move || listener.serve(|| Ok("x 1\n".to_owned())));
+        let connect = || std::os::unix::net::UnixStream::connect(&path).expect("it listens");
+        let silent: Vec<_> = (0..CLIENTS - 1).map(|_| connect()).collect();
+        let mut client = connect();
+        client.set_read_timeout(Some(PATIENCE / 2)).expect("a time");
+        client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it is read");
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).expect("before the silent ones are left");
+        assert!(heard.ends_with("x 1\n"), "{heard}");
+        drop(silent);
+        fs::remove_file(&path).expect("it is there");
+    }
+
+    #[test]
+    fn a_file_that_is_no_socket_is_left_alone() {
+        let path = std::env::temp_dir().join(format!("ackwright-http-file-{}", std::process::id()));
+        fs::write(&path, "precious").expect("a file");
+        Listener::bind(&Place::Unix(path.clone())).expect_err("somebody has that place");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "precious");
+        fs::remove_file(&path).expect("it is there");
     }
 }

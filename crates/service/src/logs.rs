@@ -6,7 +6,9 @@ use tracing_subscriber::fmt;
 
 /// Begins to log; once in a process.
 pub fn begin(log: Log) {
+    // Where nobody reads standard error any more, nobody is told of that there.
     let builder = fmt().with_writer(io::stderr).with_target(false).with_ansi(false);
+    let builder = builder.log_internal_errors(false);
     let begun = match log {
         Log::Text => tracing::subscriber::set_global_default(builder.finish()),
         Log::Json => tracing::subscriber::set_global_default(

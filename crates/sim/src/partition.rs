@@ -13,7 +13,7 @@ use crate::pool::{PacketId, Pool};
 use crate::progress::{Moment, WithoutSending};
 use crate::record::{DropPlace, Watcher};
 use crate::world::WorldStats;
-use apps::{App, AppCx, NO_APP};
+use apps::{App, AppCx, NO_APP, Streams};
 use datapath::host::Host;
 use datapath::node::{Poll, Port, Rx, SocketReady};
 use datapath::packet::Packet;
@@ -109,6 +109,8 @@ pub(crate) struct NodeState {
     pub links: Vec<LinkId>,
     /// The application that each socket belongs to.
     pub owners: Vec<u32>,
+    /// What its connections carry, where that is bytes.
+    pub streams: Option<Box<Streams>>,
     /// What its applications hear late, and how late; zero if they do not.
     pub late: VecDeque<SocketReady>,
     pub late_by: Duration,
@@ -154,6 +156,7 @@ impl NodeState {
             replaced: Instant::FAR_FUTURE,
             links: vec![NO_LINK; host.port_count()],
             owners: Vec::new(),
+            streams: None,
             late: VecDeque::new(),
             late_by: Duration::ZERO,
             host,
@@ -486,7 +489,8 @@ impl Partition {
         let before = state.timer;
         let timer = &mut state.timer;
         let host = &mut node.host;
-        let mut cx = AppCx::new(self.now, host, &mut state.rng, timer, &mut node.owners, index);
+        let mut cx = AppCx::new(self.now, host, &mut state.rng, timer, &mut node.owners, index)
+            .with_bytes(node.streams.as_deref_mut());
         call(&mut *app, &mut cx);
         state.app = Some(app);
         let timer = state.timer;

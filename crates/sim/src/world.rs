@@ -13,7 +13,7 @@ use crate::log::{OUTSIDE, Rank, Records};
 use crate::partition::{AppState, NO_LINK, NodeState, Partition};
 use crate::record::{Observer, Sees, Watcher};
 use crate::threads::Team;
-use apps::{App, AppReport};
+use apps::{App, AppReport, Compared, Streams};
 use datapath::host::Host;
 use datapath::node::Port;
 use datapath::rng::Rng;
@@ -336,6 +336,28 @@ impl World {
         let at = self.places.app(app.0);
         let app = self.shares[at.part].part.apps[at.index as usize].app.as_ref();
         app.expect("nobody asks in the middle of a call").report()
+    }
+
+    /// From now on the applications of all nodes there are write and read bytes where they know lengths
+    /// only. All that happens is the same.
+    pub fn carry_bytes(&mut self) {
+        for Share { part, .. } in &mut self.shares {
+            part.nodes.iter_mut().for_each(|node| node.streams = Some(Box::default()));
+        }
+    }
+
+    /// What the connections of each node carry, where that is [bytes](Self::carry_bytes).
+    pub fn streams(&self) -> impl Iterator<Item = (NodeId, &Streams)> + Clone {
+        let nodes = (0..self.node_count() as u32).map(NodeId);
+        nodes.filter_map(|node| Some((node, self.node(node).streams.as_deref()?)))
+    }
+
+    /// Holds all bytes that were read so far against those that were written at the other end.
+    ///
+    /// # Errors
+    /// The first place where they differ, in words.
+    pub fn compare_bytes(&self) -> Result<Compared, String> {
+        Streams::compare(self.streams().map(|(_, streams)| streams))
     }
 
     /// Takes both ends' view of a link up or down at `at`: what is on it and in the queue before

@@ -13,6 +13,7 @@
 //! | [`calls`] | system calls at two hosts over a bad wire |
 //! | [`qdisc`] | trees of queueing disciplines under load, changed while packets wait |
 //! | [`wire`] | one living host under a hostile wire |
+//! | [`router`] | a router between Ethernets, its neighbours and their moods |
 //! | [`route`] | routes, rules and next hops, changed while packets ask the way |
 //! | [`world`] | hosts, routers, applications and impairments; healed in the end, when every flow ends |
 //!
@@ -29,6 +30,7 @@ pub mod judge;
 pub mod oracle;
 pub mod qdisc;
 pub mod route;
+pub mod router;
 pub mod shrink;
 pub mod wire;
 pub mod world;
@@ -47,13 +49,16 @@ pub enum Kind {
     Wire,
     /// [`route`]: forwarding tables.
     Route,
+    /// [`router`]: a router between Ethernets.
+    Router,
     /// [`world`]: whole worlds with impairments.
     World,
 }
 
 impl Kind {
     /// All of them, in the order of reports.
-    pub const ALL: [Self; 5] = [Self::Calls, Self::Qdisc, Self::Route, Self::Wire, Self::World];
+    pub const ALL: [Self; 6] =
+        [Self::Calls, Self::Qdisc, Self::Route, Self::Router, Self::Wire, Self::World];
 
     /// Its name on the command line and in case files.
     pub const fn name(self) -> &'static str {
@@ -62,6 +67,7 @@ impl Kind {
             Self::Qdisc => "qdisc",
             Self::Wire => "wire",
             Self::Route => "route",
+            Self::Router => "router",
             Self::World => "world",
         }
     }
@@ -76,6 +82,7 @@ macro_rules! with_case {
             $crate::Kind::Qdisc => $($path)::+::<$crate::qdisc::Case>($($argument),*),
             $crate::Kind::Wire => $($path)::+::<$crate::wire::Case>($($argument),*),
             $crate::Kind::Route => $($path)::+::<$crate::route::Case>($($argument),*),
+            $crate::Kind::Router => $($path)::+::<$crate::router::Case>($($argument),*),
             $crate::Kind::World => $($path)::+::<$crate::world::Case>($($argument),*),
         }
     };

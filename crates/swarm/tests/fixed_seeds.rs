@@ -13,6 +13,7 @@ const SEEDS: &[(Kind, u64)] = &[
     (Kind::Calls, 20_000),
     (Kind::Qdisc, 3_000),
     (Kind::Route, 2_000),
+    (Kind::Router, 5_000),
     (Kind::Wire, 15_000),
     (Kind::World, 1_500),
 ];

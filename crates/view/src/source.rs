@@ -226,6 +226,7 @@ impl Source {
             let open = File::open(&path)
                 .map_err(|error| Fault::Missing(format!("{}: {error}", path.display())))?;
             lab::store::read_series_file(open, name)
+                .map(ended)
                 .ok_or_else(|| Fault::Broken(format!("{}: no series of ours", path.display())))
         })
     }
@@ -289,4 +290,41 @@ fn is_socket(known: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_socket(_known: &fs::Metadata) -> bool {
     false
+}
+
+/// A flow is shown while it lasts: the last window of one that is finished says nothing.
+fn ended(mut series: Series) -> Series {
+    let life = series.life();
+    let shown = life.start.saturating_sub(1)..life.end;
+    for column in &mut series.columns {
+        let outside = column.values.iter_mut().enumerate().filter(|(at, _)| !shown.contains(at));
+        outside.for_each(|(_, value)| *value = None);
+    }
+    series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lab::results::Column;
+
+    #[test]
+    fn a_finished_flow_has_no_window_any_more() {
+        let column = |name: &str, values: [i64; 6]| Column {
+            name: name.into(),
+            values: values.map(Some).to_vec(),
+        };
+        let flow = |name: &str| Series {
+            name: name.into(),
+            time_ns: (1..=6).collect(),
+            columns: vec![
+                column("throughput_bits_per_sec", [0, 0, 8, 0, 0, 0]),
+                column("unacked_segments", [0, 0, 2, 1, 0, 0]),
+                column("cwnd_segments", [10; 6]),
+            ],
+        };
+        let shown = ended(flow("flow-a"));
+        assert_eq!(shown.columns[2].values, [None, Some(10), Some(10), Some(10), None, None]);
+        assert_eq!(ended(flow("port-a")), flow("port-a"), "a queue goes on");
+    }
 }

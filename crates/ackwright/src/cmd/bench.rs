@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Outcome {
             Ok(runs) => results.push(middle(runs)),
             Err(problem) => {
                 failed = true;
-                eprintln!("{}: {problem}", case.name);
+                crate::tell!("{}: {problem}", case.name);
             }
         }
     }

@@ -28,7 +28,7 @@ pub struct Args {
 /// Checks the file; a faulty one is an error with exit code 2.
 pub fn run(args: &Args) -> Outcome {
     let experiment = Experiment::load(&args.file, &args.settings)?;
-    experiment.check_metrics().map_err(PlanError::from)?;
+    experiment.check_names().map_err(PlanError::from)?;
     let plan = &experiment.base;
     let runs = experiment.points.len() as u64 * u64::from(plan.repetitions);
     if args.json {

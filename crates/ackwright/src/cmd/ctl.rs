@@ -55,11 +55,13 @@ pub fn run(args: &Args) -> Outcome {
     Err(pointed("ctl", &command, &wrong))
 }
 
-/// The socket in the usual place, if there is one and no more.
+/// The socket in the usual place, if there is one and no more. What killed processes have left there does not count.
 pub(super) fn only_socket() -> Result<PathBuf, Failure> {
     let files = fs::read_dir(Path::new(FOLDER)).into_iter().flatten().flatten();
     let mut sockets: Vec<PathBuf> = files.map(|file| file.path()).collect();
-    sockets.retain(|path| path.extension().is_some_and(|it| it == "sock"));
+    sockets.retain(|path| {
+        path.extension().is_some_and(|it| it == "sock") && control::is_running(path)
+    });
     sockets.sort();
     match &sockets[..] {
         [only] => Ok(only.clone()),

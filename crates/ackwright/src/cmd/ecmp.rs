@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use datapath::fib::hash::{HashFields, HashKey, Policy};
 use datapath::fib::{Fib, LinkState, Settings};
 use iproute::ip::{Devices, Ip};
-use lab::ecmp::{self, Disruption, FlowLoad, Load, Names, Stage};
+use lab::ecmp::{self, Disruption, FlowLoad, Load, Names, Regions, Stage};
+use lab::plan::plots::Format;
 use lab::plot::{self, Scene};
+use lab::store::table::Table;
 use serde_json::json;
 
 use super::{Failure, Outcome, ip, print, print_json, read_text, refuse_overwriting};
@@ -50,11 +52,11 @@ pub struct Args {
     /// The routes of the next router
     #[arg(long, value_name = "FILE")]
     stage: Vec<PathBuf>,
-    /// Draw each next hop's load to an .svg or .png file
+    /// Draw each next hop's load to an .svg, .png or .pdf file, with the data as .csv beside it
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Draw the regions of the hash space before and after the first failure, for the route that the
-    /// first flow takes
+    /// Draw who has which part of the hash space, or of a resilient group's buckets, before and after the
+    /// first failure, for the route that the first flow takes; likewise
     #[arg(long, value_name = "FILE")]
     regions: Option<PathBuf>,
     /// Print JSON
@@ -122,9 +124,12 @@ impl Args {
         for picture in [&self.plot, &self.regions].into_iter().flatten() {
             format_of(picture)?;
             refuse_overwriting(picture, &inputs)?;
+            refuse_overwriting(&data_of(picture), &inputs)?;
         }
-        if self.plot.is_some() && self.plot == self.regions {
-            return Err(Failure::Usage("--plot and --regions name the same file".into()));
+        let [plot, regions] = [&self.plot, &self.regions].map(|it| it.as_deref().map(data_of));
+        if plot.is_some() && plot == regions {
+            let message = "--plot and --regions would write the same data file: their names must differ before the dot";
+            return Err(Failure::Usage(message.into()));
         }
         Ok(())
     }
@@ -178,7 +183,8 @@ fn draw(
     failures: &[Disruption],
     names: &Named<'_>,
 ) -> Result<(), Failure> {
-    save(file, &ecmp::chart(load, failures, names).draw())
+    let chart = ecmp::chart(load, failures, names);
+    save(file, &chart.draw(), &chart.data())
 }
 
 fn draw_regions(
@@ -194,37 +200,37 @@ fn draw_regions(
     for &port in &failure.ports {
         failed.set_link(ip.now, port, LinkState { up: false, ..failed.link(port) });
     }
-    let (before, after) = (ip.fib.candidates(&flow.key), failed.candidates(&flow.key));
     let names = Named(&ip.devices);
-    let title = format!("Regions of the hash space when {} fails", names.ports(&failure.ports));
-    save(file, &ecmp::regions(before, after, &title, &names))
+    let ports = names.ports(&failure.ports);
+    let regions = Regions::of(&ip.fib, &failed, &flow.key, &ports, &names)
+        .map_err(|why| Failure::Usage(format!("--regions: {why}")))?;
+    save(file, &regions.draw(), &regions.data())
 }
 
-/// As the name of the file says.
-fn save(file: &Path, scene: &Scene) -> Result<(), Failure> {
+/// As the name of the file says, and the data beside it.
+fn save(file: &Path, scene: &Scene, data: &Table) -> Result<(), Failure> {
     let bytes = match format_of(file)? {
         Format::Svg => plot::svg(scene).into_bytes(),
         Format::Png => plot::png(scene).unwrap_or_default(),
+        Format::Pdf => plot::pdf(scene),
     };
-    Ok(lab::store::replace(file, &bytes)?)
+    lab::store::replace(file, &bytes)?;
+    let failed = |error| Failure::Other(format!("{}: {error}", file.display()));
+    Ok(lab::store::replace(&data_of(file), &data.csv().map_err(failed)?)?)
 }
 
-/// What a picture is written as.
-enum Format {
-    Svg,
-    Png,
+/// Where the data of a picture go.
+fn data_of(picture: &Path) -> PathBuf {
+    picture.with_extension("csv")
 }
 
+/// What a picture is written as, as the end of its name says.
 fn format_of(file: &Path) -> Result<Format, Failure> {
-    match file.extension().and_then(|end| end.to_str()) {
-        Some("svg") => Ok(Format::Svg),
-        Some("png") => Ok(Format::Png),
-        _ => {
-            let message =
-                format!("{}: the name of a picture must end in .svg or .png", file.display());
-            Err(Failure::Usage(message))
-        }
-    }
+    let end = file.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    end.parse().map_err(|_| {
+        let name = file.display();
+        Failure::Usage(format!("{name}: the name of a picture must end in .svg, .png or .pdf"))
+    })
 }
 
 fn tell(

@@ -110,7 +110,7 @@ impl Args {
             (None, true) => {
                 let (ip, notes) = kernel()?;
                 for note in notes.iter().filter(|note| note.always || asks_for_hop(command)) {
-                    eprintln!("note: {}", note.text);
+                    crate::tell!("note: {}", note.text);
                 }
                 Ok(Config::of(ip))
             }

@@ -149,8 +149,8 @@ fn serve(args: &Args, stack: &Stack, stop: &AtomicBool) -> Outcome {
             Ok(None) => return Ok(ExitCode::SUCCESS),
             Ok(Some(test)) if args.json => print_json(&report::json(&test, None))?,
             Ok(Some(test)) => print(&report::totals(&test))?,
-            // The next client may do better.
-            Err(error) if !args.one_off => eprintln!("error: {error}"),
+            // The next client may do better, unless there is nothing left that it could come by.
+            Err(error) if !args.one_off && stack.check().is_ok() => crate::tell!("error: {error}"),
             Err(error) => return Err(Failure::Other(error.to_string())),
         }
         if args.one_off {

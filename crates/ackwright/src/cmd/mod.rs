@@ -74,9 +74,9 @@ impl Failure {
         let message = presentable(&message);
         let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         if colour {
-            eprintln!("{}: {message}", "error".red());
+            crate::tell!("{}: {message}", "error".red());
         } else {
-            eprintln!("error: {message}");
+            crate::tell!("error: {message}");
         }
         code
     }
@@ -148,16 +148,26 @@ pub fn refuse_overwriting(output: &Path, inputs: &[&Path]) -> Result<(), Failure
     }
 }
 
+/// A folder is to be made, or written to, where something else lies.
+pub fn refuse_file(directory: &Path) -> Result<(), Failure> {
+    if !directory.exists() || directory.is_dir() {
+        return Ok(());
+    }
+    let name = directory.display();
+    Err(Failure::Usage(format!("{name} is no folder; name another one for what is written")))
+}
+
 /// The program, as its results name it: others may come to other figures.
 pub const PROGRAM: &str =
     concat!("ackwright ", env!("CARGO_PKG_VERSION"), " ", env!("ACKWRIGHT_COMMIT"));
 
 /// Results go to `directory`, in place of those of an earlier run there.
 pub fn results(directory: &Path) -> Result<Output, Failure> {
+    refuse_file(directory)?;
     let (store, removed) = Store::results(directory, PROGRAM)?;
     if removed > 0 {
         let directory = directory.display();
-        eprintln!("note: {removed} files of an earlier run in {directory} are replaced");
+        crate::tell!("note: {removed} files of an earlier run in {directory} are replaced");
     }
     Ok(Output::new(store))
 }

@@ -52,12 +52,19 @@ pub fn run(args: &Args) -> Outcome {
             "--to {to}: our own address, which the kernel has not"
         )));
     }
+    for (option, address) in [("--listen", listen), ("--to", to)] {
+        if address.port() == 0 {
+            return Err(Failure::Usage(format!(
+                "{option} {address}: a port from 1 to 65535 is wanted"
+            )));
+        }
+    }
     let stop = interrupt::flag();
     let stack = args.stack.open(args.cc.as_deref())?;
     let proxy = Proxy::start(&stack, ours, listen, to)
         .map_err(|error| Failure::Usage(format!("--listen {listen}: {error}")))?;
-    eprintln!("passing connections on from {listen} to {to}; our side {}", side(ours));
-    while !stop.load(Ordering::Relaxed) {
+    crate::tell!("passing connections on from {listen} to {to}; our side {}", side(ours));
+    while !stop.load(Ordering::Relaxed) && stack.check().is_ok() {
         std::thread::sleep(Duration::from_millis(20));
     }
     proxy.stop();
@@ -67,13 +74,15 @@ pub fn run(args: &Args) -> Outcome {
     }
     stack.drain(end.saturating_duration_since(Instant::now()));
     let statistics = proxy.json();
-    if args.json {
-        print_json(&statistics)?;
+    let shown = if args.json {
+        print_json(&statistics)
     } else {
         let lines = statistics.as_object().into_iter().flatten();
         let lines: Vec<String> = lines.map(|(name, value)| format!("{name:<18}{value}")).collect();
-        print(&lines.join("\n"))?;
-    }
+        print(&lines.join("\n"))
+    };
+    stack.check().map_err(|error| Failure::Other(error.to_string()))?;
+    shown?;
     Ok(ExitCode::SUCCESS)
 }
 

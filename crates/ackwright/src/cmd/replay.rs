@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use datapath::fib::Prefix;
 use datapath::units::Rate;
+use lab::output::Choice;
+use lab::plan::plots::Format;
 use lab::plan::quantity;
 use lab::replay::{self, Error, Files, Options, Select};
 use lab::store::STANDARD_OUTPUT;
@@ -40,9 +42,12 @@ pub struct Args {
     /// Write a trace of the queue, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Where plots (SVG, PNG) go
+    /// Where plots and their data go
     #[arg(long, value_name = "DIR", default_value = "out/replay")]
     plots: PathBuf,
+    /// Write plots as these [default: svg,png]
+    #[arg(long, value_name = "FORMATS", value_delimiter = ',')]
+    plot_format: Vec<Format>,
     /// Show so many flows
     #[arg(long, value_name = "N", default_value_t = 20)]
     flows: usize,
@@ -117,13 +122,14 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::Usage(format!("--out -: no capture to standard output: {why}")));
     }
     replay::check(&options).map_err(failure)?;
-    let output = results(&args.plots)?;
+    let choice = Choice { formats: args.plot_format.clone(), ..Choice::default() };
+    let output = results(&args.plots)?.choosing(choice);
     // Of two things that would go to standard output, the capture was asked to.
     let print = |text: &str| {
         if !to_output {
             return print(text);
         }
-        eprintln!("{text}");
+        crate::tell!("{text}");
         Ok(())
     };
     let bar = Bar::new(1);

@@ -214,7 +214,7 @@ fn add_live(
         Err(part)
             if stack == OnStack::Kernel && matches!(part.error, lab::run::Error::World(_)) =>
         {
-            eprintln!("note: no column \"{what}\": {}", part.error);
+            crate::tell!("note: no column \"{what}\": {}", part.error);
             return Ok(());
         }
         Err(part) => return Err(unfinished(part)),

@@ -10,7 +10,9 @@ use lab::results::{PointResult, summary_json};
 use lab::run::{Error, Incomplete, Known, Live, Options, SsAt};
 use lab::trace::Wanted;
 
-use super::{Failure, Outcome, PROGRAM, print, print_json, refuse_overwriting, results};
+use super::{
+    Failure, Outcome, PROGRAM, print, print_json, refuse_file, refuse_overwriting, results,
+};
 use crate::progress::Bar;
 use crate::{interrupt, table};
 
@@ -159,6 +161,7 @@ pub fn run(args: &Args) -> Outcome {
         return explain(&experiment, args.seed, &wanted);
     }
     check_times(&experiment, args)?;
+    check_plot_flows(&experiment, args)?;
     let repetitions = args.runs.unwrap_or(experiment.base.repetitions);
     limits::runs(experiment.points.len() as u64, repetitions)
         .map_err(|problem| Failure::Usage(format!("--runs: {problem}")))?;
@@ -214,13 +217,18 @@ fn tell(
         return print_json(&summary_json(&plan.name, &plan.title, seed, points, missing));
     }
     let axes = experiment.axis_names();
-    print(&format!("{}: {}", plan.title, lab::report::runs_of(points)))?;
+    print(&table::wrapped(&format!("{}: {}", plan.title, lab::report::runs_of(points))))?;
     print(&table::render(&lab::report::results(&axes, points, &plan.measure.table)))?;
     if missing == 0 {
         for (name, nearest) in lab::report::unmeasured(points, &plan.measure.table) {
             let hint =
                 nearest.map_or(String::new(), |nearest| format!("; did you mean \"{nearest}\"?"));
-            eprintln!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
+            crate::tell!("note: `measure.table`: nothing measured is called \"{name}\"{hint}");
+        }
+        if output.is_some() {
+            for why in lab::output::undrawn(&plan.plots, points) {
+                eprintln!("note: [[plot]]: {why}");
+            }
         }
     }
     tell_tc(args, points)?;
@@ -259,11 +267,32 @@ pub fn resume(
     let (output, kept, _) = Output::resume(directory, PROGRAM, experiment, seed, repetitions)?;
     let (runs, name) =
         (experiment.points.len() as u64 * u64::from(repetitions), directory.display());
-    match kept {
-        0 => eprintln!("note: {name} has no runs of this program that could stay: all are run"),
-        _ => eprintln!("note: {name} has {kept} of {runs} runs; those of the same plan stay"),
+    if kept == 0 {
+        crate::tell!("note: {name} has no runs of this program that could stay: all are run");
+    } else {
+        crate::tell!("note: {name} has {kept} of {runs} runs; those of the same plan stay");
     }
     Ok(output)
+}
+
+/// Patterns of `--plot-flows` are to fit a flow.
+fn check_plot_flows(experiment: &Experiment, args: &Args) -> Result<(), Failure> {
+    let seed = args.seed.unwrap_or(experiment.base.seed);
+    let mut wrong: Vec<&String> = args.plot_flows.iter().collect();
+    let mut names = Vec::new();
+    for point in &experiment.points {
+        if wrong.is_empty() {
+            break;
+        }
+        let (plan, _) = experiment.plan(point, 0, seed).map_err(PlanError::from)?;
+        names = plan.flows.into_iter().map(|flow| flow.name).collect();
+        let fits = |pattern: &str| names.iter().any(|name| lab::plan::matches(pattern, name));
+        wrong.retain(|pattern| !fits(pattern));
+    }
+    let Some(pattern) = wrong.first() else { return Ok(()) };
+    let help = lab::plan::suggest(pattern, names.iter().map(String::as_str));
+    let help = help.map_or(String::new(), |help| format!("; {help}"));
+    Err(Failure::Usage(format!("--plot-flows {pattern}: no flow is called so{help}")))
 }
 
 /// Sockets can be looked at while a run lasts; a sweep may have shorter ones too.
@@ -322,6 +351,9 @@ fn tell_sockets(points: &[PointResult], name: &str) -> Result<(), Failure> {
 fn check_wanted(experiment: &Experiment, args: &Args, wanted: &Wanted) -> Result<(), Failure> {
     if let Some(trace) = &wanted.perfetto {
         refuse_overwriting(trace, &[&args.file])?;
+    }
+    if let Some(qlog) = &wanted.qlog {
+        refuse_file(qlog)?;
     }
     let seed = args.seed.unwrap_or(experiment.base.seed);
     let (plan, _) = experiment.plan(&experiment.points[0], 0, seed).map_err(PlanError::from)?;

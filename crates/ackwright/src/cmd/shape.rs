@@ -10,6 +10,7 @@ use datapath::node::Port;
 use datapath::units::{Duration, Instant};
 use iproute::tc::Device as TcDevice;
 use iproute::words::{Word, Words};
+use lab::trace::bridge::BridgeTrace;
 use live::commands::{Names, Wrong};
 use live::control::Control;
 use live::device::{Device, Pools};
@@ -19,7 +20,7 @@ use live::open::{self, Fault};
 use live::own;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::{Failure, Outcome, print, print_json, read_text};
+use super::{Failure, Outcome, print, print_json, read_text, refuse_overwriting};
 use crate::interrupt;
 
 /// Arguments of `ackwright shape`.
@@ -31,6 +32,7 @@ Examples:
   ackwright shape --between eth0 tap:lan0 --tc queues.tc
   ackwright shape --between xdp:eth0 xdp:eth1,generic --ab 'cake bandwidth 1gbit'
   ackwright shape --dev eth0 --egress 'cake bandwidth 20mbit' --ingress 'cake bandwidth 95mbit ingress'
+  ackwright shape --between eth0 eth1 --ab 'cake bandwidth 30mbit' --trace eth.pftrace
   ackwright ctl tc qdisc change dev eth1 root cake bandwidth 20mbit
 
 What comes in by A leaves by B through the queue of --ab, and the other way through that of --ba: a bump in
@@ -38,7 +40,7 @@ the wire, without addresses of its own. `tc` knows the queue of --ab as that of 
 end it: nothing more is taken in, and queues drain for --drain.")]
 pub struct Args {
     /// The two devices: interfaces, `ring:NAME` by a receive ring, `xdp:NAME` by AF_XDP (with `,native` or `,generic`, `,copy` or
-    /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made, or `file:INPUT,OUTPUT` for captures
+    /// `,zero-copy`), `tap:NAME` or `tun:NAME` for one that is made (with `,queues=N`: N queues), or `file:INPUT,OUTPUT` for captures; `NAME,fanout=N`: by N sockets
     #[arg(long, num_args = 2, value_names = ["A", "B"], required_unless_present = "dev")]
     between: Vec<String>,
     /// An interface of this machine, whose own traffic is shaped both ways: it goes round by a TAP device that is
@@ -72,6 +74,9 @@ pub struct Args {
     /// Write the beginnings of all that is sent to a pcapng file, with our own time stamps
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Write a trace of both queues, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// What happens to traffic when this program is gone: nothing passes, or the kernel passes everything
     /// on unshaped (two interfaces; takes CAP_BPF)
     #[arg(long, value_enum, default_value_t = Fail::Closed)]
@@ -103,10 +108,20 @@ impl Args {
         let Alone { args } = clap::Parser::parse_from(words);
         Self { ab, ba, json, ..args }
     }
+
+    /// The files that are read.
+    fn inputs(&self) -> Vec<&Path> {
+        let captures =
+            self.between.iter().filter_map(|end| end.strip_prefix("file:")?.split(',').next());
+        captures.map(Path::new).chain(self.tc.as_deref()).collect()
+    }
 }
 
 /// Shapes until a signal comes.
 pub fn run(args: &Args) -> Outcome {
+    if let Some(trace) = &args.trace {
+        refuse_overwriting(trace, &args.inputs())?;
+    }
     let settings = Settings {
         drain: time("--drain", &args.drain)?,
         busy_poll: time("--busy-poll", &args.busy_poll)?,
@@ -127,6 +142,11 @@ pub fn run(args: &Args) -> Outcome {
             .capture(file)
             .map_err(|error| Failure::Usage(format!("--capture {}: {error}", file.display())))?;
     }
+    if let Some(file) = &args.trace {
+        let now = driver.set_up(|_, _, now| now);
+        let trace = BridgeTrace::begin(file, [&shown[0], &shown[1]], now)?;
+        driver.watch(Box::new(trace));
+    }
     let _held = match detour {
         None => fail_as(args.fail, [&shown[0], &shown[1]])?,
         Some(_) => None,
@@ -137,16 +157,18 @@ pub fn run(args: &Args) -> Outcome {
         driver.listen(control);
     }
     let _round = detour.map(own::Start::begin).transpose()?;
-    eprintln!("shaping between {} and {}{place}", shown[0], shown[1]);
+    crate::tell!("shaping between {} and {}{place}", shown[0], shown[1]);
     let ended = driver.run();
     let names = [shown[0].as_str(), shown[1].as_str()];
     let account = driver.account();
-    if args.json {
-        print_json(&account.json(names))?;
-    } else {
-        print(&account.text(names))?;
-    }
+    let shown =
+        if args.json { print_json(&account.json(names)) } else { print(&account.text(names)) };
+    // Why it has ended matters whether or not somebody reads the table.
     ended?;
+    shown?;
+    if let Some(file) = args.trace.as_ref().filter(|_| !args.json) {
+        print(&format!("the trace is in {}; ui.perfetto.dev opens it", file.display()))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -180,7 +202,7 @@ fn join(args: &Args) -> Result<Joined, Failure> {
     open::check_pair(&one, &other)?;
     for device in [&one, &other] {
         if let Device::Xdp(device) = device {
-            eprintln!("note: {}", device.describe());
+            crate::tell!("note: {}", device.describe());
         }
     }
     let (devices, locks) = ([one, other], [one_lock, other_lock]);
@@ -202,7 +224,7 @@ fn fail_as(fail: Fail, names: [&str; 2]) -> Result<Option<fail::Held>, Failure> 
         return Ok(Some(fail::open(names)?));
     }
     if fail::close(names) {
-        eprintln!("note: the filters of an earlier run with --fail open are removed");
+        crate::tell!("note: the filters of an earlier run with --fail open are removed");
     }
     Ok(None)
 }
@@ -272,7 +294,7 @@ fn listen(args: &Args, names: &[String; 2]) -> Result<Option<(Control, String)>,
         Ok(control) => Ok(Some((control, shown))),
         Err(error) if args.ctl.is_some() => Err(Failure::Usage(format!("--ctl {shown}: {error}"))),
         Err(error) => {
-            eprintln!(
+            crate::tell!(
                 "note: no control socket at {shown}: {error}; --ctl PATH names another place"
             );
             Ok(None)

@@ -169,11 +169,11 @@ fn run_kind(args: &Args, kind: Kind, stop: &Arc<AtomicBool>) -> Result<Report, F
 }
 
 fn shrink(kind: Kind, seed: u64, violation: &Violation) -> Result<(), Failure> {
-    eprintln!("{kind} seed {seed} is made simpler …");
+    crate::tell!("{kind} seed {seed} is made simpler …");
     let (text, broken) = swarm::file::of_seed(kind, seed, violation.clone(), SHRINK_TRIES);
     let file = format!("{kind}-{seed}.toml");
     lab::store::replace(Path::new(&file), text.as_bytes())?;
-    eprintln!("{broken}\nagain: ackwright swarm --case {file}");
+    crate::tell!("{broken}\nagain: ackwright swarm --case {file}");
     Ok(())
 }
 
@@ -215,16 +215,16 @@ impl Watcher for Show {
         if self.failed.fetch_add(1, Ordering::Relaxed) < TOLD {
             let kind = self.kind;
             self.bar.suspend(|| {
-                eprintln!("{kind} seed {seed} at {COMMIT}: {violation}");
-                eprintln!("    again: ackwright swarm --kind {kind} --seeds {seed} --shrink");
+                crate::tell!("{kind} seed {seed} at {COMMIT}: {violation}");
+                crate::tell!("    again: ackwright swarm --kind {kind} --seeds {seed} --shrink");
             });
         }
     }
 
     fn exceeds(&self, seed: u64, what: &str) {
         let kind = self.kind;
-        eprintln!("{kind} seed {seed} at {COMMIT} {what}");
-        eprintln!("    again: ackwright swarm --kind {kind} --seeds {seed}");
+        crate::tell!("{kind} seed {seed} at {COMMIT} {what}");
+        crate::tell!("    again: ackwright swarm --kind {kind} --seeds {seed}");
         std::process::exit(1);
     }
 

@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Outcome {
         let report = match vectors::run_with(file, args.pcap.as_deref()) {
             Ok(report) => report,
             Err(error) if is_other_json(file, &args.paths, &error) => {
-                eprintln!("passed over {}: {error}", file.display());
+                crate::tell!("passed over {}: {error}", file.display());
                 continue;
             }
             Err(error) => return Err(Failure::Usage(format!("{}: {error}", file.display()))),

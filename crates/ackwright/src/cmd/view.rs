@@ -80,7 +80,7 @@ fn open(url: &str) {
         let quiet =
             Command::new(program).arg(url).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         if quiet.is_err() {
-            eprintln!("note: no browser could be opened ({program}); open the address yourself");
+            crate::tell!("note: no browser could be opened ({program}); open the address yourself");
         }
     }
 }

@@ -6,7 +6,9 @@ use std::process::{Command, Output};
 
 /// Runs the program.
 pub fn ackwright(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ackwright")).args(arguments).output().expect("it starts")
+    let mut program = Command::new(env!("CARGO_BIN_EXE_ackwright"));
+    // Tables are as wide as where nothing is known of the terminal.
+    program.env_remove("COLUMNS").args(arguments).output().expect("it starts")
 }
 
 /// A directory of its own for each test, empty at the start.

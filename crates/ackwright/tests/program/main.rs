@@ -6,3 +6,5 @@ mod generate;
 mod mistakes;
 mod multipath;
 mod resume;
+#[cfg(target_os = "linux")]
+mod shape;

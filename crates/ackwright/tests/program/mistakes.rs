@@ -381,3 +381,63 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
         assert!(!Path::new(&out).exists(), "{text}");
     }
 }
+
+/// What is asked for and cannot be drawn is told: before the run where it can be known.
+#[test]
+fn no_picture_is_left_out_in_silence() {
+    let directory = scratch("no-picture");
+    let plots = "[[plot]]\nwhat = \"utilisation\"\n[[plot]]\nwhat = \"ping goodput\"\n\
+                 [[plot]]\nwhat = \"ping latency median\"\nname = \"alone\"\n";
+    let file = write(&directory, "plots.toml", &format!("{PROBES}{plots}"));
+    let out = path(&directory, "out");
+    let ran = ackwright(&["run", &file, "--out", &out]);
+    assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+    for told in [
+        "note: [[plot]]: plot \"utilisation\" is empty: nothing of it was measured",
+        "note: [[plot]]: nothing measured is called \"ping goodput\"",
+    ] {
+        assert!(stderr(&ran).contains(told), "{}", stderr(&ran));
+    }
+    // Where nothing is swept a metric is one bar.
+    let data = fs::read_to_string(directory.join("out/plots/alone.csv")).expect("data");
+    assert!(data.starts_with("group,bar,value,ci95\n,,"), "{data}");
+    let odd = ackwright(&["run", &file, "--out", &out, "--plot-flows", "ping,pong"]);
+    assert_eq!(odd.status.code(), Some(2));
+    let told = "--plot-flows pong: no flow is called so; did you mean \"ping\"?";
+    assert!(stderr(&odd).contains(told), "{}", stderr(&odd));
+    assert!(directory.join("out/summary.json").is_file(), "what was there stays");
+    for option in ["--out", "--qlog"] {
+        let into_file = ackwright(&["run", &file, option, &file]);
+        assert_eq!(into_file.status.code(), Some(2), "{}", stderr(&into_file));
+        assert!(stderr(&into_file).contains("plots.toml is no folder"), "{}", stderr(&into_file));
+    }
+}
+
+#[test]
+fn pictures_of_next_hops_have_their_data_beside_them_and_replace_no_input() {
+    let directory = scratch("next-hop-pictures");
+    let routes = "link add in0\nlink add eth1\nlink add eth2\nroute add default nexthop dev eth1 nexthop dev eth2\n";
+    let routes = write(&directory, "routes.ip", routes);
+    let flows = write(&directory, "flows.csv", "10.9.0.7,198.18.0.1,6,40000,443,1000\n");
+    let at = |name: &str| path(&directory, name);
+    let ecmp = |plot: &str, regions: &str| {
+        let pictures = ["--plot", &at(plot), "--regions", &at(regions)];
+        ackwright(&[&["ecmp", &flows, "--routes", &routes][..], &pictures].concat())
+    };
+    let drawn = ecmp("load.pdf", "regions.svg");
+    assert_eq!(drawn.status.code(), Some(0), "{}", stderr(&drawn));
+    let read = |name: &str| fs::read(directory.join(name)).expect("it was written");
+    assert!(read("load.pdf").starts_with(b"%PDF-"));
+    assert!(read("load.csv").starts_with(b"group,bar,value,ci95\n"));
+    assert!(read("regions.csv").starts_with(b"row,next_hop,from,to\n"));
+    for (plot, regions, why) in [
+        ("flows.png", "r.png", "which is read"),
+        ("same.png", "same.svg", "the same data file"),
+        ("load.gif", "r.png", "must end in .svg, .png or .pdf"),
+    ] {
+        let refused = ecmp(plot, regions);
+        assert_eq!(refused.status.code(), Some(2), "{plot}");
+        assert!(stderr(&refused).contains(why), "{}", stderr(&refused));
+        assert!(!directory.join("r.png").exists() && !directory.join(plot).exists());
+    }
+}

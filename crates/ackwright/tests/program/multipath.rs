@@ -169,7 +169,7 @@ fn ecmp_says_what_is_wrong_and_where() {
         (vec![good.as_str(), "--routes", &good], "good.csv:1:1: "),
         (vec![good.as_str(), "--routes", &file, "--fail", "up9"], "did you mean \"up1\"?"),
         (vec![good.as_str(), "--routes", &file, "--policy", "l5"], "--policy l5"),
-        (vec![good.as_str(), "--routes", &file, "--plot", "x.gif"], ".svg or .png"),
+        (vec![good.as_str(), "--routes", &file, "--plot", "x.gif"], ".svg, .png or .pdf"),
         (vec!["/nowhere.csv", "--routes", &file], "/nowhere.csv"),
     ] {
         let output = ackwright(&[vec!["ecmp"], arguments.clone()].concat());

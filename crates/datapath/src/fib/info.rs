@@ -178,11 +178,6 @@ impl Infos {
         self.slots.iter_mut().flatten().map(|info| (info.shared.v6, &mut info.paths))
     }
 
-    /// Every info.
-    pub fn iter(&self) -> impl Iterator<Item = &Info> {
-        self.slots.iter().flatten()
-    }
-
     /// How many there are.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

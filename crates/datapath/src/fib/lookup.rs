@@ -18,6 +18,22 @@ use core::net::IpAddr;
 /// Keys that are looked up together; more than a processor has misses in the air.
 const TOGETHER: usize = 32;
 
+/// Where nothing but the destination [decides](Fib::decides_by_destination) about the route, what is left to
+/// choose for each packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Nothing.
+    None,
+    /// One of the route's own next hops.
+    Among(Candidates),
+    /// What a next-hop object says, which keeps account of being asked.
+    Object,
+}
+
+/// The next hops of a route, as long as the routes do not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidates(u32);
+
 /// How an answer comes about.
 #[derive(Clone, Debug)]
 pub struct Explanation<'a> {
@@ -74,6 +90,28 @@ impl Fib {
         flow: impl FnOnce() -> HashInput,
     ) -> Decision {
         self.decide(Some(now), key, flow)
+    }
+
+    /// What [`Fib::forward`] would have to choose for packets to the destination of `key`.
+    pub fn choice(&self, key: &RouteKey) -> Choice {
+        let LookupResult::Route(found) = self.resolve(key, false) else { return Choice::None };
+        match &found.info.shared.target {
+            Target::Hops(_) if found.info.paths.paths().len() <= 1 => Choice::None,
+            Target::Hops(_) => Choice::Among(Candidates(found.alias.info)),
+            Target::Object(_) => Choice::Object,
+        }
+    }
+
+    /// [`Fib::forward`] for a key whose next hops are known ([`Fib::choice`]).
+    #[inline]
+    pub fn forward_among(
+        &self,
+        now: Instant,
+        among: Candidates,
+        key: &RouteKey,
+        flow: impl FnOnce() -> HashInput,
+    ) -> Decision {
+        self.choose(Some(now), key, self.infos.get(among.0), flow)
     }
 
     #[inline]

@@ -35,7 +35,7 @@ pub use error::FibError;
 pub use filter::RouteFilter;
 pub use flow::{Fields, HashInput};
 pub use key::{Decision, Hop, RouteKey};
-pub use lookup::Explanation;
+pub use lookup::{Candidates, Choice, Explanation};
 pub use route::{
     Algorithm, Features, NextHop, Prefix, Protocol, Route, RouteType, Scope, TableId, Target,
 };
@@ -43,7 +43,7 @@ pub use rules::{Action, InputPort, Rule};
 pub use state::{Hashed, LinkState, Settings};
 
 use family::Family;
-use info::{Info, Infos};
+use info::Infos;
 use nexthop::Objects;
 use table::{Address, Table};
 
@@ -132,14 +132,10 @@ impl Fib {
         if v6 { self.v6.delete_rule(wanted) } else { self.v4.delete_rule(wanted) }
     }
 
-    /// True if nothing but the destination decides where a packet goes: default rules, no TOS
-    /// routes, one next hop each. An answer then holds for the address until the routes change.
+    /// True if nothing but the destination decides which route a packet takes: default rules, no TOS
+    /// routes. An answer then holds for the address until the routes change.
     pub fn decides_by_destination(&self) -> bool {
-        let no_choice = |info: &Info| match &info.shared.target {
-            Target::Hops(hops) => hops.len() <= 1,
-            Target::Object(_) => false,
-        };
-        self.v4.is_plain(false) && self.v6.is_plain(true) && self.infos.iter().all(no_choice)
+        self.v4.is_plain(false) && self.v6.is_plain(true)
     }
 
     /// How many routes there are.

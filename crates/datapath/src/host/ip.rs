@@ -1,9 +1,9 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
-use super::route_cache::RouteResult;
+use super::route_cache::{Remembered, RouteResult};
 use super::{Host, Socket, TcpSocket};
 use crate::fib::dissect::packet_flow;
-use crate::fib::{Decision, HashInput, RouteKey};
+use crate::fib::{Candidates, Choice, Decision, HashInput, RouteKey};
 use crate::node::{Port, Rx};
 use crate::packet::{Meta, Network, Packet, Transport};
 use crate::qdisc::Cx;
@@ -82,34 +82,55 @@ impl Host {
         iif: Option<u16>,
     ) -> Option<RouteResult> {
         if let Network::Ipv4(ip) = &packet.network
-            && let Some(way) = self.recall(packet, ip.dst, iif)
+            && let Some(way) = self.recall(now, packet, ip.dst, iif)
         {
             return Some(way);
         }
         self.look_up(now, packet, iif)
     }
 
-    /// The way that is remembered for `dst`: the same that a look-up would give for `packet`.
+    /// The way that is remembered for `dst`, or chosen from those that are: the same that a look-up
+    /// would give for `packet`.
     #[inline]
-    fn recall(&self, packet: &Packet, dst: Ipv4Addr, iif: Option<u16>) -> Option<RouteResult> {
-        let way = self.route_cache.recall(dst)?;
-        let asked = || key_of(packet, iif).map(|key| self.fib.lookup(&key).into());
-        debug_assert_eq!(Some(way), asked(), "what is remembered of {dst}");
-        Some(way)
+    fn recall(
+        &self,
+        now: Instant,
+        packet: &Packet,
+        dst: Ipv4Addr,
+        iif: Option<u16>,
+    ) -> Option<RouteResult> {
+        match self.route_cache.recall(dst)? {
+            Remembered::Way(way) => {
+                let asked = || key_of(packet, iif).map(|key| self.fib.lookup(&key).into());
+                debug_assert_eq!(Some(way), asked(), "what is remembered of {dst}");
+                Some(way)
+            }
+            Remembered::Among(candidates) => self.choose(now, packet, iif, candidates),
+        }
+    }
+
+    #[inline(never)]
+    fn choose(
+        &self,
+        now: Instant,
+        packet: &Packet,
+        iif: Option<u16>,
+        among: Candidates,
+    ) -> Option<RouteResult> {
+        let key = key_of(packet, iif)?;
+        debug_assert_eq!(Choice::Among(among), self.fib.choice(&key), "next hops for {}", key.dst);
+        let flow = || flow_of(packet, &key);
+        Some(self.fib.forward_among(now, among, &key, flow).into())
     }
 
     #[inline(never)]
     fn look_up(&mut self, now: Instant, packet: &Packet, iif: Option<u16>) -> Option<RouteResult> {
         let mut key = key_of(packet, iif)?;
-        if iif.is_none() {
+        if iif.is_none() && key.dst.is_ipv6() {
             key.flow_label = self.label_of_socket(packet);
         }
         self.fib_touched = true;
-        let flow = || packet_flow(packet).unwrap_or_else(|| HashInput::from(&key));
-        let decision = match iif {
-            Some(_) => self.fib.forward(now, &key, flow),
-            None => self.fib.forward(now, &key, || HashInput::of_socket(&key)),
-        };
+        let decision = self.fib.forward(now, &key, || flow_of(packet, &key));
         let way = decision.into();
         if let Some(layer) = &mut self.neighbours {
             // Answers that are remembered do not tell the gateway.
@@ -118,7 +139,7 @@ impl Host {
                 _ => None,
             };
         } else if let Network::Ipv4(ip) = &packet.network {
-            self.route_cache.learn(&self.fib, ip.dst, way);
+            self.route_cache.learn(&self.fib, ip.dst, &key, way);
         }
         Some(way)
     }
@@ -368,6 +389,14 @@ fn key_of(packet: &Packet, iif: Option<u16>) -> Option<RouteKey> {
         dst_port,
         flow_label,
     })
+}
+
+/// What a hash may read of a packet that passes through, or of the socket that has made it.
+fn flow_of(packet: &Packet, key: &RouteKey) -> HashInput {
+    match key.iif {
+        Some(_) => packet_flow(packet).unwrap_or_else(|| HashInput::from(key)),
+        None => HashInput::of_socket(key),
+    }
 }
 
 /// Whether the network-layer packet, or each segment of a super-packet, is larger than `mtu`

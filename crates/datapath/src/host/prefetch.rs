@@ -3,7 +3,7 @@
 //! In steps, each of which looks only at what the step before has asked for. The packets between two
 //! steps give memory the time to answer. Nothing here changes what is computed.
 
-use super::route_cache::RouteResult;
+use super::route_cache::{Remembered, RouteResult};
 use super::tcp::{ConnectionSocket, TcpSocket};
 use super::{Host, Socket};
 use crate::node::Port;
@@ -99,7 +99,7 @@ impl Host {
     fn likely_port(&self, packet: &Packet) -> Port {
         match &packet.network {
             Network::Ipv4(ip) if self.forwarding => match self.route_cache.recall(ip.dst) {
-                Some(RouteResult::Out(out)) => Port(out),
+                Some(Remembered::Way(RouteResult::Out(out))) => Port(out),
                 _ => Port(0),
             },
             _ => Port(0),

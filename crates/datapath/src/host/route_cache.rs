@@ -1,12 +1,12 @@
 //! Answers of the route look-up, remembered by destination.
 //!
-//! Where nothing but the destination decides (default rules, no TOS routes, one next hop each),
-//! the answer for an address stays the same until the routes change. Routers ask again for the
+//! Where nothing but the destination decides about the route (default rules, no TOS routes), it stays
+//! the same for an address until the routes change: so does its next hop, or the ones it has to choose from. Routers ask again for the
 //! same addresses all the time, and a walk through rules and tables costs more than everything
 //! else they do with a packet. The kernel keeps such answers in sockets and next hops
 //! (`dst_entry`, `rt_cache`).
 
-use crate::fib::{Decision, Fib};
+use crate::fib::{Candidates, Choice, Decision, Fib, RouteKey};
 use crate::prefetch::prefetch_at;
 use core::net::Ipv4Addr;
 
@@ -21,12 +21,23 @@ pub(super) enum RouteResult {
     Refused(Decision),
 }
 
+/// What is remembered of a destination.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Remembered {
+    /// All packets to it go there.
+    Way(RouteResult),
+    /// Each packet chooses from these.
+    Among(Candidates),
+}
+
 /// A direct-mapped table of answers, made at the first look-up after a change.
 #[derive(Debug, Default)]
 pub(super) struct RouteCache {
     slots: Vec<Slot>,
     /// How far a digest is shifted for the number of its slot.
     shift: u32,
+    /// Answers that have taken the slot of another address since the table has this size.
+    conflicts: usize,
     state: State,
 }
 
@@ -52,6 +63,7 @@ enum Answer {
     Empty,
     Local,
     Out(u16),
+    Among(Candidates),
 }
 
 /// The most answers that are remembered.
@@ -66,18 +78,22 @@ impl RouteCache {
         self.state = State::Stale;
     }
 
-    /// The answer for `dst`, if it is remembered.
+    /// What is remembered of `dst`.
     #[inline]
-    pub fn recall(&self, dst: Ipv4Addr) -> Option<RouteResult> {
+    pub fn recall(&self, dst: Ipv4Addr) -> Option<Remembered> {
         if self.state != State::Usable {
             return None;
         }
         let dst = dst.to_bits();
         let slot = &self.slots[self.place(dst)];
+        if slot.dst != dst {
+            return None;
+        }
         match slot.answer {
-            Answer::Out(port) if slot.dst == dst => Some(RouteResult::Out(port)),
-            Answer::Local if slot.dst == dst => Some(RouteResult::Local),
-            _ => None,
+            Answer::Out(port) => Some(Remembered::Way(RouteResult::Out(port))),
+            Answer::Local => Some(Remembered::Way(RouteResult::Local)),
+            Answer::Among(candidates) => Some(Remembered::Among(candidates)),
+            Answer::Empty => None,
         }
     }
 
@@ -89,21 +105,46 @@ impl RouteCache {
         }
     }
 
-    /// Remembers an answer that `fib` has given.
-    pub fn learn(&mut self, fib: &Fib, dst: Ipv4Addr, way: RouteResult) {
+    /// Remembers an answer that `fib` has given to `key`.
+    pub fn learn(&mut self, fib: &Fib, dst: Ipv4Addr, key: &RouteKey, way: RouteResult) {
         if self.state == State::Stale {
             self.renew(fib);
         }
-        let answer = match way {
-            RouteResult::Out(port) => Answer::Out(port),
-            RouteResult::Local => Answer::Local,
-            RouteResult::Refused(_) => return,
-        };
         if self.state == State::Usable {
+            let answer = match way {
+                RouteResult::Out(port) => match fib.choice(key) {
+                    Choice::None => Answer::Out(port),
+                    Choice::Among(candidates) => Answer::Among(candidates),
+                    Choice::Object => return,
+                },
+                RouteResult::Local => Answer::Local,
+                RouteResult::Refused(_) => return,
+            };
             let dst = dst.to_bits();
+            let held = self.slots[self.place(dst)];
+            if !matches!(held.answer, Answer::Empty) && held.dst != dst {
+                self.conflicts += 1;
+                self.grow_if_crowded();
+            }
             let place = self.place(dst);
             self.slots[place] = Slot { dst, answer };
         }
+    }
+
+    /// A route may be for more addresses than one: how many are asked for turns out later.
+    fn grow_if_crowded(&mut self) {
+        let size = self.slots.len();
+        if self.conflicts > 2 * size && size < SLOTS_MAX {
+            self.resize(2 * size);
+        }
+    }
+
+    fn resize(&mut self, size: usize) {
+        self.shift = 32 - size.trailing_zeros();
+        self.conflicts = 0;
+        self.slots.clear();
+        self.slots.reserve_exact(size);
+        self.slots.resize(size, Slot { dst: 0, answer: Answer::Empty });
     }
 
     fn renew(&mut self, fib: &Fib) {
@@ -114,8 +155,7 @@ impl RouteCache {
             // Where there are many, two that share a slot cost a walk each time.
             let spread = if fib.len() < MANY { 2 } else { 8 };
             let size = (spread * fib.len()).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
-            self.shift = 32 - size.trailing_zeros();
-            self.slots.resize(size, Slot { dst: 0, answer: Answer::Empty });
+            self.resize(size);
         }
     }
 
@@ -137,3 +177,36 @@ impl From<Decision> for RouteResult {
 
 /// An odd constant that spreads neighbouring addresses (2³² divided by the golden ratio).
 const SPREAD: u32 = 0x9e37_79b1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fib::{Prefix, Route};
+
+    /// One route for 200 addresses: they end up with a slot each, or nearly so.
+    #[test]
+    fn a_crowded_table_grows() {
+        let mut fib = Fib::new();
+        let prefix: Prefix = "10.0.0.0/24".parse().expect("a prefix");
+        fib.add(Route::on_link(prefix, 3)).expect("a new route");
+        let mut cache = RouteCache::default();
+        let addresses = || (0..200).map(|host| Ipv4Addr::new(10, 0, 0, host));
+        let mut missing = 0;
+        for _ in 0..20 {
+            missing = 0;
+            for dst in addresses() {
+                if cache.recall(dst).is_none() {
+                    missing += 1;
+                    let key = RouteKey::to(dst.into());
+                    cache.learn(&fib, dst, &key, fib.lookup(&key).into());
+                }
+                let Some(Remembered::Way(way)) = cache.recall(dst) else {
+                    panic!("{dst} is forgotten")
+                };
+                assert_eq!(way, RouteResult::Out(3));
+            }
+        }
+        assert!(missing <= 100, "{missing} of 200");
+        assert!(cache.slots.len() <= 1_024, "{}", cache.slots.len());
+    }
+}

@@ -3,6 +3,7 @@
 mod border;
 mod congestion;
 mod fragments;
+mod several_hops;
 
 use super::*;
 use crate::node::{Poll, Rx};

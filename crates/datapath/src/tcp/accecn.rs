@@ -204,7 +204,7 @@ impl Connection {
     /// The handshake of a passive open ends.
     pub(super) fn ecn_third_ack(&mut self, seg: &Segment<'_>, fast_open: bool) {
         if core::mem::take(&mut self.ecn.by_cookie)
-            && self.config.sysctl.tcp_ecn >= sysctl::ACCURATE
+            && (self.config.sysctl.tcp_ecn >= sysctl::ACCURATE || self.cc_needs_accecn())
             && ace(seg.tcp.flags) != 0
         {
             // What the cookie remembers is ECN; of which kind, only Accurate ECN's ACK tells.
@@ -274,10 +274,12 @@ impl Connection {
     }
 
     /// Codepoint of every segment of a connection with AccECN, unless the path or the peer is
-    /// broken.
+    /// broken: ECT(1) if the congestion control is one of L4S (RFC 9331 section 4.1).
     pub(super) fn accurate_codepoint(&self) -> Ecn {
         if self.ecn.acc.fail & (fail::ACE_SEND | fail::ACE_RECV) != 0 {
             Ecn::NotEct
+        } else if self.cc_needs_accecn() {
+            Ecn::Ect1
         } else {
             Ecn::Ect0
         }

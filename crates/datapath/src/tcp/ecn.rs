@@ -66,10 +66,10 @@ impl Connection {
     /// route's feature.
     pub(super) fn ecn_request(&mut self, route: bool) -> TcpFlags {
         let mode = self.config.sysctl.tcp_ecn;
-        self.ecn.accurate = mode == sysctl::ACCURATE;
+        self.ecn.accurate = mode == sysctl::ACCURATE || self.cc_needs_accecn();
         let by_sysctl =
             matches!(mode, sysctl::REQUEST | sysctl::ACCURATE | sysctl::ACCURATE_REQUEST);
-        self.ecn.ok = by_sysctl || self.cc_needs_ecn() || route;
+        self.ecn.ok = by_sysctl || self.cc_needs_ecn() || self.cc_needs_accecn() || route;
         match (self.ecn.ok, self.ecn.accurate) {
             (false, _) => TcpFlags(0),
             (true, false) => SETUP_SYN,
@@ -100,7 +100,7 @@ impl Connection {
         codepoint: Ecn,
         route: bool,
     ) -> TcpFlags {
-        let accurate = self.config.sysctl.tcp_ecn >= sysctl::ACCURATE;
+        let accurate = self.config.sysctl.tcp_ecn >= sysctl::ACCURATE || self.cc_needs_accecn();
         // Flags of a future version mean the same (RFC 9768 section 3.1.3).
         if accurate && ace(syn) != 0 && ace(syn) != CLASSIC_SYN {
             self.enter_accurate(codepoint, 1);

@@ -189,9 +189,7 @@ impl Connection {
 
     /// The congestion module begins (`tcp_init_congestion_control`).
     fn init_congestion_control(&mut self, cx: &mut Cx<'_>) {
-        if !self.ecn.ok {
-            self.cc.fall_back();
-        }
+        self.cc.fall_back(self.ecn.ok, self.ecn.accurate);
         self.ecn.dctcp.prior_rcv_nxt = self.rcv.nxt;
         let ack = self.ack_view(cx.now);
         self.cc.init(&mut self.window, &ack);

@@ -137,9 +137,7 @@ impl Connection {
     pub fn set_congestion_control(&mut self, algorithm: Algorithm, now: Instant) {
         self.config_mut().congestion_control = algorithm;
         self.cc = AnyCongestionControl::new(&self.config);
-        if !self.ecn.ok {
-            self.cc.fall_back();
-        }
+        self.cc.fall_back(self.ecn.ok, self.ecn.accurate);
         let ack = self.ack_view(now);
         self.cc.init(&mut self.window, &ack);
     }

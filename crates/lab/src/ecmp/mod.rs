@@ -7,10 +7,12 @@
 
 pub mod ask;
 mod flows;
+mod regions;
 mod report;
 
 pub use flows::{Input, InputError, flows_from_capture, flows_from_csv, read};
-pub use report::{Names, chart, failure_table, load_table, regions, stage_table};
+pub use regions::Regions;
+pub use report::{Names, chart, failure_table, load_table, stage_table};
 
 use datapath::fib::multipath::Path;
 use datapath::fib::{Algorithm, Decision, Fib, HashInput, Hop, LinkState, RouteKey};

@@ -1,10 +1,9 @@
 //! Loads, failures and stages as tables, JSON and a picture.
 
 use super::{Disruption, HopLoad, Load, Stage};
-use crate::plot::{Anchor, BarChart, Colour, Group, Scene, Shape, TextStyle};
+use crate::plot::{BarChart, Group};
 use crate::report::Table;
 use datapath::fib::Hop;
-use datapath::fib::multipath::Path;
 use serde_json::{Value, json};
 
 /// What ports are called.
@@ -109,118 +108,58 @@ pub fn stage_table(stages: &[Stage], names: &impl Names) -> Table {
     table(&head, rows)
 }
 
+/// More failures than this are drawn as the largest of each next hop's loads.
+const MOST_FAILURES: usize = 5;
+
 /// A bar chart: each next hop's share of flows and bytes, by weight, and after each failure.
 pub fn chart(load: &Load, failures: &[Disruption], names: &impl Names) -> BarChart {
     let mut series = ["flows", "bytes", "by weight"].map(String::from).to_vec();
-    series.extend(
-        failures.iter().map(|one| format!("flows after {} fails", names.ports(&one.ports))),
-    );
-    let sum = |part: fn(&HopLoad) -> f64, load: &Load| load.hops.iter().map(part).sum::<f64>();
-    let share = |hop: &HopLoad, part: fn(&HopLoad) -> f64, load: &Load| {
-        let total = sum(part, load);
-        Some((if total > 0.0 { 100.0 * part(hop) / total } else { 0.0 }, None))
+    let mut subtitle = String::new();
+    let each = failures.len() <= MOST_FAILURES;
+    if each {
+        let after = |one: &Disruption| format!("flows after {} fails", names.ports(&one.ports));
+        series.extend(failures.iter().map(after));
+    } else {
+        series.push("flows after the failure that gives it most".into());
+        subtitle = format!("{} failures, each alone", failures.len());
+    }
+    let group = |hop: &HopLoad| {
+        let mut shares = vec![
+            Some(share(hop, |hop| hop.flows as f64, load)),
+            Some(share(hop, |hop| hop.bytes as f64, load)),
+            Some(share(hop, |hop| hop.expected_flows, load)),
+        ];
+        let after = failures.iter().map(|failure| {
+            let there = failure.after.hops.iter().find(|other| other.hop == hop.hop);
+            there.map(|hop| share(hop, |hop| hop.flows as f64, &failure.after))
+        });
+        if each {
+            shares.extend(after);
+        } else {
+            shares.push(after.flatten().max_by(f64::total_cmp));
+        }
+        let values = shares.into_iter().map(|share| share.map(|share| (share, None)));
+        Group { label: names.hop(&hop.hop), values: values.collect() }
     };
-    let groups = load
-        .hops
-        .iter()
-        .map(|hop| {
-            let mut values = vec![
-                share(hop, |hop| hop.flows as f64, load),
-                share(hop, |hop| hop.bytes as f64, load),
-                share(hop, |hop| hop.expected_flows, load),
-            ];
-            for failure in failures {
-                let there = failure.after.hops.iter().find(|other| other.hop == hop.hop);
-                values
-                    .push(there.and_then(|hop| share(hop, |hop| hop.flows as f64, &failure.after)));
-            }
-            Group { label: names.hop(&hop.hop), values }
-        })
-        .collect();
+    let groups: Vec<Group> = load.hops.iter().map(group).collect();
+    // Each bar is to be wide enough to be seen.
+    let width = (96 + groups.len() * 6 * (series.len() + 1)) as f32;
+    let size = if width > 760.0 { [width.min(4000.0), 400.0] } else { [0.0; 2] };
     BarChart {
         title: "Load of each next hop".into(),
-        subtitle: String::new(),
+        subtitle,
         y_label: "share [%]".into(),
-        stacked: false,
         series,
         groups,
-        size: [0.0; 2],
+        size,
+        ..BarChart::default()
     }
 }
 
-/// A picture of the hash space: the region of each next hop before and after the failure of
-/// `ports`, and between them what changes hands.
-pub fn regions(before: &[Path], after: &[Path], title: &str, names: &impl Names) -> Scene {
-    const LEFT: f32 = 96.0;
-    const WIDTH: f32 = 640.0;
-    const BAR: f32 = 44.0;
-    let style =
-        |size, colour, anchor| TextStyle { size, medium: false, colour, anchor, upright: false };
-    let x = |hash: f64| LEFT + WIDTH * (hash / 2f64.powi(31)) as f32;
-    let mut scene = Scene::new(LEFT + WIDTH + 24.0, 284.0, title);
-    let heading = TextStyle { medium: true, ..style(17.0, Colour::INK, Anchor::Start) };
-    scene.text([24.0, 30.0], title, heading);
-    let (before, after) = (parts(before), parts(after));
-    for (row, label, parts) in [(0, "before", &before), (2, "after", &after)] {
-        let top = 56.0 + 58.0 * row as f32;
-        scene.text([LEFT - 12.0, top + 27.0], label, style(13.0, Colour::INK, Anchor::End));
-        for (index, part) in parts.iter().enumerate() {
-            let Some((from, to)) = part.range else { continue };
-            let frame = [x(from), top, x(to) - x(from), BAR];
-            scene.shapes.push(Shape::Rect { frame, fill: Colour::data(index) });
-            let middle = [x(f64::midpoint(from, to)), top + 27.0];
-            let name = names.hop(&part.hop);
-            // A name that is longer than its region stands in the table alone.
-            if crate::plot::text_width(&name, 12.0) < x(to) - x(from) - 4.0 {
-                scene.text(middle, &name, style(12.0, Colour::WHITE, Anchor::Middle));
-            }
-        }
-    }
-    let top = 56.0 + 58.0;
-    scene.text([LEFT - 12.0, top + 27.0], "moves to", style(13.0, Colour::INK, Anchor::End));
-    let mut moved = 0.0;
-    for (old, one) in before.iter().enumerate() {
-        for (new, other) in after.iter().enumerate().filter(|(new, _)| *new != old) {
-            let (Some((a, b)), Some((c, d))) = (one.range, other.range) else { continue };
-            let (from, to) = (a.max(c), b.min(d));
-            if from < to {
-                let frame = [x(from), top + 6.0, x(to) - x(from), BAR - 12.0];
-                scene.shapes.push(Shape::Rect { frame, fill: Colour::data(new) });
-                moved += to - from;
-            }
-        }
-    }
-    let bottom = 56.0 + 3.0 * 58.0;
-    for quarter in 0..=4u8 {
-        let at = x(2f64.powi(29) * f64::from(quarter));
-        scene.line([at, bottom - 10.0], [at, bottom - 4.0], Colour::AXIS, 1.0);
-        let label = ["0", "1/4", "1/2", "3/4", "1"][usize::from(quarter)];
-        scene.text([at, bottom + 12.0], label, style(12.0, Colour::GREY, Anchor::Middle));
-    }
-    let share = format!(
-        "{:.1} % of the 31-bit hash space changes its next hop",
-        100.0 * moved / 2f64.powi(31)
-    );
-    scene.text([LEFT, bottom + 36.0], &share, style(13.0, Colour::INK, Anchor::Start));
-    scene
-}
-
-/// A next hop's part of the hash space, from its first hash up to the next one's.
-struct Part {
-    hop: Hop,
-    range: Option<(f64, f64)>,
-}
-
-fn parts(paths: &[Path]) -> Vec<Part> {
-    let mut from = 0.0;
-    let part = |path: &Path| {
-        let range = (path.bound >= 0).then(|| {
-            let to = f64::from(path.bound) + 1.0;
-            (std::mem::replace(&mut from, to), to)
-        });
-        Part { hop: path.hop, range }
-    };
-    paths.iter().map(part).collect()
+/// A hop's part of the sum over all hops, in percent.
+fn share(hop: &HopLoad, part: fn(&HopLoad) -> f64, load: &Load) -> f64 {
+    let total = load.hops.iter().map(part).sum::<f64>();
+    if total > 0.0 { 100.0 * part(hop) / total } else { 0.0 }
 }
 
 impl Load {

@@ -28,6 +28,8 @@ pub struct Driver {
     handed_out: Vec<HandedOut>,
     /// A device has not taken all that it was given.
     retries: bool,
+    /// Applications read bytes.
+    bytes: bool,
 }
 
 /// Time zero is so much later than the threads of receivers begin, so that they are there.
@@ -46,8 +48,15 @@ impl Driver {
         made.gates.wake_on_time();
         let over = Arc::new(AtomicBool::new(false));
         let zero = made.gates.now() + HEAD_START;
-        let mut driver =
-            Self { made, zero, running: Vec::new(), over, handed_out: Vec::new(), retries: false };
+        let mut driver = Self {
+            made,
+            zero,
+            running: Vec::new(),
+            over,
+            handed_out: Vec::new(),
+            retries: false,
+            bytes: plan.bytes,
+        };
         for outside in &built.outside {
             let namespaces = &driver.made.namespaces;
             let running = flows::begin(plan, outside, namespaces, zero, &driver.over)?;
@@ -111,9 +120,12 @@ impl Driver {
     /// What devices have goes into the world.
     fn let_in(&mut self, world: &mut World) -> std::io::Result<()> {
         let Made { gates, ways, .. } = &mut self.made;
+        let bytes = self.bytes;
         gates.receive(|gate, mut packet| match ways[gate] {
             Way::In(link) => {
-                bodies::read_label(&mut packet);
+                if !bytes {
+                    bodies::read_label(&mut packet);
+                }
                 world.hand_in(link, packet);
             }
             Way::From(node, port) => world.send_by(node, port, packet),

@@ -42,6 +42,10 @@ pub fn check(plan: &Plan) -> Result<(), String> {
         }
     }
     let any = (0..plan.nodes.len()).any(on_kernel);
+    if any && plan.bytes {
+        let rule = "`bytes = true` compares what applications of ours write and read";
+        return Err(format!("{rule}: all hosts run on our stack then (`stack = \"ours\"`)"));
+    }
     if any && !plan.workloads.is_empty() {
         return Err("workloads run on our stack only".into());
     }

@@ -27,6 +27,14 @@ fn steps(points: &[PointResult], axis: usize) -> Vec<&str> {
     steps
 }
 
+/// The same in the order of their numbers, if all of them are numbers.
+fn in_order(steps: Vec<&str>) -> Vec<&str> {
+    let Some(numbers) = numbers(&steps) else { return steps };
+    let mut both: Vec<(f64, &str)> = numbers.into_iter().zip(steps).collect();
+    both.sort_by(|a, b| a.0.total_cmp(&b.0));
+    both.into_iter().map(|(_, step)| step).collect()
+}
+
 /// Labels as numbers in a common unit, if all of them are.
 fn numbers(steps: &[&str]) -> Option<Vec<f64>> {
     let all = |read: &dyn Fn(&str) -> Option<f64>| -> Option<Vec<f64>> {
@@ -72,34 +80,31 @@ fn runs(points: &[PointResult]) -> String {
 }
 
 /// The metric against `axis`, or the first one of three steps or more that are numbers; else as bars.
-/// Further axes tell lines apart.
+/// Further axes tell lines apart. Where nothing is swept there is one bar, if `alone` wants it.
 pub fn chart(
     title: &str,
     metric: &str,
     axis: Option<&str>,
     points: &[PointResult],
+    alone: bool,
 ) -> Option<Against> {
     let names: Vec<&str> = points.first()?.labels.iter().map(|(axis, _)| axis.as_str()).collect();
     let y_label = label(metric, points)?;
-    let suits = |place: &usize| {
-        let steps = steps(points, *place);
-        steps.len() > 2 && numbers(&steps).is_some()
-    };
+    let all: Vec<Vec<&str>> = (0..names.len()).map(|axis| steps(points, axis)).collect();
+    let suits = |axis: &usize| all[*axis].len() > 2 && numbers(&all[*axis]).is_some();
     let x = match axis {
         Some(axis) => names.iter().position(|name| *name == axis),
         None => (0..names.len()).find(suits),
     };
-    let place = x.unwrap_or(0);
-    if names.is_empty() || steps(points, place).len() < 2 {
+    let swept = (0..names.len()).find(|axis| all[*axis].len() > 1);
+    if swept.is_none() && !alone {
         return None;
     }
-    let others = |point: &PointResult| {
-        let rest = point.labels.iter().enumerate().filter(|(at, _)| *at != place);
-        rest.map(|(_, (_, label))| label.as_str()).collect::<Vec<_>>().join(" ")
-    };
+    let place = x.or(swept).unwrap_or(0);
+    let steps = all.get(place).map_or(vec![""], |steps| in_order(steps.clone()));
+    let view = View { metric, points, place, series: Vec::new() };
     let mut series: Vec<String> = Vec::new();
-    for point in points {
-        let name = others(point);
+    for name in points.iter().map(|point| view.others(point)) {
         if !series.contains(&name) {
             series.push(name);
         }
@@ -114,67 +119,92 @@ pub fn chart(
         subtitle = format!("{subtitle}; the first {MOST_LINES} of {}", series.len());
         series.truncate(MOST_LINES);
     }
-    let steps = steps(points, place);
-    let at = |series: &str, step: &str| {
-        let there = |point: &&PointResult| point.labels[place].1 == step && others(point) == series;
-        points.iter().find(there).and_then(|point| value(point, metric)).map(|(summary, _)| summary)
-    };
+    let view = View { series, ..view };
     let title = format!("{}: {title}", metric.strip_prefix("total ").unwrap_or(metric));
-    let places = numbers(&steps).filter(|_| x.is_some());
-    let Some(places) = places else {
-        let groups = steps.iter().map(|step| Group {
-            label: (*step).to_owned(),
-            values: series
-                .iter()
-                .map(|name| at(name, step).map(|summary| (summary.mean, summary.ci95)))
-                .collect(),
-        });
-        let groups = groups.collect();
-        return Some(Against::Bars(BarChart {
+    let places = numbers(&steps).filter(|places| x.is_some() && places.len() > 1);
+    Some(match places {
+        Some(places) => Against::Lines(LineChart {
             title,
             subtitle,
             y_label,
-            stacked: false,
-            series,
-            groups,
-            size: [0.0; 2],
-        }));
-    };
-    // Steps that grow by factors have the same distance from each other.
-    let low = places.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = places.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let by_factors = low > 0.0 && high / low > 30.0;
-    let x_of = |number: f64| if by_factors { number.log10() } else { number };
-    let line = |name: &String| {
-        let known: Vec<(f64, Summary)> = steps
-            .iter()
-            .zip(&places)
-            .filter_map(|(step, number)| Some((x_of(*number), at(name, step)?)))
-            .collect();
-        Line {
-            label: if name.is_empty() { metric.into() } else { name.clone() },
-            points: known.iter().map(|(x, summary)| (*x, summary.mean)).collect(),
-            intervals: known.iter().map(|(_, summary)| summary.ci95).collect(),
-            steps: false,
+            ..view.lines(names[place], &steps, &places)
+        }),
+        None => Against::Bars(BarChart { title, subtitle, y_label, ..view.bars(&steps) }),
+    })
+}
+
+/// A metric of points, seen along one axis of their sweep.
+struct View<'a> {
+    metric: &'a str,
+    points: &'a [PointResult],
+    /// Which axis.
+    place: usize,
+    /// The labels of the other axes.
+    series: Vec<String>,
+}
+
+impl View<'_> {
+    /// The labels of the other axes at a point.
+    fn others(&self, point: &PointResult) -> String {
+        let rest = point.labels.iter().enumerate().filter(|(at, _)| *at != self.place);
+        rest.map(|(_, (_, label))| label.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn at(&self, series: &str, step: &str) -> Option<Summary> {
+        let there = |point: &&PointResult| {
+            point.labels.get(self.place).is_none_or(|(_, label)| label == step)
+                && self.others(point) == series
+        };
+        let point = self.points.iter().find(there)?;
+        value(point, self.metric).map(|(summary, _)| summary)
+    }
+
+    /// A group of bars for each step.
+    fn bars(&self, steps: &[&str]) -> BarChart {
+        let bar = |series: &String, step: &str| {
+            self.at(series, step).map(|summary| (summary.mean, summary.ci95))
+        };
+        let groups = steps.iter().map(|step| Group {
+            label: (*step).to_owned(),
+            values: self.series.iter().map(|series| bar(series, step)).collect(),
+        });
+        BarChart { series: self.series.clone(), groups: groups.collect(), ..BarChart::default() }
+    }
+
+    /// A line for each of the others over the numbers of the steps. Those that grow by factors have the
+    /// same distance from each other.
+    fn lines(&self, axis: &str, steps: &[&str], places: &[f64]) -> LineChart {
+        let low = places.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = places.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let by_factors = low > 0.0 && high / low > 30.0;
+        let line = |name: &String| {
+            let known: Vec<(f64, Summary)> = steps
+                .iter()
+                .zip(places)
+                .filter_map(|(step, number)| Some((*number, self.at(name, step)?)))
+                .collect();
+            Line {
+                label: if name.is_empty() { self.metric.into() } else { name.clone() },
+                points: known.iter().map(|(x, summary)| (*x, summary.mean)).collect(),
+                intervals: known.iter().map(|(_, summary)| summary.ci95).collect(),
+                steps: false,
+            }
+        };
+        let ticks = steps.iter().zip(places);
+        LineChart {
+            x_label: if by_factors { format!("{axis} (log)") } else { axis.into() },
+            by_factors,
+            lines: self.series.iter().map(line).collect(),
+            ticks: ticks.map(|(step, number)| (*number, (*step).to_owned())).collect(),
+            ..LineChart::default()
         }
-    };
-    let ticks = steps.iter().zip(&places);
-    let x_label = if by_factors { format!("{} (log)", names[place]) } else { names[place].into() };
-    Some(Against::Lines(LineChart {
-        title,
-        subtitle,
-        x_label,
-        y_label,
-        lines: series.iter().map(line).collect(),
-        ticks: ticks.map(|(step, number)| (x_of(*number), (*step).to_owned())).collect(),
-        ..LineChart::default()
-    }))
+    }
 }
 
 /// The metric over both axes of a sweep of two, each of three steps or more.
 pub fn heat_map(title: &str, metric: &str, points: &[PointResult]) -> Option<HeatMap> {
     let [(x_axis, _), (y_axis, _)] = points.first()?.labels.as_slice() else { return None };
-    let (columns, rows) = (steps(points, 0), steps(points, 1));
+    let (columns, rows) = (in_order(steps(points, 0)), in_order(steps(points, 1)));
     if columns.len() < 3 || rows.len() < 3 {
         return None;
     }
@@ -219,6 +249,48 @@ mod tests {
     }
 
     #[test]
+    fn steps_are_drawn_in_the_order_of_their_numbers() {
+        let places = [("50mbit", 5.0), ("5mbit", 1.0), ("1gbit", 9.0)];
+        let sweep = places.map(|(rate, value)| point(&[("rate", rate)], &[value]));
+        let Some(Against::Lines(chart)) = chart("t", "total goodput", None, &sweep, false) else {
+            panic!("lines")
+        };
+        assert_eq!(chart.lines[0].points, [(5e6, 1.0), (5e7, 5.0), (1e9, 9.0)]);
+        assert!(chart.by_factors, "their data are what they are");
+        let svg = crate::plot::svg(&chart.draw());
+        for (rate, _) in places {
+            assert!(svg.contains(&format!(">{rate}</text>")), "{rate} has no name");
+        }
+        let names = |value: f64| ["b", "a", "c"].map(|name| (name, value));
+        let grid: Vec<PointResult> = places
+            .iter()
+            .flat_map(|(rate, value)| names(*value).map(|it| (*rate, it)))
+            .map(|(rate, (name, value))| point(&[("rate", rate), ("name", name)], &[value]))
+            .collect();
+        let map = heat_map("t", "total goodput", &grid).unwrap();
+        assert_eq!(map.columns, ["5mbit", "50mbit", "1gbit"]);
+        assert_eq!(map.rows, ["b", "a", "c"]);
+        assert_eq!(map.values[0], [Some(1.0), Some(5.0), Some(9.0)]);
+    }
+
+    #[test]
+    fn what_one_step_is_left_of_is_seen_along_another_axis_or_alone() {
+        let two = ["a", "b"].map(|name| point(&[("rate", "1mbit"), ("name", name)], &[1.0]));
+        let one = |labels: &[(&str, &str)], alone| {
+            chart("t", "total goodput", None, &[point(labels, &[1.0, 2.0])], alone)
+        };
+        let groups = |chart: Option<Against>| match chart {
+            Some(Against::Bars(bars)) => bars.groups.into_iter().map(|group| group.label).collect(),
+            Some(Against::Lines(_)) => panic!("no line of one point"),
+            None => Vec::new(),
+        };
+        assert_eq!(groups(chart("t", "total goodput", None, &two, false)), ["a", "b"]);
+        assert_eq!(groups(one(&[("rate", "1mbit")], true)), ["1mbit"]);
+        assert_eq!(groups(one(&[], true)), [""]);
+        assert_eq!(groups(one(&[], false)), [""; 0]);
+    }
+
+    #[test]
     fn numbers_make_lines_and_names_make_bars() {
         let mut points = Vec::new();
         for (cc, plus) in [("reno", 0.0), ("cubic", 1.0)] {
@@ -227,18 +299,18 @@ mod tests {
                 points.push(point(&[("cc", cc), ("rate", rate)], &values));
             }
         }
-        let Some(Against::Lines(chart)) = chart("t", "total goodput", None, &points) else {
+        let Some(Against::Lines(chart)) = chart("t", "total goodput", None, &points, false) else {
             panic!("lines")
         };
         assert_eq!(chart.lines.len(), 2);
         assert_eq!(chart.lines[1].label, "cubic");
-        assert_eq!(chart.lines[0].points[1], (7.0, 9.5));
+        assert_eq!(chart.lines[0].points[1], (1e7, 9.5));
         assert!(chart.lines[0].intervals[0].is_some());
-        assert_eq!(chart.ticks[2], (9.0, "1gbit".into()));
+        assert_eq!(chart.ticks[2], (1e9, "1gbit".into()));
         assert_eq!(chart.x_label, "rate (log)");
-        let bars = super::chart("t", "total goodput", Some("cc"), &points);
+        let bars = super::chart("t", "total goodput", Some("cc"), &points, false);
         assert!(matches!(bars, Some(Against::Bars(bars)) if bars.groups.len() == 2));
-        assert!(super::chart("t", "total godput", None, &points).is_none());
+        assert!(super::chart("t", "total godput", None, &points, false).is_none());
         assert!(heat_map("t", "total goodput", &points).is_none(), "two steps are no map");
     }
 }

@@ -6,6 +6,7 @@ use crate::results::{PointResult, Series};
 use crate::stats::quantile;
 
 /// One kind of plot over time.
+#[derive(Clone, Copy)]
 pub struct Kind {
     /// Its word, and its files.
     pub word: &'static str,
@@ -42,7 +43,7 @@ pub fn usual(kind: &Kind) -> PlotPlan {
         what: What::Time(kind.word),
         scopes: Vec::new(),
         style: Style::Suited,
-        bins: BINS,
+        bins: None,
         size: [0.0; 2],
         formats: Vec::new(),
         against: None,
@@ -73,13 +74,16 @@ pub fn chart(
         ..LineChart::default()
     };
     let mut note = Vec::new();
+    if let [(name, _)] = shown.as_slice() {
+        note.push(format!("{} {name}", kind.things.trim_end_matches('s')));
+    }
     if shown.len() < all.len() {
         note.push(format!("{} of {} {}", shown.len(), all.len(), kind.things));
     }
     if plot.style == Style::Bands || (plot.style == Style::Suited && shown.len() > few) {
         note.push(format!("{} {} together", shown.len(), kind.things));
         let series: Vec<&Series> = shown.iter().map(|(_, series)| *series).collect();
-        (chart.bands, chart.lines) = bands(kind, &series, plot.bins);
+        (chart.bands, chart.lines) = bands(kind, &series, plot.bins.unwrap_or(BINS));
     } else {
         if shown.len() > few {
             note.push(format!("the first {few} of {} {}", shown.len(), kind.things));
@@ -87,12 +91,18 @@ pub fn chart(
         let lines = shown.iter().take(few);
         chart.lines = lines.filter_map(|(name, one)| of_kind(kind, one, name, plot.bins)).collect();
     }
-    if shown.len() == 1 && note.is_empty() {
-        note.push(format!("{} {}", kind.things.trim_end_matches('s'), shown[0].0));
-    }
     note.insert(0, subtitle.into());
     chart.subtitle = note.join("; ");
     Some(chart)
+}
+
+/// The flows, ports or links of which a run has what a word draws.
+pub fn things<'a>(word: &str, series: &'a [Series]) -> Vec<&'a str> {
+    let kind = KINDS.iter().find(|kind| kind.word == word);
+    kind.map_or(Vec::new(), |kind| {
+        let known = series.iter().filter(|one| is_known(kind, one));
+        known.filter_map(|one| one.name.strip_prefix(kind.of)).collect()
+    })
 }
 
 fn is_known(kind: &Kind, series: &Series) -> bool {
@@ -143,26 +153,14 @@ pub fn comparison(
     })
 }
 
-fn of_kind(kind: &Kind, series: &Series, label: &str, bins: usize) -> Option<Line> {
+/// What holds its value until it changes is drawn as it is, unless the plot says how finely.
+fn of_kind(kind: &Kind, series: &Series, label: &str, bins: Option<usize>) -> Option<Line> {
+    let bins = bins.unwrap_or(if kind.steps { usize::MAX } else { BINS });
     line(series, label, kind.column, kind.divisor, kind.steps, bins)
 }
 
-/// How many samples there are until a flow has come to its end: behind it nothing arrives and nothing
-/// is on the way any more.
-fn until_end(series: &Series) -> usize {
-    let busy = |name: &str| {
-        let column = series.column(name)?;
-        column.values.iter().rposition(|value| value.is_some_and(|value| value > 0))
-    };
-    if !series.name.starts_with("flow-") {
-        return series.time_ns.len();
-    }
-    let last = busy("throughput_bits_per_sec").max(busy("unacked_segments"));
-    last.map_or(0, |last| last + 1)
-}
-
-/// One column of a series as a line, which ends where a flow does. Rates and delays are means over
-/// intervals: neighbours are averaged until at most so many are left as there are `bins`.
+/// One column of a series as a line, which begins and ends where a flow does. Rates and delays are means
+/// over intervals: neighbours are averaged until at most so many are left as there are `bins`.
 pub fn line(
     series: &Series,
     label: &str,
@@ -174,11 +172,13 @@ pub fn line(
     let values = &series.column(column)?.values;
     let value = |v: Option<i64>| v.map_or(f64::NAN, |v| v as f64 / divisor);
     let seconds = |nanos: i64| nanos as f64 / 1e9;
-    let together = if steps { 1 } else { values.len().div_ceil(bins).max(1) };
-    let end = until_end(series);
-    let points = series.time_ns[..end]
+    let together = values.len().div_ceil(bins).max(1);
+    let life = series.life();
+    // The sample before the first shows from where it rises; and all flows are cut at the same times.
+    let life = life.start.saturating_sub(1) / together * together..life.end;
+    let points = series.time_ns[life.clone()]
         .chunks(together)
-        .zip(values[..end].chunks(together))
+        .zip(values[life].chunks(together))
         .map(|(times, values)| {
             let known: Vec<f64> =
                 values.iter().map(|v| value(*v)).filter(|v| !v.is_nan()).collect();
@@ -199,8 +199,8 @@ fn bands(kind: &Kind, series: &[&Series], bins: usize) -> (Vec<Band>, Vec<Line>)
     for one in series {
         let Some(column) = one.column(kind.column) else { continue };
         let mut sums = vec![(0.0, 0u32); bins];
-        let end = until_end(one);
-        for (time, value) in one.time_ns[..end].iter().zip(&column.values) {
+        let life = one.life();
+        for (time, value) in one.time_ns[life.clone()].iter().zip(&column.values[life]) {
             let Some(value) = value else { continue };
             let place = ((time - 1).max(0) as i128 * bins as i128 / i128::from(last)) as usize;
             let sum = &mut sums[place.min(bins - 1)];
@@ -240,13 +240,41 @@ mod tests {
     }
 
     #[test]
-    fn means_are_binned_and_a_finished_flow_ends() {
-        let values = (0..1000).map(|i| Some(if i < 500 { 2_000_000 } else { 0 })).collect();
+    fn means_are_binned_and_a_flow_is_drawn_while_it_lasts() {
+        let busy = |i| (200..500).contains(&i);
+        let values = (0..1000).map(|i| Some(if busy(i) { 2_000_000 } else { 0 })).collect();
         let series = flow("a", values);
-        let line = line(&series, "a", "throughput_bits_per_sec", 1e6, false, BINS).unwrap();
-        assert!(line.points.len() <= BINS + 1);
-        assert!((line.points[0].1 - 2.0).abs() < 1e-9);
-        assert!((line.points.last().unwrap().0 - 0.5).abs() < 1e-9, "nothing behind its end");
+        let all = line(&series, "a", "throughput_bits_per_sec", 1e6, false, 1000).unwrap().points;
+        assert_eq!((all[0], all[1]), ((0.2, 0.0), (0.201, 2.0)), "nothing before its beginning");
+        assert_eq!((all.len(), *all.last().unwrap()), (301, (0.5, 2.0)), "nothing behind its end");
+        let few = line(&series, "a", "throughput_bits_per_sec", 1e6, false, 100).unwrap().points;
+        assert_eq!((few[0], few[1], few.len()), ((0.2, 0.0), (0.21, 2.0), 31));
+    }
+
+    #[test]
+    fn flows_that_are_not_there_yet_count_for_nothing_among_many() {
+        let late = |n: usize| {
+            let values = (0..100).map(|i| Some(if i < n { 0 } else { 4_000_000 })).collect();
+            flow(&format!("f-{n}"), values)
+        };
+        let flows: Vec<Series> = (0..20).map(|n| late(4 * n)).collect();
+        let plot = PlotPlan { bins: Some(100), ..usual(&KINDS[0]) };
+        let chart = chart(&KINDS[0], &plot, "t", "seed 1", &flows).unwrap();
+        assert!(
+            chart.lines[0].points.iter().all(|(_, y)| (*y - 4.0).abs() < 1e-9),
+            "{:?}",
+            chart.lines
+        );
+    }
+
+    #[test]
+    fn windows_are_drawn_as_finely_as_is_asked() {
+        let series = flow("a", (0..1000).map(|i| Some(i + 1)).collect());
+        let window = Kind { steps: true, divisor: 1.0, ..KINDS[0] };
+        let points = |bins| of_kind(&window, &series, "a", bins).unwrap().points;
+        assert_eq!(points(None).len(), 1000);
+        assert_eq!(points(Some(10)).len(), 10);
+        assert_eq!(points(Some(10))[0], (0.1, 50.5));
     }
 
     #[test]
@@ -263,5 +291,8 @@ mod tests {
         assert_eq!(some.subtitle, "seed 1; 11 of 20 flows");
         let one = chart(&KINDS[0], &plot, "t", "seed 1", &all[..1]).unwrap();
         assert_eq!(one.subtitle, "seed 1; flow f-0");
+        let chosen = PlotPlan { scopes: vec!["f-7".into()], ..plot.clone() };
+        let one = chart(&KINDS[0], &chosen, "t", "seed 1", &all).unwrap();
+        assert_eq!(one.subtitle, "seed 1; flow f-7; 1 of 20 flows");
     }
 }

@@ -13,6 +13,7 @@ fn words(what: &str) -> (&'static str, &'static str) {
         "fct" => ("Flow completion time", "completion time [ms]"),
         "slowdown" => ("Slowdown", "slowdown over the empty network"),
         "latency" => ("Latency", "round trip [ms]"),
+        "queue-length" => ("Queue length", "queue [packets]"),
         _ => ("Queue delay", "queue delay [ms]"),
     }
 }
@@ -85,25 +86,21 @@ fn chart(what: &str, title: &str, subtitle: String, lines: Vec<Line>) -> Option<
     })
 }
 
-/// What CAKE sent from each of its tins, and which ACKs its filter dropped, point by point: the first
-/// run of each, the first port that has a CAKE.
+/// What CAKE sent from each of its tins, and of which tins were the ACKs that its filter dropped: in the first
+/// run of each point at the first port that has a CAKE, or of a single point at all such ports.
 pub fn of_cake(title: &str, points: &[PointResult]) -> Vec<(&'static str, BarChart)> {
     let mut charts = Vec::new();
     for (file, name, key, y_label, divisor) in [
         ("cake-tins", "CAKE's tins", "sent_bytes", "sent [MB]", 1e6),
         ("cake-acks", "ACKs that CAKE filtered", "ack_drops", "ACKs dropped", 1.0),
     ] {
-        let (mut groups, mut most, mut port) = (Vec::new(), 0, String::new());
-        for point in points {
-            let Some(run) = point.runs.first() else { continue };
-            let found = run.tc.iter().find_map(|tc| Some((tc, cake(&tc.json)?)));
-            let Some((tc, tins)) = found else { continue };
-            port.clone_from(&tc.port);
-            let value = |tin: &Json| Some((tin[key].as_f64()? / divisor, None));
-            let values: Vec<_> = tins.iter().map(value).collect();
-            most = most.max(values.len());
-            groups.push(Group { label: point.title("CAKE"), values });
-        }
+        let (subtitle, found) = cakes_of(points);
+        let value = |tin: &Json| Some((tin[key].as_f64()? / divisor, None));
+        let groups: Vec<Group> = found
+            .into_iter()
+            .map(|(label, tins)| Group { label, values: tins.iter().map(value).collect() })
+            .collect();
+        let most = groups.iter().map(|group| group.values.len()).max().unwrap_or(0);
         let sum: f64 = groups.iter().flat_map(|group| &group.values).flatten().map(|it| it.0).sum();
         if sum == 0.0 || (key == "sent_bytes" && most < 2) {
             continue;
@@ -118,7 +115,7 @@ pub fn of_cake(title: &str, points: &[PointResult]) -> Vec<(&'static str, BarCha
             file,
             BarChart {
                 title: format!("{name}: {title}"),
-                subtitle: format!("{port}, first run of each"),
+                subtitle,
                 y_label: y_label.into(),
                 stacked: true,
                 series: names,
@@ -130,8 +127,78 @@ pub fn of_cake(title: &str, points: &[PointResult]) -> Vec<(&'static str, BarCha
     charts
 }
 
+/// What is shown of all CAKEs that there are, in words; and the tins of each, with a name.
+fn cakes_of(points: &[PointResult]) -> (String, Vec<(String, &Vec<Json>)>) {
+    if let [point] = points {
+        let subtitle = point.runs.first().map_or(String::new(), |run| format!("seed {}", run.seed));
+        return (subtitle, cakes_at(point));
+    }
+    let mut subtitle = String::new();
+    let mut found = Vec::new();
+    for point in points {
+        let all = cakes_at(point);
+        let of = all.len();
+        let Some((port, tins)) = all.into_iter().next() else { continue };
+        subtitle = format!("{port}, first run of each");
+        if of > 1 {
+            subtitle = format!("{subtitle}; the first of {of} ports with a CAKE");
+        }
+        found.push((point.title("CAKE"), tins));
+    }
+    (subtitle, found)
+}
+
+/// The tins of each CAKE in the first run of a point, with its port.
+fn cakes_at(point: &PointResult) -> Vec<(String, &Vec<Json>)> {
+    let ports = point.runs.first().map_or(&[][..], |run| run.tc.as_slice());
+    ports.iter().filter_map(|tc| Some((tc.port.clone(), cake(&tc.json)?))).collect()
+}
+
 /// The tins of a CAKE in what `tc -s -j qdisc show` says.
 fn cake(json: &Json) -> Option<&Vec<Json>> {
     let qdiscs = json.as_array()?;
     qdiscs.iter().find(|qdisc| qdisc["kind"] == "cake")?["tins"].as_array()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{RunResult, TcState};
+
+    fn run(ports: &[&str]) -> RunResult {
+        let tc = ports.iter().map(|port| TcState {
+            port: (*port).into(),
+            json: serde_json::json!([{"kind": "cake", "tins": [
+                {"sent_bytes": 1_000_000, "ack_drops": 0}, {"sent_bytes": 2_000_000, "ack_drops": 7},
+                {"sent_bytes": 0, "ack_drops": 0},
+            ]}]),
+            ..TcState::default()
+        });
+        RunResult { tc: tc.collect(), seed: 4, ..RunResult::default() }
+    }
+
+    #[test]
+    fn no_cake_is_left_out_unsaid() {
+        let ports = ["r.up", "r.down"];
+        let point = |label: &str| PointResult {
+            labels: vec![("case".into(), label.into())],
+            runs: vec![run(&ports)],
+        };
+        let [(_, tins), (_, acks)] = &of_cake("t", &[point("a")])[..] else { panic!("two charts") };
+        let labels = |chart: &BarChart| -> Vec<String> {
+            chart.groups.iter().map(|group| group.label.clone()).collect()
+        };
+        assert_eq!(
+            (labels(tins), tins.subtitle.as_str()),
+            (ports.map(String::from).to_vec(), "seed 4")
+        );
+        assert_eq!(tins.groups[1].values[1], Some((2.0, None)));
+        assert_eq!(acks.groups[0].values[1], Some((7.0, None)));
+        let charts = of_cake("t", &[point("a"), point("b")]);
+        assert_eq!(labels(&charts[0].1), ["a", "b"]);
+        assert_eq!(
+            charts[0].1.subtitle,
+            "r.up, first run of each; the first of 2 ports with a CAKE"
+        );
+    }
 }

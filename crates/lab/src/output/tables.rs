@@ -114,8 +114,8 @@ pub fn summaries(points: &[PointResult]) -> Table {
     table
 }
 
-/// How completion times, slowdowns, latencies and queue delays of each run are distributed: the values
-/// (ms, or factors) that shares from 0 to 1 of them are not above.
+/// How completion times, slowdowns, latencies, delays and lengths of queues of each run are distributed: the
+/// values (ms, factors, packets) that shares from 0 to 1 of them are not above.
 pub fn distributions(points: &[PointResult]) -> Table {
     let mut all: Vec<(&PointResult, u64, &Distribution, usize)> = Vec::new();
     for point in points {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::diagnostic::suggest;
 use super::model::{App, FlowPlan, Plan, Role};
+use super::names::matches;
 
 const STATISTICS: [&str; 5] = ["mean", "median", "max", "min", "stddev"];
 
@@ -74,20 +75,15 @@ pub const SIZES: [(u64, u64, &str); 4] = [
 /// # Errors
 /// It cannot; with what was probably meant.
 pub fn known(name: &str, plan: &Plan) -> Result<(), Option<String>> {
-    let mut scopes: BTreeSet<&str> = BTreeSet::from(["total"]);
-    scopes.extend(plan.flows.iter().map(|flow| flow.name.as_str()));
-    scopes.extend(plan.flows.iter().filter_map(|flow| flow.group.as_deref()));
-    scopes.extend(plan.workloads.iter().map(|workload| workload.name.as_str()));
+    let ports = ports(plan);
+    let mut scopes = drawn(plan, &ports);
+    scopes.insert("total");
     scopes.extend(
         plan.nodes
             .iter()
             .filter(|node| node.role == Role::Router || !node.ip.is_empty())
             .map(|node| node.name.as_str()),
     );
-    let ports: Vec<String> = (0..plan.links.len())
-        .flat_map(|link| [0, 1].map(|end| plan.port_name(link, end)))
-        .collect();
-    scopes.extend(ports.iter().map(String::as_str));
     let Some((scope, metric)) = name.split_once(' ') else {
         return Err(Some("write \"SCOPE METRIC\", e.g. \"total goodput\"".into()));
     };
@@ -106,6 +102,31 @@ pub fn known(name: &str, plan: &Plan) -> Result<(), Option<String>> {
         return Ok(());
     }
     Err(suggest(metric, metrics.iter().map(String::as_str)))
+}
+
+fn ports(plan: &Plan) -> Vec<String> {
+    (0..plan.links.len()).flat_map(|link| [0, 1].map(|end| plan.port_name(link, end))).collect()
+}
+
+/// Flows, groups, workloads and ports.
+fn drawn<'a>(plan: &'a Plan, ports: &'a [String]) -> BTreeSet<&'a str> {
+    let flows = plan.flows.iter().map(|flow| flow.name.as_str());
+    let groups = plan.flows.iter().filter_map(|flow| flow.group.as_deref());
+    let workloads = plan.workloads.iter().map(|workload| workload.name.as_str());
+    flows.chain(groups).chain(workloads).chain(ports.iter().map(String::as_str)).collect()
+}
+
+/// Whether a flow, group, workload or port of the plan fits a pattern.
+///
+/// # Errors
+/// None does; with what was probably meant.
+pub fn fits_scope(pattern: &str, plan: &Plan) -> Result<(), Option<String>> {
+    let ports = ports(plan);
+    let scopes = drawn(plan, &ports);
+    if scopes.iter().any(|scope| matches(pattern, scope)) {
+        return Ok(());
+    }
+    Err(suggest(pattern, scopes))
 }
 
 fn of_scope(scope: &str, plan: &Plan, is_port: bool) -> Vec<String> {
@@ -239,6 +260,26 @@ table = ["total goodput"]
     }
 
     #[test]
+    fn what_a_plot_asks_for_in_vain_is_told_at_its_place() {
+        for (plot, what) in [
+            ("what = \"w fct 98 %\"", ":25:8: nothing measures \"w fct 98 %\""),
+            ("what = \"one godput\"", "did you mean \"goodput\"?"),
+            (
+                "what = \"cwnd\"\nscopes = [\"one\", \"mani\"]",
+                ":26:18: no flow, group, workload or port is called \"mani\"; did you mean \"many\"?",
+            ),
+        ] {
+            let text = format!("{FILE}[[plot]]\n{plot}\n");
+            let experiment = Experiment::parse("m.toml", &text, &[]).unwrap();
+            let faults = experiment.check_names().unwrap_err().to_string();
+            assert!(faults.contains(what), "{faults}");
+        }
+        let text =
+            format!("{FILE}[[plot]]\nwhat = \"utilisation\"\nscopes = [\"leaf-*.*\", \"w\"]\n");
+        assert!(Experiment::parse("m.toml", &text, &[]).unwrap().check_names().is_ok());
+    }
+
+    #[test]
     fn an_unknown_metric_is_told_at_its_place() {
         for (name, what) in [
             (
@@ -251,9 +292,9 @@ table = ["total goodput"]
         ] {
             let text = FILE.replace("total goodput", name);
             let experiment = Experiment::parse("m.toml", &text, &[]).unwrap();
-            let faults = experiment.check_metrics().unwrap_err().to_string();
+            let faults = experiment.check_names().unwrap_err().to_string();
             assert!(faults.contains(what), "{faults}");
         }
-        assert!(Experiment::parse("m.toml", FILE, &[]).unwrap().check_metrics().is_ok());
+        assert!(Experiment::parse("m.toml", FILE, &[]).unwrap().check_names().is_ok());
     }
 }

@@ -39,6 +39,7 @@ pub use model::{
     App, Direction, Fabric, FlentTest, FlowPlan, LinkPlan, Measure, NodePlan, Offload, Plan,
     PortPlan, Role, Stack, SysctlSetting, Weights,
 };
+pub use names::matches;
 pub use routes::Ways;
 
 use crate::registry::Registry;
@@ -56,6 +57,15 @@ pub struct Experiment {
     /// The grid, first axis slowest.
     pub points: Vec<Point>,
 }
+
+/// How the file names something that a run has.
+#[derive(Clone, Copy)]
+enum AskedAs {
+    Metric,
+    Scope,
+}
+
+type Asked<'a> = (AskedAs, &'a str, &'a doc::Origin);
 
 /// Why an experiment cannot be used.
 #[derive(Debug)]
@@ -178,27 +188,25 @@ impl Experiment {
         }
         let experiment = Self { document, base, axes, draws, points };
         experiment.check_runs()?;
+        experiment.check_pictures()?;
         experiment.check_points()?;
         Ok(experiment)
     }
 
-    /// Says what `table` in `[measure]` asks for that no point measures.
+    /// Says what `table` in `[measure]` and `[[plot]]` ask for that no point has: metrics that nothing
+    /// measures, and scopes that nothing is called.
     ///
     /// # Errors
     /// Each such name, at its place.
-    pub fn check_metrics(&self) -> Result<(), Diagnostics> {
-        let wanted = self.document.root.get("measure").and_then(|measure| measure.get("table"));
-        let Some(wanted) = wanted else { return Ok(()) };
+    pub fn check_names(&self) -> Result<(), Diagnostics> {
         let faults = read::Faults::new(&self.document);
-        let mut unknown: Vec<(&str, &doc::Origin, Option<String>)> = Vec::new();
-        for (name, at) in read::as_texts(wanted, &faults) {
-            // What parameters make of it is another name at each point.
-            if !name.contains("${")
-                && let Err(help) = metrics::known(name, &self.base)
-            {
-                unknown.push((name, at, help));
-            }
-        }
+        let mut unknown = self.asked_for(&faults);
+        let known = |(what, name, _): &Asked<'_>, plan: &Plan| match what {
+            AskedAs::Metric => metrics::known(name, plan),
+            AskedAs::Scope => metrics::fits_scope(name, plan),
+        };
+        // What parameters make of it is another name at each point.
+        unknown.retain(|asked| !asked.1.contains("${") && known(asked, &self.base).is_err());
         for point in &self.points {
             if unknown.is_empty() {
                 break;
@@ -206,13 +214,44 @@ impl Experiment {
             let mut settings = point.settings.clone();
             settings.extend(self.draws.iter().map(|draw| draw.corner(0)));
             let plan = read_with(&self.document, &settings)?;
-            unknown.retain(|(name, ..)| metrics::known(name, &plan).is_err());
+            unknown.retain(|asked| known(asked, &plan).is_err());
         }
-        for (name, at, help) in unknown {
-            faults.add(at, format!("nothing measures \"{name}\""), help);
+        for asked in &unknown {
+            let verb = match asked.0 {
+                AskedAs::Metric => "nothing measures",
+                AskedAs::Scope => "no flow, group, workload or port is called",
+            };
+            let help = known(asked, &self.base).err().flatten();
+            faults.add(asked.2, format!("{verb} \"{}\"", asked.1), help);
         }
         let list = faults.into_sorted();
         if list.is_empty() { Ok(()) } else { Err(Diagnostics(list)) }
+    }
+
+    /// Metrics and scopes that the file names, with their places.
+    fn asked_for<'a>(&'a self, faults: &read::Faults<'_>) -> Vec<Asked<'a>> {
+        let root = &self.document.root;
+        let mut asked = Vec::new();
+        let table = root.get("measure").and_then(|measure| measure.get("table"));
+        for (name, at) in table.map_or(Vec::new(), |table| read::as_texts(table, faults)) {
+            asked.push((AskedAs::Metric, name, at));
+        }
+        let Some(doc::Node { kind: doc::Kind::List(plots), .. }) = root.get("plot") else {
+            return asked;
+        };
+        for plot in plots {
+            if let Some(node) = plot.get("what")
+                && let Some(name) = read::as_text(node, faults)
+                && plots::is_metric(name)
+            {
+                asked.push((AskedAs::Metric, name, &node.at));
+            }
+            for (name, at) in plot.get("scopes").map_or(Vec::new(), |it| read::as_texts(it, faults))
+            {
+                asked.push((AskedAs::Scope, name, at));
+            }
+        }
+        asked
     }
 
     /// Sets these at every point, over what the points say.
@@ -234,6 +273,20 @@ impl Experiment {
             Diagnostics(vec![self.document.fault(at, 0, message, None)])
         };
         limits::runs(self.points.len() as u64, self.base.repetitions).map(drop).map_err(fault)
+    }
+
+    /// Whether each picture has a file of its own.
+    fn check_pictures(&self) -> Result<(), Diagnostics> {
+        let slugs: Vec<&str> = self.points.iter().map(Point::slug).collect();
+        let Some((index, file)) = plots::same_file(&self.base.plots, &slugs) else { return Ok(()) };
+        let written = self.document.root.get("plot").map(|node| &node.kind);
+        let at = match written {
+            Some(doc::Kind::List(items)) => &items[index].at,
+            _ => &self.document.root.at,
+        };
+        let message = format!("another plot writes plots/{file}, too");
+        let help = Some("give one of them another \"name\"".into());
+        Err(Diagnostics(vec![self.document.fault(at, 0, message, help)]))
     }
 
     /// Every point at both ends of every draw, and with all that it chooses from: what can be drawn is valid too. Where nothing is

@@ -36,6 +36,8 @@ pub struct Plan {
     pub duration: Duration,
     /// Measurements before this time are left out of means.
     pub warmup: Duration,
+    /// Packets carry bytes, and what is read is held against what was written.
+    pub bytes: bool,
     /// Hosts and routers.
     pub nodes: Vec<NodePlan>,
     /// Links, each with two directions.

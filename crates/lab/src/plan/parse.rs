@@ -57,6 +57,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         let at = root.get("warmup").or(root.get("duration")).map_or(&root.at, |node| &node.at);
         faults.add(at, "the warm-up must end before the duration does", None);
     }
+    let bytes = top.boolean("bytes").unwrap_or(false);
     let seed = top.integer("seed", 0..=i64::MAX).unwrap_or(1) as u64;
     let repetitions = top.integer("repetitions", 1..=100_000).unwrap_or(1) as u32;
 
@@ -124,6 +125,7 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
         repetitions,
         duration,
         warmup,
+        bytes,
         nodes,
         links,
         flows,

@@ -1,5 +1,7 @@
 //! `[[plot]]`: which pictures are drawn of which flows and ports, and how.
 
+use std::collections::BTreeSet;
+
 use super::diagnostic::suggest;
 use super::doc::{Kind, Node};
 use super::names::matches;
@@ -17,8 +19,8 @@ pub struct PlotPlan {
     pub scopes: Vec<String>,
     /// How many things are drawn.
     pub style: Style,
-    /// Places along the axis of time.
-    pub bins: usize,
+    /// Places along the axis of time, if the file says how many.
+    pub bins: Option<usize>,
     /// Width and height; as usual if zero.
     pub size: [f32; 2],
     /// What it is written as; as usual if empty.
@@ -70,7 +72,7 @@ pub const OVER_TIME: [&str; 7] =
     ["throughput", "cwnd", "rtt", "latency", "queue-delay", "queue-length", "utilisation"];
 
 /// What can be drawn as a distribution, with `cdf` behind it.
-pub const DISTRIBUTIONS: [&str; 4] = ["fct", "slowdown", "latency", "queue-delay"];
+pub const DISTRIBUTIONS: [&str; 5] = ["fct", "slowdown", "latency", "queue-delay", "queue-length"];
 
 /// More lines than this nobody tells apart, though they were asked for.
 pub const LINES_MAX: usize = 32;
@@ -124,7 +126,7 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
     let scopes = table.texts("scopes").iter().map(|(text, _)| (*text).to_owned()).collect();
     let styles = [("lines", Style::Lines), ("bands", Style::Bands)];
     let style = table.word("style", &styles).unwrap_or_default();
-    let bins = table.integer("bins", 10..=10_000).unwrap_or(BINS as i64) as usize;
+    let bins = table.integer("bins", 10..=10_000).map(|bins| bins as usize);
     let name = table.text_at("name");
     if let Some((name, at)) = name
         && (file_stem(name) != *name || name.is_empty())
@@ -149,8 +151,49 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
         formats: formats(&mut table),
         against,
     });
+    if let Some(plot) = &plot {
+        refuse_misfits(&mut table, &plot.what);
+    }
     table.finish();
     plot
+}
+
+/// A key that means nothing for what is drawn would be passed over in silence.
+fn refuse_misfits(table: &mut Reader<'_, '_>, what: &What) {
+    let over_time = matches!(what, What::Time(_));
+    let metric = matches!(what, What::Metric(_));
+    for (key, fits, of) in [
+        ("style", over_time, "over time"),
+        ("bins", over_time, "over time"),
+        ("scopes", !metric, "over time and of distributions; a metric has its scope in its name"),
+        ("against", metric, "of a metric"),
+    ] {
+        if let (Some(node), false) = (table.node(key), fits) {
+            table.faults.add(&node.at, format!("\"{key}\" belongs to plots {of}"), None);
+        }
+    }
+}
+
+/// The first plot that would write a file that another one writes as well, and which file that is: of
+/// points with these names in their files.
+pub fn same_file(plots: &[PlotPlan], slugs: &[&str]) -> Option<(usize, String)> {
+    let mut taken = BTreeSet::new();
+    for (index, plot) in plots.iter().enumerate() {
+        let name = &plot.name;
+        let of_points = slugs.iter().map(|slug| match *slug {
+            "" => name.clone(),
+            slug => format!("{slug}-{name}"),
+        });
+        let files: Vec<String> = match plot.what {
+            What::Metric(_) => vec![name.clone(), format!("{name}-map")],
+            What::Time(_) | What::Cdf(_) => of_points.chain([format!("compare-{name}")]).collect(),
+        };
+        let mut files = files.into_iter();
+        if let Some(file) = files.find(|file| !taken.insert(file.to_lowercase())) {
+            return Some((index, file));
+        }
+    }
+    None
 }
 
 /// Places along the axis of time, if nothing else is said: about one for two pixels.
@@ -167,12 +210,20 @@ fn what(text: &str) -> Option<What> {
     text.contains(' ').then(|| What::Metric(text.to_owned()))
 }
 
+/// Whether this word for what is drawn is a metric.
+pub fn is_metric(text: &str) -> bool {
+    matches!(what(text), Some(What::Metric(_)))
+}
+
 fn formats(table: &mut Reader<'_, '_>) -> Vec<Format> {
     let Some(node) = table.node("format") else { return Vec::new() };
     let items = match &node.kind {
         Kind::List(items) => items.as_slice(),
         _ => std::slice::from_ref(node),
     };
+    if items.is_empty() {
+        table.faults.add(&node.at, "no format is left: svg, png or pdf", None);
+    }
     items.iter().filter_map(|item| as_word(item, &FORMATS, "format", table.faults)).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::axis::{Axis, grouped};
 use super::font::Fonts;
+use super::heading::{Frame, Sample, heading, small, upright_label};
 use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
 
 /// One line of a chart.
@@ -44,6 +45,8 @@ pub struct LineChart {
     pub lines: Vec<Line>,
     /// Names of places on the horizontal axis, in place of numbers.
     pub ticks: Vec<(f64, String)>,
+    /// Equal factors are equally far from each other on the horizontal axis; all x are above 0.
+    pub by_factors: bool,
     /// Width and height of the picture; as usual if zero.
     pub size: [f32; 2],
 }
@@ -58,7 +61,7 @@ pub struct Group {
 }
 
 /// Groups of bars, one bar per series in each.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarChart {
     /// Title.
     pub title: String,
@@ -83,39 +86,27 @@ pub(super) fn suited(size: [f32; 2]) -> [f32; 2] {
 
 const WIDTH: f32 = 760.0;
 const HEIGHT: f32 = 400.0;
-const LEFT: f32 = 72.0;
-const RIGHT: f32 = 24.0;
-const BOTTOM: f32 = 56.0;
-
-/// The rectangle of the data: left, top, right, bottom.
-pub(super) struct Frame {
-    pub left: f32,
-    pub top: f32,
-    pub right: f32,
-    pub bottom: f32,
-}
-
-impl Frame {
-    fn x(&self, axis: &Axis, value: f64) -> f32 {
-        self.left + axis.place(value) * (self.right - self.left)
-    }
-
-    fn y(&self, axis: &Axis, value: f64) -> f32 {
-        self.bottom - axis.place(value) * (self.bottom - self.top)
-    }
-}
 
 impl LineChart {
     /// Draws the chart.
     pub fn draw(&self) -> Scene {
+        if self.by_factors {
+            return self.with_logarithms().draw();
+        }
         let (x, y) = self.axes();
         let [width, height] = suited(self.size);
         let mut scene = Scene::new(width, height, &self.title);
-        let bands = self.bands.iter().enumerate();
-        let bands = bands.map(|(place, band)| (band_colour(place), band.label.as_str()));
-        let lines = self.lines.iter().enumerate();
-        let lines = lines.map(|(place, line)| (Colour::data(place), line.label.as_str()));
-        let labels: Vec<(Colour, &str)> = bands.chain(lines).collect();
+        let bands = self.bands.iter().enumerate().map(|(place, band)| Sample {
+            fill: band_colour(place),
+            dash: None,
+            label: &band.label,
+        });
+        let lines = self.lines.iter().enumerate().map(|(place, line)| Sample {
+            fill: Colour::data(place),
+            dash: dash(place),
+            label: &line.label,
+        });
+        let labels: Vec<Sample<'_>> = bands.chain(lines).collect();
         let frame = heading(&mut scene, &self.title, &self.subtitle, &labels);
         for (place, band) in self.bands.iter().enumerate() {
             draw_band(&mut scene, &frame, &x, &y, band, band_colour(place));
@@ -123,10 +114,23 @@ impl LineChart {
         vertical_axis(&mut scene, &frame, &y, &self.y_label);
         horizontal_axis(&mut scene, &frame, &x, &self.x_label, &self.ticks);
         for (index, line) in self.lines.iter().enumerate() {
-            draw_line(&mut scene, &frame, &x, &y, line, Colour::data(index));
+            draw_line(&mut scene, &frame, &x, &y, line, index);
             draw_intervals(&mut scene, &frame, &x, &y, line, Colour::data(index));
         }
         scene
+    }
+
+    /// The same with the logarithms of all x.
+    fn with_logarithms(&self) -> Self {
+        let mut chart = Self { by_factors: false, ..self.clone() };
+        for line in &mut chart.lines {
+            line.points.iter_mut().for_each(|point| point.0 = point.0.log10());
+        }
+        for band in &mut chart.bands {
+            band.points.iter_mut().for_each(|point| point.0 = point.0.log10());
+        }
+        chart.ticks.iter_mut().for_each(|tick| tick.0 = tick.0.log10());
+        chart
     }
 
     /// The axes, over all that is drawn.
@@ -160,6 +164,11 @@ impl LineChart {
         };
         (x, Axis::round(low(&ys), high(&ys), 5))
     }
+}
+
+/// Lines of the same colour differ in their dashes.
+fn dash(place: usize) -> Option<[f32; 2]> {
+    [None, Some([7.0, 3.0]), Some([2.0, 2.5]), Some([12.0, 5.0])][place / Colour::DATA.len() % 4]
 }
 
 /// Light and lighter: bands lie over each other.
@@ -219,12 +228,12 @@ impl BarChart {
         let shown = |index: usize| {
             self.groups.iter().any(|group| group.values.get(index).is_some_and(Option::is_some))
         };
-        let labels: Vec<(Colour, &str)> = self
+        let labels: Vec<Sample<'_>> = self
             .series
             .iter()
             .enumerate()
             .filter(|(index, _)| shown(*index))
-            .map(|(index, label)| (Colour::data(index), label.as_str()))
+            .map(|(index, label)| Sample { fill: Colour::data(index), dash: None, label })
             .collect();
         let frame = heading(&mut scene, &self.title, &self.subtitle, &labels);
         vertical_axis(&mut scene, &frame, &y, &self.y_label);
@@ -252,6 +261,9 @@ impl BarChart {
         [left, width]: [f32; 2],
     ) {
         let bar = (width * 0.78 / self.series.len().max(1) as f32).min(56.0);
+        let gap = (bar * 0.25).min(3.0);
+        // Where numbers stand already: left, right, base line.
+        let mut written: Vec<[f32; 3]> = Vec::new();
         let present =
             group.values.iter().enumerate().filter_map(|(k, v)| v.as_ref().map(|v| (k, v)));
         let start = left + (width - bar * present.clone().count() as f32) / 2.0;
@@ -260,7 +272,8 @@ impl BarChart {
             let top = frame.y(y, *mean);
             let fill = Colour::data(index);
             let height = (frame.bottom - top).max(0.5);
-            scene.shapes.push(Shape::Rect { frame: [x + 1.5, top, bar - 3.0, height], fill });
+            let block = [x + gap / 2.0, top, bar - gap, height];
+            scene.shapes.push(Shape::Rect { frame: block, fill });
             let middle = x + bar / 2.0;
             let mut above = top;
             if let Some(interval) = interval.filter(|interval| *interval > 0.0) {
@@ -276,8 +289,13 @@ impl BarChart {
             let label = grouped(*mean, decimals);
             let style = TextStyle { anchor: Anchor::Middle, ..small(Colour::GREY) };
             // One that would run into its neighbour is left to the table beside the picture.
-            if Fonts::load().width(&label, style.size, false) < bar + 6.0 {
-                scene.text([middle, above - 5.0], &label, style);
+            let long = Fonts::load().width(&label, style.size, false);
+            let [left, right, base] = [middle - long / 2.0, middle + long / 2.0, above - 5.0];
+            let meets =
+                |it: &[f32; 3]| left < it[1] && it[0] < right && (base - it[2]).abs() < style.size;
+            if long < bar + 6.0 && !written.iter().any(meets) {
+                scene.text([middle, base], &label, style);
+                written.push([left, right, base]);
             }
         }
     }
@@ -306,9 +324,10 @@ fn group_names(scene: &mut Scene, frame: &Frame, names: &[&str], width: f32) {
         let lines = names.iter().flat_map(|name| broken(name, width * every as f32, style.size));
         lines.map(|line| fonts.width(line, style.size, false)).fold(0.0, f32::max)
     };
-    let every = (1..names.len().max(2)).find(|every| widest(*every) < width * *every as f32 - 4.0);
-    for (place, name) in names.iter().enumerate().step_by(every.unwrap_or(1)) {
-        let room = width * every.unwrap_or(1) as f32;
+    let fits = |every: &usize| widest(*every) < width * *every as f32 - 4.0;
+    let every = (1..=names.len()).find(fits).unwrap_or(names.len().max(1));
+    for (place, name) in names.iter().enumerate().step_by(every) {
+        let room = width * every as f32;
         for (line, text) in (0u8..).zip(broken(name, room, style.size)) {
             let y = frame.bottom + 20.0 + 15.0 * f32::from(line);
             scene.text([frame.left + width * (place as f32 + 0.5), y], text, style);
@@ -336,73 +355,6 @@ fn whisker(scene: &mut Scene, x: f32, above: f32, below: f32) {
     }
 }
 
-pub(super) fn small(colour: Colour) -> TextStyle {
-    TextStyle { size: 11.5, medium: false, colour, anchor: Anchor::Start, upright: false }
-}
-
-/// Title, subtitle and legend; what is left below them is the frame of the data.
-pub(super) fn heading(
-    scene: &mut Scene,
-    title: &str,
-    subtitle: &str,
-    labels: &[(Colour, &str)],
-) -> Frame {
-    let mut y = 30.0;
-    let bold = TextStyle { size: 17.0, medium: true, ..small(Colour::INK) };
-    scene.text([LEFT - 48.0, y], title, bold);
-    if !subtitle.is_empty() {
-        y += 20.0;
-        let style = TextStyle { size: 12.5, ..small(Colour::GREY) };
-        let room = scene.width - LEFT + 48.0 - RIGHT;
-        for (line, text) in lines_of(subtitle, room, style.size).iter().enumerate() {
-            y += if line > 0 { 16.0 } else { 0.0 };
-            scene.text([LEFT - 48.0, y], text, style);
-        }
-    }
-    y += 12.0;
-    if labels.len() > 1 {
-        y = legend(scene, labels, y + 12.0) + 4.0;
-    }
-    let (right, bottom) = (scene.width - RIGHT, scene.height - BOTTOM);
-    Frame { left: LEFT, top: y + 14.0, right, bottom }
-}
-
-/// A text in lines that are no wider than `room`.
-fn lines_of(text: &str, room: f32, size: f32) -> Vec<String> {
-    let fonts = Fonts::load();
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if fonts.width(&format!("{line} {word}"), size, false) <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-/// The legend from `y` down, broken into rows; returns where it ends.
-fn legend(scene: &mut Scene, labels: &[(Colour, &str)], mut y: f32) -> f32 {
-    const SWATCH: f32 = 18.0;
-    let fonts = Fonts::load();
-    let style = TextStyle { size: 12.0, ..small(Colour::INK) };
-    let mut x = LEFT;
-    for (fill, label) in labels {
-        let width = SWATCH + 7.0 + fonts.width(label, style.size, false) + 20.0;
-        if x + width > scene.width - RIGHT && x > LEFT {
-            x = LEFT;
-            y += 18.0;
-        }
-        let fill = *fill;
-        scene.shapes.push(Shape::Rect { frame: [x, y - 6.0, SWATCH, 4.0], fill });
-        scene.text([x + SWATCH + 7.0, y], label, style);
-        x += width;
-    }
-    y
-}
-
 pub(super) fn vertical_axis(scene: &mut Scene, frame: &Frame, axis: &Axis, label: &str) {
     for &tick in &axis.ticks {
         let y = frame.y(axis, tick);
@@ -410,10 +362,7 @@ pub(super) fn vertical_axis(scene: &mut Scene, frame: &Frame, axis: &Axis, label
         let style = TextStyle { anchor: Anchor::End, ..small(Colour::GREY) };
         scene.text([frame.left - 8.0, y + 4.0], &axis.label(tick), style);
     }
-    let middle = f32::midpoint(frame.top, frame.bottom);
-    let style =
-        TextStyle { anchor: Anchor::Middle, upright: true, size: 12.5, ..small(Colour::GREY) };
-    scene.text([20.0, middle], label, style);
+    upright_label(scene, [frame.top, frame.bottom], label);
 }
 
 fn horizontal_axis(
@@ -446,14 +395,16 @@ fn horizontal_axis(
     scene.text([middle, frame.bottom + 40.0], label, style);
 }
 
-fn draw_line(scene: &mut Scene, frame: &Frame, x: &Axis, y: &Axis, line: &Line, colour: Colour) {
+/// Line number `place` of its chart.
+fn draw_line(scene: &mut Scene, frame: &Frame, x: &Axis, y: &Axis, line: &Line, place: usize) {
+    let (colour, dash) = (Colour::data(place), dash(place));
     let mut run: Vec<[f32; 2]> = Vec::new();
     let finish = |run: &mut Vec<[f32; 2]>, scene: &mut Scene| {
         let points = thin(&std::mem::take(run));
         match points.as_slice() {
             [] => {}
             [at] => scene.shapes.push(Shape::Dot { at: *at, radius: 2.0, fill: colour }),
-            _ => scene.shapes.push(Shape::Path { points, colour, width: 1.6, dash: None }),
+            _ => scene.shapes.push(Shape::Path { points, colour, width: 1.6, dash }),
         }
     };
     for &(px, py) in &line.points {

@@ -1,8 +1,9 @@
 //! Heat maps: a value for each pair of two things, as a colour and a number.
 
 use super::axis::grouped;
-use super::chart::{heading, small, suited};
+use super::chart::suited;
 use super::font::Fonts;
+use super::heading::{heading, small, upright_label};
 use super::scene::{Anchor, Colour, Scene, Shape, TextStyle};
 
 /// Values in a grid.
@@ -35,14 +36,21 @@ impl HeatMap {
     pub fn draw(&self) -> Scene {
         let [width, height] = suited(self.size);
         let mut scene = Scene::new(width, height, &self.title);
-        let mut frame = heading(&mut scene, &self.title, &self.subtitle, &[]);
+        let known = || self.values.iter().flatten().flatten();
+        let low = known().copied().fold(f64::INFINITY, f64::min);
+        let high = known().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut subtitle = self.subtitle.clone();
+        if high > low {
+            let between = if subtitle.is_empty() { "" } else { "; " };
+            let range =
+                format!("{between}from {} (light) to {} (dark)", written(low), written(high));
+            subtitle.push_str(&range);
+        }
+        let mut frame = heading(&mut scene, &self.title, &subtitle, &[]);
         let fonts = Fonts::load();
         let style = TextStyle { anchor: Anchor::Middle, size: 12.5, ..small(Colour::INK) };
         let names = self.rows.iter().map(|name| fonts.width(name, style.size, false));
         frame.left = 44.0 + names.fold(0.0, f32::max);
-        let known = || self.values.iter().flatten().flatten();
-        let low = known().copied().fold(f64::INFINITY, f64::min);
-        let high = known().copied().fold(f64::NEG_INFINITY, f64::max);
         let width = (frame.right - frame.left) / self.columns.len().max(1) as f32;
         let height = (frame.bottom - frame.top) / self.rows.len().max(1) as f32;
         for (row, values) in self.values.iter().enumerate() {
@@ -53,17 +61,23 @@ impl HeatMap {
                 let place = if high > low { (value - low) / (high - low) } else { 0.5 };
                 let cell = [left + 1.0, top + 1.0, width - 2.0, height - 2.0];
                 scene.shapes.push(Shape::Rect { frame: cell, fill: mixed(place) });
-                let text = crate::report::number(*value);
-                let text = if *value >= 10_000.0 { grouped(*value, 0) } else { text };
+                let text = written(*value);
                 let colour = if place > 0.55 { Colour::WHITE } else { Colour::INK };
                 if fonts.width(&text, 12.0, false) < width - 4.0 && height > 14.0 {
                     let at = [left + width / 2.0, top + height / 2.0 + 4.0];
                     scene.text(at, &text, TextStyle { size: 12.0, colour, ..style });
                 }
             }
-            let side = TextStyle { anchor: Anchor::End, ..style };
-            let at = [frame.left - 8.0, top + height / 2.0 + 4.0];
-            scene.text(at, &self.rows[row], side);
+        }
+        // Names that would run into each other are left out.
+        let mut free = f32::INFINITY;
+        for (row, name) in self.rows.iter().enumerate() {
+            let base = frame.bottom - height * (row as f32 + 0.5) + 4.0;
+            if base < free {
+                let side = TextStyle { anchor: Anchor::End, ..style };
+                scene.text([frame.left - 8.0, base], name, side);
+                free = base - style.size;
+            }
         }
         let mut free = f32::NEG_INFINITY;
         for (column, name) in self.columns.iter().enumerate() {
@@ -77,10 +91,14 @@ impl HeatMap {
         let grey = TextStyle { colour: Colour::GREY, ..style };
         let middle = f32::midpoint(frame.left, frame.right);
         scene.text([middle, frame.bottom + 40.0], &self.x_label, grey);
-        let middle = f32::midpoint(frame.top, frame.bottom);
-        scene.text([20.0, middle], &self.y_label, TextStyle { upright: true, ..grey });
+        upright_label(&mut scene, [frame.top, frame.bottom], &self.y_label);
         scene
     }
+}
+
+/// A value as its cell has it.
+fn written(value: f64) -> String {
+    if value >= 10_000.0 { grouped(value, 0) } else { crate::report::number(value) }
 }
 
 /// Between [`LOW`] and [`HIGH`].

@@ -4,6 +4,7 @@ mod axis;
 mod chart;
 mod data;
 mod font;
+mod heading;
 mod heat;
 mod pdf;
 mod png;

@@ -98,6 +98,16 @@ impl Scene {
         Self { width, height, shapes: vec![background], description: description.into() }
     }
 
+    /// Makes the drawing taller, if it is not so tall yet.
+    pub fn grow(&mut self, height: f32) {
+        if height > self.height {
+            self.height = height;
+            if let Some(Shape::Rect { frame, .. }) = self.shapes.first_mut() {
+                frame[3] = height;
+            }
+        }
+    }
+
     /// Adds a straight line.
     pub fn line(&mut self, from: [f32; 2], to: [f32; 2], colour: Colour, width: f32) {
         self.shapes.push(Shape::Path { points: vec![from, to], colour, width, dash: None });

@@ -14,7 +14,7 @@ use crate::report::{Table, number};
 use crate::store;
 
 /// The result of a replay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The capture's name.
     pub capture: String,
@@ -34,9 +34,6 @@ pub struct Report {
     pub written: Option<String>,
 }
 
-/// How much of a flow's name fits beside its numbers.
-const NAME: usize = 30;
-
 impl Report {
     /// The largest flows, at most `most`, and all together.
     pub fn table(&self, most: usize) -> Table {
@@ -54,7 +51,7 @@ impl Report {
             .map(|(name, account)| {
                 let maybe = |value: Option<f64>| value.map_or("-".into(), number);
                 vec![
-                    short(&name),
+                    name,
                     account.came.0.to_string(),
                     account.drops.to_string(),
                     account.marks.to_string(),
@@ -240,13 +237,31 @@ pub fn name(flow: Option<&FlowTuple>) -> String {
     format!("{kind} {from} > {to}")
 }
 
-/// A long name without its middle.
-fn short(name: &str) -> String {
-    let count = name.chars().count();
-    if count <= NAME {
-        return name.into();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_ports_are_told_whole() {
+        let end = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();
+        for (from, to) in [
+            ("10.100.200.101:40001", "192.168.200.206:50020"),
+            ("[2001:db8:1234:5678:9abc:def0:1234:5678]:40001", "[2001:db8::1]:5201"),
+        ] {
+            let (src, dst) = (end(from), end(to));
+            let flow = FlowTuple {
+                protocol: protocol::TCP,
+                src: src.ip(),
+                dst: dst.ip(),
+                src_port: src.port(),
+                dst_port: dst.port(),
+                flow_label: 0,
+            };
+            let mut tally = Tally::default();
+            tally.flows.push((Some(flow), Account::default()));
+            let report = Report { tally, ..Report::default() };
+            let rows = report.table(5).rows;
+            assert_eq!(rows[0][0], format!("tcp {from} > {to}"));
+        }
     }
-    let head: String = name.chars().take(NAME / 2).collect();
-    let tail: String = name.chars().skip(count - (NAME - NAME / 2 - 1)).collect();
-    format!("{head}…{tail}")
 }

@@ -232,7 +232,8 @@ fn overlay(
         .filter_map(|point| {
             let case = point.labels.iter().find(|(axis, _)| *axis == publication.case_axis)?;
             let series = point.runs.first()?.series.iter().find(|s| s.name.starts_with("flow-"))?;
-            crate::output::line(series, &case.1, column, divisor, steps, BINS)
+            let bins = if steps { usize::MAX } else { BINS };
+            crate::output::line(series, &case.1, column, divisor, steps, bins)
         })
         .collect()
 }

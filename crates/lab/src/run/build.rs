@@ -120,6 +120,9 @@ pub fn build(plan: &Plan, live: bool) -> Result<Built, String> {
     for index in 0..plan.workloads.len() {
         workloads.push(workload::add(&mut world, plan, index, &nodes, &addresses)?);
     }
+    if plan.bytes {
+        world.carry_bytes();
+    }
     Ok(Built { world, flows, outside, workloads, ports, ends, addresses, changes, fingerprint })
 }
 

@@ -1,6 +1,6 @@
 //! The numbers of one run.
 
-use apps::AppReport;
+use apps::{AppReport, Compared};
 use datapath::fib::Target;
 use datapath::node::Port;
 use datapath::qdisc::{AnyQdisc, Qdisc as _};
@@ -166,6 +166,16 @@ fn spread(out: &mut Vec<Metric>, plan: &Plan, built: &Built) {
             push(out, &node.name, "imbalance", "", ratio);
         }
     }
+}
+
+/// How much was held against what was written, in a run whose packets carry bytes.
+pub fn bytes(compared: &Compared) -> Vec<Metric> {
+    let mut out = Vec::new();
+    push(&mut out, "bytes", "streams", "", compared.streams as f64);
+    push(&mut out, "bytes", "whole streams", "", compared.whole as f64);
+    push(&mut out, "bytes", "compared", "bytes", compared.bytes as f64);
+    push(&mut out, "bytes", "datagrams", "", compared.datagrams as f64);
+    out
 }
 
 pub(super) fn push(out: &mut Vec<Metric>, scope: &str, name: &str, unit: &'static str, value: f64) {
@@ -422,8 +432,9 @@ pub fn latency_series(plan: &Plan, built: &Built) -> Vec<Series> {
     measuring.map(of_flow).collect()
 }
 
-/// Latencies of groups and of flows without one, and delays of queues, in ms after the warm-up.
-pub fn distributions(plan: &Plan, built: &Built) -> Vec<Distribution> {
+/// Latencies of groups and of flows without one, and delays of queues, in ms; lengths of queues in packets: all
+/// after the warm-up.
+pub fn distributions(plan: &Plan, built: &Built, sampler: &Sampler) -> Vec<Distribution> {
     let mut out = Vec::new();
     let trips = |at: usize| round_trips(plan, &built.world.report(built.flows[at].sender));
     for (group, members) in members_of_groups(plan) {
@@ -436,7 +447,10 @@ pub fn distributions(plan: &Plan, built: &Built) -> Vec<Distribution> {
             out.extend(Distribution::of("latency", &flow.name, &mut trips(at)));
         }
     }
-    for (place, (link, end)) in built.ports.iter().zip(&plan.measure.queues) {
+    for (index, (place, (link, end))) in built.ports.iter().zip(&plan.measure.queues).enumerate() {
+        let scope = plan.port_name(*link, *end);
+        let lengths = &mut sampler.queue_lengths(index);
+        out.extend(Distribution::of("queue-length", &scope, lengths));
         let delays = &place.watch(&built.world).delays;
         if !delays.is_empty() {
             let parts = Distribution::PARTS;
@@ -444,7 +458,7 @@ pub fn distributions(plan: &Plan, built: &Built) -> Vec<Distribution> {
                 |part: usize| delays.value_at_quantile(part as f64 / parts as f64) as f64 / 1e6;
             out.push(Distribution {
                 what: "queue-delay",
-                scope: plan.port_name(*link, *end),
+                scope,
                 quantiles: (0..=parts).map(at).collect(),
             });
         }

@@ -400,8 +400,12 @@ pub fn run_plan(plan: &Plan, name: &str, options: &Options<'_>) -> Result<RunRes
         workload::flow_records(plan, &built, &sampler).into_iter().chain(flows).collect();
     metrics.extend(workload::metrics(plan, &flows));
     metrics.extend(utilisation.metrics(plan, &built));
+    if plan.bytes {
+        let compared = built.world.compare_bytes().map_err(Error::World)?;
+        metrics.extend(measure::bytes(&compared));
+    }
     let mut distributions = workload::distributions(plan, &flows);
-    distributions.extend(measure::distributions(plan, &built));
+    distributions.extend(measure::distributions(plan, &built, &sampler));
     let mut series = sampler.into_series();
     let mut links = utilisation.into_series(seen);
     series.extend(links.drain(..plan.measure.utilisation.len()));

@@ -22,6 +22,8 @@ pub struct Story {
     held: (Instant, Vec<String>),
     packets: bool,
     stands: Option<Probe>,
+    /// Whether the latest packet that came echoed a mark.
+    echoed: bool,
     shares: Shares,
 }
 
@@ -49,13 +51,19 @@ impl Story {
                 self.shares.sent(packet.body.len);
                 self.packet(at, conn, packet, true);
             }
-            Seen::Received(packet) => self.packet(at, conn, packet, false),
+            Seen::Received(packet) => {
+                self.echoed = packet.tcp().is_some_and(|tcp| tcp.flags.0 & ACE != 0);
+                self.packet(at, conn, packet, false);
+            }
             Seen::Event(event) => {
                 self.shares.event(at, &event.kind);
                 match event.kind {
                     EventKind::Probe(probe) => self.probe(at, probe),
                     kind => {
-                        let text = sentence(&kind, &|seq| conn.sent(seq));
+                        let mut text = sentence(&kind, &|seq| conn.sent(seq));
+                        if let EventKind::CaState { to: CaState::Cwr, .. } = kind {
+                            text.push_str(self.why_cwr());
+                        }
                         self.line(at, &text);
                     }
                 }
@@ -79,6 +87,11 @@ impl Story {
     /// Why it was not faster.
     pub fn paragraph(&self, name: &str, end: Instant, info: Option<&TcpInfo>) -> String {
         self.shares.clone().paragraph(name, end, info)
+    }
+
+    /// CWR has two causes.
+    fn why_cwr(&self) -> &'static str {
+        if self.echoed { ": a mark was echoed (ECN)" } else { ": a queue of its own host was full" }
     }
 
     /// The end of slow start is no event of TCP's, but of interest.
@@ -149,6 +162,9 @@ impl Story {
         let _ = writeln!(out, "  {text}");
     }
 }
+
+/// ECE, CWR and AE: with Accurate ECN a counter of marks, else ECE alone echoes one.
+const ACE: u16 = TcpFlags::ECE.0 * 7;
 
 /// Flags that are told; ACK is told by its number.
 const FLAGS: [(TcpFlags, &str); 5] = [

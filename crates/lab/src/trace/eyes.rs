@@ -18,6 +18,7 @@ use sim::record::{DropPlace, Observer, Sees};
 
 use super::conns::{Conn, Conns};
 use super::explain::{HEAD, Story};
+use super::marks::Marks;
 use super::qlog;
 use super::tracks::Tracks;
 use super::{Seen, Wanted};
@@ -64,7 +65,7 @@ struct Inner {
     stories: BTreeMap<usize, Story>,
     packets: bool,
     /// Packets with CE that have come to a node which is to send them on.
-    marked: HashMap<(u32, u64), u32>,
+    marked: Marks,
 }
 
 /// A direction of a link.
@@ -126,7 +127,8 @@ impl Eyes {
         let all = tracks.is_some() || qlog.is_some();
         let sees = Sees {
             sent: true,
-            delivered: all || wanted.packets,
+            // What arrives says why a window is cut without a loss.
+            delivered: all || !wanted.explain.is_empty(),
             dropped: tracks.is_some(),
             events: true,
             digests: false,
@@ -148,7 +150,7 @@ impl Eyes {
             explain,
             stories: BTreeMap::new(),
             packets: wanted.packets,
-            marked: HashMap::new(),
+            marked: Marks::default(),
         };
         let inner = Rc::new(RefCell::new(inner));
         built.world.observe(Box::new(Rc::clone(&inner)));
@@ -217,8 +219,8 @@ impl Observer for Inner {
         let Some(&Way { far, .. }) = self.links.get(&link) else { return };
         if packet.network.dst().is_some_and(|dst| self.addresses.contains(&(far, dst))) {
             self.seen(now, far, Seen::Received(packet));
-        } else if packet.network.ecn() == Ecn::Ce {
-            *self.marked.entry((far, name(packet))).or_default() += 1;
+        } else {
+            self.marked.came(far, packet);
         }
     }
 
@@ -235,7 +237,7 @@ impl Observer for Inner {
             },
         };
         if let DropPlace::Node(node) = place {
-            forget(&mut self.marked, node.0, packet);
+            self.marked.left(node.0, packet);
         }
         tracks.dropped(now, node, queue, reason, packet);
     }
@@ -270,7 +272,7 @@ impl Inner {
 
     /// A packet has left a node: by which queue, after how long, and whether it was marked there.
     fn left_node(&mut self, now: Instant, node: u32, queue: Option<usize>, packet: &Packet) {
-        let came_marked = forget(&mut self.marked, node, packet);
+        let came_marked = self.marked.left(node, packet);
         let (Some(queue), Some(tracks)) = (queue, &mut self.tracks) else { return };
         let waited = now.saturating_since(packet.meta.enqueued_at);
         tracks.left_queue(now, queue, waited.as_nanos());
@@ -429,27 +431,4 @@ fn of_queue(reason: Reason) -> bool {
             | Reason::NoBuffer
             | Reason::QueuePurge
     )
-}
-
-/// A number for a packet on its way.
-fn name(packet: &Packet) -> u64 {
-    let mut hasher = rustc_hash::FxHasher::default();
-    let ends = (packet.network.src(), packet.network.dst(), packet.body.len);
-    let tcp = packet.tcp().map(|tcp| (tcp.src_port, tcp.dst_port, tcp.seq.0, tcp.ack.0));
-    std::hash::Hash::hash(&(ends, tcp), &mut hasher);
-    std::hash::Hasher::finish(&hasher)
-}
-
-/// A packet has left a node: whether it had come there with CE.
-fn forget(marked: &mut HashMap<(u32, u64), u32>, node: u32, packet: &Packet) -> bool {
-    if packet.network.ecn() != Ecn::Ce {
-        return false;
-    }
-    let key = (node, name(packet));
-    let Some(count) = marked.get_mut(&key) else { return false };
-    *count -= 1;
-    if *count == 0 {
-        marked.remove(&key);
-    }
-    true
 }

@@ -8,15 +8,20 @@
 //! | [`explain`], [`shares`] | a connection's story line by line; what kept it from being faster |
 //! | [`eyes`] | a run under observation |
 //! | [`capture`] | a capture that is replayed |
+//! | `bridge` | a running `ackwright shape` |
+//! | [`marks`] | who marked a packet |
 //! | [`host`] | a host under test of packetdrill's |
 //!
 //! All of it sees [`Seen`]: packets and events at the two ends of connections.
 
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub mod bridge;
 pub mod capture;
 pub mod conns;
 pub mod explain;
 pub mod eyes;
 pub mod host;
+pub mod marks;
 pub mod perfetto;
 pub mod qlog;
 pub mod shares;

@@ -13,8 +13,10 @@ pub struct Shares {
     /// When it was first seen, and where it has stood since when.
     begun: Option<Instant>,
     stands: Option<(Instant, Probe)>,
-    /// When there was last anything to send or in flight.
-    busy_until: Option<Instant>,
+    /// When there was nothing left to send, nor anything in flight; none while there is.
+    done: Option<Instant>,
+    /// When the application had closed it: all that it would ever send was written and on its way.
+    closed: Option<Instant>,
     /// ns under each limit, in the order of [`Limit::ALL`].
     under: [u64; Limit::ALL.len()],
     slow_start_ns: u64,
@@ -81,9 +83,9 @@ impl Shares {
             widen(&mut self.srtt_us, probe.srtt_us);
         }
         widen(&mut self.cwnd, probe.snd_cwnd);
-        if probe.in_flight > 0 || !matches!(probe.limit, Limit::Closed) {
-            self.busy_until = Some(at);
-        }
+        let closed = matches!(probe.limit, Limit::Closed);
+        keep_first(&mut self.closed, closed.then_some(at));
+        keep_first(&mut self.done, (closed && probe.in_flight == 0).then_some(at));
     }
 
     fn count_until(&mut self, at: Instant) {
@@ -117,7 +119,7 @@ impl Shares {
             return format!("{name} was not seen to send anything.\n");
         };
         let (shares, total) = self.limits();
-        let until = if info.is_some() { end } else { self.busy_until.unwrap_or(end) };
+        let until = self.done.unwrap_or(end);
         let span = until.saturating_since(begun).as_nanos().max(1);
         let mut out = format!(
             "{name} sent {} from {} s to {} s ({}).",
@@ -133,9 +135,15 @@ impl Shares {
             .collect();
         if !told.is_empty() {
             let slow_start = self.slow_start_ns as f64 / total.max(1) as f64 * 100.0;
+            let span = match self.closed {
+                Some(closed) => {
+                    format!(" until it had sent all, at {} s", seconds(closed.as_nanos()))
+                }
+                None => String::new(),
+            };
             let _ = write!(
                 out,
-                " What limited it, by time: {}; in slow start {slow_start:.1} %.",
+                " What limited it, by time{span}: {}; in slow start {slow_start:.1} %.",
                 told.join(", ")
             );
         }
@@ -239,6 +247,11 @@ impl Shares {
             Limit::Handshake | Limit::Closed => "",
         }
     }
+}
+
+/// What is so since `now` stays so since it began; what is not so any more is forgotten.
+fn keep_first(since: &mut Option<Instant>, now: Option<Instant>) {
+    *since = now.map(|now| since.unwrap_or(now));
 }
 
 fn rule(cause: Cause) -> &'static str {

@@ -8,8 +8,9 @@ use crate::sys;
 use datapath::packet::{Frame, Packet};
 use datapath::units::{Duration, Instant};
 use pcap::{Interface, InterfaceId, LinkType, Reader, Record, Writer};
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, BufReader, BufWriter};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// Two files: one to read, one to write.
@@ -25,21 +26,49 @@ pub struct CaptureFile {
     origin: Option<(u64, Instant)>,
     outbox: Outbox,
     lost: Lost,
+    files: [FileId; 2],
+}
+
+/// By which two files are known to be the same, whatever they are called: file system and number.
+type FileId = (u64, u64);
+
+fn id(file: &Metadata) -> FileId {
+    (file.dev(), file.ino())
+}
+
+/// What is written to a file that is there stands in place of what was in it, unless that is `input`.
+fn output_beside(input: FileId, path: &Path) -> io::Result<File> {
+    let output = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    let metadata = output.metadata()?;
+    if id(&metadata) == input {
+        let why = "this is the file that is read; what is sent needs another one";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    if metadata.is_file() {
+        output.set_len(0)?;
+    }
+    Ok(output)
 }
 
 impl CaptureFile {
     /// Reads Ethernet frames from `input`, the first of which comes at `now`, and writes to `output`.
     ///
     /// # Errors
-    /// A file cannot be opened, or is no capture.
+    /// A file cannot be opened, both are the same, or the first is no capture; then nothing is written.
     pub fn open(input: &Path, output: &Path, now: Instant) -> io::Result<Self> {
-        let reader = Reader::new(BufReader::new(File::open(input)?)).map_err(broken)?;
-        let mut writer = Writer::new(BufWriter::new(File::create(output)?))?;
+        let file = File::open(input)?;
+        let input_id = id(&file.metadata()?);
+        let mut reader = Reader::new(BufReader::new(file)).map_err(broken)?;
+        let first = reader.next_record().map_err(broken)?;
+        let file = output_beside(input_id, output)?;
+        let files = [input_id, id(&file.metadata()?)];
+        let mut writer = Writer::new(BufWriter::new(file))?;
         let name = input.display().to_string();
         let interface =
             Interface { name: Some(name.clone()), link_type: LinkType::ETHERNET, snap_len: 0 };
         let interface = writer.add_interface(&interface)?;
         let mut device = Self {
+            files,
             name,
             reader,
             writer,
@@ -49,12 +78,22 @@ impl CaptureFile {
             outbox: Outbox::complete(),
             lost: Lost::default(),
         };
-        device.read_next(now)?;
+        device.put_next(first, now);
         Ok(device)
+    }
+
+    /// Whether this is one of the two files.
+    pub(super) fn is_one_of(&self, file: &Metadata) -> bool {
+        self.files.contains(&id(file))
     }
 
     fn read_next(&mut self, now: Instant) -> io::Result<()> {
         let record = self.reader.next_record().map_err(broken)?;
+        self.put_next(record, now);
+        Ok(())
+    }
+
+    fn put_next(&mut self, record: Option<Record>, now: Instant) {
         self.next = record.map(|record| {
             let (_, last) = self.origin.unwrap_or((0, now));
             let at = match record.nanos {
@@ -66,7 +105,6 @@ impl CaptureFile {
             };
             (at, record)
         });
-        Ok(())
     }
 
     pub(super) fn name(&self) -> &str {

@@ -14,8 +14,8 @@ mod xdp;
 pub use arrival::Pools;
 pub use file::CaptureFile;
 pub use outbox::RING;
-pub use packet::PacketSocket;
-pub use tun::Tun;
+pub use packet::{MOST_SHARING, PacketSocket};
+pub use tun::{MOST_QUEUES, Tun};
 pub use xdp::{XdpDevice, XdpOptions};
 
 use datapath::packet::Packet;
@@ -152,6 +152,11 @@ impl Device {
             Self::File(device) => device.comes_at(),
             Self::Packet(_) | Self::Xdp(_) | Self::Tun(_) => None,
         }
+    }
+
+    /// Whether this file is one that it reads or writes.
+    pub fn has_open(&self, file: &std::fs::Metadata) -> bool {
+        matches!(self, Self::File(device) if device.is_one_of(file))
     }
 
     /// Nothing will ever come again.

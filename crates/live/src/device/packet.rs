@@ -8,7 +8,7 @@ use super::arrival::{HEADROOM, LONGEST, Pools, parse, put_tag};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
 use super::{Blocked, Flushed, Lost};
-use crate::sys::{self, BATCH, Facts, Landed, ReceiveRing};
+use crate::sys::{self, BATCH, Epoll, Facts, Landed, ReceiveRing};
 use datapath::packet::{FrameMut, Frames, Packet};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -28,8 +28,20 @@ pub struct PacketSocket {
     outbox: Outbox,
     /// How often in a row the first frame of the ring was refused.
     refusals: u32,
+    /// Those that share with this one what arrives, and what waits for all.
+    fan: Option<Box<Fan>>,
     lost: Lost,
 }
+
+/// Sockets that only receive.
+#[derive(Debug)]
+struct Fan {
+    others: Vec<PacketSocket>,
+    poller: Epoll,
+}
+
+/// More sockets the kernel does not let share an interface (`PACKET_FANOUT_MAX` of Linux before 5.16).
+pub const MOST_SHARING: u32 = 256;
 
 /// Where one frame lands.
 #[derive(Debug)]
@@ -60,6 +72,29 @@ impl PacketSocket {
         Self::open_for(name, facts, sys::Frames::Own, pools)
     }
 
+    /// The same by so many sockets, each of which gets its share of the flows; all are read in one loop, and
+    /// the first sends. Where several processors take frames in, they do not wait for each other.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); more sockets than may share.
+    pub fn open_sharing(
+        name: &str,
+        facts: Facts,
+        sockets: u32,
+        pools: &mut Pools,
+    ) -> io::Result<Self> {
+        let open = |_| Self::open_for(name, facts, sys::Frames::Later, pools);
+        let mut all = (0..sockets).map(open).collect::<io::Result<Vec<_>>>()?;
+        sys::share_out(&all.iter().map(Self::fd).collect::<Vec<_>>())?;
+        let poller = Epoll::new()?;
+        for socket in &all {
+            poller.add(socket.fd(), 0, Epoll::READ)?;
+        }
+        let mut first = all.remove(0);
+        first.fan = Some(Box::new(Fan { others: all, poller }));
+        Ok(first)
+    }
+
     fn open_for(
         name: &str,
         facts: Facts,
@@ -80,6 +115,7 @@ impl PacketSocket {
             landed: Vec::with_capacity(BATCH),
             outbox: Outbox::default(),
             refusals: 0,
+            fan: None,
             lost: Lost::default(),
         })
     }
@@ -102,6 +138,7 @@ impl PacketSocket {
             landed: Vec::new(),
             outbox: Outbox::default(),
             refusals: 0,
+            fan: None,
             lost: Lost::default(),
         })
     }
@@ -119,7 +156,7 @@ impl PacketSocket {
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.fan.as_ref().map_or_else(|| self.socket.as_fd(), |fan| fan.poller.fd())
     }
 
     pub(super) fn push(&mut self, packet: &Packet) {
@@ -136,7 +173,15 @@ impl PacketSocket {
 
     pub(super) fn lost(&mut self) -> Lost {
         self.lost.missed += sys::socket_drops(self.socket.as_fd());
-        self.lost
+        let mut lost = self.lost;
+        for other in self.fan.iter_mut().flat_map(|fan| &mut fan.others) {
+            let of_other = other.lost();
+            lost.unreadable += of_other.unreadable;
+            lost.no_buffer += of_other.no_buffer;
+            lost.missed += of_other.missed;
+            lost.copied += of_other.copied;
+        }
+        lost
     }
 
     pub(super) fn receive(
@@ -146,6 +191,9 @@ impl PacketSocket {
     ) -> io::Result<()> {
         if self.ring.is_some() {
             return self.receive_from_ring(pools, packets);
+        }
+        for other in self.fan.iter_mut().flat_map(|fan| &mut fan.others) {
+            other.receive(pools, packets)?;
         }
         for _ in 0..REFUSALS {
             match self.receive_batch() {
@@ -252,7 +300,10 @@ impl PacketSocket {
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN) => {
-                        flushed.blocked = Some(Blocked::Full);
+                        // Of several sockets nobody says which has room again.
+                        let blocked =
+                            if self.fan.is_some() { Blocked::Busy } else { Blocked::Full };
+                        flushed.blocked = Some(blocked);
                         break;
                     }
                     // Full, or the far end of a veth does not take this one, which is not told apart.

@@ -1,13 +1,17 @@
 //! A TUN or TAP device of our own: the kernel's end of a wire whose other end is this program. It goes
-//! away with us.
+//! away with us, unless it was there before.
+//!
+//! With several queues each flow has one, both ways: the kernel sends it by the queue that we last wrote it to
+//! (`tun_flow_update`), so its order is kept.
 
 use super::arrival::{HEADROOM, LONGEST, Pools, parse};
 use super::outbox::{Outbox, RING};
 use super::vnet::{VNET_LEN, Vnet, VnetBytes};
 use super::{Blocked, Flushed, Lost};
-use crate::sys;
+use crate::sys::{self, Epoll};
 use datapath::packet::{FrameMut, Packet};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -17,14 +21,25 @@ pub struct Tun {
     name: String,
     mtu: u32,
     tap: bool,
-    file: File,
+    queues: Vec<Queue>,
+    /// Waits for all queues if there are several.
+    poller: Option<Epoll>,
     /// Where the next frame lands.
     slot: Option<FrameMut>,
     /// Where the end of a super-packet lands.
     end: Vec<u8>,
-    outbox: Outbox,
     lost: Lost,
 }
+
+/// A queue of the device.
+#[derive(Debug)]
+struct Queue {
+    file: File,
+    outbox: Outbox,
+}
+
+/// More queues the kernel does not give (`MAX_TAP_QUEUES`).
+pub const MOST_QUEUES: u32 = 256;
 
 impl Tun {
     /// Makes the device `name` with this MTU, with Ethernet frames if `tap`.
@@ -32,18 +47,39 @@ impl Tun {
     /// # Errors
     /// Without `CAP_NET_ADMIN`, or if there is one of this name in use.
     pub fn open(name: &str, tap: bool, mtu: u32) -> io::Result<Self> {
-        let file = sys::open_tun(name, tap)?;
+        Self::open_queues(name, tap, mtu, None)
+    }
+
+    /// The same with so many queues of a device that may have several; without a number it has one.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); the device is there and of the other kind, or has too many queues.
+    pub fn open_queues(name: &str, tap: bool, mtu: u32, queues: Option<u32>) -> io::Result<Self> {
+        let several = queues.is_some();
+        let open = |_| {
+            let file = sys::open_tun(name, tap, several)?;
+            Ok(Queue { file, outbox: Outbox::default() })
+        };
+        let queues = (0..queues.unwrap_or(1)).map(open).collect::<io::Result<Vec<_>>>()?;
         sys::set_mtu(name, mtu)?;
-        Ok(Self {
+        let mut device = Self {
             name: name.to_owned(),
             mtu,
             tap,
-            file,
+            queues,
+            poller: None,
             slot: None,
             end: vec![0; LONGEST],
-            outbox: Outbox::default(),
             lost: Lost::default(),
-        })
+        };
+        if device.queues.len() > 1 {
+            let poller = Epoll::new()?;
+            for queue in &device.queues {
+                poller.add(queue.file.as_fd(), 0, Epoll::READ)?;
+            }
+            device.poller = Some(poller);
+        }
+        Ok(device)
     }
 
     /// The kernel cuts all to the MTU before it comes here.
@@ -51,7 +87,7 @@ impl Tun {
     /// # Errors
     /// The device is gone.
     pub fn refuse_offloads(&self) -> io::Result<()> {
-        sys::refuse_offloads(&self.file)
+        self.queues.iter().try_for_each(|queue| sys::refuse_offloads(&queue.file))
     }
 
     pub(super) fn name(&self) -> &str {
@@ -67,23 +103,28 @@ impl Tun {
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.poller.as_ref().map_or_else(|| self.queues[0].file.as_fd(), Epoll::fd)
     }
 
     pub(super) fn push(&mut self, packet: &Packet) {
-        self.outbox.push(packet);
+        assert!(self.ring_len() < RING, "a packet was sent to a device that has no room");
+        let queue = match self.queues.len() {
+            1 => 0,
+            several => queue_of(packet, several),
+        };
+        self.queues[queue].outbox.push(packet);
     }
 
     pub(super) fn join_up_to(&mut self, longest: u32) {
-        self.outbox.join_up_to(longest);
+        self.queues.iter_mut().for_each(|queue| queue.outbox.join_up_to(longest));
     }
 
     pub(super) fn ring_len(&self) -> usize {
-        self.outbox.len()
+        self.queues.iter().map(|queue| queue.outbox.len()).sum()
     }
 
     pub(super) fn discard(&mut self) {
-        self.outbox.clear();
+        self.queues.iter_mut().for_each(|queue| queue.outbox.clear());
     }
 
     pub(super) fn lost(&mut self) -> Lost {
@@ -92,6 +133,19 @@ impl Tun {
 
     pub(super) fn receive(
         &mut self,
+        pools: &mut Pools,
+        packets: &mut Vec<Packet>,
+    ) -> io::Result<()> {
+        for queue in 0..self.queues.len() {
+            self.receive_by(queue, pools, packets)?;
+        }
+        Ok(())
+    }
+
+    /// A ring's worth of what a queue has.
+    fn receive_by(
+        &mut self,
+        queue: usize,
         pools: &mut Pools,
         packets: &mut Vec<Packet>,
     ) -> io::Result<()> {
@@ -107,7 +161,7 @@ impl Tun {
                 IoSliceMut::new(&mut frame.memory()[HEADROOM..]),
                 IoSliceMut::new(&mut self.end),
             ];
-            match sys::read_vectored(&self.file, places) {
+            match sys::read_vectored(&self.queues[queue].file, places) {
                 Ok(len) => self.take_in(frame, vnet, len, pools, packets),
                 Err(error) => {
                     self.slot = Some(frame);
@@ -153,6 +207,26 @@ impl Tun {
 
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         let mut flushed = Flushed::default();
+        for queue in &mut self.queues {
+            queue.flush(&mut flushed)?;
+        }
+        if self.poller.is_some() && flushed.blocked == Some(Blocked::Full) {
+            // Of several queues nobody says which has room again.
+            flushed.blocked = Some(Blocked::Busy);
+        }
+        Ok(flushed)
+    }
+}
+
+/// The queue of a packet's flow, of so many.
+fn queue_of(packet: &Packet, queues: usize) -> usize {
+    let mut hasher = DefaultHasher::new();
+    packet.flow().hash(&mut hasher);
+    (hasher.finish() % queues as u64) as usize
+}
+
+impl Queue {
+    fn flush(&mut self, flushed: &mut Flushed) -> io::Result<()> {
         self.outbox.prepare();
         while let Some(parts) = self.outbox.first() {
             let written = (&self.file).write_vectored(&parts.map(IoSlice::new));
@@ -172,6 +246,6 @@ impl Tun {
                 },
             }
         }
-        Ok(flushed)
+        Ok(())
     }
 }

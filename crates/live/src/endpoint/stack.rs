@@ -3,6 +3,7 @@
 use super::settings::Settings;
 use super::wait::{For, Waiters};
 use crate::device::{Blocked, Device, Pools, RING, Tun};
+use crate::end;
 use crate::open::{Fault, is_gone};
 use crate::sys::{self, Epoll, Timer};
 use datapath::fib::{Prefix, Route};
@@ -136,6 +137,14 @@ impl Stack {
         let handle = std::thread::Builder::new().name("ackwright-stack".to_owned()).spawn(run)?;
         let thread = Arc::new(LoopThread { stop, handle: Mutex::new(Some(handle)) });
         Ok(Self { shared, _thread: thread })
+    }
+
+    /// Whether anything will ever come or go any more.
+    ///
+    /// # Errors
+    /// The device has gone away, and why that is known.
+    pub fn check(&self) -> io::Result<()> {
+        self.shared.lock().check()
     }
 
     /// What has gone over the device so far.
@@ -334,9 +343,9 @@ impl State {
         }
         self.packets = packets;
         if let Err(error) = received
-            && is_gone(&self.device)
+            && (end::is_cut_off(&error) || is_gone(&self.device))
         {
-            self.fail(format!("{} has gone away: {error}", self.device.name()));
+            self.fail(format!("{} has gone away", self.device.name()));
             return false;
         }
         more

@@ -133,7 +133,7 @@ impl Router {
     /// said.
     pub(super) fn set_hash(&mut self, now: Instant, setting: &str) {
         if let Err(error) = self.with_ip(now, |ip| ip.run(&format!("sysctl {setting}"))) {
-            eprintln!("note: {setting}: {error}");
+            crate::tell!("note: {setting}: {error}");
         }
     }
 

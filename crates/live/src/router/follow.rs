@@ -35,7 +35,7 @@ impl Router {
         let (ip, numbers, skipped) = import::import_onto(&known, &messages)
             .map_err(|error| Fault::Other(format!("rtnetlink was not understood: {error}")))?;
         for what in skipped {
-            eprintln!("note: not taken over: {what}");
+            crate::tell!("note: not taken over: {what}");
         }
         for _ in self.host.port_count()..ip.devices.ports().count() {
             // What is not ours never has room.

@@ -203,10 +203,11 @@ impl Router {
         if !end::is_down(&error) {
             return Err(Fault::Other(format!("{}: {error}", device.name())));
         }
-        if is_gone(device) && !attached.gone {
+        if (end::is_cut_off(&error) || is_gone(device)) && !attached.gone {
             attached.gone = true;
             let (name, port) = (device.name().to_owned(), attached.port);
-            eprintln!("note: {name} has gone away; start again when it is back");
+            attached.end.leave(&self.epoll)?;
+            crate::tell!("note: {name} has gone away; start again when it is back");
             let link = self.host.fib().link(port.0);
             let link = datapath::fib::LinkState { up: false, ..link };
             self.set_link(now, port, link);

@@ -28,8 +28,8 @@ pub use hardware::{give_up_rights, hardware_address};
 pub use interface::{Facts, facts, has_master, set_mtu};
 pub use ring::ReceiveRing;
 pub use socket::{
-    Frames, disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, socket_drops,
-    start_packet_socket,
+    Frames, disconnect, open_packet_socket, open_tun, read_vectored, refuse_offloads, share_out,
+    socket_drops, start_packet_socket,
 };
 
 use datapath::units::Instant;
@@ -140,6 +140,11 @@ impl Epoll {
     /// Waits for other events of `fd`.
     pub fn change(&self, fd: BorrowedFd<'_>, token: u64, events: u32) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, fd, token, events)
+    }
+
+    /// Waits for nothing of `fd` any more.
+    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
     }
 
     fn control(&self, op: c_int, fd: BorrowedFd<'_>, token: u64, events: u32) -> io::Result<()> {

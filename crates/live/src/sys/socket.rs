@@ -18,6 +18,8 @@ const SEND_BUFFER: i32 = 512 << 10;
 pub enum Frames {
     /// All that arrives, whoever it is for.
     All,
+    /// Nothing, until the socket [shares](share_out) with others.
+    Later,
     /// What arrives for this machine, and not what a [detour](super::detour) has brought back.
     Own,
 }
@@ -49,6 +51,42 @@ pub fn open_packet_socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// Has sockets that are [started](start_packet_socket) at one interface share what arrives there, by flow, so that none
+/// sees what another does (`PACKET_FANOUT_HASH`). Until they do, none sees anything.
+///
+/// # Errors
+/// `ENOSPC`, `EINVAL`: more than the kernel lets share.
+pub fn share_out(sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let Some((first, others)) = sockets.split_first() else { return Ok(()) };
+    let flags = libc::PACKET_FANOUT_HASH | FANOUT_FLAG_IGNORE_OUTGOING;
+    // The first asks for a group of its own.
+    join_group(*first, 0, flags | libc::PACKET_FANOUT_FLAG_UNIQUEID)?;
+    let group = group_of(*first)?;
+    others.iter().try_for_each(|socket| join_group(*socket, group, flags))?;
+    for socket in sockets {
+        set_option(*socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0_i32)?;
+    }
+    Ok(())
+}
+
+/// `linux/if_packet.h`: nothing that is sent.
+const FANOUT_FLAG_IGNORE_OUTGOING: u32 = 0x4000;
+
+fn join_group(socket: BorrowedFd<'_>, group: u16, mode: u32) -> io::Result<()> {
+    let word = u32::from(group) | mode << 16;
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &word)
+}
+
+fn group_of(socket: BorrowedFd<'_>) -> io::Result<u16> {
+    let mut word: u32 = 0;
+    let mut len = size_of::<u32>() as libc::socklen_t;
+    let (level, name) = (libc::SOL_PACKET, libc::PACKET_FANOUT);
+    let to = (&raw mut word).cast::<libc::c_void>();
+    // SAFETY: the kernel writes at most `len` bytes to a number of that size.
+    done(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut len) })?;
+    Ok(word as u16)
+}
+
 /// From now on the socket sees what arrives at the interface with this index.
 ///
 /// # Errors
@@ -56,6 +94,11 @@ pub fn open_packet_socket() -> io::Result<OwnedFd> {
 pub fn start_packet_socket(fd: BorrowedFd<'_>, index: i32, frames: Frames) -> io::Result<()> {
     match frames {
         Frames::All => become_promiscuous(fd, index)?,
+        Frames::Later => {
+            become_promiscuous(fd, index)?;
+            let nothing = libc::BPF_RET | libc::BPF_K;
+            filter(fd, &mut [libc::sock_filter { code: nothing as u16, jt: 0, jf: 0, k: 0 }])?;
+        }
         Frames::Own => only_own(fd)?,
     }
     bind_to(fd, index, libc::ETH_P_ALL as u16)
@@ -77,6 +120,10 @@ fn only_own(socket: BorrowedFd<'_>) -> io::Result<()> {
         step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
         step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
     ];
+    filter(socket, &mut steps)
+}
+
+fn filter(socket: BorrowedFd<'_>, steps: &mut [libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
@@ -121,17 +168,21 @@ pub fn socket_drops(socket: BorrowedFd<'_>) -> u64 {
 }
 
 /// A TUN (`tap` false) or TAP device of this name, which goes away with the file. Frames have a
-/// header before them that tells lengths of segments and partial checksums (`IFF_VNET_HDR`).
+/// header before them that tells lengths of segments and partial checksums (`IFF_VNET_HDR`). If it has `several`
+/// queues, each call opens one more (`IFF_MULTI_QUEUE`).
 ///
 /// # Errors
-/// `EPERM` without `CAP_NET_ADMIN`; `EBUSY` if somebody else has it.
-pub fn open_tun(name: &str, tap: bool) -> io::Result<File> {
+/// `EPERM` without `CAP_NET_ADMIN`; `EBUSY` if somebody else has it; `EINVAL` if it is there with several queues
+/// and this asks for one, or the other way round; `E2BIG`: too many queues.
+pub fn open_tun(name: &str, tap: bool, several: bool) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file =
         OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/net/tun")?;
     let kind = if tap { libc::IFF_TAP } else { libc::IFF_TUN };
     let mut asked = request(name)?;
-    asked.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+    let queues = if several { libc::IFF_MULTI_QUEUE } else { 0 };
+    let flags = kind | libc::IFF_NO_PI | libc::IFF_VNET_HDR | queues;
+    asked.ifr_ifru.ifru_flags = flags as libc::c_short;
     // SAFETY: the request reads an ifreq and writes the device's name to it; one is there.
     done(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut asked) })?;
     // What the kernel may hand over: checksums to be filled in, TCP and UDP to be cut.

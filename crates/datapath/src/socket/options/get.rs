@@ -168,7 +168,8 @@ pub(super) fn tcp_value(
         TCP_REPAIR => 0,
         TCP_TIMESTAMP => tcp.map_or(now.as_millis() as u32, |tcp| tcp.timestamp(now)).into(),
         TCP_CONGESTION => {
-            return Ok(OptionValue::Text(config.congestion_control.name().to_owned()));
+            let name = tcp.map_or(config.congestion_control.name(), Connection::cc_name);
+            return Ok(OptionValue::Text(name.to_owned()));
         }
         TCP_INFO => {
             let mut info = match tcp {

@@ -2,7 +2,7 @@
 
 use super::{
     Ack, AckEventFlags, AckSample, Bbr, Bbr3, Bic, CcInfo, Cdg, CongestionControl, Cubic,
-    CwndEvent, Dctcp, Guest, HighSpeed, Htcp, Hybla, Illinois, LostPacket, LowPriority, Nv,
+    CwndEvent, Dctcp, Guest, HighSpeed, Htcp, Hybla, Illinois, LostPacket, LowPriority, Nv, Prague,
     RateSample, Reno, Scalable, Vegas, Veno, Westwood, Window, Yeah, dctcp, guest,
 };
 use crate::tcp::TcpConfig;
@@ -44,6 +44,8 @@ pub enum Algorithm {
     LowPriority,
     /// TCP-NV.
     Nv,
+    /// Prague by draft-briscoe-iccrg-prague-congestion-control.
+    Prague,
     /// TCP Westwood+.
     Westwood,
     /// YeAH-TCP.
@@ -54,7 +56,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm of the product, as `tcp_available_congestion_control` lists them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Reno,
         Self::Cubic,
         Self::Dctcp,
@@ -71,6 +73,7 @@ impl Algorithm {
         Self::Illinois,
         Self::LowPriority,
         Self::Nv,
+        Self::Prague,
         Self::Westwood,
         Self::Yeah,
     ];
@@ -94,6 +97,7 @@ impl Algorithm {
             Self::Illinois => "illinois",
             Self::LowPriority => "lp",
             Self::Nv => "nv",
+            Self::Prague => "prague",
             Self::Westwood => "westwood",
             Self::Yeah => "yeah",
             Self::Guest(guest) => guest.name(),
@@ -150,6 +154,10 @@ pub enum AnyCongestionControl {
     LowPriority(LowPriority),
     /// TCP-NV.
     Nv(Nv),
+    /// Prague.
+    Prague(Box<Prague>),
+    /// Prague on a connection without Accurate ECN: Reno by another name.
+    PragueReno(Reno),
     /// TCP Westwood+.
     Westwood(Westwood),
     /// YeAH-TCP.
@@ -181,6 +189,8 @@ macro_rules! dispatch {
             Self::Illinois($module) => $body,
             Self::LowPriority($module) => $body,
             Self::Nv($module) => $body,
+            Self::Prague($module) => $body,
+            Self::PragueReno($module) => $body,
             Self::Westwood($module) => $body,
             Self::Yeah($module) => $body,
             Self::Guest(_, $module) => $body,
@@ -213,6 +223,7 @@ impl AnyCongestionControl {
             Algorithm::Illinois => Self::Illinois(Illinois::default()),
             Algorithm::LowPriority => Self::LowPriority(LowPriority::default()),
             Algorithm::Nv => Self::Nv(Nv::new(config.nv)),
+            Algorithm::Prague => Self::Prague(Box::default()),
             Algorithm::Westwood => Self::Westwood(Westwood::default()),
             Algorithm::Yeah => Self::Yeah(Yeah::default()),
             Algorithm::Guest(guest) => Self::Guest(guest, guest.make()),
@@ -238,6 +249,7 @@ impl AnyCongestionControl {
             Self::Illinois(_) => Algorithm::Illinois,
             Self::LowPriority(_) => Algorithm::LowPriority,
             Self::Nv(_) => Algorithm::Nv,
+            Self::Prague(_) | Self::PragueReno(_) => Algorithm::Prague,
             Self::Westwood(_) => Algorithm::Westwood,
             Self::Yeah(_) => Algorithm::Yeah,
             Self::Guest(guest, _) => Algorithm::Guest(*guest),
@@ -250,14 +262,18 @@ impl AnyCongestionControl {
     pub fn name(&self) -> &'static str {
         match self {
             Self::DctcpReno(_) => "dctcp-reno",
+            Self::PragueReno(_) => "prague-reno",
             _ => self.algorithm().name(),
         }
     }
 
-    /// The connection has no ECN: a module that cannot do without becomes Reno (`dctcp_init`).
-    pub fn fall_back(&mut self) {
-        if let Self::Dctcp(_) = self {
-            *self = Self::DctcpReno(Reno);
+    /// The connection has no ECN, or not the one that the module needs: a module that cannot do without becomes
+    /// Reno (`dctcp_init`).
+    pub fn fall_back(&mut self, has_ecn: bool, is_accurate: bool) {
+        match self {
+            Self::Dctcp(_) if !has_ecn => *self = Self::DctcpReno(Reno),
+            Self::Prague(_) if !(has_ecn && is_accurate) => *self = Self::PragueReno(Reno),
+            _ => {}
         }
     }
 }
@@ -317,6 +333,10 @@ impl CongestionControl for AnyCongestionControl {
 
     fn needs_ecn(&self) -> bool {
         dispatch!(self, module => module.needs_ecn())
+    }
+
+    fn needs_accecn(&self) -> bool {
+        dispatch!(self, module => module.needs_accecn())
     }
 
     fn get_info(&self, ack: &Ack) -> Option<CcInfo> {

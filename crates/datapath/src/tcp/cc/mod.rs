@@ -25,6 +25,7 @@ mod info;
 pub mod laws;
 mod lp;
 pub mod nv;
+mod prague;
 #[cfg(test)]
 pub(crate) mod rate_based;
 mod reno;
@@ -51,6 +52,7 @@ pub use illinois::Illinois;
 pub use info::CcInfo;
 pub use lp::LowPriority;
 pub use nv::Nv;
+pub use prague::Prague;
 pub use reno::Reno;
 pub use scalable::Scalable;
 pub use vegas::{Vegas, VegasInfo};
@@ -251,6 +253,13 @@ pub trait CongestionControl {
 
     /// The module needs ECN even where `tcp_ecn` does not ask for it (`TCP_CONG_NEEDS_ECN`).
     fn needs_ecn(&self) -> bool {
+        false
+    }
+
+    /// The module needs to hear of each mark, and sends ECT(1): Accurate ECN is asked for and agreed to
+    /// whatever `tcp_ecn` says (`TCP_CONG_NEEDS_ACCECN`, `TCP_CONG_ECT_1_NEGOTIATION`). On a connection
+    /// that has not got it the module is not used.
+    fn needs_accecn(&self) -> bool {
         false
     }
 

@@ -404,4 +404,9 @@ impl Connection {
     pub(super) fn cc_needs_ecn(&self) -> bool {
         self.cc.needs_ecn()
     }
+
+    /// The module needs Accurate ECN and sends ECT(1) (`tcp_ca_needs_accecn`).
+    pub(super) fn cc_needs_accecn(&self) -> bool {
+        self.cc.needs_accecn()
+    }
 }

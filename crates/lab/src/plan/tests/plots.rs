@@ -32,7 +32,7 @@ fn plots_are_chosen_in_the_file() {
     let plan = read(words).unwrap_or_else(|why| panic!("{why}"));
     let [cwnd, cdf, goodput] = plan.plots.as_slice() else { panic!("three plots") };
     assert_eq!((cwnd.name.as_str(), &cwnd.what), ("cwnd", &What::Time("cwnd")));
-    assert_eq!((cwnd.style, cwnd.bins, cwnd.size), (Style::Lines, 50, [400.0, 300.0]));
+    assert_eq!((cwnd.style, cwnd.bins, cwnd.size), (Style::Lines, Some(50), [400.0, 300.0]));
     assert_eq!(cwnd.formats, [Format::Pdf, Format::Svg]);
     assert!(cwnd.shows("load") && !cwnd.shows("other"));
     assert_eq!((cdf.name.as_str(), &cdf.what), ("mine", &What::Cdf("latency")));
@@ -50,6 +50,28 @@ fn odd_plots_are_told_at_their_place() {
         ("what = \"cwnd\"\nname = \"../x\"", ":13:8: the name may hold"),
         ("what = \"total goodput\"\nagainst = \"rate\"", ":13:11: no axis is called \"rate\""),
         ("what = \"cwnd\"\n[[plot]]\nwhat = \"cwnd\"", "another plot is called \"cwnd\""),
+        ("what = \"cwnd\"\nformat = []", ":13:10: no format is left"),
+        (
+            "what = \"cwnd\"\nagainst = \"links.wire.rate\"",
+            ":13:11: \"against\" belongs to plots of a metric",
+        ),
+        ("what = \"latency cdf\"\nbins = 20", ":13:8: \"bins\" belongs to plots over time"),
+        (
+            "what = \"latency cdf\"\nstyle = \"bands\"",
+            ":13:9: \"style\" belongs to plots over time",
+        ),
+        (
+            "what = \"total rto\"\nscopes = [\"load\"]",
+            ":13:10: \"scopes\" belongs to plots over time and of",
+        ),
+        (
+            "what = \"total rto\"\nname = \"1mbit-cwnd\"\n[[plot]]\nwhat = \"cwnd\"",
+            ":14:1: another plot writes plots/1mbit-cwnd, too; give one of them another \"name\"",
+        ),
+        (
+            "what = \"total rto\"\nname = \"x\"\n[[plot]]\nwhat = \"total goodput\"\nname = \"X-map\"",
+            ":14:1: another plot writes plots/X-map",
+        ),
         ("what = \"cwnd\"\nbin = 7", "unknown key \"bin\"; did you mean \"bins\"?"),
     ] {
         let told = read(words).unwrap_err();

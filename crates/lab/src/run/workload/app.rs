@@ -170,7 +170,7 @@ impl Sender {
     fn write(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         let Some((_, left)) = self.writing.get_mut(&socket) else { return };
         while *left > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, *left).unwrap_or(0);
+            let taken = cx.tcp_write(socket, *left);
             *left -= taken;
             self.report.sent_bytes += taken;
             if taken == 0 {
@@ -185,7 +185,7 @@ impl Sender {
     /// The peer has closed too, or there was an error.
     fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         loop {
-            let end = match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
+            let end = match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(_) => continue,
                 TcpRead::WouldBlock => return,
                 end => end,
@@ -268,7 +268,7 @@ impl Sink {
     fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         let Some(&from) = self.open.get(&socket) else { return };
         loop {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
+            match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(bytes) => {
                     let mut notes = open(&self.notes);
                     let note = notes.entry(from).or_insert(Received { bytes: 0, last: cx.now });

@@ -173,10 +173,32 @@ fn manners(draw: &mut Draw, mood: &Mood, most: u64) -> Manners {
     }
 }
 
+const CONGESTION_CONTROLS: &[&str] = &[
+    "reno",
+    "cubic",
+    "dctcp",
+    "bbr",
+    "bbr3",
+    "bic",
+    "highspeed",
+    "scalable",
+    "vegas",
+    "veno",
+    "cdg",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "prague",
+    "westwood",
+    "yeah",
+];
+
 fn options(draw: &mut Draw, mood: &Mood) -> Options {
     let mut options = Options::default();
     if draw.percent(50) {
-        options.congestion = Some((*draw.one_of(&["reno", "cubic", "dctcp"])).to_owned());
+        options.congestion = Some((*draw.one_of(CONGESTION_CONTROLS)).to_owned());
     }
     options.nodelay = draw.percent(30);
     options.tos = if draw.percent(20) { draw.range(0..=63) as u8 * 4 } else { 0 };

@@ -1,0 +1,69 @@
+//! Ways to a destination with several next hops, the second time as the first.
+
+use super::*;
+use crate::fib::hash::Policy;
+use crate::fib::{Algorithm, LinkState, NextHop, Prefix, Target};
+
+const FLOWS: u16 = 40;
+
+/// A router with two ways to 192.0.2.0/24, over ports 1 and 2.
+fn forked(algorithm: Algorithm) -> Host {
+    let mut host = router();
+    host.add_port(port_with("10.0.3.1"));
+    let hops = ["10.0.2.9", "10.0.3.9"].iter().zip(1..);
+    let hops = hops.map(|(gateway, port)| NextHop::new(port, Some(ip(gateway)))).collect();
+    let prefix: Prefix = "192.0.2.0/24".parse().expect("a prefix");
+    let route = Route { algorithm, target: Target::Hops(hops), ..Route::on_link(prefix, 1) };
+    host.fib_mut().add(route).expect("a new route");
+    let mut settings = *host.fib().settings();
+    settings.v4.policy = Policy::L4;
+    host.fib_mut().set_settings(settings);
+    for port in [1, 2] {
+        host.grant(ms(0), Port(port), 10_000);
+    }
+    host
+}
+
+fn of_flow(flow: u16) -> Packet {
+    datagram(&format!("10.0.1.2:{}", 1_000 + flow), "192.0.2.2:6", 64, 1)
+}
+
+/// The port that a packet of each flow leaves by.
+fn ways(host: &mut Host, now: Instant) -> Vec<u16> {
+    let way = |flow| {
+        let mut packet = of_flow(flow);
+        match host.receive(now, Port(0), &mut packet) {
+            Rx::Forward(port) => port.0,
+            Rx::Taken => sent(host, now).first().expect("it has a way").0,
+        }
+    };
+    (0..FLOWS).map(way).collect()
+}
+
+#[test]
+fn a_flow_keeps_its_way_and_flows_share_both() {
+    let mut host = forked(Algorithm::System);
+    let first = ways(&mut host, ms(1));
+    let ones = first.iter().filter(|&&port| port == 1).count();
+    assert!((10..=30).contains(&ones), "{first:?}");
+    assert_eq!(ways(&mut host, ms(2)), first);
+}
+
+#[test]
+fn turns_are_taken_packet_by_packet() {
+    let mut host = forked(Algorithm::PerPacket);
+    let turns: Vec<u16> = (0..FLOWS).map(|turn| 1 + turn % 2).collect();
+    assert_eq!(ways(&mut host, ms(1)), turns);
+    assert_eq!(ways(&mut host, ms(2)), turns);
+}
+
+#[test]
+fn a_hop_out_of_service_is_left_at_once() {
+    let mut host = forked(Algorithm::System);
+    let before = ways(&mut host, ms(1));
+    let ignored = LinkState { carrier: false, ignore_linkdown: true, ..LinkState::default() };
+    host.fib_mut().set_link(ms(2), 1, ignored);
+    assert_eq!(ways(&mut host, ms(2)), [2; FLOWS as usize]);
+    host.fib_mut().set_link(ms(3), 1, LinkState::default());
+    assert_eq!(ways(&mut host, ms(3)), before);
+}

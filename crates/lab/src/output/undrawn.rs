@@ -1,0 +1,78 @@
+//! What a file's `[[plot]]`s ask for and no run has anything of.
+
+use crate::plan::plots::{PlotPlan, What};
+use crate::report;
+use crate::results::PointResult;
+
+use super::over_time;
+
+/// Why each plot of which nothing is drawn is not.
+pub fn undrawn(plots: &[PlotPlan], points: &[PointResult]) -> Vec<String> {
+    plots.iter().filter_map(|plot| of(plot, points)).collect()
+}
+
+fn of(plot: &PlotPlan, points: &[PointResult]) -> Option<String> {
+    let runs = || points.iter().filter_map(|point| point.runs.first());
+    let there: Vec<&str> = match &plot.what {
+        What::Metric(metric) => {
+            let (_, near) = report::unmeasured(points, std::slice::from_ref(metric)).pop()?;
+            let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+            return Some(format!("nothing measured is called \"{metric}\"{hint}"));
+        }
+        What::Time(word) => runs().flat_map(|run| over_time::things(word, &run.series)).collect(),
+        What::Cdf(word) => {
+            let all = runs().flat_map(|run| &run.distributions);
+            all.filter(|one| one.what == *word).map(|one| one.scope.as_str()).collect()
+        }
+    };
+    if there.iter().any(|scope| plot.shows(scope)) {
+        return None;
+    }
+    let name = &plot.name;
+    Some(match there.first() {
+        None => format!("plot \"{name}\" is empty: nothing of it was measured"),
+        Some(one) => format!(
+            "plot \"{name}\" is empty: its \"scopes\" fit nothing that was measured, such as \"{one}\""
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::plots::Style;
+    use crate::results::{Column, RunResult, Series};
+
+    #[test]
+    fn a_plot_that_stays_empty_is_told() {
+        let series = Series {
+            name: "flow-load".into(),
+            time_ns: vec![1],
+            columns: vec![Column { name: "cwnd_segments".into(), values: vec![Some(10)] }],
+        };
+        let run = RunResult { series: vec![series], ..RunResult::default() };
+        let points = [PointResult { labels: Vec::new(), runs: vec![run] }];
+        let told = |what: What, scopes: &[&str]| {
+            let plot = PlotPlan {
+                name: "p".into(),
+                what,
+                scopes: scopes.iter().map(ToString::to_string).collect(),
+                style: Style::Suited,
+                bins: None,
+                size: [0.0; 2],
+                formats: Vec::new(),
+                against: None,
+            };
+            undrawn(&[plot], &points).concat()
+        };
+        assert_eq!(told(What::Time("cwnd"), &["lo*"]), "");
+        let fits_none =
+            "plot \"p\" is empty: its \"scopes\" fit nothing that was measured, such as \"load\"";
+        assert_eq!(told(What::Time("cwnd"), &["other"]), fits_none);
+        let nothing = "plot \"p\" is empty: nothing of it was measured";
+        assert_eq!(told(What::Time("utilisation"), &[]), nothing);
+        assert_eq!(told(What::Cdf("slowdown"), &[]), nothing);
+        let metric = told(What::Metric("total godput".into()), &[]);
+        assert_eq!(metric, "nothing measured is called \"total godput\"");
+    }
+}

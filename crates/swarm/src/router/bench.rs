@@ -1,0 +1,579 @@
+//! The router, the machines around it, and the laws.
+
+use core::net::IpAddr;
+use std::collections::{BTreeMap, BTreeSet};
+
+use datapath::fib::{Prefix, Route};
+use datapath::host::{Host, IcmpLimits, PortConfig};
+use datapath::neighbour::{Neighbours, Settings};
+use datapath::node::{Poll, Port, Rx};
+use datapath::packet::{Frame, FrameRef, FrameWatch, LinkHeader, MacAddr, Packet};
+use datapath::reason::Reason;
+use datapath::rng::Rng;
+use datapath::units::{Duration, Instant};
+
+use super::frames::{
+    Datagram, EVERYBODY, Mac, Said, address, address_behind, arp, discovery, read, solicited_node,
+};
+use super::{Case, Step, Whose};
+use crate::case::{Digest, Stepped, Violation};
+
+/// Packets that a device takes before it gives room back.
+const ROOM: u32 = 8;
+/// The least time between two questions for one address (`retrans_time_ms`, which is not drawn).
+const BETWEEN_QUESTIONS: Duration = Duration::from_secs(1);
+/// So long nothing happens at the end.
+const SILENCE: Duration = Duration::from_secs(300);
+/// No case is worth more than this.
+const TURNS_MAX: u64 = 200_000;
+
+/// A router under test.
+pub struct Bench<'a> {
+    case: &'a Case,
+    host: Host,
+    now: Instant,
+    ports: Vec<State>,
+    /// Packets that came in, by their numbers.
+    tracks: BTreeMap<u16, Track>,
+    /// Answers that are on their way: when, in which order, by which interface, the frame.
+    coming: BTreeMap<(Instant, u64), (u16, Vec<u8>)>,
+    /// Who has ever claimed an address of an interface.
+    claimed: BTreeSet<(u16, IpAddr, Mac)>,
+    /// When an address was last asked for.
+    asked: BTreeMap<(u16, IpAddr), Instant>,
+    watched: Vec<FrameWatch>,
+    turns: u64,
+    digest: Digest,
+    broken: Option<Violation>,
+}
+
+/// An interface.
+#[derive(Default)]
+struct State {
+    down: bool,
+    full: bool,
+    /// Room that is not given back.
+    owed: u32,
+    /// Until then questions may come late, which have waited for room.
+    late_until: Option<Instant>,
+    /// It was down at some time.
+    was_down: bool,
+    /// Questions for the router's address, and answers.
+    questions: u64,
+    answers: u64,
+    /// By machine, how often it has moved, and whether it answers.
+    machines: Vec<(u16, bool)>,
+}
+
+/// What becomes of a packet.
+#[derive(Debug)]
+struct Track {
+    /// Where it is to leave, if it may.
+    port: u16,
+    /// To whom there.
+    next_hop: IpAddr,
+    dst: IpAddr,
+    ttl: u8,
+    may_go: bool,
+    /// Bytes behind the network header: as it came, sent, dropped.
+    len: u32,
+    sent: u32,
+    dropped: u32,
+    errors: u32,
+}
+
+impl<'a> Bench<'a> {
+    /// Before the first step.
+    pub fn new(case: &'a Case) -> Self {
+        let mut host = Host::new();
+        host.forwarding = true;
+        host.set_icmp_limits(IcmpLimits::default(), Rng::stream(case.seed, 1));
+        let table = Neighbours::new(Settings::default(), Rng::stream(case.seed, 2));
+        host.enable_neighbours(table, false);
+        let mut ports = Vec::new();
+        for (number, wire) in (0_u8..).zip(&case.ports) {
+            let port = host.add_port(PortConfig {
+                mtu: wire.mtu,
+                addresses: vec![(address(number, 0, false), 24), (address(number, 0, true), 64)],
+                link: LinkHeader::Ethernet { dst: MacAddr::default(), src: MacAddr(ours(number)) },
+                ..PortConfig::default()
+            });
+            host.grant(Instant::ZERO, port, ROOM);
+            host.set_neighbour_link(Instant::ZERO, port);
+            for ipv6 in [false, true] {
+                let len = if ipv6 { 64 } else { 24 };
+                let prefix =
+                    Prefix::containing(address_behind(number, ipv6), len).expect("a prefix");
+                let route = Route::via(prefix, port.0, address(number, 1, ipv6));
+                host.fib_mut().add(route).expect("a new route");
+            }
+            let machines = wire.machines.iter().map(|it| (0, it.answers)).collect();
+            ports.push(State { machines, ..State::default() });
+        }
+        let mut bench = Self {
+            case,
+            host,
+            now: Instant::ZERO,
+            ports,
+            tracks: BTreeMap::new(),
+            coming: BTreeMap::new(),
+            claimed: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            watched: Vec::new(),
+            turns: 0,
+            digest: Digest::default(),
+            broken: None,
+        };
+        bench.go_to(Instant::ZERO + Duration::from_secs(1_000));
+        bench
+    }
+
+    fn fail(&mut self, oracle: &'static str, what: impl core::fmt::Display) {
+        let at = format!("{} us", self.now.as_nanos() / 1_000);
+        self.broken.get_or_insert(Violation::new(oracle, at, what));
+    }
+
+    /// The hardware address that a machine has now.
+    fn mac(&self, [port, machine]: [u8; 2]) -> Mac {
+        let moved = self.ports[usize::from(port)].machines[usize::from(machine)].0;
+        let [high, low] = moved.to_be_bytes();
+        [2, 1, port, machine, high, low]
+    }
+
+    /// A frame comes in, if the carrier is there.
+    fn comes(&mut self, port: u16, bytes: &[u8]) {
+        if self.ports[usize::from(port)].down {
+            return;
+        }
+        let frame = FrameRef::from(bytes.to_vec());
+        self.watched.push(frame.watch());
+        let Ok(mut packet) = Packet::parse_ethernet(Frame::lying_in(&frame, 0)) else { return };
+        drop(frame);
+        match self.host.receive(self.now, Port(port), &mut packet) {
+            Rx::Taken => {}
+            Rx::Forward(to) => self.leaves(to, &packet),
+        }
+        self.turn();
+    }
+
+    /// Who claims an address in a frame is believed, or not.
+    fn claims(&mut self, port: u8, ip: IpAddr, mac: Mac) {
+        self.claimed.insert((port.into(), ip, mac));
+    }
+
+    /// Everything that is to happen at this time; when the router wants to be called next.
+    fn turn(&mut self) -> Instant {
+        let mut place = Packet::default();
+        loop {
+            self.turns += 1;
+            match self.host.poll(self.now, &mut place) {
+                Poll::Send { port, .. } => {
+                    self.leaves(port, &place);
+                    drop(place.take());
+                }
+                Poll::Drop(reason) => {
+                    self.is_dropped(reason, &place);
+                    drop(place.take());
+                }
+                Poll::Idle(next) => return next,
+                Poll::Ready(_) | Poll::Event(_) => {}
+            }
+            if self.turns > TURNS_MAX {
+                self.fail("work", "it never comes to rest");
+                return Instant::FAR_FUTURE;
+            }
+        }
+    }
+
+    /// Time goes on, with answers and timers in their order.
+    fn go_to(&mut self, end: Instant) {
+        loop {
+            let wakes = self.turn();
+            let comes = self.coming.first_key_value().map(|((at, _), _)| *at);
+            let next = comes.unwrap_or(Instant::FAR_FUTURE).min(wakes);
+            if next > end || self.broken.is_some() {
+                break;
+            }
+            if next < self.now || (next == self.now && comes != Some(next)) {
+                return self.fail("work", format!("it wants to be called at {next:?} again"));
+            }
+            self.now = next;
+            while let Some(first) = self.coming.first_entry().filter(|it| it.key().0 <= next) {
+                let (port, frame) = first.remove();
+                self.comes(port, &frame);
+            }
+        }
+        self.now = self.now.max(end);
+        self.turn();
+    }
+
+    fn is_dropped(&mut self, reason: Reason, packet: &Packet) {
+        self.digest.add(reason as u64);
+        let mut whole = packet.clone();
+        whole.set_link(LinkHeader::Ethernet { dst: MacAddr(EVERYBODY), src: MacAddr(EVERYBODY) });
+        let mut bytes = Vec::new();
+        whole.emit_whole(&mut bytes);
+        if let (_, _, Said::Data { dst, number: Some(number), len, .. }) = read(&bytes)
+            && let Some(track) = self.tracks.get_mut(&number).filter(|it| it.dst == dst)
+        {
+            track.dropped += len;
+            if track.sent + track.dropped > track.len {
+                let what = format!("{number} is dropped ({reason:?}) though it is gone: {track:?}");
+                self.fail("conservation", what);
+            }
+        }
+    }
+
+    /// A frame leaves the router.
+    fn leaves(&mut self, port: Port, packet: &Packet) {
+        let state = &mut self.ports[usize::from(port.0)];
+        if state.full {
+            state.owed += 1;
+        }
+        let (down, full, owed) = (state.down, state.full, state.owed);
+        if full && owed > ROOM {
+            self.fail("credit", format!("{port:?} has no room"));
+        }
+        if down {
+            self.fail("links", format!("{port:?} sends without a carrier"));
+        }
+        if !full {
+            self.host.credit(self.now, port);
+        }
+        let mut bytes = Vec::new();
+        packet.emit_whole(&mut bytes);
+        for byte in &bytes {
+            self.digest.add(u64::from(*byte));
+        }
+        let (dst, src, said) = read(&bytes);
+        if src != ours(port.0 as u8) {
+            self.fail("frames", format!("{port:?} sends as {src:x?}"));
+        }
+        match said {
+            Said::Asks(target) => self.is_asked(port, target),
+            Said::Answers(target) => self.answers_for(port, target),
+            Said::Data { dst: to, number: Some(number), len, ttl } => {
+                self.goes_on(port, dst, number, (to, len, ttl));
+            }
+            Said::Error(number) => self.is_told(port, dst, number),
+            Said::Data { number: None, .. } | Said::Other => {}
+        }
+    }
+
+    /// The router asks for an address.
+    fn is_asked(&mut self, port: Port, target: IpAddr) {
+        let late = self.ports[usize::from(port.0)].late_until.is_some_and(|until| self.now < until);
+        let full = self.ports[usize::from(port.0)].full;
+        let before = self.asked.insert((port.0, target), self.now).filter(|_| !late && !full);
+        if let Some(before) = before.filter(|at| self.now.saturating_since(*at) < BETWEEN_QUESTIONS)
+        {
+            self.fail("questions", format!("{target} was asked for at {before:?} already"));
+        }
+        let wire = &self.case.ports[usize::from(port.0)];
+        for (number, machine) in (0_u8..).zip(&wire.machines) {
+            let who = [port.0 as u8, number];
+            let answers = self.ports[usize::from(port.0)].machines[usize::from(number)].1;
+            if !answers || address(who[0], number + 1, target.is_ipv6()) != target {
+                continue;
+            }
+            let mac = self.mac(who);
+            self.claims(who[0], target, mac);
+            let us = (ours(who[0]), address(who[0], 0, target.is_ipv6()));
+            let frame = if target.is_ipv6() {
+                discovery((136, 0x60), us, (mac, target), target)
+            } else {
+                arp(true, us.0, (mac, target), us)
+            };
+            let at = self.now + Duration::from_micros(machine.after_us);
+            self.coming.insert((at, self.turns), (port.0, frame));
+        }
+    }
+
+    fn answers_for(&mut self, port: Port, target: IpAddr) {
+        let own = [false, true].map(|ipv6| address(port.0 as u8, 0, ipv6));
+        let link_local = matches!(target, IpAddr::V6(it) if it.is_unicast_link_local());
+        if !own.contains(&target) && !link_local {
+            self.fail("answers", format!("{port:?} answers for {target}"));
+        }
+        self.ports[usize::from(port.0)].answers += 1;
+    }
+
+    /// A packet, or a piece of one, goes on to its next hop.
+    fn goes_on(&mut self, port: Port, mac: Mac, number: u16, (to, len, ttl): (IpAddr, u32, u8)) {
+        let Some(track) = self.tracks.get_mut(&number).filter(|it| it.dst == to) else { return };
+        track.sent += len;
+        let (next_hop, text) = (track.next_hop, format!("{number}: {track:?}"));
+        if track.sent + track.dropped > track.len {
+            self.fail("conservation", format!("more comes out than went in: {text}"));
+        } else if !track.may_go
+            || track.port != port.0
+            || u32::from(ttl) + 1 != u32::from(track.ttl)
+        {
+            self.fail("forwarding", format!("leaves by {port:?} with a TTL of {ttl}: {text}"));
+        } else if !self.claimed.contains(&(port.0, next_hop, mac)) {
+            self.fail("neighbours", format!("{mac:x?} has never said to be {next_hop}: {text}"));
+        }
+    }
+
+    /// The router tells of an error with a packet.
+    fn is_told(&mut self, port: Port, mac: Mac, number: u16) {
+        let Some(track) = self.tracks.get_mut(&number) else { return };
+        track.errors += 1;
+        // Pieces are lost one by one, each of which may be told of.
+        if track.errors > 1 && track.len < 1_200 {
+            let text = format!("{number}: {track:?}");
+            self.fail("errors", format!("{port:?} tells {mac:x?} again: {text}"));
+        }
+    }
+
+    fn packet(&mut self, number: u16, step: &Step) {
+        let Step::Packet { from, to, behind, ipv6, size, ttl, whole, whose } = step else { return };
+        let next_hop = address(to[0], if *behind { 1 } else { to[1] + 1 }, *ipv6);
+        let dst = if *behind { address_behind(to[0], *ipv6) } else { next_hop };
+        let src = address(from[0], from[1] + 1, *ipv6);
+        let packet = Datagram { src, dst, ttl: *ttl, number, size: *size, whole: *whole };
+        if !self.ports[usize::from(from[0])].down {
+            let may_go = *whose == Whose::Ours && *ttl > 1;
+            let len = 8 + u32::from(*size);
+            let port = to[0].into();
+            let counts = (0, 0, 0);
+            let (sent, dropped, errors) = counts;
+            let track =
+                Track { port, next_hop, dst, ttl: *ttl, may_go, len, sent, dropped, errors };
+            self.tracks.insert(number, track);
+        }
+        let dst_mac = match whose {
+            Whose::Ours => ours(from[0]),
+            Whose::Others => [2, 9, 9, 9, 9, 9],
+            Whose::Everybodys => EVERYBODY,
+        };
+        let frame = packet.frame(dst_mac, self.mac(*from));
+        self.comes(from[0].into(), &frame);
+    }
+
+    /// A machine says who it is, and perhaps asks for the router.
+    fn says(&mut self, who: [u8; 2], ipv6: bool, asks: bool) {
+        let (mac, ip) = (self.mac(who), address(who[0], who[1] + 1, ipv6));
+        let router = address(who[0], 0, ipv6);
+        self.claims(who[0], ip, mac);
+        let frame = match (router, asks) {
+            (IpAddr::V6(target), true) => {
+                discovery((135, 0), solicited_node(target), (mac, ip), router)
+            }
+            (IpAddr::V6(_), false) => {
+                let all = ([0x33, 0x33, 0, 0, 0, 1], "ff02::1".parse().expect("an address"));
+                discovery((136, 0x20), all, (mac, ip), ip)
+            }
+            (_, true) => arp(false, EVERYBODY, (mac, ip), ([0; 6], router)),
+            (_, false) => arp(false, EVERYBODY, (mac, ip), ([0; 6], ip)),
+        };
+        let port = &mut self.ports[usize::from(who[0])];
+        port.questions += u64::from(asks && !port.down);
+        self.comes(who[0].into(), &frame);
+    }
+
+    fn link(&mut self, port: u8, up: bool) {
+        let state = &mut self.ports[usize::from(port)];
+        if state.down != up {
+            return;
+        }
+        state.down = !up;
+        state.was_down = true;
+        let port = Port(port.into());
+        self.host.set_port_up(self.now, port, up);
+        if !up {
+            // As the driver does: who was there may be gone.
+            self.host.change_neighbours(self.now, |table| table.flush(port.0));
+            self.asked.retain(|(of, _), _| *of != port.0);
+        }
+        self.turn();
+    }
+
+    fn room(&mut self, port: u8, there: bool) {
+        let state = &mut self.ports[usize::from(port)];
+        state.full = !there;
+        if there {
+            // What is then sent at once was asked when there was none, and is asked again in its own time.
+            state.late_until = Some(self.now + BETWEEN_QUESTIONS + BETWEEN_QUESTIONS);
+        }
+        let owed = if there { core::mem::take(&mut state.owed) } else { 0 };
+        for _ in 0..owed {
+            self.host.credit(self.now, Port(port.into()));
+        }
+        self.turn();
+    }
+
+    fn set(&mut self, name: &str, value: u32) {
+        for family in ["net.ipv4", "net.ipv6"] {
+            let name = format!("{family}.neigh.default.{name}");
+            let set = self
+                .host
+                .change_neighbours(self.now, |table| table.settings_mut().set(&name, value));
+            if set != Some(true) {
+                self.fail("settings", format!("{name} is not known"));
+            }
+        }
+        self.turn();
+    }
+
+    fn verdict(&mut self) -> Result<(), Violation> {
+        self.broken.take().map_or(Ok(()), Err)
+    }
+
+    /// Each packet has come out, and nothing is held.
+    fn nothing_is_left(&mut self) {
+        for port in 0..self.ports.len() as u16 {
+            let backlog = self.host.port(Port(port)).backlog();
+            if backlog.packets > 0 {
+                self.fail("liveness", format!("{backlog:?} wait at {port} for ever"));
+            }
+        }
+        let waiting = self
+            .host
+            .neighbours()
+            .map_or(0, |table| table.entries().map(|(_, entry)| entry.waiting()).sum::<usize>());
+        if waiting > 0 {
+            self.fail("liveness", format!("{waiting} packets wait for neighbours for ever"));
+        }
+        let lost = self.tracks.iter().find(|(_, it)| it.sent + it.dropped != it.len);
+        if let Some((number, track)) = lost {
+            let what = format!("{number} is not accounted for: {track:?}");
+            self.fail("conservation", what);
+        }
+        for number in 0..self.ports.len() {
+            let port = &self.ports[number];
+            let (questions, answers, was_down) = (port.questions, port.answers, port.was_down);
+            if answers > questions || (answers < questions && !was_down) {
+                self.fail(
+                    "answers",
+                    format!("{number}: {answers} answers to {questions} questions"),
+                );
+            }
+        }
+        let held = self.watched.iter().filter(|frame| frame.holders() > 0).count();
+        if held > 0 || self.host.frames().1 > 0 {
+            self.fail("frames", format!("{held} frames are held when all is over"));
+        }
+    }
+}
+
+/// The router's hardware address at an interface.
+fn ours(port: u8) -> Mac {
+    [2, 0, 0, 0, 0, port]
+}
+
+impl Stepped for Bench<'_> {
+    type Step = Step;
+
+    fn step(&mut self, number: usize, step: &Step) -> Result<(), Violation> {
+        match step {
+            Step::Wait { us } => self.go_to(self.now + Duration::from_micros(*us)),
+            // Number 0 is nobody's.
+            Step::Packet { .. } => self.packet(number as u16 + 1, step),
+            Step::Answers { who, on } => {
+                self.ports[usize::from(who[0])].machines[usize::from(who[1])].1 = *on;
+            }
+            Step::Moves { who, ipv6 } => {
+                self.ports[usize::from(who[0])].machines[usize::from(who[1])].0 += 1;
+                self.says(*who, *ipv6, false);
+            }
+            Step::Asks { who, ipv6 } => self.says(*who, *ipv6, true),
+            Step::Lies { who, claims } => {
+                let (mac, ip) = (self.mac(*who), address(who[0], claims + 1, false));
+                self.claims(who[0], ip, mac);
+                let us = (ours(who[0]), address(who[0], 0, false));
+                self.comes(who[0].into(), &arp(true, us.0, (mac, ip), us));
+            }
+            Step::Rubbish { port, bytes } => {
+                let frame = [&ours(*port)[..], &[2, 8, 8, 8, 8, 8], bytes].concat();
+                self.comes((*port).into(), &frame);
+            }
+            Step::Link { port, up } => self.link(*port, *up),
+            Step::Room { port, there } => self.room(*port, *there),
+            Step::Set { name, value } => self.set(name, *value),
+        }
+        self.verdict()
+    }
+
+    fn finish(&mut self) -> Result<(), Violation> {
+        for port in 0..self.ports.len() as u8 {
+            self.link(port, true);
+            self.room(port, true);
+        }
+        self.go_to(self.now + SILENCE);
+        self.nothing_is_left();
+        self.verdict()
+    }
+
+    fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::{Machine, Wire};
+
+    fn case() -> Case {
+        let machines = vec![Machine { answers: true, after_us: 100 }];
+        let wire = Wire { mtu: 1_500, machines };
+        Case { seed: 1, ports: vec![wire.clone(), wire], steps: Vec::new() }
+    }
+
+    fn packet() -> Step {
+        Step::Packet {
+            from: [0, 0],
+            to: [1, 0],
+            behind: false,
+            ipv6: false,
+            size: 100,
+            ttl: 64,
+            whole: false,
+            whose: Whose::Ours,
+        }
+    }
+
+    /// What the law says of a router that also does `wrong` after a packet has gone through.
+    fn says(wrong: impl FnOnce(&mut Bench<'_>)) -> Option<&'static str> {
+        let case = case();
+        let mut bench = Bench::new(&case);
+        bench.step(0, &packet()).expect("it waits for its neighbour");
+        bench.step(1, &Step::Wait { us: 1_000 }).expect("it goes on");
+        assert_eq!(bench.tracks[&1].sent, 108, "{:?}", bench.tracks);
+        wrong(&mut bench);
+        bench.finish().err().map(|broken| broken.oracle)
+    }
+
+    #[test]
+    fn each_law_sees_what_it_is_for() {
+        let to = address(1, 1, false);
+        let mac = [2, 1, 1, 0, 0, 0];
+        assert_eq!(says(|_| {}), None);
+        assert_eq!(
+            says(|bench| bench.goes_on(Port(1), mac, 1, (to, 108, 63))),
+            Some("conservation")
+        );
+        let again = |bench: &mut Bench<'_>| bench.tracks.get_mut(&1).expect("it is there").sent = 0;
+        assert_eq!(says(again), Some("conservation"), "it is lost");
+        let once_more = |port, mac, ttl| {
+            says(move |bench| {
+                again(bench);
+                bench.goes_on(Port(port), mac, 1, (to, 108, ttl));
+            })
+        };
+        assert_eq!(once_more(1, mac, 63), None);
+        assert_eq!(once_more(0, mac, 63), Some("forwarding"));
+        assert_eq!(once_more(1, mac, 64), Some("forwarding"));
+        assert_eq!(once_more(1, [2, 1, 1, 0, 0, 1], 63), Some("neighbours"));
+        assert_eq!(says(|bench| bench.is_asked(Port(1), to)), Some("questions"));
+        let stranger = address(1, 3, false);
+        assert_eq!(says(|bench| bench.answers_for(Port(1), stranger)), Some("answers"));
+        let ours = address(1, 0, false);
+        assert_eq!(says(|bench| bench.answers_for(Port(1), ours)), Some("answers"), "nobody asked");
+        let twice = |bench: &mut Bench<'_>| (0..2).for_each(|_| bench.is_told(Port(0), mac, 1));
+        assert_eq!(says(twice), Some("errors"));
+        let frame = FrameRef::from(vec![1]);
+        assert_eq!(says(|bench| bench.watched.push(frame.watch())), Some("frames"));
+    }
+}

@@ -1,0 +1,83 @@
+//! A router between Ethernets, as `ackwright route` drives it: packets that want to go on, neighbours that
+//! answer, are late, silent, move or lie, links and devices that fail, frames of any kind.
+
+mod bench;
+mod frames;
+mod steps;
+
+pub use steps::{Machine, Step, Whose};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Kind;
+use crate::case::{self, Outcome, Violation};
+use crate::draw::Draw;
+use crate::shrink::without_parts;
+use bench::Bench;
+
+/// One router and what happens around it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What the router draws from.
+    pub seed: u64,
+    /// By interface, who is there, and the MTU.
+    pub ports: Vec<Wire>,
+    /// What happens, in this order.
+    pub steps: Vec<Step>,
+}
+
+/// What an interface leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    /// Largest network-layer packet, bytes.
+    pub mtu: u32,
+    /// Who is there.
+    pub machines: Vec<Machine>,
+}
+
+impl Case {
+    /// Any case.
+    pub fn any(draw: &mut Draw) -> Self {
+        let seed = draw.bits();
+        let count = draw.range(2..=4);
+        let ports: Vec<Wire> = (0..count).map(|_| Wire::draw(draw)).collect();
+        let steps = draw.log_range(3..=250);
+        let steps = draw.many(steps, |draw| Step::draw(&ports, draw));
+        Self { seed, ports, steps }
+    }
+}
+
+impl Wire {
+    fn draw(draw: &mut Draw) -> Self {
+        let mtu = *draw.weighted(&[(5, 1_500), (2, 1_280), (1, 1_400), (1, 9_000)]);
+        let machines = draw.range(1..=4);
+        Self { mtu, machines: (0..machines).map(|_| Machine::draw(draw)).collect() }
+    }
+}
+
+impl case::Case for Case {
+    const KIND: Kind = Kind::Router;
+
+    fn draw(seed: u64) -> Self {
+        Self::any(&mut Draw::new(seed, 0))
+    }
+
+    fn run(&self) -> Result<Outcome, Violation> {
+        case::run_steps(Bench::new(self), &self.steps)
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let fewer = without_parts(&self.steps).into_iter();
+        let fewer = fewer.map(|steps| Self { steps, ..self.clone() });
+        let plainer = self.steps.iter().enumerate().flat_map(|(number, step)| {
+            step.simpler().into_iter().map(move |step| {
+                let mut case = self.clone();
+                case.steps[number] = step;
+                case
+            })
+        });
+        fewer.chain(plainer).collect()
+    }
+}
