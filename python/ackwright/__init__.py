@@ -39,6 +39,7 @@ from ackwright.executors import Processes, Ray, Serial
 from ackwright.experiment import Experiment, sweep
 from ackwright.results import Results, Run
 from ackwright.tools import Drilled, Replayed, TcState, drill, ecmp, replay, tc
+from ackwright.viewer import Viewer, export, view
 
 __version__ = PROGRAM.split()[1]
 
@@ -60,10 +61,13 @@ __all__ = [
     "Serial",
     "Table",
     "TcState",
+    "Viewer",
     "__version__",
     "drill",
     "ecmp",
+    "export",
     "replay",
     "sweep",
     "tc",
+    "view",
 ]

@@ -95,6 +95,7 @@ class Checked:
         out: str | None,
         resume: bool,
         keep: bool,
+        view: bool,
         progress: Callable[[float, int, float], object] | None,
     ) -> tuple[Runs, BaseException | None]: ...
 
@@ -151,6 +152,19 @@ def ecmp(
     seed: int | None,
 ) -> dict[str, Any]: ...
 def tc(commands: list[str]) -> tuple[list[dict[str, Any]], str]: ...
+def view(what: str, port: int) -> Viewer: ...
+def export(what: str, file: str) -> int: ...
+
+@final
+class Viewer:
+    """A page that is served on this machine, until it is closed."""
+
+    @property
+    def url(self) -> str:
+        """The address, with the token without which nothing is answered."""
+
+    def close(self) -> None:
+        """Ends it."""
 
 @final
 class Window:

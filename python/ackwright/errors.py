@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -122,3 +123,10 @@ class Interrupted(KeyboardInterrupt):
 
     results: Results | None = None
     """The runs that are finished."""
+
+
+def attach(problem: BaseException, results: Results) -> None:
+    """Gives an exception what was finished before it, where it takes it."""
+    # Some classes have no room for it: their error is the one to tell.
+    with suppress(AttributeError, TypeError):
+        problem.results = results  # type: ignore[attr-defined]

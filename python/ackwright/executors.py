@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ackwright import _native, _storage, progress as bars
-from ackwright.errors import Error, Interrupted, OutputError, RunError
+from ackwright.errors import Interrupted, OutputError, RunError, attach
 from ackwright.results import Results
 
 if TYPE_CHECKING:
@@ -278,7 +278,9 @@ def run(
     finally:
         if bar is not None:
             bar.close()
-    results = Results(collection.finish())
+    finished = collection.finish()
+    folder = fspath(out)
+    results = Results(finished, None if "://" in folder else folder)
     desk.close()
     if problem is None:
         return results
@@ -287,8 +289,7 @@ def run(
         problem = Interrupted(rest)
     elif isinstance(problem, Lost):
         problem = RunError(f"{problem}; {rest}")
-    if isinstance(problem, Error | Interrupted):
-        problem.results = results
+    attach(problem, results)
     raise problem
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, Self
 
-from ackwright import _native, executors, progress as bars
+from ackwright import _native, errors, executors, progress as bars
 from ackwright.congestion import CongestionControl, version_of
-from ackwright.errors import Error, ExperimentError, Interrupted
+from ackwright.errors import ExperimentError
 from ackwright.executors import Executor
 from ackwright.results import Results
 
@@ -157,6 +157,7 @@ class Experiment:
         out: str | PathLike[str] | None = None,
         resume: bool = False,
         keep: bool = True,
+        view: bool = False,
         progress: bool | Callable[[float, int, float], object] | None = None,
         executor: str | Executor | None = None,
     ) -> Results:
@@ -170,6 +171,8 @@ class Experiment:
             out: a folder for the files that ``ackwright run --out`` writes too, byte by byte.
             resume: go on with the results in ``out``: finished runs of the same plan stay.
             keep: keep series and flows in memory; if not, they are in the files of ``out`` only.
+            view: record what ``Results.view`` shows besides, of the first repetition of each point:
+                packets and stories of flows, the use of all links. Needs ``out``, and nothing to resume.
             progress: show a bar; by default where it can be seen. Or what is told runs (with parts of
                 those that go on), of how many, and virtual seconds in all.
             executor: who makes the runs: by default threads of this process; ``"serial"``,
@@ -181,6 +184,7 @@ class Experiment:
             ExperimentError: when the experiment is not valid.
             Interrupted: at Ctrl-C; a ``KeyboardInterrupt`` whose ``results`` has what is finished.
             RunError, OutputError: when a run or a file fails; with ``results`` too.
+            What a method of a congestion control or ``progress`` raises; with ``results`` too.
 
         >>> experiment = Experiment.from_dict({
         ...     "schema": 1, "name": "line", "duration": "1s", "nodes": {"a": {}, "b": {}},
@@ -193,6 +197,8 @@ class Experiment:
         """
         if resume and out is None:
             raise ValueError("resume: name the folder by out=")
+        if view and (out is None or resume or executor is not None):
+            raise ValueError("view: needs out=, without resume and executor")
         if jobs < 0 or threads < 0:
             raise ValueError("jobs and threads are 0 or more")
         if executor is not None:
@@ -209,16 +215,15 @@ class Experiment:
         folder = None if out is None else fspath(out)
         try:
             runs, problem = checked.run(
-                seed, repetitions, jobs, threads, folder, resume, keep, told
+                seed, repetitions, jobs, threads, folder, resume, keep, view, told
             )
         finally:
             if bar is not None:
                 bar.close()
-        results = Results(runs)
+        results = Results(runs, folder)
         if problem is None:
             return results
-        if isinstance(problem, Error | Interrupted):
-            problem.results = results
+        errors.attach(problem, results)
         raise problem
 
     def congestion_control(self, name: str, module: type[CongestionControl]) -> None:

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ackwright.viewer import Viewer, export, view
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from os import PathLike
 
     from ackwright import _native
 
@@ -58,8 +61,10 @@ class Results:
     [10000000, 20000000]
     """
 
-    def __init__(self, runs: _native.Runs) -> None:
+    def __init__(self, runs: _native.Runs, folder: str | None = None) -> None:
         self._runs = runs
+        self.folder = folder
+        """Where their files are; ``None`` without ``out``, and of storage that is no folder."""
         self.runs: list[Run] = [Run(**one) for one in runs.runs()]
         """One for each run, in the order of points and seeds."""
 
@@ -141,6 +146,19 @@ class Results:
         from ackwright.plot import plot
 
         return plot(self, what, **options)
+
+    def view(self, *, port: int = 0, browser: bool | None = None) -> Viewer:
+        """Serves what ``ackwright view`` shows of the files: ``ackwright.view`` of ``folder``."""
+        return view(self._in_files(), port=port, browser=browser)
+
+    def export(self, file: str | PathLike[str]) -> None:
+        """Writes what ``ackwright view`` shows into one page: ``ackwright.export`` of ``folder``."""
+        export(self._in_files(), file)
+
+    def _in_files(self) -> str:
+        if self.folder is None:
+            raise LookupError("the viewer reads files: name a folder for them by run(out=…)")
+        return self.folder
 
     def summary_json(self) -> str:
         """What ``ackwright run --json`` prints."""

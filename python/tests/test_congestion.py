@@ -134,6 +134,10 @@ def test_an_exception_ends_the_run(tmp_path: Path) -> None:
     records = [path.name for path in (tmp_path / "out" / "runs").iterdir()]
     assert records == ["reno-seed-1.json"] and (tmp_path / "out" / "results.csv").exists()
     assert not list((tmp_path / "out").rglob("*.part"))
+    assert [run.point["cc"] for run in getattr(caught.value, "results")] == ["reno"]
+    with pytest.raises(ZeroDivisionError) as caught:
+        grid.run(jobs=1, progress=False)
+    assert getattr(caught.value, "results").value("download goodput", cc="reno") > 1
     # The next run begins anew.
     assert len(grid.with_({"cc": "reno"}).run(progress=False)) == 1
     with pytest.raises(ZeroDivisionError):

@@ -15,11 +15,13 @@ import pytest
 from conftest import ROOT
 
 import ackwright
-from ackwright import congestion, errors, executors, experiment, plot, progress, tools
+from ackwright import congestion, errors, executors, experiment, plot, progress, tools, viewer
 from ackwright import results as results_module
 
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-MODULES = [ackwright, congestion, errors, executors, experiment, plot, progress, results_module, tools]
+MODULES = [
+    ackwright, congestion, errors, executors, experiment, plot, progress, results_module, tools, viewer,
+]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
@@ -50,8 +52,10 @@ FILES = [ROOT / "README.md", ROOT / "python" / "README.md", ROOT / "docs" / "pyt
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_pages(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a page follow each other, as a reader types them."""
+def test_pages(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The blocks of a page follow each other, as a reader types them; what comments behind ``print`` say is printed."""
     for name in ("polars", "matplotlib"):
         pytest.importorskip(name)
     os.environ["MPLBACKEND"] = "agg"
@@ -62,3 +66,6 @@ def test_pages(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     program.write_text("\n".join(blocks(file)), encoding="utf-8")
     assert blocks(file), "no example"
     runpy.run_path(str(program))
+    printed = capsys.readouterr().out
+    for said in re.findall(r"^ *print\(.*\) +# (.*)$", program.read_text(encoding="utf-8"), re.MULTILINE):
+        assert said in printed, f"{file}: \"{said}\" is not printed"

@@ -223,7 +223,10 @@ impl Series {
     /// The samples from a flow's first to its last: before and behind them nothing arrives and nothing is on the
     /// way. All samples of what is no flow.
     pub fn life(&self) -> std::ops::Range<usize> {
-        if !self.name.starts_with("flow-") {
+        const SIGNS: [&str; 2] = ["throughput_bits_per_sec", "unacked_segments"];
+        // Where neither was sampled, nothing says when it ended.
+        let is_told = SIGNS.iter().any(|name| self.column(name).is_some());
+        if !self.name.starts_with("flow-") || !is_told {
             return 0..self.time_ns.len();
         }
         let is_busy = |value: &Option<i64>| value.is_some_and(|value| value > 0);
@@ -231,7 +234,7 @@ impl Series {
             let values = &self.column(name)?.values;
             Some((values.iter().position(is_busy)?, values.iter().rposition(is_busy)?))
         };
-        let both = ["throughput_bits_per_sec", "unacked_segments"].map(busy);
+        let both = SIGNS.map(busy);
         let first = both.iter().flatten().map(|it| it.0).min();
         let last = both.iter().flatten().map(|it| it.1).max();
         first.zip(last).map_or(0..0, |(first, last)| first..last + 1)

@@ -255,9 +255,11 @@ impl Checked {
         out: Option<PathBuf>,
         resume: bool,
         keep: bool,
+        view: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<(crate::runs::Runs, Option<Py<PyAny>>)> {
-        let wanted = crate::run::Wanted { seed, repetitions, jobs, threads, out, resume, keep };
+        let wanted =
+            crate::run::Wanted { seed, repetitions, jobs, threads, out, resume, keep, view };
         crate::run::run(py, &self.experiment, &self.trouble, &wanted, progress.as_ref())
     }
 }

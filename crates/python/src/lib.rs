@@ -9,6 +9,7 @@
 //! | `runs` | what runs leave behind, as tables |
 //! | `table` | tables, handed out as Arrow streams |
 //! | `tools` | `drill`, `replay`, `ecmp`, `tc` |
+//! | `viewer` | what `ackwright view` shows |
 //! | `values` | Python's values as TOML, JSON as Python's values |
 //! | `errors` | our errors as the exceptions of `ackwright.errors` |
 //!
@@ -25,6 +26,7 @@ mod runs;
 mod table;
 mod tools;
 mod values;
+mod viewer;
 
 /// The compiled half of the package.
 #[pyo3::pymodule]
@@ -41,6 +43,8 @@ mod _native {
     use crate::table::Table;
     #[pymodule_export]
     use crate::tools::{drill, ecmp, replay, tc};
+    #[pymodule_export]
+    use crate::viewer::{Viewer, export, view};
 
     /// The program, as its results name it.
     #[pymodule_export]

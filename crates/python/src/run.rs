@@ -41,6 +41,8 @@ pub struct Wanted {
     pub resume: bool,
     /// Series and flows stay in memory.
     pub keep: bool,
+    /// What the viewer shows besides is recorded.
+    pub view: bool,
 }
 
 /// How far everything is.
@@ -190,9 +192,11 @@ fn all(
 ) -> Result<Vec<Kept>, Part> {
     let known: &Known<'_> =
         &|point, repetition, plan| output.and_then(|output| output.known(point, repetition, plan));
+    let seen = trace::Wanted { view: wanted.view, ..trace::Wanted::default() };
     let options = Options {
         seed: wanted.seed,
         repetitions: wanted.repetitions,
+        wanted: Some(&seen),
         jobs: wanted.jobs,
         threads: wanted.threads,
         progress: far,

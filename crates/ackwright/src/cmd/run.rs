@@ -267,9 +267,10 @@ pub fn resume(
     let (output, kept, _) = Output::resume(directory, PROGRAM, experiment, seed, repetitions)?;
     let (runs, name) =
         (experiment.points.len() as u64 * u64::from(repetitions), directory.display());
-    match kept {
-        0 => crate::tell!("note: {name} has no runs of this program that could stay: all are run"),
-        _ => crate::tell!("note: {name} has {kept} of {runs} runs; those of the same plan stay"),
+    if kept == 0 {
+        crate::tell!("note: {name} has no runs of this program that could stay: all are run");
+    } else {
+        crate::tell!("note: {name} has {kept} of {runs} runs; those of the same plan stay");
     }
     Ok(output)
 }

@@ -262,11 +262,11 @@ table = ["total goodput"]
     #[test]
     fn what_a_plot_asks_for_in_vain_is_told_at_its_place() {
         for (plot, what) in [
-            ("what = \"w fct 98 %\"", ":25:8: nothing measures \"w fct 98 %\""),
+            ("what = \"w fct 98 %\"", ":30:8: nothing measures \"w fct 98 %\""),
             ("what = \"one godput\"", "did you mean \"goodput\"?"),
             (
                 "what = \"cwnd\"\nscopes = [\"one\", \"mani\"]",
-                ":26:18: no flow, group, workload or port is called \"mani\"; did you mean \"many\"?",
+                ":31:18: no flow, group, workload or port is called \"mani\"; did you mean \"many\"?",
             ),
         ] {
             let text = format!("{FILE}[[plot]]\n{plot}\n");

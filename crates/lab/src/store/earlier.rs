@@ -146,8 +146,8 @@ fn is_of_listed_run(name: &str, known: &BTreeSet<String>) -> bool {
     let Some((folder, rest)) = name.split_once('/') else { return false };
     // The name of a run stands before the end of the name, or before the name of a part of it.
     let end = match folder {
-        "series" => '/',
-        "pcap" => '-',
+        "series" | "view" => '/',
+        "pcap" | "explain" => '-',
         "flows.csv" | "flows.parquet" | "flent" => '.',
         _ => return false,
     };

@@ -153,3 +153,27 @@ fn results_replace_those_of_an_earlier_run_and_nothing_else() {
     assert!(root.join("summary.json").exists());
     fs::remove_dir_all(root).unwrap();
 }
+
+/// A worker that was killed has written some files of its run, and nobody has listed them: the next results replace them.
+#[test]
+fn files_of_a_run_that_was_expected_are_ours() {
+    let root = scratch("expected");
+    let (store, _) = Store::results(&root, "test").unwrap();
+    store.note(["runs/fq-seed-1.json".to_owned()]).unwrap();
+    drop(store);
+    for name in [
+        "series/fq-seed-1/flow-f.parquet",
+        "view/fq-seed-1/world.json",
+        "pcap/fq-seed-1-r.wan.pcapng",
+        "explain/fq-seed-1-f.txt",
+        "flows.csv/fq-seed-1.csv",
+    ] {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), b"x").unwrap();
+    }
+    assert_eq!(Store::results(&root, "test").unwrap().1, 5);
+    fs::create_dir_all(root.join("view/other-seed-1")).unwrap();
+    fs::write(root.join("view/other-seed-1/world.json"), b"mine").unwrap();
+    assert!(Store::results(&root, "test").unwrap_err().is_refusal());
+    fs::remove_dir_all(root).unwrap();
+}
