@@ -336,7 +336,8 @@ mod tests {
             let mut changed = Streams::default();
             bytes[len as usize - 1] ^= 1;
             changed.check_datagram(&body(&bytes));
-            assert!(changed.wrong_datagram.is_some());
+            // A label alone that has changed is another one.
+            assert_eq!(changed.wrong_datagram.is_some(), len > 4, "{len}");
         }
         assert_eq!((host.datagrams, host.wrong_datagram), (3, None));
     }
