@@ -49,12 +49,23 @@ fn is_test(source: &str, name: &str) -> bool {
 
 /// How many tests `text` names; an error names what is not there. A name is
 /// `path/of/file.rs` below `crates`, behind which names of tests (or of cases) in that file follow;
-/// `module::test` or `module::tests` for all of a module; or `conformance/….pkt`.
+/// `module::test` or `module::tests` for all of a module; `conformance/….pkt`; or `scripts/….py`, behind
+/// which words that stand in that file follow.
 fn tests_named(text: &str, sources: &[(String, String)]) -> Result<usize, String> {
     let mut found = 0;
     let mut file: Option<&(String, String)> = None;
+    let mut script: Option<String> = None;
     for name in quoted(text) {
-        if Path::new(name).extension().is_some_and(|extension| extension == "pkt") {
+        if Path::new(name).extension().is_some_and(|extension| extension == "py") {
+            let text = fs::read_to_string(root().join(name));
+            script = Some(text.map_err(|error| format!("{name}: {error}"))?);
+            continue;
+        }
+        if let Some(script) = &script {
+            if !script.contains(name) {
+                return Err(format!("no \"{name}\" in its script"));
+            }
+        } else if Path::new(name).extension().is_some_and(|extension| extension == "pkt") {
             if !root().join(name).is_file() {
                 return Err(format!("no script {name}"));
             }
