@@ -461,3 +461,16 @@ fn bytes_are_compared_and_change_nothing() {
     assert!(of("streams") >= 8.0 && of("whole streams") >= 2.0, "{bytes:?}");
     assert!(of("compared") > 5e6 && of("datagrams") > 1_000.0, "{bytes:?}");
 }
+
+/// Requests and answers of an incast in a closed loop carry bytes as well, and all of them are compared.
+#[test]
+fn an_incast_in_a_closed_loop_carries_bytes() {
+    let text = "schema = 1\nname = \"w\"\nduration = \"5s\"\nbytes = true\n[topology]\nkind = \"star\"\nhosts = 4\n\
+                rate = \"1gbit\"\ndelay = \"20us\"\n[workload.w]\narrivals = \"closed\"\nmatrix = \"incast 2\"\n\
+                clients = \"host-1\"\nsize = \"fixed 40kb\"\nrequests = 20\nrequest = 700\n";
+    let experiment = Experiment::parse("w.toml", text, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let stop = AtomicBool::new(false);
+    let run = run_plan(&experiment.base, "w", &Options::silent(&stop)).unwrap();
+    let compared = run.metrics.iter().find(|it| (&*it.scope, &*it.name) == ("bytes", "compared"));
+    assert_eq!(compared.map(|it| it.value), Some(20.0 * (40.0 * 1_024.0 + 2.0 * 700.0)));
+}

@@ -199,7 +199,7 @@ impl Client {
     fn write(&mut self, cx: &mut AppCx<'_>, at: usize, server: usize) {
         let Some(leg) = self.places[at].legs.get_mut(&server) else { return };
         while leg.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, leg.socket, leg.to_write).unwrap_or(0);
+            let taken = cx.tcp_write(leg.socket, leg.to_write);
             leg.to_write -= taken;
             self.report.sent_bytes += taken;
             if taken == 0 {
@@ -210,7 +210,7 @@ impl Client {
 
     fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         while let Some(&(at, server)) = self.sockets.get(&socket) {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
+            match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(bytes) => self.receive(cx, at, server, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => return self.lose(cx, at, server),
@@ -389,7 +389,7 @@ impl Server {
 
     fn read(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         while self.dialogues.contains_key(&socket) {
-            match cx.host.tcp_read(cx.now, socket, u64::MAX).unwrap_or(TcpRead::Reset) {
+            match cx.tcp_read(socket, u64::MAX) {
                 TcpRead::Data(bytes) => self.receive(cx, socket, bytes),
                 TcpRead::WouldBlock => return,
                 TcpRead::Eof | TcpRead::Reset => return self.close(cx, socket),
@@ -421,7 +421,7 @@ impl Server {
     fn write(&mut self, cx: &mut AppCx<'_>, socket: SocketId) {
         let Some(dialogue) = self.dialogues.get_mut(&socket) else { return };
         while dialogue.to_write > 0 {
-            let taken = cx.host.tcp_write(cx.now, socket, dialogue.to_write).unwrap_or(0);
+            let taken = cx.tcp_write(socket, dialogue.to_write);
             dialogue.to_write -= taken;
             self.report.sent_bytes += taken;
             if taken == 0 {
