@@ -47,9 +47,29 @@ pub fn without_parts<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
     shorter
 }
 
+/// The list with one element in place of which stands a plainer one, in the order of the elements.
+pub fn with_plainer<T: Clone>(list: &[T], plainer: impl Fn(&T) -> Vec<T>) -> Vec<Vec<T>> {
+    let mut all = Vec::new();
+    for (place, element) in list.iter().enumerate() {
+        for plainer in plainer(element) {
+            let mut list = list.to_vec();
+            list[place] = plainer;
+            all.push(list);
+        }
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_element_after_the_other_becomes_plainer() {
+        let halves = |number: &i32| if *number > 1 { vec![number / 2, 1] } else { Vec::new() };
+        let plainer = with_plainer(&[4, 1, 6], halves);
+        assert_eq!(plainer, [[2, 1, 6], [1, 1, 6], [4, 1, 3], [4, 1, 1]]);
+    }
 
     #[test]
     fn parts_are_left_out_from_the_end_and_become_smaller() {

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::Kind;
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
-use crate::shrink::without_parts;
+use crate::shrink::{with_plainer, without_parts};
 use calls::Call;
 use icmp::Icmp;
 use segment::Segment;
@@ -143,21 +143,9 @@ impl case::Case for Case {
         let shorter = shorter.map(|steps| Self { steps, ..self.clone() });
         let plainer = self.host.simpler().into_iter();
         let plainer = plainer.map(|host| Self { host, ..self.clone() });
-        shorter.chain(plainer).chain(self.with_plainer_steps()).collect()
-    }
-}
-
-impl Case {
-    fn with_plainer_steps(&self) -> Vec<Self> {
-        let mut list = Vec::new();
-        for (place, step) in self.steps.iter().enumerate() {
-            for plainer in step.plainer() {
-                let mut steps = self.steps.clone();
-                steps[place] = plainer;
-                list.push(Self { steps, ..self.clone() });
-            }
-        }
-        list
+        let steps = with_plainer(&self.steps, Step::plainer).into_iter();
+        let steps = steps.map(|steps| Self { steps, ..self.clone() });
+        shorter.chain(plainer).chain(steps).collect()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::shrink::with_plainer;
+
 /// One of the two hosts: 0 or 1.
 pub type End = u8;
 
@@ -205,11 +207,6 @@ impl Wire {
 
 /// The same steps, one of them milder.
 pub fn simpler(steps: &[Step]) -> Vec<Vec<Step>> {
-    let replaced = |index: usize, step: Step| {
-        let mut steps = steps.to_vec();
-        steps[index] = step;
-        steps
-    };
     let milder = |step: &Step| match step {
         Step::Wait(micros) if *micros > 1_000 => Some(Step::Wait(micros / 4)),
         Step::Call(end, Call::Write(fd, memory)) if memory.len() > 1 => {
@@ -222,8 +219,7 @@ pub fn simpler(steps: &[Step]) -> Vec<Vec<Step>> {
         }
         _ => None,
     };
-    let numbered = steps.iter().enumerate();
-    numbered.filter_map(|(index, step)| Some(replaced(index, milder(step)?))).collect()
+    with_plainer(steps, |step| milder(step).into_iter().collect())
 }
 
 /// What may be missing in a list, which in TOML has no way to say so: the word `nothing` stands for it.

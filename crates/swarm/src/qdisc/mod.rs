@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::Kind;
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
-use crate::shrink::without_parts;
+use crate::shrink::{with_plainer, without_parts};
 use bench::Bench;
 
 /// One tree and what is done to it.
@@ -115,23 +115,16 @@ impl case::Case for Case {
 
 impl Case {
     fn simpler_steps(&self) -> impl Iterator<Item = Self> + '_ {
-        self.steps.iter().enumerate().flat_map(move |(number, step)| {
-            simpler_step(step).into_iter().map(move |step| {
-                let mut case = self.clone();
-                case.steps[number] = step;
-                case
-            })
-        })
+        let plainer = with_plainer(&self.steps, simpler_step).into_iter();
+        plainer.map(|steps| Self { steps, ..self.clone() })
     }
 
     fn simpler_flows(&self) -> impl Iterator<Item = Self> + '_ {
         let with = |flows| Self { flows, ..self.clone() };
         let fewer = without_parts(&self.flows).into_iter().filter(|flows| !flows.is_empty());
-        let plainer = self.flows.iter().enumerate().filter(|(_, flow)| **flow != flow.plain());
-        let plainer = plainer.map(|(number, flow)| {
-            let mut flows = self.flows.clone();
-            flows[number] = flow.plain();
-            flows
+        let plainer = with_plainer(&self.flows, |flow| {
+            let plain = flow.plain();
+            if plain == *flow { Vec::new() } else { vec![plain] }
         });
         let all: Vec<Vec<Flow>> = fewer.chain(plainer).collect();
         all.into_iter().map(with)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::Kind;
 use crate::case::{self, Outcome, Violation};
 use crate::draw::Draw;
-use crate::shrink::without_parts;
+use crate::shrink::{with_plainer, without_parts};
 use bench::Bench;
 
 /// One router and what happens around it.
@@ -69,15 +69,8 @@ impl case::Case for Case {
     }
 
     fn simpler(&self) -> Vec<Self> {
-        let fewer = without_parts(&self.steps).into_iter();
-        let fewer = fewer.map(|steps| Self { steps, ..self.clone() });
-        let plainer = self.steps.iter().enumerate().flat_map(|(number, step)| {
-            step.simpler().into_iter().map(move |step| {
-                let mut case = self.clone();
-                case.steps[number] = step;
-                case
-            })
-        });
-        fewer.chain(plainer).collect()
+        let lists = without_parts(&self.steps).into_iter();
+        let lists = lists.chain(with_plainer(&self.steps, Step::simpler));
+        lists.map(|steps| Self { steps, ..self.clone() }).collect()
     }
 }
