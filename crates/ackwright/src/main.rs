@@ -1,5 +1,8 @@
 //! The command line: reads arguments, calls the laboratory, prints, exits.
 
+// `eprintln!` panics where nobody reads standard error: messages go by `tell!`.
+#![deny(clippy::print_stderr)]
+
 /// A line on standard error, as of `eprintln!`, but without a panic where nobody reads it any more.
 macro_rules! tell {
     ($($words:tt)*) => {{

@@ -227,7 +227,7 @@ fn tell(
         }
         if output.is_some() {
             for why in lab::output::undrawn(&plan.plots, points) {
-                eprintln!("note: [[plot]]: {why}");
+                crate::tell!("note: [[plot]]: {why}");
             }
         }
     }
