@@ -142,6 +142,12 @@ impl Connection {
         self.ecn.accurate
     }
 
+    /// On incoming connections Accurate ECN is agreed to: by `tcp_ecn`, or because the congestion control
+    /// cannot do without.
+    pub(super) fn agrees_to_accurate(&self) -> bool {
+        self.config.sysctl.tcp_ecn >= sysctl::ACCURATE || self.cc_needs_accecn()
+    }
+
     /// Enters AccECN mode (RFC 9768 section 3.1).
     pub(super) fn enter_accurate(&mut self, syn: Ecn, demand: u8) {
         self.ecn.ok = true;
@@ -204,7 +210,7 @@ impl Connection {
     /// The handshake of a passive open ends.
     pub(super) fn ecn_third_ack(&mut self, seg: &Segment<'_>, fast_open: bool) {
         if core::mem::take(&mut self.ecn.by_cookie)
-            && (self.config.sysctl.tcp_ecn >= sysctl::ACCURATE || self.cc_needs_accecn())
+            && self.agrees_to_accurate()
             && ace(seg.tcp.flags) != 0
         {
             // What the cookie remembers is ECN; of which kind, only Accurate ECN's ACK tells.

@@ -100,9 +100,8 @@ impl Connection {
         codepoint: Ecn,
         route: bool,
     ) -> TcpFlags {
-        let accurate = self.config.sysctl.tcp_ecn >= sysctl::ACCURATE || self.cc_needs_accecn();
         // Flags of a future version mean the same (RFC 9768 section 3.1.3).
-        if accurate && ace(syn) != 0 && ace(syn) != CLASSIC_SYN {
+        if self.agrees_to_accurate() && ace(syn) != 0 && ace(syn) != CLASSIC_SYN {
             self.enter_accurate(codepoint, 1);
             return reflect(codepoint);
         }

@@ -18,6 +18,7 @@ pub use packet::{MOST_SHARING, PacketSocket};
 pub use tun::{MOST_QUEUES, Tun};
 pub use xdp::{XdpDevice, XdpOptions};
 
+use core::ops::AddAssign;
 use datapath::packet::Packet;
 use datapath::units::Instant;
 use std::io;
@@ -67,6 +68,15 @@ pub struct Lost {
     pub missed: u64,
     /// Copied once more, because they did not fit into one small frame.
     pub copied: u64,
+}
+
+impl AddAssign for Lost {
+    fn add_assign(&mut self, other: Self) {
+        self.unreadable += other.unreadable;
+        self.no_buffer += other.no_buffer;
+        self.missed += other.missed;
+        self.copied += other.copied;
+    }
 }
 
 macro_rules! each {

@@ -175,11 +175,7 @@ impl PacketSocket {
         self.lost.missed += sys::socket_drops(self.socket.as_fd());
         let mut lost = self.lost;
         for other in self.fan.iter_mut().flat_map(|fan| &mut fan.others) {
-            let of_other = other.lost();
-            lost.unreadable += of_other.unreadable;
-            lost.no_buffer += of_other.no_buffer;
-            lost.missed += of_other.missed;
-            lost.copied += of_other.copied;
+            lost += other.lost();
         }
         lost
     }

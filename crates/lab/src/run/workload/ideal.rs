@@ -51,11 +51,12 @@ impl<'a> Ideals<'a> {
     /// Nanoseconds from a request of `client` over a connection that stands, of so many bytes, until the last byte
     /// of `bytes` has come back.
     pub fn of_answer(&mut self, client: usize, server: usize, request: u64, bytes: u64) -> u64 {
-        let (all, last) = self.path(client, server).packets(request);
-        let asked = self.path(client, server).burst(all, last);
-        let back = self.path(server, client);
-        let (all, last) = back.packets(bytes);
-        asked + back.burst(all, last)
+        let mut way = |from, to, bytes| {
+            let path = self.path(from, to);
+            let (all, last) = path.packets(bytes);
+            path.burst(all, last)
+        };
+        way(client, server, request) + way(server, client, bytes)
     }
 
     fn path(&mut self, from: usize, to: usize) -> &Path {
