@@ -9,6 +9,7 @@ use core::net::SocketAddr;
 use core::ops::AddAssign;
 use datapath::host::{Host, SocketId, TcpRead};
 use datapath::packet::Body;
+use datapath::rng::mix;
 use datapath::tcp::Connection;
 use datapath::units::Instant;
 use std::collections::BTreeMap;
@@ -250,11 +251,10 @@ fn fill(key: u64, offset: u64, out: &mut [u8]) {
     }
 }
 
-/// Eight bytes of a stream (the finalizer of SplitMix64).
+/// Eight bytes of a stream.
 fn word(key: u64, number: u64) -> u64 {
-    let mut word = (key ^ number).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word ^ (word >> 31)
+    let mixed = mix((key ^ number).wrapping_add(1));
+    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

@@ -68,6 +68,12 @@ impl Rng {
     }
 }
 
+/// The multiplications of SplitMix64's finaliser: every higher bit then depends on every bit of `number`.
+pub const fn mix(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
 /// An odd constant that spreads small numbers over 64 bits (2⁶⁴ divided by the golden ratio).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -7,6 +7,7 @@ use super::open::Endpoints;
 use super::{Connection, Cx};
 use crate::packet::{FlowLabel, Network};
 use crate::profile::Profile;
+use crate::rng::mix;
 
 /// The first hash of a connection; 0 if this kernel's sockets have none.
 pub(super) fn first(profile: &Profile, ends: &Endpoints) -> u32 {
@@ -17,11 +18,9 @@ pub(super) fn first(profile: &Profile, ends: &Endpoints) -> u32 {
     drawn(ports | u64::from(ends.iss.0))
 }
 
-/// A number that looks drawn: the finaliser of SplitMix64. Never 0, which means none.
+/// A number that looks drawn (SplitMix64). Never 0, which means none.
 const fn drawn(seed: u64) -> u32 {
-    let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let mixed = mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
     match (mixed ^ (mixed >> 31)) as u32 {
         0 => 1,
         hash => hash,

@@ -1,19 +1,19 @@
 //! Prague (draft-briscoe-iccrg-prague-congestion-control-04): DCTCP made fit for the Internet, where queues of RFC 9332 and
 //! others that mark early (L4S, RFC 9330) keep delay below a millisecond.
 //!
-//! | section | what | where |
-//! |---|---|---|
-//! | 2.4.1 | feedback of each mark (Accurate ECN), packets with ECT(1); without, Reno | `Connection::cc_needs_accecn`, [`AnyCongestionControl::fall_back`](super::AnyCongestionControl::fall_back) |
-//! | 2.4.2 | the share of marks, as a moving average | [`Prague::observe`] |
-//! | 2.4.2 | less of the window by half of that share, at most once a virtual round trip | [`Prague::react_to_marks`] |
-//! | 2.4.2 | a loss halves; what marks took just before counts towards it | [`Prague::react_to_loss`] |
-//! | 2.4.3 | growth by what comes unmarked, also while marks are reacted to | [`Prague::grow`] |
-//! | 2.4.4 | short round trips grow no faster than one of 25 ms | [`Prague::increase`] |
-//! | 2.4.5 | pacing at the rate of the window | [`Prague::pace`] |
+//! | what | where |
+//! |---|---|
+//! | feedback of each mark (Accurate ECN), packets with ECT(1); without, Reno (RFC 9331 sections 4.1 to 4.3) | `Connection::cc_needs_accecn`, [`AnyCongestionControl::fall_back`](super::AnyCongestionControl::fall_back) |
+//! | the share of marks, as a moving average | [`Prague::observe`] |
+//! | less of the window by half of that share, at most once a virtual round trip (the draft's section 2.4.2) | [`Prague::react_to_marks`] |
+//! | a loss halves; what marks took just before counts towards it | [`Prague::react_to_loss`] |
+//! | growth by what comes unmarked, also while marks are reacted to | [`Prague::grow`] |
+//! | short round trips grow no faster than one of 25 ms (section 2.4.4) | [`Prague::increase`] |
+//! | pacing at the rate of the window | [`Prague::pace`] |
 //!
-//! RFC 9331 section 4.3 is what is asked of it.
+//! docs/prague.md says where the rules are known from.
 
-use super::{Ack, CongestionControl, CwndEvent, RateSample, Reno, Window};
+use super::{Ack, CongestionControl, CwndEvent, RateSample, Window};
 use crate::trace::CaState;
 
 /// Binary places of the share of marks and of the window's fraction.
@@ -88,7 +88,7 @@ fn rtt_virt_us(ack: &Ack) -> u64 {
 }
 
 impl Prague {
-    /// Section 2.4.2: once a virtual round trip, the average moves by 1/16 towards the share of marks. It
+    /// Once a virtual round trip, the average moves by 1/16 towards the share of marks. It
     /// begins with the first mark, at 1, so that the first reduction is like one of a loss.
     fn observe(&mut self, ack: &Ack) {
         let now = Delivered::by(ack);
@@ -136,7 +136,7 @@ impl Prague {
         self.reduced_us = Some(ack.now_us);
     }
 
-    /// Section 2.4.2: a loss halves the window, that which it was before marks took of it in the same
+    /// A loss halves the window, that which it was before marks took of it in the same
     /// round trip.
     fn react_to_loss(&mut self, window: &mut Window, ack: &Ack) {
         let recent = if self.has_just_reduced(ack) { self.taken } else { 0 };
@@ -159,7 +159,7 @@ impl Prague {
         ((u128::from(ONE) * rtt * rtt) / (virt * virt)) as u64
     }
 
-    /// Section 2.4.3: what came unmarked makes the window larger, whether or not marks have made it smaller;
+    /// What came unmarked makes the window larger, whether or not marks have made it smaller;
     /// slow start ends with the first of them.
     fn grow(&mut self, window: &mut Window, ack: &Ack, unmarked: u32) {
         if !window.cwnd_limited() || unmarked == 0 {
@@ -202,7 +202,7 @@ impl Prague {
         self.fraction = 0;
     }
 
-    /// Section 2.4.5: the rate of a window a round trip; twice in slow start, as the kernel's for others.
+    /// The rate of a window a round trip; twice in slow start, as the kernel's for others.
     fn pace(window: &mut Window, ack: &Ack) {
         let ratio = if window.in_slow_start() { 2 } else { 1 };
         let bytes = u64::from(window.snd_cwnd) * u64::from(ack.mss) * ratio;
@@ -230,8 +230,8 @@ impl CongestionControl for Prague {
         window.snd_ssthresh.max(MIN_CWND)
     }
 
-    fn cong_avoid(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
-        Reno.cong_avoid(window, ack, acked);
+    fn cong_avoid(&mut self, _window: &mut Window, _ack: &Ack, _acked: u32) {
+        unreachable!("Prague has a cong_control");
     }
 
     fn has_cong_control(&self) -> bool {

@@ -3,6 +3,7 @@
 
 use super::{BBR_UNIT, Bbr, Mode};
 use crate::packet::seq::Seq;
+use crate::rng::mix;
 use crate::tcp::cc::{Ack, RateSample, Window};
 
 /// The cycle (`bbr_pacing_gain`).
@@ -73,9 +74,6 @@ pub fn draw_below(iss: Seq, draws: u32, bound: u32) -> u32 {
 
 /// The same, any number of 32 bits.
 pub fn drawn(iss: Seq, draws: u32) -> u32 {
-    // SplitMix64's last step: every bit of both depends on every other.
-    let mut mixed = (u64::from(iss.0) << 32 | u64::from(draws)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed >> 32) as u32
+    let both = u64::from(iss.0) << 32 | u64::from(draws);
+    (mix(both.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32) as u32
 }
