@@ -91,6 +91,7 @@ conformance-so:
 # their own (root, or unprivileged user namespaces): docs/live.md.
 live-test: all
 	scripts/live_test.py $(BIN)
+	scripts/live_device_test.py $(BIN)
 	scripts/live_run_test.py $(BIN)
 	scripts/endpoint_test.py $(BIN)
 	scripts/route_test.py $(BIN)
