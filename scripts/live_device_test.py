@@ -294,6 +294,16 @@ def test_an_interface_goes_down_and_up(world):
     shape.stop()
 
 
+def test_an_interface_that_is_down_goes_away(world):
+    """Of which the kernel says nothing any more, and no packet can either."""
+    shape = world.shape("--ab", "cake bandwidth 50mbit")
+    ip("link set dev a down")
+    time.sleep(0.3)
+    ip("link delete dev a")
+    account = shape.stop(how=None, code=1)
+    assert "a: the interface has gone away" in account["error"], account["error"]
+
+
 def test_an_interface_goes_away(world):
     shape = world.shape("--ab", "tbf rate 200kbit burst 3k limit 1m")
     flood(world, 50)

@@ -49,8 +49,12 @@ pub struct Driver {
     account: Account,
     phase: Phase,
     packets: Vec<Packet>,
+    /// When to see whether an interface that is down has gone away: of that nobody tells.
+    look_at: Instant,
 }
 
+/// An interface that is down is looked at so often.
+const LOOK: Duration = Duration::from_millis(100);
 const TIMER: u64 = 2;
 const STOP: u64 = 3;
 const PORTS: [Port; 2] = [Port(0), Port(1)];
@@ -86,6 +90,7 @@ impl Driver {
             account: Account { began: now, now, ..Account::default() },
             phase: Phase::Running,
             packets: Vec::with_capacity(2 * RING),
+            look_at: Instant::FAR_FUTURE,
         })
     }
 
@@ -189,6 +194,7 @@ impl Driver {
             if wanted <= now {
                 self.account.lateness.add(wanted, now);
             }
+            self.look_at_those_down(now)?;
             if self.phase == Phase::Running {
                 self.take_in(now)?;
             }
@@ -338,6 +344,7 @@ impl Driver {
     fn wait(&mut self, wanted: Instant) -> Result<(), Fault> {
         let around = (&mut self.epoll, &mut self.timer);
         let busy_poll = self.settings.busy_poll;
+        let wanted = wanted.min(self.look_at);
         let events = end::wait(self.ends.iter(), wanted, self.phase, busy_poll, around)?;
         for (token, told) in events {
             match token {
@@ -413,21 +420,45 @@ impl Driver {
         self.phase = end::next_phase(self.phase, empty, ended, now);
     }
 
+    /// The kernel says once that an interface goes down, and nothing more if it is deleted then.
+    fn look_at_those_down(&mut self, now: Instant) -> Result<(), Fault> {
+        if now < self.look_at {
+            return Ok(());
+        }
+        self.look_at = Instant::FAR_FUTURE;
+        for End { device, .. } in &self.ends {
+            match sys::facts(device.name()) {
+                _ if matches!(device, Device::File(_)) => {}
+                Ok(facts) if facts.up => {}
+                Ok(_) => self.look_at = now + LOOK,
+                Err(_) => return Err(gone(device)),
+            }
+        }
+        Ok(())
+    }
+
     /// A device that is down may come up again; one that is gone is the end.
-    fn check(&self, port: Port, done: io::Result<()>) -> Result<(), Fault> {
+    fn check(&mut self, port: Port, done: io::Result<()>) -> Result<(), Fault> {
         let Err(error) = done else { return Ok(()) };
         let device = &self.ends[usize::from(port.0)].device;
         let down = end::is_down(&error);
-        if down && !end::is_cut_off(&error) && !is_gone(device) {
-            return Ok(());
+        if !down {
+            return Err(Fault::Other(format!("{}: {error}", device.name())));
         }
-        let why = if down { "the interface has gone away".to_owned() } else { error.to_string() };
-        Err(Fault::Other(format!("{}: {why}", device.name())))
+        if end::is_cut_off(&error) || is_gone(device) {
+            return Err(gone(device));
+        }
+        self.look_at = sys::now() + LOOK;
+        Ok(())
     }
 
     fn port_names(&self) -> [&str; 2] {
         [self.ends[0].device.name(), self.ends[1].device.name()]
     }
+}
+
+fn gone(device: &Device) -> Fault {
+    Fault::Other(format!("{}: the interface has gone away", device.name()))
 }
 
 /// What a queue shapes to.
