@@ -302,7 +302,9 @@ test("who has no token, or another name for this host, gets nothing", async () =
     });
   assert.equal(await status(url.pathname, url.host), 200);
   assert.equal(await status("/", url.host), 403);
-  assert.equal(await status(`${url.pathname.slice(0, -2)}0/api/index`, url.host), 403);
+  // A token that differs in its last digit, whatever that is.
+  const other = url.pathname.at(-2) === "0" ? "1" : "0";
+  assert.equal(await status(`${url.pathname.slice(0, -2)}${other}/api/index`, url.host), 403);
   assert.equal(await status(`${url.pathname}api/index`, "evil.example"), 403);
   assert.equal(await status(`${url.pathname}api/series?run=fifo-seed-1&name=..%2f..%2fsummary`, url.host), 404);
 });
