@@ -16,7 +16,7 @@ use crate::plot::{self, BarChart, HeatMap, LineChart, Scene};
 use crate::results::{PointResult, RunResult, summary_json};
 use crate::run::{Error, run_name};
 use crate::store::table::Table;
-use crate::store::{self, Store, file_stem};
+use crate::store::{self, Store, metric_stem};
 use crate::sweep::Point;
 
 use against::Against;
@@ -355,7 +355,7 @@ impl Output {
         points: &[PointResult],
         plot: Option<&PlotPlan>,
     ) -> Result<Vec<PathBuf>, store::Error> {
-        let own = format!("sweep-{}", file_stem(&metric.replace(' ', "-")));
+        let own = format!("sweep-{}", metric_stem(metric));
         let name = plot.map_or(own, |plot| plot.name.clone());
         let formats = plot.map_or(&[][..], |plot| &plot.formats);
         let size = plot.map_or([0.0; 2], |plot| plot.size);

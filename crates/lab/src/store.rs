@@ -159,6 +159,11 @@ pub fn file_stem(text: &str) -> String {
     }
 }
 
+/// What a metric's name is as a part of a file's name: words joined by `-`, `%` as `percent`.
+pub(crate) fn metric_stem(metric: &str) -> String {
+    file_stem(&metric.replace('%', "percent").replace(' ', "-"))
+}
+
 /// A time series of a file; `None` if it is none.
 pub fn read_series_file(file: fs::File, name: &str) -> Option<Series> {
     series::read(file, name).ok()

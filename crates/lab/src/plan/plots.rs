@@ -6,7 +6,7 @@ use super::diagnostic::suggest;
 use super::doc::{Kind, Node};
 use super::names::matches;
 use super::read::{Faults, Reader, as_word};
-use crate::store::file_stem;
+use crate::store::{file_stem, metric_stem};
 
 /// One `[[plot]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +142,7 @@ fn read_one(node: &Node, axes: &[&str], faults: &Faults<'_>) -> Option<PlotPlan>
         axis.to_owned()
     });
     let plot = what.map(|(what, text)| PlotPlan {
-        name: name.map_or_else(|| file_stem(&text.replace(' ', "-")), |(name, _)| name.to_owned()),
+        name: name.map_or_else(|| metric_stem(text), |(name, _)| name.to_owned()),
         what,
         scopes,
         style,

@@ -12,7 +12,7 @@ use crate::plot::{BarChart, Group, Line, LineChart};
 use crate::published::Publication;
 use crate::report::{Table, interval, number};
 use crate::results::PointResult;
-use crate::store;
+use crate::store::{self, metric_stem};
 use crate::sweep::Point;
 
 impl Comparison {
@@ -190,7 +190,7 @@ pub fn draw(
     for (metric, unit) in metrics {
         let label = if unit.is_empty() { metric.into() } else { format!("{metric} [{unit}]") };
         let chart = comparison.chart(metric, &label, &subtitle);
-        let name = format!("compare-{}", metric.replace(' ', "-"));
+        let name = format!("compare-{}", metric_stem(metric));
         pictures.push(output.chart(&name, &chart.into(), &[])?);
     }
     for (file, title, column, y_label, steps) in OVERLAYS {

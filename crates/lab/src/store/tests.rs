@@ -80,6 +80,15 @@ fn equal_names_of_files_are_told_apart() {
     assert!(long[0] != long[1] && long.iter().all(|name| name.len() < 80), "{long:?}");
 }
 
+#[test]
+fn a_metric_becomes_a_name_that_a_shell_and_an_address_take_as_it_is() {
+    assert_eq!(metric_stem("queue 95 %"), "queue-95-percent");
+    assert_eq!(
+        metric_stem("switch.out queue length 99.9 %"),
+        "switch.out-queue-length-99.9-percent"
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn links_are_followed_and_permissions_are_kept() {
