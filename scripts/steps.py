@@ -7,6 +7,7 @@ A test that cannot run here writes a line "SKIPPED: what: why" past the capture 
 """
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -45,6 +46,8 @@ def report(times, skipped):
 
 
 def main():
+    # A job in the background of a script has SIGINT ignored, and so would programs that the tests stop by it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     times, skipped, failed = [], [], None
     for step in sys.argv[1:]:
         print(f"== {step}", flush=True)
