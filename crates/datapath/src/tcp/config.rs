@@ -436,4 +436,4 @@ impl Default for TcpConfig {
 }
 
 /// `INITIAL_JIFFIES` at HZ = 1000: five minutes before the 32-bit wrap.
-const INITIAL_JIFFIES: u64 = 4_294_667_296;
+pub(super) const INITIAL_JIFFIES: u64 = 4_294_667_296;

@@ -1,5 +1,6 @@
 //! What the two ends agreed on in the handshake (`tcp_options_received`), and timestamps.
 
+use super::config::INITIAL_JIFFIES;
 use super::{Connection, TcpConfig};
 use crate::packet::seq::Seq;
 use crate::packet::{Tcp, TcpOptions, Timestamps};
@@ -52,10 +53,12 @@ impl Connection {
         if self.md5_key().is_some() { plain + super::md5::OPTION_LEN } else { plain }
     }
 
-    /// The timestamp clock of a connection that begins now. A TSval of 0 would be taken for none
-    /// when it comes back; no kernel's clock stands at 0 when it opens a connection.
+    /// The timestamp clock of a connection that begins now: it began with the host, five minutes before jiffies
+    /// wrap. A TSval of 0 would be taken for none when it comes back; no kernel's clock stands at 0 when it opens a
+    /// connection.
     pub(super) fn start_ts_clock(&mut self, now: Instant) {
-        self.opt.ts_offset = u32::from(now.as_millis() == 0);
+        let uptime = self.config.jiffies_at_zero.wrapping_sub(INITIAL_JIFFIES) as u32;
+        self.opt.ts_offset = uptime + u32::from(now.as_millis() == 0 && uptime == 0);
     }
 
     /// Our timestamp clock: milliseconds plus a per-connection offset (`tcp_time_stamp`).

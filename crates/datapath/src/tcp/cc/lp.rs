@@ -7,9 +7,8 @@ use super::{Ack, AckSample, CongestionControl, Reno, Window};
 /// TCP-LP's state (`struct lp`); times are in ms, the unit of timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LowPriority {
-    /// The peer's clock is known, and a delay was measured by it.
+    /// The peer's clock is known (`LP_VALID_RHZ`).
     knows_clock: bool,
-    knows_delay: bool,
     /// The second sign of others would be one of the same round trips (`LP_WITHIN_INF`).
     infers: bool,
     /// One-way delay: smoothed times 8, lowest, highest, and what the highest follows.
@@ -17,7 +16,7 @@ pub struct LowPriority {
     min_delay: u32,
     max_delay: u32,
     reserve: u32,
-    /// Ticks of the peer's clock in a second, and both clocks at the latest look.
+    /// Ticks of the peer's clock in a second; the latest ACK's timestamp, and what it echoed.
     remote_hz: u32,
     remote_time: u32,
     local_time: u32,
@@ -33,7 +32,6 @@ impl Default for LowPriority {
     fn default() -> Self {
         Self {
             knows_clock: false,
-            knows_delay: false,
             infers: false,
             delay_8: 0,
             min_delay: u32::MAX,
@@ -49,34 +47,33 @@ impl Default for LowPriority {
 }
 
 impl LowPriority {
-    /// How fast the peer's clock runs (`tcp_lp_remote_hz_estimator`).
+    /// How fast the peer's clock runs (`tcp_lp_remote_hz_estimator`): by what it added between two ACKs, over what
+    /// ours had added between the segments that they echo. Until a second round trip is echoed, nothing is known.
     fn estimate_clock(&mut self, ack: &Ack) {
-        let now = time_stamp(ack);
-        let mut hz_64 = i64::from(self.remote_hz) << 6;
+        let mut hz_64 = i64::from(self.remote_hz << 6);
         let both_known = self.remote_time != 0 && self.local_time != 0;
-        if both_known && ack.rcv_tsval != self.remote_time && now != self.local_time {
+        if both_known && ack.rcv_tsval != self.remote_time && ack.rcv_tsecr != self.local_time {
             let remote = ack.rcv_tsval.wrapping_sub(self.remote_time);
-            let local = now.wrapping_sub(self.local_time);
-            let measured = (TS_HZ.wrapping_mul(remote) / local) as i32;
-            let measured = i64::from(measured.wrapping_abs());
+            let local = ack.rcv_tsecr.wrapping_sub(self.local_time);
+            let measured = i64::from(TS_HZ.wrapping_mul(remote) / local);
             hz_64 = if hz_64 > 0 { hz_64 + measured - (hz_64 >> 6) } else { measured << 6 };
         }
         self.remote_hz = (hz_64 >> 6) as u32;
-        self.knows_clock = (hz_64 >> 6) > 0;
+        self.knows_clock = hz_64 >> 6 > 0;
         self.remote_time = ack.rcv_tsval;
-        self.local_time = now;
+        self.local_time = ack.rcv_tsecr;
     }
 
-    /// The one-way delay, but for the offset of the clocks (`tcp_lp_owd_calculator`).
+    /// The one-way delay, but for the offset of the clocks (`tcp_lp_owd_calculator`). All of it is of 32 bits: a
+    /// peer's clock behind ours makes a delay of weeks.
     fn one_way_delay(&mut self, ack: &Ack) -> Option<u32> {
         self.estimate_clock(ack);
-        let mut delay = 0_i32;
-        if self.knows_clock {
-            let there = ack.rcv_tsval.wrapping_mul(TS_HZ / self.remote_hz);
-            delay = (there.wrapping_sub(ack.rcv_tsecr) as i32).wrapping_abs();
+        if !self.knows_clock {
+            return None;
         }
-        self.knows_delay = delay > 0;
-        (self.knows_clock && self.knows_delay).then_some(delay as u32)
+        // A clock that seems a little faster than ours counts for nothing, one half as fast for double.
+        let there = ack.rcv_tsval.wrapping_mul(TS_HZ / self.remote_hz.max(1));
+        Some(there.wrapping_sub(ack.rcv_tsecr)).filter(|&delay| delay > 0)
     }
 
     /// A sample of the delay (`tcp_lp_rtt_sample`).
@@ -99,17 +96,12 @@ impl LowPriority {
         };
     }
 
-    /// The delay is above 15 % of what the queue has ever brought.
+    /// The delay is at 15 % of what the queue has ever brought, or above: the first sample is, too.
     fn sees_others(&self) -> bool {
         let span = self.max_delay.wrapping_sub(self.min_delay);
         let threshold = self.min_delay.wrapping_add(15_u32.wrapping_mul(span) / 100);
-        self.delay_8 >> 3 > threshold
+        self.delay_8 >> 3 >= threshold
     }
-}
-
-/// The clock of our timestamps, ms.
-fn time_stamp(ack: &Ack) -> u32 {
-    ack.time_stamp
 }
 
 impl CongestionControl for LowPriority {
@@ -131,7 +123,7 @@ impl CongestionControl for LowPriority {
         if sample.rtt_us.is_some_and(|rtt_us| rtt_us > 0) {
             self.sample_delay(ack);
         }
-        let now = time_stamp(ack);
+        let now = ack.time_stamp;
         let round_trip = now.wrapping_sub(ack.rcv_tsecr);
         if round_trip as i32 > 0 {
             self.inference = round_trip.wrapping_mul(3);
@@ -183,11 +175,28 @@ mod tests {
         assert!(seen.windows(2).all(|pair| pair[1] == 1 || pair[1] == pair[0] / 2), "{seen:?}");
     }
 
+    /// ACKs of one flight tell nothing of the peer's clock: all echo the same tick. The first delay that is known is
+    /// the lowest and the highest, and so a sign of others (seen on 7.3).
+    #[test]
+    fn the_clock_is_known_when_a_second_flight_is_echoed() {
+        let mut lp = LowPriority::default();
+        let mut window = Window::new(40);
+        let sample = AckSample { pkts_acked: 1, rtt_us: Some(20_000), in_flight: 1 };
+        for now in 1_020..1_030 {
+            let ack = Ack { rcv_tsval: now, rcv_tsecr: 1_000, ..ack_at(now) };
+            lp.pkts_acked(&mut window, &ack, &sample);
+        }
+        assert_eq!((lp.knows_clock, window.snd_cwnd), (false, 40));
+        let ack = Ack { rcv_tsval: 1_040, rcv_tsecr: 1_020, ..ack_at(1_040) };
+        lp.pkts_acked(&mut window, &ack, &sample);
+        assert_eq!((lp.remote_hz, lp.delay_8 >> 3, window.snd_cwnd), (550, 20, 20));
+    }
+
     #[test]
     fn the_peers_clock_may_run_at_another_speed() {
         let mut lp = LowPriority::default();
         for second in 1..4 {
-            let ack = Ack { rcv_tsval: second * 250, ..ack_at(second * 1_000) };
+            let ack = Ack { rcv_tsval: second * 250, rcv_tsecr: second * 1_000, ..ack_at(0) };
             lp.estimate_clock(&ack);
         }
         assert_eq!(lp.remote_hz, 250);
