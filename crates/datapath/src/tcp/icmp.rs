@@ -236,9 +236,6 @@ impl Connection {
         }
         let mtu = path.bytes;
         cx.egress.learn_path_mtu(cx.now, self.remote.ip(), path);
-        if mtu < self.snd.pmtu && self.local.is_ipv4() {
-            self.soft_error = Some(SocketError::MessageSize);
-        }
         if !believed || mtu >= self.snd.pmtu {
             return;
         }
