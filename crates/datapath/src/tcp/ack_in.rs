@@ -147,6 +147,10 @@ impl Connection {
             self.rate.delivered_ce = self.rate.delivered_ce.wrapping_add(marked);
             cx.mib.delivered_ce += u64::from(marked);
             event.flags.ece = marked > 0;
+            if marked > 0 && self.expected.is_some() {
+                // The ACE field of what follows is another one (`tcp_accecn_process`).
+                self.predict();
+            }
         }
     }
 

@@ -112,8 +112,7 @@ impl Connection {
         }
         let predicted = self.is_predicted(seg);
         // Predicted data that acknowledges nothing new is no ACK (`tcp_rcv_established`).
-        let is_only_data =
-            predicted && seg.len > 0 && seg.tcp.ack == self.snd.una && !self.is_accurate();
+        let is_only_data = predicted && seg.len > 0 && seg.tcp.ack == self.snd.una;
         self.ecn_received(seg);
         let was_established = self.state == State::Established;
         let completes_open = self.state == State::SynRecv;

@@ -119,6 +119,7 @@ impl Connection {
         if core::mem::take(&mut self.ack.no_memory) {
             self.rcv.wnd = 0;
             self.rcv.wup = self.rcv.nxt;
+            self.expected = None;
             cx.mib.to_zero_window += u64::from(old > 0);
             return 0;
         }
@@ -137,6 +138,7 @@ impl Connection {
         let ceiling = if scale == 0 { 65_535 } else { 65_535 << scale };
         let field = (new.min(ceiling) >> scale) as u16;
         if field == 0 {
+            self.expected = None;
             if old > 0 {
                 cx.mib.to_zero_window += 1;
             }

@@ -53,7 +53,10 @@ impl Connection {
             self.ack_was_sent(cx);
         }
         // Of what the listener answers the connection knows nothing.
-        let of_listener = is_syn && flags.contains(TcpFlags::ACK);
+        let of_listener = is_syn
+            && flags.contains(TcpFlags::ACK)
+            && self.state == State::SynRecv
+            && !self.crosses();
         self.totals.segs_out += if of_listener { 0 } else { segs };
         cx.mib.out_segs += u64::from(segs);
         let window = if is_syn { self.syn_window() } else { self.select_window(cx) };

@@ -102,6 +102,10 @@ impl Connection {
             self.zerocopy_acked(cx);
         }
         self.finish_connect(cx);
+        self.expected = None;
+        if self.opt.snd_wscale == 0 {
+            self.predict();
+        }
         let resent = self.fast_open_answered(seg.packet, cx);
         // Data of a SYN-ACK is taken where Fast Open was asked for (`tcp_rcv_fastopen_synack`).
         if self.rare.as_ref().is_some_and(|rare| rare.fast_open.asked || rare.fast_open.syn_data) {
@@ -163,8 +167,14 @@ impl Connection {
         if let Some(head) = self.queue.rtx_head() {
             let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(seg);
             self.queue.get_mut(head).flags = flags;
-            self.send_again(head, 1, crate::trace::Cause::Handshake, cx);
+            // It is a SYN-ACK for the first time, not a SYN once more (`tcp_send_synack`).
+            self.transmit_skb(head, cx);
         }
+    }
+
+    /// SYNs have crossed (RFC 9293 figure 8).
+    pub(in crate::tcp) fn crosses(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.crossing_scale.is_some())
     }
 
     /// The handshake is done (`tcp_finish_connect`, `tcp_init_transfer`).
@@ -173,7 +183,7 @@ impl Connection {
         self.sync_mss();
         self.initialize_rcv_mss();
         self.init_mtu_probing(cx.now);
-        if self.rare.as_ref().is_none_or(|rare| rare.crossing_scale.is_none()) {
+        if !self.crosses() {
             // Where SYNs cross nobody takes the time (`tcp_rcv_state_process`).
             self.ack.lrcvtime = self.jiffies32(cx.now);
         }
