@@ -327,6 +327,7 @@ impl Connection {
         } else {
             self.ack.ato = (self.ack.ato << 1).min(self.rto);
         }
+        self.ack.clock = cx.now;
         cx.mib.delayed_acks += 1;
         self.send_ack(cx);
     }

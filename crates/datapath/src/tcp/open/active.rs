@@ -5,6 +5,7 @@ use crate::node::SocketReady;
 use crate::packet::{Tcp, TcpFlags};
 use crate::tcp::bytes::Payload;
 use crate::tcp::input::Segment;
+use crate::tcp::options::{TCP_HEADER_LEN, TIMESTAMPS_LEN};
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
@@ -97,6 +98,7 @@ impl Connection {
         }
         self.ecn_syn_answered(seg);
         self.undo_spurious_syn();
+        self.snd.mss = self.mss_of_answer();
         self.ack_in(seg, cx);
         if self.rare.is_some() {
             self.zerocopy_acked(cx);
@@ -172,6 +174,20 @@ impl Connection {
         }
     }
 
+    /// The segment size while the SYN-ACK is digested, by which the first pacing rate is chosen: our own options
+    /// still count, and without a window it is not looked at (`tcp_ack_update_window`).
+    fn mss_of_answer(&self) -> u32 {
+        let timestamps = self.config.sysctl.tcp_timestamps != 0 && self.md5_key().is_none();
+        let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
+        let mut mss = self.mss_clamp_of_syn();
+        if self.snd.max_window > 0 {
+            mss = self.snd.mss_clamp;
+        }
+        let path = self.snd.pmtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
+        mss = mss.min(path).max(self.config.sysctl.tcp_min_snd_mss).saturating_sub(options).max(1);
+        self.bound_to_half_window(mss)
+    }
+
     /// SYNs have crossed (RFC 9293 figure 8).
     pub(in crate::tcp) fn crosses(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.crossing_scale.is_some())
@@ -192,7 +208,6 @@ impl Connection {
         self.init_buffer_space(cx.now);
         self.snd.lsndtime = self.jiffies32(cx.now);
         self.start_keepalive(cx.now);
-        self.update_pacing_rate();
     }
 }
 

@@ -266,6 +266,7 @@ impl Connection {
             self.start_keepalive(cx.now);
         } else {
             self.finish_connect(cx);
+            self.update_pacing_rate();
         }
         self.predict();
         if self.shut_write {
