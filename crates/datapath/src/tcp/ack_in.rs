@@ -206,7 +206,7 @@ impl Connection {
         if self.is_sack() && !sacks.is_empty() {
             let event = &mut self.ack_event(ack);
             self.sacktag_write_queue(sacks, event, cx);
-            if event.sacked.delivered > 0 {
+            if event.sacked.delivered > 0 && self.config.profile.counts_old_sacks {
                 self.count_delivered(event.sacked.delivered, false, cx);
             }
             let rexmit = self.fastretrans_alert(0, event, cx);

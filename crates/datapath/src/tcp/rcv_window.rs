@@ -196,6 +196,10 @@ impl Connection {
             return;
         }
         let delta_ms = self.ts_now(now).wrapping_sub(ts.echo);
+        if delta_ms == 0 && !self.config.profile.rcv_rtt_of_a_tick {
+            // Less than a tick of the timestamps is none.
+            return;
+        }
         if delta_ms < i32::MAX as u32 / 1_000 {
             self.rcv_rtt_update(delta_ms.max(1) * 1_000, false);
         }

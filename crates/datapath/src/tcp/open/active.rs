@@ -208,6 +208,12 @@ impl Connection {
         self.init_buffer_space(cx.now);
         self.snd.lsndtime = self.jiffies32(cx.now);
         self.start_keepalive(cx.now);
+        if self.totals.total_retrans > 0 && !cx.gate.request && !self.is_sack() {
+            // A timeout of the SYN was one like others; without SACK the state stays until something above it is
+            // acknowledged (`tcp_is_non_sack_preventing_reopen`).
+            self.window.ca_state = crate::trace::CaState::Loss;
+            self.rec.high_seq = self.snd.una;
+        }
     }
 }
 
