@@ -57,6 +57,7 @@ impl Connection {
         // Whatever it says, the peer is alive: probes of a closed window and keepalives begin anew.
         self.ecn_accept_cwr(seg);
         self.probes_out = 0;
+        self.soft_error = None;
         self.rcv_tstamp = self.jiffies32(cx.now);
         if event.prior_packets == 0 {
             self.read_accurate(seg, event, cx);
