@@ -12,6 +12,7 @@ import time
 import wire
 from wire import Numbers
 
+MS = 1_000_000
 LIBC = ctypes.CDLL(None, use_errno=True)
 DEFAULTS = """net.ipv4.tcp_rmem=4096 540000 15728640
 net.ipv4.tcp_wmem=4096 262144 4194304
@@ -123,12 +124,12 @@ class Kernel:
         time.sleep(0.02)
         # Timers lie in a wheel by absolute ticks: begin where `ackwright drill` does, 1,000 s after `INITIAL_JIFFIES`
         # (-300 s), which is tick 700,000 of 2^20. One tick more passes below.
+        # Ticks lie at whole milliseconds of the monotonic clock; the coarse one is behind by less than that, and differs.
         with open("/proc/timer_list") as f:
             jiffies = int(next(line for line in f if line.startswith("jiffies:")).split()[1])
-        time.sleep((699_999 - jiffies) % (1 << 20) / 1000)
-        tick = time.clock_gettime_ns(6)                   # CLOCK_MONOTONIC_COARSE: when the last tick was
-        until = tick + 1_250_000
-        time.sleep((until - time.clock_gettime_ns(time.CLOCK_MONOTONIC)) / 1e9)
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        until = now // MS * MS + (700_000 - jiffies) % (1 << 20) * MS + MS // 4
+        time.sleep((until - now) / 1e9)
 
     # Time and packets.
 
@@ -186,10 +187,12 @@ class Kernel:
         return len(self.sent) > before
 
     def pass_time(self):
-        """Every line of the script takes a microsecond, as it does in `ackwright drill`."""
+        """Every line of the script takes a microsecond, as it does in `ackwright drill`, and what comes in comes at a whole one."""
         debt, self.debt = self.debt, 0
-        if debt:
-            time.sleep(debt / 1e6)
+        now = self.now()
+        until = -(-(now + debt * 1000) // 1000) * 1000
+        if until > now:
+            time.sleep((until - now) / 1e9)
 
     def inject(self, segment):
         self.pass_time()

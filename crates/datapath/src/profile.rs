@@ -104,6 +104,10 @@ pub struct Profile {
     /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT, and the timer may be 10 µs late
     /// instead of 100 (after 6.18, which has no such sysctl).
     pub compresses_longer: bool,
+    /// SACK blocks of an ACK below `snd_una` count as deliveries (until 6.18).
+    pub counts_old_sacks: bool,
+    /// To a receiver an echo of the same tick is a round trip of one tick, not none (until 6.18).
+    pub rcv_rtt_of_a_tick: bool,
     /// `net.core.rmem_max`, bytes.
     pub rmem_max: u32,
     /// RACK whatever the first bit of `tcp_recovery` says (6.18 and later).
@@ -164,6 +168,8 @@ impl Profile {
             strict_receive_window: true,
             challenges_requests: true,
             always_rack: true,
+            counts_old_sacks: false,
+            rcv_rtt_of_a_tick: false,
             rmem_max: 4 << 20,
             compresses_longer: true,
             right_sizes_holes: true,
@@ -190,6 +196,8 @@ impl Profile {
             name: "linux-6.18",
             fin_exempt_from_cwnd: true,
             challenges_requests: false,
+            counts_old_sacks: true,
+            rcv_rtt_of_a_tick: true,
             compresses_longer: false,
             socket_hash_chooses_hop: false,
             ..Self::linux_7()
@@ -203,6 +211,8 @@ impl Profile {
             skb_overhead: 1_280,
             strict_receive_window: false,
             always_rack: false,
+            counts_old_sacks: true,
+            rcv_rtt_of_a_tick: true,
             rmem_max: 212_992,
             compresses_longer: false,
             right_sizes_holes: false,

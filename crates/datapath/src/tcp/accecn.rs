@@ -256,6 +256,8 @@ impl Connection {
     pub(super) fn accurate_syn_answered(&mut self, seg: &Segment<'_>, asked: bool) {
         // The ACK of the handshake and the first data segment carry the option.
         self.enter_accurate(seg.ecn, 2);
+        // The SYN is a segment as well (`tcp_accecn_process`).
+        self.average_acked(1);
         if seg.ecn == Ecn::Ce {
             // Only a SYN that asks for AccECN has its codepoint remembered.
             let sent = if asked { self.syn_ecn() } else { Ecn::NotEct };

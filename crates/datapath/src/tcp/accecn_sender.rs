@@ -60,7 +60,8 @@ impl Connection {
         delivered.marked()
     }
 
-    fn average_acked(&mut self, packets: u32) {
+    /// What an ACK covers counts in the average (`pkts_acked_ewma`).
+    pub(super) fn average_acked(&mut self, packets: u32) {
         let ewma = &mut self.ecn.acc.acked_ewma;
         let new = match u32::from(*ewma) {
             0 => packets.saturating_mul(EWMA),

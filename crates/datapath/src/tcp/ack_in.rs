@@ -57,6 +57,7 @@ impl Connection {
         // Whatever it says, the peer is alive: probes of a closed window and keepalives begin anew.
         self.ecn_accept_cwr(seg);
         self.probes_out = 0;
+        self.soft_error = None;
         self.rcv_tstamp = self.jiffies32(cx.now);
         if event.prior_packets == 0 {
             self.read_accurate(seg, event, cx);
@@ -147,6 +148,10 @@ impl Connection {
             self.rate.delivered_ce = self.rate.delivered_ce.wrapping_add(marked);
             cx.mib.delivered_ce += u64::from(marked);
             event.flags.ece = marked > 0;
+            if marked > 0 && self.expected.is_some() {
+                // The ACE field of what follows is another one (`tcp_accecn_process`).
+                self.predict();
+            }
         }
     }
 
@@ -202,7 +207,7 @@ impl Connection {
         if self.is_sack() && !sacks.is_empty() {
             let event = &mut self.ack_event(ack);
             self.sacktag_write_queue(sacks, event, cx);
-            if event.sacked.delivered > 0 {
+            if event.sacked.delivered > 0 && self.config.profile.counts_old_sacks {
                 self.count_delivered(event.sacked.delivered, false, cx);
             }
             let rexmit = self.fastretrans_alert(0, event, cx);

@@ -268,8 +268,8 @@ impl Connection {
         let share_ns = u64::from(rtt_us_8) * 125 * percent / 100;
         let delay_ns = share_ns.min(u64::from(sysctl.tcp_comp_sack_delay_ns));
         let slack_ns = u64::from(sysctl.tcp_comp_sack_slack_ns);
-        // With a delay of nothing the timer fires in the next interrupt: after what arrives now.
-        let wait = Duration::from_nanos((delay_ns + slack_ns).max(1));
+        // It is set when the segment has been worked on, so that it fires after what arrives at the same time.
+        let wait = Duration::from_nanos(delay_ns + slack_ns + 1);
         self.timers.set(Timer::CompressedAck, cx.now + wait);
     }
 
@@ -327,6 +327,7 @@ impl Connection {
         } else {
             self.ack.ato = (self.ack.ato << 1).min(self.rto);
         }
+        self.ack.clock = cx.now;
         cx.mib.delayed_acks += 1;
         self.send_ack(cx);
     }

@@ -72,6 +72,8 @@ impl Connection {
                 self.fast_open_ends(cx);
                 self.done(cx);
             }
+            // The socket is closed already, and what waits is another (`tcp_close`).
+            State::TimeWait => self.rcv.rmem_alloc -= self.rcv.queue.purge(),
             _ if unread > 0 => {
                 // RFC 2525 section 2.17: data was lost to the peer; say so.
                 cx.mib.abort_on_close += 1;

@@ -166,11 +166,12 @@ impl Connection {
             }
             return;
         }
+        let at_head = error.seq == self.snd.una;
         match error.meaning() {
             Meaning::Nothing => {}
             Meaning::TooBig => self.path_is_narrow(error.mtu, cx),
             Meaning::Error { error, revert } => {
-                if revert && !fast_open {
+                if revert && !fast_open && at_head {
                     self.revert_timeout(cx);
                 }
                 self.network_error(error, fast_open, cx);
@@ -236,9 +237,6 @@ impl Connection {
         }
         let mtu = path.bytes;
         cx.egress.learn_path_mtu(cx.now, self.remote.ip(), path);
-        if mtu < self.snd.pmtu && self.local.is_ipv4() {
-            self.soft_error = Some(SocketError::MessageSize);
-        }
         if !believed || mtu >= self.snd.pmtu {
             return;
         }

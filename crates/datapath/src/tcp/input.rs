@@ -81,7 +81,9 @@ impl Connection {
             self.totals.data_segs_in += seg.segments;
         }
         cx.mib.in_segs += u64::from(seg.segments);
-        self.ack.rcv_tsecr = seg.tcp.options.timestamps.and_then(|ts| NonZeroU32::new(ts.echo));
+        // Where timestamps were not agreed on nobody looks at them (`tcp_parse_options`).
+        let timestamps = seg.tcp.options.timestamps.filter(|_| self.opt.timestamps);
+        self.ack.rcv_tsecr = timestamps.and_then(|ts| NonZeroU32::new(ts.echo));
         match self.state {
             State::Close | State::Listen => {}
             State::SynSent => self.syn_sent(&seg, cx),
@@ -112,8 +114,7 @@ impl Connection {
         }
         let predicted = self.is_predicted(seg);
         // Predicted data that acknowledges nothing new is no ACK (`tcp_rcv_established`).
-        let is_only_data =
-            predicted && seg.len > 0 && seg.tcp.ack == self.snd.una && !self.is_accurate();
+        let is_only_data = predicted && seg.len > 0 && seg.tcp.ack == self.snd.una;
         self.ecn_received(seg);
         let was_established = self.state == State::Established;
         let completes_open = self.state == State::SynRecv;

@@ -255,6 +255,8 @@ pub struct Connection {
     remote: SocketAddr,
     snd: Send,
     rcv: Receive,
+    /// What the header of the next segment will be; `None`: every one is looked at.
+    expected: Option<predict::Expected>,
     ack: AckState,
     opt: Negotiated,
     ecn: EcnState,

@@ -105,6 +105,7 @@ impl Connection {
                 pmtu: ends.mtu,
             },
             rcv: Receive::new(rcvbuf),
+            expected: None,
             ack: AckState { ip_id: ends.iss.0 as u16, ..AckState::default() },
             opt: Negotiated { advmss, ..Negotiated::default() },
             ecn: EcnState::default(),

@@ -1,44 +1,71 @@
 //! Header prediction: the segments that an established connection takes without a second look
 //! (`tcp_rcv_established`, `tp->pred_flags`). What differs for them is what the second look does besides.
 
-use super::Connection;
+use super::accecn::{CE_PACKETS_INIT, ace_flags};
 use super::input::Segment;
 use super::state::State;
+use super::{Connection, options};
 use crate::packet::TcpFlags;
 
 /// Memory is reserved for a socket in pages (`PAGE_SIZE`).
 const PAGE: u32 = 4_096;
 
+/// What the header of the next segment will be, but for its numbers (`tp->pred_flags`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Expected {
+    /// The window field.
+    window: u16,
+    /// All flags but PSH.
+    flags: TcpFlags,
+}
+
 impl Connection {
-    /// The segment is the next one in order, and nothing in its header but its numbers is news.
-    pub(super) fn is_predicted(&self, seg: &Segment<'_>) -> bool {
-        let flags = seg.tcp.flags.without(TcpFlags::PSH);
-        let expected = if self.is_accurate() {
-            // The ACE field is part of what is predicted; it is looked at either way.
-            flags.without(TcpFlags(0x1c0)) == TcpFlags::ACK
-        } else {
-            flags == TcpFlags::ACK
-        };
-        self.state == State::Established
-            && expected
-            && seg.seq == self.rcv.nxt
-            && !seg.tcp.ack.after(self.snd.nxt)
-            && u32::from(seg.tcp.window) == self.snd.wnd >> self.opt.snd_wscale
-            && self.rcv.is_in_order()
+    /// The next segment will have the window of the latest (`tcp_fast_path_on`).
+    pub(super) fn predict(&mut self) {
+        let mut flags = TcpFlags::ACK;
+        if self.is_accurate() {
+            flags |= ace_flags(self.rate.delivered_ce.wrapping_add(CE_PACKETS_INIT));
+        }
+        let window = (self.snd.wnd >> self.opt.snd_wscale) as u16;
+        self.expected = Some(Expected { window, flags });
+    }
+
+    /// The same, if nothing needs a second look: no hole, a window and room behind it, no urgent data
+    /// (`tcp_fast_path_check`). Something else was expected before, or nothing, and stays so otherwise.
+    pub(super) fn predict_if_calm(&mut self) {
+        if self.rcv.is_in_order()
             && self.rcv.wnd > 0
             && self.rcv.rmem_alloc < self.rcv.rcvbuf
-            && !self.has_urgent()
+            && !self.knows_urgent()
+        {
+            self.predict();
+        }
+    }
+
+    /// The segment is the next one in order, and nothing in its header but its numbers is news.
+    pub(super) fn is_predicted(&self, seg: &Segment<'_>) -> bool {
+        let Some(expected) = self.expected else { return false };
+        self.state == State::Established
+            && seg.tcp.flags.without(TcpFlags::PSH) == expected.flags
+            && seg.tcp.window == expected.window
+            && seg.seq == self.rcv.nxt
+            && !seg.tcp.ack.after(self.snd.nxt)
             && self.carries_what_is_always_carried(seg)
-            && (seg.len == 0 || seg.truesize <= self.forward_alloc())
+            && (seg.len == 0 || self.has_reserved(seg))
     }
 
     /// A timestamp that is not older than the last, or no option at all.
     fn carries_what_is_always_carried(&self, seg: &Segment<'_>) -> bool {
-        let usual = if self.opt.timestamps { super::options::TIMESTAMPS_LEN } else { 0 };
+        let usual = if self.opt.timestamps { options::TIMESTAMPS_LEN } else { 0 };
         let newer = seg.tcp.options.timestamps.is_none_or(|ts| {
             !self.opt.timestamps || (ts.value.wrapping_sub(self.opt.ts_recent) as i32) >= 0
         });
         seg.tcp.options.len() == usual && newer
+    }
+
+    /// Its bytes lie within the window, and in memory that is the socket's already.
+    fn has_reserved(&self, seg: &Segment<'_>) -> bool {
+        !seg.end_seq.after(self.rcv.nxt + self.rcv.window()) && seg.truesize <= self.forward_alloc()
     }
 
     /// Memory that is reserved and not in use (`sk_forward_alloc`), bytes.

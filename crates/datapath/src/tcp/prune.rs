@@ -46,6 +46,7 @@ impl Connection {
             return true;
         }
         cx.mib.rcv_pruned += 1;
+        self.expected = None;
         false
     }
 
@@ -77,7 +78,7 @@ impl Connection {
     fn collapse_out_of_order(&mut self, cx: &mut Cx<'_>) {
         let tiny_max = self.rcv.rcvbuf >> 3;
         let (mut from, mut tiny) = (0, 0);
-        let mut records = core::mem::take(self.rcv.out_of_order.records_mut());
+        let mut records: VecDeque<Received> = self.rcv.out_of_order.records().copied().collect();
         while from < records.len() && tiny <= tiny_max {
             let first = records[from];
             let (mut to, mut end, mut truesize) = (from + 1, first.end_seq, first.truesize);
@@ -88,19 +89,17 @@ impl Connection {
             }
             let before = records.len();
             if truesize != first.truesize || end.bytes_since(first.seq) >= COPY_MAX {
+                let run: Vec<Received> = records.range(from..to).copied().collect();
                 let window_of = |space| self.win_from_space(space);
                 let squeezed = collapse(&mut records, from..to, first.seq, end, window_of);
                 to = to + records.len() - before;
-                // A copy may begin behind a FIN that was left where it was (`tcp_rbtree_insert`).
-                let run = &mut records.make_contiguous()[from..to];
-                run.sort_by_key(|record| record.seq.bytes_since(first.seq));
+                self.rcv.out_of_order.exchange(&run, &records.make_contiguous()[from..to]);
                 self.take_squeezed(squeezed, cx);
             } else {
                 tiny += truesize;
             }
             from = to;
         }
-        *self.rcv.out_of_order.records_mut() = records;
     }
 
     fn take_squeezed(&mut self, squeezed: Squeezed, cx: &mut Cx<'_>) {
@@ -115,11 +114,11 @@ impl Connection {
         let step = i64::from(self.rcv.rcvbuf >> 3);
         let mut goal = step;
         let mut pruned = false;
-        while let Some(&last) = self.rcv.out_of_order.records_mut().back() {
+        while let Some(&last) = self.rcv.out_of_order.last() {
             if seg.seq.after(last.seq) {
                 break;
             }
-            self.rcv.out_of_order.records_mut().pop_back();
+            self.rcv.out_of_order.pop_last();
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(last.truesize);
             pruned = true;
             goal -= i64::from(last.truesize);

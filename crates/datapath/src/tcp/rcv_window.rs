@@ -119,6 +119,7 @@ impl Connection {
         if core::mem::take(&mut self.ack.no_memory) {
             self.rcv.wnd = 0;
             self.rcv.wup = self.rcv.nxt;
+            self.expected = None;
             cx.mib.to_zero_window += u64::from(old > 0);
             return 0;
         }
@@ -137,6 +138,7 @@ impl Connection {
         let ceiling = if scale == 0 { 65_535 } else { 65_535 << scale };
         let field = (new.min(ceiling) >> scale) as u16;
         if field == 0 {
+            self.expected = None;
             if old > 0 {
                 cx.mib.to_zero_window += 1;
             }
@@ -194,6 +196,10 @@ impl Connection {
             return;
         }
         let delta_ms = self.ts_now(now).wrapping_sub(ts.echo);
+        if delta_ms == 0 && !self.config.profile.rcv_rtt_of_a_tick {
+            // Less than a tick of the timestamps is none.
+            return;
+        }
         if delta_ms < i32::MAX as u32 / 1_000 {
             self.rcv_rtt_update(delta_ms.max(1) * 1_000, false);
         }

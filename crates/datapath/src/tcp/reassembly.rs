@@ -2,12 +2,15 @@
 //! (`tcp_queue_rcv`, `tcp_data_queue_ofo`).
 
 mod record;
+mod tree;
 
 pub(super) use record::{Received, truesize_of};
 
 use super::sack_blocks::extend;
 use crate::packet::SackBlock;
+use crate::packet::seq::Seq;
 use std::collections::VecDeque;
+use tree::{Id, Side, Tree};
 
 /// In-order data that the application has not read.
 #[derive(Clone, Debug, Default)]
@@ -59,9 +62,9 @@ impl InOrder {
     }
 }
 
-/// Records beyond a hole, by sequence number; none lies within another.
+/// Records beyond a hole, by sequence number (`out_of_order_queue`).
 #[derive(Clone, Debug, Default)]
-pub(super) struct OutOfOrder(VecDeque<Received>);
+pub(super) struct OutOfOrder(Tree);
 
 /// What became of a record that was put beyond a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,18 @@ pub(super) struct Insertion {
     pub duplicate: Option<SackBlock>,
 }
 
+/// Where a record goes that joins no other.
+enum Place {
+    /// Here.
+    Free(Option<(Id, Side)>),
+    /// In the place of one that begins with it and that it covers.
+    Instead(Id),
+    /// It has joined this one, which is charged so much for it.
+    Joined(u32),
+    /// Nowhere: all of it is there.
+    Covered,
+}
+
 impl OutOfOrder {
     /// Nobody else has a share in the records any more.
     pub fn unshare(&mut self) {
@@ -99,87 +114,135 @@ impl OutOfOrder {
 
     /// No hole is open.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.len() == 0
     }
 
     /// Throws all away (`skb_rbtree_purge`). Gives the memory that this frees.
     pub fn purge(&mut self) -> u32 {
-        self.0.drain(..).map(|record| record.truesize).sum()
-    }
-
-    /// The records, to squeeze and to throw away.
-    pub fn records_mut(&mut self) -> &mut VecDeque<Received> {
-        &mut self.0
+        let freed = self.records().map(|record| record.truesize).sum();
+        self.0.clear();
+        freed
     }
 
     /// All that lies here is one FIN.
     pub fn is_one_fin(&self) -> bool {
-        self.0.len() == 1 && self.0[0].fin
+        self.0.len() == 1 && self.first().is_some_and(|record| record.fin)
     }
 
     /// The record with the lowest sequence number.
     pub fn first(&self) -> Option<&Received> {
-        self.0.front()
+        self.0.first().map(|id| self.0.get(id))
     }
 
     /// The record with the highest.
     pub fn last(&self) -> Option<&Received> {
-        self.0.back()
+        self.0.last().map(|id| self.0.get(id))
     }
 
-    /// Takes that record.
+    /// Takes the record with the lowest sequence number.
     pub fn pop(&mut self) -> Option<Received> {
-        self.0.pop_front()
+        self.0.first().map(|id| self.0.remove(id))
+    }
+
+    /// Takes the record with the highest.
+    pub fn pop_last(&mut self) -> Option<Received> {
+        self.0.last().map(|id| self.0.remove(id))
+    }
+
+    /// `now` lies where `before` did, which is a run of neighbours (`tcp_collapse`, `tcp_rbtree_insert`).
+    pub fn exchange(&mut self, before: &[Received], now: &[Received]) {
+        let same = before.iter().zip(now).take_while(|(old, new)| old == new).count();
+        let (before, now) = (&before[same..], &now[same..]);
+        let last = before.iter().rev().zip(now.iter().rev());
+        let same = last.take_while(|(old, new)| old == new).count();
+        let (before, now) = (&before[..before.len() - same], &now[..now.len() - same]);
+        let mut next = self.0.first();
+        while let Some(id) = next.filter(|&id| before.first() != Some(self.0.get(id))) {
+            next = self.0.next(id);
+        }
+        for _ in before {
+            let Some(id) = next else { break };
+            next = self.0.next(id);
+            self.0.remove(id);
+        }
+        for new in now {
+            self.0.insert(self.0.place_of(new), *new);
+        }
     }
 
     /// Puts a record in its place (`tcp_data_queue_ofo`).
     pub fn insert(&mut self, mut new: Received) -> Insertion {
         let mut result =
             Insertion { placed: Placed::Kept, charged: new.truesize, freed: 0, duplicate: None };
-        // The first record that does not end before the new one begins.
-        let mut at = self.0.partition_point(|old| old.end_seq.at_or_before(new.seq));
-        if let Some(charged) = at.checked_sub(1).and_then(|index| self.0[index].coalesce(&new)) {
-            // What the grown record covers would lie within it.
-            while let Some(&old) = self.0.get(at)
-                && !old.end_seq.after(new.end_seq)
-            {
-                self.0.remove(at);
-                result.freed += old.truesize;
+        let at = match self.find_place(&new, &mut result.duplicate) {
+            Place::Covered => return Insertion { placed: Placed::Dropped, charged: 0, ..result },
+            Place::Joined(charged) => {
+                return Insertion { placed: Placed::Coalesced, charged, ..result };
             }
-            return Insertion { placed: Placed::Coalesced, charged, ..result };
-        }
-        // Records overlap, so that several may begin before the new one.
-        while let Some(&old) = self.0.get(at)
-            && old.seq.at_or_before(new.seq)
-        {
-            if !new.end_seq.after(old.end_seq) {
-                result.duplicate = Some(SackBlock { start: new.seq, end: new.end_seq });
-                return Insertion { placed: Placed::Dropped, charged: 0, ..result };
+            Place::Free(place) => self.0.insert(place, new),
+            Place::Instead(old) => {
+                result.freed += self.0.get(old).truesize;
+                *self.0.get_mut(old) = new;
+                old
             }
-            if old.seq == new.seq {
+        };
+        while let Some(id) = self.0.next(at) {
+            let old = *self.0.get(id);
+            if !new.end_seq.after(old.seq) {
                 break;
             }
-            result.duplicate = Some(SackBlock { start: new.seq, end: old.end_seq });
-            at += 1;
-        }
-        while let Some(&old) = self.0.get(at)
-            && old.seq.before(new.end_seq)
-        {
-            let end = old.end_seq.min(new.end_seq);
-            match &mut result.duplicate {
-                None => result.duplicate = Some(SackBlock { start: old.seq, end }),
-                Some(block) => _ = extend(block, old.seq, end),
-            }
+            tell_twice(&mut result.duplicate, old.seq, old.end_seq.min(new.end_seq));
             if new.end_seq.before(old.end_seq) {
                 break;
             }
-            self.0.remove(at);
-            result.freed += old.truesize;
+            result.freed += self.0.remove(id).truesize;
         }
         new.condense();
         result.charged = new.truesize;
-        self.0.insert(at, new);
+        *self.0.get_mut(at) = new;
         result
+    }
+
+    /// Goes down the tree to the place of `new`, and looks at what lies on the way.
+    fn find_place(&mut self, new: &Received, duplicate: &mut Option<SackBlock>) -> Place {
+        let Some(last) = self.0.last() else { return Place::Free(None) };
+        if let Some(charged) = self.0.get_mut(last).coalesce(new) {
+            return Place::Joined(charged);
+        }
+        if !new.seq.before(self.0.get(last).end_seq) {
+            return Place::Free(Some((last, Side::Right)));
+        }
+        let (mut at, mut place) = (self.0.root(), None);
+        while let Some(id) = at {
+            let old = *self.0.get(id);
+            let mut side = Side::Right;
+            if new.seq.before(old.seq) {
+                side = Side::Left;
+            } else if new.seq.before(old.end_seq) {
+                if !new.end_seq.after(old.end_seq) {
+                    *duplicate = Some(SackBlock { start: new.seq, end: new.end_seq });
+                    return Place::Covered;
+                }
+                if new.seq == old.seq {
+                    tell_twice(duplicate, old.seq, old.end_seq);
+                    return Place::Instead(id);
+                }
+                *duplicate = Some(SackBlock { start: new.seq, end: old.end_seq });
+            } else if let Some(charged) = self.0.get_mut(id).coalesce(new) {
+                return Place::Joined(charged);
+            }
+            place = Some((id, side));
+            at = self.0.child(id, side);
+        }
+        Place::Free(place)
+    }
+}
+
+/// More has come twice (`tcp_dsack_extend`).
+fn tell_twice(duplicate: &mut Option<SackBlock>, start: Seq, end: Seq) {
+    match duplicate {
+        None => *duplicate = Some(SackBlock { start, end }),
+        Some(block) => _ = extend(block, start, end),
     }
 }
 
@@ -187,7 +250,6 @@ impl OutOfOrder {
 mod tests {
     use super::*;
     use crate::packet::Memory;
-    use crate::packet::seq::Seq;
 
     fn lying_in(memory: Memory, seq: u32, end: u32) -> Received {
         Received::new(Seq(seq), Seq(end), end - seq, memory, 52, false)

@@ -276,6 +276,9 @@ impl Connection {
             }
         }
         self.drop_passed_blocks();
+        if !predicted {
+            self.predict_if_calm();
+        }
         cx.ready |= SocketReady::READABLE;
     }
 
@@ -336,6 +339,7 @@ impl Connection {
         if self.config.profile.right_sizes_holes {
             self.measure_rcv_mss(seg);
         }
+        self.expected = None;
         self.ack.scheduled = true;
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;

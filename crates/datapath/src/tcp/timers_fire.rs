@@ -93,6 +93,7 @@ impl Connection {
         if matches!(self.state, State::Close | State::Listen) {
             return;
         }
+        self.ack.clock = cx.now;
         match self.pending {
             Pending::None => {}
             Pending::Reorder => self.rack_reo_timeout(cx),
@@ -164,7 +165,6 @@ impl Connection {
             let rto = self.clamped_rto(cx.now);
             return self.reset_xmit_timer(Pending::Retransmit, rto, cx.now);
         }
-        self.backoff = self.backoff.saturating_add(1);
         self.back_off(handshake, cx.now);
     }
 
@@ -224,6 +224,7 @@ impl Connection {
             && self.state == State::SynSent
             && u32::from(self.retransmits) <= self.config.sysctl.tcp_syn_linear_timeouts;
         if !linear {
+            self.backoff = self.backoff.saturating_add(1);
             self.rto = (self.rto << 1).min(self.rto_max_ms());
         }
         let rto = self.clamped_rto(now);

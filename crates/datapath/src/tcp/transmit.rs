@@ -23,7 +23,9 @@ const MAX_OPTION_SPACE: u32 = 40;
 impl Connection {
     /// Sends the record `id`, first or again (`tcp_transmit_skb` with a clone).
     pub(super) fn transmit_skb(&mut self, id: SkbId, cx: &mut Cx<'_>) -> Enqueue {
-        let now_ns = cx.now.as_nanos();
+        // Nobody looks at the clock for an ICMP error: what is sent for it seems to be sent at the latest event.
+        let now = if self.ack.unclocked { self.ack.clock } else { cx.now };
+        let now_ns = now.as_nanos();
         let prior_wstamp_ns = self.snd.wstamp_ns;
         self.snd.wstamp_ns = prior_wstamp_ns.max(now_ns);
         let skb = self.queue.get_mut(id);
@@ -53,7 +55,10 @@ impl Connection {
             self.ack_was_sent(cx);
         }
         // Of what the listener answers the connection knows nothing.
-        let of_listener = is_syn && flags.contains(TcpFlags::ACK);
+        let of_listener = is_syn
+            && flags.contains(TcpFlags::ACK)
+            && self.state == State::SynRecv
+            && !self.crosses();
         self.totals.segs_out += if of_listener { 0 } else { segs };
         cx.mib.out_segs += u64::from(segs);
         let window = if is_syn { self.syn_window() } else { self.select_window(cx) };

@@ -119,6 +119,7 @@ impl Connection {
             self.skip_byte();
         }
         self.rare().urgent.received = Some((at, Byte::Awaited));
+        self.expected = None;
     }
 
     /// The urgent byte is read (`MSG_OOB`). `peek`: and stays.
@@ -188,6 +189,12 @@ impl Connection {
             && state != Byte::Awaited
         {
             rare.urgent.received = None;
+            self.predict_if_calm();
         }
+    }
+
+    /// There is an urgent byte that the reader has not passed, whatever became of it (`urg_data`).
+    pub(super) fn knows_urgent(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.urgent.received.is_some())
     }
 }

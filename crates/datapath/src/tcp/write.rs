@@ -80,7 +80,9 @@ impl Connection {
         while left > 0 {
             let mut room = self.room_in_tail(size_goal);
             if flags.zerocopy && room > 0 {
-                room = self.zerocopy_room(room, left);
+                let done = bytes - left;
+                let piece = u64::from(flags.piece);
+                room = self.zerocopy_room(room, left, done.checked_rem(piece).unwrap_or(done));
                 if room == 0 {
                     self.mark_push();
                 }

@@ -34,6 +34,8 @@ pub(super) struct ZeroCopy {
     held: VecDeque<Held>,
     /// Pieces in the last record that belongs to the last of `held`.
     frags: u32,
+    /// Where in a page the bytes begin that are appended next.
+    start: u32,
     /// The last of `held` is being written.
     writing: bool,
 }
@@ -110,10 +112,10 @@ impl Connection {
         last.is_some_and(|last| last.end.after(seq))
     }
 
-    /// How much of a piece of `left` bytes the record to be appended to takes, which has `room`; nothing:
-    /// it belongs to another write, or has all the pieces that it may have.
+    /// How much of a piece of `left` bytes, of which `done` are written, the record to be appended to takes,
+    /// which has `room`; nothing: it belongs to another write, or has all the pieces that it may have.
     #[cold]
-    pub(super) fn zerocopy_room(&mut self, room: u32, left: u64) -> u32 {
+    pub(super) fn zerocopy_room(&mut self, room: u32, left: u64, done: u64) -> u32 {
         let Some(tail) = self.queue.unsent_tail() else { return 0 };
         let (empty, appends) = (self.queue.get(tail).is_empty(), self.tail_is_zerocopy());
         let zerocopy = &mut self.rare().zerocopy;
@@ -122,7 +124,9 @@ impl Connection {
         }
         // A record of one write takes no bytes of the next (`skb_zerocopy_iter_stream`).
         let of_another = !appends && self.tail_was_zerocopy();
-        let pages = (MAX_FRAGS - self.rare().zerocopy.frags) * PAGE;
+        let zerocopy = &mut self.rare().zerocopy;
+        zerocopy.start = (done % u64::from(PAGE)) as u32;
+        let pages = ((MAX_FRAGS - zerocopy.frags) * PAGE).saturating_sub(zerocopy.start);
         let room = room.min(pages).min(u32::try_from(left).unwrap_or(u32::MAX));
         if of_another && !empty { 0 } else { room }
     }
@@ -141,7 +145,7 @@ impl Connection {
         let appends = self.tail_is_zerocopy();
         let end = self.snd.write_seq;
         let zerocopy = &mut self.rare().zerocopy;
-        let pages = bytes.div_ceil(PAGE);
+        let pages = (zerocopy.start + bytes).div_ceil(PAGE);
         let writing = zerocopy.writing;
         if let Some(last) = zerocopy.held.back_mut().filter(|_| writing || appends) {
             last.end = end;

@@ -176,6 +176,10 @@ pub(super) fn tcp_value(
                 Some(tcp) => tcp.info(now),
                 None => TcpInfo::of_closed(config, now),
             };
+            if info.state == State::TimeWait {
+                // What waits is another socket; this one is closed (`tcp_time_wait`).
+                info.state = State::Close;
+            }
             if let Phase::Listener(id) = stream.phase
                 && let Some(listener) = host.tcp_listener(id)
             {

@@ -43,6 +43,8 @@ impl Connection {
             self.snd.wl1 = seg.seq;
             if self.snd.wnd != window {
                 self.snd.wnd = window;
+                self.expected = None;
+                self.predict_if_calm();
                 restarts = !self.queue.unsent_is_empty();
                 if window > self.snd.max_window {
                     self.snd.max_window = window;

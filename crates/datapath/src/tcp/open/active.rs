@@ -5,6 +5,7 @@ use crate::node::SocketReady;
 use crate::packet::{Tcp, TcpFlags};
 use crate::tcp::bytes::Payload;
 use crate::tcp::input::Segment;
+use crate::tcp::options::{TCP_HEADER_LEN, TIMESTAMPS_LEN};
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
@@ -97,11 +98,16 @@ impl Connection {
         }
         self.ecn_syn_answered(seg);
         self.undo_spurious_syn();
+        self.snd.mss = self.mss_of_answer();
         self.ack_in(seg, cx);
         if self.rare.is_some() {
             self.zerocopy_acked(cx);
         }
         self.finish_connect(cx);
+        self.expected = None;
+        if self.opt.snd_wscale == 0 {
+            self.predict();
+        }
         let resent = self.fast_open_answered(seg.packet, cx);
         // Data of a SYN-ACK is taken where Fast Open was asked for (`tcp_rcv_fastopen_synack`).
         if self.rare.as_ref().is_some_and(|rare| rare.fast_open.asked || rare.fast_open.syn_data) {
@@ -163,8 +169,28 @@ impl Connection {
         if let Some(head) = self.queue.rtx_head() {
             let flags = TcpFlags::SYN | TcpFlags::ACK | self.ecn_crossing_syn(seg);
             self.queue.get_mut(head).flags = flags;
-            self.send_again(head, 1, crate::trace::Cause::Handshake, cx);
+            // It is a SYN-ACK for the first time, not a SYN once more (`tcp_send_synack`).
+            self.transmit_skb(head, cx);
         }
+    }
+
+    /// The segment size while the SYN-ACK is digested, by which the first pacing rate is chosen: our own options
+    /// still count, and without a window it is not looked at (`tcp_ack_update_window`).
+    fn mss_of_answer(&self) -> u32 {
+        let timestamps = self.config.sysctl.tcp_timestamps != 0 && self.md5_key().is_none();
+        let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
+        let mut mss = self.mss_clamp_of_syn();
+        if self.snd.max_window > 0 {
+            mss = self.snd.mss_clamp;
+        }
+        let path = self.snd.pmtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
+        mss = mss.min(path).max(self.config.sysctl.tcp_min_snd_mss).saturating_sub(options).max(1);
+        self.bound_to_half_window(mss)
+    }
+
+    /// SYNs have crossed (RFC 9293 figure 8).
+    pub(in crate::tcp) fn crosses(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.crossing_scale.is_some())
     }
 
     /// The handshake is done (`tcp_finish_connect`, `tcp_init_transfer`).
@@ -173,7 +199,7 @@ impl Connection {
         self.sync_mss();
         self.initialize_rcv_mss();
         self.init_mtu_probing(cx.now);
-        if self.rare.as_ref().is_none_or(|rare| rare.crossing_scale.is_none()) {
+        if !self.crosses() {
             // Where SYNs cross nobody takes the time (`tcp_rcv_state_process`).
             self.ack.lrcvtime = self.jiffies32(cx.now);
         }
@@ -182,7 +208,12 @@ impl Connection {
         self.init_buffer_space(cx.now);
         self.snd.lsndtime = self.jiffies32(cx.now);
         self.start_keepalive(cx.now);
-        self.update_pacing_rate();
+        if self.totals.total_retrans > 0 && !cx.gate.request && !self.is_sack() {
+            // A timeout of the SYN was one like others; without SACK the state stays until something above it is
+            // acknowledged (`tcp_is_non_sack_preventing_reopen`).
+            self.window.ca_state = crate::trace::CaState::Loss;
+            self.rec.high_seq = self.snd.una;
+        }
     }
 }
 

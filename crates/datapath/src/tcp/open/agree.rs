@@ -91,16 +91,24 @@ impl Connection {
         if let Some(ts) = options.timestamps.filter(|_| self.opt.timestamps) {
             self.store_ts_recent(ts.value, cx.now);
         }
-        let unknown = if self.local.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 };
         // Our own limit cuts what the peer says, not what is assumed where it says nothing (`tcp_parse_options`).
         let own = self.config.max_segment.map_or(u32::MAX, |own| own.get().into());
         self.snd.mss_clamp = match (options.mss, self.state) {
-            // Whoever connects begins with its own (`tcp_connect_init`).
-            (0, State::SynSent) if self.config.max_segment.is_some() => own,
-            (0, _) => unknown,
+            (0, State::SynSent) => self.mss_clamp_of_syn(),
+            (0, _) => self.unknown_mss(),
             (mss, _) => u32::from(mss).max(48).min(own),
         };
         self.sync_mss();
+    }
+
+    /// Segment size of a peer that tells none.
+    fn unknown_mss(&self) -> u32 {
+        if self.local.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 }
+    }
+
+    /// The same before it has answered: whoever connects begins with its own (`tcp_connect_init`).
+    pub(super) fn mss_clamp_of_syn(&self) -> u32 {
+        self.config.max_segment.map_or_else(|| self.unknown_mss(), |own| own.get().into())
     }
 
     /// Payload of a full segment, from peer's MSS and path MTU (`tcp_sync_mss`).
@@ -121,7 +129,7 @@ impl Connection {
 
     /// A segment is at most half of the largest window that the peer ever offered
     /// (`tcp_bound_to_half_wnd`).
-    fn bound_to_half_window(&self, mss: u32) -> u32 {
+    pub(super) fn bound_to_half_window(&self, mss: u32) -> u32 {
         let window = self.snd.max_window;
         let cutoff = if window > MSS_DEFAULT { window >> 1 } else { window };
         if cutoff > 0 && mss > cutoff { cutoff.max(68 - self.header_len().min(68)) } else { mss }

@@ -135,6 +135,8 @@ impl Connection {
         conn.start_ts_clock(cx.now);
         conn.state = State::SynRecv;
         conn.take_syn(syn, cx);
+        // The window is chosen anew, by the segment size that the cookie remembers (`cookie_v4_check`).
+        conn.choose_initial_window(syn.options.mss.into(), conn.opt.wscale_ok);
         conn.ecn.ok = ecn;
         conn.ecn.by_cookie = ecn;
         conn.queue_handshake(TcpFlags::SYN | TcpFlags::ACK);
@@ -214,7 +216,7 @@ impl Connection {
         }
         let fast_open = self.is_passive_fast_open();
         // SYNs that cross: an ACK of nothing new is one (`tcp_ack`), and opens the connection.
-        let crossing = self.rare.as_ref().is_some_and(|rare| rare.crossing_scale.is_some());
+        let crossing = self.crosses();
         let lowest = if fast_open || crossing { self.snd.una } else { self.snd.una + 1 };
         if tcp.ack.before(lowest) || tcp.ack.after(self.snd.nxt) {
             self.reset_stray(tcp, cx);
@@ -247,6 +249,10 @@ impl Connection {
         if !fast_open && cx.gate.request {
             self.totals.bytes_acked = self.totals.bytes_acked.min(counted);
         }
+        if crossing {
+            // Counted once more than it came (`tcp_rcv_state_process`).
+            self.rate.delivered += 1;
+        }
         if !fast_open {
             // Nor is its delivery one that ends the bubble of a connection that has sent nothing.
             self.window.app_limited = app_limited;
@@ -260,7 +266,9 @@ impl Connection {
             self.start_keepalive(cx.now);
         } else {
             self.finish_connect(cx);
+            self.update_pacing_rate();
         }
+        self.predict();
         if self.shut_write {
             self.send_deferred_fin(cx);
         }

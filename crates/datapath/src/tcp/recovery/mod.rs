@@ -129,7 +129,7 @@ impl Connection {
         if flags.ece {
             self.rec.prior_ssthresh = None;
         }
-        if self.check_sack_reneging(*flags, cx) {
+        if self.check_sack_reneging(flags, cx) {
             return Rexmit::None;
         }
         if self.leave_finished_state(cx) {
@@ -345,13 +345,14 @@ impl Connection {
     }
 
     /// `tcp_check_sack_reneging`: the cumulative ACK points into data that was SACKed.
-    fn check_sack_reneging(&mut self, flags: AckFlags, cx: &mut Cx<'_>) -> bool {
+    fn check_sack_reneging(&mut self, flags: &mut AckFlags, cx: &mut Cx<'_>) -> bool {
         if !flags.sack_reneging || !flags.snd_una_advanced {
             return false;
         }
         let half_rtt_ms = (self.rtt.srtt_us_8() >> 4) / 1_000;
         let delay = half_rtt_ms.max(HZ / 100);
         self.reset_xmit_timer(super::timer::Pending::Retransmit, delay, cx.now);
+        flags.set_xmit_timer = false;
         true
     }
 

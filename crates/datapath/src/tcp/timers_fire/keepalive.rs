@@ -96,6 +96,7 @@ impl Connection {
 
     /// Keepalive, FIN-WAIT-2 or TIME-WAIT (`tcp_keepalive_timer`).
     pub(super) fn keepalive_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.ack.clock = cx.now;
         match self.state {
             State::TimeWait => self.done(cx),
             State::FinWait2 if self.orphan => self.done(cx),
