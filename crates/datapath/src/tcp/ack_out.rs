@@ -268,8 +268,8 @@ impl Connection {
         let share_ns = u64::from(rtt_us_8) * 125 * percent / 100;
         let delay_ns = share_ns.min(u64::from(sysctl.tcp_comp_sack_delay_ns));
         let slack_ns = u64::from(sysctl.tcp_comp_sack_slack_ns);
-        // It is set when the segment has been worked on, so that it fires after what arrives at the same time.
-        let wait = Duration::from_nanos(delay_ns + slack_ns + 1);
+        // With a delay of nothing the timer fires in an interrupt: after what arrives at the very time.
+        let wait = Duration::from_nanos(delay_ns + slack_ns + u64::from(delay_ns == 0));
         self.timers.set(Timer::CompressedAck, cx.now + wait);
     }
 

@@ -160,7 +160,10 @@ impl Connection {
             return;
         }
         if self.state == State::SynRecv && !fast_open && cx.gate.request {
-            if error.ends_request() {
+            // Of a request there is the SYN-ACK alone (`tcp_req_err`).
+            if error.seq != self.snd.iss {
+                cx.mib.out_of_window_icmps += 1;
+            } else if error.ends_request() {
                 cx.mib.attempt_fails += 1;
                 self.done(cx);
             }
