@@ -258,7 +258,8 @@ impl Connection {
         {
             return;
         }
-        self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
+        self.rcv.rmem_alloc +=
+            self.rcv.queue.append(received(seg, self.config.profile.skb_overhead));
         self.keep_received(seg.seq, &seg.packet.body);
         self.totals.bytes_received += u64::from(seg.end_seq.bytes_since(self.rcv.nxt));
         self.rcv.nxt = seg.end_seq;
@@ -339,7 +340,7 @@ impl Connection {
         self.ack.scheduled = true;
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
-        let done = self.rcv.out_of_order.insert(received(seg));
+        let done = self.rcv.out_of_order.insert(received(seg, self.config.profile.skb_overhead));
         self.keep_received(seg.seq, &seg.packet.body);
         self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(done.freed);
         if let Some(duplicate) = done.duplicate {
@@ -491,6 +492,7 @@ impl Connection {
             seg.memory,
             seg.packet.finished_header_len(),
             seg.fin(),
+            self.config.profile.skb_overhead,
         );
         self.rcv.rmem_alloc += self.rcv.queue.append(record);
         self.keep_received(from, &seg.packet.body);
@@ -528,8 +530,8 @@ impl Connection {
     }
 }
 
-/// What a segment becomes in a receive queue.
-fn received(seg: &Segment<'_>) -> Received {
+/// What a segment becomes in a receive queue; `overhead`: `Profile::skb_overhead`.
+fn received(seg: &Segment<'_>, overhead: u32) -> Received {
     let headers = seg.packet.finished_header_len();
-    Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, headers, seg.fin())
+    Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, headers, seg.fin(), overhead)
 }
