@@ -441,11 +441,13 @@ impl Connection {
             self.copy_received(self.rcv.copied_seq, &mut memory[..taken as usize]);
         }
         let mut left = taken;
-        self.ack.clock = cx.now;
+        if !self.config.profile.reads_without_clock {
+            self.ack.clock = cx.now;
+        }
         while left > 0 {
             left -= self.read_from_front(left);
             // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
-            self.rcv_space_adjust(cx.now);
+            self.rcv_space_adjust(self.ack.clock);
         }
         if u64::from(taken) < max {
             self.read_fin();
