@@ -101,13 +101,18 @@ pub struct Profile {
     pub challenges_requests: bool,
     /// The receive buffer grows for what lies beyond a hole as well (6.18 and later).
     pub right_sizes_holes: bool,
+    /// What waits to be read makes the receive buffer no larger and the RTT that it is judged by no longer; an RTT that
+    /// timestamps are too coarse for is none (since 6.16).
+    pub minds_unread: bool,
+    /// A read does not look at the clock: the receive buffer is judged at the latest segment's time (7.x).
+    pub reads_without_clock: bool,
+    /// The delayed-ACK timeout is kept at `TCP_DELACK_MAX` at most, not at the RTO (since 6.8).
+    pub bounds_ato: bool,
     /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT, and the timer may be 10 µs late
     /// instead of 100 (after 6.18, which has no such sysctl).
     pub compresses_longer: bool,
     /// SACK blocks of an ACK below `snd_una` count as deliveries (until 6.18).
     pub counts_old_sacks: bool,
-    /// To a receiver an echo of the same tick is a round trip of one tick, not none (until 6.18).
-    pub rcv_rtt_of_a_tick: bool,
     /// `net.core.rmem_max`, bytes.
     pub rmem_max: u32,
     /// RACK whatever the first bit of `tcp_recovery` says (6.18 and later).
@@ -169,10 +174,12 @@ impl Profile {
             challenges_requests: true,
             always_rack: true,
             counts_old_sacks: false,
-            rcv_rtt_of_a_tick: false,
             rmem_max: 4 << 20,
             compresses_longer: true,
             right_sizes_holes: true,
+            minds_unread: true,
+            reads_without_clock: true,
+            bounds_ato: true,
             grows_records: true,
             window_from_space: WindowFromSpace::ScalingRatio,
             initial_window_64k: false,
@@ -197,7 +204,7 @@ impl Profile {
             fin_exempt_from_cwnd: true,
             challenges_requests: false,
             counts_old_sacks: true,
-            rcv_rtt_of_a_tick: true,
+            reads_without_clock: false,
             compresses_longer: false,
             socket_hash_chooses_hop: false,
             ..Self::linux_7()
@@ -212,10 +219,11 @@ impl Profile {
             strict_receive_window: false,
             always_rack: false,
             counts_old_sacks: true,
-            rcv_rtt_of_a_tick: true,
             rmem_max: 212_992,
             compresses_longer: false,
             right_sizes_holes: false,
+            minds_unread: false,
+            bounds_ato: false,
             grows_records: false,
             window_from_space: WindowFromSpace::AdvWinScale,
             initial_window_64k: true,

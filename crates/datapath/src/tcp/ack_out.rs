@@ -93,7 +93,7 @@ impl Connection {
             if gap <= ATO_MIN / 2 {
                 self.ack.ato = (self.ack.ato >> 1) + ATO_MIN / 2;
             } else if gap < self.ack.ato {
-                self.ack.ato = ((self.ack.ato >> 1) + gap).min(self.rto);
+                self.ack.ato = ((self.ack.ato >> 1) + gap).min(self.max_ato());
             } else if gap > self.rto {
                 // The sender restarts after idle: help it.
                 self.incr_quickack(MAX_QUICKACKS);
@@ -105,6 +105,11 @@ impl Connection {
         if seg.len >= GROW_MIN_LEN {
             self.grow_window(seg, true);
         }
+    }
+
+    /// Upper bound of the delayed-ACK timeout, jiffies.
+    fn max_ato(&self) -> u32 {
+        if self.config.profile.bounds_ato { self.rto.min(DELACK_MAX) } else { self.rto }
     }
 
     /// Estimates the peer's MSS; small segments mean that an answer may be wanted soon
@@ -325,7 +330,7 @@ impl Connection {
             self.ack.pingpong = 0;
             self.ack.ato = ATO_MIN;
         } else {
-            self.ack.ato = (self.ack.ato << 1).min(self.rto);
+            self.ack.ato = (self.ack.ato << 1).min(self.max_ato());
         }
         self.ack.clock = cx.now;
         cx.mib.delayed_acks += 1;
@@ -359,6 +364,7 @@ impl Connection {
             }
         }
         if ack_now {
+            self.ack.clock = cx.now;
             self.send_ack(cx);
         }
     }

@@ -35,8 +35,8 @@ pub(super) struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// Reads `packet`; `None` if it is not TCP.
-    pub fn of(packet: &'a Packet) -> Option<Self> {
+    /// Reads `packet`; `None` if it is not TCP. `overhead`: see `truesize_of`.
+    pub fn of(packet: &'a Packet, overhead: u32) -> Option<Self> {
         let tcp = packet.tcp()?;
         let control = u32::from(tcp.flags.contains(TcpFlags::SYN))
             + u32::from(tcp.flags.contains(TcpFlags::FIN));
@@ -52,6 +52,7 @@ impl<'a> Segment<'a> {
                 packet.memory,
                 packet.finished_header_len(),
                 packet.body.len,
+                overhead,
             ),
             memory: packet.memory,
             ecn: packet.network.ecn(),
@@ -71,7 +72,9 @@ impl<'a> Segment<'a> {
 impl Connection {
     /// A segment for this connection arrived.
     pub fn segment_arrives(&mut self, packet: &Packet, cx: &mut Cx<'_>) {
-        let Some(seg) = Segment::of(packet) else { return };
+        let Some(seg) = Segment::of(packet, self.config.profile.skb_overhead) else {
+            return;
+        };
         if !self.md5_allows(packet, cx) {
             return;
         }

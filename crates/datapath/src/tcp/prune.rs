@@ -207,7 +207,8 @@ mod tests {
     use crate::packet::Memory;
 
     fn record(seq: u32, end: u32, fin: bool) -> Received {
-        Received::new(Seq(seq), Seq(end), end - seq - u32::from(fin), Memory::Cut, 52, fin)
+        let len = end - seq - u32::from(fin);
+        Received::new(Seq(seq), Seq(end), len, Memory::Cut, 52, fin, 1_280)
     }
 
     /// Bytes that records hold, end to end.
@@ -260,8 +261,9 @@ mod tests {
 
     #[test]
     fn full_records_are_left_alone() {
-        let full =
-            |n: u32| Received::new(Seq(n), Seq(n + 60_000), 60_000, Memory::Paged, 52, false);
+        let full = |n: u32| {
+            Received::new(Seq(n), Seq(n + 60_000), 60_000, Memory::Paged, 52, false, 1_280)
+        };
         let (spans, done) = squeeze(&[full(0), full(60_000)], 0, 120_000);
         assert_eq!((spans.len(), done), (2, Squeezed::default()));
     }

@@ -196,12 +196,9 @@ impl Connection {
             return;
         }
         let delta_ms = self.ts_now(now).wrapping_sub(ts.echo);
-        if delta_ms == 0 && !self.config.profile.rcv_rtt_of_a_tick {
-            // Less than a tick of the timestamps is none.
-            return;
-        }
-        if delta_ms < i32::MAX as u32 / 1_000 {
-            self.rcv_rtt_update(delta_ms.max(1) * 1_000, false);
+        let least = u32::from(!self.config.profile.minds_unread);
+        if delta_ms < i32::MAX as u32 / 1_000 && delta_ms.max(least) > 0 {
+            self.rcv_rtt_update(delta_ms.max(least) * 1_000, false);
         }
     }
 
@@ -222,9 +219,10 @@ impl Connection {
     fn rcv_rtt_update(&mut self, sample_us: u32, by_window: bool) {
         let old = self.rcv.rtt_us_8;
         let sample_8 = sample_us << 3;
+        let waits = self.config.profile.minds_unread && self.rcv.nxt != self.rcv.copied_seq;
         if old == 0 || sample_8 < old {
             self.rcv.rtt_us_8 = sample_8;
-        } else if !by_window {
+        } else if !by_window && !waits {
             // An echo of the distant past is a sample of many minutes: 32 bits wrap, as Linux's do.
             self.rcv.rtt_us_8 = (old - (old >> 3)).wrapping_add(sample_us);
         }
@@ -238,7 +236,10 @@ impl Connection {
         if self.rcv.rtt_us_8 == 0 || elapsed < u64::from(self.rcv.rtt_us_8 >> 3) {
             return;
         }
-        let copied = self.rcv.copied_seq.bytes_since(self.rcv.space_seq);
+        let mut copied = self.rcv.copied_seq.bytes_since(self.rcv.space_seq);
+        if self.config.profile.minds_unread {
+            copied = copied.saturating_sub(self.rcv.nxt.bytes_since(self.rcv.copied_seq));
+        }
         if copied > self.rcv.space && self.config.profile.right_sizes_holes {
             self.right_size(copied);
         } else if copied > self.rcv.space {
@@ -265,7 +266,7 @@ impl Connection {
         window += if rtt_us < low_us {
             window * rtt_us / low_us
         } else {
-            (window * u64::from(space.saturating_sub(old)) / u64::from(old)) << 1
+            (window << 1) * u64::from(space.saturating_sub(old)) / u64::from(old)
         };
         if let Some(end) = self.rcv.last_beyond_hole() {
             window += u64::from(end.bytes_since(self.rcv.nxt));

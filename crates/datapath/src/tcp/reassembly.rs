@@ -252,7 +252,7 @@ mod tests {
     use crate::packet::Memory;
 
     fn lying_in(memory: Memory, seq: u32, end: u32) -> Received {
-        Received::new(Seq(seq), Seq(end), end - seq, memory, 52, false)
+        Received::new(Seq(seq), Seq(end), end - seq, memory, 52, false, 1_280)
     }
 
     fn record(seq: u32, end: u32) -> Received {
@@ -307,5 +307,8 @@ mod tests {
         let mut in_order = InOrder::default();
         let charged: Vec<u32> = (0..4).map(|n| in_order.append(single(n * 1_448))).collect();
         assert_eq!(charged, [2_728, 0, 2_728, 0]);
+        // With a small head, as since 6.3.
+        let small = Received::new(Seq(0), Seq(1_448), 1_448, Memory::Linearised, 52, false, 896);
+        assert_eq!(InOrder::default().append(small), 2_344);
     }
 }

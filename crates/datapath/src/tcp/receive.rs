@@ -258,7 +258,8 @@ impl Connection {
         {
             return;
         }
-        self.rcv.rmem_alloc += self.rcv.queue.append(received(seg));
+        self.rcv.rmem_alloc +=
+            self.rcv.queue.append(received(seg, self.config.profile.skb_overhead));
         self.keep_received(seg.seq, &seg.packet.body);
         self.totals.bytes_received += u64::from(seg.end_seq.bytes_since(self.rcv.nxt));
         self.rcv.nxt = seg.end_seq;
@@ -343,7 +344,7 @@ impl Connection {
         self.ack.scheduled = true;
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
-        let done = self.rcv.out_of_order.insert(received(seg));
+        let done = self.rcv.out_of_order.insert(received(seg, self.config.profile.skb_overhead));
         self.keep_received(seg.seq, &seg.packet.body);
         self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(done.freed);
         if let Some(duplicate) = done.duplicate {
@@ -444,11 +445,13 @@ impl Connection {
             self.copy_received(self.rcv.copied_seq, &mut memory[..taken as usize]);
         }
         let mut left = taken;
-        self.ack.clock = cx.now;
+        if !self.config.profile.reads_without_clock {
+            self.ack.clock = cx.now;
+        }
         while left > 0 {
             left -= self.read_from_front(left);
             // Segment by segment: what a filled hole delivers at once is not one RTT's worth.
-            self.rcv_space_adjust(cx.now);
+            self.rcv_space_adjust(self.ack.clock);
         }
         if u64::from(taken) < max {
             self.read_fin();
@@ -495,6 +498,7 @@ impl Connection {
             seg.memory,
             seg.packet.finished_header_len(),
             seg.fin(),
+            self.config.profile.skb_overhead,
         );
         self.rcv.rmem_alloc += self.rcv.queue.append(record);
         self.keep_received(from, &seg.packet.body);
@@ -532,8 +536,8 @@ impl Connection {
     }
 }
 
-/// What a segment becomes in a receive queue.
-fn received(seg: &Segment<'_>) -> Received {
+/// What a segment becomes in a receive queue; `overhead`: `Profile::skb_overhead`.
+fn received(seg: &Segment<'_>, overhead: u32) -> Received {
     let headers = seg.packet.finished_header_len();
-    Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, headers, seg.fin())
+    Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, headers, seg.fin(), overhead)
 }

@@ -50,6 +50,8 @@ struct Recorder {
     jiffies_at_zero: u64,
     /// Its programs took no time at all; ours are told of what is ready a nanosecond later.
     prompt: bool,
+    /// Its `tcp_rmem[2]`, where that is not the profile's.
+    rmem_max: Option<u32>,
 }
 
 impl Recorder {
@@ -62,10 +64,12 @@ impl Recorder {
             ["7", ..] => Profile::linux_7(),
             _ => return Err(format!("there is no profile for Linux {kernel}")),
         };
+        let prompt = record["prompt"].as_bool().unwrap_or(false);
         Ok(Self {
+            rmem_max: prompt.then_some(PROMPT_RMEM_MAX),
             profile: Profile { max_tcp_header: MAX_TCP_HEADER, ..profile },
             jiffies_at_zero: record["jiffies_t0"].as_u64().unwrap_or(JIFFIES_AT_T0),
-            prompt: record["prompt"].as_bool().unwrap_or(false),
+            prompt,
         })
     }
 
@@ -79,6 +83,9 @@ impl Recorder {
 const JIFFIES_AT_T0: u64 = 4_294_669_296;
 /// `MAX_TCP_HEADER` of the recorded kernels, which have no wireless link layers built in.
 const MAX_TCP_HEADER: u32 = 256;
+/// `tcp_rmem[2]` of the recorder whose programs take no time: 1/128 of a guest's 1,500 MB (`tcp_init`).
+/// The scale of its windows is 8 by it.
+const PROMPT_RMEM_MAX: u32 = 11_966_464;
 /// How far a packet's time may lie from the recorded one, where programs took time.
 const TOLERANCE_NS: u64 = 1_000_000;
 /// The same, where they took none.

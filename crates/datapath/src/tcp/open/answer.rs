@@ -23,7 +23,7 @@ impl Connection {
         admission: Admission,
         cx: &mut Cx<'_>,
     ) -> Option<Self> {
-        let seg = Segment::of(syn)?;
+        let seg = Segment::of(syn, config.profile.skb_overhead)?;
         let tcp = seg.tcp;
         if !tcp.flags.contains(TcpFlags::SYN) || tcp.flags.intersects(TcpFlags::ACK | TcpFlags::RST)
         {

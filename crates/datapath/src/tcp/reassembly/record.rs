@@ -48,9 +48,10 @@ fn truesize(head: u32) -> u32 {
     head + SHARED_INFO_LEN + SK_BUFF_LEN
 }
 
-/// The head of a record of a send queue.
-fn stack_head() -> u32 {
-    head_for(STACK_HEADERS)
+/// The head of a record of a send queue, which is charged as `overhead` bytes without data
+/// (`Profile::skb_overhead`): since 6.3 it comes from the cache of small heads, too.
+fn stack_head(overhead: u32) -> u32 {
+    overhead - SHARED_INFO_LEN - SK_BUFF_LEN
 }
 
 /// What `tun_alloc_skb` leaves free in front of a packet (`NET_SKB_PAD`).
@@ -81,8 +82,8 @@ fn tun_is_linear(packet: u32) -> bool {
 }
 
 /// Memory that a segment is charged as when it arrives; `headers`: bytes of its IP and TCP
-/// headers.
-pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32) -> u32 {
+/// headers, `overhead`: what a record of a send queue is charged as without data.
+pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32, overhead: u32) -> u32 {
     match memory {
         Memory::Tun if tun_is_linear(headers + len) => {
             truesize(tun_head_for(TUN_PAD + headers + len))
@@ -92,14 +93,23 @@ pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32) -> u32
         }
         Memory::Linear => truesize(head_for(DEVICE_HEADERS + len)),
         Memory::Cut => truesize(head_for(STACK_HEADERS + len)),
-        Memory::Linearised | Memory::Paged => truesize(stack_head()) + len,
+        Memory::Linearised | Memory::Paged => overhead + len,
     }
 }
 
 impl Received {
-    /// What a segment of `len` payload bytes becomes; `headers`: bytes of IP and TCP headers.
-    pub fn new(seq: Seq, end_seq: Seq, len: u32, memory: Memory, headers: u32, fin: bool) -> Self {
-        let charged = truesize_of(memory, headers, len);
+    /// What a segment of `len` payload bytes becomes; `headers`: bytes of IP and TCP headers, `overhead`: see
+    /// [`truesize_of`].
+    pub fn new(
+        seq: Seq,
+        end_seq: Seq,
+        len: u32,
+        memory: Memory,
+        headers: u32,
+        fin: bool,
+        overhead: u32,
+    ) -> Self {
+        let charged = truesize_of(memory, headers, len, overhead);
         if memory == Memory::Tun && !tun_is_linear(headers + len) {
             // Bytes in a head that is full, and more in pages: none can be passed on, nor taken in.
             let frags = MAX_FRAGS + 1;
@@ -111,8 +121,8 @@ impl Received {
             Memory::Tun => (tun_head_for(TUN_PAD + headers + len), TUN_PAD + headers),
             Memory::Linear => (head_for(DEVICE_HEADERS + len), DEVICE_HEADERS),
             Memory::Cut => (head_for(STACK_HEADERS + len), STACK_HEADERS),
-            Memory::Linearised => (linearised_head(len), STACK_HEADERS),
-            Memory::Paged => (stack_head(), STACK_HEADERS),
+            Memory::Linearised => (linearised_head(len, overhead), STACK_HEADERS),
+            Memory::Paged => (stack_head(overhead), STACK_HEADERS),
         };
         let in_head = if memory == Memory::Paged { head - headers } else { len };
         Self {
@@ -181,10 +191,11 @@ impl Received {
 
 /// The head that a record of a send queue gets when its pages are copied into it
 /// (`__pskb_pull_tail`, `pskb_expand_head`).
-fn linearised_head(len: u32) -> u32 {
-    match (STACK_HEADERS + len).checked_sub(stack_head()) {
-        None | Some(0) => stack_head(),
-        Some(missing) => head_for(stack_head() + missing + SPARE),
+fn linearised_head(len: u32, overhead: u32) -> u32 {
+    let head = stack_head(overhead);
+    match (STACK_HEADERS + len).checked_sub(head) {
+        None | Some(0) => head,
+        Some(missing) => head_for(head + missing + SPARE),
     }
 }
 
@@ -198,7 +209,7 @@ mod tests {
         for (frame, charged) in
             [(176, 768), (177, 1_280), (688, 1_280), (689, 2_304), (1_712, 2_304), (1_713, 4_352)]
         {
-            assert_eq!(truesize_of(Memory::Linear, 52, frame - 66), charged, "{frame}");
+            assert_eq!(truesize_of(Memory::Linear, 52, frame - 66, 1_280), charged, "{frame}");
         }
     }
 }

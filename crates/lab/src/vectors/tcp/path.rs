@@ -238,6 +238,9 @@ fn add_applications(
 fn config(recorder: &Recorder, sysctls: &[String], cc: &str) -> Result<TcpConfig, String> {
     let mut config = TcpConfig::for_profile(recorder.profile.clone());
     config.jiffies_at_zero = recorder.jiffies_at_zero;
+    if let Some(rmem_max) = recorder.rmem_max {
+        config.sysctl.tcp_rmem[2] = rmem_max;
+    }
     let mut cc = cc.to_owned();
     for setting in sysctls {
         let (name, value) = setting.split_once('=').ok_or_else(|| format!("no = in {setting}"))?;
