@@ -160,7 +160,6 @@ const SHIPPED: &[&str] = &[
     "highspeed_idle",
     "htcp_app",
     "htcp_idle",
-    "hybla_alone",
     "hybla_app",
     "hybla_idle",
     "hybla_loss",
