@@ -329,7 +329,7 @@ mod tests {
     use crate::rng::Rng;
 
     fn record(seq: u32) -> Received {
-        Received::new(Seq(seq), Seq(seq + 1), 1, Memory::Cut, 52, false)
+        Received::new(Seq(seq), Seq(seq + 1), 1, Memory::Cut, 52, false, 896)
     }
 
     /// Black nodes on every way down; panics where they differ or two red nodes follow each other.
