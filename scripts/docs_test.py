@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -140,7 +141,10 @@ class Page:
                     if b"<html" not in answer.read().lower():
                         raise Wrong("what is served is no page")
                 server.terminate()
-                self.output += server.communicate(timeout=LIMIT)[0]
+                late = threading.Timer(LIMIT, server.kill)
+                late.start()
+                self.output += server.stdout.read()
+                late.cancel()
             finally:
                 server.kill()
         if server.returncode not in (0, 128 + signal.SIGTERM):
