@@ -23,6 +23,8 @@ pub(super) struct Following {
 }
 
 const RTM_DELLINK: u16 = 17;
+/// A message about a device itself.
+const AF_UNSPEC: u8 = 0;
 
 impl Router {
     /// Takes over all that the kernel has.
@@ -89,7 +91,7 @@ impl Router {
         };
         if self.following.is_none() {
             for (kind, body) in &messages {
-                self.link_told(now, *kind, body);
+                self.link_told(now, *kind, body)?;
             }
             return Ok(());
         }
@@ -102,19 +104,20 @@ impl Router {
         if done { Ok(()) } else { self.import(now) }
     }
 
-    fn link_told(&mut self, now: Instant, kind: u16, body: &[u8]) {
-        if !matches!(kind, RTM_NEWLINK | RTM_DELLINK) {
-            return;
+    /// An interface has changed, or is gone: then nothing brings its device back.
+    fn link_told(&mut self, now: Instant, kind: u16, body: &[u8]) -> Result<(), Fault> {
+        // A bridge tells of its ports by the same messages, in a family of its own.
+        if !matches!(kind, RTM_NEWLINK | RTM_DELLINK) || body.first() != Some(&AF_UNSPEC) {
+            return Ok(());
         }
-        let Ok((name, link)) = import::read_link(body) else { return };
-        let Some(attached) =
-            self.ends.iter_mut().find(|attached| attached.end.device.name() == name)
-        else {
-            return;
-        };
-        attached.gone = kind == RTM_DELLINK;
-        let (port, up) = (attached.port, link.up && !attached.gone);
-        self.set_link(now, port, LinkState { up, ..link });
+        let Ok((name, link)) = import::read_link(body) else { return Ok(()) };
+        let index = self.ends.iter().position(|attached| attached.end.device.name() == name);
+        let Some(index) = index.filter(|&index| !self.ends[index].gone) else { return Ok(()) };
+        if kind == RTM_DELLINK {
+            return self.lose(now, index);
+        }
+        self.set_link(now, self.ends[index].port, link);
+        Ok(())
     }
 
     /// One route has come or gone; false if that does not go with what is here.

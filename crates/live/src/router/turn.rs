@@ -194,24 +194,29 @@ impl Router {
         self.phase = end::next_phase(self.phase, empty, ended, now);
     }
 
-    /// A device that is down may come up again; one that is gone takes its routes with it, and the others
-    /// go on.
+    /// A device that is down may come up again; one that is gone may not.
     fn check(&mut self, now: Instant, index: usize, done: io::Result<()>) -> Result<(), Fault> {
         let Err(error) = done else { return Ok(()) };
-        let attached = &mut self.ends[index];
+        let attached = &self.ends[index];
         let device = &attached.end.device;
         if !end::is_down(&error) {
             return Err(Fault::Other(format!("{}: {error}", device.name())));
         }
         if (end::is_cut_off(&error) || is_gone(device)) && !attached.gone {
-            attached.gone = true;
-            let (name, port) = (device.name().to_owned(), attached.port);
-            attached.end.leave(&self.epoll)?;
-            crate::tell!("note: {name} has gone away; start again when it is back");
-            let link = self.host.fib().link(port.0);
-            let link = datapath::fib::LinkState { up: false, ..link };
-            self.set_link(now, port, link);
+            self.lose(now, index)?;
         }
+        Ok(())
+    }
+
+    /// A device has gone away, and takes its routes with it; the others go on.
+    pub(super) fn lose(&mut self, now: Instant, index: usize) -> Result<(), Fault> {
+        let attached = &mut self.ends[index];
+        attached.gone = true;
+        let (name, port) = (attached.end.device.name().to_owned(), attached.port);
+        attached.end.leave(&self.epoll)?;
+        crate::tell!("note: {name} has gone away; start again when it is back");
+        let link = self.host.fib().link(port.0);
+        self.set_link(now, port, datapath::fib::LinkState { up: false, ..link });
         Ok(())
     }
 }
