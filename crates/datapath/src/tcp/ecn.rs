@@ -134,8 +134,9 @@ impl Connection {
     pub(super) fn ecn_crossing_syn(&mut self, seg: &Segment<'_>) -> TcpFlags {
         let asked = core::mem::take(&mut self.ecn.accurate);
         let theirs = ace(seg.tcp.flags);
-        let syn = self.queue.rtx_head().map_or(TcpFlags(0), |head| self.queue.get(head).flags);
-        let left = TcpFlags(syn.0 & TcpFlags::AE.0);
+        let syn = self.queue.rtx_head().map(|head| self.queue.get(head).flags);
+        let had_ae = syn.is_some_and(|flags| flags.contains(TcpFlags::AE));
+        let left = if had_ae { TcpFlags::AE } else { TcpFlags(0) };
         if self.ecn.ok && asked && theirs != 0 && theirs != CLASSIC_SYN {
             self.enter_accurate(seg.ecn, 2);
             return reflect(seg.ecn);

@@ -28,6 +28,8 @@ pub(super) struct Segment<'a> {
     pub gso_size: u32,
     /// Memory that it is charged as.
     pub truesize: u32,
+    /// What a record of a send queue is charged as without data (`Profile::skb_overhead`).
+    pub overhead: u32,
     /// Where its bytes lie.
     pub memory: Memory,
     /// ECN codepoint of the packet.
@@ -35,7 +37,7 @@ pub(super) struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// Reads `packet`; `None` if it is not TCP. `overhead`: see `truesize_of`.
+    /// Reads `packet`; `None` if it is not TCP. `overhead`: see [`overhead`](Self::overhead).
     pub fn of(packet: &'a Packet, overhead: u32) -> Option<Self> {
         let tcp = packet.tcp()?;
         let control = u32::from(tcp.flags.contains(TcpFlags::SYN))
@@ -54,6 +56,7 @@ impl<'a> Segment<'a> {
                 packet.body.len,
                 overhead,
             ),
+            overhead,
             memory: packet.memory,
             ecn: packet.network.ecn(),
         })

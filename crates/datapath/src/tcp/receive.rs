@@ -258,8 +258,7 @@ impl Connection {
         {
             return;
         }
-        self.rcv.rmem_alloc +=
-            self.rcv.queue.append(received(seg, self.config.profile.skb_overhead));
+        self.rcv.rmem_alloc += self.rcv.queue.append(received(seg, seg.seq, seg.end_seq));
         self.keep_received(seg.seq, &seg.packet.body);
         self.totals.bytes_received += u64::from(seg.end_seq.bytes_since(self.rcv.nxt));
         self.rcv.nxt = seg.end_seq;
@@ -344,7 +343,7 @@ impl Connection {
         self.ack.scheduled = true;
         self.totals.rcv_ooopack += seg.segments;
         cx.mib.ofo_queue += 1;
-        let done = self.rcv.out_of_order.insert(received(seg, self.config.profile.skb_overhead));
+        let done = self.rcv.out_of_order.insert(received(seg, seg.seq, seg.end_seq));
         self.keep_received(seg.seq, &seg.packet.body);
         self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(done.freed);
         if let Some(duplicate) = done.duplicate {
@@ -491,16 +490,7 @@ impl Connection {
     pub(super) fn take_handshake_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
         let from = self.rcv.nxt;
         let end_seq = from + seg.len + u32::from(seg.fin());
-        let record = Received::new(
-            from,
-            end_seq,
-            seg.len,
-            seg.memory,
-            seg.packet.finished_header_len(),
-            seg.fin(),
-            self.config.profile.skb_overhead,
-        );
-        self.rcv.rmem_alloc += self.rcv.queue.append(record);
+        self.rcv.rmem_alloc += self.rcv.queue.append(received(seg, from, end_seq));
         self.keep_received(from, &seg.packet.body);
         self.rcv.nxt = end_seq;
         self.totals.bytes_received += u64::from(seg.len);
@@ -536,8 +526,8 @@ impl Connection {
     }
 }
 
-/// What a segment becomes in a receive queue; `overhead`: `Profile::skb_overhead`.
-fn received(seg: &Segment<'_>, overhead: u32) -> Received {
+/// What a segment becomes in a receive queue, from `seq` to `end_seq`.
+fn received(seg: &Segment<'_>, seq: Seq, end_seq: Seq) -> Received {
     let headers = seg.packet.finished_header_len();
-    Received::new(seg.seq, seg.end_seq, seg.len, seg.memory, headers, seg.fin(), overhead)
+    Received::new(seq, end_seq, seg.len, seg.memory, headers, seg.fin(), seg.overhead)
 }

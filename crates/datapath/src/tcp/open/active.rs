@@ -5,7 +5,7 @@ use crate::node::SocketReady;
 use crate::packet::{Tcp, TcpFlags};
 use crate::tcp::bytes::Payload;
 use crate::tcp::input::Segment;
-use crate::tcp::options::{TCP_HEADER_LEN, TIMESTAMPS_LEN};
+use crate::tcp::options::TIMESTAMPS_LEN;
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
@@ -179,13 +179,9 @@ impl Connection {
     fn mss_of_answer(&self) -> u32 {
         let timestamps = self.config.sysctl.tcp_timestamps != 0 && self.md5_key().is_none();
         let options = if timestamps { TIMESTAMPS_LEN } else { 0 };
-        let mut mss = self.mss_clamp_of_syn();
-        if self.snd.max_window > 0 {
-            mss = self.snd.mss_clamp;
-        }
-        let path = self.snd.pmtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
-        mss = mss.min(path).max(self.config.sysctl.tcp_min_snd_mss).saturating_sub(options).max(1);
-        self.bound_to_half_window(mss)
+        let told = self.snd.max_window > 0;
+        let clamp = if told { self.snd.mss_clamp } else { self.mss_clamp_of_syn() };
+        self.bound_to_half_window(self.mss_within(self.snd.pmtu, clamp, options))
     }
 
     /// SYNs have crossed (RFC 9293 figure 8).

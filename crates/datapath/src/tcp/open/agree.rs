@@ -119,12 +119,16 @@ impl Connection {
 
     /// Segment size that fits in packets of `mtu` bytes (`tcp_mtu_to_mss`).
     pub(in crate::tcp) fn mss_of_mtu(&self, mtu: u32) -> u32 {
+        self.mss_within(mtu, self.snd.mss_clamp, self.header_len() - TCP_HEADER_LEN)
+    }
+
+    /// The same where the peer takes up to `clamp`, and so many bytes of options go with each.
+    pub(super) fn mss_within(&self, mtu: u32, clamp: u32, options: u32) -> u32 {
         let by_path = mtu.saturating_sub(self.network_header_len() + TCP_HEADER_LEN);
-        let options = self.header_len() - TCP_HEADER_LEN;
         let lowest = self.config.sysctl.tcp_min_snd_mss;
         // The lowest size counts before the options (`__tcp_mtu_to_mss`): a path of that size and
         // the headers takes the segment.
-        by_path.min(self.snd.mss_clamp).max(lowest).saturating_sub(options).max(1)
+        by_path.min(clamp).max(lowest).saturating_sub(options).max(1)
     }
 
     /// A segment is at most half of the largest window that the peer ever offered
