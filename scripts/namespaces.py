@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 INSIDE = "ACKWRIGHT_LIVE_TEST"
 
@@ -73,6 +74,14 @@ def ip(words):
     subprocess.run(["ip", *words.split()], check=True)
 
 
+def place(error):
+    """The line of this script where `error` came up."""
+    script = os.path.abspath(sys.argv[0])
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if os.path.abspath(frame.filename) == script]
+    return f"{os.path.basename(script)}:{lines[-1]}" if lines else os.path.basename(script)
+
+
 def run_tests(what, functions, make_world):
     """Runs the tests among `functions` in a namespace of their own, each in a world of `make_world(binary, folder)`;
     the exit code."""
@@ -80,7 +89,7 @@ def run_tests(what, functions, make_world):
         enter()
     binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
     begun = time.monotonic()
-    failed = 0
+    failed = []
     for name, test in [(name, test) for name, test in functions.items() if name.startswith("test_")]:
         if names and not any(part in name for part in names):
             continue
@@ -93,13 +102,16 @@ def run_tests(what, functions, make_world):
             except Skip as why:
                 result = f"SKIPPED: {what} test, {name[5:].replace('_', ' ')}: {why}"
             except Exception as error:  # every test is run
-                failed += 1
-                result = f"FAILED: {type(error).__name__}: {error}"
+                result = f"FAILED: {place(error)}: {type(error).__name__}: {error}"
+                failed.append(f"{name}: {result}")
             finally:
                 if world:
                     world.close()
                 for link in ("a", "b", "c"):
                     subprocess.run(["ip", "link", "delete", "dev", link], capture_output=True)
         print(f"{name[5:].replace('_', ' '):<50} {time.monotonic() - started:5.1f} s  {result}", flush=True)
-    print(f"{what} tests: {failed} failed, {time.monotonic() - begun:.0f} s")
+    # Once more at the end, which is what is left of a log that was cut.
+    for line in failed:
+        print(line)
+    print(f"{what} tests: {len(failed)} failed, {time.monotonic() - begun:.0f} s")
     return 1 if failed else 0
