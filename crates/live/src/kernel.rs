@@ -56,9 +56,9 @@ pub enum Job {
     },
 }
 
-/// What one of them has to tell, at any time.
+/// What one of them has done by now.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct Report {
     /// Payload bytes written.
     pub sent_bytes: u64,
     /// Payload bytes read.
@@ -84,7 +84,7 @@ pub struct Told {
 /// One that runs.
 #[derive(Debug)]
 pub struct Running {
-    told: Arc<Mutex<Told>>,
+    report: Arc<Mutex<Report>>,
 }
 
 /// When it runs, by the monotonic clock.
@@ -108,7 +108,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 const CHUNK: usize = 64 * 1024;
 
 struct Worker {
-    told: Arc<Mutex<Told>>,
+    report: Arc<Mutex<Report>>,
     span: Span,
 }
 
@@ -117,26 +117,26 @@ struct Worker {
 /// # Errors
 /// No thread can be started.
 pub fn run(namespace: &Namespace, job: Job, span: Span) -> io::Result<Running> {
-    let told = Arc::new(Mutex::new(Told::default()));
-    let worker = Worker { told: Arc::clone(&told), span };
+    let report = Arc::new(Mutex::new(Report::default()));
+    let worker = Worker { report: Arc::clone(&report), span };
     namespace.spawn(move || {
         if let Err(error) = worker.work(&job) {
             worker.note().failed = Some(format!("{job:?}: {error}"));
         }
     })?;
-    Ok(Running { told })
+    Ok(Running { report })
 }
 
 impl Running {
-    /// What it has to tell by now.
-    pub fn told(&self) -> Told {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// What it has done by now.
+    pub fn report(&self) -> Report {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Worker {
-    fn note(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn note(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn time(&self) -> Instant {

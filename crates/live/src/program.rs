@@ -14,13 +14,13 @@ use std::thread::JoinHandle;
 /// A program that runs, or has run.
 #[derive(Debug)]
 pub struct Program {
-    state: Arc<Mutex<Told>>,
+    state: Arc<Mutex<State>>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 /// What is known of a program.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct State {
     /// When it began.
     pub started: Option<Instant>,
     /// When it ended by itself.
@@ -48,7 +48,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(5);
 /// # Errors
 /// No thread can be started.
 pub fn run(namespace: &Namespace, words: Vec<String>, span: Span) -> io::Result<Program> {
-    let state = Arc::new(Mutex::new(Told::default()));
+    let state = Arc::new(Mutex::new(State::default()));
     let shared = Arc::clone(&state);
     let thread = namespace.spawn(move || {
         if let Err(error) = watch(&words, &span, &shared) {
@@ -58,11 +58,11 @@ pub fn run(namespace: &Namespace, words: Vec<String>, span: Span) -> io::Result<
     Ok(Program { state, thread: Some(thread) })
 }
 
-fn lock(state: &Mutex<Told>) -> MutexGuard<'_, Told> {
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn watch(words: &[String], span: &Span, state: &Mutex<Told>) -> io::Result<()> {
+fn watch(words: &[String], span: &Span, state: &Mutex<State>) -> io::Result<()> {
     let is_over = || span.over.load(Ordering::Relaxed);
     while sys::now() < span.start && !is_over() {
         std::thread::sleep(LOOK.min(std::time::Duration::from_nanos(
@@ -88,12 +88,12 @@ fn watch(words: &[String], span: &Span, state: &Mutex<Told>) -> io::Result<()> {
     };
     let finished = time();
     let output = all_of(&mut printed)?;
-    let mut told = lock(state);
+    let mut known = lock(state);
     let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    told.failed = (!was_stopped && !status.success())
+    known.failed = (!was_stopped && !status.success())
         .then(|| format!("{}: {status}: {last}", words.join(" ")));
-    told.output = output;
-    told.finished = Some(finished).filter(|_| !was_stopped);
+    known.output = output;
+    known.finished = Some(finished).filter(|_| !was_stopped);
     Ok(())
 }
 
@@ -127,7 +127,7 @@ fn all_of(file: &mut File) -> io::Result<String> {
 
 impl Program {
     /// What is known of it now.
-    pub fn told(&self) -> Told {
+    pub fn state(&self) -> State {
         lock(&self.state).clone()
     }
 
@@ -139,7 +139,7 @@ impl Program {
         if let Some(thread) = self.thread.take() {
             thread.join().map_err(|_| io::Error::other("its thread has panicked"))??;
         }
-        let Told { output, failed, .. } = self.told();
+        let State { output, failed, .. } = self.state();
         Ok(Ended { output, failed })
     }
 }

@@ -1,7 +1,7 @@
 //! Taps: what passes on chosen links, and what is dropped, written to a pcapng file.
 
 use crate::link::LinkId;
-use crate::record::{DropPlace, Observer, Sees};
+use crate::record::{DropPlace, Interest, Observer};
 use datapath::packet::{LinkHeader, Packet};
 use datapath::reason::Reason;
 use datapath::units::Instant;
@@ -111,11 +111,11 @@ fn write<W: Write>(
 }
 
 impl<W: Write> Observer for Capture<W> {
-    fn sees(&self) -> Sees {
-        Sees { events: false, ..Sees::PACKETS }
+    fn interest(&self) -> Interest {
+        Interest { events: false, ..Interest::PACKETS }
     }
 
-    fn sees_link(&self, link: LinkId) -> bool {
+    fn wants_link(&self, link: LinkId) -> bool {
         self.links.keys().any(|(tapped, _)| *tapped == link)
     }
 

@@ -4,7 +4,7 @@
 use crate::divide::Names;
 use crate::event::EventId;
 use crate::link::{LinkId, NodeId};
-use crate::record::{DropPlace, Observer, Sees, digest, sacks};
+use crate::record::{DropPlace, Interest, Observer, digest, sacks};
 use crate::sorter::Sorter;
 use datapath::packet::Packet;
 use datapath::reason::Reason;
@@ -70,7 +70,7 @@ impl Rank {
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     /// What somebody wants to see.
-    pub sees: Sees,
+    pub interest: Interest,
     /// By link: whether somebody wants to see its packets.
     links: Vec<bool>,
     pub records: Records,
@@ -108,19 +108,25 @@ enum What {
 
 impl Log {
     /// Notes what somebody wants to see of so many links that are called so.
-    pub fn ask(&mut self, observers: &[(Sees, Box<dyn Observer>)], links: usize, names: &Names) {
-        let all = observers.iter().map(|(sees, _)| *sees);
-        self.sees = all.fold(Sees::NOTHING, Sees::or);
+    pub fn ask(
+        &mut self,
+        observers: &[(Interest, Box<dyn Observer>)],
+        links: usize,
+        names: &Names,
+    ) {
+        let all = observers.iter().map(|(interest, _)| *interest);
+        self.interest = all.fold(Interest::NOTHING, Interest::or);
         let wants = |link| {
-            let mut packets = observers.iter().filter(|(sees, _)| sees.sent | sees.delivered);
-            packets.any(|(_, observer)| observer.sees_link(names.link(LinkId(link))))
+            let mut packets =
+                observers.iter().filter(|(interest, _)| interest.sent | interest.delivered);
+            packets.any(|(_, observer)| observer.wants_link(names.link(LinkId(link))))
         };
         self.links = (0..links as u32).map(wants).collect();
     }
 
     #[inline]
-    pub fn sees_sent(&self, link: LinkId) -> bool {
-        self.sees.sent && self.links[link.0 as usize]
+    pub fn wants_sent(&self, link: LinkId) -> bool {
+        self.interest.sent && self.links[link.0 as usize]
     }
 
     pub fn note_sent(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
@@ -130,7 +136,7 @@ impl Log {
 
     /// A packet has arrived: it is noted as it is wanted.
     pub fn note_arrival(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
-        if self.sees.digests {
+        if self.interest.digests {
             let all = &mut self.records.sacks;
             let first = all.len();
             all.extend(sacks(packet));
@@ -138,21 +144,21 @@ impl Log {
             let what = What::Digest { link, digest: digest(packet), sacks: first as u32, count };
             self.records.push(turn, what);
         }
-        if self.sees.delivered && self.links[link.0 as usize] {
+        if self.interest.delivered && self.links[link.0 as usize] {
             let packet = self.records.keep(packet);
             self.records.push(turn, What::Delivered(link, packet));
         }
     }
 
     pub fn note_drop(&mut self, turn: Turn, place: DropPlace, reason: Reason, packet: &Packet) {
-        if self.sees.dropped {
+        if self.interest.dropped {
             let packet = self.records.keep(packet);
             self.records.push(turn, What::Dropped(place, reason, packet));
         }
     }
 
     pub fn note_event(&mut self, turn: Turn, node: NodeId, event: &Event) {
-        if self.sees.events {
+        if self.interest.events {
             self.records.events.push(*event);
             let number = self.records.events.len() as u32 - 1;
             self.records.push(turn, What::Event(node, number));
@@ -175,7 +181,7 @@ impl Records {
     }
 
     /// Shows everything in its order, and forgets it.
-    pub fn show(&mut self, observers: &mut [(Sees, Box<dyn Observer>)]) {
+    pub fn show(&mut self, observers: &mut [(Interest, Box<dyn Observer>)]) {
         if self.seen.is_empty() {
             return;
         }
@@ -225,7 +231,7 @@ impl Records {
     /// Shows what is in the records of several partitions in one order, and forgets it.
     pub fn show_all(
         all: &mut [impl core::ops::DerefMut<Target = Self>],
-        observers: &mut [(Sees, Box<dyn Observer>)],
+        observers: &mut [(Interest, Box<dyn Observer>)],
     ) {
         loop {
             let turns = (0..).zip(&*all).filter_map(|(part, one)| Some((one.next()?.1, part)));
@@ -268,25 +274,25 @@ impl Records {
     }
 
     #[inline]
-    fn show_one(&self, place: usize, observers: &mut [(Sees, Box<dyn Observer>)]) {
+    fn show_one(&self, place: usize, observers: &mut [(Interest, Box<dyn Observer>)]) {
         let Seen { turn: Turn { at, .. }, what } = self.seen[place];
-        for (sees, observer) in observers {
+        for (interest, observer) in observers {
             match what {
-                What::Digest { link, digest, sacks, count } if sees.digests => {
+                What::Digest { link, digest, sacks, count } if interest.digests => {
                     let first = sacks as usize;
                     let sacks = &self.sacks[first..first + usize::from(count)];
                     observer.digested(at, link, digest, sacks);
                 }
-                What::Sent(link, packet) if sees.sent => {
+                What::Sent(link, packet) if interest.sent => {
                     observer.sent(at, link, &self.packets[packet as usize]);
                 }
-                What::Delivered(link, packet) if sees.delivered => {
+                What::Delivered(link, packet) if interest.delivered => {
                     observer.delivered(at, link, &self.packets[packet as usize]);
                 }
-                What::Dropped(place, reason, packet) if sees.dropped => {
+                What::Dropped(place, reason, packet) if interest.dropped => {
                     observer.dropped(at, place, reason, &self.packets[packet as usize]);
                 }
-                What::Event(node, event) if sees.events => {
+                What::Event(node, event) if interest.events => {
                     observer.event(at, node, &self.events[event as usize]);
                 }
                 _ => {}

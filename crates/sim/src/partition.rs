@@ -342,7 +342,7 @@ impl Partition {
         if entry.is_damaged() {
             return self.on_link_drop(id, Reason::Checksum, packet);
         }
-        if self.log.sees.delivered | self.log.sees.digests {
+        if self.log.interest.delivered | self.log.interest.digests {
             self.log.note_arrival(self.turn(), id, self.pool.get(packet));
         }
         if self.is_handed_out(id, packet) {

@@ -20,7 +20,7 @@ pub enum DropPlace {
 
 /// What somebody wants to see. It is asked once, so that what nobody sees costs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Sees {
+pub struct Interest {
     /// What is put on links.
     pub sent: bool,
     /// What arrives.
@@ -33,7 +33,7 @@ pub struct Sees {
     pub digests: bool,
 }
 
-impl Sees {
+impl Interest {
     /// Nothing.
     pub const NOTHING: Self =
         Self { sent: false, delivered: false, dropped: false, events: false, digests: false };
@@ -57,13 +57,13 @@ impl Sees {
 /// replaced. It may be shown a little later than it happens, but before the world's run ends.
 pub trait Observer {
     /// What it wants to see.
-    fn sees(&self) -> Sees {
-        Sees::PACKETS
+    fn interest(&self) -> Interest {
+        Interest::PACKETS
     }
 
     /// Whether it wants to see packets that are put on this link or arrive from it. It may be shown
     /// those of other links, too, because somebody else wants to see them.
-    fn sees_link(&self, link: LinkId) -> bool {
+    fn wants_link(&self, link: LinkId) -> bool {
         let _ = link;
         true
     }
@@ -103,12 +103,12 @@ pub trait Watcher: Any + Send {
 
 /// Lets the caller keep a hand on an observer that the world also has.
 impl<T: Observer> Observer for Rc<RefCell<T>> {
-    fn sees(&self) -> Sees {
-        self.borrow().sees()
+    fn interest(&self) -> Interest {
+        self.borrow().interest()
     }
 
-    fn sees_link(&self, link: LinkId) -> bool {
-        self.borrow().sees_link(link)
+    fn wants_link(&self, link: LinkId) -> bool {
+        self.borrow().wants_link(link)
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
@@ -140,8 +140,8 @@ pub struct DropLog {
 }
 
 impl Observer for DropLog {
-    fn sees(&self) -> Sees {
-        Sees { dropped: true, ..Sees::NOTHING }
+    fn interest(&self) -> Interest {
+        Interest { dropped: true, ..Interest::NOTHING }
     }
 
     fn dropped(&mut self, now: Instant, place: DropPlace, reason: Reason, _packet: &Packet) {
@@ -206,8 +206,8 @@ pub(crate) fn digest(packet: &Packet) -> u64 {
 }
 
 impl Observer for Fingerprint {
-    fn sees(&self) -> Sees {
-        Sees { digests: true, ..Sees::NOTHING }
+    fn interest(&self) -> Interest {
+        Interest { digests: true, ..Interest::NOTHING }
     }
 
     fn digested(&mut self, now: Instant, link: LinkId, digest: u64, sacks: &[u64]) {

@@ -73,7 +73,7 @@ impl Partition {
                 watcher.sent(self.now, packet);
             }
         }
-        if self.log.sees_sent(link) {
+        if self.log.wants_sent(link) {
             self.log.note_sent(self.turn(), link, packet);
         }
     }

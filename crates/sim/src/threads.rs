@@ -10,7 +10,7 @@ use crate::crossing::Crossings;
 use crate::divide::Share;
 use crate::groups::Chooser;
 use crate::log::Records;
-use crate::record::{Observer, Sees};
+use crate::record::{Interest, Observer};
 use datapath::units::Instant;
 use std::hint::spin_loop;
 use std::panic::resume_unwind;
@@ -55,7 +55,7 @@ impl Team {
 
     /// The board for a run of these partitions.
     fn board(&mut self, shares: &[Share]) -> Arc<Board> {
-        let fits = |board: &Arc<Board>| board.meeting.threads == shares.len();
+        let fits = |board: &Arc<Board>| board.barrier.threads == shares.len();
         let board = self.board.take().filter(fits);
         let board = board.unwrap_or_else(|| Arc::new(Board::new(shares.len())));
         board.begin(shares);
@@ -95,7 +95,7 @@ pub(crate) fn run(
     shares: &mut Vec<Share>,
     (done, limit): (&mut Instant, Instant),
     chooser: &mut Chooser,
-    observers: &mut [(Sees, Box<dyn Observer>)],
+    observers: &mut [(Interest, Box<dyn Observer>)],
 ) -> bool {
     let board = team.board(shares);
     let mut caller = Caller { chooser, observers, regroup: false };
@@ -159,7 +159,7 @@ fn begin_alone(
         done = epoch.end;
         let side = &board.sides[turn % 2];
         for (me, share) in shares.iter_mut().enumerate() {
-            events += side.work_off(me, share, &epoch);
+            events += side.run_epoch(me, share, &epoch);
         }
         side.stop.store(stop, Ordering::Relaxed);
     }
@@ -168,13 +168,13 @@ fn begin_alone(
 
 /// What threads tell each other.
 struct Board {
-    meeting: Meeting,
+    barrier: Barrier,
     sides: [Side; 2],
 }
 
 /// What they tell at the end of one epoch.
 struct Side {
-    told: Vec<Told>,
+    reports: Vec<Report>,
     /// From each to each.
     crossings: Vec<Mutex<Crossings>>,
     records: Vec<Mutex<Records>>,
@@ -185,7 +185,7 @@ struct Side {
 /// What a thread tells all others.
 #[derive(Default)]
 #[repr(align(128))]
-struct Told {
+struct Report {
     /// The number of its next epoch.
     next: AtomicU64,
     /// Events of this one.
@@ -217,21 +217,21 @@ fn all<T: Default>(count: usize) -> Vec<T> {
 impl Board {
     fn new(threads: usize) -> Self {
         let side = || Side {
-            told: all(threads),
+            reports: all(threads),
             crossings: all(threads * threads),
             records: all(threads),
             stop: AtomicBool::new(false),
         };
-        Self { meeting: Meeting::new(threads), sides: [side(), side()] }
+        Self { barrier: Barrier::new(threads), sides: [side(), side()] }
     }
 
     /// A run begins: nothing has been told but when there is something to do.
     fn begin(&self, shares: &[Share]) {
         for side in &self.sides {
             side.stop.store(false, Ordering::Relaxed);
-            for (told, share) in side.told.iter().zip(shares) {
-                told.next.store(share.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
-                for number in [&told.events, &told.crosses, &told.busy_nanos] {
+            for (report, share) in side.reports.iter().zip(shares) {
+                report.next.store(share.part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
+                for number in [&report.events, &report.crosses, &report.busy_nanos] {
                     number.store(0, Ordering::Relaxed);
                 }
             }
@@ -251,44 +251,44 @@ impl Side {
     }
 
     /// Works off an epoch and puts down what there is to tell then. Gives how many events there were.
-    fn work_off(&self, me: usize, share: &mut Share, epoch: &Next) -> u64 {
+    fn run_epoch(&self, me: usize, share: &mut Share, epoch: &Next) -> u64 {
         let before = share.part.stats.events;
         let began = time::Instant::now();
         share.epoch.run(&mut share.part, epoch.number, epoch.end);
         let events = share.part.stats.events - before;
-        self.tell(me, share, events);
+        self.report(me, share, events);
         let busy_nanos = began.elapsed().as_nanos() as u64;
-        self.told[me].busy_nanos.store(busy_nanos, Ordering::Relaxed);
+        self.reports[me].busy_nanos.store(busy_nanos, Ordering::Relaxed);
         events
     }
 
     /// How long each thread took.
     fn busy_nanos(&self) -> impl Iterator<Item = u64> {
-        self.told.iter().map(|told| told.busy_nanos.load(Ordering::Relaxed))
+        self.reports.iter().map(|report| report.busy_nanos.load(Ordering::Relaxed))
     }
 
     fn next(&self) -> u64 {
-        let all = self.told.iter().map(|told| told.next.load(Ordering::Relaxed));
+        let all = self.reports.iter().map(|report| report.next.load(Ordering::Relaxed));
         all.min().unwrap_or(NEVER)
     }
 
     fn events(&self) -> u64 {
-        self.told.iter().map(|told| told.events.load(Ordering::Relaxed)).sum()
+        self.reports.iter().map(|report| report.events.load(Ordering::Relaxed)).sum()
     }
 
     /// Puts down what a thread has to tell.
-    fn tell(&self, me: usize, share: &mut Share, events: u64) {
+    fn report(&self, me: usize, share: &mut Share, events: u64) {
         let part = &mut share.part;
-        let told = &self.told[me];
-        told.next.store(part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
-        told.events.store(events, Ordering::Relaxed);
+        let report = &self.reports[me];
+        report.next.store(part.next_epoch().unwrap_or(NEVER), Ordering::Relaxed);
+        report.events.store(events, Ordering::Relaxed);
         let mut crosses = 0;
-        let count = self.told.len();
+        let count = self.reports.len();
         for (to, out) in part.out.iter_mut().enumerate().filter(|(_, out)| !out.is_empty()) {
             core::mem::swap(out, &mut *lock(&self.crossings[me * count + to]));
             crosses |= 1 << (to % 64);
         }
-        told.crosses.store(crosses, Ordering::Relaxed);
+        report.crosses.store(crosses, Ordering::Relaxed);
         part.out_at = Instant::FAR_FUTURE;
         if !part.log.records.is_empty() {
             part.log.records.close(&part.names);
@@ -298,9 +298,9 @@ impl Side {
 
     /// Takes in what others have sent.
     fn receive(&self, me: usize, share: &mut Share) {
-        for (from, told) in self.told.iter().enumerate() {
-            if told.crosses.load(Ordering::Relaxed) & 1 << (me % 64) != 0 {
-                let mut crossings = lock(&self.crossings[from * self.told.len() + me]);
+        for (from, report) in self.reports.iter().enumerate() {
+            if report.crosses.load(Ordering::Relaxed) & 1 << (me % 64) != 0 {
+                let mut crossings = lock(&self.crossings[from * self.reports.len() + me]);
                 crossings.drain(|arrival, packet| share.part.admit(arrival, packet));
             }
         }
@@ -309,7 +309,7 @@ impl Side {
 
 /// What only the thread that called does.
 trait Between {
-    /// A meeting has ended: true if all are to stop at the next one.
+    /// A barrier has ended: true if all are to stop at the next one.
     fn after(&mut self, side: &Side) -> bool;
 }
 
@@ -323,7 +323,7 @@ impl Between for Nothing {
 
 struct Caller<'a> {
     chooser: &'a mut Chooser,
-    observers: &'a mut [(Sees, Box<dyn Observer>)],
+    observers: &'a mut [(Interest, Box<dyn Observer>)],
     regroup: bool,
 }
 
@@ -354,7 +354,7 @@ impl Worker<'_> {
         (mut done, limit): (Instant, Instant),
         between: &mut impl Between,
     ) -> Option<Instant> {
-        let _leaves = Leaves(&self.board.meeting);
+        let _leaves = Leaves(&self.board.barrier);
         for turn in first.. {
             let side = &self.board.sides[turn % 2];
             side.receive(self.me, self.share);
@@ -364,46 +364,46 @@ impl Worker<'_> {
             };
             done = epoch.end;
             let other = &self.board.sides[(turn + 1) % 2];
-            other.work_off(self.me, self.share, &epoch);
+            other.run_epoch(self.me, self.share, &epoch);
             if self.me == 0 {
                 other.stop.store(stop, Ordering::Relaxed);
             }
-            self.board.meeting.attend()?;
+            self.board.barrier.wait()?;
         }
         None
     }
 }
 
 /// Whoever leaves in a panic tells those who would wait.
-struct Leaves<'a>(&'a Meeting);
+struct Leaves<'a>(&'a Barrier);
 
 impl Drop for Leaves<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.break_up();
+            self.0.poison();
         }
     }
 }
 
 /// Where all threads meet again and again.
-struct Meeting {
+struct Barrier {
     threads: usize,
-    /// How often a thread that waits looks before it sleeps.
-    looks: u32,
+    /// How often a thread that waits spins before it sleeps.
+    spins: u32,
     arrived: AtomicUsize,
     /// How often all have met.
     round: AtomicU32,
     sleepers: AtomicUsize,
-    broken: AtomicBool,
+    poisoned: AtomicBool,
     asleep: Mutex<()>,
     woken: Condvar,
 }
 
 /// About as long as it takes to wake a thread. Longer would be in vain, and giving the processor up
 /// in between may cost a whole turn of everything else that runs on the machine.
-const LOOKS: u32 = 2_000;
+const SPINS: u32 = 2_000;
 
-impl Meeting {
+impl Barrier {
     fn new(threads: usize) -> Self {
         // The system is asked once: it reads files to answer.
         static CORES: LazyLock<usize> =
@@ -411,35 +411,35 @@ impl Meeting {
         let cores = *CORES;
         Self {
             threads,
-            looks: if threads > cores { 0 } else { LOOKS },
+            spins: if threads > cores { 0 } else { SPINS },
             arrived: AtomicUsize::new(0),
             round: AtomicU32::new(0),
             sleepers: AtomicUsize::new(0),
-            broken: AtomicBool::new(false),
+            poisoned: AtomicBool::new(false),
             asleep: Mutex::new(()),
             woken: Condvar::new(),
         }
     }
 
     /// Waits for all others; what each did before is then known to all. `None` if one has panicked.
-    fn attend(&self) -> Option<()> {
+    fn wait(&self) -> Option<()> {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
             self.round.store(round.wrapping_add(1), Ordering::SeqCst);
             self.wake();
         } else {
-            self.wait(round);
+            self.wait_for(round);
         }
-        (!self.broken.load(Ordering::SeqCst)).then_some(())
+        (!self.poisoned.load(Ordering::SeqCst)).then_some(())
     }
 
     fn is_over(&self, round: u32) -> bool {
-        self.round.load(Ordering::SeqCst) != round || self.broken.load(Ordering::SeqCst)
+        self.round.load(Ordering::SeqCst) != round || self.poisoned.load(Ordering::SeqCst)
     }
 
-    fn wait(&self, round: u32) {
-        for _ in 0..self.looks {
+    fn wait_for(&self, round: u32) {
+        for _ in 0..self.spins {
             if self.is_over(round) {
                 return;
             }
@@ -461,8 +461,8 @@ impl Meeting {
         }
     }
 
-    fn break_up(&self) {
-        self.broken.store(true, Ordering::SeqCst);
+    fn poison(&self) {
+        self.poisoned.store(true, Ordering::SeqCst);
         self.wake();
     }
 }

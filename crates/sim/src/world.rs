@@ -11,7 +11,7 @@ use crate::groups::{Chooser, Grouping};
 use crate::link::{Link, LinkConfig, LinkId, NodeId};
 use crate::log::{OUTSIDE, Rank, Records};
 use crate::partition::{AppState, NO_LINK, NodeState, Partition};
-use crate::record::{Observer, Sees, Watcher};
+use crate::record::{Interest, Observer, Watcher};
 use crate::threads::Team;
 use apps::{App, AppReport, Compared, Streams};
 use datapath::host::Host;
@@ -73,7 +73,7 @@ pub struct World {
     pub(crate) commands: Vec<(LinkId, bool)>,
     /// When, and which.
     pub(crate) due_commands: BinaryHeap<Reverse<(Instant, u32)>>,
-    pub(crate) observers: Vec<(Sees, Box<dyn Observer>)>,
+    pub(crate) observers: Vec<(Interest, Box<dyn Observer>)>,
     seed: u64,
 }
 
@@ -288,7 +288,7 @@ impl World {
 
     /// Lets somebody see what happens.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
-        self.observers.push((observer.sees(), observer));
+        self.observers.push((observer.interest(), observer));
         self.unasked = true;
     }
 

@@ -117,6 +117,16 @@ impl DatagramSocket {
         Ok(id)
     }
 
+    /// Whom it is connected to.
+    fn peer(&self, host: &Host) -> Option<SocketAddr> {
+        host.udp_peer(self.id?).unwrap_or_default()
+    }
+
+    /// The error that waits to be told, once (`sock_error`).
+    fn take_error(&self, host: &mut Host) -> Option<Errno> {
+        host.udp_take_error(self.id?).unwrap_or_default().map(Errno::from)
+    }
+
     fn host_socket<'a>(&self, host: &'a Host) -> Option<&'a UdpSocket> {
         host.udp(self.id?)
     }
@@ -174,10 +184,7 @@ impl Sockets {
                 Return::zero_with(Data::Address(shown))
             }),
             Syscall::PeerName { .. } => self.datagram(fd).and_then(|socket| {
-                let peer = socket
-                    .id
-                    .and_then(|id| host.udp_peer(id).ok().flatten())
-                    .ok_or(Errno::ENOTCONN)?;
+                let peer = socket.peer(host).ok_or(Errno::ENOTCONN)?;
                 Ok(Return::zero_with(Data::Address(socket.shown(peer))))
             }),
             Syscall::Ioctl { request, argument, .. } => {
@@ -290,7 +297,7 @@ impl Sockets {
         socket.shut = (socket.shut.0 || read, socket.shut.1 || write);
         socket.shutdowns = socket.shutdowns.wrapping_add(1);
         // Without a peer the call fails, and has its effect all the same.
-        socket.id.and_then(|id| host.udp_peer(id).ok().flatten()).ok_or(Errno::ENOTCONN)?;
+        socket.peer(host).ok_or(Errno::ENOTCONN)?;
         Ok(Return::value(0))
     }
 
@@ -312,7 +319,7 @@ impl Sockets {
         if flags & MSG_OOB != 0 {
             return Poll::Ready(Err(Errno::EOPNOTSUPP));
         }
-        let peer = socket.id.and_then(|id| host.udp_peer(id).ok().flatten());
+        let peer = socket.peer(host);
         let mut remote = match (&socket.corked, message.address) {
             (Some(corked), _) => corked.remote,
             (None, Address::Null) => peer.ok_or(Errno::EDESTADDRREQ)?,
@@ -333,8 +340,8 @@ impl Sockets {
         let any = socket.any();
         let id = socket.open_at(now, host, any)?;
         let waits = (socket.nonblocking || flags & MSG_DONTWAIT != 0, socket.settings.send_timeout);
-        if let Some(error) = host.udp_take_error(id).ok().flatten() {
-            return Poll::Ready(Err(error.into()));
+        if let Some(error) = socket.take_error(host) {
+            return Poll::Ready(Err(error));
         }
         let socket = self.datagram_mut(fd)?;
         let corked = socket.corked.take();
@@ -395,8 +402,8 @@ impl Sockets {
         if flags & MSG_ERRQUEUE != 0 {
             return Poll::Ready(socket.receive_error(host, iov));
         }
-        if let Some(error) = socket.id.and_then(|id| host.udp_take_error(id).ok().flatten()) {
-            return Poll::Ready(Err(error.into()));
+        if let Some(error) = socket.take_error(host) {
+            return Poll::Ready(Err(error));
         }
         // Without a port there is nothing to read, and none is looked for.
         let first = socket.id.and_then(|id| Some((id, host.udp(id)?.first()?.clone())));
@@ -490,7 +497,7 @@ impl DatagramSocket {
     /// `MSG_ERRQUEUE`: an ICMP error and what it quotes (`ip_recv_error`).
     fn receive_error(&self, host: &mut Host, iov: &Iov) -> SyscallResult {
         let id = self.id.ok_or(Errno::EAGAIN)?;
-        let told = host.udp_take_icmp(id).ok().flatten().ok_or(Errno::EAGAIN)?;
+        let told = host.udp_take_icmp(id).unwrap_or_default().ok_or(Errno::EAGAIN)?;
         let icmp = told.icmp;
         let origin = if icmp.ipv6 { SO_EE_ORIGIN_ICMP6 } else { SO_EE_ORIGIN_ICMP };
         let error = ExtendedError {

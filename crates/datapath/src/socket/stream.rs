@@ -14,7 +14,7 @@ use crate::host::{Host, SocketId, Wakes};
 use crate::node::SocketReady;
 use crate::tcp::config::TcpConfig;
 use crate::tcp::state::State;
-use crate::tcp::{Connection, SocketError};
+use crate::tcp::Connection;
 use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
 use core::task::Poll;
@@ -211,7 +211,7 @@ impl Sockets {
         let Phase::Listener(listener) = stream.phase else {
             return Poll::Ready(Err(Errno::EINVAL));
         };
-        let Some(id) = host.tcp_accept(now, listener).ok().flatten() else {
+        let Some(id) = host.tcp_accept(now, listener).unwrap_or_default() else {
             let timeout = stream.options.receive_timeout;
             return wait(now, stream.nonblocking, timeout, Errno::EAGAIN, progress);
         };
@@ -345,7 +345,7 @@ pub(super) fn wait(
     Poll::Ready(Err(error))
 }
 
-/// What a failed connection says.
-pub(super) fn errno_of(error: Option<SocketError>) -> Option<Errno> {
-    error.map(Errno::from)
+/// The error that ended a connection, once; a connection that the host has let go has none.
+pub(super) fn take_error(host: &mut Host, id: SocketId) -> Option<Errno> {
+    host.tcp_take_error(id).unwrap_or_default().map(Errno::from)
 }

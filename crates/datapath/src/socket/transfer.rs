@@ -4,7 +4,7 @@ use super::answer::{Data, Received, Return, SyscallResult};
 use super::argument::{Control, ExtendedError, Iov, Message};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
-use super::stream::{Phase, errno_of, wait};
+use super::stream::{Phase, take_error, wait};
 use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::{Host, SocketId};
@@ -107,7 +107,7 @@ impl Sockets {
         let moved = progress.bytes > 0;
         let outcome = host.with_tcp(now, id, |tcp, cx| {
             if !tcp.takes_writes() || tcp.has_error() {
-                let error = if moved { None } else { errno_of(tcp.take_error()) };
+                let error = if moved { None } else { tcp.take_error().map(Errno::from) };
                 return Err(error.unwrap_or(Errno::EPIPE));
             }
             Ok(tcp.write_with(payload, writes, cx))
@@ -155,8 +155,7 @@ impl Sockets {
         if !waits {
             if opening && tcp.state() == State::Close {
                 // The handshake of this very call has failed; the socket may connect again.
-                let error =
-                    host.tcp_take_error(id).ok().flatten().map_or(Errno::ECONNABORTED, Errno::from);
+                let error = take_error(host, id).unwrap_or(Errno::ECONNABORTED);
                 return Some(Poll::Ready(Err(error)));
             }
             if core::mem::take(&mut progress.pending_write) {
@@ -168,8 +167,8 @@ impl Sockets {
             progress.opening = false;
             return None;
         }
-        if let Some(error) = host.tcp_take_error(id).ok().flatten() {
-            return Some(Poll::Ready(Err(error.into())));
+        if let Some(error) = take_error(host, id) {
+            return Some(Poll::Ready(Err(error)));
         }
         let timeout = self.stream(fd).ok()?.options.send_timeout;
         let error = if opening { Errno::EINPROGRESS } else { Errno::EAGAIN };
@@ -265,8 +264,7 @@ impl Sockets {
                 TcpRead::Eof => break,
                 TcpRead::Reset if before > 0 => break,
                 TcpRead::Reset => {
-                    let error =
-                        host.tcp_take_error(id).ok().flatten().map_or(Errno::ENOTCONN, Errno::from);
+                    let error = take_error(host, id).unwrap_or(Errno::ENOTCONN);
                     return Poll::Ready(Err(error));
                 }
                 TcpRead::WouldBlock if before >= target.max(1) => break,
@@ -332,7 +330,7 @@ impl Sockets {
             }
         }
         if bytes == 0
-            && let Some(error) = errno_of(host.tcp_take_error(id).ok().flatten())
+            && let Some(error) = take_error(host, id)
         {
             return Poll::Ready(Err(error));
         }
@@ -352,7 +350,7 @@ impl Sockets {
         let stream = self.stream(fd)?;
         let alone = stream.config.socket.timestamping & number::SOF_TIMESTAMPING_OPT_TSONLY as u32;
         let id = stream.connection().ok_or(Errno::EAGAIN)?;
-        let notice = host.with_tcp(now, id, |tcp, _| tcp.take_notice()).ok().flatten();
+        let notice = host.with_tcp(now, id, |tcp, _| tcp.take_notice()).unwrap_or_default();
         let stamp = match notice.ok_or(Errno::EAGAIN)? {
             Notice::Stamp(stamp) => stamp,
             Notice::ZeroCopied(range) => {
@@ -430,9 +428,7 @@ impl Sockets {
         match host.with_tcp(now, id, |tcp, cx| tcp.read(len, cx)).unwrap_or(TcpRead::Eof) {
             TcpRead::Data(bytes) => Poll::Ready(Ok(bytes)),
             TcpRead::Eof => Poll::Ready(Ok(0)),
-            TcpRead::Reset => Poll::Ready(Err(
-                errno_of(host.tcp_take_error(id).ok().flatten()).unwrap_or(Errno::ENOTCONN)
-            )),
+            TcpRead::Reset => Poll::Ready(Err(take_error(host, id).unwrap_or(Errno::ENOTCONN))),
             TcpRead::WouldBlock if nonblocking => Poll::Ready(Err(Errno::EAGAIN)),
             TcpRead::WouldBlock => Poll::Pending,
         }

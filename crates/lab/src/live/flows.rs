@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use apps::AppReport;
 use datapath::units::{Bytes, Duration, Instant};
-use live::kernel::{self, Job, Span, Told};
+use live::kernel::{self, Job, Span};
 use live::netns::Namespace;
 use live::program::{self, Ended, Program};
 use serde_json::Value as Json;
@@ -138,7 +138,7 @@ impl Running {
     /// What it has to show now.
     pub fn report_now(&self) -> AppReport {
         match &self.work {
-            Work::Sockets(sockets) => report_of(sockets.told()),
+            Work::Sockets(sockets) => report_of(sockets.report()),
             Work::Program(program) => of_program(program),
         }
     }
@@ -149,7 +149,7 @@ impl Running {
     /// It could not do its work.
     pub fn end(&mut self) -> Result<(), String> {
         match &mut self.work {
-            Work::Sockets(sockets) => sockets.told().failed.map_or(Ok(()), Err),
+            Work::Sockets(sockets) => sockets.report().failed.map_or(Ok(()), Err),
             Work::Program(program) => {
                 let ended = program.wait().map_err(|error| error.to_string())?;
                 let failed = ended.failed.clone();
@@ -166,32 +166,32 @@ impl Running {
     }
 }
 
-fn report_of(told: Told) -> AppReport {
+fn report_of(done: kernel::Report) -> AppReport {
     AppReport {
         socket: None,
-        sent_bytes: told.sent_bytes,
-        received_bytes: told.received_bytes,
-        sent: told.sent,
-        received: told.received,
-        started: told.started,
+        sent_bytes: done.sent_bytes,
+        received_bytes: done.received_bytes,
+        sent: done.sent,
+        received: done.received,
+        started: done.started,
         first_received: None,
-        last_received: told.last_received,
-        finished: told.finished,
-        round_trips: told.round_trips,
+        last_received: done.last_received,
+        finished: done.finished,
+        round_trips: done.round_trips,
     }
 }
 
 /// When a program began and ended; if it printed iperf3's JSON, how much was received.
 fn of_program(program: &Program) -> AppReport {
-    let told = program.told();
+    let state = program.state();
     let mut report =
-        AppReport { started: told.started, finished: told.finished, ..AppReport::default() };
-    if told.finished.is_some()
-        && let Ok(printed) = serde_json::from_str::<Json>(&told.output)
+        AppReport { started: state.started, finished: state.finished, ..AppReport::default() };
+    if state.finished.is_some()
+        && let Ok(printed) = serde_json::from_str::<Json>(&state.output)
     {
         let received = &printed["end"]["sum_received"]["bytes"];
         report.received_bytes = received.as_u64().unwrap_or(0);
-        report.last_received = told.finished;
+        report.last_received = state.finished;
     }
     report
 }

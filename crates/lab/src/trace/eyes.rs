@@ -14,7 +14,7 @@ use datapath::tcp::info::TcpInfo;
 use datapath::trace::Event;
 use datapath::units::{Duration, Instant};
 use sim::link::{LinkId, NodeId};
-use sim::record::{DropPlace, Observer, Sees};
+use sim::record::{DropPlace, Interest, Observer};
 
 use super::conns::{Conn, Conns};
 use super::explain::{HEAD, Story};
@@ -49,7 +49,7 @@ pub struct Eyes {
 
 /// What the world shows, and where it goes.
 struct Inner {
-    sees: Sees,
+    interest: Interest,
     conns: Conns,
     /// The flow of each connection.
     flows: Vec<Option<usize>>,
@@ -125,7 +125,7 @@ impl Eyes {
             }
         }
         let all = tracks.is_some() || qlog.is_some();
-        let sees = Sees {
+        let interest = Interest {
             sent: true,
             // What arrives says why a window is cut without a loss.
             delivered: all || !wanted.explain.is_empty(),
@@ -134,7 +134,7 @@ impl Eyes {
             digests: false,
         };
         let inner = Inner {
-            sees,
+            interest,
             conns: Conns::default(),
             flows: Vec::new(),
             known: Flows {
@@ -201,8 +201,8 @@ impl Eyes {
 }
 
 impl Observer for Inner {
-    fn sees(&self) -> Sees {
-        self.sees
+    fn interest(&self) -> Interest {
+        self.interest
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {

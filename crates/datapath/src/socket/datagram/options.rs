@@ -99,8 +99,7 @@ impl Sockets {
         let own = &socket.settings;
         let number: i64 = match (level, name) {
             (SOL_SOCKET, SO_ERROR) => {
-                let error = socket.id.and_then(|id| host.udp_take_error(id).ok().flatten());
-                error.map_or(0, |error| Errno::from(error).number().into())
+                socket.take_error(host).map_or(0, |error| error.number().into())
             }
             (SOL_SOCKET, SO_RCVTIMEO) => {
                 return Ok(Return::zero_with(Data::Option(OptionValue::Time(
@@ -129,7 +128,7 @@ impl Sockets {
                     as i64
             }
             (SOL_IP, IP_MTU) | (SOL_IPV6, IPV6_MTU) => {
-                let mtu = socket.id.and_then(|id| host.udp_path_mtu(now, id).ok().flatten());
+                let mtu = socket.id.and_then(|id| host.udp_path_mtu(now, id).unwrap_or_default());
                 mtu.ok_or(Errno::ENOTCONN)?.into()
             }
             (SOL_IP, IP_RECVERR) | (SOL_IPV6, IPV6_RECVERR) => own.recverr.into(),

@@ -36,7 +36,7 @@ pub(super) fn socket_value(
     let number = match name {
         SO_ERROR => {
             let error =
-                stream.connection().and_then(|id| host.tcp_take_any_error(id).ok().flatten());
+                stream.connection().and_then(|id| host.tcp_take_any_error(id).unwrap_or_default());
             error.map_or(0, |error| Errno::from(error).number().into())
         }
         SO_REUSEADDR => options.reuse_address.into(),

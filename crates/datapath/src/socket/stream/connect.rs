@@ -1,6 +1,6 @@
 //! `connect(2)` in all its forms: waiting or not, with Fast Open, anew, and to `AF_UNSPEC`.
 
-use super::{Phase, wait};
+use super::{Phase, take_error, wait};
 use crate::host::Host;
 use crate::socket::answer::{Return, SyscallResult};
 use crate::socket::argument::Address;
@@ -121,8 +121,7 @@ impl Sockets {
                 if stream.connected {
                     return Poll::Ready(Err(Errno::EISCONN));
                 }
-                let error =
-                    host.tcp_take_error(id).ok().flatten().map_or(Errno::ECONNABORTED, Errno::from);
+                let error = take_error(host, id).unwrap_or(Errno::ECONNABORTED);
                 // The socket may connect again.
                 stream.start_anew(host);
                 stream.connected = false;

@@ -6,7 +6,7 @@ use datapath::packet::{Packet, SackBlock, TcpFlags};
 use datapath::units::Instant;
 use pcap::Reader;
 use sim::link::LinkId;
-use sim::record::{Observer, Sees};
+use sim::record::{Interest, Observer};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -111,11 +111,11 @@ pub struct SenderTap {
 }
 
 impl Observer for SenderTap {
-    fn sees(&self) -> Sees {
-        Sees { sent: true, delivered: true, ..Sees::NOTHING }
+    fn interest(&self) -> Interest {
+        Interest { sent: true, delivered: true, ..Interest::NOTHING }
     }
 
-    fn sees_link(&self, link: LinkId) -> bool {
+    fn wants_link(&self, link: LinkId) -> bool {
         link == self.out || link == self.back
     }
 
