@@ -309,7 +309,7 @@ impl Side {
 
 /// What only the thread that called does.
 trait Between {
-    /// A barrier has ended: true if all are to stop at the next one.
+    /// All have met at the barrier: true if they are to stop at the next one.
     fn after(&mut self, side: &Side) -> bool;
 }
 
