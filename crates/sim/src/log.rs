@@ -4,7 +4,7 @@
 use crate::divide::Names;
 use crate::event::EventId;
 use crate::link::{LinkId, NodeId};
-use crate::record::{DropPlace, Interest, Observer, digest, sacks};
+use crate::record::{DropPlace, Fingerprint, Interest, Observer};
 use crate::sorter::Sorter;
 use datapath::packet::Packet;
 use datapath::reason::Reason;
@@ -82,7 +82,8 @@ pub(crate) struct Records {
     seen: Vec<Seen>,
     packets: Vec<Packet>,
     events: Vec<Event>,
-    sacks: Vec<u64>,
+    /// What has arrived, if somebody wants to know.
+    arrivals: Fingerprint,
     /// Time and place in `seen`, in the order in which it is shown.
     order: Vec<u64>,
     sorter: Sorter<u64>,
@@ -103,7 +104,6 @@ enum What {
     Delivered(LinkId, u32),
     Dropped(DropPlace, Reason, u32),
     Event(NodeId, u32),
-    Digest { link: LinkId, digest: u64, sacks: u32, count: u8 },
 }
 
 impl Log {
@@ -134,15 +134,11 @@ impl Log {
         self.records.push(turn, What::Sent(link, packet));
     }
 
-    /// A packet has arrived: it is noted as it is wanted.
-    pub fn note_arrival(&mut self, turn: Turn, link: LinkId, packet: &Packet) {
+    /// A packet has arrived, on a link that the whole world calls `name`: it is noted as it is wanted.
+    #[inline]
+    pub fn note_arrival(&mut self, turn: Turn, (link, name): (LinkId, LinkId), packet: &Packet) {
         if self.interest.digests {
-            let all = &mut self.records.sacks;
-            let first = all.len();
-            all.extend(sacks(packet));
-            let count = (all.len() - first) as u8;
-            let what = What::Digest { link, digest: digest(packet), sacks: first as u32, count };
-            self.records.push(turn, what);
+            self.records.arrivals.note_arrival(turn.at, name, packet);
         }
         if self.interest.delivered && self.links[link.0 as usize] {
             let packet = self.records.keep(packet);
@@ -168,7 +164,7 @@ impl Log {
 
 impl Records {
     pub fn is_empty(&self) -> bool {
-        self.seen.is_empty()
+        self.seen.is_empty() && self.arrivals.arrivals == 0
     }
 
     fn push(&mut self, turn: Turn, what: What) {
@@ -182,6 +178,7 @@ impl Records {
 
     /// Shows everything in its order, and forgets it.
     pub fn show(&mut self, observers: &mut [(Interest, Box<dyn Observer>)]) {
+        self.show_arrivals(observers);
         if self.seen.is_empty() {
             return;
         }
@@ -198,9 +195,18 @@ impl Records {
         self.seen.clear();
         self.packets.clear();
         self.events.clear();
-        self.sacks.clear();
         self.order.clear();
         self.shown = 0;
+    }
+
+    #[inline]
+    fn show_arrivals(&mut self, observers: &mut [(Interest, Box<dyn Observer>)]) {
+        let arrivals = core::mem::take(&mut self.arrivals);
+        if arrivals.arrivals > 0 {
+            for (_, observer) in observers.iter_mut().filter(|(interest, _)| interest.digests) {
+                observer.digested(arrivals);
+            }
+        }
     }
 
     /// Puts everything in order, and names it as the whole world does.
@@ -211,9 +217,7 @@ impl Records {
         for Seen { turn, what } in &mut self.seen {
             turn.rank = turn.rank.renumbered(|id| names.event(id));
             match what {
-                What::Sent(link, _) | What::Delivered(link, _) | What::Digest { link, .. } => {
-                    *link = names.link(*link);
-                }
+                What::Sent(link, _) | What::Delivered(link, _) => *link = names.link(*link),
                 What::Dropped(DropPlace::Link(link), ..) => *link = names.link(*link),
                 What::Dropped(DropPlace::Node(node), ..) | What::Event(node, _) => {
                     *node = names.node(*node);
@@ -233,6 +237,7 @@ impl Records {
         all: &mut [impl core::ops::DerefMut<Target = Self>],
         observers: &mut [(Interest, Box<dyn Observer>)],
     ) {
+        all.iter_mut().for_each(|one| one.show_arrivals(observers));
         loop {
             let turns = (0..).zip(&*all).filter_map(|(part, one)| Some((one.next()?.1, part)));
             let (mut first, mut second) = (None, None);
@@ -278,11 +283,6 @@ impl Records {
         let Seen { turn: Turn { at, .. }, what } = self.seen[place];
         for (interest, observer) in observers {
             match what {
-                What::Digest { link, digest, sacks, count } if interest.digests => {
-                    let first = sacks as usize;
-                    let sacks = &self.sacks[first..first + usize::from(count)];
-                    observer.digested(at, link, digest, sacks);
-                }
                 What::Sent(link, packet) if interest.sent => {
                     observer.sent(at, link, &self.packets[packet as usize]);
                 }

@@ -343,7 +343,8 @@ impl Partition {
             return self.on_link_drop(id, Reason::Checksum, packet);
         }
         if self.log.interest.delivered | self.log.interest.digests {
-            self.log.note_arrival(self.turn(), id, self.pool.get(packet));
+            let names = (id, self.names.link(id));
+            self.log.note_arrival(self.turn(), names, self.pool.get(packet));
         }
         if self.is_handed_out(id, packet) {
             return;

@@ -7,6 +7,7 @@ use datapath::trace::Event;
 use datapath::units::Instant;
 use std::any::Any;
 use std::cell::RefCell;
+use std::ops::AddAssign;
 use std::rc::Rc;
 
 /// Where a packet was dropped.
@@ -29,7 +30,7 @@ pub struct Interest {
     pub dropped: bool,
     /// What nodes tell.
     pub events: bool,
-    /// What arrives, as a number: the packet itself is not kept for it.
+    /// How much arrives, and a hash of all of it: no packet is kept for it.
     pub digests: bool,
 }
 
@@ -88,9 +89,9 @@ pub trait Observer {
         let _ = (now, node, event);
     }
 
-    /// A packet with this digest and these SACK blocks reached the far end of a link.
-    fn digested(&mut self, now: Instant, link: LinkId, digest: u64, sacks: &[u64]) {
-        let _ = (now, link, digest, sacks);
+    /// So much has arrived since this was last told.
+    fn digested(&mut self, arrivals: Fingerprint) {
+        let _ = arrivals;
     }
 }
 
@@ -127,8 +128,8 @@ impl<T: Observer> Observer for Rc<RefCell<T>> {
         self.borrow_mut().event(now, node, event);
     }
 
-    fn digested(&mut self, now: Instant, link: LinkId, digest: u64, sacks: &[u64]) {
-        self.borrow_mut().digested(now, link, digest, sacks);
+    fn digested(&mut self, arrivals: Fingerprint) {
+        self.borrow_mut().digested(arrivals);
     }
 }
 
@@ -149,9 +150,13 @@ impl Observer for DropLog {
     }
 }
 
-/// A running hash over everything that arrives anywhere, and when: two runs with the same
-/// fingerprint did the same.
-#[derive(Debug, Default)]
+/// A hash of everything that arrives anywhere, and when: two runs with the same fingerprint did the
+/// same.
+///
+/// It is the sum of a hash of each arrival (its time, its link, its packet), so nodes and threads may
+/// each add up their own, and nothing has to be put in order. In which order packets arrived of which
+/// the times are equal is not in it by itself; it is in whatever follows from that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The hash so far.
     pub hash: u64,
@@ -160,23 +165,34 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    fn mix(&mut self, value: u64) {
-        self.hash = (self.hash.rotate_left(5) ^ value).wrapping_mul(MULTIPLIER);
+    /// A packet arrives.
+    #[inline]
+    pub(crate) fn note_arrival(&mut self, at: Instant, link: LinkId, packet: &Packet) {
+        let mut hash = mix(mix(at.as_nanos(), u64::from(link.0)), digest(packet));
+        if let Transport::Tcp(tcp) = &packet.transport {
+            for block in tcp.options.sack.as_slice() {
+                hash = mix(hash, u64::from(block.start.0) << 32 | u64::from(block.end.0));
+            }
+        }
+        *self += Self { hash: hash ^ hash >> 32, arrivals: 1 };
     }
 }
 
-/// The SACK blocks of a packet, each as one number.
-pub(crate) fn sacks(packet: &Packet) -> impl Iterator<Item = u64> {
-    let blocks = match &packet.transport {
-        Transport::Tcp(tcp) => tcp.options.sack.as_slice(),
-        _ => &[],
-    };
-    blocks.iter().map(|block| u64::from(block.start.0) << 32 | u64::from(block.end.0))
+impl AddAssign for Fingerprint {
+    fn add_assign(&mut self, other: Self) {
+        self.hash = self.hash.wrapping_add(other.hash);
+        self.arrivals += other.arrivals;
+    }
+}
+
+#[inline]
+fn mix(hash: u64, value: u64) -> u64 {
+    (hash.wrapping_mul(MULTIPLIER).rotate_left(29) ^ value).wrapping_mul(MULTIPLIER)
 }
 
 /// What a packet is, in one number: every part has an odd factor of its own, so that the products
 /// can be had side by side.
-pub(crate) fn digest(packet: &Packet) -> u64 {
+fn digest(packet: &Packet) -> u64 {
     let part = |value: u64, number: u32| value.wrapping_mul(MULTIPLIER.rotate_left(2 * number) | 1);
     let lengths = part(u64::from(packet.len()) << 32 | u64::from(packet.body.len), 0);
     let network = match &packet.network {
@@ -210,14 +226,8 @@ impl Observer for Fingerprint {
         Interest { digests: true, ..Interest::NOTHING }
     }
 
-    fn digested(&mut self, now: Instant, link: LinkId, digest: u64, sacks: &[u64]) {
-        self.arrivals += 1;
-        self.mix(now.as_nanos());
-        self.mix(u64::from(link.0));
-        self.mix(digest);
-        for block in sacks {
-            self.mix(*block);
-        }
+    fn digested(&mut self, arrivals: Fingerprint) {
+        *self += arrivals;
     }
 }
 

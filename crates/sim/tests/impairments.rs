@@ -219,7 +219,7 @@ fn trouble_is_the_same_on_every_machine() {
     assert_eq!(run(1), GOLDEN, "the random impairments changed: every result changes");
 }
 
-const GOLDEN: (u64, u64) = (1838572843055857581, 89);
+const GOLDEN: (u64, u64) = (2864953960526619308, 89);
 
 /// What a world holds at a moment: in queues and on links.
 fn held(world: &World) -> u64 {

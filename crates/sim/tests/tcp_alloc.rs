@@ -8,7 +8,7 @@ use core::num::NonZeroU32;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant, Rate};
 use sim::link::LinkConfig;
-use sim::record::Fingerprint;
+use sim::record::{Fingerprint, Observer};
 use sim::topology::Topology;
 use sim::world::World;
 
@@ -40,11 +40,17 @@ fn dumbbell(tcp: &TcpConfig) -> World {
     world
 }
 
-/// Allocations and packets of the seconds from `warm` to `end`, fingerprinted or not.
+/// Wants to see all there is.
+struct Everything;
+
+impl Observer for Everything {}
+
+/// Allocations and packets of the seconds from `warm` to `end`, observed or not.
 fn allocations(tcp: &TcpConfig, warm: u64, end: u64, observed: bool) -> (u64, u64) {
     let mut world = dumbbell(tcp);
     if observed {
         world.observe(Box::new(Fingerprint::default()));
+        world.observe(Box::new(Everything));
     }
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     world.run_until(at(warm));
