@@ -114,6 +114,13 @@ impl Fib {
         self.choose(Some(now), key, self.infos.get(among.0), flow)
     }
 
+    /// Whether IPv4 packets with the same ports, addresses and protocol that pass through get the same of
+    /// these next hops each time, until the routes or the settings change: the hash of policy 1 chooses.
+    pub fn chooses_by_ports(&self, among: Candidates) -> bool {
+        self.infos.get(among.0).shared.algorithm == Algorithm::System
+            && self.settings.hashed(false).policy == hash::Policy::L4
+    }
+
     #[inline]
     fn decide(
         &self,

@@ -1,6 +1,6 @@
 //! The network layer of a host: receive, deliver, forward, send.
 
-use super::route_cache::{Remembered, RouteResult};
+use super::route_cache::{Flow, Remembered, RouteResult};
 use super::{Host, Socket, TcpSocket};
 use crate::fib::dissect::packet_flow;
 use crate::fib::{Candidates, Choice, Decision, HashInput, RouteKey};
@@ -93,7 +93,7 @@ impl Host {
     /// would give for `packet`.
     #[inline]
     fn recall(
-        &self,
+        &mut self,
         now: Instant,
         packet: &Packet,
         dst: Ipv4Addr,
@@ -109,8 +109,32 @@ impl Host {
         }
     }
 
+    /// One of a destination's next hops: the one that the packet's flow had before, if it is that of a flow.
     #[inline(never)]
     fn choose(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        iif: Option<u16>,
+        among: Candidates,
+    ) -> Option<RouteResult> {
+        let flow = iif.and_then(|_| Flow::of(packet));
+        if let Some(port) = flow.and_then(|flow| self.route_cache.recall_flow(flow)) {
+            let way = RouteResult::Out(port);
+            debug_assert_eq!(Some(way), self.choose_among(now, packet, iif, among), "{flow:?}");
+            return Some(way);
+        }
+        let way = self.choose_among(now, packet, iif, among)?;
+        if let (Some(flow), RouteResult::Out(port)) = (flow, way)
+            && self.fib.chooses_by_ports(among)
+        {
+            self.route_cache.learn_flow(flow, port);
+        }
+        Some(way)
+    }
+
+    #[inline]
+    fn choose_among(
         &self,
         now: Instant,
         packet: &Packet,

@@ -4,9 +4,11 @@
 //! the same for an address until the routes change: so does its next hop, or the ones it has to choose from. Routers ask again for the
 //! same addresses all the time, and a walk through rules and tables costs more than everything
 //! else they do with a packet. The kernel keeps such answers in sockets and next hops
-//! (`dst_entry`, `rt_cache`).
+//! (`dst_entry`, `rt_cache`). Where a flow has several next hops and always gets the same one, that one is
+//! remembered too: the hash costs as much as the rest of the look-up.
 
 use crate::fib::{Candidates, Choice, Decision, Fib, RouteKey};
+use crate::packet::{Network, Packet, Transport};
 use crate::prefetch::prefetch_at;
 use core::net::Ipv4Addr;
 
@@ -39,6 +41,18 @@ pub(super) struct RouteCache {
     /// Answers that have taken the slot of another address since the table has this size.
     conflicts: usize,
     state: State,
+    /// Ports by flow; none until a flow is remembered.
+    flows: Vec<(Flow, u16)>,
+}
+
+/// What chooses among next hops by `fib_multipath_hash_policy` 1, of a packet that passes through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flow {
+    src: u32,
+    dst: u32,
+    ports: u32,
+    /// 0 of no flow.
+    protocol: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,11 +85,55 @@ const SLOTS_MAX: usize = 1 << 19;
 const SLOTS_MIN: usize = 4;
 /// From so many routes on the slots lie further apart.
 const MANY: usize = 1024;
+/// So many flows are remembered, a power of two.
+const FLOWS: usize = 256;
+
+impl Flow {
+    /// The flow of a packet, if nothing but its ports, its addresses and its protocol count.
+    #[inline]
+    pub fn of(packet: &Packet) -> Option<Self> {
+        let Network::Ipv4(ip) = &packet.network else { return None };
+        let (src_port, dst_port) = match &packet.transport {
+            Transport::Tcp(tcp) => (tcp.src_port, tcp.dst_port),
+            Transport::Udp(udp) => (udp.src_port, udp.dst_port),
+            _ => return None,
+        };
+        if packet.extra.is_some() || ip.more_fragments || ip.fragment_offset != 0 {
+            return None;
+        }
+        let ports = u32::from(src_port) << 16 | u32::from(dst_port);
+        let protocol = ip.protocol;
+        Some(Self { src: ip.src.to_bits(), dst: ip.dst.to_bits(), ports, protocol })
+    }
+
+    #[inline]
+    fn place(self) -> usize {
+        let ends = u64::from(self.src) << 32 | u64::from(self.dst);
+        let mixed = (ends ^ u64::from(self.ports).rotate_left(20)).wrapping_mul(SPREAD_64);
+        (mixed >> (u64::BITS - FLOWS.trailing_zeros())) as usize
+    }
+}
 
 impl RouteCache {
     /// The routes have changed.
     pub fn forget(&mut self) {
         self.state = State::Stale;
+        self.flows.fill((Flow::default(), 0));
+    }
+
+    /// The port that is remembered of a flow whose destination has several next hops.
+    #[inline]
+    pub fn recall_flow(&self, flow: Flow) -> Option<u16> {
+        let (held, port) = self.flows.get(flow.place())?;
+        (*held == flow).then_some(*port)
+    }
+
+    /// Remembers the port of a flow, in place of another one.
+    pub fn learn_flow(&mut self, flow: Flow, port: u16) {
+        if self.flows.is_empty() {
+            self.flows.resize(FLOWS, (Flow::default(), 0));
+        }
+        self.flows[flow.place()] = (flow, port);
     }
 
     /// What is remembered of `dst`.
@@ -177,11 +235,36 @@ impl From<Decision> for RouteResult {
 
 /// An odd constant that spreads neighbouring addresses (2³² divided by the golden ratio).
 const SPREAD: u32 = 0x9e37_79b1;
+/// The same of 2⁶⁴.
+const SPREAD_64: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fib::{Prefix, Route};
+
+    /// More flows than there is room for: each is itself or forgotten, and all are once the routes change.
+    #[test]
+    fn flows_keep_their_ports_until_the_routes_change() {
+        let flow = |number: u16| Flow {
+            src: 0x0a00_0001,
+            dst: 0x0a00_0100 + u32::from(number % 7),
+            ports: u32::from(number) << 16 | 80,
+            protocol: 6,
+        };
+        let mut cache = RouteCache::default();
+        assert_eq!(cache.recall_flow(flow(0)), None);
+        for number in 0..1_000 {
+            cache.learn_flow(flow(number), number % 4);
+            assert_eq!(cache.recall_flow(flow(number)), Some(number % 4));
+        }
+        let held = (0..1_000).filter_map(|number| Some((number, cache.recall_flow(flow(number))?)));
+        let held: Vec<_> = held.collect();
+        assert!((FLOWS / 2..=FLOWS).contains(&held.len()), "{} flows", held.len());
+        assert!(held.iter().all(|(number, port)| *port == number % 4));
+        cache.forget();
+        assert!((0..1_000).all(|number| cache.recall_flow(flow(number)).is_none()));
+    }
 
     /// One route for 200 addresses: they end up with a slot each, or nearly so.
     #[test]
