@@ -22,8 +22,8 @@ pub struct PacketQueue {
     order: VecDeque<u32>,
 }
 
-/// From this many packets on a queue does not stay in the caches.
-const LONG: usize = 1024;
+/// From this many packets on a queue does not stay in the caches, least of all beside others.
+const LONG: usize = 64;
 /// In a long queue, so many packets before its turn a packet is asked for.
 const AHEAD: usize = 5;
 
