@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::Type;
+use parquet::schema::types::{ColumnPath, Type};
 
 /// A table: all columns have as many values.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -86,11 +86,17 @@ pub(super) fn file(
     fields: Vec<Arc<Type>>,
     write: impl FnOnce(&mut RowGroup<'_>) -> parquet::errors::Result<()>,
 ) -> parquet::errors::Result<Vec<u8>> {
-    let schema = Type::group_type_builder(schema).with_fields(fields).build()?;
-    let properties = WriterProperties::builder()
+    let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
-        .set_created_by("ackwright".into())
-        .build();
+        .set_created_by("ackwright".into());
+    // The least and the largest of texts serve nobody, and finding them takes longer than writing them.
+    for text in fields.iter().filter(|field| field.get_physical_type() == PhysicalType::BYTE_ARRAY)
+    {
+        let name = ColumnPath::from(text.name());
+        properties = properties.set_column_statistics_enabled(name, EnabledStatistics::None);
+    }
+    let properties = properties.build();
+    let schema = Type::group_type_builder(schema).with_fields(fields).build()?;
     let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
     let mut group = writer.next_row_group()?;
     write(&mut group)?;
