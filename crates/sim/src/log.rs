@@ -217,8 +217,9 @@ impl Records {
         for Seen { turn, what } in &mut self.seen {
             turn.rank = turn.rank.renumbered(|id| names.event(id));
             match what {
-                What::Sent(link, _) | What::Delivered(link, _) => *link = names.link(*link),
-                What::Dropped(DropPlace::Link(link), ..) => *link = names.link(*link),
+                What::Sent(link, _)
+                | What::Delivered(link, _)
+                | What::Dropped(DropPlace::Link(link), ..) => *link = names.link(*link),
                 What::Dropped(DropPlace::Node(node), ..) | What::Event(node, _) => {
                     *node = names.node(*node);
                 }
@@ -237,7 +238,9 @@ impl Records {
         all: &mut [impl core::ops::DerefMut<Target = Self>],
         observers: &mut [(Interest, Box<dyn Observer>)],
     ) {
-        all.iter_mut().for_each(|one| one.show_arrivals(observers));
+        for one in &mut *all {
+            one.show_arrivals(observers);
+        }
         loop {
             let turns = (0..).zip(&*all).filter_map(|(part, one)| Some((one.next()?.1, part)));
             let (mut first, mut second) = (None, None);

@@ -249,7 +249,7 @@ mod tests {
         let flow = |number: u16| Flow {
             src: 0x0a00_0001,
             dst: 0x0a00_0100 + u32::from(number % 7),
-            ports: u32::from(number) << 16 | 80,
+            ports: u32::from(number) << 16 | 0x50,
             protocol: 6,
         };
         let mut cache = RouteCache::default();
