@@ -13,7 +13,8 @@ export ACKWRIGHT_RECORD=$work/counts RUSTC_WORKSPACE_WRAPPER=$PWD/profile/rustc.
 cargo build --release --locked -p ackwright --target-dir "$work"
 program=$work/release/ackwright
 run() { "$program" "$@" >/dev/null; }
-run bench a b d-10 c-100 c-1000 c-10000 --rounds 1
+run bench a b d-10 c-100 c-1000 c-10000 ft-4 --rounds 1
+run run experiments/fat-tree-web-search.toml --set duration=5ms --set measure.sample=5ms --out "$work/out"
 run run experiments/dctcp-incast.toml --set case=dctcp --set mtu=1500 --set time=3s --runs 1 --out "$work/out"
 run reproduce cake-ack-filter --quick --out "$work/out"
 run reproduce multipath --quick --out "$work/out"
