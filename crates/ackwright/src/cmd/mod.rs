@@ -47,6 +47,9 @@ use owo_colors::OwoColorize as _;
 
 use crate::interrupt;
 
+/// The most that `--jobs` may ask for: each is a thread.
+pub const JOBS_MAX: i64 = 1024;
+
 /// What a command ends with.
 pub type Outcome = Result<ExitCode, Failure>;
 

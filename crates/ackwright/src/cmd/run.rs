@@ -11,7 +11,8 @@ use lab::run::{Error, Incomplete, Known, Live, Options, SsAt};
 use lab::trace::Wanted;
 
 use super::{
-    Failure, Outcome, PROGRAM, print, print_json, refuse_file, refuse_overwriting, results,
+    Failure, JOBS_MAX, Outcome, PROGRAM, print, print_json, refuse_file, refuse_overwriting,
+    results,
 };
 use crate::progress::Bar;
 use crate::{interrupt, table};
@@ -143,8 +144,8 @@ impl Seeing {
 #[derive(Clone, Copy, Default, clap::Args)]
 pub struct Workers {
     /// Number of runs at a time [default: one per processor]; results do not depend on it
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    jobs: usize,
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=JOBS_MAX))]
+    jobs: u32,
     /// Number of threads for each run [default: processors that have no run]; results do not
     /// depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=64))]
@@ -461,7 +462,7 @@ pub fn run_all(
     let options = Options {
         seed: what.seed,
         repetitions: what.repetitions,
-        jobs: what.workers.jobs,
+        jobs: what.workers.jobs as usize,
         threads: what.workers.threads as usize,
         stop: &stop,
         progress: &bar,

@@ -441,3 +441,24 @@ fn pictures_of_next_hops_have_their_data_beside_them_and_replace_no_input() {
         assert!(!directory.join("r.png").exists() && !directory.join(plot).exists());
     }
 }
+
+/// Each of them is a thread.
+#[test]
+fn more_jobs_than_a_machine_can_use_are_refused() {
+    let directory = scratch("jobs");
+    let file = write(&directory, "probes.toml", PROBES);
+    let script = write(&directory, "connect.pkt", SCRIPT);
+    for command in [
+        &["run", &file][..],
+        &["reproduce", "policer"],
+        &["drill", &script],
+        &["swarm", "--seeds", "0..1"],
+    ] {
+        let refused = ackwright(&[command, &["--jobs", "1025"]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{command:?}");
+        assert!(stderr(&refused).contains("1025 is not in"), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("..=1024"), "{}", stderr(&refused));
+    }
+    let taken = ackwright(&["run", &file, "--jobs", "1024"]);
+    assert_eq!(taken.status.code(), Some(0), "{}", stderr(&taken));
+}
