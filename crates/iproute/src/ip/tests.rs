@@ -321,3 +321,47 @@ fn one_interface_is_shown_by_its_name() {
         assert_eq!(error.column, column, "{wrong}");
     }
 }
+
+/// As Linux 6.18 answers; a route that is there already stays, out of service.
+#[test]
+fn no_new_route_leads_over_an_interface_that_is_down() {
+    let mut ip = router();
+    ip.run_all("route add 20.0.0.0/8 dev a1\n-6 route add fd20::/64 dev a1").unwrap();
+    ip.run("link set a1 down").unwrap();
+    let (plain, nexthop) =
+        ("Error: Device for nexthop is not up.", "Error: Nexthop device is not up.");
+    for (command, answer) in [
+        ("route add 21.0.0.0/8 dev a1", plain),
+        ("route append 21.0.0.0/8 dev a1", plain),
+        ("route prepend 21.0.0.0/8 dev a1", plain),
+        ("route replace 21.0.0.0/8 dev a1", plain),
+        ("route change 20.0.0.0/8 dev a1", plain),
+        ("route add 20.0.0.0/8 dev a1", plain),
+        ("route add 21.0.0.0/8 nexthop dev a1 nexthop dev a2", plain),
+        ("route add broadcast 30.0.0.255 dev a1", plain),
+        ("route add 21.0.0.0/8 via 10.0.1.2 dev a1 onlink", nexthop),
+        ("route add 21.0.0.0/8 nexthop via 10.0.2.2 nexthop via 10.0.1.2 dev a1 onlink", nexthop),
+        ("route add 21.0.0.0/8 via 10.0.1.2", "Error: Nexthop has invalid gateway."),
+        ("-6 route add fd45::/64 dev a1", nexthop),
+        ("-6 route add fd45::/64 via fe80::2 dev a1", nexthop),
+        ("-6 route add fd45::/64 via fd00:1::2 dev a1 onlink", nexthop),
+        ("-6 route add local fd45::1 dev a1", nexthop),
+    ] {
+        let before = ip.save();
+        let error = ip.run(command).expect_err(command).to_string();
+        assert_eq!(error, answer, "{command}");
+        assert_eq!(ip.save(), before, "{command}");
+    }
+    // What is on the host itself, an address, and taking a route away need no interface that is up.
+    for command in [
+        "route add local 30.0.0.1 dev a1",
+        "route add 50.0.0.0/8 dev a1 scope host",
+        "address add 10.0.9.1/24 dev a1",
+        "route add 21.0.0.0/8 dev a2",
+        "route del 20.0.0.0/8 dev a1",
+    ] {
+        ip.run(command).expect(command);
+    }
+    ip.run("link set a1 carrier off up").unwrap();
+    ip.run("route add 22.0.0.0/8 dev a1").expect("no carrier is no reason");
+}
