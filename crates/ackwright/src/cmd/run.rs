@@ -50,10 +50,10 @@ pub struct Args {
     workers: Workers,
     /// Run with real packets by this machine's clock, in namespaces: takes root, or a machine that lets
     /// users make them; each run takes as long as the file says
-    #[arg(long, conflicts_with_all = ["resume", "explain", "trace", "qlog"])]
+    #[arg(long, conflicts_with_all = WITHOUT_LIVE)]
     pub live: bool,
     /// All hosts run on this stack, whatever the file says
-    #[arg(long, value_enum, requires = "live")]
+    #[arg(long, value_enum, requires = "live", conflicts_with_all = WITHOUT_LIVE)]
     stack: Option<OnStack>,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
     /// plots (SVG, PNG, PDF, and their data as CSV) to DIR
@@ -87,6 +87,9 @@ pub struct Args {
     json: bool,
 }
 
+/// What is of no use with `--live`, nor with what needs it: clap drops a need that conflicts.
+const WITHOUT_LIVE: [&str; 4] = ["resume", "explain", "trace", "qlog"];
+
 /// Whose stack hosts run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum OnStack {
@@ -114,7 +117,7 @@ struct Seeing {
     #[arg(long, value_name = "FLOW", value_delimiter = ',', conflicts_with = "json")]
     explain: Vec<String>,
     /// Print every packet of it, too
-    #[arg(long, requires = "explain")]
+    #[arg(long, requires = "explain", conflicts_with = "json")]
     explain_packets: bool,
     /// Write a trace of the first repetition, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]

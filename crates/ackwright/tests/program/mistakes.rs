@@ -462,3 +462,31 @@ fn more_jobs_than_a_machine_can_use_are_refused() {
     let taken = ackwright(&["run", &file, "--jobs", "1024"]);
     assert_eq!(taken.status.code(), Some(0), "{}", stderr(&taken));
 }
+
+/// What needs an option that another one excludes is not passed over.
+#[cfg(target_os = "linux")]
+#[test]
+fn options_that_go_with_others_only_are_refused_without_them() {
+    let between = ["shape", "--between", "file:a,b", "file:c,d"];
+    let queue = "cake bandwidth 1mbit";
+    for words in [
+        &[&between[..], &["--egress", queue]].concat()[..],
+        &[&between[..], &["--ingress", queue]].concat(),
+        &["shape", "--dev", "eth0", "--ab", queue],
+        &["shape", "--dev", "eth0", "--ba", queue],
+        &["shape", "--egress", queue, "--ab", queue],
+        &["run", "x.toml", "--stack", "kernel", "--resume", "out"],
+        &["run", "x.toml", "--explain-packets", "--json"],
+        &["reproduce", "policer", "--quick", "--live-runs", "2"],
+        &["reproduce", "policer", "--resume", "out", "--live-stack", "ours"],
+        &["iperf", "-c", "10.0.0.1", "-1"],
+    ] {
+        let refused = ackwright(words);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+        assert!(
+            stderr(&refused).contains("cannot be used with"),
+            "{words:?}: {}",
+            stderr(&refused)
+        );
+    }
+}
