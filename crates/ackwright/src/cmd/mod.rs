@@ -175,6 +175,12 @@ pub fn results(directory: &Path) -> Result<Output, Failure> {
     Ok(Output::new(store))
 }
 
+/// Results may go to `directory` later; until then those of an earlier run stay there.
+pub fn check_results(directory: &Path) -> Result<(), Failure> {
+    refuse_file(directory)?;
+    Ok(Store::check_results(directory)?)
+}
+
 /// Prints JSON, indented for a person and compact for a program.
 pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     let text = if io::stdout().is_terminal() { format!("{value:#}") } else { value.to_string() };
