@@ -182,6 +182,10 @@ impl Watch for Printer {
     fn interval(&mut self, test: &Test, interval: &Interval) {
         self.print(&report::interval(test, interval));
     }
+
+    fn turned_away(&mut self, peer: SocketAddr, why: &str) {
+        crate::tell!("note: {peer} is turned away: {why}");
+    }
 }
 
 /// A number of bytes: `K`, `M`, `G` are powers of 1024, as of iperf3.
