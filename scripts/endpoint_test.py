@@ -431,6 +431,44 @@ def test_iperf_server_with_a_real_client(world):
     assert not wrong, wrong
 
 
+def test_strangers_do_not_end_an_iperf_server_nor_keep_it_from_clients(world):
+    shape = world.shape()
+    server = world.start("iperf", "-s", "-1", "--json", ready="")
+    time.sleep(0.5)
+    cookie = b"abcdefghijklmnopqrstuvwxyz234567abcd\0"
+
+    def come(words=b""):
+        stranger = world.right.socket(socket.SOCK_STREAM)
+        stranger.settimeout(20)
+        stranger.connect((OURS, 5201))
+        stranger.sendall(words)
+        return stranger
+
+    def is_closed(stranger):
+        try:
+            return stranger.recv(100).strip(b"\x09") == b""
+        except ConnectionError:
+            return True
+
+    silent, half = come(), come(cookie[:20])
+    for words in (b"GET / HTTP/1.1\r\nHost: ackwright.example.net\r\n\r\n", bytes(100), os.urandom(5000),
+                  cookie + b"\xff\xff\xff\xff", cookie + b"\0\0\0\2{x"):
+        assert is_closed(come(words)), words
+    begun = time.monotonic()
+    client = come(cookie)
+    assert client.recv(1) == b"\x09" and time.monotonic() - begun < 2, "it asks a client what it wants"
+    client.close()
+    assert is_closed(silent) and is_closed(half)
+    assert server.poll() is None, "it still waits for its one client"
+    need_iperf3()
+    end = iperf3(world.right, f"-c {OURS} -J -t 1")["end"]
+    assert end["sum_received"]["bytes"] > 1 << 20, end
+    out, err = server.communicate(timeout=10)
+    assert server.returncode == 0 and "does not speak iperf3's protocol" in err, (out, err)
+    assert "has not said who it is" in err, err
+    shape.stop()
+
+
 def test_what_a_client_sent_last_is_counted(world):
     """CAKE lets the word that the test is over pass the data, which are on another connection."""
     need_iperf3()

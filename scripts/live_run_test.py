@@ -3,8 +3,8 @@
 
 usage: scripts/live_run_test.py BINARY [NAME...]
 
-The program makes its namespaces itself. Where no namespace can be made, this says so loudly ("SKIPPED: ...")
-and ends with success. Bounds are those that a loaded machine keeps: rates are never exceeded, delays never
+The program makes its namespaces itself, in one of this script's. Where none can be made, it says so loudly
+("SKIPPED: ...") and ends with success. Bounds are those that a loaded machine keeps: rates are never exceeded, delays never
 undercut; how late things are is printed.
 """
 
@@ -15,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import live_test
+from namespaces import run_tests
 
 FILE = """
 schema = 1
@@ -55,6 +58,9 @@ to = "A"
 class Test:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
+
+    def close(self):
+        """Nothing is left of a run that has ended."""
 
     def write(self, text, name="live.toml"):
         path = os.path.join(self.folder, name)
@@ -215,17 +221,16 @@ def wait_for(condition):
 
 
 def test_emulate(test):
-    import live_test
-    import namespaces
-    if os.environ.get(namespaces.INSIDE) is None:
-        print("  (in a namespace of its own)")
-        command = ["unshare", "-n", sys.executable, os.path.abspath(__file__), test.binary, "test_emulate"]
-        done = subprocess.run(command, env={**os.environ, namespaces.INSIDE: "1"})
-        assert done.returncode == 0
-        return
     test.call("emulate", "a", "b", code=2)
     world = live_test.World(test.binary, test.folder)
-    process = subprocess.Popen([test.binary, "emulate", "a", "b", "--ab", "delay 15ms", "--ba", "delay 10ms", "--json"],
+    try:
+        emulate(world)
+    finally:
+        world.close()
+
+
+def emulate(world):
+    process = subprocess.Popen([world.binary, "emulate", "a", "b", "--ab", "delay 15ms", "--ba", "delay 10ms", "--json"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = process.stderr.readline()
     while line.startswith("note: "):
@@ -235,29 +240,11 @@ def test_emulate(test):
     took = live_test.transfer(world, 20_000, port=5002)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=20)
-    world.close()
     assert process.returncode == 0, err
     # A handshake, and a flight of ten segments and one of five: three times 25 ms, less the last way back.
     assert took >= 0.05, took
     assert all(direction["taken_packets"] > 0 for direction in json.loads(out)["directions"])
 
 
-def main():
-    tried = subprocess.run(["unshare", "-n", "true"], capture_output=True, text=True)
-    if tried.returncode != 0:
-        print("SKIPPED: live runs: no network namespace: " + tried.stderr.strip(), flush=True)
-        return
-    binary, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
-    with tempfile.TemporaryDirectory() as folder:
-        for name, test in tests:
-            if names and name not in names:
-                continue
-            begun = time.monotonic()
-            test(Test(binary, folder))
-            print(f"{name}: ok ({time.monotonic() - begun:.1f} s)", flush=True)
-    print(f"{len(names or tests)} passed, 0 failed")
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tests("live run", globals(), Test))

@@ -143,6 +143,10 @@ def test_hosts_reach_each_other_and_us(world):
     ours = re.search("link/ether (\\S+)", subprocess.run(["ip", "link", "show", "a"], capture_output=True, text=True).stdout)
     assert ours[1] in theirs, theirs
     links = {link["ifname"]: link["stats64"] for link in router.json("ip -s -j link show")}
+    for words in ("ip -j addr show dev b", "ip -4 -j address show b"):
+        [shown] = router.json(words)
+        assert shown["ifname"] == "b" and shown["addr_info"][0]["local"] == "10.2.0.1", shown
+    assert "inet 10.2.0.1/24" in router.ctl("ip a") and len(router.json("ip -j link show dev b")) == 1
     assert links["b"]["tx"]["packets"] >= 3 and links["a"]["rx"]["packets"] >= 9, links
     router.stop()
 

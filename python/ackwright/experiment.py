@@ -166,7 +166,7 @@ class Experiment:
         Args:
             seed: of the first repetition; repetition k has ``seed + k``. The experiment's by default.
             repetitions: in place of the experiment's.
-            jobs: runs at a time; 0: one per processor. Results do not depend on it.
+            jobs: runs at a time, 1024 at most; 0: one per processor. Results do not depend on it.
             threads: for each run; 0: those that no run has. Results do not depend on it.
             out: a folder for the files that ``ackwright run --out`` writes too, byte by byte.
             resume: go on with the results in ``out``: finished runs of the same plan stay.
@@ -199,8 +199,8 @@ class Experiment:
             raise ValueError("resume: name the folder by out=")
         if view and (out is None or resume or executor is not None):
             raise ValueError("view: needs out=, without resume and executor")
-        if jobs < 0 or threads < 0:
-            raise ValueError("jobs and threads are 0 or more")
+        if not (0 <= jobs <= 1024 and 0 <= threads <= 64):
+            raise ValueError("jobs are 0 to 1024, threads 0 to 64")
         if executor is not None:
             if out is None:
                 raise ValueError("executor: name the storage that its workers share by out=")

@@ -45,7 +45,7 @@ def drill(
         script: the text of a script (several lines), or files, or folders with scripts below them.
         ip_version: ``"ipv4"``, ``"ipv6"``, ``"ipv4-mapped-ipv6"``, several, or ``"all"``.
         define: words of scripts that are replaced.
-        jobs: scripts at a time; 0: one per processor.
+        jobs: scripts at a time, 1024 at most; 0: one per processor.
         flags: packetdrill's own, as ``tolerance_usecs=14000``.
 
     >>> done = drill('''
@@ -68,6 +68,8 @@ def drill(
     ]
     words += [("define", f"{name}={value}") for name, value in (define or {}).items()]
     text = script if isinstance(script, str) and "\n" in script else None
+    if not 0 <= jobs <= 1024:
+        raise ValueError("jobs are 0 to 1024")
     answer, shown = _native.drill([] if text else _paths(script), text, versions, words, jobs)
     return Drilled(**answer, text=shown)
 

@@ -162,7 +162,9 @@ except ackwright.OutputError as error:
     assert not list((tmp_path / "out").rglob("*.part"))
 
 
-@pytest.mark.parametrize("how", [{"jobs": -1}, {"repetitions": 0}, {"repetitions": 10**9}])
+@pytest.mark.parametrize(
+    "how", [{"jobs": -1}, {"jobs": 1025}, {"threads": 65}, {"repetitions": 0}, {"repetitions": 10**9}]
+)
 def test_wrong_numbers_are_refused(line: Experiment, how: dict[str, int]) -> None:
     with pytest.raises(ValueError):
         line.run(**how)  # type: ignore[arg-type]

@@ -21,6 +21,8 @@ def test_drill_runs_scripts_and_says_where_they_fail() -> None:
     assert ackwright.drill(script, ip_version="ipv6").scripts[0]["ip_version"] == "ipv6"
     with pytest.raises(ValueError, match="ip_version"):
         ackwright.drill(script, ip_version="ipv5")
+    with pytest.raises(ValueError, match="0 to 1024"):
+        ackwright.drill(script, jobs=1025)
     with pytest.raises(ValueError):
         ackwright.drill(script, no_such_flag=1)
     with pytest.raises(FileNotFoundError):

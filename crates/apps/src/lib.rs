@@ -197,15 +197,18 @@ impl<'a> AppCx<'a> {
         }
     }
 
-    /// The next datagram of a UDP or ping socket, if there is one.
-    pub fn datagram_read(&mut self, socket: SocketId) -> Option<Datagram> {
-        let datagram = self.host.datagram_read(socket).ok().flatten()?;
-        if let Some(streams) = &mut self.streams
+    /// The next datagram of a UDP or ping socket; `None` if there is none.
+    ///
+    /// # Errors
+    /// As of [`Host::datagram_read`].
+    pub fn datagram_read(&mut self, socket: SocketId) -> Result<Option<Datagram>, SocketError> {
+        let datagram = self.host.datagram_read(socket)?;
+        if let (Some(streams), Some(datagram)) = (&mut self.streams, &datagram)
             && self.host.udp_socket(socket).is_ok()
         {
             streams.check_datagram(&datagram.body);
         }
-        Some(datagram)
+        Ok(datagram)
     }
 
     /// The label that a datagram was sent with.

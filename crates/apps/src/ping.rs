@@ -120,7 +120,7 @@ impl App for Ping {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Some(answer) = cx.datagram_read(ready.socket) {
+        while let Some(answer) = cx.datagram_read(ready.socket).expect("is open") {
             let number = match self.protocol {
                 Protocol::Icmp(_) => answer.from.port(),
                 Protocol::Udp { .. } => AppCx::label_of(&answer.body) as u16,

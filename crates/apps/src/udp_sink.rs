@@ -46,7 +46,7 @@ impl App for UdpSink {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Some(datagram) = cx.datagram_read(ready.socket) {
+        while let Some(datagram) = cx.datagram_read(ready.socket).expect("is open") {
             self.report.received += 1;
             self.report.receive(cx.now, u64::from(datagram.body.len));
         }
@@ -64,7 +64,7 @@ impl App for UdpEcho {
     }
 
     fn ready(&mut self, cx: &mut AppCx<'_>, ready: SocketReady) {
-        while let Some(datagram) = cx.datagram_read(ready.socket) {
+        while let Some(datagram) = cx.datagram_read(ready.socket).expect("is open") {
             self.report.received += 1;
             self.report.receive(cx.now, u64::from(datagram.body.len));
             if cx.udp_send(ready.socket, datagram.from, datagram.body.clone()).is_ok() {

@@ -9,6 +9,7 @@ use crate::settings::{IpVersion, Settings};
 use rayon::prelude::*;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 /// One script file and the folder of the run that it was found in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,11 +203,18 @@ pub fn run_texts(
         report
     };
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(plan.jobs)
+        .num_threads(threads(plan.jobs, jobs.len()))
         .stack_size(STACK)
         .build()
         .map_err(io::Error::other)?;
     Ok(pool.install(|| jobs.par_iter().map(one).collect()))
+}
+
+/// As many threads as asked for, or (0) as there are processors, but no more than there is work for.
+fn threads(asked: usize, work: usize) -> usize {
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
+    let threads = if asked == 0 { processors() } else { asked };
+    threads.clamp(1, work.max(1))
 }
 
 /// Scripts may nest; the parser is bounded well below this.
@@ -279,6 +287,13 @@ pub fn read(
 mod tests {
     use super::*;
     use IpVersion::{Ipv4, Ipv4MappedIpv6, Ipv6};
+
+    #[test]
+    fn no_more_threads_are_started_than_there_are_scripts() {
+        assert_eq!(threads(1_000_000, 3), 3);
+        assert_eq!(threads(2, 3), 2);
+        assert_eq!([threads(7, 0), threads(0, 1)], [1, 1]);
+    }
 
     #[test]
     fn variants_by_name_flag_and_command_line() {

@@ -19,6 +19,8 @@ pub trait Watch {
     fn connected(&mut self, test: &Test);
     /// An interval is over.
     fn interval(&mut self, test: &Test, interval: &Interval);
+    /// A server has closed a connection that was no client's.
+    fn turned_away(&mut self, peer: SocketAddr, why: &str);
 }
 
 /// How long a look at the control connection may last.
@@ -179,6 +181,7 @@ fn make_cookie() -> [u8; COOKIE] {
 impl Watch for () {
     fn connected(&mut self, _: &Test) {}
     fn interval(&mut self, _: &Test, _: &Interval) {}
+    fn turned_away(&mut self, _: SocketAddr, _: &str) {}
 }
 
 /// The JSON of a failed test, as iperf3 writes it.

@@ -2,12 +2,13 @@
 
 use crate::Error;
 use crate::client::Watch;
+use crate::door::{Door, GREETING, deny};
 use crate::flow::{Flow, Work};
 use crate::measure::{self, Meter, Test};
-use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, receive_cookie, stream_id};
+use crate::wire::{COOKIE, Control, PATIENCE, Params, Results, State, stream_id};
 use datapath::tcp::cc::Algorithm;
-use live::endpoint::{TcpListener, TcpStream};
-use std::io::Write as _;
+use live::endpoint::TcpListener;
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -25,32 +26,43 @@ pub fn serve_one(
     stop: &AtomicBool,
     watch: &mut impl Watch,
 ) -> Result<Option<Test>, Error> {
+    let mut door = Door::new(listener);
     loop {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if let Some(stream) = listener.accept_for(LOOK)? {
-            return run(listener, stream, interval, stop, watch).map(Some);
+        let Some((stream, cookie)) = door.next_client(LOOK, watch)? else { continue };
+        let control = Control::new(stream);
+        match wanted(&control) {
+            Ok(wanted) => {
+                return run(&mut door, &control, cookie, &wanted, interval, stop, watch).map(Some);
+            }
+            Err(why) => watch.turned_away(control.stream().peer_addr(), &why.0),
         }
     }
 }
 
+/// What a client says that it wants. Who does not say so is none, whatever it has shown before.
+fn wanted(control: &Control) -> Result<Value, Error> {
+    control.tell(State::ParamExchange)?;
+    control.receive_within(GREETING)
+}
+
 fn run(
-    listener: &TcpListener,
-    stream: TcpStream,
+    door: &mut Door<'_>,
+    control: &Control,
+    cookie: [u8; COOKIE],
+    wanted: &Value,
     interval: Duration,
     stop: &AtomicBool,
     watch: &mut impl Watch,
 ) -> Result<Test, Error> {
-    let control = Control::new(stream);
-    let cookie = control.receive_cookie()?;
-    control.tell(State::ParamExchange)?;
-    let params = Params::read(&control.receive()?).map_err(|(number, error)| {
+    let params = Params::read(wanted).map_err(|(number, error)| {
         control.refuse(number);
         error
     })?;
     control.tell(State::CreateStreams)?;
-    let mut flows = accept_streams(listener, &cookie, &params)?;
+    let mut flows = accept_streams(door, &cookie, &params, watch)?;
     control.tell(State::TestStart)?;
     let mut test = Test {
         sends: params.reverse,
@@ -87,7 +99,7 @@ fn run(
             control.tell(State::ServerTerminate)?;
             return Err(Error("ended by a signal".to_owned()));
         }
-        refuse_others(listener);
+        door.refuse_others();
         if rest.as_mut().is_some_and(|rest: &mut Rest| rest.is_there(&flows)) {
             break;
         }
@@ -152,18 +164,19 @@ impl Rest {
 
 /// The data streams of a test: those that show its cookie.
 fn accept_streams(
-    listener: &TcpListener,
+    door: &mut Door<'_>,
     cookie: &[u8; COOKIE],
     params: &Params,
+    watch: &mut impl Watch,
 ) -> Result<Vec<Flow>, Error> {
     let mut flows = Vec::new();
     let over = Instant::now() + PATIENCE;
     while flows.len() < params.parallel {
         let left = over.saturating_duration_since(Instant::now());
-        let Some(stream) = listener.accept_for(left)? else {
+        let Some((stream, shown)) = door.next_client(left, watch)? else {
             return Err(Error("the client has not made all of its data streams".to_owned()));
         };
-        if receive_cookie(&stream)? != *cookie {
+        if shown != *cookie {
             deny(&stream);
             continue;
         }
@@ -177,15 +190,4 @@ fn accept_streams(
         flows.push(Flow::new(stream_id(flows.len()), stream));
     }
     Ok(flows)
-}
-
-/// Whoever comes during a test is told that there is one.
-fn refuse_others(listener: &TcpListener) {
-    if let Ok(Some(stream)) = listener.accept_for(Duration::ZERO) {
-        deny(&stream);
-    }
-}
-
-fn deny(stream: &TcpStream) {
-    let _is_gone = { stream }.write_all(&[State::AccessDenied as i8 as u8]);
 }

@@ -5,7 +5,7 @@ use datapath::tcp::cc::Algorithm;
 use live::endpoint::TcpStream;
 use serde_json::{Value, json};
 use std::io::{self, Read, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the server (or, for its own ends, the client) says comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Control {
     /// Why the server refuses.
     pub fn hear_refusal(&self) -> Error {
         let mut numbers = [0; 8];
-        let number = match Patient(&self.stream).read_exact(&mut numbers) {
+        let number = match Patient::new(&self.stream, PATIENCE).read_exact(&mut numbers) {
             Ok(()) => u32::from_be_bytes([numbers[0], numbers[1], numbers[2], numbers[3]]),
             Err(_) => 0,
         };
@@ -150,26 +150,22 @@ impl Control {
     /// # Errors
     /// The connection is gone; what comes is none, or too long.
     pub fn receive(&self) -> Result<Value, Error> {
-        read_json(&mut Patient(&self.stream))
+        self.receive_within(PATIENCE)
     }
 
-    /// Reads the cookie, which comes first.
+    /// The same, where all of it has to come within `longest`.
     ///
     /// # Errors
-    /// The connection is gone.
-    pub fn receive_cookie(&self) -> Result<[u8; COOKIE], Error> {
-        receive_cookie(&self.stream)
+    /// As above.
+    pub fn receive_within(&self, longest: Duration) -> Result<Value, Error> {
+        read_json(&mut Patient::new(&self.stream, longest))
     }
 }
 
-/// Reads the cookie, which comes first on every connection.
-///
-/// # Errors
-/// The connection is gone, or says nothing.
-pub fn receive_cookie(stream: &TcpStream) -> Result<[u8; COOKIE], Error> {
-    let mut cookie = [0; COOKIE];
-    Patient(stream).read_exact(&mut cookie)?;
-    Ok(cookie)
+/// Whether this may be the cookie that comes first on every connection: signs, and a zero at the end.
+pub fn is_cookie(bytes: &[u8; COOKIE]) -> bool {
+    let (signs, end) = bytes.split_at(COOKIE - 1);
+    signs.iter().all(u8::is_ascii_graphic) && end == [0]
 }
 
 fn read_json(from: &mut impl Read) -> Result<Value, Error> {
@@ -185,11 +181,21 @@ fn read_json(from: &mut impl Read) -> Result<Value, Error> {
 }
 
 /// Reads, but does not wait for ever.
-struct Patient<'a>(&'a TcpStream);
+struct Patient<'a> {
+    stream: &'a TcpStream,
+    over: Instant,
+}
+
+impl<'a> Patient<'a> {
+    fn new(stream: &'a TcpStream, longest: Duration) -> Self {
+        Self { stream, over: Instant::now() + longest }
+    }
+}
 
 impl Read for Patient<'_> {
     fn read(&mut self, memory: &mut [u8]) -> io::Result<usize> {
-        self.0.read_for(memory, PATIENCE)?.ok_or_else(|| io::ErrorKind::TimedOut.into())
+        let left = self.over.saturating_duration_since(Instant::now());
+        self.stream.read_for(memory, left)?.ok_or_else(|| io::ErrorKind::TimedOut.into())
     }
 }
 
@@ -415,6 +421,17 @@ mod tests {
         assert_eq!(Results::read(&results.json(true, 1.0)), results);
         assert_eq!(Results::read(&Value::Null), Results::default());
         assert_eq!([0, 1, 2].map(stream_id), [1, 3, 4]);
+    }
+
+    #[test]
+    fn a_cookie_is_36_signs_and_a_zero() {
+        let cookie = |text: &str| is_cookie(text.as_bytes().try_into().expect("37 bytes"));
+        assert!(cookie("abcdefghijklmnopqrstuvwxyz234567abcd\0"));
+        // As an iperf3 before 3.2 made it.
+        assert!(cookie("host.example.1700000000.000123.12345\0"));
+        assert!(!cookie("abcdefghijklmnopqrstuvwxyz234567abcde"));
+        assert!(!cookie("GET / HTTP/1.1\r\nHost: 10.77.0.20\r\n\r\n\0"));
+        assert!(!is_cookie(&[0; COOKIE]) && !is_cookie(&[0xff; COOKIE]));
     }
 
     #[test]

@@ -22,12 +22,17 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a file of at most [`TEXT_MAX`] bytes.
+/// The text of a file of at most [`TEXT_MAX`] bytes, without the byte-order mark that some programs begin it
+/// with.
 ///
 /// # Errors
 /// When it cannot be read, is larger, or is no text: then with the line that is none.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    String::from_utf8(read(path, TEXT_MAX)?).map_err(|error| {
+    let mut bytes = read(path, TEXT_MAX)?;
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.split(|byte| *byte == b'\n').count();
         let message = format!("line {line} is not UTF-8 text");
@@ -35,9 +40,22 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     })
 }
 
+/// U+FEFF in UTF-8.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_text() {
+        let file = std::env::temp_dir().join(format!("ackwright-mark-{}", std::process::id()));
+        for (bytes, text) in [(&b"\xef\xbb\xbf1,2"[..], "1,2"), (b"1,\xef\xbb\xbf", "1,\u{feff}")] {
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(read_text(&file).unwrap(), text);
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
 
     #[cfg(target_os = "linux")]
     #[test]

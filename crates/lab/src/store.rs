@@ -225,6 +225,23 @@ impl Store {
         Ok(Self { root: root.into(), listed: None })
     }
 
+    /// Makes the directory and checks that results may go there later, by [`results`](Self::results), which
+    /// removes those of an earlier run: until then these stay.
+    ///
+    /// # Errors
+    /// As of [`results`](Self::results).
+    pub fn check_results(root: &Path) -> Result<(), Error> {
+        let store = Self::create(root)?;
+        earlier::find(root)?;
+        // Whether the disk has room shows with the first byte only.
+        let probe = store.root.join(".ackwright-probe");
+        let written = fs::write(&probe, b"\n").and_then(|()| fs::remove_file(&probe));
+        written.map_err(|problem| {
+            let _ = fs::remove_file(&probe);
+            Error { path: probe, problem }
+        })
+    }
+
     /// The same for all results of one run: what an earlier run has left there is removed, so that
     /// old figures never lie beside new ones. Returns how many files that were.
     ///

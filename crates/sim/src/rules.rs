@@ -104,7 +104,7 @@ pub struct RuleError {
     /// The rule.
     pub rule: String,
     /// What is wrong with it.
-    pub what: &'static str,
+    pub what: String,
 }
 
 /// What the rules say about a packet.
@@ -253,47 +253,66 @@ impl FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Self, RuleError> {
-        let error = |what| RuleError { rule: text.to_owned(), what };
-        let mut words = text.split_whitespace();
-        let direction = match words.next() {
-            Some("f") => Direction::Forward,
-            Some("r") => Direction::Reverse,
-            _ => return Err(error("a rule begins with f or r")),
-        };
-        let word = words.next().unwrap_or_default();
-        let mut number = || {
-            let number = words.next().and_then(|word| word.parse::<u64>().ok());
-            number.ok_or_else(|| error("a number is missing"))
-        };
-        let matches = match word {
-            "data" => Match::Data { k: number()? },
-            "every" => Match::Every { n: number()?, k: number()? },
-            "off" => Match::Offset { x: number()? as u32, tx: number()? },
-            "ack" => Match::Ack { k: number()? },
-            "ackevery" => Match::AckEvery { n: number()?, k: number()? },
-            "syn" => Match::Syn { k: number()? },
-            "time" => Match::Time {
-                from: Instant::from_nanos(number()?),
-                to: Instant::from_nanos(number()?),
-            },
-            _ => return Err(error("data, every, off, ack, ackevery, syn or time is expected")),
-        };
-        if matches!(matches, Match::Every { n: 0, .. } | Match::AckEvery { n: 0, .. }) {
-            return Err(error("a distance of zero"));
+        read(text).map_err(|what| RuleError { rule: text.to_owned(), what })
+    }
+}
+
+fn read(text: &str) -> Result<Rule, String> {
+    let mut words = text.split_whitespace();
+    let direction = match words.next() {
+        Some("f") => Direction::Forward,
+        Some("r") => Direction::Reverse,
+        _ => return Err("a rule begins with f or r".to_owned()),
+    };
+    let kind = words.next().unwrap_or_default();
+    let matches = read_match(kind, &mut words)?;
+    let action = match words.next() {
+        Some("drop") => Action::Drop,
+        Some("ce") => Action::Mark,
+        Some("hold") if matches!(matches, Match::Time { .. }) => Action::Hold,
+        Some("hold") => return Err("only a time can be held".to_owned()),
+        Some("delay") => Action::Delay(Duration::from_nanos(number(&mut words, u64::MAX)?)),
+        Some("dup") => Action::Duplicate(Duration::from_nanos(number(&mut words, u64::MAX)?)),
+        _ => return Err("drop, delay NS, dup NS, ce or hold is expected".to_owned()),
+    };
+    match words.next() {
+        None => Ok(Rule { direction, matches, action }),
+        Some(word) => Err(format!("\"{word}\" follows the action")),
+    }
+}
+
+/// Which packets, by the words that follow `kind`.
+fn read_match<'a>(kind: &str, words: &mut impl Iterator<Item = &'a str>) -> Result<Match, String> {
+    Ok(match kind {
+        "data" => Match::Data { k: count(words)? },
+        "every" => Match::Every { n: count(words)?, k: number(words, u64::MAX)? },
+        "off" => Match::Offset { x: number(words, u32::MAX.into())? as u32, tx: count(words)? },
+        "ack" => Match::Ack { k: count(words)? },
+        "ackevery" => Match::AckEvery { n: count(words)?, k: number(words, u64::MAX)? },
+        "syn" => Match::Syn { k: count(words)? },
+        "time" => {
+            let (from, to) = (number(words, u64::MAX)?, number(words, u64::MAX)?);
+            if to <= from {
+                return Err(format!("a time from {from} to {to} ends before it begins"));
+            }
+            Match::Time { from: Instant::from_nanos(from), to: Instant::from_nanos(to) }
         }
-        let action = match (words.next(), words.next().map(str::parse)) {
-            (Some("drop"), None) => Action::Drop,
-            (Some("ce"), None) => Action::Mark,
-            (Some("hold"), None) if matches!(matches, Match::Time { .. }) => Action::Hold,
-            (Some("hold"), None) => return Err(error("only a time can be held")),
-            (Some("delay"), Some(Ok(nanos))) => Action::Delay(Duration::from_nanos(nanos)),
-            (Some("dup"), Some(Ok(nanos))) => Action::Duplicate(Duration::from_nanos(nanos)),
-            _ => return Err(error("drop, delay NS, dup NS, ce or hold is expected")),
-        };
-        match words.next() {
-            None => Ok(Self { direction, matches, action }),
-            Some(_) => Err(error("something follows the action")),
-        }
+        _ => return Err("data, every, off, ack, ackevery, syn or time is expected".to_owned()),
+    })
+}
+
+/// A whole number of at most `most`.
+fn number<'a>(words: &mut impl Iterator<Item = &'a str>, most: u64) -> Result<u64, String> {
+    let word = words.next().ok_or("a number is missing")?;
+    let number = word.parse::<u64>().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| format!("\"{word}\" is no whole number from 0 to {most}"))
+}
+
+/// A number that begins with 1, or a distance.
+fn count<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<u64, String> {
+    match number(words, u64::MAX)? {
+        0 => Err("\"0\" is no number here: the first one is 1".to_owned()),
+        number => Ok(number),
     }
 }
 

@@ -17,8 +17,15 @@ pub struct Campaign {
     pub kind: Kind,
     /// The seeds, the last one not included.
     pub seeds: Range<u64>,
-    /// How many at once.
+    /// How many at once; no more threads are started than there are seeds.
     pub jobs: NonZeroUsize,
+}
+
+impl Campaign {
+    fn threads(&self) -> u64 {
+        let seeds = self.seeds.end.saturating_sub(self.seeds.start);
+        (self.jobs.get() as u64).min(seeds)
+    }
 }
 
 /// What somebody wants to know while a campaign runs. Called from several threads.
@@ -59,7 +66,7 @@ pub fn run(campaign: &Campaign, watcher: &impl Watcher) -> Summary {
     let next = AtomicU64::new(campaign.seeds.start);
     let summary = Mutex::new(Summary::default());
     let workers: Vec<Mutex<(u64, Instant)>> =
-        (0..campaign.jobs.get()).map(|_| Mutex::new((IDLE, Instant::now()))).collect();
+        (0..campaign.threads()).map(|_| Mutex::new((IDLE, Instant::now()))).collect();
     let finished = AtomicU64::new(0);
     thread::scope(|scope| {
         for worker in &workers {
@@ -123,4 +130,20 @@ fn resident_bytes() -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_threads_are_started_than_there_are_seeds() {
+        let threads = |jobs, seeds| {
+            let jobs = NonZeroUsize::new(jobs).expect("one or more");
+            Campaign { kind: Kind::ALL[0], seeds, jobs }.threads()
+        };
+        assert_eq!(threads(1_000_000, 4..7), 3);
+        assert_eq!(threads(2, 4..7), 2);
+        assert_eq!(threads(2, 0..u64::MAX), 2);
+    }
 }

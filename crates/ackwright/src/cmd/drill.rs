@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::store::{self, Pending, STANDARD_OUTPUT, Store};
 use lab::trace::host::{self, Moment};
 
-use super::{Failure, Outcome, print, print_json, refuse_overwriting};
+use super::{Failure, JOBS_MAX, Outcome, print, print_json, refuse_overwriting};
 
 /// Arguments of `ackwright drill`.
 #[derive(clap::Args)]
@@ -36,8 +36,8 @@ pub struct Args {
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// How many scripts at once (default: one a processor)
-    #[arg(short, long, default_value_t = 0)]
-    jobs: usize,
+    #[arg(short, long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=JOBS_MAX))]
+    jobs: u32,
     /// ipv4, ipv6, ipv4-mapped-ipv6 or all; default: what a script asks for, else ipv4
     #[arg(long, alias = "ip_version", value_name = "VERSION")]
     ip_version: Option<String>,
@@ -137,7 +137,7 @@ pub struct Args {
 /// Runs the scripts and reports.
 pub fn run(args: &Args) -> Outcome {
     let versions = versions(args.ip_version.as_deref())?;
-    let plan = Plan { versions, flags: flags_of(args), jobs: args.jobs };
+    let plan = Plan { versions, flags: flags_of(args), jobs: args.jobs as usize };
     check_flags(&plan)?;
     let files = suite::find(&args.paths).map_err(|error| Failure::Usage(error.to_string()))?;
     let junit_printed = match &args.junit {

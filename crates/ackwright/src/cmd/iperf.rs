@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(short = 's', long, required_unless_present = "client")]
     server: bool,
     /// Serve one client, then end
-    #[arg(short = '1', long, requires = "server")]
+    #[arg(short = '1', long, requires = "server", conflicts_with = "client")]
     one_off: bool,
     /// Port of the server
     #[arg(short = 'p', long, default_value_t = 5_201)]
@@ -181,6 +181,10 @@ impl Watch for Printer {
 
     fn interval(&mut self, test: &Test, interval: &Interval) {
         self.print(&report::interval(test, interval));
+    }
+
+    fn turned_away(&mut self, peer: SocketAddr, why: &str) {
+        crate::tell!("note: {peer} is turned away: {why}");
     }
 }
 

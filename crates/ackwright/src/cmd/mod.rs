@@ -47,6 +47,9 @@ use owo_colors::OwoColorize as _;
 
 use crate::interrupt;
 
+/// The most that `--jobs` may ask for: each is a thread.
+pub const JOBS_MAX: i64 = 1024;
+
 /// What a command ends with.
 pub type Outcome = Result<ExitCode, Failure>;
 
@@ -170,6 +173,12 @@ pub fn results(directory: &Path) -> Result<Output, Failure> {
         crate::tell!("note: {removed} files of an earlier run in {directory} are replaced");
     }
     Ok(Output::new(store))
+}
+
+/// Results may go to `directory` later; until then those of an earlier run stay there.
+pub fn check_results(directory: &Path) -> Result<(), Failure> {
+    refuse_file(directory)?;
+    Ok(Store::check_results(directory)?)
 }
 
 /// Prints JSON, indented for a person and compact for a program.

@@ -12,7 +12,7 @@ use lab::plan::quantity;
 use lab::replay::{self, Error, Files, Options, Select};
 use lab::store::STANDARD_OUTPUT;
 
-use super::{Failure, Outcome, print, print_json, refuse_overwriting, results};
+use super::{Failure, Outcome, check_results, print, print_json, refuse_overwriting, results};
 use crate::progress::Bar;
 use crate::{interrupt, table};
 
@@ -122,8 +122,7 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::Usage(format!("--out -: no capture to standard output: {why}")));
     }
     replay::check(&options).map_err(failure)?;
-    let choice = Choice { formats: args.plot_format.clone(), ..Choice::default() };
-    let output = results(&args.plots)?.choosing(choice);
+    check_results(&args.plots)?;
     // Of two things that would go to standard output, the capture was asked to.
     let print = |text: &str| {
         if !to_output {
@@ -138,7 +137,9 @@ pub fn run(args: &Args) -> Outcome {
     let done = replay::replay(args.common.capture(), &options, files, &bar, &stop);
     bar.finish();
     let report = done.map_err(failure)?;
-    let pictures = report.draw(&output)?;
+    // Only what has been replayed takes the place of what is there.
+    let choice = Choice { formats: args.plot_format.clone(), ..Choice::default() };
+    let pictures = report.draw(&results(&args.plots)?.choosing(choice))?;
     if args.common.json {
         print_json(&report.to_json())?;
         return Ok(ExitCode::SUCCESS);

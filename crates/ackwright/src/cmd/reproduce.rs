@@ -40,10 +40,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "quick")]
     pub live: bool,
     /// Live runs of each point
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "live")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "live", conflicts_with_all = ["quick", "resume"])]
     live_runs: u32,
     /// On which stacks they are
-    #[arg(long, value_enum, value_delimiter = ',', requires = "live")]
+    #[arg(long, value_enum, value_delimiter = ',', requires = "live", conflicts_with_all = ["quick", "resume"])]
     live_stack: Vec<OnStack>,
     /// Number of repetitions [default: the experiment's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -11,7 +11,8 @@ use lab::run::{Error, Incomplete, Known, Live, Options, SsAt};
 use lab::trace::Wanted;
 
 use super::{
-    Failure, Outcome, PROGRAM, print, print_json, refuse_file, refuse_overwriting, results,
+    Failure, JOBS_MAX, Outcome, PROGRAM, print, print_json, refuse_file, refuse_overwriting,
+    results,
 };
 use crate::progress::Bar;
 use crate::{interrupt, table};
@@ -49,10 +50,10 @@ pub struct Args {
     workers: Workers,
     /// Run with real packets by this machine's clock, in namespaces: takes root, or a machine that lets
     /// users make them; each run takes as long as the file says
-    #[arg(long, conflicts_with_all = ["resume", "explain", "trace", "qlog"])]
+    #[arg(long, conflicts_with_all = WITHOUT_LIVE)]
     pub live: bool,
     /// All hosts run on this stack, whatever the file says
-    #[arg(long, value_enum, requires = "live")]
+    #[arg(long, value_enum, requires = "live", conflicts_with_all = WITHOUT_LIVE)]
     stack: Option<OnStack>,
     /// Write summary.json, results and flows (CSV, Parquet), series (Parquet), captures (pcapng) and
     /// plots (SVG, PNG, PDF, and their data as CSV) to DIR
@@ -86,6 +87,9 @@ pub struct Args {
     json: bool,
 }
 
+/// What is of no use with `--live`, nor with what needs it: clap drops a need that conflicts.
+const WITHOUT_LIVE: [&str; 4] = ["resume", "explain", "trace", "qlog"];
+
 /// Whose stack hosts run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum OnStack {
@@ -113,7 +117,7 @@ struct Seeing {
     #[arg(long, value_name = "FLOW", value_delimiter = ',', conflicts_with = "json")]
     explain: Vec<String>,
     /// Print every packet of it, too
-    #[arg(long, requires = "explain")]
+    #[arg(long, requires = "explain", conflicts_with = "json")]
     explain_packets: bool,
     /// Write a trace of the first repetition, for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
@@ -143,8 +147,8 @@ impl Seeing {
 #[derive(Clone, Copy, Default, clap::Args)]
 pub struct Workers {
     /// Number of runs at a time [default: one per processor]; results do not depend on it
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    jobs: usize,
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=JOBS_MAX))]
+    jobs: u32,
     /// Number of threads for each run [default: processors that have no run]; results do not
     /// depend on it
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=64))]
@@ -461,7 +465,7 @@ pub fn run_all(
     let options = Options {
         seed: what.seed,
         repetitions: what.repetitions,
-        jobs: what.workers.jobs,
+        jobs: what.workers.jobs as usize,
         threads: what.workers.threads as usize,
         stop: &stop,
         progress: &bar,

@@ -45,13 +45,13 @@ pub struct Args {
     between: Vec<String>,
     /// An interface of this machine, whose own traffic is shaped both ways: it goes round by a TAP device that is
     /// made for it and goes with this program (takes CAP_BPF and Linux 6.6)
-    #[arg(long, value_name = "INTERFACE", conflicts_with_all = ["between", "ab", "ba", "fail"])]
+    #[arg(long, value_name = "INTERFACE", conflicts_with_all = WITHOUT_DEV)]
     dev: Option<String>,
     /// With --dev, the qdisc for what this machine sends
-    #[arg(long, value_name = "QDISC", requires = "dev")]
+    #[arg(long, value_name = "QDISC", requires = "dev", conflicts_with_all = WITHOUT_DEV)]
     egress: Option<String>,
     /// With --dev, the qdisc for what comes for this machine
-    #[arg(long, value_name = "QDISC", requires = "dev")]
+    #[arg(long, value_name = "QDISC", requires = "dev", conflicts_with_all = WITHOUT_DEV)]
     ingress: Option<String>,
     /// Qdisc from A to B: kind and options, in the words of tc
     #[arg(long, value_name = "QDISC")]
@@ -88,6 +88,9 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// What is of no use with `--dev`, nor with what needs it: clap drops a need that conflicts.
+const WITHOUT_DEV: [&str; 4] = ["between", "ab", "ba", "fail"];
 
 /// What happens to traffic when the program is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -15,7 +15,7 @@ use swarm::Kind;
 use swarm::campaign::{self, Campaign, Summary, Watcher};
 use swarm::case::{Outcome as Verdict, Violation};
 
-use super::{Failure, Outcome, print, print_json};
+use super::{Failure, JOBS_MAX, Outcome, print, print_json};
 use crate::{interrupt, table};
 
 /// Arguments of `ackwright swarm`.
@@ -42,8 +42,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// How many at once (default: one a processor)
-    #[arg(short, long, value_name = "N")]
-    jobs: Option<NonZeroUsize>,
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=JOBS_MAX))]
+    jobs: Option<u32>,
     /// Make the first failing case of each kind simpler, and write it to KIND-SEED.toml
     #[arg(long)]
     shrink: bool,
@@ -155,8 +155,9 @@ struct Report {
 }
 
 fn run_kind(args: &Args, kind: Kind, stop: &Arc<AtomicBool>) -> Result<Report, Failure> {
+    let asked = args.jobs.and_then(|jobs| NonZeroUsize::new(jobs as usize));
     let processors = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let jobs = args.jobs.unwrap_or_else(processors);
+    let jobs = asked.unwrap_or_else(processors);
     let seeds = args.seeds.from..args.seeds.end.unwrap_or(u64::MAX);
     let campaign = Campaign { kind, seeds, jobs };
     let show = Show::new(args, kind, Arc::clone(stop));

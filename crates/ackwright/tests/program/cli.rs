@@ -217,6 +217,29 @@ fn captures_go_through_qdiscs() {
             .all(|line| { line.chars().count() <= 80 || line.contains(".pcapng") }),
         "{text}"
     );
+    // What cannot be read, or breaks off, leaves the plots of an earlier capture alone.
+    let pictures = || {
+        let entries = fs::read_dir(directory.join("plots/plots")).expect("plots");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = pictures();
+    let half = directory.join("half.pcapng");
+    let whole = fs::read(&capture).expect("a capture");
+    fs::write(&half, &whole[..whole.len() - 7]).expect("a part of it");
+    for unreadable in ["no-such-file", &half.to_string_lossy(), env!("CARGO_BIN_EXE_ackwright")] {
+        let refused = ackwright(&["replay", unreadable, "--qdisc", words, "--plots", &plots]);
+        assert_eq!(refused.status.code(), Some(2), "{unreadable}: {}", stderr(&refused));
+        assert_eq!(pictures(), before, "{unreadable}");
+    }
+    // A file of somebody else in the way is told before anything is replayed.
+    fs::write(directory.join("plots/plots/mine.png"), "mine").expect("a file of the user's");
+    let late = directory.join("late.pcapng").to_string_lossy().into_owned();
+    let foreign =
+        ackwright(&["replay", &capture, "--qdisc", words, "--plots", &plots, "--out", &late]);
+    assert_eq!(foreign.status.code(), Some(2), "{}", stderr(&foreign));
+    assert!(stderr(&foreign).contains("mine.png") && fs::metadata(&late).is_err());
     let wrong = ackwright(&["replay", &capture, "--qdisc", "cake bandwith 1mbit"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(stderr(&wrong).contains("did you mean"), "{}", stderr(&wrong));

@@ -441,3 +441,52 @@ fn pictures_of_next_hops_have_their_data_beside_them_and_replace_no_input() {
         assert!(!directory.join("r.png").exists() && !directory.join(plot).exists());
     }
 }
+
+/// Each of them is a thread.
+#[test]
+fn more_jobs_than_a_machine_can_use_are_refused() {
+    let directory = scratch("jobs");
+    let file = write(&directory, "probes.toml", PROBES);
+    let script = write(&directory, "connect.pkt", SCRIPT);
+    for command in [
+        &["run", &file][..],
+        &["reproduce", "policer"],
+        &["drill", &script],
+        &["swarm", "--seeds", "0..1"],
+    ] {
+        let refused = ackwright(&[command, &["--jobs", "1025"]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{command:?}");
+        assert!(stderr(&refused).contains("1025 is not in"), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("..=1024"), "{}", stderr(&refused));
+    }
+    let taken = ackwright(&["run", &file, "--jobs", "1024"]);
+    assert_eq!(taken.status.code(), Some(0), "{}", stderr(&taken));
+}
+
+/// What needs an option that another one excludes is not passed over.
+#[cfg(target_os = "linux")]
+#[test]
+fn options_that_go_with_others_only_are_refused_without_them() {
+    let between = ["shape", "--between", "file:a,b", "file:c,d"];
+    let queue = "cake bandwidth 1mbit";
+    for words in [
+        &[&between[..], &["--egress", queue]].concat()[..],
+        &[&between[..], &["--ingress", queue]].concat(),
+        &["shape", "--dev", "eth0", "--ab", queue],
+        &["shape", "--dev", "eth0", "--ba", queue],
+        &["shape", "--egress", queue, "--ab", queue],
+        &["run", "x.toml", "--stack", "kernel", "--resume", "out"],
+        &["run", "x.toml", "--explain-packets", "--json"],
+        &["reproduce", "policer", "--quick", "--live-runs", "2"],
+        &["reproduce", "policer", "--resume", "out", "--live-stack", "ours"],
+        &["iperf", "-c", "10.0.0.1", "-1"],
+    ] {
+        let refused = ackwright(words);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+        assert!(
+            stderr(&refused).contains("cannot be used with"),
+            "{words:?}: {}",
+            stderr(&refused)
+        );
+    }
+}

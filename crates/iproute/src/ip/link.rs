@@ -1,16 +1,16 @@
-//! `ip link` and `ip address`: just enough to give a configuration its interfaces.
+//! `ip link`: just enough to give a configuration its interfaces.
 
-use super::names::{self, LOOPBACK, invalid};
-use super::{Ip, IpResult, Options, verb};
+use super::names::{Devices, LOOPBACK, invalid};
+use super::{Ip, IpResult, Options, json, verb};
 use crate::words::{Result, Word, Words};
-use core::net::{IpAddr, Ipv4Addr};
-use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
+use datapath::fib::FibError;
 
 impl Ip {
-    /// `ip link add [dev|name] NAME …`, `ip link set [dev] NAME up|down|carrier on|off`, `ip link show`.
+    /// `ip link add [dev|name] NAME …`, `ip link set [dev] NAME up|down|carrier on|off`,
+    /// `ip link show [[dev] NAME]`.
     pub(super) fn link(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
         match verb(words, "link", &["add", "set", "show"])? {
-            "show" => return Ok(self.link_show(options)),
+            "show" => return self.link_show(words, options),
             "add" => {
                 if !words.accept("dev") {
                     words.accept("name");
@@ -25,6 +25,43 @@ impl Ip {
             _ => self.link_set(words)?,
         }
         Ok(String::new())
+    }
+
+    /// Names and states. What a device is besides, this program does not know.
+    fn link_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
+        let ports: Vec<u16> = match read_shown(words, "link", &self.devices)? {
+            Some(port) => vec![port],
+            None => self.devices.ports().collect(),
+        };
+        if options.json {
+            let items: Vec<String> =
+                ports.iter().map(|&port| self.link_object(port).finish()).collect();
+            return Ok(json::list(&items));
+        }
+        Ok(ports.iter().map(|&port| self.link_line(port)).collect())
+    }
+
+    /// The line that an interface begins with.
+    pub(super) fn link_line(&self, port: u16) -> String {
+        let (flags, state) = self.link_state(port);
+        let (index, name) = (index(port), self.devices.name(port));
+        format!("{index}: {name}: <{}> state {state}\n", flags.join(","))
+    }
+
+    pub(super) fn link_object(&self, port: u16) -> json::Object {
+        let (flags, state) = self.link_state(port);
+        json::Object::default()
+            .number("ifindex", index(port))
+            .text("ifname", self.devices.name(port))
+            .words("flags", &flags)
+            .text("operstate", state)
+    }
+
+    fn link_state(&self, port: u16) -> (Vec<&'static str>, &'static str) {
+        let link = self.fib.link(port);
+        let lower = if link.carrier { "LOWER_UP" } else { "NO-CARRIER" };
+        let flags = if link.up { vec!["UP", lower] } else { vec![] };
+        (flags, if link.up && link.carrier { "UP" } else { "DOWN" })
     }
 
     fn link_set(&mut self, words: &mut Words<'_>) -> IpResult<()> {
@@ -53,68 +90,32 @@ impl Ip {
         }
         Ok(())
     }
-
-    /// `ip address add ADDR/LEN dev NAME`: the address becomes local, its prefix on-link.
-    pub(super) fn address(&mut self, words: &mut Words<'_>) -> IpResult<String> {
-        verb(words, "address", &["add"])?;
-        let word = words.next().ok_or_else(|| words.ended("an address is missing"))?;
-        let (addr, len) = names::loose_prefix(word, false)?;
-        let dev = words.next().ok_or_else(|| words.ended("\"dev\" is missing"))?;
-        if dev.text != "dev" {
-            return Err(dev.unknown("address", &["dev"]).into());
-        }
-        let name = words.value(dev)?;
-        let port = self.devices.read(name)?;
-        let net = Prefix::containing(addr, len).ok_or(FibError::InvalidPrefix)?;
-        self.refuse_same_address(addr, len, port)?;
-        for route in routes_of_address(addr, net, port) {
-            match self.fib.append(route) {
-                // Another address has brought the same route along.
-                Ok(()) | Err(FibError::Exists) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.devices.add_address(port, addr, len);
-        Ok(String::new())
-    }
-
-    /// IPv4 knows an address of an interface by its length as well (`__inet_insert_ifa`), IPv6 does not
-    /// (`ipv6_add_addr`).
-    fn refuse_same_address(&self, addr: IpAddr, len: u8, port: u16) -> IpResult<()> {
-        let same = |(there, its): &(IpAddr, u8)| *there == addr && (addr.is_ipv6() || *its == len);
-        if self.devices.addresses(port).iter().any(same) {
-            return Err(FibError::Exists.into());
-        }
-        Ok(())
-    }
 }
 
-/// The address itself, what is on the link with it, and its broadcast (`fib_add_ifaddr`,
-/// `addrconf_prefix_route`).
-fn routes_of_address(addr: IpAddr, net: Prefix, port: u16) -> Vec<Route> {
-    let local = Route::local(addr, port);
-    let mut routes = vec![if addr.is_ipv4() {
-        local
-    } else {
-        Route { scope: Scope::UNIVERSE, prefsrc: None, ..local }
-    }];
-    if !net.is_host() && port != LOOPBACK {
-        let prefsrc = Some(addr).filter(IpAddr::is_ipv4);
-        let metric = if addr.is_ipv4() { 0 } else { 256 };
-        let route = Route::on_link(net, port);
-        routes.push(Route { prefsrc, metric, protocol: Protocol::KERNEL, ..route });
+/// Numbers of interfaces: `lo` has the first one.
+fn index(port: u16) -> u32 {
+    if port == LOOPBACK { 1 } else { u32::from(port) + 2 }
+}
+
+/// What follows the verb in `ip link show [[dev] NAME]` and in that of `address`: the interface, or `None`
+/// for all of them.
+///
+/// # Errors
+/// There is none of this name, or more words follow.
+pub fn read_shown(words: &mut Words<'_>, object: &str, devices: &Devices) -> Result<Option<u16>> {
+    let dev = words.peek().filter(|word| word.text == "dev");
+    if let Some(dev) = dev {
+        words.next();
+        if words.peek().is_none() {
+            return Err(words.value(dev).expect_err("nothing follows"));
+        }
     }
-    if let (IpAddr::V4(v4), true) = (addr, net.len() < 31) {
-        let last = Ipv4Addr::from_bits(v4.to_bits() | u32::MAX >> net.len());
-        routes.push(Route {
-            kind: RouteType::Broadcast,
-            table: TableId::LOCAL,
-            protocol: Protocol::KERNEL,
-            prefsrc: Some(addr),
-            ..Route::on_link(Prefix::host(last.into()), port)
-        });
+    let Some(name) = words.next() else { return Ok(None) };
+    let port = devices.read(name)?;
+    match words.next() {
+        None => Ok(Some(port)),
+        Some(word) => Err(word.unknown(&format!("{object} show"), &["dev"])),
     }
-    routes
 }
 
 /// Names that the kernel gives to an interface (`dev_valid_name`), but for `#`, which begins a

@@ -4,6 +4,7 @@
 //! kernel and `ip` together would: [`Ip::run`] takes `ip -j route show` and returns what `ip`
 //! would print.
 
+mod address;
 pub mod config;
 mod get;
 pub mod import;
@@ -22,6 +23,7 @@ pub mod statistics;
 mod sysctl;
 mod why;
 
+pub use link::read_shown;
 pub use names::{Devices, LOOPBACK};
 
 use crate::words::{GrammarError, Word, Words};
@@ -65,12 +67,21 @@ pub enum IpError {
 /// How to print, and which family is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 struct Options {
+    /// `-4` was said.
+    v4: bool,
     /// `-6` was said (`-4` and nothing: false).
     v6: bool,
     /// `-j`.
     json: bool,
     /// `-d`.
     details: bool,
+}
+
+impl Options {
+    /// The family that alone is meant, if one was said: is it IPv6?
+    fn family(self) -> Option<bool> {
+        (self.v4 || self.v6).then_some(self.v6)
+    }
 }
 
 type IpResult<T> = Result<T, IpError>;
@@ -123,7 +134,7 @@ impl Ip {
             "rule" | "ru" => self.rule(&mut words, options),
             "nexthop" | "nh" => self.nexthop(&mut words, options),
             "link" | "l" => self.link(&mut words, options),
-            "address" | "addr" | "a" => self.address(&mut words),
+            "address" | "addr" | "a" => self.address(&mut words, options),
             "sysctl" => self.sysctl(&mut words),
             _ => Err(unknown_object(object).into()),
         }
@@ -154,8 +165,8 @@ fn read_options(words: &mut Words<'_>) -> IpResult<Options> {
     let mut options = Options::default();
     while let Some(word) = words.peek().filter(|word| word.text.starts_with('-')) {
         match word.text {
-            "-4" => options.v6 = false,
-            "-6" => options.v6 = true,
+            "-4" => (options.v4, options.v6) = (true, false),
+            "-6" => (options.v4, options.v6) = (false, true),
             "-j" | "-json" => options.json = true,
             "-d" | "-details" => options.details = true,
             _ => {

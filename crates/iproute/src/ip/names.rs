@@ -221,10 +221,35 @@ pub(super) fn number(word: Word<'_>, what: &str) -> Result<u32> {
 
 /// An address of any family.
 pub(super) fn address(word: Word<'_>) -> Result<IpAddr> {
-    word.text.parse().map_err(|_| {
+    parse_address(word.text).ok_or_else(|| {
         let message = format!("any valid address is expected rather than \"{}\".", word.text);
         word.error(message, None)
     })
+}
+
+/// An address as `get_addr_1` reads it: what an IPv4 address lacks at its end is zero, and its parts are
+/// numbers of any base.
+fn parse_address(text: &str) -> Option<IpAddr> {
+    if text.contains(':') {
+        return text.parse().ok();
+    }
+    let mut octets = [0; 4];
+    let mut places = octets.iter_mut();
+    for part in text.split('.') {
+        *places.next()? = u8::try_from(parse_number(part)?).ok()?;
+    }
+    Some(octets.into())
+}
+
+/// The length of a prefix: bits, or a netmask (`get_netmask`).
+fn parse_length(text: &str) -> Option<u8> {
+    if let Some(bits) = parse_number(text) {
+        return bits.try_into().ok();
+    }
+    let IpAddr::V4(mask) = parse_address(text)? else { return None };
+    let bits = mask.to_bits();
+    let is_mask = bits.leading_ones() + bits.trailing_zeros() == u32::BITS;
+    is_mask.then_some(bits.leading_ones() as u8)
 }
 
 /// A prefix whose host bits need not be zero, or `default`/`all` of the family.
@@ -241,10 +266,10 @@ pub(super) fn loose_prefix(word: Word<'_>, v6: bool) -> Result<(IpAddr, u8)> {
         Some((addr, len)) => (addr, Some(len)),
         None => (word.text, None),
     };
-    let addr: IpAddr = addr.parse().map_err(|_| wrong())?;
+    let addr = parse_address(addr).ok_or_else(wrong)?;
     let width = if addr.is_ipv4() { 32 } else { 128 };
     let len = match len {
-        Some(len) => len.parse().map_err(|_| wrong())?,
+        Some(len) => parse_length(len).ok_or_else(wrong)?,
         None => width,
     };
     if len > width { Err(wrong()) } else { Ok((addr, len)) }

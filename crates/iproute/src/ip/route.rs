@@ -201,7 +201,7 @@ impl Ip {
             _ => Scope::UNIVERSE,
         };
         let in_local = matches!(kind, RouteType::Local | RouteType::Broadcast | RouteType::Anycast);
-        Ok(Route {
+        let route = Route {
             prefix,
             table: said.table.unwrap_or(if in_local { TableId::LOCAL } else { TableId::MAIN }),
             tos: said.tos,
@@ -214,7 +214,26 @@ impl Ip {
             metrics: said.metrics,
             algorithm: said.algorithm,
             target,
-        })
+        };
+        self.refuse_device_down(&route)?;
+        Ok(route)
+    }
+
+    /// No route leads over an interface that is down (`ENETDOWN`; `fib_check_nh`, `fib6_nh_init`), but for
+    /// what is on this host itself (`RT_SCOPE_HOST` in `fib_create_info`).
+    fn refuse_device_down(&self, route: &Route) -> IpResult<()> {
+        let v6 = route.prefix.addr().is_ipv6();
+        let Target::Hops(hops) = &route.target else { return Ok(()) };
+        if !v6 && route.scope == Scope::HOST {
+            return Ok(());
+        }
+        match hops.iter().find(|hop| !self.fib.link(hop.hop.port).up) {
+            None => Ok(()),
+            Some(hop) if v6 || hop.hop.gateway.is_some() => {
+                Err(super::IpError::Answer("Error: Nexthop device is not up."))
+            }
+            Some(_) => Err(super::IpError::Answer("Error: Device for nexthop is not up.")),
+        }
     }
 
     fn target(&self, said: &RouteWords, kind: RouteType) -> IpResult<Target> {

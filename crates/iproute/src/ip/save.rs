@@ -1,8 +1,8 @@
 //! A whole configuration as lines that [`Ip::run_all`] reads back, and `ip -batch` too, the
 //! `sysctl` lines aside.
 
+use super::Ip;
 use super::names;
-use super::{Ip, Options};
 use core::fmt::Write as _;
 use core::net::IpAddr;
 use datapath::fib::nexthop::ObjectConfig;
@@ -185,33 +185,6 @@ impl Ip {
             out += " onlink";
         }
         out
-    }
-
-    /// `ip link show`: names and states. What a device is besides, this program does not know.
-    pub(super) fn link_show(&self, options: Options) -> String {
-        let lines: Vec<String> = self
-            .devices
-            .ports()
-            .map(|port| {
-                let (link, name) = (self.fib.link(port), self.devices.name(port));
-                let up = if link.up { "UP" } else { "DOWN" };
-                let lower = if link.carrier { "LOWER_UP" } else { "NO-CARRIER" };
-                let state = if link.up && link.carrier { "UP" } else { "DOWN" };
-                let flags: Vec<&str> = if link.up { vec![up, lower] } else { vec![] };
-                let index = u32::from(port) + 2;
-                if options.json {
-                    super::json::Object::default()
-                        .number("ifindex", index)
-                        .text("ifname", name)
-                        .words("flags", &flags)
-                        .text("operstate", state)
-                        .finish()
-                } else {
-                    format!("{index}: {name}: <{}> state {state}\n", flags.join(","))
-                }
-            })
-            .collect();
-        if options.json { super::json::list(&lines) } else { lines.concat() }
     }
 }
 

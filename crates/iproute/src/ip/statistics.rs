@@ -2,6 +2,7 @@
 
 use super::json::{Object, list};
 use super::neigh::show_mac;
+use super::{Devices, address};
 use core::fmt::Write as _;
 use datapath::packet::MacAddr;
 
@@ -31,26 +32,55 @@ pub struct LinkStatistics {
 /// `ip -s link show`, or `ip link show` without `statistics`.
 pub fn show(links: &[LinkStatistics], statistics: bool, json: bool) -> String {
     if json {
-        let items: Vec<String> = links.iter().map(|link| json_of(link, statistics)).collect();
+        let items: Vec<String> =
+            links.iter().map(|link| object_of(link, statistics).finish()).collect();
         return list(&items) + "\n";
     }
+    links.iter().map(|link| head(link) + &counters(link, statistics)).collect()
+}
+
+/// `ip address show`, with `-s` if `statistics`: these interfaces with the addresses that `devices` has under
+/// their names, of one family only if `family` says which (is it IPv6?).
+pub fn show_addresses(
+    links: &[LinkStatistics],
+    devices: &Devices,
+    family: Option<bool>,
+    statistics: bool,
+    json: bool,
+) -> String {
+    let ports = links.iter().filter_map(|link| Some((link, devices.port(&link.name)?)));
+    let ports = ports.filter(|&(_, port)| address::is_shown(devices, port, family));
+    if json {
+        let item = |(link, port)| {
+            let info = address::info(devices, port, family);
+            object_of(link, statistics).raw("addr_info", &info).finish()
+        };
+        return list(&ports.map(item).collect::<Vec<_>>()) + "\n";
+    }
+    let lines = |(link, port)| {
+        head(link) + &address::lines(devices, port, family) + &counters(link, statistics)
+    };
+    ports.map(lines).collect()
+}
+
+fn head(link: &LinkStatistics) -> String {
+    let LinkStatistics { index, name, mtu, qdisc, .. } = link;
+    let flags = flags(link).join(",");
+    let state = operstate(link);
+    let below = match link.mac {
+        Some(mac) => format!("ether {} brd ff:ff:ff:ff:ff:ff", show_mac(mac)),
+        None => "none".to_owned(),
+    };
+    format!("{index}: {name}: <{flags}> mtu {mtu} qdisc {qdisc} state {state}\n    link/{below}\n")
+}
+
+/// What has passed, or nothing if it is not asked for.
+fn counters(link: &LinkStatistics, statistics: bool) -> String {
     let mut out = String::new();
-    for link in links {
-        let LinkStatistics { index, name, mtu, qdisc, .. } = link;
-        let flags = flags(link).join(",");
-        let state = operstate(link);
-        let _ = writeln!(out, "{index}: {name}: <{flags}> mtu {mtu} qdisc {qdisc} state {state}");
-        match link.mac {
-            Some(mac) => {
-                let _ = writeln!(out, "    link/ether {} brd ff:ff:ff:ff:ff:ff", show_mac(mac));
-            }
-            None => out += "    link/none\n",
-        }
-        if statistics {
-            for (label, [bytes, packets, errors, dropped]) in [("RX", link.rx), ("TX", link.tx)] {
-                let _ = writeln!(out, "    {label}:  bytes packets errors dropped");
-                let _ = writeln!(out, "    {bytes:>10} {packets:>7} {errors:>6} {dropped:>7}");
-            }
+    if statistics {
+        for (label, [bytes, packets, errors, dropped]) in [("RX", link.rx), ("TX", link.tx)] {
+            let _ = writeln!(out, "    {label}:  bytes packets errors dropped");
+            let _ = writeln!(out, "    {bytes:>10} {packets:>7} {errors:>6} {dropped:>7}");
         }
     }
     out
@@ -79,7 +109,7 @@ fn operstate(link: &LinkStatistics) -> &'static str {
     if link.up && link.carrier { "UP" } else { "DOWN" }
 }
 
-fn json_of(link: &LinkStatistics, statistics: bool) -> String {
+fn object_of(link: &LinkStatistics, statistics: bool) -> Object {
     let mut object = Object::default()
         .number("ifindex", link.index)
         .text("ifname", &link.name)
@@ -99,7 +129,7 @@ fn json_of(link: &LinkStatistics, statistics: bool) -> String {
         let both = Object::default().raw("rx", &side(link.rx)).raw("tx", &side(link.tx)).finish();
         object = object.raw("stats64", &both);
     }
-    object.finish()
+    object
 }
 
 #[cfg(test)]
@@ -124,6 +154,16 @@ mod tests {
             "1: a: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc cake state UP\n    link/ether 02:00:"
         ));
         assert!(text.contains("2000      20      2       3"));
+        let mut devices = Devices::new();
+        let port = devices.add("a");
+        devices.add_address(port, "10.0.0.1".parse().expect("an address"), 24);
+        let addresses =
+            |family| show_addresses(std::slice::from_ref(&link), &devices, family, false, false);
+        assert!(
+            addresses(None)
+                .contains("brd ff:ff:ff:ff:ff:ff\n    inet 10.0.0.1/24 scope global a\n"),
+        );
+        assert_eq!(addresses(Some(true)), "");
         let json = show(&[link], true, true);
         assert!(
             json.contains(r#""stats64":{"rx":{"bytes":1000,"packets":10,"errors":0,"dropped":1}"#)

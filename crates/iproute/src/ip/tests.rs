@@ -229,3 +229,139 @@ fn addresses_that_bring_the_same_route_along_are_added() {
     again.run_all(&ip.save()).unwrap();
     assert_eq!(again.save(), ip.save());
 }
+
+/// `get_prefix` of iproute2: octets that are missing are zero, and a length may be a netmask.
+#[test]
+fn prefixes_are_read_in_every_form_that_ip_takes() {
+    for (said, meant) in [
+        ("10/8", "10.0.0.0/8"),
+        ("10.5/16", "10.5.0.0/16"),
+        ("10.5.1/24", "10.5.1.0/24"),
+        ("10", "10.0.0.0"),
+        ("0x0a.0/8", "10.0.0.0/8"),
+        ("10.0.0.0/255.0.0.0", "10.0.0.0/8"),
+        ("10.5/255.255", "10.5.0.0/16"),
+        ("10.1.2.3/255.255.255.255", "10.1.2.3"),
+        ("0/0", "default"),
+        ("0.0.0.0/0.0.0.0", "default"),
+        ("fd45::/0x40", "fd45::/64"),
+    ] {
+        let mut ip = router();
+        ip.run(&format!("route add blackhole {said}")).expect(said);
+        let family = if said.contains(':') { "-6 " } else { "" };
+        let shown = ip.run(&format!("{family}route show type blackhole")).expect(said);
+        assert!(shown.starts_with(&format!("blackhole {meant} ")), "{said}: {shown}");
+    }
+    for wrong in
+        ["10./8", "10.256/16", "1.2.3.4.5/8", "10/255.0.255.0", "10/33", "10/", "/8", "a/8"]
+    {
+        let error = router().run(&format!("route add blackhole {wrong}"));
+        let Err(IpError::Grammar(error)) = error else { panic!("{wrong}: {error:?}") };
+        assert_eq!(error.column, 20, "{wrong}");
+        assert!(error.message.contains("any valid prefix is expected"), "{wrong}: {error}");
+    }
+    let mut ip = router();
+    ip.run("route add 10/8 via 10.0.1.2").unwrap();
+    ip.run("route add 11/8 via 10.1").unwrap_err();
+    ip.run("address add 10.77.1/255.255.255.0 dev a1").unwrap();
+    assert!(ip.run("route show 10.77.1/24").unwrap().contains("10.77.1.0/24 dev a1"));
+}
+
+#[test]
+fn interfaces_are_shown_with_their_addresses() {
+    let mut ip = router();
+    let all = ip.run("address show").unwrap();
+    for same in ["addr", "a", "ip address list", "addr ls"] {
+        assert_eq!(ip.run(same).unwrap(), all, "{same}");
+    }
+    ip.run_all("address add 10.0.1.9/24 dev a1\naddress add fe80::1/64 dev a1").unwrap();
+    let expected = "2: a1: <UP,LOWER_UP> state UP
+    inet 10.0.1.1/24 scope global a1
+       valid_lft forever preferred_lft forever
+    inet 10.0.1.9/24 scope global secondary a1
+       valid_lft forever preferred_lft forever
+    inet6 fd00:1::1/64 scope global \n       valid_lft forever preferred_lft forever
+    inet6 fe80::1/64 scope link \n       valid_lft forever preferred_lft forever\n";
+    assert_eq!(ip.run("addr show dev a1").unwrap(), expected);
+    assert_eq!(ip.run("addr show a1").unwrap(), expected);
+    assert!(ip.run("addr show").unwrap().contains(expected));
+    // `in0` has no address of IPv6.
+    let names = |shown: String| -> Vec<String> {
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        shown.as_array().unwrap().iter().map(|link| link["ifname"].to_string()).collect()
+    };
+    assert_eq!(names(ip.run("-6 -j addr show").unwrap()), ["\"a1\"", "\"a2\""]);
+    assert_eq!(names(ip.run("-4 -j addr show").unwrap()), ["\"a1\"", "\"a2\"", "\"in0\""]);
+    let json: serde_json::Value =
+        serde_json::from_str(&ip.run("-j addr show dev a1").unwrap()).unwrap();
+    let second = serde_json::json!({
+        "family": "inet", "local": "10.0.1.9", "prefixlen": 24, "scope": "global", "secondary": true,
+        "label": "a1", "valid_life_time": u32::MAX, "preferred_life_time": u32::MAX,
+    });
+    assert_eq!(json[0]["addr_info"][1], second);
+    assert_eq!(json[0]["operstate"], "UP");
+}
+
+#[test]
+fn one_interface_is_shown_by_its_name() {
+    let mut ip = router();
+    ip.run("link set a2 down").unwrap();
+    for one in ["link show dev a2", "link show a2", "link list dev a2"] {
+        assert_eq!(ip.run(one).unwrap(), "3: a2: <> state DOWN\n", "{one}");
+    }
+    assert_eq!(ip.run("link show").unwrap().lines().count(), 3);
+    assert_eq!(ip.run("link show dev lo").unwrap(), "1: lo: <UP,LOWER_UP> state UP\n");
+    for (wrong, column) in [
+        ("link show dev", 13),
+        ("link show dev a7", 14),
+        ("addr show a7", 10),
+        ("addr show dev a1 a2", 17),
+    ] {
+        let Err(IpError::Grammar(error)) = ip.run(wrong) else { panic!("{wrong}") };
+        assert_eq!(error.column, column, "{wrong}");
+    }
+}
+
+/// As Linux 6.18 answers; a route that is there already stays, out of service.
+#[test]
+fn no_new_route_leads_over_an_interface_that_is_down() {
+    let mut ip = router();
+    ip.run_all("route add 20.0.0.0/8 dev a1\n-6 route add fd20::/64 dev a1").unwrap();
+    ip.run("link set a1 down").unwrap();
+    let (plain, nexthop) =
+        ("Error: Device for nexthop is not up.", "Error: Nexthop device is not up.");
+    for (command, answer) in [
+        ("route add 21.0.0.0/8 dev a1", plain),
+        ("route append 21.0.0.0/8 dev a1", plain),
+        ("route prepend 21.0.0.0/8 dev a1", plain),
+        ("route replace 21.0.0.0/8 dev a1", plain),
+        ("route change 20.0.0.0/8 dev a1", plain),
+        ("route add 20.0.0.0/8 dev a1", plain),
+        ("route add 21.0.0.0/8 nexthop dev a1 nexthop dev a2", plain),
+        ("route add broadcast 30.0.0.255 dev a1", plain),
+        ("route add 21.0.0.0/8 via 10.0.1.2 dev a1 onlink", nexthop),
+        ("route add 21.0.0.0/8 nexthop via 10.0.2.2 nexthop via 10.0.1.2 dev a1 onlink", nexthop),
+        ("route add 21.0.0.0/8 via 10.0.1.2", "Error: Nexthop has invalid gateway."),
+        ("-6 route add fd45::/64 dev a1", nexthop),
+        ("-6 route add fd45::/64 via fe80::2 dev a1", nexthop),
+        ("-6 route add fd45::/64 via fd00:1::2 dev a1 onlink", nexthop),
+        ("-6 route add local fd45::1 dev a1", nexthop),
+    ] {
+        let before = ip.save();
+        let error = ip.run(command).expect_err(command).to_string();
+        assert_eq!(error, answer, "{command}");
+        assert_eq!(ip.save(), before, "{command}");
+    }
+    // What is on the host itself, an address, and taking a route away need no interface that is up.
+    for command in [
+        "route add local 30.0.0.1 dev a1",
+        "route add 50.0.0.0/8 dev a1 scope host",
+        "address add 10.0.9.1/24 dev a1",
+        "route add 21.0.0.0/8 dev a2",
+        "route del 20.0.0.0/8 dev a1",
+    ] {
+        ip.run(command).expect(command);
+    }
+    ip.run("link set a1 carrier off up").unwrap();
+    ip.run("route add 22.0.0.0/8 dev a1").expect("no carrier is no reason");
+}

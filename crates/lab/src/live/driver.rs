@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use datapath::packet::LinkHeader;
+use datapath::packet::{LinkHeader, Packet};
 use datapath::units::{Duration, Instant};
 use sim::border::HandedOut;
 use sim::world::World;
@@ -26,6 +26,8 @@ pub struct Driver {
     running: Vec<Running>,
     over: Arc<AtomicBool>,
     handed_out: Vec<HandedOut>,
+    /// What devices had, with the number of each, and the world has not got yet.
+    arrived: Vec<(usize, Packet)>,
     /// A device has not taken all that it was given.
     retries: bool,
     /// Applications read bytes.
@@ -54,6 +56,7 @@ impl Driver {
             running: Vec::new(),
             over,
             handed_out: Vec::new(),
+            arrived: Vec::new(),
             retries: false,
             bytes: plan.bytes,
         };
@@ -89,17 +92,28 @@ impl Driver {
             if self.retries {
                 wanted = wanted.min(self.made.gates.now() + RETRY);
             }
-            let now = self.made.gates.wait(wanted, due.is_some())?;
-            let here = Instant::ZERO + now.saturating_since(self.zero);
+            let mut now = self.made.gates.wait(wanted, due.is_some())?;
+            if self.place(now) < at {
+                self.gather()?;
+                // Only now is it as late as when the last of them came: a time from before would shorten its
+                // way.
+                now = self.made.gates.now();
+            }
+            let here = self.place(now);
             world.run_until(here.min(at));
             self.let_out(world)?;
             if here >= at {
                 // What has come meanwhile is taken in once the world is as far as the clock.
                 return Ok(());
             }
-            self.let_in(world)?;
+            self.let_in(world);
             self.let_out(world)?;
         }
+    }
+
+    /// The world's time when the clock shows this.
+    fn place(&self, now: Instant) -> Instant {
+        Instant::ZERO + now.saturating_since(self.zero)
     }
 
     /// What has arrived at hosts goes to their devices.
@@ -117,20 +131,26 @@ impl Driver {
         Ok(())
     }
 
-    /// What devices have goes into the world.
-    fn let_in(&mut self, world: &mut World) -> std::io::Result<()> {
-        let Made { gates, ways, .. } = &mut self.made;
-        let bytes = self.bytes;
-        gates.receive(|gate, mut packet| match ways[gate] {
-            Way::In(link) => {
-                if !bytes {
-                    bodies::read_label(&mut packet);
+    /// Takes what devices have.
+    fn gather(&mut self) -> std::io::Result<()> {
+        let arrived = &mut self.arrived;
+        self.made.gates.receive(|gate, packet| arrived.push((gate, packet)))
+    }
+
+    /// What has been gathered goes into the world.
+    fn let_in(&mut self, world: &mut World) {
+        for (gate, mut packet) in self.arrived.drain(..) {
+            match self.made.ways[gate] {
+                Way::In(link) => {
+                    if !self.bytes {
+                        bodies::read_label(&mut packet);
+                    }
+                    world.hand_in(link, packet);
                 }
-                world.hand_in(link, packet);
+                Way::From(node, port) => world.send_by(node, port, packet),
+                Way::Nothing => {}
             }
-            Way::From(node, port) => world.send_by(node, port, packet),
-            Way::Nothing => {}
-        })
+        }
     }
 
     /// Ends what runs outside; how late the loop was, and what became of the packets.

@@ -132,6 +132,7 @@ pub fn cost(text: &str) -> Result<u64, String> {
 
 /// What is said of both directions, and then of one.
 fn read_directions(table: &mut Reader<'_, '_>, base: [Direction; 2]) -> [Direction; 2] {
+    let before = base.each_ref().map(|direction| direction.reorder > 0);
     let mut directions = if base[0] == base[1] {
         let both = read_direction(table, base[0].clone());
         [both.clone(), both]
@@ -139,13 +140,29 @@ fn read_directions(table: &mut Reader<'_, '_>, base: [Direction; 2]) -> [Directi
         base.map(|base| read_direction(table, base))
     };
     split_rtt(table, &mut directions);
-    for (direction, key) in directions.iter_mut().zip(["forward", "backward"]) {
+    let reordered = table.node("reorder").is_some();
+    let mut anywhere = reordered;
+    for ((direction, key), before) in directions.iter_mut().zip(["forward", "backward"]).zip(before)
+    {
         if let Some(mut inner) = table.node(key).and_then(|node| Reader::new(node, table.faults)) {
             *direction = read_direction(&mut inner, std::mem::take(direction));
+            let here = reordered || inner.node("reorder").is_some();
+            check_reorder_by(&mut inner, here || before);
+            anywhere |= here;
             inner.finish();
         }
     }
+    check_reorder_by(table, anywhere || before.contains(&true));
     directions
+}
+
+/// How much later packets come says nothing where none of them do; a share may be zero, in a sweep.
+fn check_reorder_by(table: &mut Reader<'_, '_>, reordered: bool) {
+    if table.node("reorder_by").is_some() && !reordered {
+        let message =
+            "\"reorder_by\" needs \"reorder\": the share of packets that come so much later";
+        table.faults.add(table.place("reorder_by"), message, None);
+    }
 }
 
 /// `rtt` is the round trip: half of it each way, the odd nanosecond on the way back.

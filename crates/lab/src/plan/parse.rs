@@ -53,7 +53,9 @@ fn read_plan(root: &Node, faults: &Faults<'_>) -> Option<Plan> {
 
     let duration = top.time("duration").unwrap_or(Duration::from_secs(60));
     let warmup = top.time("warmup").unwrap_or(Duration::ZERO);
-    if warmup >= duration {
+    if duration == Duration::ZERO {
+        faults.add(top.place("duration"), "a duration is longer than 0s, e.g. \"10s\"", None);
+    } else if warmup >= duration {
         let at = root.get("warmup").or(root.get("duration")).map_or(&root.at, |node| &node.at);
         faults.add(at, "the warm-up must end before the duration does", None);
     }

@@ -325,12 +325,18 @@ fn product_loss(text: &str, words: &[&str]) -> Result<(u64, Loss), String> {
 
 /// Simple Gilbert: everything is lost in the bad state, which lasts for `length` packets in the mean.
 fn bursts(share: u64, length: &str) -> Result<(u64, Loss), String> {
+    let wrong =
+        || format!("\"{length}\" is no mean length of a burst: 1 to 1000000 packets are allowed");
     let length = length.parse::<f64>().ok().filter(|it| (1.0..=1e6).contains(it));
-    let length = length.ok_or("a burst has a mean length of 1 packet or more")?;
+    let length = length.ok_or_else(wrong)?;
     let lost = share as f64 / 1e6;
     let enter = lost / (1.0 - lost) / length;
     if enter.is_nan() || enter > 1.0 {
-        return Err("so short bursts cannot lose so much".into());
+        // Between two bursts there is a packet that is not lost.
+        let (percent, most) = (lost * 100.0, 100.0 * length / (length + 1.0));
+        return Err(format!(
+            "bursts of {length} packets lose {most:.4} % at most, not {percent} %"
+        ));
     }
     let of = |chance: f64| (chance * f64::from(u32::MAX)).round() as Chance;
     Ok((0, Loss::Gemodel(Gemodel::new(of(enter), of(1.0 / length), 0, 0))))

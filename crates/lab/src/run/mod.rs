@@ -283,16 +283,17 @@ fn gather(
     }
 }
 
-/// How many of these runs there are at a time, and with how many threads each: as asked for, or (0) so
-/// that each processor has one.
+/// How many of these runs there are at a time, and with how many threads each: as asked for, but never
+/// more than there are runs, or (0) so that each processor has one.
 fn share_out(runs: usize, jobs: usize, threads: usize) -> (usize, usize) {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let jobs = match jobs {
-        0 => (processors / threads.max(1)).clamp(1, runs.max(1)),
+        0 => processors / threads.max(1),
         jobs => jobs,
     };
+    let jobs = jobs.clamp(1, runs.max(1));
     let threads = match threads {
-        0 => (processors / jobs.min(runs.max(1))).max(1),
+        0 => (processors / jobs).max(1),
         threads => threads,
     };
     (jobs, threads)

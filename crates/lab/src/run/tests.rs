@@ -56,6 +56,13 @@ fn results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn no_more_runs_go_on_at_a_time_than_there_are() {
+    assert_eq!(share_out(3, 1_000_000, 2), (3, 2));
+    assert_eq!(share_out(3, 2, 5), (2, 5));
+    assert_eq!(share_out(0, 1_000_000, 1), (1, 1));
+}
+
+#[test]
 fn probes_measure_what_the_path_is() {
     let points = run_with(0);
     let median = points[0].values("ping", "latency median");

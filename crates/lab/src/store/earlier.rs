@@ -92,9 +92,11 @@ pub fn program(root: &Path) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(PROGRAM)).map(String::from)
 }
 
-/// Removes what an earlier run has written below `root`, but for what is in `keep`; returns how
-/// many files that were.
-pub fn remove(root: &Path, keep: &BTreeSet<String>) -> Result<usize, Error> {
+/// What an earlier run has written below `root`: files, and directories, each before those in it.
+///
+/// # Errors
+/// Other files lie among it.
+pub fn find(root: &Path) -> Result<(Vec<String>, Vec<String>), Error> {
     let known = names(root)?;
     let mut ours = Vec::new();
     let mut directories = Vec::new();
@@ -108,6 +110,13 @@ pub fn remove(root: &Path, keep: &BTreeSet<String>) -> Result<usize, Error> {
         let why = "no earlier run has written it; name another directory, or move it away";
         return Err(Error::refused(&root.join(name), why));
     }
+    Ok((files, directories))
+}
+
+/// Removes what an earlier run has written below `root`, but for what is in `keep`; returns how
+/// many files that were.
+pub fn remove(root: &Path, keep: &BTreeSet<String>) -> Result<usize, Error> {
+    let (files, directories) = find(root)?;
     let gone: Vec<&String> = files.iter().filter(|name| !keep.contains(*name)).collect();
     for name in &gone {
         let path = root.join(name);

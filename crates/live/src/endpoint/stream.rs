@@ -286,9 +286,10 @@ impl TcpStream {
         self.with(|tcp, cx| tcp.info(cx.now)).ok()
     }
 
-    /// The error that ended the connection, or what ICMP has told meanwhile, once (`SO_ERROR`).
+    /// The error that ended the connection, or what ICMP has told meanwhile, once (`SO_ERROR`);
+    /// `ECONNRESET` as often as it is asked for once the connection is gone.
     pub fn take_error(&self) -> Option<io::Error> {
-        self.shared().lock().host.tcp_take_any_error(self.id).ok().flatten().map(failed)
+        told(self.shared().lock().host.tcp_take_any_error(self.id))
     }
 
     /// Bytes that were written and are not acknowledged (`SIOCOUTQ`).
@@ -373,7 +374,15 @@ pub(super) fn call_failed(error: SocketError) -> io::Error {
 
 /// What ended a connection, once. What ICMP has told and did not end it stays (`sk_err_soft`).
 fn take_error(host: &mut Host, id: SocketId) -> Option<io::Error> {
-    host.tcp_take_error(id).ok().flatten().map(failed)
+    told(host.tcp_take_error(id))
+}
+
+/// That there is no such connection is an error as well.
+fn told(taken: Result<Option<Failure>, SocketError>) -> Option<io::Error> {
+    match taken {
+        Ok(error) => error.map(failed),
+        Err(error) => Some(call_failed(error)),
+    }
 }
 
 fn failed(error: Failure) -> io::Error {
@@ -394,4 +403,17 @@ fn failed(error: Failure) -> io::Error {
         Failure::Aborted => libc::ECONNABORTED,
         Failure::AddressNotAvailable => libc::EADDRNOTAVAIL,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_gone_is_an_error_and_no_silence() {
+        let kind = |taken| told(taken).map(|error| error.kind());
+        assert_eq!(kind(Ok(None)), None);
+        assert_eq!(kind(Ok(Some(Failure::TimedOut))), Some(io::ErrorKind::TimedOut));
+        assert_eq!(kind(Err(SocketError::BadSocket)), Some(io::ErrorKind::ConnectionReset));
+    }
 }

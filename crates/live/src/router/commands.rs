@@ -8,7 +8,7 @@ use crate::sys;
 use datapath::units::{Duration, Instant};
 use iproute::ip::Ip;
 use iproute::ip::neigh::{self, NeighCommand};
-use iproute::ip::statistics;
+use iproute::ip::statistics::{self, LinkStatistics};
 use iproute::words::Words;
 
 /// Names that are settings of the neighbour layer, of ICMP or of fragments.
@@ -180,7 +180,14 @@ impl Router {
                 Ok(String::new())
             }
             "link" | "l" if shows => {
-                Ok(statistics::show(&self.link_statistics(), statistics, json))
+                words.next();
+                let links = self.links_shown(&mut words, "link")?;
+                Ok(statistics::show(&links, statistics, json))
+            }
+            "address" | "addr" | "a" if shows => {
+                words.next();
+                let links = self.links_shown(&mut words, "address")?;
+                Ok(statistics::show_addresses(&links, &self.names, family, statistics, json))
             }
             _ if self.settings.follow_kernel && !shows => {
                 let message = "routes and addresses are the kernel's here: change them by ip(8)";
@@ -197,6 +204,18 @@ impl Router {
                 Ok(text)
             }
         }
+    }
+
+    /// The interfaces that `show [[dev] NAME]` means.
+    fn links_shown(
+        &mut self,
+        words: &mut Words<'_>,
+        object: &str,
+    ) -> Result<Vec<LinkStatistics>, Wrong> {
+        let port = iproute::ip::read_shown(words, object, &self.names)?;
+        let mut links = self.link_statistics();
+        links.retain(|link| port.is_none_or(|port| self.names.port(&link.name) == Some(port)));
+        Ok(links)
     }
 
     /// Lends routes and names out to `ip`.

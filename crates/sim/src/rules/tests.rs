@@ -104,12 +104,22 @@ fn ce_marks_only_what_is_capable() {
 fn wrong_rules_say_what_is_wrong() {
     for (text, what) in [
         ("x data 1 drop", "a rule begins with f or r"),
-        ("f data drop", "a number is missing"),
+        ("f data drop", "\"drop\" is no whole number from 0 to 18446744073709551615"),
+        ("f off 5", "a number is missing"),
         ("f often 1 drop", "data, every, off, ack, ackevery, syn or time is expected"),
         ("f data 1 hold", "only a time can be held"),
-        ("f data 1 dup", "drop, delay NS, dup NS, ce or hold is expected"),
-        ("f every 0 1 drop", "a distance of zero"),
-        ("f data 1 delay 5 5", "something follows the action"),
+        ("f data 1 dup", "a number is missing"),
+        ("f data 1 lose", "drop, delay NS, dup NS, ce or hold is expected"),
+        ("f every 0 1 drop", "\"0\" is no number here: the first one is 1"),
+        ("f data 0 drop", "\"0\" is no number here: the first one is 1"),
+        ("f off 100 0 drop", "\"0\" is no number here: the first one is 1"),
+        ("f data x drop", "\"x\" is no whole number from 0 to 18446744073709551615"),
+        ("f ack -1 drop", "\"-1\" is no whole number from 0 to 18446744073709551615"),
+        ("f off 5000000000 1 drop", "\"5000000000\" is no whole number from 0 to 4294967295"),
+        ("f data 1 delay 5ms", "\"5ms\" is no whole number from 0 to 18446744073709551615"),
+        ("f data 1 delay 5 5", "\"5\" follows the action"),
+        ("f time 10 5 drop", "a time from 10 to 5 ends before it begins"),
+        ("f time 10 10 hold", "a time from 10 to 10 ends before it begins"),
     ] {
         let error = text.parse::<Rule>().expect_err(text);
         assert_eq!(error.what, what, "{text}");

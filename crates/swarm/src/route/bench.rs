@@ -173,9 +173,20 @@ impl Bench {
         let refused = match self.command_that(whole, &words)? {
             None => None,
             Some(IpError::Fib(error)) => Some(error),
+            Some(IpError::Answer(why)) if why.ends_with("is not up.") => {
+                if verb != Verb::Del && self.model.leads_over_down(case) {
+                    return Ok(());
+                }
+                return self.broken("routes", format!("\"{words}\": {why}"));
+            }
             // What ip itself, or a look at the gateway, refuses.
             Some(_) => return Ok(()),
         };
+        // Among further words may be `scope host`, for which no interface need be up.
+        let may = verb == Verb::Del || !case.more.is_empty() || !self.model.leads_over_down(case);
+        if refused.is_none() && !may {
+            return self.broken("routes", format!("\"{words}\": an interface is down"));
+        }
         if !case.more.is_empty() {
             self.model.learn(&self.ip.fib);
             return Ok(());

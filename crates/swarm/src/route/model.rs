@@ -159,6 +159,12 @@ impl Model {
         }
     }
 
+    /// Whether a next hop of a route has an interface that is down: such a route is not to be had (`ENETDOWN`).
+    pub fn leads_over_down(&self, case: &RouteCase) -> bool {
+        let down = |port: u8| self.links.get(usize::from(port)).is_some_and(|link| !link.up);
+        case.hops.iter().any(|hop| down(hop.port))
+    }
+
     /// One of many routes comes or goes; whether it does.
     pub fn one_of_many(&mut self, add: bool, route: &Route) -> bool {
         let list = self.lists.entry((route.table.0, route.prefix)).or_default();

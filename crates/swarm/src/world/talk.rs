@@ -295,7 +295,8 @@ impl Dialogue {
 
     fn fail(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) {
         (entry.failed, entry.failed_at) = (true, cx.now);
-        entry.error = cx.host.tcp_take_any_error(self.socket).ok().flatten();
+        let taken = cx.host.tcp_take_any_error(self.socket);
+        entry.error = taken.expect("a socket is there until it is closed");
         self.close(cx, entry);
     }
 

@@ -4,9 +4,10 @@ use super::*;
 
 #[test]
 fn faults_name_line_column_and_the_nearest_word() {
-    let table: [FaultRow; 21] = [
+    let table: [FaultRow; 22] = [
         ("schema = 1", "schema = 2", (1, 10), "schema 1", None),
         ("duration", "durration", (3, 1), "unknown key", Some("duration")),
+        ("duration = \"10s\"", "duration = \"0s\"", (3, 12), "longer than 0s", None),
         ("[nodes.b]", "[node.b]", (16, 2), "unknown key", Some("nodes")),
         ("linux-6.1\"", "linux-6.2\"", (17, 11), "not a valid profile", Some("linux-6.1")),
         ("tcp_sack", "tcp_sak", (11, 1), "no sysctl", Some("net.ipv4.tcp_sack")),

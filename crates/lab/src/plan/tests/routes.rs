@@ -52,7 +52,7 @@ mp_algo = "l4"
 [nodes.left]
 role = "router"
 ip = ["route add 10.0.0.12/30 nexthop dev way1 nexthop dev way2 weight 3"]
-ip_at = ["3s route replace 10.0.0.12/30 dev way1", "2s link set way1 down"]
+ip_at = ["3s link set way1 down", "2s route replace 10.0.0.12/30 dev way1"]
 [nodes.right]
 role = "router"
 [nodes.right.sysctl]
@@ -83,7 +83,8 @@ fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
     assert_eq!(plan.nodes[3].mp_algo, datapath::fib::Algorithm::L4);
     assert_eq!(plan.ways.links(3, 0), [1, 2]);
     assert!(plan.nodes[2].has_own_routes() && !plan.nodes[3].has_own_routes());
-    assert_eq!(plan.nodes[2].at[0], (Duration::from_secs(2), "link set way1 down".to_owned()));
+    let route = "route replace 10.0.0.12/30 dev way1".to_owned();
+    assert_eq!(plan.nodes[2].at[0], (Duration::from_secs(2), route));
     let sysctls = ["ipv4.fib_multipath_hash_policy=1", "ipv6.fib_multipath_hash_policy=3"];
     assert_eq!(plan.nodes[3].ip, sysctls.map(|line| format!("sysctl net.{line}")));
     let events = [(Duration::from_secs(4), false), (Duration::from_secs(5), true)];
@@ -93,11 +94,12 @@ fn a_plan_says_which_links_share_a_load_and_what_happens_to_them() {
 
 #[test]
 fn words_of_ip_are_checked_where_they_stand() {
-    let table: [FaultRow; 11] = [
+    let table: [FaultRow; 12] = [
         ("weight 3", "weight 0", (9, 72), "\"weight\" is invalid", None),
         ("dev way2 weight", "dev wya2 weight", (9, 60), "Cannot find device", Some("way2")),
-        ("3s route", "3 route", (10, 10), "3", Some("a time comes first")),
-        ("replace 10.0.0.12/30 dev", "replace 10.0.0.12/30 vai", (10, 41), "garbage", Some("via")),
+        ("2s route", "2 route", (10, 35), "2", Some("a time comes first")),
+        ("replace 10.0.0.12/30 dev", "replace 10.0.0.12/30 vai", (10, 66), "garbage", Some("via")),
+        ("3s link", "1s link", (10, 35), "Device for nexthop is not up", None),
         ("_policy\" = 1", "_policy\" = 9", (11, 1), "the policy is 0, 1, 2 or 3", None),
         ("_hash_policy", "_hash_polcy", (11, 1), "cannot stat", Some("policy")),
         (

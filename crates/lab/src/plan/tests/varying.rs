@@ -98,6 +98,19 @@ fn losses_come_in_bursts_and_jitter_has_a_memory() {
 }
 
 #[test]
+fn packets_that_come_later_have_a_share_and_a_time() {
+    for words in [
+        "reorder = \"1%\"\nreorder_by = \"5ms\"",
+        "reorder = \"0%\"\nreorder_by = \"5ms\"",
+        "reorder_by = \"5ms\"\nforward = { reorder = \"1%\" }",
+        "reorder_by = \"5ms\"\nbackward = { reorder = \"1%\" }",
+        "reorder = \"1%\"\nreorder_by = \"5ms\"\nforward = { reorder_by = \"9ms\" }",
+    ] {
+        read(words).unwrap_or_else(|told| panic!("{words}: {told}"));
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_at_its_place() {
     let write = |name: &str, text: &str| fs::write(folder().join(name), text).expect("a file");
     write("bad.csv", "at,rate\n1,2mbit\n2,fast\n");
@@ -122,8 +135,11 @@ fn what_is_wrong_is_told_at_its_place() {
         ),
         ("trace = \"bad.trace\"", "a \"rate\" or a \"trace\""),
         ("loss = \"gemodel\"", "one to four shares"),
-        ("loss = \"1% burst 0\"", "1 packet or more"),
-        ("loss = \"90% burst 1\"", "so short bursts"),
+        ("loss = \"1% burst 0\"", "\"0\" is no mean length of a burst: 1 to 1000000 packets"),
+        ("loss = \"1% burst 2e6\"", "\"2e6\" is no mean length of a burst: 1 to 1000000 packets"),
+        ("loss = \"90% burst 1\"", "bursts of 1 packets lose 50.0000 % at most, not 90 %"),
+        ("reorder_by = \"5ms\"", ":8:14: \"reorder_by\" needs \"reorder\""),
+        ("forward = { reorder_by = \"5ms\" }", ":8:26: \"reorder_by\" needs \"reorder\""),
         ("jitter = \"5ms 25\"", "percentage"),
     ] {
         let told = read(words).unwrap_err();

@@ -29,6 +29,23 @@ fn a_workload_is_read() {
     assert!((rate - 0.5 * 6e9 / 8.0 / 102_400.0).abs() < 1e-6, "{rate}");
 }
 
+/// Some programs begin text with one.
+#[test]
+fn files_may_begin_with_a_byte_order_mark() {
+    let folder = std::env::temp_dir().join(format!("ackwright-marks-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, format!("\u{feff}{text}")).expect("a file");
+        path.display().to_string()
+    };
+    let sizes = file("sizes.cdf", "1000 0\n2000 1\n");
+    let weights = file("weights.csv", &"1,1,1,1,1,1\n".repeat(6));
+    let plan = faults(&format!("size = \"file {sizes}\"\nmatrix = \"file {weights}\"\nload = 0.5"));
+    assert!(plan.starts_with("WorkloadPlan {"), "{plan}");
+    std::fs::remove_dir_all(&folder).expect("it was there");
+}
+
 #[test]
 fn a_closed_incast_is_read() {
     let words = "size = \"fixed 1mb\"\nmatrix = \"incast 2\"\narrivals = \"closed\"\nrequests = 9\n\

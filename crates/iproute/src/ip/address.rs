@@ -1,0 +1,178 @@
+//! `ip address`: addresses of interfaces, and the routes that they bring along.
+
+use super::link::read_shown;
+use super::names::{self, Devices, LOOPBACK};
+use super::{Ip, IpResult, Options, json, verb};
+use crate::words::Words;
+use core::fmt::Write as _;
+use core::net::{IpAddr, Ipv4Addr};
+use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
+
+impl Ip {
+    /// `ip address add ADDR/LEN dev NAME`, `ip address show [[dev] NAME]`.
+    pub(super) fn address(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
+        match verb(words, "address", &["add", "show"])? {
+            "show" => self.address_show(words, options),
+            _ => self.address_add(words),
+        }
+    }
+
+    /// The address becomes local, its prefix on-link.
+    fn address_add(&mut self, words: &mut Words<'_>) -> IpResult<String> {
+        let word = words.next().ok_or_else(|| words.ended("an address is missing"))?;
+        let (addr, len) = names::loose_prefix(word, false)?;
+        let dev = words.next().ok_or_else(|| words.ended("\"dev\" is missing"))?;
+        if dev.text != "dev" {
+            return Err(dev.unknown("address", &["dev"]).into());
+        }
+        let name = words.value(dev)?;
+        let port = self.devices.read(name)?;
+        let net = Prefix::containing(addr, len).ok_or(FibError::InvalidPrefix)?;
+        self.refuse_same_address(addr, len, port)?;
+        for route in routes_of_address(addr, net, port) {
+            match self.fib.append(route) {
+                // Another address has brought the same route along.
+                Ok(()) | Err(FibError::Exists) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.devices.add_address(port, addr, len);
+        Ok(String::new())
+    }
+
+    fn address_show(&self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
+        let family = options.family();
+        let ports: Vec<u16> = match read_shown(words, "address", &self.devices)? {
+            Some(port) => vec![port],
+            None => core::iter::once(LOOPBACK)
+                .filter(|_| !self.devices.addresses(LOOPBACK).is_empty())
+                .chain(self.devices.ports())
+                .filter(|&port| is_shown(&self.devices, port, family))
+                .collect(),
+        };
+        if options.json {
+            let item = |&port: &u16| {
+                let info = info(&self.devices, port, family);
+                self.link_object(port).raw("addr_info", &info).finish()
+            };
+            return Ok(json::list(&ports.iter().map(item).collect::<Vec<_>>()));
+        }
+        let lines = |&port: &u16| self.link_line(port) + &lines(&self.devices, port, family);
+        Ok(ports.iter().map(lines).collect())
+    }
+
+    /// IPv4 knows an address of an interface by its length as well (`__inet_insert_ifa`), IPv6 does not
+    /// (`ipv6_add_addr`).
+    fn refuse_same_address(&self, addr: IpAddr, len: u8, port: u16) -> IpResult<()> {
+        let same = |(there, its): &(IpAddr, u8)| *there == addr && (addr.is_ipv6() || *its == len);
+        if self.devices.addresses(port).iter().any(same) {
+            return Err(FibError::Exists.into());
+        }
+        Ok(())
+    }
+}
+
+/// The address itself, what is on the link with it, and its broadcast (`fib_add_ifaddr`,
+/// `addrconf_prefix_route`).
+fn routes_of_address(addr: IpAddr, net: Prefix, port: u16) -> Vec<Route> {
+    let local = Route::local(addr, port);
+    let mut routes = vec![if addr.is_ipv4() {
+        local
+    } else {
+        Route { scope: Scope::UNIVERSE, prefsrc: None, ..local }
+    }];
+    if !net.is_host() && port != LOOPBACK {
+        let prefsrc = Some(addr).filter(IpAddr::is_ipv4);
+        let metric = if addr.is_ipv4() { 0 } else { 256 };
+        let route = Route::on_link(net, port);
+        routes.push(Route { prefsrc, metric, protocol: Protocol::KERNEL, ..route });
+    }
+    if let (IpAddr::V4(v4), true) = (addr, net.len() < 31) {
+        let last = Ipv4Addr::from_bits(v4.to_bits() | u32::MAX >> net.len());
+        routes.push(Route {
+            kind: RouteType::Broadcast,
+            table: TableId::LOCAL,
+            protocol: Protocol::KERNEL,
+            prefsrc: Some(addr),
+            ..Route::on_link(Prefix::host(last.into()), port)
+        });
+    }
+    routes
+}
+
+/// With `-4` and `-6` (`family`: is it IPv6?) an interface without such an address is left out.
+pub(super) fn is_shown(devices: &Devices, port: u16, family: Option<bool>) -> bool {
+    family.is_none() || shown(devices, port, family).next().is_some()
+}
+
+/// What stands below an interface: a line for each address, as `ip address show` has it.
+pub(super) fn lines(devices: &Devices, port: u16, family: Option<bool>) -> String {
+    let mut out = String::new();
+    for Shown { addr, len, scope, secondary } in shown(devices, port, family) {
+        let secondary = if secondary { " secondary" } else { "" };
+        let label = if addr.is_ipv4() { devices.name(port) } else { "" };
+        let _ = writeln!(out, "    {} {addr}/{len} scope {scope}{secondary} {label}", word(addr));
+        out += "       valid_lft forever preferred_lft forever\n";
+    }
+    out
+}
+
+/// The same as JSON, a list.
+pub(super) fn info(devices: &Devices, port: u16, family: Option<bool>) -> String {
+    let item = |Shown { addr, len, scope, secondary }| {
+        let object = json::Object::default()
+            .text("family", word(addr))
+            .text("local", &addr.to_string())
+            .number("prefixlen", len)
+            .text("scope", scope);
+        let object = if secondary { object.raw("secondary", "true") } else { object };
+        let object = if addr.is_ipv4() { object.text("label", devices.name(port)) } else { object };
+        let forever = u32::MAX;
+        object.number("valid_life_time", forever).number("preferred_life_time", forever).finish()
+    };
+    json::list(&shown(devices, port, family).map(item).collect::<Vec<_>>())
+}
+
+/// An address as it is listed.
+struct Shown {
+    addr: IpAddr,
+    len: u8,
+    scope: &'static str,
+    secondary: bool,
+}
+
+/// Those of IPv4 first, as `ip` asks for them.
+fn shown(devices: &Devices, port: u16, family: Option<bool>) -> impl Iterator<Item = Shown> {
+    let all = devices.addresses(port);
+    let of = move |v6: bool| {
+        let wanted = family.is_none_or(|family| family == v6);
+        let its = all.iter().enumerate().filter(move |(_, (addr, _))| addr.is_ipv6() == v6);
+        its.filter(move |_| wanted).map(move |(index, &(addr, len))| Shown {
+            addr,
+            len,
+            scope: scope(addr),
+            secondary: is_secondary(addr, len, &all[..index]),
+        })
+    };
+    of(false).chain(of(true))
+}
+
+/// An IPv4 address behind another one of the same network (`IFA_F_SECONDARY`).
+fn is_secondary(addr: IpAddr, len: u8, before: &[(IpAddr, u8)]) -> bool {
+    let net = Prefix::containing(addr, len);
+    let same = |&(first, its): &(IpAddr, u8)| its == len && Prefix::containing(first, its) == net;
+    addr.is_ipv4() && before.iter().any(same)
+}
+
+/// `ip` itself gives addresses of loopback, and the kernel link-local ones of IPv6, another scope than global.
+fn scope(addr: IpAddr) -> &'static str {
+    match addr {
+        _ if addr.is_loopback() => "host",
+        IpAddr::V6(addr) if addr.is_unicast_link_local() => "link",
+        _ => "global",
+    }
+}
+
+fn word(addr: IpAddr) -> &'static str {
+    if addr.is_ipv4() { "inet" } else { "inet6" }
+}
