@@ -342,6 +342,9 @@ impl Connection {
         if self.ack.compressed > 0 {
             // The ACK sent now would have been sent anyway: it is not a compressed one.
             self.ack.compressed -= 1;
+            if self.config.profile.clocked_compression {
+                self.ack.clock = cx.now;
+            }
             self.send_unclocked_ack(cx);
         }
     }

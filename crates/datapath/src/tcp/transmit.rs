@@ -45,7 +45,12 @@ impl Connection {
         }
         let new_data = len > 0 && !skb.seq.before(self.snd.nxt);
         let ecn = if is_syn { self.syn_ecn() } else { self.ecn_send(new_data, &mut flags) };
-        let options = if is_syn { self.syn_options(cx, flags) } else { self.options(cx.now) };
+        let options = if is_syn {
+            self.syn_options(cx, flags)
+        } else {
+            // Stamped with the time at which it is to leave (`tcp_established_options`).
+            self.options(Instant::from_nanos(skb.sent_ns))
+        };
         if len > 0 {
             self.data_sent(cx);
             self.totals.data_segs_out += segs;
@@ -159,8 +164,8 @@ impl Connection {
         self.ecn.acc.reflect = None;
     }
 
-    /// The same from the compression timer, which does not look at the clock: the timestamp is that
-    /// of the latest event (`tcp_compressed_ack_kick`).
+    /// The same with the time of the latest event in its timestamp, for a timer that does not look at the
+    /// clock (`tcp_compressed_ack_kick`).
     pub(super) fn send_unclocked_ack(&mut self, cx: &mut Cx<'_>) {
         self.send_control(TcpFlags::ACK, self.ack.clock, cx);
     }

@@ -7,6 +7,8 @@ use crate::store::{self, Pending, file_stem};
 use apps::{TcpSend, TcpSink};
 use datapath::host::Offloads;
 use datapath::node::Port;
+use datapath::qdisc::AnyQdisc;
+use datapath::qdisc::cake::Roots;
 use datapath::qdisc::police::Police;
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
@@ -88,7 +90,7 @@ pub fn simulate(
         ("V v0", (receiver, Port(0))),
     ];
     for command in commands {
-        configure(&mut world, &devices, command)?;
+        configure(&mut world, &devices, command, recorder)?;
     }
     police(&mut world, router, &case.police)?;
     world.slow_apps(sender, box_delay(case, recorder) * 2);
@@ -156,6 +158,7 @@ fn configure(
     world: &mut World,
     devices: &[(&str, (NodeId, Port))],
     command: &str,
+    recorder: &Recorder,
 ) -> Result<(), String> {
     let (namespace, tc) = command.split_once(' ').ok_or("a tc command without a namespace")?;
     if !tc.starts_with("tc qdisc") || tc.contains("ingress") {
@@ -171,8 +174,13 @@ fn configure(
     world.with_host(node, |now, host| {
         let rng = Rng::stream(1, u64::from(node.0) << 8 | u64::from(port.0));
         host.change_qdisc(now, port, |root, cx| {
-            let applied = parsed.apply(root, Device::default(), rng, cx);
-            applied.map(|_| ()).map_err(|error| error.to_string())
+            parsed.apply(root, Device::default(), rng, cx).map_err(|error| error.to_string())?;
+            if !recorder.profile.rounded_roots
+                && let AnyQdisc::Cake(cake) = root.qdisc_mut()
+            {
+                cake.set_roots(Roots::Newton);
+            }
+            Ok(())
         })
     })
 }
