@@ -71,6 +71,10 @@ pub(crate) struct Partition {
     pub names: Names,
     pub log: Log,
     pub stats: WorldStats,
+    /// All nodes are name spaces of one machine ([`World::on_one_machine`](crate::world::World::on_one_machine)).
+    pub one_machine: bool,
+    /// When a program of that machine last ran.
+    pub program_ran: Instant,
     moment: Moment,
 }
 
@@ -125,6 +129,8 @@ pub(crate) struct AppState {
     pub rng: Rng,
 }
 
+/// The time between two ticks of a machine.
+const TICK: Duration = Duration::from_millis(1);
 /// The link behind a port that has none yet.
 pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
 
@@ -211,6 +217,8 @@ impl Partition {
             names: Names::default(),
             log: Log::default(),
             stats: WorldStats::default(),
+            one_machine: false,
+            program_ran: Instant::ZERO,
             moment: Moment::default(),
         }
     }
@@ -273,6 +281,7 @@ impl Partition {
     /// heard.
     pub fn notify_app(&mut self, node: NodeId, ready: SocketReady) {
         self.latest = self.latest.max(self.now);
+        self.program_ran = self.now;
         let owners = &self.nodes[node.0 as usize].owners;
         let owner = owners.get(ready.socket.index()).copied().unwrap_or(NO_APP);
         if owner != NO_APP {
@@ -371,7 +380,42 @@ impl Partition {
         if state.wake == self.now {
             state.wake = Instant::FAR_FUTURE;
             self.count_event();
+            if self.one_machine && self.is_interrupt(node) {
+                self.interrupt();
+            }
             self.pump(node);
+        }
+    }
+
+    /// Whether a node wakes for a timer of its own, or for a tick of the machine. The tick stops when one has found the
+    /// machine idle, and goes on when a program runs (`idle_call_stop_or_retain_tick`, 7.x).
+    #[cold]
+    fn is_interrupt(&self, node: NodeId) -> bool {
+        let own = self.nodes[node.0 as usize].host.wake_at();
+        own.is_some_and(|at| at <= self.now) || self.now <= self.program_ran + TICK
+    }
+
+    /// The next tick that may fire a timer of this node, if it may fire by then and need not.
+    #[cold]
+    fn next_lax_tick(&self, node: NodeId) -> Instant {
+        let ticks = self.now.as_millis() + 1;
+        let tick = Instant::ZERO + Duration::from_millis(ticks);
+        let latest = self.nodes[node.0 as usize].host.lax_timer(tick);
+        if latest.is_some_and(|latest| tick < latest) { tick } else { Instant::FAR_FUTURE }
+    }
+
+    /// A timer of the machine fires, and timers that have some slack and may fire do so, too, unless another one comes
+    /// between now and their latest time (`__hrtimer_run_queues` goes by the latest).
+    #[cold]
+    fn interrupt(&mut self) {
+        let now = self.now;
+        for index in 0..self.nodes.len() {
+            let Some(latest) = self.nodes[index].host.lax_timer(now) else { continue };
+            let before = |other: &NodeState| other.wake > now && other.wake < latest;
+            if latest > now && !self.nodes.iter().any(before) {
+                self.nodes[index].host.fire_lax_timers(now);
+                self.wake_at(NodeId(index as u32), now);
+            }
         }
     }
 
@@ -379,6 +423,10 @@ impl Partition {
         let state = &mut self.apps[index as usize];
         if state.timer == self.now && state.running {
             state.timer = Instant::FAR_FUTURE;
+            self.program_ran = self.now;
+            if self.one_machine {
+                self.interrupt();
+            }
             self.call_app(index, |app, cx| app.timer(cx));
         }
     }
@@ -404,6 +452,7 @@ impl Partition {
             }
             told.count(self.now, node);
         };
+        let until = if self.one_machine { until.min(self.next_lax_tick(node)) } else { until };
         if until < self.nodes[node.0 as usize].wake {
             self.wake_at(node, until);
         }

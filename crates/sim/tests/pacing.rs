@@ -71,7 +71,7 @@ fn a_timestamp_is_that_of_the_departure() {
 /// a byte of its limit.
 #[test]
 fn two_super_packets_wait_below_a_slow_sender() {
-    let (mut world, a, sender) = paced_sender(Rate::from_kbit(500));
+    let (mut world, a, sender) = paced_sender(Rate::from_bits_per_sec(500_000));
     let mut most = 0;
     for tick in 1..3_000 {
         world.run_until(Instant::ZERO + Duration::from_millis(tick));

@@ -5,7 +5,7 @@ use super::room::Room;
 use crate::packet::{LinkHeader, MacAddr, Memory, Packet};
 use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
-use crate::qdisc::{Backlog, Cx, Qdisc as _, Sched};
+use crate::qdisc::{AnyQdisc, Backlog, Cx, Qdisc as _, Sched};
 use crate::reason::{Enqueue, Reason};
 use crate::units::Instant;
 use core::net::IpAddr;
@@ -277,6 +277,14 @@ impl HostPort {
     /// When a port with credit whose queue gave nothing should be asked again.
     pub(super) fn watchdog(&self) -> Option<Instant> {
         if self.room.credits > 0 && self.room.up { self.qdisc.wake_at() } else { None }
+    }
+
+    /// From when on the timer of its queue may fire, and when it does so at the latest, if that is not the same.
+    pub(super) fn timer_range(&self) -> Option<(Instant, Instant)> {
+        match self.qdisc.qdisc() {
+            AnyQdisc::Fq(fq) if self.room.credits > 0 && self.room.up => fq.timer_range(),
+            _ => None,
+        }
     }
 
     /// Whether a completion may be deferred: nothing waits for it, or what follows needs none because it is of

@@ -223,6 +223,12 @@ impl Fq {
         self.config.pacing
     }
 
+    /// From when on the timer may fire, and when it does so at the latest, if it runs (`hrtimer_start_range_ns`).
+    pub fn timer_range(&self) -> Option<(Instant, Instant)> {
+        let latest = self.wake_at()?;
+        Some((self.watchdog, latest))
+    }
+
     /// The packet's flow, made if it is new (`fq_classify`).
     fn classify(&mut self, packet: &Packet, now: Instant) -> u32 {
         let key = match packet.meta.owner {

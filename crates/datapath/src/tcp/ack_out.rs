@@ -308,7 +308,7 @@ impl Connection {
         self.ack.timer = true;
         self.ack.timeout = timeout;
         let expiry = self.jiffies_clock().wheel_expiry(cx.now, timeout - jiffies);
-        self.timers.set(Timer::DelayedAck, expiry);
+        self.timers.place(Timer::DelayedAck, cx.now, expiry);
     }
 
     /// The delayed-ACK timer fired (`tcp_delack_timer_handler`).
