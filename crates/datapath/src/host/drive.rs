@@ -161,12 +161,16 @@ impl Host {
             let port = &mut self.ports[usize::from(index)];
             let mut cx = Cx { now, dropped: &mut self.out.dropped };
             if port.dequeue(&mut cx, &mut self.out.spare, place) {
+                let freed = port.freed.take();
                 if !port.room.may_send() {
                     port.listed = false;
                     self.out.sending.pop_front();
                     if let Some(at) = port.room.awaited() {
                         self.port_timers.arm(u32::from(index), at);
                     }
+                }
+                if let Some(freed) = freed {
+                    self.give_back(now, freed);
                 }
                 return Some(Port(index));
             }

@@ -262,11 +262,16 @@ impl Fq {
     /// Nobody with a packet whose time has come waits, so that this one need not join a flow
     /// (`fq_fastpath_check`).
     fn is_fast(&self, departs_at: Instant, now: Instant) -> bool {
-        let nobody_waits = self.waiting.packets == 0
-            || (self.active as usize == self.throttled.len()
-                && self.internal.len() < FAST_PATH_LEN
-                && self.throttled.first().is_none_or(|&(at, _)| at > now));
+        // Packets of the fast path are as good as gone.
+        let nobody_waits = self.active as usize == self.throttled.len()
+            && self.internal.len() < FAST_PATH_LEN
+            && self.throttled.first().is_none_or(|&(at, _)| at > now);
         departs_at <= now && nobody_waits && self.config.maxrate == u64::MAX
+    }
+
+    /// Whether a packet that comes now goes on at once, if the device takes it.
+    pub fn passes(&self, packet: &Packet, now: Instant) -> bool {
+        self.is_fast(now + Duration::from_nanos(packet.meta.departs_in_ns.into()), now)
     }
 
     /// Sets the timer for the flow whose time comes first. It stays as it is if it would come at most as late as

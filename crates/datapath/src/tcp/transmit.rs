@@ -178,7 +178,8 @@ impl Connection {
 
     /// A probe: one byte below the window, so that the peer must answer (`tcp_xmit_probe_skb`).
     pub(super) fn send_probe_ack(&mut self, cx: &mut Cx<'_>) {
-        let options = self.options(cx.now);
+        let stamp = self.departure(cx.now);
+        let options = self.options(stamp);
         let window = self.select_window(cx);
         let flags = TcpFlags::ACK | self.ecn_echo();
         let tcp = self.header(self.snd.una - 1, flags, window, options);
@@ -189,16 +190,24 @@ impl Connection {
     /// DCTCP). What is owed for the newer data stays owed; only the window goes along.
     pub(super) fn send_ack_up_to(&mut self, ack: Seq, cx: &mut Cx<'_>) {
         let flags = TcpFlags::ACK | self.ecn_echo();
-        let options = self.options(cx.now);
+        let stamp = self.departure(cx.now);
+        let options = self.options(stamp);
         self.compressed_acks_sent(cx);
         let window = self.select_window(cx);
         let tcp = Tcp { ack, ..self.header(self.acceptable_seq(), flags, window, options) };
         self.control_out(tcp, cx);
     }
 
+    /// When what is sent now may leave: not before the time of the data before it (`tcp_wstamp_ns`).
+    fn departure(&mut self, now: Instant) -> Instant {
+        self.snd.wstamp_ns = self.snd.wstamp_ns.max(now.as_nanos());
+        Instant::from_nanos(self.snd.wstamp_ns)
+    }
+
     #[inline(never)]
     fn send_control(&mut self, flags: TcpFlags, stamp: Instant, cx: &mut Cx<'_>) {
         let flags = flags | self.ecn_echo();
+        let stamp = self.departure(stamp);
         let options = self.options(stamp);
         self.ack_was_sent(cx);
         let window = self.select_window(cx);
@@ -217,7 +226,9 @@ impl Connection {
     pub(super) fn control_out_as(&mut self, tcp: Tcp, ecn: Ecn, cx: &mut Cx<'_>) {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
-        let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, ..self.meta() };
+        let ahead_ns = self.snd.wstamp_ns.saturating_sub(cx.now.as_nanos()) + self.tx_delay_ns();
+        let departs_in_ns = u32::try_from(ahead_ns).unwrap_or(u32::MAX);
+        let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, departs_in_ns, ..self.meta() };
         cx.egress.transmit(cx.now, &mut self.packet(tcp, Body::default(), ecn, meta));
     }
 
