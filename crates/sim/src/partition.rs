@@ -398,10 +398,11 @@ impl Partition {
     /// The next tick that may fire a timer of this node, if it may fire by then and need not.
     #[cold]
     fn next_lax_tick(&self, node: NodeId) -> Instant {
-        let ticks = self.now.as_millis() + 1;
-        let tick = Instant::ZERO + Duration::from_millis(ticks);
-        let latest = self.nodes[node.0 as usize].host.lax_timer(tick);
-        if latest.is_some_and(|latest| tick < latest) { tick } else { Instant::FAR_FUTURE }
+        let host = &self.nodes[node.0 as usize].host;
+        let Some(latest) = host.lax_timer(Instant::FAR_FUTURE) else { return Instant::FAR_FUTURE };
+        let tick = Instant::ZERO + Duration::from_millis(latest.as_millis());
+        let may_fire = self.now < tick && tick < latest && host.lax_timer(tick) == Some(latest);
+        if may_fire { tick } else { Instant::FAR_FUTURE }
     }
 
     /// A timer of the machine fires, and timers that have some slack and may fire do so, too, unless another one comes
@@ -414,7 +415,8 @@ impl Partition {
             let before = |other: &NodeState| other.wake > now && other.wake < latest;
             if latest > now && !self.nodes.iter().any(before) {
                 self.nodes[index].host.fire_lax_timers(now);
-                self.wake_at(NodeId(index as u32), now);
+                // Queues are served before what they have let go arrives (`NET_TX_SOFTIRQ`).
+                self.pump(NodeId(index as u32));
             }
         }
     }

@@ -362,7 +362,7 @@ impl Host {
     /// (`sock_wfree`, `tcp_wfree`).
     #[inline]
     pub(super) fn give_back(&mut self, now: Instant, Charge { owner, truesize }: Charge) {
-        if owner == Meta::NO_OWNER {
+        if owner == Meta::NO_OWNER || truesize == 0 {
             return;
         }
         match self.sockets.get_mut(owner) {

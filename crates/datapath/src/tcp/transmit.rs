@@ -228,7 +228,9 @@ impl Connection {
         cx.mib.out_segs += 1;
         let ahead_ns = self.snd.wstamp_ns.saturating_sub(cx.now.as_nanos()) + self.tx_delay_ns();
         let departs_in_ns = u32::try_from(ahead_ns).unwrap_or(u32::MAX);
-        let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, departs_in_ns, ..self.meta() };
+        // What has to wait in fq waits with the data of its socket, which it takes no memory of.
+        let owner = if departs_in_ns > 0 { self.id } else { Meta::NO_OWNER };
+        let meta = Meta { owner, gso_segs: 1, departs_in_ns, ..self.meta() };
         cx.egress.transmit(cx.now, &mut self.packet(tcp, Body::default(), ecn, meta));
     }
 
