@@ -299,7 +299,7 @@ mod tests {
             (Roots::Rounded, 3, 577_350_269),
             (Roots::Rounded, 4, 499_999_999),
             (Roots::Rounded, 9, 333_333_333),
-            (Roots::Newton, 2, 706_708_477),
+            (Roots::Newton, 2, 706_708_468),
         ] {
             let params = Params { interval: 1_000 * MS, roots, ..INTERNET };
             let mut cobalt = Cobalt { count: count - 1, dropping: true, ..Cobalt::default() };
