@@ -263,7 +263,7 @@ impl Fq {
     /// (`fq_fastpath_check`).
     fn is_fast(&self, departs_at: Instant, now: Instant) -> bool {
         // Packets of the fast path are as good as gone.
-        let nobody_waits = self.active as usize == self.throttled.len()
+        let nobody_waits = self.active as usize <= self.throttled.len()
             && self.internal.len() < FAST_PATH_LEN
             && self.throttled.first().is_none_or(|&(at, _)| at > now);
         departs_at <= now && nobody_waits && self.config.maxrate == u64::MAX
