@@ -111,6 +111,9 @@ pub struct Profile {
     /// ACKs are compressed by `tcp_comp_sack_rtt_percent` of the RTT, and the timer may be 10 µs late
     /// instead of 100 (after 6.18, which has no such sysctl).
     pub compresses_longer: bool,
+    /// The timer that sends a compressed ACK looks at the clock; before, the ACK had the time of the latest
+    /// event in its timestamp (7.x).
+    pub clocked_compression: bool,
     /// SACK blocks of an ACK below `snd_una` count as deliveries (until 6.18).
     pub counts_old_sacks: bool,
     /// `net.core.rmem_max`, bytes.
@@ -138,6 +141,9 @@ pub struct Profile {
     /// With IPv6's multipath policy 0 the hash chooses among the next hops of what a socket sends (7.x;
     /// until 6.18 addresses did, and another hash was no other next hop).
     pub socket_hash_chooses_hop: bool,
+    /// CAKE has a table of rounded roots, and does not work them out at boot (7.x). Queueing disciplines are made like
+    /// that unless told otherwise (`Cake::set_roots`).
+    pub rounded_roots: bool,
     /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,
     /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
@@ -176,6 +182,7 @@ impl Profile {
             counts_old_sacks: false,
             rmem_max: 4 << 20,
             compresses_longer: true,
+            clocked_compression: true,
             right_sizes_holes: true,
             minds_unread: true,
             reads_without_clock: true,
@@ -189,6 +196,7 @@ impl Profile {
             rehash_on_duplicates: false,
             rehash_on_new_label: true,
             socket_hash_chooses_hop: true,
+            rounded_roots: true,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
             skb_overhead: 896,
@@ -206,6 +214,7 @@ impl Profile {
             counts_old_sacks: true,
             reads_without_clock: false,
             compresses_longer: false,
+            clocked_compression: false,
             socket_hash_chooses_hop: false,
             ..Self::linux_7()
         }
@@ -229,6 +238,7 @@ impl Profile {
             initial_window_64k: true,
             rehash_on_duplicates: true,
             rehash_on_new_label: false,
+            rounded_roots: false,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }

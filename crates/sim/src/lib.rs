@@ -31,6 +31,7 @@ mod impairment;
 pub mod link;
 mod log;
 pub mod loss;
+mod machine;
 mod partition;
 mod pool;
 mod prefetch;

@@ -71,6 +71,10 @@ pub(crate) struct Partition {
     pub names: Names,
     pub log: Log,
     pub stats: WorldStats,
+    /// All nodes are name spaces of one machine ([`World::on_one_machine`](crate::world::World::on_one_machine)).
+    pub one_machine: bool,
+    /// When a program of that machine last ran.
+    pub program_ran: Instant,
     moment: Moment,
 }
 
@@ -211,6 +215,8 @@ impl Partition {
             names: Names::default(),
             log: Log::default(),
             stats: WorldStats::default(),
+            one_machine: false,
+            program_ran: Instant::ZERO,
             moment: Moment::default(),
         }
     }
@@ -273,6 +279,7 @@ impl Partition {
     /// heard.
     pub fn notify_app(&mut self, node: NodeId, ready: SocketReady) {
         self.latest = self.latest.max(self.now);
+        self.program_ran = self.now;
         let owners = &self.nodes[node.0 as usize].owners;
         let owner = owners.get(ready.socket.index()).copied().unwrap_or(NO_APP);
         if owner != NO_APP {
@@ -372,6 +379,9 @@ impl Partition {
         if state.wake == self.now {
             state.wake = Instant::FAR_FUTURE;
             self.count_event();
+            if self.one_machine && self.is_interrupt(node) {
+                self.interrupt();
+            }
             self.pump(node);
         }
     }
@@ -380,6 +390,10 @@ impl Partition {
         let state = &mut self.apps[index as usize];
         if state.timer == self.now && state.running {
             state.timer = Instant::FAR_FUTURE;
+            self.program_ran = self.now;
+            if self.one_machine {
+                self.interrupt();
+            }
             self.call_app(index, |app, cx| app.timer(cx));
         }
     }
@@ -405,6 +419,7 @@ impl Partition {
             }
             told.count(self.now, node);
         };
+        let until = if self.one_machine { until.min(self.next_lax_tick(node)) } else { until };
         if until < self.nodes[node.0 as usize].wake {
             self.wake_at(node, until);
         }

@@ -152,8 +152,10 @@ struct Sight {
     bytes: Option<(u32, u32)>,
 }
 
-/// Longer packets are written to pages.
+/// Longer packets are written to pages (`packet_alloc_skb`).
 const PAGE: u32 = 4_096;
+/// What is left free before a packet (`LL_RESERVED_SPACE`).
+const HEADROOM: u32 = 16;
 
 impl Rules {
     /// The rules for `direction` among `rules`, in order.
@@ -176,8 +178,8 @@ impl Rules {
     /// Judges a packet that passes at `at`.
     pub fn judge(&mut self, at: Instant, packet: &mut Packet) -> RuleVerdict {
         // The box reads the packet and writes a new one: the sender's memory does not travel on.
-        let in_a_page = packet.body.len < PAGE;
-        packet.memory = if in_a_page { Memory::Linear } else { Memory::Paged };
+        let in_a_page = HEADROOM + packet.len() < PAGE;
+        packet.memory = if in_a_page { Memory::Linear } else { Memory::Written };
         if self.list.is_empty() {
             return RuleVerdict::Pass;
         }

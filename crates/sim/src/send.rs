@@ -120,6 +120,8 @@ impl Partition {
 
     #[cold]
     fn send_impaired(&mut self, link_id: LinkId, id: PacketId, leaves: Instant) {
+        // On one machine the box of rules is a program.
+        self.program_ran = self.now;
         let link = &mut self.links[link_id.0 as usize];
         let to = link.far;
         match link.decide(leaves, self.pool.get_mut(id)) {

@@ -163,6 +163,12 @@ impl World {
         node.late_by = delay;
     }
 
+    /// Makes all nodes name spaces of one machine: an interrupt for a timer of one fires those of others that may be
+    /// late and need not be. For recordings; one thread works on such a world.
+    pub fn on_one_machine(&mut self) {
+        self.whole().one_machine = true;
+    }
+
     /// True if applications have heard of everything that became ready so far.
     pub fn all_notified(&self) -> bool {
         let heard = |part: &Partition| {

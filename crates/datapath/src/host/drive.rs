@@ -1,11 +1,12 @@
 //! What a driver may do: hand in packets, poll, and come back in time. Credit is in [`super::room`].
 
-use super::{Host, Socket};
+use super::{Host, HostPort, Socket};
 use crate::node::{Poll, Port, Rx};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
 use crate::reason::Reason;
 use crate::units::Instant;
+use core::cmp::Reverse;
 
 /// So often in a row a host may want to do something at once and then have nothing to send.
 const EMPTY_TURNS: u32 = 10_000;
@@ -80,6 +81,22 @@ impl Host {
         (at < Instant::FAR_FUTURE).then_some(at)
     }
 
+    /// When a timer fires at the latest that may fire from `now` on, if there is one: any interrupt of the machine
+    /// may fire it (`hrtimer_interrupt`).
+    pub fn lax_timer(&self, now: Instant) -> Option<Instant> {
+        let ranges = self.ports.iter().filter_map(HostPort::timer_range);
+        ranges.filter(|&(earliest, _)| earliest <= now).map(|(_, latest)| latest).min()
+    }
+
+    /// Fires such timers at `now`; to be polled.
+    pub fn fire_lax_timers(&mut self, now: Instant) {
+        for (index, port) in (0..).zip(&self.ports) {
+            if port.timer_range().is_some_and(|(earliest, _)| earliest <= now) {
+                self.port_timers.arm(index, now);
+            }
+        }
+    }
+
     /// An input comes at `now`.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant) {
@@ -144,12 +161,16 @@ impl Host {
             let port = &mut self.ports[usize::from(index)];
             let mut cx = Cx { now, dropped: &mut self.out.dropped };
             if port.dequeue(&mut cx, &mut self.out.spare, place) {
+                let freed = port.freed.take();
                 if !port.room.may_send() {
                     port.listed = false;
                     self.out.sending.pop_front();
                     if let Some(at) = port.room.awaited() {
                         self.port_timers.arm(u32::from(index), at);
                     }
+                }
+                if let Some(freed) = freed {
+                    self.give_back(now, freed);
                 }
                 return Some(Port(index));
             }
@@ -201,12 +222,32 @@ impl Host {
         queues.min(self.fib_wake.unwrap_or(Instant::FAR_FUTURE))
     }
 
+    fn run_socket_timer(&mut self, now: Instant, id: u32) {
+        if matches!(self.sockets.get(id), Some(Socket::Tcp(_))) {
+            self.tcp_timer(now, id);
+        }
+    }
+
+    /// Several sockets are due: they have their turns as on the kernel's timer wheel.
+    #[cold]
+    fn run_timers_in_turn(&mut self, now: Instant, first: u32) {
+        let mut due = core::mem::take(&mut self.due_sockets);
+        due.push(first);
+        due.extend(core::iter::from_fn(|| self.socket_timers.pop_due(now)));
+        let turn = |id: u32| self.connection_at(id).map(|tcp| tcp.timers_turn(now));
+        due.sort_unstable_by_key(|&id| (Reverse(turn(id)), id));
+        due.drain(..).for_each(|id| self.run_socket_timer(now, id));
+        self.due_sockets = due;
+    }
+
     #[inline(never)]
     fn run_timers(&mut self, now: Instant) {
         self.run_neighbours(now);
         while let Some(id) = self.socket_timers.pop_due(now) {
-            if matches!(self.sockets.get(id), Some(Socket::Tcp(_))) {
-                self.tcp_timer(now, id);
+            if self.socket_timers.next_at() <= now {
+                self.run_timers_in_turn(now, id);
+            } else {
+                self.run_socket_timer(now, id);
             }
         }
         while let Some(index) = self.port_timers.pop_due(now) {

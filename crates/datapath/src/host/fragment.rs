@@ -70,7 +70,7 @@ impl Host {
     /// What is not sent any more of a packet whose beginning was handed to a port: one that takes
     /// packets from their owners has taken all of it.
     fn drop_rest(&mut self, reason: Reason, mut packet: Packet, index: u16) {
-        if self.ports[usize::from(index)].config.orphans {
+        if self.ports[usize::from(index)].orphans_at_once(&packet, self.now) {
             packet.meta.owner = Meta::NO_OWNER;
             self.orphaned = true;
         }

@@ -346,7 +346,7 @@ impl Host {
     fn goes_past_queue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> bool {
         let port = &mut self.ports[usize::from(index)];
         packet.meta.enqueued_at = now;
-        if port.config.orphans {
+        if port.orphans_at_once(packet, now) {
             packet.meta.owner = Meta::NO_OWNER;
             self.orphaned = true;
         }

@@ -107,6 +107,8 @@ pub struct Host {
     pub sockets: Sockets,
     /// When sockets want to be called.
     pub socket_timers: LazyTimers,
+    /// Several sockets that are due at once, while their timers run.
+    due_sockets: Vec<u32>,
     /// When queues that hold packets back want to be asked again (`qdisc_watchdog`).
     port_timers: LazyTimers,
     /// Whether packets for others are passed on (`net.ipv4.ip_forward`).

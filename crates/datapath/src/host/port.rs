@@ -1,11 +1,11 @@
 //! A network interface of a host: its queue, its credit and its settings (`struct net_device`).
 
 use super::gro::RxRing;
-use super::room::Room;
-use crate::packet::{LinkHeader, MacAddr, Memory, Packet};
+use super::room::{Charge, Room};
+use crate::packet::{LinkHeader, MacAddr, Memory, Meta, Packet};
 use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
-use crate::qdisc::{Backlog, Cx, Qdisc as _, Sched};
+use crate::qdisc::{AnyQdisc, Backlog, Cx, Qdisc as _, Sched};
 use crate::reason::{Enqueue, Reason};
 use crate::units::Instant;
 use core::net::IpAddr;
@@ -76,6 +76,8 @@ pub struct HostPort {
     cutting: Option<Box<Cutting>>,
     /// What waits for an interrupt, once there has been something.
     pub(super) rx: Option<Box<RxRing>>,
+    /// The memory of the packet that the queue has just given to a device which does not keep its owner.
+    pub(super) freed: Option<Charge>,
     /// Packets that never reached the queue: the memory that all ports share had no room.
     pub(super) refused: u64,
 }
@@ -126,6 +128,7 @@ impl HostPort {
             stats: PortStats::default(),
             room: Room::none(),
             listed: false,
+            freed: None,
             refused: 0,
         }
     }
@@ -180,6 +183,10 @@ impl HostPort {
         if !self.qdisc.dequeue_into(place, cx) {
             self.room.waiting = self.qdisc.backlog().packets > 0;
             return false;
+        }
+        if self.config.orphans && place.meta.owner != Meta::NO_OWNER {
+            self.freed = Some(Charge::of(place));
+            place.meta.owner = Meta::NO_OWNER;
         }
         if self.takes_whole(place) {
             return true;
@@ -252,6 +259,21 @@ impl HostPort {
         self.may_bypass() && self.takes_whole(packet)
     }
 
+    /// The owner of a packet has its memory back before it has left here: nothing holds it back, and the device keeps
+    /// no owner (`veth_xmit`).
+    #[inline]
+    pub(super) fn orphans_at_once(&self, packet: &Packet, now: Instant) -> bool {
+        self.config.orphans && self.passes_queue(packet, now)
+    }
+
+    fn passes_queue(&self, packet: &Packet, now: Instant) -> bool {
+        match self.qdisc.qdisc() {
+            AnyQdisc::Fifo(_) => true,
+            AnyQdisc::Fq(fq) => fq.passes(packet, now),
+            _ => false,
+        }
+    }
+
     #[inline]
     fn may_bypass(&self) -> bool {
         let room = &self.room;
@@ -277,6 +299,14 @@ impl HostPort {
     /// When a port with credit whose queue gave nothing should be asked again.
     pub(super) fn watchdog(&self) -> Option<Instant> {
         if self.room.credits > 0 && self.room.up { self.qdisc.wake_at() } else { None }
+    }
+
+    /// From when on the timer of its queue may fire, and when it does so at the latest, if that is not the same.
+    pub(super) fn timer_range(&self) -> Option<(Instant, Instant)> {
+        match self.qdisc.qdisc() {
+            AnyQdisc::Fq(fq) if self.room.credits > 0 && self.room.up => fq.timer_range(),
+            _ => None,
+        }
     }
 
     /// Whether a completion may be deferred: nothing waits for it, or what follows needs none because it is of

@@ -18,6 +18,13 @@ pub(super) struct Charge {
     truesize: u32,
 }
 
+impl Charge {
+    /// That of `packet`.
+    pub fn of(packet: &Packet) -> Self {
+        Self { owner: packet.meta.owner, truesize: packet.meta.truesize }
+    }
+}
+
 /// What a port may send, and what its device holds.
 ///
 /// Ordered by use: see [`HostPort`](super::HostPort).
@@ -74,7 +81,7 @@ impl Room {
     #[inline]
     pub fn take(&mut self, packet: &Packet) {
         self.credits -= 1;
-        let charge = Charge { owner: packet.meta.owner, truesize: packet.meta.truesize };
+        let charge = Charge::of(packet);
         if self.holds {
             self.more = true;
             self.behind_mut().packets.push_back((charge, Instant::FAR_FUTURE));
@@ -348,15 +355,14 @@ impl Host {
 
     /// A packet that was dropped gives its memory back.
     pub(super) fn give_back_of(&mut self, now: Instant, packet: &Packet) {
-        let Meta { owner, truesize, .. } = packet.meta;
-        self.give_back(now, Charge { owner, truesize });
+        self.give_back(now, Charge::of(packet));
     }
 
     /// A packet is gone from this machine, sent or dropped: its owner gets the memory back
     /// (`sock_wfree`, `tcp_wfree`).
     #[inline]
-    fn give_back(&mut self, now: Instant, Charge { owner, truesize }: Charge) {
-        if owner == Meta::NO_OWNER {
+    pub(super) fn give_back(&mut self, now: Instant, Charge { owner, truesize }: Charge) {
+        if owner == Meta::NO_OWNER || truesize == 0 {
             return;
         }
         match self.sockets.get_mut(owner) {

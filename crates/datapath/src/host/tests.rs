@@ -427,3 +427,27 @@ fn a_handshake_waits_as_long_where_its_syn_is_stuck_in_a_queue() {
     // rounds the longest up.
     assert_eq!(seconds, [1, 2, 3, 4, 5, 7, 11, 19, 35, 68, 136]);
 }
+
+/// fq's timer has 10 µs of slack: any interrupt of the machine within them may fire it.
+#[test]
+fn a_timer_with_slack_may_fire_before_its_latest_time() {
+    use crate::qdisc::Handle;
+    use crate::qdisc::fq::{Fq, FqConfig};
+    use crate::rng::Rng;
+    let mut host = Host::new();
+    host.add_port(port_with("10.0.1.1"));
+    host.grant(ms(0), Port(0), 1);
+    let fq = Sched::new(Handle::NONE, Fq::new(FqConfig::new(1514), Rng::stream(1, 1)));
+    host.set_qdisc(ms(0), Port(0), fq);
+    assert!(outputs(&mut host, ms(0)).is_empty());
+    let mut packet = datagram("10.0.1.1:5", "10.0.1.2:6", 64, 100);
+    packet.meta.departs_in_ns = 50_000;
+    host.send_by(ms(1), Port(0), packet);
+    assert!(sent(&mut host, ms(1)).is_empty());
+    let after = |micros| ms(1) + Duration::from_micros(micros);
+    assert_eq!(host.lax_timer(after(49)), None);
+    assert_eq!(host.lax_timer(after(50)), Some(after(60)));
+    host.fire_lax_timers(after(55));
+    assert_eq!(sent(&mut host, after(55)).len(), 1);
+    assert_eq!(host.lax_timer(after(60)), None);
+}

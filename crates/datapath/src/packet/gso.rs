@@ -2,7 +2,7 @@
 
 use super::network::Network;
 use super::transport::{TcpFlags, Transport};
-use super::{Extra, Flaws, GsoType, Meta, Packet};
+use super::{Extra, Flaws, GsoType, Memory, Meta, Packet};
 
 impl Packet {
     /// Cuts a TCP or UDP super-packet into its segments, as `tcp_gso_segment` and
@@ -37,7 +37,8 @@ impl Packet {
         segment.link = self.link;
         segment.network = self.network;
         segment.transport = self.transport;
-        segment.memory = self.memory;
+        // A segment has its share of the pages.
+        segment.memory = if self.memory == Memory::Written { Memory::Paged } else { self.memory };
         segment.gso_type = GsoType::NONE;
         segment.body = self.body.window(start, if last { self.body.len - start } else { size });
         segment.meta = Meta {

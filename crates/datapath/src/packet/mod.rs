@@ -190,6 +190,9 @@ pub enum Memory {
     Linearised,
     /// In pages (`skb_shinfo(skb)->frags`).
     Paged,
+    /// In pages of its own, as a program wrote it to a packet socket because it is longer than one page
+    /// (`alloc_skb_with_frags`).
+    Written,
     /// As a program wrote it to a tun device: in one buffer with the headers up to a page, beyond
     /// that in pages (`tun_alloc_skb`).
     Tun,

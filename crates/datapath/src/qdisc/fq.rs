@@ -128,11 +128,15 @@ pub struct Fq {
     flows: Vec<FqFlow>,
     vacant: Vec<u32>,
     by_key: BTreeMap<u64, u32>,
-    /// Packets of control priority.
+    /// Packets that wait for nothing: of control priority, or come while nobody waits.
     internal: VecDeque<Packet>,
     new_flows: VecDeque<u32>,
     old_flows: VecDeque<u32>,
     throttled: BTreeSet<(Instant, u32)>,
+    /// How many flows have packets.
+    active: u32,
+    /// When the timer may fire at the earliest; `FAR_FUTURE` before it was ever set.
+    watchdog: Instant,
     waiting: Backlog,
     own_stats: FqStats,
     stats: Stats,
@@ -143,6 +147,8 @@ const PRIO_CONTROL: u32 = 7;
 const PRIO_MASK: u32 = 15;
 /// `FQ_GC_AGE`: an idle flow is remembered for so long at least.
 const GC_AGE: Duration = Duration::from_secs(3);
+/// Packets that may wait for nothing beside flows that wait for their time.
+const FAST_PATH_LEN: usize = 8;
 /// Keys of flows without a socket begin here.
 const ORPHANS: u64 = 1 << 32;
 
@@ -160,6 +166,8 @@ impl Fq {
             new_flows: VecDeque::new(),
             old_flows: VecDeque::new(),
             throttled: BTreeSet::new(),
+            active: 0,
+            watchdog: Instant::FAR_FUTURE,
             waiting: Backlog::default(),
             own_stats: FqStats::default(),
             stats: Stats::default(),
@@ -191,8 +199,7 @@ impl Fq {
     pub fn flow_counts(&self) -> FqFlows {
         let flows = self.by_key.len() as u32;
         let throttled = self.throttled.len() as u32;
-        let listed = (self.new_flows.len() + self.old_flows.len()) as u32;
-        FqFlows { flows, inactive: flows - throttled - listed, throttled }
+        FqFlows { flows, inactive: flows - self.active, throttled }
     }
 
     /// Asserts that lists and backlog agree with the flows.
@@ -207,11 +214,19 @@ impl Fq {
         let throttled = self.throttled.iter().map(|(_, flow)| flow);
         let listed = self.new_flows.iter().chain(&self.old_flows).chain(throttled);
         assert_lists(flows, listed.copied(), "fq");
+        let active = self.flows.iter().filter(|flow| !flow.packets.is_empty()).count();
+        assert_eq!(active as u32, self.active, "fq: flows with packets");
     }
 
     /// Senders are to set their packets' times.
     pub fn paces(&self) -> bool {
         self.config.pacing
+    }
+
+    /// From when on the timer may fire, and when it does so at the latest, if it runs (`hrtimer_start_range_ns`).
+    pub fn timer_range(&self) -> Option<(Instant, Instant)> {
+        let latest = self.wake_at()?;
+        Some((self.watchdog, latest))
     }
 
     /// The packet's flow, made if it is new (`fq_classify`).
@@ -242,6 +257,32 @@ impl Fq {
         };
         self.by_key.insert(key, index);
         index
+    }
+
+    /// Nobody with a packet whose time has come waits, so that this one need not join a flow
+    /// (`fq_fastpath_check`).
+    fn is_fast(&self, departs_at: Instant, now: Instant) -> bool {
+        // Packets of the fast path are as good as gone.
+        let nobody_waits = self.active as usize <= self.throttled.len()
+            && self.internal.len() < FAST_PATH_LEN
+            && self.throttled.first().is_none_or(|&(at, _)| at > now);
+        departs_at <= now && nobody_waits && self.config.maxrate == u64::MAX
+    }
+
+    /// Whether a packet that comes now goes on at once, if the device takes it.
+    pub fn passes(&self, packet: &Packet, now: Instant) -> bool {
+        self.is_fast(now + Duration::from_nanos(packet.meta.departs_in_ns.into()), now)
+    }
+
+    /// Sets the timer for the flow whose time comes first. It stays as it is if it would come at most as late as
+    /// the new one may (`qdisc_watchdog_schedule_range_ns`), so it is up to twice its slack late.
+    fn set_watchdog(&mut self, now: Instant) {
+        let Some(&(at, _)) = self.throttled.first() else { return };
+        let slack = self.config.timer_slack;
+        let runs = self.watchdog < Instant::FAR_FUTURE && now < self.watchdog + slack;
+        if !runs || self.watchdog < at || self.watchdog > at + slack {
+            self.watchdog = at;
+        }
     }
 
     /// `fq_gc`.
@@ -288,7 +329,8 @@ impl Fq {
 
     /// The next packet whose time has come by `now`.
     fn take(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Packet> {
-        if let Some(packet) = self.internal.pop_front() {
+        if let Some(mut packet) = self.internal.pop_front() {
+            packet.meta.departs_in_ns = 0;
             self.leave(&packet);
             return Some(packet);
         }
@@ -332,6 +374,7 @@ impl Fq {
         let flow = &mut self.flows[index as usize];
         let Timed { mut packet, set_by_sender, .. } =
             flow.packets.pop_front().expect("a packet was looked at");
+        self.active -= u32::from(flow.packets.is_empty());
         let late = |threshold: Duration| at + threshold < now && now < Instant::FAR_FUTURE;
         if self.config.ce_threshold.is_some_and(late) && packet.mark_ce() {
             self.own_stats.ce_mark += 1;
@@ -388,6 +431,11 @@ impl Qdisc for Fq {
         let Some(departs_at) = self.departure(&packet, cx.now) else {
             return self.refuse(packet, cx);
         };
+        if self.is_fast(departs_at, cx.now) {
+            self.waiting = self.waiting + Backlog::of(&packet);
+            self.internal.push_back(packet);
+            return Enqueue::Queued;
+        }
         let index = self.classify(&packet, cx.now);
         let flow = &mut self.flows[index as usize];
         if flow.packets.len() >= self.config.flow_limit as usize {
@@ -396,6 +444,7 @@ impl Qdisc for Fq {
         }
         self.waiting = self.waiting + Backlog::of(&packet);
         let set_by_sender = packet.meta.departs_in_ns > 0;
+        self.active += u32::from(flow.packets.is_empty());
         let place = flow.packets.partition_point(|other| other.departs_at <= departs_at);
         flow.packets.insert(place, Timed { departs_at, set_by_sender, packet });
         if flow.detached {
@@ -409,7 +458,10 @@ impl Qdisc for Fq {
     }
 
     fn dequeue(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
-        let packet = self.take(cx.now, cx)?;
+        let Some(packet) = self.take(cx.now, cx) else {
+            self.set_watchdog(cx.now);
+            return None;
+        };
         self.stats.count_sent(&packet);
         Some(packet)
     }
@@ -421,10 +473,11 @@ impl Qdisc for Fq {
             cx.drop(Reason::QueuePurge, packet);
         }
         self.waiting = Backlog::default();
+        self.active = 0;
     }
 
     fn wake_at(&self) -> Option<Instant> {
-        self.throttled.first().map(|&(at, _)| at + self.config.timer_slack)
+        self.throttled.first().map(|_| self.watchdog + self.config.timer_slack)
     }
 
     fn backlog(&self) -> Backlog {

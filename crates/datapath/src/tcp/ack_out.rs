@@ -308,7 +308,7 @@ impl Connection {
         self.ack.timer = true;
         self.ack.timeout = timeout;
         let expiry = self.jiffies_clock().wheel_expiry(cx.now, timeout - jiffies);
-        self.timers.set(Timer::DelayedAck, expiry);
+        self.timers.place(Timer::DelayedAck, cx.now, expiry);
     }
 
     /// The delayed-ACK timer fired (`tcp_delack_timer_handler`).
@@ -342,6 +342,9 @@ impl Connection {
         if self.ack.compressed > 0 {
             // The ACK sent now would have been sent anyway: it is not a compressed one.
             self.ack.compressed -= 1;
+            if self.config.profile.clocked_compression {
+                self.ack.clock = cx.now;
+            }
             self.send_unclocked_ack(cx);
         }
     }

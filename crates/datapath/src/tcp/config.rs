@@ -62,6 +62,9 @@ pub struct TcpConfig {
 /// Socket options that few sockets set; the default is that of a new socket.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct SocketOptions {
+    /// What its timestamps are ahead by, ms: a kernel draws it with `tcp_timestamps=1` (`secure_tcp_ts_off`), here it is
+    /// 0 unless set.
+    pub timestamp_offset: u32,
     /// `TCP_SYNCNT`: SYN retransmissions; else by `tcp_syn_retries`.
     pub syn_retries: Option<NonZeroU8>,
     /// `TCP_KEEPIDLE` in s; else by `tcp_keepalive_time`.

@@ -59,6 +59,7 @@ impl Connection {
     pub(super) fn start_ts_clock(&mut self, now: Instant) {
         let uptime = self.config.jiffies_at_zero.wrapping_sub(INITIAL_JIFFIES) as u32;
         self.opt.ts_offset = uptime + u32::from(now.as_millis() == 0 && uptime == 0);
+        self.opt.ts_offset = self.opt.ts_offset.wrapping_add(self.config.socket.timestamp_offset);
     }
 
     /// Our timestamp clock: milliseconds plus a per-connection offset (`tcp_time_stamp`).

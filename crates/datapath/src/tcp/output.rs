@@ -298,7 +298,8 @@ impl Connection {
         if !self.is_paced() {
             limit = limit.min(u64::from(self.config.sysctl.tcp_limit_output_bytes));
         }
-        if u64::from(self.snd.wmem_alloc) <= limit << factor {
+        // The socket itself counts as one byte (`SK_WMEM_ALLOC_BIAS`).
+        if u64::from(self.snd.wmem_alloc) < limit << factor {
             return false;
         }
         if self.queue.rtx_len() <= 1 {

@@ -2,6 +2,7 @@
 //! (`__tcp_select_window`, `tcp_grow_window`, `tcp_rcv_space_adjust`).
 
 use super::input::Segment;
+use super::reassembly::pages_for;
 use super::{Connection, Cx};
 use crate::packet::Memory;
 use crate::profile::WindowFromSpace;
@@ -155,8 +156,11 @@ impl Connection {
         let Some(room) = limit.checked_sub(self.rcv.ssthresh).filter(|&room| room > 0) else {
             return;
         };
-        let joinable = adjust && seg.memory == Memory::Paged;
-        let truesize = if joinable { seg.len } else { seg.truesize };
+        let truesize = match seg.memory {
+            Memory::Paged if adjust => seg.len,
+            Memory::Written if adjust => pages_for(seg.len),
+            _ => seg.truesize,
+        };
         let increment = if self.win_from_space(truesize) <= seg.len {
             2 * self.opt.advmss
         } else {

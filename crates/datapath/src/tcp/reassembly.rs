@@ -4,7 +4,7 @@
 mod record;
 mod tree;
 
-pub(super) use record::{Received, truesize_of};
+pub(super) use record::{Received, pages_for, truesize_of};
 
 use super::sack_blocks::extend;
 use crate::packet::SackBlock;

@@ -46,18 +46,40 @@ pub enum Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timers {
     at: [Instant; 5],
+    /// When those on the wheel, the first three, came to their places there.
+    placed: [Instant; 3],
 }
 
 impl Default for Timers {
     fn default() -> Self {
-        Self { at: [Instant::FAR_FUTURE; 5] }
+        Self { at: [Instant::FAR_FUTURE; 5], placed: [Instant::ZERO; 3] }
     }
 }
 
 impl Timers {
-    /// Sets `timer` to an exact instant (hrtimers) or one from [`wheel_expiry`].
+    /// Sets `timer`, one of high resolution, to an exact instant.
     pub fn set(&mut self, timer: Timer, at: Instant) {
         self.at[timer as usize] = at;
+    }
+
+    /// Sets `timer` at `now` to an instant from [`wheel_expiry`]. One that is to fire at this very tick already stays in
+    /// its place (`mod_timer`).
+    pub fn place(&mut self, timer: Timer, now: Instant, at: Instant) {
+        if self.at[timer as usize] != at {
+            self.at[timer as usize] = at;
+            self.placed[timer as usize] = now;
+        }
+    }
+
+    /// The order of sockets at a tick, the greatest first: the wheel empties its coarsest level first, and fires what
+    /// came to it last before what came first (`expire_timers`); those of high resolution come after all.
+    pub fn turn(&self, now: Instant) -> (u32, Instant) {
+        let wheel = self.at.iter().zip(&self.placed).filter(|(at, _)| **at <= now);
+        let turn = |(at, placed): (&Instant, &Instant)| {
+            let ticks = at.as_millis().saturating_sub(placed.as_millis() + 1);
+            (1 + level_of(ticks), *placed)
+        };
+        wheel.map(turn).max().unwrap_or_default()
     }
 
     /// Stops `timer`.
@@ -119,12 +141,14 @@ impl Jiffies {
     }
 }
 
+/// The level of the wheel for a timer that is set for `delta` ticks ahead.
+fn level_of(delta: u64) -> u32 {
+    (0..8).find(|level| delta < 63 << (3 * level)).unwrap_or(8)
+}
+
 /// The jiffy at which a timer set at `clock` for `delta` ticks ahead fires.
 pub fn wheel_expiry(clock: u64, delta: u64) -> u64 {
-    let mut shift = 0;
-    while shift < 3 * 8 && delta >= 63 << shift {
-        shift += 3;
-    }
+    let shift = 3 * level_of(delta);
     (((clock + delta) >> shift) + 1) << shift
 }
 
@@ -149,6 +173,27 @@ mod tests {
         ] {
             assert_eq!(wheel_expiry(clock, delta), fires, "set at {clock} for {delta}");
         }
+    }
+
+    /// As recorded from Linux 7.3: two flows that began one after the other probe at one tick, the second first.
+    #[test]
+    fn at_a_tick_the_last_placed_fires_first_and_coarse_levels_before() {
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let placed = |now, fires| {
+            let mut timers = Timers::default();
+            timers.place(Timer::Transmit, at(now), at(fires));
+            timers
+        };
+        let turn = |timers: &Timers| timers.turn(at(200));
+        let (early, late, coarse) = (placed(150, 200), placed(160, 200), placed(100, 200));
+        assert!(turn(&late) > turn(&early));
+        assert!(turn(&coarse) > turn(&late));
+        let mut again = early;
+        again.place(Timer::Transmit, at(170), at(200));
+        assert_eq!(turn(&again), turn(&early), "it stays in its place");
+        let mut exact = Timers::default();
+        exact.set(Timer::Pacing, at(199));
+        assert!(turn(&exact) < turn(&early));
     }
 
     #[test]

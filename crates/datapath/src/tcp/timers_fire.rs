@@ -45,6 +45,11 @@ impl Connection {
         }
     }
 
+    /// The order of sockets whose timers fire at one tick, the greatest first.
+    pub fn timers_turn(&self, now: Instant) -> (u32, Instant) {
+        self.timers.turn(now)
+    }
+
     /// Sets the transmit timer `delta` jiffies ahead (`tcp_reset_xmit_timer`).
     pub(super) fn reset_xmit_timer(&mut self, pending: Pending, delta: u32, now: Instant) {
         let delta = u64::from(delta.min(self.rto_max_ms()));
@@ -56,7 +61,7 @@ impl Connection {
         self.timeout = timeout;
         if !unchanged {
             let expiry = self.jiffies_clock().wheel_expiry(now, delta);
-            self.timers.set(Timer::Transmit, expiry);
+            self.timers.place(Timer::Transmit, now, expiry);
         }
     }
 

@@ -45,7 +45,12 @@ impl Connection {
         }
         let new_data = len > 0 && !skb.seq.before(self.snd.nxt);
         let ecn = if is_syn { self.syn_ecn() } else { self.ecn_send(new_data, &mut flags) };
-        let options = if is_syn { self.syn_options(cx, flags) } else { self.options(cx.now) };
+        let options = if is_syn {
+            self.syn_options(cx, flags)
+        } else {
+            // Stamped with the time at which it is to leave (`tcp_established_options`).
+            self.options(Instant::from_nanos(skb.sent_ns))
+        };
         if len > 0 {
             self.data_sent(cx);
             self.totals.data_segs_out += segs;
@@ -159,8 +164,8 @@ impl Connection {
         self.ecn.acc.reflect = None;
     }
 
-    /// The same from the compression timer, which does not look at the clock: the timestamp is that
-    /// of the latest event (`tcp_compressed_ack_kick`).
+    /// The same with the time of the latest event in its timestamp, for a timer that does not look at the
+    /// clock (`tcp_compressed_ack_kick`).
     pub(super) fn send_unclocked_ack(&mut self, cx: &mut Cx<'_>) {
         self.send_control(TcpFlags::ACK, self.ack.clock, cx);
     }
@@ -173,7 +178,8 @@ impl Connection {
 
     /// A probe: one byte below the window, so that the peer must answer (`tcp_xmit_probe_skb`).
     pub(super) fn send_probe_ack(&mut self, cx: &mut Cx<'_>) {
-        let options = self.options(cx.now);
+        let stamp = self.departure(cx.now);
+        let options = self.options(stamp);
         let window = self.select_window(cx);
         let flags = TcpFlags::ACK | self.ecn_echo();
         let tcp = self.header(self.snd.una - 1, flags, window, options);
@@ -184,16 +190,24 @@ impl Connection {
     /// DCTCP). What is owed for the newer data stays owed; only the window goes along.
     pub(super) fn send_ack_up_to(&mut self, ack: Seq, cx: &mut Cx<'_>) {
         let flags = TcpFlags::ACK | self.ecn_echo();
-        let options = self.options(cx.now);
+        let stamp = self.departure(cx.now);
+        let options = self.options(stamp);
         self.compressed_acks_sent(cx);
         let window = self.select_window(cx);
         let tcp = Tcp { ack, ..self.header(self.acceptable_seq(), flags, window, options) };
         self.control_out(tcp, cx);
     }
 
+    /// When what is sent now may leave: not before the time of the data before it (`tcp_wstamp_ns`).
+    fn departure(&mut self, now: Instant) -> Instant {
+        self.snd.wstamp_ns = self.snd.wstamp_ns.max(now.as_nanos());
+        Instant::from_nanos(self.snd.wstamp_ns)
+    }
+
     #[inline(never)]
     fn send_control(&mut self, flags: TcpFlags, stamp: Instant, cx: &mut Cx<'_>) {
         let flags = flags | self.ecn_echo();
+        let stamp = self.departure(stamp);
         let options = self.options(stamp);
         self.ack_was_sent(cx);
         let window = self.select_window(cx);
@@ -212,7 +226,11 @@ impl Connection {
     pub(super) fn control_out_as(&mut self, tcp: Tcp, ecn: Ecn, cx: &mut Cx<'_>) {
         self.totals.segs_out += 1;
         cx.mib.out_segs += 1;
-        let meta = Meta { owner: Meta::NO_OWNER, gso_segs: 1, ..self.meta() };
+        let ahead_ns = self.snd.wstamp_ns.saturating_sub(cx.now.as_nanos()) + self.tx_delay_ns();
+        let departs_in_ns = u32::try_from(ahead_ns).unwrap_or(u32::MAX);
+        // What has to wait in fq waits with the data of its socket, which it takes no memory of.
+        let owner = if departs_in_ns > 0 { self.id } else { Meta::NO_OWNER };
+        let meta = Meta { owner, gso_segs: 1, departs_in_ns, ..self.meta() };
         cx.egress.transmit(cx.now, &mut self.packet(tcp, Body::default(), ecn, meta));
     }
 

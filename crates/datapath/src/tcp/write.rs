@@ -223,7 +223,8 @@ impl Connection {
         skb.len() < size_goal
             && self.config.sysctl.tcp_autocorking != 0
             && self.queue.rtx_len() > 0
-            && self.snd.wmem_alloc > skb.truesize
+            // The socket itself counts as one byte (`SK_WMEM_ALLOC_BIAS`).
+            && self.snd.wmem_alloc >= skb.truesize
             && self.config.profile.small_queues
     }
 

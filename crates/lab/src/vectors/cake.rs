@@ -11,7 +11,7 @@ use super::{Divergence, Error, Scenario, Verdict};
 use busy::{Late, dumps_of_classes, served_late};
 use compare::{Known, compare};
 use datapath::packet::{Frame, Packet};
-use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats};
+use datapath::qdisc::cake::{Cake, Config, Draws, FlowStats, Roots};
 use datapath::qdisc::prio::Filter;
 use datapath::qdisc::{Cx, Handle, Qdisc};
 use datapath::reason::Reason;
@@ -227,7 +227,8 @@ pub(super) fn instance(
     fixed: bool,
 ) -> Result<Cake, String> {
     let patch = parse(&mut Words::new(words)).map_err(|problem| problem.to_string())?;
-    let config = Config::default().patched(&patch);
+    // All of these recordings are Linux 6.1's.
+    let config = Config { roots: Roots::Newton, ..Config::default() }.patched(&patch);
     let cake = Cake::new(config, mtu, Rng::stream(seed, 0));
     let major = handle.trim_start_matches("handle").trim().trim_end_matches(':');
     let major = if major.is_empty() { 0x8001 } else { hex_number(major)? };

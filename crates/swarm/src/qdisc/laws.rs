@@ -74,9 +74,9 @@ impl Bench<'_> {
 
     /// Who says when to ask again has nothing before that: a copy that is asked early gives nothing.
     pub(super) fn check_early(&self) -> Judgement {
-        // fq's timer may be late by its slack.
+        // fq's timer may be late by its slack, and one that runs is left alone for a time that lies as much before its own.
         let slack = |sched: &Sched| match sched.qdisc() {
-            AnyQdisc::Fq(fq) => fq.config().timer_slack,
+            AnyQdisc::Fq(fq) => fq.config().timer_slack + fq.config().timer_slack,
             _ => Duration::ZERO,
         };
         let slack = self.root.tree().into_iter().map(|(_, sched)| slack(sched)).max();

@@ -198,7 +198,7 @@ fn a_loss_does_not_reduce_its_window() {
     let mut path = Path::new(&TcpConfig::default());
     path.run_until(ms(3_000));
     let (before, known) = (path.window(), path.module());
-    path.lost = path.data_packets + 5..path.data_packets + 7;
+    path.lost = path.data_packets + 5..path.data_packets + 6;
     path.run_until(ms(3_500));
     let module = path.module();
     assert_eq!(module.states[known.states.len()..].last(), Some(&CaState::Open));

@@ -16,6 +16,18 @@ pub struct Params {
     pub target: u64,
     /// How long an MTU takes at the tin's rate.
     pub mtu_time: u64,
+    /// Where 1/√count comes from.
+    pub roots: Roots,
+}
+
+/// Where 1/√count of a count below 16 comes from; of larger ones it is a step of Newton's method from the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+pub enum Roots {
+    /// From four steps of Newton's method for each, taken at boot (Linux 6.1).
+    Newton,
+    /// From a table of rounded values (Linux 7.x).
+    #[default]
+    Rounded,
 }
 
 /// The state of one flow (`struct cobalt_vars`).
@@ -51,7 +63,7 @@ impl Params {
         let (interval, configured) = (interval.as_nanos(), target.as_nanos());
         let target = (mtu_time.saturating_mul(3) / 2).max(configured);
         let interval = (interval + target - configured).max(target.saturating_mul(2));
-        Self { interval, target, mtu_time }
+        Self { interval, target, mtu_time, roots: Roots::default() }
     }
 }
 
@@ -158,7 +170,11 @@ impl Cobalt {
 
     /// Brings 1/√count up to date and moves `drop_next` on by interval/√count.
     fn schedule_next(&mut self, params: &Params) {
-        self.inverse_sqrt = match INVERSE_SQRT.get(self.count as usize) {
+        let known = match params.roots {
+            Roots::Newton => &NEWTONS_ROOTS,
+            Roots::Rounded => &ROUNDED_ROOTS,
+        };
+        self.inverse_sqrt = match known.get(self.count as usize) {
             Some(&known) => known,
             None => newton_step(self.inverse_sqrt, self.count),
         };
@@ -190,7 +206,7 @@ const fn newton_step(estimate: u32, count: u32) -> u32 {
 }
 
 /// 1/√count for small counts, where one step would not do: four steps each, from the one before.
-const INVERSE_SQRT: [u32; 16] = {
+const NEWTONS_ROOTS: [u32; 16] = {
     let mut table = [u32::MAX; 16];
     let mut count = 1;
     while count < 16 {
@@ -206,6 +222,24 @@ const INVERSE_SQRT: [u32; 16] = {
     table
 };
 
+/// The same, rounded; the last bit of some is not the nearest.
+const ROUNDED_ROOTS: [u32; 16] = {
+    let mut table = [u32::MAX; 16];
+    let mut count = 2;
+    while count < 16 {
+        // In half units, so that the last bit rounds.
+        let root = ((1u128 << 66) / count as u128).isqrt() as u64;
+        let nearest = root.div_ceil(2) as u32;
+        table[count] = match count {
+            4 => nearest - 1,
+            10 | 12 | 15 => nearest + 1,
+            _ => nearest,
+        };
+        count += 1;
+    }
+    table
+};
+
 /// BLUE's step up on overflow: 1/256.
 const BLUE_UP: u32 = 1 << 24;
 /// BLUE's step down when the queue is empty: 1/4096.
@@ -216,7 +250,8 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const INTERNET: Params = Params { interval: 100 * MS, target: 5 * MS, mtu_time: MS };
+    const INTERNET: Params =
+        Params { interval: 100 * MS, target: 5 * MS, mtu_time: MS, roots: Roots::Rounded };
 
     /// Judges packets that all stood for 50 ms, one every 10 ms: when signals came, in ms.
     fn signals(cobalt: &mut Cobalt, packets: u64) -> Vec<u64> {
@@ -252,7 +287,25 @@ mod tests {
         let slow = Params { interval: 4_542 * MS, ..INTERNET };
         let mut cobalt = Cobalt { count: 1, drop_next: 1, dropping: true, ..Cobalt::default() };
         cobalt.judge(&slow, 1000 * MS, 5000 * MS, 0);
-        assert_eq!((cobalt.count, cobalt.drop_next), (2, 1 + 174_580_103));
+        assert_eq!((cobalt.count, cobalt.drop_next), (2, 1 + 174_678_500));
+    }
+
+    /// A second signal after a second's √2nd, in units of 2⁻³²: 10⁹ · 3,037,000,500 / 2³², and what Newton's method
+    /// makes of it.
+    #[test]
+    fn roots_are_rounded_or_newtons() {
+        for (roots, count, after) in [
+            (Roots::Rounded, 2, 707_106_781),
+            (Roots::Rounded, 3, 577_350_269),
+            (Roots::Rounded, 4, 499_999_999),
+            (Roots::Rounded, 9, 333_333_333),
+            (Roots::Newton, 2, 706_708_468),
+        ] {
+            let params = Params { interval: 1_000 * MS, roots, ..INTERNET };
+            let mut cobalt = Cobalt { count: count - 1, dropping: true, ..Cobalt::default() };
+            cobalt.judge(&params, 0, 5_000 * MS, 0);
+            assert_eq!((cobalt.count, cobalt.drop_next), (count, after), "{roots:?}");
+        }
     }
 
     #[test]

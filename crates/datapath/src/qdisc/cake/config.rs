@@ -1,6 +1,7 @@
 //! What can be configured, with the kernel's defaults (`cake_init`), and how a `tc qdisc change`
 //! patches it (`cake_change`: every value that is not named stays).
 
+use super::cobalt::Roots;
 use super::overhead::Framing;
 use crate::units::{Duration, Rate};
 
@@ -101,6 +102,8 @@ pub struct Config {
     pub memlimit: u32,
     /// Bits of `skb->mark` that choose a tin; zero = none.
     pub fwmark_mask: u32,
+    /// Where COBALT has the roots of small counts from, which depends on the kernel.
+    pub roots: Roots,
 }
 
 /// A partial configuration: the attributes that one `tc` command carries. `None` = not named.
@@ -189,6 +192,7 @@ impl Default for Config {
             framing: Framing::None,
             memlimit: 0,
             fwmark_mask: 0,
+            roots: Roots::default(),
         }
     }
 }

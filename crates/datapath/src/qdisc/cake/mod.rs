@@ -34,6 +34,7 @@ mod tin;
 mod tins;
 
 pub use ack_filter::{AckRule, pure_ack};
+pub use cobalt::Roots;
 pub use config::{AckFilter, Config, FlowMode, Patch, TinMode};
 pub use conntrack::Conntrack;
 pub use draws::Draws;
@@ -221,6 +222,12 @@ impl Cake {
     pub fn add_filter(&mut self, filter: Filter) {
         let place = self.filters.partition_point(|other| other.preference <= filter.preference);
         self.filters.insert(place, filter);
+    }
+
+    /// Takes COBALT's roots from elsewhere: which kernel is meant.
+    pub fn set_roots(&mut self, roots: Roots) {
+        self.config.roots = roots;
+        self.reconfigure();
     }
 
     /// The configuration.

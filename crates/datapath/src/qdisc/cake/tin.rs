@@ -93,7 +93,8 @@ impl Tin {
         } else {
             (self.rate.bytes_per_sec() >> 12).clamp(MIN_QUANTUM, MAX_QUANTUM) as u32
         };
-        self.params = Params::scaled(config.interval, config.target, self.cost.nanos(mtu));
+        let params = Params::scaled(config.interval, config.target, self.cost.nanos(mtu));
+        self.params = Params { roots: config.roots, ..params };
     }
 
     /// True if some flow has packets or waits for its turn.

@@ -5,6 +5,13 @@ fn bench(config: FqConfig) -> Bench<Fq> {
     Bench::new(Fq::new(config, Rng::stream(1, 1)))
 }
 
+/// Fills the fast path, so that what follows joins flows.
+fn fill_fast_path(bench: &mut Bench<Fq>) {
+    for _ in 0..FAST_PATH_LEN {
+        bench.enqueue(0, of_socket(9, 60, 0));
+    }
+}
+
 fn of_socket(owner: u32, len: u32, departs_in_ns: u32) -> Packet {
     let mut packet = flow_frame(1, len, 0);
     packet.meta.owner = owner;
@@ -19,6 +26,7 @@ fn a_packet_leaves_at_the_time_that_its_sender_set() {
     bench.enqueue(0, of_socket(1, 1000, 2_000_000));
     bench.enqueue(0, of_socket(2, 900, 0));
     assert_eq!(bench.dequeue(0).map(|packet| packet.wire_len()), Some(900));
+    assert!(bench.dequeue(0).is_none());
     assert!(bench.dequeue(4_999).is_none());
     let slack = 10_000;
     assert_eq!(bench.qdisc().wake_at(), Some(Instant::from_nanos(5_000 + slack)));
@@ -34,9 +42,13 @@ fn a_packet_leaves_at_the_time_that_its_sender_set() {
 fn sockets_take_turns_by_bytes() {
     let mut bench =
         bench(FqConfig { quantum: 2_000, initial_quantum: 2_000, ..FqConfig::new(1514) });
+    fill_fast_path(&mut bench);
     for _ in 0..20 {
         bench.enqueue(0, of_socket(1, 1000, 0));
         bench.enqueue(0, of_socket(2, 500, 0));
+    }
+    for _ in 0..FAST_PATH_LEN {
+        assert_eq!(bench.dequeue(0).map(|packet| packet.wire_len()), Some(60));
     }
     let mut bytes = [0; 2];
     for _ in 0..12 {
@@ -70,11 +82,51 @@ fn maxrate_paces_what_has_no_time_of_its_own() {
     assert_eq!(left, [0, 1_000_000, 2_000_000, 3_000_000]);
 }
 
+/// As on Linux 7.3: who finds nobody waiting, or only those whose time has not come, joins no flow.
+#[test]
+fn a_packet_passes_those_whose_time_has_not_come() {
+    let mut bench = bench(FqConfig::new(1514));
+    bench.enqueue(0, of_socket(1, 1000, 0));
+    assert!(bench.dequeue(0).is_some());
+    assert_eq!(bench.qdisc().flow_counts().flows, 0);
+    bench.enqueue(0, of_socket(1, 1000, 50_000));
+    assert!(bench.dequeue(0).is_none());
+    for _ in 0..9 {
+        bench.enqueue(10_000, of_socket(2, 500, 0));
+    }
+    // Eight pass, the ninth has a flow of its own.
+    let counts = bench.qdisc().flow_counts();
+    assert_eq!((counts.flows, counts.inactive, counts.throttled), (2, 0, 1));
+    assert_eq!(bench.drain_lengths(10_000).len(), 9);
+    // The time of the first has come, and nobody has looked.
+    bench.enqueue(50_000, of_socket(3, 500, 0));
+    assert_eq!(bench.qdisc().flow_counts().flows, 3);
+}
+
+#[test]
+fn the_timer_stays_for_a_time_shortly_before_its_own() {
+    let slack = 10_000;
+    let mut bench = bench(FqConfig::new(1514));
+    let wake = |bench: &mut Bench<Fq>, owner, at: u32| {
+        bench.enqueue(0, of_socket(owner, 1000, at));
+        assert!(bench.dequeue(0).is_none());
+        bench.qdisc().wake_at().map(Instant::as_nanos)
+    };
+    assert_eq!(wake(&mut bench, 1, 100_000), Some(100_000 + slack));
+    assert_eq!(wake(&mut bench, 2, 90_000), Some(100_000 + slack));
+    assert_eq!(wake(&mut bench, 3, 89_999), Some(89_999 + slack));
+    // Others may find packets whose time has come before the timer does; then it is set again.
+    assert!(bench.dequeue(89_999).is_some());
+    assert!(bench.dequeue(89_999).is_none());
+    assert_eq!(bench.qdisc().wake_at(), Some(Instant::from_nanos(90_000 + slack)));
+}
+
 #[test]
 fn limits_are_of_flow_and_of_all() {
     let mut bench = bench(FqConfig { limit: 5, flow_limit: 3, ..FqConfig::new(1514) });
+    // Of its own time each, so that no one is fast.
     for owner in [1, 1, 1, 1, 2, 2, 2] {
-        bench.enqueue(0, of_socket(owner, 100, 0));
+        bench.enqueue(0, of_socket(owner, 100, 1_000));
     }
     assert_eq!(bench.qdisc().own_stats().flows_plimit, 1);
     assert_eq!(bench.qdisc().stats().drops, 2);

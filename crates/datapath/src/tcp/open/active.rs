@@ -136,7 +136,7 @@ impl Connection {
         self.ack.timer = true;
         self.ack.timeout = self.jiffies_clock().now(now) + DELACK_MAX;
         let expiry = self.jiffies_clock().wheel_expiry(now, DELACK_MAX);
-        self.timers.set(crate::tcp::timer::Timer::DelayedAck, expiry);
+        self.timers.place(crate::tcp::timer::Timer::DelayedAck, now, expiry);
     }
 
     /// The echoed timestamp is from before our SYN, or from the future: another connection's.

@@ -60,8 +60,30 @@ const TUN_PAD: u32 = 64;
 const PAGE: u32 = 4_096;
 
 /// Memory of the whole pages that `bytes` are put into (`alloc_skb_with_frags`).
-fn pages_for(bytes: u32) -> u32 {
+pub(in crate::tcp) fn pages_for(bytes: u32) -> u32 {
     bytes.next_multiple_of(PAGE)
+}
+
+/// How many fragments such pages are: eight pages, four or two lie side by side where as many are needed. Kernels
+/// of large heads, before 6.6, took them one by one.
+fn frags_for(bytes: u32, overhead: u32) -> u8 {
+    let pages = bytes.div_ceil(PAGE);
+    let frags =
+        if has_small_heads(overhead) { pages / 8 + (pages % 8).count_ones() } else { pages };
+    frags as u8
+}
+
+/// What a record is charged without data where its head comes from a slab of 1,024 bytes.
+const LARGE_HEAD_OVERHEAD: u32 = 1_280;
+
+/// There is a cache of small heads (since 6.3), as what a record is charged without data tells.
+fn has_small_heads(overhead: u32) -> bool {
+    overhead < LARGE_HEAD_OVERHEAD
+}
+
+/// The buffer of a packet of `bytes` that a packet socket or a device has made.
+fn device_head(bytes: u32, overhead: u32) -> u32 {
+    if has_small_heads(overhead) && bytes <= SMALL_HEAD { SMALL_HEAD } else { head_for(bytes) }
 }
 
 /// The buffer that `bytes` written to a tun device come into, without `struct skb_shared_info`:
@@ -91,7 +113,8 @@ pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32, overhe
         Memory::Tun => {
             truesize(head_for(TUN_PAD + TUN_LINEAR)) + pages_for(headers + len - TUN_LINEAR)
         }
-        Memory::Linear => truesize(head_for(DEVICE_HEADERS + len)),
+        Memory::Linear => truesize(device_head(DEVICE_HEADERS + len, overhead)),
+        Memory::Written => truesize(device_head(DEVICE_HEADERS, overhead)) + pages_for(len),
         Memory::Cut => truesize(head_for(STACK_HEADERS + len)),
         Memory::Linearised | Memory::Paged => overhead + len,
     }
@@ -119,19 +142,25 @@ impl Received {
         }
         let (head, headers) = match memory {
             Memory::Tun => (tun_head_for(TUN_PAD + headers + len), TUN_PAD + headers),
-            Memory::Linear => (head_for(DEVICE_HEADERS + len), DEVICE_HEADERS),
+            Memory::Linear => (device_head(DEVICE_HEADERS + len, overhead), DEVICE_HEADERS),
+            Memory::Written => (device_head(DEVICE_HEADERS, overhead), DEVICE_HEADERS),
             Memory::Cut => (head_for(STACK_HEADERS + len), STACK_HEADERS),
             Memory::Linearised => (linearised_head(len, overhead), STACK_HEADERS),
             Memory::Paged => (stack_head(overhead), STACK_HEADERS),
         };
-        let in_head = if memory == Memory::Paged { head - headers } else { len };
+        let frags = match memory {
+            Memory::Paged => 1,
+            Memory::Written => frags_for(len, overhead),
+            _ => 0,
+        };
+        let in_head = if frags > 0 { head - headers } else { len };
         Self {
             seq,
             end_seq,
             truesize: charged,
             head,
             room: head - headers - in_head,
-            frags: u8::from(memory == Memory::Paged),
+            frags,
             shared: memory == Memory::Tun,
             fin,
         }
@@ -202,6 +231,26 @@ fn linearised_head(len: u32, overhead: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Super-packets that a box has read and written, before 6.3 and since.
+    #[test]
+    fn what_a_program_has_written_lies_in_whole_pages() {
+        for (segments, charged, frags, frags_of_old) in
+            [(3, 8_192, 1, 2), (6, 12_288, 2, 3), (12, 20_480, 2, 5), (44, 65_536, 2, 16)]
+        {
+            let len = segments * 1_448;
+            let new = |overhead| {
+                Received::new(Seq(0), Seq(len), len, Memory::Written, 52, false, overhead)
+            };
+            let record = new(896);
+            assert_eq!((record.truesize, record.frags), (896 + charged, frags), "{segments}");
+            let record = new(1_280);
+            assert_eq!((record.truesize, record.frags), (768 + charged, frags_of_old));
+        }
+        let mut record = Received::new(Seq(0), Seq(4_344), 4_344, Memory::Written, 52, false, 896);
+        let next = Received::new(Seq(4_344), Seq(8_688), 4_344, Memory::Written, 52, false, 896);
+        assert_eq!(record.coalesce(&next), Some(8_192), "its head is given back");
+    }
 
     #[test]
     fn heads_come_from_slabs_as_observed() {

@@ -39,7 +39,7 @@ impl Connection {
 
     fn set_keepalive(&mut self, ticks: u64, now: Instant) {
         let expiry = self.jiffies_clock().wheel_expiry(now, ticks);
-        self.timers.set(Timer::Keepalive, expiry);
+        self.timers.place(Timer::Keepalive, now, expiry);
     }
 
     /// Idle time before the first probe, ticks.

@@ -7,6 +7,8 @@ use crate::store::{self, Pending, file_stem};
 use apps::{TcpSend, TcpSink};
 use datapath::host::Offloads;
 use datapath::node::Port;
+use datapath::qdisc::AnyQdisc;
+use datapath::qdisc::cake::Roots;
 use datapath::qdisc::police::Police;
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
@@ -88,9 +90,10 @@ pub fn simulate(
         ("V v0", (receiver, Port(0))),
     ];
     for command in commands {
-        configure(&mut world, &devices, command)?;
+        configure(&mut world, &devices, command, recorder)?;
     }
     police(&mut world, router, &case.police)?;
+    world.on_one_machine();
     world.slow_apps(sender, box_delay(case, recorder) * 2);
     let flows = add_applications(&mut world, case, recorder, sender, receiver, client, server)?;
     let tap = SenderTap::new(world.link_of(sender, Port(0)), world.link_of(router, Port(0)));
@@ -156,6 +159,7 @@ fn configure(
     world: &mut World,
     devices: &[(&str, (NodeId, Port))],
     command: &str,
+    recorder: &Recorder,
 ) -> Result<(), String> {
     let (namespace, tc) = command.split_once(' ').ok_or("a tc command without a namespace")?;
     if !tc.starts_with("tc qdisc") || tc.contains("ingress") {
@@ -171,8 +175,13 @@ fn configure(
     world.with_host(node, |now, host| {
         let rng = Rng::stream(1, u64::from(node.0) << 8 | u64::from(port.0));
         host.change_qdisc(now, port, |root, cx| {
-            let applied = parsed.apply(root, Device::default(), rng, cx);
-            applied.map(|_| ()).map_err(|error| error.to_string())
+            parsed.apply(root, Device::default(), rng, cx).map_err(|error| error.to_string())?;
+            if !recorder.profile.rounded_roots
+                && let AnyQdisc::Cake(cake) = root.qdisc_mut()
+            {
+                cake.set_roots(Roots::Newton);
+            }
+            Ok(())
         })
     })
 }
@@ -206,6 +215,9 @@ fn add_applications(
     let pause = (next()?, next()?);
     let mut config = config(recorder, &case.sysctl_receiver, "cubic")?;
     config.receive_buffer = NonZeroU32::new(receive_buffer);
+    if config.sysctl.tcp_timestamps == 1 {
+        config.socket.timestamp_offset = DRAWN_OFFSET;
+    }
     let mut sink = TcpSink::new(SocketAddr::new(server, SERVER_PORT), config);
     if let (Some(at), Some(nanos)) = pause {
         sink = sink.pause(at, Duration::from_nanos(nanos));
@@ -257,6 +269,10 @@ fn config(recorder: &Recorder, sysctls: &[String], cc: &str) -> Result<TcpConfig
         .ok_or_else(|| format!("congestion control {cc} is not available"))?;
     Ok(config)
 }
+
+/// What stands for the offset of timestamps that a kernel draws: seven of eight are 2^29 or more, of which `lp` takes
+/// hardly any delay for a sign of others.
+const DRAWN_OFFSET: u32 = 1 << 31;
 
 /// Seconds of a recording, exact to the nanosecond for its short decimals.
 fn at_seconds(seconds: f64) -> Instant {
