@@ -295,8 +295,8 @@ impl Dialogue {
 
     fn fail(&mut self, cx: &mut AppCx<'_>, entry: &mut Entry) {
         (entry.failed, entry.failed_at) = (true, cx.now);
-        let taken = cx.host.tcp_take_any_error(self.socket);
-        entry.error = taken.expect("a socket is there until it is closed");
+        // A socket that is gone has no error left: a read or a write has told it.
+        entry.error = cx.host.tcp_take_any_error(self.socket).unwrap_or(None);
         self.close(cx, entry);
     }
 
