@@ -106,6 +106,7 @@ impl World {
         let groups = Groups::new(part.nodes.len(), &part.links, self.chooser.join());
         if let Some(parts) = assign(&groups, &part.links, &self.chooser) {
             let whole = self.shares.pop().expect("it is whole");
+            assert!(!whole.part.one_machine, "one thread works on the name spaces of a machine");
             (self.shares, self.places) = split(whole, &groups, &parts);
             self.unasked = true;
         } else {
