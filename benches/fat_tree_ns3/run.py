@@ -66,6 +66,28 @@ def write_flows(rows, path):
             print(row["start_ns"], row["size_bytes"], *way, file=file)
 
 
+def turn(program, ns3, milliseconds, folder):
+    """Each program once: processor seconds, wall seconds and bytes delivered, by name."""
+    done = {}
+    for name, more in (("ackwright", []), ("ackwright without offloads", PLAIN)):
+        rows, cpu, wall = ours(program, milliseconds, os.path.join(folder, name), *more)
+        done[name] = cpu, wall, sum(int(row["received_bytes"]) for row in rows)
+    write_flows(rows, os.path.join(folder, "flows"))
+    out, _, wall = timed(ns3, "--flows=" + os.path.join(folder, "flows"), f"--ms={milliseconds}")
+    theirs = json.loads(out)
+    return done | {"ns-3": (theirs["cpu_seconds"], wall, theirs["delivered_bytes"])}
+
+
+def tell(name, turns, theirs):
+    """Prints the medians of a program beside ns-3; returns how far apart the bytes are."""
+    cpu, wall, delivered = (statistics.median(values) for values in zip(*turns))
+    ratio = statistics.median(other[0] / own[0] for other, own in zip(theirs, turns))
+    apart = abs(delivered / theirs[0][2] - 1)
+    beside = f"  ns-3 takes {ratio:.0f} times the processor time; bytes are {apart:.1%} apart" if turns != theirs else ""
+    print(f"  {name:27} {cpu:8.2f} s processor  {wall:8.2f} s wall  {delivered / 1e6:9.2f} MB delivered{beside}")
+    return apart
+
+
 def build(folder):
     """The program for ns-3."""
     program = os.path.join(folder, "fat_tree")
@@ -81,30 +103,9 @@ def main():
     folder = tempfile.mkdtemp(prefix="fat-tree-")
     try:
         ns3 = build(folder)
-        times = {"": [], " without offloads": [], "ns-3": []}
-        delivered, apart = {}, 0
-        for turn in range(TURNS):
-            for name, more in (("", []), (" without offloads", PLAIN)):
-                rows, cpu, wall = ours(program, milliseconds, os.path.join(folder, f"ours{turn}{name}"), *more)
-                times[name].append((cpu, wall))
-                delivered[name] = sum(int(row["received_bytes"]) for row in rows)
-            write_flows(rows, os.path.join(folder, "flows"))
-            out, _, wall = timed(ns3, "--flows=" + os.path.join(folder, "flows"), f"--ms={milliseconds}")
-            theirs = json.loads(out)
-            times["ns-3"].append((theirs["cpu_seconds"], wall))
-            delivered["ns-3"] = theirs["delivered_bytes"]
-        print(f"{len(rows)} flows, {milliseconds} ms of virtual time, one thread each, median of {TURNS}")
-        for name, turns in times.items():
-            cpu, wall = (statistics.median(values) for values in zip(*turns))
-            text = name if name == "ns-3" else "ackwright" + name
-            print(f"  {text:27} {cpu:8.2f} s processor  {wall:8.2f} s wall  {delivered[name] / 1e6:9.2f} MB delivered", end="")
-            if name == "ns-3":
-                print()
-                continue
-            ratio = statistics.median(theirs[0] / mine[0] for theirs, mine in zip(times["ns-3"], turns))
-            off = abs(delivered[name] / delivered["ns-3"] - 1)
-            apart = max(apart, off)
-            print(f"  ns-3 takes {ratio:.0f} times the processor time; bytes are {off:.1%} apart")
+        turns = [turn(program, ns3, milliseconds, os.path.join(folder, str(number))) for number in range(TURNS)]
+        print(f"{milliseconds} ms of virtual time, one thread each, median of {TURNS}")
+        apart = max(tell(name, [of[name] for of in turns], [of["ns-3"] for of in turns]) for name in turns[0])
         if "--second" in sys.argv:
             _, cpu, wall = timed(program, "run", EXPERIMENT, "--json")
             print(f"one second of virtual time: {cpu:.0f} s processor, {wall:.0f} s wall")

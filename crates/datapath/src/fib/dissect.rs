@@ -83,7 +83,7 @@ pub fn packet_flow(packet: &Packet) -> Option<HashInput> {
                 flow_label: 0,
             },
             ip.dont_fragment,
-            ip.more_fragments || ip.fragment_offset != 0,
+            ip.is_fragment(),
         ),
         Network::Ipv6(ip) => (
             Fields {

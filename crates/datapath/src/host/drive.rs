@@ -1,6 +1,6 @@
 //! What a driver may do: hand in packets, poll, and come back in time. Credit is in [`super::room`].
 
-use super::{Host, HostPort, Socket};
+use super::{Host, Socket};
 use crate::node::{Poll, Port, Rx};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
@@ -84,14 +84,13 @@ impl Host {
     /// When a timer fires at the latest that may fire from `now` on, if there is one: any interrupt of the machine
     /// may fire it (`hrtimer_interrupt`).
     pub fn lax_timer(&self, now: Instant) -> Option<Instant> {
-        let ranges = self.ports.iter().filter_map(HostPort::timer_range);
-        ranges.filter(|&(earliest, _)| earliest <= now).map(|(_, latest)| latest).min()
+        self.ports.iter().filter_map(|port| port.lax_timer(now)).min()
     }
 
     /// Fires such timers at `now`; to be polled.
     pub fn fire_lax_timers(&mut self, now: Instant) {
         for (index, port) in (0..).zip(&self.ports) {
-            if port.timer_range().is_some_and(|(earliest, _)| earliest <= now) {
+            if port.lax_timer(now).is_some() {
                 self.port_timers.arm(index, now);
             }
         }

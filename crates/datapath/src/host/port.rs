@@ -5,7 +5,7 @@ use super::room::{Charge, Room};
 use crate::packet::{LinkHeader, MacAddr, Memory, Meta, Packet};
 use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
-use crate::qdisc::{AnyQdisc, Backlog, Cx, Qdisc as _, Sched};
+use crate::qdisc::{Backlog, Cx, Qdisc as _, Sched};
 use crate::reason::{Enqueue, Reason};
 use crate::units::Instant;
 use core::net::IpAddr;
@@ -263,15 +263,7 @@ impl HostPort {
     /// no owner (`veth_xmit`).
     #[inline]
     pub(super) fn orphans_at_once(&self, packet: &Packet, now: Instant) -> bool {
-        self.config.orphans && self.passes_queue(packet, now)
-    }
-
-    fn passes_queue(&self, packet: &Packet, now: Instant) -> bool {
-        match self.qdisc.qdisc() {
-            AnyQdisc::Fifo(_) => true,
-            AnyQdisc::Fq(fq) => fq.passes(packet, now),
-            _ => false,
-        }
+        self.config.orphans && self.qdisc.passes(packet, now)
     }
 
     #[inline]
@@ -301,12 +293,11 @@ impl HostPort {
         if self.room.credits > 0 && self.room.up { self.qdisc.wake_at() } else { None }
     }
 
-    /// From when on the timer of its queue may fire, and when it does so at the latest, if that is not the same.
-    pub(super) fn timer_range(&self) -> Option<(Instant, Instant)> {
-        match self.qdisc.qdisc() {
-            AnyQdisc::Fq(fq) if self.room.credits > 0 && self.room.up => fq.timer_range(),
-            _ => None,
-        }
+    /// When the timer of its queue fires at the latest, if it may fire from `now` on.
+    pub(super) fn lax_timer(&self, now: Instant) -> Option<Instant> {
+        let runs = self.room.credits > 0 && self.room.up;
+        let (earliest, latest) = self.qdisc.fq().filter(|_| runs)?.timer_range()?;
+        (earliest <= now).then_some(latest)
     }
 
     /// Whether a completion may be deferred: nothing waits for it, or what follows needs none because it is of

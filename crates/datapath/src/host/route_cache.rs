@@ -8,7 +8,7 @@
 //! remembered too: the hash costs as much as the rest of the look-up.
 
 use crate::fib::{Candidates, Choice, Decision, Fib, RouteKey};
-use crate::packet::{Network, Packet, Transport};
+use crate::packet::{Network, Packet};
 use crate::prefetch::prefetch_at;
 use core::net::Ipv4Addr;
 
@@ -93,12 +93,8 @@ impl Flow {
     #[inline]
     pub fn of(packet: &Packet) -> Option<Self> {
         let Network::Ipv4(ip) = &packet.network else { return None };
-        let (src_port, dst_port) = match &packet.transport {
-            Transport::Tcp(tcp) => (tcp.src_port, tcp.dst_port),
-            Transport::Udp(udp) => (udp.src_port, udp.dst_port),
-            _ => return None,
-        };
-        if packet.extra.is_some() || ip.more_fragments || ip.fragment_offset != 0 {
+        let (src_port, dst_port) = packet.transport.ports()?;
+        if packet.extra.is_some() || ip.is_fragment() {
             return None;
         }
         let ports = u32::from(src_port) << 16 | u32::from(dst_port);

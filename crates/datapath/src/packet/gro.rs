@@ -156,7 +156,7 @@ fn merged_ids(held: &Packet, next: &Packet) -> Option<GsoType> {
     let (Network::Ipv4(ours), Network::Ipv4(theirs)) = (&held.network, &next.network) else {
         return Some(held.gso_type);
     };
-    if ours.more_fragments || ours.fragment_offset != 0 {
+    if ours.is_fragment() {
         return None;
     }
     let fixed = held.gso_type.contains(GsoType::FIXED_ID);

@@ -90,6 +90,12 @@ pub struct Ipv4 {
 pub const DEFAULT_TTL: u8 = 64;
 
 impl Ipv4 {
+    /// Whether this is a part of a packet only.
+    #[inline]
+    pub const fn is_fragment(&self) -> bool {
+        self.more_fragments || self.fragment_offset != 0
+    }
+
     /// The header of a whole packet that must not be cut, with the default time to live, no type of
     /// service and no identification.
     pub const fn new(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8) -> Self {

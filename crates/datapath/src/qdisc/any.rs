@@ -262,8 +262,14 @@ impl Sched {
     /// Whether senders are to set their packets' times, because fq keeps them.
     #[inline]
     pub fn paces(&self) -> bool {
+        self.fq().is_some_and(Fq::paces)
+    }
+
+    /// This qdisc, if it is fq.
+    #[inline]
+    pub fn fq(&self) -> Option<&Fq> {
         match &self.qdisc {
-            AnyQdisc::Fq(fq) => fq.paces(),
+            AnyQdisc::Fq(fq) => Some(fq),
             AnyQdisc::Fifo(_)
             | AnyQdisc::PfifoFast(_)
             | AnyQdisc::Tbf(_)
@@ -273,8 +279,15 @@ impl Sched {
             | AnyQdisc::FqCodel(_)
             | AnyQdisc::Prio(_)
             | AnyQdisc::Cake(_)
-            | AnyQdisc::Guest(_) => false,
+            | AnyQdisc::Guest(_) => None,
         }
+    }
+
+    /// Whether a packet that comes now goes on at once, if the device takes it.
+    #[inline]
+    pub fn passes(&self, packet: &Packet, now: Instant) -> bool {
+        matches!(self.qdisc, AnyQdisc::Fifo(_))
+            || self.fq().is_some_and(|fq| fq.passes(packet, now))
     }
 
     /// Tells the qdiscs that count what they hold about the packet that `peek` has taken out.

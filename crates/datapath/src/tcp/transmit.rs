@@ -178,8 +178,7 @@ impl Connection {
 
     /// A probe: one byte below the window, so that the peer must answer (`tcp_xmit_probe_skb`).
     pub(super) fn send_probe_ack(&mut self, cx: &mut Cx<'_>) {
-        let stamp = self.departure(cx.now);
-        let options = self.options(stamp);
+        let options = self.control_options(cx.now);
         let window = self.select_window(cx);
         let flags = TcpFlags::ACK | self.ecn_echo();
         let tcp = self.header(self.snd.una - 1, flags, window, options);
@@ -190,25 +189,24 @@ impl Connection {
     /// DCTCP). What is owed for the newer data stays owed; only the window goes along.
     pub(super) fn send_ack_up_to(&mut self, ack: Seq, cx: &mut Cx<'_>) {
         let flags = TcpFlags::ACK | self.ecn_echo();
-        let stamp = self.departure(cx.now);
-        let options = self.options(stamp);
+        let options = self.control_options(cx.now);
         self.compressed_acks_sent(cx);
         let window = self.select_window(cx);
         let tcp = Tcp { ack, ..self.header(self.acceptable_seq(), flags, window, options) };
         self.control_out(tcp, cx);
     }
 
-    /// When what is sent now may leave: not before the time of the data before it (`tcp_wstamp_ns`).
-    fn departure(&mut self, now: Instant) -> Instant {
+    /// Options of what is sent now without data, stamped with the time at which it may leave: not before that of
+    /// the data before it (`tcp_wstamp_ns`).
+    fn control_options(&mut self, now: Instant) -> TcpOptions {
         self.snd.wstamp_ns = self.snd.wstamp_ns.max(now.as_nanos());
-        Instant::from_nanos(self.snd.wstamp_ns)
+        self.options(Instant::from_nanos(self.snd.wstamp_ns))
     }
 
     #[inline(never)]
     fn send_control(&mut self, flags: TcpFlags, stamp: Instant, cx: &mut Cx<'_>) {
         let flags = flags | self.ecn_echo();
-        let stamp = self.departure(stamp);
-        let options = self.options(stamp);
+        let options = self.control_options(stamp);
         self.ack_was_sent(cx);
         let window = self.select_window(cx);
         let seq = self.acceptable_seq();

@@ -1,6 +1,7 @@
 //! `ip link`: just enough to give a configuration its interfaces.
 
 use super::names::{Devices, LOOPBACK, invalid};
+use super::statistics::operstate;
 use super::{Ip, IpResult, Options, json, verb};
 use crate::words::{Result, Word, Words};
 use datapath::fib::FibError;
@@ -61,7 +62,7 @@ impl Ip {
         let link = self.fib.link(port);
         let lower = if link.carrier { "LOWER_UP" } else { "NO-CARRIER" };
         let flags = if link.up { vec!["UP", lower] } else { vec![] };
-        (flags, if link.up && link.carrier { "UP" } else { "DOWN" })
+        (flags, operstate(link.up, link.carrier))
     }
 
     fn link_set(&mut self, words: &mut Words<'_>) -> IpResult<()> {

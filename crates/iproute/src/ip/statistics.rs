@@ -66,7 +66,7 @@ pub fn show_addresses(
 fn head(link: &LinkStatistics) -> String {
     let LinkStatistics { index, name, mtu, qdisc, .. } = link;
     let flags = flags(link).join(",");
-    let state = operstate(link);
+    let state = operstate(link.up, link.carrier);
     let below = match link.mac {
         Some(mac) => format!("ether {} brd ff:ff:ff:ff:ff:ff", show_mac(mac)),
         None => "none".to_owned(),
@@ -105,8 +105,9 @@ fn flags(link: &LinkStatistics) -> Vec<&'static str> {
     flags
 }
 
-fn operstate(link: &LinkStatistics) -> &'static str {
-    if link.up && link.carrier { "UP" } else { "DOWN" }
+/// `operstate` of an interface.
+pub(super) fn operstate(up: bool, carrier: bool) -> &'static str {
+    if up && carrier { "UP" } else { "DOWN" }
 }
 
 fn object_of(link: &LinkStatistics, statistics: bool) -> Object {
@@ -116,7 +117,7 @@ fn object_of(link: &LinkStatistics, statistics: bool) -> Object {
         .words("flags", &flags(link))
         .number("mtu", link.mtu)
         .text("qdisc", &link.qdisc)
-        .text("operstate", operstate(link))
+        .text("operstate", operstate(link.up, link.carrier))
         .text("link_type", if link.mac.is_some() { "ether" } else { "none" });
     if let Some(mac) = link.mac {
         object = object.text("address", &show_mac(mac));

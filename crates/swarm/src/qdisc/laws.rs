@@ -75,9 +75,9 @@ impl Bench<'_> {
     /// Who says when to ask again has nothing before that: a copy that is asked early gives nothing.
     pub(super) fn check_early(&self) -> Judgement {
         // fq's timer may be late by its slack, and one that runs is left alone for a time that lies as much before its own.
-        let slack = |sched: &Sched| match sched.qdisc() {
-            AnyQdisc::Fq(fq) => fq.config().timer_slack + fq.config().timer_slack,
-            _ => Duration::ZERO,
+        let slack = |sched: &Sched| {
+            let slack = sched.fq().map_or(Duration::ZERO, |fq| fq.config().timer_slack);
+            slack * 2
         };
         let slack = self.root.tree().into_iter().map(|(_, sched)| slack(sched)).max();
         let early = slack.unwrap_or_default() + Duration::from_nanos(1);
