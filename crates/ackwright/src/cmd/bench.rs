@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Outcome {
         let [case] = cases.as_slice() else {
             return Err(Failure::Usage("--print-toml takes one case".to_string()));
         };
-        print(case.toml().trim_end())?;
+        print(case.toml().map_err(Failure::Usage)?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut outcomes = vec![Ok(Vec::new()); cases.len()];

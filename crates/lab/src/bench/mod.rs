@@ -11,6 +11,8 @@ use datapath::units::{Duration, Instant, Rate};
 use serde_json::{Value as Json, json};
 use sim::world::{AppId, HOP_BYTES, World};
 
+use crate::plan::limits::FILE_MAX;
+
 use blueprint::Blueprint;
 use shapes::Bottleneck;
 
@@ -178,13 +180,24 @@ impl Case {
     }
 
     /// The case as an experiment file.
-    pub fn toml(&self) -> String {
+    ///
+    /// # Errors
+    /// Where such a file would be larger than one may be.
+    pub fn toml(&self) -> Result<String, String> {
         let duration = match (self.until, self.shape) {
             (Until::Millis(millis), _) => format!("{millis}ms"),
             (Until::Hops(_), Shape::FatTree(_)) => "100ms".to_string(),
             (Until::Hops(_), _) => "20s".to_string(),
         };
-        self.blueprint().toml(self.name, self.about, &duration)
+        let text = self.blueprint().toml(self.name, self.about, &duration);
+        if text.len() as u64 <= FILE_MAX {
+            return Ok(text);
+        }
+        let (size, most) = (text.len() >> 20, FILE_MAX >> 20);
+        let name = self.name;
+        Err(format!(
+            "{name} makes {size} MB of text; a file has at most {most}: run it with \"ackwright bench {name}\""
+        ))
     }
 
     /// Runs the case with up to so many threads; `usage` tells what the process has used so far.
@@ -333,13 +346,27 @@ mod tests {
         assert!(outcome.hops >= 60_000, "{} hops", outcome.hops);
     }
 
+    #[test]
+    fn every_case_fits_into_a_file_or_says_so() {
+        for case in CASES {
+            match case.toml() {
+                Ok(text) => {
+                    let file = Experiment::parse("t.toml", &text, &[]);
+                    assert!(file.is_ok(), "{}: {:?}", case.name, file.err());
+                }
+                Err(problem) => assert!(problem.starts_with("c-100000 makes 26 MB"), "{problem}"),
+            }
+        }
+    }
+
     /// The file says what the case is: a few of each shape are read, checked and built.
     #[test]
     fn a_case_is_an_experiment_too() {
         let dumbbell = Case::dumbbell("t", "two flows", 2, 50, Until::Millis(200));
         let tree = Case::fat_tree("t", "sixteen hosts", 4);
         for case in [dumbbell, tree, CASES[1]] {
-            let file = Experiment::parse("t.toml", &case.toml(), &[]);
+            let text = case.toml().unwrap_or_else(|problem| panic!("{problem}"));
+            let file = Experiment::parse("t.toml", &text, &[]);
             let file = file.unwrap_or_else(|problems| panic!("{problems}"));
             assert_eq!(file.base.flows.len(), case.flows as usize);
         }

@@ -13,8 +13,8 @@ pub const FILE_MAX: u64 = 16 << 20;
 /// Characters of the name of a node, link, flow or group, so that the names of files made of several
 /// of them fit into the 255 bytes that file systems allow.
 pub const NAME_MAX: usize = 60;
-/// Nodes.
-pub const NODES_MAX: usize = 20_000;
+/// Nodes: as many as links, so that each may have one.
+pub const NODES_MAX: usize = 65_535;
 /// Links: a node numbers its ports with 16 bits.
 pub const LINKS_MAX: usize = 65_535;
 /// As many flows as there are server ports below those of clients.

@@ -180,12 +180,12 @@ fn what_is_too_large_is_told_with_its_place_and_what_to_do() {
     let two_hubs = "x = { ends = [\"a-*\", \"hub\"] }\ny = { ends = [\"a-*\", \"b-1\"] }";
     let table = [
         (
-            star("a = { count = 20001 }", up, flow, ""),
-            ":6:15: \"count\" must be 20000 or less, not 20001",
+            star("a = { count = 65536 }", up, flow, ""),
+            ":6:15: \"count\" must be 65535 or less, not 65536",
         ),
         (
-            star(&format!("{pairs}\nc = {{ count = 1000 }}"), up, flow, ""),
-            ":8:1: an experiment has at most 20000 nodes, not 20001; ask for fewer",
+            star(&format!("{pairs}\nc = {{ count = 46535 }}"), up, flow, ""),
+            ":8:1: an experiment has at most 65535 nodes, not 65536; ask for fewer",
         ),
         (
             star(pairs, "l = { ends = [\"a-*\", \"b-*\"] }", flow, ""),
