@@ -6,6 +6,15 @@ case " $* " in
 *" --emit="*link*" opt-level=3 "*) ;;
 *) exec "$@" ;;
 esac
+# A profile names functions by symbol, and Cargo would put into the symbols where this repository lies and with what flags
+# it is built. Within a program each of these crates is there once, so that its name alone is enough.
+for word; do
+  shift
+  case "$word" in
+  metadata=*) word=metadata=ackwright ;;
+  esac
+  set -- "$@" "$word"
+done
 if [ -n "${ACKWRIGHT_RECORD:-}" ]; then
   exec "$@" "-Cprofile-generate=$ACKWRIGHT_RECORD"
 fi

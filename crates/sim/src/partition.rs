@@ -360,7 +360,7 @@ impl Partition {
         match host.receive(self.now, port, self.pool.get_mut(packet)) {
             Rx::Forward(out) => self.put_on_link(node, out, packet),
             Rx::Taken => {
-                self.pool.discard(packet);
+                self.pool.give_back(packet);
                 self.pump(node);
             }
         }

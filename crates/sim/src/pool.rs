@@ -47,6 +47,12 @@ impl Pool {
         self.slots.get_mut(id.0).take()
     }
 
+    /// The place of a packet that a node has taken is free again.
+    #[inline]
+    pub fn give_back(&mut self, id: PacketId) {
+        self.free.push(id.0);
+    }
+
     /// The place is free again; what lay there may stay until somebody needs it, but holds no frame.
     #[inline]
     pub fn discard(&mut self, id: PacketId) {

@@ -5,11 +5,12 @@ use crate::due::Due;
 use crate::event::{EventId, Kind};
 use crate::impairment::Delivery;
 use crate::link::{LinkId, NodeId, Transmission};
+use crate::log::{Log, Turn};
 use crate::partition::{AWAY, Away, Partition};
 use crate::pool::PacketId;
-use crate::world::HOP_BYTES;
+use crate::record::Watcher;
 use datapath::node::Port;
-use datapath::packet::Memory;
+use datapath::packet::{Memory, Packet};
 use datapath::reason::Reason;
 use datapath::units::Instant;
 
@@ -19,62 +20,47 @@ impl Partition {
     /// once.
     #[inline(never)]
     pub fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
-        let link_id = self.nodes[node.0 as usize].links[usize::from(port.0)];
-        if self.pool.get(id).meta.gso_segs > 1
-            && self.links[link_id.0 as usize].segments_super_packets
-        {
+        let now = self.now;
+        let state = &mut self.nodes[node.0 as usize];
+        let link_id = state.links[usize::from(port.0)];
+        let link = &mut self.links[link_id.0 as usize];
+        let packet = self.pool.get_mut(id);
+        if packet.meta.gso_segs > 1 && link.segments_super_packets {
             return self.segment_onto_link(node, port, link_id, id);
         }
-        self.note_sent(link_id, id);
-        let link = &mut self.links[link_id.0 as usize];
-        let host = &mut self.nodes[node.0 as usize].host;
-        let credit_at = |at| host.credit_at(self.now, port, at);
-        let transmission = link.transmit(self.now, self.pool.get_mut(id), credit_at);
+        let turn = Turn { at: now, rank: self.rank };
+        self.stats.note_sent(packet);
+        note_seen(&mut self.watchers, &mut self.log, turn, link_id, packet);
+        let transmission = link.transmit(now, packet, |at| state.host.credit_at(now, port, at));
         assert!(link.up, "a port that is down sends nothing");
-        self.send_off(node, link_id, id, transmission);
         if transmission.at_once {
-            self.nodes[node.0 as usize].host.credit(self.now, port);
+            state.host.credit(now, port);
         }
+        self.send_off(node, link_id, id, transmission);
     }
 
     /// A device puts the segments of a super-packet on the wire one by one; its room is free again
     /// when the last has left.
-    #[cold]
+    #[inline(never)]
     fn segment_onto_link(&mut self, node: NodeId, port: Port, link_id: LinkId, id: PacketId) {
         let whole = self.pool.take(id);
-        let last = whole.segment_count() - 1;
-        for (index, mut segment) in (0..).zip(whole.segment()) {
+        let count = whole.segment_count();
+        let turn = self.turn();
+        for index in 0..count {
+            let id = self.pool.reserve();
+            let segment = self.pool.get_mut(id);
+            whole.segment_into(index, count, segment);
             // What the far end receives lies in a buffer of its own device.
             segment.memory = Memory::Linear;
-            if index == last {
+            if index + 1 == count {
                 segment.meta.truesize = whole.meta.truesize;
-                let segment = self.pool.insert(segment);
-                return self.put_on_link(node, port, segment);
+                return self.put_on_link(node, port, id);
             }
-            let segment = self.pool.insert(segment);
-            self.note_sent(link_id, segment);
             let link = &mut self.links[link_id.0 as usize];
-            let transmission = link.transmit_segment(self.now, self.pool.get_mut(segment));
-            self.send_off(node, link_id, segment, transmission);
-        }
-    }
-
-    /// Counts and shows a packet that is put on a link.
-    #[inline]
-    fn note_sent(&mut self, link: LinkId, id: PacketId) {
-        let packet = self.pool.get(id);
-        let segments = u64::from(packet.segments());
-        self.stats.hops += segments;
-        if packet.len() >= HOP_BYTES {
-            self.stats.full_hops += segments;
-        }
-        if let Some(watchers) = self.watchers.get_mut(link.0 as usize) {
-            for watcher in watchers {
-                watcher.sent(self.now, packet);
-            }
-        }
-        if self.log.wants_sent(link) {
-            self.log.note_sent(self.turn(), link, packet);
+            self.stats.note_sent(segment);
+            note_seen(&mut self.watchers, &mut self.log, turn, link_id, segment);
+            let transmission = link.transmit_segment(turn.at, segment);
+            self.send_off(node, link_id, id, transmission);
         }
     }
 
@@ -87,15 +73,15 @@ impl Partition {
         id: PacketId,
         transmission: Transmission,
     ) {
+        let link = &self.links[link_id.0 as usize];
+        let (to, delay, is_impaired) = (link.far, link.delay(), link.is_impaired());
         if let Some(at) = transmission.sent {
             self.push(Due::event(at, EventId::new(Kind::Sent, link_id.0), node));
         }
-        let link = &self.links[link_id.0 as usize];
-        if link.is_impaired() {
+        if is_impaired {
             return self.send_impaired(link_id, id, transmission.leaves);
         }
-        let (at, to) = (transmission.leaves + link.delay(), link.far);
-        self.push_arrival(at, link_id, to, id, false);
+        self.push_arrival(transmission.leaves + delay, link_id, to, id, false);
     }
 
     /// A packet is on its way to this port.
@@ -136,5 +122,24 @@ impl Partition {
                 }
             }
         }
+    }
+}
+
+/// Shows a packet that is put on a link to those who want to see it.
+#[inline]
+fn note_seen(
+    watchers: &mut [Vec<Box<dyn Watcher>>],
+    log: &mut Log,
+    turn: Turn,
+    link: LinkId,
+    packet: &Packet,
+) {
+    if let Some(watchers) = watchers.get_mut(link.0 as usize) {
+        for watcher in watchers {
+            watcher.sent(turn.at, packet);
+        }
+    }
+    if log.wants_sent(link) {
+        log.note_sent(turn, link, packet);
     }
 }

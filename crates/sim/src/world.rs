@@ -16,6 +16,7 @@ use crate::threads::Team;
 use apps::{App, AppReport, Compared, Streams};
 use datapath::host::Host;
 use datapath::node::Port;
+use datapath::packet::Packet;
 use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 use std::any::Any;
@@ -42,6 +43,16 @@ pub struct WorldStats {
 }
 
 impl WorldStats {
+    /// A packet is put on a link.
+    #[inline]
+    pub(crate) fn note_sent(&mut self, packet: &Packet) {
+        let segments = u64::from(packet.segments());
+        self.hops += segments;
+        if packet.len() >= HOP_BYTES {
+            self.full_hops += segments;
+        }
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.events += other.events;
         self.hops += other.hops;

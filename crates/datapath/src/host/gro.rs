@@ -19,7 +19,9 @@ const INTERRUPT_AFTER: Duration = Duration::from_nanos(1);
 /// What waits for the next interrupt of a port.
 #[derive(Debug)]
 pub(super) struct RxRing {
-    packets: Vec<Packet>,
+    /// The first of these hold a packet that waits; what lies in the others is of no use.
+    places: Vec<Packet>,
+    waiting: usize,
     /// When it comes; `FAR_FUTURE` if nothing waits.
     due: Instant,
     /// Segments that others may join, kept for their memory.
@@ -27,13 +29,18 @@ pub(super) struct RxRing {
 }
 
 impl HostPort {
-    /// Puts a packet into the ring; gives the time of the interrupt if this is the first.
-    fn wait_for_interrupt(&mut self, now: Instant, packet: Packet) -> Option<Instant> {
+    /// Puts the packet in `place` into the ring; gives the time of the interrupt if this is the first.
+    fn wait_for_interrupt(&mut self, now: Instant, place: &mut Packet) -> Option<Instant> {
         let delay = Duration::from_micros(u64::from(self.config.rx_usecs)).max(INTERRUPT_AFTER);
         let ring = self.rx.get_or_insert_with(|| {
-            Box::new(RxRing { packets: Vec::new(), due: Instant::FAR_FUTURE, held: Vec::new() })
+            let due = Instant::FAR_FUTURE;
+            Box::new(RxRing { places: Vec::new(), waiting: 0, due, held: Vec::new() })
         });
-        ring.packets.push(packet);
+        if ring.waiting == ring.places.len() {
+            ring.places.push(Packet::default());
+        }
+        place.move_to(&mut ring.places[ring.waiting]);
+        ring.waiting += 1;
         (ring.due == Instant::FAR_FUTURE).then(|| {
             ring.due = now + delay;
             ring.due
@@ -47,33 +54,41 @@ impl HostPort {
 
     /// Packets that wait for an interrupt.
     pub fn rx_waiting(&self) -> usize {
-        self.rx.as_ref().map_or(0, |ring| ring.packets.len())
+        self.rx.as_ref().map_or(0, |ring| ring.waiting)
     }
 }
 
 impl Host {
-    /// A packet has arrived on a port that merges.
-    #[cold]
-    pub(super) fn gro_receive(&mut self, now: Instant, port: Port, packet: Packet) {
+    /// The packet in `place` has arrived on a port that merges.
+    #[inline(never)]
+    pub(super) fn gro_receive(&mut self, now: Instant, port: Port, place: &mut Packet) {
         let ring = &mut self.ports[usize::from(port.0)];
-        if let Some(due) = ring.wait_for_interrupt(now, packet) {
+        if let Some(due) = ring.wait_for_interrupt(now, place) {
             self.port_timers.arm(u32::from(port.0), due);
         }
     }
 
     /// The interrupt of a port, if its time has come: merges what has arrived, and takes it in.
-    #[cold]
+    #[inline]
     pub(super) fn serve_interrupt(&mut self, now: Instant, port: Port) {
         let index = usize::from(port.0);
-        let Some(mut ring) = self.ports[index].rx.take_if(|ring| ring.due <= now) else { return };
+        if let Some(mut ring) = self.ports[index].rx.take_if(|ring| ring.due <= now) {
+            self.empty_ring(now, port, &mut ring);
+            self.ports[index].rx = Some(ring);
+        }
+    }
+
+    #[inline(never)]
+    fn empty_ring(&mut self, now: Instant, port: Port, ring: &mut RxRing) {
         ring.due = Instant::FAR_FUTURE;
-        for packet in ring.packets.drain(..) {
-            self.gro_one(now, port, &mut ring.held, packet);
+        let waiting = core::mem::take(&mut ring.waiting);
+        for place in &mut ring.places[..waiting] {
+            self.gro_one(now, port, &mut ring.held, place);
+            place.body.frame = None;
         }
         for mut packet in ring.held.drain(..) {
             self.go_up(now, port, &mut packet);
         }
-        self.ports[index].rx = Some(ring);
     }
 
     /// What goes on does so by `poll`, whose turn it is.
@@ -91,14 +106,14 @@ impl Host {
 
     /// One packet of a batch: joins what is held of its connection, or is held in its stead, or
     /// goes up.
-    fn gro_one(&mut self, now: Instant, port: Port, held: &mut Vec<Packet>, mut packet: Packet) {
+    fn gro_one(&mut self, now: Instant, port: Port, held: &mut Vec<Packet>, packet: &mut Packet) {
         if packet.tcp().is_none() {
-            return self.go_up(now, port, &mut packet);
+            return self.go_up(now, port, packet);
         }
-        if let Some(at) = held.iter().position(|one| same_connection(one, &packet)) {
+        if let Some(at) = held.iter().position(|one| same_connection(one, packet)) {
             let payloads = &mut **self.payloads.get_or_insert_default();
             let Payloads { super_packets, joined, .. } = payloads;
-            if gro_merge(&mut held[at], &packet, GRO_MAX_SIZE, super_packets, joined) {
+            if gro_merge(&mut held[at], packet, GRO_MAX_SIZE, super_packets, joined) {
                 held[at].memory = Memory::Paged;
                 if gro_ends(&held[at]) {
                     let mut whole = held.remove(at);
@@ -109,14 +124,14 @@ impl Host {
             let mut before = held.remove(at);
             self.go_up(now, port, &mut before);
         }
-        if gro_ends(&packet) {
-            return self.go_up(now, port, &mut packet);
+        if gro_ends(packet) {
+            return self.go_up(now, port, packet);
         }
         if held.len() == MAX_HELD {
             let mut oldest = held.remove(0);
             self.go_up(now, port, &mut oldest);
         }
-        held.push(packet);
+        held.push(packet.take());
     }
 }
 

@@ -19,7 +19,7 @@ impl Host {
         let device = &mut self.ports[usize::from(port.0)];
         device.count_received(place);
         if device.config.offloads.gro {
-            self.gro_receive(now, port, place.take());
+            self.gro_receive(now, port, place);
             return Rx::Taken;
         }
         self.ip_receive(now, port, place)

@@ -4,7 +4,7 @@
 //! completion is deferred: the room is there at its time, and whoever looks for it then has it,
 //! without anybody having to come back for it.
 
-use super::{Host, Socket, TcpSocket};
+use super::{Host, Socket, Sockets, TcpSocket};
 use crate::node::{Port, SocketReady};
 use crate::packet::{Meta, Packet};
 use crate::units::Instant;
@@ -257,11 +257,10 @@ impl Host {
     #[must_use = "where it is false, the room has to be given back at its time"]
     pub fn credit_at(&mut self, now: Instant, port: Port, at: Instant) -> bool {
         self.come_to(now);
-        let room = &self.ports[usize::from(port.0)].room;
-        let owner = room.next_charge().owner;
-        let owned = owner != Meta::NO_OWNER;
-        let refused = room.is_refused() || (owned && !self.needs_no_wakeup(owner));
         let device = &mut self.ports[usize::from(port.0)];
+        let owner = device.room.next_charge().owner;
+        let owned = owner != Meta::NO_OWNER;
+        let refused = device.room.is_refused() || (owned && !needs_no_wakeup(&self.sockets, owner));
         if refused || !device.may_defer() {
             return device.room.refuse();
         }
@@ -270,17 +269,6 @@ impl Host {
             self.completes_at = at;
         }
         true
-    }
-
-    /// Whether a socket does nothing when it gets memory back.
-    #[inline]
-    fn needs_no_wakeup(&self, id: u32) -> bool {
-        match self.sockets.get(id) {
-            Some(Socket::Tcp(TcpSocket::Connection(socket))) => {
-                !socket.connection.waits_for_memory()
-            }
-            _ => false,
-        }
     }
 
     /// Takes the room of the deferred completions of port `index` whose time has come.
@@ -375,5 +363,14 @@ impl Host {
             Some(Socket::Ping(_)) => {}
             None => self.sockets.give_back(owner, truesize),
         }
+    }
+}
+
+/// Whether a socket does nothing when it gets memory back.
+#[inline]
+fn needs_no_wakeup(sockets: &Sockets, id: u32) -> bool {
+    match sockets.get(id) {
+        Some(Socket::Tcp(TcpSocket::Connection(socket))) => !socket.connection.waits_for_memory(),
+        _ => false,
     }
 }

@@ -20,11 +20,16 @@ impl Packet {
         if size == 0 { 1 } else { self.body.len.div_ceil(size).max(1) }
     }
 
-    /// Segment `index` of `count`.
-    fn cut(&self, index: u32, count: u32) -> Self {
-        let mut segment = Self::default();
-        self.cut_into(index, count, &mut segment);
-        segment
+    /// Writes segment `index` of [`segment_count`](Self::segment_count) over what lies in `segment`: one of those that
+    /// [`Packet::segment`] makes.
+    #[inline]
+    pub fn segment_into(&self, index: u32, count: u32, segment: &mut Self) {
+        if count > 1 {
+            return self.cut_into(index, count, segment);
+        }
+        *segment = self.clone();
+        segment.meta.gso_size = 0;
+        segment.meta.gso_segs = 0;
     }
 
     /// Writes segment `index` of `count` over `segment`.
@@ -89,15 +94,10 @@ impl Iterator for Segments<'_> {
         if self.next == self.count {
             return None;
         }
-        let index = self.next;
+        let mut segment = Packet::default();
+        self.packet.segment_into(self.next, self.count, &mut segment);
         self.next += 1;
-        if self.count > 1 {
-            return Some(self.packet.cut(index, self.count));
-        }
-        let mut only = self.packet.clone();
-        only.meta.gso_size = 0;
-        only.meta.gso_segs = 0;
-        Some(only)
+        Some(segment)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
