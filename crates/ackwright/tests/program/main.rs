@@ -5,6 +5,8 @@ mod common;
 mod generate;
 mod mistakes;
 mod multipath;
+#[cfg(unix)]
+mod profile;
 mod resume;
 #[cfg(target_os = "linux")]
 mod shape;
