@@ -22,7 +22,7 @@ pub fn png(scene: &Scene) -> Option<Vec<u8>> {
     )?;
     // The drawings of a run are made one after the other, in the same memory: to get it anew from the
     // system, which clears it, would take as long as drawing.
-    let mut data = BUFFER.take();
+    let (mut data, mut opaque) = BUFFERS.take();
     data.resize(size.width() as usize * size.height() as usize * 4, 0);
     let mut pixels = Pixmap::from_vec(data, size)?;
     pixels.fill(Color::WHITE);
@@ -30,24 +30,24 @@ pub fn png(scene: &Scene) -> Option<Vec<u8>> {
     for shape in &scene.shapes {
         draw(&mut pixels, shape, &fonts);
     }
-    let mut data = pixels.take();
-    let file = encode(&mut data, size);
-    BUFFER.set(data);
+    let data = pixels.take();
+    let file = encode(&data, &mut opaque, size);
+    BUFFERS.set((data, opaque));
     file
 }
 
 thread_local! {
-    /// What the latest drawing was made in.
-    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// What the latest drawing was made in, with and without its fourth bytes.
+    static BUFFERS: Cell<(Vec<u8>, Vec<u8>)> = const { Cell::new((Vec::new(), Vec::new())) };
 }
 
 /// A drawing is opaque, so three bytes a pixel are enough. The fast compression takes a fraction of
 /// the default one's time, and lines on a white ground are small anyway.
-fn encode(pixels: &mut [u8], size: IntSize) -> Option<Vec<u8>> {
-    let count = pixels.len() / 4;
-    for pixel in 0..count {
-        let rgb = [pixels[4 * pixel], pixels[4 * pixel + 1], pixels[4 * pixel + 2]];
-        pixels[3 * pixel..3 * pixel + 3].copy_from_slice(&rgb);
+fn encode(pixels: &[u8], opaque: &mut Vec<u8>, size: IntSize) -> Option<Vec<u8>> {
+    let (pixels, _) = pixels.as_chunks::<4>();
+    opaque.resize(3 * pixels.len(), 0);
+    for (three, four) in opaque.as_chunks_mut::<3>().0.iter_mut().zip(pixels) {
+        *three = [four[0], four[1], four[2]];
     }
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, size.width(), size.height());
@@ -57,7 +57,7 @@ fn encode(pixels: &mut [u8], size: IntSize) -> Option<Vec<u8>> {
     // Most rows are like the one above.
     encoder.set_filter(png::Filter::Up);
     let mut writer = encoder.write_header().ok()?;
-    writer.write_image_data(&pixels[..3 * count]).ok()?;
+    writer.write_image_data(opaque).ok()?;
     writer.finish().ok()?;
     Some(file)
 }
