@@ -65,7 +65,7 @@ fn a_step_for_l4s_keeps_the_line_full_and_the_queue_empty() {
     }
 }
 
-/// Section 3.5: two hundred flows with two segments each would keep 240 ms in front of a line that moves
+/// Section 3.5: a hundred flows with two segments each would keep 240 ms in front of a line that moves
 /// one in 1.2 ms.
 #[test]
 fn many_flows_keep_the_queue_low_by_windows_below_two_segments() {
