@@ -141,8 +141,8 @@ pub struct Profile {
     /// With IPv6's multipath policy 0 the hash chooses among the next hops of what a socket sends (7.x;
     /// until 6.18 addresses did, and another hash was no other next hop).
     pub socket_hash_chooses_hop: bool,
-    /// CAKE has a table of rounded roots, and does not work them out at boot (7.x). Queueing disciplines are made like
-    /// that unless told otherwise (`Cake::set_roots`).
+    /// CAKE has a table of rounded roots, and does not work them out at boot (6.18, 7.x). Those who make a
+    /// queueing discipline for a node tell it (`cake::Config::roots`).
     pub rounded_roots: bool,
     /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,

@@ -248,7 +248,11 @@ impl Kernel {
         if parsed.device != DEVICE {
             return Err(format!("Cannot find device \"{}\"", parsed.device));
         }
-        let device = Device { psched_mtu: self.mtu, tx_queue_len: TX_QUEUE_LEN };
+        let device = Device {
+            psched_mtu: self.mtu,
+            tx_queue_len: TX_QUEUE_LEN,
+            ..Device::of(&self.host.tcp_defaults().profile)
+        };
         let done = self.host.change_qdisc(self.now, self.port, |root, cx| {
             parsed.apply(root, device, Rng::stream(1, 1), cx).map(|_| ())
         });

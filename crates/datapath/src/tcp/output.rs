@@ -280,7 +280,9 @@ impl Connection {
             }
             let bytes = bytes.min(u64::from(longest)) as u32;
             let least = self.cc.min_tso_segs(&self.window).unwrap_or(sysctl.tcp_min_tso_segs);
-            (bytes / mss).max(least)
+            let segs = (bytes / mss).max(least);
+            let most = self.window.needs_pacing.then(|| self.cc.max_tso_segs(&self.window, mss));
+            segs.min(most.flatten().unwrap_or(u32::MAX))
         } else {
             longest / mss
         };

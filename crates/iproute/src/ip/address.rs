@@ -1,32 +1,41 @@
 //! `ip address`: addresses of interfaces, and the routes that they bring along.
 
+mod remove;
+
 use super::link::read_shown;
 use super::names::{self, Devices, LOOPBACK};
 use super::{Ip, IpResult, Options, json, verb};
 use crate::words::Words;
 use core::fmt::Write as _;
 use core::net::{IpAddr, Ipv4Addr};
+use datapath::fib::source::Own;
 use datapath::fib::{FibError, Prefix, Protocol, Route, RouteType, Scope, TableId};
 
 impl Ip {
-    /// `ip address add ADDR/LEN dev NAME`, `ip address show [[dev] NAME]`.
+    /// `ip address add|del ADDR[/LEN] dev NAME`, `ip address show [[dev] NAME]`.
     pub(super) fn address(&mut self, words: &mut Words<'_>, options: Options) -> IpResult<String> {
-        match verb(words, "address", &["add", "show"])? {
+        match verb(words, "address", &["add", "show", "del"])? {
             "show" => self.address_show(words, options),
+            "del" => self.address_del(words),
             _ => self.address_add(words),
         }
     }
 
-    /// The address becomes local, its prefix on-link.
-    fn address_add(&mut self, words: &mut Words<'_>) -> IpResult<String> {
+    /// `ADDR[/LEN] dev NAME`; was a length said?
+    fn read_address(&self, words: &mut Words<'_>) -> IpResult<(Own, bool)> {
         let word = words.next().ok_or_else(|| words.ended("an address is missing"))?;
         let (addr, len) = names::loose_prefix(word, false)?;
         let dev = words.next().ok_or_else(|| words.ended("\"dev\" is missing"))?;
         if dev.text != "dev" {
             return Err(dev.unknown("address", &["dev"]).into());
         }
-        let name = words.value(dev)?;
-        let port = self.devices.read(name)?;
+        let port = self.devices.read(words.value(dev)?)?;
+        Ok((Own { port, addr, len }, word.text.contains('/')))
+    }
+
+    /// The address becomes local, its prefix on-link.
+    fn address_add(&mut self, words: &mut Words<'_>) -> IpResult<String> {
+        let (Own { port, addr, len }, _) = self.read_address(words)?;
         let net = Prefix::containing(addr, len).ok_or(FibError::InvalidPrefix)?;
         self.refuse_same_address(addr, len, port)?;
         for route in routes_of_address(addr, net, port) {

@@ -46,6 +46,18 @@ impl Devices {
         }
     }
 
+    /// Forgets an address of a port.
+    pub fn remove_address(&mut self, own: Own) {
+        let addresses = if own.port == LOOPBACK {
+            &mut self.loopback
+        } else if let Some(device) = self.ports.get_mut(usize::from(own.port)) {
+            &mut device.addresses
+        } else {
+            return;
+        };
+        addresses.retain(|&(addr, len)| (addr, len) != (own.addr, own.len));
+    }
+
     /// All ports but `lo`.
     pub fn ports(&self) -> impl Iterator<Item = u16> + Clone + use<> {
         0..self.ports.len() as u16

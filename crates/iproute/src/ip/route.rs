@@ -223,7 +223,10 @@ impl Ip {
     /// what is on this host itself (`RT_SCOPE_HOST` in `fib_create_info`).
     fn refuse_device_down(&self, route: &Route) -> IpResult<()> {
         let v6 = route.prefix.addr().is_ipv6();
-        let Target::Hops(hops) = &route.target else { return Ok(()) };
+        let hops = match &route.target {
+            Target::Hops(hops) => hops,
+            Target::Object(id) => return self.refuse_dead_object(*id),
+        };
         if !v6 && route.scope == Scope::HOST {
             return Ok(());
         }
@@ -234,6 +237,21 @@ impl Ip {
             }
             Some(_) => Err(super::IpError::Answer("Error: Device for nexthop is not up.")),
         }
+    }
+
+    /// The kernel deletes a next-hop object, or takes it out of its groups, when its device goes down
+    /// (`nexthop_flush_dev`). Here it stays, for it is a line of a file, but no route is added by it
+    /// (`nexthop_find_by_id` in `fib_create_info`).
+    fn refuse_dead_object(&self, id: u32) -> IpResult<()> {
+        let Some(object) = self.fib.objects().get(id) else { return Ok(()) };
+        let paths = object.paths().paths();
+        if !object.is_blackhole()
+            && !paths.is_empty()
+            && paths.iter().all(|path| !self.fib.link(path.hop.port).up)
+        {
+            return Err(FibError::NoSuchObject.into());
+        }
+        Ok(())
     }
 
     fn target(&self, said: &RouteWords, kind: RouteType) -> IpResult<Target> {

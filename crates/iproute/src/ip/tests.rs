@@ -126,6 +126,7 @@ fn bent_commands_never_panic() {
         "nexthop add id 1 group 1,3/2 type resilient buckets 8 idle_timer 60",
         "nexthop bucket show id 20",
         "address add 10.0.1.1/24 dev a1",
+        "address del 10.0.1.1/24 dev a1",
     ];
     let strange = ["", "0", "4294967296", "/", "::/129", "default", "-1", "\u{1f980}", "lo"];
     for command in commands {
@@ -364,4 +365,94 @@ fn no_new_route_leads_over_an_interface_that_is_down() {
     }
     ip.run("link set a1 carrier off up").unwrap();
     ip.run("route add 22.0.0.0/8 dev a1").expect("no carrier is no reason");
+}
+
+/// What `ip route show table all` lists of one interface.
+fn over(ip: &mut Ip, dev: &str) -> Vec<String> {
+    let text =
+        ip.run("route show table all").unwrap() + &ip.run("-6 route show table all").unwrap();
+    let named = |line: &&str| line.contains(&format!("dev {dev} "));
+    text.lines().filter(named).map(str::to_owned).collect()
+}
+
+#[test]
+fn an_address_goes_with_the_routes_that_it_brought() {
+    let mut ip = router();
+    let before = over(&mut ip, "a1");
+    for addr in ["10.7.0.1/24", "fd07::1/64"] {
+        ip.run(&format!("address add {addr} dev a1")).unwrap();
+        assert!(over(&mut ip, "a1").len() > before.len(), "{addr}");
+        assert_eq!(ip.run(&format!("addr del {addr} dev a1")), Ok(String::new()));
+        assert_eq!(over(&mut ip, "a1"), before, "{addr}");
+        assert!(!ip.run("address show a1").unwrap().contains(addr));
+    }
+}
+
+/// `EADDRNOTAVAIL`.
+#[test]
+fn an_address_that_is_not_there_cannot_be_deleted() {
+    let mut ip = router();
+    for words in
+        ["10.0.1.2/24 dev a1", "10.0.1.1/25 dev a1", "10.0.1.1/24 dev a2", "fd00:1::1 dev a1"]
+    {
+        let error = ip.run(&format!("address del {words}")).unwrap_err().to_string();
+        assert_eq!(error, "RTNETLINK answers: Cannot assign requested address", "{words}");
+    }
+    assert_eq!(ip.run("address del 10.0.1.1 dev a1"), Ok(String::new()), "any length");
+}
+
+/// `__inet_del_ifa` with `promote_secondaries` 0.
+#[test]
+fn the_first_address_of_a_network_takes_the_others_along() {
+    let mut ip = router();
+    ip.run("address add 10.0.1.7/24 dev a1").unwrap();
+    ip.run("address add 10.0.1.7/25 dev a1").unwrap();
+    ip.run("address del 10.0.1.7/24 dev a1").unwrap();
+    assert!(ip.run("address show a1").unwrap().contains("10.0.1.1/24"));
+    ip.run("address add 10.0.1.8/24 dev a1").unwrap();
+    ip.run("address del 10.0.1.1/24 dev a1").unwrap();
+    let shown = ip.run("-4 address show a1").unwrap();
+    assert_eq!(shown.matches("inet ").count(), 1, "another length, another network: {shown}");
+    assert!(shown.contains("10.0.1.7/25"), "{shown}");
+}
+
+/// `fib_sync_down_addr`, `fib_disable_ip`, `rt6_remove_prefsrc`.
+#[test]
+fn routes_from_an_address_go_with_it_and_those_of_ipv6_forget_it() {
+    let mut ip = router();
+    let lines = "address add 10.7.0.1/24 dev a1
+        route add 4.0.0.0/8 via 10.0.2.2 src 10.7.0.1
+        route add 5.0.0.0/8 via 10.0.2.2
+        route add 6.0.0.0/8 via 10.0.1.2
+        route add 7.0.0.0/8 via 10.0.2.2 src 10.7.0.1 table 7
+        address add fd07::1/64 dev a1
+        -6 route add fd45::/64 via fd00:1::2 src fd07::1";
+    ip.run_all(lines).unwrap();
+    let there = |ip: &mut Ip| {
+        let shown = ip.run("route show table all").unwrap();
+        ["4.0.0.0", "5.0.0.0", "6.0.0.0", "7.0.0.0"].map(|net| shown.contains(net))
+    };
+    ip.run("address del 10.7.0.1/24 dev a1").unwrap();
+    assert_eq!(there(&mut ip), [false, true, true, true], "table main alone");
+    ip.run("address del 10.0.1.1/24 dev a1").unwrap();
+    assert_eq!(there(&mut ip), [false, true, false, true], "no address is left on a1");
+    ip.run("address del fd07::1/64 dev a1").unwrap();
+    let shown = ip.run("-6 route show fd45::/64").unwrap();
+    assert!(shown.contains("via fd00:1::2") && !shown.contains("src"), "{shown}");
+}
+
+/// `nexthop_flush_dev` has deleted what the route asks for.
+#[test]
+fn no_route_is_added_by_an_object_whose_device_is_down() {
+    let mut ip = router();
+    let lines = "nexthop add id 1 via 10.0.1.2 dev a1
+        nexthop add id 2 via 10.0.2.2 dev a2
+        nexthop add id 3 group 1/2
+        link set a1 down";
+    ip.run_all(lines).unwrap();
+    let error = ip.run("route add 9.0.0.0/8 nhid 1").unwrap_err();
+    assert_eq!(error, IpError::Fib(FibError::NoSuchObject));
+    assert_eq!(ip.run("route add 9.0.0.0/8 nhid 3"), Ok(String::new()), "a member is left");
+    ip.run("link set a1 up").unwrap();
+    assert_eq!(ip.run("route add 8.0.0.0/8 nhid 1"), Ok(String::new()));
 }

@@ -30,7 +30,8 @@ pub use show::{show_classes, show_json, show_text};
 
 use crate::words::{Result, Words};
 use core::mem::discriminant;
-use datapath::qdisc::cake::{Cake, Config, Patch};
+use datapath::profile::Profile;
+use datapath::qdisc::cake::{Cake, Config, Patch, Roots};
 use datapath::qdisc::codel::{Codel, CodelConfig};
 use datapath::qdisc::fifo::{Fifo, FifoKind, PSCHED_MTU, PfifoFast, TX_QUEUE_LEN};
 use datapath::qdisc::fq::{Fq, FqConfig};
@@ -75,19 +76,29 @@ pub enum Spec {
     Guest(GuestWords),
 }
 
-/// What the kernel takes from the device where a command says nothing.
+/// What the kernel takes from the device, and from itself, where a command says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Largest frame: MTU and link-layer header (`psched_mtu`).
     pub psched_mtu: u32,
     /// Packets in a default queue (`txqueuelen`).
     pub tx_queue_len: u32,
+    /// Where the kernel's COBALT has its roots from.
+    pub roots: Roots,
+}
+
+impl Device {
+    /// An Ethernet device of a node with this kernel.
+    pub fn of(profile: &Profile) -> Self {
+        let roots = if profile.rounded_roots { Roots::Rounded } else { Roots::Newton };
+        Self { roots, ..Self::default() }
+    }
 }
 
 impl Default for Device {
-    /// Ethernet with an MTU of 1500.
+    /// Ethernet with an MTU of 1500, and the newest kernel.
     fn default() -> Self {
-        Self { psched_mtu: PSCHED_MTU, tx_queue_len: TX_QUEUE_LEN }
+        Self { psched_mtu: PSCHED_MTU, tx_queue_len: TX_QUEUE_LEN, roots: Roots::default() }
     }
 }
 
@@ -180,7 +191,7 @@ impl Spec {
             }
             Self::Prio(config) => Prio::new(*config, handle).into(),
             Self::Cake(patch) => {
-                let config = Config::default().patched(patch);
+                let config = Config { roots: device.roots, ..Config::default() }.patched(patch);
                 Cake::new(config, device.psched_mtu, rng).with_handle(handle).into()
             }
             Self::Guest(words) => words.build(Setting { device, handle, rng }).into(),
@@ -287,7 +298,7 @@ mod tests {
 
     #[test]
     fn fifos_default_to_the_device() {
-        let device = Device { psched_mtu: 1514, tx_queue_len: 100 };
+        let device = Device { tx_queue_len: 100, ..Device::default() };
         for (text, kind) in [
             ("pfifo", FifoKind::Packets(100)),
             ("bfifo", FifoKind::Bytes(151_400)),

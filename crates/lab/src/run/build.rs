@@ -153,16 +153,21 @@ fn add_wire(
         let node = &plan.nodes[link.ends[index]];
         end.interface.offloads = offloads(node);
         end.interface.rx_usecs = node.rx_usecs;
-        set_queue(end, plan.seed, link, index)?;
+        set_queue(end, plan.seed, (node, link), index)?;
     }
     Ok([(built.a.node, built.a.port), (built.b.node, built.b.port)])
 }
 
-/// The queue at one end of a link.
-fn set_queue(end: &mut End, seed: u64, link: &LinkPlan, index: usize) -> Result<(), String> {
+/// The queue at one end of a link, as the kernel of its node makes it.
+fn set_queue(
+    end: &mut End,
+    seed: u64,
+    (node, link): (&NodePlan, &LinkPlan),
+    index: usize,
+) -> Result<(), String> {
     let port = &link.ports[index];
     if !port.qdiscs.is_empty() {
-        let device = Device { psched_mtu: link.mtu + ETHERNET, ..Device::default() };
+        let device = Device { psched_mtu: link.mtu + ETHERNET, ..Device::of(&node.profile) };
         let entity = QDISC_STREAMS + (u64::from(end.node.0) << 16) + u64::from(end.port.0);
         let tree =
             plan::tc::qdisc_tree(&port.qdiscs, &port.guests, device, &Rng::stream(seed, entity));
@@ -266,4 +271,43 @@ fn watch_queues(world: &mut World, plan: &Plan, ends: &[Ends]) -> Vec<WatchedPor
             WatchedPort { node, port }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Experiment;
+    use datapath::qdisc::AnyQdisc;
+    use datapath::qdisc::cake::Roots;
+
+    /// Two hosts with CAKE, and what goes into the file before and into one of the hosts.
+    fn roots(head: &str, far: &str) -> [Roots; 2] {
+        let text = format!(
+            "schema = 1\nname = \"t\"\nduration = \"1s\"\n{head}\n[nodes]\nnear = {{}}\nfar = {{ {far} }}\n\
+             [links.wire]\nends = [\"near\", \"far\"]\nrate = \"10mbit\"\n\
+             [qdisc]\n\"near.wire\" = \"cake\"\n\"far.wire\" = [\"root handle 1: prio\", \"parent 1:1 cake\"]\n\
+             [flows.f]\napp = \"bulk\"\nfrom = \"near\"\nto = \"far\"\n"
+        );
+        let experiment = Experiment::parse("t.toml", &text, &[]).unwrap_or_else(|f| panic!("{f}"));
+        let built = build(&experiment.base, false).expect("it can be built");
+        built.ends[0].map(|(node, port)| {
+            let root = built.world.host(node).port(port).qdisc();
+            let mut all = root.tree().into_iter();
+            let cake = all.find_map(|(_, sched)| match sched.qdisc() {
+                AnyQdisc::Cake(cake) => Some(cake.config().roots),
+                _ => None,
+            });
+            cake.expect("there is one")
+        })
+    }
+
+    #[test]
+    fn a_qdisc_is_that_of_its_nodes_kernel() {
+        assert_eq!(roots("", ""), [Roots::Rounded, Roots::Rounded]);
+        assert_eq!(roots("profile = \"linux-6.1\"", ""), [Roots::Newton, Roots::Newton]);
+        let far = roots("", "profile = \"linux-2.6.22\"");
+        assert_eq!(far, [Roots::Rounded, Roots::Newton]);
+        let near = roots("profile = \"linux-6.1\"", "profile = \"linux-7.x\"");
+        assert_eq!(near, [Roots::Newton, Roots::Rounded]);
+    }
 }

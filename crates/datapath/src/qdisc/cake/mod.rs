@@ -224,12 +224,6 @@ impl Cake {
         self.filters.insert(place, filter);
     }
 
-    /// Takes COBALT's roots from elsewhere: which kernel is meant.
-    pub fn set_roots(&mut self, roots: Roots) {
-        self.config.roots = roots;
-        self.reconfigure();
-    }
-
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config

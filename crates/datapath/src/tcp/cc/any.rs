@@ -323,6 +323,10 @@ impl CongestionControl for AnyCongestionControl {
         dispatch!(self, module => module.min_tso_segs(window))
     }
 
+    fn max_tso_segs(&self, window: &Window, mss: u32) -> Option<u32> {
+        dispatch!(self, module => module.max_tso_segs(window, mss))
+    }
+
     fn sndbuf_expand(&self) -> u32 {
         dispatch!(self, module => module.sndbuf_expand())
     }

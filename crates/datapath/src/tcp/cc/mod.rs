@@ -224,6 +224,12 @@ pub trait CongestionControl {
         None
     }
 
+    /// Segments that a super-packet of segments of `mss` bytes has at most; `None`: as many as
+    /// `tcp_tso_autosize` makes. Asked of modules that want to be paced ([`Window::needs_pacing`]).
+    fn max_tso_segs(&self, _window: &Window, _mss: u32) -> Option<u32> {
+        None
+    }
+
     /// Windows of data that the send buffer has room for when it grows by itself.
     fn sndbuf_expand(&self) -> u32 {
         2

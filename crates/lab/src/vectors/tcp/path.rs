@@ -7,8 +7,6 @@ use crate::store::{self, Pending, file_stem};
 use apps::{TcpSend, TcpSink};
 use datapath::host::Offloads;
 use datapath::node::Port;
-use datapath::qdisc::AnyQdisc;
-use datapath::qdisc::cake::Roots;
 use datapath::qdisc::police::Police;
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
@@ -175,13 +173,8 @@ fn configure(
     world.with_host(node, |now, host| {
         let rng = Rng::stream(1, u64::from(node.0) << 8 | u64::from(port.0));
         host.change_qdisc(now, port, |root, cx| {
-            parsed.apply(root, Device::default(), rng, cx).map_err(|error| error.to_string())?;
-            if !recorder.profile.rounded_roots
-                && let AnyQdisc::Cake(cake) = root.qdisc_mut()
-            {
-                cake.set_roots(Roots::Newton);
-            }
-            Ok(())
+            let device = Device::of(&recorder.profile);
+            parsed.apply(root, device, rng, cx).map(drop).map_err(|error| error.to_string())
         })
     })
 }

@@ -9,14 +9,19 @@
 //! | a loss halves; what marks took just before counts towards it | [`Prague::react_to_loss`] |
 //! | growth by what comes unmarked, also while marks are reacted to | [`Prague::grow`] |
 //! | short round trips grow no faster than one of 25 ms (section 2.4.4) | [`Prague::increase`] |
-//! | pacing at the rate of the window | [`Prague::pace`] |
+//! | pacing at the rate of the window, bursts of 250 µs (sections 2.5.1 and 2.5.2) | [`Prague::pace`], `max_tso_segs` |
+//! | a queue with classic ECN is found by its delay, and shared as Reno would (section 3.3) | [`classic`] |
+//! | windows below two segments, by pacing (section 3.5) | [`Prague::set_exact`], [`Prague::gain`] |
 //!
 //! docs/prague.md says where the rules are known from.
 
+mod classic;
+
 use super::{Ack, CongestionControl, CwndEvent, RateSample, Window};
 use crate::trace::CaState;
+use classic::{Detector, lg};
 
-/// Binary places of the share of marks and of the window's fraction.
+/// Binary places of the share of marks and of the exact window.
 const PLACES: u32 = 20;
 /// All of them; one segment.
 const ONE: u64 = 1 << PLACES;
@@ -26,16 +31,22 @@ const GAIN_SHIFT: u32 = 4;
 const RTT_VIRT_MIN_US: u64 = 25_000;
 /// Round trips after slow start before the growth depends less on the round trip.
 const RTT_TRANSITION_ROUNDS: u32 = 500;
-/// The smallest window, segments.
+/// The smallest threshold after a loss, segments.
 const MIN_CWND: u32 = 2;
+/// Below two segments the window is kept by pacing (section 3.5).
+const SMALL: u64 = 2 * ONE;
+/// The smallest window: a segment in 64 round trips.
+const SMALLEST: u64 = ONE >> 6;
+/// A burst keeps a bottleneck busy for 250 µs at most (`MAX_BURST_DELAY` of section 2.5.2).
+const BURSTS_PER_SEC: u64 = 4_000;
 
 /// Prague's state on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Prague {
     /// Estimated share of marked packets; none before the first mark.
     alpha: Option<u64>,
-    /// Part of a segment that the window is larger than `snd_cwnd`.
-    fraction: u64,
+    /// The window with its fraction, 2^-20 segments; counts while `snd_cwnd` is what it makes.
+    exact: u64,
     /// `delivered` and `delivered_ce` at the latest ACK.
     seen: Delivered,
     /// The same when the present observation began.
@@ -48,12 +59,16 @@ pub struct Prague {
     taken: u64,
     /// The window before the latest loss, segments.
     loss_cwnd: u32,
+    /// The window that recovery from it ends with.
+    after_loss: u64,
     /// What recovery still owes of packets to send, in parts of the window before it.
     owed: u64,
     /// Round trips since slow start ended.
     rounds: u32,
     /// The round trip ends when so much is delivered.
     round_end: u32,
+    /// Which kind of queue marks.
+    queue: Detector,
 }
 
 /// What had been delivered at some time, packets.
@@ -87,10 +102,16 @@ fn rtt_virt_us(ack: &Ack) -> u64 {
     srtt_us(ack).max(RTT_VIRT_MIN_US)
 }
 
+/// What may be in flight: the whole segments of a window, and any part of one below two.
+fn packets(exact: u64) -> u32 {
+    let whole = if exact < SMALL { exact.div_ceil(ONE) } else { exact >> PLACES };
+    whole as u32
+}
+
 impl Prague {
     /// Once a virtual round trip, the average moves by 1/16 towards the share of marks. It
     /// begins with the first mark, at 1, so that the first reduction is like one of a loss.
-    fn observe(&mut self, ack: &Ack) {
+    fn observe(&mut self, ack: &Ack, cwnd: u32) {
         let now = Delivered::by(ack);
         let Some(alpha) = self.alpha else {
             if now.since(self.seen).marked > 0 {
@@ -106,6 +127,7 @@ impl Prague {
         let share = (u64::from(marked.min(all)) << PLACES) / u64::from(all);
         self.alpha = Some(alpha - (alpha >> GAIN_SHIFT) + (share >> GAIN_SHIFT));
         (self.begun, self.begun_us) = (now, ack.now_us);
+        self.queue.judge(ack, cwnd);
     }
 
     /// Whether the window was reduced within the latest virtual round trip.
@@ -113,25 +135,33 @@ impl Prague {
         self.reduced_us.is_some_and(|at| ack.now_us.saturating_sub(at) < rtt_virt_us(ack))
     }
 
-    /// The window with its fraction.
+    /// The window with its fraction; whole, where somebody else has set it.
     fn exact(&self, window: &Window) -> u64 {
-        u64::from(window.snd_cwnd) << PLACES | self.fraction
+        if packets(self.exact) == window.snd_cwnd {
+            self.exact
+        } else {
+            u64::from(window.snd_cwnd) << PLACES
+        }
     }
 
+    /// Section 3.5: down to [`SMALLEST`], where packets are sent by the clock of pacing.
     fn set_exact(&mut self, window: &mut Window, exact: u64) {
         let most = u64::from(window.snd_cwnd_clamp.max(1)) << PLACES;
-        let exact = exact.max(u64::from(MIN_CWND) << PLACES).min(most);
-        window.snd_cwnd = (exact >> PLACES) as u32;
-        self.fraction = exact & (ONE - 1);
+        self.exact = exact.max(SMALLEST).min(most);
+        window.snd_cwnd = packets(self.exact);
+        if self.exact < SMALL {
+            // It grows from here by the rule of small windows, not by slow start.
+            window.snd_ssthresh = window.snd_ssthresh.min(window.snd_cwnd);
+        }
     }
 
-    /// Section 2.4.2: alpha/2 of the window goes.
+    /// Section 2.4.2: alpha/2 of the window goes; half of it in a classic queue, as Reno's (section 3.3).
     fn react_to_marks(&mut self, window: &mut Window, ack: &Ack) {
         let before = self.exact(window);
-        let alpha = self.alpha.unwrap_or(ONE);
+        let alpha = self.alpha.unwrap_or(ONE).max(self.queue.certainty());
         let cut = (u128::from(before) * u128::from(alpha)) >> (PLACES + 1);
         self.set_exact(window, before - cut as u64);
-        window.snd_ssthresh = window.snd_cwnd.max(MIN_CWND);
+        window.snd_ssthresh = window.snd_cwnd;
         self.taken = before.saturating_sub(self.exact(window));
         self.reduced_us = Some(ack.now_us);
     }
@@ -142,8 +172,8 @@ impl Prague {
         let recent = if self.has_just_reduced(ack) { self.taken } else { 0 };
         self.loss_cwnd = window.snd_cwnd;
         let before = self.exact(window) + recent;
-        window.snd_ssthresh =
-            ((before >> (PLACES + 1)) as u32).clamp(MIN_CWND, window.snd_cwnd.max(MIN_CWND));
+        self.after_loss = (before / 2).min(self.exact(window));
+        window.snd_ssthresh = ((self.after_loss >> PLACES) as u32).max(MIN_CWND);
         self.reduced_us = Some(ack.now_us);
         self.taken = 0;
         self.owed = u64::from(self.loss_cwnd);
@@ -159,6 +189,19 @@ impl Prague {
         ((u128::from(ONE) * rtt * rtt) / (virt * virt)) as u64
     }
 
+    /// What one unmarked packet adds to a window of `exact`: its part of the increase. Below a segment a
+    /// packet is more than a window, and would add many times what there is: there the increase is
+    /// the window by the logarithm of its share (section 3.5), which leaves small windows growing faster than
+    /// larger ones.
+    fn gain(&self, ack: &Ack, exact: u64) -> u64 {
+        let increase = u128::from(self.increase(ack));
+        if exact >= ONE {
+            return ((increase << PLACES) / u128::from(exact)) as u64;
+        }
+        let doublings = (lg(ONE + exact) - lg(exact)) as u128;
+        ((increase * u128::from(exact) * doublings) >> PLACES >> classic::LG_PLACES) as u64
+    }
+
     /// What came unmarked makes the window larger, whether or not marks have made it smaller;
     /// slow start ends with the first of them.
     fn grow(&mut self, window: &mut Window, ack: &Ack, unmarked: u32) {
@@ -168,11 +211,9 @@ impl Prague {
         let mut left = unmarked;
         if window.in_slow_start() {
             left = window.slow_start(unmarked);
-            self.fraction = 0;
         }
-        let gain = (u128::from(self.increase(ack)) * u128::from(left)) << PLACES;
         let exact = self.exact(window).max(1);
-        self.set_exact(window, exact + (gain / u128::from(exact)) as u64);
+        self.set_exact(window, exact + self.gain(ack, exact).saturating_mul(left.into()));
     }
 
     fn count_rounds(&mut self, window: &Window, ack: &Ack) {
@@ -199,14 +240,14 @@ impl Prague {
         };
         let cwnd = pipe.saturating_add(allowed);
         window.snd_cwnd = cwnd.clamp(1, window.snd_cwnd_clamp.max(1));
-        self.fraction = 0;
+        self.exact = 0;
     }
 
-    /// The rate of a window a round trip; twice in slow start, as the kernel's for others.
-    fn pace(window: &mut Window, ack: &Ack) {
+    /// Section 2.5.1: the rate of a window a round trip; twice in slow start, as the kernel's for others.
+    fn pace(&self, window: &mut Window, ack: &Ack) {
         let ratio = if window.in_slow_start() { 2 } else { 1 };
-        let bytes = u64::from(window.snd_cwnd) * u64::from(ack.mss) * ratio;
-        let rate = u128::from(bytes) * 1_000_000 / u128::from(srtt_us(ack));
+        let bytes = u128::from(self.exact(window)) * u128::from(ack.mss) * ratio;
+        let rate = ((bytes * 1_000_000 / u128::from(srtt_us(ack))) >> PLACES).max(1);
         window.pacing_rate = u64::try_from(rate).unwrap_or(u64::MAX).min(ack.max_pacing_rate);
     }
 }
@@ -222,7 +263,7 @@ impl CongestionControl for Prague {
             ..Self::default()
         };
         window.needs_pacing = true;
-        Self::pace(window, ack);
+        self.pace(window, ack);
     }
 
     /// Marks are reacted to with each ACK, losses where the state changes.
@@ -239,7 +280,12 @@ impl CongestionControl for Prague {
     }
 
     fn cong_control(&mut self, window: &mut Window, ack: &Ack, sample: &RateSample) {
-        self.observe(ack);
+        if let Some(rtt_us) = sample.rtt_us
+            && !sample.is_ack_delayed
+        {
+            self.queue.sample(rtt_us);
+        }
+        self.observe(ack, window.snd_cwnd);
         let Delivered { all, marked } = Delivered::by(ack).since(self.seen);
         self.seen = Delivered::by(ack);
         if window.ca_state == CaState::Recovery {
@@ -251,26 +297,36 @@ impl CongestionControl for Prague {
             self.grow(window, ack, all.saturating_sub(marked));
         }
         self.count_rounds(window, ack);
-        Self::pace(window, ack);
+        self.pace(window, ack);
     }
 
     fn set_state(&mut self, window: &mut Window, ack: &Ack, new: CaState) {
         if new == CaState::Recovery && window.ca_state != CaState::Recovery {
             self.react_to_loss(window, ack);
         } else if window.ca_state == CaState::Recovery && new < CaState::Recovery {
-            self.set_exact(window, u64::from(window.snd_ssthresh) << PLACES);
+            self.set_exact(window, self.after_loss);
         }
     }
 
     fn cwnd_event(&mut self, window: &mut Window, ack: &Ack, event: CwndEvent) {
         if event == CwndEvent::Loss {
             self.react_to_loss(window, ack);
-            self.fraction = 0;
+            self.exact = 0;
         }
     }
 
     fn undo_cwnd(&mut self, window: &Window, _ack: &Ack) -> u32 {
         window.snd_cwnd.max(self.loss_cwnd)
+    }
+
+    fn min_tso_segs(&self, _window: &Window) -> Option<u32> {
+        Some(1)
+    }
+
+    fn max_tso_segs(&self, window: &Window, mss: u32) -> Option<u32> {
+        // Section 2.5.2: `max_burst`.
+        let segs = window.pacing_rate / BURSTS_PER_SEC / u64::from(mss);
+        Some(u32::try_from(segs).unwrap_or(u32::MAX).max(1))
     }
 
     fn needs_accecn(&self) -> bool {
@@ -279,179 +335,4 @@ impl CongestionControl for Prague {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::tests_support::ack_at;
-    use super::*;
-    use core::num::NonZeroU32;
-
-    const MSS: u32 = 1_448;
-
-    /// A flow of `rtt_ms` with a window of `cwnd` segments, past slow start.
-    struct Flow {
-        module: Prague,
-        window: Window,
-        ack: Ack,
-    }
-
-    impl Flow {
-        fn new(rtt_ms: u32, cwnd: u32) -> Self {
-            let ack = Ack { srtt_us_8: NonZeroU32::new(rtt_ms * 8_000), ..ack_at(1_000) };
-            let mut window =
-                Window { snd_ssthresh: cwnd, is_cwnd_limited: true, ..Window::new(cwnd) };
-            let mut module = Prague::default();
-            module.init(&mut window, &ack);
-            Self { module, window, ack }
-        }
-
-        /// An ACK for `all` packets, `marked` of them with CE, so many µs later.
-        fn acks(&mut self, after_us: u64, all: u32, marked: u32) {
-            self.ack.now_us += after_us;
-            self.ack.delivered += all;
-            self.ack.delivered_ce += marked;
-            self.ack.packets_in_flight = self.window.snd_cwnd;
-            let sample = RateSample { acked_sacked: all, ..RateSample::default() };
-            self.module.cong_control(&mut self.window, &self.ack, &sample);
-        }
-
-        fn share(&self) -> Option<f64> {
-            self.module.alpha.map(|alpha| alpha as f64 / ONE as f64)
-        }
-    }
-
-    /// The first mark halves, as nothing is known yet of how many there will be.
-    #[test]
-    fn the_first_mark_halves() {
-        let mut flow = Flow::new(40, 100);
-        flow.acks(1_000, 10, 1);
-        assert_eq!((flow.window.snd_cwnd, flow.window.snd_ssthresh), (50, 50));
-        assert_eq!(flow.share(), Some(1.0));
-    }
-
-    #[test]
-    fn marks_of_the_same_round_trip_take_nothing_more() {
-        let mut flow = Flow::new(40, 100);
-        flow.acks(1_000, 1, 1);
-        for _ in 0..30 {
-            flow.acks(1_000, 1, 1);
-        }
-        assert_eq!(flow.window.snd_cwnd, 50);
-        flow.acks(10_000, 1, 1);
-        assert!(flow.window.snd_cwnd < 50, "the next round trip: {}", flow.window.snd_cwnd);
-    }
-
-    /// A path of 1 ms waits for 25 ms.
-    #[test]
-    fn a_short_path_reacts_by_the_virtual_round_trip() {
-        let mut flow = Flow::new(1, 100);
-        flow.acks(1_000, 1, 1);
-        for _ in 0..23 {
-            flow.acks(1_000, 10, 10);
-        }
-        assert_eq!(flow.window.snd_cwnd, 50);
-        flow.acks(2_000, 1, 1);
-        assert!(flow.window.snd_cwnd <= 26, "{}", flow.window.snd_cwnd);
-    }
-
-    /// alpha := alpha + (share - alpha)/16, once a virtual round trip.
-    #[test]
-    fn the_average_moves_by_a_sixteenth() {
-        let mut flow = Flow::new(40, 100);
-        flow.acks(1_000, 1, 1);
-        let mut expected = 1.0;
-        for (all, marked) in [(100, 0), (100, 50), (40, 40), (10, 1)] {
-            flow.acks(40_000, all, marked);
-            expected += (f64::from(marked) / f64::from(all) - expected) / 16.0;
-            // The first packet belongs to the first observation.
-            let off = (flow.share().expect("there was a mark") - expected).abs();
-            assert!(off < 0.001 || all == 100 && off < 0.002, "{marked} of {all}: off by {off}");
-        }
-    }
-
-    /// A window in which nothing is marked adds a segment; what is marked adds nothing.
-    #[test]
-    fn growth_is_a_segment_a_round_trip_of_unmarked_packets() {
-        let mut flow = Flow::new(40, 100);
-        for _ in 0..100 {
-            flow.acks(400, 1, 0);
-        }
-        assert_eq!(flow.window.snd_cwnd, 100, "a hundredth short of it, by rounding");
-        flow.acks(400, 2, 0);
-        assert_eq!(flow.window.snd_cwnd, 101);
-    }
-
-    /// From the 500th round trip on, 5 ms instead of 25 make a twenty-fifth.
-    #[test]
-    fn short_paths_grow_slower_in_the_long_run() {
-        let flow = Flow::new(5, 100);
-        assert_eq!(flow.module.increase(&flow.ack), ONE);
-        let old = Prague { rounds: RTT_TRANSITION_ROUNDS, ..flow.module };
-        assert_eq!(old.increase(&flow.ack), ONE / 25);
-        let long = Flow::new(100, 100);
-        assert_eq!(Prague { rounds: 10_000, ..long.module }.increase(&long.ack), ONE);
-    }
-
-    #[test]
-    fn rounds_are_counted_from_the_end_of_slow_start() {
-        let mut flow = Flow::new(40, 10);
-        flow.window.snd_ssthresh = 20;
-        for _ in 0..10 {
-            flow.acks(1_000, 1, 0);
-        }
-        assert_eq!(
-            (flow.window.snd_cwnd, flow.module.rounds),
-            (20, 1),
-            "slow start ends with the tenth"
-        );
-        for _ in 0..60 {
-            flow.acks(1_000, 1, 0);
-        }
-        assert_eq!(flow.module.rounds, 3);
-    }
-
-    /// A loss right after marks halves what the window was before both.
-    #[test]
-    fn a_loss_and_marks_of_one_round_trip_count_once() {
-        let mut flow = Flow::new(40, 100);
-        flow.module.alpha = Some(ONE / 2);
-        flow.acks(1_000, 1, 1);
-        assert_eq!(flow.window.snd_cwnd, 75);
-        let Flow { module, window, ack } = &mut flow;
-        module.set_state(window, ack, CaState::Recovery);
-        assert_eq!(window.snd_ssthresh, 50);
-        ack.now_us += 100_000;
-        let mut later = Flow::new(40, 100);
-        later.module.set_state(&mut later.window, &later.ack, CaState::Recovery);
-        assert_eq!(
-            (later.window.snd_ssthresh, later.module.undo_cwnd(&later.window, &later.ack)),
-            (50, 100)
-        );
-    }
-
-    /// A recovery takes the flight to the threshold, and leaves the window there.
-    #[test]
-    fn recovery_ends_at_the_threshold() {
-        let mut flow = Flow::new(40, 100);
-        flow.module.set_state(&mut flow.window, &flow.ack, CaState::Recovery);
-        flow.window.ca_state = CaState::Recovery;
-        let mut pipe = 99;
-        for _ in 0..98 {
-            flow.ack.now_us += 400;
-            flow.ack.delivered += 1;
-            flow.ack.packets_in_flight = pipe - 1;
-            let sample = RateSample { acked_sacked: 1, ..RateSample::default() };
-            flow.module.cong_control(&mut flow.window, &flow.ack, &sample);
-            pipe = flow.window.snd_cwnd.max(pipe - 1);
-        }
-        assert!((50..=51).contains(&pipe), "{pipe}");
-        flow.module.set_state(&mut flow.window, &flow.ack, CaState::Open);
-        assert_eq!(flow.window.snd_cwnd, 50);
-    }
-
-    /// 100 segments in 40 ms are 3.62 MB/s.
-    #[test]
-    fn it_is_paced_at_the_rate_of_the_window() {
-        let flow = Flow::new(40, 100);
-        assert!(flow.window.needs_pacing);
-        assert_eq!(flow.window.pacing_rate, u64::from(100 * MSS) * 25);
-    }
-}
+mod tests;
