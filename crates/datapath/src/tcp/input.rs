@@ -132,7 +132,8 @@ impl Connection {
         }
         let recent = self.opt.ts_recent;
         // A segment that acknowledges what cannot be says nothing of time, either (`tcp_ack`).
-        if !seg.tcp.ack.before(self.snd.una) && !seg.tcp.ack.after(self.snd.nxt) {
+        let late = if self.config.profile.old_acks_tell_time { self.honest_lateness() } else { 0 };
+        if !seg.tcp.ack.before(self.snd.una - late) && !seg.tcp.ack.after(self.snd.nxt) {
             self.update_ts_recent(seg.seq, seg.tcp, cx.now);
         }
         self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;

@@ -118,10 +118,7 @@ impl Connection {
             0 => return None,
             quota => quota,
         };
-        if self.config.profile.grows_records
-            && push != Push::Window
-            && !self.holds_zerocopy_from(self.queue.get(id).seq)
-        {
+        if self.config.profile.grows_records && push != Push::Window {
             let missing = (quota.min(max_segs) * mss).saturating_sub(self.queue.get(id).len());
             self.snd.wmem_queued -= self.queue.grow_send_head(id, missing);
             self.init_segments(id, mss);

@@ -86,6 +86,11 @@ impl Connection {
                 if room == 0 {
                     self.mark_push();
                 }
+            } else if self.rare.is_some() && room > 0 {
+                room = self.room_for_copy(room);
+                if room == 0 {
+                    self.mark_push();
+                }
             }
             if room == 0 {
                 if !self.memory_is_free() {
@@ -221,6 +226,7 @@ impl Connection {
     fn should_autocork(&self, tail: u32, size_goal: u32) -> bool {
         let skb = self.queue.get(tail);
         skb.len() < size_goal
+            && !skb.eor
             && self.config.sysctl.tcp_autocorking != 0
             && self.queue.rtx_len() > 0
             // The socket itself counts as one byte (`SK_WMEM_ALLOC_BIAS`).

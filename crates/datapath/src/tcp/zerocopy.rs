@@ -2,6 +2,7 @@
 //! their bytes does (`msg_zerocopy_callback`). No page is shared here; what is kept are the numbers.
 
 use super::rare::Notice;
+use super::skb::Pages;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
@@ -32,12 +33,23 @@ pub(super) struct ZeroCopy {
     next: u32,
     /// Writes whose bytes lie in records, in order (`struct ubuf_info_msgzc`).
     held: VecDeque<Held>,
-    /// Pieces in the last record that belongs to the last of `held`.
-    frags: u32,
+    /// The record to be appended to, as it was when it was last.
+    tail: Tail,
     /// Where in a page the bytes begin that are appended next.
     start: u32,
     /// The last of `held` is being written.
     writing: bool,
+}
+
+/// Pieces of memory in a record (`skb_shinfo(skb)->nr_frags`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Tail {
+    /// First byte of the record, and just past its last one.
+    seq: Seq,
+    end: Seq,
+    frags: u32,
+    /// The last piece is the kernel's, and takes what is written next.
+    copied: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +57,8 @@ struct Held {
     first: u32,
     count: u32,
     bytes: u64,
-    /// End of the last record that holds some of it.
-    end: Seq,
+    /// End of the last record that holds some of it, if one does.
+    end: Option<Seq>,
 }
 
 impl Connection {
@@ -55,7 +67,6 @@ impl Connection {
     #[cold]
     pub(super) fn begin_zerocopy(&mut self, bytes: u64) {
         let appends = self.tail_is_zerocopy();
-        let end = self.snd.write_seq;
         let zerocopy = &mut self.rare().zerocopy;
         zerocopy.writing = true;
         let next = zerocopy.next;
@@ -70,7 +81,7 @@ impl Connection {
             last.bytes += bytes;
             return;
         }
-        zerocopy.held.push_back(Held { first: next, count: 1, bytes, end });
+        zerocopy.held.push_back(Held { first: next, count: 1, bytes, end: None });
     }
 
     /// The write is over. `taken`: some of it was.
@@ -99,17 +110,10 @@ impl Connection {
     /// The record to be appended to holds bytes of the last zero-copy write (`skb_zcopy`).
     fn tail_is_zerocopy(&self) -> bool {
         let Some(tail) = self.queue.unsent_tail() else { return false };
-        let Some(last) = self.rare.as_ref().and_then(|rare| rare.zerocopy.held.back()) else {
-            return false;
-        };
-        last.end.after(self.queue.get(tail).seq)
-    }
-
-    /// Bytes of a zero-copy write lie in or behind the record that begins at `seq`: nothing is moved between
-    /// records there (`skb_shift`).
-    pub(super) fn holds_zerocopy_from(&self, seq: Seq) -> bool {
         let last = self.rare.as_ref().and_then(|rare| rare.zerocopy.held.back());
-        last.is_some_and(|last| last.end.after(seq))
+        let end = last.and_then(|last| last.end);
+        let tail = self.queue.get(tail);
+        tail.is_pinned() && end.is_some_and(|end| end.after(tail.seq))
     }
 
     /// How much of a piece of `left` bytes, of which `done` are written, the record to be appended to takes,
@@ -117,44 +121,67 @@ impl Connection {
     #[cold]
     pub(super) fn zerocopy_room(&mut self, room: u32, left: u64, done: u64) -> u32 {
         let Some(tail) = self.queue.unsent_tail() else { return 0 };
-        let (empty, appends) = (self.queue.get(tail).is_empty(), self.tail_is_zerocopy());
-        let zerocopy = &mut self.rare().zerocopy;
-        if empty || !appends {
-            zerocopy.frags = 0;
-        }
         // A record of one write takes no bytes of the next (`skb_zerocopy_iter_stream`).
-        let of_another = !appends && self.tail_was_zerocopy();
+        if self.queue.get(tail).is_pinned() && !self.tail_is_zerocopy() {
+            return 0;
+        }
+        let frags = self.look_at_tail().frags;
         let zerocopy = &mut self.rare().zerocopy;
         zerocopy.start = (done % u64::from(PAGE)) as u32;
-        let pages = ((MAX_FRAGS - zerocopy.frags) * PAGE).saturating_sub(zerocopy.start);
-        let room = room.min(pages).min(u32::try_from(left).unwrap_or(u32::MAX));
-        if of_another && !empty { 0 } else { room }
+        let pages = (MAX_FRAGS.saturating_sub(frags) * PAGE).saturating_sub(zerocopy.start);
+        room.min(pages).min(u32::try_from(left).unwrap_or(u32::MAX))
     }
 
-    /// The record to be appended to holds bytes of a zero-copy write before the last.
-    fn tail_was_zerocopy(&self) -> bool {
-        let Some(tail) = self.queue.unsent_tail() else { return false };
-        let Some(rare) = &self.rare else { return false };
-        let seq = self.queue.get(tail).seq;
-        rare.zerocopy.held.iter().rev().nth(1).is_some_and(|held| held.end.after(seq))
+    /// How much of what is copied the record to be appended to takes, which has `room`; nothing: it has all
+    /// the pieces that it may have, and the last one is the application's.
+    #[cold]
+    pub(super) fn room_for_copy(&mut self, room: u32) -> u32 {
+        let tail = self.look_at_tail();
+        if tail.frags >= MAX_FRAGS && !tail.copied { 0 } else { room }
+    }
+
+    /// The pieces of the record to be appended to. Of one that was not looked at yet, the kernel has made one;
+    /// of one whose front has been sent the pages before are gone.
+    fn look_at_tail(&mut self) -> Tail {
+        let Some(tail) = self.queue.unsent_tail() else { return Tail::default() };
+        let record = *self.queue.get(tail);
+        let known = &mut self.rare().zerocopy.tail;
+        if known.seq != record.seq || record.is_empty() {
+            let rest = record.is_pinned() && known.end == record.end_seq;
+            let sent = if rest { record.seq.bytes_since(known.seq) } else { 0 };
+            let kernels = u32::from(!record.is_empty());
+            let frags = if rest { known.frags.saturating_sub(sent / PAGE).max(1) } else { kernels };
+            let copied = if rest { known.copied } else { !record.is_empty() };
+            *known = Tail { seq: record.seq, end: record.end_seq, frags, copied };
+        }
+        *known
     }
 
     /// `bytes` were appended to the last record. What it is charged beyond them is given.
     #[cold]
     pub(super) fn appended_to_zerocopy(&mut self, bytes: u32) -> u32 {
-        let appends = self.tail_is_zerocopy();
         let end = self.snd.write_seq;
+        let Some(tail) = self.queue.unsent_tail() else { return 0 };
+        let writing = self.is_in_zerocopy();
+        let belongs = writing || self.tail_is_zerocopy();
+        let record = self.queue.get_mut(tail);
+        record.pages = match record.pages {
+            // The first bytes decide whether it is the application's alone.
+            Pages::Kernel if writing && record.len() == bytes => Pages::Application,
+            Pages::Kernel if writing => Pages::Mixed,
+            Pages::Application if !writing => Pages::Mixed,
+            pages => pages,
+        };
         let zerocopy = &mut self.rare().zerocopy;
+        if let Some(last) = zerocopy.held.back_mut().filter(|_| belongs) {
+            last.end = Some(end);
+        }
         let pages = (zerocopy.start + bytes).div_ceil(PAGE);
-        let writing = zerocopy.writing;
-        if let Some(last) = zerocopy.held.back_mut().filter(|_| writing || appends) {
-            last.end = end;
-        }
-        if !writing {
-            return 0;
-        }
-        zerocopy.frags += pages;
-        pages * PAGE - bytes
+        zerocopy.tail.end = end;
+        let piece = u32::from(!zerocopy.tail.copied);
+        zerocopy.tail.frags += if writing { pages } else { piece };
+        zerocopy.tail.copied = !writing;
+        if writing { pages * PAGE - bytes } else { 0 }
     }
 
     /// What holds no bytes any more is told (`msg_zerocopy_callback`). The device always copies: who looks at
@@ -167,7 +194,9 @@ impl Connection {
         let Some(rare) = &mut self.rare else { return };
         let zerocopy = &mut rare.zerocopy;
         while let Some(first) = zerocopy.held.front().copied() {
-            let gone = !first.end.after(una) && head.is_none_or(|head| !head.before(first.end));
+            let gone = first.end.is_none_or(|end| {
+                !end.after(una) && head.is_none_or(|head| !head.before(end))
+            });
             let written = zerocopy.writing && zerocopy.held.len() == 1;
             if !(gone || all) || written {
                 break;
@@ -186,7 +215,7 @@ impl Connection {
         let zerocopy = &mut self.rare().zerocopy;
         zerocopy.writing = false;
         if let Some(last) = zerocopy.held.back_mut() {
-            last.end = end;
+            last.end = Some(end);
         }
     }
 }

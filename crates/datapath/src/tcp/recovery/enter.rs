@@ -68,7 +68,9 @@ impl Connection {
         self.rec.high_seq = self.snd.nxt;
         self.rec.tlp_high_seq = None;
         self.ecn_queue_cwr();
-        self.rec.frto = self.config.sysctl.tcp_frto != 0 && (new_recovery || self.retransmits > 0);
+        self.rec.frto = self.config.sysctl.tcp_frto != 0
+            && (new_recovery || self.retransmits > 0)
+            && !self.probes_mtu();
     }
 
     /// Which segments a timeout declares lost (`tcp_timeout_mark_lost`).
