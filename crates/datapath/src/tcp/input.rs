@@ -137,6 +137,10 @@ impl Connection {
             self.update_ts_recent(seg.seq, seg.tcp, cx.now);
         }
         self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;
+        if predicted && seg.len > 0 && !is_only_data {
+            self.predicted_data(seg, cx);
+            return;
+        }
         // The ACK that completed the handshake has been digested.
         if is_only_data {
             self.snd.wl1 = seg.seq;
@@ -166,6 +170,19 @@ impl Connection {
         if !predicted || seg.len > 0 {
             self.ack_snd_check(cx);
         }
+    }
+
+    /// Predicted data that acknowledges something: the data comes first, so that what the ACK sends
+    /// acknowledges it (`tcp_rcv_established`).
+    fn predicted_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        self.rcv_rtt_measure_ts(seg, cx.now);
+        self.data_queue(seg, true, cx);
+        self.ack_in(seg, cx);
+        if self.rare.is_some() {
+            self.after_rare_ack(seg, cx);
+        }
+        self.data_snd_check(cx);
+        self.ack_snd_check(cx);
     }
 
     /// What few connections have to do after an ACK.

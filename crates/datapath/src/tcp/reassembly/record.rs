@@ -166,9 +166,10 @@ impl Received {
         }
     }
 
-    /// A record that several were copied into: all bytes in a head made for them.
-    pub fn collapsed(seq: Seq, len: u32) -> Self {
-        let head = head_for(len);
+    /// A record that several were copied into: all its `len` bytes in a head made for `asked` ones, which come
+    /// from the cache of small heads where there is one; `overhead`: see [`truesize_of`].
+    pub fn collapsed(seq: Seq, len: u32, asked: u32, overhead: u32) -> Self {
+        let head = device_head(asked, overhead);
         let (truesize, room) = (truesize(head), head - len);
         let end_seq = seq + len;
         Self { seq, end_seq, truesize, head, room, frags: 0, shared: false, fin: false }

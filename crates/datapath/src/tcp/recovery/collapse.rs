@@ -18,7 +18,9 @@ impl Connection {
         let mut room = space - head.len();
         while let Some(next) = self.queue.rtx_at(index + 1) {
             let (head, following) = (*self.queue.get(id), *self.queue.get(next));
-            let fits = following.len() <= room && !following.end_seq.after(self.wnd_end());
+            // A FIN of its own stays one.
+            let fits =
+                (1..=room).contains(&following.len()) && !following.end_seq.after(self.wnd_end());
             if !may_collapse(&following) || !may_take(&head, &following) || !fits {
                 break;
             }
