@@ -194,9 +194,9 @@ impl Connection {
         let Some(rare) = &mut self.rare else { return };
         let zerocopy = &mut rare.zerocopy;
         while let Some(first) = zerocopy.held.front().copied() {
-            let gone = first.end.is_none_or(|end| {
-                !end.after(una) && head.is_none_or(|head| !head.before(end))
-            });
+            let gone = first
+                .end
+                .is_none_or(|end| !end.after(una) && head.is_none_or(|head| !head.before(end)));
             let written = zerocopy.writing && zerocopy.held.len() == 1;
             if !(gone || all) || written {
                 break;
