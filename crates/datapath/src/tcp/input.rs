@@ -93,10 +93,20 @@ impl Connection {
         match self.state {
             State::Close | State::Listen => {}
             State::SynSent => self.syn_sent(&seg, cx),
-            State::TimeWait => self.time_wait_segment(&seg, cx),
-            State::FinWait2 if self.waits_as_time_wait() => self.fin_wait_segment(&seg, cx),
+            State::TimeWait => self.uncounted(cx, |tcp, cx| tcp.time_wait_segment(&seg, cx)),
+            State::FinWait2 if self.waits_as_time_wait() => {
+                self.uncounted(cx, |tcp, cx| tcp.fin_wait_segment(&seg, cx));
+            }
             _ => self.synchronized(&seg, cx),
         }
+    }
+
+    /// Nothing counts for the connection any more: a TIME-WAIT socket has taken its place (`struct
+    /// tcp_timewait_sock`).
+    fn uncounted(&mut self, cx: &mut Cx<'_>, act: impl FnOnce(&mut Self, &mut Cx<'_>)) {
+        let totals = super::Totals { segs_in: self.totals.segs_in - 1, ..self.totals };
+        act(self, cx);
+        self.totals = totals;
     }
 
     /// Every state after the SYNs.

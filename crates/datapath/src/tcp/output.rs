@@ -25,10 +25,15 @@ struct Limits {
 impl Connection {
     /// Sends what may go (`__tcp_push_pending_frames`).
     pub(super) fn push_pending_frames(&mut self, nonagle: u8, cx: &mut Cx<'_>) {
+        self.push_frames_of(self.current_mss(cx.now), nonagle, cx);
+    }
+
+    /// The same, in segments of `mss` bytes: those of a write are of one size, though options come and go.
+    pub(super) fn push_frames_of(&mut self, mss: u32, nonagle: u8, cx: &mut Cx<'_>) {
         if self.state == super::state::State::Close {
             return;
         }
-        if self.write_xmit(self.current_mss(cx.now), nonagle, Push::All, cx) {
+        if self.write_xmit(mss, nonagle, Push::All, cx) {
             self.check_probe_timer(cx.now);
         }
     }
@@ -82,6 +87,10 @@ impl Connection {
             if push != Push::All {
                 break;
             }
+        }
+        if push == Push::Window {
+            // What the persist timer sends says nothing of the congestion window (`tcp_write_wakeup`).
+            return false;
         }
         self.chrono_rwnd_limited(limits.rwnd, cx.now);
         limits.cwnd |= self.packets_in_flight() >= self.window.snd_cwnd;

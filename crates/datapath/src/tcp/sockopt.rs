@@ -60,7 +60,7 @@ impl Connection {
 
     /// Payload of a full segment (`TCP_MAXSEG`).
     pub fn mss(&self) -> u32 {
-        self.snd.mss
+        self.told_mss()
     }
 
     /// Packet size of the path (`IP_MTU`).

@@ -135,6 +135,9 @@ impl Connection {
         conn.start_ts_clock(cx.now);
         conn.state = State::SynRecv;
         conn.take_syn(syn, cx);
+        // The size is one of a table, and nothing cuts it any more.
+        conn.snd.mss_clamp = syn.options.mss.into();
+        conn.sync_mss();
         // The window is chosen anew, by the segment size that the cookie remembers (`cookie_v4_check`).
         conn.choose_initial_window(syn.options.mss.into(), conn.opt.wscale_ok);
         conn.ecn.ok = ecn;

@@ -121,7 +121,7 @@ impl Connection {
     }
 
     /// Asks the congestion module for a new threshold.
-    pub(super) fn reduce_ssthresh(&mut self, cx: &mut Cx<'_>) {
+    pub(in crate::tcp) fn reduce_ssthresh(&mut self, cx: &mut Cx<'_>) {
         let ack = self.ack_view(cx.now);
         let prior_cwnd = self.window.snd_cwnd;
         self.window.snd_ssthresh = self.cc.ssthresh(&self.window, &ack);
