@@ -200,7 +200,9 @@ impl Connection {
         self.error = Some(error);
         // As the queue is thrown away (`tcp_write_queue_purge`).
         self.backoff = 0;
-        if self.state == State::SynSent && self.retransmits > 0 {
+        let opening =
+            self.state == State::SynSent || self.state == State::SynRecv && self.crosses();
+        if opening && self.retransmits > 0 {
             self.fail_in_loss(cx);
         }
         self.fast_open_ends(cx);

@@ -93,9 +93,9 @@ impl Connection {
         match self.state {
             State::Close | State::Listen => {}
             State::SynSent => self.syn_sent(&seg, cx),
-            State::TimeWait => self.uncounted(cx, |tcp, cx| tcp.time_wait_segment(&seg, cx)),
+            State::TimeWait => self.uncounted(&seg, cx, Self::time_wait_segment),
             State::FinWait2 if self.waits_as_time_wait() => {
-                self.uncounted(cx, |tcp, cx| tcp.fin_wait_segment(&seg, cx));
+                self.uncounted(&seg, cx, Self::fin_wait_segment);
             }
             _ => self.synchronized(&seg, cx),
         }
@@ -103,9 +103,16 @@ impl Connection {
 
     /// Nothing counts for the connection any more: a TIME-WAIT socket has taken its place (`struct
     /// tcp_timewait_sock`).
-    fn uncounted(&mut self, cx: &mut Cx<'_>, act: impl FnOnce(&mut Self, &mut Cx<'_>)) {
-        let totals = super::Totals { segs_in: self.totals.segs_in - 1, ..self.totals };
-        act(self, cx);
+    fn uncounted(
+        &mut self,
+        seg: &Segment<'_>,
+        cx: &mut Cx<'_>,
+        act: impl FnOnce(&mut Self, &Segment<'_>, &mut Cx<'_>),
+    ) {
+        let mut totals = self.totals;
+        totals.segs_in -= seg.segments;
+        totals.data_segs_in -= if seg.len > 0 { seg.segments } else { 0 };
+        act(self, seg, cx);
         self.totals = totals;
     }
 

@@ -70,6 +70,9 @@ impl Connection {
                 event.flags.set_xmit_timer = true;
             }
         }
+        if self.rec.packets_out == 0 && self.is_sack() {
+            self.forget_leaks();
+        }
         let ack = self.ack_view(cx.now);
         let ack_sample = AckSample {
             pkts_acked: cleaned.packets,
@@ -77,6 +80,13 @@ impl Connection {
             in_flight: self.rate.delivered.wrapping_sub(event.sample.prior_delivered),
         };
         self.cc.pkts_acked(&mut self.window, &ack, &ack_sample);
+    }
+
+    /// Nothing is in flight: what was counted twice counts no more (`FASTRETRANS_DEBUG`).
+    fn forget_leaks(&mut self) {
+        self.rec.lost_out = 0;
+        self.rec.sacked_out = 0;
+        self.rec.retrans_out = 0;
     }
 
     /// Takes records off the head of the queue as far as they are acknowledged. True: the last one

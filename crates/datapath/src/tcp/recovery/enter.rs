@@ -116,8 +116,10 @@ impl Connection {
     /// `tcp_init_undo`.
     fn init_undo(&mut self) {
         self.rec.undo_marker = Some(self.snd.una);
-        self.rec.undo_retrans =
-            if self.rec.retrans_out > 0 { self.rec.retrans_out as i32 } else { -1 };
+        // A tail loss probe may bring a DSACK as well.
+        let probes = u32::from(self.rec.tlp_high_seq.is_some() && self.rec.tlp_retrans);
+        let sent_again = self.rec.retrans_out + probes;
+        self.rec.undo_retrans = if sent_again > 0 { sent_again as i32 } else { -1 };
     }
 
     /// Asks the congestion module for a new threshold.
