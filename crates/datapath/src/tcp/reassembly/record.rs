@@ -98,9 +98,9 @@ const SMALL_HEAD: u32 = 320;
 /// Bytes of a packet that come into one buffer of a page (`SKB_MAX_HEAD`); what is beyond them comes into pages of its own.
 const TUN_LINEAR: u32 = PAGE - SHARED_INFO_LEN - TUN_PAD;
 
-/// A packet of so many bytes fits into one buffer.
+/// A packet of so many bytes is put into one buffer (`tun_alloc_skb`: less than a page).
 fn tun_is_linear(packet: u32) -> bool {
-    packet <= TUN_LINEAR
+    TUN_PAD + packet < PAGE
 }
 
 /// Memory that a segment is charged as when it arrives; `headers`: bytes of its IP and TCP
