@@ -44,9 +44,13 @@ pub(super) fn counter(ecn: Ecn) -> usize {
 }
 
 impl Connection {
-    /// An acceptable segment arrived: counts its codepoint (`tcp_ecn_received_counters`).
+    /// An acceptable segment arrived: counts its codepoint (`tcp_ecn_received_counters`), as long as both
+    /// directions are open.
     #[inline]
     pub(super) fn ecn_received(&mut self, seg: &Segment<'_>) {
+        if !matches!(self.state, State::Established | State::SynRecv) {
+            return;
+        }
         // Without AccECN the ACK of a handshake is not counted.
         let counts = self.is_accurate() || self.state != State::SynRecv || seg.len > 0;
         if seg.ecn != Ecn::NotEct && counts {
@@ -58,9 +62,8 @@ impl Connection {
     }
 
     fn count_received(&mut self, seg: &Segment<'_>) {
-        // With RFC 3168 pure ACKs show nothing.
-        let classic = self.ecn.ok && !self.is_accurate();
-        self.ecn.seen |= seg.len > 0 || !classic;
+        // With RFC 3168 it is data taken that shows something (`tcp_data_ecn_check`).
+        self.ecn.seen |= !self.ecn.ok || self.is_accurate();
         if seg.ecn == Ecn::Ce {
             self.ecn.received_ce = self.ecn.received_ce.wrapping_add(seg.segments.max(1));
         }

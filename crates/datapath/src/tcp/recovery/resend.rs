@@ -243,7 +243,7 @@ impl Connection {
     }
 
     /// The same, and both halves are then of segments of `mss` bytes.
-    fn fragment_into(&mut self, id: SkbId, len: u32, mss: u32) -> SkbId {
+    pub(super) fn fragment_into(&mut self, id: SkbId, len: u32, mss: u32) -> SkbId {
         let before = u32::from(self.queue.get(id).pcount);
         let overhead = self.config.profile.skb_overhead;
         let new = self.queue.split(id, len, overhead, mss);

@@ -85,7 +85,7 @@ impl Connection {
         let skb = *self.queue.get(tail);
         let mut probe = tail;
         if skb.pcount > 1 && skb.len() > (u32::from(skb.pcount) - 1) * mss {
-            probe = self.fragment(tail, (u32::from(skb.pcount) - 1) * mss);
+            probe = self.fragment_into(tail, (u32::from(skb.pcount) - 1) * mss, mss);
         }
         if self.send_again(probe, 1, Cause::TailLossProbe, cx) == Resent::Sent {
             self.rec.tlp_retrans = true;
