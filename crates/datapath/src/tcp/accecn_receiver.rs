@@ -128,7 +128,8 @@ impl Connection {
         mode != option_sysctl::MINIMUM || acc.opt_demand > 0 || self.beacon_is_due(now)
     }
 
-    fn beacon_is_due(&self, now: Instant) -> bool {
+    /// Enough time has passed since the option went out last.
+    pub(super) fn beacon_is_due(&self, now: Instant) -> bool {
         let beacons = u64::from(self.config.sysctl.tcp_ecn_option_beacon);
         let due = |sent_us| {
             let since_us = now.as_micros().saturating_sub(sent_us);

@@ -42,11 +42,15 @@ impl Connection {
     /// flight and something waits, so that only a window probe can help.
     pub(super) fn write_xmit(
         &mut self,
-        mss: u32,
+        mut mss: u32,
         nonagle: u8,
         push: Push,
         cx: &mut Cx<'_>,
     ) -> bool {
+        if self.is_accurate() && self.beacon_is_due(cx.now) {
+            // Its option may have become due since.
+            mss = self.current_mss(cx.now);
+        }
         let max_segs = if self.queue.unsent_is_empty() { 1 } else { self.tso_segs(mss) };
         self.ack.clock = cx.now;
         let mut sent = 0;

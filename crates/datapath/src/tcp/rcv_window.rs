@@ -160,6 +160,8 @@ impl Connection {
         let truesize = match seg.memory {
             Memory::Paged if adjust => seg.len,
             Memory::Written if adjust => pages_for(seg.len),
+            // A FIN alone has no bytes in its head, either (`truesize_adjust`).
+            _ if adjust && seg.len == 0 => 0,
             _ => seg.truesize,
         };
         let increment = if self.win_from_space(truesize) <= seg.len {
