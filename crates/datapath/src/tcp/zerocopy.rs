@@ -24,6 +24,8 @@ pub struct ZeroCopied {
     pub first: u32,
     /// Number of the last (`ee_data`).
     pub last: u32,
+    /// Some of it was sent, and so copied: who looks at packets on their way does (`SO_EE_CODE_ZEROCOPY_COPIED`).
+    pub copied: bool,
 }
 
 /// What a connection knows of its zero-copy writes.
@@ -57,8 +59,18 @@ struct Held {
     first: u32,
     count: u32,
     bytes: u64,
+    /// Its first byte.
+    begin: Seq,
     /// End of the last record that holds some of it, if one does.
     end: Option<Seq>,
+}
+
+impl Held {
+    /// What is told of it once `sent` is the next byte to send.
+    fn told(&self, sent: Seq) -> ZeroCopied {
+        let last = self.first.wrapping_add(self.count - 1);
+        ZeroCopied { first: self.first, last, copied: sent.after(self.begin) }
+    }
 }
 
 impl Connection {
@@ -67,6 +79,7 @@ impl Connection {
     #[cold]
     pub(super) fn begin_zerocopy(&mut self, bytes: u64) {
         let appends = self.tail_is_zerocopy();
+        let begin = self.snd.write_seq;
         let zerocopy = &mut self.rare().zerocopy;
         zerocopy.writing = true;
         let next = zerocopy.next;
@@ -81,7 +94,7 @@ impl Connection {
             last.bytes += bytes;
             return;
         }
-        zerocopy.held.push_back(Held { first: next, count: 1, bytes, end: None });
+        zerocopy.held.push_back(Held { first: next, count: 1, bytes, begin, end: None });
     }
 
     /// The write is over. `taken`: some of it was.
@@ -184,15 +197,21 @@ impl Connection {
         if writing { pages * PAGE - bytes } else { 0 }
     }
 
-    /// What holds no bytes any more is told (`msg_zerocopy_callback`). The device always copies: who looks at
-    /// packets on their way does.
+    /// What holds no bytes any more is told (`msg_zerocopy_callback`).
     #[cold]
     pub(super) fn zerocopy_acked(&mut self, cx: &mut Cx<'_>) {
-        let una = self.snd.una;
+        let (una, sent) = (self.snd.una, self.snd.nxt);
         let head = self.queue.rtx_head().map(|head| self.queue.get(head).seq);
         let all = self.queue.rtx_len() == 0 && self.queue.unsent_is_empty();
         let Some(rare) = &mut self.rare else { return };
         let zerocopy = &mut rare.zerocopy;
+        let told_before = rare.told.len();
+        if all && !zerocopy.writing {
+            // What was not sent is thrown away first (`tcp_write_queue_purge`).
+            let unsent = zerocopy.held.iter().filter(|held| !sent.after(held.begin));
+            unsent.for_each(|held| tell(&mut rare.told, held.told(sent)));
+            zerocopy.held.retain(|held| sent.after(held.begin));
+        }
         while let Some(first) = zerocopy.held.front().copied() {
             let gone = first
                 .end
@@ -202,8 +221,10 @@ impl Connection {
                 break;
             }
             zerocopy.held.pop_front();
-            let last = first.first.wrapping_add(first.count - 1);
-            tell(&mut rare.told, ZeroCopied { first: first.first, last });
+            tell(&mut rare.told, first.told(sent));
+            cx.ready |= SocketReady::ERROR;
+        }
+        if rare.told.len() > told_before {
             cx.ready |= SocketReady::ERROR;
         }
     }
@@ -215,6 +236,7 @@ impl Connection {
         let zerocopy = &mut self.rare().zerocopy;
         zerocopy.writing = false;
         if let Some(last) = zerocopy.held.back_mut() {
+            last.begin = end - bytes;
             last.end = Some(end);
         }
     }
