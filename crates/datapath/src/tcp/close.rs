@@ -98,8 +98,9 @@ impl Connection {
 
     /// Closes, and resets rather than waits (`SO_LINGER` of 0 s).
     pub fn close_hard(&mut self, cx: &mut Cx<'_>) {
-        if self.rcv.unread_bytes() > 0 && !matches!(self.state, State::TimeWait | State::Close) {
-            // What was not read is looked at first.
+        let unread = self.rcv.unread_bytes() > 0 && self.state != State::Close;
+        if unread || self.state == State::TimeWait {
+            // What was not read is looked at first; and what waits in TIME-WAIT is another socket.
             return self.close(cx);
         }
         if !self.orphan {
