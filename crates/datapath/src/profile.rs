@@ -116,6 +116,8 @@ pub struct Profile {
     pub clocked_compression: bool,
     /// SACK blocks of an ACK below `snd_una` count as deliveries (until 6.18).
     pub counts_old_sacks: bool,
+    /// A segment whose ACK is old has a timestamp to echo all the same (7.x).
+    pub old_acks_tell_time: bool,
     /// `net.core.rmem_max`, bytes.
     pub rmem_max: u32,
     /// RACK whatever the first bit of `tcp_recovery` says (6.18 and later).
@@ -180,6 +182,7 @@ impl Profile {
             challenges_requests: true,
             always_rack: true,
             counts_old_sacks: false,
+            old_acks_tell_time: true,
             rmem_max: 4 << 20,
             compresses_longer: true,
             clocked_compression: true,
@@ -212,6 +215,7 @@ impl Profile {
             fin_exempt_from_cwnd: true,
             challenges_requests: false,
             counts_old_sacks: true,
+            old_acks_tell_time: false,
             reads_without_clock: false,
             compresses_longer: false,
             clocked_compression: false,
@@ -228,6 +232,7 @@ impl Profile {
             strict_receive_window: false,
             always_rack: false,
             counts_old_sacks: true,
+            old_acks_tell_time: false,
             rmem_max: 212_992,
             compresses_longer: false,
             right_sizes_holes: false,

@@ -12,6 +12,7 @@ use crate::tcp::state::State;
 use crate::tcp::{Connection, Gate, syncookies};
 use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
+use core::num::NonZeroU16;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -357,9 +358,11 @@ impl Host {
         config: &Arc<TcpConfig>,
         syn: &Packet,
     ) {
-        let Some(tcp) = syn.tcp() else { return };
+        let Some(mut tcp) = syn.tcp().copied() else { return };
+        // Our own limit cuts what the peer says before the cookie remembers it (`tcp_parse_options`).
+        tcp.options.mss = tcp.options.mss.min(config.max_segment.map_or(u16::MAX, NonZeroU16::get));
         let mut ends = self.endpoints(now, local, remote, config);
-        ends.iss = syncookies::make(self.tcp_stack().secret, now, (local, remote), tcp);
+        ends.iss = syncookies::make(self.tcp_stack().secret, now, (local, remote), &tcp);
         let config = Arc::clone(config);
         self.tcp_stack().mib.req_q_full_do_cookies += 1;
         self.with_cx(now, Gate::default(), |cx| Connection::send_cookie(config, ends, syn, cx));

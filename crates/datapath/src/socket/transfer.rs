@@ -356,7 +356,7 @@ impl Sockets {
             Notice::ZeroCopied(range) => {
                 let error = ExtendedError {
                     origin: number::SO_EE_ORIGIN_ZEROCOPY as u8,
-                    code: number::SO_EE_CODE_ZEROCOPY_COPIED as u8,
+                    code: u8::from(range.copied) * number::SO_EE_CODE_ZEROCOPY_COPIED as u8,
                     info: range.first,
                     data: range.last,
                     ipv6: stream.ipv6,

@@ -44,9 +44,13 @@ pub(super) fn counter(ecn: Ecn) -> usize {
 }
 
 impl Connection {
-    /// An acceptable segment arrived: counts its codepoint (`tcp_ecn_received_counters`).
+    /// An acceptable segment arrived: counts its codepoint (`tcp_ecn_received_counters`), as long as both
+    /// directions are open.
     #[inline]
     pub(super) fn ecn_received(&mut self, seg: &Segment<'_>) {
+        if !matches!(self.state, State::Established | State::SynRecv) {
+            return;
+        }
         // Without AccECN the ACK of a handshake is not counted.
         let counts = self.is_accurate() || self.state != State::SynRecv || seg.len > 0;
         if seg.ecn != Ecn::NotEct && counts {
@@ -58,9 +62,8 @@ impl Connection {
     }
 
     fn count_received(&mut self, seg: &Segment<'_>) {
-        // With RFC 3168 pure ACKs show nothing.
-        let classic = self.ecn.ok && !self.is_accurate();
-        self.ecn.seen |= seg.len > 0 || !classic;
+        // With RFC 3168 it is data taken that shows something (`tcp_data_ecn_check`).
+        self.ecn.seen |= !self.ecn.ok || self.is_accurate();
         if seg.ecn == Ecn::Ce {
             self.ecn.received_ce = self.ecn.received_ce.wrapping_add(seg.segments.max(1));
         }
@@ -125,7 +128,8 @@ impl Connection {
         mode != option_sysctl::MINIMUM || acc.opt_demand > 0 || self.beacon_is_due(now)
     }
 
-    fn beacon_is_due(&self, now: Instant) -> bool {
+    /// Enough time has passed since the option went out last.
+    pub(super) fn beacon_is_due(&self, now: Instant) -> bool {
         let beacons = u64::from(self.config.sysctl.tcp_ecn_option_beacon);
         let due = |sent_us| {
             let since_us = now.as_micros().saturating_sub(sent_us);

@@ -197,9 +197,7 @@ impl Connection {
     /// An ACK below `snd_una`: only its SACK blocks are of use (`old_ack` of `tcp_ack`).
     fn old_ack(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> AckVerdict {
         let ack = seg.tcp.ack;
-        // RFC 5961 section 5.2: older than any window that was offered, it is no honest straggler.
-        let window = u64::from(self.snd.max_window).min(self.totals.bytes_acked) as u32;
-        if ack.before(self.snd.una - window) {
+        if ack.before(self.snd.una - self.honest_lateness()) {
             self.send_challenge_ack(cx);
             return AckVerdict::Unacceptable;
         }
@@ -214,6 +212,12 @@ impl Connection {
             self.xmit_recovery(rexmit, cx);
         }
         AckVerdict::Old
+    }
+
+    /// RFC 5961 section 5.2: an ACK further below `snd_una` than this, the largest window that was offered, is
+    /// no honest straggler.
+    pub(super) fn honest_lateness(&self) -> u32 {
+        u64::from(self.snd.max_window).min(self.totals.bytes_acked) as u32
     }
 
     /// Nothing was in flight: perhaps a zero window has opened (`no_queue` of `tcp_ack`).
@@ -237,9 +241,10 @@ impl Connection {
     }
 
     /// `tcp_count_delivered`.
-    fn count_delivered(&mut self, delivered: u32, ece: bool, cx: &mut Cx<'_>) {
+    pub(super) fn count_delivered(&mut self, delivered: u32, ece: bool, cx: &mut Cx<'_>) {
         self.rate.delivered += delivered;
-        if ece {
+        // Accurate ECN counts by itself.
+        if ece && !self.is_accurate() {
             self.rate.delivered_ce += delivered;
             cx.mib.delivered_ce += u64::from(delivered);
         }

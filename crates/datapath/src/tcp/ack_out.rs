@@ -228,12 +228,16 @@ impl Connection {
         }
     }
 
-    /// More than one full segment unacknowledged and the window can advance; quick mode; or the
-    /// protocol demands it.
+    /// More than one full segment unacknowledged and the window can advance, or nobody is woken to read
+    /// (`SO_RCVLOWAT`), whose read would acknowledge; quick mode; or the protocol demands it.
     fn must_ack_now(&mut self) -> bool {
         let unacked = self.rcv.nxt.bytes_since(self.rcv.wup);
-        if unacked > self.ack.rcv_mss && self.window_to_offer() >= self.rcv.wnd {
-            return true;
+        if unacked > self.ack.rcv_mss {
+            let waiting = self.rcv.nxt.bytes_since(self.rcv.copied_seq);
+            let nobody_reads = waiting < self.config.socket.rcvlowat.max(1);
+            if nobody_reads || self.window_to_offer() >= self.rcv.wnd {
+                return true;
+            }
         }
         self.in_quickack_mode() || self.ack.now
     }
@@ -265,12 +269,12 @@ impl Connection {
         if let Some(srtt_us_8) = self.rtt.srtt_us_8 {
             rtt_us_8 = rtt_us_8.min(srtt_us_8.get());
         }
-        let percent = if self.config.profile.compresses_longer {
-            u64::from(sysctl.tcp_comp_sack_rtt_percent)
+        let rtt_us_8 = u64::from(rtt_us_8);
+        let share_ns = if self.config.profile.compresses_longer {
+            (rtt_us_8 + (rtt_us_8 >> 2)) * u64::from(sysctl.tcp_comp_sack_rtt_percent)
         } else {
-            5
+            rtt_us_8 * 125 / 20
         };
-        let share_ns = u64::from(rtt_us_8) * 125 * percent / 100;
         let delay_ns = share_ns.min(u64::from(sysctl.tcp_comp_sack_delay_ns));
         let slack_ns = u64::from(sysctl.tcp_comp_sack_slack_ns);
         // With a delay of nothing the timer fires in an interrupt: after what arrives at the very time.

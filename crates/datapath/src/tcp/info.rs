@@ -275,7 +275,7 @@ impl Connection {
 
     fn info_options(&self) -> u8 {
         let child = self.rare.as_ref().is_some_and(|rare| rare.fast_open.child);
-        u8::from(self.opt.timestamps && self.state != State::SynSent)
+        u8::from(self.opt.timestamps && !self.is_unanswered())
             | u8::from(child) << 7
             | u8::from(self.opt.sack_ok) << 1
             | u8::from(self.opt.wscale_ok) << 2
@@ -285,16 +285,22 @@ impl Connection {
     }
 
     /// The segment size; until the peer has told its own, what it is taken for.
-    fn told_mss(&self) -> u32 {
+    pub(super) fn told_mss(&self) -> u32 {
         let unknown = match self.config.max_segment {
             Some(own) => own.get().into(),
             None if self.local.is_ipv4() => 536,
             None => 1_220,
         };
-        match self.state {
-            State::SynSent => self.snd.mss.min(unknown + TCP_HEADER_LEN - self.header_len()),
-            _ => self.snd.mss,
+        if self.is_unanswered() {
+            return self.snd.mss.min(unknown + TCP_HEADER_LEN - self.header_len());
         }
+        self.snd.mss
+    }
+
+    /// No SYN of the peer has come, or only a refusal: nothing was agreed on.
+    fn is_unanswered(&self) -> bool {
+        let refused = self.state == State::Close && self.snd.una == self.snd.iss;
+        self.state == State::SynSent || refused
     }
 
     /// Output stopped at the peer's window, or did not.

@@ -93,10 +93,27 @@ impl Connection {
         match self.state {
             State::Close | State::Listen => {}
             State::SynSent => self.syn_sent(&seg, cx),
-            State::TimeWait => self.time_wait_segment(&seg, cx),
-            State::FinWait2 if self.waits_as_time_wait() => self.fin_wait_segment(&seg, cx),
+            State::TimeWait => self.uncounted(&seg, cx, Self::time_wait_segment),
+            State::FinWait2 if self.waits_as_time_wait() => {
+                self.uncounted(&seg, cx, Self::fin_wait_segment);
+            }
             _ => self.synchronized(&seg, cx),
         }
+    }
+
+    /// Nothing counts for the connection any more: a TIME-WAIT socket has taken its place (`struct
+    /// tcp_timewait_sock`).
+    fn uncounted(
+        &mut self,
+        seg: &Segment<'_>,
+        cx: &mut Cx<'_>,
+        act: impl FnOnce(&mut Self, &Segment<'_>, &mut Cx<'_>),
+    ) {
+        let mut totals = self.totals;
+        totals.segs_in -= seg.segments;
+        totals.data_segs_in -= if seg.len > 0 { seg.segments } else { 0 };
+        act(self, seg, cx);
+        self.totals = totals;
     }
 
     /// Every state after the SYNs.
@@ -132,10 +149,15 @@ impl Connection {
         }
         let recent = self.opt.ts_recent;
         // A segment that acknowledges what cannot be says nothing of time, either (`tcp_ack`).
-        if !seg.tcp.ack.before(self.snd.una) && !seg.tcp.ack.after(self.snd.nxt) {
+        let late = if self.config.profile.old_acks_tell_time { self.honest_lateness() } else { 0 };
+        if !seg.tcp.ack.before(self.snd.una - late) && !seg.tcp.ack.after(self.snd.nxt) {
             self.update_ts_recent(seg.seq, seg.tcp, cx.now);
         }
         self.ecn.acc.timestamp_advanced = self.opt.ts_recent != recent;
+        if predicted && seg.len > 0 && !is_only_data {
+            self.predicted_data(seg, cx);
+            return;
+        }
         // The ACK that completed the handshake has been digested.
         if is_only_data {
             self.snd.wl1 = seg.seq;
@@ -165,6 +187,19 @@ impl Connection {
         if !predicted || seg.len > 0 {
             self.ack_snd_check(cx);
         }
+    }
+
+    /// Predicted data that acknowledges something: the data comes first, so that what the ACK sends
+    /// acknowledges it (`tcp_rcv_established`).
+    fn predicted_data(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) {
+        self.rcv_rtt_measure_ts(seg, cx.now);
+        self.data_queue(seg, true, cx);
+        self.ack_in(seg, cx);
+        if self.rare.is_some() {
+            self.after_rare_ack(seg, cx);
+        }
+        self.data_snd_check(cx);
+        self.ack_snd_check(cx);
     }
 
     /// What few connections have to do after an ACK.

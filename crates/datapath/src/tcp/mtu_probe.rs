@@ -171,6 +171,11 @@ impl Connection {
         true
     }
 
+    /// A larger segment is on its way, to see whether it passes.
+    pub(super) fn probes_mtu(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.probe.probe.is_some())
+    }
+
     /// Something is sent again: the probe proves nothing any more.
     #[inline]
     pub(super) fn forget_mtu_probe(&mut self) {

@@ -25,10 +25,15 @@ struct Limits {
 impl Connection {
     /// Sends what may go (`__tcp_push_pending_frames`).
     pub(super) fn push_pending_frames(&mut self, nonagle: u8, cx: &mut Cx<'_>) {
+        self.push_frames_of(self.current_mss(cx.now), nonagle, cx);
+    }
+
+    /// The same, in segments of `mss` bytes: those of a write are of one size, though options come and go.
+    pub(super) fn push_frames_of(&mut self, mss: u32, nonagle: u8, cx: &mut Cx<'_>) {
         if self.state == super::state::State::Close {
             return;
         }
-        if self.write_xmit(self.current_mss(cx.now), nonagle, Push::All, cx) {
+        if self.write_xmit(mss, nonagle, Push::All, cx) {
             self.check_probe_timer(cx.now);
         }
     }
@@ -37,11 +42,15 @@ impl Connection {
     /// flight and something waits, so that only a window probe can help.
     pub(super) fn write_xmit(
         &mut self,
-        mss: u32,
+        mut mss: u32,
         nonagle: u8,
         push: Push,
         cx: &mut Cx<'_>,
     ) -> bool {
+        if self.is_accurate() && self.beacon_is_due(cx.now) {
+            // Its option may have become due since.
+            mss = self.current_mss(cx.now);
+        }
         let max_segs = if self.queue.unsent_is_empty() { 1 } else { self.tso_segs(mss) };
         self.ack.clock = cx.now;
         let mut sent = 0;
@@ -83,6 +92,10 @@ impl Connection {
                 break;
             }
         }
+        if push == Push::Window {
+            // What the persist timer sends says nothing of the congestion window (`tcp_write_wakeup`).
+            return false;
+        }
         self.chrono_rwnd_limited(limits.rwnd, cx.now);
         limits.cwnd |= self.packets_in_flight() >= self.window.snd_cwnd;
         if sent > 0 || limits.cwnd {
@@ -118,10 +131,7 @@ impl Connection {
             0 => return None,
             quota => quota,
         };
-        if self.config.profile.grows_records
-            && push != Push::Window
-            && !self.holds_zerocopy_from(self.queue.get(id).seq)
-        {
+        if self.config.profile.grows_records && push != Push::Window {
             let missing = (quota.min(max_segs) * mss).saturating_sub(self.queue.get(id).len());
             self.snd.wmem_queued -= self.queue.grow_send_head(id, missing);
             self.init_segments(id, mss);

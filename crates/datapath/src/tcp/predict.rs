@@ -49,6 +49,7 @@ impl Connection {
             && seg.tcp.flags.without(TcpFlags::PSH) == expected.flags
             && seg.tcp.window == expected.window
             && seg.seq == self.rcv.nxt
+            && !seg.tcp.ack.before(self.snd.una)
             && !seg.tcp.ack.after(self.snd.nxt)
             && self.carries_what_is_always_carried(seg)
             && (seg.len == 0 || self.has_reserved(seg))

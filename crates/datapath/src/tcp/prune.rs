@@ -67,8 +67,9 @@ impl Connection {
         let (start, end) = (self.rcv.copied_seq, self.rcv.nxt);
         let mut records = core::mem::take(self.rcv.queue.records_mut());
         let all = records.len();
-        let squeezed =
-            collapse(&mut records, 0..all, start, end, |space| self.win_from_space(space));
+        let overhead = self.config.profile.skb_overhead;
+        let window_of = |space| self.win_from_space(space);
+        let squeezed = collapse(&mut records, 0..all, start, end, overhead, window_of);
         *self.rcv.queue.records_mut() = records;
         self.take_squeezed(squeezed, cx);
     }
@@ -77,6 +78,7 @@ impl Connection {
     /// buffer (`tcp_collapse_ofo_queue`).
     fn collapse_out_of_order(&mut self, cx: &mut Cx<'_>) {
         let tiny_max = self.rcv.rcvbuf >> 3;
+        let overhead = self.config.profile.skb_overhead;
         let (mut from, mut tiny) = (0, 0);
         let mut records: VecDeque<Received> = self.rcv.out_of_order.records().copied().collect();
         while from < records.len() && tiny <= tiny_max {
@@ -91,7 +93,8 @@ impl Connection {
             if truesize != first.truesize || end.bytes_since(first.seq) >= COPY_MAX {
                 let run: Vec<Received> = records.range(from..to).copied().collect();
                 let window_of = |space| self.win_from_space(space);
-                let squeezed = collapse(&mut records, from..to, first.seq, end, window_of);
+                let squeezed =
+                    collapse(&mut records, from..to, first.seq, end, overhead, window_of);
                 to = to + records.len() - before;
                 self.rcv.out_of_order.exchange(&run, &records.make_contiguous()[from..to]);
                 self.take_squeezed(squeezed, cx);
@@ -145,6 +148,7 @@ fn collapse(
     range: core::ops::Range<usize>,
     mut start: Seq,
     end: Seq,
+    overhead: u32,
     window_of: impl Fn(u32) -> u32,
 ) -> Squeezed {
     let mut done = Squeezed::default();
@@ -160,11 +164,13 @@ fn collapse(
             continue;
         }
         let bloated = window_of(record.truesize) > record.len() || record.seq.before(start);
-        if record.fin {
-            return done;
+        if bloated && !record.fin {
+            break;
         }
-        let overlaps = at + 1 < to && record.end_seq != records[at + 1].seq;
-        if bloated || overlaps {
+        if at + 1 < to && record.end_seq != records[at + 1].seq {
+            if record.fin {
+                return done;
+            }
             break;
         }
         start = record.end_seq;
@@ -183,7 +189,7 @@ fn collapse(
                 to -= 1;
             }
         }
-        let copy = Received::collapsed(first, room - left);
+        let copy = Received::collapsed(first, room - left, room, overhead);
         done.charged += copy.truesize;
         records.insert(at, copy);
         at += 1;
@@ -220,7 +226,7 @@ mod tests {
         let mut queue: VecDeque<Received> = records.iter().copied().collect();
         let before: u32 = queue.iter().map(|one| one.truesize).sum();
         let all = queue.len();
-        let done = collapse(&mut queue, 0..all, Seq(start), Seq(end), |space| space / 2);
+        let done = collapse(&mut queue, 0..all, Seq(start), Seq(end), 1_280, |space| space / 2);
         let after: u32 = queue.iter().map(|one| one.truesize).sum();
         assert_eq!(before + done.charged - done.freed, after, "memory is neither made nor lost");
         (spans(&queue), done)

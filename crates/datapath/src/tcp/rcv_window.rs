@@ -70,8 +70,9 @@ impl Connection {
             return 0;
         }
         let scale = self.opt.rcv_wscale;
-        // With plenty of room it makes no difference.
-        let scarce = free < full >> 1 || free <= self.rcv.ssthresh;
+        // With plenty of room, whole units of it, it makes no difference.
+        let unit = 1 << scale;
+        let scarce = free < (full >> 1) + unit || free <= self.rcv.ssthresh + unit;
         if scarce && self.may_shrink() {
             return self.window_that_may_shrink(free, full, allowed, mss);
         }
@@ -159,6 +160,8 @@ impl Connection {
         let truesize = match seg.memory {
             Memory::Paged if adjust => seg.len,
             Memory::Written if adjust => pages_for(seg.len),
+            // A FIN alone has no bytes in its head, either (`truesize_adjust`).
+            _ if adjust && seg.len == 0 => 0,
             _ => seg.truesize,
         };
         let increment = if self.win_from_space(truesize) <= seg.len {

@@ -26,6 +26,19 @@ pub mod tag {
     pub const EVER_RETRANS: u8 = 8;
 }
 
+/// Whose pages a record's bytes lie in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Pages {
+    /// The kernel's: nothing of it was written with `MSG_ZEROCOPY`.
+    #[default]
+    Kernel,
+    /// All the application's (`SKBFL_PURE_ZEROCOPY`).
+    Application,
+    /// Some of either.
+    Mixed,
+}
+
 /// A run of bytes (or SYN, FIN) in the send queue (`struct sk_buff` with its `tcp_skb_cb`).
 ///
 /// One cache line: between its transmission and its acknowledgment a record is not looked at.
@@ -72,6 +85,8 @@ pub struct Skb {
     pub undelivered: bool,
     /// It is in the list by transmission time.
     listed: bool,
+    /// Whose its memory is.
+    pub pages: Pages,
 }
 
 impl Skb {
@@ -98,6 +113,7 @@ impl Skb {
             eor: false,
             undelivered: false,
             listed: false,
+            pages: Pages::Kernel,
         }
     }
 
@@ -116,6 +132,11 @@ impl Skb {
     /// True if any of `tags` is set.
     pub fn has(&self, tags: u8) -> bool {
         self.sacked & tags != 0
+    }
+
+    /// It has memory of the application's, which is not moved to another record (`skb_zcopy`, `skb_shift`).
+    pub fn is_pinned(&self) -> bool {
+        self.pages != Pages::Kernel
     }
 
     /// Time of the latest transmission in µs (`tcp_skb_timestamp_us`).

@@ -60,7 +60,7 @@ impl Connection {
 
     /// Payload of a full segment (`TCP_MAXSEG`).
     pub fn mss(&self) -> u32 {
-        self.snd.mss
+        self.told_mss()
     }
 
     /// Packet size of the path (`IP_MTU`).
@@ -98,7 +98,7 @@ impl Connection {
         let old = core::mem::replace(&mut self.rcv.window_clamp, clamp);
         if clamp < old {
             self.rcv.ssthresh = self.rcv.ssthresh.min(clamp);
-        } else {
+        } else if clamp > old {
             self.rcv.ssthresh = self.rcv.ssthresh.max(self.rcv.wnd.min(clamp));
         }
         true
@@ -113,13 +113,7 @@ impl Connection {
     pub fn set_rcvbuf(&mut self, bytes: u32) {
         self.rcv.rcvbuf = bytes;
         if self.config.profile.strict_receive_window {
-            let clamp = self.full_space();
-            let old = core::mem::replace(&mut self.rcv.window_clamp, clamp);
-            self.rcv.ssthresh = if clamp < old {
-                self.rcv.ssthresh.min(clamp)
-            } else {
-                self.rcv.ssthresh.max(self.rcv.wnd.min(clamp))
-            };
+            self.set_window_clamp(self.full_space());
         }
     }
 

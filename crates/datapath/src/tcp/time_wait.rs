@@ -52,6 +52,8 @@ impl Connection {
     /// (`tw_rcv_wnd`).
     pub(super) fn keep_window_for_time_wait(&mut self) {
         if !self.waits_as_time_wait() {
+            // It has told nobody off yet (`tw_last_oow_ack_time`).
+            self.last_oow_ack = None;
             self.rcv.tw_window = self.rcv.max_window();
         }
     }

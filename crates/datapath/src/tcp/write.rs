@@ -76,7 +76,8 @@ impl Connection {
             self.begin_zerocopy(bytes);
         }
         let mut left = bytes;
-        let mut size_goal = self.write_goal(flags, cx.now);
+        // Nobody has looked at the clock yet: an option that is due by now is not thought of.
+        let (mss, size_goal) = self.write_goal(flags, self.ack.clock);
         while left > 0 {
             let mut room = self.room_in_tail(size_goal);
             if flags.zerocopy && room > 0 {
@@ -86,13 +87,18 @@ impl Connection {
                 if room == 0 {
                     self.mark_push();
                 }
+            } else if self.rare.is_some() && room > 0 {
+                room = self.room_for_copy(room);
+                if room == 0 {
+                    self.mark_push();
+                }
             }
             if room == 0 {
                 if !self.memory_is_free() {
                     if bytes > left && self.stamps_writes(flags) {
                         self.stamp_write(flags.timestamping);
                     }
-                    self.wait_for_space(bytes > left, size_goal, cx);
+                    self.wait_for_space(bytes > left, mss, size_goal, cx);
                     self.snd.write_unfinished = copied;
                     if flags.zerocopy && !copied {
                         self.end_zerocopy(false, cx);
@@ -119,11 +125,10 @@ impl Connection {
             }
             if self.forced_push() {
                 self.mark_push();
-                self.push_pending_frames(nagle::PUSH, cx);
+                self.push_frames_of(mss, nagle::PUSH, cx);
             } else if self.queue.send_head() == self.queue.unsent_tail() {
-                self.write_xmit(self.current_mss(cx.now), nagle::PUSH, Push::One, cx);
+                self.write_xmit(mss, nagle::PUSH, Push::One, cx);
             }
-            size_goal = self.write_goal(flags, cx.now);
         }
         self.snd.write_unfinished = false;
         if flags.zerocopy {
@@ -143,7 +148,7 @@ impl Connection {
         if self.stamps_writes(flags) {
             self.stamp_write(flags.timestamping);
         }
-        self.tcp_push(flags.more, self.snd.nonagle, size_goal, cx);
+        self.tcp_push(flags.more, self.snd.nonagle, mss, size_goal, cx);
         bytes
     }
 
@@ -153,11 +158,12 @@ impl Connection {
         self.config.socket.timestamping != 0 || flags.timestamping != 0
     }
 
-    /// Bytes of one record: a single segment where the urgent pointer is about.
-    fn write_goal(&mut self, flags: WriteFlags, now: crate::units::Instant) -> u32 {
+    /// Bytes of one segment, and of one record: a single segment where the urgent pointer is about
+    /// (`tcp_send_mss`).
+    fn write_goal(&mut self, flags: WriteFlags, now: crate::units::Instant) -> (u32, u32) {
         let mss = self.current_mss(now);
-        let goal = self.size_goal(mss);
-        if flags.out_of_band { mss } else { goal }
+        let goal = if flags.out_of_band { mss } else { self.size_goal(mss) };
+        (mss, goal)
     }
 
     /// `TCP_NODELAY` was set or cleared (`__tcp_sock_set_nodelay`).
@@ -190,15 +196,15 @@ impl Connection {
     }
 
     /// The writer has to wait: push what there is (`wait_for_space`).
-    fn wait_for_space(&mut self, wrote_something: bool, size_goal: u32, cx: &mut Cx<'_>) {
+    fn wait_for_space(&mut self, wrote: bool, mss: u32, size_goal: u32, cx: &mut Cx<'_>) {
         self.snd.no_space = true;
-        if wrote_something {
-            self.tcp_push(false, nagle::PUSH, size_goal, cx);
+        if wrote {
+            self.tcp_push(false, nagle::PUSH, mss, size_goal, cx);
         }
     }
 
     /// `tcp_push`: marks the end of a write and sends what may go.
-    fn tcp_push(&mut self, more: bool, nonagle: u8, size_goal: u32, cx: &mut Cx<'_>) {
+    fn tcp_push(&mut self, more: bool, nonagle: u8, mss: u32, size_goal: u32, cx: &mut Cx<'_>) {
         let Some(tail) = self.queue.unsent_tail() else { return };
         if !more || self.forced_push() {
             self.mark_push();
@@ -214,13 +220,14 @@ impl Connection {
             }
         }
         let nonagle = if more { nagle::CORK } else { nonagle };
-        self.push_pending_frames(nonagle, cx);
+        self.push_frames_of(mss, nonagle, cx);
     }
 
     /// A small write while packets are still in the device (`tcp_should_autocork`).
     fn should_autocork(&self, tail: u32, size_goal: u32) -> bool {
         let skb = self.queue.get(tail);
         skb.len() < size_goal
+            && !skb.eor
             && self.config.sysctl.tcp_autocorking != 0
             && self.queue.rtx_len() > 0
             // The socket itself counts as one byte (`SK_WMEM_ALLOC_BIAS`).

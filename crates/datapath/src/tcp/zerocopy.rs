@@ -2,6 +2,7 @@
 //! their bytes does (`msg_zerocopy_callback`). No page is shared here; what is kept are the numbers.
 
 use super::rare::Notice;
+use super::skb::Pages;
 use super::{Connection, Cx};
 use crate::node::SocketReady;
 use crate::packet::seq::Seq;
@@ -23,6 +24,8 @@ pub struct ZeroCopied {
     pub first: u32,
     /// Number of the last (`ee_data`).
     pub last: u32,
+    /// Some of it was sent, and so copied: who looks at packets on their way does (`SO_EE_CODE_ZEROCOPY_COPIED`).
+    pub copied: bool,
 }
 
 /// What a connection knows of its zero-copy writes.
@@ -32,12 +35,23 @@ pub(super) struct ZeroCopy {
     next: u32,
     /// Writes whose bytes lie in records, in order (`struct ubuf_info_msgzc`).
     held: VecDeque<Held>,
-    /// Pieces in the last record that belongs to the last of `held`.
-    frags: u32,
+    /// The record to be appended to, as it was when it was last.
+    tail: Tail,
     /// Where in a page the bytes begin that are appended next.
     start: u32,
     /// The last of `held` is being written.
     writing: bool,
+}
+
+/// Pieces of memory in a record (`skb_shinfo(skb)->nr_frags`).
+#[derive(Clone, Copy, Debug, Default)]
+struct Tail {
+    /// First byte of the record, and just past its last one.
+    seq: Seq,
+    end: Seq,
+    frags: u32,
+    /// The last piece is the kernel's, and takes what is written next.
+    copied: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +59,18 @@ struct Held {
     first: u32,
     count: u32,
     bytes: u64,
-    /// End of the last record that holds some of it.
-    end: Seq,
+    /// Its first byte.
+    begin: Seq,
+    /// End of the last record that holds some of it, if one does.
+    end: Option<Seq>,
+}
+
+impl Held {
+    /// What is told of it once `sent` is the next byte to send.
+    fn told(&self, sent: Seq) -> ZeroCopied {
+        let last = self.first.wrapping_add(self.count - 1);
+        ZeroCopied { first: self.first, last, copied: sent.after(self.begin) }
+    }
 }
 
 impl Connection {
@@ -55,7 +79,7 @@ impl Connection {
     #[cold]
     pub(super) fn begin_zerocopy(&mut self, bytes: u64) {
         let appends = self.tail_is_zerocopy();
-        let end = self.snd.write_seq;
+        let begin = self.snd.write_seq;
         let zerocopy = &mut self.rare().zerocopy;
         zerocopy.writing = true;
         let next = zerocopy.next;
@@ -70,7 +94,7 @@ impl Connection {
             last.bytes += bytes;
             return;
         }
-        zerocopy.held.push_back(Held { first: next, count: 1, bytes, end });
+        zerocopy.held.push_back(Held { first: next, count: 1, bytes, begin, end: None });
     }
 
     /// The write is over. `taken`: some of it was.
@@ -99,17 +123,10 @@ impl Connection {
     /// The record to be appended to holds bytes of the last zero-copy write (`skb_zcopy`).
     fn tail_is_zerocopy(&self) -> bool {
         let Some(tail) = self.queue.unsent_tail() else { return false };
-        let Some(last) = self.rare.as_ref().and_then(|rare| rare.zerocopy.held.back()) else {
-            return false;
-        };
-        last.end.after(self.queue.get(tail).seq)
-    }
-
-    /// Bytes of a zero-copy write lie in or behind the record that begins at `seq`: nothing is moved between
-    /// records there (`skb_shift`).
-    pub(super) fn holds_zerocopy_from(&self, seq: Seq) -> bool {
         let last = self.rare.as_ref().and_then(|rare| rare.zerocopy.held.back());
-        last.is_some_and(|last| last.end.after(seq))
+        let end = last.and_then(|last| last.end);
+        let tail = self.queue.get(tail);
+        tail.is_pinned() && end.is_some_and(|end| end.after(tail.seq))
     }
 
     /// How much of a piece of `left` bytes, of which `done` are written, the record to be appended to takes,
@@ -117,64 +134,97 @@ impl Connection {
     #[cold]
     pub(super) fn zerocopy_room(&mut self, room: u32, left: u64, done: u64) -> u32 {
         let Some(tail) = self.queue.unsent_tail() else { return 0 };
-        let (empty, appends) = (self.queue.get(tail).is_empty(), self.tail_is_zerocopy());
-        let zerocopy = &mut self.rare().zerocopy;
-        if empty || !appends {
-            zerocopy.frags = 0;
-        }
         // A record of one write takes no bytes of the next (`skb_zerocopy_iter_stream`).
-        let of_another = !appends && self.tail_was_zerocopy();
+        if self.queue.get(tail).is_pinned() && !self.tail_is_zerocopy() {
+            return 0;
+        }
+        let frags = self.look_at_tail().frags;
         let zerocopy = &mut self.rare().zerocopy;
         zerocopy.start = (done % u64::from(PAGE)) as u32;
-        let pages = ((MAX_FRAGS - zerocopy.frags) * PAGE).saturating_sub(zerocopy.start);
-        let room = room.min(pages).min(u32::try_from(left).unwrap_or(u32::MAX));
-        if of_another && !empty { 0 } else { room }
+        let pages = (MAX_FRAGS.saturating_sub(frags) * PAGE).saturating_sub(zerocopy.start);
+        room.min(pages).min(u32::try_from(left).unwrap_or(u32::MAX))
     }
 
-    /// The record to be appended to holds bytes of a zero-copy write before the last.
-    fn tail_was_zerocopy(&self) -> bool {
-        let Some(tail) = self.queue.unsent_tail() else { return false };
-        let Some(rare) = &self.rare else { return false };
-        let seq = self.queue.get(tail).seq;
-        rare.zerocopy.held.iter().rev().nth(1).is_some_and(|held| held.end.after(seq))
+    /// How much of what is copied the record to be appended to takes, which has `room`; nothing: it has all
+    /// the pieces that it may have, and the last one is the application's.
+    #[cold]
+    pub(super) fn room_for_copy(&mut self, room: u32) -> u32 {
+        let tail = self.look_at_tail();
+        if tail.frags >= MAX_FRAGS && !tail.copied { 0 } else { room }
+    }
+
+    /// The pieces of the record to be appended to. Of one that was not looked at yet, the kernel has made one;
+    /// of one whose front has been sent the pages before are gone.
+    fn look_at_tail(&mut self) -> Tail {
+        let Some(tail) = self.queue.unsent_tail() else { return Tail::default() };
+        let record = *self.queue.get(tail);
+        let known = &mut self.rare().zerocopy.tail;
+        if known.seq != record.seq || record.is_empty() {
+            let rest = record.is_pinned() && known.end == record.end_seq;
+            let sent = if rest { record.seq.bytes_since(known.seq) } else { 0 };
+            let kernels = u32::from(!record.is_empty());
+            let frags = if rest { known.frags.saturating_sub(sent / PAGE).max(1) } else { kernels };
+            let copied = if rest { known.copied } else { !record.is_empty() };
+            *known = Tail { seq: record.seq, end: record.end_seq, frags, copied };
+        }
+        *known
     }
 
     /// `bytes` were appended to the last record. What it is charged beyond them is given.
     #[cold]
     pub(super) fn appended_to_zerocopy(&mut self, bytes: u32) -> u32 {
-        let appends = self.tail_is_zerocopy();
         let end = self.snd.write_seq;
+        let Some(tail) = self.queue.unsent_tail() else { return 0 };
+        let writing = self.is_in_zerocopy();
+        let belongs = writing || self.tail_is_zerocopy();
+        let record = self.queue.get_mut(tail);
+        record.pages = match record.pages {
+            // The first bytes decide whether it is the application's alone.
+            Pages::Kernel if writing && record.len() == bytes => Pages::Application,
+            Pages::Kernel if writing => Pages::Mixed,
+            Pages::Application if !writing => Pages::Mixed,
+            pages => pages,
+        };
         let zerocopy = &mut self.rare().zerocopy;
+        if let Some(last) = zerocopy.held.back_mut().filter(|_| belongs) {
+            last.end = Some(end);
+        }
         let pages = (zerocopy.start + bytes).div_ceil(PAGE);
-        let writing = zerocopy.writing;
-        if let Some(last) = zerocopy.held.back_mut().filter(|_| writing || appends) {
-            last.end = end;
-        }
-        if !writing {
-            return 0;
-        }
-        zerocopy.frags += pages;
-        pages * PAGE - bytes
+        zerocopy.tail.end = end;
+        let piece = u32::from(!zerocopy.tail.copied);
+        zerocopy.tail.frags += if writing { pages } else { piece };
+        zerocopy.tail.copied = !writing;
+        if writing { pages * PAGE - bytes } else { 0 }
     }
 
-    /// What holds no bytes any more is told (`msg_zerocopy_callback`). The device always copies: who looks at
-    /// packets on their way does.
+    /// What holds no bytes any more is told (`msg_zerocopy_callback`).
     #[cold]
     pub(super) fn zerocopy_acked(&mut self, cx: &mut Cx<'_>) {
-        let una = self.snd.una;
+        let (una, sent) = (self.snd.una, self.snd.nxt);
         let head = self.queue.rtx_head().map(|head| self.queue.get(head).seq);
         let all = self.queue.rtx_len() == 0 && self.queue.unsent_is_empty();
         let Some(rare) = &mut self.rare else { return };
         let zerocopy = &mut rare.zerocopy;
+        let told_before = rare.told.len();
+        if all && !zerocopy.writing {
+            // What was not sent is thrown away first (`tcp_write_queue_purge`).
+            let unsent = zerocopy.held.iter().filter(|held| !sent.after(held.begin));
+            unsent.for_each(|held| tell(&mut rare.told, held.told(sent)));
+            zerocopy.held.retain(|held| sent.after(held.begin));
+        }
         while let Some(first) = zerocopy.held.front().copied() {
-            let gone = !first.end.after(una) && head.is_none_or(|head| !head.before(first.end));
+            let gone = first
+                .end
+                .is_none_or(|end| !end.after(una) && head.is_none_or(|head| !head.before(end)));
             let written = zerocopy.writing && zerocopy.held.len() == 1;
             if !(gone || all) || written {
                 break;
             }
             zerocopy.held.pop_front();
-            let last = first.first.wrapping_add(first.count - 1);
-            tell(&mut rare.told, ZeroCopied { first: first.first, last });
+            tell(&mut rare.told, first.told(sent));
+            cx.ready |= SocketReady::ERROR;
+        }
+        if rare.told.len() > told_before {
             cx.ready |= SocketReady::ERROR;
         }
     }
@@ -186,7 +236,8 @@ impl Connection {
         let zerocopy = &mut self.rare().zerocopy;
         zerocopy.writing = false;
         if let Some(last) = zerocopy.held.back_mut() {
-            last.end = end;
+            last.begin = end - bytes;
+            last.end = Some(end);
         }
     }
 }

@@ -32,6 +32,7 @@ impl Connection {
         cx: &mut Cx<'_>,
     ) {
         let mut cleaned = Cleaned::default();
+        let prior_sacked = self.rec.sacked_out;
         let fully_acked = self.remove_acked(&mut cleaned, event, cx);
         if fully_acked {
             self.chrono_idle(cx.now);
@@ -46,9 +47,12 @@ impl Connection {
         let (rtt_us, ca_rtt_us) = self.ack_rtt(seg, &cleaned, event, cx);
         event.sample.rtt_us = ca_rtt_us;
         // A lone small segment may have met a delayed ACK (`FLAG_ACK_MAYBE_DELAYED`).
+        let original = cleaned.first_us.is_some() && !event.flags.retrans_data_acked;
         let lone_runt = cleaned.packets == 1
             && fully_acked
-            && self.rec.sacked_out == 0
+            && original
+            && !event.flags.syn_acked
+            && prior_sacked == 0
             && self.snd.una.bytes_since(event.prior_snd_una) < self.snd.mss
             && event.sample.prior_delivered.wrapping_add(1) == self.rate.delivered;
         event.sample.is_ack_delayed = lone_runt;
@@ -66,6 +70,9 @@ impl Connection {
                 event.flags.set_xmit_timer = true;
             }
         }
+        if self.rec.packets_out == 0 && self.is_sack() {
+            self.forget_leaks();
+        }
         let ack = self.ack_view(cx.now);
         let ack_sample = AckSample {
             pkts_acked: cleaned.packets,
@@ -73,6 +80,13 @@ impl Connection {
             in_flight: self.rate.delivered.wrapping_sub(event.sample.prior_delivered),
         };
         self.cc.pkts_acked(&mut self.window, &ack, &ack_sample);
+    }
+
+    /// Nothing is in flight: what was counted twice counts no more (`FASTRETRANS_DEBUG`).
+    fn forget_leaks(&mut self) {
+        self.rec.lost_out = 0;
+        self.rec.sacked_out = 0;
+        self.rec.retrans_out = 0;
     }
 
     /// Takes records off the head of the queue as far as they are acknowledged. True: the last one
@@ -180,7 +194,7 @@ impl Connection {
     /// Reordering and duplicate-ACK books after a cumulative advance.
     fn after_cumulative_ack(&mut self, cleaned: &Cleaned, event: &mut AckEvent, cx: &mut Cx<'_>) {
         if !self.is_sack() {
-            self.remove_reno_sacks(cleaned.packets, cx);
+            self.remove_reno_sacks(cleaned.packets, event.flags.ece, cx);
             // Without SACK nothing tells whether the original or the retransmission arrived.
             if event.flags.retrans_data_acked {
                 event.flags.orig_sack_acked = false;

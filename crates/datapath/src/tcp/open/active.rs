@@ -28,6 +28,8 @@ impl Connection {
         conn.opt.timestamps = conn.config.sysctl.tcp_timestamps != 0;
         let mss = conn.opt.advmss;
         conn.sync_mss();
+        // By a window that was not chosen yet (`tcp_connect_init`).
+        conn.initialize_rcv_mss();
         conn.choose_initial_window(mss, true);
         conn.rec.retrans_stamp = conn.stamp(cx.now);
         cx.mib.active_opens += 1;

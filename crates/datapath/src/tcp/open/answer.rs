@@ -135,6 +135,9 @@ impl Connection {
         conn.start_ts_clock(cx.now);
         conn.state = State::SynRecv;
         conn.take_syn(syn, cx);
+        // The size is one of a table, and nothing cuts it any more.
+        conn.snd.mss_clamp = syn.options.mss.into();
+        conn.sync_mss();
         // The window is chosen anew, by the segment size that the cookie remembers (`cookie_v4_check`).
         conn.choose_initial_window(syn.options.mss.into(), conn.opt.wscale_ok);
         conn.ecn.ok = ecn;
@@ -238,7 +241,9 @@ impl Connection {
         } else if !fast_open {
             self.snd.max_window = self.snd.wnd;
         }
-        self.snd.wl1 = seg.seq;
+        if !crossing {
+            self.snd.wl1 = seg.seq;
+        }
         self.undo_spurious_syn();
         self.ecn_third_ack(seg, fast_open);
         // RTT of SYN-ACK and ACK (`tcp_synack_rtt_meas`); the SYN-ACK leaves the queue, and does not
@@ -246,6 +251,7 @@ impl Connection {
         let counted = self.totals.bytes_acked;
         let app_limited = self.window.app_limited;
         self.ack_in(seg, cx);
+        self.snd.wl1 = seg.seq;
         if !fast_open && cx.gate.request {
             self.totals.bytes_acked = self.totals.bytes_acked.min(counted);
         }

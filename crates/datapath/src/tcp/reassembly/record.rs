@@ -98,9 +98,9 @@ const SMALL_HEAD: u32 = 320;
 /// Bytes of a packet that come into one buffer of a page (`SKB_MAX_HEAD`); what is beyond them comes into pages of its own.
 const TUN_LINEAR: u32 = PAGE - SHARED_INFO_LEN - TUN_PAD;
 
-/// A packet of so many bytes fits into one buffer.
+/// A packet of so many bytes is put into one buffer (`tun_alloc_skb`: less than a page).
 fn tun_is_linear(packet: u32) -> bool {
-    packet <= TUN_LINEAR
+    TUN_PAD + packet < PAGE
 }
 
 /// Memory that a segment is charged as when it arrives; `headers`: bytes of its IP and TCP
@@ -166,9 +166,10 @@ impl Received {
         }
     }
 
-    /// A record that several were copied into: all bytes in a head made for them.
-    pub fn collapsed(seq: Seq, len: u32) -> Self {
-        let head = head_for(len);
+    /// A record that several were copied into: all its `len` bytes in a head made for `asked` ones, which come
+    /// from the cache of small heads where there is one; `overhead`: see [`truesize_of`].
+    pub fn collapsed(seq: Seq, len: u32, asked: u32, overhead: u32) -> Self {
+        let head = device_head(asked, overhead);
         let (truesize, room) = (truesize(head), head - len);
         let end_seq = seq + len;
         Self { seq, end_seq, truesize, head, room, frags: 0, shared: false, fin: false }

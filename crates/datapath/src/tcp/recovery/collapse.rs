@@ -2,7 +2,7 @@
 //! ones (`tcp_retrans_try_collapse`).
 
 use super::super::Connection;
-use super::super::skb::{Skb, SkbId, tag};
+use super::super::skb::{Pages, Skb, SkbId, tag};
 use crate::packet::TcpFlags;
 
 impl Connection {
@@ -11,19 +11,17 @@ impl Connection {
     pub(super) fn collapse_retransmission(&mut self, id: SkbId, space: u32) {
         let head = *self.queue.get(id);
         let switched_off = self.config.sysctl.tcp_retrans_collapse == 0;
-        // Memory of an application is not moved (`tcp_skb_can_collapse`).
-        let pinned = self.holds_zerocopy_from(head.seq);
-        if switched_off || pinned || head.flags.contains(TcpFlags::SYN) || !may_collapse(&head) {
+        if switched_off || head.flags.contains(TcpFlags::SYN) || !may_collapse(&head) {
             return;
         }
         let index = self.queue.rtx_index_ending_after(head.seq);
         let mut room = space - head.len();
         while let Some(next) = self.queue.rtx_at(index + 1) {
-            let following = *self.queue.get(next);
-            // A FIN of its own stays one.
-            let fits =
-                (1..=room).contains(&following.len()) && !following.end_seq.after(self.wnd_end());
-            if self.queue.get(id).eor || !may_collapse(&following) || !fits {
+            let (head, following) = (*self.queue.get(id), *self.queue.get(next));
+            // A FIN of its own stays one, unless it was sent again itself: it has a head of its own since.
+            let joins = !following.is_empty() || following.has(tag::EVER_RETRANS);
+            let fits = following.len() <= room && !following.end_seq.after(self.wnd_end());
+            if !may_collapse(&following) || !may_take(&head, &following) || !joins || !fits {
                 break;
             }
             room -= following.len();
@@ -45,6 +43,14 @@ impl Connection {
         let overhead = gone.truesize.saturating_sub(grown);
         self.snd.wmem_queued = self.snd.wmem_queued.saturating_sub(overhead);
     }
+}
+
+/// One may take the other in (`tcp_skb_can_collapse`), and has only to move bytes that are not the application's
+/// (`skb_shift`); a FIN alone has none.
+fn may_take(head: &Skb, following: &Skb) -> bool {
+    let moves = !following.is_empty();
+    let as_pure = (head.pages == Pages::Application) == (following.pages == Pages::Application);
+    !head.eor && as_pure && !(moves && (head.is_pinned() || following.is_pinned()))
 }
 
 /// Single segments that are not SACKed can be joined (`tcp_can_collapse`).

@@ -68,7 +68,9 @@ impl Connection {
         self.rec.high_seq = self.snd.nxt;
         self.rec.tlp_high_seq = None;
         self.ecn_queue_cwr();
-        self.rec.frto = self.config.sysctl.tcp_frto != 0 && (new_recovery || self.retransmits > 0);
+        self.rec.frto = self.config.sysctl.tcp_frto != 0
+            && (new_recovery || self.retransmits > 0)
+            && !self.probes_mtu();
     }
 
     /// Which segments a timeout declares lost (`tcp_timeout_mark_lost`).
@@ -114,12 +116,14 @@ impl Connection {
     /// `tcp_init_undo`.
     fn init_undo(&mut self) {
         self.rec.undo_marker = Some(self.snd.una);
-        self.rec.undo_retrans =
-            if self.rec.retrans_out > 0 { self.rec.retrans_out as i32 } else { -1 };
+        // A tail loss probe may bring a DSACK as well.
+        let probes = u32::from(self.rec.tlp_high_seq.is_some() && self.rec.tlp_retrans);
+        let sent_again = self.rec.retrans_out + probes;
+        self.rec.undo_retrans = if sent_again > 0 { sent_again as i32 } else { -1 };
     }
 
     /// Asks the congestion module for a new threshold.
-    pub(super) fn reduce_ssthresh(&mut self, cx: &mut Cx<'_>) {
+    pub(in crate::tcp) fn reduce_ssthresh(&mut self, cx: &mut Cx<'_>) {
         let ack = self.ack_view(cx.now);
         let prior_cwnd = self.window.snd_cwnd;
         self.window.snd_ssthresh = self.cc.ssthresh(&self.window, &ack);

@@ -28,7 +28,7 @@ impl Connection {
         if !self.is_sack() {
             // A duplicate ACK here means that new data of F-RTO's step 2 was delivered.
             if self.snd.nxt.after(self.rec.high_seq) && dup_acks > 0 {
-                self.add_reno_sack(dup_acks, cx);
+                self.add_reno_sack(dup_acks, flags.ece, cx);
             } else if flags.snd_una_advanced {
                 self.reset_reno_sack();
             }

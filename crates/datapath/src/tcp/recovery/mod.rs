@@ -139,7 +139,7 @@ impl Connection {
             CaState::Recovery => {
                 if !flags.snd_una_advanced {
                     if !self.is_sack() {
-                        self.add_reno_sack(dup_acks, cx);
+                        self.add_reno_sack(dup_acks, flags.ece, cx);
                     }
                 } else if self.try_undo_partial(prior_snd_una, &mut do_lost, cx) {
                     return Rexmit::None;
@@ -187,7 +187,7 @@ impl Connection {
             if flags.snd_una_advanced {
                 self.reset_reno_sack();
             }
-            self.add_reno_sack(dup_acks, cx);
+            self.add_reno_sack(dup_acks, flags.ece, cx);
         }
         if self.window.ca_state <= CaState::Disorder {
             self.try_undo_dsack(cx);

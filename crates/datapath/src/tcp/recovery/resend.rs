@@ -8,6 +8,7 @@ use super::{CaState, Rexmit};
 use crate::profile::LostRetransmit;
 use crate::reason::Enqueue;
 use crate::trace::{Cause, EventKind};
+use crate::units::Instant;
 
 /// What became of a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +126,8 @@ impl Connection {
             }
             self.rec.retrans_out += u32::from(skb.pcount);
         }
-        self.rec.retrans_stamp = self.rec.retrans_stamp.or(self.stamp(cx.now));
+        let stamp = self.stamp(Instant::from_nanos(skb.sent_ns));
+        self.rec.retrans_stamp = self.rec.retrans_stamp.or(stamp);
         self.rec.undo_retrans = self.rec.undo_retrans.max(0) + i32::from(skb.pcount);
         sent
     }
@@ -153,7 +155,8 @@ impl Connection {
             }
             room = mss as i32;
         }
-        let mut len = mss * segs;
+        // The urgent pointer belongs to each segment.
+        let mut len = mss * if self.is_urgent() { 1 } else { segs };
         if len > room as u32 && room > 0 {
             len = room as u32 / mss * mss;
             if len == 0 {
@@ -240,7 +243,7 @@ impl Connection {
     }
 
     /// The same, and both halves are then of segments of `mss` bytes.
-    fn fragment_into(&mut self, id: SkbId, len: u32, mss: u32) -> SkbId {
+    pub(super) fn fragment_into(&mut self, id: SkbId, len: u32, mss: u32) -> SkbId {
         let before = u32::from(self.queue.get(id).pcount);
         let overhead = self.config.profile.skb_overhead;
         let new = self.queue.split(id, len, overhead, mss);

@@ -40,14 +40,7 @@ impl Connection {
         }
         let blocks = self.usable_blocks(wire, event, has_dsack, cx);
         let cache = self.rec.sack_cache;
-        for index in 0..blocks.len {
-            let block = blocks.sorted[index];
-            if blocks.dsack == Some(index) || self.rec.sacked_out == 0 {
-                self.tag_range(block, blocks.dsack == Some(index), event, cx);
-            } else {
-                self.tag_outside_cache(block, &cache, event, cx);
-            }
-        }
+        self.tag_blocks(&blocks, &cache, event, cx);
         if !self.uses_rack() {
             self.recount_fackets();
             let sorted = &blocks.sorted[..blocks.len];
@@ -167,44 +160,114 @@ impl Connection {
         end.after(undo_marker) && !start.before(end - self.snd.max_window)
     }
 
-    /// Tags the parts of `block` that the ACK before did not report already.
-    fn tag_outside_cache(
+    /// Tags what the blocks cover, in order of their numbers; what the ACK before reported already is
+    /// passed over. Records are measured by whole blocks, wherever the walk begins.
+    fn tag_blocks(
         &mut self,
-        block: SackBlock,
-        cache: &[SackBlock],
+        blocks: &Blocks,
+        cache: &[SackBlock; 4],
         event: &mut AckEvent,
         cx: &mut Cx<'_>,
     ) {
-        let mut start = block.start;
-        for old in cache {
-            let is_empty = old.start == old.end;
-            if is_empty || !start.before(old.end) || !block.end.after(old.start) {
-                continue;
+        let mut known = if self.rec.sacked_out == 0 { &[][..] } else { &cache[..] };
+        let mut at = None;
+        let mut index = 0;
+        while index < blocks.len {
+            let block = blocks.sorted[index];
+            let is_dsack = blocks.dsack == Some(index);
+            let dsack = (blocks.dsack == Some(index + 1)).then(|| blocks.sorted[index + 1]);
+            while let [old, later @ ..] = known
+                && old.start != old.end
+                && !block.start.before(old.end)
+            {
+                known = later;
             }
-            if start.before(old.start) {
-                let head = SackBlock { start, end: old.start };
-                self.tag_range(head, false, event, cx);
+            if let [old, later @ ..] = known
+                && old.start != old.end
+                && !is_dsack
+                && block.end.after(old.start)
+            {
+                if block.start.before(old.start) {
+                    at = self.skip_to(at, block.start);
+                    let head = SackBlock { start: block.start, end: old.start };
+                    at = self.tag_range(at, head, dsack, false, event, cx);
+                }
+                if !block.end.after(old.end) {
+                    index += 1;
+                    continue;
+                }
+                if let Some(dsack) = dsack.filter(|dsack| dsack.start.before(old.end)) {
+                    // Passing over must not miss it (`tcp_maybe_skipping_dsack`).
+                    at = self.skip_to(at, dsack.start);
+                    at = self.tag_range(at, dsack, None, true, event, cx);
+                }
+                known = later;
+                if self.highest_sack_seq() != old.end {
+                    at = self.skip_to(at, old.end);
+                    continue;
+                }
+                at = self.beyond_highest_sack();
+                if at.is_none() {
+                    break;
+                }
+            } else {
+                if !block.start.before(self.highest_sack_seq()) {
+                    at = self.beyond_highest_sack();
+                    if at.is_none() {
+                        break;
+                    }
+                }
+                at = self.skip_to(at, block.start);
             }
-            start = start.max(old.end);
-        }
-        if start.before(block.end) {
-            let tail = SackBlock { start, end: block.end };
-            self.tag_range(tail, false, event, cx);
+            at = self.tag_range(at, block, dsack, is_dsack, event, cx);
+            index += 1;
         }
     }
 
-    /// Walks the queue through one range (`tcp_sacktag_walk`).
+    /// Where a walk goes on that is to pass over what lies before `seq` (`tcp_sacktag_skip`).
+    fn skip_to(&self, at: Option<Seq>, seq: Seq) -> Option<Seq> {
+        if at.is_some_and(|at| at.after(seq)) {
+            return at;
+        }
+        let record = self.queue.rtx_at(self.queue.rtx_index_ending_after(seq))?;
+        Some(self.queue.get(record).seq).filter(|first| !first.after(seq))
+    }
+
+    /// The record behind the highest SACKed one (`tcp_highest_sack`).
+    fn beyond_highest_sack(&self) -> Option<Seq> {
+        let index = match self.rec.sacked_out {
+            0 => 0,
+            _ => self.queue.rtx_index_ending_after(self.rec.highest_sack),
+        };
+        self.queue.rtx_at(index).map(|id| self.queue.get(id).seq)
+    }
+
+    /// Walks the queue through one range, from the record that begins at `from` on
+    /// (`tcp_sacktag_walk`). `dsack`: the block after this one, if that is a DSACK. Gives where the
+    /// walk has ended.
     fn tag_range(
         &mut self,
+        from: Option<Seq>,
         range: SackBlock,
+        dsack: Option<SackBlock>,
         is_dsack: bool,
         event: &mut AckEvent,
         cx: &mut Cx<'_>,
-    ) {
-        let mut index = self.queue.rtx_index_ending_after(range.start);
-        while let Some(id) = self.queue.rtx_at(index) {
-            if !self.queue.get(id).seq.before(range.end) {
-                break;
+    ) -> Option<Seq> {
+        let mut index = self.queue.rtx_index_ending_after(from?);
+        loop {
+            let id = self.queue.rtx_at(index)?;
+            let seq = self.queue.get(id).seq;
+            if !seq.before(range.end) {
+                return Some(seq);
+            }
+            let came_twice = dsack.is_some_and(|dsack| {
+                seq.before(dsack.end) && self.match_to_sack(id, dsack) == Match::Inside
+            });
+            if came_twice {
+                self.tag_skb(id, true, event, cx);
+                index += 1;
+                continue;
             }
             match self.shift_sacked(index, range, is_dsack, event, cx) {
                 Shift::Joined => continue,
@@ -212,7 +275,7 @@ impl Connection {
                 Shift::Unfit => match self.match_to_sack(id, range) {
                     Match::Inside => self.tag_skb(id, is_dsack, event, cx),
                     Match::Outside => {}
-                    Match::TooShort => break,
+                    Match::TooShort => return Some(seq),
                 },
             }
             index += 1;
@@ -243,8 +306,8 @@ impl Connection {
             let whole = len / mss * mss;
             len = if !starts_inside && whole < len { whole + mss } else { whole };
         }
-        if len >= skb.len() {
-            return if starts_inside { Match::Inside } else { Match::Outside };
+        if len >= skb.len() && !starts_inside {
+            return Match::Outside;
         }
         self.fragment(id, len);
         if starts_inside { Match::Inside } else { Match::Outside }
@@ -357,6 +420,7 @@ impl Tagged {
 }
 
 /// How a segment lies to a SACK block.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Match {
     Inside,
     Outside,

@@ -59,7 +59,7 @@ impl Connection {
         };
         // A retransmission that was never lost does not become plainly SACKed.
         let odd = !is_dsack && skb.sacked & (tag::LOST | tag::RETRANS) == tag::RETRANS;
-        if odd || !skb.end_seq.after(self.snd.una) || !self.may_join(before) {
+        if odd || skb.is_pinned() || !skb.end_seq.after(self.snd.una) || !self.may_join(before) {
             return Shift::Unfit;
         }
         let part = match part_to_shift(&skb, self.queue.get(before), range) {
@@ -92,6 +92,7 @@ impl Connection {
             let whole = Part { len: behind.len(), pcount: behind.pcount.into(), mss: part.mss };
             let fits = self.queue.get(before).len() + whole.len < LONGEST;
             if is_plainly_sacked(&behind)
+                && !behind.is_pinned()
                 && segment_len(&behind) == part.mss
                 && self.may_join(before)
                 && fits
@@ -105,7 +106,7 @@ impl Connection {
     /// Something may be appended to the record `id`.
     fn may_join(&self, id: SkbId) -> bool {
         let skb = self.queue.get(id);
-        is_plainly_sacked(skb) && !skb.eor
+        is_plainly_sacked(skb) && !skb.eor && !skb.is_pinned()
     }
 
     /// Appends `part` of the record at `index` to the one before it (`tcp_shifted_skb`). True: that

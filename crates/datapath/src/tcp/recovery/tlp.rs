@@ -64,7 +64,8 @@ impl Connection {
     fn send_probe(&mut self, cx: &mut Cx<'_>) -> bool {
         if let Some(head) = self.queue.send_head() {
             let skb = self.queue.get(head);
-            let one = skb.seq + skb.len().min(self.snd.mss);
+            let mss = self.current_mss(cx.now);
+            let one = if skb.len() > mss { skb.seq + mss } else { skb.end_seq };
             if !one.after(self.wnd_end()) {
                 let before = self.rec.packets_out;
                 self.write_xmit(
@@ -84,7 +85,7 @@ impl Connection {
         let skb = *self.queue.get(tail);
         let mut probe = tail;
         if skb.pcount > 1 && skb.len() > (u32::from(skb.pcount) - 1) * mss {
-            probe = self.fragment(tail, (u32::from(skb.pcount) - 1) * mss);
+            probe = self.fragment_into(tail, (u32::from(skb.pcount) - 1) * mss, mss);
         }
         if self.send_again(probe, 1, Cause::TailLossProbe, cx) == Resent::Sent {
             self.rec.tlp_retrans = true;

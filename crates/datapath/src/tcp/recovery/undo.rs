@@ -194,7 +194,7 @@ impl Connection {
     }
 
     /// Duplicate ACKs emulate SACK (`tcp_add_reno_sack`).
-    pub(in super::super) fn add_reno_sack(&mut self, dup_acks: u32, cx: &mut Cx<'_>) {
+    pub(in super::super) fn add_reno_sack(&mut self, dup_acks: u32, ece: bool, cx: &mut Cx<'_>) {
         if dup_acks == 0 {
             return;
         }
@@ -203,8 +203,7 @@ impl Connection {
         self.check_reno_reordering(0, cx);
         let delivered = self.rec.sacked_out as i32 - before as i32;
         if delivered > 0 {
-            self.rate.delivered += delivered as u32;
-            cx.mib.delivered += delivered as u64;
+            self.count_delivered(delivered as u32, ece, cx);
         }
     }
 
@@ -236,11 +235,10 @@ impl Connection {
     }
 
     /// `acked` segments left the queue without SACK (`tcp_remove_reno_sacks`).
-    pub(in super::super) fn remove_reno_sacks(&mut self, acked: u32, cx: &mut Cx<'_>) {
+    pub(in super::super) fn remove_reno_sacks(&mut self, acked: u32, ece: bool, cx: &mut Cx<'_>) {
         if acked > 0 {
             let newly = (acked as i32 - self.rec.sacked_out as i32).max(1);
-            self.rate.delivered += newly as u32;
-            cx.mib.delivered += newly as u64;
+            self.count_delivered(newly as u32, ece, cx);
             self.rec.sacked_out = self.rec.sacked_out.saturating_sub(acked - 1);
         }
         self.check_reno_reordering(acked, cx);

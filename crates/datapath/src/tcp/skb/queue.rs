@@ -241,7 +241,8 @@ impl SendQueue {
         let Some(&next_id) = self.unsent.get(1) else { return 0 };
         let next = *self.get(next_id);
         let moved = amount.min(next.len());
-        if moved == 0 || self.get(id).eor {
+        let head = self.get(id);
+        if moved == 0 || head.eor || head.is_pinned() || next.is_pinned() {
             return 0;
         }
         let all = moved == next.len();

@@ -85,7 +85,10 @@ impl Connection {
         if let Some(head) = self.queue.send_head()
             && self.queue.get(head).seq.before(self.wnd_end())
         {
-            let skb = self.queue.get(head);
+            let skb = *self.queue.get(head);
+            if self.snd.pushed_seq.before(skb.end_seq) {
+                self.snd.pushed_seq = skb.end_seq;
+            }
             let room = self.wnd_end().bytes_since(skb.seq);
             let mss = self.current_mss(cx.now);
             let size = mss.min(room);
