@@ -1,13 +1,86 @@
 //! Nodes that are name spaces of one machine: its interrupts and ticks are those of all of them.
 
+use crate::event::Kind;
 use crate::link::NodeId;
-use crate::partition::{NodeState, Partition};
+use datapath::node::Port;
+use crate::partition::{NodeState, Own, Partition};
 use datapath::units::{Duration, Instant};
+use std::cmp::Reverse;
 
 /// The time between two ticks.
 const TICK: Duration = Duration::from_millis(1);
 
 impl Partition {
+    /// The timers of a moment, in the order of the softirqs of a machine: the wheels of all name spaces, then queues,
+    /// then what arrives by them, and at last timers of high resolution of sockets.
+    #[cold]
+    pub fn wake_machine(&mut self, node: NodeId) {
+        if !self.slack_is_used && self.is_interrupt(node) {
+            self.interrupt();
+        }
+        let now = self.now;
+        let mut due: Vec<usize> = (0..self.nodes.len()).filter(|&at| self.nodes[at].wake <= now).collect();
+        due.push(node.0 as usize);
+        due.sort_unstable();
+        due.iter().for_each(|&at| self.nodes[at].host.fire_wheel_timers(now));
+        let (exact, queues): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|&at| self.nodes[at].host.fires_exact_timers_only(now));
+        for at in queues {
+            self.wake_node(at);
+        }
+        self.receive_backlog();
+        for at in exact {
+            self.wake_node(at);
+        }
+    }
+
+    fn wake_node(&mut self, index: usize) {
+        self.nodes[index].wake = Instant::FAR_FUTURE;
+        self.pump(NodeId(index as u32));
+    }
+
+    /// A virtual device has taken a packet; where softirqs are played its owner hears of it when the far end has it.
+    #[cold]
+    pub fn credit_on_machine(&mut self, node: NodeId, port: Port) {
+        let state = &mut self.nodes[node.0 as usize];
+        if state.host.credit_backlog(self.now, port) && state.wake > self.now {
+            self.wake_at(node, self.now);
+        }
+    }
+
+    /// Whether an application is about to act by system calls, or what its node does is done in softirqs again.
+    #[cold]
+    pub fn enter_syscall(&mut self, node: NodeId, enter: bool) {
+        if self.softirqs_of == Some(node) {
+            self.nodes[node.0 as usize].host.enter_softirq(!enter);
+        }
+    }
+
+    /// What lies in backlogs is received, and then who waited for it goes on (`TASKLET_SOFTIRQ`), until nothing is left.
+    fn receive_backlog(&mut self) {
+        loop {
+            self.receive_at_once();
+            let Some(index) = self.nodes.iter().position(|node| node.host.has_backlog()) else {
+                return;
+            };
+            self.nodes[index].host.backlog_received(self.now);
+            self.pump(NodeId(index as u32));
+        }
+    }
+
+    /// What arrives now does so.
+    fn receive_at_once(&mut self) {
+        let after_ns = (self.now - self.begin).as_nanos();
+        let arrives = |own: &Own| {
+            u64::from(own.2.after_ns()) == after_ns && own.2.id().kind() == Kind::Arrival
+        };
+        while self.own.peek().is_some_and(|Reverse(own)| arrives(own))
+            && let Some(Reverse(own)) = self.own.pop()
+        {
+            self.do_entry(own.2);
+        }
+    }
+
     /// Whether a node wakes for a timer of its own, or for a tick of the machine. The tick stops when one has found the
     /// machine idle, and goes on when a program runs (`idle_call_stop_or_retain_tick`, 7.x).
     #[cold]

@@ -73,6 +73,12 @@ pub(crate) struct Partition {
     pub stats: WorldStats,
     /// All nodes are name spaces of one machine ([`World::on_one_machine`](crate::world::World::on_one_machine)).
     pub one_machine: bool,
+    /// How long after the arrivals of a moment applications run.
+    pub apps_run_after: Duration,
+    /// The node whose softirqs are played: what it does there lies in the machine's backlog until it is received.
+    pub softirqs_of: Option<NodeId>,
+    /// Its timers use the slack that they have.
+    pub slack_is_used: bool,
     /// When a program of that machine last ran.
     pub program_ran: Instant,
     moment: Moment,
@@ -216,6 +222,9 @@ impl Partition {
             log: Log::default(),
             stats: WorldStats::default(),
             one_machine: false,
+            apps_run_after: APPS_RUN_AFTER,
+            softirqs_of: None,
+            slack_is_used: false,
             program_ran: Instant::ZERO,
             moment: Moment::default(),
         }
@@ -282,10 +291,16 @@ impl Partition {
         self.program_ran = self.now;
         let owners = &self.nodes[node.0 as usize].owners;
         let owner = owners.get(ready.socket.index()).copied().unwrap_or(NO_APP);
+        if self.one_machine {
+            self.enter_syscall(node, true);
+        }
         if owner != NO_APP {
             self.enter_app(owner, |app, cx| app.ready(cx, ready));
         }
         self.pump(node);
+        if self.one_machine {
+            self.enter_syscall(node, false);
+        }
     }
 
     /// Does what an entry says, which is due now.
@@ -379,8 +394,8 @@ impl Partition {
         if state.wake == self.now {
             state.wake = Instant::FAR_FUTURE;
             self.count_event();
-            if self.one_machine && self.is_interrupt(node) {
-                self.interrupt();
+            if self.one_machine {
+                return self.wake_machine(node);
             }
             self.pump(node);
         }
@@ -391,7 +406,7 @@ impl Partition {
         if state.timer == self.now && state.running {
             state.timer = Instant::FAR_FUTURE;
             self.program_ran = self.now;
-            if self.one_machine {
+            if self.one_machine && !self.slack_is_used {
                 self.interrupt();
             }
             self.call_app(index, |app, cx| app.timer(cx));
@@ -419,7 +434,8 @@ impl Partition {
             }
             told.count(self.now, node);
         };
-        let until = if self.one_machine { until.min(self.next_lax_tick(node)) } else { until };
+        let lax = self.one_machine && !self.slack_is_used;
+        let until = if lax { until.min(self.next_lax_tick(node)) } else { until };
         if until < self.nodes[node.0 as usize].wake {
             self.wake_at(node, until);
         }
@@ -427,7 +443,7 @@ impl Partition {
 
     /// A node wants to be called at an earlier time than before.
     #[inline]
-    fn wake_at(&mut self, node: NodeId, at: Instant) {
+    pub fn wake_at(&mut self, node: NodeId, at: Instant) {
         let state = &mut self.nodes[node.0 as usize];
         let before = core::mem::replace(&mut state.wake, at);
         if state.replaced == at {
@@ -494,8 +510,15 @@ impl Partition {
     }
 
     fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+        let node = self.apps[index as usize].node;
+        if self.one_machine {
+            self.enter_syscall(node, true);
+        }
         self.enter_app(index, call);
-        self.pump(self.apps[index as usize].node);
+        self.pump(node);
+        if self.one_machine {
+            self.enter_syscall(node, false);
+        }
     }
 
     fn enter_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {

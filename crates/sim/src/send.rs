@@ -33,6 +33,9 @@ impl Partition {
         assert!(link.up, "a port that is down sends nothing");
         self.send_off(node, link_id, id, transmission);
         if transmission.at_once {
+            if self.one_machine {
+                return self.credit_on_machine(node, port);
+            }
             self.nodes[node.0 as usize].host.credit(self.now, port);
         }
     }

@@ -344,9 +344,9 @@ impl Host {
     /// Makes a packet one of this port; true if it goes straight to the device, which is counted.
     #[inline]
     fn goes_past_queue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> bool {
-        let port = &mut self.ports[usize::from(index)];
         packet.meta.enqueued_at = now;
-        if port.orphans_at_once(packet, now) {
+        let port = &self.ports[usize::from(index)];
+        if port.orphans_at_once(packet, now) && !self.is_in_softirq() {
             packet.meta.owner = Meta::NO_OWNER;
             self.orphaned = true;
         }

@@ -93,7 +93,14 @@ pub fn simulate(
         configure(&mut world, &devices, command, recorder)?;
     }
     police(&mut world, router, &case.police)?;
-    world.on_one_machine();
+    world.on_one_machine(recorder.uses_slack);
+    if recorder.prompt {
+        world.prompt_apps();
+        if rules.is_empty() {
+            // The box, a program, takes packets one by one.
+            world.play_softirqs(sender);
+        }
+    }
     world.slow_apps(sender, box_delay(case, recorder) * 2);
     let flows = add_applications(&mut world, case, recorder, sender, receiver, client, server)?;
     let tap = SenderTap::new(world.link_of(sender, Port(0)), world.link_of(router, Port(0)));
@@ -216,7 +223,7 @@ fn add_applications(
     let mut config = config(recorder, &case.sysctl_receiver, "cubic")?;
     config.receive_buffer = NonZeroU32::new(receive_buffer);
     if config.sysctl.tcp_timestamps == 1 {
-        config.socket.timestamp_offset = DRAWN_OFFSET;
+        config.socket.timestamp_offset = case.draw.get("ts_off").copied().unwrap_or(DRAWN_OFFSET);
     }
     let mut sink = TcpSink::new(SocketAddr::new(server, SERVER_PORT), config);
     if let (Some(at), Some(nanos)) = pause {
