@@ -1,9 +1,10 @@
 //! Nodes that are name spaces of one machine: its interrupts and ticks are those of all of them.
 
+use crate::due::Entry;
 use crate::event::Kind;
 use crate::link::NodeId;
-use datapath::node::Port;
 use crate::partition::{NodeState, Own, Partition};
+use datapath::node::Port;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
 
@@ -11,27 +12,67 @@ use std::cmp::Reverse;
 const TICK: Duration = Duration::from_millis(1);
 
 impl Partition {
-    /// The timers of a moment, in the order of the softirqs of a machine: the wheels of all name spaces, then queues,
-    /// then what arrives by them, and at last timers of high resolution of sockets.
+    /// The timers of a moment, in the order of the softirqs of a machine: the wheels of all name spaces, then queues, then
+    /// timers of high resolution of sockets. What queues have let go arrives later: a program that one of the timers
+    /// has woken goes before (`handle_softirqs` does not begin anew with `need_resched`).
     #[cold]
     pub fn wake_machine(&mut self, node: NodeId) {
         if !self.slack_is_used && self.is_interrupt(node) {
             self.interrupt();
         }
         let now = self.now;
-        let mut due: Vec<usize> = (0..self.nodes.len()).filter(|&at| self.nodes[at].wake <= now).collect();
+        let mut due: Vec<usize> =
+            (0..self.nodes.len()).filter(|&at| self.nodes[at].wake <= now).collect();
         due.push(node.0 as usize);
         due.sort_unstable();
         due.iter().for_each(|&at| self.nodes[at].host.fire_wheel_timers(now));
         let (exact, queues): (Vec<_>, Vec<_>) =
             due.into_iter().partition(|&at| self.nodes[at].host.fires_exact_timers_only(now));
-        for at in queues {
+        for at in queues.into_iter().chain(exact) {
             self.wake_node(at);
+        }
+        if self.slack_is_used {
+            (0..self.apps.len()).for_each(|app| self.run_woken_program(app));
         }
         self.receive_backlog();
-        for at in exact {
-            self.wake_node(at);
+    }
+
+    /// A program whose timer fires acts before what has just left queues arrives. Where softirqs are played it arrives
+    /// while the program holds its socket, and what is for that one waits until it has let go of it (`sk_add_backlog`).
+    fn run_woken_program(&mut self, index: usize) {
+        let state = &self.apps[index];
+        if state.timer != self.now || !state.running {
+            return;
         }
+        let node = state.node;
+        let socket = state.app.as_ref().and_then(|app| app.report().socket);
+        if self.softirqs_of == Some(node)
+            && let Some(socket) = socket
+        {
+            let host = &mut self.nodes[node.0 as usize].host;
+            self.held_port = host.with_tcp(self.now, socket, |tcp, _| tcp.local().port()).ok();
+            self.receive_at_once();
+            self.held_port = None;
+        }
+        self.on_app_timer(index as u32);
+        self.enter_syscall(node, true);
+        for entry in core::mem::take(&mut self.held_back) {
+            self.take_in(entry);
+        }
+        self.enter_syscall(node, false);
+    }
+
+    /// Whether a program holds the socket for which a packet arrives.
+    #[cold]
+    pub fn is_held(&mut self, entry: Entry) -> bool {
+        let Some(port) = self.held_port else { return false };
+        let tcp = self.pool.get(entry.packet()).tcp();
+        let held =
+            self.softirqs_of == Some(entry.node()) && tcp.is_some_and(|tcp| tcp.dst_port == port);
+        if held {
+            self.held_back.push(entry);
+        }
+        held
     }
 
     fn wake_node(&mut self, index: usize) {
@@ -60,11 +101,33 @@ impl Partition {
     fn receive_backlog(&mut self) {
         loop {
             self.receive_at_once();
+            if self.softirqs_of.is_some() && !self.ready.is_empty() {
+                self.call_ready_programs();
+                continue;
+            }
             let Some(index) = self.nodes.iter().position(|node| node.host.has_backlog()) else {
                 return;
             };
-            self.nodes[index].host.backlog_received(self.now);
+            self.nodes[index].host.backlog_received(self.now, None);
             self.pump(NodeId(index as u32));
+        }
+    }
+
+    /// Programs that a softirq has woken run before it begins anew, and so before those go on whom TCP Small Queues have
+    /// stopped; whose socket a program holds goes on after it (`tcp_release_cb`).
+    fn call_ready_programs(&mut self) {
+        let Some(sender) = self.softirqs_of else { return };
+        for ready in core::mem::take(&mut self.ready) {
+            let held = (ready.node == sender).then_some(ready.socket.socket);
+            self.nodes[sender.0 as usize].host.backlog_received(self.now, held);
+            self.pump(sender);
+            self.notify_app(ready.node, ready.socket);
+            if let Some(socket) = held {
+                self.enter_syscall(sender, true);
+                self.nodes[sender.0 as usize].host.let_go_on(self.now, socket);
+                self.pump(sender);
+                self.enter_syscall(sender, false);
+            }
         }
     }
 

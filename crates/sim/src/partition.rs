@@ -77,6 +77,9 @@ pub(crate) struct Partition {
     pub apps_run_after: Duration,
     /// The node whose softirqs are played: what it does there lies in the machine's backlog until it is received.
     pub softirqs_of: Option<NodeId>,
+    /// The local port of its socket that a program holds, and what has arrived for it meanwhile.
+    pub held_port: Option<u16>,
+    pub held_back: Vec<Entry>,
     /// Its timers use the slack that they have.
     pub slack_is_used: bool,
     /// When a program of that machine last ran.
@@ -224,6 +227,8 @@ impl Partition {
             one_machine: false,
             apps_run_after: APPS_RUN_AFTER,
             softirqs_of: None,
+            held_port: None,
+            held_back: Vec::new(),
             slack_is_used: false,
             program_ran: Instant::ZERO,
             moment: Moment::default(),
@@ -278,7 +283,10 @@ impl Partition {
         core::mem::swap(&mut self.ready, &mut self.called);
         for index in 0..self.called.len() {
             let ready = self.called[index];
-            self.rank = ready.rank;
+            if self.apps_run_after > Duration::ZERO {
+                // Else all that happened at this time has come before.
+                self.rank = ready.rank;
+            }
             self.notify_app(ready.node, ready.socket);
         }
         self.called.clear();
@@ -368,9 +376,16 @@ impl Partition {
             let names = (id, self.names.link(id));
             self.log.note_arrival(self.turn(), names, self.pool.get(packet));
         }
-        if self.is_handed_out(id, packet) {
+        if self.is_handed_out(id, packet) || self.one_machine && self.is_held(entry) {
             return;
         }
+        self.take_in(entry);
+    }
+
+    /// The node takes a packet that has arrived.
+    #[inline]
+    pub fn take_in(&mut self, entry: Entry) {
+        let (node, port, packet) = (entry.node(), entry.port(), entry.packet());
         let host = &mut self.nodes[node.0 as usize].host;
         match host.receive(self.now, port, self.pool.get_mut(packet)) {
             Rx::Forward(out) => self.put_on_link(node, out, packet),
@@ -401,7 +416,7 @@ impl Partition {
         }
     }
 
-    fn on_app_timer(&mut self, index: u32) {
+    pub fn on_app_timer(&mut self, index: u32) {
         let state = &mut self.apps[index as usize];
         if state.timer == self.now && state.running {
             state.timer = Instant::FAR_FUTURE;

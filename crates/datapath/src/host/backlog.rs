@@ -2,7 +2,7 @@
 //! the far end's turn comes in the same softirq. TCP Small Queues count it for so long.
 
 use super::room::Charge;
-use super::{Host, Socket, TcpSocket};
+use super::{Host, Socket, SocketId, TcpSocket};
 use crate::node::Port;
 use crate::tcp::Connection;
 use crate::units::Instant;
@@ -55,9 +55,9 @@ impl Host {
     }
 
     /// What lay in the backlog has been received: its owners have their memory back (`tcp_wfree`), and the one that
-    /// waited for it last goes on first (`tcp_tsq_workfn`); to be polled.
+    /// waited for it last goes on first (`tcp_tsq_workfn`), except for the socket that a program holds; to be polled.
     #[cold]
-    pub fn backlog_received(&mut self, now: Instant) {
+    pub fn backlog_received(&mut self, now: Instant, held: Option<SocketId>) {
         let Some(backlog) = &mut self.backlog else { return };
         let charges = core::mem::take(&mut backlog.charges);
         self.begin(now);
@@ -74,8 +74,20 @@ impl Host {
                 _ => self.give_back(now, charge),
             }
         }
+        throttled.retain(|owner| held.is_none_or(|held| held.index() != *owner as usize));
         for owner in throttled.into_iter().rev() {
             self.with_connection(now, owner, Connection::resume_output);
         }
+    }
+
+    /// A program lets go of a socket, which goes on if it has been stopped (`tcp_release_cb`); to be polled.
+    #[cold]
+    pub fn let_go_on(&mut self, now: Instant, socket: SocketId) {
+        self.begin(now);
+        let _is_gone = self.with_tcp(now, socket, |tcp, cx| {
+            if tcp.waits_for_memory() {
+                tcp.resume_output(cx);
+            }
+        });
     }
 }
