@@ -92,7 +92,7 @@ pub fn simulate(
     for command in commands {
         configure(&mut world, &devices, command, recorder)?;
     }
-    police(&mut world, router, &case.police)?;
+    police(&mut world, router, &case.police, recorder)?;
     world.on_one_machine(recorder.uses_slack);
     if recorder.prompt {
         world.prompt_apps();
@@ -193,16 +193,23 @@ fn configure(
     })
 }
 
-fn police(world: &mut World, router: NodeId, words: &str) -> Result<(), String> {
+fn police(
+    world: &mut World,
+    router: NodeId,
+    words: &str,
+    recorder: &Recorder,
+) -> Result<(), String> {
     if words.is_empty() {
         return Ok(());
     }
     let text = format!("{words} mtu 2000 conform-exceed drop");
     let mut words = iproute::words::Words::new(&text);
     let config = parse_police(&mut words).map_err(|error| error.to_string())?;
-    world.with_host(router, |_, host| {
-        host.add_policer(Port(0), Police::new(config));
-    });
+    let mut police = Police::new(config);
+    if !recorder.profile.ingress_counts_headers {
+        police.count_headers_once();
+    }
+    world.with_host(router, |_, host| host.add_policer(Port(0), police));
     Ok(())
 }
 
