@@ -2,7 +2,7 @@
 
 use crate::due::Entry;
 use crate::event::Kind;
-use crate::link::NodeId;
+use crate::link::{LinkId, NodeId};
 use crate::partition::{NodeState, Own, Partition};
 use datapath::node::Port;
 use datapath::units::{Duration, Instant};
@@ -41,12 +41,14 @@ impl Partition {
     /// while the program holds its socket, and what is for that one waits until it has let go of it (`sk_add_backlog`).
     fn run_woken_program(&mut self, index: usize) {
         let state = &self.apps[index];
-        if state.timer != self.now || !state.running {
+        let comes_later = self.box_ran == self.now;
+        if state.timer != self.now || !state.running || comes_later {
             return;
         }
         let node = state.node;
         let socket = state.app.as_ref().and_then(|app| app.report().socket);
         if self.softirqs_of == Some(node)
+            && !self.behind_box
             && let Some(socket) = socket
         {
             let host = &mut self.nodes[node.0 as usize].host;
@@ -62,9 +64,33 @@ impl Partition {
         self.enter_syscall(node, false);
     }
 
-    /// Whether a program holds the socket for which a packet arrives.
+    /// A packet arrives. Who sends by a box of rules, a program, has each packet for itself: what that brings about ends
+    /// before the next one.
     #[cold]
-    pub fn is_held(&mut self, entry: Entry) -> bool {
+    pub fn arrive_on_machine(&mut self, id: LinkId, entry: Entry) {
+        if self.is_held(entry) {
+            return;
+        }
+        let of_box = self.behind_box && self.links[id.0 as usize].is_impaired();
+        self.take_in(entry);
+        if of_box {
+            self.box_ran = self.now;
+            while self.small_queues_go_on() {}
+        }
+    }
+
+    /// What lies in a backlog has been received, and who waited for it goes on; false if there is nothing.
+    fn small_queues_go_on(&mut self) -> bool {
+        let index = self.nodes.iter().position(|node| node.host.has_backlog());
+        if let Some(index) = index {
+            self.nodes[index].host.backlog_received(self.now, None);
+            self.pump(NodeId(index as u32));
+        }
+        index.is_some()
+    }
+
+    /// Whether a program holds the socket for which a packet arrives.
+    fn is_held(&mut self, entry: Entry) -> bool {
         let Some(port) = self.held_port else { return false };
         let tcp = self.pool.get(entry.packet()).tcp();
         let held =
@@ -101,15 +127,11 @@ impl Partition {
     fn receive_backlog(&mut self) {
         loop {
             self.receive_at_once();
-            if self.softirqs_of.is_some() && !self.ready.is_empty() {
+            if self.softirqs_of.is_some() && !self.behind_box && !self.ready.is_empty() {
                 self.call_ready_programs();
-                continue;
-            }
-            let Some(index) = self.nodes.iter().position(|node| node.host.has_backlog()) else {
+            } else if !self.small_queues_go_on() {
                 return;
-            };
-            self.nodes[index].host.backlog_received(self.now, None);
-            self.pump(NodeId(index as u32));
+            }
         }
     }
 

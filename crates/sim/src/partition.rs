@@ -77,6 +77,10 @@ pub(crate) struct Partition {
     pub apps_run_after: Duration,
     /// The node whose softirqs are played: what it does there lies in the machine's backlog until it is received.
     pub softirqs_of: Option<NodeId>,
+    /// What it sends goes to a box of rules, a program, and what it receives comes from there.
+    pub behind_box: bool,
+    /// When that program last sent something.
+    pub box_ran: Instant,
     /// The local port of its socket that a program holds, and what has arrived for it meanwhile.
     pub held_port: Option<u16>,
     pub held_back: Vec<Entry>,
@@ -227,6 +231,8 @@ impl Partition {
             one_machine: false,
             apps_run_after: APPS_RUN_AFTER,
             softirqs_of: None,
+            behind_box: false,
+            box_ran: Instant::FAR_FUTURE,
             held_port: None,
             held_back: Vec::new(),
             slack_is_used: false,
@@ -367,7 +373,7 @@ impl Partition {
     /// A packet has arrived at a port.
     #[inline]
     fn on_arrival(&mut self, id: LinkId, entry: Entry) {
-        let (node, port) = (entry.node(), entry.port());
+        let node = entry.node();
         let packet = entry.packet();
         if entry.is_damaged() {
             return self.on_link_drop(id, Reason::Checksum, packet);
@@ -376,8 +382,11 @@ impl Partition {
             let names = (id, self.names.link(id));
             self.log.note_arrival(self.turn(), names, self.pool.get(packet));
         }
-        if self.is_handed_out(id, packet) || self.one_machine && self.is_held(entry) {
+        if self.is_handed_out(id, packet) {
             return;
+        }
+        if self.one_machine {
+            return self.arrive_on_machine(id, entry);
         }
         self.take_in(entry);
     }

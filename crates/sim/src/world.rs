@@ -177,10 +177,11 @@ impl World {
     }
 
     /// What this node sends in a softirq, and not from an application, belongs to its socket until the far end has it
-    /// in the same softirq: TCP Small Queues stop it meanwhile.
+    /// in the same softirq: TCP Small Queues stop it meanwhile. Rules of its links are a program's.
     pub fn play_softirqs(&mut self, node: NodeId) {
         let part = self.whole();
         part.softirqs_of = Some(node);
+        part.behind_box = part.links.iter().any(|link| link.far.0 == node && link.is_impaired());
         part.nodes[node.0 as usize].host.enter_softirq(true);
     }
 

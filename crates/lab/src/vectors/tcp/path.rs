@@ -96,10 +96,7 @@ pub fn simulate(
     world.on_one_machine(recorder.uses_slack);
     if recorder.prompt {
         world.prompt_apps();
-        if rules.is_empty() {
-            // The box, a program, takes packets one by one.
-            world.play_softirqs(sender);
-        }
+        world.play_softirqs(sender);
     }
     world.slow_apps(sender, box_delay(case, recorder) * 2);
     let flows = add_applications(&mut world, case, recorder, sender, receiver, client, server)?;
