@@ -107,7 +107,9 @@ impl Host {
             self.connection_at(*id).is_some_and(|tcp| tcp.timers_turn(now) == <_>::default())
         };
         let exact: Vec<u32> = due.extract_if(.., |id| is_exact(id)).collect();
-        exact.into_iter().for_each(|id| self.socket_timers.arm(id, now));
+        for id in exact {
+            self.socket_timers.arm(id, now);
+        }
         self.run_in_turn(now, due);
     }
 

@@ -8,7 +8,7 @@ use apps::{TcpSend, TcpSink};
 use datapath::host::Offloads;
 use datapath::node::Port;
 use datapath::qdisc::AnyQdisc;
-use datapath::qdisc::cake::Roots;
+use datapath::qdisc::cake::{Draws, Roots};
 use datapath::qdisc::police::Police;
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
@@ -90,7 +90,7 @@ pub fn simulate(
         ("V v0", (receiver, Port(0))),
     ];
     for command in commands {
-        configure(&mut world, &devices, command, recorder)?;
+        configure(&mut world, &devices, command, (case, recorder))?;
     }
     police(&mut world, router, &case.police, recorder)?;
     world.on_one_machine(recorder.uses_slack);
@@ -163,7 +163,7 @@ fn configure(
     world: &mut World,
     devices: &[(&str, (NodeId, Port))],
     command: &str,
-    recorder: &Recorder,
+    (case, recorder): (&Recording, &Recorder),
 ) -> Result<(), String> {
     let (namespace, tc) = command.split_once(' ').ok_or("a tc command without a namespace")?;
     if !tc.starts_with("tc qdisc") || tc.contains("ingress") {
@@ -180,10 +180,13 @@ fn configure(
         let rng = Rng::stream(1, u64::from(node.0) << 8 | u64::from(port.0));
         host.change_qdisc(now, port, |root, cx| {
             parsed.apply(root, Device::default(), rng, cx).map_err(|error| error.to_string())?;
-            if !recorder.profile.rounded_roots
-                && let AnyQdisc::Cake(cake) = root.qdisc_mut()
-            {
-                cake.set_roots(Roots::Newton);
+            if let AnyQdisc::Cake(cake) = root.qdisc_mut() {
+                if !recorder.profile.rounded_roots {
+                    cake.set_roots(Roots::Newton);
+                }
+                if let Some(&draw) = case.draw.get("cake") {
+                    cake.set_draws(Draws::Fixed { dither: (draw >> 16) as u16, blue: draw });
+                }
             }
             Ok(())
         })
