@@ -25,14 +25,18 @@ impl Partition {
             (0..self.nodes.len()).filter(|&at| self.nodes[at].wake <= now).collect();
         due.push(node.0 as usize);
         due.sort_unstable();
-        due.iter().for_each(|&at| self.nodes[at].host.fire_wheel_timers(now));
+        for &at in &due {
+            self.nodes[at].host.fire_wheel_timers(now);
+        }
         let (exact, queues): (Vec<_>, Vec<_>) =
             due.into_iter().partition(|&at| self.nodes[at].host.fires_exact_timers_only(now));
         for at in queues.into_iter().chain(exact) {
             self.wake_node(at);
         }
         if self.slack_is_used {
-            (0..self.apps.len()).for_each(|app| self.run_woken_program(app));
+            for app in 0..self.apps.len() {
+                self.run_woken_program(app);
+            }
         }
         self.receive_backlog();
     }

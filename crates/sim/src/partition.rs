@@ -373,7 +373,6 @@ impl Partition {
     /// A packet has arrived at a port.
     #[inline]
     fn on_arrival(&mut self, id: LinkId, entry: Entry) {
-        let node = entry.node();
         let packet = entry.packet();
         if entry.is_damaged() {
             return self.on_link_drop(id, Reason::Checksum, packet);

@@ -59,13 +59,20 @@ pub fn simulate(
         .iter()
         .map(|rule| rule.parse::<Rule>().map_err(|error| error.to_string()))
         .collect::<Result<Vec<_>, _>>()?;
-    let through_box =
-        |direction| LinkConfig { rules: rules.clone(), direction, ..LinkConfig::default() };
+    // Hashes go along between name spaces, but not through a program.
+    let boxed = !rules.is_empty();
+    let veth = || LinkConfig { veth: true, ..LinkConfig::default() };
+    let through_box = |direction| LinkConfig {
+        rules: rules.clone(),
+        direction,
+        veth: !boxed,
+        ..LinkConfig::default()
+    };
     let forward = through_box(Direction::Forward);
     let first = topology.wire_with(sender, router, forward, through_box(Direction::Reverse));
-    let second = topology.wire(router, delay, LinkConfig::default());
+    let second = topology.wire(router, delay, veth());
     let back = LinkConfig::delay(box_delay(case, recorder));
-    let third = topology.wire_with(delay, receiver, LinkConfig::default(), back);
+    let third = topology.wire_with(delay, receiver, veth(), back);
     let client: IpAddr = Ipv4Addr::new(10, 0, 1, 2).into();
     let server: IpAddr = Ipv4Addr::new(10, 0, 3, 2).into();
     topology.addresses(first, (client, 24), (Ipv4Addr::new(10, 0, 1, 1).into(), 24));
