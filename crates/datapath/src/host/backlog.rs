@@ -4,7 +4,8 @@
 use super::room::Charge;
 use super::{Host, Socket, SocketId, TcpSocket};
 use crate::node::Port;
-use crate::tcp::Connection;
+use crate::packet::{Meta, Packet};
+use crate::tcp::{Connection, truesize_of_segments};
 use crate::units::Instant;
 
 /// Packets that lie in it, of one host.
@@ -13,6 +14,8 @@ pub(super) struct Backlog {
     /// What the host does now it does in a softirq; in a system call each packet is received before it goes on.
     in_softirq: bool,
     charges: Vec<Charge>,
+    /// Memory that the segments of the packet sent last take beyond its own.
+    cut_extra: u32,
 }
 
 impl Host {
@@ -26,6 +29,21 @@ impl Host {
     #[inline]
     pub(super) fn is_in_softirq(&self) -> bool {
         self.backlog.as_ref().is_some_and(|backlog| backlog.in_softirq)
+    }
+
+    /// A packet is about to be cut: its segments are charged for what they take (`tcp_gso_segment`).
+    #[cold]
+    pub(super) fn charge_segments(&mut self, linear: bool, packet: &mut Packet) {
+        let Meta { truesize, gso_size, .. } = packet.meta;
+        let len = packet.body.len;
+        let all = truesize_of_segments(linear, len, gso_size.into(), truesize.saturating_sub(len));
+        packet.meta.truesize = all.max(truesize);
+        self.backlog.get_or_insert_default().cut_extra = packet.meta.truesize - truesize;
+    }
+
+    #[inline]
+    pub(super) fn take_cut_extra(&mut self) -> u32 {
+        self.backlog.as_mut().map_or(0, |backlog| core::mem::take(&mut backlog.cut_extra))
     }
 
     /// A packet that its owner has yet to get back lies in the backlog.

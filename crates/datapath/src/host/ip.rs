@@ -356,6 +356,10 @@ impl Host {
 
     /// Into the queue of a port, or to be cut before it.
     fn enqueue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> Enqueue {
+        if self.is_in_softirq() && self.ports[usize::from(index)].would_cut(packet) {
+            let linear = !self.ports[usize::from(index)].config.offloads.gso;
+            self.charge_segments(linear, packet);
+        }
         let port = &mut self.ports[usize::from(index)];
         if port.bypass_to_be_cut(&mut self.out.spare, packet) {
             self.list_port(index);
