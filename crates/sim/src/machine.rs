@@ -11,13 +11,29 @@ use std::cmp::Reverse;
 /// The time between two ticks.
 const TICK: Duration = Duration::from_millis(1);
 
+/// What is known of the machine.
+#[derive(Debug, Default)]
+pub(crate) struct Machine {
+    /// Its timers use the slack that they have.
+    pub slack_is_used: bool,
+    /// The node whose softirqs are played: what it does there lies in the machine's backlog until it is received.
+    pub softirqs_of: Option<NodeId>,
+    /// What it sends goes to a box of rules, a program, and what it receives comes from there.
+    pub behind_box: bool,
+    /// When that program last sent something.
+    box_ran: Option<Instant>,
+    /// The local port of its socket that a program holds, and what has arrived for it meanwhile.
+    held_port: Option<u16>,
+    held_back: Vec<Entry>,
+}
+
 impl Partition {
     /// The timers of a moment, in the order of the softirqs of a machine: the wheels of all name spaces, then queues, then
     /// timers of high resolution of sockets. What queues have let go arrives later: a program that one of the timers
     /// has woken goes before (`handle_softirqs` does not begin anew with `need_resched`).
     #[cold]
     pub fn wake_machine(&mut self, node: NodeId) {
-        if !self.slack_is_used && self.is_interrupt(node) {
+        if !self.machine.slack_is_used && self.is_interrupt(node) {
             self.interrupt();
         }
         let now = self.now;
@@ -33,7 +49,7 @@ impl Partition {
         for at in queues.into_iter().chain(exact) {
             self.wake_node(at);
         }
-        if self.slack_is_used {
+        if self.machine.slack_is_used {
             for app in 0..self.apps.len() {
                 self.run_woken_program(app);
             }
@@ -45,24 +61,25 @@ impl Partition {
     /// while the program holds its socket, and what is for that one waits until it has let go of it (`sk_add_backlog`).
     fn run_woken_program(&mut self, index: usize) {
         let state = &self.apps[index];
-        let comes_later = self.box_ran == self.now;
+        let comes_later = self.machine.box_ran == Some(self.now);
         if state.timer != self.now || !state.running || comes_later {
             return;
         }
         let node = state.node;
         let socket = state.app.as_ref().and_then(|app| app.report().socket);
-        if self.softirqs_of == Some(node)
-            && !self.behind_box
+        if self.machine.softirqs_of == Some(node)
+            && !self.machine.behind_box
             && let Some(socket) = socket
         {
             let host = &mut self.nodes[node.0 as usize].host;
-            self.held_port = host.with_tcp(self.now, socket, |tcp, _| tcp.local().port()).ok();
+            self.machine.held_port =
+                host.with_tcp(self.now, socket, |tcp, _| tcp.local().port()).ok();
             self.receive_at_once();
-            self.held_port = None;
+            self.machine.held_port = None;
         }
         self.on_app_timer(index as u32);
         self.enter_syscall(node, true);
-        for entry in core::mem::take(&mut self.held_back) {
+        for entry in core::mem::take(&mut self.machine.held_back) {
             self.take_in(entry);
         }
         self.enter_syscall(node, false);
@@ -75,10 +92,10 @@ impl Partition {
         if self.is_held(entry) {
             return;
         }
-        let of_box = self.behind_box && self.links[id.0 as usize].is_impaired();
+        let of_box = self.machine.behind_box && self.links[id.0 as usize].is_impaired();
         self.take_in(entry);
         if of_box {
-            self.box_ran = self.now;
+            self.machine.box_ran = Some(self.now);
             while self.small_queues_go_on() {}
         }
     }
@@ -95,12 +112,12 @@ impl Partition {
 
     /// Whether a program holds the socket for which a packet arrives.
     fn is_held(&mut self, entry: Entry) -> bool {
-        let Some(port) = self.held_port else { return false };
+        let Some(port) = self.machine.held_port else { return false };
         let tcp = self.pool.get(entry.packet()).tcp();
-        let held =
-            self.softirqs_of == Some(entry.node()) && tcp.is_some_and(|tcp| tcp.dst_port == port);
+        let held = self.machine.softirqs_of == Some(entry.node())
+            && tcp.is_some_and(|tcp| tcp.dst_port == port);
         if held {
-            self.held_back.push(entry);
+            self.machine.held_back.push(entry);
         }
         held
     }
@@ -122,7 +139,7 @@ impl Partition {
     /// Whether an application is about to act by system calls, or what its node does is done in softirqs again.
     #[cold]
     pub fn enter_syscall(&mut self, node: NodeId, enter: bool) {
-        if self.softirqs_of == Some(node) {
+        if self.machine.softirqs_of == Some(node) {
             self.nodes[node.0 as usize].host.enter_softirq(!enter);
         }
     }
@@ -131,7 +148,10 @@ impl Partition {
     fn receive_backlog(&mut self) {
         loop {
             self.receive_at_once();
-            if self.softirqs_of.is_some() && !self.behind_box && !self.ready.is_empty() {
+            if self.machine.softirqs_of.is_some()
+                && !self.machine.behind_box
+                && !self.ready.is_empty()
+            {
                 self.call_ready_programs();
             } else if !self.small_queues_go_on() {
                 return;
@@ -142,7 +162,7 @@ impl Partition {
     /// Programs that a softirq has woken run before it begins anew, and so before those go on whom TCP Small Queues have
     /// stopped; whose socket a program holds goes on after it (`tcp_release_cb`).
     fn call_ready_programs(&mut self) {
-        let Some(sender) = self.softirqs_of else { return };
+        let Some(sender) = self.machine.softirqs_of else { return };
         for ready in core::mem::take(&mut self.ready) {
             let held = (ready.node == sender).then_some(ready.socket.socket);
             self.nodes[sender.0 as usize].host.backlog_received(self.now, held);

@@ -9,6 +9,7 @@ use crate::due::{Due, Entry};
 use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
 use crate::log::{Log, Rank, Turn};
+use crate::machine::Machine;
 use crate::pool::{PacketId, Pool};
 use crate::progress::{Moment, WithoutSending};
 use crate::record::{DropPlace, Watcher};
@@ -75,17 +76,7 @@ pub(crate) struct Partition {
     pub one_machine: bool,
     /// How long after the arrivals of a moment applications run.
     pub apps_run_after: Duration,
-    /// The node whose softirqs are played: what it does there lies in the machine's backlog until it is received.
-    pub softirqs_of: Option<NodeId>,
-    /// What it sends goes to a box of rules, a program, and what it receives comes from there.
-    pub behind_box: bool,
-    /// When that program last sent something.
-    pub box_ran: Instant,
-    /// The local port of its socket that a program holds, and what has arrived for it meanwhile.
-    pub held_port: Option<u16>,
-    pub held_back: Vec<Entry>,
-    /// Its timers use the slack that they have.
-    pub slack_is_used: bool,
+    pub machine: Machine,
     /// When a program of that machine last ran.
     pub program_ran: Instant,
     moment: Moment,
@@ -230,12 +221,7 @@ impl Partition {
             stats: WorldStats::default(),
             one_machine: false,
             apps_run_after: APPS_RUN_AFTER,
-            softirqs_of: None,
-            behind_box: false,
-            box_ran: Instant::FAR_FUTURE,
-            held_port: None,
-            held_back: Vec::new(),
-            slack_is_used: false,
+            machine: Machine::default(),
             program_ran: Instant::ZERO,
             moment: Moment::default(),
         }
@@ -429,7 +415,7 @@ impl Partition {
         if state.timer == self.now && state.running {
             state.timer = Instant::FAR_FUTURE;
             self.program_ran = self.now;
-            if self.one_machine && !self.slack_is_used {
+            if self.one_machine && !self.machine.slack_is_used {
                 self.interrupt();
             }
             self.call_app(index, |app, cx| app.timer(cx));
@@ -457,7 +443,7 @@ impl Partition {
             }
             told.count(self.now, node);
         };
-        let lax = self.one_machine && !self.slack_is_used;
+        let lax = self.one_machine && !self.machine.slack_is_used;
         let until = if lax { until.min(self.next_lax_tick(node)) } else { until };
         if until < self.nodes[node.0 as usize].wake {
             self.wake_at(node, until);

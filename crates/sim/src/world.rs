@@ -168,7 +168,8 @@ impl World {
     /// recordings; one thread works on such a world.
     pub fn on_one_machine(&mut self, slack_is_used: bool) {
         let part = self.whole();
-        (part.one_machine, part.slack_is_used) = (true, slack_is_used);
+        part.one_machine = true;
+        part.machine.slack_is_used = slack_is_used;
     }
 
     /// Applications take no time at all: they run at the very time at which something becomes ready, after all else.
@@ -180,8 +181,9 @@ impl World {
     /// in the same softirq: TCP Small Queues stop it meanwhile. Rules of its links are a program's.
     pub fn play_softirqs(&mut self, node: NodeId) {
         let part = self.whole();
-        part.softirqs_of = Some(node);
-        part.behind_box = part.links.iter().any(|link| link.far.0 == node && link.is_impaired());
+        part.machine.softirqs_of = Some(node);
+        part.machine.behind_box =
+            part.links.iter().any(|link| link.far.0 == node && link.is_impaired());
         part.nodes[node.0 as usize].host.enter_softirq(true);
     }
 
