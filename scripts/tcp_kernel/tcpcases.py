@@ -119,6 +119,7 @@ def one(seed, ccs):
         case["sysV"].append("net.ipv4.tcp_congestion_control=dctcp")
         if bott == "netem":
             case["bott"] = "cake"
+    case["draw"] |= dict(ts_off=r.randrange(1, 1 << 32), cake=r.randrange(1, 1 << 32))
     return case
 
 

@@ -188,7 +188,7 @@ def collect(case, work, out, seeds):
         determinism.append(dict(equal_packets=same, len=[len(sent), len(packets)], max_dt_ns=max((abs(a[0] - b[0]) for a, b in zip(sent, packets[:same])), default=0)))
     alike = all(d["equal_packets"] == d["len"][0] == d["len"][1] and d["max_dt_ns"] == 0 for d in determinism)
     t0 = log.pop("t0")
-    record = dict(case=case, kernel=os.environ.get("KVER", "7.3"), prompt=True, tc=case["tc"], jiffies_t0=4294667296 + t0 // 10**6, **log, police=case["police"],
+    record = dict(case=case, kernel=os.environ.get("KVER", "7.3"), prompt=True, slack="used", tc=case["tc"], jiffies_t0=4294667296 + t0 // 10**6, **log, police=case["police"],
                   packets=dict(s=len(sent), **({"v": len(received)} if received is not None else {})), seeds=list(seeds), deterministic=alike, determinism=determinism)
     with gzip.GzipFile(f"{out}/{name}.json.gz", "wb", 9, mtime=0) as f:
         f.write(json.dumps(record, separators=(",", ":")).encode())

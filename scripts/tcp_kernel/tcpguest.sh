@@ -9,6 +9,9 @@ echo 1 > /sys/module/kernel/parameters/free_clock
 cd "$ORACLE"
 for n in "$@"; do
   for k in bbr cdg nv; do v=$(sed -n "s/^draw $k //p" "$D/$n.case"); [ -z "$v" ] || echo "$v" > /sys/module/tcp_$k/parameters/draw; done
+  for k in ts_off:kernel/parameters/ts_off cake:sch_cake/parameters/draw; do
+    v=$(sed -n "s/^draw ${k%%:*} //p" "$D/$n.case"); echo "${v:-0}" > "/sys/module/${k#*:}"
+  done
   printf 'netns add %s\n' S M R D V | ip -batch - || { echo "ERR netns $n"; continue; }
   ok=1
   while read -r ns f; do [ "$ns" = - ] && ip -batch "$D/$n.ip$f" || ip -n "$ns" -batch "$D/$n.ip$f" || ok=; done < "$D/$n.ip"

@@ -146,6 +146,8 @@ pub struct Profile {
     /// CAKE has a table of rounded roots, and does not work them out at boot (6.18, 7.x). Those who make a
     /// queueing discipline for a node tell it (`cake::Config::roots`).
     pub rounded_roots: bool,
+    /// At ingress each segment of a super-packet counts with its headers (`qdisc_pkt_len_segs_init`, since 6.19).
+    pub ingress_counts_headers: bool,
     /// SYN retransmissions at constant distance before backing off (`tcp_syn_linear_timeouts`).
     pub syn_linear_timeouts: u32,
     /// Room for headers in every transmitted skb (`MAX_TCP_HEADER`; depends on the build's
@@ -200,6 +202,7 @@ impl Profile {
             rehash_on_new_label: true,
             socket_hash_chooses_hop: true,
             rounded_roots: true,
+            ingress_counts_headers: true,
             syn_linear_timeouts: 4,
             max_tcp_header: 320,
             skb_overhead: 896,
@@ -220,6 +223,7 @@ impl Profile {
             compresses_longer: false,
             clocked_compression: false,
             socket_hash_chooses_hop: false,
+            ingress_counts_headers: false,
             ..Self::linux_7()
         }
     }
@@ -244,6 +248,7 @@ impl Profile {
             rehash_on_duplicates: true,
             rehash_on_new_label: false,
             rounded_roots: false,
+            ingress_counts_headers: false,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }

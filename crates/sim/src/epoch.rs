@@ -13,7 +13,7 @@ use crate::event::EventId;
 use crate::groups::Groups;
 use crate::link::NodeId;
 use crate::log::Rank;
-use crate::partition::{APPS_RUN_AFTER, Partition, Ready};
+use crate::partition::{Partition, Ready};
 use crate::sorter::Sorter;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
@@ -166,7 +166,7 @@ impl Partition {
             let first = key.min(own);
             let at = self.begin + Duration::from_nanos(first >> 32);
             if !self.ready.is_empty() && (at > self.now || first == NEVER) {
-                let at = self.now + APPS_RUN_AFTER;
+                let at = self.now + self.apps_run_after;
                 if at >= self.end {
                     break;
                 }
@@ -200,7 +200,7 @@ impl Partition {
     }
 
     #[inline]
-    fn do_entry(&mut self, entry: Entry) {
+    pub fn do_entry(&mut self, entry: Entry) {
         self.rank = self.rank.max(Rank::of_event(self.run, entry.id().number()));
         self.handle(entry);
     }

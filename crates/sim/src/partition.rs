@@ -9,6 +9,7 @@ use crate::due::{Due, Entry};
 use crate::event::{EventId, INDEX_BITS, Kind};
 use crate::link::{Link, LinkId, NodeId};
 use crate::log::{Log, Rank, Turn};
+use crate::machine::Machine;
 use crate::pool::{PacketId, Pool};
 use crate::progress::{Moment, WithoutSending};
 use crate::record::{DropPlace, Watcher};
@@ -73,6 +74,9 @@ pub(crate) struct Partition {
     pub stats: WorldStats,
     /// All nodes are name spaces of one machine ([`World::on_one_machine`](crate::world::World::on_one_machine)).
     pub one_machine: bool,
+    /// How long after the arrivals of a moment applications run.
+    pub apps_run_after: Duration,
+    pub machine: Machine,
     /// When a program of that machine last ran.
     pub program_ran: Instant,
     moment: Moment,
@@ -216,6 +220,8 @@ impl Partition {
             log: Log::default(),
             stats: WorldStats::default(),
             one_machine: false,
+            apps_run_after: APPS_RUN_AFTER,
+            machine: Machine::default(),
             program_ran: Instant::ZERO,
             moment: Moment::default(),
         }
@@ -269,7 +275,10 @@ impl Partition {
         core::mem::swap(&mut self.ready, &mut self.called);
         for index in 0..self.called.len() {
             let ready = self.called[index];
-            self.rank = ready.rank;
+            if self.apps_run_after > Duration::ZERO {
+                // Else all that happened at this time has come before.
+                self.rank = ready.rank;
+            }
             self.notify_app(ready.node, ready.socket);
         }
         self.called.clear();
@@ -282,10 +291,16 @@ impl Partition {
         self.program_ran = self.now;
         let owners = &self.nodes[node.0 as usize].owners;
         let owner = owners.get(ready.socket.index()).copied().unwrap_or(NO_APP);
+        if self.one_machine {
+            self.enter_syscall(node, true);
+        }
         if owner != NO_APP {
             self.enter_app(owner, |app, cx| app.ready(cx, ready));
         }
         self.pump(node);
+        if self.one_machine {
+            self.enter_syscall(node, false);
+        }
     }
 
     /// Does what an entry says, which is due now.
@@ -344,7 +359,6 @@ impl Partition {
     /// A packet has arrived at a port.
     #[inline]
     fn on_arrival(&mut self, id: LinkId, entry: Entry) {
-        let (node, port) = (entry.node(), entry.port());
         let packet = entry.packet();
         if entry.is_damaged() {
             return self.on_link_drop(id, Reason::Checksum, packet);
@@ -356,6 +370,16 @@ impl Partition {
         if self.is_handed_out(id, packet) {
             return;
         }
+        if self.one_machine {
+            return self.arrive_on_machine(id, entry);
+        }
+        self.take_in(entry);
+    }
+
+    /// The node takes a packet that has arrived.
+    #[inline]
+    pub fn take_in(&mut self, entry: Entry) {
+        let (node, port, packet) = (entry.node(), entry.port(), entry.packet());
         let host = &mut self.nodes[node.0 as usize].host;
         match host.receive(self.now, port, self.pool.get_mut(packet)) {
             Rx::Forward(out) => self.put_on_link(node, out, packet),
@@ -379,19 +403,19 @@ impl Partition {
         if state.wake == self.now {
             state.wake = Instant::FAR_FUTURE;
             self.count_event();
-            if self.one_machine && self.is_interrupt(node) {
-                self.interrupt();
+            if self.one_machine {
+                return self.wake_machine(node);
             }
             self.pump(node);
         }
     }
 
-    fn on_app_timer(&mut self, index: u32) {
+    pub fn on_app_timer(&mut self, index: u32) {
         let state = &mut self.apps[index as usize];
         if state.timer == self.now && state.running {
             state.timer = Instant::FAR_FUTURE;
             self.program_ran = self.now;
-            if self.one_machine {
+            if self.one_machine && !self.machine.slack_is_used {
                 self.interrupt();
             }
             self.call_app(index, |app, cx| app.timer(cx));
@@ -419,7 +443,8 @@ impl Partition {
             }
             told.count(self.now, node);
         };
-        let until = if self.one_machine { until.min(self.next_lax_tick(node)) } else { until };
+        let lax = self.one_machine && !self.machine.slack_is_used;
+        let until = if lax { until.min(self.next_lax_tick(node)) } else { until };
         if until < self.nodes[node.0 as usize].wake {
             self.wake_at(node, until);
         }
@@ -427,7 +452,7 @@ impl Partition {
 
     /// A node wants to be called at an earlier time than before.
     #[inline]
-    fn wake_at(&mut self, node: NodeId, at: Instant) {
+    pub fn wake_at(&mut self, node: NodeId, at: Instant) {
         let state = &mut self.nodes[node.0 as usize];
         let before = core::mem::replace(&mut state.wake, at);
         if state.replaced == at {
@@ -494,8 +519,15 @@ impl Partition {
     }
 
     fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+        let node = self.apps[index as usize].node;
+        if self.one_machine {
+            self.enter_syscall(node, true);
+        }
         self.enter_app(index, call);
-        self.pump(self.apps[index as usize].node);
+        self.pump(node);
+        if self.one_machine {
+            self.enter_syscall(node, false);
+        }
     }
 
     fn enter_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {

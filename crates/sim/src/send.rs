@@ -33,10 +33,14 @@ impl Partition {
         note_seen(&mut self.watchers, &mut self.log, turn, link_id, packet);
         let transmission = link.transmit(now, packet, |at| state.host.credit_at(now, port, at));
         assert!(link.up, "a port that is down sends nothing");
-        if transmission.at_once {
-            state.host.credit(now, port);
-        }
+        let at_once = transmission.at_once;
         self.send_off(node, link_id, id, transmission);
+        if at_once {
+            if self.one_machine {
+                return self.credit_on_machine(node, port);
+            }
+            self.nodes[node.0 as usize].host.credit(now, port);
+        }
     }
 
     /// A device puts the segments of a super-packet on the wire one by one; its room is free again

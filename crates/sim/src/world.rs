@@ -174,10 +174,28 @@ impl World {
         node.late_by = delay;
     }
 
-    /// Makes all nodes name spaces of one machine: an interrupt for a timer of one fires those of others that may be
-    /// late and need not be. For recordings; one thread works on such a world.
-    pub fn on_one_machine(&mut self) {
-        self.whole().one_machine = true;
+    /// Makes all nodes name spaces of one machine, which has one order of softirqs. A timer that may be late is so if
+    /// `slack_is_used`; else an interrupt for a timer of one name space fires those of others that need not be. For
+    /// recordings; one thread works on such a world.
+    pub fn on_one_machine(&mut self, slack_is_used: bool) {
+        let part = self.whole();
+        part.one_machine = true;
+        part.machine.slack_is_used = slack_is_used;
+    }
+
+    /// Applications take no time at all: they run at the very time at which something becomes ready, after all else.
+    pub fn prompt_apps(&mut self) {
+        self.whole().apps_run_after = Duration::ZERO;
+    }
+
+    /// What this node sends in a softirq, and not from an application, belongs to its socket until the far end has it
+    /// in the same softirq: TCP Small Queues stop it meanwhile. Rules of its links are a program's.
+    pub fn play_softirqs(&mut self, node: NodeId) {
+        let part = self.whole();
+        part.machine.softirqs_of = Some(node);
+        part.machine.behind_box =
+            part.links.iter().any(|link| link.far.0 == node && link.is_impaired());
+        part.nodes[node.0 as usize].host.enter_softirq(true);
     }
 
     /// True if applications have heard of everything that became ready so far.

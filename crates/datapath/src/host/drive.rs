@@ -96,6 +96,29 @@ impl Host {
         }
     }
 
+    /// Sockets have the timers of their wheel fire that are due at `now`, before queues let anything go and before
+    /// anything arrives (`TIMER_SOFTIRQ`); to be polled.
+    #[cold]
+    pub fn fire_wheel_timers(&mut self, now: Instant) {
+        self.begin(now);
+        let mut due = core::mem::take(&mut self.due_sockets);
+        due.extend(core::iter::from_fn(|| self.socket_timers.pop_due(now)));
+        let is_exact = |id: &u32| {
+            self.connection_at(*id).is_some_and(|tcp| tcp.timers_turn(now) == <_>::default())
+        };
+        let exact: Vec<u32> = due.extract_if(.., |id| is_exact(id)).collect();
+        for id in exact {
+            self.socket_timers.arm(id, now);
+        }
+        self.run_in_turn(now, due);
+    }
+
+    /// Nothing is due at `now` but timers of high resolution of sockets (`HRTIMER_SOFTIRQ`).
+    pub fn fires_exact_timers_only(&self, now: Instant) -> bool {
+        let others = self.port_timers.next_at().min(self.neighbours_wake_at());
+        self.socket_timers.next_at() <= now && others > now && !self.out.may_send()
+    }
+
     /// An input comes at `now`.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant) {
@@ -168,8 +191,10 @@ impl Host {
                         self.port_timers.arm(u32::from(index), at);
                     }
                 }
-                if let Some(freed) = freed {
-                    self.give_back(now, freed);
+                match freed {
+                    Some(freed) if self.is_in_softirq() => self.keep_in_backlog(freed),
+                    Some(freed) => self.give_back(now, freed),
+                    None => {}
                 }
                 return Some(Port(index));
             }
@@ -233,6 +258,10 @@ impl Host {
         let mut due = core::mem::take(&mut self.due_sockets);
         due.push(first);
         due.extend(core::iter::from_fn(|| self.socket_timers.pop_due(now)));
+        self.run_in_turn(now, due);
+    }
+
+    fn run_in_turn(&mut self, now: Instant, mut due: Vec<u32>) {
         let turn = |id: u32| self.connection_at(id).map(|tcp| tcp.timers_turn(now));
         due.sort_unstable_by_key(|&id| (Reverse(turn(id)), id));
         due.drain(..).for_each(|id| self.run_socket_timer(now, id));

@@ -344,9 +344,9 @@ impl Host {
     /// Makes a packet one of this port; true if it goes straight to the device, which is counted.
     #[inline]
     fn goes_past_queue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> bool {
-        let port = &mut self.ports[usize::from(index)];
         packet.meta.enqueued_at = now;
-        if port.orphans_at_once(packet, now) {
+        let port = &self.ports[usize::from(index)];
+        if port.orphans_at_once(packet, now) && !self.is_in_softirq() {
             packet.meta.owner = Meta::NO_OWNER;
             self.orphaned = true;
         }
@@ -356,6 +356,10 @@ impl Host {
 
     /// Into the queue of a port, or to be cut before it.
     fn enqueue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> Enqueue {
+        if self.is_in_softirq() && self.ports[usize::from(index)].would_cut(packet) {
+            let linear = !self.ports[usize::from(index)].config.offloads.gso;
+            self.charge_segments(linear, packet);
+        }
         let port = &mut self.ports[usize::from(index)];
         if port.bypass_to_be_cut(&mut self.out.spare, packet) {
             self.list_port(index);

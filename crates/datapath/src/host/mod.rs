@@ -7,6 +7,7 @@
 //! `poll` is O(1) amortised: ports that may send stand in a list, sockets that have become ready
 //! and packets that were dropped in queues of their own. An idle host costs less than 2 KiB.
 
+mod backlog;
 mod bridge;
 mod buffer;
 mod datagram;
@@ -122,6 +123,8 @@ pub struct Host {
     lent_last: u32,
     /// The packet sent last gave its owner the memory back at once.
     orphaned: bool,
+    /// What lies in the backlog of the machine, if softirqs are played.
+    backlog: Option<Box<backlog::Backlog>>,
     /// The queue that took the latest packet keeps departure times (`SK_PACING_FQ`).
     paced: bool,
     /// What a connection has just learnt about its path: to whom, packet size, when.

@@ -244,13 +244,19 @@ impl HostPort {
         spare: &mut SpareCutting,
         packet: &mut Packet,
     ) -> bool {
-        let may = self.may_bypass() && !self.takes_whole(packet);
+        let may = self.would_cut(packet);
         if may {
             self.qdisc.count_bypass(packet);
             self.begin_cutting(spare, packet);
             self.room.waiting = true;
         }
         may
+    }
+
+    /// Whether `packet` may go past the queue and is to be cut.
+    #[inline]
+    pub(super) fn would_cut(&self, packet: &Packet) -> bool {
+        self.may_bypass() && !self.takes_whole(packet)
     }
 
     /// Whether `packet` may go straight to the device.

@@ -14,11 +14,16 @@ use std::collections::VecDeque;
 /// left (`skb_orphan`, `sock_wfree`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Charge {
-    owner: u32,
-    truesize: u32,
+    pub owner: u32,
+    pub truesize: u32,
 }
 
 impl Charge {
+    /// A socket owns it.
+    pub fn has_owner(self) -> bool {
+        self.owner != Meta::NO_OWNER
+    }
+
     /// That of `packet`.
     pub fn of(packet: &Packet) -> Self {
         Self { owner: packet.meta.owner, truesize: packet.meta.truesize }
@@ -233,6 +238,13 @@ impl Host {
     /// The device holds none, or its completion is deferred already: more is given back than was taken.
     #[inline]
     pub fn credit(&mut self, now: Instant, port: Port) {
+        let left = self.make_room(now, port);
+        self.give_back(now, left);
+    }
+
+    /// The same without the memory: who owned the packet.
+    #[inline]
+    pub(super) fn make_room(&mut self, now: Instant, port: Port) -> Charge {
         self.come_to(now);
         self.complete(now, port.0);
         let room = &mut self.ports[usize::from(port.0)].room;
@@ -243,7 +255,7 @@ impl Host {
         );
         let left = room.give();
         self.list_port(port.0);
-        self.give_back(now, left);
+        left
     }
 
     /// The same beforehand: the next packet in the device, of which this has not been said, will have

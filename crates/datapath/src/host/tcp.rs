@@ -151,7 +151,8 @@ impl Egress for Host {
         if verdict != Enqueue::Queued {
             self.free_at_once(verdict, known, (owner, truesize));
         }
-        XmitResult { verdict, orphaned: self.orphaned, paced: self.paced }
+        let cut_extra = self.take_cut_extra();
+        XmitResult { verdict, orphaned: self.orphaned, cut_extra, paced: self.paced }
     }
 
     fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, path: PathMtu) {

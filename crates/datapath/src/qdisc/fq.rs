@@ -449,7 +449,9 @@ impl Qdisc for Fq {
         flow.packets.insert(place, Timed { departs_at, set_by_sender, packet });
         if flow.detached {
             flow.detached = false;
-            if cx.now > flow.idle_since + self.config.refill_delay {
+            // In ticks (`flow_refill_delay`, `age`).
+            let idle_ms = cx.now.as_millis() - flow.idle_since.as_millis();
+            if idle_ms > self.config.refill_delay.as_millis() {
                 flow.credit = flow.credit.max(self.config.quantum as i32);
             }
             self.new_flows.push_back(index);

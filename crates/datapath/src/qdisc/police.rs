@@ -56,6 +56,8 @@ pub struct Police {
     tokens: i64,
     /// The same at the peak rate (`tcfp_ptoks`).
     peak_tokens: i64,
+    /// The headers of a super-packet count once, not for each segment.
+    headers_once: bool,
     stats: PoliceStats,
 }
 
@@ -74,8 +76,15 @@ impl Police {
             counted_at: Instant::ZERO,
             tokens: signed(config.burst),
             peak_tokens: peak_depth,
+            headers_once: false,
             stats: PoliceStats::default(),
         }
+    }
+
+    /// Counts as kernels before 6.19 did: the headers of a super-packet once
+    /// ([`ingress_counts_headers`](crate::profile::Profile::ingress_counts_headers)).
+    pub fn count_headers_once(&mut self) {
+        self.headers_once = true;
     }
 
     /// The configuration.
@@ -96,7 +105,12 @@ impl Police {
 
     /// What becomes of `packet`, arriving at `now` (`tcf_police_act` at ingress).
     pub fn judge(&mut self, now: Instant, packet: &Packet) -> Action {
-        let len = packet.len().saturating_sub(packet.link.len());
+        let (frames, segments) = if self.headers_once {
+            (packet.len(), 1)
+        } else {
+            (packet.wire_len(), packet.segments())
+        };
+        let len = frames.saturating_sub(segments * packet.link.len());
         self.stats.bytes += u64::from(len);
         self.stats.packets += u64::from(packet.segments());
         let conforms = fits(packet, self.config.mtu) && self.take_tokens(now, len);
@@ -192,6 +206,17 @@ mod tests {
         assert!(police.admit(at(0), &frame(1514)));
         assert!(police.admit(at(0), &super_frame(4, 1460)), "segments of 1514 bytes fit");
         assert!(!police.admit(at(0), &super_frame(4, 1461)));
+    }
+
+    /// As recorded from Linux 7.3 (`qdisc_pkt_len_segs_init`).
+    #[test]
+    fn each_segment_of_a_super_packet_counts_with_its_headers() {
+        let mut police = police(5, 3_000, 2_000);
+        assert!(police.admit(at(0), &super_frame(2, 1460)));
+        assert_eq!(police.stats().bytes, 3_000);
+        police.count_headers_once();
+        assert!(police.admit(at(1_000_000_000), &super_frame(2, 1460)));
+        assert_eq!(police.stats().bytes, 3_000 + 2_960);
     }
 
     #[test]

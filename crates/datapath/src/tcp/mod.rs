@@ -58,6 +58,7 @@ mod rare;
 pub mod rate;
 mod rcv_window;
 mod reassembly;
+pub(crate) use reassembly::truesize_of_segments;
 mod receive;
 mod recovery;
 mod rto_totals;
@@ -129,6 +130,8 @@ pub struct XmitResult {
     pub verdict: Enqueue,
     /// Its memory is the connection's again already (`skb_orphan`); nobody will tell.
     pub orphaned: bool,
+    /// Memory that its segments take beyond its own, as it was cut on its way (`tcp_gso_segment`).
+    pub cut_extra: u32,
     /// The queue keeps departure times: TCP need not wait itself (`SK_PACING_FQ`).
     pub paced: bool,
 }

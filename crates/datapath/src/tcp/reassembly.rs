@@ -4,6 +4,7 @@
 mod record;
 mod tree;
 
+pub use record::truesize_of_segments;
 pub(super) use record::{Received, pages_for, truesize_of};
 
 use super::sack_blocks::extend;

@@ -83,11 +83,13 @@ impl Connection {
         let mut packet = self.packet(tcp, body, ecn, meta);
         packet.gso_type = gso_type;
         packet.memory = if len > 0 { Memory::Paged } else { Memory::Linear };
-        let XmitResult { verdict, orphaned, paced } = cx.egress.transmit(cx.now, &mut packet);
+        let XmitResult { verdict, orphaned, cut_extra, paced } =
+            cx.egress.transmit(cx.now, &mut packet);
         self.snd.paced_by_fq |= paced;
         if !orphaned {
-            self.snd.wmem_alloc += skb.truesize;
-            self.snd.handed_down = self.snd.handed_down.wrapping_add(skb.truesize);
+            let charged = skb.truesize + cut_extra;
+            self.snd.wmem_alloc += charged;
+            self.snd.handed_down = self.snd.handed_down.wrapping_add(charged);
         }
         self.queue.get_mut(id).handed_down = self.snd.handed_down;
         if self.wants_stamps() {

@@ -50,6 +50,8 @@ struct Recorder {
     jiffies_at_zero: u64,
     /// Its programs took no time at all; ours are told of what is ready a nanosecond later.
     prompt: bool,
+    /// Its timers with slack fire at the end of it; else with any interrupt of the machine before that.
+    uses_slack: bool,
     /// Its `tcp_rmem[2]`, where that is not the profile's.
     rmem_max: Option<u32>,
 }
@@ -70,6 +72,7 @@ impl Recorder {
             profile: Profile { max_tcp_header: MAX_TCP_HEADER, ..profile },
             jiffies_at_zero: record["jiffies_t0"].as_u64().unwrap_or(JIFFIES_AT_T0),
             prompt,
+            uses_slack: record["slack"] == "used",
         })
     }
 

@@ -167,6 +167,11 @@ impl Cake {
         Self { draws, ..self }
     }
 
+    /// Random draws come from elsewhere.
+    pub fn set_draws(&mut self, draws: Draws) {
+        self.draws = draws;
+    }
+
     /// The same with the kernel's hash of flows and hosts under this key, so that packets lie in the
     /// queues in which they lay there.
     pub fn with_hash_key(self, key: (u64, u64)) -> Self {

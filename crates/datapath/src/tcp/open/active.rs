@@ -105,6 +105,7 @@ impl Connection {
         if self.rare.is_some() {
             self.zerocopy_acked(cx);
         }
+        self.pace_after_syn_timeout();
         self.finish_connect(cx);
         self.expected = None;
         if self.opt.snd_wscale == 0 {
@@ -130,6 +131,16 @@ impl Connection {
             return;
         }
         self.send_reflecting_ack(seg.ecn, cx);
+    }
+
+    /// The timeout of a SYN leaves a window of one segment (`tcp_enter_loss`), of which the pacing rate is until the next
+    /// ACK, although the window is an initial one again (`tcp_init_cwnd`).
+    fn pace_after_syn_timeout(&mut self) {
+        if self.totals.total_retrans > 0 {
+            let cwnd = core::mem::replace(&mut self.window.snd_cwnd, 1);
+            self.update_pacing_rate();
+            self.window.snd_cwnd = cwnd;
+        }
     }
 
     /// The ACK of the handshake waits for data to carry it, 200 ms at most.

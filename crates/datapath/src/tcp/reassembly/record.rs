@@ -120,6 +120,14 @@ pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32, overhe
     }
 }
 
+/// Memory that the segments of a super-packet take which software cuts: in `linear` buffers, or with shares of its pages;
+/// `overhead`: what it is charged as without data (`skb_segment`).
+pub fn truesize_of_segments(linear: bool, len: u32, gso_size: u32, overhead: u32) -> u32 {
+    let of = |len| if linear { truesize(head_for(STACK_HEADERS + len)) } else { overhead + len };
+    let last = len % gso_size;
+    len / gso_size * of(gso_size) + if last > 0 { of(last) } else { 0 }
+}
+
 impl Received {
     /// What a segment of `len` payload bytes becomes; `headers`: bytes of IP and TCP headers, `overhead`: see
     /// [`truesize_of`].

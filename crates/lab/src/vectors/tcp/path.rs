@@ -7,6 +7,8 @@ use crate::store::{self, Pending, file_stem};
 use apps::{TcpSend, TcpSink};
 use datapath::host::Offloads;
 use datapath::node::Port;
+use datapath::qdisc::AnyQdisc;
+use datapath::qdisc::cake::Draws;
 use datapath::qdisc::police::Police;
 use datapath::rng::Rng;
 use datapath::tcp::cc::Algorithm;
@@ -57,13 +59,20 @@ pub fn simulate(
         .iter()
         .map(|rule| rule.parse::<Rule>().map_err(|error| error.to_string()))
         .collect::<Result<Vec<_>, _>>()?;
-    let through_box =
-        |direction| LinkConfig { rules: rules.clone(), direction, ..LinkConfig::default() };
+    // Hashes go along between name spaces, but not through a program.
+    let boxed = !rules.is_empty();
+    let veth = || LinkConfig { veth: true, ..LinkConfig::default() };
+    let through_box = |direction| LinkConfig {
+        rules: rules.clone(),
+        direction,
+        veth: !boxed,
+        ..LinkConfig::default()
+    };
     let forward = through_box(Direction::Forward);
     let first = topology.wire_with(sender, router, forward, through_box(Direction::Reverse));
-    let second = topology.wire(router, delay, LinkConfig::default());
+    let second = topology.wire(router, delay, veth());
     let back = LinkConfig::delay(box_delay(case, recorder));
-    let third = topology.wire_with(delay, receiver, LinkConfig::default(), back);
+    let third = topology.wire_with(delay, receiver, veth(), back);
     let client: IpAddr = Ipv4Addr::new(10, 0, 1, 2).into();
     let server: IpAddr = Ipv4Addr::new(10, 0, 3, 2).into();
     topology.addresses(first, (client, 24), (Ipv4Addr::new(10, 0, 1, 1).into(), 24));
@@ -88,10 +97,14 @@ pub fn simulate(
         ("V v0", (receiver, Port(0))),
     ];
     for command in commands {
-        configure(&mut world, &devices, command, recorder)?;
+        configure(&mut world, &devices, command, (case, recorder))?;
     }
-    police(&mut world, router, &case.police)?;
-    world.on_one_machine();
+    police(&mut world, router, &case.police, recorder)?;
+    world.on_one_machine(recorder.uses_slack);
+    if recorder.prompt {
+        world.prompt_apps();
+        world.play_softirqs(sender);
+    }
     world.slow_apps(sender, box_delay(case, recorder) * 2);
     let flows = add_applications(&mut world, case, recorder, sender, receiver, client, server)?;
     let tap = SenderTap::new(world.link_of(sender, Port(0)), world.link_of(router, Port(0)));
@@ -157,7 +170,7 @@ fn configure(
     world: &mut World,
     devices: &[(&str, (NodeId, Port))],
     command: &str,
-    recorder: &Recorder,
+    (case, recorder): (&Recording, &Recorder),
 ) -> Result<(), String> {
     let (namespace, tc) = command.split_once(' ').ok_or("a tc command without a namespace")?;
     if !tc.starts_with("tc qdisc") || tc.contains("ingress") {
@@ -174,21 +187,32 @@ fn configure(
         let rng = Rng::stream(1, u64::from(node.0) << 8 | u64::from(port.0));
         host.change_qdisc(now, port, |root, cx| {
             let device = Device::of(&recorder.profile);
-            parsed.apply(root, device, rng, cx).map(drop).map_err(|error| error.to_string())
+            parsed.apply(root, device, rng, cx).map_err(|error| error.to_string())?;
+            if let (AnyQdisc::Cake(cake), Some(&draw)) = (root.qdisc_mut(), case.draw.get("cake")) {
+                cake.set_draws(Draws::Fixed { dither: (draw >> 16) as u16, blue: draw });
+            }
+            Ok(())
         })
     })
 }
 
-fn police(world: &mut World, router: NodeId, words: &str) -> Result<(), String> {
+fn police(
+    world: &mut World,
+    router: NodeId,
+    words: &str,
+    recorder: &Recorder,
+) -> Result<(), String> {
     if words.is_empty() {
         return Ok(());
     }
     let text = format!("{words} mtu 2000 conform-exceed drop");
     let mut words = iproute::words::Words::new(&text);
     let config = parse_police(&mut words).map_err(|error| error.to_string())?;
-    world.with_host(router, |_, host| {
-        host.add_policer(Port(0), Police::new(config));
-    });
+    let mut police = Police::new(config);
+    if !recorder.profile.ingress_counts_headers {
+        police.count_headers_once();
+    }
+    world.with_host(router, |_, host| host.add_policer(Port(0), police));
     Ok(())
 }
 
@@ -209,7 +233,7 @@ fn add_applications(
     let mut config = config(recorder, &case.sysctl_receiver, "cubic")?;
     config.receive_buffer = NonZeroU32::new(receive_buffer);
     if config.sysctl.tcp_timestamps == 1 {
-        config.socket.timestamp_offset = DRAWN_OFFSET;
+        config.socket.timestamp_offset = case.draw.get("ts_off").copied().unwrap_or(DRAWN_OFFSET);
     }
     let mut sink = TcpSink::new(SocketAddr::new(server, SERVER_PORT), config);
     if let (Some(at), Some(nanos)) = pause {
