@@ -13,6 +13,7 @@ import wire
 from wire import Numbers
 
 MS = 1_000_000
+errno.errorcode[errno.EOPNOTSUPP] = "EOPNOTSUPP"     # Python calls it ENOTSUP
 LIBC = ctypes.CDLL(None, use_errno=True)
 DEFAULTS = """net.ipv4.tcp_rmem=4096 540000 15728640
 net.ipv4.tcp_wmem=4096 262144 4194304
