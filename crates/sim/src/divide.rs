@@ -12,7 +12,8 @@ use crate::epoch::Epoch;
 use crate::event::{EventId, Kind};
 use crate::groups::Groups;
 use crate::link::{Link, LinkConfig, LinkId, NodeId};
-use crate::partition::{AWAY, Away, NO_LINK, NodeState, Partition};
+use crate::partition::{AWAY, Away, Partition};
+use crate::state::{NO_LINK, NodeState};
 use apps::NO_APP;
 
 /// A partition and what works it off: what one thread does.

@@ -42,6 +42,7 @@ mod run;
 pub mod schedule;
 mod send;
 mod sorter;
+mod state;
 mod threads;
 pub mod topology;
 pub mod wording;

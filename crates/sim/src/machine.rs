@@ -3,7 +3,8 @@
 use crate::due::Entry;
 use crate::event::Kind;
 use crate::link::{LinkId, NodeId};
-use crate::partition::{NodeState, Own, Partition};
+use crate::partition::{Own, Partition};
+use crate::state::NodeState;
 use datapath::node::Port;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;

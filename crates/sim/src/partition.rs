@@ -13,16 +13,15 @@ use crate::machine::Machine;
 use crate::pool::{PacketId, Pool};
 use crate::progress::{Moment, WithoutSending};
 use crate::record::{DropPlace, Watcher};
+use crate::state::{AppState, NodeState};
 use crate::world::WorldStats;
-use apps::{App, AppCx, NO_APP, Streams};
-use datapath::host::Host;
+use apps::{App, AppCx, NO_APP};
 use datapath::node::{Poll, Port, Rx, SocketReady};
 use datapath::packet::Packet;
 use datapath::reason::Reason;
-use datapath::rng::Rng;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// How long after the arrivals of a moment applications run.
 pub(crate) const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
@@ -106,36 +105,6 @@ pub(crate) struct Ready {
     pub rank: Rank,
 }
 
-/// A node in its world.
-pub(crate) struct NodeState {
-    pub host: Host,
-    /// The wake-up that is waited for; `FAR_FUTURE` if none.
-    pub wake: Instant,
-    /// A later one that an earlier one has replaced: its entry is still there.
-    replaced: Instant,
-    /// The link behind each port.
-    pub links: Vec<LinkId>,
-    /// The application that each socket belongs to.
-    pub owners: Vec<u32>,
-    /// What its connections carry, where that is bytes.
-    pub streams: Option<Box<Streams>>,
-    /// What its applications hear late, and how late; zero if they do not.
-    pub late: VecDeque<SocketReady>,
-    pub late_by: Duration,
-}
-
-pub(crate) struct AppState {
-    /// Out of its place only while it is being called.
-    pub app: Option<Box<dyn App>>,
-    pub node: NodeId,
-    pub timer: Instant,
-    pub running: bool,
-    pub rng: Rng,
-}
-
-/// The link behind a port that has none yet.
-pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
-
 impl PartialEq for Own {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
@@ -154,38 +123,6 @@ impl Ord for Own {
     #[inline]
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
         (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
-impl NodeState {
-    pub fn new(host: Host) -> Self {
-        Self {
-            wake: Instant::FAR_FUTURE,
-            replaced: Instant::FAR_FUTURE,
-            links: vec![NO_LINK; host.port_count()],
-            owners: Vec::new(),
-            streams: None,
-            late: VecDeque::new(),
-            late_by: Duration::ZERO,
-            host,
-        }
-    }
-
-    /// The application that will hear of the next packet, as a rule; beyond all if none does.
-    #[inline]
-    pub fn likely_app(&self) -> usize {
-        let owner = self.owners.get(self.host.likely_socket());
-        owner.map_or(usize::MAX, |owner| *owner as usize)
-    }
-}
-
-impl AppState {
-    /// The caches are asked for the application itself.
-    #[inline]
-    pub fn prefetch(&self) {
-        if let Some(app) = &self.app {
-            app.prefetch();
-        }
     }
 }
 

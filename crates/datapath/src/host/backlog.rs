@@ -92,9 +92,12 @@ impl Host {
                 _ => self.give_back(now, charge),
             }
         }
-        throttled.retain(|owner| held.is_none_or(|held| held.index() != *owner as usize));
         for owner in throttled.into_iter().rev() {
-            self.with_connection(now, owner, Connection::resume_output);
+            if held.is_none_or(|held| held.index() != owner as usize) {
+                self.with_connection(now, owner, Connection::resume_output);
+            } else if let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(owner) {
+                socket.connection.put_off_output();
+            }
         }
     }
 

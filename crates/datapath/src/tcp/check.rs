@@ -140,7 +140,8 @@ impl Connection {
             let nothing = self.snd.nxt == self.snd.write_seq;
             assert!(nothing || transmit || stopped, "something waits without a timer");
         }
-        assert!(!self.snd.throttled || self.snd.wmem_alloc > 0, "throttled by nothing");
+        let waits = self.snd.wmem_alloc > 0 || self.snd.goes_on_later;
+        assert!(!self.snd.throttled || waits, "throttled by nothing");
         let alive = self.config.keepalive && self.state.may_transmit() && !self.orphan;
         let asked = self.timers.is_set(Timer::Keepalive);
         assert!(!alive || asked, "kept alive without a timer");

@@ -215,6 +215,8 @@ struct Send {
     write_unfinished: bool,
     /// TCP Small Queues stopped the output (`TSQ_THROTTLED`).
     throttled: bool,
+    /// It may go on, once a program lets go of the socket (`TCP_TSQ_DEFERRED`).
+    goes_on_later: bool,
     /// FIN was queued.
     fin_queued: bool,
     /// When data was last sent, jiffies (`lsndtime`).

@@ -98,6 +98,7 @@ impl Connection {
                 no_space: false,
                 write_unfinished: false,
                 throttled: false,
+                goes_on_later: false,
                 fin_queued: false,
                 lsndtime: 0,
                 wstamp_ns: 0,

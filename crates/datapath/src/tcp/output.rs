@@ -339,9 +339,15 @@ impl Connection {
         self.snd.throttled
     }
 
+    /// The output may go on, but a program holds the socket (`tcp_tsq_workfn`): [`resume_output`](Self::resume_output) is
+    /// due when it lets go.
+    pub fn put_off_output(&mut self) {
+        self.snd.goes_on_later = true;
+    }
+
     /// Goes on where TCP Small Queues have stopped the output (`tcp_tsq_handler`).
     pub fn resume_output(&mut self, cx: &mut Cx<'_>) {
-        self.snd.throttled = false;
+        (self.snd.throttled, self.snd.goes_on_later) = (false, false);
         if !self.state.may_transmit() {
             return;
         }

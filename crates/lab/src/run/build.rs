@@ -254,7 +254,8 @@ fn add_policers(world: &mut World, plan: &Plan, ends: &[Ends]) -> Result<(), Str
         for (port, &(node, index)) in link.ports.iter().zip(ends) {
             let Some(text) = &port.police else { continue };
             let config = plan::tc::police(text).map_err(|error| error.to_string())?;
-            world.with_host(node, |_, host| host.add_policer(index, Police::new(config)));
+            let police = Police::of(&plan.nodes[node.0 as usize].profile, config);
+            world.with_host(node, |_, host| host.add_policer(index, police));
         }
     }
     Ok(())

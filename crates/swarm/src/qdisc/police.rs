@@ -33,7 +33,7 @@ impl Policed {
         let before = self.police.stats();
         let action = self.police.judge(now, packet);
         let conforms = self.police.stats().overlimits == before.overlimits;
-        let bytes = packet.len() - packet.link.len();
+        let bytes = packet.segment().map(|each| each.len() - each.link.len()).sum();
         self.check(&config, packet, bytes, now, conforms)?;
         let expected = if conforms { config.conform } else { config.exceed };
         let counted = self.police.stats();

@@ -208,10 +208,7 @@ fn police(
     let text = format!("{words} mtu 2000 conform-exceed drop");
     let mut words = iproute::words::Words::new(&text);
     let config = parse_police(&mut words).map_err(|error| error.to_string())?;
-    let mut police = Police::new(config);
-    if !recorder.profile.ingress_counts_headers {
-        police.count_headers_once();
-    }
+    let police = Police::of(&recorder.profile, config);
     world.with_host(router, |_, host| host.add_policer(Port(0), police));
     Ok(())
 }

@@ -1,0 +1,72 @@
+//! What is known of nodes and applications besides themselves.
+
+use crate::link::{LinkId, NodeId};
+use apps::{App, Streams};
+use datapath::host::Host;
+use datapath::node::SocketReady;
+use datapath::rng::Rng;
+use datapath::units::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// A node in its world.
+pub(crate) struct NodeState {
+    pub host: Host,
+    /// The wake-up that is waited for; `FAR_FUTURE` if none.
+    pub wake: Instant,
+    /// A later one that an earlier one has replaced: its entry is still there.
+    pub replaced: Instant,
+    /// The link behind each port.
+    pub links: Vec<LinkId>,
+    /// The application that each socket belongs to.
+    pub owners: Vec<u32>,
+    /// What its connections carry, where that is bytes.
+    pub streams: Option<Box<Streams>>,
+    /// What its applications hear late, and how late; zero if they do not.
+    pub late: VecDeque<SocketReady>,
+    pub late_by: Duration,
+}
+
+/// An application on its node.
+pub(crate) struct AppState {
+    /// Out of its place only while it is being called.
+    pub app: Option<Box<dyn App>>,
+    pub node: NodeId,
+    pub timer: Instant,
+    pub running: bool,
+    pub rng: Rng,
+}
+
+/// The link behind a port that has none yet.
+pub(crate) const NO_LINK: LinkId = LinkId(u32::MAX);
+
+impl NodeState {
+    pub fn new(host: Host) -> Self {
+        Self {
+            wake: Instant::FAR_FUTURE,
+            replaced: Instant::FAR_FUTURE,
+            links: vec![NO_LINK; host.port_count()],
+            owners: Vec::new(),
+            streams: None,
+            late: VecDeque::new(),
+            late_by: Duration::ZERO,
+            host,
+        }
+    }
+
+    /// The application that will hear of the next packet, as a rule; beyond all if none does.
+    #[inline]
+    pub fn likely_app(&self) -> usize {
+        let owner = self.owners.get(self.host.likely_socket());
+        owner.map_or(usize::MAX, |owner| *owner as usize)
+    }
+}
+
+impl AppState {
+    /// The caches are asked for the application itself.
+    #[inline]
+    pub fn prefetch(&self) {
+        if let Some(app) = &self.app {
+            app.prefetch();
+        }
+    }
+}
