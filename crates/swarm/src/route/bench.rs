@@ -191,7 +191,9 @@ impl Bench {
             self.model.learn(&self.ip.fib);
             return Ok(());
         }
-        let object_missing = case.object.is_some_and(|id| self.ip.fib.objects().get(id).is_none());
+        let objects = self.ip.fib.objects();
+        let missing = |id| objects.get(id).is_none_or(|object| self.model.is_dead(object));
+        let object_missing = case.object.is_some_and(missing);
         if object_missing && verb != Verb::Del {
             return match refused {
                 Some(_) => Ok(()),

@@ -5,6 +5,7 @@ use core::cell::Cell;
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
+use datapath::fib::nexthop::Object;
 use datapath::fib::{
     Action, Algorithm, Decision, Fib, HashInput, Hop, NextHop, Prefix, Route, RouteKey, RouteType,
     TableId, Target,
@@ -163,6 +164,13 @@ impl Model {
     pub fn leads_over_down(&self, case: &RouteCase) -> bool {
         let down = |port: u8| self.links.get(usize::from(port)).is_some_and(|link| !link.up);
         case.hops.iter().any(|hop| down(hop.port))
+    }
+
+    /// Whether all interfaces of a next-hop object are down: the kernel has deleted it (`nexthop_flush_dev`).
+    pub fn is_dead(&self, object: &Object) -> bool {
+        let paths = object.paths().paths();
+        let down = |port: u16| self.links.get(usize::from(port)).is_some_and(|link| !link.up);
+        !object.is_blackhole() && !paths.is_empty() && paths.iter().all(|it| down(it.hop.port))
     }
 
     /// One of many routes comes or goes; whether it does.
