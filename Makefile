@@ -117,6 +117,8 @@ pictures: all
 # kernel's forwarding; our TCP beside the kernel's and smoltcp's.
 live-bench: all
 	scripts/live_bench.py $(BIN)
+	scripts/live_bench.py $(BIN) --soak
+	SCALE=32 scripts/endpoint_test.py $(BIN) both_roles loss reordering duplication ecn super_packets
 	$(CARGO) build --release --locked -p ackwright-live --example bump
 	scripts/live_bench.py target/release/examples/bump --speed --seconds 4
 	scripts/endpoint_bench.py $(BIN)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Tests our TCP endpoints (`ackwright iperf`, `ackwright proxy`) against the kernel's TCP.
 
-usage: scripts/endpoint_test.py BINARY [NAME...]
+usage: [SCALE=N] scripts/endpoint_test.py BINARY [NAME...]
 
     left [ackwright's stack - TUN - the kernel, which routes] -- a [ackwright shape] b -- right [the kernel]
 
 The namespaces are those of live_test.py; impairments are netem of `ackwright shape`. Bytes are random and are
-compared by their digests; what the kernel counts as wrong must stay 0.
+compared by their digests; what the kernel counts as wrong must stay 0. With SCALE they are N times as many: `make live-bench`
+moves gigabytes.
 """
 
 import hashlib
@@ -24,6 +25,7 @@ from live_test import RIGHT, World
 from namespaces import Skip, libc, run_tests
 
 OURS = "10.77.0.2"
+SCALE = int(os.environ.get("SCALE", "1"))
 ALGORITHMS = ("reno", "cubic", "bbr")
 # What no peer of ours may bring the kernel to count.
 WRONG = ("TcpInErrs", "TcpInCsumErrors", "IpInHdrErrors", "TcpExtTCPChallengeACK", "TcpExtTCPSYNChallenge",
@@ -117,10 +119,9 @@ def pump(sock, size, result, pause=0.0):
     sent, got = hashlib.sha256(), hashlib.sha256()
 
     def send():
-        block = os.urandom(1 << 16)
         left = size
         while left > 0:
-            piece = block[:min(left, len(block))]
+            piece = os.urandom(min(left, 1 << 16))
             sock.sendall(piece)
             sent.update(piece)
             left -= len(piece)
@@ -158,8 +159,10 @@ def exchange(world, role, size, algorithm="cubic", pause=0.0, both=True):
     other.join()
     listener.close()
     assert at_client and at_server, "an end has failed: " + str([finish(it) for it in world.programs if it.poll() is None])
-    (forth, back_got, _), (back, forth_got, count) = at_client[0], at_server[0]
+    (forth, back_got, back_count), (back, forth_got, count) = at_client[0], at_server[0]
     assert forth == forth_got and back == back_got, (role, algorithm, count, "bytes differ")
+    if SCALE > 1:
+        print(f"    {(back_count + count) / 1e6:.0f} MB are the same at both ends", flush=True)
     return time.monotonic() - begun
 
 
@@ -184,28 +187,28 @@ def with_impairment(world, ab, ba, size, provoked=(), ecn=None):
 # Tests: each gets a fresh world.
 
 def test_both_roles_and_all_algorithms(world):
-    with_impairment(world, "pfifo", "pfifo", 4 << 20)
+    with_impairment(world, "pfifo", "pfifo", SCALE * (4 << 20))
 
 
 def test_loss(world):
     words = "netem loss 1% delay 3ms limit 5000"
-    with_impairment(world, words, words, 1 << 19, provoked=CHALLENGES)
+    with_impairment(world, words, words, SCALE << 19, provoked=CHALLENGES)
 
 
 def test_reordering(world):
     words = "netem delay 4ms reorder 25% 50% limit 5000"
-    with_impairment(world, words, words, 1 << 19, provoked=OVERTAKEN)
+    with_impairment(world, words, words, SCALE << 19, provoked=OVERTAKEN)
 
 
 def test_duplication(world):
     words = "netem duplicate 5% delay 1ms limit 5000"
-    with_impairment(world, words, words, 1 << 19, provoked=CHALLENGES)
+    with_impairment(world, words, words, SCALE << 19, provoked=CHALLENGES)
 
 
 def test_ecn_marks(world):
     world.right.run("sysctl -qw net.ipv4.tcp_ecn=1")
     words = "netem delay 2ms loss 2% ecn limit 5000"
-    with_impairment(world, words, words, 1 << 19, provoked=CHALLENGES, ecn=True)
+    with_impairment(world, words, words, SCALE << 19, provoked=CHALLENGES, ecn=True)
     counted = {line.split()[0]: int(line.split()[1]) for line in world.right.run("nstat -asz").splitlines()[1:]}
     assert counted["IpExtInCEPkts"] > 10 and counted["TcpExtTCPDeliveredCE"] > 10, counted
 
@@ -217,7 +220,7 @@ def test_super_packets(world):
     shape = world.shape()
     for role in ("listens", "connects"):
         proxy = world.proxy(role)
-        exchange(world, role, 16 << 20)
+        exchange(world, role, SCALE * (16 << 20))
         done = finish(proxy)
         assert done["failed"] == 0, done
     shape.stop()

@@ -2,9 +2,11 @@
 """Longer figures of `ackwright shape`: rates through CAKE, and latency under load beside the kernel's tbf.
 
 usage: scripts/live_bench.py BINARY [--seconds N]
+       scripts/live_bench.py BINARY --soak [--seconds N]
        scripts/live_bench.py BUMP --speed [--seconds N]
 
 The namespaces are those of live_test.py. Prints tables; docs/live.md has those of one machine.
+--soak loads CAKE for ten minutes with long and short connections both ways, and looks whether memory stays flat.
 --speed measures how fast packets can go, beside the kernel between the same veths; BUMP is
 target/release/examples/bump (cargo build --release -p ackwright-live --example bump).
 """
@@ -12,6 +14,7 @@ target/release/examples/bump (cargo build --release -p ackwright-live --example 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +27,10 @@ from namespaces import ip
 
 ROW = ("tbf rate 30mbit burst 15k latency 300ms", "tbf rate 1mbit burst 3k latency 300ms")
 CAKE = "cake bandwidth 30mbit"
+TOOLS = ("ip", "tc", "ethtool", "iperf3", "ping")
+SOAK = 600
+# Memory counts as flat if it grows by no more than this after the first fifth, KB.
+FLAT = 512
 
 
 def cpu(pid):
@@ -107,6 +114,40 @@ def latency(seconds):
     ):
         down, up, median, high = fresh(measure)
         print(f"{name:<34}{down:13.2f}{up:12.3f}{median:13.1f}{high:9.1f}", flush=True)
+
+
+def resident(pid):
+    """Memory of a process that lies in RAM, KB."""
+    return int(open(f"/proc/{pid}/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def soak(seconds):
+    """Long connections both ways, and short ones one after the other, through CAKE; memory once in a while."""
+    def measure(world):
+        shape = world.shape("--ab", "cake bandwidth 200mbit", "--ba", "cake bandwidth 20mbit ack-filter")
+        ports = {"long": (5301, f"-t {seconds + 5}"), "back": (5302, f"-t {seconds + 5} -R"), "short": (5303, "-t 1 -P 8")}
+        servers = [subprocess.Popen(world.right.command(f"iperf3 -s -p {port}"), stdout=subprocess.DEVNULL)
+                   for port, _ in ports.values()]
+        time.sleep(0.5)
+        client = lambda name: subprocess.Popen(
+            world.left.command(f"iperf3 -c {RIGHT} -p {ports[name][0]} {ports[name][1]}"), stdout=subprocess.DEVNULL)
+        longs, begun, seen, connections = [client("long"), client("back")], time.monotonic(), [], 0
+        while (elapsed := time.monotonic() - begun) < seconds:
+            connections += 8
+            client("short").wait(timeout=60)
+            seen.append((elapsed, resident(shape.process.pid)))
+        for process in longs + servers:
+            process.kill()
+            process.wait()
+        return seen, connections, shape.stop()
+
+    seen, connections, account = fresh(measure)
+    early = max(memory for at, memory in seen if at <= seconds / 5)
+    late = max(memory for at, memory in seen if at > seconds / 5)
+    packets = sum(direction["taken_packets"] for direction in account["directions"])
+    print(f"{seconds} s through cake, {connections} short connections beside two long ones, {packets} packets")
+    print(f"memory: {early} KB at most in the first fifth, {late} KB after it: {'flat' if late <= early + FLAT else 'GROWS'}")
+    sys.exit(late > early + FLAT)
 
 
 # How fast it can go: datagrams of 64 and 1472 bytes and one TCP connection, from left to right, with checksums and
@@ -271,8 +312,14 @@ def tun(seconds):
 
 
 def main():
-    seconds = int(sys.argv[sys.argv.index("--seconds") + 1]) if "--seconds" in sys.argv else 10
+    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    if missing:
+        sys.exit(f"not there: {', '.join(missing)} (Debian's packages are iproute2, ethtool, iperf3 and iputils-ping)")
+    usual = SOAK if "--soak" in sys.argv else 10
+    seconds = int(sys.argv[sys.argv.index("--seconds") + 1]) if "--seconds" in sys.argv else usual
     print(f"kernel {os.uname().release}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {LEFT} to {RIGHT}")
+    if "--soak" in sys.argv:
+        soak(seconds)
     if "--speed" in sys.argv:
         speed(seconds)
         return
