@@ -41,7 +41,7 @@ class Namespace:
     """A namespace that lives as long as a process in it."""
 
     def __init__(self):
-        self.process = subprocess.Popen(["unshare", "-n", "sleep", "600"], stdout=subprocess.DEVNULL,
+        self.process = subprocess.Popen(["unshare", "-n", "sleep", "1800"], stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
         mine, link = os.readlink("/proc/self/ns/net"), f"/proc/{self.process.pid}/ns/net"
         while os.readlink(link) == mine:
