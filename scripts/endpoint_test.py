@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 
-from live_test import RIGHT, World
+from live_test import RIGHT, World, resident
 from namespaces import Skip, libc, run_tests
 
 OURS = "10.77.0.2"
@@ -235,8 +235,8 @@ def test_a_peer_that_does_not_read(world):
         proxy = world.proxy(role)
         # One way: the server reads nothing for two seconds.
         took = exchange(world, role, 24 << 20, pause=2.0, both=False)
-        resident = int(open(f"/proc/{proxy.pid}/statm").read().split()[1]) * 4096
-        assert took > 2 and resident < 300 << 20, (took, resident)
+        memory = resident(proxy.pid)
+        assert took > 2 and memory < 300 << 20, (took, memory)
         assert finish(proxy)["failed"] == 0
     shape.stop()
     wrong = world.wrong()

@@ -58,15 +58,15 @@ def rates(seconds):
     for mbit in (1, 10, 100, 1000):
         def measure(world, mbit=mbit):
             shape = world.shape("--ab", f"cake bandwidth {mbit}mbit")
-            datagrams = live_test.iperf(world, seconds, f"-u -l 1448 -b {2 * mbit}M")
+            datagrams = live_test.datagrams(world, seconds, mbit)
             before, begun = cpu(shape.process.pid), time.monotonic()
             found = live_test.iperf(world, seconds)
             used = (cpu(shape.process.pid) - before) / (time.monotonic() - begun)
             return datagrams, found, used, shape.stop()["late"]
 
-        datagrams, found, used, late = fresh(measure)
-        fits = mbit * 1e6 * 1448 / (1448 + 14 + 20 + 8), mbit * 1e6 * (1514 - HEADERS) / 1514
-        print(f"{mbit:12}{datagrams / 1e6:11.2f}{datagrams / fits[0]:14.2%}{found / 1e6:12.2f}{found / fits[1]:9.2%}{used:15.0%}"
+        (datagrams, fits), found, used, late = fresh(measure)
+        wanted = mbit * 1e6 * (1514 - HEADERS) / 1514
+        print(f"{mbit:12}{datagrams / 1e6:11.2f}{datagrams / fits:14.2%}{found / 1e6:12.2f}{found / wanted:9.2%}{used:15.0%}"
               f"{late['p50_us']:13.0f}{late['p99_us']:6.0f}{late['max_us']:8.0f}", flush=True)
 
 
@@ -120,11 +120,6 @@ def latency(seconds):
         print(f"{name:<34}{down:13.2f}{up:12.3f}{median:13.1f}{high:9.1f}", flush=True)
 
 
-def resident(pid):
-    """Memory of a process that lies in RAM, KB."""
-    return int(open(f"/proc/{pid}/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
-
-
 def soak(seconds):
     """Long connections both ways, and short ones one after the other, through CAKE; memory once in a while."""
     def measure(world):
@@ -139,7 +134,7 @@ def soak(seconds):
         while (elapsed := time.monotonic() - begun) < seconds:
             connections += 8
             client("short").wait(timeout=60)
-            seen.append((elapsed, resident(shape.process.pid)))
+            seen.append((elapsed, live_test.resident(shape.process.pid) / 1024))
         for process in longs + servers:
             process.kill()
             process.wait()

@@ -235,17 +235,29 @@ def iperf(world, seconds, how="-P 4"):
     return json.loads(client)["end"]["sum_received"]["bits_per_second"]
 
 
+# Datagrams at twice the rate: whatever TCP does, the queue is never empty.
+DATAGRAM = 1448
+
+
+def datagrams(world, seconds, mbit):
+    """bit/s of payload of datagrams sent at twice `mbit`, and what fits into that rate."""
+    found = iperf(world, seconds, f"-u -l {DATAGRAM} -b {2 * mbit}M")
+    return found, mbit * 1e6 * DATAGRAM / (DATAGRAM + 14 + 20 + 8)
+
+
+def resident(pid):
+    """Memory of a process that lies in RAM, bytes."""
+    return int(open(f"/proc/{pid}/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def check_cake(world, mbit):
     if subprocess.run(["which", "iperf3"], capture_output=True).returncode != 0:
         raise Skip("no iperf3; scripts/needs.sh installs it")
-    # Datagrams at twice the rate: whatever TCP does, the queue is never empty.
-    payload, headers = 1448, 14 + 20 + 8
-    wanted = mbit * 1e6 * payload / (payload + headers)
     # The rate must hold in one of three runs, because others use the machine; the upper bound in each.
     for attempt in range(3):
         sent = os.path.join(world.folder, f"rate{mbit}-{attempt}.pcapng")
         shape = world.shape("--ab", f"cake bandwidth {mbit}mbit", "--capture", sent)
-        found = iperf(world, 4, f"-u -l {payload} -b {2 * mbit}M")
+        found, wanted = datagrams(world, 4, mbit)
         late = shape.stop()["late"]
         # Twice: it may be kept from running again while it makes up for the first time.
         check_rate(sent, 1, mbit * 1e6, 2 * late["max_us"] * 1e-6 + 0.0005)

@@ -236,7 +236,6 @@ impl Profile {
             strict_receive_window: false,
             always_rack: false,
             counts_old_sacks: true,
-            old_acks_tell_time: false,
             rmem_max: 212_992,
             compresses_longer: false,
             right_sizes_holes: false,
@@ -248,7 +247,6 @@ impl Profile {
             rehash_on_duplicates: true,
             rehash_on_new_label: false,
             rounded_roots: false,
-            ingress_counts_headers: false,
             syn_linear_timeouts: 0,
             ..Self::linux_6_18()
         }

@@ -24,7 +24,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// How long after the arrivals of a moment applications run.
-pub(crate) const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
+const APPS_RUN_AFTER: Duration = Duration::from_nanos(1);
 
 /// State and handlers.
 pub(crate) struct Partition {

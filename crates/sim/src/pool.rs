@@ -56,8 +56,8 @@ impl Pool {
     /// The place is free again; what lay there may stay until somebody needs it, but holds no frame.
     #[inline]
     pub fn discard(&mut self, id: PacketId) {
-        self.free.push(id.0);
         self.release_frame(id);
+        self.give_back(id);
     }
 
     /// The frame of what lies in a place that is of no use any more is held no longer.

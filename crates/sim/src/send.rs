@@ -20,7 +20,8 @@ impl Partition {
     /// once.
     #[inline(never)]
     pub fn put_on_link(&mut self, node: NodeId, port: Port, id: PacketId) {
-        let now = self.now;
+        let turn = self.turn();
+        let now = turn.at;
         let state = &mut self.nodes[node.0 as usize];
         let link_id = state.links[usize::from(port.0)];
         let link = &mut self.links[link_id.0 as usize];
@@ -28,7 +29,6 @@ impl Partition {
         if packet.meta.gso_segs > 1 && link.segments_super_packets {
             return self.segment_onto_link(node, port, link_id, id);
         }
-        let turn = Turn { at: now, rank: self.rank };
         self.stats.note_sent(packet);
         note_seen(&mut self.watchers, &mut self.log, turn, link_id, packet);
         let transmission = link.transmit(now, packet, |at| state.host.credit_at(now, port, at));

@@ -20,6 +20,7 @@ pub(super) struct Charge {
 
 impl Charge {
     /// A socket owns it.
+    #[inline]
     pub fn has_owner(self) -> bool {
         self.owner != Meta::NO_OWNER
     }
@@ -181,7 +182,7 @@ impl Room {
     /// there is none.
     #[inline]
     pub fn frees_memory_at(&self) -> Instant {
-        let frees = self.first.owner != Meta::NO_OWNER || self.deferred_behind() > 0;
+        let frees = self.first.has_owner() || self.deferred_behind() > 0;
         if frees { self.completes_at } else { Instant::FAR_FUTURE }
     }
 
@@ -270,9 +271,10 @@ impl Host {
     pub fn credit_at(&mut self, now: Instant, port: Port, at: Instant) -> bool {
         self.come_to(now);
         let device = &mut self.ports[usize::from(port.0)];
-        let owner = device.room.next_charge().owner;
-        let owned = owner != Meta::NO_OWNER;
-        let refused = device.room.is_refused() || (owned && !needs_no_wakeup(&self.sockets, owner));
+        let next = device.room.next_charge();
+        let owned = next.has_owner();
+        let refused =
+            device.room.is_refused() || (owned && !needs_no_wakeup(&self.sockets, next.owner));
         if refused || !device.may_defer() {
             return device.room.refuse();
         }
@@ -295,7 +297,7 @@ impl Host {
     fn complete_due(&mut self, now: Instant, index: u16) {
         while self.ports[usize::from(index)].room.completes_at <= now {
             let left = self.ports[usize::from(index)].room.give();
-            if left.owner != Meta::NO_OWNER {
+            if left.has_owner() {
                 self.completes_at = self.next_completion();
                 self.give_back(now, left);
             }
