@@ -19,6 +19,7 @@ use apps::{App, AppCx, NO_APP};
 use datapath::node::{Poll, Port, Rx, SocketReady};
 use datapath::packet::Packet;
 use datapath::reason::Reason;
+use datapath::trace::Event;
 use datapath::units::{Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -376,19 +377,25 @@ impl Partition {
                 }
                 Poll::Drop(reason) => self.on_node_drop(node, reason, self.place),
                 Poll::Ready(ready) => self.note_ready(node, ready),
-                Poll::Event(event) => self.log.note_event(self.turn(), node, &event),
+                Poll::Event(event) => self.note_event(node, &event),
             }
             told.count(self.now, node);
         };
-        let lax = self.one_machine && !self.machine.slack_is_used;
-        let until = if lax { until.min(self.next_lax_tick(node)) } else { until };
+        let until = if self.one_machine { self.lax_wake(node, until) } else { until };
         if until < self.nodes[node.0 as usize].wake {
             self.wake_at(node, until);
         }
     }
 
-    /// A node wants to be called at an earlier time than before.
-    #[inline]
+    /// When a node of a machine is called that wants to be at `until`: any interrupt may serve it.
+    #[cold]
+    fn lax_wake(&self, node: NodeId, until: Instant) -> Instant {
+        if self.machine.slack_is_used { until } else { until.min(self.next_lax_tick(node)) }
+    }
+
+    /// A node wants to be called at an earlier time than before. Not in line, as few calls of
+    /// [`pump`](Self::pump) end with it.
+    #[inline(never)]
     pub fn wake_at(&mut self, node: NodeId, at: Instant) {
         let state = &mut self.nodes[node.0 as usize];
         let before = core::mem::replace(&mut state.wake, at);
@@ -424,10 +431,17 @@ impl Partition {
     pub fn count_event(&mut self) {
         self.stats.events += 1;
         self.latest = self.latest.max(self.now);
-        let participants = self.nodes.len() + self.links.len() + self.apps.len();
-        self.moment.count_event(self.now, self.stats.events, participants);
+        if self.moment.count_event(self.now) {
+            self.moment.check(self.nodes.len() + self.links.len() + self.apps.len());
+        }
     }
 
+    #[inline(never)]
+    fn note_event(&mut self, node: NodeId, event: &Event) {
+        self.log.note_event(self.turn(), node, event);
+    }
+
+    #[inline(never)]
     fn on_node_drop(&mut self, node: NodeId, reason: Reason, id: PacketId) {
         let packet = self.pool.get(id);
         self.stats.node_drops += u64::from(packet.segments());
@@ -437,14 +451,19 @@ impl Partition {
 
     #[inline]
     fn note_ready(&mut self, node: NodeId, socket: SocketReady) {
-        let state = &mut self.nodes[node.0 as usize];
-        if state.late_by > Duration::ZERO {
-            state.late.push_back(socket);
-            let at = self.now + state.late_by;
-            self.push(Due::event(at, EventId::new(Kind::Late, node.0), node));
+        if self.nodes[node.0 as usize].late_by > Duration::ZERO {
+            self.note_ready_late(node, socket);
         } else {
             self.ready.push(Ready { node, socket, rank: self.rank.of_notification() });
         }
+    }
+
+    #[cold]
+    fn note_ready_late(&mut self, node: NodeId, socket: SocketReady) {
+        let state = &mut self.nodes[node.0 as usize];
+        state.late.push_back(socket);
+        let at = self.now + state.late_by;
+        self.push(Due::event(at, EventId::new(Kind::Late, node.0), node));
     }
 
     /// What has become ready is heard later: nobody hears anything more at this time.

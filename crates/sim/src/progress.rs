@@ -25,20 +25,28 @@ impl WithoutSending {
 #[derive(Debug, Default)]
 pub(crate) struct Moment {
     at: Instant,
-    /// How many events there had been when it began.
-    before: u64,
+    /// How many events it has had since its first.
+    events: u64,
 }
 
 impl Moment {
-    /// One more event, of which there have been `events` now.
+    /// One more event. True: there have been so many that time may stand still.
     #[inline]
-    pub fn count_event(&mut self, now: Instant, events: u64, participants: usize) {
+    pub fn count_event(&mut self, now: Instant) -> bool {
         if now != self.at {
-            (self.at, self.before) = (now, events);
-            return;
+            (self.at, self.events) = (now, 0);
+            return false;
         }
-        let here = events.saturating_sub(self.before);
+        self.events += 1;
+        self.events >= EVENTS_PER_MOMENT
+    }
+
+    /// # Panics
+    /// There have been more events than so many participants can have in a moment.
+    #[cold]
+    pub fn check(&self, participants: usize) {
+        let (at, events) = (self.at, self.events);
         let most = EVENTS_PER_MOMENT * (1 + participants as u64);
-        assert!(here < most, "time stands still at {now:?}: {here} events so far");
+        assert!(events < most, "time stands still at {at:?}: {events} events so far");
     }
 }

@@ -233,17 +233,15 @@ impl Host {
     #[inline(never)]
     fn ask_for_upkeep(&mut self) {
         let fragments = self.reassembly.as_ref().and_then(|it| it.wake_at());
-        self.fib_wake = match (self.fib.wake_at(), fragments) {
-            (Some(routes), Some(fragments)) => Some(routes.min(fragments)),
-            (routes, fragments) => routes.or(fragments),
-        };
+        let at = self.fib.wake_at().into_iter().chain(fragments).min();
+        self.fib_wake = at.unwrap_or(Instant::FAR_FUTURE);
     }
 
     #[inline]
     fn next_timer(&self) -> Instant {
         let queues = self.socket_timers.next_at().min(self.port_timers.next_at());
         let queues = queues.min(self.neighbours_wake_at());
-        queues.min(self.fib_wake.unwrap_or(Instant::FAR_FUTURE))
+        queues.min(self.fib_wake)
     }
 
     fn run_socket_timer(&mut self, now: Instant, id: u32) {
@@ -286,7 +284,7 @@ impl Host {
             let port = &self.ports[index as usize];
             self.port_timers.arm(index, port.room.frees_memory_at().min(port.interrupt_at()));
         }
-        if self.fib_touched || self.fib_wake.is_some_and(|at| at <= now) {
+        if self.fib_touched || self.fib_wake <= now {
             self.fib.upkeep(now);
             self.expire_fragments(now);
             self.fib_touched = true;

@@ -345,13 +345,21 @@ impl Host {
     #[inline]
     fn goes_past_queue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> bool {
         packet.meta.enqueued_at = now;
+        if self.ports[usize::from(index)].config.orphans {
+            self.orphan_at_once(now, index, packet);
+        }
+        self.complete(now, index);
+        self.ports[usize::from(index)].bypass(packet)
+    }
+
+    /// Where nothing holds a packet back, its owner has its memory back before this returns.
+    #[cold]
+    fn orphan_at_once(&mut self, now: Instant, index: u16, packet: &mut Packet) {
         let port = &self.ports[usize::from(index)];
         if port.orphans_at_once(packet, now) && !self.is_in_softirq() {
             packet.meta.owner = Meta::NO_OWNER;
             self.orphaned = true;
         }
-        self.complete(now, index);
-        self.ports[usize::from(index)].bypass(packet)
     }
 
     /// Into the queue of a port, or to be cut before it.

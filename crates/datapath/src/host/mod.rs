@@ -95,7 +95,7 @@ pub struct Host {
     /// The routes or fragments may have changed since `fib_wake` was asked for.
     fib_touched: bool,
     /// When the routes or fragments want upkeep.
-    fib_wake: Option<Instant>,
+    fib_wake: Instant,
     /// Fragments that wait; made at first use.
     reassembly: Option<Box<reassembly::Reassembly>>,
     /// Frames for payloads that are made or joined here; made at first use.
@@ -149,7 +149,7 @@ pub struct Host {
 impl Host {
     /// A host without ports.
     pub fn new() -> Self {
-        let mut host = Self::default();
+        let mut host = Self { fib_wake: Instant::FAR_FUTURE, ..Self::default() };
         let loopback = Prefix::containing(IpAddr::from([127, 0, 0, 0]), 8).expect("a prefix");
         host.install(Route {
             kind: RouteType::Local,

@@ -267,7 +267,6 @@ impl HostPort {
 
     /// The owner of a packet has its memory back before it has left here: nothing holds it back, and the device keeps
     /// no owner (`veth_xmit`).
-    #[inline]
     pub(super) fn orphans_at_once(&self, packet: &Packet, now: Instant) -> bool {
         self.config.orphans && self.qdisc.passes(packet, now)
     }

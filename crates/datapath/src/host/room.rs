@@ -111,6 +111,18 @@ impl Room {
         left
     }
 
+    /// The same, if there is no other packet and nobody gets memory back; false, and nothing done,
+    /// otherwise.
+    #[inline]
+    fn give_only(&mut self) -> bool {
+        let is_only = !self.more && !self.first.has_owner();
+        if is_only {
+            self.credits += 1;
+            (self.holds, self.completes_at) = (false, Instant::FAR_FUTURE);
+        }
+        is_only
+    }
+
     /// The first packet is gone, and the next is the first.
     fn next(&mut self) {
         let told = self.completes_at == Instant::FAR_FUTURE;
@@ -288,15 +300,20 @@ impl Host {
     /// Takes the room of the deferred completions of port `index` whose time has come.
     #[inline]
     pub(super) fn complete(&mut self, now: Instant, index: u16) {
-        if self.ports[usize::from(index)].room.completes_at <= now {
+        let room = &mut self.ports[usize::from(index)].room;
+        if room.completes_at <= now && !room.give_only() {
             self.complete_due(now, index);
         }
     }
 
     #[inline(never)]
     fn complete_due(&mut self, now: Instant, index: u16) {
-        while self.ports[usize::from(index)].room.completes_at <= now {
-            let left = self.ports[usize::from(index)].room.give();
+        loop {
+            let room = &mut self.ports[usize::from(index)].room;
+            if room.completes_at > now {
+                return;
+            }
+            let left = room.give();
             if left.has_owner() {
                 self.completes_at = self.next_completion();
                 self.give_back(now, left);

@@ -231,7 +231,15 @@ impl Connection {
         }
     }
 
+    /// Tells a module that wants to know.
+    #[inline]
     fn in_ack_event(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
+        if self.cc.has_in_ack_event() {
+            self.tell_in_ack_event(flags, cx);
+        }
+    }
+
+    fn tell_in_ack_event(&mut self, flags: AckFlags, cx: &mut Cx<'_>) {
         let ack = self.ack_view(cx.now);
         let flags = AckEventFlags { slow_path: !flags.plain_advance, ece: flags.ece };
         self.cc.in_ack_event(&mut self.window, &ack, flags);

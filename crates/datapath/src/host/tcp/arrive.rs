@@ -15,11 +15,17 @@ impl Host {
     /// A TCP segment for this host (`tcp_v4_rcv`). It is read where it lies.
     #[inline]
     pub(in crate::host) fn deliver_tcp(&mut self, now: Instant, place: &mut Packet) {
-        let Some((local, remote)) = ends_of(place) else { return };
-        match self.connection_of((local, remote)) {
+        let Some(ends) = ends_of(place) else { return };
+        match self.connection_of(ends) {
             Some(id) => self.segment_for(now, id, place),
-            None => self.segment_for_listener(now, local, remote, None, place.take()),
+            None => self.segment_for_none(now, place),
         }
+    }
+
+    #[cold]
+    fn segment_for_none(&mut self, now: Instant, place: &mut Packet) {
+        let Some((local, remote)) = ends_of(place) else { return };
+        self.segment_for_listener(now, local, remote, None, place.take());
     }
 
     /// The connection between our end and the peer's (`__inet_lookup_established`).
@@ -39,18 +45,26 @@ impl Host {
     #[inline]
     fn segment_for(&mut self, now: Instant, id: u32, place: &mut Packet) {
         let opens = place.tcp().is_some_and(|tcp| tcp.flags.contains(TcpFlags::SYN));
-        if opens
-            && let reopens @ Some(_) =
-                self.connection_at(id).and_then(|tcp| tcp.yields_to(place, now))
-            && let Some((local, remote)) = ends_of(place)
-            && self.listener_for(local).is_some()
-        {
-            // A new incarnation may take over an old connection's addresses (RFC 6191).
+        if !(opens && self.reopens(now, id, place)) {
+            self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(place, cx));
+        }
+    }
+
+    /// A new incarnation may take over an old connection's addresses (RFC 6191). True: it did, and its SYN
+    /// is with the listener.
+    #[cold]
+    fn reopens(&mut self, now: Instant, id: u32, place: &mut Packet) -> bool {
+        let iss @ Some(_) = self.connection_at(id).and_then(|tcp| tcp.yields_to(place, now)) else {
+            return false;
+        };
+        let Some((local, remote)) = ends_of(place) else { return false };
+        let listens = self.listener_for(local).is_some();
+        if listens {
             self.unhash(id, (local, remote));
             self.with_connection(now, id, Connection::retire);
-            return self.segment_for_listener(now, local, remote, reopens, place.take());
+            self.segment_for_listener(now, local, remote, iss, place.take());
         }
-        self.with_connection(now, id, |tcp, cx| tcp.segment_arrives(place, cx));
+        listens
     }
 
     /// No connection: perhaps a listener (`tcp_v4_rcv`, `tcp_conn_request`). `iss`: the number that

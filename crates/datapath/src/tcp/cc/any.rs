@@ -258,6 +258,35 @@ impl AnyCongestionControl {
         }
     }
 
+    /// It hears of each ACK before the congestion machine acts on it (`in_ack_event` is set).
+    #[inline]
+    pub fn has_in_ack_event(&self) -> bool {
+        match self {
+            Self::Dctcp(_) | Self::Westwood(_) | Self::Guest(..) => true,
+            #[cfg(test)]
+            Self::Test(_) => true,
+            Self::Reno(_)
+            | Self::Cubic(_)
+            | Self::DctcpReno(_)
+            | Self::Bbr(_)
+            | Self::Bbr3(_)
+            | Self::Bic(_)
+            | Self::HighSpeed(_)
+            | Self::Scalable(_)
+            | Self::Vegas(_)
+            | Self::Veno(_)
+            | Self::Cdg(_)
+            | Self::Htcp(_)
+            | Self::Hybla(_)
+            | Self::Illinois(_)
+            | Self::LowPriority(_)
+            | Self::Nv(_)
+            | Self::Prague(_)
+            | Self::PragueReno(_)
+            | Self::Yeah(_) => false,
+        }
+    }
+
     /// The kernel's name of what is at work.
     pub fn name(&self) -> &'static str {
         match self {
