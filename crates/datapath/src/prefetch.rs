@@ -22,23 +22,32 @@ pub fn prefetch_at<T>(slice: &[T], index: usize) {
 #[macro_export]
 macro_rules! prefetch_whole {
     ($value:expr, $kind:ty, $field:ident) => {{
+        $crate::prefetch_part!($value, $kind, $field, 0..core::mem::size_of::<$kind>());
+    }};
+}
+
+/// Asks for the cache lines of some bytes of a value, counted from its beginning. The name of one of its
+/// numbers tells where it lies.
+#[macro_export]
+macro_rules! prefetch_part {
+    ($value:expr, $kind:ty, $field:ident, $bytes:expr) => {{
         let value: &$kind = $value;
-        let before = core::mem::offset_of!($kind, $field);
+        let at = core::mem::offset_of!($kind, $field) as isize;
+        let bytes: core::ops::Range<usize> = $bytes;
         $crate::prefetch::prefetch_around(
             core::slice::from_ref(&value.$field),
-            before,
-            core::mem::size_of::<$kind>(),
+            bytes.start as isize - at..bytes.end as isize - at,
         );
     }};
 }
 
-/// Asks for `size` bytes, which begin `before` bytes before the only element of `anchor`.
+/// Asks for these bytes, counted from the only element of `anchor`.
 #[inline]
 #[doc(hidden)]
-pub fn prefetch_around<T>(anchor: &[T], before: usize, size: usize) {
+pub fn prefetch_around<T>(anchor: &[T], bytes: core::ops::Range<isize>) {
     let unit = size_of::<T>() as isize;
-    let mut at = -(before as isize);
-    while at < size as isize - before as isize {
+    let mut at = bytes.start;
+    while at < bytes.end {
         prefetch_index(anchor, (at / unit) as usize);
         at += LINE;
     }

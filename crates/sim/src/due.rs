@@ -154,7 +154,10 @@ impl Entry {
     /// is that of what became ready.
     #[inline]
     pub fn notification(after_ns: u32, node: NodeId, number: u32) -> Self {
-        let due = Due { at: Instant::ZERO, what: What::new(EventId::NOTIFICATION, (node, Port(0)), number) };
+        let due = Due {
+            at: Instant::ZERO,
+            what: What::new(EventId::NOTIFICATION, (node, Port(0)), number),
+        };
         due.entry(after_ns.into())
     }
 

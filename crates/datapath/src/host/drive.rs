@@ -4,7 +4,6 @@ use super::{Host, Socket};
 use crate::node::{Poll, Port, Rx};
 use crate::packet::Packet;
 use crate::qdisc::Cx;
-use crate::reason::Reason;
 use crate::units::Instant;
 use core::cmp::Reverse;
 
@@ -167,9 +166,7 @@ impl Host {
             self.fib_touched = false;
             self.ask_for_upkeep();
         }
-        if !self.out.looped_back.is_empty() {
-            self.receive_looped_back(now);
-        }
+        self.receive_looped_back(now);
         if let Some(port) = self.out.direct.pop_into(place) {
             return Some(port);
         }
@@ -210,7 +207,7 @@ impl Host {
     /// What there is to say besides packets to send.
     #[inline(never)]
     fn tell(&mut self, now: Instant, place: &mut Packet) -> Poll {
-        if let Some((reason, packet)) = self.next_drop() {
+        if let Some((reason, packet)) = self.out.next_drop() {
             self.give_back_of(now, &packet);
             *place = packet;
             return Poll::Drop(reason);
@@ -218,15 +215,8 @@ impl Host {
         if let Some(ready) = self.out.ready.pop_front() {
             return Poll::Ready(ready);
         }
-        let event = self.out.events.pop_front().expect("there is something to tell");
+        let event = self.out.next_event().expect("there is something to tell");
         Poll::Event(Box::new(event))
-    }
-
-    fn next_drop(&mut self) -> Option<(Reason, Packet)> {
-        if !self.out.dropped.is_empty() {
-            self.out.dropped_out.extend(self.out.dropped.drain(..));
-        }
-        self.out.dropped_out.pop_front()
     }
 
     /// Asks when routes and fragments want upkeep.

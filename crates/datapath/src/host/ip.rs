@@ -387,12 +387,13 @@ impl Host {
     /// A packet from this host to itself waits for its turn (`loopback_xmit`, `netif_rx`): the
     /// socket that sends it is busy sending.
     fn loop_back(&mut self, packet: Packet) {
-        self.out.looped_back.push_back(packet);
+        self.out.loop_back(packet);
     }
 
     /// Takes in what this host has sent to itself (`process_backlog`).
+    #[inline]
     pub(super) fn receive_looped_back(&mut self, now: Instant) {
-        while let Some(mut packet) = self.out.looped_back.pop_front() {
+        while let Some(mut packet) = self.out.next_looped_back() {
             self.give_back_of(now, &packet);
             packet.meta.owner = Meta::NO_OWNER;
             self.deliver(now, &mut packet);

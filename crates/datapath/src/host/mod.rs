@@ -82,68 +82,70 @@ use route_cache::RouteCache;
 /// assert_eq!(packet.tcp().map(|tcp| tcp.flags), Some(TcpFlags::SYN));
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
+// In the order of use, so that what most packets need lies in few cache lines: `prefetch_host`.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Host {
-    ports: Vec<HostPort>,
-    ingress: Vec<(Port, Police)>,
-    fib: Box<Fib>,
-    route_cache: RouteCache,
+    /// The latest time that the host was told.
+    now: Instant,
+    /// When the first of the packets will have left whose sockets get their memory back without
+    /// being told; `FAR_FUTURE` if there are none.
+    completes_at: Instant,
+    /// When the routes or fragments want upkeep.
+    fib_wake: Instant,
+    /// The port by which the rest of a chain is to be sent.
+    chain: Option<Port>,
+    /// The connection that was called last: the next segment is likely for it.
+    lent_last: u32,
     /// Counts changes of routes and interfaces.
     routes_version: u32,
     /// What [`Host::routes_version`] was when an interface was last changed.
     ports_version: u32,
+    /// Something has come in since it was last polled until idle.
+    busy: bool,
     /// The routes or fragments may have changed since `fib_wake` was asked for.
     fib_touched: bool,
-    /// When the routes or fragments want upkeep.
-    fib_wake: Instant,
+    /// Whether packets for others are passed on (`net.ipv4.ip_forward`).
+    pub forwarding: bool,
+    /// The packet sent last gave its owner the memory back at once.
+    orphaned: bool,
+    /// The queue that took the latest packet keeps departure times (`SK_PACING_FQ`).
+    paced: bool,
+    /// The identification of the latest packet that was cut here.
+    last_ident: u16,
+    /// TCP; made at first use, and out of its place while a connection is being called.
+    tcp: Option<Box<tcp::TcpStack>>,
+    ports: Vec<HostPort>,
+    /// What `poll` is going to hand out.
+    out: Outbox,
+    /// Who is at the other end of Ethernet ports; none in the simulated world.
+    neighbours: Option<Box<neighbour::NeighbourLayer>>,
+    /// What a connection has just learnt about its path: to whom, packet size, when.
+    learnt_mtu: Option<Box<(IpAddr, PathMtu, Instant)>>,
+    /// What lies in the backlog of the machine, if softirqs are played.
+    backlog: Option<Box<backlog::Backlog>>,
+    /// Packet memory that the ports share, if they do.
+    buffer: Option<Box<SharedBuffer>>,
+    ingress: Vec<(Port, Police)>,
+    /// Network-layer counters.
+    pub stats: IpStats,
+    /// When queues that hold packets back want to be asked again (`qdisc_watchdog`).
+    port_timers: LazyTimers,
+    /// When sockets want to be called.
+    pub socket_timers: LazyTimers,
+    route_cache: RouteCache,
+    /// What this host has open.
+    pub sockets: Sockets,
+    fib: Box<Fib>,
     /// Fragments that wait; made at first use.
     reassembly: Option<Box<reassembly::Reassembly>>,
     /// Frames for payloads that are made or joined here; made at first use.
     payloads: Option<Box<payloads::Payloads>>,
     /// Counters of rare events; made at first use.
     snmp: Option<Box<snmp::BothSnmp>>,
-    /// The identification of the latest packet that was cut here.
-    last_ident: u16,
-    /// What this host has open.
-    pub sockets: Sockets,
-    /// When sockets want to be called.
-    pub socket_timers: LazyTimers,
     /// Several sockets that are due at once, while their timers run.
     due_sockets: Vec<u32>,
-    /// When queues that hold packets back want to be asked again (`qdisc_watchdog`).
-    port_timers: LazyTimers,
-    /// Whether packets for others are passed on (`net.ipv4.ip_forward`).
-    pub forwarding: bool,
-    /// Network-layer counters.
-    pub stats: IpStats,
     icmp: icmp::Icmpd,
-    /// TCP; made at first use, and out of its place while a connection is being called.
-    tcp: Option<Box<tcp::TcpStack>>,
-    /// The connection that was called last: the next segment is likely for it.
-    lent_last: u32,
-    /// The packet sent last gave its owner the memory back at once.
-    orphaned: bool,
-    /// What lies in the backlog of the machine, if softirqs are played.
-    backlog: Option<Box<backlog::Backlog>>,
-    /// The queue that took the latest packet keeps departure times (`SK_PACING_FQ`).
-    paced: bool,
-    /// What a connection has just learnt about its path: to whom, packet size, when.
-    learnt_mtu: Option<Box<(IpAddr, PathMtu, Instant)>>,
-    /// Who is at the other end of Ethernet ports; none in the simulated world.
-    neighbours: Option<Box<neighbour::NeighbourLayer>>,
-    /// Packet memory that the ports share, if they do.
-    buffer: Option<Box<SharedBuffer>>,
-    /// When the first of the packets will have left whose sockets get their memory back without
-    /// being told; `FAR_FUTURE` if there are none.
-    completes_at: Instant,
-    /// The latest time that the host was told.
-    now: Instant,
-    /// Something has come in since it was last polled until idle.
-    busy: bool,
-    /// The port by which the rest of a chain is to be sent.
-    chain: Option<Port>,
-    /// What `poll` is going to hand out.
-    out: Outbox,
 }
 
 impl Host {

@@ -14,15 +14,23 @@ pub(super) struct Outbox {
     pub direct: Direct,
     /// Ports that have something to send and credit to send it with.
     pub sending: VecDeque<u16>,
-    /// Packets from the host to itself (`loopback_xmit`).
-    pub looped_back: VecDeque<Packet>,
+    pub ready: VecDeque<SocketReady>,
     /// Where queues and layers put what they drop.
     pub dropped: Vec<(Reason, Packet)>,
-    pub dropped_out: VecDeque<(Reason, Packet)>,
-    pub ready: VecDeque<SocketReady>,
-    pub events: VecDeque<Event>,
+    /// How many of those `poll` has told; 0 if there are none.
+    told: usize,
     /// For the next super-packet that is cut.
     pub spare: SpareCutting,
+    /// What few hosts have to say; made at first use.
+    unusual: Option<Box<Unusual>>,
+}
+
+/// What hosts have to say that talk to themselves, or whose connections are traced.
+#[derive(Debug, Default)]
+struct Unusual {
+    /// Packets from the host to itself (`loopback_xmit`).
+    looped_back: VecDeque<Packet>,
+    events: VecDeque<Event>,
 }
 
 /// Packets with their ports, first in, first out. The places are used again from the beginning once
@@ -85,13 +93,49 @@ impl Outbox {
     /// Something may be to be sent, or to be taken in by the host itself.
     #[inline]
     pub fn may_send(&self) -> bool {
-        !(self.direct.is_empty() && self.sending.is_empty() && self.looped_back.is_empty())
+        let unusual = self.unusual.as_ref();
+        !(self.direct.is_empty() && self.sending.is_empty())
+            || unusual.is_some_and(|it| !it.looped_back.is_empty())
     }
 
     /// There is something to tell that is not sent.
     #[inline]
     pub fn may_tell(&self) -> bool {
-        let dropped = self.dropped.len() | self.dropped_out.len();
-        dropped | self.ready.len() | self.events.len() != 0
+        let unusual = self.unusual.as_ref();
+        self.dropped.len() | self.ready.len() != 0
+            || unusual.is_some_and(|it| !it.events.is_empty())
+    }
+
+    /// A packet from the host to itself waits for its turn.
+    pub fn loop_back(&mut self, packet: Packet) {
+        self.unusual.get_or_insert_default().looped_back.push_back(packet);
+    }
+
+    /// The oldest of those.
+    #[inline]
+    pub fn next_looped_back(&mut self) -> Option<Packet> {
+        self.unusual.as_mut()?.looped_back.pop_front()
+    }
+
+    /// Events for those who trace connections.
+    pub fn trace(&mut self, events: impl IntoIterator<Item = Event>) {
+        self.unusual.get_or_insert_default().events.extend(events);
+    }
+
+    /// The oldest of those.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.unusual.as_mut()?.events.pop_front()
+    }
+
+    /// The oldest drop that has not been told.
+    pub fn next_drop(&mut self) -> Option<(Reason, Packet)> {
+        let (reason, packet) = self.dropped.get_mut(self.told)?;
+        let next = (*reason, packet.take());
+        self.told += 1;
+        if self.told == self.dropped.len() {
+            self.dropped.clear();
+            self.told = 0;
+        }
+        Some(next)
     }
 }

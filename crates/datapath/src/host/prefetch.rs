@@ -5,10 +5,13 @@
 
 use super::route_cache::{Remembered, RouteResult};
 use super::tcp::{ConnectionSocket, TcpSocket};
-use super::{Host, Socket};
+use super::{Host, Socket, Sockets};
 use crate::node::Port;
 use crate::packet::{Network, Packet};
-use crate::prefetch_whole;
+use crate::prefetch_part;
+use crate::tcp::Connection;
+use core::mem::offset_of;
+use core::ops::Range;
 
 /// What of a host is about to be needed, in the order of the steps.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +43,8 @@ impl Host {
 
     #[inline(never)]
     fn prefetch_host(&self) -> Port {
-        prefetch_whole!(self, Self, routes_version);
+        let rest = offset_of!(Self, sockets) + Sockets::OFTEN_USED;
+        prefetch_part!(self, Self, routes_version, 0..rest);
         Port(0)
     }
 
@@ -68,7 +72,10 @@ impl Host {
                 port.prefetch();
             }
         } else if let Some(socket) = self.likely_connection() {
-            prefetch_whole!(socket, ConnectionSocket, routes_seen);
+            let front = offset_of!(ConnectionSocket, connection);
+            let Range { start, end } = Connection::often_used(packet.body.len > 0);
+            prefetch_part!(socket, ConnectionSocket, routes_seen, 0..front);
+            prefetch_part!(socket, ConnectionSocket, routes_seen, front + start..front + end);
         }
         out
     }

@@ -71,7 +71,9 @@ impl Socket {
 /// owner any more (`sk_free` waits for `sk_wmem_alloc`), the lowest first: which one that is does not
 /// depend on when somebody looked whether packets were gone.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Sockets {
+    // What every packet needs comes first: see `prefetch_host`.
     slots: Vec<Slot>,
     free: BinaryHeap<Reverse<u32>>,
     /// Closed sockets that packets belong to, and how many bytes of truesize those are.
@@ -92,6 +94,9 @@ struct Slot {
 }
 
 impl Sockets {
+    /// How many bytes from the beginning every packet needs.
+    pub(super) const OFTEN_USED: usize = size_of::<Vec<Slot>>();
+
     /// The name of the socket in `slot`.
     #[inline]
     pub(super) fn id(&self, slot: u32) -> SocketId {

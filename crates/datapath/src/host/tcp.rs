@@ -35,8 +35,9 @@ pub enum TcpSocket {
 }
 
 /// A connection and where it came from.
+// What stands before the connection is needed with each of its parts: `prefetch_route`.
+#[repr(C)]
 pub struct ConnectionSocket {
-    pub(super) connection: Connection,
     /// The listener that waits for it to be established.
     pub(super) listener: Option<u32>,
     /// It stands in the accept queue although the handshake is not over (Fast Open).
@@ -49,6 +50,7 @@ pub struct ConnectionSocket {
     pub(super) routes_seen: u32,
     /// How often its waiters were woken.
     pub(super) wakes: Wakes,
+    pub(super) connection: Connection,
 }
 
 /// How often the waiters of a socket have been woken, by what for (`sk_data_ready`,
@@ -372,7 +374,7 @@ impl Host {
         let event = Event { socket: id, kind: EventKind::Probe(connection.probe()) };
         let stack = self.tcp_stack();
         if stack.probed.replace(event) != Some(event) {
-            self.out.events.push_back(event);
+            self.out.trace([event]);
         }
     }
 
@@ -452,7 +454,7 @@ impl Host {
         };
         let result = act(&mut cx);
         if stack.tracing {
-            self.out.events.extend(stack.events.drain(..));
+            self.out.trace(stack.events.drain(..));
         }
         self.tcp = Some(stack);
         if self.learnt_mtu.is_some() {

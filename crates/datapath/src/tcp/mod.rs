@@ -98,8 +98,10 @@ use crate::trace::{Event, EventKind};
 use crate::units::Instant;
 use ack_out::AckState;
 use cc::{Ack, AnyCongestionControl, Window};
+use core::mem::offset_of;
 use core::net::SocketAddr;
 use core::num::NonZeroU32;
+use core::ops::Range;
 use ecn::EcnState;
 use info::Chrono;
 use mib::Mib;
@@ -251,46 +253,48 @@ struct Totals {
 }
 
 /// One TCP connection (`struct tcp_sock`).
+// In the order of use: what a sender needs, what both ends need, what a receiver needs. See `often_used`.
+#[repr(C)]
 pub struct Connection {
-    /// The socket's number at its host.
-    id: u32,
-    state: State,
-    config: Arc<TcpConfig>,
-    local: SocketAddr,
-    remote: SocketAddr,
-    snd: Send,
-    rcv: Receive,
-    /// What the header of the next segment will be; `None`: every one is looked at.
-    expected: Option<predict::Expected>,
-    ack: AckState,
-    opt: Negotiated,
-    ecn: EcnState,
-    queue: SendQueue,
     window: Window,
-    plb: plb::Plb,
     cc: AnyCongestionControl,
     rec: Recovery,
-    rtt: Rtt,
+    queue: SendQueue,
     rate: RateState,
-    timers: Timers,
-    /// What the transmit timer is for.
-    pending: Pending,
-    /// When it was meant to fire, jiffies (`icsk_timeout`).
-    timeout: u64,
+    rtt: Rtt,
+    chrono: Chrono,
+    plb: plb::Plb,
     /// Retransmission timeout, jiffies (`icsk_rto`).
     rto: u32,
+    /// When probing a closed window began, jiffies (`icsk_probes_tstamp`).
+    probes_since: Option<u32>,
+    /// When it was meant to fire, jiffies (`icsk_timeout`).
+    timeout: u64,
+    timers: Timers,
+    snd: Send,
+    opt: Negotiated,
+    config: Arc<TcpConfig>,
+    /// What few connections need.
+    rare: Option<Box<rare::Rare>>,
+    /// The bytes of the stream, if any were written or have come.
+    bytes: Option<Box<bytes::Bytes>>,
+    /// The socket's number at its host.
+    id: u32,
+    /// When a segment last arrived, jiffies (`rcv_tstamp`).
+    rcv_tstamp: u32,
+    /// When an out-of-window segment was last answered, jiffies.
+    last_oow_ack: Option<NonZeroU32>,
+    /// What the header of the next segment will be; `None`: every one is looked at.
+    expected: Option<predict::Expected>,
+    state: State,
+    /// What the transmit timer is for.
+    pending: Pending,
     /// Exponent of the timeout (`icsk_backoff`).
     backoff: u8,
     /// Timeouts without progress (`icsk_retransmits`).
     retransmits: u8,
     /// Unanswered probes (`icsk_probes_out`).
     probes_out: u8,
-    /// When probing a closed window began, jiffies (`icsk_probes_tstamp`).
-    probes_since: Option<u32>,
-    /// When a segment last arrived, jiffies (`rcv_tstamp`).
-    rcv_tstamp: u32,
-    chrono: Chrono,
-    totals: Totals,
     /// The application closed the socket (`SOCK_DEAD`).
     orphan: bool,
     /// The application will not read any more (`RCV_SHUTDOWN`).
@@ -301,17 +305,26 @@ pub struct Connection {
     error: Option<SocketError>,
     /// What the network last complained about; told if the connection times out (`sk_err_soft`).
     soft_error: Option<SocketError>,
-    /// When an out-of-window segment was last answered, jiffies.
-    last_oow_ack: Option<NonZeroU32>,
     /// The handshake's ACK came, but the listener does not want the connection yet (`acked`).
     handshake_acked: bool,
-    /// The bytes of the stream, if any were written or have come.
-    bytes: Option<Box<bytes::Bytes>>,
-    /// What few connections need.
-    rare: Option<Box<rare::Rare>>,
+    totals: Totals,
+    ack: AckState,
+    local: SocketAddr,
+    remote: SocketAddr,
+    ecn: EcnState,
+    rcv: Receive,
 }
 
 impl Connection {
+    /// Which bytes of it a segment needs as a rule, with data or without.
+    pub(crate) fn often_used(with_data: bool) -> Range<usize> {
+        if with_data {
+            offset_of!(Self, timers)..size_of::<Self>()
+        } else {
+            0..offset_of!(Self, rcv) + Receive::OFTEN_USED
+        }
+    }
+
     /// The caches are asked for what an ACK looks at first.
     #[inline]
     pub(crate) fn prefetch(&self) {

@@ -24,7 +24,9 @@ pub enum TcpRead {
 }
 
 /// The receive side of a connection.
+// What an ACK looks at comes first: see `OFTEN_USED`.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Receive {
     /// Next expected (`rcv_nxt`).
     pub nxt: Seq,
@@ -44,6 +46,10 @@ pub(super) struct Receive {
     pub rcvbuf: u32,
     /// Memory of what is queued (`sk_rmem_alloc`).
     pub rmem_alloc: u32,
+    /// Payload per truesize in 1/256 (`scaling_ratio`).
+    pub scaling_ratio: u32,
+    /// FIN was received in order.
+    pub fin_received: bool,
     /// In-order data that the application has not read.
     pub queue: InOrder,
     /// Data beyond a hole (`out_of_order_queue`).
@@ -63,18 +69,17 @@ pub(super) struct Receive {
     pub space: u32,
     pub space_seq: Seq,
     pub space_time_us: u64,
-    /// Payload per truesize in 1/256 (`scaling_ratio`).
-    pub scaling_ratio: u32,
     /// Window of a TIME-WAIT socket (`tw_rcv_wnd`); 0: it is none.
     pub tw_window: u32,
-    /// FIN was received in order.
-    pub fin_received: bool,
 }
 
 /// `TCP_SACK_BLOCKS_EXPECTED`.
 const BLOCKS_EXPECTED: usize = 2;
 
 impl Receive {
+    /// How many bytes from the beginning a segment without data needs.
+    pub const OFTEN_USED: usize = core::mem::offset_of!(Self, queue);
+
     pub fn new(rcvbuf: u32) -> Self {
         Self {
             nxt: Seq(0),

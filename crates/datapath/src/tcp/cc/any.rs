@@ -129,7 +129,7 @@ pub enum AnyCongestionControl {
     /// DCTCP on a connection without ECN: Reno by another name.
     DctcpReno(Reno),
     /// BBR version 1.
-    Bbr(Bbr),
+    Bbr(Box<Bbr>),
     /// BBR version 3.
     Bbr3(Box<Bbr3>),
     /// BIC.
@@ -210,7 +210,7 @@ impl AnyCongestionControl {
                 Self::Cubic(Cubic::new(profile.hystart, profile.cubic_beta))
             }
             Algorithm::Dctcp => Self::Dctcp(Dctcp::new(config.dctcp)),
-            Algorithm::Bbr => Self::Bbr(Bbr::new(config.bbr)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(config.bbr))),
             Algorithm::Bbr3 => Self::Bbr3(Box::default()),
             Algorithm::Bic => Self::Bic(Bic::default()),
             Algorithm::HighSpeed => Self::HighSpeed(HighSpeed::default()),
