@@ -341,6 +341,17 @@ impl TcpOptions {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// True with no option but timestamps, and with these exactly if `timestamps`: what nearly all segments
+    /// of a connection carry (`tcp_parse_aligned_timestamp`).
+    #[inline]
+    pub fn are_usual(&self, timestamps: bool) -> bool {
+        self.timestamps.is_some() == timestamps
+            && !self.sack_permitted
+            && self.mss == 0
+            && self.window_scale_plus_one == 0
+            && self.sack.len == 0
+    }
 }
 
 impl Transport {

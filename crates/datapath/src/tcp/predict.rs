@@ -4,7 +4,7 @@
 use super::accecn::{CE_PACKETS_INIT, ace_flags};
 use super::input::Segment;
 use super::state::State;
-use super::{Connection, options};
+use super::Connection;
 use crate::packet::TcpFlags;
 
 /// Memory is reserved for a socket in pages (`PAGE_SIZE`).
@@ -57,11 +57,9 @@ impl Connection {
 
     /// A timestamp that is not older than the last, or no option at all.
     fn carries_what_is_always_carried(&self, seg: &Segment<'_>) -> bool {
-        let usual = if self.opt.timestamps { options::TIMESTAMPS_LEN } else { 0 };
-        let newer = seg.tcp.options.timestamps.is_none_or(|ts| {
-            !self.opt.timestamps || (ts.value.wrapping_sub(self.opt.ts_recent) as i32) >= 0
-        });
-        seg.tcp.options.len() == usual && newer
+        let is_old = |value: u32| (value.wrapping_sub(self.opt.ts_recent) as i32) < 0;
+        seg.tcp.options.are_usual(self.opt.timestamps)
+            && !seg.tcp.options.timestamps.is_some_and(|ts| is_old(ts.value))
     }
 
     /// Its bytes lie within the window, and in memory that is the socket's already.
