@@ -7,7 +7,9 @@ case " $* " in
 *) exec "$@" ;;
 esac
 # A profile names functions by symbol, and Cargo would put into the symbols where this repository lies and with what flags
-# it is built. Within a program each of these crates is there once, so that its name alone is enough.
+# it is built. Within a program each of these crates is there once, so that its name alone is enough. Symbols of version 0
+# do not change with the layout of types, either.
+set -- "$@" -Csymbol-mangling-version=v0
 for word; do
   shift
   case "$word" in
