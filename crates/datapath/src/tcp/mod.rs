@@ -110,7 +110,6 @@ use recovery::Recovery;
 use rtt::Rtt;
 use skb::SendQueue;
 use state::State;
-use std::sync::Arc;
 use timer::{Jiffies, Pending, Timers};
 
 /// Where a connection's segments go: the host's IP layer.
@@ -255,7 +254,7 @@ pub struct Connection {
     /// The socket's number at its host.
     id: u32,
     state: State,
-    config: Arc<TcpConfig>,
+    config: TcpConfig,
     local: SocketAddr,
     remote: SocketAddr,
     snd: Send,
@@ -357,7 +356,7 @@ impl Connection {
     /// The configuration, to change while the connection lives. What has been derived from it
     /// already is the caller's business.
     pub fn config_mut(&mut self) -> &mut TcpConfig {
-        Arc::make_mut(&mut self.config)
+        &mut self.config
     }
 
     /// What few connections need, made at first use.
