@@ -3,7 +3,6 @@
 use super::Fib;
 use super::error::FibError;
 use super::filter::RouteFilter;
-use super::info::Shared;
 use super::links::apply_link;
 use super::route::{Prefix, Protocol, Route, RouteType, TableId, Target};
 use super::siblings::{self, share_a_hop, takes_siblings};
@@ -137,7 +136,7 @@ impl Fib {
     /// No route is there twice; in IPv6 no next hop is.
     fn refuse_twin(&self, route: &Route) -> Result<(), FibError> {
         let there = if route.prefix.addr().is_ipv6() {
-            self.equals(route).any(|alias| share_a_hop(self.target(alias), &route.target))
+            self.equals(route).any(|alias| share_a_hop(&self.target(alias), &route.target))
         } else {
             self.equals(route).any(self.is_the_same(route))
         };
@@ -156,18 +155,17 @@ impl Fib {
 
     /// Whether an equal of a route is that route.
     fn is_the_same(&self, route: &Route) -> impl Fn(&Alias) -> bool + use<> {
-        let (kind, info) = (route.kind, self.infos.find(&Shared::of(route)));
+        let (kind, info) = (route.kind, self.infos.find(route));
         move |alias| alias.kind == kind && Some(alias.info) == info
     }
 
-    pub(super) fn target(&self, alias: &Alias) -> &Target {
-        &self.infos.get(alias.info).shared.target
+    pub(super) fn target(&self, alias: &Alias) -> Target {
+        self.infos.get(alias.info).target()
     }
 
     fn obtain_info(&mut self, route: &Route) -> u32 {
-        let (links, shared) = (&self.links, Shared::of(route));
-        let v6 = shared.v6;
-        self.infos.obtain(shared, |paths| paths.update(|path| apply_link(links, v6, path)))
+        let (links, v6) = (&self.links, route.prefix.addr().is_ipv6());
+        self.infos.obtain(route, |paths| paths.update(|path| apply_link(links, v6, path)))
     }
 
     fn put(&mut self, route: &Route, place: InsertAt) {
@@ -185,7 +183,7 @@ impl Fib {
     /// route does, or does not if it does not, before all others (`fib6_add_rt2node`).
     fn chosen(&self, route: &Route) -> Option<Alias> {
         let alike = |alias: &&Alias| {
-            takes_siblings(alias.kind, self.target(alias))
+            takes_siblings(alias.kind, &self.target(alias))
                 == takes_siblings(route.kind, &route.target)
         };
         let v6 = route.prefix.addr().is_ipv6();

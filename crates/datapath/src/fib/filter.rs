@@ -70,7 +70,7 @@ impl RouteFilter {
                 && self
                     .target
                     .as_ref()
-                    .is_none_or(|target| fits_target_v6(target, &shared.target, objects));
+                    .is_none_or(|target| fits_target_v6(target, &info.target(), objects));
         }
         alias.tos == self.tos
             && self.metric.is_none_or(|metric| metric == alias.metric)
@@ -78,7 +78,7 @@ impl RouteFilter {
             && self.scope.is_none_or(|scope| scope == shared.scope)
             && self.protocol.is_none_or(|protocol| protocol == shared.protocol)
             && self.prefsrc.is_none_or(|prefsrc| Some(prefsrc) == shared.prefsrc)
-            && self.target.as_ref().is_none_or(|target| fits_target(target, &shared.target))
+            && self.target.as_ref().is_none_or(|target| fits_target(target, &info.target()))
     }
 }
 

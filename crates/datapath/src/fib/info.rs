@@ -1,16 +1,16 @@
 //! What routes share (`struct fib_info`): a million routes over eight next hops hold eight of
 //! these.
 
-use super::multipath::PathSet;
-use super::route::{Algorithm, Features, Prefix, Protocol, Route, Scope, TableId, Target};
+use super::multipath::{Path, PathSet};
+use super::route::{Algorithm, Features, NextHop, Prefix, Protocol, Route, Scope, TableId, Target};
 use super::table::Alias;
 use crate::metrics::RouteMetrics;
-use core::hash::BuildHasher;
+use core::hash::{Hash as _, Hasher as _};
 use core::net::IpAddr;
 use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHasher;
 
-/// The configured part, by which equal infos are found.
+/// What is configured besides next hops.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shared {
     /// Of an IPv6 route.
@@ -21,17 +21,16 @@ pub struct Shared {
     pub protocol: Protocol,
     /// Preferred source.
     pub prefsrc: Option<IpAddr>,
-    /// Features of the destination.
-    pub features: Features,
-    /// What TCP heeds of the route.
-    pub metrics: RouteMetrics,
     /// Which next hop of several.
     pub algorithm: Algorithm,
-    /// Where to.
-    pub target: Target,
+    /// The next-hop object that it leads to, if it has no next hops of its own.
+    pub object: Option<u32>,
+    /// Features of the destination, and what TCP heeds of the route: few routes have any.
+    rare: Option<Box<(Features, RouteMetrics)>>,
 }
 
-/// The shared part of a route, with the state of its next hops.
+/// The shared part of a route, with the state of its next hops. What is configured of them stands there
+/// and nowhere else: a router may have very many routes.
 #[derive(Clone, Debug)]
 pub struct Info {
     /// As configured.
@@ -56,33 +55,74 @@ const FEW: usize = 8;
 
 impl Shared {
     /// The shared part of a configured route.
-    pub fn of(route: &Route) -> Self {
+    fn of(route: &Route) -> Self {
+        let rare = (route.features, route.metrics);
         Self {
             v6: route.prefix.addr().is_ipv6(),
             scope: route.scope,
             protocol: route.protocol,
             prefsrc: route.prefsrc,
-            features: route.features,
-            metrics: route.metrics,
             algorithm: route.algorithm,
-            target: route.target.clone(),
+            object: match route.target {
+                Target::Hops(_) => None,
+                Target::Object(id) => Some(id),
+            },
+            rare: (rare != Default::default()).then(|| Box::new(rare)),
         }
     }
 
-    fn paths(&self) -> PathSet {
-        match &self.target {
-            Target::Hops(hops) if self.algorithm == Algorithm::Credit => {
-                PathSet::new(hops).with_credits()
-            }
-            Target::Hops(hops) => PathSet::new(hops),
-            Target::Object(_) => PathSet::default(),
+    /// Equal infos have equal digests.
+    fn digest(&self, hops: impl Iterator<Item = NextHop>) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.hash(&mut hasher);
+        hops.for_each(|hop| hop.hash(&mut hasher));
+        hasher.finish()
+    }
+}
+
+/// The next hops of a route's own.
+fn own_hops(route: &Route) -> &[NextHop] {
+    match &route.target {
+        Target::Hops(hops) => hops,
+        Target::Object(_) => &[],
+    }
+}
+
+fn paths_of(route: &Route) -> PathSet {
+    match &route.target {
+        Target::Hops(hops) if route.algorithm == Algorithm::Credit => {
+            PathSet::new(hops).with_credits()
         }
+        Target::Hops(hops) => PathSet::new(hops),
+        Target::Object(_) => PathSet::default(),
     }
 }
 
 impl Info {
+    /// The next hops as configured.
+    fn hops(&self) -> impl Iterator<Item = NextHop> {
+        self.paths.paths().iter().map(Path::configured)
+    }
+
+    fn digest(&self) -> u64 {
+        self.shared.digest(self.hops())
+    }
+
+    fn is(&self, shared: &Shared, hops: &[NextHop]) -> bool {
+        self.shared == *shared && self.hops().eq(hops.iter().copied())
+    }
+
+    /// Where to.
+    pub fn target(&self) -> Target {
+        match self.shared.object {
+            Some(id) => Target::Object(id),
+            None => Target::Hops(self.hops().collect()),
+        }
+    }
+
     /// The route as configured, put together again.
     pub fn route(&self, prefix: Prefix, table: TableId, alias: &Alias) -> Route {
+        let (features, metrics) = self.shared.rare.as_deref().copied().unwrap_or_default();
         Route {
             prefix,
             table,
@@ -92,10 +132,10 @@ impl Info {
             scope: self.shared.scope,
             protocol: self.shared.protocol,
             prefsrc: self.shared.prefsrc,
-            features: self.shared.features,
-            metrics: self.shared.metrics,
+            features,
+            metrics,
             algorithm: self.shared.algorithm,
-            target: self.shared.target.clone(),
+            target: self.target(),
         }
     }
 }
@@ -107,25 +147,31 @@ impl Infos {
         self.slots[index as usize].as_ref().expect("an alias refers to a freed info")
     }
 
-    /// The index of an info that exists already.
-    pub fn find(&self, shared: &Shared) -> Option<u32> {
-        let same = |index: &u32| self.get(*index).shared == *shared;
-        if self.by_config.is_empty() {
-            return (0..self.slots.len() as u32).find(|index| {
-                self.slots[*index as usize].as_ref().is_some_and(|info| info.shared == *shared)
-            });
-        }
-        self.by_config.find(FxBuildHasher.hash_one(shared), same).copied()
+    /// The index of the info of a route, if it exists already.
+    pub fn find(&self, route: &Route) -> Option<u32> {
+        self.find_shared(&Shared::of(route), own_hops(route))
     }
 
-    /// One more user of the info with this configuration; `prepare` sets the state of a new one.
-    pub fn obtain(&mut self, shared: Shared, prepare: impl FnOnce(&mut PathSet)) -> u32 {
-        if let Some(index) = self.find(&shared) {
+    fn find_shared(&self, shared: &Shared, hops: &[NextHop]) -> Option<u32> {
+        if self.by_config.is_empty() {
+            let mut infos = (0..).zip(&self.slots);
+            let same =
+                |info: &Option<Info>| info.as_ref().is_some_and(|info| info.is(shared, hops));
+            return infos.find(|(_, info)| same(info)).map(|(index, _)| index);
+        }
+        let same = |index: &u32| self.get(*index).is(shared, hops);
+        self.by_config.find(shared.digest(hops.iter().copied()), same).copied()
+    }
+
+    /// One more user of the info of a route; `prepare` sets the state of a new one.
+    pub fn obtain(&mut self, route: &Route, prepare: impl FnOnce(&mut PathSet)) -> u32 {
+        let (shared, hops) = (Shared::of(route), own_hops(route));
+        if let Some(index) = self.find_shared(&shared, hops) {
             self.slots[index as usize].as_mut().expect("an indexed info").users += 1;
             return index;
         }
-        let digest = FxBuildHasher.hash_one(&shared);
-        let mut paths = shared.paths();
+        let digest = shared.digest(hops.iter().copied());
+        let mut paths = paths_of(route);
         prepare(&mut paths);
         let info = Some(Info { shared, paths, users: 1 });
         let index = if let Some(index) = self.free.pop() {
@@ -145,10 +191,8 @@ impl Infos {
     /// Few infos are searched one by one.
     fn index(&mut self, index: u32, digest: u64) {
         let Self { slots, by_config, .. } = self;
-        let digest_of = |index: &u32| {
-            let info = slots[*index as usize].as_ref().expect("an indexed info");
-            FxBuildHasher.hash_one(&info.shared)
-        };
+        let digest_of =
+            |index: &u32| slots[*index as usize].as_ref().expect("an indexed info").digest();
         if !by_config.is_empty() {
             by_config.insert_unique(digest, index, digest_of);
         } else if slots.len() > FEW {
@@ -164,7 +208,7 @@ impl Infos {
         let info = slot.as_mut().expect("a freed info is released");
         info.users -= 1;
         if info.users == 0 {
-            let digest = FxBuildHasher.hash_one(&info.shared);
+            let digest = info.digest();
             if let Ok(entry) = self.by_config.find_entry(digest, |there| *there == index) {
                 entry.remove();
             }

@@ -34,6 +34,18 @@ pub enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidates(u32);
 
+impl Candidates {
+    /// The number of their route's shared part.
+    pub(crate) const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Those that had this number.
+    pub(crate) const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+}
+
 /// How an answer comes about.
 #[derive(Clone, Debug)]
 pub struct Explanation<'a> {
@@ -95,10 +107,10 @@ impl Fib {
     /// What [`Fib::forward`] would have to choose for packets to the destination of `key`.
     pub fn choice(&self, key: &RouteKey) -> Choice {
         let LookupResult::Route(found) = self.resolve(key, false) else { return Choice::None };
-        match &found.info.shared.target {
-            Target::Hops(_) if found.info.paths.paths().len() <= 1 => Choice::None,
-            Target::Hops(_) => Choice::Among(Candidates(found.alias.info)),
-            Target::Object(_) => Choice::Object,
+        match found.info.shared.object {
+            None if found.info.paths.paths().len() <= 1 => Choice::None,
+            None => Choice::Among(Candidates(found.alias.info)),
+            Some(_) => Choice::Object,
         }
     }
 
@@ -188,10 +200,10 @@ impl Fib {
     /// True if some next hop of the route is in service and on the interface demanded.
     #[inline]
     fn serves(&self, port: Option<u16>, info: &Info) -> bool {
-        match info.shared.target {
-            Target::Hops(_) if port.is_none() => info.paths.is_usable(),
-            Target::Hops(_) => first_path(info.paths.paths(), port).is_some(),
-            Target::Object(id) => {
+        match info.shared.object {
+            None if port.is_none() => info.paths.is_usable(),
+            None => first_path(info.paths.paths(), port).is_some(),
+            Some(id) => {
                 let object = self.object(id);
                 object.is_blackhole() || first_path(object.paths().paths(), port).is_some()
             }
@@ -211,9 +223,9 @@ impl Fib {
         info: &Info,
         flow: impl FnOnce() -> HashInput,
     ) -> Decision {
-        let path = match info.shared.target {
-            Target::Hops(_) => self.choose_path(key, info, flow),
-            Target::Object(id) => {
+        let path = match info.shared.object {
+            None => self.choose_path(key, info, flow),
+            Some(id) => {
                 let object = self.object(id);
                 if object.is_blackhole() {
                     return Decision::Blackhole;
@@ -340,8 +352,7 @@ impl Fib {
     /// IPv6 routes over a next-hop group ask the group's first member in service for the source,
     /// whichever one the packet takes (`nexthop_mpath_select` with 0 in `nexthop_fib6_nh`).
     fn source_hop(&self, key: &RouteKey, info: &Info) -> Option<Hop> {
-        let Target::Object(id) = info.shared.target else { return None };
-        let object = self.object(id);
+        let object = self.object(info.shared.object?);
         if key.dst.is_ipv4() || object.members().is_empty() {
             return None;
         }
@@ -352,9 +363,9 @@ impl Fib {
     /// their bounds. Empty where a single next hop or none answers.
     pub fn candidates(&self, key: &RouteKey) -> &[Path] {
         let LookupResult::Route(found) = self.resolve(key, true) else { return &[] };
-        match found.info.shared.target {
-            Target::Hops(_) => found.info.paths.paths(),
-            Target::Object(id) => self.object(id).paths().paths(),
+        match found.info.shared.object {
+            None => found.info.paths.paths(),
+            Some(id) => self.object(id).paths().paths(),
         }
     }
 

@@ -28,10 +28,24 @@ pub struct Path {
     pub usable: bool,
 }
 
-/// The next hops of one route or group.
-#[derive(Debug, Default)]
+/// The next hops of one route or group. There may be very many with a single one, which needs nothing
+/// beside it.
+#[derive(Clone, Debug, Default)]
 pub struct PathSet {
-    paths: Box<[Path]>,
+    paths: Paths,
+    /// How several share.
+    shares: Option<Box<Shares>>,
+}
+
+#[derive(Clone, Debug)]
+enum Paths {
+    One(Path),
+    Several(Box<[Path]>),
+}
+
+/// How several next hops share what goes to them.
+#[derive(Debug)]
+struct Shares {
     /// Sum of the weights of usable paths.
     total: u32,
     /// ⌈2⁶⁴ / total⌉, by which a remainder costs two multiplications (Lemire, Kaser, Kurz 2019).
@@ -52,13 +66,58 @@ impl Path {
             usable: true,
         }
     }
+
+    /// As it was configured.
+    pub(super) const fn configured(&self) -> NextHop {
+        NextHop { hop: self.hop, weight: self.weight, onlink: self.onlink }
+    }
 }
 
-impl Clone for PathSet {
+impl Default for Paths {
+    fn default() -> Self {
+        Self::Several(Box::default())
+    }
+}
+
+impl Paths {
+    #[inline]
+    fn all(&self) -> &[Path] {
+        match self {
+            Self::One(path) => core::slice::from_ref(path),
+            Self::Several(paths) => paths,
+        }
+    }
+
+    fn all_mut(&mut self) -> &mut [Path] {
+        match self {
+            Self::One(path) => core::slice::from_mut(path),
+            Self::Several(paths) => paths,
+        }
+    }
+
+    /// Cuts the regions (`fib_rebalance()`): bound = ⌊2³¹ · (weights so far) / (all weights)⌉ − 1.
+    /// Gives the sum of the weights of usable paths.
+    fn rebalance(&mut self) -> u32 {
+        let paths = self.all_mut();
+        let sum = paths.iter().filter(|path| path.usable).map(|path| u32::from(path.weight)).sum();
+        let total = u64::from(sum);
+        let mut so_far = 0;
+        for path in paths {
+            path.bound = -1;
+            if path.usable && total > 0 {
+                so_far += u64::from(path.weight);
+                path.bound = (((so_far << 31) + total / 2) / total) as u32 as i32;
+                path.bound = path.bound.wrapping_sub(1);
+            }
+        }
+        sum
+    }
+}
+
+impl Clone for Shares {
     fn clone(&self) -> Self {
-        let Self { paths, total, reciprocal, turn, credits } = self;
+        let Self { total, reciprocal, turn, credits } = self;
         Self {
-            paths: paths.clone(),
             total: *total,
             reciprocal: *reciprocal,
             turn: AtomicU32::new(turn.load(Ordering::Relaxed)),
@@ -67,99 +126,16 @@ impl Clone for PathSet {
     }
 }
 
-impl PathSet {
-    /// The paths in order of configuration, all in service.
-    pub fn new(hops: &[NextHop]) -> Self {
-        let paths = hops.iter().map(Path::new).collect();
-        let mut set = Self { paths, ..Self::default() };
-        set.rebalance();
-        set
+impl Shares {
+    fn of(total: u32) -> Self {
+        let mut shares = Self { total, reciprocal: 0, turn: AtomicU32::new(0), credits: None };
+        shares.set_total(total);
+        shares
     }
 
-    /// Turns on the credit scheduler (see [`PathSet::by_credit`]).
-    pub fn with_credits(mut self) -> Self {
-        self.credits = Some(Box::new(Credits::new(&self.paths)));
-        self
-    }
-
-    /// All paths, in order of configuration.
-    pub fn paths(&self) -> &[Path] {
-        &self.paths
-    }
-
-    /// True while some path is in service.
-    pub fn is_usable(&self) -> bool {
-        self.total > 0
-    }
-
-    /// Sets the state of every path anew and cuts the regions.
-    pub fn update(&mut self, mut state: impl FnMut(&mut Path)) {
-        self.paths.iter_mut().for_each(&mut state);
-        self.rebalance();
-    }
-
-    /// `fib_rebalance()`: bound = ⌊2³¹ · (weights so far) / (all weights)⌉ − 1.
-    fn rebalance(&mut self) {
-        self.total = self.paths.iter().filter(|p| p.usable).map(|p| u32::from(p.weight)).sum();
-        self.reciprocal = (u64::MAX / u64::from(self.total.max(1))).wrapping_add(1);
-        let total = u64::from(self.total);
-        let mut so_far = 0;
-        for path in &mut self.paths {
-            path.bound = -1;
-            if path.usable && total > 0 {
-                so_far += u64::from(path.weight);
-                path.bound = (((so_far << 31) + total / 2) / total) as u32 as i32;
-                path.bound = path.bound.wrapping_sub(1);
-            }
-        }
-        if let Some(credits) = &mut self.credits {
-            **credits = Credits::new(&self.paths);
-        }
-    }
-
-    /// `fib_select_multipath()`: the first path whose region the hash does not lie beyond.
-    #[inline]
-    pub fn by_hash(&self, hash: u32) -> Option<&Path> {
-        let hash31 = (hash >> 1) as i32;
-        self.paths.iter().find(|path| hash31 <= path.bound)
-    }
-
-    /// The same with `fib_multipath_use_neigh`: a path whose next router is known to be
-    /// unreachable is passed over and its share goes to the next good one, from the last round
-    /// to the first.
-    pub fn by_hash_among(&self, hash: u32, good: impl Fn(&Path) -> bool) -> Option<&Path> {
-        let hash31 = (hash >> 1) as i32;
-        let mut candidates = self.paths.iter().filter(|path| path.usable && good(path));
-        let first = candidates.next();
-        match first {
-            Some(path) if hash31 > path.bound => {
-                candidates.find(|path| hash31 <= path.bound).or(first)
-            }
-            Some(_) => first,
-            None => self.paths.iter().find(|path| path.usable),
-        }
-    }
-
-    /// Round-robin by weight: each call takes the next of `total` turns, of which a path has as
-    /// many in a row as its weight.
-    #[inline]
-    pub fn by_turn(&self) -> Option<&Path> {
-        if self.total == 0 {
-            return None;
-        }
-        self.by_share(self.remainder(self.turn.fetch_add(1, Ordering::Relaxed)))
-    }
-
-    /// Modulo-N: the hash modulo the total weight.
-    pub fn by_modulo(&self, hash: u32) -> Option<&Path> {
-        (self.total > 0).then(|| self.by_share(self.remainder(hash >> 1))).flatten()
-    }
-
-    /// The scheduler of Linux 3.6 to 4.3: each path holds credits; a random one of those left is
-    /// spent under a spin lock; when none are left every path gets its weight again.
-    pub fn by_credit(&self) -> Option<&Path> {
-        let credits = self.credits.as_ref().expect("the credit scheduler was not turned on");
-        (self.total > 0).then(|| &self.paths[credits.spend(&self.paths)])
+    fn set_total(&mut self, total: u32) {
+        self.total = total;
+        self.reciprocal = (u64::MAX / u64::from(total.max(1))).wrapping_add(1);
     }
 
     /// `number` modulo the sum of weights.
@@ -169,10 +145,113 @@ impl PathSet {
         ((u128::from(fraction) * u128::from(self.total)) >> 64) as u32
     }
 
-    /// The path that owns share number `share` of `total`.
+    /// The number of the next turn.
     #[inline]
-    fn by_share(&self, mut share: u32) -> Option<&Path> {
-        self.paths.iter().filter(|path| path.usable).find(|path| {
+    fn next_turn(&self) -> u32 {
+        self.turn.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl PathSet {
+    /// The paths in order of configuration, all in service.
+    pub fn new(hops: &[NextHop]) -> Self {
+        let mut paths = match hops {
+            [only] => Paths::One(Path::new(only)),
+            hops => Paths::Several(hops.iter().map(Path::new).collect()),
+        };
+        let total = paths.rebalance();
+        let shares = (hops.len() > 1).then(|| Box::new(Shares::of(total)));
+        Self { paths, shares }
+    }
+
+    /// Turns on the credit scheduler (see [`PathSet::by_credit`]).
+    pub fn with_credits(mut self) -> Self {
+        let credits = Credits::new(self.paths());
+        let total = self.paths.rebalance();
+        let shares = self.shares.get_or_insert_with(|| Box::new(Shares::of(total)));
+        shares.credits = Some(Box::new(credits));
+        self
+    }
+
+    /// All paths, in order of configuration.
+    #[inline]
+    pub fn paths(&self) -> &[Path] {
+        self.paths.all()
+    }
+
+    /// True while some path is in service.
+    #[inline]
+    pub fn is_usable(&self) -> bool {
+        match &self.paths {
+            Paths::One(path) => path.bound >= 0,
+            Paths::Several(_) => self.shares.as_ref().is_some_and(|shares| shares.total > 0),
+        }
+    }
+
+    /// Sets the state of every path anew and cuts the regions.
+    pub fn update(&mut self, state: impl FnMut(&mut Path)) {
+        self.paths.all_mut().iter_mut().for_each(state);
+        let total = self.paths.rebalance();
+        if let Some(shares) = &mut self.shares {
+            shares.set_total(total);
+            if let Some(credits) = &mut shares.credits {
+                **credits = Credits::new(self.paths.all());
+            }
+        }
+    }
+
+    /// `fib_select_multipath()`: the first path whose region the hash does not lie beyond.
+    #[inline]
+    pub fn by_hash(&self, hash: u32) -> Option<&Path> {
+        let hash31 = (hash >> 1) as i32;
+        self.paths().iter().find(|path| hash31 <= path.bound)
+    }
+
+    /// The same with `fib_multipath_use_neigh`: a path whose next router is known to be
+    /// unreachable is passed over and its share goes to the next good one, from the last round
+    /// to the first.
+    pub fn by_hash_among(&self, hash: u32, good: impl Fn(&Path) -> bool) -> Option<&Path> {
+        let hash31 = (hash >> 1) as i32;
+        let mut candidates = self.paths().iter().filter(|path| path.usable && good(path));
+        let first = candidates.next();
+        match first {
+            Some(path) if hash31 > path.bound => {
+                candidates.find(|path| hash31 <= path.bound).or(first)
+            }
+            Some(_) => first,
+            None => self.paths().iter().find(|path| path.usable),
+        }
+    }
+
+    /// Round-robin by weight: each call takes the next of `total` turns, of which a path has as
+    /// many in a row as its weight.
+    #[inline]
+    pub fn by_turn(&self) -> Option<&Path> {
+        self.by_share(|shares| shares.remainder(shares.next_turn()))
+    }
+
+    /// Modulo-N: the hash modulo the total weight.
+    pub fn by_modulo(&self, hash: u32) -> Option<&Path> {
+        self.by_share(|shares| shares.remainder(hash >> 1))
+    }
+
+    /// The scheduler of Linux 3.6 to 4.3: each path holds credits; a random one of those left is
+    /// spent under a spin lock; when none are left every path gets its weight again.
+    pub fn by_credit(&self) -> Option<&Path> {
+        let credits = self.shares.as_ref().and_then(|shares| shares.credits.as_ref());
+        let credits = credits.expect("the credit scheduler was not turned on");
+        let paths = self.paths();
+        self.is_usable().then(|| &paths[credits.spend(paths)])
+    }
+
+    /// The path that owns the share whose number is drawn, of all those of usable paths.
+    #[inline]
+    fn by_share(&self, draw: impl FnOnce(&Shares) -> u32) -> Option<&Path> {
+        if !self.is_usable() {
+            return None;
+        }
+        let mut share = self.shares.as_deref().map_or(0, draw);
+        self.paths().iter().filter(|path| path.usable).find(|path| {
             let weight = u32::from(path.weight);
             let found = share < weight;
             share = share.wrapping_sub(weight);
@@ -311,13 +390,28 @@ mod tests {
     #[test]
     fn remainders_are_those_of_division() {
         for weights in [&[1][..], &[1, 1], &[1, 3, 3], &[256, 1], &[255; 16], &[65535; 9]] {
-            let set = set(weights);
+            let shares = Shares::of(weights.iter().sum());
             for step in 0..2000u32 {
                 for number in [step, u32::MAX - step, step.wrapping_mul(0x9e37_79b9)] {
-                    assert_eq!(set.remainder(number), number % set.total, "{number} {weights:?}");
+                    let expected = number % shares.total;
+                    assert_eq!(shares.remainder(number), expected, "{number} {weights:?}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_path_has_every_share() {
+        for mut set in [set(&[3]), set(&[3]).with_credits()] {
+            let all = |set: &PathSet| {
+                [set.by_turn(), set.by_modulo(7), set.by_hash(9)].map(|it| it.copied())
+            };
+            let only = set.paths()[0];
+            assert_eq!((all(&set), set.is_usable()), ([Some(only); 3], true));
+            set.update(|path| path.usable = false);
+            assert_eq!((all(&set), set.is_usable()), ([None; 3], false));
+        }
+        assert!(!set(&[]).is_usable() && set(&[]).by_turn().is_none());
     }
 
     #[test]

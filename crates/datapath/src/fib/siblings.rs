@@ -49,7 +49,8 @@ impl Fib {
         if !takes_siblings(route.kind, &route.target) {
             return false;
         }
-        let there = self.equals(route).find(|alias| takes_siblings(alias.kind, self.target(alias)));
+        let there =
+            self.equals(route).find(|alias| takes_siblings(alias.kind, &self.target(alias)));
         let Some(Target::Hops(hops)) = there.map(|alias| self.target(alias)) else { return false };
         let hops = hops.iter().chain(added).copied().collect();
         self.exchange(&Route { target: Target::Hops(hops), ..route.clone() })

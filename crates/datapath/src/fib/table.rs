@@ -123,8 +123,7 @@ impl<K: Bits> Table<K> {
     /// Gives a prefix another list: the one that `act` makes of its present one.
     fn edit<R>(&mut self, key: K, len: u8, act: impl FnOnce(&mut Vec<Alias>) -> R) -> R {
         let before = self.trie.get(key, len);
-        let mut list = core::mem::take(&mut self.lists.draft);
-        list.clear();
+        let mut list = self.lists.take_draft();
         list.extend(before.map_or([].iter(), |number| self.list(number)));
         let result = act(&mut list);
         if list.is_empty() {
@@ -133,9 +132,7 @@ impl<K: Bits> Table<K> {
             let number = self.lists.obtain(&list);
             self.trie.insert(key, len, number);
         }
-        if self.lists.slots.len() > FEW {
-            self.lists.draft = list;
-        }
+        self.lists.keep_draft(list);
         if let Some(before) = before {
             self.lists.release(before);
         }
@@ -147,10 +144,17 @@ impl<K: Bits> Table<K> {
 #[derive(Clone, Debug, Default)]
 struct Lists {
     slots: Vec<Slot>,
+    /// What many need, or some that were changed.
+    many: Option<Box<Many>>,
+}
+
+/// What many lists need.
+#[derive(Clone, Debug, Default)]
+struct Many {
     free: Vec<u32>,
     /// Numbers, found by what is in the list.
     by_content: HashTable<u32>,
-    /// Room for a list that is being changed, where there are many.
+    /// Room for a list that is being changed.
     draft: Vec<Alias>,
 }
 
@@ -165,6 +169,15 @@ struct Slot {
     users: u32,
 }
 
+impl Many {
+    fn memory(&self) -> usize {
+        size_of::<Self>()
+            + self.free.capacity() * size_of::<u32>()
+            + self.draft.capacity() * size_of::<Alias>()
+            + self.by_content.allocation_size()
+    }
+}
+
 impl Lists {
     #[inline]
     fn get(&self, number: u32) -> &[Alias] {
@@ -174,9 +187,35 @@ impl Lists {
     fn memory(&self) -> usize {
         let aliases: usize = self.slots.iter().map(|slot| slot.aliases.len()).sum();
         self.slots.capacity() * size_of::<Slot>()
-            + self.free.capacity() * size_of::<u32>()
-            + (aliases + self.draft.capacity()) * size_of::<Alias>()
-            + self.by_content.allocation_size()
+            + aliases * size_of::<Alias>()
+            + self.many.as_ref().map_or(0, |many| many.memory())
+    }
+
+    /// An empty list, to be filled.
+    fn take_draft(&mut self) -> Vec<Alias> {
+        let draft = self.many.as_mut().map(|many| core::mem::take(&mut many.draft));
+        let mut draft = draft.unwrap_or_default();
+        draft.clear();
+        draft
+    }
+
+    /// Its room is for the next one, where there are many.
+    fn keep_draft(&mut self, draft: Vec<Alias>) {
+        if self.slots.len() > FEW
+            && let Some(many) = &mut self.many
+        {
+            many.draft = draft;
+        }
+    }
+
+    fn take_free(&mut self) -> Option<u32> {
+        self.many.as_mut()?.free.pop()
+    }
+
+    /// What finds lists, if they are many.
+    fn by_content(&self) -> Option<&HashTable<u32>> {
+        let many = self.many.as_ref()?;
+        (!many.by_content.is_empty()).then_some(&many.by_content)
     }
 
     /// One more user of the list with this content.
@@ -187,7 +226,7 @@ impl Lists {
             return number;
         }
         let slot = Slot { aliases: content.into(), users: 1 };
-        let number = if let Some(number) = self.free.pop() {
+        let number = if let Some(number) = self.take_free() {
             self.slots[number as usize] = slot;
             number
         } else {
@@ -204,11 +243,12 @@ impl Lists {
 
     /// Few lists are searched one by one.
     fn index(&mut self, number: u32, digest: u64) {
-        let Self { slots, by_content, .. } = self;
+        let Self { slots, many } = self;
         let digest_of = |number: &u32| FxBuildHasher.hash_one(&*slots[*number as usize].aliases);
-        if !by_content.is_empty() {
-            by_content.insert_unique(digest, number, digest_of);
+        if let Some(many) = many.as_mut().filter(|many| !many.by_content.is_empty()) {
+            many.by_content.insert_unique(digest, number, digest_of);
         } else if slots.len() > FEW {
+            let by_content = &mut many.get_or_insert_default().by_content;
             let used = (0..).zip(slots.iter()).filter(|(_, slot)| slot.users > 0);
             for (number, _) in used {
                 by_content.insert_unique(digest_of(&number), number, digest_of);
@@ -217,12 +257,12 @@ impl Lists {
     }
 
     fn find(&self, content: &[Alias], digest: u64) -> Option<u32> {
-        if self.by_content.is_empty() {
+        let Some(by_content) = self.by_content() else {
             let mut used = (0..).zip(&self.slots).filter(|(_, slot)| slot.users > 0);
             return used.find(|(_, slot)| *slot.aliases == *content).map(|(number, _)| number);
-        }
+        };
         let same = |number: &u32| *self.slots[*number as usize].aliases == *content;
-        self.by_content.find(digest, same).copied()
+        by_content.find(digest, same).copied()
     }
 
     /// One user less; the last one frees the list.
@@ -232,10 +272,11 @@ impl Lists {
         if slot.users == 0 {
             let digest = FxBuildHasher.hash_one(&*slot.aliases);
             slot.aliases = Box::default();
-            if let Ok(entry) = self.by_content.find_entry(digest, |there| *there == number) {
+            let many = self.many.get_or_insert_default();
+            if let Ok(entry) = many.by_content.find_entry(digest, |there| *there == number) {
                 entry.remove();
             }
-            self.free.push(number);
+            many.free.push(number);
         }
     }
 }

@@ -17,7 +17,7 @@ mod hosts;
 
 pub use bits::Bits;
 
-use super::spans::{DEEP, Spans};
+use super::spans::{BOTTOM, DEEP, Spans};
 use hosts::HostIndex;
 
 /// No node, no value.
@@ -41,12 +41,46 @@ struct Node<K> {
 #[derive(Clone, Debug)]
 pub struct Trie<K> {
     nodes: Vec<Node<K>>,
-    free: Vec<u32>,
     prefixes: usize,
+    /// Nodes of no more bits than the spans tell apart.
+    short: usize,
+    /// What a large table needs, or one from which prefixes were taken.
+    large: Option<Box<Large<K>>>,
+}
+
+/// Free nodes, and the accelerators.
+#[derive(Clone, Debug)]
+struct Large<K> {
+    free: Vec<u32>,
     jump_bits: u8,
     jump: Vec<u32>,
     hosts: HostIndex<K>,
     spans: Option<Box<Spans>>,
+}
+
+impl<K: Bits> Large<K> {
+    fn new() -> Self {
+        Self {
+            free: Vec::new(),
+            jump_bits: 0,
+            jump: Vec::new(),
+            hosts: HostIndex::new(),
+            spans: None,
+        }
+    }
+
+    /// The deepest node that the jump table knows around `key`.
+    #[inline]
+    fn start(&self, key: K) -> u32 {
+        if self.jump_bits == 0 { 0 } else { self.jump[key.top(self.jump_bits)] }
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>()
+            + (self.free.capacity() + self.jump.capacity()) * size_of::<u32>()
+            + self.hosts.memory()
+            + self.spans.as_ref().map_or(0, |spans| spans.memory())
+    }
 }
 
 impl<K: Bits> Default for Trie<K> {
@@ -59,15 +93,11 @@ impl<K: Bits> Trie<K> {
     /// An empty trie.
     pub fn new() -> Self {
         let root = Node { key: K::ZERO, value: NONE, parent: NONE, child: [NONE, NONE], len: 0 };
-        Self {
-            nodes: vec![root],
-            free: Vec::new(),
-            prefixes: 0,
-            jump_bits: 0,
-            jump: Vec::new(),
-            hosts: HostIndex::new(),
-            spans: None,
-        }
+        Self { nodes: vec![root], prefixes: 0, short: 0, large: None }
+    }
+
+    fn large(&mut self) -> &mut Large<K> {
+        self.large.get_or_insert_with(|| Box::new(Large::new()))
     }
 
     /// How many prefixes have a value.
@@ -83,9 +113,7 @@ impl<K: Bits> Trie<K> {
     /// Bytes of memory held.
     pub fn memory(&self) -> usize {
         self.nodes.capacity() * size_of::<Node<K>>()
-            + (self.free.capacity() + self.jump.capacity()) * size_of::<u32>()
-            + self.hosts.memory()
-            + self.spans.as_ref().map_or(0, |spans| spans.memory())
+            + self.large.as_ref().map_or(0, |large| large.memory())
     }
 
     /// The value of exactly this prefix.
@@ -125,17 +153,20 @@ impl<K: Bits> Trie<K> {
     /// [`Trie::longest`] knows.
     #[inline]
     pub fn quick(&self, key: K) -> Option<u32> {
-        let value = self.spans.as_ref()?.get(key.as_v4()?);
+        let value = self.large.as_ref()?.spans.as_ref()?.get(key.as_v4()?);
         (value != DEEP).then_some(value)
     }
 
     /// The longest prefix that covers `key`, to be asked for its value or a shorter one.
     #[inline]
     pub fn longest(&self, key: K) -> Match<'_, K> {
-        if let Some(at) = self.hosts.get(key) {
-            return Match { trie: self, at };
+        let mut at = 0;
+        if let Some(large) = &self.large {
+            if let Some(at) = large.hosts.get(key) {
+                return Match { trie: self, at };
+            }
+            at = large.start(key);
         }
-        let mut at = if self.jump_bits == 0 { 0 } else { self.jump[key.top(self.jump_bits)] };
         let mut node = &self.nodes[at as usize];
         let mut best = NONE;
         let start = at;
@@ -178,11 +209,7 @@ impl<K: Bits> Trie<K> {
 
     /// The deepest node at or above `key/len` that the jump table knows.
     fn start(&self, key: K, len: u8) -> u32 {
-        if self.jump_bits == 0 || len < self.jump_bits {
-            0
-        } else {
-            self.jump[key.top(self.jump_bits)]
-        }
+        self.large.as_ref().filter(|large| len >= large.jump_bits).map_or(0, |it| it.start(key))
     }
 
     /// The node of exactly this (masked) prefix.
@@ -248,7 +275,7 @@ impl<K: Bits> Trie<K> {
     }
 
     fn make(&mut self, node: Node<K>) -> u32 {
-        let at = if let Some(at) = self.free.pop() {
+        let at = if let Some(at) = self.large.as_mut().and_then(|large| large.free.pop()) {
             self.nodes[at as usize] = node;
             at
         } else {
@@ -259,9 +286,12 @@ impl<K: Bits> Trie<K> {
             self.nodes.push(node);
             self.nodes.len() as u32 - 1
         };
-        if node.len == K::WIDTH {
-            self.hosts.insert(node.key, at);
+        if node.len == K::WIDTH
+            && let Some(large) = &mut self.large
+        {
+            large.hosts.insert(node.key, at);
         }
+        self.short += usize::from(node.len <= BOTTOM);
         at
     }
 
@@ -279,10 +309,12 @@ impl<K: Bits> Trie<K> {
                 self.nodes[orphan as usize].parent = node.parent;
             }
             self.jump_over(node.parent, at);
+            let large = self.large();
             if node.len == K::WIDTH {
-                self.hosts.remove(node.key);
+                large.hosts.remove(node.key);
             }
-            self.free.push(at);
+            large.free.push(at);
+            self.short -= usize::from(node.len <= BOTTOM);
             at = node.parent;
         }
     }

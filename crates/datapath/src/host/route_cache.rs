@@ -32,13 +32,14 @@ pub(super) enum Remembered {
     Among(Candidates),
 }
 
-/// A direct-mapped table of answers, made at the first look-up after a change.
+/// A table of answers, made at the first look-up after a change. An address may have either place of a
+/// pair, so that few get into each other's way in a table that is not much larger than what it holds.
 #[derive(Debug, Default)]
 pub(super) struct RouteCache {
-    slots: Vec<Slot>,
-    /// How far a digest is shifted for the number of its slot.
+    pairs: Vec<[Slot; 2]>,
+    /// How far a digest is shifted for the number of its pair.
     shift: u32,
-    /// Answers that have taken the slot of another address since the table has this size.
+    /// Answers that have taken the place of another address since the table has this size.
     conflicts: usize,
     state: State,
     /// Ports by flow; none until a flow is remembered.
@@ -72,19 +73,47 @@ struct Slot {
     answer: Answer,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Answer {
-    Empty,
-    Local,
-    Out(u16),
-    Among(Candidates),
+/// What is remembered, in a word: a router may remember very many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer(u32);
+
+impl Slot {
+    const EMPTY: Self = Self { dst: 0, answer: Answer::NONE };
+
+    /// The answer for `dst` may go here at nobody's cost.
+    fn is_for(&self, dst: u32) -> bool {
+        self.dst == dst || self.answer == Answer::NONE
+    }
 }
 
-/// The most answers that are remembered.
-const SLOTS_MAX: usize = 1 << 19;
-const SLOTS_MIN: usize = 4;
-/// From so many routes on the slots lie further apart.
-const MANY: usize = 1024;
+impl Answer {
+    const NONE: Self = Self(u32::MAX);
+    const LOCAL: Self = Self(u32::MAX - 1);
+    /// Below are ports; from here on the numbers of candidates.
+    const AMONG: u32 = 1 << u16::BITS;
+
+    /// None where the number of the candidates is out of bounds.
+    fn among(candidates: Candidates) -> Option<Self> {
+        let answer = Self(candidates.number().checked_add(Self::AMONG)?);
+        (answer.0 < Self::LOCAL.0).then_some(answer)
+    }
+
+    #[inline]
+    fn read(self) -> Option<Remembered> {
+        match self {
+            Self::NONE => None,
+            Self::LOCAL => Some(Remembered::Way(RouteResult::Local)),
+            Self(port) if port < Self::AMONG => {
+                Some(Remembered::Way(RouteResult::Out(port as u16)))
+            }
+            Self(number) => Some(Remembered::Among(Candidates::from_number(number - Self::AMONG))),
+        }
+    }
+}
+
+/// The most pairs there are.
+const PAIRS_MAX: usize = 1 << 18;
+const PAIRS_MIN: usize = 2;
 /// So many flows are remembered, a power of two.
 const FLOWS: usize = 256;
 
@@ -139,23 +168,18 @@ impl RouteCache {
             return None;
         }
         let dst = dst.to_bits();
-        let slot = &self.slots[self.place(dst)];
-        if slot.dst != dst {
-            return None;
+        let [first, second] = &self.pairs[self.place(dst)];
+        if first.dst == dst {
+            return first.answer.read();
         }
-        match slot.answer {
-            Answer::Out(port) => Some(Remembered::Way(RouteResult::Out(port))),
-            Answer::Local => Some(Remembered::Way(RouteResult::Local)),
-            Answer::Among(candidates) => Some(Remembered::Among(candidates)),
-            Answer::Empty => None,
-        }
+        if second.dst == dst { second.answer.read() } else { None }
     }
 
     /// The caches are asked for the answer for `dst`.
     #[inline]
     pub fn prefetch(&self, dst: Ipv4Addr) {
         if self.state == State::Usable {
-            prefetch_at(&self.slots, self.place(dst.to_bits()));
+            prefetch_at(&self.pairs, self.place(dst.to_bits()));
         }
     }
 
@@ -167,28 +191,37 @@ impl RouteCache {
         if self.state == State::Usable {
             let answer = match way {
                 RouteResult::Out(port) => match fib.choice(key) {
-                    Choice::None => Answer::Out(port),
-                    Choice::Among(candidates) => Answer::Among(candidates),
-                    Choice::Object => return,
+                    Choice::None => Some(Answer(port.into())),
+                    Choice::Among(candidates) => Answer::among(candidates),
+                    Choice::Object => None,
                 },
-                RouteResult::Local => Answer::Local,
-                RouteResult::Refused(_) => return,
+                RouteResult::Local => Some(Answer::LOCAL),
+                RouteResult::Refused(_) => None,
             };
-            let dst = dst.to_bits();
-            let held = self.slots[self.place(dst)];
-            if !matches!(held.answer, Answer::Empty) && held.dst != dst {
-                self.conflicts += 1;
-                self.grow_if_crowded();
+            if let Some(answer) = answer {
+                self.put(Slot { dst: dst.to_bits(), answer });
             }
-            let place = self.place(dst);
-            self.slots[place] = Slot { dst, answer };
         }
+    }
+
+    /// Puts an answer in its place, or in that of the older one of two others.
+    fn put(&mut self, slot: Slot) {
+        let place = self.place(slot.dst);
+        if let Some(free) = self.pairs[place].iter_mut().find(|there| there.is_for(slot.dst)) {
+            *free = slot;
+            return;
+        }
+        self.conflicts += 1;
+        self.grow_if_crowded();
+        let place = self.place(slot.dst);
+        let [first, second] = &mut self.pairs[place];
+        *second = core::mem::replace(first, slot);
     }
 
     /// A route may be for more addresses than one: how many are asked for turns out later.
     fn grow_if_crowded(&mut self) {
-        let size = self.slots.len();
-        if self.conflicts > 2 * size && size < SLOTS_MAX {
+        let size = self.pairs.len();
+        if self.conflicts > 4 * size && size < PAIRS_MAX {
             self.resize(2 * size);
         }
     }
@@ -196,20 +229,17 @@ impl RouteCache {
     fn resize(&mut self, size: usize) {
         self.shift = 32 - size.trailing_zeros();
         self.conflicts = 0;
-        self.slots.clear();
-        self.slots.reserve_exact(size);
-        self.slots.resize(size, Slot { dst: 0, answer: Answer::Empty });
+        self.pairs.clear();
+        self.pairs.reserve_exact(size);
+        self.pairs.resize(size, [Slot::EMPTY; 2]);
     }
 
     fn renew(&mut self, fib: &Fib) {
-        self.slots.clear();
+        self.pairs.clear();
         self.state = State::Useless;
         if fib.decides_by_destination() {
             self.state = State::Usable;
-            // Where there are many, two that share a slot cost a walk each time.
-            let spread = if fib.len() < MANY { 2 } else { 8 };
-            let size = (spread * fib.len()).next_power_of_two().clamp(SLOTS_MIN, SLOTS_MAX);
-            self.resize(size);
+            self.resize(fib.len().next_power_of_two().clamp(PAIRS_MIN, PAIRS_MAX));
         }
     }
 
@@ -262,6 +292,41 @@ mod tests {
         assert!((0..1_000).all(|number| cache.recall_flow(flow(number)).is_none()));
     }
 
+    /// Two addresses of one pair are both remembered, a third one takes the place of the older.
+    #[test]
+    fn addresses_of_one_pair_get_along() {
+        let mut fib = Fib::new();
+        fib.add(Route::on_link(Prefix::DEFAULT_V4, 3)).expect("a new route");
+        let mut cache = RouteCache::default();
+        cache.renew(&fib);
+        let of_one_pair = (1..).filter(|dst| cache.place(*dst) == 0);
+        let three: Vec<_> = of_one_pair.map(Ipv4Addr::from_bits).take(3).collect();
+        for dst in &three {
+            let key = RouteKey::to((*dst).into());
+            cache.learn(&fib, *dst, &key, RouteResult::Out(3));
+        }
+        let held = three.iter().map(|dst| cache.recall(*dst).is_some()).collect::<Vec<_>>();
+        assert_eq!(held, [false, true, true]);
+    }
+
+    /// A port, candidates and the host itself are read as they were remembered.
+    #[test]
+    fn answers_in_a_word_are_what_they_were() {
+        for number in [0, 1, u32::from(u16::MAX), 1 << 20, u32::MAX - (1 << 16) - 2] {
+            let candidates = Candidates::from_number(number);
+            let read = Answer::among(candidates).and_then(Answer::read);
+            let fits = number < u32::MAX - (1 << 16) - 1;
+            let is_same = matches!(read, Some(Remembered::Among(same)) if same == candidates);
+            assert_eq!((is_same, read.is_none()), (fits, !fits), "{number}");
+        }
+        for port in [0, 1, u16::MAX] {
+            let read = Answer(port.into()).read();
+            let Some(Remembered::Way(way)) = read else { panic!("{read:?}") };
+            assert_eq!(way, RouteResult::Out(port));
+        }
+        assert!(Answer::among(Candidates::from_number(u32::MAX)).is_none());
+    }
+
     /// One route for 200 addresses: they end up with a slot each, or nearly so.
     #[test]
     fn a_crowded_table_grows() {
@@ -286,6 +351,6 @@ mod tests {
             }
         }
         assert!(missing <= 100, "{missing} of 200");
-        assert!(cache.slots.len() <= 1_024, "{}", cache.slots.len());
+        assert!(cache.pairs.len() <= 512, "{}", cache.pairs.len());
     }
 }

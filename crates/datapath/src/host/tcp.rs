@@ -5,6 +5,7 @@ mod arrive;
 mod calls;
 mod ends;
 mod sysctl;
+mod table;
 
 use super::listener::Listener;
 use super::{Host, Socket, SocketError, SocketId};
@@ -25,6 +26,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::ops::Add;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use table::ConnectionTable;
 
 /// One TCP socket: listener or connection.
 pub enum TcpSocket {
@@ -100,14 +102,14 @@ pub(super) struct TcpStack {
     pub(super) defaults: TcpConfig,
     /// Counts changes of the defaults.
     sysctl_version: u32,
-    connections: FxHashMap<(SocketAddr, SocketAddr), u32>,
+    connections: ConnectionTable,
     /// What keys are mixed with: zero where a run must repeat.
     pub(super) secret: [u64; 2],
     /// How often a pair of ends has become free.
     ends_freed: u64,
     /// Between which addresses no port was free, and after how many had become so.
     ports_used_up: Option<(IpAddr, SocketAddr, u64)>,
-    pub(super) listeners: BTreeMap<(u16, IpAddr), u32>,
+    pub(super) listeners: FxHashMap<(u16, IpAddr), u32>,
     /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.
     pub(super) path_mtus: BTreeMap<IpAddr, (PathMtu, Instant)>,
     /// Looked up last: most segments belong to the same connection as the one before.
@@ -115,7 +117,7 @@ pub(super) struct TcpStack {
     events: Vec<Event>,
     tracing: bool,
     /// Where the connection told of last stood then.
-    probed: Option<Event>,
+    probed: Option<Box<Event>>,
 }
 
 impl TcpStack {
@@ -372,10 +374,12 @@ impl Host {
     #[cold]
     fn tell_probe(&mut self, id: u32, connection: &Connection) {
         let event = Event { socket: id, kind: EventKind::Probe(connection.probe()) };
-        let stack = self.tcp_stack();
-        if stack.probed.replace(event) != Some(event) {
-            self.out.trace([event]);
+        match &mut self.tcp_stack().probed {
+            Some(before) if **before == event => return,
+            Some(before) => **before = event,
+            none => *none = Some(Box::new(event)),
         }
+        self.out.trace([event]);
     }
 
     /// A connection has left the handshake, or is closed, or has nothing left to do.
@@ -427,7 +431,7 @@ impl Host {
     #[cold]
     fn unhash(&mut self, id: u32, ends: (SocketAddr, SocketAddr)) {
         let stack = self.tcp_stack();
-        if stack.connections.get(&ends) == Some(&id) {
+        if stack.connections.get(&ends) == Some(id) {
             stack.connections.remove(&ends);
             stack.ends_freed += 1;
         }

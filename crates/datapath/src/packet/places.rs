@@ -8,9 +8,9 @@ use super::Packet;
 
 /// Places in a block: 768 KiB, of which only those used so far take memory.
 const BLOCK: usize = 4096;
-/// Up to so many places take no more room than they need: before the wire of a host there are one or
-/// two packets.
-const FEW: usize = 4;
+/// The first places grow by this part of them: before the wire of a host there are one or two packets, or
+/// as many as a first window has, and there may be many hosts.
+const STEP: usize = 4;
 
 /// Places for packets, numbered from 0; there are never fewer than there were.
 #[derive(Clone, Debug, Default)]
@@ -46,10 +46,11 @@ impl Places {
     }
 
     fn block_with_room(&mut self) -> &mut Vec<Packet> {
-        if self.first.len() < FEW {
-            self.first.reserve_exact(1);
+        let places = self.first.len();
+        if places < BLOCK && places == self.first.capacity() {
+            self.first.reserve_exact((places / STEP).clamp(1, BLOCK - places));
         }
-        if self.first.len() < BLOCK {
+        if places < BLOCK {
             return &mut self.first;
         }
         if self.further.last().is_none_or(|last| last.len() == BLOCK) {

@@ -2,25 +2,24 @@
 
 use super::super::spans::{BOTTOM, DEEP, NETS, Nets, Spans, TOP};
 use super::bits::Bits;
+use super::hosts::HostIndex;
 use super::{ACCELERATE_FROM, NONE, Trie};
 
-/// From this many nodes on there are spans; they take four megabytes at least.
+/// From this many nodes on that they tell apart there are spans; they take four megabytes at least.
 const SPANS_FROM: usize = 1 << 15;
 
 impl<K: Bits> Trie<K> {
     /// Jump slots that led to `from` and lie within the longer of the two nodes lead to `to`.
     pub(super) fn jump_over(&mut self, to: u32, from: u32) {
-        if self.jump_bits == 0 {
-            return;
-        }
+        let Some(large) = self.large.as_mut().filter(|large| large.jump_bits > 0) else { return };
         let (a, b) = (self.nodes[to as usize], self.nodes[from as usize]);
         let narrow = if a.len > b.len { a } else { b };
-        if narrow.len > self.jump_bits {
+        if narrow.len > large.jump_bits {
             return;
         }
-        for slot in Self::slots(narrow.key, narrow.len, self.jump_bits) {
-            if self.jump[slot] == from {
-                self.jump[slot] = to;
+        for slot in Self::slots(narrow.key, narrow.len, large.jump_bits) {
+            if large.jump[slot] == from {
+                large.jump[slot] = to;
             }
         }
     }
@@ -33,37 +32,42 @@ impl<K: Bits> Trie<K> {
 
     /// Grows the accelerators with the table.
     pub(super) fn accelerate(&mut self) {
-        let count = self.nodes.len() - self.free.len();
+        if self.nodes.len() < ACCELERATE_FROM {
+            return;
+        }
+        let count = self.nodes.len() - self.large().free.len();
         if count < ACCELERATE_FROM {
             return;
         }
         let wanted = (count.ilog2() as u8).min(K::MAX_JUMP);
-        if wanted > self.jump_bits {
+        if wanted > self.large().jump_bits {
             self.build_jump(wanted);
         }
-        if !self.hosts.is_enabled() {
+        if !self.large().hosts.is_enabled() {
             self.build_hosts();
         }
-        if count >= SPANS_FROM && self.spans.is_none() && K::WIDTH == 32 {
-            self.spans = Some(Box::new(Spans::new(NONE)));
+        if self.short >= SPANS_FROM && self.large().spans.is_none() && K::WIDTH == 32 {
+            self.large().spans = Some(Box::new(Spans::new(NONE)));
             self.refresh(K::ZERO, 0);
         }
     }
 
     /// Tells the spans what lies below a prefix that has changed.
     pub(super) fn refresh(&mut self, key: K, len: u8) {
-        let Some(mut spans) = self.spans.take() else { return };
+        let Some(mut spans) = self.large.as_mut().and_then(|large| large.spans.take()) else {
+            return;
+        };
         let first = key.masked(len).top(TOP);
         for slot in first..first + (1 << TOP.saturating_sub(len)) {
             spans.set(slot, &self.nets(slot));
         }
-        self.spans = Some(spans);
+        self.large().spans = Some(spans);
     }
 
     /// The networks of one slot: the value of what covers it, and those of what lies in it.
     fn nets(&self, slot: usize) -> Nets {
         let key = K::from_top(slot, TOP);
-        let mut at = if self.jump_bits == 0 { 0 } else { self.jump[key.top(self.jump_bits)] };
+        let mut at = self.large.as_ref().map_or(0, |large| large.start(key));
         while self.nodes[at as usize].len > TOP {
             at = self.nodes[at as usize].parent;
         }
@@ -110,29 +114,31 @@ impl<K: Bits> Trie<K> {
     }
 
     fn build_jump(&mut self, bits: u8) {
-        self.jump_bits = bits;
-        self.jump.clear();
-        self.jump.resize(1 << bits, 0);
+        let mut jump = vec![0; 1 << bits];
         let mut stack = vec![0u32];
         while let Some(at) = stack.pop() {
             let node = self.nodes[at as usize];
             if node.len > bits {
                 continue;
             }
-            self.jump[Self::slots(node.key, node.len, bits)].fill(at);
+            jump[Self::slots(node.key, node.len, bits)].fill(at);
             stack.extend(node.child.into_iter().filter(|&child| child != NONE));
         }
+        let large = self.large();
+        (large.jump_bits, large.jump) = (bits, jump);
     }
 
     fn build_hosts(&mut self) {
-        self.hosts.enable();
+        let mut hosts = HostIndex::new();
+        hosts.enable();
         let mut stack = vec![0u32];
         while let Some(at) = stack.pop() {
             let node = self.nodes[at as usize];
             if node.len == K::WIDTH {
-                self.hosts.insert(node.key, at);
+                hosts.insert(node.key, at);
             }
             stack.extend(node.child.into_iter().filter(|&child| child != NONE));
         }
+        self.large().hosts = hosts;
     }
 }

@@ -45,6 +45,10 @@ fn oracle_covering(oracle: &PrefixMap<(u32, u8), u32>, key: u32) -> Vec<(u8, u32
     found
 }
 
+fn has_spans(trie: &Trie<u32>) -> bool {
+    trie.large.as_ref().is_some_and(|large| large.spans.is_some())
+}
+
 fn check_quick(trie: &Trie<u32>, key: u32, expected: &[(u8, u32)]) {
     if let Some(quick) = trie.quick(key) {
         assert_eq!(quick, expected.first().map_or(NONE, |found| found.1), "{key:#x}");
@@ -60,6 +64,7 @@ fn check(steps: &[Step], preload: u32) {
         trie.insert(key, len, index);
         oracle.insert((key.masked(len), len), index);
     }
+    assert_eq!(has_spans(&trie), preload >= 40_000);
     for step in steps {
         match *step {
             Step::Insert(key, len, value) => {
@@ -93,7 +98,11 @@ fn check(steps: &[Step], preload: u32) {
     for (key, len, value) in all.drain(..) {
         assert_eq!(trie.remove(key, len), Some(value));
     }
-    assert_eq!(trie.nodes.len() - trie.free.len(), 1, "an empty trie is only its root");
+    assert_eq!(
+        trie.nodes.len() - trie.large.as_ref().map_or(0, |large| large.free.len()),
+        1,
+        "an empty trie is only its root"
+    );
 }
 
 proptest! {
@@ -154,6 +163,24 @@ fn ten_thousand_hosts_and_a_default() {
         assert_eq!(trie.remove(0x0a00_0000 + host, 32), Some(100 + host));
         assert_eq!(trie.longest(0x0a00_0000 + host).value(), Some(1));
     }
+}
+
+#[test]
+fn hosts_need_no_spans() {
+    let mut trie = Trie::<u32>::new();
+    for host in 0..40_000 {
+        trie.insert(0x0a00_0000 + host, 32, host);
+    }
+    assert!(!has_spans(&trie));
+    for index in 0..40_000 {
+        trie.insert(index << 12, 24, index);
+    }
+    assert!(has_spans(&trie), "networks do");
+    for index in 0..40_000 {
+        trie.remove(index << 12, 24);
+        trie.remove(0x0a00_0000 + index, 32);
+    }
+    assert_eq!(trie.short, 0);
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Host {
         match stack.last {
             Some((last, id)) if last == ends => Some(id),
             _ => {
-                let id = stack.connections.get(&ends).copied();
+                let id = stack.connections.get(&ends);
                 stack.last = id.map(|id| (ends, id));
                 id
             }

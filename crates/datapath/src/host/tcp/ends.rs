@@ -94,7 +94,7 @@ impl Host {
 
     /// Whether there is a connection between these ends.
     pub(in crate::host) fn is_connected(&mut self, local: SocketAddr, remote: SocketAddr) -> bool {
-        self.tcp_stack().connections.contains_key(&(local, remote))
+        self.tcp_stack().connections.get(&(local, remote)).is_some()
     }
 
     /// `net.ipv4.ip_local_port_range`: two ports.

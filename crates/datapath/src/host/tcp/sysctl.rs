@@ -5,7 +5,6 @@ use crate::host::{Host, Socket};
 use crate::profile::DctcpAck;
 use crate::tcp::cc::{Algorithm, dctcp};
 use crate::tcp::config::{SysctlError, TcpConfig};
-use std::sync::Arc;
 
 impl Host {
     /// What new sockets begin with: the host's sysctls and its kernel.
@@ -52,7 +51,7 @@ impl Host {
                     socket.connection.config_mut().sysctl = sysctl.clone();
                 }
                 Socket::Tcp(TcpSocket::Listener(listener)) => {
-                    Arc::make_mut(&mut listener.config).sysctl = sysctl.clone();
+                    listener.config.sysctl = sysctl.clone();
                 }
                 _ => {}
             }

@@ -10,6 +10,9 @@ pub(super) struct Id(u32);
 /// No node.
 const NIL: Id = Id(u32::MAX);
 
+/// The nodes grow by so many at least.
+const NODES_LEAST: usize = 4;
+
 /// A child's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -303,6 +306,10 @@ impl Tree {
             self.free = self.node(id).parent;
             *self.node_mut(id) = node;
             return id;
+        }
+        if self.nodes.len() == self.nodes.capacity() {
+            // By a quarter: in a large world these are a good part of the memory.
+            self.nodes.reserve_exact((self.nodes.len() / 4).max(NODES_LEAST));
         }
         self.nodes.push(node);
         Id(self.nodes.len() as u32 - 1)

@@ -338,8 +338,8 @@ impl SendQueue {
             return id;
         }
         if self.slab.len() == self.slab.capacity() {
-            // By a half: in a large world most of the memory may lie here.
-            self.slab.reserve_exact((self.slab.len() / 2).max(SLAB_LEAST));
+            // By a quarter: in a large world most of the memory may lie here.
+            self.slab.reserve_exact((self.slab.len() / 4).max(SLAB_LEAST));
         }
         self.slab.push(skb);
         (self.slab.len() - 1) as SkbId
