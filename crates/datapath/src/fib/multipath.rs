@@ -389,8 +389,8 @@ mod tests {
 
     #[test]
     fn remainders_are_those_of_division() {
-        for weights in [&[1][..], &[1, 1], &[1, 3, 3], &[256, 1], &[255; 16], &[65535; 9]] {
-            let shares = Shares::of(weights.iter().sum());
+        for weights in [&[1_u16][..], &[1, 1], &[1, 3, 3], &[256, 1], &[255; 16], &[65535; 9]] {
+            let shares = Shares::of(weights.iter().map(|&weight| u32::from(weight)).sum());
             for step in 0..2000u32 {
                 for number in [step, u32::MAX - step, step.wrapping_mul(0x9e37_79b9)] {
                     let expected = number % shares.total;
