@@ -404,7 +404,7 @@ mod tests {
     fn one_path_has_every_share() {
         for mut set in [set(&[3]), set(&[3]).with_credits()] {
             let all = |set: &PathSet| {
-                [set.by_turn(), set.by_modulo(7), set.by_hash(9)].map(|it| it.copied())
+                [set.by_turn(), set.by_modulo(7), set.by_hash(9)].map(Option::<&Path>::copied)
             };
             let only = set.paths()[0];
             assert_eq!((all(&set), set.is_usable()), ([Some(only); 3], true));

@@ -79,11 +79,6 @@ struct Answer(u32);
 
 impl Slot {
     const EMPTY: Self = Self { dst: 0, answer: Answer::NONE };
-
-    /// The answer for `dst` may go here at nobody's cost.
-    fn is_for(&self, dst: u32) -> bool {
-        self.dst == dst || self.answer == Answer::NONE
-    }
 }
 
 impl Answer {
@@ -207,12 +202,15 @@ impl RouteCache {
     /// Puts an answer in its place, or in that of the older one of two others.
     fn put(&mut self, slot: Slot) {
         let place = self.place(slot.dst);
-        if let Some(free) = self.pairs[place].iter_mut().find(|there| there.is_for(slot.dst)) {
-            *free = slot;
+        let pair = &mut self.pairs[place];
+        if let Some(same) = pair.iter_mut().find(|there| there.dst == slot.dst) {
+            *same = slot;
             return;
         }
-        self.conflicts += 1;
-        self.grow_if_crowded();
+        if pair[1].answer != Answer::NONE {
+            self.conflicts += 1;
+            self.grow_if_crowded();
+        }
         let place = self.place(slot.dst);
         let [first, second] = &mut self.pairs[place];
         *second = core::mem::replace(first, slot);

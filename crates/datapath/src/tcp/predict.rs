@@ -1,10 +1,10 @@
 //! Header prediction: the segments that an established connection takes without a second look
 //! (`tcp_rcv_established`, `tp->pred_flags`). What differs for them is what the second look does besides.
 
+use super::Connection;
 use super::accecn::{CE_PACKETS_INIT, ace_flags};
 use super::input::Segment;
 use super::state::State;
-use super::Connection;
 use crate::packet::TcpFlags;
 
 /// Memory is reserved for a socket in pages (`PAGE_SIZE`).
