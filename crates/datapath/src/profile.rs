@@ -72,6 +72,13 @@ pub struct Profile {
     pub loss_detection: LossDetection,
     /// Lost-retransmission detection.
     pub lost_retransmit: LostRetransmit,
+    /// The walk for SACK blocks goes on where it ended, if only the first block has grown
+    /// (`recv_sack_cache`, `fastpath_skb_hint`, until 2.6.24). A choice beside the profiles, as the one
+    /// below: none of them has it.
+    pub sack_fast_path: bool,
+    /// In Recovery, with nothing else to send, what may be lost goes again (forward retransmissions of
+    /// `tcp_xmit_retransmit_queue`).
+    pub forward_retransmits: bool,
     /// Window reduction.
     pub reduction: Reduction,
     /// Tail loss probes are sent (since 3.10).
@@ -170,6 +177,8 @@ impl Profile {
             timeout_init_ms: 1_000,
             loss_detection: LossDetection::Rack,
             lost_retransmit: LostRetransmit::Rack,
+            sack_fast_path: false,
+            forward_retransmits: false,
             reduction: Reduction::Prr,
             tail_loss_probe: true,
             frto: true,

@@ -39,6 +39,8 @@ pub enum Cause {
     DupAcks,
     /// A retransmission was overtaken: `ack_seq` rule of 2007.
     LostRetransmit,
+    /// It may be lost, and there is nothing else to send: a forward retransmission (2.6.22).
+    Forward,
     /// Retransmission timeout.
     Timeout,
     /// Tail loss probe.

@@ -31,6 +31,10 @@ pub struct TcpSettings {
     pub sysctl: CopyOnWrite<Sysctl>,
     /// Congestion control (`TCP_CONGESTION`).
     pub congestion_control: Algorithm,
+    /// Threshold that slow start ends at, segments, until the first loss sets another one: what a kernel
+    /// remembers of the connections before (`TCP_METRIC_SSTHRESH`; of 2.6.22 in the route), or CUBIC's and
+    /// BIC's module parameter of that name.
+    pub initial_ssthresh: Option<NonZeroU32>,
     /// Parameters of the DCTCP module.
     pub dctcp: dctcp::Params,
     /// Parameters of the BBR module.
@@ -420,6 +424,7 @@ impl TcpConfig {
             profile,
             sysctl: CopyOnWrite::new(sysctl),
             congestion_control: Algorithm::Cubic,
+            initial_ssthresh: None,
             dctcp: dctcp::Params::default(),
             bbr: bbr::Params::default(),
             cdg: cdg::Params::default(),

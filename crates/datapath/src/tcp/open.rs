@@ -7,7 +7,7 @@ mod answer;
 mod stray;
 
 use super::ack_out::AckState;
-use super::cc::{AnyCongestionControl, CongestionControl, Window};
+use super::cc::{AnyCongestionControl, CongestionControl, INFINITE_SSTHRESH, Window};
 use super::ecn::EcnState;
 use super::info::Chrono;
 use super::options::{Negotiated, TCP_HEADER_LEN};
@@ -70,6 +70,7 @@ impl Connection {
         let nonagle = if config.nodelay { super::write::nagle::OFF } else { 0 };
         let mut window = Window::new(init_cwnd);
         window.snd_cwnd_stamp = 0;
+        window.snd_ssthresh = config.initial_ssthresh.map_or(INFINITE_SSTHRESH, NonZeroU32::get);
         Self {
             id,
             state: State::Close,

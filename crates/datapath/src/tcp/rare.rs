@@ -33,6 +33,8 @@ pub(super) struct Rare {
     pub write_pending: bool,
     /// Flags of the SYN-ACK of a passive Fast Open.
     pub syn_ack_flags: TcpFlags,
+    /// SACK blocks of the ACK before, for the fast path of 2.6.22.
+    pub sack_fast_path: super::recovery::SackFastPath,
     /// The route that the connection was opened over.
     pub route: super::RouteMetrics,
 }

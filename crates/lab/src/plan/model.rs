@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use datapath::fib::hash::Policy;
@@ -127,6 +128,12 @@ pub struct NodePlan {
     pub profile: Profile,
     /// Detector of lost retransmissions, if not the profile's own.
     pub lost_retransmit: Option<LostRetransmit>,
+    /// 2.6.22's fast path for SACK blocks.
+    pub sack_fast_path: bool,
+    /// 2.6.22's forward retransmissions.
+    pub forward_retransmits: bool,
+    /// Threshold that connections begin with, segments; else none.
+    pub initial_ssthresh: Option<NonZeroU32>,
     /// When DCTCP's receiver acknowledges, if not as the profile does.
     pub dctcp_ack: Option<DctcpAck>,
     /// Parameters of the DCTCP module.
@@ -397,6 +404,9 @@ impl Default for NodePlan {
             stack: Stack::Ours,
             profile: Profile::default(),
             lost_retransmit: None,
+            sack_fast_path: false,
+            forward_retransmits: false,
+            initial_ssthresh: None,
             dctcp_ack: None,
             dctcp: dctcp::Params::default(),
             dctcp_syn_ect: true,

@@ -1,5 +1,7 @@
 //! `[nodes]`: what each node is, and what it says about its stack.
 
+use std::num::NonZeroU32;
+
 use datapath::host::SharedBuffer;
 use datapath::profile::{DctcpAck, LostRetransmit, Profile};
 use datapath::tcp::cc::dctcp;
@@ -66,6 +68,13 @@ pub fn read_node(table: &mut Reader<'_, '_>, base: NodePlan) -> NodePlan {
         stack: table.word("stack", &STACKS).unwrap_or(base.stack),
         profile: profile.unwrap_or(base.profile),
         lost_retransmit: table.word("lost_retransmit", &detectors).or(base.lost_retransmit),
+        sack_fast_path: table.boolean("sack_fast_path").unwrap_or(base.sack_fast_path),
+        forward_retransmits: table
+            .boolean("forward_retransmits")
+            .unwrap_or(base.forward_retransmits),
+        initial_ssthresh: table
+            .integer("initial_ssthresh", 0..=u32::MAX.into())
+            .map_or(base.initial_ssthresh, |segments| NonZeroU32::new(segments as u32)),
         dctcp_ack: table.word("dctcp_ack", &rules).or(base.dctcp_ack),
         dctcp: dctcp::Params {
             shift_g: table

@@ -60,7 +60,7 @@ pcap = ["a.access"]
 burst = ["64kb", "1mb"]
 
 [sweep.kernel]
-"old" = { profile = "linux-2.6.22", lost_retransmit = "highest-sack" }
+"old" = { profile = "linux-2.6.22", lost_retransmit = "highest-sack", sack_fast_path = true, forward_retransmits = true, initial_ssthresh = 140 }
 "new" = { profile = "linux-7.x" }
 
 [draw]
@@ -110,6 +110,8 @@ fn a_sweep_is_a_grid_and_its_points_differ() {
     assert_eq!(plan.nodes[0].profile.name, "linux-2.6.22");
     assert_eq!(plan.nodes[2].profile.name, "linux-6.1", "a node's own word wins");
     assert_eq!(plan.nodes[0].lost_retransmit, Some(LostRetransmit::HighestSack));
+    assert!(plan.nodes[0].sack_fast_path && plan.nodes[0].forward_retransmits);
+    assert_eq!(plan.nodes[0].initial_ssthresh.map(u32::from), Some(140));
     assert!(plan.links[0].ports[1].police.as_ref().unwrap().contains("burst 1mb"));
 }
 

@@ -11,10 +11,13 @@ pub fn tcp(node: &NodePlan, flow: &FlowPlan, tos: u8) -> Result<TcpConfig, Strin
     if let Some(detector) = node.lost_retransmit {
         profile.lost_retransmit = detector;
     }
+    profile.sack_fast_path |= node.sack_fast_path;
+    profile.forward_retransmits |= node.forward_retransmits;
     if let Some(rule) = node.dctcp_ack {
         profile = profile.with_dctcp_ack(rule);
     }
     let mut config = TcpConfig::for_profile(profile);
+    config.initial_ssthresh = node.initial_ssthresh;
     config.dctcp = node.dctcp;
     config.dctcp_syn_ect = node.dctcp_syn_ect;
     for setting in node.sysctls.iter().filter(|it| !Host::IP_SYSCTLS.contains(&&*it.name)) {

@@ -211,6 +211,7 @@ pub fn why(cause: Cause) -> &'static str {
     match cause {
         Cause::Rack => "something sent later was delivered (RACK)",
         Cause::DupAcks => "enough segments above it were SACKed",
+        Cause::Forward => "it may be lost, and there is nothing else to send",
         Cause::LostRetransmit => "its retransmission was overtaken",
         Cause::Timeout => "the retransmission timer expired",
         Cause::TailLossProbe => "tail loss probe",

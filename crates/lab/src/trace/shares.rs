@@ -258,6 +258,7 @@ fn rule(cause: Cause) -> &'static str {
     match cause {
         Cause::Rack => "RACK",
         Cause::DupAcks => "duplicate ACKs",
+        Cause::Forward => "nothing else to send",
         Cause::LostRetransmit => "an overtaken retransmission",
         Cause::Timeout => "timeout",
         Cause::TailLossProbe => "tail loss probe",

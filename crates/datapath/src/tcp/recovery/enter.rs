@@ -103,9 +103,9 @@ impl Connection {
         self.rec.retransmit_hint = None;
     }
 
-    /// No retransmission is in flight any more (`tcp_enter_loss` before RACK, which cleared all
+    /// Its retransmission is not in flight any more (`tcp_enter_loss` before RACK, which cleared all
     /// tags but SACKED).
-    fn forget_retransmission(&mut self, id: SkbId) {
+    pub(super) fn forget_retransmission(&mut self, id: SkbId) {
         let skb = self.queue.get_mut(id);
         if skb.has(tag::RETRANS) {
             skb.sacked &= !tag::RETRANS;

@@ -9,6 +9,7 @@
 use super::super::skb::tag;
 use super::super::{Connection, Cx};
 use super::CaState;
+use super::sack_fast_path::FastWalk;
 use crate::packet::SackBlock;
 use crate::packet::seq::Seq;
 use crate::profile::LostRetransmit;
@@ -23,11 +24,13 @@ struct Retransmission {
 
 impl Connection {
     /// Looks for lost retransmissions after an ACK with `blocks`, sorted by start, where `cache`
-    /// holds the blocks of the ACK before. Returns true if any was found.
+    /// holds the blocks of the ACK before, and `fast` is all that is walked if the fast path took the
+    /// ACK. Returns true if any was found.
     pub(super) fn find_lost_retransmissions(
         &mut self,
         blocks: &[SackBlock],
         cache: &[SackBlock],
+        fast: Option<FastWalk>,
         cx: &mut Cx<'_>,
     ) -> bool {
         let detector = self.config.profile.lost_retransmit;
@@ -40,12 +43,15 @@ impl Connection {
         let mut walked = [SackBlock::default(); 4];
         let mut count = 0;
         for block in blocks {
-            if !(detector.skips_reported() && cache.iter().any(|old| covers(*old, *block))) {
+            let is_left_out = fast.is_some_and(|fast| fast.block != *block);
+            let is_known = || cache.iter().any(|old| covers(*old, *block));
+            if !is_left_out && !(detector.skips_reported() && is_known()) {
                 walked[count] = *block;
                 count += 1;
             }
         }
-        let retransmissions = (0..self.queue.rtx_len()).filter_map(|index| {
+        let first = fast.map_or(0, |fast| self.queue.rtx_index_ending_after(fast.from));
+        let retransmissions = (first..self.queue.rtx_len()).filter_map(|index| {
             let skb = self.queue.get(self.queue.rtx_at(index)?);
             skb.has(tag::RETRANS)
                 .then_some(Retransmission { seq: skb.seq, ack_seq: skb.snd_nxt_at_retransmit() })
@@ -78,6 +84,10 @@ impl Connection {
             let passed = end.after(skb.snd_nxt_at_retransmit())
                 && !end.before(skb.snd_nxt_at_retransmit() + slack);
             if skb.has(tag::RETRANS) && passed {
+                // A forward retransmission may be of what has arrived: it is only forgotten.
+                if skb.has(tag::SACKED) {
+                    self.forget_retransmission(id);
+                }
                 self.mark_skb_lost(id, Cause::LostRetransmit, cx);
                 found = true;
             }

@@ -5,21 +5,23 @@
 //! | [`enter`] | into CWR, Recovery and Loss |
 //! | [`scoreboard`] | which segments are SACKed; reading SACK blocks |
 //! | [`shift`] | SACKed neighbours become one record |
-//! | [`lost_retransmit`] | the rules of 2007: how a retransmission is found lost again |
+//! | [`lost_retransmit`], [`sack_fast_path`] | the rules of 2007: how a retransmission is found lost again |
 //! | [`rack`], [`fack`] | which segments are lost: by time, or by forward acknowledgment |
 //! | [`tlp`] | tail loss probes |
 //! | [`prr`] | how the window shrinks |
 //! | [`undo`], [`frto`] | what to do when a reduction was wrong |
-//! | [`resend`], [`collapse`] | retransmitting; small neighbours go along |
+//! | [`resend`], [`collapse`], [`forward`] | retransmitting; small neighbours go along; what may be lost |
 
 mod collapse;
 mod enter;
 mod fack;
+mod forward;
 mod frto;
 mod lost_retransmit;
 mod prr;
 mod rack;
 mod resend;
+mod sack_fast_path;
 mod scoreboard;
 mod shift;
 mod tlp;
@@ -27,6 +29,7 @@ mod undo;
 
 pub(super) use rack::Rack;
 pub(super) use resend::Resent;
+pub(super) use sack_fast_path::SackFastPath;
 pub(super) use tlp::Push;
 
 use super::ack_in::{AckEvent, AckFlags};

@@ -40,15 +40,13 @@ impl Connection {
             }
             Rexmit::Lost => {}
         }
-        self.xmit_retransmit_queue(self.loss_cause(), cx);
-    }
-
-    /// What a retransmission in the present state is for.
-    fn loss_cause(&self) -> Cause {
         match self.window.ca_state {
-            CaState::Loss => Cause::Timeout,
-            _ if self.uses_rack() => Cause::Rack,
-            _ => Cause::DupAcks,
+            CaState::Loss => self.xmit_retransmit_queue(Cause::Timeout, cx),
+            _ if self.uses_rack() => self.xmit_retransmit_queue(Cause::Rack, cx),
+            _ => {
+                self.xmit_retransmit_queue(Cause::DupAcks, cx);
+                self.xmit_forward(cx);
+            }
         }
     }
 

@@ -43,8 +43,9 @@ impl Connection {
         self.tag_blocks(&blocks, &cache, event, cx);
         if !self.uses_rack() {
             self.recount_fackets();
+            let fast = self.sack_fast_path(wire, event);
             let sorted = &blocks.sorted[..blocks.len];
-            if self.find_lost_retransmissions(sorted, &cache, cx) {
+            if self.find_lost_retransmissions(sorted, &cache, fast, cx) {
                 event.flags.data_sacked = true;
                 event.flags.lost_retrans = true;
             }
