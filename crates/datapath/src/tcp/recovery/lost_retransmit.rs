@@ -44,8 +44,9 @@ impl Connection {
         let mut count = 0;
         for block in blocks {
             let is_left_out = fast.is_some_and(|fast| fast.block != *block);
-            let is_known = || cache.iter().any(|old| covers(*old, *block));
-            if !is_left_out && !(detector.skips_reported() && is_known()) {
+            let is_known =
+                detector.skips_reported() && cache.iter().any(|old| covers(*old, *block));
+            if !(is_left_out || is_known) {
                 walked[count] = *block;
                 count += 1;
             }
