@@ -44,7 +44,7 @@ pub struct ConnectionSocket {
     pub(super) listener: Option<u32>,
     /// It stands in the accept queue although the handshake is not over (Fast Open).
     pub(super) queued: bool,
-    /// The application has it.
+    /// The application has it (`sk_socket`): it has accepted or connected it.
     pub(super) accepted: bool,
     /// Segments find it (`inet_hash`).
     hashed: bool,
@@ -327,7 +327,7 @@ impl Host {
         }
         let gate = match socket.listener {
             Some(listener) => self.gate_of(listener, &socket),
-            None => Gate { accepted: true, ..Gate::default() },
+            None => Gate { accepted: socket.accepted, ..Gate::default() },
         };
         Some((socket, gate))
     }
@@ -502,7 +502,7 @@ impl Host {
             connection,
             listener,
             queued,
-            accepted: false,
+            accepted: listener.is_none(),
             hashed,
             routes_seen: self.routes_version,
             wakes: Wakes::default(),

@@ -345,6 +345,21 @@ pub(super) fn wait(
     Poll::Ready(Err(error))
 }
 
+/// A write that has moved `bytes`, and moves no more: a zero-copy one is over, and tells of what it wrote once that
+/// is gone.
+pub(super) fn falls_short(
+    now: Instant,
+    host: &mut Host,
+    id: SocketId,
+    zerocopy: bool,
+    bytes: u64,
+) -> Poll<SyscallResult> {
+    if zerocopy {
+        let _ = host.with_tcp(now, id, |tcp, cx| tcp.end_zerocopy(true, cx));
+    }
+    Poll::Ready(Ok(Return::value(bytes as i64)))
+}
+
 /// The error that ended a connection, once; a connection that the host has let go has none.
 pub(super) fn take_error(host: &mut Host, id: SocketId) -> Option<Errno> {
     host.tcp_take_error(id).unwrap_or_default().map(Errno::from)

@@ -4,7 +4,7 @@ use super::answer::{Data, Received, Return, SyscallResult};
 use super::argument::{Control, ExtendedError, Iov, Message};
 use super::call::{Fd, Progress};
 use super::errno::Errno;
-use super::stream::{Phase, take_error, wait};
+use super::stream::{Phase, falls_short, take_error, wait};
 use super::table::File;
 use super::{MAX_RW_COUNT, Sockets, number};
 use crate::host::{Host, SocketId};
@@ -115,7 +115,7 @@ impl Sockets {
         match outcome.unwrap_or(Err(Errno::EPIPE)) {
             Ok(taken) => progress.bytes += taken,
             Err(_) if progress.bytes > 0 => {
-                return Poll::Ready(Ok(Return::value(progress.bytes as i64)));
+                return falls_short(now, host, id, zerocopy, progress.bytes);
             }
             Err(error) => return Poll::Ready(Err(error)),
         }
@@ -129,7 +129,7 @@ impl Sockets {
         progress.asleep = true;
         match wait(now, dont_wait, timeout, Errno::EAGAIN, progress) {
             Poll::Ready(Err(_)) if progress.bytes > 0 => {
-                Poll::Ready(Ok(Return::value(progress.bytes as i64)))
+                falls_short(now, host, id, zerocopy, progress.bytes)
             }
             other => other,
         }

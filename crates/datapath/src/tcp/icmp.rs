@@ -254,13 +254,13 @@ impl Connection {
         self.ack.unclocked = false;
     }
 
-    /// Everything larger than a segment now may be is lost and goes again at once
+    /// Everything larger than a segment now may be, with its options, is lost and goes again at once
     /// (`tcp_simple_retransmit`).
     pub(super) fn simple_retransmit(&mut self, cx: &mut Cx<'_>) {
         // SYN and its data are two records, and it was both together that did not fit.
         let all = self.state == State::SynSent
             && self.rare.as_ref().is_some_and(|rare| rare.fast_open.syn_data);
-        let mss = self.snd.mss;
+        let mss = self.current_mss(cx.now);
         for index in 0..self.queue.rtx_len() {
             let Some(id) = self.queue.rtx_at(index) else { break };
             let skb = self.queue.get(id);

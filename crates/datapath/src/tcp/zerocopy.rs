@@ -99,7 +99,7 @@ impl Connection {
 
     /// The write is over. `taken`: some of it was.
     #[cold]
-    pub(super) fn end_zerocopy(&mut self, taken: bool, cx: &mut Cx<'_>) {
+    pub(crate) fn end_zerocopy(&mut self, taken: bool, cx: &mut Cx<'_>) {
         let zerocopy = &mut self.rare().zerocopy;
         if !core::mem::take(&mut zerocopy.writing) {
             return;
