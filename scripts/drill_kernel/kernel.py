@@ -13,6 +13,8 @@ import wire
 from wire import Numbers
 
 MS = 1_000_000
+# Nothing comes in 10 us after something else: ACKs that are held back go then (`tcp_comp_sack_slack_ns`), before it or after it.
+STEP = 3_000
 errno.errorcode[errno.EOPNOTSUPP] = "EOPNOTSUPP"     # Python calls it ENOTSUP
 LIBC = ctypes.CDLL(None, use_errno=True)
 DEFAULTS = """net.ipv4.tcp_rmem=4096 540000 15728640
@@ -189,20 +191,20 @@ class Kernel:
 
     def pass_time(self):
         """Every line of the script takes a microsecond, as it does in `ackwright drill`, and what comes in comes at a whole one,
-        which is given. What has come out by then comes before it. A clean kernel's clock goes a quarter of a microsecond further
-        each time that it is read."""
+        which is given: a multiple of `STEP`. What has come out by then comes before it. A clean kernel's clock goes a quarter of
+        a microsecond further each time that it is read."""
         while True:
             debt, self.debt = self.debt, 0
             now = self.now()
-            until = -(-(now + debt * 1000) // 1000) * 1000
+            until = -(-(now + debt * 1000) // STEP) * STEP
             if until > now:
                 time.sleep((until - now) / 1e9)
             self.drain()
             if not self.debt:
                 break
-        for _ in range(8):
+        for _ in range(100):
             now = self.now()
-            if now % 1000 < 256:
+            if now % STEP < 256:
                 break
         return now
 

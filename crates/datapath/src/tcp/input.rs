@@ -423,18 +423,13 @@ impl Connection {
         true
     }
 
-    /// Our FIN is acknowledged and nobody will read: waits for the peer's. False: the connection is
-    /// over.
+    /// Our FIN is acknowledged and nobody will read: waits for the peer's, unless data came instead or nobody wants to
+    /// wait (`TCP_LINGER2` below 0): that is answered by a reset. False: the connection is over.
     fn orphan_waits_for_fin(&mut self, seg: &Segment<'_>, cx: &mut Cx<'_>) -> bool {
         let beyond = seg.len > 0 && (seg.seq + seg.len).after(self.rcv.nxt);
-        if beyond {
+        if beyond || !self.start_fin_wait_timer(cx.now) {
             cx.mib.abort_on_data += 1;
             self.reset_stray(seg.tcp, cx);
-            self.done(cx);
-            return false;
-        }
-        if !self.start_fin_wait_timer(cx.now) {
-            cx.mib.abort_on_linger += 1;
             self.done(cx);
             return false;
         }

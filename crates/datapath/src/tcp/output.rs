@@ -135,6 +135,10 @@ impl Connection {
             let missing = (quota.min(max_segs) * mss).saturating_sub(self.queue.get(id).len());
             self.snd.wmem_queued -= self.queue.grow_send_head(id, missing);
             self.init_segments(id, mss);
+            if self.queue.get(id).pcount == 1 && self.queue.get(id).len() > mss {
+                // Segments have become shorter since (`tcp_set_skb_tso_segs`): it is two of them, and stays whole.
+                self.queue.get_mut(id).set_segments(mss);
+            }
         }
         let skb = *self.queue.get(id);
         let first_end = if skb.len() > mss { skb.seq + mss } else { skb.end_seq };
