@@ -32,8 +32,7 @@ const V4: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const V6: [&str; 2] = ["fd00::1", "fd00::2"];
 
 fn config(algorithm: Algorithm) -> TcpConfig {
-    let mut config = TcpConfig::default();
-    config.congestion_control = algorithm;
+    let mut config = TcpConfig { congestion_control: algorithm, ..TcpConfig::default() };
     config.sysctl.tcp_timestamps = 0;
     // Room for what nobody reads, as packetdrill's defaults have it.
     config.sysctl.tcp_rmem = [4_096, 540_000, 15_728_640];

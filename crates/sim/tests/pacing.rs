@@ -26,8 +26,7 @@ fn paced_sender(rate: Rate) -> (World, NodeId, AppId) {
     let mut world = net.build(1).expect("possible");
     let sink = TcpSink::new(to, TcpConfig::default());
     world.add_app(b, Box::new(sink), Instant::ZERO, None);
-    let mut config = TcpConfig::default();
-    config.max_pacing_rate = 125_000;
+    let config = TcpConfig { max_pacing_rate: 125_000, ..TcpConfig::default() };
     let sender = TcpSend::bulk(from, to, config);
     let sender = world.add_app(a, Box::new(sender), Instant::ZERO, None);
     (world, a, sender)

@@ -31,8 +31,7 @@ impl Observer for Causes {
 /// Sends 300 kB to a receiver with a buffer of `rmem` bytes (half of it is window), where packets that
 /// cover these bytes are lost, once for each time that a byte is named: why anything was sent again.
 fn transfer(profile: Profile, rmem: u32, lost: &[u32]) -> Vec<Cause> {
-    let mut tcp = TcpConfig::default();
-    tcp.profile = profile;
+    let mut tcp = TcpConfig { profile, ..TcpConfig::default() };
     tcp.sysctl.tcp_rmem = [4_096, rmem, rmem];
     let times = |index: usize| lost[..=index].iter().filter(|byte| **byte == lost[index]).count();
     let rules = lost.iter().enumerate().map(|(index, byte)| {

@@ -62,8 +62,7 @@ fn allocations(tcp: &TcpConfig, warm: u64, end: u64, observed: bool) -> (u64, u6
 /// Windows that the receivers limit: nothing is lost, and every buffer has found its size.
 #[test]
 fn a_steady_flow_allocates_nothing() {
-    let mut tcp = TcpConfig::default();
-    tcp.receive_buffer = NonZeroU32::new(128 * 1024);
+    let tcp = TcpConfig { receive_buffer: NonZeroU32::new(128 * 1024), ..TcpConfig::default() };
     for observed in [false, true] {
         let (count, hops) = allocations(&tcp, 3, 6, observed);
         assert!(hops > 10_000, "{hops} hops");

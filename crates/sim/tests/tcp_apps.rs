@@ -84,8 +84,7 @@ fn an_application_that_is_off_half_of_the_time_sends_about_half() {
     let mut net = Net::new();
     let second = Duration::from_secs(1);
     // A large send buffer would go on sending while the application is off.
-    let mut config = tcp();
-    config.send_buffer = NonZeroU32::new(100_000);
+    let config = TcpConfig { send_buffer: NonZeroU32::new(100_000), ..tcp() };
     let sender = TcpSend::bulk(net.from, net.to, config).on_off(second, second);
     let sender = net.world.add_app(net.a, Box::new(sender), ms(0), Some(ms(20_000)));
     let sink = net.world.add_app(net.b, Box::new(TcpSink::new(net.to, tcp())), ms(0), None);
@@ -274,8 +273,7 @@ fn rrul_loads_both_ways_and_probes_meanwhile() {
     let mut net = Net::new();
     let (start, begin, end, stop) = (ms(0), ms(5_000), Some(ms(15_000)), Some(ms(20_000)));
     let mut both = |from: (NodeId, SocketAddr), to: (NodeId, SocketAddr), tos: u8| {
-        let mut config = tcp();
-        config.tos = tos;
+        let config = TcpConfig { tos, ..tcp() };
         let remote = SocketAddr::new(to.1.ip(), 12_865 + u16::from(tos));
         let sink = Box::new(TcpSink::new(remote, config.clone()));
         let sink = net.world.add_app(to.0, sink, start, None);

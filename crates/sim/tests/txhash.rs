@@ -58,9 +58,7 @@ const V4: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const V6: [&str; 2] = ["fd00::1", "fd00::2"];
 
 fn run(profile: Profile, veth: bool, rules: &[&str]) -> (Tap, [Mib; 2]) {
-    let mut tcp = TcpConfig::default();
-    tcp.profile = profile;
-    transfer(tcp, veth, V4, rules)
+    transfer(TcpConfig { profile, ..TcpConfig::default() }, veth, V4, rules)
 }
 
 fn run_with(tcp: TcpConfig, ends: [&str; 2], rules: &[&str]) -> (Tap, [Mib; 2]) {

@@ -14,6 +14,7 @@ use crate::units::{Duration, Instant};
 use core::net::SocketAddr;
 use core::num::NonZeroU16;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// `net.core.somaxconn`.
 pub const SOMAXCONN: u32 = 4_096;
@@ -26,7 +27,7 @@ const RESET_COUNTS: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Listener {
     pub(super) local: SocketAddr,
-    pub(super) config: TcpConfig,
+    pub(super) config: Arc<TcpConfig>,
     /// Established, waiting for accept.
     queue: VecDeque<u32>,
     /// In the handshake (`reqsk_queue_len`).
@@ -120,7 +121,7 @@ impl Host {
         self.begin_syscall(now);
         let listener = Listener {
             local,
-            config: config.clone(),
+            config: Arc::new(config.clone()),
             queue: VecDeque::new(),
             half_open: 0,
             backlog: 0,
@@ -183,7 +184,7 @@ impl Host {
     /// The options of a listener, to change: connections get them. `None` if it is not an open one.
     pub fn tcp_listener_config_mut(&mut self, id: SocketId) -> Option<&mut TcpConfig> {
         let slot = self.sockets.slot(id).ok()?;
-        self.tcp_listener_mut(slot).map(|listener| &mut listener.config)
+        self.tcp_listener_mut(slot).map(|listener| Arc::make_mut(&mut listener.config))
     }
 
     fn tcp_listener_mut(&mut self, id: u32) -> Option<&mut Listener> {
@@ -283,7 +284,7 @@ impl Host {
         let sysctl = &state.config.sysctl;
         let cookies = sysctl.tcp_syncookies;
         let crowded = state.half_open >= state.backlog.max(1);
-        let config = state.config.clone();
+        let config = Arc::clone(&state.config);
         if iss.is_none() && (cookies == 2 || crowded) {
             if cookies == 0 {
                 self.tcp_stack().mib.req_q_full_drop += 1;
@@ -354,7 +355,7 @@ impl Host {
         listener: u32,
         local: SocketAddr,
         remote: SocketAddr,
-        config: &TcpConfig,
+        config: &Arc<TcpConfig>,
         syn: &Packet,
     ) {
         let Some(mut tcp) = syn.tcp().copied() else { return };
@@ -362,7 +363,7 @@ impl Host {
         tcp.options.mss = tcp.options.mss.min(config.max_segment.map_or(u16::MAX, NonZeroU16::get));
         let mut ends = self.endpoints(now, local, remote, config);
         ends.iss = syncookies::make(self.tcp_stack().secret, now, (local, remote), &tcp);
-        let config = config.clone();
+        let config = Arc::clone(config);
         self.tcp_stack().mib.req_q_full_do_cookies += 1;
         self.with_cx(now, Gate::default(), |cx| Connection::send_cookie(config, ends, syn, cx));
         if let Some(state) = self.tcp_listener_mut(listener) {
@@ -388,7 +389,7 @@ impl Host {
         if state.config.sysctl.tcp_syncookies == 0 || !recent || tcp.flags.contains(TcpFlags::SYN) {
             return false;
         }
-        let config = state.config.clone();
+        let config = Arc::clone(&state.config);
         let full = state.queue_is_full();
         let secret = self.tcp_stack().secret;
         let numbers = (tcp.seq, tcp.ack);

@@ -156,7 +156,7 @@ impl Sockets {
     #[cold]
     fn read_sysctls(&mut self, host: &Host) {
         self.sysctls_seen = host.tcp_sysctl_version();
-        let sysctl = host.tcp_defaults().sysctl.clone();
+        let sysctl = host.tcp_defaults().sysctl;
         for file in self.files.iter_mut().flatten() {
             if let File::Stream(stream) = file {
                 stream.config.sysctl = sysctl.clone();

@@ -10,21 +10,9 @@ use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 use core::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-/// Everything that shapes a connection and does not change while it lives. Sockets share it until one of
-/// them is set otherwise: there may be very many of them, and what they all look at stays in the caches.
-///
-/// ```
-/// use datapath::tcp::config::TcpConfig;
-///
-/// let (mut config, defaults) = (TcpConfig::default(), TcpConfig::default());
-/// config.nodelay = true;
-/// assert!(config.nodelay && !defaults.nodelay);
-/// ```
-pub type TcpConfig = CopyOnWrite<TcpSettings>;
-
-/// What a [`TcpConfig`] holds.
+/// Everything that shapes a connection and does not change while it lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TcpSettings {
+pub struct TcpConfig {
     /// Which kernel to be.
     pub profile: Profile,
     /// The sysctls.
@@ -401,15 +389,13 @@ pub enum SysctlError {
     Value(String),
 }
 
-impl TcpSettings {
+impl TcpConfig {
     /// Segments that one packet may have. A signature is of one segment (`sk_gso_disable` in
     /// `tcp_md5_do_add`).
     pub(crate) fn gso_segs_limit(&self) -> u32 {
         if self.socket.md5.is_empty() { self.gso_max_segs.into() } else { 1 }
     }
-}
 
-impl TcpConfig {
     /// A configuration for `profile` with that kernel's defaults.
     pub fn for_profile(profile: Profile) -> Self {
         let mut sysctl = Sysctl::default();
@@ -420,7 +406,7 @@ impl TcpConfig {
             sysctl.tcp_comp_sack_slack_ns = 10_000;
         }
         sysctl.tcp_syn_linear_timeouts = profile.syn_linear_timeouts;
-        Self::new(TcpSettings {
+        Self {
             profile,
             sysctl: CopyOnWrite::new(sysctl),
             congestion_control: Algorithm::Cubic,
@@ -443,12 +429,13 @@ impl TcpConfig {
             gso_max_segs: u16::MAX,
             jiffies_at_zero: INITIAL_JIFFIES,
             socket: CopyOnWrite::new(SocketOptions::default()),
-        })
+        }
     }
 }
 
 impl Default for TcpConfig {
-    /// That of the default profile.
+    /// That of the default profile. There may be very many of these, which share what they do not
+    /// change.
     fn default() -> Self {
         static DEFAULT: LazyLock<TcpConfig> =
             LazyLock::new(|| TcpConfig::for_profile(Profile::default()));

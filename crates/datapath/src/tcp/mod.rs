@@ -112,6 +112,7 @@ use recovery::Recovery;
 use rtt::Rtt;
 use skb::SendQueue;
 use state::State;
+use std::sync::Arc;
 use timer::{Jiffies, Pending, Timers};
 
 /// Where a connection's segments go: the host's IP layer.
@@ -272,7 +273,7 @@ pub struct Connection {
     timers: Timers,
     snd: Send,
     opt: Negotiated,
-    config: TcpConfig,
+    config: Arc<TcpConfig>,
     /// What few connections need.
     rare: Option<Box<rare::Rare>>,
     /// The bytes of the stream, if any were written or have come.
@@ -369,7 +370,7 @@ impl Connection {
     /// The configuration, to change while the connection lives. What has been derived from it
     /// already is the caller's business.
     pub fn config_mut(&mut self) -> &mut TcpConfig {
-        &mut self.config
+        Arc::make_mut(&mut self.config)
     }
 
     /// What few connections need, made at first use.

@@ -25,6 +25,7 @@ use crate::packet::TcpFlags;
 use crate::packet::seq::Seq;
 use core::net::SocketAddr;
 use core::num::NonZeroU32;
+use std::sync::Arc;
 
 /// Where a connection stands in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub struct Endpoints {
 
 impl Connection {
     /// A connection that does not do anything yet.
-    pub(super) fn new(id: u32, config: TcpConfig, ends: Endpoints) -> Self {
+    pub(super) fn new(id: u32, config: Arc<TcpConfig>, ends: Endpoints) -> Self {
         let ip_header = if ends.local.is_ipv4() { 20 } else { 40 };
         let mut advmss = ends.advertised_mtu.saturating_sub(ip_header + TCP_HEADER_LEN).max(48);
         if let Some(by_route) = ends.route.advmss {

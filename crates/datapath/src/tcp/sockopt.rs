@@ -9,6 +9,7 @@ use crate::node::SocketReady;
 use crate::packet::seq::Seq;
 use crate::units::Instant;
 use core::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 /// `SOCK_MIN_RCVBUF`: half of it is the smallest window clamp.
 const MIN_RCVBUF: u32 = 2_304;
@@ -167,6 +168,6 @@ impl TcpInfo {
             ecn: false,
             route: RouteMetrics::default(),
         };
-        Connection::new(u32::MAX, config.clone(), ends).info(now)
+        Connection::new(u32::MAX, Arc::new(config.clone()), ends).info(now)
     }
 }

@@ -349,7 +349,7 @@ fn replace_root(root: &mut Sched, words: &str, cx: &mut datapath::qdisc::Cx<'_>)
 
 /// What can be set is what a kernel begins with.
 fn reset_sysctls(host: &mut Host) {
-    let mut fresh = TcpConfig::for_profile(host.tcp_defaults().profile.clone()).sysctl.clone();
+    let mut fresh = TcpConfig::for_profile(host.tcp_defaults().profile).sysctl;
     let triple = |[least, middle, most]: [u32; 3]| format!("{least} {middle} {most}");
     let mut set = vec![("tcp_rmem", triple(fresh.tcp_rmem)), ("tcp_wmem", triple(fresh.tcp_wmem))];
     for name in Sysctl::NAMES {

@@ -6,6 +6,7 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::{Connection, Gate, Payload, SocketError as NetworkError, TcpRead};
 use crate::units::Instant;
 use core::net::SocketAddr;
+use std::sync::Arc;
 
 impl Host {
     /// Begins to connect (`connect(2)`, not blocking): `WRITABLE` tells when it is established.
@@ -38,7 +39,7 @@ impl Host {
         let local = self.bind_local(local, remote)?;
         let ends = self.endpoints(now, local, remote, config);
         let id = self.reserve_socket(now);
-        let config = config.clone();
+        let config = Arc::new(config.clone());
         let gate = Gate::default();
         let connection =
             self.with_cx(now, gate, |cx| Connection::connect(id, config, ends, fast_open, cx));

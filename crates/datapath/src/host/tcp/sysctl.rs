@@ -5,6 +5,7 @@ use crate::host::{Host, Socket};
 use crate::profile::DctcpAck;
 use crate::tcp::cc::{Algorithm, dctcp};
 use crate::tcp::config::{SysctlError, TcpConfig};
+use std::sync::Arc;
 
 impl Host {
     /// What new sockets begin with: the host's sysctls and its kernel.
@@ -51,7 +52,7 @@ impl Host {
                     socket.connection.config_mut().sysctl = sysctl.clone();
                 }
                 Socket::Tcp(TcpSocket::Listener(listener)) => {
-                    listener.config.sysctl = sysctl.clone();
+                    Arc::make_mut(&mut listener.config).sysctl = sysctl.clone();
                 }
                 _ => {}
             }

@@ -228,8 +228,7 @@ fn a_spurious_timeout_is_told_and_taken_back() {
 /// `SO_MAX_PACING_RATE` binds it, and super-packets are as short as it says.
 #[test]
 fn the_applications_limit_is_kept() {
-    let mut config = TcpConfig::default();
-    config.max_pacing_rate = 125_000;
+    let config = TcpConfig { max_pacing_rate: 125_000, ..TcpConfig::default() };
     let mut path = Path::new(&config);
     path.run_until(ms(1_000));
     path.longest = 0;

@@ -26,8 +26,8 @@ pub type BoxedModule = Box<dyn CongestionControl + Send + Sync>;
 ///     fn undo_cwnd(&mut self, window: &Window, _: &Ack) -> u32 { window.snd_cwnd }
 /// }
 /// let constant = Guest::new("constant", || Constant)?;
-/// let mut config = TcpConfig::default();
-/// config.congestion_control = Algorithm::Guest(constant);
+/// let config =
+///     TcpConfig { congestion_control: Algorithm::Guest(constant), ..TcpConfig::default() };
 /// assert_eq!(config.congestion_control.name(), "constant");
 /// # Ok::<(), datapath::tcp::cc::GuestError>(())
 /// ```

@@ -371,8 +371,7 @@ mod tests {
     #[test]
     fn every_module_of_the_product_obeys() {
         for congestion_control in Algorithm::ALL {
-            let mut config = TcpConfig::default();
-            config.congestion_control = congestion_control;
+            let config = TcpConfig { congestion_control, ..TcpConfig::default() };
             let checked = check(|| AnyCongestionControl::new(&config));
             assert_eq!(checked, Ok(()), "{}", congestion_control.name());
         }

@@ -9,6 +9,7 @@ use crate::tcp::options::TIMESTAMPS_LEN;
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, SocketError, TcpConfig};
+use std::sync::Arc;
 
 impl Connection {
     /// Opens actively: sends the SYN (`tcp_v4_connect`, `tcp_connect`). `fast_open`: bytes that
@@ -16,7 +17,7 @@ impl Connection {
     /// [`syn_data_taken`](Self::syn_data_taken) tells how many went.
     pub fn connect(
         id: u32,
-        config: TcpConfig,
+        config: Arc<TcpConfig>,
         ends: Endpoints,
         fast_open: Option<Payload<'_>>,
         cx: &mut Cx<'_>,

@@ -9,6 +9,7 @@ use crate::tcp::input::Segment;
 use crate::tcp::state::State;
 use crate::tcp::timer::Pending;
 use crate::tcp::{Connection, Cx, TcpConfig};
+use std::sync::Arc;
 
 impl Connection {
     /// Answers a SYN that arrived at a listener: sends the SYN-ACK (`tcp_conn_request`,
@@ -16,7 +17,7 @@ impl Connection {
     /// already ([`is_passive_fast_open`](Self::is_passive_fast_open)).
     pub fn accept(
         id: u32,
-        config: TcpConfig,
+        config: Arc<TcpConfig>,
         ends: Endpoints,
         syn: &Packet,
         admission: Admission,
@@ -124,7 +125,7 @@ impl Connection {
     /// segment that brought it, which has still to be processed.
     pub fn from_cookie(
         id: u32,
-        config: TcpConfig,
+        config: Arc<TcpConfig>,
         ends: Endpoints,
         syn: &Tcp,
         ecn: bool,
@@ -153,7 +154,7 @@ impl Connection {
     /// A SYN-ACK whose number is a cookie, without a connection (`tcp_conn_request` with
     /// `want_cookie`).
     pub fn send_cookie(
-        config: TcpConfig,
+        config: Arc<TcpConfig>,
         ends: Endpoints,
         syn: &Packet,
         cx: &mut Cx<'_>,
