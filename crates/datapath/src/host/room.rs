@@ -117,8 +117,7 @@ impl Room {
     fn give_only(&mut self) -> bool {
         let is_only = !self.more && !self.first.has_owner();
         if is_only {
-            self.credits += 1;
-            (self.holds, self.completes_at) = (false, Instant::FAR_FUTURE);
+            self.give();
         }
         is_only
     }
