@@ -7,6 +7,7 @@ use datapath::node::SocketReady;
 use datapath::tcp::Connection;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
+use std::sync::Arc;
 
 /// Attempts to connect at every interval. An attempt counts as answered (`received`) if the
 /// connection was established without a second SYN; what is not established when the next one
@@ -15,7 +16,7 @@ use datapath::units::{Duration, Instant};
 pub struct Connect {
     local: SocketAddr,
     remote: SocketAddr,
-    config: TcpConfig,
+    config: Arc<TcpConfig>,
     interval: Duration,
     count: u64,
     /// The attempt that waits for its answer.
@@ -37,7 +38,7 @@ impl Connect {
         Self {
             local: SocketAddr::new(local.ip(), 0),
             remote,
-            config,
+            config: config.shared(),
             interval,
             count,
             waiting: None,

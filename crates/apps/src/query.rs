@@ -6,6 +6,7 @@ use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
+use std::sync::Arc;
 
 /// Asks every server at the same moment, over connections that stay open; the query is answered
 /// when all of them have answered.
@@ -13,7 +14,7 @@ use datapath::units::{Duration, Instant};
 pub struct QueryClient {
     /// Our end and the server's, a pair a server.
     ends: Vec<(SocketAddr, SocketAddr)>,
-    config: TcpConfig,
+    config: Arc<TcpConfig>,
     exchange: Exchange,
     think: Duration,
     count: u64,
@@ -48,7 +49,7 @@ impl QueryClient {
         Self {
             unconnected: ends.len(),
             ends,
-            config,
+            config: config.shared(),
             exchange,
             think,
             count,

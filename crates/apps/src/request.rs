@@ -7,6 +7,7 @@ use datapath::node::SocketReady;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The sizes that both sides agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Exchange {
 pub struct RequestClient {
     local: SocketAddr,
     remote: SocketAddr,
-    config: TcpConfig,
+    config: Arc<TcpConfig>,
     exchange: Exchange,
     think: Duration,
     count: u64,
@@ -39,7 +40,7 @@ pub struct RequestClient {
 #[derive(Debug)]
 pub struct ResponseServer {
     local: SocketAddr,
-    config: TcpConfig,
+    config: Arc<TcpConfig>,
     exchange: Exchange,
     listener: Option<SocketId>,
     open: BTreeMap<SocketId, Dialogue>,
@@ -70,7 +71,7 @@ impl RequestClient {
         Self {
             local,
             remote,
-            config,
+            config: config.shared(),
             exchange,
             think,
             count,
@@ -187,7 +188,8 @@ impl ResponseServer {
     /// A server at `local`.
     pub fn new(local: SocketAddr, config: TcpConfig, exchange: Exchange) -> Self {
         let open = BTreeMap::new();
-        Self { local, config, exchange, listener: None, open, report: AppReport::default() }
+        let (config, report) = (config.shared(), AppReport::default());
+        Self { local, config, exchange, listener: None, open, report }
     }
 
     fn accept(&mut self, cx: &mut AppCx<'_>, listener: SocketId) {

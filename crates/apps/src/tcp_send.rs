@@ -6,6 +6,7 @@ use datapath::host::{SocketId, TcpRead};
 use datapath::node::SocketReady;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
+use std::sync::Arc;
 
 /// Connects, writes as its settings say, and shuts down after the last byte. It is finished when
 /// the peer has closed as well.
@@ -13,7 +14,7 @@ use datapath::units::{Duration, Instant};
 pub struct TcpSend {
     local: SocketAddr,
     remote: SocketAddr,
-    config: TcpConfig,
+    config: Arc<TcpConfig>,
     limit: u64,
     chunk: u64,
     gap: Duration,
@@ -48,7 +49,7 @@ impl TcpSend {
         Self {
             local,
             remote,
-            config,
+            config: config.shared(),
             limit: u64::MAX,
             chunk: CHUNK,
             gap: Duration::ZERO,

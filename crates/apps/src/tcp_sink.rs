@@ -7,12 +7,13 @@ use datapath::node::SocketReady;
 use datapath::prefetch::prefetch;
 use datapath::tcp::config::TcpConfig;
 use datapath::units::{Duration, Instant};
+use std::sync::Arc;
 
 /// Accepts connections and reads them, 256 KiB at a time, as soon as there is something.
 #[derive(Debug)]
 pub struct TcpSink {
     local: SocketAddr,
-    config: TcpConfig,
+    config: Arc<TcpConfig>,
     pause: Option<Pause>,
     listener: Option<SocketId>,
     /// Open connections in the order of their numbers, and what each has received.
@@ -36,7 +37,7 @@ impl TcpSink {
     pub fn new(local: SocketAddr, config: TcpConfig) -> Self {
         Self {
             local,
-            config,
+            config: config.shared(),
             pause: None,
             listener: None,
             open: Vec::new(),

@@ -121,7 +121,7 @@ impl Host {
         self.begin_syscall(now);
         let listener = Listener {
             local,
-            config: Arc::new(config.clone()),
+            config: config.clone().shared(),
             queue: VecDeque::new(),
             half_open: 0,
             backlog: 0,

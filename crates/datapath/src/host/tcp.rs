@@ -26,6 +26,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::ops::Add;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use table::ConnectionTable;
 
 /// One TCP socket: listener or connection.
@@ -93,13 +94,37 @@ impl Add for Wakes {
     }
 }
 
+/// What new sockets of a host begin with. Most hosts leave it as it is, and there may be many hosts.
+#[derive(Debug)]
+pub(super) struct Defaults(Arc<TcpConfig>);
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self(TcpConfig::default().shared())
+    }
+}
+
+impl core::ops::Deref for Defaults {
+    type Target = TcpConfig;
+
+    fn deref(&self) -> &TcpConfig {
+        &self.0
+    }
+}
+
+impl core::ops::DerefMut for Defaults {
+    fn deref_mut(&mut self) -> &mut TcpConfig {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
 /// What all connections of a host share.
 #[derive(Debug, Default)]
 pub(super) struct TcpStack {
     pub(super) mib: Mib,
     pub(super) shared: Shared,
     /// What new sockets begin with.
-    pub(super) defaults: TcpConfig,
+    pub(super) defaults: Defaults,
     /// Counts changes of the defaults.
     sysctl_version: u32,
     connections: ConnectionTable,
@@ -108,7 +133,7 @@ pub(super) struct TcpStack {
     /// How often a pair of ends has become free.
     ends_freed: u64,
     /// Between which addresses no port was free, and after how many had become so.
-    ports_used_up: Option<(IpAddr, SocketAddr, u64)>,
+    ports_used_up: Option<Box<(IpAddr, SocketAddr, u64)>>,
     pub(super) listeners: FxHashMap<(u16, IpAddr), u32>,
     /// Path MTUs that ICMP has told, by destination, and when they are to be forgotten.
     pub(super) path_mtus: BTreeMap<IpAddr, (PathMtu, Instant)>,

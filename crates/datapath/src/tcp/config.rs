@@ -6,9 +6,10 @@ use super::copy_on_write::CopyOnWrite;
 use super::fastopen::Keys;
 use super::sysctl::{BYTE, INT, INT_MAX, LONG, POSITIVE, SECONDS, SWITCH, UNSIGNED};
 use crate::profile::Profile;
+use core::cell::RefCell;
 use core::num::{NonZeroU8, NonZeroU16, NonZeroU32};
 use core::ops::RangeInclusive;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Weak};
 
 /// Everything that shapes a connection and does not change while it lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -430,6 +431,36 @@ impl TcpConfig {
             jiffies_at_zero: INITIAL_JIFFIES,
             socket: CopyOnWrite::new(SocketOptions::default()),
         }
+    }
+}
+
+thread_local! {
+    /// What was shared last.
+    static SHARED_LAST: RefCell<Weak<TcpConfig>> = const { RefCell::new(Weak::new()) };
+}
+
+impl TcpConfig {
+    /// The same, to be kept: those who ask for equal ones in a row share it, until one of them writes to it
+    /// ([`Arc::make_mut`]). There may be very many sockets, and few ways in which they are configured.
+    ///
+    /// ```
+    /// use datapath::tcp::config::TcpConfig;
+    /// use std::sync::Arc;
+    ///
+    /// let prompt = || TcpConfig { nodelay: true, ..TcpConfig::default() }.shared();
+    /// let (one, other) = (prompt(), prompt());
+    /// assert!(Arc::ptr_eq(&one, &other));
+    /// assert!(!TcpConfig::default().shared().nodelay && one.nodelay);
+    /// ```
+    pub fn shared(self) -> Arc<Self> {
+        SHARED_LAST.with_borrow_mut(|last| match last.upgrade() {
+            Some(there) if *there == self => there,
+            _ => {
+                let new = Arc::new(self);
+                *last = Arc::downgrade(&new);
+                new
+            }
+        })
     }
 }
 

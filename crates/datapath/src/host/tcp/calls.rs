@@ -6,7 +6,6 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::{Connection, Gate, Payload, SocketError as NetworkError, TcpRead};
 use crate::units::Instant;
 use core::net::SocketAddr;
-use std::sync::Arc;
 
 impl Host {
     /// Begins to connect (`connect(2)`, not blocking): `WRITABLE` tells when it is established.
@@ -39,7 +38,7 @@ impl Host {
         let local = self.bind_local(local, remote)?;
         let ends = self.endpoints(now, local, remote, config);
         let id = self.reserve_socket(now);
-        let config = Arc::new(config.clone());
+        let config = config.clone().shared();
         let gate = Gate::default();
         let connection =
             self.with_cx(now, gate, |cx| Connection::connect(id, config, ends, fast_open, cx));

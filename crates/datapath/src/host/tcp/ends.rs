@@ -117,7 +117,7 @@ impl Host {
     ) -> Option<u16> {
         let stack = self.tcp_stack();
         let asked = (local, remote, stack.ends_freed);
-        if stack.ports_used_up == Some(asked) {
+        if stack.ports_used_up.as_deref() == Some(&asked) {
             return None;
         }
         for _ in 0..self.sockets.ephemeral.tries() {
@@ -126,7 +126,7 @@ impl Host {
                 return Some(port);
             }
         }
-        self.tcp_stack().ports_used_up = Some(asked);
+        self.tcp_stack().ports_used_up = Some(Box::new(asked));
         None
     }
 }

@@ -16,7 +16,7 @@ impl Host {
     /// Sets what new sockets begin with. Sockets that exist keep what they have.
     pub fn set_tcp_defaults(&mut self, defaults: TcpConfig) {
         let stack = self.tcp_stack();
-        stack.defaults = defaults;
+        *stack.defaults = defaults;
         stack.sysctl_version += 1;
     }
 
