@@ -37,6 +37,18 @@ impl InOrder {
         self.0.pop_front()
     }
 
+    /// Makes room for so many more records.
+    pub fn reserve(&mut self, more: usize) {
+        self.0.reserve_exact(more);
+    }
+
+    /// Nothing waits, and the room for it is given back.
+    #[cold]
+    pub fn give_room_back(&mut self) {
+        assert!(self.0.is_empty(), "room for records that wait is given back");
+        self.0 = VecDeque::new();
+    }
+
     /// Nobody else has a share in the records any more.
     pub fn unshare(&mut self) {
         self.0.iter_mut().for_each(|record| record.shared = false);
@@ -63,9 +75,9 @@ impl InOrder {
     }
 }
 
-/// Records beyond a hole, by sequence number (`out_of_order_queue`).
+/// Records beyond a hole, by sequence number (`out_of_order_queue`). Most of the time there is no hole.
 #[derive(Clone, Debug, Default)]
-pub(super) struct OutOfOrder(Tree);
+pub(super) struct OutOfOrder(Option<Box<Tree>>);
 
 /// What became of a record that was put beyond a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,51 +115,76 @@ enum Place {
 }
 
 impl OutOfOrder {
+    #[inline]
+    fn tree(&self) -> &Tree {
+        static NONE: Tree = Tree::EMPTY;
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+
+    fn tree_mut(&mut self) -> &mut Tree {
+        self.0.get_or_insert_default()
+    }
+
+    /// Takes a record out. What held the last one is given back: there may be many connections.
+    fn remove(&mut self, id: Id) -> Received {
+        let record = self.tree_mut().remove(id);
+        if self.tree().len() == 0 {
+            self.0 = None;
+        }
+        record
+    }
+
     /// Nobody else has a share in the records any more.
     pub fn unshare(&mut self) {
-        self.0.iter_mut().for_each(|record| record.shared = false);
+        self.0.iter_mut().flat_map(|tree| tree.iter_mut()).for_each(|record| record.shared = false);
     }
 
     /// The records by sequence number.
     pub fn records(&self) -> impl Iterator<Item = &Received> {
-        self.0.iter()
+        self.tree().iter()
     }
 
     /// No hole is open.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.len() == 0
+        self.0.is_none()
     }
 
     /// Throws all away (`skb_rbtree_purge`). Gives the memory that this frees.
     pub fn purge(&mut self) -> u32 {
         let freed = self.records().map(|record| record.truesize).sum();
-        self.0.clear();
+        self.0 = None;
         freed
+    }
+
+    /// How many records lie here.
+    pub fn len(&self) -> usize {
+        self.tree().len()
     }
 
     /// All that lies here is one FIN.
     pub fn is_one_fin(&self) -> bool {
-        self.0.len() == 1 && self.first().is_some_and(|record| record.fin)
+        self.tree().len() == 1 && self.first().is_some_and(|record| record.fin)
     }
 
     /// The record with the lowest sequence number.
     pub fn first(&self) -> Option<&Received> {
-        self.0.first().map(|id| self.0.get(id))
+        self.tree().first().map(|id| self.tree().get(id))
     }
 
     /// The record with the highest.
     pub fn last(&self) -> Option<&Received> {
-        self.0.last().map(|id| self.0.get(id))
+        self.tree().last().map(|id| self.tree().get(id))
     }
 
     /// Takes the record with the lowest sequence number.
     pub fn pop(&mut self) -> Option<Received> {
-        self.0.first().map(|id| self.0.remove(id))
+        self.tree().first().map(|id| self.remove(id))
     }
 
     /// Takes the record with the highest.
     pub fn pop_last(&mut self) -> Option<Received> {
-        self.0.last().map(|id| self.0.remove(id))
+        self.tree().last().map(|id| self.remove(id))
     }
 
     /// `now` lies where `before` did, which is a run of neighbours (`tcp_collapse`, `tcp_rbtree_insert`).
@@ -157,17 +194,18 @@ impl OutOfOrder {
         let last = before.iter().rev().zip(now.iter().rev());
         let same = last.take_while(|(old, new)| old == new).count();
         let (before, now) = (&before[..before.len() - same], &now[..now.len() - same]);
-        let mut next = self.0.first();
-        while let Some(id) = next.filter(|&id| before.first() != Some(self.0.get(id))) {
-            next = self.0.next(id);
+        let mut next = self.tree().first();
+        while let Some(id) = next.filter(|&id| before.first() != Some(self.tree().get(id))) {
+            next = self.tree().next(id);
         }
         for _ in before {
             let Some(id) = next else { break };
-            next = self.0.next(id);
-            self.0.remove(id);
+            next = self.tree().next(id);
+            self.remove(id);
         }
         for new in now {
-            self.0.insert(self.0.place_of(new), *new);
+            let place = self.tree().place_of(new);
+            self.tree_mut().insert(place, *new);
         }
     }
 
@@ -180,15 +218,15 @@ impl OutOfOrder {
             Place::Joined(charged) => {
                 return Insertion { placed: Placed::Coalesced, charged, ..result };
             }
-            Place::Free(place) => self.0.insert(place, new),
+            Place::Free(place) => self.tree_mut().insert(place, new),
             Place::Instead(old) => {
-                result.freed += self.0.get(old).truesize;
-                *self.0.get_mut(old) = new;
+                result.freed += self.tree().get(old).truesize;
+                *self.tree_mut().get_mut(old) = new;
                 old
             }
         };
-        while let Some(id) = self.0.next(at) {
-            let old = *self.0.get(id);
+        while let Some(id) = self.tree().next(at) {
+            let old = *self.tree().get(id);
             if !new.end_seq.after(old.seq) {
                 break;
             }
@@ -196,26 +234,26 @@ impl OutOfOrder {
             if new.end_seq.before(old.end_seq) {
                 break;
             }
-            result.freed += self.0.remove(id).truesize;
+            result.freed += self.remove(id).truesize;
         }
         new.condense();
         result.charged = new.truesize;
-        *self.0.get_mut(at) = new;
+        *self.tree_mut().get_mut(at) = new;
         result
     }
 
     /// Goes down the tree to the place of `new`, and looks at what lies on the way.
     fn find_place(&mut self, new: &Received, duplicate: &mut Option<SackBlock>) -> Place {
-        let Some(last) = self.0.last() else { return Place::Free(None) };
-        if let Some(charged) = self.0.get_mut(last).coalesce(new) {
+        let Some(last) = self.tree().last() else { return Place::Free(None) };
+        if let Some(charged) = self.tree_mut().get_mut(last).coalesce(new) {
             return Place::Joined(charged);
         }
-        if !new.seq.before(self.0.get(last).end_seq) {
+        if !new.seq.before(self.tree().get(last).end_seq) {
             return Place::Free(Some((last, Side::Right)));
         }
-        let (mut at, mut place) = (self.0.root(), None);
+        let (mut at, mut place) = (self.tree().root(), None);
         while let Some(id) = at {
-            let old = *self.0.get(id);
+            let old = *self.tree().get(id);
             let mut side = Side::Right;
             if new.seq.before(old.seq) {
                 side = Side::Left;
@@ -229,11 +267,11 @@ impl OutOfOrder {
                     return Place::Instead(id);
                 }
                 *duplicate = Some(SackBlock { start: new.seq, end: old.end_seq });
-            } else if let Some(charged) = self.0.get_mut(id).coalesce(new) {
+            } else if let Some(charged) = self.tree_mut().get_mut(id).coalesce(new) {
                 return Place::Joined(charged);
             }
             place = Some((id, side));
-            at = self.0.child(id, side);
+            at = self.tree().child(id, side);
         }
         Place::Free(place)
     }
@@ -295,6 +333,15 @@ mod tests {
         // Seventeen fragments fill a record.
         assert_eq!(charged[..2], [2_280, 1_000]);
         assert_eq!(charged[16..18], [1_000, 2_280]);
+    }
+
+    #[test]
+    fn what_held_records_beyond_a_hole_is_given_back() {
+        let mut queue = OutOfOrder::default();
+        (1..100).for_each(|n| _ = queue.insert(record(n * 2_000, n * 2_000 + 1_000)));
+        assert!(!queue.is_empty());
+        while queue.pop().is_some() {}
+        assert!(queue.is_empty() && queue.0.is_none());
     }
 
     #[test]

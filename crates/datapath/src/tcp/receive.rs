@@ -50,6 +50,8 @@ pub(super) struct Receive {
     pub scaling_ratio: u32,
     /// FIN was received in order.
     pub fin_received: bool,
+    /// What lay beyond a hole came into the queue and is not read yet.
+    pub hole_filled: bool,
     /// In-order data that the application has not read.
     pub queue: InOrder,
     /// Data beyond a hole (`out_of_order_queue`).
@@ -63,14 +65,14 @@ pub(super) struct Receive {
     /// RTT as the receiver sees it, µs times 8 (`rcv_rtt_est.rtt_us`).
     pub rtt_us_8: u32,
     pub rtt_seq: Seq,
-    pub rtt_time_us: Option<u64>,
     pub last_tsecr: u32,
     /// Bytes read in the previous RTT (`rcvq_space.space`).
     pub space: u32,
     pub space_seq: Seq,
-    pub space_time_us: u64,
     /// Window of a TIME-WAIT socket (`tw_rcv_wnd`); 0: it is none.
     pub tw_window: u32,
+    pub rtt_time_us: Option<u64>,
+    pub space_time_us: u64,
 }
 
 /// `TCP_SACK_BLOCKS_EXPECTED`.
@@ -106,6 +108,7 @@ impl Receive {
             scaling_ratio: 128,
             tw_window: 0,
             fin_received: false,
+            hole_filled: false,
         }
     }
 
@@ -315,6 +318,10 @@ impl Connection {
         while let Some(&record) = self.rcv.out_of_order.first() {
             if record.seq.after(self.rcv.nxt) {
                 break;
+            }
+            if !self.rcv.hole_filled {
+                self.rcv.hole_filled = true;
+                self.rcv.queue.reserve(self.rcv.out_of_order.len());
             }
             self.rcv.out_of_order.pop();
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(record.truesize);
@@ -526,6 +533,11 @@ impl Connection {
         if self.rcv.copied_seq == end {
             self.rcv.rmem_alloc = self.rcv.rmem_alloc.saturating_sub(front.truesize);
             self.rcv.queue.pop();
+            if self.rcv.hole_filled && self.rcv.queue.is_empty() {
+                // So much waits seldom, and there may be many connections.
+                self.rcv.hole_filled = false;
+                self.rcv.queue.give_room_back();
+            }
         }
         taken
     }

@@ -11,7 +11,7 @@ pub(super) struct Id(u32);
 const NIL: Id = Id(u32::MAX);
 
 /// The nodes grow by so many at least.
-const NODES_LEAST: usize = 4;
+const NODES_LEAST: usize = 8;
 
 /// A child's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +50,13 @@ pub(super) struct Tree {
 
 impl Default for Tree {
     fn default() -> Self {
-        Self { nodes: Vec::new(), free: NIL, root: NIL, last: NIL, len: 0 }
+        Self::EMPTY
     }
 }
 
 impl Tree {
+    pub const EMPTY: Self = Self { nodes: Vec::new(), free: NIL, root: NIL, last: NIL, len: 0 };
+
     pub fn len(&self) -> usize {
         self.len
     }
@@ -98,12 +100,6 @@ impl Tree {
     /// All records, in no order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Received> {
         self.nodes.iter_mut().map(|node| &mut node.record)
-    }
-
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        self.nodes.clear();
-        (self.free, self.root, self.last, self.len) = (NIL, NIL, NIL, 0);
     }
 
     /// Puts a record on a free place: below `parent`, or as the root (`rb_link_node`,
