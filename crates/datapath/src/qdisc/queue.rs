@@ -20,7 +20,27 @@ pub struct PacketQueue {
     free: Vec<u32>,
     /// Places of the packets, the oldest first.
     order: VecDeque<u32>,
+    rest: Rest,
 }
+
+/// How long some places of a queue have not been needed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    /// The free place that is taken last. It is another one once all were taken.
+    last: u32,
+    /// How often the queue has become empty since all were taken.
+    emptied: u16,
+    /// How often room was given back.
+    given_back: u8,
+}
+
+/// An empty queue keeps so many places.
+const KEPT: usize = 2;
+/// Places that have not all been needed while the queue became empty so many times are given back, the
+/// next time after twice as many.
+const PATIENCE: u16 = 8;
+/// So many times that doubles at most.
+const PATIENCE_DOUBLES: u8 = 12;
 
 /// From this many packets on a queue does not stay in the caches, least of all beside others.
 const LONG: usize = 64;
@@ -71,12 +91,30 @@ impl PacketQueue {
         self.free.push(index);
         self.waiting.packets -= 1;
         self.waiting.bytes -= place.wire_len();
+        if self.waiting.packets == 0 && self.free.len() > KEPT {
+            self.note_emptied();
+        }
         if self.order.len() >= LONG
             && let Some(&soon) = self.order.get(AHEAD)
         {
             self.places.get(soon).prefetch();
         }
         true
+    }
+
+    /// A queue that once was longer has become empty. A host sends its first window at once and never as
+    /// much again, and there may be many hosts.
+    #[cold]
+    fn note_emptied(&mut self) {
+        let last = self.free[0];
+        if self.rest.last != last {
+            (self.rest.last, self.rest.emptied) = (last, 0);
+        }
+        self.rest.emptied += 1;
+        if self.rest.emptied >= PATIENCE << self.rest.given_back {
+            let given_back = (self.rest.given_back + 1).min(PATIENCE_DOUBLES);
+            *self = Self { rest: Rest { given_back, ..Rest::default() }, ..Self::default() };
+        }
     }
 
     /// Hands everything over as purged.
@@ -160,5 +198,27 @@ mod tests {
                 prop_assert_eq!(queue.backlog(), Backlog { packets: oracle.len() as u32, bytes });
             }
         }
+    }
+
+    /// Fills a queue with so many packets and empties it, so many times. Gives how many places it has then.
+    fn fill(queue: &mut PacketQueue, packets: usize, times: u16) -> usize {
+        for _ in 0..times {
+            (0..packets).for_each(|_| queue.push_back(Packet::default()));
+            while queue.pop_front().is_some() {}
+            queue.check("a queue");
+        }
+        queue.places.len()
+    }
+
+    #[test]
+    fn places_are_kept_while_they_are_needed() {
+        let mut queue = PacketQueue::default();
+        assert_eq!(fill(&mut queue, 20, 10 * PATIENCE), 20);
+        assert_eq!(fill(&mut queue, 2, PATIENCE - 2), 20);
+        assert_eq!(fill(&mut queue, 2, 2), 2);
+        // The next time it takes twice as many.
+        fill(&mut queue, 20, 1);
+        assert_eq!(fill(&mut queue, 2, 2 * PATIENCE - 2), 20);
+        assert_eq!(fill(&mut queue, 2, 2), 2);
     }
 }
