@@ -6,8 +6,11 @@
 
 use super::Packet;
 
-/// Places in a block: 768 KiB, of which only those used so far take memory.
-const BLOCK: usize = 4096;
+/// So many places grow as in a vector.
+const FIRST: usize = 4096;
+/// Places in a block: 3 MiB, of which only those used so far take memory. In smaller blocks, what allocators need
+/// for themselves counts.
+const BLOCK: usize = 16_384;
 /// The first places grow by this part of them: before the wire of a host there are one or two packets, or
 /// as many as a first window has, and there may be many hosts.
 const STEP: usize = 4;
@@ -25,7 +28,7 @@ impl Places {
     pub fn len(&self) -> usize {
         match self.further.last() {
             None => self.first.len(),
-            Some(last) => self.further.len() * BLOCK + last.len(),
+            Some(last) => FIRST + (self.further.len() - 1) * BLOCK + last.len(),
         }
     }
 
@@ -47,10 +50,10 @@ impl Places {
 
     fn block_with_room(&mut self) -> &mut Vec<Packet> {
         let places = self.first.len();
-        if places < BLOCK && places == self.first.capacity() {
-            self.first.reserve_exact((places / STEP).clamp(1, BLOCK - places));
+        if places < FIRST && places == self.first.capacity() {
+            self.first.reserve_exact((places / STEP).clamp(1, FIRST - places));
         }
-        if places < BLOCK {
+        if places < FIRST {
             return &mut self.first;
         }
         if self.further.last().is_none_or(|last| last.len() == BLOCK) {
@@ -66,10 +69,9 @@ impl Places {
     #[inline]
     pub fn get(&self, number: u32) -> &Packet {
         let index = number as usize;
-        if index < BLOCK {
-            &self.first[index]
-        } else {
-            &self.further[index / BLOCK - 1][index % BLOCK]
+        match index.checked_sub(FIRST) {
+            None => &self.first[index],
+            Some(index) => &self.further[index / BLOCK][index % BLOCK],
         }
     }
 
@@ -80,10 +82,9 @@ impl Places {
     #[inline]
     pub fn get_mut(&mut self, number: u32) -> &mut Packet {
         let index = number as usize;
-        if index < BLOCK {
-            &mut self.first[index]
-        } else {
-            &mut self.further[index / BLOCK - 1][index % BLOCK]
+        match index.checked_sub(FIRST) {
+            None => &mut self.first[index],
+            Some(index) => &mut self.further[index / BLOCK][index % BLOCK],
         }
     }
 }
