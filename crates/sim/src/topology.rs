@@ -277,6 +277,7 @@ impl Topology {
     fn make_host(&self, id: NodeId, plan: &NodePlan, has_v6: bool) -> Result<Host, TopologyError> {
         let mut host = Host::new();
         host.forwarding = plan.router;
+        host.reserve_ports(plan.ports.len());
         for &(wire, is_a) in &plan.ports {
             let end = self.near_end(wire, is_a);
             let port = host.add_port(end.interface.clone());

@@ -178,8 +178,9 @@ impl Infos {
             self.slots[index as usize] = info;
             index
         } else {
-            if self.slots.len() < FEW {
-                self.slots.reserve_exact(1);
+            if self.slots.len() == self.slots.capacity() {
+                // One by one at first, then by a quarter.
+                self.slots.reserve_exact((self.slots.len() / 4).max(1));
             }
             self.slots.push(info);
             self.slots.len() as u32 - 1

@@ -231,8 +231,9 @@ impl Lists {
             number
         } else {
             assert!(self.slots.len() < NONE as usize, "2^32 different lists of routes");
-            if self.slots.len() < FEW {
-                self.slots.reserve_exact(1);
+            if self.slots.len() == self.slots.capacity() {
+                // One by one at first, then by a quarter.
+                self.slots.reserve_exact((self.slots.len() / 4).max(1));
             }
             self.slots.push(slot);
             self.slots.len() as u32 - 1

@@ -25,8 +25,6 @@ pub const NONE: u32 = u32::MAX;
 
 /// Below this many nodes there is no jump table and no host index.
 const ACCELERATE_FROM: usize = 256;
-/// Up to so many nodes take no more room than they need: the tables of hosts have about four.
-const FEW: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 struct Node<K> {
@@ -280,8 +278,9 @@ impl<K: Bits> Trie<K> {
             at
         } else {
             assert!(self.nodes.len() < NONE as usize, "the trie is full");
-            if self.nodes.len() < FEW {
-                self.nodes.reserve_exact(1);
+            if self.nodes.len() == self.nodes.capacity() {
+                // One by one at first, for the tables of hosts have about four; then by a quarter.
+                self.nodes.reserve_exact((self.nodes.len() / 4).max(1));
             }
             self.nodes.push(node);
             self.nodes.len() as u32 - 1

@@ -178,10 +178,15 @@ impl Host {
         }
         if self.ports.is_empty() {
             // Most hosts have one, and there may be many hosts.
-            self.ports.reserve_exact(1);
+            self.reserve_ports(1);
         }
         self.ports.push(HostPort::new(config));
         Port(index)
+    }
+
+    /// Makes room for so many more interfaces, and no more.
+    pub fn reserve_ports(&mut self, more: usize) {
+        self.ports.reserve_exact(more);
     }
 
     /// Routes and rules.
