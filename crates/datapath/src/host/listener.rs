@@ -489,9 +489,9 @@ impl Host {
         // another listener's soon.
         for socket in self.sockets.iter_mut() {
             if let Socket::Tcp(TcpSocket::Connection(socket)) = socket
-                && socket.listener == Some(id)
+                && socket.listener() == Some(id)
             {
-                socket.listener = None;
+                socket.take_listener();
             }
         }
     }
@@ -504,7 +504,7 @@ impl Host {
         }
         let Some(listener) = self.listener_at(id) else { return };
         let of_it = |socket: &&Socket| match socket {
-            Socket::Tcp(TcpSocket::Connection(socket)) => socket.listener == Some(id),
+            Socket::Tcp(TcpSocket::Connection(socket)) => socket.listener() == Some(id),
             _ => false,
         };
         let is_queued = |socket: &Socket| match socket {

@@ -215,7 +215,7 @@ impl Sockets {
         let numbered = self.slots.iter().zip(0..);
         let waits = |socket: &Socket| match socket {
             Socket::Tcp(TcpSocket::Connection(socket)) => {
-                socket.listener == Some(listener) && !socket.accepted
+                socket.listener() == Some(listener) && !socket.accepted
             }
             _ => false,
         };

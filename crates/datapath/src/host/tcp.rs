@@ -41,8 +41,8 @@ pub enum TcpSocket {
 // What stands before the connection is needed with each of its parts: `prefetch_route`.
 #[repr(C)]
 pub struct ConnectionSocket {
-    /// The listener that waits for it to be established.
-    pub(super) listener: Option<u32>,
+    /// The listener that waits for it to be established; [`NO_LISTENER`] if none does.
+    listener: u32,
     /// It stands in the accept queue although the handshake is not over (Fast Open).
     pub(super) queued: bool,
     /// The application has it (`sk_socket`): it has accepted or connected it.
@@ -54,6 +54,22 @@ pub struct ConnectionSocket {
     /// How often its waiters were woken.
     pub(super) wakes: Wakes,
     pub(super) connection: Connection,
+}
+
+const NO_LISTENER: u32 = u32::MAX;
+
+impl ConnectionSocket {
+    /// The listener that waits for it to be established.
+    pub(super) fn listener(&self) -> Option<u32> {
+        Some(self.listener).filter(|&listener| listener != NO_LISTENER)
+    }
+
+    /// No listener waits for it any more; gives the one that did.
+    pub(super) fn take_listener(&mut self) -> Option<u32> {
+        let before = self.listener();
+        self.listener = NO_LISTENER;
+        before
+    }
 }
 
 /// How often the waiters of a socket have been woken, by what for (`sk_data_ready`,
@@ -350,7 +366,7 @@ impl Host {
         if socket.routes_seen != self.routes_version {
             self.hear_interfaces(now, &mut socket);
         }
-        let gate = match socket.listener {
+        let gate = match socket.listener() {
             Some(listener) => self.gate_of(listener, &socket),
             None => Gate { accepted: socket.accepted, ..Gate::default() },
         };
@@ -414,11 +430,11 @@ impl Host {
         let tcp = &socket.connection;
         let ends = (tcp.local(), tcp.remote());
         let state = tcp.state();
-        let failed = state == State::Close;
+        let (failed, is_dead) = (state == State::Close, tcp.is_dead());
         let queued = socket.queued;
         let left = in_handshake && state != State::SynRecv;
-        let listener = if left { socket.listener.take() } else { None };
-        let dead = tcp.is_dead() || (failed && !queued && socket.listener.is_some());
+        let listener = if left { socket.take_listener() } else { None };
+        let dead = is_dead || (failed && !queued && socket.listener().is_some());
         let unhash = failed && core::mem::take(&mut socket.hashed);
         if unhash {
             self.unhash(id, ends);
@@ -525,7 +541,7 @@ impl Host {
         let hashed = connection.state() != State::Close;
         let socket = TcpSocket::Connection(Box::new(ConnectionSocket {
             connection,
-            listener,
+            listener: listener.unwrap_or(NO_LISTENER),
             queued,
             accepted: listener.is_none(),
             hashed,

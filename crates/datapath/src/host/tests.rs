@@ -104,6 +104,14 @@ fn an_idle_host_is_small() {
     assert!(size_of::<Host>() + heap <= 2048, "{} and {heap} bytes", size_of::<Host>());
 }
 
+/// Allocators have these sizes, and above them next those of a sixth or a fifth more.
+#[test]
+fn what_a_host_with_a_connection_has_wastes_no_memory() {
+    let connection = size_of::<tcp::ConnectionSocket>();
+    assert!(connection <= 1_280, "{connection}");
+    assert!(size_of::<tcp::TcpStack>() <= 896, "{}", size_of::<tcp::TcpStack>());
+}
+
 #[test]
 fn a_router_takes_one_hop_off_and_sends_only_with_credit() {
     let mut host = router();

@@ -7,7 +7,7 @@ use crate::node::SocketReady;
 use crate::packet::icmp::{kind, kind_v6};
 use crate::packet::seq::Seq;
 use crate::trace::Cause;
-use core::net::SocketAddr;
+use core::net::IpAddr;
 
 /// Why a connection failed (`sk_err`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,19 +227,19 @@ impl Connection {
         if self.route_metrics().mtu_locked {
             return;
         }
-        if !self.local.is_ipv4() && (mtu < MTU_MIN_V6 || self.mss_of_mtu(mtu) >= self.snd.mss) {
+        if !self.local.ip.is_ipv4() && (mtu < MTU_MIN_V6 || self.mss_of_mtu(mtu) >= self.snd.mss) {
             // Not to be believed, or our segments fit as they are: nothing is learned (`tcp_v6_err`).
             return;
         }
-        let path = match self.local {
-            SocketAddr::V4(_) => PathMtu::told(mtu, self.snd.pmtu, self.config.sysctl.min_pmtu),
-            SocketAddr::V6(_) => PathMtu { bytes: mtu.max(MTU_MIN_V6), locked: false },
+        let path = match self.local.ip {
+            IpAddr::V4(_) => PathMtu::told(mtu, self.snd.pmtu, self.config.sysctl.min_pmtu),
+            IpAddr::V6(_) => PathMtu { bytes: mtu.max(MTU_MIN_V6), locked: false },
         };
         if path.locked {
             self.rare().route.mtu_locked = true;
         }
         let mtu = path.bytes;
-        cx.egress.learn_path_mtu(cx.now, self.remote.ip(), path);
+        cx.egress.learn_path_mtu(cx.now, self.remote.ip, path);
         if !believed || mtu >= self.snd.pmtu {
             return;
         }

@@ -288,7 +288,7 @@ impl Connection {
     pub(super) fn told_mss(&self) -> u32 {
         let unknown = match self.config.max_segment {
             Some(own) => own.get().into(),
-            None if self.local.is_ipv4() => 536,
+            None if self.local.ip.is_ipv4() => 536,
             None => 1_220,
         };
         if self.is_unanswered() {

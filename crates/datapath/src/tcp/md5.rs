@@ -163,7 +163,7 @@ impl Connection {
         if self.config.socket.md5.is_empty() {
             return None;
         }
-        key_for(&self.config.socket.md5, self.remote.ip())
+        key_for(&self.config.socket.md5, self.remote.ip)
     }
 
     /// A key was set or taken away: the signature's room is no payload (`tcp_current_mss`).

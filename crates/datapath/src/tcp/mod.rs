@@ -99,7 +99,7 @@ use crate::units::Instant;
 use ack_out::AckState;
 use cc::{Ack, AnyCongestionControl, Window};
 use core::mem::offset_of;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU32;
 use core::ops::Range;
 use ecn::EcnState;
@@ -122,7 +122,7 @@ pub trait Egress {
     fn transmit(&mut self, now: Instant, packet: &mut Packet) -> XmitResult;
 
     /// ICMP has told this of the path to `remote` (`ip_rt_update_pmtu`).
-    fn learn_path_mtu(&mut self, now: Instant, remote: core::net::IpAddr, path: PathMtu);
+    fn learn_path_mtu(&mut self, now: Instant, remote: IpAddr, path: PathMtu);
 }
 
 /// What became of a packet that was handed down.
@@ -252,6 +252,19 @@ struct Totals {
     plb_rehash: u16,
 }
 
+/// One end of a connection. A [`SocketAddr`] takes half as much again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct End {
+    ip: IpAddr,
+    port: u16,
+}
+
+impl From<SocketAddr> for End {
+    fn from(end: SocketAddr) -> Self {
+        Self { ip: end.ip(), port: end.port() }
+    }
+}
+
 /// One TCP connection (`struct tcp_sock`).
 // In the order of use: what a sender needs, what both ends need, what a receiver needs. See `often_used`.
 #[repr(C)]
@@ -309,8 +322,8 @@ pub struct Connection {
     handshake_acked: bool,
     totals: Totals,
     ack: AckState,
-    local: SocketAddr,
-    remote: SocketAddr,
+    local: End,
+    remote: End,
     ecn: EcnState,
     rcv: Receive,
 }
@@ -338,12 +351,12 @@ impl Connection {
 
     /// Local address and port.
     pub fn local(&self) -> SocketAddr {
-        self.local
+        SocketAddr::new(self.local.ip, self.local.port)
     }
 
     /// Remote address and port.
     pub fn remote(&self) -> SocketAddr {
-        self.remote
+        SocketAddr::new(self.remote.ip, self.remote.port)
     }
 
     /// The pending error, taken (`SO_ERROR`).
@@ -401,7 +414,7 @@ impl Connection {
 
     /// Bytes of the network header.
     fn network_header_len(&self) -> u32 {
-        if self.local.is_ipv4() { 20 } else { 40 }
+        if self.local.ip.is_ipv4() { 20 } else { 40 }
     }
 
     /// When the connection wants to be woken.

@@ -75,8 +75,8 @@ impl Connection {
         Self {
             id,
             state: State::Close,
-            local: ends.local,
-            remote: ends.remote,
+            local: ends.local.into(),
+            remote: ends.remote.into(),
             snd: Send {
                 iss: ends.iss,
                 txhash: super::txhash::first(&config.profile, &ends),

@@ -9,8 +9,8 @@ impl Connection {
     /// Where it stands now.
     pub(crate) fn probe(&self) -> Probe {
         Probe {
-            local: self.local,
-            remote: self.remote,
+            local: self.local(),
+            remote: self.remote(),
             limit: self.limit(),
             ca_state: self.window.ca_state,
             snd_cwnd: self.window.snd_cwnd,

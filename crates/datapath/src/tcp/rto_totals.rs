@@ -14,7 +14,9 @@ pub(super) struct RtoTotals {
     /// Time from the first timeout of each series to its end, ms (`total_rto_time`).
     time_ms: u32,
     /// When the series at hand began, ms (`rto_stamp`).
-    since_ms: Option<u32>,
+    since_ms: u32,
+    /// There is one.
+    in_series: bool,
     /// Timeouts after which another path was tried (`timeout_rehash`).
     pub rehashed: u16,
 }
@@ -26,7 +28,7 @@ impl RtoTotals {
     }
 
     fn open_ms(self, now: Instant) -> u32 {
-        self.since_ms.map_or(0, |since_ms| millis(now).wrapping_sub(since_ms))
+        if self.in_series { millis(now).wrapping_sub(self.since_ms) } else { 0 }
     }
 }
 
@@ -36,7 +38,7 @@ impl Connection {
         let totals = &mut self.totals.rto;
         if self.retransmits == 0 {
             totals.series = totals.series.saturating_add(1);
-            totals.since_ms = Some(millis(since));
+            (totals.since_ms, totals.in_series) = (millis(since), true);
         }
         totals.timeouts = totals.timeouts.saturating_add(1);
         self.retransmits = self.retransmits.saturating_add(1);
@@ -55,7 +57,7 @@ impl Connection {
     fn close_series(&mut self, now: Instant) {
         let totals = &mut self.totals.rto;
         totals.time_ms += totals.open_ms(now);
-        totals.since_ms = None;
+        totals.in_series = false;
     }
 }
 

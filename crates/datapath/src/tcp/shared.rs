@@ -97,13 +97,13 @@ impl BlackHole {
 impl Shared {
     /// What is known about the peer of a connection.
     pub(super) fn metrics_of(&self, tcp: &Connection) -> Metrics {
-        let key = (tcp.local.ip(), tcp.remote.ip());
+        let key = (tcp.local.ip, tcp.remote.ip);
         self.metrics.get(&key).copied().unwrap_or_default()
     }
 
     /// What is known about the peer of a connection, to change.
     pub(super) fn metrics_of_mut(&mut self, tcp: &Connection) -> &mut Metrics {
-        self.metrics.entry((tcp.local.ip(), tcp.remote.ip())).or_default()
+        self.metrics.entry((tcp.local.ip, tcp.remote.ip)).or_default()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::packet::{
 };
 use crate::reason::Enqueue;
 use crate::units::Instant;
-use core::net::SocketAddr;
+use core::net::IpAddr;
 use core::num::NonZeroU8;
 
 /// Protocol number of TCP.
@@ -313,8 +313,8 @@ impl Connection {
         let pointer = self.urgent_pointer(seq, flags);
         let flags = if pointer.is_some() { flags | TcpFlags::URG } else { flags };
         Tcp {
-            src_port: self.local.port(),
-            dst_port: self.remote.port(),
+            src_port: self.local.port,
+            dst_port: self.remote.port,
             seq,
             ack: if flags.contains(TcpFlags::ACK) { self.rcv.nxt } else { Seq(0) },
             flags,
@@ -424,10 +424,10 @@ impl Connection {
         let tos = (self.config.tos & !3) | ecn as u8;
         let id = self.ack.ip_id;
         self.ack.ip_id = id.wrapping_add(segs);
-        match (self.local, self.remote) {
-            (SocketAddr::V4(local), SocketAddr::V4(remote)) => Network::Ipv4(Ipv4 {
-                src: *local.ip(),
-                dst: *remote.ip(),
+        match (self.local.ip, self.remote.ip) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => Network::Ipv4(Ipv4 {
+                src,
+                dst,
                 tos,
                 ttl: self.config.socket.ttl.map_or(DEFAULT_TTL, NonZeroU8::get),
                 protocol: IPPROTO_TCP,
@@ -436,9 +436,9 @@ impl Connection {
                 more_fragments: false,
                 fragment_offset: 0,
             }),
-            (SocketAddr::V6(local), SocketAddr::V6(remote)) => Network::Ipv6(Ipv6 {
-                src: *local.ip(),
-                dst: *remote.ip(),
+            (IpAddr::V6(src), IpAddr::V6(dst)) => Network::Ipv6(Ipv6 {
+                src,
+                dst,
                 traffic_class: tos,
                 hop_limit: self.config.socket.hop_limit.unwrap_or(DEFAULT_TTL),
                 next_header: IPPROTO_TCP,

@@ -103,7 +103,7 @@ impl Connection {
 
     /// Segment size of a peer that tells none.
     fn unknown_mss(&self) -> u32 {
-        if self.local.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 }
+        if self.local.ip.is_ipv4() { MSS_DEFAULT } else { MSS_DEFAULT_V6 }
     }
 
     /// The same before it has answered: whoever connects begins with its own (`tcp_connect_init`).

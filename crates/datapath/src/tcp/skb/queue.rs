@@ -18,8 +18,21 @@ pub struct SendQueue {
     free: Vec<SkbId>,
     rtx: VecDeque<SkbId>,
     unsent: VecDeque<SkbId>,
-    sent_head: Option<SkbId>,
-    sent_tail: Option<SkbId>,
+    /// The ends of the list by transmission time.
+    sent: SentEnds,
+}
+
+/// The first and the last record of a list; [`NONE`] if it is empty.
+#[derive(Clone, Copy, Debug)]
+struct SentEnds {
+    head: SkbId,
+    tail: SkbId,
+}
+
+impl Default for SentEnds {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE }
+    }
 }
 
 /// So many records are asked for together: what an ACK or two may acknowledge.
@@ -272,7 +285,7 @@ impl SendQueue {
     /// The record sent longest ago, among those in the list by transmission time.
     #[inline]
     pub fn sent_head(&self) -> Option<SkbId> {
-        self.sent_head
+        Some(self.sent.head).filter(|&head| head != NONE)
     }
 
     /// The one sent next after `id`.
@@ -294,11 +307,11 @@ impl SendQueue {
             return;
         }
         match sent_prev {
-            NONE => self.sent_head = Some(sent_next).filter(|&next| next != NONE),
+            NONE => self.sent.head = sent_next,
             prev => self.get_mut(prev).sent_next = sent_next,
         }
         match sent_next {
-            NONE => self.sent_tail = Some(sent_prev).filter(|&prev| prev != NONE),
+            NONE => self.sent.tail = sent_prev,
             next => self.get_mut(next).sent_prev = sent_prev,
         }
         let skb = self.get_mut(id);
@@ -306,20 +319,20 @@ impl SendQueue {
     }
 
     fn link_sent_tail(&mut self, id: SkbId) {
-        let tail = self.sent_tail.replace(id);
+        let tail = core::mem::replace(&mut self.sent.tail, id);
         match tail {
-            Some(tail) => self.get_mut(tail).sent_next = id,
-            None => self.sent_head = Some(id),
+            NONE => self.sent.head = id,
+            tail => self.get_mut(tail).sent_next = id,
         }
         let skb = self.get_mut(id);
-        (skb.sent_prev, skb.sent_next, skb.listed) = (tail.unwrap_or(NONE), NONE, true);
+        (skb.sent_prev, skb.sent_next, skb.listed) = (tail, NONE, true);
     }
 
     fn link_sent_after(&mut self, id: SkbId, new: SkbId) {
         let next = self.get(id).sent_next;
         self.get_mut(id).sent_next = new;
         match next {
-            NONE => self.sent_tail = Some(new),
+            NONE => self.sent.tail = new,
             next => self.get_mut(next).sent_prev = new,
         }
         let skb = self.get_mut(new);
