@@ -16,7 +16,7 @@ pub struct Family<K> {
     tables: Vec<Table<K>>,
     rules: Cow<'static, [Rule]>,
     /// The rules that can lead somewhere.
-    steps: Vec<Step>,
+    steps: Box<[Step]>,
 }
 
 /// A route that answers a look-up.
@@ -62,7 +62,7 @@ impl<K: Address> Family<K> {
         let mut family = Self {
             tables: Vec::new(),
             rules: Cow::Borrowed(Rule::defaults(v6)),
-            steps: Vec::new(),
+            steps: Box::default(),
         };
         family.prepare();
         family

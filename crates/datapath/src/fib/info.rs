@@ -44,6 +44,13 @@ pub struct Info {
 #[derive(Clone, Debug, Default)]
 pub struct Infos {
     slots: Vec<Option<Info>>,
+    /// What many need, or some that were taken out.
+    many: Option<Box<Many>>,
+}
+
+/// What many infos need.
+#[derive(Clone, Debug, Default)]
+struct Many {
     free: Vec<u32>,
     /// Indices, found by what is configured there.
     by_config: HashTable<u32>,
@@ -153,14 +160,15 @@ impl Infos {
     }
 
     fn find_shared(&self, shared: &Shared, hops: &[NextHop]) -> Option<u32> {
-        if self.by_config.is_empty() {
+        let many = self.many.as_ref().filter(|many| !many.by_config.is_empty());
+        let Some(many) = many else {
             let mut infos = (0..).zip(&self.slots);
             let same =
                 |info: &Option<Info>| info.as_ref().is_some_and(|info| info.is(shared, hops));
             return infos.find(|(_, info)| same(info)).map(|(index, _)| index);
-        }
+        };
         let same = |index: &u32| self.get(*index).is(shared, hops);
-        self.by_config.find(shared.digest(hops.iter().copied()), same).copied()
+        many.by_config.find(shared.digest(hops.iter().copied()), same).copied()
     }
 
     /// One more user of the info of a route; `prepare` sets the state of a new one.
@@ -174,7 +182,7 @@ impl Infos {
         let mut paths = paths_of(route);
         prepare(&mut paths);
         let info = Some(Info { shared, paths, users: 1 });
-        let index = if let Some(index) = self.free.pop() {
+        let index = if let Some(index) = self.many.as_mut().and_then(|many| many.free.pop()) {
             self.slots[index as usize] = info;
             index
         } else {
@@ -191,7 +199,11 @@ impl Infos {
 
     /// Few infos are searched one by one.
     fn index(&mut self, index: u32, digest: u64) {
-        let Self { slots, by_config, .. } = self;
+        let Self { slots, many } = self;
+        if many.is_none() && slots.len() <= FEW {
+            return;
+        }
+        let by_config = &mut many.get_or_insert_default().by_config;
         let digest_of =
             |index: &u32| slots[*index as usize].as_ref().expect("an indexed info").digest();
         if !by_config.is_empty() {
@@ -210,11 +222,12 @@ impl Infos {
         info.users -= 1;
         if info.users == 0 {
             let digest = info.digest();
-            if let Ok(entry) = self.by_config.find_entry(digest, |there| *there == index) {
+            *slot = None;
+            let many = self.many.get_or_insert_default();
+            if let Ok(entry) = many.by_config.find_entry(digest, |there| *there == index) {
                 entry.remove();
             }
-            *slot = None;
-            self.free.push(index);
+            many.free.push(index);
         }
     }
 
@@ -225,6 +238,6 @@ impl Infos {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.many.as_ref().map_or(0, |many| many.free.len())
     }
 }

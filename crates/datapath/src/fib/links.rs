@@ -21,7 +21,9 @@ impl Fib {
     /// Changes the state of an interface; every route over it is cut anew at once.
     pub fn set_link(&mut self, now: Instant, port: u16, link: LinkState) {
         if self.links.len() <= usize::from(port) {
-            self.links.resize(usize::from(port) + 1, LinkState::default());
+            let mut links = core::mem::take(&mut self.links).into_vec();
+            links.resize(usize::from(port) + 1, LinkState::default());
+            self.links = links.into();
         }
         self.links[usize::from(port)] = link;
         let links = &self.links;
@@ -89,13 +91,15 @@ impl Fib {
 
     /// Tells whether a next router answers (`NUD_VALID` or no entry: true; `NUD_FAILED`: false).
     pub fn set_neighbour(&mut self, hop: Hop, reachable: bool) {
-        match (self.unreachable.binary_search(&hop), reachable) {
+        let mut known = core::mem::take(&mut self.unreachable).into_vec();
+        match (known.binary_search(&hop), reachable) {
             (Ok(at), true) => {
-                self.unreachable.remove(at);
+                known.remove(at);
             }
-            (Err(at), false) => self.unreachable.insert(at, hop),
+            (Err(at), false) => known.insert(at, hop),
             _ => {}
         }
+        self.unreachable = known.into();
     }
 }
 

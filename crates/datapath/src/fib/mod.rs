@@ -71,9 +71,9 @@ pub struct Fib {
     objects: Objects,
     settings: Settings,
     /// By port; ports beyond the end are up.
-    links: Vec<LinkState>,
+    links: Box<[LinkState]>,
     /// Next routers known to be unreachable, sorted.
-    unreachable: Vec<Hop>,
+    unreachable: Box<[Hop]>,
 }
 
 impl Default for Fib {
@@ -91,8 +91,8 @@ impl Fib {
             infos: Infos::default(),
             objects: Objects::default(),
             settings: Settings::default(),
-            links: Vec::new(),
-            unreachable: Vec::new(),
+            links: Box::default(),
+            unreachable: Box::default(),
         }
     }
 

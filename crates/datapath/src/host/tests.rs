@@ -110,6 +110,7 @@ fn what_a_host_with_a_connection_has_wastes_no_memory() {
     let connection = size_of::<tcp::ConnectionSocket>();
     assert!(connection <= 1_280, "{connection}");
     assert!(size_of::<tcp::TcpStack>() <= 896, "{}", size_of::<tcp::TcpStack>());
+    assert!(size_of::<Fib>() <= 256, "{}", size_of::<Fib>());
 }
 
 #[test]
