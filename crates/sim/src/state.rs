@@ -31,6 +31,7 @@ pub(crate) struct AppState {
     /// Out of its place only while it is being called.
     pub app: Option<Box<dyn App>>,
     pub node: NodeId,
+    /// When it wants to be called; before it runs, when it starts.
     pub timer: Instant,
     pub running: bool,
     pub rng: Rng,
