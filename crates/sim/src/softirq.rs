@@ -66,8 +66,8 @@ enum Arrival {
 /// A program of the machine: it runs until it has nothing to do.
 #[derive(Clone, Copy, Debug)]
 enum Program {
-    /// One of the two of the box.
-    Box(usize),
+    /// One of the two of the box, and how many packets it has held until now.
+    Box(usize, usize),
     /// An application whose timer has fired.
     Timer(u32),
     /// An application that waits for a socket.
@@ -132,8 +132,9 @@ impl Partition {
     fn wake_programs(&mut self) {
         let mut woken = Vec::new();
         for way in 0..2 {
-            if !self.softirqs().boxes[way].is_empty() {
-                woken.push((self.softirqs().boxes_ran[way], Program::Box(way)));
+            let held = self.softirqs().boxes[way].len();
+            if held > 0 {
+                woken.push((self.softirqs().boxes_ran[way], Program::Box(way, held)));
             }
         }
         self.note_timers();
@@ -205,9 +206,13 @@ impl Partition {
         self.softirqs().context = before;
     }
 
-    /// Does what is pending before a system call goes on.
-    fn enable_softirqs(&mut self) {
-        while self.is_softirq_pending() {
+    /// Does what is pending whenever a system call, which began at turn `since`, has sent a packet: how much has to be left
+    /// each time to `ksoftirqd` or to whoever comes next is left.
+    fn enable_softirqs_since(&mut self, since: u32) {
+        for _ in since..self.last_turn() {
+            if !self.is_softirq_pending() {
+                return;
+            }
             self.do_softirqs(Context::Program);
         }
     }
@@ -271,7 +276,7 @@ impl Partition {
         softirqs.boxes[way].push_back(entry);
         if playing && is_idle {
             self.queue_ready();
-            self.softirqs().woken.push_back(Program::Box(way));
+            self.softirqs().woken.push_back(Program::Box(way, 0));
         } else if !playing && self.nodes[of.0 as usize].wake > self.now {
             // It has been held until now: the timer of the program fires with those of the nodes.
             self.wake_at(of, self.now);
@@ -297,15 +302,7 @@ impl Partition {
     /// A program runs until it has nothing to do.
     fn run_program(&mut self, program: Program) {
         let (node, socket) = match program {
-            Program::Box(way) => {
-                // It is idle when it has forwarded the last one.
-                while let Some(entry) = self.softirqs().boxes[way].front().copied() {
-                    self.forward(entry);
-                    self.softirqs().boxes[way].pop_front();
-                }
-                self.softirqs().boxes_ran[way] = self.now;
-                return;
-            }
+            Program::Box(way, held) => return self.run_box(way, held),
             Program::Timer(index) => {
                 let app = &self.apps[index as usize];
                 (app.node, app.app.as_ref().and_then(|app| app.report().socket))
@@ -313,25 +310,43 @@ impl Partition {
             Program::Ready(ready) => (ready.node, Some(ready.socket.socket)),
         };
         self.hold(node, socket);
+        let since = self.last_turn();
         match program {
             Program::Timer(index) if self.apps[index as usize].running => self.on_app_timer(index),
             Program::Timer(index) => self.on_app_start(index),
             Program::Ready(ready) => self.notify_app(ready.node, ready.socket),
-            Program::Box(_) => {}
+            Program::Box(..) => {}
         }
         self.note_timers();
+        self.enable_softirqs_since(since);
         self.release(node, socket);
     }
 
-    /// The box sends a packet, and what that brings about ends before the next one.
-    fn forward(&mut self, entry: Entry) {
-        self.take_arrivals();
-        let turn = self.last_turn();
-        self.softirqs().backlog.push_back((turn, Arrival::OfBox(entry)));
-        self.enable_softirqs();
+    /// The box forwards what it has held, then packet by packet what has come, until there is none. Softirqs have a turn
+    /// whenever it asks for packets (twice in `packet_poll`), makes one (`__alloc_skb`) and sends it.
+    fn run_box(&mut self, way: usize, held: usize) {
+        self.poll_by_program();
+        for forwarded in 0.. {
+            let Some(&entry) = self.softirqs().boxes[way].front() else { break };
+            self.do_softirqs(Context::Program);
+            self.take_arrivals();
+            let turn = self.last_turn();
+            self.softirqs().backlog.push_back((turn, Arrival::OfBox(entry)));
+            self.do_softirqs(Context::Program);
+            if forwarded >= held {
+                self.poll_by_program();
+            }
+            self.softirqs().boxes[way].pop_front();
+        }
+        self.softirqs().boxes_ran[way] = self.now;
     }
 
-    /// A program takes hold of its socket: what is pending is done meanwhile.
+    fn poll_by_program(&mut self) {
+        self.do_softirqs(Context::Program);
+        self.do_softirqs(Context::Program);
+    }
+
+    /// A program takes hold of its socket: what is pending is done then (`lock_sock`).
     fn hold(&mut self, node: NodeId, socket: Option<SocketId>) {
         let host = &mut self.nodes[node.0 as usize].host;
         let ends = socket.and_then(|socket| {
@@ -340,22 +355,24 @@ impl Partition {
         });
         self.pump(node);
         self.softirqs().held = ends.map(|(socket, ports)| Held { node, socket, ports });
-        self.enable_softirqs();
-        self.softirqs().held = None;
+        self.do_softirqs(Context::Program);
     }
 
     /// It lets go of it: what has arrived meanwhile has its turn, and who has been stopped goes on (`release_sock`).
     fn release(&mut self, node: NodeId, socket: Option<SocketId>) {
+        let since = self.last_turn();
         self.enter_syscall(node, true);
         for entry in core::mem::take(&mut self.softirqs().held_back) {
             self.take_in(entry);
         }
         self.enter_syscall(node, false);
+        self.enable_softirqs_since(since);
+        self.softirqs().held = None;
         if let Some(socket) = socket.filter(|_| node == self.softirqs().of) {
             self.nodes[node.0 as usize].host.let_go_on(self.now, socket);
             self.pump(node);
         }
-        self.enable_softirqs();
+        self.do_softirqs(Context::Program);
     }
 
     /// A virtual device has taken a packet; where softirqs are played its owner hears of it when the far end has it.
