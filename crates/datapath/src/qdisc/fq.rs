@@ -327,8 +327,12 @@ impl Fq {
         }
     }
 
-    /// The next packet whose time has come by `now`.
+    /// The next packet whose time has come by `now`. Flows whose last packet has left stay in their lists until there is
+    /// another one to look for, and only then begin to be idle.
     fn take(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Packet> {
+        if self.waiting.packets == 0 {
+            return None;
+        }
         if let Some(mut packet) = self.internal.pop_front() {
             packet.meta.departs_in_ns = 0;
             self.leave(&packet);
