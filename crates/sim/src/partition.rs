@@ -45,7 +45,7 @@ pub(crate) struct Partition {
     /// index, then as it came.
     pub own: BinaryHeap<Reverse<Own>>,
     /// How many of those there have been.
-    own_count: u32,
+    pub own_count: u32,
     /// Readiness of this moment that no application has heard of yet.
     pub ready: Vec<Ready>,
     /// Readiness that applications are hearing of.
@@ -201,11 +201,6 @@ impl Partition {
         self.push(Due::event(at, EventId::new(kind, index), node));
     }
 
-    /// The turn of what has been pushed last among what happens in the epoch itself.
-    pub fn last_turn(&self) -> u32 {
-        self.own_count
-    }
-
     /// The place of what happens now among all events.
     #[inline]
     pub fn turn(&self) -> Turn {
@@ -357,27 +352,6 @@ impl Partition {
         }
     }
 
-    /// An application starts, unless it has done so: its first timer is for that.
-    pub fn on_app_start(&mut self, index: u32) {
-        let state = &mut self.apps[index as usize];
-        if state.timer == self.now && !state.running {
-            (state.timer, state.running) = (Instant::FAR_FUTURE, true);
-            self.call_app(index, |app, cx| app.start(cx));
-        }
-    }
-
-    pub fn on_app_timer(&mut self, index: u32) {
-        let state = &mut self.apps[index as usize];
-        if state.timer == self.now && state.running {
-            state.timer = Instant::FAR_FUTURE;
-            self.program_ran = self.now;
-            if self.one_machine && !self.machine.slack_is_used {
-                self.interrupt();
-            }
-            self.call_app(index, |app, cx| app.timer(cx));
-        }
-    }
-
     /// Hears everything that a node has to say, then knows when it wants to be called: the law of the
     /// datapath.
     #[inline(never)]
@@ -492,7 +466,7 @@ impl Partition {
         }
     }
 
-    fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+    pub fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
         let node = self.apps[index as usize].node;
         if self.one_machine {
             self.enter_syscall(node, true);

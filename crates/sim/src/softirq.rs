@@ -59,8 +59,10 @@ enum Context {
 /// A packet in the backlog.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
-    OfDevice(Entry),
-    OfBox(Entry),
+    /// A device of the machine has sent it.
+    Sent(Entry),
+    /// The box has forwarded it, or it has been on the way until now.
+    Forwarded(Entry),
 }
 
 /// A program of the machine: it runs until it has nothing to do.
@@ -102,6 +104,11 @@ impl Softirqs {
 }
 
 impl Partition {
+    /// The turn of what has been pushed last among what happens in the epoch itself.
+    fn last_turn(&self) -> u32 {
+        self.own_count
+    }
+
     fn softirqs(&mut self) -> &mut Softirqs {
         self.machine.softirqs.as_mut().expect("they are played")
     }
@@ -228,8 +235,8 @@ impl Partition {
             };
             self.give_memory_back(turn);
             match arrival {
-                Arrival::OfDevice(entry) => self.do_entry(entry),
-                Arrival::OfBox(entry) => self.deliver(LinkId(entry.id().index()), entry),
+                Arrival::Sent(entry) => self.do_entry(entry),
+                Arrival::Forwarded(entry) => self.deliver(LinkId(entry.id().index()), entry),
             }
         }
         true
@@ -257,28 +264,33 @@ impl Partition {
         while self.own.peek().is_some_and(|Reverse(own)| arrives(own))
             && let Some(Reverse(own)) = self.own.pop()
         {
-            arrivals.push((own.1, Arrival::OfDevice(own.2)));
+            arrivals.push((own.1, Arrival::Sent(own.2)));
         }
         arrivals.sort_by_key(|(turn, _)| *turn);
         self.softirqs().backlog.extend(arrivals);
     }
 
-    /// A packet has arrived: the box has it, or its node takes it in.
+    /// A packet has arrived: the box has it, or its node takes it in. What has been on the way until now is received when
+    /// the timers of this time have been served.
     #[cold]
     pub fn arrive_on_machine(&mut self, id: LinkId, entry: Entry) {
-        let is_impaired = self.links[id.0 as usize].is_impaired();
-        let softirqs = self.machine.softirqs.as_mut();
-        let Some(softirqs) = softirqs.filter(|it| it.behind_box && is_impaired) else {
+        let (is_impaired, turn) = (self.links[id.0 as usize].is_impaired(), self.last_turn());
+        let Some(softirqs) = self.machine.softirqs.as_mut() else { return self.deliver(id, entry) };
+        let (of, playing) = (softirqs.of, softirqs.playing);
+        let way = usize::from(entry.node() == of);
+        if softirqs.behind_box && is_impaired {
+            let is_idle = softirqs.boxes[way].is_empty();
+            softirqs.boxes[way].push_back(entry);
+            if playing && is_idle {
+                self.queue_ready();
+                self.softirqs().woken.push_back(Program::Box(way, 0));
+            }
+        } else if playing {
             return self.deliver(id, entry);
-        };
-        let way = usize::from(entry.node() == softirqs.of);
-        let (is_idle, playing, of) = (softirqs.boxes[way].is_empty(), softirqs.playing, softirqs.of);
-        softirqs.boxes[way].push_back(entry);
-        if playing && is_idle {
-            self.queue_ready();
-            self.softirqs().woken.push_back(Program::Box(way, 0));
-        } else if !playing && self.nodes[of.0 as usize].wake > self.now {
-            // It has been held until now: the timer of the program fires with those of the nodes.
+        } else {
+            softirqs.backlog.push_back((turn, Arrival::Forwarded(entry)));
+        }
+        if !playing && self.nodes[of.0 as usize].wake > self.now {
             self.wake_at(of, self.now);
         }
     }
@@ -331,7 +343,7 @@ impl Partition {
             self.do_softirqs(Context::Program);
             self.take_arrivals();
             let turn = self.last_turn();
-            self.softirqs().backlog.push_back((turn, Arrival::OfBox(entry)));
+            self.softirqs().backlog.push_back((turn, Arrival::Forwarded(entry)));
             self.do_softirqs(Context::Program);
             if forwarded >= held {
                 self.poll_by_program();
@@ -350,7 +362,8 @@ impl Partition {
     fn hold(&mut self, node: NodeId, socket: Option<SocketId>) {
         let host = &mut self.nodes[node.0 as usize].host;
         let ends = socket.and_then(|socket| {
-            let ports = |tcp: &mut datapath::tcp::Connection| (tcp.local().port(), tcp.remote().port());
+            let ports =
+                |tcp: &mut datapath::tcp::Connection| (tcp.local().port(), tcp.remote().port());
             host.with_tcp(self.now, socket, |tcp, _| ports(tcp)).ok().map(|ports| (socket, ports))
         });
         self.pump(node);

@@ -137,7 +137,8 @@ impl Host {
     /// A program lets go of a socket, which goes on if its turn has come meanwhile (`tcp_release_cb`); to be polled.
     #[cold]
     pub fn let_go_on(&mut self, now: Instant, socket: SocketId) {
-        let queued = |backlog: &Backlog| backlog.stopped.iter().any(|it| *it as usize == socket.index());
+        let queued =
+            |backlog: &Backlog| backlog.stopped.iter().any(|it| *it as usize == socket.index());
         let is_queued = self.backlog.as_ref().is_some_and(|backlog| queued(backlog));
         self.begin(now);
         let _is_gone = self.with_tcp(now, socket, |tcp, cx| {
