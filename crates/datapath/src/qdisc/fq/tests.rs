@@ -65,7 +65,9 @@ fn a_flow_is_not_idle_before_the_queue_is_looked_through_again() {
     let mut bench =
         bench(FqConfig { quantum: 1_000, initial_quantum: 1_000, ..FqConfig::new(1514) });
     bench.enqueue(0, of_socket(1, 3_000, 5_000));
+    bench.enqueue(0, of_socket(2, 500, 5_000));
     assert!(bench.dequeue(0).is_none());
+    assert!(bench.dequeue(5_000).is_some());
     assert!(bench.dequeue(5_000).is_some());
     assert!(bench.dequeue(5_000).is_none());
     let later = 60_000_000;
