@@ -41,6 +41,7 @@ pub mod rules;
 mod run;
 pub mod schedule;
 mod send;
+mod softirq;
 mod sorter;
 mod state;
 mod threads;

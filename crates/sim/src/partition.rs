@@ -45,7 +45,7 @@ pub(crate) struct Partition {
     /// index, then as it came.
     pub own: BinaryHeap<Reverse<Own>>,
     /// How many of those there have been.
-    own_count: u32,
+    pub own_count: u32,
     /// Readiness of this moment that no application has heard of yet.
     pub ready: Vec<Ready>,
     /// Readiness that applications are hearing of.
@@ -95,7 +95,7 @@ pub(crate) const AWAY: u32 = 1 << INDEX_BITS;
 
 /// An entry of the epoch that is being worked off: its key, its number, itself.
 #[derive(Debug)]
-pub(crate) struct Own(u64, u32, pub Entry);
+pub(crate) struct Own(u64, pub u32, pub Entry);
 
 /// A socket has become ready, and its application is to hear of it.
 #[derive(Clone, Copy, Debug)]
@@ -258,13 +258,13 @@ impl Partition {
             Kind::Wake => self.on_wake(NodeId(index)),
             Kind::Start => {
                 self.count_event();
-                self.apps[index as usize].running = true;
-                self.call_app(index, |app, cx| app.start(cx));
+                self.on_app_start(index);
             }
             Kind::Stop => {
                 self.count_event();
                 self.call_app(index, |app, cx| app.stop(cx));
-                self.apps[index as usize].running = false;
+                let state = &mut self.apps[index as usize];
+                (state.timer, state.running) = (Instant::FAR_FUTURE, false);
             }
             Kind::Timer => {
                 self.count_event();
@@ -297,21 +297,25 @@ impl Partition {
     /// A packet has arrived at a port.
     #[inline]
     fn on_arrival(&mut self, id: LinkId, entry: Entry) {
-        let packet = entry.packet();
         if entry.is_damaged() {
-            return self.on_link_drop(id, Reason::Checksum, packet);
-        }
-        if self.log.interest.delivered | self.log.interest.digests {
-            let names = (id, self.names.link(id));
-            self.log.note_arrival(self.turn(), names, self.pool.get(packet));
-        }
-        if self.is_handed_out(id, packet) {
-            return;
+            return self.on_link_drop(id, Reason::Checksum, entry.packet());
         }
         if self.one_machine {
             return self.arrive_on_machine(id, entry);
         }
-        self.take_in(entry);
+        if !self.is_seen_only(id, entry.packet()) {
+            self.take_in(entry);
+        }
+    }
+
+    /// Shows what arrives to those who want to see it; true if it goes no further than that.
+    #[inline]
+    pub fn is_seen_only(&mut self, id: LinkId, packet: PacketId) -> bool {
+        if self.log.interest.delivered | self.log.interest.digests {
+            let names = (id, self.names.link(id));
+            self.log.note_arrival(self.turn(), names, self.pool.get(packet));
+        }
+        self.is_handed_out(id, packet)
     }
 
     /// The node takes a packet that has arrived.
@@ -345,18 +349,6 @@ impl Partition {
                 return self.wake_machine(node);
             }
             self.pump(node);
-        }
-    }
-
-    pub fn on_app_timer(&mut self, index: u32) {
-        let state = &mut self.apps[index as usize];
-        if state.timer == self.now && state.running {
-            state.timer = Instant::FAR_FUTURE;
-            self.program_ran = self.now;
-            if self.one_machine && !self.machine.slack_is_used {
-                self.interrupt();
-            }
-            self.call_app(index, |app, cx| app.timer(cx));
         }
     }
 
@@ -474,7 +466,7 @@ impl Partition {
         }
     }
 
-    fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
+    pub fn call_app(&mut self, index: u32, call: impl FnOnce(&mut dyn App, &mut AppCx<'_>)) {
         let node = self.apps[index as usize].node;
         if self.one_machine {
             self.enter_syscall(node, true);

@@ -1,6 +1,7 @@
 //! What is known of nodes and applications besides themselves.
 
 use crate::link::{LinkId, NodeId};
+use crate::partition::Partition;
 use apps::{App, Streams};
 use datapath::host::Host;
 use datapath::node::SocketReady;
@@ -31,6 +32,7 @@ pub(crate) struct AppState {
     /// Out of its place only while it is being called.
     pub app: Option<Box<dyn App>>,
     pub node: NodeId,
+    /// When it wants to be called; before it runs, when it starts.
     pub timer: Instant,
     pub running: bool,
     pub rng: Rng,
@@ -67,6 +69,29 @@ impl AppState {
     pub fn prefetch(&self) {
         if let Some(app) = &self.app {
             app.prefetch();
+        }
+    }
+}
+
+impl Partition {
+    /// An application starts, unless it has done so: its first timer is for that.
+    pub fn on_app_start(&mut self, index: u32) {
+        let state = &mut self.apps[index as usize];
+        if state.timer == self.now && !state.running {
+            (state.timer, state.running) = (Instant::FAR_FUTURE, true);
+            self.call_app(index, |app, cx| app.start(cx));
+        }
+    }
+
+    pub fn on_app_timer(&mut self, index: u32) {
+        let state = &mut self.apps[index as usize];
+        if state.timer == self.now && state.running {
+            state.timer = Instant::FAR_FUTURE;
+            self.program_ran = self.now;
+            if self.one_machine && !self.machine.slack_is_used {
+                self.interrupt();
+            }
+            self.call_app(index, |app, cx| app.timer(cx));
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::link::{Link, LinkConfig, LinkId, NodeId};
 use crate::log::{OUTSIDE, Rank, Records};
 use crate::partition::Partition;
 use crate::record::{Interest, Observer, Watcher};
+use crate::softirq::Softirqs;
 use crate::state::{AppState, NO_LINK, NodeState};
 use crate::threads::Team;
 use apps::{App, AppReport, Compared, Streams};
@@ -193,9 +194,8 @@ impl World {
     /// in the same softirq: TCP Small Queues stop it meanwhile. Rules of its links are a program's.
     pub fn play_softirqs(&mut self, node: NodeId) {
         let part = self.whole();
-        part.machine.softirqs_of = Some(node);
-        part.machine.behind_box =
-            part.links.iter().any(|link| link.far.0 == node && link.is_impaired());
+        let behind_box = part.links.iter().any(|link| link.far.0 == node && link.is_impaired());
+        part.machine.softirqs = Some(Box::new(Softirqs::new(node, behind_box)));
         part.nodes[node.0 as usize].host.enter_softirq(true);
     }
 
@@ -356,7 +356,7 @@ impl World {
         part.apps.push(AppState {
             app: Some(app),
             node,
-            timer: Instant::FAR_FUTURE,
+            timer: start,
             running: false,
             rng: Rng::stream(seed, APP_STREAMS + u64::from(index)),
         });

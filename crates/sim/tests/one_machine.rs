@@ -15,9 +15,17 @@ fn ms(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// The ports of the data segments that the sender puts on its wire, and when.
+/// The segments that the sender puts on its wire: when, the port and how many bytes.
 #[derive(Default)]
-struct Wire(Vec<(Instant, u16)>);
+struct Wire(Vec<(Instant, u16, u32)>);
+
+impl Wire {
+    /// The ports of the data segments of a time.
+    fn data_at(&self, at: Instant) -> Vec<u16> {
+        let data = self.0.iter().filter(|(sent, _, len)| *sent == at && *len > 0);
+        data.map(|(_, port, _)| *port).collect()
+    }
+}
 
 impl Observer for Wire {
     fn interest(&self) -> Interest {
@@ -25,19 +33,26 @@ impl Observer for Wire {
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        if link == LinkId(0) && packet.body.len > 0 {
-            self.0.push((now, packet.tcp().expect("TCP").src_port));
+        if link == LinkId(0) {
+            self.0.push((now, packet.tcp().expect("TCP").src_port, packet.body.len));
         }
     }
 }
 
-/// Two flows begin at once on a path of 5 ms each way and no rate. What they send at the time of their first ACKs, which
-/// all come at once: the flows in the order in which their segments leave.
-fn second_flight(softirqs: bool) -> Vec<u16> {
+/// What flows send until `end` on a path of 5 ms each way and no rate that begin at these times, with `rules` of a box and
+/// chunks of so many bytes every so many milliseconds.
+fn play(
+    starts: &[u64],
+    softirqs: bool,
+    rules: &[&str],
+    chunks: Option<(u64, u64)>,
+    end: Instant,
+) -> Wire {
     let mut net = Topology::new();
     let (a, b) = (net.host("A"), net.host("B"));
     let link = LinkConfig::delay(Duration::from_millis(5));
-    let wire = net.wire_with(a, b, link.clone(), link);
+    let rules = rules.iter().map(|rule| rule.parse().expect("a rule")).collect();
+    let wire = net.wire_with(a, b, LinkConfig { rules, ..link.clone() }, link);
     for end in {
         let wire = net.wire_mut(wire);
         [&mut wire.a, &mut wire.b]
@@ -56,13 +71,22 @@ fn second_flight(softirqs: bool) -> Vec<u16> {
     world.observe(Box::new(Rc::clone(&seen)));
     let config = TcpConfig::default();
     world.add_app(b, Box::new(TcpSink::new(to, config.clone())), ms(0), None);
-    for port in [1, 2] {
-        let app = TcpSend::bulk(SocketAddr::new(client, port), to, config.clone());
-        world.add_app(a, Box::new(app), ms(100), None);
+    for (port, start) in (1..).zip(starts) {
+        let mut app = TcpSend::bulk(SocketAddr::new(client, port), to, config.clone());
+        if let Some((bytes, gap)) = chunks {
+            app = app.chunks(bytes, Duration::from_millis(gap));
+        }
+        world.add_app(a, Box::new(app), ms(*start), None);
     }
-    world.run_until(ms(125));
-    let seen = seen.borrow();
-    seen.0.iter().filter(|(at, _)| *at == ms(120)).map(|(_, port)| *port).collect()
+    world.run_until(end);
+    drop(world);
+    Rc::into_inner(seen).expect("the world is gone").into_inner()
+}
+
+/// What two flows that begin at once send at the time of their first ACKs, which all come at once: the flows in the order
+/// in which their segments leave.
+fn second_flight(softirqs: bool) -> Vec<u16> {
+    play(&[100, 100], softirqs, &[], None, ms(125)).data_at(ms(120))
 }
 
 /// Segments that a softirq sends lie in the machine's backlog until those that arrived before have had their turn: TCP
@@ -76,4 +100,28 @@ fn small_queues_stop_what_a_softirq_sends_and_the_last_goes_on_first() {
     assert_eq!(turns(&whole), [1, 2]);
     let stopped = turns(&stopped);
     assert_eq!(stopped[..3], [1, 2, 1], "{stopped:?}");
+}
+
+/// Timers fire in the order in which they were set: that of a program that has yet to begin was set before all others
+/// (`timerqueue_add`).
+#[test]
+fn who_begins_goes_before_a_chunk_whose_timer_was_set_later() {
+    let wire = play(&[100, 120], true, &[], Some((1000, 10)), ms(125));
+    let ports = wire.0.iter().filter(|(at, ..)| *at == ms(120)).map(|(_, port, _)| *port);
+    assert_eq!(ports.collect::<Vec<_>>(), [2, 1]);
+}
+
+/// Timers that are set while others fire at one tick come to the wheel one before the other, and the last of them fires
+/// first (`expire_timers`): the first timeouts go in the opposite order of the loss probes, the second ones as those did.
+#[test]
+fn timers_that_were_set_at_one_tick_fire_the_other_way_round() {
+    let rules = ["f time 109000000 9000000000 drop"];
+    let wire = play(&[100; 3], true, &rules, Some((1000, 9000)), ms(1500));
+    let after: Vec<_> = wire.0.iter().filter(|(at, ..)| *at > ms(110)).collect();
+    let groups = after.chunk_by(|one, next| one.0 == next.0);
+    let mut orders = groups.map(|group| group.iter().map(|(_, port, _)| *port).collect::<Vec<_>>());
+    let [probes, first, second] = [(); 3].map(|()| orders.next().expect("it is sent again"));
+    assert_eq!(probes.len(), 3);
+    assert!(first.iter().rev().eq(&probes), "{probes:?}, then {first:?}");
+    assert_eq!(second, probes);
 }

@@ -7,16 +7,23 @@ use crate::node::Port;
 use crate::packet::{Meta, Packet};
 use crate::tcp::{Connection, truesize_of_segments};
 use crate::units::Instant;
+use std::collections::VecDeque;
 
 /// Packets that lie in it, of one host.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     /// What the host does now it does in a softirq; in a system call each packet is received before it goes on.
     in_softirq: bool,
-    charges: Vec<Charge>,
+    /// Memory that owners get back, and with which packet of the machine's backlog.
+    charges: VecDeque<(u32, Charge)>,
+    /// Sockets that TCP Small Queues had stopped and that have memory back; the first goes on last (`tsq_work`).
+    stopped: Vec<u32>,
     /// Memory that the segments of the packet sent last take beyond its own.
     cut_extra: u32,
 }
+
+/// The turn of what its queue has let go, but has yet to be put on the wire.
+const LEAVING: u32 = u32::MAX;
 
 impl Host {
     /// The host is a name space of a machine whose softirqs its driver plays: `in_softirq` until said otherwise.
@@ -46,25 +53,32 @@ impl Host {
         self.backlog.as_mut().map_or(0, |backlog| core::mem::take(&mut backlog.cut_extra))
     }
 
-    /// A packet that its owner has yet to get back lies in the backlog.
+    /// A packet that its owner has yet to get back is about to lie in the backlog, in so many segments: each has its
+    /// share (`skb_segment`).
     #[cold]
-    pub(super) fn keep_in_backlog(&mut self, charge: Charge) {
-        self.backlog.get_or_insert_default().charges.push(charge);
+    pub(super) fn keep_in_backlog(&mut self, charge: Charge, segments: u32) {
+        let charges = &mut self.backlog.get_or_insert_default().charges;
+        let share = charge.truesize / segments;
+        for left in (0..segments).rev() {
+            let truesize = if left > 0 { share } else { charge.truesize - share * (segments - 1) };
+            charges.push_back((LEAVING, Charge { truesize, ..charge }));
+        }
     }
 
     /// As [`credit`](Self::credit), but the packet's owner gets its memory back only by
-    /// [`backlog_received`](Self::backlog_received), if this is a softirq. True if it has to be called.
+    /// [`backlog_received`](Self::backlog_received), if this is a softirq. `turn`: the packet's place in the backlog.
     #[cold]
-    pub fn credit_backlog(&mut self, now: Instant, port: Port) -> bool {
-        if self.is_in_softirq() {
-            let left = self.make_room(now, port);
-            if left.has_owner() {
-                self.keep_in_backlog(left);
-            }
-        } else {
-            self.credit(now, port);
+    pub fn credit_backlog(&mut self, now: Instant, port: Port, turn: u32) {
+        if !self.is_in_softirq() {
+            return self.credit(now, port);
         }
-        self.has_backlog()
+        let left = self.make_room(now, port);
+        let charges = &mut self.backlog.get_or_insert_default().charges;
+        if left.has_owner() {
+            charges.push_back((turn, left));
+        } else if let Some(leaving) = charges.iter_mut().find(|(turn, _)| *turn == LEAVING) {
+            leaving.0 = turn;
+        }
     }
 
     /// Whether packets lie in the backlog.
@@ -72,41 +86,63 @@ impl Host {
         self.backlog.as_ref().is_some_and(|backlog| !backlog.charges.is_empty())
     }
 
-    /// What lay in the backlog has been received: its owners have their memory back (`tcp_wfree`), and the one that
-    /// waited for it last goes on first (`tcp_tsq_workfn`), except for the socket that a program holds; to be polled.
+    /// What lay in the backlog up to this turn has been received: its owners have their memory back, and who waited for it
+    /// is to go on. In `ksoftirqd` nobody is before all its packets are gone (`tcp_wfree`). To be polled.
     #[cold]
-    pub fn backlog_received(&mut self, now: Instant, held: Option<SocketId>) {
-        let Some(backlog) = &mut self.backlog else { return };
-        let charges = core::mem::take(&mut backlog.charges);
+    pub fn backlog_received(&mut self, now: Instant, turn: u32, in_ksoftirqd: bool) {
         self.begin(now);
-        let mut throttled = Vec::new();
-        for charge in charges {
-            match self.sockets.get_mut(charge.owner) {
-                Some(Socket::Tcp(TcpSocket::Connection(socket))) => {
-                    if socket.connection.transmit_done(charge.truesize)
-                        && !throttled.contains(&charge.owner)
-                    {
-                        throttled.push(charge.owner);
-                    }
-                }
-                _ => self.give_back(now, charge),
-            }
-        }
-        for owner in throttled.into_iter().rev() {
-            if held.is_none_or(|held| held.index() != owner as usize) {
-                self.with_connection(now, owner, Connection::resume_output);
-            } else if let Some(TcpSocket::Connection(socket)) = self.tcp_socket_mut(owner) {
-                socket.connection.put_off_output();
+        while let Some(charge) = self.next_received(turn) {
+            let Some(Socket::Tcp(TcpSocket::Connection(socket))) =
+                self.sockets.get_mut(charge.owner)
+            else {
+                self.give_back(now, charge);
+                continue;
+            };
+            let connection = &mut socket.connection;
+            let waits = connection.transmit_done(charge.truesize);
+            let goes_on = waits && !(in_ksoftirqd && connection.wmem_alloc() > 0);
+            let stopped = &mut self.backlog.get_or_insert_default().stopped;
+            if goes_on && !stopped.contains(&charge.owner) {
+                stopped.push(charge.owner);
+                connection.put_off_output();
             }
         }
     }
 
-    /// A program lets go of a socket, which goes on if it has been stopped (`tcp_release_cb`); to be polled.
+    fn next_received(&mut self, until: u32) -> Option<Charge> {
+        let charges = &mut self.backlog.as_mut()?.charges;
+        let (_, charge) = charges.pop_front_if(|(turn, _)| *turn <= until)?;
+        Some(charge)
+    }
+
+    /// Whether a socket is to go on that TCP Small Queues have stopped.
+    pub fn has_stopped(&self) -> bool {
+        self.backlog.as_ref().is_some_and(|backlog| !backlog.stopped.is_empty())
+    }
+
+    /// Sockets that TCP Small Queues have stopped go on, the one that was stopped last first, except for the one that a
+    /// program holds (`tcp_tsq_workfn`); to be polled.
+    #[cold]
+    pub fn stopped_go_on(&mut self, now: Instant, held: Option<SocketId>) {
+        let Some(backlog) = &mut self.backlog else { return };
+        let stopped = core::mem::take(&mut backlog.stopped);
+        self.begin(now);
+        for owner in stopped.into_iter().rev() {
+            if held.is_none_or(|held| held.index() != owner as usize) {
+                self.with_connection(now, owner, Connection::resume_output);
+            }
+        }
+    }
+
+    /// A program lets go of a socket, which goes on if its turn has come meanwhile (`tcp_release_cb`); to be polled.
     #[cold]
     pub fn let_go_on(&mut self, now: Instant, socket: SocketId) {
+        let queued =
+            |backlog: &Backlog| backlog.stopped.iter().any(|it| *it as usize == socket.index());
+        let is_queued = self.backlog.as_ref().is_some_and(|backlog| queued(backlog));
         self.begin(now);
         let _is_gone = self.with_tcp(now, socket, |tcp, cx| {
-            if tcp.waits_for_memory() {
+            if tcp.has_put_off_output() && !is_queued {
                 tcp.resume_output(cx);
             }
         });

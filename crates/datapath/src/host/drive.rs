@@ -189,7 +189,10 @@ impl Host {
                     }
                 }
                 match freed {
-                    Some(freed) if self.is_in_softirq() => self.keep_in_backlog(freed),
+                    Some(freed) if self.is_in_softirq() => {
+                        let segments = self.ports[usize::from(index)].segments();
+                        self.keep_in_backlog(freed, segments);
+                    }
                     Some(freed) => self.give_back(now, freed),
                     None => {}
                 }
@@ -249,9 +252,23 @@ impl Host {
         self.run_in_turn(now, due);
     }
 
+    /// Timers that were set when others fired together were so in the order of those: the last is the first to fire.
     fn run_in_turn(&mut self, now: Instant, mut due: Vec<u32>) {
-        let turn = |id: u32| self.connection_at(id).map(|tcp| tcp.timers_turn(now));
-        due.sort_unstable_by_key(|&id| (Reverse(turn(id)), id));
+        let (fired_at, fired) =
+            self.fired.as_deref().map_or((now, &[][..]), |(at, ids)| (*at, ids));
+        let wheel_turn = |id| self.connection_at(id).map(|tcp| tcp.timers_turn(now));
+        let turn = |id: u32| {
+            let turn = wheel_turn(id);
+            let is_of_those = turn.is_some_and(|(_, placed)| placed == fired_at);
+            (turn, fired.iter().position(|&it| is_of_those && it == id))
+        };
+        due.sort_by_cached_key(|&id| (Reverse(turn(id)), id));
+        // Some have only been armed for a time that is over.
+        let fires = |id: &u32| wheel_turn(*id).is_some_and(|turn| turn != <_>::default());
+        let fire: Vec<u32> = due.iter().copied().filter(fires).collect();
+        if fire.len() > 1 {
+            self.fired = Some(Box::new((now, fire)));
+        }
         due.drain(..).for_each(|id| self.run_socket_timer(now, id));
         self.due_sockets = due;
     }

@@ -145,6 +145,8 @@ pub struct Host {
     snmp: Option<Box<snmp::BothSnmp>>,
     /// Several sockets that are due at once, while their timers run.
     due_sockets: Vec<u32>,
+    /// Sockets whose timers have fired together last, and when.
+    fired: Option<Box<(Instant, Vec<u32>)>>,
     icmp: icmp::Icmpd,
 }
 

@@ -271,6 +271,11 @@ impl HostPort {
         self.config.orphans && self.qdisc.passes(packet, now)
     }
 
+    /// Whether `packet` is cut before the call that sends it returns.
+    pub(super) fn cuts_at_once(&self, packet: &Packet, now: Instant) -> bool {
+        !self.takes_whole(packet) && self.orphans_at_once(packet, now)
+    }
+
     #[inline]
     fn may_bypass(&self) -> bool {
         let room = &self.room;
@@ -316,6 +321,12 @@ impl HostPort {
             self.room.waiting = false;
         }
         !self.room.waiting
+    }
+
+    /// In how many segments leaves what has begun to.
+    #[inline]
+    pub(super) fn segments(&self) -> u32 {
+        self.cutting.as_ref().map_or(1, |cutting| cutting.count)
     }
 
     /// Whether segments of a super-packet that has begun to leave are still here.

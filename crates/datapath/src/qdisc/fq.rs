@@ -4,6 +4,9 @@
 //! TCP writes the earliest departure time into its packets (`Meta::departs_in_ns`) once it has
 //! heard that it sends through fq; other traffic is paced here, by `maxrate`.
 
+mod bands;
+
+use self::bands::{Bands, List};
 use super::check::{assert_holds, assert_lists};
 use super::hash::FlowKey;
 use super::{Backlog, Cx, Enqueue, Qdisc, Stats};
@@ -118,6 +121,7 @@ struct FqFlow {
     /// When it ran dry; meaningful while it is detached.
     idle_since: Instant,
     detached: bool,
+    was_listed: bool,
 }
 
 /// Fair queueing with pacing.
@@ -130,8 +134,7 @@ pub struct Fq {
     by_key: BTreeMap<u64, u32>,
     /// Packets that wait for nothing: of control priority, or come while nobody waits.
     internal: VecDeque<Packet>,
-    new_flows: VecDeque<u32>,
-    old_flows: VecDeque<u32>,
+    lists: Bands,
     throttled: BTreeSet<(Instant, u32)>,
     /// How many flows have packets.
     active: u32,
@@ -163,8 +166,7 @@ impl Fq {
             vacant: Vec::new(),
             by_key: BTreeMap::new(),
             internal: VecDeque::new(),
-            new_flows: VecDeque::new(),
-            old_flows: VecDeque::new(),
+            lists: Bands::default(),
             throttled: BTreeSet::new(),
             active: 0,
             watchdog: Instant::FAR_FUTURE,
@@ -212,7 +214,7 @@ impl Fq {
         let flows =
             flows.map(|(at, flow)| (!flow.detached && !vacant(at), !flow.packets.is_empty()));
         let throttled = self.throttled.iter().map(|(_, flow)| flow);
-        let listed = self.new_flows.iter().chain(&self.old_flows).chain(throttled);
+        let listed = self.lists.iter().chain(throttled);
         assert_lists(flows, listed.copied(), "fq");
         let active = self.flows.iter().filter(|flow| !flow.packets.is_empty()).count();
         assert_eq!(active as u32, self.active, "fq: flows with packets");
@@ -323,12 +325,15 @@ impl Fq {
             && at <= now
         {
             self.throttled.pop_first();
-            self.old_flows.push_back(flow);
+            self.lists.push(List::Old, flow);
         }
     }
 
-    /// The next packet whose time has come by `now`.
+    /// The next packet whose time has come by `now`. Without one to look for, flows stay as they are.
     fn take(&mut self, now: Instant, cx: &mut Cx<'_>) -> Option<Packet> {
+        if self.waiting.packets == 0 {
+            return None;
+        }
         if let Some(mut packet) = self.internal.pop_front() {
             packet.meta.departs_in_ns = 0;
             self.leave(&packet);
@@ -336,30 +341,27 @@ impl Fq {
         }
         self.release_throttled(now);
         loop {
-            let new = !self.new_flows.is_empty();
-            let list = if new { &mut self.new_flows } else { &mut self.old_flows };
-            let index = *list.front()?;
+            let (list, index) = self.lists.next()?;
             let flow = &mut self.flows[index as usize];
             if flow.credit <= 0 {
                 flow.credit += self.config.quantum as i32;
-                list.pop_front();
-                self.old_flows.push_back(index);
+                self.lists.pop(list);
+                self.lists.push(List::Old, index);
                 continue;
             }
             let Some(first) = flow.packets.front() else {
-                list.pop_front();
-                // Through the old list once, so that it cannot starve others by coming back.
-                if new && !self.old_flows.is_empty() {
-                    self.old_flows.push_back(index);
+                self.lists.pop(list);
+                if list == List::Old {
+                    (flow.detached, flow.idle_since) = (true, cx.now);
                 } else {
-                    flow.detached = true;
-                    flow.idle_since = cx.now;
+                    // Through the old list once, so that it cannot starve others by coming back.
+                    self.lists.push(List::Old, index);
                 }
                 continue;
             };
             let at = first.departs_at.max(flow.next_packet_at);
             if now < at {
-                list.pop_front();
+                self.lists.pop(list);
                 flow.next_packet_at = at;
                 self.throttled.insert((at, index));
                 self.own_stats.throttled += 1;
@@ -381,6 +383,7 @@ impl Fq {
         }
         let mut len = packet.wire_len();
         flow.credit -= len as i32;
+        self.lists.spend(len);
         let mut enforced = self.config.pacing && self.config.maxrate != u64::MAX;
         if !set_by_sender {
             if self.config.maxrate <= self.config.low_rate_threshold {
@@ -454,7 +457,8 @@ impl Qdisc for Fq {
             if idle_ms > self.config.refill_delay.as_millis() {
                 flow.credit = flow.credit.max(self.config.quantum as i32);
             }
-            self.new_flows.push_back(index);
+            let was_listed = core::mem::replace(&mut flow.was_listed, true);
+            self.lists.push(if was_listed { List::New } else { List::First }, index);
         }
         Enqueue::Queued
     }

@@ -349,6 +349,11 @@ impl Connection {
         self.snd.goes_on_later = true;
     }
 
+    /// Whether that has been put off.
+    pub fn has_put_off_output(&self) -> bool {
+        self.snd.goes_on_later
+    }
+
     /// Goes on where TCP Small Queues have stopped the output (`tcp_tsq_handler`).
     pub fn resume_output(&mut self, cx: &mut Cx<'_>) {
         (self.snd.throttled, self.snd.goes_on_later) = (false, false);

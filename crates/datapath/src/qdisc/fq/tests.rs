@@ -58,6 +58,46 @@ fn sockets_take_turns_by_bytes() {
     assert_eq!(bytes, [4_000, 4_000]);
 }
 
+/// Without a packet there is nothing to look for (`fq_dequeue`), so a flow whose last one has left stays where it is,
+/// with the credit that it has, and is not a new one when it comes back.
+#[test]
+fn a_flow_is_not_idle_before_the_queue_is_looked_through_again() {
+    let mut bench =
+        bench(FqConfig { quantum: 1_000, initial_quantum: 1_000, ..FqConfig::new(1514) });
+    bench.enqueue(0, of_socket(1, 3_000, 5_000));
+    bench.enqueue(0, of_socket(2, 500, 5_000));
+    assert!(bench.dequeue(0).is_none());
+    assert!(bench.dequeue(5_000).is_some());
+    assert!(bench.dequeue(5_000).is_some());
+    assert!(bench.dequeue(5_000).is_none());
+    let later = 60_000_000;
+    for _ in 0..FAST_PATH_LEN {
+        bench.enqueue(later, of_socket(9, 60, 0));
+    }
+    bench.enqueue(later, of_socket(1, 1_000, 0));
+    bench.enqueue(later, of_socket(2, 500, 0));
+    for _ in 0..FAST_PATH_LEN {
+        assert_eq!(bench.dequeue(later).map(|packet| packet.wire_len()), Some(60));
+    }
+    let owners = [bench.dequeue(later), bench.dequeue(later)].map(|it| it.map(|it| it.meta.owner));
+    assert_eq!(owners, [Some(2), Some(1)]);
+}
+
+/// A flow is put into a list before it hears of its band (`fq_enqueue`), so the first time it waits for those of the band
+/// that is being served.
+#[test]
+fn a_flow_that_has_never_waited_goes_behind_old_ones() {
+    let mut bench = bench(FqConfig::new(1514));
+    bench.enqueue(0, of_socket(1, 1_000, 5_000));
+    bench.enqueue(0, of_socket(1, 1_000, 9_000));
+    assert!(bench.dequeue(0).is_none());
+    assert!(bench.dequeue(5_000).is_some());
+    assert!(bench.dequeue(5_000).is_none());
+    bench.enqueue(9_000, of_socket(2, 1_000, 0));
+    let owners = [bench.dequeue(9_000), bench.dequeue(9_000)].map(|it| it.map(|it| it.meta.owner));
+    assert_eq!(owners, [Some(1), Some(2)]);
+}
+
 #[test]
 fn maxrate_paces_what_has_no_time_of_its_own() {
     let config = FqConfig {

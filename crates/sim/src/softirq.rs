@@ -1,0 +1,411 @@
+//! Softirqs and programs of a machine with one CPU, played: what happens at one time does so in their order.
+//!
+//! What a virtual device has taken lies in the machine's backlog, one queue for all name spaces, of which a pass of the
+//! softirqs receives so much (`process_backlog`). Programs that have been woken run before softirqs begin anew, and what
+//! is pending then is done when the first of them lets go of a lock (`__local_bh_enable_ip`).
+
+use crate::due::Entry;
+use crate::event::Kind;
+use crate::link::{LinkId, NodeId};
+use crate::partition::{Own, Partition, Ready};
+use datapath::host::SocketId;
+use datapath::node::Port;
+use datapath::units::Instant;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+/// Packets that one pass receives (`dev_rx_weight`).
+const WEIGHT: usize = 64;
+/// How often softirqs begin anew before the rest is left to `ksoftirqd` (`MAX_SOFTIRQ_RESTART`).
+const PASSES: usize = 10;
+
+/// What is known of them.
+#[derive(Debug)]
+pub(crate) struct Softirqs {
+    /// The node whose TCP Small Queues are played.
+    of: NodeId,
+    /// What it sends goes to a box of rules, a program, and what it receives comes from there.
+    behind_box: bool,
+    /// The softirqs are being played.
+    playing: bool,
+    /// Who does the work now.
+    context: Context,
+    /// What is to be received, with its turn.
+    backlog: VecDeque<(u32, Arrival)>,
+    /// What the two programs of the box have to forward, from the sender and to it.
+    boxes: [VecDeque<Entry>; 2],
+    /// When they last ran, and so set their timers.
+    boxes_ran: [Instant; 2],
+    /// By application: its timer, and when that was set; what it starts by is set first of all.
+    timers: Vec<(Instant, Instant)>,
+    /// Programs that are to run, in the order in which they were woken.
+    woken: VecDeque<Program>,
+    /// The socket that a program holds, and what has arrived for it meanwhile.
+    held: Option<Held>,
+    held_back: Vec<Entry>,
+}
+
+/// On whose behalf softirqs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Context {
+    /// An interrupt's.
+    Interrupt,
+    /// A program's, in a system call.
+    Program,
+    /// Their own, when all programs rest.
+    Ksoftirqd,
+}
+
+/// A packet in the backlog.
+#[derive(Clone, Copy, Debug)]
+enum Arrival {
+    /// A device of the machine has sent it.
+    Sent(Entry),
+    /// The box has forwarded it, or it has been on the way until now.
+    Forwarded(Entry),
+}
+
+/// A program of the machine: it runs until it has nothing to do.
+#[derive(Clone, Copy, Debug)]
+enum Program {
+    /// One of the two of the box, and how many packets it has held until now.
+    Box(usize, usize),
+    /// An application whose timer has fired.
+    Timer(u32),
+    /// An application that waits for a socket.
+    Ready(Ready),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    node: NodeId,
+    socket: SocketId,
+    /// Its port, and that of its peer.
+    ports: (u16, u16),
+}
+
+impl Softirqs {
+    /// Those of a machine whose node `of` has a small queue.
+    pub fn new(of: NodeId, behind_box: bool) -> Self {
+        Self {
+            of,
+            behind_box,
+            playing: false,
+            context: Context::Interrupt,
+            backlog: VecDeque::new(),
+            boxes: [VecDeque::new(), VecDeque::new()],
+            boxes_ran: [Instant::ZERO; 2],
+            timers: Vec::new(),
+            woken: VecDeque::new(),
+            held: None,
+            held_back: Vec::new(),
+        }
+    }
+}
+
+impl Partition {
+    /// The turn of what has been pushed last among what happens in the epoch itself.
+    fn last_turn(&self) -> u32 {
+        self.own_count
+    }
+
+    fn softirqs(&mut self) -> &mut Softirqs {
+        self.machine.softirqs.as_mut().expect("they are played")
+    }
+
+    /// Plays what is pending at this time until nothing is left. `interrupt`: timers have just been served.
+    #[cold]
+    pub fn play_softirqs(&mut self, interrupt: bool) {
+        self.softirqs().playing = true;
+        if interrupt {
+            self.wake_programs();
+        }
+        loop {
+            if !self.is_program_woken() {
+                self.do_softirqs(Context::Interrupt);
+            }
+            if let Some(program) = self.next_program() {
+                self.run_program(program);
+            } else if self.is_softirq_pending() {
+                self.do_softirqs(Context::Ksoftirqd);
+            } else {
+                break;
+            }
+        }
+        self.softirqs().playing = false;
+    }
+
+    /// Programs whose timers have fired, in the order in which these were set (`timerqueue_add`).
+    fn wake_programs(&mut self) {
+        let mut woken = Vec::new();
+        for way in 0..2 {
+            let held = self.softirqs().boxes[way].len();
+            if held > 0 {
+                woken.push((self.softirqs().boxes_ran[way], Program::Box(way, held)));
+            }
+        }
+        self.note_timers();
+        for index in 0..self.apps.len() {
+            let (timer, set_at) = self.softirqs().timers[index];
+            if timer == self.now {
+                woken.push((set_at, Program::Timer(index as u32)));
+            }
+        }
+        woken.sort_by_key(|(set_at, _)| *set_at);
+        self.softirqs().woken.extend(woken.into_iter().map(|(_, program)| program));
+    }
+
+    /// Notes when timers of applications have been set: now, if it is not known.
+    fn note_timers(&mut self) {
+        let Some(softirqs) = self.machine.softirqs.as_mut() else { return };
+        softirqs.timers.resize(self.apps.len(), (Instant::FAR_FUTURE, Instant::ZERO));
+        for (noted, app) in softirqs.timers.iter_mut().zip(&self.apps) {
+            if noted.0 != app.timer {
+                *noted = (app.timer, if app.running { self.now } else { Instant::ZERO });
+            }
+        }
+    }
+
+    fn queue_ready(&mut self) {
+        for ready in core::mem::take(&mut self.ready) {
+            self.softirqs().woken.push_back(Program::Ready(ready));
+        }
+    }
+
+    fn is_program_woken(&mut self) -> bool {
+        !self.ready.is_empty() || !self.softirqs().woken.is_empty()
+    }
+
+    fn next_program(&mut self) -> Option<Program> {
+        self.queue_ready();
+        self.softirqs().woken.pop_front()
+    }
+
+    /// Whether softirqs have something to do.
+    fn is_softirq_pending(&mut self) -> bool {
+        self.take_arrivals();
+        let of = self.softirqs().of;
+        let host = &self.nodes[of.0 as usize].host;
+        let is_memory_due = host.has_backlog() || host.has_stopped();
+        is_memory_due || !self.softirqs().backlog.is_empty()
+    }
+
+    /// Pass by pass, until nothing is pending, programs have been woken or it has been often enough (`handle_softirqs`).
+    fn do_softirqs(&mut self, context: Context) {
+        let before = core::mem::replace(&mut self.softirqs().context, context);
+        let of = self.softirqs().of;
+        for _ in 0..PASSES {
+            // What this pass brings about is for the next one.
+            let goes_on = self.nodes[of.0 as usize].host.has_stopped();
+            let received = self.receive_backlog();
+            if goes_on {
+                let held = self.softirqs().held.filter(|held| held.node == of);
+                let held = held.map(|held| held.socket);
+                self.nodes[of.0 as usize].host.stopped_go_on(self.now, held);
+                self.pump(of);
+            }
+            // Another program of the same priority waits until the one that runs has done.
+            let resched = context != Context::Program && self.is_program_woken();
+            if !(received || goes_on) || resched {
+                break;
+            }
+        }
+        self.softirqs().context = before;
+    }
+
+    /// Does what is pending whenever a system call, which began at turn `since`, has sent a packet: how much has to be left
+    /// each time to `ksoftirqd` or to whoever comes next is left.
+    fn enable_softirqs_since(&mut self, since: u32) {
+        for _ in since..self.last_turn() {
+            if !self.is_softirq_pending() {
+                return;
+            }
+            self.do_softirqs(Context::Program);
+        }
+    }
+
+    /// One pass over the backlog (`process_backlog`); false if there was nothing.
+    fn receive_backlog(&mut self) -> bool {
+        for received in 0..WEIGHT {
+            if self.softirqs().backlog.is_empty() {
+                self.take_arrivals();
+            }
+            let Some((turn, arrival)) = self.softirqs().backlog.pop_front() else {
+                return self.give_memory_back(u32::MAX) || received > 0;
+            };
+            self.give_memory_back(turn);
+            match arrival {
+                Arrival::Sent(entry) => self.do_entry(entry),
+                Arrival::Forwarded(entry) => self.deliver(LinkId(entry.id().index()), entry),
+            }
+        }
+        true
+    }
+
+    /// What lay in the backlog up to this turn has been received.
+    fn give_memory_back(&mut self, turn: u32) -> bool {
+        let (of, context) = (self.softirqs().of, self.softirqs().context);
+        let host = &mut self.nodes[of.0 as usize].host;
+        let has_backlog = host.has_backlog();
+        if has_backlog {
+            host.backlog_received(self.now, turn, context == Context::Ksoftirqd);
+            self.pump(of);
+        }
+        has_backlog
+    }
+
+    /// Puts what arrives at this time into the backlog, in the order in which it was sent.
+    fn take_arrivals(&mut self) {
+        let after_ns = (self.now - self.begin).as_nanos();
+        let arrives = |own: &Own| {
+            u64::from(own.2.after_ns()) == after_ns && own.2.id().kind() == Kind::Arrival
+        };
+        let mut arrivals = Vec::new();
+        while self.own.peek().is_some_and(|Reverse(own)| arrives(own))
+            && let Some(Reverse(own)) = self.own.pop()
+        {
+            arrivals.push((own.1, Arrival::Sent(own.2)));
+        }
+        arrivals.sort_by_key(|(turn, _)| *turn);
+        self.softirqs().backlog.extend(arrivals);
+    }
+
+    /// A packet has arrived: the box has it, or its node takes it in. What has been on the way until now is received when
+    /// the timers of this time have been served.
+    #[cold]
+    pub fn arrive_on_machine(&mut self, id: LinkId, entry: Entry) {
+        let (is_impaired, turn) = (self.links[id.0 as usize].is_impaired(), self.last_turn());
+        let Some(softirqs) = self.machine.softirqs.as_mut() else { return self.deliver(id, entry) };
+        let (of, playing) = (softirqs.of, softirqs.playing);
+        let way = usize::from(entry.node() == of);
+        if softirqs.behind_box && is_impaired {
+            let is_idle = softirqs.boxes[way].is_empty();
+            softirqs.boxes[way].push_back(entry);
+            if playing && is_idle {
+                self.queue_ready();
+                self.softirqs().woken.push_back(Program::Box(way, 0));
+            }
+        } else if playing {
+            return self.deliver(id, entry);
+        } else {
+            softirqs.backlog.push_back((turn, Arrival::Forwarded(entry)));
+        }
+        if !playing && self.nodes[of.0 as usize].wake > self.now {
+            self.wake_at(of, self.now);
+        }
+    }
+
+    /// A node takes a packet in, unless it is for a socket that a program holds (`sk_add_backlog`).
+    fn deliver(&mut self, id: LinkId, entry: Entry) {
+        if self.is_seen_only(id, entry.packet()) {
+            return;
+        }
+        let held = self.machine.softirqs.as_mut().filter(|it| it.held.is_some());
+        let Some(softirqs) = held else { return self.take_in(entry) };
+        let tcp = self.pool.get(entry.packet()).tcp();
+        let ends = tcp.map(|tcp| (entry.node(), (tcp.dst_port, tcp.src_port)));
+        if softirqs.held.map(|held| (held.node, held.ports)) == ends {
+            softirqs.held_back.push(entry);
+        } else {
+            self.take_in(entry);
+        }
+    }
+
+    /// A program runs until it has nothing to do.
+    fn run_program(&mut self, program: Program) {
+        let (node, socket) = match program {
+            Program::Box(way, held) => return self.run_box(way, held),
+            Program::Timer(index) => {
+                let app = &self.apps[index as usize];
+                (app.node, app.app.as_ref().and_then(|app| app.report().socket))
+            }
+            Program::Ready(ready) => (ready.node, Some(ready.socket.socket)),
+        };
+        self.hold(node, socket);
+        let since = self.last_turn();
+        match program {
+            Program::Timer(index) if self.apps[index as usize].running => self.on_app_timer(index),
+            Program::Timer(index) => self.on_app_start(index),
+            Program::Ready(ready) => self.notify_app(ready.node, ready.socket),
+            Program::Box(..) => {}
+        }
+        self.note_timers();
+        self.enable_softirqs_since(since);
+        self.release(node, socket);
+    }
+
+    /// The box forwards what it has held, then packet by packet what has come, until there is none. Softirqs have a turn
+    /// whenever it asks for packets (twice in `packet_poll`), makes one (`__alloc_skb`) and sends it.
+    fn run_box(&mut self, way: usize, held: usize) {
+        self.poll_by_program();
+        for forwarded in 0.. {
+            let Some(&entry) = self.softirqs().boxes[way].front() else { break };
+            self.do_softirqs(Context::Program);
+            self.take_arrivals();
+            let turn = self.last_turn();
+            self.softirqs().backlog.push_back((turn, Arrival::Forwarded(entry)));
+            self.do_softirqs(Context::Program);
+            if forwarded >= held {
+                self.poll_by_program();
+            }
+            self.softirqs().boxes[way].pop_front();
+        }
+        self.softirqs().boxes_ran[way] = self.now;
+    }
+
+    fn poll_by_program(&mut self) {
+        self.do_softirqs(Context::Program);
+        self.do_softirqs(Context::Program);
+    }
+
+    /// A program takes hold of its socket: what is pending is done then (`lock_sock`).
+    fn hold(&mut self, node: NodeId, socket: Option<SocketId>) {
+        let host = &mut self.nodes[node.0 as usize].host;
+        let ends = socket.and_then(|socket| {
+            let ports =
+                |tcp: &mut datapath::tcp::Connection| (tcp.local().port(), tcp.remote().port());
+            host.with_tcp(self.now, socket, |tcp, _| ports(tcp)).ok().map(|ports| (socket, ports))
+        });
+        self.pump(node);
+        self.softirqs().held = ends.map(|(socket, ports)| Held { node, socket, ports });
+        self.do_softirqs(Context::Program);
+    }
+
+    /// It lets go of it: what has arrived meanwhile has its turn, and who has been stopped goes on (`release_sock`).
+    fn release(&mut self, node: NodeId, socket: Option<SocketId>) {
+        let since = self.last_turn();
+        self.enter_syscall(node, true);
+        for entry in core::mem::take(&mut self.softirqs().held_back) {
+            self.take_in(entry);
+        }
+        self.enter_syscall(node, false);
+        self.enable_softirqs_since(since);
+        self.softirqs().held = None;
+        if let Some(socket) = socket.filter(|_| node == self.softirqs().of) {
+            self.nodes[node.0 as usize].host.let_go_on(self.now, socket);
+            self.pump(node);
+        }
+        self.do_softirqs(Context::Program);
+    }
+
+    /// A virtual device has taken a packet; where softirqs are played its owner hears of it when the far end has it.
+    #[cold]
+    pub fn credit_on_machine(&mut self, node: NodeId, port: Port) {
+        let turn = self.last_turn();
+        let host = &mut self.nodes[node.0 as usize].host;
+        host.credit_backlog(self.now, port, turn);
+    }
+
+    /// Whether an application is about to act by system calls, or what its node does is done in softirqs again.
+    #[cold]
+    pub fn enter_syscall(&mut self, node: NodeId, enter: bool) {
+        let Some(softirqs) = self.machine.softirqs.as_ref() else { return };
+        let (of, playing) = (softirqs.of, softirqs.playing);
+        if of == node {
+            self.nodes[node.0 as usize].host.enter_softirq(!enter);
+        }
+        if !enter && !playing {
+            self.play_softirqs(false);
+        }
+    }
+}
