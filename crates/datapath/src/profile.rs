@@ -123,6 +123,9 @@ pub struct Profile {
     pub clocked_compression: bool,
     /// SACK blocks of an ACK below `snd_una` count as deliveries (until 6.18).
     pub counts_old_sacks: bool,
+    /// To a congestion control a duplicate ACK that the header prediction has let through is none that needed a second
+    /// look (`tcp_in_ack_event`, since 6.15).
+    pub plain_duplicates_are_fast: bool,
     /// A segment whose ACK is old has a timestamp to echo all the same (7.x).
     pub old_acks_tell_time: bool,
     /// `net.core.rmem_max`, bytes.
@@ -199,6 +202,7 @@ impl Profile {
             clocked_compression: true,
             right_sizes_holes: true,
             minds_unread: true,
+            plain_duplicates_are_fast: true,
             reads_without_clock: true,
             bounds_ato: true,
             grows_records: true,
@@ -249,6 +253,7 @@ impl Profile {
             compresses_longer: false,
             right_sizes_holes: false,
             minds_unread: false,
+            plain_duplicates_are_fast: false,
             bounds_ato: false,
             grows_records: false,
             window_from_space: WindowFromSpace::AdvWinScale,
