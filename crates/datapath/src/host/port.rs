@@ -285,7 +285,7 @@ impl HostPort {
 
     #[inline]
     fn count_sent(&mut self, packet: &mut Packet) {
-        if !self.config.offloads.gso && packet.memory == Memory::Paged {
+        if !self.config.offloads.gso && packet.memory.is_paged() {
             packet.memory = Memory::Linearised;
         }
         self.room.take(packet);

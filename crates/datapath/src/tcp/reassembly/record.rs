@@ -120,15 +120,16 @@ pub(in crate::tcp) fn truesize_of(memory: Memory, headers: u32, len: u32, overhe
         }
         Memory::Linear => truesize(device_head(DEVICE_HEADERS + len, overhead)),
         Memory::Written => truesize(device_head(DEVICE_HEADERS, overhead)) + pages_for(len),
-        Memory::Cut => truesize(head_for(STACK_HEADERS + len)),
-        Memory::Linearised | Memory::Paged => overhead + len,
+        Memory::Cut => truesize(device_head(STACK_HEADERS + len, overhead)),
+        Memory::Linearised | Memory::Paged | Memory::Piece | Memory::TwoPieces => overhead + len,
     }
 }
 
 /// Memory that the segments of a super-packet take which software cuts: in `linear` buffers, or with shares of its pages;
 /// `overhead`: what it is charged as without data (`skb_segment`).
 pub fn truesize_of_segments(linear: bool, len: u32, gso_size: u32, overhead: u32) -> u32 {
-    let of = |len| if linear { truesize(head_for(STACK_HEADERS + len)) } else { overhead + len };
+    let memory = if linear { Memory::Cut } else { Memory::Paged };
+    let of = |len| truesize_of(memory, 0, len, overhead);
     let last = len % gso_size;
     len / gso_size * of(gso_size) + if last > 0 { of(last) } else { 0 }
 }
@@ -158,12 +159,15 @@ impl Received {
             Memory::Tun => (tun_head_for(TUN_PAD + headers + len), TUN_PAD + headers),
             Memory::Linear => (device_head(DEVICE_HEADERS + len, overhead), DEVICE_HEADERS),
             Memory::Written => (device_head(DEVICE_HEADERS, overhead), DEVICE_HEADERS),
-            Memory::Cut => (head_for(STACK_HEADERS + len), STACK_HEADERS),
+            Memory::Cut => (device_head(STACK_HEADERS + len, overhead), STACK_HEADERS),
             Memory::Linearised => (linearised_head(len, overhead), STACK_HEADERS),
-            Memory::Paged => (stack_head(overhead), STACK_HEADERS),
+            Memory::Paged | Memory::Piece | Memory::TwoPieces => {
+                (stack_head(overhead), STACK_HEADERS)
+            }
         };
         let frags = match memory {
-            Memory::Paged => 1,
+            Memory::Paged | Memory::Piece => 1,
+            Memory::TwoPieces => 1 + u8::from(has_small_heads(overhead)),
             Memory::Written => frags_for(len, overhead),
             _ => 0,
         };
@@ -274,6 +278,23 @@ mod tests {
         let mut record = Received::new(Seq(0), Seq(4_344), 4_344, Memory::Written, 52, false, 896);
         let next = Received::new(Seq(4_344), Seq(8_688), 4_344, Memory::Written, 52, false, 896);
         assert_eq!(record.coalesce(&next), Some(8_192), "its head is given back");
+    }
+
+    #[test]
+    fn a_small_segment_that_was_cut_has_a_small_head() {
+        let charged = |len, overhead| truesize_of(Memory::Cut, 52, len, overhead);
+        assert_eq!([40, 64, 65, 1_448].map(|len| charged(len, 896)), [896, 896, 1_280, 2_304]);
+        assert_eq!(charged(40, 1_280), 1_280, "before there was a cache of them");
+        assert_eq!(truesize_of_segments(true, 2 * 1_448 + 40, 1_448, 896), 2 * 2_304 + 896);
+    }
+
+    #[test]
+    fn shares_of_two_pieces_are_two_fragments() {
+        let frags = |memory, overhead| {
+            Received::new(Seq(0), Seq(1_448), 1_448, memory, 52, false, overhead).frags
+        };
+        assert_eq!([Memory::Piece, Memory::TwoPieces].map(|memory| frags(memory, 896)), [1, 2]);
+        assert_eq!(frags(Memory::TwoPieces, 1_280), 1);
     }
 
     #[test]
