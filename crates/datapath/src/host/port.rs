@@ -7,6 +7,7 @@ use crate::prefetch::prefetch;
 use crate::qdisc::fifo::{Fifo, FifoKind, TX_QUEUE_LEN};
 use crate::qdisc::{Backlog, Cx, Qdisc as _, Sched};
 use crate::reason::{Enqueue, Reason};
+use crate::tcp::truesize_of_segments;
 use crate::units::Instant;
 use core::net::IpAddr;
 
@@ -200,7 +201,22 @@ impl HostPort {
         cutting.next = 0;
         cutting.count = place.segment_count();
         place.move_to(&mut cutting.packet);
+        if self.config.orphans {
+            self.charge_orphans(&mut cutting.packet);
+        }
         self.cutting = Some(cutting);
+    }
+
+    /// The segments of a super-packet that nobody owns any more are charged what they take (`skb_segment`).
+    #[inline(never)]
+    fn charge_orphans(&self, packet: &mut Packet) {
+        let Meta { owner, truesize, gso_size, .. } = packet.meta;
+        let len = packet.body.len;
+        if owner == Meta::NO_OWNER && packet.memory == Memory::Paged && gso_size > 0 {
+            let overhead = truesize.saturating_sub(len);
+            let linear = !self.config.offloads.gso;
+            packet.meta.truesize = truesize_of_segments(linear, len, gso_size.into(), overhead);
+        }
     }
 
     #[inline]
