@@ -364,7 +364,7 @@ impl Host {
 
     /// Into the queue of a port, or to be cut before it.
     fn enqueue(&mut self, now: Instant, index: u16, packet: &mut Packet) -> Enqueue {
-        if self.is_in_softirq() && self.ports[usize::from(index)].would_cut(packet) {
+        if self.is_in_softirq() && self.ports[usize::from(index)].cuts_at_once(packet, now) {
             let linear = !self.ports[usize::from(index)].config.offloads.gso;
             self.charge_segments(linear, packet);
         }
